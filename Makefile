@@ -1,0 +1,36 @@
+# The front door: every line calls CMake presets, pytest or a script.
+.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance clean
+PY := .venv/bin/python
+ARGS ?=
+
+help: ## print this
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile | awk -F': ' '{ printf "make %-12s %s\n", $$1, $$2 }'
+setup: ## install what is missing: system packages (root), .venv, wirepress in it
+	@scripts/setup
+build: ## configure and build preset dev (build/dev), with the tests
+	@scripts/setup deps
+	@cmake --preset dev > build/configure.log || { cat build/configure.log; exit 1; }
+	@cmake --build --preset dev
+demo: setup ## two unmodified MPI programs over a 1 Gb/s link, without and with wirepress
+	@$(PY) scripts/demo.py $(ARGS)
+test: ## every test: C++, Python, MPI, network, address sanitizer
+	@scripts/test full $(ARGS)
+check: ## the everyday part of test, under four minutes
+	@scripts/test quick $(ARGS)
+conformance: build ## every codec x kernel against the shared suite; ARGS=--bench to time them
+	@build/dev/tests/conformance/conformance $(ARGS)
+bench: setup ## measurements with raw results in bench/results
+	@scripts/bench $(ARGS)
+lint: ## include law, clang-tidy, ruff, SPDX lines
+	@scripts/setup deps
+	@scripts/lint $(ARGS)
+fmt: ## clang-format and ruff format
+	@scripts/setup deps
+	@scripts/fmt $(ARGS)
+docs: ## check the documents: links, and commands that they quote
+	@scripts/setup deps
+	@scripts/docs $(ARGS)
+fresh-check: ## make test and make demo on a bare Debian 12 (chroot, root); ARGS="TARGET..." for others
+	@scripts/fresh-check $(ARGS)
+clean: ## remove build/ and .venv
+	@rm -rf build .venv
