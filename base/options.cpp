@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/options.hpp"
+
+#include <strings.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace wirepress {
+namespace {
+
+constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+constexpr OptionRow kRows[] = {
+    {"recipe", OptionType::kText, "zstd:1", "", 0, 0,
+     "codecs in order with their parameters, joined by +: shuffle:4+zstd:1"},
+    {"block_size", OptionType::kSize, "1MiB", "", kKiB, 256 * kMiB,
+     "raw bytes of a block, a power of two; blocks are independent"},
+    {"threads", OptionType::kInteger, "0", "", 0, 1024,
+     "threads that compress and decompress; 0: as many as this process may use"},
+    {"checksum", OptionType::kBoolean, "on", "", 0, 1,
+     "an XXH3 checksum of every block (the header always has one)"},
+    {"probe", OptionType::kBoolean, "on", "", 0, 1,
+     "store a block raw at once when a sample of it looks incompressible"},
+    {"engine", OptionType::kText, "auto", "", 0, 0,
+     "where kernels run: auto, an engine (cpu), or engine and variant (cpu:scalar)"},
+    {"mpi_codec", OptionType::kText, "auto", "", 0, 0,
+     "recipe for MPI messages; auto chooses per peer from what it measures"},
+    {"mpi_threshold", OptionType::kSize, "64KiB", "", 0, uint64_t{1} << 40,
+     "MPI messages below this size go raw"},
+    {"mpi_collectives", OptionType::kBoolean, "on", "", 0, 1,
+     "compress collectives between nodes, by algorithms that know the nodes"},
+    {"mpi_same_host", OptionType::kBoolean, "off", "", 0, 1,
+     "compress between ranks of one host too (for tests on one machine)"},
+    {"mpi_chunk", OptionType::kSize, "512KiB", "", 4 * kKiB, 256 * kMiB,
+     "pieces in which collectives overlap compressing, sending and expanding"},
+    {"mpi_checksum", OptionType::kBoolean, "off", "", 0, 1,
+     "checksums in the frames of MPI messages"},
+    {"mpi_trust", OptionType::kBoolean, "off", "", 0, 1,
+     "without `wirepress run`: believe that every rank has the library loaded"},
+    {"mpi_link", OptionType::kText, "auto", "", 0, 0,
+     "link rate that mpi_codec=auto reckons with, such as 1Gbps; auto measures it"},
+    {"mpi_report", OptionType::kText, "", "", 0, 0,
+     "without `wirepress run`: file to which rank 0 writes the report"},
+};
+static_assert(std::size(kRows) <= kMaxOptions);
+
+constexpr size_t kNoRow = SIZE_MAX;
+
+size_t find_row(const char* key) {
+  for (size_t i = 0; i < std::size(kRows); ++i) {
+    if (std::strcmp(kRows[i].key, key) == 0) return i;
+  }
+  return kNoRow;
+}
+
+std::string known_keys() {
+  std::string keys;
+  for (const OptionRow& row : kRows) keys += (keys.empty() ? "" : ", ") + std::string(row.key);
+  return keys;
+}
+
+bool same_word(std::string_view a, const char* b) {
+  return a.size() == std::strlen(b) && strncasecmp(a.data(), b, a.size()) == 0;
+}
+
+bool parse_boolean(const char* text, uint64_t* value) {
+  for (const char* word : {"on", "true", "yes", "1"}) {
+    if (same_word(text, word)) return *value = 1, true;
+  }
+  for (const char* word : {"off", "false", "no", "0"}) {
+    if (same_word(text, word)) return *value = 0, true;
+  }
+  return false;
+}
+
+bool parse_integer(const char* text, uint64_t* value) {
+  if (!std::isdigit(static_cast<unsigned char>(*text))) return false;
+  char* end;
+  errno = 0;
+  *value = std::strtoull(text, &end, 10);
+  return errno == 0 && *end == '\0';
+}
+
+bool parse_number(const OptionRow& row, const char* text, uint64_t* value) {
+  if (row.type == OptionType::kBoolean) return parse_boolean(text, value);
+  if (row.type == OptionType::kInteger) return parse_integer(text, value);
+  return parse_size(text, value);
+}
+
+bool is_choice(const char* choices, std::string_view value) {
+  std::string_view rest = choices;
+  while (!rest.empty()) {
+    const size_t bar = rest.find('|');
+    if (rest.substr(0, bar) == value) return true;
+    if (bar == std::string_view::npos) break;
+    rest.remove_prefix(bar + 1);
+  }
+  return false;
+}
+
+Status check_value(const OptionRow& row, const char* value) {
+  if (row.type == OptionType::kText) return {};
+  if (row.type == OptionType::kChoice) {
+    if (is_choice(row.choices, value)) return {};
+    return fail(Code::kParameter, "%s: unknown value \"%s\"; known: %s", row.key, value,
+                row.choices);
+  }
+  uint64_t number;
+  if (!parse_number(row, value, &number)) {
+    return fail(Code::kParameter, "%s: \"%s\" is not %s", row.key, value,
+                row.type == OptionType::kBoolean   ? "a boolean: on or off"
+                : row.type == OptionType::kInteger ? "a whole number"
+                                                   : "a size such as 64KiB or 1MB");
+  }
+  if (number < row.min || number > row.max) {
+    return fail(Code::kParameter, "%s: %llu is not in %llu..%llu", row.key,
+                static_cast<unsigned long long>(number), static_cast<unsigned long long>(row.min),
+                static_cast<unsigned long long>(row.max));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() { return kRows; }
+
+const char* option_type_name(OptionType type) {
+  static constexpr const char* kNames[] = {"text", "size", "integer", "boolean", "choice"};
+  return kNames[static_cast<int>(type)];
+}
+
+bool parse_size(const char* text, uint64_t* size) {
+  struct Unit {
+    const char* name;
+    uint64_t bytes;
+  };
+  static constexpr Unit kUnits[] = {
+      {"", 1},        {"B", 1},          {"K", kKiB},       {"KiB", kKiB},       {"KB", 1000},
+      {"M", kMiB},    {"MiB", kMiB},     {"MB", 1000000},   {"G", kKiB * kMiB},  {"GiB", kKiB * kMiB},
+      {"GB", 1000000000},
+  };
+  if (!std::isdigit(static_cast<unsigned char>(*text))) return false;
+  char* end;
+  errno = 0;
+  const uint64_t count = std::strtoull(text, &end, 10);
+  if (errno != 0) return false;
+  while (*end == ' ') ++end;
+  for (const Unit& unit : kUnits) {
+    if (same_word(unit.name, end)) return !__builtin_mul_overflow(count, unit.bytes, size);
+  }
+  return false;
+}
+
+Options::Options() {
+  for (size_t i = 0; i < std::size(kRows); ++i) {
+    value_[i] = kRows[i].fallback;
+    origin_[i] = "default";
+  }
+}
+
+Status Options::set_row(size_t row, const char* value, const char* origin) {
+  WPR_TRY(check_value(kRows[row], value));
+  value_[row] = value;
+  origin_[row] = origin;
+  return {};
+}
+
+Status Options::read_environment() {
+  Status first;
+  for (size_t i = 0; i < std::size(kRows); ++i) {
+    std::string name = "WIREPRESS_";
+    for (const char* c = kRows[i].key; *c; ++c) {
+      name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    }
+    const char* value = std::getenv(name.c_str());
+    if (!value) continue;
+    if (const Status status = set_row(i, value, "environment"); !status.ok() && first.ok()) {
+      first = fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s",
+                   status.text());
+    }
+  }
+  return first;
+}
+
+Status Options::set(const char* key, const char* value) {
+  const size_t row = find_row(key);
+  if (row == kNoRow) {
+    return fail(Code::kParameter, "unknown option \"%s\"; known: %s", key, known_keys().c_str());
+  }
+  return set_row(row, value, "set");
+}
+
+const char* Options::get(const char* key) const {
+  const size_t row = find_row(key);
+  return row == kNoRow ? nullptr : value_[row].c_str();
+}
+
+const char* Options::origin(const char* key) const {
+  const size_t row = find_row(key);
+  return row == kNoRow ? nullptr : origin_[row];
+}
+
+uint64_t Options::number(const char* key) const {
+  const size_t row = find_row(key);
+  uint64_t value = 0;
+  if (row != kNoRow) parse_number(kRows[row], value_[row].c_str(), &value);
+  return value;
+}
+
+}  // namespace wirepress

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+# The functions that codec, engine and integration folders call, and the generated registry.
+
+# wpr_add_folders(DIR): every folder of DIR with a CMakeLists.txt.
+function(wpr_add_folders dir)
+  file(GLOB lists CONFIGURE_DEPENDS "${dir}/*/CMakeLists.txt")
+  foreach(list IN LISTS lists)
+    get_filename_component(folder "${list}" DIRECTORY)
+    get_filename_component(room "${dir}" NAME)
+    get_filename_component(name "${folder}" NAME)
+    add_subdirectory("${folder}" "${CMAKE_BINARY_DIR}/${room}/${name}")
+  endforeach()
+endfunction()
+
+# wpr_find_library(TARGET HEADER LIBRARY PACKAGE): an imported target for a plain C library, or a
+# configuration error that names the Debian package.
+function(wpr_find_library target header library package)
+  if(TARGET ${target})
+    return()
+  endif()
+  find_path(${target}_INCLUDE_DIR ${header})
+  find_library(${target}_LIBRARY ${library})
+  if(NOT ${target}_INCLUDE_DIR OR NOT ${target}_LIBRARY)
+    message(FATAL_ERROR "wirepress: ${header} or lib${library} not found; on Debian and Ubuntu: apt-get install ${package}")
+  endif()
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(${target} INTERFACE "${${target}_INCLUDE_DIR}")
+  target_link_libraries(${target} INTERFACE "${${target}_LIBRARY}")
+endfunction()
+
+# wpr_add_codec(NAME ID 0x20 KERNELS avx2.cpp scalar.cpp [LIBRARIES target...])
+#
+# The folder holds NAME.cpp, which defines `wirepress::NAME_codec`, and each kernel file KERNEL.cpp
+# (best first, the portable one last), which defines `wirepress::NAME_KERNEL`. A kernel file named
+# after an instruction set is compiled for it.
+function(wpr_add_codec name)
+  cmake_parse_arguments(arg "" "ID" "KERNELS;LIBRARIES" ${ARGN})
+  math(EXPR id "${arg_ID}")
+  if(id LESS 1 OR id GREATER 4095)
+    message(FATAL_ERROR "codec ${name}: id ${arg_ID} is not in 1..0xFFF")
+  endif()
+  get_property(taken GLOBAL PROPERTY wpr_codec_ids)
+  if(id IN_LIST taken)
+    message(FATAL_ERROR "codec ${name}: id ${arg_ID} is taken by another codec")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY wpr_codec_ids ${id})
+
+  set(kernels "")
+  foreach(file IN LISTS arg_KERNELS)
+    get_filename_component(kernel "${file}" NAME_WE)
+    list(APPEND kernels ${kernel})
+    wpr_instruction_set("${kernel}" flags)
+    if(flags)
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")
+    endif()
+  endforeach()
+  add_library(codec_${name} OBJECT ${name}.cpp ${arg_KERNELS})
+  target_include_directories(codec_${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(codec_${name} PRIVATE ${arg_LIBRARIES})
+  list(JOIN kernels "|" kernels)
+  set_property(GLOBAL APPEND PROPERTY wpr_codecs "${id}:${name}:${kernels}")
+  set_property(GLOBAL APPEND PROPERTY wpr_objects codec_${name})
+  set_property(GLOBAL APPEND PROPERTY wpr_libraries ${arg_LIBRARIES})
+  if(WPR_TESTS AND EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${name}_test.cpp")
+    set_property(GLOBAL APPEND PROPERTY wpr_unit_tests "${CMAKE_CURRENT_SOURCE_DIR}/${name}_test.cpp")
+  endif()
+endfunction()
+
+# The compiler flags of a kernel file that is named after an instruction set.
+function(wpr_instruction_set kernel out)
+  if(kernel STREQUAL "avx2")
+    set(${out} -mavx2 -mbmi -mbmi2 -mlzcnt -mfma PARENT_SCOPE)
+  elseif(kernel STREQUAL "avx512")
+    set(${out} -march=x86-64-v4 -mavx512vbmi -mavx512vbmi2 -mgfni PARENT_SCOPE)
+  else()
+    set(${out} "" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# wpr_add_engine(NAME SOURCES file...): defines `wirepress::NAME_engine`.
+function(wpr_add_engine name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_library(engine_${name} OBJECT ${arg_SOURCES})
+  target_include_directories(engine_${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(engine_${name} PRIVATE ${arg_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY wpr_engines ${name})
+  set_property(GLOBAL APPEND PROPERTY wpr_objects engine_${name})
+  set_property(GLOBAL APPEND PROPERTY wpr_libraries ${arg_LIBRARIES})
+endfunction()
+
+# wpr_add_integration(TARGET SOURCES file... [LIBRARIES target...]): a module that a host program
+# loads. It holds the whole library and exports only what its export list (EXPORTS) names.
+function(wpr_add_integration target)
+  cmake_parse_arguments(arg "" "EXPORTS" "SOURCES;LIBRARIES" ${ARGN})
+  add_library(${target} MODULE ${arg_SOURCES})
+  target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}/include")
+  target_link_libraries(${target} PRIVATE wirepress_static ${arg_LIBRARIES})
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)
+  if(arg_EXPORTS)
+    target_link_options(${target} PRIVATE "-Wl,--version-script=${arg_EXPORTS}")
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS "${arg_EXPORTS}")
+  endif()
+  if(SKBUILD)
+    install(TARGETS ${target} LIBRARY DESTINATION wirepress/lib)
+  else()
+    install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/wirepress")
+  endif()
+endfunction()
+
+# Writes registry.cpp from what the folders said. The order is by id.
+function(wpr_write_registry)
+  get_property(codecs GLOBAL PROPERTY wpr_codecs)
+  get_property(engine_names GLOBAL PROPERTY wpr_engines)
+  list(SORT codecs COMPARE NATURAL)
+  set(declarations "")
+  set(lists "")
+  set(entries "")
+  foreach(codec IN LISTS codecs)
+    string(REPLACE ":" ";" fields "${codec}")
+    list(GET fields 0 id)
+    list(GET fields 1 name)
+    list(GET fields 2 kernels)
+    string(REPLACE "|" ";" kernels "${kernels}")
+    string(APPEND declarations "extern const Codec ${name}_codec;\n")
+    set(pointers "")
+    foreach(kernel IN LISTS kernels)
+      string(APPEND declarations "extern const Kernel ${name}_${kernel};\n")
+      list(APPEND pointers "&${name}_${kernel}")
+    endforeach()
+    list(JOIN pointers ", " pointers)
+    string(APPEND lists "static const Kernel* const ${name}_kernels[] = {${pointers}};\n")
+    string(APPEND entries "    {${id}, &${name}_codec, ${name}_kernels},\n")
+  endforeach()
+  set(engine_pointers "")
+  foreach(engine IN LISTS engine_names)
+    string(APPEND declarations "extern const Engine ${engine}_engine;\n")
+    list(APPEND engine_pointers "&${engine}_engine")
+  endforeach()
+  list(JOIN engine_pointers ", " engine_pointers)
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/registry.cpp" @ONLY CONTENT
+"// Generated by cmake/wirepress.cmake from the codec and engine folders.
+#include \"base/kernel.hpp\"
+
+namespace wirepress {
+@declarations@
+@lists@
+static const Entry entries[] = {
+@entries@};
+static const Engine* const engine_list[] = {@engine_pointers@};
+std::span<const Entry> registry() { return entries; }
+std::span<const Engine* const> engines() { return engine_list; }
+}  // namespace wirepress
+")
+endfunction()
+
+# wpr_unit_tests(file...): test files of this room, linked into one program by tests/.
+function(wpr_unit_tests)
+  if(WPR_TESTS)
+    foreach(file IN LISTS ARGN)
+      set_property(GLOBAL APPEND PROPERTY wpr_unit_tests "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    endforeach()
+  endif()
+endfunction()

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes and checks frames (spec/frame.md). Knows no codec: a stage is an id and some bytes.
+#pragma once
+
+#include "base/kernel.hpp"
+
+namespace wirepress {
+
+inline constexpr int kFrameVersion = 1;
+inline constexpr int kMaxDims = 4;
+inline constexpr int kNoShape = -1;
+inline constexpr int kMaxStages = 4;
+inline constexpr size_t kMaxHeader = 32;
+inline constexpr int kMinBlockLog = 10, kMaxBlockLog = 28;
+inline constexpr uint64_t kMaxRawSize = uint64_t{1} << 48;
+inline constexpr uint64_t kUnknownSize = UINT64_MAX;
+inline constexpr size_t kMaxBlockHead = 12;  // block word, checksum, raw size of a last block
+
+struct Stage {
+  uint16_t id;
+  uint8_t n_params;
+  int8_t param[kMaxParams];
+};
+
+struct Header {
+  bool checksum = true;
+  bool streamed = false;
+  DType dtype = DType::kBytes;
+  int n_dims = kNoShape;  // 0..4 or kNoShape
+  uint64_t shape[kMaxDims] = {};
+  uint64_t raw_size = 0;  // kUnknownSize when streamed
+  int block_log = 20;
+  int n_stages = 0;
+  Stage stage[kMaxStages] = {};
+  size_t size = 0;  // bytes of the header itself; set by reading and writing
+
+  uint64_t block_size() const { return uint64_t{1} << block_log; }
+  uint64_t n_blocks() const {
+    return streamed ? kUnknownSize : (raw_size + block_size() - 1) >> block_log;
+  }
+  // Raw bytes of block `index` where sizes are known.
+  uint64_t block_raw_size(uint64_t index) const {
+    const uint64_t left = raw_size - (index << block_log);
+    return left < block_size() ? left : block_size();
+  }
+};
+
+// Sets raw_size from dtype and shape; kParameter when it overflows or passes 2^48.
+Status set_shape(Header* header, DType dtype, int n_dims, const uint64_t* shape);
+
+// Writes the header and sets its size. kParameter: it would need more than kMaxHeader bytes.
+Status write_header(Header* header, Bytes dst, size_t* written);
+
+// kTruncated when src may be the beginning of a header.
+Status read_header(ConstBytes src, Header* header);
+
+struct Block {
+  uint64_t index = 0;
+  bool raw = false;
+  bool last = false;  // of a streamed frame
+  uint64_t raw_size = 0;
+  uint32_t checksum = 0;
+  uint32_t word = 0;
+  ConstBytes after;    // what the checksum covers: raw size field, payload
+  ConstBytes payload;  // empty until the bytes are there
+};
+
+// Bytes of a block's head, given its first 4 bytes.
+size_t block_head_size(const Header& header, uint32_t word);
+
+// Reads block `index` at the beginning of src: *size is its length in all. kTruncated when src ends
+// before it; *size is then how many bytes are needed to know more (never more than the block).
+Status read_block(const Header& header, uint64_t index, ConstBytes src, Block* block,
+                  size_t* size);
+
+// kChecksum when the payload is not what was written; always fine without checksums.
+Status verify_block(const Header& header, const Block& block);
+
+// Writes the head of a block whose payload already lies `head size` bytes into dst.
+// Returns the block's size in all.
+size_t seal_block(const Header& header, uint64_t index, bool raw, bool last, uint64_t raw_size,
+                  size_t stored_size, std::byte* dst);
+
+// Head bytes of a block to be written.
+inline size_t head_size(const Header& header, bool last) {
+  return 4 + (header.checksum ? 4 : 0) + (last ? 4 : 0);
+}
+
+}  // namespace wirepress

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/bytes.hpp"
+#include "frame/frame.hpp"
+#include "frame/hash.hpp"
+
+namespace wirepress {
+namespace {
+
+constexpr uint8_t kMagic[3] = {'W', 'P', 'R'};
+constexpr uint8_t kFlagChecksum = 1, kFlagStreamed = 2, kFlagsReserved = 12;
+constexpr int kDimsNoShape = 7;
+
+unsigned long long ull(uint64_t value) { return value; }
+
+void write_stages(const Header& header, Writer& writer) {
+  for (int i = 0; i < header.n_stages; ++i) {
+    const Stage& stage = header.stage[i];
+    writer.write(static_cast<uint16_t>(stage.id | stage.n_params << 12));
+    for (int p = 0; p < stage.n_params; ++p) writer.write(stage.param[p]);
+  }
+}
+
+Status ends(size_t size) {
+  return fail(Code::kTruncated, "header: %zu bytes are not a whole header", size);
+}
+
+Status read_fixed(Reader& reader, Header* header) {
+  uint8_t magic[3], version_flags, dtype_dims, block_stages;
+  size_t n_magic = 0;
+  while (n_magic < 3 && reader.read(&magic[n_magic])) {
+    if (magic[n_magic] != kMagic[n_magic]) {
+      return fail(Code::kCorrupt, "header: not a wirepress frame (magic byte %zu is 0x%02x)",
+                  n_magic, magic[n_magic]);
+    }
+    ++n_magic;
+  }
+  if (!reader.read(&version_flags)) return ends(reader.position());
+  if (version_flags >> 4 != kFrameVersion) {
+    return fail(Code::kUnsupported, "header: frame version %d, this library reads version %d",
+                version_flags >> 4, kFrameVersion);
+  }
+  if (!reader.read(&dtype_dims) || !reader.read(&block_stages)) return ends(reader.position());
+  header->checksum = version_flags & kFlagChecksum;
+  header->streamed = version_flags & kFlagStreamed;
+  header->dtype = static_cast<DType>(dtype_dims & 31);
+  header->n_dims = dtype_dims >> 5 == kDimsNoShape ? kNoShape : dtype_dims >> 5;
+  header->block_log = block_stages & 31;
+  header->n_stages = block_stages >> 5;
+  if (version_flags & kFlagsReserved)
+    return fail(Code::kUnsupported, "header: reserved flag set (flags 0x%x)", version_flags & 15);
+  if (static_cast<int>(header->dtype) >= kDTypeCount)
+    return fail(Code::kUnsupported, "header: dtype %d is not known", dtype_dims & 31);
+  if (header->n_dims > kMaxDims)
+    return fail(Code::kUnsupported, "header: dims %d is reserved", header->n_dims);
+  if (header->streamed && header->n_dims != kNoShape)
+    return fail(Code::kCorrupt, "header: a streamed frame with %d dimensions", header->n_dims);
+  if (header->block_log < kMinBlockLog || header->block_log > kMaxBlockLog) {
+    return fail(Code::kUnsupported, "header: block size 2^%d is not in 2^%d..2^%d",
+                header->block_log, kMinBlockLog, kMaxBlockLog);
+  }
+  if (header->n_stages < 1 || header->n_stages > kMaxStages) {
+    return fail(Code::kUnsupported, "header: %d stages are not in 1..%d", header->n_stages,
+                kMaxStages);
+  }
+  return {};
+}
+
+Status read_stages(Reader& reader, Header* header) {
+  for (int i = 0; i < header->n_stages; ++i) {
+    uint16_t word;
+    if (!reader.read(&word)) return ends(reader.position());
+    Stage& stage = header->stage[i];
+    stage.id = word & 0xFFF;
+    stage.n_params = static_cast<uint8_t>(word >> 12);
+    if (stage.n_params > kMaxParams) {
+      return fail(Code::kUnsupported, "header: stage %d has %d parameters, at most %zu are allowed",
+                  i, stage.n_params, kMaxParams);
+    }
+    for (int p = 0; p < stage.n_params; ++p) {
+      if (!reader.read(&stage.param[p])) return ends(reader.position());
+    }
+  }
+  return {};
+}
+
+Status read_size(Reader& reader, const char* field, uint64_t* value) {
+  switch (read_varint(reader, value)) {
+    case Varint::kOk:
+      return {};
+    case Varint::kEnds:
+      return ends(reader.position());
+    case Varint::kInvalid:
+      break;
+  }
+  return fail(Code::kCorrupt, "header: %s is not a shortest varint", field);
+}
+
+Status read_shape(Reader& reader, Header* header) {
+  if (header->streamed) {
+    header->raw_size = kUnknownSize;
+    return {};
+  }
+  uint64_t extent[kMaxDims] = {};
+  const int n = header->n_dims == kNoShape ? 1 : header->n_dims;
+  for (int i = 0; i < n; ++i) {
+    WPR_TRY(read_size(reader, header->n_dims == kNoShape ? "raw size" : "shape", &extent[i]));
+  }
+  if (header->n_dims == kNoShape) {
+    const size_t element = dtype_size(header->dtype);
+    if (extent[0] % element != 0) {
+      return fail(Code::kCorrupt, "header: raw size %llu is no multiple of %zu (%s)",
+                  ull(extent[0]), element, dtype_name(header->dtype));
+    }
+    extent[0] /= element;
+  }
+  if (!set_shape(header, header->dtype, header->n_dims, extent).ok())
+    return fail(Code::kCorrupt, "header: the raw size passes 2^48 bytes");
+  return {};
+}
+
+}  // namespace
+
+Status set_shape(Header* header, DType dtype, int n_dims, const uint64_t* shape) {
+  uint64_t size = dtype_size(dtype);
+  const int n = n_dims == kNoShape ? 1 : n_dims;
+  bool overflow = false, empty = false;
+  for (int i = 0; i < n; ++i) {
+    empty |= shape[i] == 0;
+    overflow |= shape[i] > kMaxRawSize;
+    if (shape[i] != 0) overflow |= __builtin_mul_overflow(size, shape[i], &size);
+  }
+  if (overflow || size > kMaxRawSize)
+    return fail(Code::kParameter, "shape: more than 2^48 bytes in a frame");
+  header->dtype = dtype;
+  header->n_dims = n_dims;
+  for (int i = 0; i < kMaxDims; ++i) header->shape[i] = i < n_dims ? shape[i] : 0;
+  header->raw_size = empty ? 0 : size;
+  return {};
+}
+
+Status write_header(Header* header, Bytes dst, size_t* written) {
+  std::byte bytes[64];
+  Writer writer(bytes);
+  for (uint8_t byte : kMagic) writer.write(byte);
+  writer.write(static_cast<uint8_t>(kFrameVersion << 4 | (header->checksum ? kFlagChecksum : 0) |
+                                    (header->streamed ? kFlagStreamed : 0)));
+  const int dims = header->n_dims == kNoShape ? kDimsNoShape : header->n_dims;
+  writer.write(static_cast<uint8_t>(dims << 5 | static_cast<int>(header->dtype)));
+  writer.write(static_cast<uint8_t>(header->n_stages << 5 | header->block_log));
+  write_stages(*header, writer);
+  if (!header->streamed) {
+    if (header->n_dims == kNoShape) writer.write_varint(header->raw_size);
+    for (int i = 0; i < header->n_dims; ++i) writer.write_varint(header->shape[i]);
+  }
+  writer.write(short_hash({bytes, writer.position()}, 0));
+  const size_t size = writer.position();
+  if (writer.full() || size + (header->streamed ? 4 : 0) > kMaxHeader) {
+    return fail(Code::kParameter, "recipe and shape need a header of %zu bytes, at most %zu fit",
+                size, kMaxHeader);
+  }
+  if (size > dst.size())
+    return fail(Code::kDstTooSmall, "the header needs %zu bytes, dst has %zu", size, dst.size());
+  std::memcpy(dst.data(), bytes, size);
+  header->size = size;
+  *written = size;
+  return {};
+}
+
+Status read_header(ConstBytes src, Header* header) {
+  Reader reader(src.first(src.size() < kMaxHeader ? src.size() : kMaxHeader));
+  Header result;
+  Status status = read_fixed(reader, &result);
+  if (status.ok()) status = read_stages(reader, &result);
+  if (status.ok()) status = read_shape(reader, &result);
+  if (!status.ok()) {
+    if (status.code() == Code::kTruncated && src.size() >= kMaxHeader)
+      return fail(Code::kCorrupt, "header: longer than %zu bytes", kMaxHeader);
+    return status;
+  }
+  const size_t covered = reader.position();
+  uint32_t checksum;
+  if (!reader.read(&checksum)) {
+    if (src.size() < kMaxHeader) return ends(src.size());
+    return fail(Code::kCorrupt, "header: longer than %zu bytes", kMaxHeader);
+  }
+  const uint32_t expected = short_hash(src.first(covered), 0);
+  if (checksum != expected) {
+    return fail(Code::kChecksum, "header: checksum is %08x, its bytes hash to %08x", checksum,
+                expected);
+  }
+  result.size = reader.position();
+  *header = result;
+  return {};
+}
+
+}  // namespace wirepress

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// wirepress.h. Nothing is thrown across it.
+#include "wirepress/wirepress.h"
+
+#include <cstring>
+#include <new>
+
+#include "pipeline/context.hpp"
+
+using wirepress::Bytes;
+using wirepress::Code;
+using wirepress::ConstBytes;
+using wirepress::DType;
+using wirepress::fail;
+using wirepress::Header;
+using wirepress::Status;
+
+struct wpr_ctx {
+  wirepress::Context context;
+  Status last;
+};
+
+namespace {
+
+static_assert(WPR_MAX_HEADER == wirepress::kMaxHeader && WPR_MAX_DIMS == wirepress::kMaxDims);
+static_assert(WPR_NO_SHAPE == wirepress::kNoShape && WPR_UNKNOWN == wirepress::kUnknownSize);
+static_assert(WPR_COMPLEX128 == static_cast<int>(DType::kComplex128));
+static_assert(WPR_DEVICE == static_cast<int>(Code::kDevice) &&
+              WPR_TRUNCATED == static_cast<int>(Code::kTruncated));
+
+wpr_status finish(wpr_ctx* ctx, const Status& status) {
+  if (!status.ok()) ctx->last = status;
+  return static_cast<wpr_status>(status.code());
+}
+
+// Runs `body` and keeps its sentence; memory is the only thing the standard library throws here.
+template <typename Body>
+wpr_status guarded(wpr_ctx* ctx, Body body) {
+  try {
+    return finish(ctx, body());
+  } catch (const std::exception& error) {
+    return finish(ctx, fail(Code::kNoMemory, "no memory (%s)", error.what()));
+  }
+}
+
+ConstBytes bytes(const void* data, size_t size) {
+  return {static_cast<const std::byte*>(data), size};
+}
+Bytes bytes(void* data, size_t size) { return {static_cast<std::byte*>(data), size}; }
+
+Status check_buffers(const void* src, size_t n, const void* dst, size_t cap) {
+  if (!src && n) return fail(Code::kParameter, "src is NULL, %zu bytes", n);
+  if (!dst && cap) return fail(Code::kParameter, "dst is NULL, %zu bytes", cap);
+  return {};
+}
+
+Status check_array(wpr_dtype dtype, int n_dims, const uint64_t* shape) {
+  if (dtype < 0 || dtype >= wirepress::kDTypeCount)
+    return fail(Code::kParameter, "dtype %d is not known", static_cast<int>(dtype));
+  if (n_dims < WPR_NO_SHAPE || n_dims > WPR_MAX_DIMS)
+    return fail(Code::kParameter, "%d dimensions: 0 to %d can be kept", n_dims, WPR_MAX_DIMS);
+  if (!shape && n_dims != 0) return fail(Code::kParameter, "shape is NULL");
+  return {};
+}
+
+void fill(const Header& header, wpr_info* info) {
+  info->version = wirepress::kFrameVersion;
+  info->header_size = static_cast<uint32_t>(header.size);
+  info->raw_size = header.raw_size;
+  info->block_size = header.block_size();
+  info->n_blocks = header.n_blocks();
+  info->dtype = static_cast<wpr_dtype>(header.dtype);
+  info->n_dims = header.n_dims;
+  std::memcpy(info->shape, header.shape, sizeof info->shape);
+  info->checksum = header.checksum;
+  info->streamed = header.streamed;
+}
+
+// The sizes of a whole streamed frame stand in its blocks.
+Status walk_stream(const Header& header, ConstBytes frame, uint64_t* raw_size) {
+  uint64_t sum = 0;
+  wirepress::Block block;
+  ConstBytes rest = frame.subspan(header.size);
+  for (uint64_t index = 0; !block.last; ++index) {
+    size_t size;
+    WPR_TRY(read_block(header, index, rest, &block, &size));
+    sum += block.raw_size;
+    rest = rest.subspan(size);
+  }
+  *raw_size = sum;
+  return {};
+}
+
+Status raw_size_of(ConstBytes frame, uint64_t* raw_size) {
+  Header header;
+  WPR_TRY(read_header(frame, &header));
+  if (header.streamed) return walk_stream(header, frame, raw_size);
+  // Every block has a head at least: a header that claims more blocks than there are bytes lies,
+  // and must not make a caller allocate what it claims.
+  if (header.n_blocks() > (frame.size() - header.size) / head_size(header, false))
+    return fail(Code::kTruncated, "header: more blocks than the frame has bytes for");
+  *raw_size = header.raw_size;
+  return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+wpr_status wpr_create(wpr_ctx** ctx) {
+  *ctx = nullptr;
+  try {
+    *ctx = new wpr_ctx;
+    return finish(*ctx, (*ctx)->context.read_environment());
+  } catch (const std::exception&) {
+    delete *ctx;
+    *ctx = nullptr;
+    return WPR_NO_MEMORY;
+  }
+}
+
+void wpr_free(wpr_ctx* ctx) { delete ctx; }
+
+wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value) {
+  return guarded(ctx, [&] { return ctx->context.set(key, value); });
+}
+
+const char* wpr_get(const wpr_ctx* ctx, const char* key) {
+  return ctx->context.options().get(key);
+}
+
+const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
+  return ctx->context.options().origin(key);
+}
+
+const char* wpr_error(const wpr_ctx* ctx) { return ctx->last.text(); }
+
+const char* wpr_status_name(wpr_status status) {
+  return wirepress::code_name(static_cast<Code>(status));
+}
+
+const char* wpr_version(void) { return WPR_VERSION; }
+
+size_t wpr_bound(const wpr_ctx* ctx, size_t raw_size) { return ctx->context.bound(raw_size); }
+
+wpr_status wpr_compress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
+                        size_t* written) {
+  const uint64_t shape = n;
+  return wpr_compress_array(ctx, src, WPR_BYTES, WPR_NO_SHAPE, &shape, dst, cap, written);
+}
+
+wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
+                              const uint64_t* shape, void* dst, size_t cap, size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_array(dtype, n_dims, shape));
+    Header header;
+    WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
+    WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
+    return ctx->context.compress(bytes(src, header.raw_size), header, bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
+                          size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(src, n, dst, cap));
+    return ctx->context.decompress(bytes(src, n), bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_t offset,
+                                size_t size, void* dst) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(src, n, dst, size));
+    return ctx->context.decompress_range(bytes(src, n), offset, bytes(dst, size));
+  });
+}
+
+wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(frame, n, nullptr, 0));
+    Header header;
+    std::string recipe;
+    WPR_TRY(ctx->context.inspect(bytes(frame, n), &header, &recipe));
+    if (recipe.size() >= WPR_MAX_RECIPE)
+      return fail(Code::kUnsupported, "the recipe's text has %zu bytes", recipe.size());
+    fill(header, info);
+    std::memcpy(info->recipe, recipe.c_str(), recipe.size() + 1);
+    return {};
+  });
+}
+
+wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size) {
+  if (!frame && n) return WPR_PARAMETER;
+  return static_cast<wpr_status>(raw_size_of(bytes(frame, n), raw_size).code());
+}
+
+size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n) { return ctx->context.stream_bound(n); }
+
+wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap,
+                            size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    const uint64_t none = 0;
+    WPR_TRY(check_array(dtype, WPR_NO_SHAPE, &none));
+    WPR_TRY(check_buffers(nullptr, 0, dst, cap));
+    return ctx->context.stream_begin(static_cast<DType>(dtype), bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
+                             size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(src, n, dst, cap));
+    return ctx->context.stream_update(bytes(src, n), bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_stream_end(wpr_ctx* ctx, void* dst, size_t cap, size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(nullptr, 0, dst, cap));
+    return ctx->context.stream_end(bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_expand_begin(wpr_ctx* ctx) {
+  return guarded(ctx, [&] { return ctx->context.expand_begin(); });
+}
+
+wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* consumed, void* dst,
+                             size_t cap, size_t* written, int* done) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(src, n, dst, cap));
+    bool finished = false;
+    WPR_TRY(ctx->context.expand_update(bytes(src, n), consumed, bytes(dst, cap), written,
+                                       &finished));
+    *done = finished;
+    return {};
+  });
+}
+
+void wpr_get_stats(const wpr_ctx* ctx, wpr_stats* stats) {
+  const wirepress::Stats& s = ctx->context.stats();
+  *stats = {s.raw_bytes,      s.wire_bytes,       s.blocks,
+            s.bypassed_probe, s.bypassed_size,    s.expanded_bytes,
+            s.compress_seconds, s.decompress_seconds};
+}
+
+void wpr_reset_stats(wpr_ctx* ctx) { ctx->context.reset_stats(); }
+
+int wpr_codec_at(size_t i, wpr_codec_info* info) {
+  const auto entries = wirepress::registry();
+  if (i >= entries.size()) return 0;
+  const wirepress::Codec& codec = *entries[i].codec;
+  *info = {entries[i].id,       codec.name,          codec.sentence,           codec.lossless,
+           codec.exact_encode,  codec.params.size(), entries[i].kernels.size()};
+  return 1;
+}
+
+int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info* info) {
+  const auto entries = wirepress::registry();
+  if (codec >= entries.size() || i >= entries[codec].codec->params.size()) return 0;
+  const wirepress::Param& param = entries[codec].codec->params[i];
+  *info = {param.name, param.min, param.max, param.fallback, param.words, param.sentence};
+  return 1;
+}
+
+int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info* info) {
+  const auto entries = wirepress::registry();
+  if (codec >= entries.size() || i >= entries[codec].kernels.size()) return 0;
+  const wirepress::Kernel& kernel = *entries[codec].kernels[i];
+  *info = {kernel.engine, kernel.variant, kernel.usable()};
+  return 1;
+}
+
+int wpr_engine_at(size_t i, wpr_engine_info* info) {
+  const auto list = wirepress::engines();
+  if (i >= list.size()) return 0;
+  const char* reason = list[i]->unavailable();
+  *info = {list[i]->name, list[i]->sentence, reason == nullptr, reason ? reason : ""};
+  return 1;
+}
+
+int wpr_option_at(size_t i, wpr_option_info* info) {
+  const auto rows = wirepress::option_rows();
+  if (i >= rows.size()) return 0;
+  *info = {rows[i].key, option_type_name(rows[i].type), rows[i].fallback, rows[i].choices,
+           rows[i].sentence};
+  return 1;
+}
+
+}  // extern "C"

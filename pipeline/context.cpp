@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings, and whole frames.
+#include "pipeline/context.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace wirepress {
+namespace {
+
+constexpr size_t kMaxChains = 8;
+
+unsigned long long ull(uint64_t value) { return value; }
+
+Status check_recipe(const char* key, const char* text, const char* engine) {
+  Recipe recipe;
+  const Status status = parse_recipe(text, DType::kBytes, engine, &recipe);
+  if (status.ok()) return {};
+  return fail(Code::kParameter, "%s: %s", key, status.text());
+}
+
+// What the table cannot check, because it takes the codecs to know.
+Status check_option(const Options& options, const char* key) {
+  const std::string_view name = key;
+  const char* value = options.get(key);
+  if (name == "recipe") return check_recipe(key, value, options.get("engine"));
+  if (name == "mpi_codec" && std::string_view(value) != "auto")
+    return check_recipe(key, value, options.get("engine"));
+  if (name == "engine") return check_engine(value);
+  if (name == "block_size" && !std::has_single_bit(options.number(key)))
+    return fail(Code::kParameter, "block_size: %s is not a power of two", value);
+  return {};
+}
+
+}  // namespace
+
+Status Context::read_environment() {
+  Status first = options_.read_environment();
+  for (const char* key : {"engine", "recipe", "mpi_codec", "block_size"}) {
+    const Status status = check_option(options_, key);
+    if (status.ok()) continue;
+    if (first.ok())
+      first = fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s",
+                   status.text());
+    for (const OptionRow& row : option_rows()) {
+      if (std::string_view(row.key) == key) (void)options_.set(key, row.fallback);
+    }
+  }
+  return first;
+}
+
+Status Context::set(const char* key, const char* value) {
+  Options changed = options_;
+  WPR_TRY(changed.set(key, value));
+  WPR_TRY(check_option(changed, key));
+  options_ = std::move(changed);
+  settled_ = false;
+  return {};
+}
+
+int Context::n_workers() const {
+  const uint64_t wanted = options_.number("threads");
+  return wanted ? static_cast<int>(wanted) : usable_cores();
+}
+
+Status Context::settle() {
+  if (settled_) return {};
+  checksum_ = options_.number("checksum");
+  probe_ = options_.number("probe");
+  block_log_ = std::countr_zero(options_.number("block_size"));
+  threads_ = n_workers();
+  settled_ = true;
+  return {};
+}
+
+Status Context::chain_for(const Recipe& recipe, ChainPointer* chain) {
+  for (size_t i = chains_.size(); i-- > 0;) {
+    if (!chains_[i]->matches(recipe, threads_)) continue;
+    std::rotate(chains_.begin() + static_cast<ptrdiff_t>(i),
+                chains_.begin() + static_cast<ptrdiff_t>(i) + 1, chains_.end());
+    *chain = chains_.back();
+    return {};
+  }
+  if (chains_.size() == kMaxChains) chains_.erase(chains_.begin());
+  chains_.push_back(std::make_shared<Chain>(recipe, threads_));
+  *chain = chains_.back();
+  return {};
+}
+
+size_t Context::bound(uint64_t raw_size) const {
+  const uint64_t block_size = options_.number("block_size");
+  return kMaxHeader + raw_size + 8 * ((raw_size + block_size - 1) / block_size);
+}
+
+Status Context::begin_frame(Header* header, ChainPointer* chain, Bytes dst) {
+  WPR_TRY(settle());
+  Recipe recipe;
+  WPR_TRY(parse_recipe(options_.get("recipe"), header->dtype, options_.get("engine"), &recipe));
+  WPR_TRY(chain_for(recipe, chain));
+  header->checksum = checksum_;
+  header->block_log = block_log_;
+  put_stages(recipe, header);
+  size_t size;
+  return write_header(header, dst, &size);
+}
+
+Status Context::compress(ConstBytes src, Header header, Bytes dst, size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  ChainPointer chain;
+  WPR_TRY(begin_frame(&header, &chain, dst));
+  size_t size;
+  WPR_TRY(compress_blocks(header, *chain, 0, src, false, dst.subspan(header.size), &size));
+  *written = header.size + size;
+  stats_.raw_bytes += src.size();
+  stats_.wire_bytes += *written;
+  return {};
+}
+
+Status Context::inspect(ConstBytes frame, Header* header, std::string* recipe) {
+  Header result;
+  WPR_TRY(read_header(frame, &result));
+  Recipe steps;
+  WPR_TRY(recipe_of(result, "auto", &steps));
+  *recipe = recipe_text(steps);
+  *header = result;
+  return {};
+}
+
+Status Context::walk(const Header& header, ConstBytes frame, uint64_t* raw_size) {
+  blocks_.clear();
+  ConstBytes rest = frame.subspan(header.size);
+  const uint64_t n_blocks = header.n_blocks();
+  uint64_t sum = 0;
+  bool last = n_blocks == 0;
+  for (uint64_t index = 0; !last; ++index) {
+    Block block;
+    size_t size;
+    WPR_TRY(read_block(header, index, rest, &block, &size));
+    blocks_.push_back(block);
+    sum += block.raw_size;
+    rest = rest.subspan(size);
+    last = header.streamed ? block.last : index + 1 == n_blocks;
+  }
+  if (!rest.empty()) {
+    return fail(Code::kCorrupt, "%zu bytes follow the frame's last block (frame of %zu bytes)",
+                rest.size(), frame.size() - rest.size());
+  }
+  *raw_size = sum;
+  return {};
+}
+
+Status Context::decompress(ConstBytes frame, Bytes dst, size_t* written) {
+  const Stopwatch watch(&stats_.decompress_seconds);
+  WPR_TRY(settle());
+  Header header;
+  WPR_TRY(read_header(frame, &header));
+  if (!header.streamed && header.raw_size > dst.size()) {
+    return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu",
+                ull(header.raw_size), dst.size());
+  }
+  Recipe recipe;
+  WPR_TRY(recipe_of(header, options_.get("engine"), &recipe));
+  uint64_t raw_size;
+  WPR_TRY(walk(header, frame, &raw_size));
+  if (raw_size > dst.size()) {
+    return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(raw_size),
+                dst.size());
+  }
+  ChainPointer chain;
+  WPR_TRY(chain_for(recipe, &chain));
+  WPR_TRY(expand_blocks(header, *chain, dst.first(raw_size)));
+  *written = raw_size;
+  stats_.expanded_bytes += raw_size;
+  return {};
+}
+
+Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
+  const Stopwatch watch(&stats_.decompress_seconds);
+  WPR_TRY(settle());
+  Header header;
+  WPR_TRY(read_header(frame, &header));
+  Recipe recipe;
+  WPR_TRY(recipe_of(header, options_.get("engine"), &recipe));
+  uint64_t raw_size;
+  WPR_TRY(walk(header, frame, &raw_size));
+  if (offset > raw_size || dst.size() > raw_size - offset) {
+    return fail(Code::kParameter, "bytes %llu..%llu of a frame that holds %llu", ull(offset),
+                ull(offset + dst.size()), ull(raw_size));
+  }
+  if (dst.empty()) return {};
+  ChainPointer chain;
+  WPR_TRY(chain_for(recipe, &chain));
+  const std::vector<Block> all = std::move(blocks_);
+  const uint64_t end = offset + dst.size();
+  for (uint64_t index = offset >> header.block_log; index << header.block_log < end; ++index) {
+    const uint64_t begin = index << header.block_log;
+    const Block& block = all[index];
+    std::byte* scratch = partial_.reserve(block.raw_size);
+    if (!scratch) return fail(Code::kNoMemory, "no memory for a block of %llu bytes",
+                              ull(block.raw_size));
+    blocks_.assign(1, block);
+    WPR_TRY(expand_blocks(header, *chain, {scratch, block.raw_size}));
+    const uint64_t from = std::max(begin, offset), to = std::min(begin + block.raw_size, end);
+    std::memcpy(dst.data() + (from - offset), scratch + (from - begin), to - from);
+  }
+  stats_.expanded_bytes += dst.size();
+  return {};
+}
+
+}  // namespace wirepress

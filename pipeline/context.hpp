@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind a wpr_ctx: settings, reusable memory, threads, statistics.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/options.hpp"
+#include "pipeline/chain.hpp"
+#include "pipeline/stats.hpp"
+
+namespace wirepress {
+
+class Context {
+ public:
+  Status read_environment();
+  Status set(const char* key, const char* value);
+  const Options& options() const { return options_; }
+
+  size_t bound(uint64_t raw_size) const;
+  // `header` says dtype and shape; the rest is filled in from the options.
+  Status compress(ConstBytes src, Header header, Bytes dst, size_t* written);
+  Status decompress(ConstBytes frame, Bytes dst, size_t* written);
+  Status decompress_range(ConstBytes frame, uint64_t offset, Bytes dst);
+  // Header and the text of its recipe.
+  Status inspect(ConstBytes frame, Header* header, std::string* recipe);
+
+  size_t stream_bound(uint64_t n) const;
+  Status stream_begin(DType dtype, Bytes dst, size_t* written);
+  Status stream_update(ConstBytes src, Bytes dst, size_t* written);
+  Status stream_end(Bytes dst, size_t* written);
+
+  Status expand_begin();
+  Status expand_update(ConstBytes src, size_t* consumed, Bytes dst, size_t* written, bool* done);
+
+  const Stats& stats() const { return stats_; }
+  void reset_stats() { stats_ = {}; }
+
+ private:
+  using ChainPointer = std::shared_ptr<Chain>;
+
+  int n_workers() const;
+  Status settle();  // re-reads the settings that compress() needs, after a change
+  Status chain_for(const Recipe& recipe, ChainPointer* chain);
+  Status begin_frame(Header* header, ChainPointer* chain, Bytes dst);
+
+  // Blocks first, first + 1, ... of src; `end` marks the final one as the last of a stream.
+  Status compress_blocks(const Header& header, Chain& chain, uint64_t first, ConstBytes src,
+                         bool end, Bytes dst, size_t* written);
+  Status compress_serial(const Header& header, Chain& chain, uint64_t first, ConstBytes src,
+                         bool end, Bytes dst, size_t* written);
+  Status compress_parallel(const Header& header, Chain& chain, uint64_t first, ConstBytes src,
+                           bool end, Bytes dst, size_t* written);
+  // Expands `blocks_`, which follow each other, into dst.
+  Status expand_blocks(const Header& header, Chain& chain, Bytes dst);
+  // Fills blocks_ with all blocks of the frame; *raw_size is what they hold.
+  Status walk(const Header& header, ConstBytes frame, uint64_t* raw_size);
+
+  Options options_;
+  bool settled_ = false;
+  bool checksum_ = true, probe_ = true;
+  int block_log_ = 20, threads_ = 1;
+  std::vector<ChainPointer> chains_;  // most recently used last
+  ThreadPool pool_;
+  std::vector<Buffer> slots_;
+  std::vector<Block> blocks_;
+  Buffer partial_;  // a block of which decompress_range needs a part
+  Stats stats_;
+
+  struct CompressStream {
+    bool active = false;
+    Header header;
+    ChainPointer chain;
+    uint64_t index = 0;  // of the next block
+    Buffer pending;
+    size_t n_pending = 0;
+    size_t batch = 0;  // raw bytes that are compressed together
+  } stream_;
+
+  enum class Expect { kNothing, kHeader, kBlocks, kEnd };
+  struct ExpandStream {
+    Expect expect = Expect::kNothing;
+    Header header;
+    ChainPointer chain;
+    uint64_t index = 0;       // of the next block
+    uint64_t n_raw = 0;       // raw bytes of the blocks before it
+    Buffer input;             // header, then whole blocks of this batch and a part of the next
+    size_t n_input = 0;
+    size_t block_begin = 0;   // in input: where the block being gathered starts
+    size_t need = 0;          // bytes in input that complete what is being gathered
+    std::vector<size_t> begins;  // of the whole blocks in input
+    Buffer output;
+    size_t n_output = 0, taken = 0;
+    bool last = false;        // the batch ends the frame
+  } expand_;
+
+  Status expand_header();
+  Status expand_block(bool* batch_full);
+  Status expand_batch();
+};
+
+}  // namespace wirepress

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/kernel.hpp"
+
+namespace wirepress {
+
+// Whether a sample of the bytes looks like noise that no byte codec shrinks: its order-0 entropy is
+// near 8 bits. Costs a few microseconds whatever the size. Blind to repetitions farther apart than
+// the sample; the option "probe" turns it off.
+bool looks_incompressible(ConstBytes bytes);
+
+}  // namespace wirepress

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/recipe.hpp"
+
+#include <charconv>
+#include <string_view>
+
+namespace wirepress {
+namespace {
+
+using Text = std::string_view;
+
+// Cuts the part before `mark` off the front of `rest`.
+Text cut(Text* rest, char mark) {
+  const size_t at = rest->find(mark);
+  const Text part = rest->substr(0, at);
+  *rest = at == Text::npos ? Text() : rest->substr(at + 1);
+  return part;
+}
+
+int length(Text text) { return static_cast<int>(text.size()); }
+
+std::string known_codecs() {
+  std::string names;
+  for (const Entry& entry : registry())
+    names += (names.empty() ? "" : ", ") + std::string(entry.codec->name);
+  return names;
+}
+
+std::string known_params(const Codec& codec) {
+  std::string names;
+  for (const Param& param : codec.params)
+    names += (names.empty() ? "" : ", ") + std::string(param.name);
+  return names.empty() ? "none" : names;
+}
+
+std::string range_of(const Param& param) {
+  if (!param.words) return std::to_string(param.min) + ".." + std::to_string(param.max);
+  std::string words;
+  for (int i = 0; i <= param.max; ++i) words += (i ? ", " : "") + std::string(param.words[i]);
+  return words;
+}
+
+bool read_value(const Param& param, Text text, int* value) {
+  if (param.words) {
+    for (int i = 0; i <= param.max; ++i) {
+      if (text == param.words[i]) return *value = i, true;
+    }
+    return false;
+  }
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  return error == std::errc() && stop == end && *value >= param.min && *value <= param.max;
+}
+
+Status parse_param(const Codec& codec, Text text, bool first, Args* args) {
+  Text value = text;
+  size_t index = 0;
+  if (text.find('=') != Text::npos) {
+    const Text name = cut(&value, '=');
+    while (index < codec.params.size() && name != codec.params[index].name) ++index;
+    if (index == codec.params.size()) {
+      return fail(Code::kParameter, "%s: unknown parameter \"%.*s\"; known: %s", codec.name,
+                  length(name), name.data(), known_params(codec).c_str());
+    }
+  } else if (!first || codec.params.empty()) {
+    return fail(Code::kParameter, "%s: \"%.*s\" is not name=value; known parameters: %s",
+                codec.name, length(text), text.data(), known_params(codec).c_str());
+  }
+  const Param& param = codec.params[index];
+  if (!read_value(param, value, &args->value[index])) {
+    return fail(Code::kParameter, "%s: %s cannot be \"%.*s\"; known: %s", codec.name, param.name,
+                length(value), value.data(), range_of(param).c_str());
+  }
+  return {};
+}
+
+Status finish_step(const Entry* entry, const char* engine, Recipe::Step* step) {
+  step->entry = entry;
+  if (entry->codec->check) WPR_TRY(entry->codec->check(&step->args));
+  step->kernel = choose_kernel(*entry, engine);
+  if (!step->kernel) {
+    return fail(Code::kParameter, "%s: no kernel for engine \"%s\" can run here",
+                entry->codec->name, engine);
+  }
+  return {};
+}
+
+Status parse_step(Text text, DType dtype, const char* engine, Recipe::Step* step) {
+  Text rest = text;
+  const Text name = cut(&rest, ':');
+  const Entry* entry = find_codec(name.data(), name.size());
+  if (!entry) {
+    return fail(Code::kParameter, "unknown codec \"%.*s\"; known: %s", length(name), name.data(),
+                known_codecs().c_str());
+  }
+  *step = {};
+  step->args.dtype = dtype;
+  for (size_t i = 0; i < entry->codec->params.size(); ++i)
+    step->args.value[i] = entry->codec->params[i].fallback;
+  for (bool first = true; !rest.empty(); first = false)
+    WPR_TRY(parse_param(*entry->codec, cut(&rest, ','), first, &step->args));
+  return finish_step(entry, engine, step);
+}
+
+// A codec that must know how much it expands to can only stand where that is known.
+Status check_order(const Recipe& recipe) {
+  bool known = true;
+  for (int i = 0; i < recipe.n_steps; ++i) {
+    const Codec& codec = *recipe.step[i].entry->codec;
+    if (codec.needs_size && !known) {
+      return fail(Code::kParameter,
+                  "%s must know the raw size: before it only codecs that keep sizes may stand",
+                  codec.name);
+    }
+    known = known && codec.keeps_size;
+  }
+  return {};
+}
+
+Status read_stage(const Stage& stage, int number, DType dtype, const char* engine,
+                  Recipe::Step* step) {
+  const Entry* entry = find_codec(stage.id);
+  if (!entry) {
+    return fail(Code::kUnsupported, "header: stage %d has codec id 0x%03x; known here: %s", number,
+                stage.id, known_codecs().c_str());
+  }
+  const Codec& codec = *entry->codec;
+  if (stage.n_params != codec.params.size()) {
+    return fail(Code::kUnsupported, "header: stage %d (%s) has %d parameters, the codec has %zu",
+                number, codec.name, stage.n_params, codec.params.size());
+  }
+  *step = {};
+  step->args.dtype = dtype;
+  for (size_t i = 0; i < codec.params.size(); ++i) {
+    const Param& param = codec.params[i];
+    step->args.value[i] = stage.param[i];
+    if (stage.param[i] < param.min || stage.param[i] > param.max) {
+      return fail(Code::kCorrupt, "header: stage %d (%s) has %s=%d, not in %d..%d", number,
+                  codec.name, param.name, stage.param[i], param.min, param.max);
+    }
+  }
+  return finish_step(entry, engine, step);
+}
+
+}  // namespace
+
+bool Recipe::lossless() const {
+  for (int i = 0; i < n_steps; ++i) {
+    if (!step[i].entry->codec->lossless) return false;
+  }
+  return true;
+}
+
+Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* recipe) {
+  Recipe result;
+  Text rest = text;
+  do {
+    if (result.n_steps == kMaxStages)
+      return fail(Code::kParameter, "recipe \"%s\": at most %d codecs", text, kMaxStages);
+    WPR_TRY(parse_step(cut(&rest, '+'), dtype, engine, &result.step[result.n_steps]));
+    ++result.n_steps;
+  } while (!rest.empty());
+  WPR_TRY(check_order(result));
+  *recipe = result;
+  return {};
+}
+
+Status recipe_of(const Header& header, const char* engine, Recipe* recipe) {
+  Recipe result;
+  result.n_steps = header.n_stages;
+  for (int i = 0; i < header.n_stages; ++i) {
+    Status status = read_stage(header.stage[i], i, header.dtype, engine, &result.step[i]);
+    if (status.code() == Code::kParameter)
+      return fail(Code::kCorrupt, "header: stage %d: %s", i, status.text());
+    WPR_TRY(status);
+  }
+  if (Status status = check_order(result); !status.ok())
+    return fail(Code::kCorrupt, "header: %s", status.text());
+  *recipe = result;
+  return {};
+}
+
+void put_stages(const Recipe& recipe, Header* header) {
+  header->n_stages = recipe.n_steps;
+  for (int i = 0; i < recipe.n_steps; ++i) {
+    const Recipe::Step& step = recipe.step[i];
+    Stage& stage = header->stage[i];
+    stage.id = step.entry->id;
+    stage.n_params = static_cast<uint8_t>(step.entry->codec->params.size());
+    for (int p = 0; p < stage.n_params; ++p)
+      stage.param[p] = static_cast<int8_t>(step.args.value[p]);
+  }
+}
+
+std::string recipe_text(const Recipe& recipe) {
+  std::string text;
+  for (int i = 0; i < recipe.n_steps; ++i) {
+    const Recipe::Step& step = recipe.step[i];
+    const Codec& codec = *step.entry->codec;
+    text += (i ? "+" : "") + std::string(codec.name);
+    char mark = ':';
+    for (size_t p = 0; p < codec.params.size(); ++p) {
+      const Param& param = codec.params[p];
+      const int value = step.args.value[p];
+      if (value == param.fallback && codec.params.size() > 1) continue;
+      text += mark;
+      if (codec.params.size() > 1) text += std::string(param.name) + "=";
+      text += param.words ? param.words[value] : std::to_string(value);
+      mark = ',';
+    }
+  }
+  return text;
+}
+
+Status check_engine(const char* choice) {
+  const Text text = choice;
+  if (text.empty() || text == "auto") return {};
+  std::string known = "auto";
+  for (const Engine* engine : engines()) {
+    known += std::string(", ") + engine->name;
+    if (text == engine->name) {
+      const char* reason = engine->unavailable();
+      if (reason) return fail(Code::kParameter, "engine %s: %s", choice, reason);
+      return {};
+    }
+  }
+  for (const Entry& entry : registry()) {
+    for (const Kernel* kernel : entry.kernels) {
+      const std::string name = std::string(kernel->engine) + ":" + kernel->variant;
+      if (text == name) {
+        if (kernel->usable()) return {};
+        return fail(Code::kParameter, "engine %s: this machine cannot run it", choice);
+      }
+      if ((", " + known + ", ").find(", " + name + ", ") == std::string::npos)
+        known += ", " + name;
+    }
+  }
+  return fail(Code::kParameter, "unknown engine \"%s\"; known: %s", choice, known.c_str());
+}
+
+}  // namespace wirepress

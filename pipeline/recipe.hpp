@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recipe: codecs in order with their parameters. As text: "shuffle:4+zstd:1", "fre:m=6".
+#pragma once
+
+#include <string>
+
+#include "frame/frame.hpp"
+
+namespace wirepress {
+
+struct Recipe {
+  struct Step {
+    const Entry* entry;
+    const Kernel* kernel;
+    Args args;
+  };
+  int n_steps = 0;
+  Step step[kMaxStages];
+
+  bool lossless() const;
+};
+
+// Reads the text for data of `dtype`; kParameter lists the known codecs, parameters or words.
+// `engine` is the option's value.
+Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* recipe);
+
+// The recipe a frame names; kUnsupported for an unknown codec, kCorrupt for parameters that the
+// codec's document does not allow.
+Status recipe_of(const Header& header, const char* engine, Recipe* recipe);
+
+void put_stages(const Recipe& recipe, Header* header);
+
+// The shortest text that parse_recipe reads back to the same recipe for any dtype.
+std::string recipe_text(const Recipe& recipe);
+
+// An error where `choice` names no engine, or no kernel of any codec.
+Status check_engine(const char* choice);
+
+}  // namespace wirepress

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames piece by piece, in constant memory.
+#include <algorithm>
+#include <cstring>
+
+#include "pipeline/context.hpp"
+
+namespace wirepress {
+namespace {
+
+// Blocks of a batch: enough that every worker has two, so that uneven blocks even out.
+size_t batch_blocks(int threads) { return threads > 1 ? 2 * static_cast<size_t>(threads) : 1; }
+
+}  // namespace
+
+size_t Context::stream_bound(uint64_t n) const {
+  const uint64_t block_size = options_.number("block_size");
+  const uint64_t raw = n + batch_blocks(n_workers()) * block_size;
+  return kMaxHeader + raw + 8 * (raw / block_size + 2) + 4;
+}
+
+Status Context::stream_begin(DType dtype, Bytes dst, size_t* written) {
+  stream_.active = false;
+  Header header;
+  header.streamed = true;
+  header.dtype = dtype;
+  header.raw_size = kUnknownSize;
+  WPR_TRY(begin_frame(&header, &stream_.chain, dst));
+  stream_.header = header;
+  stream_.index = 0;
+  stream_.n_pending = 0;
+  stream_.batch = batch_blocks(threads_) << header.block_log;
+  if (!stream_.pending.reserve(stream_.batch))
+    return fail(Code::kNoMemory, "no memory for a batch of %zu bytes", stream_.batch);
+  stream_.active = true;
+  *written = header.size;
+  stats_.wire_bytes += header.size;
+  return {};
+}
+
+Status Context::stream_update(ConstBytes src, Bytes dst, size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  if (!stream_.active) return fail(Code::kParameter, "stream_update without stream_begin");
+  CompressStream& s = stream_;
+  const size_t n = src.size();
+  size_t offset = 0;
+  // A full batch is written only when more bytes follow it: the last block must be marked.
+  while (!src.empty()) {
+    if (s.n_pending == s.batch) {
+      size_t size;
+      const Status status = compress_blocks(s.header, *s.chain, s.index, {s.pending.data(), s.batch},
+                                            false, dst.subspan(offset), &size);
+      if (!status.ok()) return s.active = false, status;
+      offset += size;
+      s.index += s.batch >> s.header.block_log;
+      s.n_pending = 0;
+    }
+    const size_t part = std::min(src.size(), s.batch - s.n_pending);
+    std::memcpy(s.pending.data() + s.n_pending, src.data(), part);
+    s.n_pending += part;
+    src = src.subspan(part);
+  }
+  *written = offset;
+  stats_.raw_bytes += n;
+  stats_.wire_bytes += offset;
+  return {};
+}
+
+Status Context::stream_end(Bytes dst, size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  if (!stream_.active) return fail(Code::kParameter, "stream_end without stream_begin");
+  stream_.active = false;
+  WPR_TRY(compress_blocks(stream_.header, *stream_.chain, stream_.index,
+                          {stream_.pending.data(), stream_.n_pending}, true, dst, written));
+  stats_.wire_bytes += *written;
+  return {};
+}
+
+Status Context::expand_begin() {
+  WPR_TRY(settle());
+  ExpandStream& e = expand_;
+  e.expect = Expect::kHeader;
+  e.index = e.n_raw = 0;
+  e.n_input = e.n_output = e.taken = e.block_begin = 0;
+  e.need = 1;
+  e.begins.clear();
+  e.last = false;
+  return {};
+}
+
+// Tries the header with the bytes gathered so far.
+Status Context::expand_header() {
+  ExpandStream& e = expand_;
+  const Status status = read_header({e.input.data(), e.n_input}, &e.header);
+  if (status.code() == Code::kTruncated) {
+    ++e.need;  // a header is short, and must not swallow bytes that belong to what follows
+    return {};
+  }
+  WPR_TRY(status);
+  Recipe recipe;
+  WPR_TRY(recipe_of(e.header, options_.get("engine"), &recipe));
+  WPR_TRY(chain_for(recipe, &e.chain));
+  e.n_input = e.block_begin = 0;
+  e.need = 4;
+  e.last = e.header.n_blocks() == 0;
+  e.expect = e.last ? Expect::kEnd : Expect::kBlocks;
+  return {};
+}
+
+// Looks at the block being gathered; *batch_full when its end completes a batch.
+Status Context::expand_block(bool* batch_full) {
+  ExpandStream& e = expand_;
+  Block block;
+  size_t size = 0;
+  const Status status = read_block(
+      e.header, e.index, {e.input.data() + e.block_begin, e.n_input - e.block_begin}, &block,
+      &size);
+  if (status.code() == Code::kTruncated) {
+    e.need = e.block_begin + size;
+    return {};
+  }
+  WPR_TRY(status);
+  e.begins.push_back(e.block_begin);
+  e.block_begin += size;
+  e.need = e.block_begin + 4;
+  ++e.index;
+  e.last = e.header.streamed ? block.last : e.index == e.header.n_blocks();
+  *batch_full = e.last || e.begins.size() == batch_blocks(threads_);
+  return {};
+}
+
+// Expands the whole blocks in input to output.
+Status Context::expand_batch() {
+  ExpandStream& e = expand_;
+  blocks_.clear();
+  size_t raw = 0;
+  uint64_t index = e.index - e.begins.size();
+  for (const size_t begin : e.begins) {
+    Block block;
+    size_t size;
+    WPR_TRY(read_block(e.header, index++, {e.input.data() + begin, e.n_input - begin}, &block,
+                       &size));
+    blocks_.push_back(block);
+    raw += block.raw_size;
+  }
+  std::byte* out = e.output.reserve(raw);
+  if (!out) return fail(Code::kNoMemory, "no memory for %zu bytes of blocks", raw);
+  WPR_TRY(expand_blocks(e.header, *e.chain, {out, raw}));
+  e.n_output = raw;
+  e.taken = 0;
+  e.n_raw += raw;
+  e.begins.clear();
+  e.n_input = e.block_begin = 0;
+  e.need = 4;
+  if (e.last) e.expect = Expect::kEnd;
+  return {};
+}
+
+Status Context::expand_update(ConstBytes src, size_t* consumed, Bytes dst, size_t* written,
+                              bool* done) {
+  const Stopwatch watch(&stats_.decompress_seconds);
+  ExpandStream& e = expand_;
+  if (e.expect == Expect::kNothing)
+    return fail(Code::kParameter, "expand_update without expand_begin");
+  size_t used = 0, out = 0;
+  Status status;
+  while (status.ok()) {
+    const size_t ready = std::min(e.n_output - e.taken, dst.size() - out);
+    if (ready) std::memcpy(dst.data() + out, e.output.data() + e.taken, ready);
+    e.taken += ready;
+    out += ready;
+    if (e.taken < e.n_output || e.expect == Expect::kEnd) break;
+    const size_t part = std::min(e.need - e.n_input, src.size() - used);
+    if (part == 0) break;
+    // What a block claims to need is believed only as far as bytes really come: the buffer grows by
+    // doubling, not to the claim.
+    const size_t room = std::min(e.need, std::max<size_t>(2 * e.n_input, 1 << 16) + part);
+    if (!e.input.reserve(std::max(room, e.n_input + part), e.n_input)) {
+      status = fail(Code::kNoMemory, "no memory for %zu bytes of input", e.need);
+      break;
+    }
+    std::memcpy(e.input.data() + e.n_input, src.data() + used, part);
+    used += part;
+    e.n_input += part;
+    if (e.n_input < e.need) break;
+    if (e.expect == Expect::kHeader) {
+      status = expand_header();
+      continue;
+    }
+    bool batch_full = false;
+    status = expand_block(&batch_full);
+    if (status.ok() && batch_full) status = expand_batch();
+  }
+  if (!status.ok()) {
+    e.expect = Expect::kNothing;
+    return status;
+  }
+  *consumed = used;
+  *written = out;
+  *done = e.expect == Expect::kEnd && e.taken == e.n_output;
+  stats_.expanded_bytes += out;
+  return {};
+}
+
+}  // namespace wirepress
