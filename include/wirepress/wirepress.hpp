@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wirepress.hpp: the C++ door (C++17), header-only. It owns the context, throws where wirepress.h
+// returns a status, and sizes results; it adds no behaviour. wirepress.h says what the calls do.
+//
+//   wirepress::Context context;
+//   context.set("recipe", "shuffle:4+zstd:1");
+//   std::vector<std::byte> frame = context.compress(data, size);
+//   std::vector<std::byte> again = context.decompress(frame.data(), frame.size());
+//
+// Wherever a pointer and a size are taken, C++20 programs may give a contiguous range instead:
+// context.compress(std::span(values)) compresses its bytes.
+#ifndef WIREPRESS_HPP
+#define WIREPRESS_HPP
+
+#include <wirepress/wirepress.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+
+namespace wirepress {
+// The library's own C++ lives in namespace wirepress too; an inline namespace keeps the symbols of
+// this header apart from it in programs that link the static library.
+inline namespace door {
+
+// A failed call: its status, and the library's sentence as what().
+class Error : public std::runtime_error {
+ public:
+  Error(wpr_status status, const std::string& sentence)
+      : std::runtime_error(sentence), status_(status) {}
+  wpr_status status() const noexcept { return status_; }
+
+ private:
+  wpr_status status_;
+};
+
+inline std::string version() { return wpr_version(); }
+
+// Bytes per element.
+inline size_t dtype_size(wpr_dtype dtype) {
+  switch (dtype) {
+    case WPR_INT16:
+    case WPR_UINT16:
+    case WPR_FLOAT16:
+    case WPR_BFLOAT16:
+      return 2;
+    case WPR_INT32:
+    case WPR_UINT32:
+    case WPR_FLOAT32:
+      return 4;
+    case WPR_INT64:
+    case WPR_UINT64:
+    case WPR_FLOAT64:
+    case WPR_COMPLEX64:
+      return 8;
+    case WPR_COMPLEX128:
+      return 16;
+    default:
+      return 1;
+  }
+}
+
+// Owns a wpr_ctx; one thread at a time. Movable; a moved-from Context may only be assigned to or
+// destroyed.
+class Context {
+ public:
+  Context() {
+    wpr_ctx* raw = nullptr;
+    const wpr_status status = wpr_create(&raw);
+    context_.reset(raw);
+    check(status);
+  }
+
+  wpr_ctx* get() const noexcept { return context_.get(); }
+
+  void set(const std::string& key, const std::string& value) {
+    check(wpr_set(get(), key.c_str(), value.c_str()));
+  }
+  std::string get(const std::string& key) const {
+    const char* value = wpr_get(get(), key.c_str());
+    if (!value) throw Error(WPR_PARAMETER, "unknown option \"" + key + "\"");
+    return value;
+  }
+  std::string origin(const std::string& key) const {
+    const char* value = wpr_origin(get(), key.c_str());
+    if (!value) throw Error(WPR_PARAMETER, "unknown option \"" + key + "\"");
+    return value;
+  }
+
+  // ---- whole buffers; the forms with dst return how many bytes they wrote ----
+
+  size_t bound(size_t raw_size) const { return wpr_bound(get(), raw_size); }
+
+  size_t compress(const void* src, size_t n, void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_compress(get(), src, n, dst, cap, &written));
+    return written;
+  }
+  std::vector<std::byte> compress(const void* src, size_t n) {
+    std::vector<std::byte> frame(bound(n));
+    frame.resize(compress(src, n, frame.data(), frame.size()));
+    return frame;
+  }
+
+  // An array in C order, outermost extent first; n_dims as in wpr_compress_array.
+  size_t compress_array(const void* src, wpr_dtype dtype, int n_dims, const uint64_t* shape,
+                        void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_compress_array(get(), src, dtype, n_dims, shape, dst, cap, &written));
+    return written;
+  }
+  std::vector<std::byte> compress_array(const void* src, wpr_dtype dtype,
+                                        const std::vector<uint64_t>& shape) {
+    size_t raw_size = dtype_size(dtype);
+    for (const uint64_t extent : shape) raw_size *= static_cast<size_t>(extent);
+    std::vector<std::byte> frame(bound(raw_size));
+    frame.resize(compress_array(src, dtype, static_cast<int>(shape.size()), shape.data(),
+                                frame.data(), frame.size()));
+    return frame;
+  }
+
+  size_t decompress(const void* frame, size_t n, void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_decompress(get(), frame, n, dst, cap, &written));
+    return written;
+  }
+  std::vector<std::byte> decompress(const void* frame, size_t n) {
+    std::vector<std::byte> data(static_cast<size_t>(raw_size(frame, n)));
+    data.resize(decompress(frame, n, data.data(), data.size()));
+    return data;
+  }
+
+  void decompress_range(const void* frame, size_t n, uint64_t offset, size_t size, void* dst) {
+    check(wpr_decompress_range(get(), frame, n, offset, size, dst));
+  }
+  std::vector<std::byte> decompress_range(const void* frame, size_t n, uint64_t offset,
+                                          size_t size) {
+    std::vector<std::byte> data(size);
+    decompress_range(frame, n, offset, size, data.data());
+    return data;
+  }
+
+  // ---- looking at frames ----
+
+  wpr_info inspect(const void* frame, size_t n) {
+    wpr_info info;
+    check(wpr_inspect(get(), frame, n, &info));
+    return info;
+  }
+  static uint64_t raw_size(const void* frame, size_t n) {
+    uint64_t size = 0;
+    const wpr_status status = wpr_raw_size(frame, n, &size);
+    if (status != WPR_OK) throw Error(status, std::string("raw size: ") + wpr_status_name(status));
+    return size;
+  }
+
+  // ---- streams: begin, update ..., end; each returns how many bytes it wrote to dst, which has
+  // room for stream_bound(n), or appends to out ----
+
+  size_t stream_bound(size_t n) const { return wpr_stream_bound(get(), n); }
+
+  size_t stream_begin(wpr_dtype dtype, void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_stream_begin(get(), dtype, dst, cap, &written));
+    return written;
+  }
+  size_t stream_update(const void* src, size_t n, void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_stream_update(get(), src, n, dst, cap, &written));
+    return written;
+  }
+  size_t stream_end(void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_stream_end(get(), dst, cap, &written));
+    return written;
+  }
+
+  void stream_begin(wpr_dtype dtype, std::vector<std::byte>& out) {
+    append(out, 0, [&](void* dst, size_t cap) { return stream_begin(dtype, dst, cap); });
+  }
+  void stream_update(const void* src, size_t n, std::vector<std::byte>& out) {
+    append(out, n, [&](void* dst, size_t cap) { return stream_update(src, n, dst, cap); });
+  }
+  void stream_end(std::vector<std::byte>& out) {
+    append(out, 0, [&](void* dst, size_t cap) { return stream_end(dst, cap); });
+  }
+
+  struct Progress {
+    size_t consumed, written;
+    bool done;
+  };
+  void expand_begin() { check(wpr_expand_begin(get())); }
+  Progress expand_update(const void* src, size_t n, void* dst, size_t cap) {
+    Progress progress{};
+    int done = 0;
+    check(wpr_expand_update(get(), src, n, &progress.consumed, dst, cap, &progress.written, &done));
+    progress.done = done != 0;
+    return progress;
+  }
+
+  // ---- statistics ----
+
+  wpr_stats stats() const {
+    wpr_stats stats;
+    wpr_get_stats(get(), &stats);
+    return stats;
+  }
+  void reset_stats() { wpr_reset_stats(get()); }
+
+#if __cplusplus >= 202002L
+  template <class T, size_t N>
+  std::vector<std::byte> compress(std::span<T, N> data) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return compress(data.data(), data.size_bytes());
+  }
+  template <size_t N>
+  std::vector<std::byte> decompress(std::span<const std::byte, N> frame) {
+    return decompress(frame.data(), frame.size());
+  }
+  template <size_t N>
+  wpr_info inspect(std::span<const std::byte, N> frame) {
+    return inspect(frame.data(), frame.size());
+  }
+#endif
+
+ private:
+  struct Free {
+    void operator()(wpr_ctx* context) const noexcept { wpr_free(context); }
+  };
+
+  void check(wpr_status status) const {
+    if (status == WPR_OK) return;
+    if (!context_) throw std::bad_alloc();  // wpr_create alone can leave no context
+    const std::string sentence = wpr_error(get());
+    throw Error(status, sentence.empty() ? wpr_status_name(status) : sentence);
+  }
+
+  template <class Call>
+  void append(std::vector<std::byte>& out, size_t n, Call call) {
+    const size_t before = out.size(), cap = stream_bound(n);
+    out.resize(before + cap);
+    try {
+      out.resize(before + call(out.data() + before, cap));
+    } catch (...) {
+      out.resize(before);
+      throw;
+    }
+  }
+
+  std::unique_ptr<wpr_ctx, Free> context_;
+};
+
+}  // namespace door
+}  // namespace wirepress
+
+#endif  // WIREPRESS_HPP

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "buffer.hpp"
+
+#include <cstring>
+
+namespace nb = nanobind;
+
+namespace wirepress::python {
+namespace {
+
+using Nd = nb::ndarray<nb::ro>;
+
+bool is_contiguous(const Nd& array) {
+  int64_t expected = 1;
+  for (size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) > 1 && array.stride(i) != expected) return false;
+    expected *= static_cast<int64_t>(array.shape(i));
+  }
+  return true;
+}
+
+// Copies dimensions dim, dim + 1, ... in C order; returns the end of what it wrote.
+std::byte* copy_strided(const Nd& array, size_t dim, const std::byte* src, std::byte* dst) {
+  if (dim == array.ndim()) {
+    std::memcpy(dst, src, array.itemsize());
+    return dst + array.itemsize();
+  }
+  const int64_t step = array.stride(dim) * static_cast<int64_t>(array.itemsize());
+  for (size_t i = 0; i < array.shape(dim); ++i) {
+    dst = copy_strided(array, dim + 1, src + static_cast<int64_t>(i) * step, dst);
+  }
+  return dst;
+}
+
+}  // namespace
+
+Array::Array(nb::handle obj) {
+  if (!nb::try_cast(obj, array_, false) || array_.device_type() != nb::device::cpu::value) {
+    throw nb::type_error("not an array in CPU memory that DLPack can describe");
+  }
+  size_ = array_.nbytes();
+  data_ = array_.data();
+  if (!is_contiguous(array_)) {
+    copy_.resize(size_);
+    copy_strided(array_, 0, static_cast<const std::byte*>(data_), copy_.data());
+    data_ = copy_.data();
+  }
+}
+
+nb::tuple Array::shape() const {
+  nb::list extents;
+  for (size_t i = 0; i < array_.ndim(); ++i) extents.append(array_.shape(i));
+  return nb::tuple(extents);
+}
+
+nb::tuple Array::type() const {
+  const auto type = array_.dtype();
+  return nb::make_tuple(int{type.code}, int{type.bits}, int{type.lanes});
+}
+
+Input::Input(nb::handle obj) {
+  if (nb::isinstance<Array>(obj)) {
+    const Array* array = nb::inst_ptr<Array>(obj);
+    data_ = array->data();
+    size_ = array->size();
+    return;
+  }
+  if (PyObject_GetBuffer(obj.ptr(), &view_, PyBUF_FULL_RO) != 0) throw nb::python_error();
+  data_ = view_.buf;
+  size_ = static_cast<size_t>(view_.len);
+  if (PyBuffer_IsContiguous(&view_, 'C')) return;
+  copy_.resize(size_);
+  if (PyBuffer_ToContiguous(copy_.data(), &view_, view_.len, 'C') != 0) {
+    PyBuffer_Release(&view_);
+    throw nb::python_error();
+  }
+  data_ = copy_.data();
+}
+
+Input::~Input() {
+  if (view_.obj) PyBuffer_Release(&view_);
+}
+
+Output::Output(nb::handle obj) {
+  constexpr int kFlags = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT;
+  if (PyObject_GetBuffer(obj.ptr(), &view_, kFlags) != 0) throw nb::python_error();
+}
+
+NewBytes::NewBytes(size_t cap)
+    : object_(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(cap))) {
+  if (!object_) throw nb::python_error();
+}
+
+nb::bytes NewBytes::take(size_t size) {
+  if (_PyBytes_Resize(&object_, static_cast<Py_ssize_t>(size)) != 0) throw nb::python_error();
+  PyObject* object = object_;
+  object_ = nullptr;
+  return nb::steal<nb::bytes>(object);
+}
+
+}  // namespace wirepress::python

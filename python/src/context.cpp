@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.hpp"
+
+#include <algorithm>
+
+#include "buffer.hpp"
+
+namespace nb = nanobind;
+
+namespace wirepress::python {
+
+template <class Call>
+auto Context::run(Call call) {
+  nb::gil_scoped_release released;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return call(context_);
+}
+
+template <class Cap, class Call>
+nb::bytes Context::make_bytes(Cap cap, Call call) {
+  const size_t size = run(cap);
+  NewBytes bytes(size);
+  return bytes.take(run([&](auto& context) { return call(context, bytes.data(), size); }));
+}
+
+void Context::set(const std::string& key, const std::string& value) {
+  run([&](auto& context) { context.set(key, value); });
+}
+
+std::string Context::get(const std::string& key) {
+  return run([&](auto& context) { return context.get(key); });
+}
+
+std::string Context::origin(const std::string& key) {
+  return run([&](auto& context) { return context.origin(key); });
+}
+
+nb::bytes Context::compress(nb::handle data, int dtype, int n_dims,
+                            const std::vector<uint64_t>& shape) {
+  const Input input(data);
+  size_t raw_size = dtype_size(static_cast<wpr_dtype>(dtype));
+  for (const uint64_t extent : shape) {
+    if (__builtin_mul_overflow(raw_size, extent, &raw_size)) throw nb::value_error("shape");
+  }
+  const size_t n_extents = n_dims == WPR_NO_SHAPE ? 1 : static_cast<size_t>(n_dims);
+  if (raw_size != input.size() || shape.size() != n_extents) {
+    throw nb::value_error("the data do not hold what dtype and shape say");
+  }
+  return make_bytes([&](auto& context) { return context.bound(raw_size); },
+                    [&](auto& context, void* dst, size_t cap) {
+                      return context.compress_array(input.data(), static_cast<wpr_dtype>(dtype),
+                                                    n_dims, shape.data(), dst, cap);
+                    });
+}
+
+nb::bytes Context::decompress(nb::handle frame) {
+  const Input input(frame);
+  return make_bytes(
+      [&](auto& context) {
+        context.inspect(input.data(), input.size());  // fails with a better sentence
+        return static_cast<size_t>(context.raw_size(input.data(), input.size()));
+      },
+      [&](auto& context, void* dst, size_t cap) {
+        return context.decompress(input.data(), input.size(), dst, cap);
+      });
+}
+
+size_t Context::decompress_into(nb::handle frame, nb::handle out) {
+  const Input input(frame);
+  const Output output(out);
+  return run([&](auto& context) {
+    return context.decompress(input.data(), input.size(), output.data(), output.size());
+  });
+}
+
+nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t size) {
+  const Input input(frame);
+  return make_bytes([&](auto&) { return size; },
+                    [&](auto& context, void* dst, size_t cap) {
+                      context.decompress_range(input.data(), input.size(), offset, cap, dst);
+                      return cap;
+                    });
+}
+
+nb::tuple Context::inspect(nb::handle frame) {
+  const Input input(frame);
+  const wpr_info info =
+      run([&](auto& context) { return context.inspect(input.data(), input.size()); });
+  nb::list shape;
+  for (int i = 0; i < info.n_dims; ++i) shape.append(info.shape[i]);
+  return nb::make_tuple(info.version, info.header_size, info.raw_size, info.block_size,
+                        info.n_blocks, static_cast<int>(info.dtype), info.n_dims, nb::tuple(shape),
+                        info.checksum != 0, info.streamed != 0, info.recipe);
+}
+
+nb::bytes Context::stream_begin(int dtype) {
+  return make_bytes([](auto& context) { return context.stream_bound(0); },
+                    [&](auto& context, void* dst, size_t cap) {
+                      return context.stream_begin(static_cast<wpr_dtype>(dtype), dst, cap);
+                    });
+}
+
+nb::bytes Context::stream_update(nb::handle data) {
+  const Input input(data);
+  return make_bytes([&](auto& context) { return context.stream_bound(input.size()); },
+                    [&](auto& context, void* dst, size_t cap) {
+                      return context.stream_update(input.data(), input.size(), dst, cap);
+                    });
+}
+
+nb::bytes Context::stream_end() {
+  return make_bytes(
+      [](auto& context) { return context.stream_bound(0); },
+      [](auto& context, void* dst, size_t cap) { return context.stream_end(dst, cap); });
+}
+
+void Context::expand_begin() {
+  run([](auto& context) { context.expand_begin(); });
+}
+
+nb::tuple Context::expand_update(nb::handle data, size_t offset, nb::handle out) {
+  const Input input(data);
+  const Output output(out);
+  offset = std::min(offset, input.size());
+  const auto progress = run([&](auto& context) {
+    return context.expand_update(static_cast<const std::byte*>(input.data()) + offset,
+                                 input.size() - offset, output.data(), output.size());
+  });
+  return nb::make_tuple(progress.consumed, progress.written, progress.done);
+}
+
+wpr_stats Context::stats() {
+  return run([](auto& context) { return context.stats(); });
+}
+
+void Context::reset_stats() {
+  run([](auto& context) { context.reset_stats(); });
+}
+
+}  // namespace wirepress::python

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// wirepress::Context for Python: takes and makes Python objects, lets other threads run meanwhile,
+// and lets one call at a time use the context.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+#include <wirepress/wirepress.hpp>
+
+namespace wirepress::python {
+
+class Context {
+ public:
+  void set(const std::string& key, const std::string& value);
+  std::string get(const std::string& key);
+  std::string origin(const std::string& key);
+
+  // n_dims and shape as in wpr_compress_array; data must hold what the shape says.
+  nanobind::bytes compress(nanobind::handle data, int dtype, int n_dims,
+                           const std::vector<uint64_t>& shape);
+  nanobind::bytes decompress(nanobind::handle frame);
+  size_t decompress_into(nanobind::handle frame, nanobind::handle out);
+  nanobind::bytes decompress_range(nanobind::handle frame, uint64_t offset, size_t size);
+  nanobind::tuple inspect(nanobind::handle frame);
+
+  nanobind::bytes stream_begin(int dtype);
+  nanobind::bytes stream_update(nanobind::handle data);
+  nanobind::bytes stream_end();
+  void expand_begin();
+  // Reads data from offset on; returns (consumed, written, done).
+  nanobind::tuple expand_update(nanobind::handle data, size_t offset, nanobind::handle out);
+
+  wpr_stats stats();
+  void reset_stats();
+
+ private:
+  // call(context_) without the interpreter's lock, alone with the context.
+  template <class Call>
+  auto run(Call call);
+  // The same for a call that writes up to cap(context_) bytes to where it is told, and returns how
+  // many it wrote.
+  template <class Cap, class Call>
+  nanobind::bytes make_bytes(Cap cap, Call call);
+
+  std::mutex mutex_;
+  wirepress::Context context_;
+};
+
+}  // namespace wirepress::python

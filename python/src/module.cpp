@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// wirepress._core: what python/wirepress/ is built on. Not a public interface.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <wirepress/wirepress.hpp>
+
+#include "buffer.hpp"
+#include "context.hpp"
+
+namespace nb = nanobind;
+
+namespace wirepress::python {
+namespace {
+
+void raise(const std::exception_ptr& exception, void*) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    const nb::object type =
+        nb::module_::import_("wirepress.errors").attr("of_status")(int{error.status()});
+    PyErr_SetString(type.ptr(), error.what());
+  }
+}
+
+// Rows 0, 1, ... of one of the C tables.
+template <class Row, class Read, class Convert>
+nb::list table(Read read, Convert convert) {
+  nb::list rows;
+  Row row;
+  for (size_t i = 0; read(i, &row); ++i) rows.append(convert(i, row));
+  return rows;
+}
+
+nb::tuple param_row(const wpr_param_info& param) {
+  nb::list words;
+  for (int i = 0; param.words && i <= param.max; ++i) words.append(param.words[i]);
+  return nb::make_tuple(param.name, param.min, param.max, param.fallback, nb::tuple(words),
+                        param.sentence);
+}
+
+nb::list codecs() {
+  return table<wpr_codec_info>(wpr_codec_at, [](size_t codec, const wpr_codec_info& row) {
+    const auto params = table<wpr_param_info>(
+        [&](size_t i, wpr_param_info* info) { return wpr_codec_param_at(codec, i, info); },
+        [](size_t, const wpr_param_info& param) { return param_row(param); });
+    const auto kernels = table<wpr_kernel_info>(
+        [&](size_t i, wpr_kernel_info* info) { return wpr_codec_kernel_at(codec, i, info); },
+        [](size_t, const wpr_kernel_info& kernel) {
+          return nb::make_tuple(kernel.engine, kernel.variant, kernel.usable != 0);
+        });
+    return nb::make_tuple(row.id, row.name, row.sentence, row.lossless != 0, row.exact_encode != 0,
+                          params, kernels);
+  });
+}
+
+nb::list engines() {
+  return table<wpr_engine_info>(wpr_engine_at, [](size_t, const wpr_engine_info& row) {
+    return nb::make_tuple(row.name, row.sentence, row.available != 0, row.reason);
+  });
+}
+
+nb::list options() {
+  return table<wpr_option_info>(wpr_option_at, [](size_t, const wpr_option_info& row) {
+    return nb::make_tuple(row.key, row.type, row.fallback, row.choices, row.sentence);
+  });
+}
+
+nb::tuple stats_row(Context& context) {
+  const wpr_stats s = context.stats();
+  return nb::make_tuple(s.raw_bytes, s.wire_bytes, s.blocks, s.bypassed_probe, s.bypassed_size,
+                        s.expanded_bytes, s.compress_seconds, s.decompress_seconds);
+}
+
+}  // namespace
+}  // namespace wirepress::python
+
+NB_MODULE(_core, m) {
+  using namespace wirepress::python;  // NOLINT: the module's own names
+  nb::register_exception_translator(raise);
+
+  m.attr("UNKNOWN") = WPR_UNKNOWN;
+  m.attr("NO_SHAPE") = WPR_NO_SHAPE;
+  m.attr("MAX_DIMS") = WPR_MAX_DIMS;
+  m.attr("MAX_HEADER") = WPR_MAX_HEADER;
+  m.def("version", wirepress::version);
+  m.def("codecs", codecs);
+  m.def("engines", engines);
+  m.def("options", options);
+
+  nb::class_<Array>(m, "Array")
+      .def(nb::init<nb::handle>(), nb::arg("dlpack"))
+      .def_prop_ro("shape", &Array::shape)
+      .def_prop_ro("type", &Array::type);
+
+  nb::class_<Context>(m, "Context")
+      .def(nb::init<>())
+      .def("set", &Context::set, nb::arg("key"), nb::arg("value"))
+      .def("get", &Context::get, nb::arg("key"))
+      .def("origin", &Context::origin, nb::arg("key"))
+      .def("compress", &Context::compress, nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"),
+           nb::arg("shape"))
+      .def("decompress", &Context::decompress, nb::arg("frame"))
+      .def("decompress_into", &Context::decompress_into, nb::arg("frame"), nb::arg("out"))
+      .def("decompress_range", &Context::decompress_range, nb::arg("frame"), nb::arg("offset"),
+           nb::arg("size"))
+      .def("inspect", &Context::inspect, nb::arg("frame"))
+      .def("stream_begin", &Context::stream_begin, nb::arg("dtype"))
+      .def("stream_update", &Context::stream_update, nb::arg("data"))
+      .def("stream_end", &Context::stream_end)
+      .def("expand_begin", &Context::expand_begin)
+      .def("expand_update", &Context::expand_update, nb::arg("data"), nb::arg("offset"),
+           nb::arg("out"))
+      .def("stats", stats_row)
+      .def("reset_stats", &Context::reset_stats);
+}

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compress, decompress and their kin. See `help(wirepress)`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from wirepress import _core, arrays
+from wirepress.errors import ParameterError, TruncatedError
+
+Value = str | int | bool | None  # of an option; None: leave it as it is
+
+_CHUNK = 1 << 20  # bytes that StreamDecompressor.update expands at a time
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Info:
+    """What the header of a frame says. Sizes are bytes; None: a streamed frame, not known yet."""
+
+    version: int
+    header_size: int
+    raw_size: int | None
+    block_size: int
+    n_blocks: int | None
+    dtype: str
+    shape: tuple[int, ...] | None
+    """Extents, outermost first; None where the frame holds bytes without a shape."""
+    checksum: bool
+    streamed: bool
+    recipe: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stats:
+    """What a Compressor did since it was made or `reset_stats`. Sizes are bytes."""
+
+    raw_bytes: int
+    wire_bytes: int
+    blocks: int
+    bypassed_probe: int
+    bypassed_size: int
+    expanded_bytes: int
+    compress_seconds: float
+    decompress_seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """Raw bytes per byte of frame; 1.0 before anything was compressed."""
+        return self.raw_bytes / self.wire_bytes if self.wire_bytes else 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of a codec; an integer in min..max, or the word at that index."""
+
+    name: str
+    min: int
+    max: int
+    default: int
+    words: tuple[str, ...]
+    sentence: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kernel:
+    """One implementation of a codec; `engine:variant` forces it with the option `engine`."""
+
+    engine: str
+    variant: str
+    usable: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Codec:
+    """A byte format that recipes may name."""
+
+    id: int
+    name: str
+    sentence: str
+    lossless: bool
+    exact_encode: bool
+    params: tuple[Param, ...]
+    kernels: tuple[Kernel, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Engine:
+    """A place where kernels run; `reason` says why it is not available."""
+
+    name: str
+    sentence: str
+    available: bool
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """A setting: keyword argument `key`, environment variable `variable`, flag `flag`."""
+
+    key: str
+    type: str
+    default: str
+    choices: tuple[str, ...]
+    sentence: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "WIREPRESS_" + self.key.upper()
+
+    @property
+    def flag(self) -> str:
+        """The command-line flag that sets it."""
+        return "--" + self.key.replace("_", "-")
+
+
+def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
+    context = _core.Context()
+    for key, value in {"recipe": recipe, **options}.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            value = "on" if value else "off"
+        elif not isinstance(value, (str, int)):
+            raise TypeError(f"option {key}: a str, int or bool, not {type(value).__name__}")
+        context.set(key, str(value))
+    return context
+
+
+def _info(row: tuple[Any, ...]) -> Info:
+    known = [None if value == _core.UNKNOWN else value for value in row[:5]]
+    dtype, n_dims, shape, checksum, streamed, recipe = row[5:]
+    return Info(
+        *known,  # type: ignore[arg-type]
+        dtype=arrays.DTYPES[dtype],
+        shape=None if n_dims == _core.NO_SHAPE else shape,
+        checksum=checksum,
+        streamed=streamed,
+        recipe=recipe,
+    )
+
+
+class Compressor:
+    """Compresses and decompresses with settings made once; reuses its memory and threads.
+
+    Faster than the functions for many small calls. Safe to share: calls from several threads wait
+    for each other (give each thread its own to run them at once).
+
+    Args:
+        recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
+        **options: every row of `options()`: `threads=2`, `block_size="256KiB"`, `checksum=False`.
+
+    Raises:
+        ParameterError: an unknown option, codec or value; the text lists the known ones.
+
+    >>> compressor = Compressor("zstd:3", threads=1)
+    >>> frames = [compressor.compress(b"step %d " % i * 100) for i in range(3)]
+    >>> compressor.decompress(frames[2])[:7]
+    b'step 2 '
+    >>> compressor.stats.raw_bytes
+    2100
+    """
+
+    def __init__(self, recipe: str | None = None, **options: Value) -> None:
+        self._context = _context(recipe, options)
+
+    def compress(self, data: Any, *, dtype: str | None = None) -> bytes:
+        """Makes one frame of `data`; see `wirepress.compress`."""
+        return self._context.compress(*arrays.describe(data, dtype))
+
+    def decompress(self, frame: Any, out: Any = None, *, raw: bool = False) -> Any:
+        """Expands one whole frame; see `wirepress.decompress`."""
+        if out is not None:
+            self._context.decompress_into(frame, out)
+            return out
+        info = self.inspect(frame)
+        if raw or info.shape is None:
+            return self._context.decompress(frame)
+        array, memory = arrays.empty(arrays.dtype_code(info.dtype), info.shape)
+        self._context.decompress_into(frame, memory)
+        return array
+
+    def decompress_range(self, frame: Any, offset: int, size: int) -> bytes:
+        """Expands `size` raw bytes from `offset`; see `wirepress.decompress_range`."""
+        return self._context.decompress_range(frame, offset, size)
+
+    def inspect(self, frame: Any) -> Info:
+        """What the header of a frame says; see `wirepress.inspect`."""
+        return _info(self._context.inspect(frame))
+
+    def option(self, key: str) -> tuple[str, str]:
+        """An option's value as text, and where it comes from: default, environment or set."""
+        return self._context.get(key), self._context.origin(key)
+
+    @property
+    def stats(self) -> Stats:
+        """What this compressor did so far."""
+        return Stats(*self._context.stats())
+
+    def reset_stats(self) -> None:
+        """Starts counting from zero."""
+        self._context.reset_stats()
+
+
+class StreamCompressor:
+    """Compresses data of unknown length, piece by piece, in constant memory.
+
+    One use: `update` any number of times, then `finish`. The frame is what they return, joined.
+
+    Args:
+        recipe, **options: as for `Compressor`.
+        dtype: what the elements are, for codecs that ask; the shape is not remembered.
+
+    >>> stream = StreamCompressor("zstd")
+    >>> frame = stream.update(b"hello ") + stream.update(b"world") + stream.finish()
+    >>> decompress(frame)
+    b'hello world'
+    """
+
+    def __init__(
+        self, recipe: str | None = None, *, dtype: str = "bytes", **options: Value
+    ) -> None:
+        self._context = _context(recipe, options)
+        self._head = self._context.stream_begin(arrays.dtype_code(dtype))
+        self._finished = False
+
+    def update(self, data: Any) -> bytes:
+        """Takes bytes (any buffer) and returns what is ready of the frame, perhaps nothing."""
+        self._check_open()
+        head, self._head = self._head, b""
+        piece = self._context.stream_update(arrays.describe(data).buffer)
+        return head + piece if head else piece
+
+    def finish(self) -> bytes:
+        """Returns the rest of the frame."""
+        self._check_open()
+        self._finished = True
+        return self._head + self._context.stream_end()
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise ParameterError("the stream is finished; use a new StreamCompressor")
+
+    @property
+    def stats(self) -> Stats:
+        """What this stream did so far."""
+        return Stats(*self._context.stats())
+
+
+class StreamDecompressor:
+    """Expands one frame, streamed or not, piece by piece, in constant memory.
+
+    >>> frame = compress(b"abc" * 1000)
+    >>> stream = StreamDecompressor()
+    >>> data = stream.update(frame[:20]) + stream.update(frame[20:])
+    >>> len(data), stream.done
+    (3000, True)
+    """
+
+    def __init__(self, **options: Value) -> None:
+        self._context = _context(None, options)
+        self._context.expand_begin()
+        self.done = False
+        """True after the last byte of the frame's content was returned."""
+        self.unused = b""
+        """Bytes given to `update` that lie behind the end of the frame."""
+
+    def update(self, data: Any) -> bytes:
+        """Takes the next bytes of the frame and returns what they expand to, perhaps nothing.
+
+        Raises FrameError where the frame is damaged, as soon as that shows.
+        """
+        pieces = []
+        offset, written = 0, _CHUNK
+        with memoryview(data).cast("B") as view:
+            # A full piece of output means that there may be more without more input.
+            while not self.done and (offset < len(view) or written == _CHUNK):
+                piece = bytearray(_CHUNK)
+                consumed, written = self.update_into(view, offset, piece)
+                offset += consumed
+                pieces.append(piece[:written] if written < _CHUNK else piece)
+            if self.done:
+                self.unused += bytes(view[offset:])
+        return b"".join(pieces)
+
+    def update_into(self, data: Any, offset: int, out: Any) -> tuple[int, int]:
+        """Expands `data` from `offset` on into `out`, a writable buffer, without other memory.
+
+        Returns how many bytes it took and wrote. Call again with the rest while `out` was filled
+        or bytes were left, until `done`.
+        """
+        if self.done:
+            return 0, 0
+        consumed, written, self.done = self._context.expand_update(data, offset, out)
+        return consumed, written
+
+    def close(self) -> None:
+        """Raises TruncatedError unless the frame was whole."""
+        if not self.done:
+            raise TruncatedError("the frame ends before its content does")
+
+
+def compress(
+    data: Any, recipe: str | None = None, *, dtype: str | None = None, **options: Value
+) -> bytes:
+    """Makes one frame of `data`.
+
+    Args:
+        data: any buffer (bytes, memoryview, NumPy array ...) or DLPack array in CPU memory, of at
+            most 4 dimensions. Arrays come back from `decompress` with dtype and shape, in C order.
+        recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
+        dtype: what the elements are where `data` cannot say: `"float32"` for bytes, `"bfloat16"`
+            for uint16. One of `wirepress.DTYPES`.
+        **options: every row of `options()`: `threads=2`, `block_size="256KiB"`, `checksum=False`.
+
+    Raises:
+        ParameterError: an unknown option, codec or value; the text lists the known ones. Or an
+            array of more than 4 dimensions, of another dtype, or not in CPU memory.
+
+    >>> frame = compress(b"hello " * 1000, "zstd:3", threads=1)
+    >>> len(frame) < 100
+    True
+    >>> import numpy as np
+    >>> field = np.zeros((40, 50), dtype=np.float32)
+    >>> decompress(compress(field, "shuffle+lz4")).shape
+    (40, 50)
+    >>> compress(b"", "zpaq")
+    Traceback (most recent call last):
+        ...
+    wirepress.errors.ParameterError: ...
+    """
+    return Compressor(recipe, **options).compress(data, dtype=dtype)
+
+
+def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Value) -> Any:
+    """Expands one whole frame; bytes after its end are an error.
+
+    Args:
+        frame: any buffer.
+        out: a writable C-contiguous buffer of at least the raw size; it is filled and returned.
+            After an error its content is undefined.
+        raw: give bytes even where the frame knows dtype and shape.
+        **options: as for `compress`; the recipe is in the frame.
+
+    Returns:
+        A NumPy array where the frame has a shape, else bytes; `out` where that is given.
+
+    Raises:
+        FrameError: the frame is damaged, cut short or unknown; the text names block and numbers.
+        TooSmallError: `out` is smaller than the content.
+        ImportError: the frame holds an array and NumPy is missing.
+
+    >>> decompress(compress(b"hello"))
+    b'hello'
+    >>> out = bytearray(5)
+    >>> decompress(compress(b"hello"), out)
+    bytearray(b'hello')
+    """
+    return Compressor(**options).decompress(frame, out, raw=raw)
+
+
+def decompress_range(frame: Any, offset: int, size: int, **options: Value) -> bytes:
+    """Expands `size` raw bytes from `offset`, touching just the blocks that hold them.
+
+    >>> frame = compress(bytes(range(256)) * 1000, block_size=4096)
+    >>> decompress_range(frame, 70000, 4)
+    b'pqrs'
+    """
+    return Compressor(**options).decompress_range(frame, offset, size)
+
+
+def inspect(frame: Any) -> Info:
+    """What the header of a frame says. `frame` may be cut short after 32 bytes.
+
+    >>> inspect(compress(b"hello" * 99, "lz4")).raw_size
+    495
+    """
+    return Compressor().inspect(frame)
+
+
+def codecs() -> list[Codec]:
+    """Every codec of this build, by id.
+
+    >>> [codec.name for codec in codecs()][0]
+    'store'
+    """
+    return [
+        Codec(*row[:5], tuple(Param(*p) for p in row[5]), tuple(Kernel(*k) for k in row[6]))
+        for row in _core.codecs()
+    ]
+
+
+def engines() -> list[Engine]:
+    """Every engine of this build, and why it cannot be used here if so."""
+    return [Engine(*row) for row in _core.engines()]
+
+
+def options() -> list[Option]:
+    """Every option of the library.
+
+    >>> next(option.variable for option in options() if option.key == "block_size")
+    'WIREPRESS_BLOCK_SIZE'
+    """
+    return [
+        Option(key, kind, default, tuple(choices.split("|")) if choices else (), sentence)
+        for key, kind, default, choices, sentence in _core.options()
+    ]

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python objects as memory with a dtype and a shape, and back. NumPy is optional here."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, NamedTuple
+
+from wirepress import _core
+from wirepress.errors import ParameterError
+
+# In the order of `wpr_dtype`; the values are frozen.
+DTYPES = (
+    "bytes",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "float8_e4m3",
+    "float8_e5m2",
+    "bool",
+    "complex64",
+    "complex128",
+)
+_SIZES = (1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16)
+
+# Names that the ml_dtypes package gives to types that NumPy does not have.
+_ML_DTYPES = {
+    "bfloat16": "bfloat16",
+    "float8_e4m3fn": "float8_e4m3",
+    "float8_e5m2": "float8_e5m2",
+}
+_KINDS = dict.fromkeys("bhilqn", "int") | dict.fromkeys("BHILQN", "uint")
+_KINDS |= dict.fromkeys("efd", "float") | {"Zf": "complex", "Zd": "complex", "?": "bool"}
+
+_DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+_DLPACK_NAMES = {(6, 8): "bool", (10, 8): "float8_e4m3", (12, 8): "float8_e5m2"}
+_DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
+_DLPACK_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA managed"}
+
+
+class View(NamedTuple):
+    """An object's memory, as `_core.Context.compress` takes it."""
+
+    buffer: Any  # anything with the buffer protocol, or a _core.Array
+    dtype: int
+    n_dims: int
+    shape: tuple[int, ...]
+
+
+def dtype_code(name: str) -> int:
+    """The number of a dtype's name; "float32" -> 11."""
+    try:
+        return DTYPES.index(name)
+    except ValueError:
+        raise ParameterError(f'unknown dtype "{name}"; known: {", ".join(DTYPES)}') from None
+
+
+def dtype_size(code: int) -> int:
+    """Bytes per element."""
+    return _SIZES[code]
+
+
+def describe(data: Any, dtype: str | None = None) -> View:
+    """The memory, dtype and shape of `data`.
+
+    Unsigned bytes in one dimension are opaque bytes, unless they are a NumPy or DLPack array.
+    `dtype` says what the elements are where the object cannot: for bytes, and for arrays whose
+    elements have the same size.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
+        view = _of_numpy(numpy, data)
+    elif hasattr(data, "__dlpack_device__"):
+        view = _of_dlpack(data)
+    else:
+        view = _of_buffer(data)
+    if dtype is not None:
+        view = _retyped(view, dtype)
+    if len(view.shape) > _core.MAX_DIMS:
+        raise ParameterError(
+            f"the array has {len(view.shape)} dimensions; a frame remembers at most "
+            f"{_core.MAX_DIMS}: reshape it first"
+        )
+    return view
+
+
+def _retyped(view: View, dtype: str) -> View:
+    code = dtype_code(dtype)
+    size = dtype_size(code)
+    if view.n_dims != _core.NO_SHAPE:
+        if size != dtype_size(view.dtype):
+            raise ParameterError(
+                f"dtype {dtype} has {size} bytes, the array's {DTYPES[view.dtype]} has "
+                f"{dtype_size(view.dtype)}"
+            )
+        return view._replace(dtype=code)
+    n_bytes = view.shape[0]
+    if n_bytes % size:
+        raise ParameterError(f"{n_bytes} bytes are not a whole number of {dtype} ({size} bytes)")
+    return view._replace(dtype=code, shape=(n_bytes // size,))
+
+
+def _of_numpy(numpy: Any, data: Any) -> View:
+    array = numpy.asarray(data)
+    if not array.flags.c_contiguous:
+        array = array.copy(order="C")
+    shape = array.shape
+    if array.dtype.name in _ML_DTYPES:
+        name = _ML_DTYPES[array.dtype.name]
+        return View(array.view(f"u{array.itemsize}"), dtype_code(name), len(shape), shape)
+    name = array.dtype.name
+    if array.dtype.hasobject or name not in DTYPES or name == "bytes":
+        raise ParameterError(
+            f"NumPy dtype {array.dtype} is not one of {', '.join(DTYPES)}; compress a view of it "
+            f"(array.view) or its bytes (array.tobytes())"
+        )
+    if not array.dtype.isnative:
+        raise ParameterError(
+            f"NumPy dtype {array.dtype} is not in this machine's byte order: convert it with "
+            f"array.astype(array.dtype.newbyteorder('='))"
+        )
+    return View(array, dtype_code(name), len(shape), shape)
+
+
+def _of_dlpack(data: Any) -> View:
+    device = data.__dlpack_device__()[0]
+    if device not in _DLPACK_CPU:
+        where = _DLPACK_DEVICES.get(int(device), f"DLPack device {int(device)}")
+        raise ParameterError(
+            f"the array is in {where} memory; copy it to the CPU first, for example array.cpu()"
+        )
+    try:
+        array = _core.Array(data)
+    except TypeError as error:
+        raise ParameterError(f"cannot read the DLPack array: {error}") from error
+    code, bits, lanes = array.type
+    name = _DLPACK_NAMES.get((code, bits), f"{_DLPACK_KINDS.get(code, '?')}{bits}")
+    if name not in DTYPES or lanes != 1:
+        raise ParameterError(
+            f"DLPack type (code {code}, {bits} bits, {lanes} lanes) is not one of "
+            f"{', '.join(DTYPES)}"
+        )
+    return View(array, dtype_code(name), len(array.shape), array.shape)
+
+
+def _of_buffer(data: Any) -> View:
+    try:
+        memory = memoryview(data)
+    except TypeError:
+        raise TypeError(
+            f"wirepress compresses buffers (bytes, memoryview, NumPy arrays ...) and DLPack "
+            f"arrays, not {type(data).__name__}"
+        ) from None
+    form = memory.format or "B"
+    if form == "B" and memory.ndim == 1:
+        return View(memory, 0, _core.NO_SHAPE, (memory.nbytes,))
+    kind = _KINDS.get(form.lstrip("@=" + "<>"[sys.byteorder == "big"]), "?")
+    name = kind if kind == "bool" else f"{kind}{8 * memory.itemsize}"
+    if name not in DTYPES:
+        raise ParameterError(
+            f'buffer format "{form}" is not one of {", ".join(DTYPES)} in this machine\'s byte '
+            f"order; compress memoryview(data).cast('B') instead"
+        )
+    shape = tuple(memory.shape or ())
+    return View(memory, dtype_code(name), len(shape), shape)
+
+
+def empty(code: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """A new NumPy array, and the same memory as a writable buffer."""
+    name = DTYPES[code]
+    try:
+        import numpy
+    except ImportError:
+        raise ImportError(
+            f"the frame holds a {name} array of shape {shape}: install numpy, or ask for its "
+            f"bytes with raw=True"
+        ) from None
+    if name in _ML_DTYPES.values():
+        theirs = next(key for key, value in _ML_DTYPES.items() if value == name)
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ImportError(
+                f"the frame holds a {name} array, which NumPy does not know: install ml_dtypes, "
+                f"or ask for its bytes with raw=True"
+            ) from None
+        memory = numpy.empty(shape, dtype=f"u{dtype_size(code)}")
+        return memory.view(getattr(ml_dtypes, theirs)), memory
+    array = numpy.empty(shape, dtype="u1" if name == "bytes" else name)
+    return array, array
+
+
+def n_bytes(code: int, shape: tuple[int, ...]) -> int:
+    """The size of an array."""
+    return math.prod(shape) * dtype_size(code)
