@@ -4,7 +4,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 help: ## print this
-	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile | awk -F': ' '{ printf "make %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
 setup: ## install what is missing: system packages (root), .venv, wirepress in it
 	@scripts/setup
 build: ## configure and build preset dev (build/dev), with the tests

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI launchers: whose is it, and how are its ranks given variables.
+
+Also runs as a script of its own, in place of a launcher that a shell script starts (write_shims),
+so it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")
+LAUNCHER_SUFFIXES = (".openmpi", ".mpich", ".hydra")
+
+
+class RunError(Exception):
+    """A mistake the user can act on; its text is the whole message."""
+
+
+def is_launcher(word: str) -> bool:
+    name = os.path.basename(word)
+    for suffix in LAUNCHER_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name in LAUNCHERS
+
+
+def flavour_of(launcher: str) -> str:
+    """openmpi or mpich, from what the launcher says of itself; "" for one that serves both."""
+    try:
+        result = subprocess.run(
+            [launcher, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+        )
+    except OSError as error:
+        raise RunError(f"cannot start {launcher}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{launcher} --version does not end") from None
+    said = (result.stdout + result.stderr).lower()
+    if any(word in said for word in ("open mpi", "openmpi", "open-mpi", "openrte", "prrte")):
+        return "openmpi"
+    if any(word in said for word in ("hydra", "mpich", "intel(r) mpi")):
+        return "mpich"
+    if "slurm" in said or os.path.basename(launcher) == "srun":
+        return ""
+    first = (said.strip().splitlines() or ["nothing"])[0]
+    raise RunError(f"{launcher} is neither Open MPI's nor MPICH's: --version says: {first}")
+
+
+def flavour_of_program(words: list[str]) -> str:
+    """For a launcher that serves both: what the first program among the words is linked with."""
+    for word in words:
+        path = shutil.which(word)
+        if path is None or word.startswith("-"):
+            continue
+        linked = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
+        if "libmpi.so.40" in linked:
+            return "openmpi"
+        if "libmpich.so.12" in linked or "libmpi.so.12" in linked:
+            return "mpich"
+    return ""
+
+
+def library_dirs() -> list[Path]:
+    here = Path(__file__).resolve().parent
+    dirs = [here / "lib"]
+    build = here.parent.parent / "build"  # run from a source tree
+    dirs += [build / preset / "integrations" / "mpi" for preset in ("dev", "release")]
+    if chosen := os.environ.get("WIREPRESS_LIB_DIR"):
+        dirs.insert(0, Path(chosen))
+    return dirs
+
+
+def library_for(flavour: str) -> Path:
+    name = f"libwirepress_mpi_{flavour}.so"
+    for folder in library_dirs():
+        if (folder / name).is_file():
+            return (folder / name).resolve()
+    mpi, package = {
+        "openmpi": ("Open MPI", "libopenmpi-dev"),
+        "mpich": ("MPICH", "libmpich-dev"),
+    }[flavour]
+    raise RunError(
+        f"this wirepress was built without {mpi} ({name} is not in "
+        f"{', '.join(str(folder) for folder in library_dirs())}); install {mpi} (on Debian and "
+        f"Ubuntu: apt-get install {package}) and build wirepress again"
+    )
+
+
+def merge_preload(ours: str, theirs: str | None) -> str:
+    """Ours first; a loader list is separated by colons or blanks."""
+    rest = [part for part in (theirs or "").replace(":", " ").split() if part != ours]
+    return ":".join([ours, *rest])
+
+
+def mpich_alias_dir(launcher: str, private: Path) -> Path | None:
+    """A folder in which the two sonames of MPICH both lead to this launcher's library.
+
+    Debian names it libmpich.so.12, everybody else libmpi.so.12; programs and mpi4py built for the
+    one then also run on the other, which is what makes one interposer serve both.
+    """
+    prefix = Path(os.path.realpath(shutil.which(launcher) or launcher)).parent.parent
+    found: dict[str, Path] = {}
+    for name in ("libmpich.so.12", "libmpi.so.12"):
+        for folder in (*sorted(prefix.glob("lib/*-linux-gnu*")), prefix / "lib", prefix / "lib64"):
+            if (folder / name).exists():
+                found.setdefault(name, folder / name)
+    if len(found) != 1:
+        return None  # nothing to add, or both names are there already
+    (real,) = found.values()
+    folder = private / "mpich"
+    folder.mkdir(exist_ok=True)
+    for name in {"libmpich.so.12", "libmpi.so.12"} - set(found):
+        with contextlib.suppress(FileExistsError):
+            (folder / name).symlink_to(real.resolve())
+    return folder
+
+
+SETTING_FLAGS = {"openmpi": ("-x", "--x"), "mpich": ("-genv", "--genv", "-env", "--env")}
+
+
+def take_setting(words: list[str], flavour: str, name: str) -> tuple[list[str], str | None]:
+    """Splits the user's own setting of a variable in the ranks off the launcher's arguments.
+
+    That is `-x NAME=VALUE` or `-x NAME` (Open MPI), or `-genv NAME VALUE` (MPICH). Where the
+    program begins only the launcher knows, so the words are compared exactly and nothing else is.
+    """
+    kept: list[str] = []
+    value: str | None = None
+    i = 0
+    while i < len(words):
+        is_flag = words[i] in SETTING_FLAGS[flavour] and i + 1 < len(words)
+        if is_flag and flavour == "openmpi" and words[i + 1].split("=", 1)[0] == name:
+            value = words[i + 1].split("=", 1)[1] if "=" in words[i + 1] else os.environ.get(name)
+            i += 2
+        elif is_flag and flavour == "mpich" and words[i + 1] == name and i + 2 < len(words):
+            value = words[i + 2]
+            i += 3
+        else:
+            kept.append(words[i])
+            i += 1
+    return kept, value
+
+
+def inject(command: list[str], flavour: str, variables: dict[str, str]) -> list[str]:
+    """The launcher's command line with the variables set in its ranks, not in itself."""
+    launcher, words = command[0], command[1:]
+    for name in variables:
+        words, _ = take_setting(words, flavour, name)
+    if flavour == "mpich":
+        return [launcher, *(w for item in variables.items() for w in ("-genv", *item)), *words]
+    ours = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+    for i in reversed([i for i, word in enumerate(words) if word == ":"]):
+        words[i + 1 : i + 1] = ours  # -x holds for one program of an MPMD line, -genv for all
+    return [launcher, *ours, *words]
+
+
+def rank_variables(
+    command: list[str], flavour: str, private: Path, settings: dict[str, str]
+) -> dict[str, str]:
+    """What the ranks shall have in their environment, the user's own settings merged in."""
+
+    def user(name: str) -> str | None:
+        return take_setting(command[1:], flavour, name)[1]
+
+    variables = {name: user(name) or value for name, value in settings.items()}
+    variables["LD_PRELOAD"] = merge_preload(
+        str(library_for(flavour)), user("LD_PRELOAD") or os.environ.get("LD_PRELOAD")
+    )
+    if flavour == "mpich" and (folder := mpich_alias_dir(command[0], private)):
+        path = user("LD_LIBRARY_PATH") or os.environ.get("LD_LIBRARY_PATH")
+        variables["LD_LIBRARY_PATH"] = f"{path}:{folder}" if path else str(folder)
+    return variables
+
+
+def find_flavour(command: list[str]) -> str:
+    flavour = flavour_of(command[0]) or flavour_of_program(command[1:])
+    if not flavour:
+        raise RunError(
+            f"{command[0]} serves several MPIs and its program does not say which: "
+            "give --mpi openmpi or --mpi mpich"
+        )
+    return flavour
+
+
+def wrap(
+    command: list[str], flavour: str, private: Path, settings: dict[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """The command line that starts the ranks with the interposer, and its environment."""
+    variables = rank_variables(command, flavour, private, settings)
+    if os.path.basename(command[0]) == "srun":  # it hands its own environment to the ranks
+        return command, os.environ | variables
+    return inject(command, flavour, variables), dict(os.environ)
+
+
+# ---- scripts that start a launcher -----------------------------------------------------------
+
+
+def write_shims(private: Path, settings: dict[str, str]) -> Path:
+    """A folder for PATH in which every launcher is ours: it adds the variables and goes on."""
+    folder = private / "bin"
+    folder.mkdir()
+    (private / "settings.json").write_text(json.dumps(settings))
+    for name in (base + suffix for base in LAUNCHERS for suffix in ("", *LAUNCHER_SUFFIXES)):
+        if real := shutil.which(name):
+            words = [sys.executable, "-I", str(Path(__file__).resolve()), str(private), real]
+            (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            (folder / name).chmod(0o700)
+    return folder
+
+
+def stand_in(private: Path, command: list[str]) -> None:
+    """What a shim does: becomes the real launcher, for the ranks of which it adds the variables."""
+    # a launcher may itself be a script that starts another: that one is not to be wrapped again
+    os.environ["PATH"] = os.environ["PATH"].replace(f"{private / 'bin'}:", "", 1)
+    settings = json.loads((private / "settings.json").read_text())
+    wrapped, environment = wrap(command, find_flavour(command), private, settings)
+    # Open MPI called by a full path changes PATH and LD_LIBRARY_PATH of the ranks: keep the name
+    os.execve(command[0], [os.path.basename(command[0]), *wrapped[1:]], environment)
+
+
+if __name__ == "__main__":
+    try:
+        stand_in(Path(sys.argv[1]), sys.argv[2:])
+    except (RunError, OSError) as error:
+        sys.exit(f"wirepress: {error}")

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The meeting point of the ranks: here they agree to switch on, and leave their reports.
+
+The protocol is in spec/report.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import secrets
+import selectors
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSION = 1  # of the protocol
+MAX_LINE = 4096
+MAX_REPORT = 16 << 20
+MAX_RANKS = 1 << 20
+SLOW_CLIENT_SECONDS = 10.0
+TICK_SECONDS = 0.2
+
+
+def own_addresses() -> list[str]:
+    """The IPv4 addresses of this host by which ranks may reach it; the loopback one is the last."""
+    addresses = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            with contextlib.suppress(OSError):  # an interface without an IPv4 address
+                answer = fcntl.ioctl(probe, 0x8915, request)  # SIOCGIFADDR
+                addresses.append(socket.inet_ntoa(answer[20:24]))
+    return [a for a in addresses if not a.startswith("127.")] + ["127.0.0.1"]
+
+
+def ranges(numbers: list[int]) -> str:
+    """[0, 1, 2, 5] as "0-2,5", short enough for a line."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [str(a) if a == b else f"{a}-{b}" if b > a + 1 else f"{a},{b}" for a, b in runs[:8]]
+    return ",".join(shown) + (",..." if len(runs) > 8 else "")
+
+
+@dataclass
+class Hello:
+    rank: int
+    size: int
+    version: str
+    config: str
+    host: str
+    reason: str
+
+
+@dataclass
+class Job:
+    """One MPI job: those who said hello, what was decided, and the reports of its ranks."""
+
+    deadline: float
+    cookie: str = field(default_factory=lambda: secrets.token_hex(16))
+    hellos: dict[int, Hello] = field(default_factory=dict)
+    state: str = ""  # "on" or "off" once decided
+    reason: str = ""
+    size: int = 0
+    nodes: list[int] = field(default_factory=list)
+    reports: dict[int, Any] = field(default_factory=dict)
+
+    def decide(self) -> str:
+        """The line that every rank gets."""
+        self.size = next(iter(self.hellos.values())).size
+        self.reason = self.objection()
+        self.state = "off" if self.reason else "on"
+        if self.reason:
+            return f"off {self.reason}\n"
+        numbers: dict[str, int] = {}
+        for rank in range(self.size):
+            self.nodes.append(numbers.setdefault(self.hellos[rank].host, len(numbers)))
+        return f"on {' '.join(map(str, self.nodes))}\n"
+
+    def objection(self) -> str:
+        hellos = [self.hellos[rank] for rank in sorted(self.hellos)]
+        first = hellos[0]
+        for hello in hellos:
+            if hello.reason != "-":
+                return f"rank {hello.rank}: {hello.reason}"
+        for hello in hellos:
+            if hello.size != first.size:
+                return f"ranks {first.rank} and {hello.rank} belong to jobs of different sizes"
+            if hello.version != first.version:
+                return (
+                    f"rank {first.rank} has wirepress {first.version}, "
+                    f"rank {hello.rank} has {hello.version}"
+                )
+            if hello.config != first.config:
+                return f"ranks {first.rank} and {hello.rank} have different settings"
+        missing = [rank for rank in range(first.size) if rank not in self.hellos]
+        if missing:
+            word = "rank" if len(missing) == 1 else "ranks"
+            return f"{word} {ranges(missing)} did not load wirepress"
+        return ""
+
+
+@dataclass(eq=False)
+class Client:
+    sock: socket.socket
+    deadline: float
+    inbox: bytearray = field(default_factory=bytearray)
+    outbox: bytearray = field(default_factory=bytearray)
+    hello: Hello | None = None  # waits for the decision
+    report: tuple[int, int] | None = None  # rank and length of the report that is coming in
+    last_words: bool = False  # close it once the outbox is empty
+
+
+class BadClientError(Exception):
+    """Not one of our ranks, or out of its mind: the connection is closed without an answer."""
+
+
+class Rendezvous:
+    """Where ranks say hello, learn whether all of them have the library, and leave their reports.
+
+    One thread, one selector, no blocking call: who sends rubbish, sends nothing or reads nothing
+    is dropped after a while, and holds up nobody. The protocol is in spec/report.md.
+    """
+
+    def __init__(self, grace: float) -> None:
+        self.grace = grace
+        self.token = secrets.token_hex(16)
+        self.jobs: list[Job] = []
+        self._forming: Job | None = None
+        self._clients: set[Client] = set()
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.create_server(("", 0), backlog=1024)
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="rendezvous", daemon=True)
+
+    def address(self) -> str:
+        """The value of WIREPRESS_RENDEZVOUS."""
+        port = self._listener.getsockname()[1]
+        return ",".join(f"{address}:{port}" for address in own_addresses()) + f";{self.token}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Takes what is still on its way, for a moment, then closes everything."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        stop_at = None
+        while True:
+            if self._stopping.is_set():
+                stop_at = stop_at or time.monotonic() + 1.0
+                if not self._clients or time.monotonic() > stop_at:
+                    break
+            for key, events in self._selector.select(TICK_SECONDS if stop_at is None else 0.02):
+                if key.data is None:
+                    self._accept()
+                else:
+                    self._attend(key.data, events)
+            self._keep_time()
+        for client in list(self._clients):
+            self._drop(client)
+        self._selector.close()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:  # gone again, or no descriptor left: who waits is served later
+            time.sleep(0.01)
+            return
+        sock.setblocking(False)
+        client = Client(sock, time.monotonic() + SLOW_CLIENT_SECONDS)
+        self._clients.add(client)
+        self._selector.register(sock, selectors.EVENT_READ, client)
+
+    def _attend(self, client: Client, events: int) -> None:
+        try:
+            if events & selectors.EVENT_READ:
+                self._read(client)
+            if client in self._clients:
+                self._flush(client)
+        except (OSError, BadClientError):
+            self._drop(client)
+
+    def _read(self, client: Client) -> None:
+        data = client.sock.recv(1 << 16)
+        if not data:
+            raise BadClientError
+        client.inbox += data
+        if client.report is not None:
+            client.deadline = time.monotonic() + SLOW_CLIENT_SECONDS
+            self._take_report(client)
+        elif client.hello is not None or client.last_words:
+            raise BadClientError  # it should be listening
+        elif (end := client.inbox.find(b"\n", 0, MAX_LINE)) >= 0:
+            line = client.inbox[:end].decode("utf-8", "replace")
+            del client.inbox[: end + 1]
+            self._take_line(client, line)
+        elif len(client.inbox) >= MAX_LINE:
+            raise BadClientError
+
+    def _take_line(self, client: Client, line: str) -> None:
+        words = line.split(" ")
+        if words[0] == "hello" and len(words) >= 9:
+            self._check_token(words[2])
+            if words[1] != str(VERSION):
+                raise BadClientError
+            rank, size = self._number(words[3], MAX_RANKS), self._number(words[4], MAX_RANKS)
+            if rank >= size:
+                raise BadClientError
+            self._take_hello(client, Hello(rank, size, *words[5:8], " ".join(words[8:])))
+        elif words[0] == "report" and len(words) == 4:
+            self._check_token(words[1])
+            rank, length = self._number(words[2], MAX_RANKS), self._number(words[3], MAX_REPORT)
+            client.report = (rank, length)
+            self._take_report(client)
+        else:
+            raise BadClientError
+
+    def _check_token(self, word: str) -> None:
+        if not secrets.compare_digest(word.encode(), self.token.encode()):
+            raise BadClientError
+
+    @staticmethod
+    def _number(word: str, limit: int) -> int:
+        if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word) <= limit):
+            raise BadClientError
+        return int(word)
+
+    def _take_hello(self, client: Client, hello: Hello) -> None:
+        if client.inbox:
+            raise BadClientError
+        if self._forming is None:
+            self._forming = Job(time.monotonic() + self.grace)
+        job = self._forming
+        if hello.rank in job.hellos:
+            hello.reason = "two ranks have this number (are two jobs starting at the same time?)"
+        client.hello = job.hellos[hello.rank] = hello
+        client.outbox += f"cookie {job.cookie}\n".encode()
+        if len(job.hellos) == hello.size:
+            self._decide()
+
+    def _decide(self) -> None:
+        job, self._forming = self._forming, None
+        assert job is not None
+        line = job.decide().encode()
+        self.jobs.append(job)
+        for client in list(self._clients):
+            if client.hello is not None and not client.last_words:
+                client.outbox += line
+                client.last_words = True
+                client.deadline = time.monotonic() + SLOW_CLIENT_SECONDS
+                self._attend(client, 0)
+
+    def _take_report(self, client: Client) -> None:
+        assert client.report is not None
+        rank, length = client.report
+        if len(client.inbox) < length:
+            return
+        if len(client.inbox) > length:
+            raise BadClientError
+        try:
+            report = json.loads(client.inbox)
+        except (ValueError, RecursionError):
+            raise BadClientError from None
+        job = self.jobs[-1] if self.jobs else None
+        if job is None or rank >= job.size or not isinstance(report, dict):
+            raise BadClientError
+        job.reports[rank] = report
+        client.report = None
+        client.inbox.clear()
+        client.outbox += b"ok\n"
+        client.last_words = True
+
+    def _flush(self, client: Client) -> None:
+        if client.outbox:
+            with contextlib.suppress(BlockingIOError):
+                del client.outbox[: client.sock.send(client.outbox)]
+        if client.last_words and not client.outbox:
+            self._drop(client)
+            return
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outbox else 0)
+        self._selector.modify(client.sock, wanted, client)
+
+    def _keep_time(self) -> None:
+        now = time.monotonic()
+        for client in list(self._clients):
+            waits = client.hello is not None and not client.last_words
+            if not waits and now > client.deadline:
+                self._drop(client)
+        if self._forming is not None and now > self._forming.deadline:
+            self._decide()
+
+    def _drop(self, client: Client) -> None:
+        """Closes a connection; who leaves before the decision has not said hello."""
+        if client not in self._clients:
+            return
+        self._clients.remove(client)
+        self._selector.unregister(client.sock)
+        client.sock.close()
+        job, hello = self._forming, client.hello
+        if job is not None and hello is not None and job.hellos.get(hello.rank) is hello:
+            del job.hellos[hello.rank]
+            if not job.hellos:
+                self._forming = None
