@@ -15,8 +15,6 @@ Status in_block(uint64_t index, const Status& status) {
   return fail(status.code(), "block %llu: %s", ull(index), status.text());
 }
 
-enum class Stored { kCode, kRawByProbe, kRawBySize };
-
 // A code must save 1/64 of the block: less is not worth expanding.
 size_t code_limit(size_t raw_size) { return raw_size - raw_size / 64 - (raw_size > 0); }
 
@@ -76,17 +74,10 @@ struct Encoder {
 struct ParallelEncode {
   const Encoder& encoder;
   Bytes dst;
-  std::vector<Buffer>& slots;
+  std::vector<EncodeSlot>& slots;
   Stats* stats;
-
-  struct Slot {
-    size_t size;
-    Stored stored;
-    bool ready = false;
-  };
-  std::vector<Slot> state{slots.size()};
-  std::mutex mutex;
-  std::condition_variable moved;
+  std::mutex mutex{};
+  std::condition_variable moved{};
   size_t next = 0;     // block to encode
   size_t drained = 0;  // blocks copied out
   bool draining = false;
@@ -102,7 +93,7 @@ struct ParallelEncode {
       });
       if (!status.ok() || next >= n) return;
       const size_t i = next++;
-      Slot& slot = state[i % slots.size()];
+      EncodeSlot& slot = slots[i % slots.size()];
       lock.unlock();
       Status result = encode(worker, i, &slot);
       lock.lock();
@@ -112,10 +103,9 @@ struct ParallelEncode {
     }
   }
 
-  Status encode(int worker, size_t i, Slot* slot) {
-    Buffer& buffer = slots[i % slots.size()];
+  Status encode(int worker, size_t i, EncodeSlot* slot) {
     const size_t limit = code_limit(encoder.raw(i).size());
-    std::byte* out = buffer.reserve(limit);
+    std::byte* out = slot->code.reserve(limit);
     if (!out) return fail(Code::kNoMemory, "no memory for a block of %zu bytes", limit);
     return encoder.encode(worker, i, {out, limit}, &slot->size, &slot->stored);
   }
@@ -128,9 +118,9 @@ struct ParallelEncode {
   void drain(std::unique_lock<std::mutex>& lock) {
     if (draining) return;
     draining = true;
-    while (status.ok() && state[drained % slots.size()].ready) {
+    while (status.ok() && slots[drained % slots.size()].ready) {
       const size_t i = drained;
-      Slot& slot = state[i % slots.size()];
+      EncodeSlot& slot = slots[i % slots.size()];
       lock.unlock();
       Status result = copy_out(i, slot);
       lock.lock();
@@ -142,14 +132,14 @@ struct ParallelEncode {
     draining = false;
   }
 
-  Status copy_out(size_t i, const Slot& slot) {
+  Status copy_out(size_t i, EncodeSlot& slot) {
     const Header& header = encoder.header;
     const bool last = encoder.is_last(i), is_raw = slot.stored != Stored::kCode;
     const size_t head = head_size(header, last);
     if (dst.size() - offset < head + slot.size)
       return encoder.no_room(i, head + slot.size, dst.size() - offset);
     std::byte* out = dst.data() + offset;
-    const void* from = is_raw ? encoder.raw(i).data() : slots[i % slots.size()].data();
+    const void* from = is_raw ? encoder.raw(i).data() : slot.code.data();
     if (slot.size) std::memcpy(out + head, from, slot.size);
     offset += seal_block(header, encoder.first + i, is_raw, last, encoder.raw(i).size(),
                          slot.size, out);
@@ -234,7 +224,8 @@ Status Context::compress_parallel(const Header& header, Chain& chain, uint64_t f
   const size_t n_blocks = encoder.n_blocks();
   const int workers = static_cast<int>(std::min<size_t>(static_cast<size_t>(threads_), n_blocks));
   if (slots_.size() < 2 * static_cast<size_t>(threads_))
-    slots_ = std::vector<Buffer>(2 * static_cast<size_t>(threads_));
+    slots_ = std::vector<EncodeSlot>(2 * static_cast<size_t>(threads_));
+  for (EncodeSlot& slot : slots_) slot.ready = false;  // one may be left over from a failure
   ParallelEncode job{.encoder = encoder, .dst = dst, .slots = slots_, .stats = &stats_};
   pool_.run(workers, [](void* it, int worker) { static_cast<ParallelEncode*>(it)->work(worker); },
             &job);

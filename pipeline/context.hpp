@@ -11,6 +11,16 @@
 
 namespace wirepress {
 
+enum class Stored { kCode, kRawByProbe, kRawBySize };
+
+// A block that was encoded and waits for its turn to be copied out.
+struct EncodeSlot {
+  Buffer code;
+  size_t size = 0;
+  Stored stored = Stored::kCode;
+  bool ready = false;
+};
+
 class Context {
  public:
   Status read_environment();
@@ -62,7 +72,7 @@ class Context {
   int block_log_ = 20, threads_ = 1;
   std::vector<ChainPointer> chains_;  // most recently used last
   ThreadPool pool_;
-  std::vector<Buffer> slots_;
+  std::vector<EncodeSlot> slots_;
   std::vector<Block> blocks_;
   Buffer partial_;  // a block of which decompress_range needs a part
   Stats stats_;

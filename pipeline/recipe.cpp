@@ -197,14 +197,15 @@ std::string recipe_text(const Recipe& recipe) {
   for (int i = 0; i < recipe.n_steps; ++i) {
     const Recipe::Step& step = recipe.step[i];
     const Codec& codec = *step.entry->codec;
-    text += (i ? "+" : "") + std::string(codec.name);
+    if (i) text += '+';
+    text += codec.name;
     char mark = ':';
     for (size_t p = 0; p < codec.params.size(); ++p) {
       const Param& param = codec.params[p];
       const int value = step.args.value[p];
       if (value == param.fallback && codec.params.size() > 1) continue;
       text += mark;
-      if (codec.params.size() > 1) text += std::string(param.name) + "=";
+      if (codec.params.size() > 1) text.append(param.name).append("=");
       text += param.words ? param.words[value] : std::to_string(value);
       mark = ',';
     }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "base/bytes.hpp"
+#include "base/options.hpp"
+
+namespace wirepress {
+namespace {
+
+TEST(Status, KeepsCodeAndCutsLongSentences) {
+  EXPECT_TRUE(Status().ok());
+  const Status status = fail(Code::kCorrupt, "%s", std::string(2000, 'x').c_str());
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_EQ(std::string(status.text()).size(), 510u);
+}
+
+TEST(Varint, RoundTripsAndRefusesLongForms) {
+  for (uint64_t value : {uint64_t{0}, uint64_t{127}, uint64_t{128}, uint64_t{1} << 35, UINT64_MAX}) {
+    std::byte bytes[10];
+    Writer writer(bytes);
+    writer.write_varint(value);
+    ASSERT_FALSE(writer.full());
+    uint64_t back;
+    Reader reader(ConstBytes(bytes, writer.position()));
+    ASSERT_EQ(read_varint(reader, &back), Varint::kOk);
+    EXPECT_EQ(back, value);
+    Reader shorter(ConstBytes(bytes, writer.position() - 1));
+    EXPECT_EQ(read_varint(shorter, &back), Varint::kEnds);
+  }
+  const std::byte padded[] = {std::byte{0x80}, std::byte{0}};
+  uint64_t value;
+  Reader reader(padded);
+  EXPECT_EQ(read_varint(reader, &value), Varint::kInvalid);
+  const std::vector<std::byte> eleven(11, std::byte{0xFF});
+  Reader endless(eleven);
+  EXPECT_EQ(read_varint(endless, &value), Varint::kInvalid);
+}
+
+TEST(Writer, NeverPassesItsSpan) {
+  std::byte bytes[5] = {};
+  Writer writer(Bytes(bytes, 4));
+  writer.write(uint32_t{0xFFFFFFFF});
+  writer.write(uint8_t{0xFF});
+  EXPECT_TRUE(writer.full());
+  EXPECT_EQ(bytes[4], std::byte{0});
+}
+
+TEST(Options, SizesInDecimalAndBinaryUnits) {
+  uint64_t size;
+  EXPECT_TRUE(parse_size("64KiB", &size) && size == 65536);
+  EXPECT_TRUE(parse_size("64 k", &size) && size == 65536);
+  EXPECT_TRUE(parse_size("1MB", &size) && size == 1000000);
+  EXPECT_TRUE(parse_size("7", &size) && size == 7);
+  for (const char* wrong : {"", "-1", "1.5", "1XB", "99999999999999999999", "KiB"})
+    EXPECT_FALSE(parse_size(wrong, &size)) << wrong;
+}
+
+TEST(Options, EveryDefaultIsValidAndEveryKeyOnce) {
+  Options options;
+  std::set<std::string> keys;
+  for (const OptionRow& row : option_rows()) {
+    EXPECT_TRUE(keys.insert(row.key).second) << row.key;
+    EXPECT_TRUE(options.set(row.key, row.fallback).ok()) << row.key;
+    EXPECT_GT(std::string(row.sentence).size(), 10u);
+  }
+}
+
+TEST(Options, ErrorsNameTheKnownOnes) {
+  Options options;
+  Status status = options.set("recipes", "lz4");
+  EXPECT_EQ(status.code(), Code::kParameter);
+  EXPECT_NE(std::string(status.text()).find("block_size"), std::string::npos);
+  status = options.set("threads", "many");
+  EXPECT_NE(std::string(status.text()).find("whole number"), std::string::npos);
+  status = options.set("block_size", "1");
+  EXPECT_NE(std::string(status.text()).find("1024..268435456"), std::string::npos);
+  EXPECT_STREQ(options.get("threads"), "0");
+}
+
+TEST(Options, EnvironmentCountsUnlessItIsWrong) {
+  setenv("WIREPRESS_THREADS", "3", 1);
+  setenv("WIREPRESS_CHECKSUM", "perhaps", 1);
+  Options options;
+  const Status status = options.read_environment();
+  unsetenv("WIREPRESS_THREADS");
+  unsetenv("WIREPRESS_CHECKSUM");
+  EXPECT_EQ(status.code(), Code::kParameter);
+  EXPECT_NE(std::string(status.text()).find("checksum"), std::string::npos);
+  EXPECT_EQ(options.number("threads"), 3u);
+  EXPECT_STREQ(options.origin("threads"), "environment");
+  EXPECT_STREQ(options.origin("checksum"), "default");
+}
+
+TEST(Registry, IsOrderedAndComplete) {
+  int id = 0;
+  for (const Entry& entry : registry()) {
+    EXPECT_GT(entry.id, id);
+    id = entry.id;
+    ASSERT_FALSE(entry.kernels.empty());
+    EXPECT_NE(choose_kernel(entry, "auto"), nullptr) << entry.codec->name;
+    EXPECT_EQ(find_codec(entry.id), &entry);
+    EXPECT_LE(entry.codec->params.size(), kMaxParams);
+  }
+  EXPECT_EQ(find_codec(uint16_t{0xFFE}), nullptr);
+}
+
+}  // namespace
+}  // namespace wirepress

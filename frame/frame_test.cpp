@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frame/frame.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace wirepress {
+namespace {
+
+Header small_header() {
+  Header header;
+  const uint64_t shape[] = {3, 5};
+  EXPECT_TRUE(set_shape(&header, DType::kFloat32, 2, shape).ok());
+  header.block_log = 10;
+  header.n_stages = 1;
+  header.stage[0] = {0x04, 1, {-7}};
+  return header;
+}
+
+std::vector<std::byte> bytes_of(Header header) {
+  std::vector<std::byte> bytes(kMaxHeader);
+  size_t size;
+  EXPECT_TRUE(write_header(&header, bytes, &size).ok());
+  bytes.resize(size);
+  return bytes;
+}
+
+TEST(Header, RoundTrips) {
+  const auto bytes = bytes_of(small_header());
+  Header header;
+  ASSERT_TRUE(read_header(bytes, &header).ok());
+  EXPECT_EQ(header.size, bytes.size());
+  EXPECT_EQ(header.raw_size, 60u);
+  EXPECT_EQ(header.n_blocks(), 1u);
+  EXPECT_EQ(header.stage[0].id, 0x04);
+  EXPECT_EQ(header.stage[0].param[0], -7);
+  EXPECT_EQ(header.shape[1], 5u);
+}
+
+TEST(Header, EveryTruncationIsTruncated) {
+  const auto bytes = bytes_of(small_header());
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    Header header;
+    EXPECT_EQ(read_header(ConstBytes(bytes).first(n), &header).code(), Code::kTruncated) << n;
+  }
+}
+
+TEST(Header, EveryFlippedBitIsRefused) {
+  const auto good = bytes_of(small_header());
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    auto bytes = good;
+    bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+    bytes.resize(kMaxHeader);
+    Header header;
+    const Status status = read_header(bytes, &header);
+    EXPECT_FALSE(status.ok()) << bit;
+    EXPECT_GT(std::strlen(status.text()), 10u);
+  }
+}
+
+// The largest header that the registry's codecs can ask for: 4-D shape of 2^48 bytes, two stages of
+// four parameters.
+TEST(Header, FitsIn32Bytes) {
+  Header header;
+  const uint64_t shape[] = {1ull << 21, 129, 1 << 9, 129};
+  ASSERT_TRUE(set_shape(&header, DType::kFloat32, 4, shape).ok());
+  header.n_stages = 2;
+  header.stage[0] = {0x20, 4, {1, 1, 1, 1}};
+  header.stage[1] = {0x04, 1, {1}};
+  EXPECT_LE(bytes_of(header).size(), kMaxHeader);
+}
+
+TEST(Header, TooLongIsAnError) {
+  Header header = small_header();
+  header.n_stages = 4;
+  for (Stage& stage : header.stage) stage = {0x20, 4, {}};
+  std::byte bytes[64];
+  size_t size;
+  EXPECT_EQ(write_header(&header, bytes, &size).code(), Code::kParameter);
+}
+
+TEST(Shape, OverflowIsRefused) {
+  Header header;
+  const uint64_t huge[] = {1ull << 40, 1ull << 40};
+  EXPECT_EQ(set_shape(&header, DType::kBytes, 2, huge).code(), Code::kParameter);
+  const uint64_t wraps[] = {1ull << 32, 1ull << 32, 1, 1};
+  EXPECT_EQ(set_shape(&header, DType::kInt8, 4, wraps).code(), Code::kParameter);
+  const uint64_t empty[] = {7, 0};
+  ASSERT_TRUE(set_shape(&header, DType::kInt64, 2, empty).ok());
+  EXPECT_EQ(header.raw_size, 0u);
+}
+
+struct Sealed {
+  Header header;
+  std::vector<std::byte> bytes;
+};
+
+Sealed sealed(bool streamed) {
+  Sealed result{small_header(), {}};
+  if (streamed) {
+    result.header.streamed = true;
+    result.header.n_dims = kNoShape;
+    result.header.raw_size = kUnknownSize;
+  }
+  const size_t head = head_size(result.header, streamed);
+  result.bytes.assign(head + 40, std::byte{9});
+  seal_block(result.header, 0, false, streamed, 60, 40, result.bytes.data());
+  return result;
+}
+
+TEST(Block, RoundTripsAndIsVerified) {
+  for (const bool streamed : {false, true}) {
+    const Sealed it = sealed(streamed);
+    Block block;
+    size_t size;
+    ASSERT_TRUE(read_block(it.header, 0, it.bytes, &block, &size).ok());
+    EXPECT_EQ(size, it.bytes.size());
+    EXPECT_EQ(block.raw_size, 60u);
+    EXPECT_EQ(block.payload.size(), 40u);
+    EXPECT_TRUE(verify_block(it.header, block).ok());
+    block.index = 1;  // the same block in another place
+    EXPECT_EQ(verify_block(it.header, block).code(), Code::kChecksum);
+  }
+}
+
+TEST(Block, TruncationSaysWhatIsNeeded) {
+  const Sealed it = sealed(true);
+  for (size_t n = 0; n < it.bytes.size(); ++n) {
+    Block block;
+    size_t needs = 0;
+    const Status status = read_block(it.header, 0, ConstBytes(it.bytes).first(n), &block, &needs);
+    ASSERT_EQ(status.code(), Code::kTruncated) << n;
+    EXPECT_GT(needs, n);
+    EXPECT_LE(needs, it.bytes.size());
+  }
+}
+
+TEST(Block, EveryFlippedBitIsRefused) {
+  for (const bool streamed : {false, true}) {
+    const Sealed it = sealed(streamed);
+    for (size_t bit = 0; bit < 8 * it.bytes.size(); ++bit) {
+      auto bytes = it.bytes;
+      bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+      Block block;
+      size_t size;
+      const bool accepted = read_block(it.header, 0, bytes, &block, &size).ok() &&
+                            size == bytes.size() && verify_block(it.header, block).ok();
+      EXPECT_FALSE(accepted) << bit;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wirepress
