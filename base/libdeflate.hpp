@@ -63,8 +63,8 @@ struct Libdeflate {
       return fail(Code::kNoMemory, "%s: no memory for a decompressor", kWrapping.name);
     size_t taken = 0;
     size_t size = 0;
-    const libdeflate_result result = kWrapping.decompress(
-        own->decompressor, src.data(), src.size(), dst.data(), dst.size(), &taken, &size);
+    const libdeflate_result result = kWrapping.decompress(own->decompressor, src.data(), src.size(),
+                                                          dst.data(), dst.size(), &taken, &size);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
       return fail(Code::kCorrupt, "%s: %zu bytes expand to more than %zu", kWrapping.name,
                   src.size(), dst.size());

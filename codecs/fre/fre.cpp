@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// fre: float32 with m mantissa bits and exponent differences (spec.md).
+#include "codecs/fre/fre.hpp"
+
+#include <algorithm>
+
+namespace wirepress {
+namespace {
+
+constexpr const char* kRoundWords[] = {"nearest", "truncate"};
+
+constexpr Param kParams[] = {
+    {"m", 1, 23, 5, nullptr, "mantissa bits kept; the relative error is at most 2^-(m+1), or 2^-m"},
+    {"round", 0, 1, fre::kNearest, kRoundWords, "how the mantissa is cut"},
+    {"flush", 0, 1, 0, nullptr, "1: denormals and -0 become +0"},
+    {"ways", 1, 4, 1, nullptr, "1 or 4 bit streams a block; 4 expand faster"},
+};
+
+Status check(Args* args) {
+  if (args->dtype != DType::kFloat32 && args->dtype != DType::kBytes)
+    return fail(Code::kParameter, "fre: takes float32 (or bytes that are float32), not %s",
+                dtype_name(args->dtype));
+  const int ways = args->value[fre::kWays];
+  if (ways != 1 && ways != 4)
+    return fail(Code::kParameter, "fre: ways must be 1 or 4, not %d", ways);
+  return {};
+}
+
+size_t bound(const Args& args, size_t n) {
+  constexpr size_t kDenormalBits = 28;
+  constexpr size_t kFramingSize = 3 * 4 + 4;  // three lengths and four last bytes
+  const size_t most = std::max(kDenormalBits, 12 + static_cast<size_t>(args.value[fre::kM]));
+  const size_t values = n / 4;
+  return values / 8 * most + (values % 8 * most + 7) / 8 + kFramingSize + n % 4;
+}
+
+}  // namespace
+
+extern const Codec fre_codec;
+const Codec fre_codec = {
+    .name = "fre",
+    .sentence = "float32 within a fixed relative error: short mantissa, exponent differences",
+    .params = kParams,
+    .lossless = false,
+    .exact_encode = true,
+    .keeps_size = false,
+    .needs_size = true,
+    .check = check,
+    .bound = bound,
+};
+
+}  // namespace wirepress

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// --bench: what the same kernels cost, block by block, against memcpy of the same bytes timed in
+// turns with them. Thread CPU time, best of several, so that a busy machine disturbs less.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "tests/conformance/suite.hpp"
+
+namespace wirepress {
+namespace {
+
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+struct Row {
+  std::string recipe, kernel, data;
+  double ratio, encode, decode, copy;  // GB/s of raw bytes
+};
+
+class Bench {
+ public:
+  explicit Bench(const Options& options)
+      : options_(options), raw_(options.size), copy_(options.size) {
+    std::memset(copy_.data(), 1, copy_.size());
+  }
+
+  void fill(const Generator& generator) {
+    Random random(1);
+    generator.fill(random, raw_);
+  }
+
+  bool measure(const Setting& setting, OpenKernel& kernel, Row* row) {
+    const size_t block = options_.block_size;
+    const size_t n_blocks = (raw_.size() + block - 1) / block;
+    const size_t slot = setting.entry->codec->bound(setting.args, block);
+    codes_.assign(slot * n_blocks, std::byte{1});
+    sizes_.assign(n_blocks, 0);
+    double encode = 1e9, decode = 1e9, copy = 1e9;
+    bool good = true;
+    for (int i = 0; i < options_.repeats; ++i) {
+      double begin = now();
+      std::memcpy(copy_.data(), raw_.data(), raw_.size());
+      copy = std::min(copy, now() - begin);
+      begin = now();
+      for (size_t b = 0; b < n_blocks; ++b)
+        good &= kernel.encode(block_of(raw_, b), Bytes(codes_).subspan(b * slot, slot), &sizes_[b])
+                    .ok();
+      encode = std::min(encode, now() - begin);
+      begin = now();
+      for (size_t b = 0; b < n_blocks; ++b) {
+        size_t written = 0;
+        good &= kernel
+                    .decode(ConstBytes(codes_).subspan(b * slot, sizes_[b]), block_of(copy_, b),
+                            &written)
+                    .ok();
+      }
+      decode = std::min(decode, now() - begin);
+    }
+    size_t coded = 0;
+    for (const size_t size : sizes_) coded += size;
+    const double size = static_cast<double>(raw_.size());
+    row->ratio = size / static_cast<double>(std::max<size_t>(coded, 1));
+    row->encode = size / encode / 1e9;
+    row->decode = size / decode / 1e9;
+    row->copy = size / copy / 1e9;
+    return good && (!setting.entry->codec->lossless || copy_ == raw_);
+  }
+
+ private:
+  Bytes block_of(std::vector<std::byte>& data, size_t b) const {
+    const size_t at = b * options_.block_size;
+    return Bytes(data).subspan(at, std::min(options_.block_size, data.size() - at));
+  }
+
+  const Options& options_;
+  std::vector<std::byte> raw_, copy_, codes_;
+  std::vector<size_t> sizes_;
+};
+
+bool write_json(const Options& options, const std::vector<Row>& rows) {
+  std::FILE* out = std::fopen(options.json.c_str(), "w");
+  if (!out) return std::perror(options.json.c_str()), false;
+  std::fprintf(out,
+               "{\"size\": %zu, \"block_size\": %zu, \"repeats\": %d, \"timer\": \"thread cpu, "
+               "best\",\n \"rows\": [",
+               options.size, options.block_size, options.repeats);
+  const char* comma = "\n";
+  for (const Row& row : rows) {
+    std::fprintf(out,
+                 "%s  {\"recipe\": \"%s\", \"kernel\": \"%s\", \"data\": \"%s\", \"ratio\": %.4f, "
+                 "\"encode_gbps\": %.4f, \"decode_gbps\": %.4f, \"memcpy_gbps\": %.4f}",
+                 comma, row.recipe.c_str(), row.kernel.c_str(), row.data.c_str(), row.ratio,
+                 row.encode, row.decode, row.copy);
+    comma = ",\n";
+  }
+  const bool good = std::fprintf(out, "\n]}\n") > 0;
+  return std::fclose(out) == 0 && good;
+}
+
+}  // namespace
+
+int bench(const Options& options) {
+  Bench bench(options);
+  std::vector<Row> rows;
+  bool good = true;
+  std::printf(
+      "%zu bytes in blocks of %zu; GB/s are 1e9 raw bytes a second; x: of memcpy\n\n"
+      "%-24s %-12s %-11s %8s %8s %6s %8s %6s\n",
+      options.size, options.block_size, "recipe", "kernel", "data", "ratio", "enc GB/s", "x",
+      "dec GB/s", "x");
+  for (const Generator& generator : generators()) {
+    if (!options.generator.empty() && options.generator != generator.name) continue;
+    bench.fill(generator);
+    for (const Entry& entry : registry()) {
+      if (!wanted(entry, options)) continue;
+      std::vector<Setting> settings = settings_of(entry, DType::kBytes);
+      settings.resize(1);
+      if (!options.recipe.empty()) {
+        Recipe recipe;
+        if (const Status s = parse_recipe(options.recipe.c_str(), DType::kBytes, "auto", &recipe);
+            !s.ok())
+          return std::fprintf(stderr, "%s\n", s.text()), 2;
+        if (recipe.step[0].entry != &entry) continue;
+        settings[0].args = recipe.step[0].args;
+        settings[0].recipe = options.recipe;
+      }
+      for (auto& kernel : open_kernels(settings[0])) {
+        Row row = {settings[0].recipe,
+                   kernel->kernel().engine + std::string(":") + kernel->kernel().variant,
+                   generator.name,
+                   0,
+                   0,
+                   0,
+                   0};
+        good &= bench.measure(settings[0], *kernel, &row);
+        std::printf("%-24s %-12s %-11s %8.3f %8.2f %6.3f %8.2f %6.3f\n", row.recipe.c_str(),
+                    row.kernel.c_str(), row.data.c_str(), row.ratio, row.encode,
+                    row.encode / row.copy, row.decode, row.decode / row.copy);
+        std::fflush(stdout);
+        rows.push_back(row);
+      }
+    }
+  }
+  if (!good) std::fprintf(stderr, "a round trip failed\n");
+  if (!options.json.empty()) good = write_json(options, rows) && good;
+  return good ? 0 : 1;
+}
+
+}  // namespace wirepress

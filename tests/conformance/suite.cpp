@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/suite.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+namespace wirepress {
+namespace {
+
+std::string value_text(const Param& param, int value) {
+  return param.words ? param.words[value] : std::to_string(value);
+}
+
+char crash_text[512];
+
+void on_crash(int signal) {
+  const char* name = signal == SIGSEGV ? "SIGSEGV" : "SIGBUS";
+  const int n =
+      std::snprintf(crash_text + 256, 256, "\nFAIL %.180s: %s, touched memory outside its buffer\n",
+                    crash_text, name);
+  if (write(STDERR_FILENO, crash_text + 256, static_cast<size_t>(n)) < 0) _exit(2);
+  _exit(1);
+}
+
+}  // namespace
+
+std::vector<Setting> settings_of(const Entry& entry, DType dtype) {
+  const Codec& codec = *entry.codec;
+  std::vector<std::string> recipes = {codec.name};
+  for (const Param& param : codec.params) {
+    for (const int value : std::set<int>{param.min, 2, 3, 4, 8, param.max}) {
+      if (value < param.min || value > param.max || value == param.fallback) continue;
+      recipes.push_back(std::string(codec.name) + ":" + param.name + "=" +
+                        value_text(param, value));
+    }
+  }
+  std::vector<Setting> settings;
+  for (const std::string& text : recipes) {
+    Recipe recipe;
+    if (!parse_recipe(text.c_str(), dtype, "auto", &recipe).ok()) continue;  // not allowed together
+    settings.push_back({&entry, recipe.step[0].args, text, text == codec.name});
+  }
+  return settings;
+}
+
+OpenKernel::OpenKernel(const Kernel& kernel, const Args& args) : kernel_(kernel), args_(args) {
+  if (!kernel_.open) return;
+  if (const Status status = kernel_.open(args_, &state_); !status.ok()) {
+    std::fprintf(stderr, "%s\n", status.text());
+    std::abort();
+  }
+}
+
+OpenKernel::~OpenKernel() {
+  if (kernel_.close) kernel_.close(state_);
+}
+
+Status OpenKernel::encode(ConstBytes src, Bytes dst, size_t* written) {
+  return kernel_.encode(state_, args_, src, dst, written);
+}
+
+Status OpenKernel::decode(ConstBytes src, Bytes dst, size_t* written) {
+  return kernel_.decode(state_, args_, src, dst, written);
+}
+
+Kernels open_kernels(const Setting& setting) {
+  Kernels kernels;
+  for (const Kernel* kernel : setting.entry->kernels)
+    if (kernel->usable()) kernels.push_back(std::make_unique<OpenKernel>(*kernel, setting.args));
+  return kernels;
+}
+
+void Log::at(std::string where) {
+  where_ = std::move(where);
+  std::snprintf(crash_text, 256, "%s", where_.c_str());
+}
+
+void Log::error(const char* format, ...) {
+  constexpr int kMost = 50;
+  if (++errors_ > kMost) return;
+  va_list args;
+  va_start(args, format);
+  std::fprintf(stderr, "FAIL %s: ", where_.c_str());
+  std::vfprintf(stderr, format, args);
+  std::fputc('\n', stderr);
+  va_end(args);
+}
+
+void Log::check(bool good, const char* what) {
+  ++checks_;
+  if (!good) error("%s", what);
+}
+
+void Log::skip(const std::string& what) {
+  ++skips_;
+  std::printf("skipped %s\n", what.c_str());
+}
+
+void Log::report_crashes() {
+  std::signal(SIGSEGV, on_crash);
+  std::signal(SIGBUS, on_crash);
+}
+
+bool wanted(const Entry& entry, const Options& options) {
+  return options.codec.empty() || options.codec == entry.codec->name;
+}
+
+}  // namespace wirepress

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frozen vectors in codecs/NAME/vectors: index.txt has a line per vector,
+//   NAME RECIPE RAW_SIZE ok|refused
+// NAME.enc is one block's payload, NAME.raw what it expands to.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+#include "tests/conformance/suite.hpp"
+
+namespace wirepress {
+namespace {
+
+namespace fs = std::filesystem;
+using Data = std::vector<std::byte>;
+
+struct Vector {
+  std::string name;
+  std::string recipe;
+  size_t raw_size;
+  bool ok;
+};
+
+fs::path folder(const Entry& entry, const Options& options) {
+  return fs::path(options.codecs_dir) / entry.codec->name / "vectors";
+}
+
+bool read_file(const fs::path& path, Data* data) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  data->resize(text.size());
+  std::memcpy(data->data(), text.data(), text.size());
+  return in.good() || in.eof();
+}
+
+bool write_file(const fs::path& path, ConstBytes data) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
+  return out.good();
+}
+
+std::vector<Vector> read_index(const fs::path& path) {
+  std::vector<Vector> index;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    Vector vector;
+    std::string verdict;
+    if (fields >> vector.name >> vector.recipe >> vector.raw_size >> verdict) {
+      vector.ok = verdict == "ok";
+      index.push_back(vector);
+    }
+  }
+  return index;
+}
+
+// decode(enc) has exactly the raw size and, where there is one, equals raw.
+bool expands(OpenKernel& kernel, ConstBytes enc, size_t raw_size, Data* out) {
+  out->resize(raw_size);
+  size_t written = 0;
+  return kernel.decode(enc, *out, &written).ok() && written == raw_size;
+}
+
+void check_vector(const Vector& vector, const Entry& entry, const fs::path& dir, Log* log) {
+  Recipe recipe;
+  if (const Status status = parse_recipe(vector.recipe.c_str(), DType::kBytes, "auto", &recipe);
+      !status.ok() || recipe.n_steps != 1 || recipe.step[0].entry != &entry)
+    return log->error("not a recipe of this codec: %s", status.text());
+  Data enc, raw, out;
+  if (!read_file(dir / (vector.name + ".enc"), &enc) ||
+      (vector.ok &&
+       (!read_file(dir / (vector.name + ".raw"), &raw) || raw.size() != vector.raw_size)))
+    return log->error("its files are missing or of the wrong size");
+  const Setting setting = {&entry, recipe.step[0].args, vector.recipe, false};
+  for (auto& kernel : open_kernels(setting)) {
+    log->at(std::string(entry.codec->name) + ", vector " + vector.name + ", " +
+            kernel->kernel().variant);
+    const bool good = expands(*kernel, enc, vector.raw_size, &out);
+    if (!vector.ok) {
+      log->check(!good, "must be refused");
+      continue;
+    }
+    log->check(good && out == raw, "must expand to its .raw");
+    if (!entry.codec->exact_encode) continue;
+    Data again(entry.codec->bound(setting.args, raw.size()));
+    size_t written = 0;
+    const bool encoded = kernel->encode(raw, again, &written).ok();
+    again.resize(written);
+    log->check(encoded && again == enc, "encodes to other bytes");
+  }
+}
+
+// ---- writing ------------------------------------------------------------------------------
+
+class VectorWriter {
+ public:
+  VectorWriter(const Entry& entry, fs::path dir) : entry_(entry), dir_(std::move(dir)) {
+    fs::create_directories(dir_);
+    for (Vector& vector : read_index(dir_ / "index.txt")) index_[vector.name] = vector;
+  }
+
+  // What the portable kernel makes of the data, and what it then expands to.
+  Data add(const std::string& name, const Setting& setting, const Generator& generator,
+           size_t size) {
+    Data raw(size);
+    Random random(size);
+    generator.fill(random, raw);
+    OpenKernel kernel(*entry_.kernels.back(), setting.args);
+    Data enc(entry_.codec->bound(setting.args, size));
+    size_t written = 0;
+    good_ = kernel.encode(raw, enc, &written).ok() && good_;
+    enc.resize(written);
+    good_ = expands(kernel, enc, size, &raw) && good_;
+    put({name, setting.recipe, size, true}, enc);
+    good_ = write_file(dir_ / (name + ".raw"), raw) && good_;
+    return enc;
+  }
+
+  // Kept only if the portable kernel does refuse it.
+  void add_refused(const std::string& name, const Setting& setting, size_t size, const Data& enc) {
+    OpenKernel kernel(*entry_.kernels.back(), setting.args);
+    Data out;
+    if (!expands(kernel, enc, size, &out)) put({name, setting.recipe, size, false}, enc);
+  }
+
+  bool finish() {
+    std::ofstream out(dir_ / "index.txt");
+    for (const auto& [name, vector] : index_)
+      out << name << ' ' << vector.recipe << ' ' << vector.raw_size << ' '
+          << (vector.ok ? "ok" : "refused") << '\n';
+    return good_ && out.good();
+  }
+
+ private:
+  void put(const Vector& vector, ConstBytes enc) {
+    index_[vector.name] = vector;
+    good_ = write_file(dir_ / (vector.name + ".enc"), enc) && good_;
+  }
+
+  const Entry& entry_;
+  fs::path dir_;
+  std::map<std::string, Vector> index_;  // lines written by hand stay
+  bool good_ = true;
+};
+
+}  // namespace
+
+void check_vectors(const Entry& entry, const Options& options, Log* log) {
+  const fs::path dir = folder(entry, options);
+  log->at(std::string(entry.codec->name) + ", vectors");
+  const std::vector<Vector> index = read_index(dir / "index.txt");
+  log->check(std::ranges::any_of(index, [](const Vector& v) { return v.ok; }), "has no vectors");
+  for (const Vector& vector : index) {
+    log->at(std::string(entry.codec->name) + ", vector " + vector.name);
+    check_vector(vector, entry, dir, log);
+  }
+}
+
+bool write_vectors(const Entry& entry, const Options& options) {
+  constexpr size_t kSize = 601;  // not a multiple of any element
+  VectorWriter writer(entry, folder(entry, options));
+  for (const Setting& setting : settings_of(entry, DType::kBytes)) {
+    std::string label = setting.recipe.substr(std::strlen(entry.codec->name));
+    if (!label.empty()) label[0] = '_';
+    std::ranges::replace(label, '=', '_');
+    for (const char* name : {"float_bits", "text", "wave"}) {
+      if (!setting.is_default && std::string(name) != "float_bits") continue;
+      writer.add(name + label, setting, *find_generator(name), kSize);
+    }
+    if (!setting.is_default) continue;
+    for (const size_t size : {0, 1, 4, 7})
+      writer.add("ramp" + std::to_string(size), setting, *find_generator("ramp"), size);
+    const Data enc = writer.add("gradient", setting, *find_generator("gradient"), kSize);
+    Data bad(enc.begin(), enc.end() - 1);
+    writer.add_refused("bad_short", setting, kSize, bad);
+    writer.add_refused("bad_half", setting, kSize,
+                       Data(enc.begin(), enc.begin() + static_cast<ptrdiff_t>(enc.size() / 2)));
+    bad = enc;
+    bad.push_back(std::byte{0});
+    writer.add_refused("bad_long", setting, kSize, bad);
+    bad = enc;
+    bad[0] ^= std::byte{0xFF};
+    writer.add_refused("bad_head", setting, kSize, bad);
+    writer.add_refused("bad_empty", setting, kSize, {});
+  }
+  return writer.finish();
+}
+
+}  // namespace wirepress
