@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A frame decoder written from spec/frame.md alone, in plain Python.
+
+It shares nothing with the library: the codecs' own decoders are codecs/NAME/reference.py, found
+through the ids in codecs/NAME/CMakeLists.txt. Slow, and meant to be read beside the specification.
+
+    python3 spec/decode.py FRAME > RAW
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+sys.path.insert(0, str(Path(__file__).parent))
+from xxh3 import xxh3_64  # noqa: E402
+
+CODECS = Path(__file__).parent.parent / "codecs"
+DTYPES = (
+    "bytes int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64"
+    " float8_e4m3 float8_e5m2 bool complex64 complex128"
+).split()
+ELEMENT_SIZE = [1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16]
+MAX_HEADER, MAX_RAW = 32, 1 << 48
+
+
+class FrameError(ValueError):
+    """The bytes are not a valid frame."""
+
+
+def refuse(condition: bool, sentence: str) -> None:
+    if condition:
+        raise FrameError(sentence)
+
+
+class Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, size: int) -> bytes:
+        refuse(self.at + size > len(self.data), f"ends at byte {len(self.data)}")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")
+
+    def varint(self) -> int:
+        value = 0
+        for i in range(10):
+            byte = self.number(1)
+            value |= (byte & 127) << 7 * i
+            if byte < 128:
+                refuse(byte == 0 and i > 0 or value >= 1 << 64, "not a shortest varint")
+                return value
+        raise FrameError("not a shortest varint")
+
+
+@dataclass
+class Header:
+    checksum: bool
+    streamed: bool
+    dtype: str
+    shape: tuple[int, ...] | None
+    raw_size: int | None
+    block_size: int
+    stages: list[tuple[str, list[int]]] = field(default_factory=list)
+
+
+@cache
+def codec_names() -> dict[int, str]:
+    names = {}
+    for path in sorted(CODECS.glob("*/CMakeLists.txt")):
+        match = re.search(r"wpr_add_codec\((\w+)\s+ID\s+(0x[0-9A-Fa-f]+|\d+)", path.read_text())
+        if match:
+            names[int(match[2], 0)] = match[1]
+    return names
+
+
+@cache
+def reference(name: str) -> ModuleType:
+    """codecs/NAME/reference.py: decode(data, params, raw_size) -> bytes, ValueError if it cannot."""
+    path = CODECS / name / "reference.py"
+    spec = importlib.util.spec_from_file_location(f"reference_{name}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read_stage(reader: Reader) -> tuple[str, list[int]]:
+    word = reader.number(2)
+    refuse(word >> 12 > 4, f"stage with {word >> 12} parameters")
+    refuse(word & 0xFFF not in codec_names(), f"unknown codec id 0x{word & 0xFFF:03x}")
+    params = [int.from_bytes(reader.take(1), "little", signed=True) for _ in range(word >> 12)]
+    return codec_names()[word & 0xFFF], params
+
+
+def read_header(reader: Reader) -> Header:
+    refuse(reader.take(3) != b"WPR", "not a frame: wrong magic")
+    version_flags, dtype_dims, block_stages = reader.take(3)
+    refuse(version_flags >> 4 != 1, f"version {version_flags >> 4}")
+    refuse(version_flags & 12 != 0, "reserved flag")
+    dtype, dims = dtype_dims & 31, dtype_dims >> 5
+    refuse(dtype >= len(DTYPES), f"dtype {dtype}")
+    refuse(dims in (5, 6), f"dims {dims}")
+    streamed = bool(version_flags & 2)
+    refuse(streamed and dims != 7, "streamed frame with a shape")
+    log, n_stages = block_stages & 31, block_stages >> 5
+    refuse(not 10 <= log <= 28, f"block size 2^{log}")
+    refuse(not 1 <= n_stages <= 4, f"{n_stages} stages")
+    stages = [read_stage(reader) for _ in range(n_stages)]
+    shape, raw_size = None, None
+    if not streamed and dims == 7:
+        raw_size = reader.varint()
+        refuse(raw_size % ELEMENT_SIZE[dtype] != 0, "raw size is no multiple of the element size")
+    elif not streamed:
+        shape = tuple(reader.varint() for _ in range(dims))
+        refuse(math.prod(max(n, 1) for n in shape) * ELEMENT_SIZE[dtype] > MAX_RAW, "overflow")
+        raw_size = math.prod(shape) * ELEMENT_SIZE[dtype]
+    refuse(raw_size is not None and raw_size > MAX_RAW, "raw size above 2^48")
+    covered = reader.data[: reader.at]
+    checksum = reader.number(4)
+    refuse(checksum != xxh3_64(covered) & 0xFFFFFFFF, "header checksum")
+    refuse(reader.at > MAX_HEADER, f"header of {reader.at} bytes")
+    return Header(bool(version_flags & 1), streamed, DTYPES[dtype], shape, raw_size, 1 << log, stages)
+
+
+def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tuple[bytes, bool]:
+    """One block, expanded, and whether it is the last of a stream."""
+    word = reader.number(4)
+    raw, last, stored = bool(word >> 31), bool(word >> 30 & 1), word & (1 << 30) - 1
+    checksum = reader.number(4) if header.checksum else None
+    begin = reader.at
+    refuse(last and not header.streamed, f"block {number}: last, but not streamed")
+    if last:
+        raw_size = reader.number(4)
+        refuse(raw_size > header.block_size, f"block {number}: raw size {raw_size}")
+    refuse(stored > raw_size, f"block {number}: stored size {stored} of {raw_size}")
+    refuse(raw and stored != raw_size, f"block {number}: raw, but {stored} of {raw_size} bytes")
+    refuse(not raw and stored == 0, f"block {number}: empty, but not raw")
+    data = reader.take(stored)
+    if checksum is not None:
+        seed = (number + (word << 32)) & (1 << 64) - 1
+        expected = xxh3_64(reader.data[begin : reader.at], seed) & 0xFFFFFFFF
+        refuse(checksum != expected, f"block {number}: checksum")
+    if raw:
+        return data, last
+    for name, params in reversed(header.stages):
+        try:
+            data = reference(name).decode(data, params, raw_size)
+        except ValueError as error:
+            raise FrameError(f"block {number}: {name}: {error}") from error
+    refuse(len(data) != raw_size, f"block {number}: {len(data)} bytes instead of {raw_size}")
+    return data, last
+
+
+def decode(frame: bytes) -> tuple[Header, bytes]:
+    """Header and raw bytes of one whole frame; FrameError for anything else."""
+    reader = Reader(bytes(frame))
+    header = read_header(reader)
+    parts: list[bytes] = []
+    if header.raw_size is None:
+        last = False
+        while not last:
+            data, last = read_block(reader, header, len(parts), header.block_size)
+            parts.append(data)
+    else:
+        for begin in range(0, header.raw_size, header.block_size):
+            size = min(header.block_size, header.raw_size - begin)
+            parts.append(read_block(reader, header, len(parts), size)[0])
+    refuse(reader.at != len(frame), f"{len(frame) - reader.at} bytes after the last block")
+    return header, b"".join(parts)
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        header, raw = decode(Path(sys.argv[1]).read_bytes())
+    except (FrameError, OSError) as error:
+        print(f"decode.py: {error}", file=sys.stderr)
+        return 1
+    print(header, file=sys.stderr)
+    sys.stdout.buffer.write(raw)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
