@@ -8,6 +8,22 @@
 namespace nb = nanobind;
 
 namespace wirepress::python {
+namespace {
+
+// The library believes the shape; Python code must not be able to make it read elsewhere.
+void check_size(size_t size, int dtype, int n_dims, const std::vector<uint64_t>& shape) {
+  size_t expected = dtype_size(static_cast<wpr_dtype>(dtype));
+  bool overflow = false;
+  for (const uint64_t extent : shape) {
+    overflow |= __builtin_mul_overflow(expected, extent, &expected);
+  }
+  const size_t n_extents = n_dims == WPR_NO_SHAPE ? 1 : static_cast<size_t>(n_dims);
+  if (overflow || expected != size || shape.size() != n_extents) {
+    throw nb::value_error("the data do not hold what dtype and shape say");
+  }
+}
+
+}  // namespace
 
 template <class Call>
 auto Context::run(Call call) {
@@ -38,19 +54,27 @@ std::string Context::origin(const std::string& key) {
 nb::bytes Context::compress(nb::handle data, int dtype, int n_dims,
                             const std::vector<uint64_t>& shape) {
   const Input input(data);
-  size_t raw_size = dtype_size(static_cast<wpr_dtype>(dtype));
-  for (const uint64_t extent : shape) {
-    if (__builtin_mul_overflow(raw_size, extent, &raw_size)) throw nb::value_error("shape");
-  }
-  const size_t n_extents = n_dims == WPR_NO_SHAPE ? 1 : static_cast<size_t>(n_dims);
-  if (raw_size != input.size() || shape.size() != n_extents) {
-    throw nb::value_error("the data do not hold what dtype and shape say");
-  }
-  return make_bytes([&](auto& context) { return context.bound(raw_size); },
+  check_size(input.size(), dtype, n_dims, shape);
+  return make_bytes([&](auto& context) { return context.bound(input.size()); },
                     [&](auto& context, void* dst, size_t cap) {
                       return context.compress_array(input.data(), static_cast<wpr_dtype>(dtype),
                                                     n_dims, shape.data(), dst, cap);
                     });
+}
+
+size_t Context::compress_into(nb::handle data, int dtype, int n_dims,
+                              const std::vector<uint64_t>& shape, nb::handle out) {
+  const Input input(data);
+  check_size(input.size(), dtype, n_dims, shape);
+  const Output output(out);
+  return run([&](auto& context) {
+    return context.compress_array(input.data(), static_cast<wpr_dtype>(dtype), n_dims, shape.data(),
+                                  output.data(), output.size());
+  });
+}
+
+size_t Context::bound(size_t raw_size) {
+  return run([&](auto& context) { return context.bound(raw_size); });
 }
 
 nb::bytes Context::decompress(nb::handle frame) {

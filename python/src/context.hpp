@@ -22,6 +22,9 @@ class Context {
   // n_dims and shape as in wpr_compress_array; data must hold what the shape says.
   nanobind::bytes compress(nanobind::handle data, int dtype, int n_dims,
                            const std::vector<uint64_t>& shape);
+  size_t compress_into(nanobind::handle data, int dtype, int n_dims,
+                       const std::vector<uint64_t>& shape, nanobind::handle out);
+  size_t bound(size_t raw_size);
   nanobind::bytes decompress(nanobind::handle frame);
   size_t decompress_into(nanobind::handle frame, nanobind::handle out);
   nanobind::bytes decompress_range(nanobind::handle frame, uint64_t offset, size_t size);

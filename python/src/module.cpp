@@ -101,6 +101,9 @@ NB_MODULE(_core, m) {
       .def("origin", &Context::origin, nb::arg("key"))
       .def("compress", &Context::compress, nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"),
            nb::arg("shape"))
+      .def("compress_into", &Context::compress_into, nb::arg("data"), nb::arg("dtype"),
+           nb::arg("n_dims"), nb::arg("shape"), nb::arg("out"))
+      .def("bound", &Context::bound, nb::arg("raw_size"))
       .def("decompress", &Context::decompress, nb::arg("frame"))
       .def("decompress_into", &Context::decompress_into, nb::arg("frame"), nb::arg("out"))
       .def("decompress_range", &Context::decompress_range, nb::arg("frame"), nb::arg("offset"),

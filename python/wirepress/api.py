@@ -167,7 +167,27 @@ class Compressor:
 
     def compress(self, data: Any, *, dtype: str | None = None) -> bytes:
         """Makes one frame of `data`; see `wirepress.compress`."""
-        return self._context.compress(*arrays.describe(data, dtype))
+        return self.compress_view(arrays.describe(data, dtype))
+
+    def compress_view(self, view: arrays.View) -> bytes:
+        """`compress` for memory that is described already."""
+        return self._context.compress(*view)
+
+    def compress_into(self, data: Any, out: Any, *, dtype: str | None = None) -> int:
+        """Writes one frame of `data` to `out`, a writable buffer, and returns the frame's size.
+
+        `bound(raw size)` bytes always suffice; with less, TooSmallError says that the data did not
+        shrink enough. `out` holds anything after an error.
+        """
+        return self.compress_view_into(arrays.describe(data, dtype), out)
+
+    def compress_view_into(self, view: arrays.View, out: Any) -> int:
+        """`compress_into` for memory that is described already."""
+        return self._context.compress_into(*view, out)
+
+    def bound(self, raw_size: int) -> int:
+        """The largest frame that `raw_size` bytes can make with these settings, in bytes."""
+        return self._context.bound(raw_size)
 
     def decompress(self, frame: Any, out: Any = None, *, raw: bool = False) -> Any:
         """Expands one whole frame; see `wirepress.decompress`."""

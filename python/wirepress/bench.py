@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wirepress bench FILE...`: codec x kernel on the user's own data, against memcpy.
+
+Each row's compression and expansion are timed in turns with a copy of the same bytes, so that
+whatever else the machine does meanwhile hits all three; the best of the turns counts. Buffers are
+made before and reused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import io
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from wirepress import api, arrays, files, npy, show
+from wirepress.errors import ParameterError, TooSmallError
+
+MIN_TURN = 0.005  # seconds that one timing lasts at least, so that the clock does not matter
+MIN_TURNS = 3
+
+
+@dataclasses.dataclass
+class Row:
+    """One line of the table. Speeds are 10^9 raw bytes a second."""
+
+    file: str
+    recipe: str
+    kernel: str
+    raw_size: int
+    frame_size: int
+    ratio: float
+    compress_gbps: float
+    decompress_gbps: float
+    memcpy_gbps: float
+    turns: int
+
+    @property
+    def compress_per_memcpy(self) -> float:
+        return self.compress_gbps / self.memcpy_gbps
+
+    @property
+    def decompress_per_memcpy(self) -> float:
+        return self.decompress_gbps / self.memcpy_gbps
+
+    def as_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {
+            "compress_per_memcpy": self.compress_per_memcpy,
+            "decompress_per_memcpy": self.decompress_per_memcpy,
+        }
+
+
+@dataclasses.dataclass
+class Subject:
+    """What a row measures: how to compress (returning the size) and to expand again."""
+
+    recipe: str
+    kernel: str
+    compress: Callable[[], int]
+    decompress: Callable[[], Any]
+    check: Callable[[], None]  # raises unless what was expanded is what was compressed
+
+
+# ---- timing ---------------------------------------------------------------------------------
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """Seconds per call; short calls are repeated until they last MIN_TURN together."""
+    n, spent = 0, 0.0
+    began = time.perf_counter()
+    while spent < MIN_TURN:
+        call()
+        n += 1
+        spent = time.perf_counter() - began
+    return spent / n
+
+
+def _copier(data: memoryview) -> Callable[[], None]:
+    target = memoryview(bytearray(len(data)))
+
+    def copy() -> None:
+        target[:] = data
+
+    copy()  # touches the pages
+    return copy
+
+
+def measure(name: str, data: memoryview, subject: Subject, seconds: float) -> Row:
+    """Times one subject for about `seconds`."""
+    frame_size = subject.compress()
+    subject.decompress()
+    subject.check()
+    calls = (_copier(data), subject.compress, subject.decompress)
+    best = [float("inf")] * len(calls)
+    turns, end = 0, time.perf_counter() + seconds
+    while turns < MIN_TURNS or time.perf_counter() < end:
+        best = [min(b, _seconds(call)) for b, call in zip(best, calls, strict=True)]
+        turns += 1
+    copy, compress, decompress = (len(data) / second / 1e9 for second in best)
+    ratio = len(data) / frame_size
+    return Row(
+        name,
+        subject.recipe,
+        subject.kernel,
+        len(data),
+        frame_size,
+        ratio,
+        compress,
+        decompress,
+        copy,
+        turns,
+    )
+
+
+# ---- subjects -------------------------------------------------------------------------------
+
+
+def _require_same(a: Any, b: Any, what: str) -> None:
+    if a != b:
+        raise RuntimeError(f"{what}: expanded to other bytes than were compressed")
+
+
+def _ours(
+    data: memoryview, view: arrays.View, recipe: str, engine: str, lossless: bool, threads: int
+) -> Subject:
+    compressor = api.Compressor(recipe, engine=engine, threads=threads)
+    frame = bytearray(compressor.bound(len(data)))
+    out = bytearray(len(data))
+    size = 0
+
+    def compress() -> int:
+        nonlocal size
+        size = compressor.compress_view_into(view, frame)
+        return size
+
+    def decompress() -> None:
+        compressor.decompress(memoryview(frame)[:size], out)
+
+    def check() -> None:
+        if lossless:
+            _require_same(out, data, recipe)
+
+    return Subject(recipe, engine, compress, decompress, check)
+
+
+def _lossless(recipe: str) -> bool:
+    names = {stage.split(":")[0] for stage in recipe.split("+")}
+    return all(codec.lossless for codec in api.codecs() if codec.name in names)
+
+
+def _recipes(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Pairs of recipe and engine; by default every codec with every kernel that runs here."""
+    if args.recipes:
+        yield from ((recipe, "auto") for recipe in args.recipes)
+        return
+    for codec in api.codecs():
+        for kernel in codec.kernels:
+            if kernel.usable:
+                yield codec.name, f"{kernel.engine}:{kernel.variant}"
+
+
+def _plain(data: memoryview) -> Iterator[Subject]:
+    """The plain libraries through their Python packages, where installed."""
+
+    def subject(name: str, library: str, compress: Any, decompress: Any) -> Subject:
+        made: list[Any] = [b"", b""]
+
+        def run_compress() -> int:
+            made[0] = compress(data)
+            return len(made[0])
+
+        def run_decompress() -> None:
+            made[1] = decompress(made[0])
+
+        def check() -> None:
+            _require_same(made[1], data, name)
+
+        return Subject(name, library, run_compress, run_decompress, check)
+
+    import zlib
+
+    yield subject("zlib:6", "plain zlib", lambda d: zlib.compress(d, 6), zlib.decompress)
+    try:
+        import lz4.block
+
+        yield subject("lz4", "plain lz4", lz4.block.compress, lz4.block.decompress)
+    except ImportError:
+        print("wirepress: --plain: package lz4 is not installed", file=sys.stderr)
+    try:
+        import zstandard
+
+        packer, unpacker = zstandard.ZstdCompressor(level=1), zstandard.ZstdDecompressor()
+        yield subject("zstd:1", "plain zstd", packer.compress, unpacker.decompress)
+    except ImportError:
+        print("wirepress: --plain: package zstandard is not installed", file=sys.stderr)
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+
+def _read(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]:
+    """A file's bytes, at most --limit of them, and what they are."""
+    dtype = args.dtype
+    with files.open_input(name) as file:
+        source = io.BufferedReader(file) if name != files.PIPE else file  # type: ignore[type-var]
+        if name.endswith(".npy") and not dtype:
+            dtype = npy.read_header(source.read).dtype
+        data = source.read(args.limit << 20)
+    code = arrays.dtype_code(dtype or "bytes")
+    size = arrays.dtype_size(code)
+    data = memoryview(data)[: len(data) // size * size]
+    if not data:
+        raise files.UsageError(f"{name} is empty")
+    return data, arrays.describe(data, dtype)
+
+
+def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
+    data, view = _read(name, args)
+    label = os.path.basename(name)
+    for recipe, engine in _recipes(args):
+        try:
+            subject = _ours(data, view, recipe, engine, _lossless(recipe), args.threads)
+            row = measure(label, data, subject, args.seconds)
+        except (ParameterError, TooSmallError) as error:
+            if args.recipes:
+                raise
+            print(f"wirepress: {recipe} on {label}: left out: {error}", file=sys.stderr)
+            continue
+        if engine == "auto":
+            row.kernel = "auto"
+        yield row
+    if args.plain:
+        for subject in _plain(data):
+            yield measure(label, data, subject, args.seconds)
+
+
+def machine() -> dict[str, Any]:
+    """Where a measurement was made."""
+    model = platform.processor()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
+    except (OSError, StopIteration):
+        pass
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def _report(rows: list[Row], args: argparse.Namespace) -> dict[str, Any]:
+    from wirepress import __version__
+
+    return {
+        "wirepress": __version__,
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "command": shlex.join(sys.argv),
+        "machine": machine(),
+        "threads": args.threads,
+        "rows": [row.as_json() for row in rows],
+    }
+
+
+def print_table(rows: list[Row]) -> None:
+    head = ("file", "recipe", "kernel", "ratio", "comp GB/s", "x memcpy", "exp GB/s", "x memcpy ")
+    cells = [
+        (
+            row.file,
+            row.recipe,
+            row.kernel,
+            f"{row.ratio:.3f}",
+            f"{row.compress_gbps:.3f}",
+            f"{row.compress_per_memcpy:.3f}",
+            f"{row.decompress_gbps:.3f}",
+            f"{row.decompress_per_memcpy:.3f}",
+        )
+        for row in rows
+    ]
+    print(show.table(cells, head, right=head[3:]))
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.plot:
+        from wirepress import plot
+
+        plot.require()  # before minutes of measuring
+    bar = files.bar_of_rows(args)
+    rows = []
+    for name in args.files:
+        for row in _measure_file(name, args):
+            rows.append(row)
+            bar.set_postfix_str(f"{row.file} {row.recipe} {row.kernel}")
+            bar.update(1)
+    bar.close()
+    print_table(rows)
+    if args.json:
+        files.write_text(args.json, show.as_json(_report(rows, args)))
+    if args.plot:
+        plot.scatter(rows, args.plot, machine()["cpu"], args.threads)
+    return 0
+
+
+def add_parser(parsers: Any) -> None:
+    parser = parsers.add(
+        "bench",
+        "measure codecs on your files: ratio, and speed against memcpy",
+        main,
+        "  wirepress bench field.npy\n"
+        "  wirepress bench log.txt --recipes lz4 lz4:9 zstd:1 zstd:9 --plot log.png\n"
+        "  wirepress bench field.raw --dtype float32 --plain --json field.json\n",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
+    parser.add_argument(
+        "--recipes", nargs="+", metavar="RECIPE", help="instead of every codec x kernel"
+    )
+    parser.add_argument("--dtype", metavar="NAME", help="what the elements of raw files are")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of the library (1)")
+    parser.add_argument(
+        "--seconds", type=float, default=0.5, metavar="S", help="that each row may take (0.5)"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=256, metavar="MIB", help="of each file at most (256)"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="also zlib, lz4 and zstd without frames, from PyPI"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", metavar="FILE", help="write what was measured")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw ratio and speed (.png, .svg; needs matplotlib)"
+    )

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wirepress inspect | codecs | engines | options`: what frames and the library contain."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import io
+import json
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from wirepress import api, files
+from wirepress.errors import CorruptError, TruncatedError, WirepressError
+
+_RAW, _LAST = 1 << 31, 1 << 30
+
+
+def table(rows: Iterable[Sequence[Any]], head: Sequence[str], right: Iterable[str] = ()) -> str:
+    """Columns of text; `right` names the columns whose cells are numbers."""
+    text = [list(head)] + [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in text) for i in range(len(head))]
+    align = [str.rjust if name in right else str.ljust for name in head]
+    lines = ("  ".join(a(c, w) for a, c, w in zip(align, row, widths, strict=True)) for row in text)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(as_json(value))
+
+
+# ---- inspect --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Block:
+    """A block's place in its frame (spec/frame.md, "Blocks"). Sizes are bytes."""
+
+    index: int
+    offset: int
+    raw_size: int
+    stored_size: int
+    raw: bool
+    checksum: str | None
+
+
+def _exactly(file: BinaryIO, size: int, index: int) -> bytes:
+    data = b""
+    while len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    if len(data) < size:
+        raise TruncatedError(f"block {index}: needs {size} bytes, the file has {len(data)} left")
+    return data
+
+
+def _skip(file: BinaryIO, size: int, index: int) -> None:
+    while size:
+        size -= len(_exactly(file, min(size, 1 << 20), index))
+
+
+def blocks(file: BinaryIO, info: api.Info) -> Iterator[Block]:
+    """Walks the blocks of a frame whose header was read; expands nothing."""
+    offset, index, last = info.header_size, 0, info.n_blocks == 0
+    while not last:
+        (word,) = struct.unpack("<I", _exactly(file, 4, index))
+        head_size = 4
+        checksum = None
+        if info.checksum:
+            checksum = _exactly(file, 4, index)[::-1].hex()
+            head_size += 4
+        if info.raw_size is None:
+            raw_size, last = info.block_size, bool(word & _LAST)
+            if last:
+                (raw_size,) = struct.unpack("<I", _exactly(file, 4, index))
+                head_size += 4
+        else:
+            raw_size = min(info.block_size, info.raw_size - index * info.block_size)
+            last = index + 1 == info.n_blocks
+        stored_size = word & (_LAST - 1)
+        if stored_size > raw_size:
+            raise CorruptError(f"block {index}: stored size {stored_size} > raw size {raw_size}")
+        _skip(file, stored_size, index)
+        yield Block(index, offset, raw_size, stored_size, bool(word & _RAW), checksum)
+        offset += head_size + stored_size
+        index += 1
+
+
+def _verify(file: BinaryIO) -> None:
+    """Raises what is wrong with the content."""
+    with open(os.devnull, "wb") as nowhere:
+        expander = files.Expander(nowhere, {})
+        while piece := file.read(1 << 20):
+            expander.take(memoryview(piece))
+        expander.close()
+
+
+def _look(name: str, verify: bool) -> tuple[api.Info, list[Block]]:
+    with files.open_input(name) as file:
+        if name == files.PIPE:
+            file = io.BytesIO(file.read())
+        head = files.read_head(file)
+        if not head:
+            raise TruncatedError("the input is empty")
+        info = api.inspect(head)
+        file.seek(info.header_size)
+        found = list(blocks(file, info))
+        if file.read(1):
+            raise CorruptError("there are bytes after the end of the frame")
+        if verify:
+            file.seek(0)
+            _verify(file)
+    return info, found
+
+
+def _summary(info: api.Info, found: list[Block], verified: bool) -> dict[str, Any]:
+    """The header, and what the walk adds to it."""
+    raw_size = sum(block.raw_size for block in found)
+    overhead = [8 if info.checksum else 4] * len(found)
+    if info.streamed:
+        overhead[-1] += 4
+    frame_size = info.header_size + sum(block.stored_size for block in found) + sum(overhead)
+    return dataclasses.asdict(info) | {
+        "raw_size": raw_size,
+        "frame_size": frame_size,
+        "ratio": round(raw_size / frame_size, 4),
+        "n_blocks": len(found),
+        "n_raw_blocks": sum(block.raw for block in found),
+        "verified": verified,
+    }
+
+
+def _print_summary(name: str, summary: dict[str, Any]) -> None:
+    shape = summary["shape"]
+    layout = "a stream" if summary["streamed"] else "sizes in the header"
+    lines = {
+        "recipe": summary["recipe"],
+        "content": summary["dtype"] + ("" if shape is None else f", shape {tuple(shape)}"),
+        "raw size": f"{summary['raw_size']:,}",
+        "frame size": f"{summary['frame_size']:,}  ({summary['ratio']:.3f}x)",
+        "blocks": f"{summary['n_blocks']:,} of {summary['block_size']:,} raw bytes, "
+        f"{summary['n_raw_blocks']:,} stored raw",
+        "checksums": "yes" if summary["checksum"] else "no",
+        "header": f"version {summary['version']}, {summary['header_size']} bytes, {layout}",
+    }
+    if summary["verified"]:
+        lines["verified"] = "every block expands"
+    print(name)
+    for key, value in lines.items():
+        print(f"  {key:<11} {value}")
+
+
+def _print_blocks(found: list[Block], limit: int) -> None:
+    rows = [
+        (
+            block.index,
+            block.offset,
+            block.raw_size,
+            block.stored_size,
+            f"{block.raw_size / block.stored_size:.2f}" if block.stored_size else "-",
+            "raw" if block.raw else "coded",
+            block.checksum or "-",
+        )
+        for block in found[:limit]
+    ]
+    head = ("block", "offset", "raw", "stored", "ratio", "how", "checksum")
+    print("\n" + table(rows, head, right=head[:5]))
+    if len(found) > limit:
+        print(f"... and {len(found) - limit:,} more; --blocks 0 prints all")
+
+
+def inspect_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Prints one frame, or with --json only returns it."""
+    info, found = _look(name, args.verify)
+    summary = {"file": name} | _summary(info, found, args.verify)
+    if not args.json:
+        _print_summary(name, summary)
+        if found:
+            _print_blocks(found, args.blocks or len(found))
+    return summary | {"blocks": [dataclasses.asdict(block) for block in found]}
+
+
+# ---- what there is --------------------------------------------------------------------------
+
+
+def _range(param: api.Param) -> str:
+    if param.words:
+        return f"{param.name}={'|'.join(param.words)}"
+    return f"{param.name}={param.min}..{param.max}"
+
+
+def _default(param: api.Param) -> str:
+    return param.words[param.default] if param.words else str(param.default)
+
+
+def codecs(args: argparse.Namespace) -> int:
+    if args.json:
+        print_json([dataclasses.asdict(codec) for codec in api.codecs()])
+        return 0
+    rows = [
+        (
+            codec.name,
+            f"0x{codec.id:02x}",
+            "yes" if codec.lossless else "no",
+            ", ".join(f"{k.engine}:{k.variant}" for k in codec.kernels if k.usable) or "none",
+            codec.sentence,
+        )
+        for codec in api.codecs()
+    ]
+    print(table(rows, ("codec", "id", "lossless", "kernels usable here", "what")))
+    params = [
+        (codec.name, _range(param), _default(param), param.sentence)
+        for codec in api.codecs()
+        for param in codec.params
+    ]
+    print("\n" + table(params, ("codec", "parameter", "default", "what")))
+    print("\nA recipe joins codecs with +: shuffle+zstd:3, fre:m=6,ways=4.")
+    print("A codec's first parameter needs no name.")
+    return 0
+
+
+def engines(args: argparse.Namespace) -> int:
+    if args.json:
+        print_json([dataclasses.asdict(engine) for engine in api.engines()])
+        return 0
+    rows = [
+        (engine.name, "yes" if engine.available else "no", engine.reason or engine.sentence)
+        for engine in api.engines()
+    ]
+    print(table(rows, ("engine", "here", "what")))
+    return 0
+
+
+def _option_rows() -> list[dict[str, Any]]:
+    """Every option with its value as the environment has it; an invalid variable says so."""
+    try:
+        current = api.Compressor().option
+    except WirepressError as error:
+        print(f"wirepress: {error}", file=sys.stderr)
+        current = None
+    rows = []
+    for option in api.options():
+        value, origin = current(option.key) if current else (option.default, "default")
+        rows.append(
+            dataclasses.asdict(option)
+            | {"variable": option.variable, "flag": option.flag, "value": value, "origin": origin}
+        )
+    return rows
+
+
+def options(args: argparse.Namespace) -> int:
+    rows = _option_rows()
+    if args.json:
+        print_json(rows)
+        return 0
+    cells = [
+        (
+            r["key"],
+            r["type"],
+            r["default"] or "-",
+            r["value"] or "-",
+            r["origin"],
+            r["flag"],
+            r["variable"],
+        )
+        for r in rows
+    ]
+    print(table(cells, ("option", "type", "default", "value", "origin", "flag", "variable")))
+    print(
+        "\nIn Python, options are keyword arguments; the mpi_ ones are flags of `wirepress run`.\n"
+    )
+    print(table([(row["key"], row["sentence"]) for row in rows], ("option", "what")))
+    return 0
