@@ -17,7 +17,7 @@ constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr OptionRow kRows[] = {
     {"recipe", OptionType::kText, "zstd:1", "", 0, 0,
      "codecs in order with their parameters, joined by +: shuffle:4+zstd:1"},
-    {"block_size", OptionType::kSize, "1MiB", "", kKiB, 256 * kMiB,
+    {"block_size", OptionType::kSize, "512KiB", "", kKiB, 256 * kMiB,
      "raw bytes of a block, a power of two; blocks are independent"},
     {"threads", OptionType::kInteger, "0", "", 0, 1024,
      "threads that compress and decompress; 0: as many as this process may use"},

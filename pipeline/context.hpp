@@ -69,7 +69,7 @@ class Context {
   Options options_;
   bool settled_ = false;
   bool checksum_ = true, probe_ = true;
-  int block_log_ = 20, threads_ = 1;
+  int block_log_ = 19, threads_ = 1;
   std::vector<ChainPointer> chains_;  // most recently used last
   ThreadPool pool_;
   std::vector<EncodeSlot> slots_;

@@ -153,14 +153,14 @@ TEST(Pipeline, NoiseIsBypassedEarly) {
   const Raw frame = door.compress(raw);
   wpr_stats stats;
   wpr_get_stats(door.get(), &stats);
-  EXPECT_EQ(stats.blocks, 3u);
-  EXPECT_EQ(stats.bypassed_probe, 3u);
+  EXPECT_EQ(stats.blocks, 6u);
+  EXPECT_EQ(stats.bypassed_probe, 6u);
   EXPECT_EQ(stats.raw_bytes, raw.size());
   EXPECT_EQ(stats.wire_bytes, frame.size());
   door.set("probe", "off");
   door.compress(raw);
   wpr_get_stats(door.get(), &stats);
-  EXPECT_EQ(stats.bypassed_size, 3u);
+  EXPECT_EQ(stats.bypassed_size, 6u);
 }
 
 TEST(Pipeline, SmallDestinationIsRefusedNotPassed) {

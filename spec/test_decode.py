@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,6 @@ CODECS = HERE.parent / "codecs"
 def load(name: str):
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    import sys
-
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
