@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference kernel. The encoder has no serial dependence but the bit position, since values are
-// predicted from quantised ones; the decoder is a chain of table lookups, one per value.
+// The reference kernel. One table has a row per case of the code (spec.md), and drives both
+// directions without branches: which case comes next is not predictable. The encoder has no serial
+// dependence but the bit position, since values are predicted from quantised ones; the decoder is a
+// chain of lookups, one per value.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -15,36 +18,105 @@ using namespace fre;
 
 constexpr size_t kWaysMax = 4;
 constexpr size_t kLengthSize = 4;
-constexpr int kMaxDifference = 9;
 
-// ---- codes: bits in stream order, least significant first ---------------------------------
+// ---- the table ------------------------------------------------------------------------------
 
-struct Prefix {
-  uint16_t bits;
-  uint8_t size;
+// A code is a prefix and a payload: fraction, exponent in kEscape only, sign. Shifted left by
+// `left`, the payload's fraction and exponent stand where they do in the float32 word.
+struct Row {
+  uint16_t bits;   // the prefix, first bit lowest
+  uint8_t prefix;  // its size in bits
+  uint8_t left;
+  uint8_t size;   // bits of the whole code
+  uint32_t take;  // bits of the word that the payload carries
+  uint32_t sign;  // where the shifted payload has the sign; 0: it has none
+  uint32_t keep;  // bits of the word that come from the previous value ...
+  uint32_t add;   // ... and what is added to them
+  uint32_t low;   // a decoded word, without a sign that the payload has, must be in
+  uint32_t span;  // low .. low + span
 };
 
-constexpr Prefix kEqualCode = {0b00, 2};
-constexpr Prefix kZeroCode = {0b0010, 4};
-constexpr Prefix kDenormalCode = {0b1010, 4};
-constexpr Prefix kEscapeCode = {0b110, 3};
+enum Case { kEqual, kZero, kDenormal, kEscape, kDifference };  // the last stands for 19 rows
+constexpr int kMaxDifference = 9;
+constexpr size_t kRows = kDifference + 2 * kMaxDifference + 1;
+constexpr unsigned kPeekBits = 10;  // enough to tell the case
 
-constexpr Prefix difference_prefix(int d) {
-  const unsigned k = static_cast<unsigned>(d < 0 ? -d : d);
+struct Table {
+  unsigned m;
+  std::array<Row, kRows> row;
+  struct Step {
+    uint8_t size;  // of the row, to be at hand early
+    uint8_t row;
+  };
+  std::array<Step, 1u << kPeekBits> step;  // by the next bits of a stream
+};
+
+struct Prefix {
+  unsigned bits;
+  unsigned size;
+};
+
+Prefix difference_prefix(int d) {
+  const unsigned k = static_cast<unsigned>(std::abs(d));
   const unsigned negative = d < 0;
   if (k == 0) return {0b01, 2};
-  if (k <= 5)
-    return {static_cast<uint16_t>(((2u << k) - 1) | negative << (k + 2)),
-            static_cast<uint8_t>(k + 3)};
-  return {static_cast<uint16_t>(0x7F | (k - 6) << 7 | negative << 9), 10};
+  if (k <= 5) return {((2u << k) - 1) | negative << (k + 2), k + 3};
+  return {0x7F | (k - 6) << 7 | negative << 9, 10};
 }
 
-constexpr auto kDifferencePrefixes = [] {
-  std::array<Prefix, 2 * kMaxDifference + 1> table{};
-  for (int d = -kMaxDifference; d <= kMaxDifference; ++d)
-    table[static_cast<size_t>(d + kMaxDifference)] = difference_prefix(d);
-  return table;
-}();
+Row make_row(size_t index, unsigned m) {
+  constexpr uint32_t kNormalLow = kFraction + 1;
+  const auto bits = [](Prefix prefix, unsigned payload, Row row) {
+    row.bits = static_cast<uint16_t>(prefix.bits);
+    row.prefix = static_cast<uint8_t>(prefix.size);
+    row.size = static_cast<uint8_t>(prefix.size + payload);
+    return row;
+  };
+  const uint32_t fraction = kFraction >> (kFractionBits - m) << (kFractionBits - m);
+  const uint8_t left = static_cast<uint8_t>(kFractionBits - m);
+  switch (index) {
+    case kEqual:
+      return bits({0b00, 2}, 0, {.keep = ~0u, .span = ~0u});
+    case kZero:
+      return bits({0b0010, 4}, 1, {.sign = 1});
+    case kDenormal:
+      return bits({0b1010, 4}, kFractionBits + 1,
+                  {.take = kFraction, .sign = 1u << kFractionBits, .span = kFraction});
+    case kEscape:
+      return bits({0b110, 3}, m + 9,
+                  {.left = left,
+                   .take = kInfinity | fraction,
+                   .sign = kSign,
+                   .low = kNormalLow,
+                   .span = ~kSign - kNormalLow});
+    default:
+      break;
+  }
+  const int d = static_cast<int>(index) - kDifference - kMaxDifference;
+  return bits(difference_prefix(d), m + 1,
+              {.left = left,
+               .take = fraction,
+               .sign = 1u << kFractionBits,
+               .keep = kInfinity,
+               .add = static_cast<uint32_t>(d) << kFractionBits,
+               .low = kNormalLow,
+               .span = kInfinity - 1 - kNormalLow});
+}
+
+Status open(const Args& args, void** state) noexcept {
+  auto* table = new (std::nothrow) Table;
+  if (table == nullptr) return fail(Code::kNoMemory, "fre: no memory for its table");
+  table->m = static_cast<unsigned>(args.value[kM]);
+  for (size_t index = 0; index < kRows; ++index) {
+    const Row row = table->row[index] = make_row(index, table->m);
+    for (unsigned rest = 0; rest < table->step.size() >> row.prefix; ++rest)
+      table->step[rest << row.prefix | row.bits] = {row.size, static_cast<uint8_t>(index)};
+  }
+  *state = table;
+  return {};
+}
+
+void close(void* state) noexcept { delete static_cast<Table*>(state); }
 
 struct Shape {  // how a block is cut
   size_t n;     // values
@@ -102,78 +174,62 @@ class BitWriter {
   bool full_ = false;
 };
 
-struct BitCode {
-  uint64_t bits;
-  unsigned size;
-};
-
-// The cases that few values need: denormals, infinities, NaNs, jumps of the exponent.
-[[gnu::noinline]] BitCode rare_code(uint32_t q, unsigned m) {
-  const uint64_t fraction = q & kFraction;
-  const uint64_t sign = q >> 31;
-  if (exponent(q) == 0)
-    return {kDenormalCode.bits | fraction << kDenormalCode.size |
-                sign << (kDenormalCode.size + kFractionBits),
-            kDenormalCode.size + kFractionBits + 1u};
-  const uint64_t rest =
-      fraction >> (kFractionBits - m) | uint64_t{exponent(q)} << m | sign << (m + 8);
-  return {kEscapeCode.bits | rest << kEscapeCode.size, kEscapeCode.size + m + 9};
-}
-
-inline BitCode code_of(uint32_t q, uint32_t previous, unsigned m) {
-  const uint32_t magnitude = q & ~kSign;
-  const int difference = static_cast<int>(exponent(q)) - static_cast<int>(exponent(previous));
-  const unsigned index = static_cast<unsigned>(difference + kMaxDifference);
-  const bool equal = q == previous;
-  const bool zero = magnitude == 0;
-  const bool in_table = index < kDifferencePrefixes.size() &&
-                        magnitude - (kFraction + 1) < kInfinity - (kFraction + 1);
-  if (!(in_table | equal | zero)) [[unlikely]]
-    return rare_code(q, m);
-
-  const Prefix prefix = kDifferencePrefixes[in_table ? index : 0];
-  const uint64_t payload = (q & kFraction) >> (kFractionBits - m) | static_cast<uint64_t>(q >> 31)
-                                                                        << m;
-  BitCode code = {prefix.bits | payload << prefix.size, prefix.size + m + 1};
-  if (zero)
-    code = {kZeroCode.bits | static_cast<uint64_t>(q >> 31) << kZeroCode.size, kZeroCode.size + 1u};
-  if (equal) code = {kEqualCode.bits, kEqualCode.size};
-  return code;
-}
-
 uint32_t load_word(const std::byte* src, size_t i) {
   uint32_t word;
   std::memcpy(&word, src + 4 * i, sizeof(word));
   return word;
 }
 
-void encode_stream(const Quantiser& quantise, unsigned m, const std::byte* src, size_t n,
+// By 255 + difference of exponents.
+constexpr auto kDifferenceRows = [] {
+  std::array<uint8_t, 2 * 255 + 1> rows{};
+  for (int d = -255; d <= 255; ++d)
+    rows[static_cast<size_t>(255 + d)] =
+        std::max(d, -d) > kMaxDifference ? uint8_t{kEscape}
+                                         : static_cast<uint8_t>(kDifference + kMaxDifference + d);
+  return rows;
+}();
+
+inline size_t case_of(uint32_t q, uint32_t previous) {
+  size_t row = kDifferenceRows[255 + exponent(q) - exponent(previous)];
+  row = exponent(q) == 255 ? size_t{kEscape} : row;
+  row = exponent(q) == 0 ? size_t{kDenormal} : row;
+  row = (q & ~kSign) == 0 ? size_t{kZero} : row;
+  return q == previous ? size_t{kEqual} : row;
+}
+
+inline uint64_t code(const Row& row, uint32_t q) {
+  const uint32_t negative = 0 - (q >> 31);
+  const uint64_t payload = ((q & row.take) | (negative & row.sign)) >> row.left;
+  return row.bits | payload << row.prefix;
+}
+
+void encode_stream(const Quantiser& quantise, const Table& table, const std::byte* src, size_t n,
                    BitWriter* out) {
   constexpr unsigned kPairM = 16;  // two codes of at most 28 bits fit one put()
   uint32_t previous = 0;
   size_t i = 0;
-  if (m <= kPairM) {
+  if (table.m <= kPairM) {
     for (; i + 2 <= n && !out->full(); i += 2) {
       const uint32_t first = quantise(load_word(src, i));
       const uint32_t second = quantise(load_word(src, i + 1));
-      const BitCode a = code_of(first, previous, m);
-      const BitCode b = code_of(second, first, m);
-      out->put(a.bits | b.bits << a.size, a.size + b.size);
+      const Row& a = table.row[case_of(first, previous)];
+      const Row& b = table.row[case_of(second, first)];
+      out->put(code(a, first) | code(b, second) << a.size, a.size + b.size);
       previous = second;
     }
   }
   for (; i < n && !out->full(); ++i) {
     const uint32_t q = quantise(load_word(src, i));
-    const BitCode code = code_of(q, previous, m);
-    out->put(code.bits, code.size);
+    const Row& row = table.row[case_of(q, previous)];
+    out->put(code(row, q), row.size);
     previous = q;
   }
 }
 
-Status encode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
+Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
   const Shape shape(args, src.size());
   const Quantiser quantise(args);
-  const unsigned m = static_cast<unsigned>(args.value[kM]);
   const auto full = [&] {
     return fail(Code::kDstTooSmall, "fre: the code of %zu bytes does not fit %zu", src.size(),
                 dst.size());
@@ -184,7 +240,8 @@ Status encode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* writte
   for (size_t way = 0; way < shape.ways && shape.n > 0; ++way) {
     BitWriter out(room.subspan(position));
     const size_t begin = shape.begin(way);
-    encode_stream(quantise, m, src.data() + 4 * begin, shape.begin(way + 1) - begin, &out);
+    encode_stream(quantise, *static_cast<const Table*>(state), src.data() + 4 * begin,
+                  shape.begin(way + 1) - begin, &out);
     if (!out.finish()) return full();
     position += out.position();
     const uint32_t size = static_cast<uint32_t>(out.position());
@@ -195,54 +252,7 @@ Status encode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* writte
   return {};
 }
 
-// ---- decoder ------------------------------------------------------------------------------
-
-constexpr unsigned kPeekBits = 10;  // decide every case
-
-enum class Case : uint8_t { kNormal, kEqual, kZero, kDenormal, kEscape };
-
-struct Step {
-  uint8_t size;    // bits of the whole code
-  uint8_t prefix;  // of them before the mantissa
-  int8_t value;    // kNormal: exponent difference; kZero: sign
-  Case kind;
-};
-
-struct Table {
-  std::array<Step, 1u << kPeekBits> step;
-};
-
-Step step_of(unsigned peek, unsigned m) {
-  const auto starts = [peek](Prefix p) { return (peek & ((1u << p.size) - 1)) == p.bits; };
-  if (starts(kEqualCode)) return {kEqualCode.size, 0, 0, Case::kEqual};
-  if (starts(kZeroCode))
-    return {kZeroCode.size + 1, 0, static_cast<int8_t>((peek >> 4) & 1), Case::kZero};
-  if (starts(kDenormalCode))
-    return {kDenormalCode.size + kFractionBits + 1, kDenormalCode.size, 0, Case::kDenormal};
-  if (starts(kEscapeCode))
-    return {static_cast<uint8_t>(kEscapeCode.size + m + 9), kEscapeCode.size, 0, Case::kEscape};
-  int d = -kMaxDifference;
-  while (!starts(difference_prefix(d))) ++d;  // prefix-free and complete: one of them fits
-  const uint8_t size = difference_prefix(d).size;
-  return {static_cast<uint8_t>(size + m + 1), size, static_cast<int8_t>(d), Case::kNormal};
-}
-
-Status open(const Args& args, void** state) noexcept {
-  auto* table = new (std::nothrow) Table;
-  if (table == nullptr) return fail(Code::kNoMemory, "fre: no memory for its table");
-  for (unsigned peek = 0; peek < table->step.size(); ++peek)
-    table->step[peek] = step_of(peek, static_cast<unsigned>(args.value[kM]));
-  *state = table;
-  return {};
-}
-
-void close(void* state) noexcept { delete static_cast<Table*>(state); }
-
-struct Format {
-  const Table& table;
-  unsigned m;
-  bool flush;
-};
+// ---- decoder --------------------------------------------------------------------------------
 
 // One bit stream being read. Past its end it reads zeros; finish() then finds out.
 class Stream {
@@ -264,94 +274,58 @@ class Stream {
     }
   }
 
-  uint32_t value(const Format& format) {
-    const Step step = format.table.step[buffer_ & ((1u << kPeekBits) - 1)];
-    const uint64_t payload = buffer_ >> step.prefix;
+  // Takes up to 35 bits.
+  uint32_t value(const Table& table) {
+    const Table::Step step = table.step[buffer_ & ((1u << kPeekBits) - 1)];
+    const Row& row = table.row[step.row];
+    const uint32_t payload = static_cast<uint32_t>(buffer_ >> row.prefix << row.left);
     buffer_ >>= step.size;
     filled_ -= step.size;
-    if (step.kind >= Case::kDenormal) [[unlikely]]
-      return previous_ = rare(format, step, payload);
-
-    const uint32_t e = exponent(previous_) + static_cast<uint32_t>(step.value);
-    const uint32_t fraction =
-        static_cast<uint32_t>(payload << (kFractionBits - format.m)) & kFraction;
-    const uint32_t sign = static_cast<uint32_t>(payload >> format.m) << 31;
-    uint32_t q = sign | (e << kFractionBits & kInfinity) | fraction;
-    bool valid = e - 1 < 254;
-    if (step.kind == Case::kZero) {
-      q = static_cast<uint32_t>(step.value) << 31;
-      valid = !(format.flush && q != 0);
-    }
-    valid = valid && q != previous_;
-    if (step.kind == Case::kEqual) {
-      q = previous_;
-      valid = true;
-    }
-    invalid_ |= !valid;
-    return previous_ = q;
+    const uint32_t word = (previous_ & row.keep) + row.add + (payload & row.take);
+    beyond_ |= uint64_t{row.span} - (word - row.low);  // its upper half is 0 while all are in
+    return previous_ = word | ((payload & row.sign) != 0 ? kSign : 0);
   }
 
   // True when the codes were valid and ended in the last byte, with zeros behind them.
   bool finish() const {
-    if (invalid_) return false;
     const uint64_t used = 8 * static_cast<uint64_t>(next_) - filled_;
     const uint64_t have = 8 * static_cast<uint64_t>(size_);
-    if (used > have || have - used >= 8) return false;
+    if (beyond_ >> 32 != 0 || used > have || have - used >= 8) return false;
     return have == used || std::to_integer<unsigned>(src_[size_ - 1]) >> (8 - (have - used)) == 0;
   }
 
  private:
-  [[gnu::noinline]] uint32_t rare(const Format& format, Step step, uint64_t payload) {
-    uint32_t q;
-    bool valid;
-    if (step.kind == Case::kDenormal) {
-      const uint32_t fraction = static_cast<uint32_t>(payload) & kFraction;
-      q = fraction | static_cast<uint32_t>(payload >> kFractionBits & 1) << 31;
-      valid = fraction != 0 && !format.flush;
-    } else {
-      const uint32_t fraction =
-          static_cast<uint32_t>(payload << (kFractionBits - format.m)) & kFraction;
-      const uint32_t e = static_cast<uint32_t>(payload >> format.m) & 0xFF;
-      const int difference = static_cast<int>(e) - static_cast<int>(exponent(previous_));
-      q = fraction | e << kFractionBits |
-          static_cast<uint32_t>(payload >> (format.m + 8) & 1) << 31;
-      valid = e == 255 || (e > 0 && (difference > kMaxDifference || difference < -kMaxDifference));
-    }
-    invalid_ |= !valid || q == previous_;
-    return q;
-  }
-
   const std::byte* src_ = nullptr;
   size_t size_ = 0;
   size_t next_ = 0;  // byte to load; beyond size_ once zeros were read
   uint64_t buffer_ = 0;
+  uint64_t beyond_ = 0;
   unsigned filled_ = 0;
   uint32_t previous_ = 0;
-  bool invalid_ = false;
 };
 
 void store_word(std::byte* dst, size_t i, uint32_t word) {
   std::memcpy(dst + 4 * i, &word, sizeof(word));
 }
 
-void decode_serial(const Format& format, Stream* stream, std::byte* dst, size_t n) {
+void decode_serial(const Table& table, Stream* stream, std::byte* dst, size_t n) {
   Stream in = *stream;  // a copy that can live in registers
   for (size_t i = 0; i < n; ++i) {
     in.refill();
-    store_word(dst, i, in.value(format));
+    store_word(dst, i, in.value(table));
   }
   *stream = in;
 }
 
 // The first n values of four streams: four chains of lookups side by side.
-void decode_four(const Format& format, std::array<Stream, kWaysMax>* streams, const Shape& shape,
+void decode_four(const Table& table, std::array<Stream, kWaysMax>* streams, const Shape& shape,
                  std::byte* dst, size_t n) {
   std::array<Stream, kWaysMax> in = *streams;
   std::byte* const to[kWaysMax] = {dst, dst + 4 * shape.begin(1), dst + 4 * shape.begin(2),
                                    dst + 4 * shape.begin(3)};
   for (size_t i = 0; i < n; ++i) {
     for (size_t way = 0; way < kWaysMax; ++way) in[way].refill();
-    for (size_t way = 0; way < kWaysMax; ++way) store_word(to[way], i, in[way].value(format));
+    for (size_t way = 0; way < kWaysMax; ++way) store_word(to[way], i, in[way].value(table));
   }
   *streams = in;
 }
@@ -380,19 +354,18 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   if (shape.n == 0 && !codes.empty())
     return fail(Code::kCorrupt, "fre: %zu bytes of codes for no value", codes.size());
 
-  const Format format = {*static_cast<const Table*>(state), static_cast<unsigned>(args.value[kM]),
-                         args.value[kFlush] != 0};
+  const Table& table = *static_cast<const Table*>(state);
   std::array<Stream, kWaysMax> streams;
   if (shape.n > 0) WPR_TRY(open_streams(shape, codes, &streams));
   size_t done = 0;  // values decoded of every stream; the last stream is the shortest
   if (shape.ways == kWaysMax) {
     done = shape.n - shape.begin(3);
-    decode_four(format, &streams, shape, dst.data(), done);
+    decode_four(table, &streams, shape, dst.data(), done);
   }
   for (size_t way = 0; way < shape.ways && shape.n > 0; ++way) {
     const size_t begin = shape.begin(way) + done;
     const size_t end = shape.begin(way + 1);
-    if (begin < end) decode_serial(format, &streams[way], dst.data() + 4 * begin, end - begin);
+    if (begin < end) decode_serial(table, &streams[way], dst.data() + 4 * begin, end - begin);
     if (!streams[way].finish())
       return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", way,
                   shape.ways, end - shape.begin(way));

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fre: float32 with a short mantissa and exponent differences."""
+
+import struct
+
+
+def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
+    m, _round, _flush, ways = params
+    n, tail = divmod(raw_size, 4)
+    codes, rest = data[: len(data) - tail], data[len(data) - tail :]
+    if len(rest) != tail or (n == 0 and codes):
+        raise ValueError(f"fre: {len(data)} bytes do not hold {raw_size}")
+    words: list[int] = []
+    head = 4 * (ways - 1) if n else 0
+    sizes = [int.from_bytes(codes[at : at + 4], "little") for at in range(0, head, 4)]
+    sizes.append(len(codes) - head - sum(sizes))
+    if min(sizes) < 0 or len(codes) < head:
+        raise ValueError(f"fre: streams of {sizes} bytes in {len(codes)}")
+    for way, size in enumerate(sizes):
+        each = -(-n // ways)
+        count = max(0, min(each, n - way * each))
+        words += decode_stream(codes[head : head + size], m, count)
+        head += size
+    return struct.pack(f"<{n}I", *words) + rest
+
+
+def decode_stream(data: bytes, m: int, n: int) -> list[int]:
+    stream, at, left = int.from_bytes(data, "little"), 0, 8 * len(data)
+
+    def bits(count: int) -> int:
+        nonlocal at
+        at += count
+        return stream >> (at - count) & ((1 << count) - 1)
+
+    def word(e: int) -> int:
+        return bits(m) << (23 - m) | e << 23
+
+    words, p = [], 0
+    for _ in range(n):
+        if bits(1):
+            k = 0
+            while k < 6 and bits(1):
+                k += 1
+            if k == 6:
+                k += bits(2)
+            e = (p >> 23 & 255) + (-k if k and bits(1) else k)
+            if not 1 <= e <= 254:
+                raise ValueError(f"fre: exponent {e}")
+            p = word(e) | bits(1) << 31
+        elif bits(1):
+            if bits(1):
+                p = bits(m) << (23 - m) | bits(8) << 23
+                if p < 1 << 23:
+                    raise ValueError("fre: exponent 0")
+            else:
+                p = bits(23) if bits(1) else 0
+            p |= bits(1) << 31
+        words.append(p)
+    if not 0 <= left - at < 8 or stream >> at:
+        raise ValueError(f"fre: {at} bits used of {left}")
+    return words

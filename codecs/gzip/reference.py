@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gzip: one gzip member."""
+
+import zlib
+
+
+def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
+    try:
+        expander = zlib.decompressobj(wbits=31)
+        out = expander.decompress(data)
+    except zlib.error as error:
+        raise ValueError(f"gzip: {error}") from error
+    if not expander.eof or expander.unused_data:
+        raise ValueError(f"gzip: {len(data)} bytes are not one whole stream")
+    return out

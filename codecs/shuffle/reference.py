@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""shuffle: byte transposition by element size."""
+
+
+def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
+    size = params[0]
+    if not 1 <= size <= 64:
+        raise ValueError(f"shuffle: element size {size}")
+    n = len(data) // size
+    out = bytearray(data)  # the tail is as it is
+    for j in range(size):
+        out[j : n * size : size] = data[j * n : (j + 1) * n]
+    return bytes(out)
