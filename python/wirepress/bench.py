@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from wirepress import api, arrays, files, npy, show
-from wirepress.errors import ParameterError, TooSmallError
+from wirepress.errors import ParameterError
 
 MIN_TURN = 0.005  # seconds that one timing lasts at least, so that the clock does not matter
 MIN_TURNS = 3
@@ -150,20 +150,38 @@ def _ours(
     return Subject(recipe, engine, compress, decompress, check)
 
 
-def _lossless(recipe: str) -> bool:
+def _codecs_of(recipe: str) -> list[api.Codec]:
     names = {stage.split(":")[0] for stage in recipe.split("+")}
-    return all(codec.lossless for codec in api.codecs() if codec.name in names)
+    return [codec for codec in api.codecs() if codec.name in names]
 
 
-def _recipes(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Pairs of recipe and engine; by default every codec with every kernel that runs here."""
-    if args.recipes:
-        yield from ((recipe, "auto") for recipe in args.recipes)
-        return
+def _engines_of(recipe: str) -> list[str]:
+    """The kernels of the recipe's codec that has most of them; the other codecs take their best
+    where they lack one of these."""
+    usable = [[k for k in codec.kernels if k.usable] for codec in _codecs_of(recipe)]
+    kernels = max(usable, key=len, default=[])
+    return [f"{kernel.engine}:{kernel.variant}" for kernel in kernels] or ["auto"]
+
+
+def _shrinks(recipe: str) -> bool:
+    zeros = bytes(1 << 16)
+    return len(api.compress(zeros, recipe, dtype="float32", probe=False)) < len(zeros)
+
+
+def _default_recipes(dtype: int) -> Iterator[str]:
+    """Every codec: alone, or where it only prepares data, before the default recipe."""
+    default = next(option.default for option in api.options() if option.key == "recipe")
     for codec in api.codecs():
-        for kernel in codec.kernels:
-            if kernel.usable:
-                yield codec.name, f"{kernel.engine}:{kernel.variant}"
+        if not codec.lossless and dtype == 0:
+            print(
+                f"wirepress: {codec.name}: left out, opaque bytes must not be changed "
+                "(--dtype says what they are)",
+                file=sys.stderr,
+            )
+        elif codec.name == "store" or _shrinks(codec.name):
+            yield codec.name
+        else:
+            yield f"{codec.name}+{default}"
 
 
 def _plain(data: memoryview) -> Iterator[Subject]:
@@ -209,7 +227,7 @@ def _read(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]
     """A file's bytes, at most --limit of them, and what they are."""
     dtype = args.dtype
     with files.open_input(name) as file:
-        source = io.BufferedReader(file) if name != files.PIPE else file  # type: ignore[type-var]
+        source = io.BufferedReader(file)  # type: ignore[type-var]
         if name.endswith(".npy") and not dtype:
             dtype = npy.read_header(source.read).dtype
         data = source.read(args.limit << 20)
@@ -224,18 +242,17 @@ def _read(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]
 def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
     data, view = _read(name, args)
     label = os.path.basename(name)
-    for recipe, engine in _recipes(args):
-        try:
-            subject = _ours(data, view, recipe, engine, _lossless(recipe), args.threads)
-            row = measure(label, data, subject, args.seconds)
-        except (ParameterError, TooSmallError) as error:
-            if args.recipes:
-                raise
-            print(f"wirepress: {recipe} on {label}: left out: {error}", file=sys.stderr)
-            continue
-        if engine == "auto":
-            row.kernel = "auto"
-        yield row
+    for recipe in args.recipes or _default_recipes(view.dtype):
+        lossless = all(codec.lossless for codec in _codecs_of(recipe))
+        for engine in _engines_of(recipe):
+            try:
+                subject = _ours(data, view, recipe, engine, lossless, args.threads)
+            except ParameterError as error:
+                if args.recipes:
+                    raise
+                print(f"wirepress: {label}: {recipe} left out: {error}", file=sys.stderr)
+                break
+            yield measure(label, data, subject, args.seconds)
     if args.plain:
         for subject in _plain(data):
             yield measure(label, data, subject, args.seconds)
@@ -273,7 +290,7 @@ def _report(rows: list[Row], args: argparse.Namespace) -> dict[str, Any]:
 
 
 def print_table(rows: list[Row]) -> None:
-    head = ("file", "recipe", "kernel", "ratio", "comp GB/s", "x memcpy", "exp GB/s", "x memcpy ")
+    head = ("file", "recipe", "kernel", "ratio", "comp GB/s", "x memcpy", "exp GB/s", "x memcpy")
     cells = [
         (
             row.file,

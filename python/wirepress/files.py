@@ -69,7 +69,8 @@ class Result:
 @contextlib.contextmanager
 def open_input(name: str) -> Iterator[BinaryIO]:
     if name == PIPE:
-        yield sys.stdin.buffer
+        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as file:
+            yield file  # type: ignore[misc]
         return
     if os.path.isdir(name):
         raise UsageError(f"{name} is a folder")
@@ -141,9 +142,14 @@ def write_all(file: BinaryIO, data: Any) -> None:
 
 
 def _pieces(file: BinaryIO, bar: Any) -> Iterator[memoryview]:
-    """The file's bytes in one reused buffer."""
+    """The file's bytes in one reused buffer, which is filled whole: a pipe gives less at a time."""
     piece = memoryview(bytearray(_PIECE))
-    while size := file.readinto(piece):  # type: ignore[attr-defined]
+    size = _PIECE
+    while size == _PIECE:
+        size = 0
+        # Read unbuffered, so that Python sees signals between reads.
+        while size < _PIECE and (more := file.readinto(piece[size:])):  # type: ignore[attr-defined]
+            size += more
         yield piece[:size]
         bar.update(size)
 
@@ -215,7 +221,7 @@ def _npy_elements(file: BinaryIO, header: npy.Header) -> memoryview:
         offset = file.tell()
         elements = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[offset:]
     except (OSError, ValueError):
-        elements = memoryview(file.read())
+        elements = memoryview(file.read())  # a pipe
     if len(elements) != size:
         raise UsageError(f"the .npy file has {len(elements)} bytes of elements, not {size}")
     return elements

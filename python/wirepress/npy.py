@@ -56,7 +56,7 @@ def read_header(read: Callable[[int], bytes]) -> Header:
             raise ValueError
     except (ValueError, SyntaxError, TypeError, KeyError):
         raise NpyError("the header of this .npy file is damaged") from None
-    if descr not in _DTYPES:
+    if not isinstance(descr, str) or descr not in _DTYPES:
         raise NpyError(f"its dtype {descr!r} is not one that frames know")
     if len(shape) > _core.MAX_DIMS:
         raise NpyError(f"it has {len(shape)} dimensions; frames hold at most {_core.MAX_DIMS}")

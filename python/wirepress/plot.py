@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
-import math
+import itertools
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_MARKERS = "osD^vP*X<>"
+if TYPE_CHECKING:
+    from wirepress.bench import Row
+
+_PLAIN = "plain"
+_GAP = 9  # points between a mark and its label
 
 
 def require() -> None:
@@ -20,117 +26,141 @@ def require() -> None:
         ) from None
 
 
-def _label(row: Any) -> str:
-    variant = row.kernel.split(":")[-1]
-    return row.recipe if variant.startswith(("lib", "auto")) else f"{row.recipe} ({variant})"
+def _family(row: Row) -> str:
+    """What shares a colour: the codec, whatever its level; plain lz4 and ours."""
+    return row.recipe.split(":")[0]
 
 
-def _place_labels(axes: Any, points: list[tuple[float, float, str, Any]]) -> None:
-    """Writes each label beside its point, pushed up where it would cover the one before."""
-    figure = axes.figure
-    figure.canvas.draw()
-    height = 11.0  # pixels of a line at the figure's 100 dpi
-    taken: list[tuple[float, float]] = []
-    for x, y, text, colour in sorted(points, key=lambda p: p[1]):
-        px, py = axes.transData.transform((x, y))
-        width = 6.2 * len(text) + 12
-        slot = py
-        while any(abs(slot - ty) < height and abs(px - tx) < width for tx, ty in taken):
-            slot += 2
-        taken.append((px, slot))
-        axes.annotate(
-            text,
-            (x, y),
-            xytext=(8, (slot - py) * 0.72 - 3),
-            textcoords="offset points",
-            fontsize=8,
-            color=colour,
-        )
-
-
-def _panel(axes: Any, rows: list[Any], speed: str, title: str, colours: dict[str, Any]) -> None:
-    names = list(dict.fromkeys(row.file for row in rows))
-    points = []
+def _labels(rows: list[Row]) -> list[str]:
+    """The recipe, with the kernel where the same recipe stands there twice."""
+    count = Counter(row.recipe for row in rows if not row.kernel.startswith(_PLAIN))
+    labels = []
     for row in rows:
-        x, y = row.ratio, getattr(row, speed)
-        colour = colours[row.recipe]
-        filled = not row.kernel.startswith("plain")
+        if row.kernel.startswith(_PLAIN):
+            labels.append(f"{_PLAIN} {row.recipe}")
+        elif count[row.recipe] > 1:
+            labels.append(f"{row.recipe} ({row.kernel.split(':')[-1]})")
+        else:
+            labels.append(row.recipe)
+    return labels
+
+
+def _places() -> Iterator[tuple[float, float, str]]:
+    """Offsets of a label from its mark, in points, best first."""
+    for rise in (0, 8, -8, 14, -14, 21, -21, 30, -30, 40, -40, 52, -52, 66, -66):
+        yield _GAP, rise, "left"
+        yield -_GAP, rise, "right"
+
+
+def _place_labels(axes: Any, points: list[tuple[float, float]], labels: list[str]) -> None:
+    """Writes each label at the first place where it covers no mark, label or edge."""
+    from matplotlib.transforms import Bbox
+
+    renderer = axes.figure.canvas.get_renderer()
+    inside = axes.get_window_extent(renderer)
+    marks = axes.transData.transform(points)
+    taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in marks]
+    taken += [text.get_window_extent(renderer) for text in axes.texts]
+    for i in sorted(range(len(points)), key=lambda i: -points[i][1]):
+        others = taken[:i] + taken[i + 1 :]
+        for dx, dy, align in _places():
+            note = axes.annotate(
+                labels[i],
+                points[i],
+                xytext=(dx, dy),
+                textcoords="offset points",
+                ha=align,
+                va="center",
+                fontsize=8,
+                color="0.15",
+                zorder=4,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4},
+                arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkB": 3}
+                if abs(dy) > 8
+                else None,
+            )
+            box = Bbox(note.get_tightbbox(renderer) if dy == 0 else _text_box(note, renderer))
+            free = not any(box.overlaps(other) for other in others)
+            if free and inside.x0 <= box.x0 and box.x1 <= inside.x1 + 30:
+                break
+            note.remove()
+        else:
+            continue  # no room: the mark stays without a label; the table has it
+        taken.append(box)
+
+
+def _text_box(note: Any, renderer: Any) -> Any:
+    """The extent of an annotation's words, without its line."""
+    note.update_positions(renderer)
+    from matplotlib.text import Text
+
+    return Text.get_window_extent(note, renderer)
+
+
+def _scale(axes: Any, ratios: list[float], speeds: list[float]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.set_ylim(min(speeds) / 1.5, max(speeds) * 1.6)
+    span = max(max(ratios) - min(ratios), 0.2)
+    axes.set_xlim(min(ratios) - 0.12 * span, max(ratios) + 0.2 * span)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.grid(True, which="major", color="0.92", zorder=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _panel(axes: Any, rows: list[Row], speed: str, colours: dict[str, Any]) -> None:
+    points = [(row.ratio, getattr(row, speed)) for row in rows]
+    for row, point in zip(rows, points, strict=True):
+        colour = colours[_family(row)]
+        plain = row.kernel.startswith(_PLAIN)
         axes.scatter(
-            x,
-            y,
-            marker=_MARKERS[names.index(row.file) % len(_MARKERS)],
-            s=46,
-            facecolors=colour if filled else "none",
-            edgecolors=colour,
-            zorder=3,
+            *point, s=46, facecolors="white" if plain else colour, edgecolors=colour, zorder=3
         )
-        points.append((x, y, _label(row), colour))
     memcpy = sorted(row.memcpy_gbps for row in rows)[len(rows) // 2]
+    _scale(axes, [x for x, _ in points], [memcpy, *(y for _, y in points)])
     axes.axhline(memcpy, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.text(
-        0.99,
-        memcpy * 1.04,
-        "memcpy",
+        0.995,
+        memcpy * 1.05,
+        "memcpy (median)",
         transform=axes.get_yaxis_transform(),
         ha="right",
         va="bottom",
         fontsize=8,
         color="0.35",
     )
-    axes.set_yscale("log")
-    low = min(getattr(row, speed) for row in rows)
-    axes.set_ylim(10 ** (math.log10(low) - 0.15), 10 ** (math.log10(max(memcpy, low)) + 0.35))
-    right = max(row.ratio for row in rows)
-    left = min(row.ratio for row in rows)
-    span = max(right - left, 0.2)
-    axes.set_xlim(left - 0.06 * span, right + 0.22 * span)
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.set_xlabel("ratio (raw size / frame size)")
-    axes.set_ylabel("GB/s")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.grid(True, which="major", color="0.9", zorder=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    _place_labels(axes, points)
 
 
-def _legend(figure: Any, rows: list[Any]) -> None:
-    """What the markers mean, where they mean something."""
-    from matplotlib.lines import Line2D
-
-    style: dict[str, Any] = {"linestyle": "none", "color": "0.3", "markersize": 6}
-    names = list(dict.fromkeys(row.file for row in rows))
-    handles = []
-    if len(names) > 1:
-        handles = [
-            Line2D([], [], marker=_MARKERS[i % len(_MARKERS)], label=name, **style)
-            for i, name in enumerate(names)
-        ]
-    if any(row.kernel.startswith("plain") for row in rows):
-        handles.append(
-            Line2D([], [], marker="o", label="plain library", markerfacecolor="none", **style)
-        )
-    if handles:
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=6, frameon=False, fontsize=8
-        )
-
-
-def scatter(rows: list[Any], path: str, machine: str, threads: int) -> None:
-    """Draws ratio against both speeds and writes it to `path`; its suffix says the format."""
+def scatter(rows: list[Row], path: str, machine: str, threads: int) -> None:
+    """Draws ratio against both speeds, a row of panels for each file; the suffix of `path` says
+    the format."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    recipes = list(dict.fromkeys(row.recipe for row in rows))
-    palette = matplotlib.colormaps["tab10" if len(recipes) <= 10 else "tab20"]
-    colours = {recipe: palette(i % palette.N) for i, recipe in enumerate(recipes)}
-    figure = Figure(figsize=(11, 5.2), dpi=100, layout="constrained")
+    names = list(dict.fromkeys(row.file for row in rows))
+    families = list(dict.fromkeys(_family(row) for row in rows))
+    palette = matplotlib.colormaps["tab10"]
+    colours = {family: palette(i % 10) for i, family in enumerate(families)}
+    figure = Figure(figsize=(11, 0.6 + 4.6 * len(names)), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    _panel(left, rows, "compress_gbps", "Compression", colours)
-    _panel(right, rows, "decompress_gbps", "Expansion", colours)
-    files = ", ".join(dict.fromkeys(row.file for row in rows))
+    panels = figure.subplots(len(names), 2, squeeze=False)
+    sides = (("compress_gbps", "compression"), ("decompress_gbps", "expansion"))
+    for (i, name), (j, (speed, title)) in itertools.product(enumerate(names), enumerate(sides)):
+        axes = panels[i][j]
+        _panel(axes, [row for row in rows if row.file == name], speed, colours)
+        axes.set_title(f"{name}: {title}", loc="left", fontsize=10)
+        axes.set_ylabel("GB/s" if j == 0 else "")
+        axes.set_xlabel("ratio (raw size / frame size)" if i == len(names) - 1 else "")
     count = "1 thread" if threads == 1 else f"{threads} threads"
-    figure.suptitle(f"{files}: ratio and speed, {count}, {machine}", fontsize=11)
-    _legend(figure, rows)
+    figure.suptitle(f"wirepress bench, {count}, {machine}", fontsize=11)
+    figure.canvas.draw()  # settles the layout, on which the labels' places depend
+    figure.set_layout_engine("none")
+    for (i, name), (j, (speed, _)) in itertools.product(enumerate(names), enumerate(sides)):
+        chosen = [row for row in rows if row.file == name]
+        points = [(row.ratio, getattr(row, speed)) for row in chosen]
+        _place_labels(panels[i][j], points, _labels(chosen))
     figure.savefig(path, format=Path(path).suffix.lstrip(".") or "png", dpi=150)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests share: inputs, and the command line as a process."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+def make_words(n_bytes: int, seed: int = 1) -> bytes:
+    """Text-like bytes: compress about threefold."""
+    rng = random.Random(seed)
+    vocabulary = [bytes(rng.choices(b"etaoinshrdlu", k=rng.randint(2, 9))) for _ in range(500)]
+    return b" ".join(rng.choices(vocabulary, k=n_bytes // 3))[:n_bytes]
+
+
+@pytest.fixture(scope="session")
+def words() -> Callable[..., bytes]:
+    return make_words
+
+
+@pytest.fixture(scope="session")
+def text() -> bytes:
+    return make_words(3_000_000)
+
+
+@pytest.fixture(scope="session")
+def field() -> np.ndarray:
+    """A smooth float32 volume."""
+    z, y, x = np.meshgrid(*(np.linspace(0, 4, n) for n in (30, 40, 50)), indexing="ij")
+    return (np.sin(x * y) + np.cos(z)).astype(np.float32)
+
+
+@pytest.fixture
+def wirepress_in(tmp_path: Path) -> Command:
+    """Runs `wirepress ARGUMENTS` in tmp_path."""
+
+    def run(*arguments: object, **kwargs: object) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "wirepress", *map(str, arguments)]
+        options = {"cwd": tmp_path, "capture_output": True, "timeout": 60} | kwargs
+        return subprocess.run(command, **options)  # type: ignore[call-overload]
+
+    return run

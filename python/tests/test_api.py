@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compress, decompress, inspect, ranges, lists, errors."""
+
+from __future__ import annotations
+
+import doctest
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wirepress
+import wirepress.api
+
+LOSSLESS = [codec.name for codec in wirepress.codecs() if codec.lossless]
+RECIPES = [*LOSSLESS, "lz4:9", "zstd:-5", "zstd:19", "deflate:1", "shuffle:4+zstd:3", "shuffle+lz4"]
+
+
+def test_doctests() -> None:
+    for module in (wirepress, wirepress.api):
+        result = doctest.testmod(module, optionflags=doctest.ELLIPSIS, raise_on_error=False)
+        assert result.attempted > 0
+        assert result.failed == 0
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("size", [0, 1, 1023, 1024, 1025, 100_000])
+def test_round_trip(recipe: str, size: int, text: bytes) -> None:
+    frame = wirepress.compress(text[:size], recipe, block_size=1024)
+    assert wirepress.decompress(frame) == text[:size]
+    info = wirepress.inspect(frame)
+    assert (info.raw_size, info.n_blocks, info.shape) == (size, -(-size // 1024), None)
+    assert info.recipe.split(":")[0].split("+")[0] == recipe.split(":")[0].split("+")[0]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_bytes_do_not_depend_on_threads(threads: int, text: bytes) -> None:
+    expected = wirepress.compress(text, "zstd:1", threads=1, block_size=65536)
+    assert wirepress.compress(text, "zstd:1", threads=threads, block_size=65536) == expected
+    assert wirepress.decompress(expected, threads=threads) == text
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.binary(max_size=5000),
+    recipe=st.sampled_from(RECIPES),
+    block_size=st.sampled_from([1024, 4096]),
+    checksum=st.booleans(),
+)
+def test_round_trip_of_anything(data: bytes, recipe: str, block_size: int, checksum: bool) -> None:
+    data *= 3  # something to find
+    frame = wirepress.compress(data, recipe, block_size=block_size, checksum=checksum)
+    assert wirepress.decompress(frame) == data
+    assert len(frame) <= len(data) + 32 + 8 * -(-len(data) // block_size)
+
+
+@settings(max_examples=150, deadline=None)
+@given(at=st.integers(0, 10**6), flip=st.integers(1, 255), recipe=st.sampled_from(RECIPES))
+def test_damage_is_found(at: int, flip: int, recipe: str) -> None:
+    data = bytes(range(200)) * 20
+    frame = bytearray(wirepress.compress(data, recipe, block_size=1024))
+    frame[at % len(frame)] ^= flip
+    with pytest.raises(wirepress.FrameError):
+        wirepress.decompress(frame)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_truncation_is_found(recipe: str) -> None:
+    frame = wirepress.compress(bytes(range(200)) * 11, recipe, block_size=1024)
+    for size in range(len(frame)):
+        with pytest.raises(wirepress.FrameError):
+            wirepress.decompress(frame[:size])
+    with pytest.raises(wirepress.CorruptError):
+        wirepress.decompress(frame + b"\0")
+
+
+def test_range(text: bytes) -> None:
+    frame = wirepress.compress(text, "lz4", block_size=4096)
+    for offset, size in ((0, 0), (0, 1), (4095, 2), (70_000, 30_000), (len(text), 0)):
+        assert wirepress.decompress_range(frame, offset, size) == text[offset : offset + size]
+    with pytest.raises(wirepress.ParameterError, match=str(len(text))):
+        wirepress.decompress_range(frame, len(text), 1)
+
+
+def test_out(text: bytes) -> None:
+    frame = wirepress.compress(text, "lz4")
+    out = bytearray(len(text) + 5)
+    assert wirepress.decompress(frame, out) is out
+    assert out[: len(text)] == text
+    array = np.empty(len(text), np.uint8)
+    assert wirepress.decompress(frame, out=array) is array
+    assert array.tobytes() == text
+    with pytest.raises(wirepress.TooSmallError):
+        wirepress.decompress(frame, bytearray(len(text) - 1))
+    for unwritable in (bytes(len(text)), array[::2]):
+        with pytest.raises((BufferError, ValueError)):
+            wirepress.decompress(frame, unwritable)
+
+
+def test_compress_into(text: bytes) -> None:
+    compressor = wirepress.Compressor("zstd:1")
+    out = bytearray(compressor.bound(len(text)))
+    size = compressor.compress_into(text, out)
+    assert wirepress.decompress(memoryview(out)[:size]) == text
+    with pytest.raises(wirepress.TooSmallError):
+        compressor.compress_into(text, bytearray(100))
+    assert compressor.decompress(compressor.compress(text)) == text  # still usable
+
+
+def test_stats(text: bytes) -> None:
+    compressor = wirepress.Compressor("zstd:1", threads=1, block_size="64KiB")
+    frame = compressor.compress(text)
+    stats = compressor.stats
+    assert (stats.raw_bytes, stats.wire_bytes) == (len(text), len(frame))
+    assert stats.blocks == -(-len(text) // 65536)
+    assert stats.ratio == pytest.approx(len(text) / len(frame))
+    assert stats.compress_seconds > 0
+    compressor.decompress(frame)
+    assert compressor.stats.expanded_bytes == len(text)
+    compressor.reset_stats()
+    assert compressor.stats.raw_bytes == 0
+    random = np.random.default_rng(1).bytes(1 << 20)
+    compressor.compress(random)
+    assert compressor.stats.bypassed_probe + compressor.stats.bypassed_size == 16
+
+
+def test_options_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {option.key for option in wirepress.options()}
+    assert {"recipe", "block_size", "threads", "checksum", "engine"} <= keys
+    monkeypatch.setenv("WIREPRESS_RECIPE", "lz4:9")
+    assert wirepress.Compressor().option("recipe") == ("lz4:9", "environment")
+    assert wirepress.Compressor("zstd").option("recipe") == ("zstd", "set")
+    assert wirepress.inspect(wirepress.compress(b"x" * 99)).recipe == "lz4:9"
+    monkeypatch.setenv("WIREPRESS_THREADS", "many")
+    with pytest.raises(wirepress.ParameterError, match=r"WIREPRESS_.*many"):
+        wirepress.compress(b"")
+
+
+@pytest.mark.parametrize("codec", wirepress.codecs(), ids=lambda codec: codec.name)
+def test_every_kernel_agrees(codec: wirepress.Codec, field: np.ndarray) -> None:
+    frames = []
+    for kernel in codec.kernels:
+        if kernel.usable:
+            engine = f"{kernel.engine}:{kernel.variant}"
+            frames.append(wirepress.compress(field, codec.name, engine=engine))
+            scalar = wirepress.decompress(frames[0], raw=True, engine="cpu:scalar")
+            assert wirepress.decompress(frames[-1], raw=True, engine=engine) == scalar
+    assert frames
+    if codec.exact_encode:
+        assert len(set(frames)) == 1
+
+
+def test_lossy_within_its_bound(field: np.ndarray) -> None:
+    restored = wirepress.decompress(wirepress.compress(field, "fre:m=5"))
+    assert restored.dtype == field.dtype
+    assert np.all(np.abs(restored - field) <= np.abs(field) * 2.0**-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"recipe": "zpaq"}, r"zpaq.*known: .*lz4.*zstd"),
+        ({"recipe": "zstd:99"}, r"zstd.*99.*22"),
+        ({"recipe": "zstd:speed=3"}, r"speed.*known: level"),
+        ({"recipe": "zstd+lz4+zstd+lz4+zstd"}, r"4"),
+        ({"recipe": ""}, r"recipe"),
+        ({"block_sise": 4096}, r"block_sise.*known: .*block_size"),
+        ({"block_size": 1000}, r"block_size.*1000"),
+        ({"threads": "many"}, r"threads.*many"),
+        ({"threads": -1}, r"threads.*-1"),
+        ({"engine": "gpu"}, r"gpu.*known: .*cpu"),
+        ({"engine": "cpu:sse9"}, r"sse9.*known: .*cpu:scalar"),
+        ({"checksum": "perhaps"}, r"checksum.*perhaps"),
+    ],
+)
+def test_wrong_settings(arguments: dict[str, wirepress.api.Value], sentence: str) -> None:
+    with pytest.raises(wirepress.ParameterError, match=sentence) as caught:
+        wirepress.compress(b"data" * 100, **arguments)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.status == "parameter"
+
+
+def test_wrong_types() -> None:
+    with pytest.raises(TypeError, match="not str"):
+        wirepress.compress("text")
+    with pytest.raises(TypeError, match="not list"):
+        wirepress.compress([1, 2, 3])
+    with pytest.raises(TypeError, match="threads"):
+        wirepress.compress(b"", threads=1.5)
+    with pytest.raises(TypeError):
+        wirepress.decompress("text")
+
+
+def test_not_a_frame() -> None:
+    for junk in (b"", b"W", b"WPR", b"PK\x03\x04" * 20, bytes(100)):
+        with pytest.raises(wirepress.FrameError):
+            wirepress.decompress(junk)
+        with pytest.raises(wirepress.FrameError):
+            wirepress.inspect(junk)
+    frame = wirepress.compress(b"x" * 5000, "zstd", block_size=1024)
+    with pytest.raises(wirepress.ChecksumError, match="block 4"):
+        wirepress.decompress(frame[:-1] + bytes([frame[-1] ^ 1]))
+
+
+def test_errors_can_be_pickled() -> None:
+    error = pickle.loads(pickle.dumps(wirepress.ChecksumError("block 3")))
+    assert (str(error), error.code, error.status) == ("block 3", 11, "checksum")
+
+
+def test_lists() -> None:
+    names = [codec.name for codec in wirepress.codecs()]
+    assert names[0] == "store"
+    assert {"lz4", "zstd", "fre", "shuffle"} <= set(names)
+    assert len({codec.id for codec in wirepress.codecs()}) == len(names)
+    assert all(codec.kernels and codec.sentence for codec in wirepress.codecs())
+    assert [engine.name for engine in wirepress.engines() if engine.available] == ["cpu"]
+    for option in wirepress.options():
+        assert option.variable == f"WIREPRESS_{option.key.upper()}"

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be compressed: buffers, NumPy arrays, DLPack arrays; and that it comes back the same."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import subprocess
+import sys
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import wirepress
+
+DTYPES = [
+    np.dtype(name)
+    for name in (
+        *"i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 ? c8 c16".split(),
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e5m2,
+    )
+]
+
+
+class OnlyDlpack:
+    """An array that has DLPack and nothing else."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._values.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._values.__dlpack_device__()
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 0, 2), (5, 6), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("recipe", ["store", "shuffle+zstd:1"])
+def test_numpy_round_trip(dtype: np.dtype, shape: tuple[int, ...], recipe: str) -> None:
+    values = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7).astype(dtype)
+    frame = wirepress.compress(values, recipe)
+    assert same(wirepress.decompress(frame), values)
+    assert wirepress.inspect(frame).shape == shape
+    assert wirepress.decompress(frame, raw=True) == values.tobytes()
+    out = np.empty(shape, f"u{dtype.itemsize}") if dtype.itemsize < 16 else np.empty(shape, dtype)
+    wirepress.decompress(frame, out)
+    assert out.tobytes() == values.tobytes()
+
+
+def test_dtype_names() -> None:
+    for dtype in DTYPES:
+        name = wirepress.inspect(wirepress.compress(np.zeros(3, dtype))).dtype
+        assert name == dtype.name.replace("e4m3fn", "e4m3")
+    assert wirepress.inspect(wirepress.compress(b"abc")).dtype == "bytes"
+
+
+def test_strides_are_copied(field: np.ndarray) -> None:
+    for view in (field[::2], field.T, field[:, ::-1, 3:9], np.asfortranarray(field)):
+        assert same(wirepress.decompress(wirepress.compress(view)), np.ascontiguousarray(view))
+    memory = memoryview(bytes(range(100)))[::3]
+    assert wirepress.decompress(wirepress.compress(memory)) == bytes(memory)
+
+
+def test_numpy_scalar() -> None:
+    restored = wirepress.decompress(wirepress.compress(np.float64(2.5)))
+    assert (restored.shape, float(restored)) == ((), 2.5)
+
+
+def test_buffers(text: bytes) -> None:
+    for data in (bytearray(text), memoryview(text), array.array("B", text[:99])):
+        assert wirepress.decompress(wirepress.compress(data)) == bytes(data)
+    typed = array.array("d", [1.0, 2.0, 3.0])
+    assert wirepress.decompress(wirepress.compress(typed)).tolist() == typed.tolist()
+    matrix = ((ctypes.c_int32 * 3) * 2)((1, 2, 3), (4, 5, 6))
+    assert wirepress.decompress(wirepress.compress(matrix)).tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert wirepress.decompress(memoryview(wirepress.compress(b"x"))) == b"x"
+
+
+def test_dtype_of_bytes(field: np.ndarray) -> None:
+    frame = wirepress.compress(field.tobytes(), "shuffle+zstd", dtype="float32")
+    info = wirepress.inspect(frame)
+    assert (info.dtype, info.shape) == ("float32", None)
+    assert wirepress.decompress(frame) == field.tobytes()
+    bits = np.arange(6, dtype=np.uint16).reshape(2, 3)
+    restored = wirepress.decompress(wirepress.compress(bits, dtype="bfloat16"))
+    assert same(restored, bits.view(ml_dtypes.bfloat16))
+    with pytest.raises(wirepress.ParameterError, match=r"7 bytes.*float32"):
+        wirepress.compress(b"1234567", dtype="float32")
+    with pytest.raises(wirepress.ParameterError, match=r"4 bytes.*uint16 has 2"):
+        wirepress.compress(bits, dtype="float32")
+    with pytest.raises(wirepress.ParameterError, match=r"float31.*known: .*float32"):
+        wirepress.compress(b"", dtype="float31")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (np.zeros((1, 1, 1, 1, 1)), "5 dimensions.*at most 4"),
+        (np.zeros(3, ">f4"), "byte order"),
+        (np.zeros(3, "datetime64[ns]"), "datetime64.*view"),
+        (np.zeros(3, "f4,i4"), "not one of"),
+        (np.array([1, "x", None], dtype=object), "object"),
+        (np.array(["a", "bc"]), "not one of"),
+        (np.zeros(3, np.longdouble), "not one of"),
+        (memoryview(np.zeros(3, ">i4")), "byte order"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_unusable_arrays(values: Any, sentence: str) -> None:
+    with pytest.raises(wirepress.ParameterError, match=sentence):
+        wirepress.compress(values)
+
+
+@pytest.mark.parametrize("dtype", "i1 u2 i4 u8 f2 f4 f8 ? c8".split())
+def test_dlpack(dtype: str) -> None:
+    values = (np.arange(24).reshape(2, 3, 4) % 5).astype(dtype)
+    for each in (values, values[:, ::2], values.T, values[0, 0, 0]):
+        each = np.asarray(each)
+        restored = wirepress.decompress(wirepress.compress(OnlyDlpack(each)))
+        assert same(restored, each.copy(order="C"))
+
+
+def test_dlpack_elsewhere() -> None:
+    class OnCuda(OnlyDlpack):
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+    with pytest.raises(wirepress.ParameterError, match=r"CUDA memory; .*cpu\(\)"):
+        wirepress.compress(OnCuda(np.zeros(3)))
+
+
+def test_without_numpy() -> None:
+    program = """
+import sys
+sys.modules["numpy"] = None
+import wirepress
+assert wirepress.decompress(wirepress.compress(b"hello" * 99)) == b"hello" * 99
+import array
+frame = wirepress.compress(array.array("d", [1.0, 2.0]))
+assert wirepress.decompress(frame, raw=True) == array.array("d", [1.0, 2.0]).tobytes()
+try:
+    wirepress.decompress(frame)
+except ImportError as error:
+    assert "float64" in str(error) and "raw=True" in str(error), error
+else:
+    raise SystemExit("no ImportError")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
