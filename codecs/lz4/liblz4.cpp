@@ -26,7 +26,8 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   if (src.size() > LZ4_MAX_INPUT_SIZE)
     return fail(Code::kParameter, "lz4: %zu bytes, at most %d in a block", src.size(),
                 LZ4_MAX_INPUT_SIZE);
-  const auto* in = reinterpret_cast<const char*>(src.data());
+  // LZ4HC reads from the address of no bytes.
+  const auto* in = src.empty() ? "" : reinterpret_cast<const char*>(src.data());
   auto* out = reinterpret_cast<char*>(dst.data());
   const int n = static_cast<int>(src.size());
   const int cap =

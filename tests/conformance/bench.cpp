@@ -8,7 +8,7 @@
 
 #include "tests/conformance/suite.hpp"
 
-namespace wirepress {
+namespace wirepress::conformance {
 namespace {
 
 double now() {
@@ -151,4 +151,4 @@ int bench(const Options& options) {
   return good ? 0 : 1;
 }
 
-}  // namespace wirepress
+}  // namespace wirepress::conformance

@@ -6,7 +6,7 @@
 #include "tests/conformance/guard.hpp"
 #include "tests/conformance/suite.hpp"
 
-namespace wirepress {
+namespace wirepress::conformance {
 namespace {
 
 constexpr size_t kSizes[] = {0,    1,    2,    3,    4,     5,     15,    16,           17,  31,
@@ -56,7 +56,9 @@ class Checker {
 
  private:
   bool encode(OpenKernel& kernel, bool first) {
-    const ConstBytes src = src_.copy(raw_, flush_);
+    // No bytes may have any address, or none.
+    const bool nowhere = raw_.empty() && flush_ == Flush::kStart;
+    const ConstBytes src = nowhere ? ConstBytes() : src_.copy(raw_, flush_);
     const size_t bound = codec_.bound(setting_.args, raw_.size());
     size_t written = SIZE_MAX;
     const Bytes dst = dst_.view(bound, flush_);
@@ -82,7 +84,8 @@ class Checker {
   void decode_everywhere() {
     for (auto& kernel : kernels_) {
       const ConstBytes src = src_.copy(code_, flush_);
-      const Bytes dst = dst_.view(raw_.size(), flush_);
+      const bool nowhere = raw_.empty() && flush_ == Flush::kStart;
+      const Bytes dst = nowhere ? Bytes() : dst_.view(raw_.size(), flush_);
       size_t written = SIZE_MAX;
       const Status status = kernel->decode(src, dst, &written);
       if (!status.ok()) {
@@ -236,4 +239,4 @@ void check_codec(const Entry& entry, const Options& options, Log* log) {
   }
 }
 
-}  // namespace wirepress
+}  // namespace wirepress::conformance

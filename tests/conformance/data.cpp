@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace wirepress {
+namespace wirepress::conformance {
 namespace {
 
 // Calls word(i) for each 32-bit word; the last one is cut.
@@ -110,4 +110,4 @@ const Generator* find_generator(const char* name) {
   return nullptr;
 }
 
-}  // namespace wirepress
+}  // namespace wirepress::conformance

@@ -6,7 +6,7 @@
 
 #include "base/kernel.hpp"
 
-namespace wirepress {
+namespace wirepress::conformance {
 
 // splitmix64 (Steele, Lea, Flood 2014): small, and any seed is a good one.
 class Random {
@@ -33,4 +33,4 @@ struct Generator {
 std::span<const Generator> generators();
 const Generator* find_generator(const char* name);  // nullptr: unknown
 
-}  // namespace wirepress
+}  // namespace wirepress::conformance

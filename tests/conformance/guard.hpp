@@ -11,7 +11,7 @@
 
 #include "base/kernel.hpp"
 
-namespace wirepress {
+namespace wirepress::conformance {
 
 enum class Flush { kStart, kEnd };  // which side of the view lies against the unreadable page
 
@@ -52,4 +52,4 @@ class Guarded {
   size_t whole_;
 };
 
-}  // namespace wirepress
+}  // namespace wirepress::conformance

@@ -9,7 +9,7 @@
 
 namespace {
 
-using wirepress::Options;
+using wirepress::conformance::Options;
 
 constexpr char kHelp[] =
     R"(conformance [--codec NAME] [--data NAME] [--quick] [--vectors DIR]
@@ -19,12 +19,14 @@ conformance --bench [--codec NAME | --recipe TEXT] [--data NAME] [--size BYTES] 
     times the same kernels on the same data against memcpy
 conformance --write-vectors [--codec NAME] [--vectors DIR]
     writes the generated vectors anew; lines added by hand stay
+conformance --write-corpus FOLDER [--vectors DIR]
+    writes the vectors, and a few frames, as first inputs for the fuzz targets
 conformance --list | --help
 
 DIR holds the codecs' folders. NAME of --data: zeros, ramp, text, random, float_bits, wave, gradient.
 )";
 
-enum class Mode { kCheck, kBench, kWrite, kList };
+enum class Mode { kCheck, kBench, kWrite, kCorpus, kList };
 
 [[noreturn]] void usage(const char* problem, const char* what) {
   std::fprintf(stderr, "conformance: %s %s\n%s", problem, what, kHelp);
@@ -63,6 +65,8 @@ Mode parse(int argc, char** argv, Options* options) {
     const char* value = argv[++i];
     if (flag == "--codec")
       options->codec = value;
+    else if (flag == "--write-corpus")
+      options->corpus = value, mode = Mode::kCorpus;
     else if (flag == "--data")
       options->generator = value;
     else if (flag == "--recipe")
@@ -83,7 +87,7 @@ Mode parse(int argc, char** argv, Options* options) {
   if (!options->codec.empty() &&
       !wirepress::find_codec(options->codec.c_str(), options->codec.size()))
     usage("unknown codec", options->codec.c_str());
-  if (!options->generator.empty() && !wirepress::find_generator(options->generator.c_str()))
+  if (!options->generator.empty() && !wirepress::conformance::find_generator(options->generator.c_str()))
     usage("unknown data", options->generator.c_str());
   return mode;
 }
@@ -107,8 +111,8 @@ int write(const Options& options) {
 }
 
 int check(const Options& options) {
-  wirepress::Log log;
-  wirepress::Log::report_crashes();
+  wirepress::conformance::Log log;
+  wirepress::conformance::Log::report_crashes();
   for (const wirepress::Entry& entry : wirepress::registry()) {
     if (!wanted(entry, options)) continue;
     const long before = log.checks();
@@ -132,6 +136,8 @@ int main(int argc, char** argv) {
       return bench(options);
     case Mode::kWrite:
       return write(options);
+    case Mode::kCorpus:
+      return write_corpus(options) ? 0 : 1;
     case Mode::kList:
       return list();
     case Mode::kCheck:

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <set>
 
-namespace wirepress {
+namespace wirepress::conformance {
 namespace {
 
 std::string value_text(const Param& param, int value) {
@@ -110,4 +110,4 @@ bool wanted(const Entry& entry, const Options& options) {
   return options.codec.empty() || options.codec == entry.codec->name;
 }
 
-}  // namespace wirepress
+}  // namespace wirepress::conformance

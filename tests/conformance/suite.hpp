@@ -9,7 +9,7 @@
 #include "pipeline/recipe.hpp"
 #include "tests/conformance/data.hpp"
 
-namespace wirepress {
+namespace wirepress::conformance {
 
 // One codec with one set of parameters.
 struct Setting {
@@ -66,6 +66,7 @@ struct Options {
   std::string recipe;     // only this one (bench)
   bool quick = false;
   std::string codecs_dir;  // where the vectors lie
+  std::string corpus;      // write the fuzz targets' first inputs here
   std::string json;        // bench: also write it here
   size_t size = 16 << 20;  // bench: raw bytes
   size_t block_size = 1 << 20;
@@ -75,8 +76,9 @@ struct Options {
 void check_codec(const Entry& entry, const Options& options, Log* log);
 void check_vectors(const Entry& entry, const Options& options, Log* log);
 bool write_vectors(const Entry& entry, const Options& options);
+bool write_corpus(const Options& options);
 int bench(const Options& options);
 
 bool wanted(const Entry& entry, const Options& options);
 
-}  // namespace wirepress
+}  // namespace wirepress::conformance

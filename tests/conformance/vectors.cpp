@@ -11,8 +11,10 @@
 #include <sstream>
 
 #include "tests/conformance/suite.hpp"
+#include "tests/fuzz/input.hpp"
+#include "wirepress/wirepress.h"
 
-namespace wirepress {
+namespace wirepress::conformance {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,7 +35,7 @@ bool read_file(const fs::path& path, Data* data) {
   std::ifstream in(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   data->resize(text.size());
-  std::memcpy(data->data(), text.data(), text.size());
+  std::ranges::transform(text, data->begin(), [](char c) { return static_cast<std::byte>(c); });
   return in.good() || in.eof();
 }
 
@@ -190,4 +192,65 @@ bool write_vectors(const Entry& entry, const Options& options) {
   return writer.finish();
 }
 
-}  // namespace wirepress
+// The vectors as inputs for the fuzz targets: codes as they are, and raw data for round trips.
+static bool write_codec_corpus(const Entry& entry, const Options& options, const fs::path& out) {
+  const fs::path dir = folder(entry, options);
+  fs::create_directories(out);
+  bool good = true;
+  for (const Vector& vector : read_index(dir / "index.txt")) {
+    Recipe recipe;
+    Data data;
+    if (!parse_recipe(vector.recipe.c_str(), DType::kBytes, "auto", &recipe).ok()) return false;
+    const Args& args = recipe.step[0].args;
+    for (const char* kind : {".enc", ".raw"}) {
+      if (!read_file(dir / (vector.name + kind), &data)) continue;
+      good &= write_file(out / (vector.name + kind), FuzzInput::write(vector.raw_size, args, data));
+    }
+  }
+  return good;
+}
+
+static bool write_frame(wpr_ctx* ctx, const std::string& recipe, const Data& raw,
+                        const fs::path& path) {
+  Data frame(wpr_bound(ctx, raw.size()) + 4096);
+  size_t size = 0;
+  if (wpr_set(ctx, "recipe", recipe.c_str()) != WPR_OK ||
+      wpr_compress(ctx, raw.data(), raw.size(), frame.data(), frame.size(), &size) != WPR_OK)
+    return false;
+  bool good = write_file(path, ConstBytes(frame).first(size));
+  size = 0;
+  for (int step = 0; step < 3; ++step) {
+    size_t written = 0;
+    const auto at = frame.data() + size;
+    const size_t room = frame.size() - size;
+    const wpr_status status =
+        step == 0   ? wpr_stream_begin(ctx, WPR_BYTES, at, room, &written)
+        : step == 1 ? wpr_stream_update(ctx, raw.data(), raw.size(), at, room, &written)
+                    : wpr_stream_end(ctx, at, room, &written);
+    if (status != WPR_OK) return false;
+    size += written;
+  }
+  return write_file(path.string() + "_streamed", ConstBytes(frame).first(size)) && good;
+}
+
+bool write_corpus(const Options& options) {
+  const fs::path out = options.corpus;
+  wpr_ctx* ctx = nullptr;
+  bool good = wpr_create(&ctx) == WPR_OK && wpr_set(ctx, "block_size", "1KiB") == WPR_OK &&
+              wpr_set(ctx, "checksum", "off") == WPR_OK;
+  fs::create_directories(out / "frame");
+  Data raw(1500);
+  Random random(1);
+  find_generator("gradient")->fill(random, raw);
+  std::vector<std::string> recipes = {"shuffle:4+zstd:1"};
+  for (const Entry& entry : registry()) {
+    good = good && write_codec_corpus(entry, options, out / entry.codec->name);
+    recipes.push_back(entry.codec->name);
+  }
+  for (const std::string& recipe : recipes)
+    good = good && write_frame(ctx, recipe, raw, out / "frame" / recipe);
+  wpr_free(ctx);
+  return good;
+}
+
+}  // namespace wirepress::conformance

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the fuzz targets of a codec read their input: raw size (2 bytes, little endian), one byte per
+// possible parameter, and then the code (or, in round trips, the raw bytes).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/kernel.hpp"
+
+namespace wirepress {
+
+struct FuzzInput {
+  static constexpr size_t kHeadSize = 2 + kMaxParams;
+  size_t raw_size = 0;
+  Args args;
+  std::vector<std::byte> data;  // its own allocation, so that a sanitizer sees overruns
+
+  // False: too short, or parameters that do not go together. Values beyond a parameter's range are
+  // taken modulo it.
+  bool read(const Codec& codec, const uint8_t* input, size_t size) {
+    if (size < kHeadSize) return false;
+    raw_size = input[0] | static_cast<size_t>(input[1]) << 8;
+    for (size_t i = 0; i < codec.params.size(); ++i) {
+      const Param& param = codec.params[i];
+      const int value = static_cast<int8_t>(input[2 + i]);
+      const int range = param.max - param.min + 1;
+      args.value[i] = value >= param.min && value <= param.max
+                          ? value
+                          : param.min + (value - param.min + 256 * range) % range;
+    }
+    const auto* begin = reinterpret_cast<const std::byte*>(input);
+    data.assign(begin + kHeadSize, begin + size);
+    return codec.check == nullptr || codec.check(&args).ok();
+  }
+
+  static std::vector<std::byte> write(size_t raw_size, const Args& args, ConstBytes data) {
+    std::vector<std::byte> input = {static_cast<std::byte>(raw_size),
+                                    static_cast<std::byte>(raw_size >> 8)};
+    for (const int value : args.value) input.push_back(static_cast<std::byte>(value));
+    input.insert(input.end(), data.begin(), data.end());
+    return input;
+  }
+};
+
+}  // namespace wirepress
