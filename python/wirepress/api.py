@@ -406,8 +406,12 @@ def codecs() -> list[Codec]:
     'store'
     """
     return [
-        Codec(*row[:5], tuple(Param(*p) for p in row[5]), tuple(Kernel(*k) for k in row[6]))
-        for row in _core.codecs()
+        Codec(
+            *row,
+            params=tuple(Param(*p) for p in params),
+            kernels=tuple(Kernel(*k) for k in kernels),
+        )
+        for *row, params, kernels in _core.codecs()
     ]
 
 

@@ -227,13 +227,13 @@ def _read(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]
     """A file's bytes, at most --limit of them, and what they are."""
     dtype = args.dtype
     with files.open_input(name) as file:
-        source = io.BufferedReader(file)  # type: ignore[type-var]
+        source = io.BufferedReader(file)
         if name.endswith(".npy") and not dtype:
             dtype = npy.read_header(source.read).dtype
-        data = source.read(args.limit << 20)
+        content = source.read(args.limit << 20)
     code = arrays.dtype_code(dtype or "bytes")
     size = arrays.dtype_size(code)
-    data = memoryview(data)[: len(data) // size * size]
+    data = memoryview(content)[: len(content) // size * size]
     if not data:
         raise files.UsageError(f"{name} is empty")
     return data, arrays.describe(data, dtype)

@@ -146,7 +146,7 @@ class _Parsers:
     def add(
         self, name: str, sentence: str, handler: Callable[[argparse.Namespace], int], examples: str
     ) -> argparse.ArgumentParser:
-        parser = self._subparsers.add_parser(
+        parser: argparse.ArgumentParser = self._subparsers.add_parser(
             name,
             help=sentence,
             description=sentence[0].upper() + sentence[1:] + ".",

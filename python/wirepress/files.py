@@ -70,12 +70,12 @@ class Result:
 def open_input(name: str) -> Iterator[BinaryIO]:
     if name == PIPE:
         with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as file:
-            yield file  # type: ignore[misc]
+            yield file
         return
     if os.path.isdir(name):
         raise UsageError(f"{name} is a folder")
     with open(name, "rb", buffering=0) as file:
-        yield file  # type: ignore[misc]
+        yield file
 
 
 def _is_special(path: Path) -> bool:
@@ -94,7 +94,7 @@ def _open_whole_file(path: Path, source: str, sync: bool) -> Iterator[BinaryIO]:
     )
     try:
         with open(handle, "wb", buffering=0) as file:
-            yield file  # type: ignore[misc]
+            yield file
             if sync:
                 os.fsync(file.fileno())
         if source != PIPE and not _is_special(Path(source)):
@@ -118,14 +118,14 @@ def open_output(name: str, source: str, args: argparse.Namespace) -> Iterator[Bi
         sys.stdout.flush()
         # unbuffered, so that a full disk or a closed pipe shows here, not at exit
         with open(sys.stdout.fileno(), "wb", buffering=0, closefd=False) as file:
-            yield file  # type: ignore[misc]
+            yield file
         return
     path = Path(name)
     if _is_special(path):
         if path.is_dir():
             raise UsageError(f"{name} is a folder")
         with open(path, "wb", buffering=0) as file:
-            yield file  # type: ignore[misc]
+            yield file
         return
     if path.exists() and not args.force:
         raise UsageError(f"{name} exists; -f overwrites it")
@@ -192,7 +192,7 @@ def write_text(name: str, text: str) -> None:
 # ---- compress -------------------------------------------------------------------------------
 
 
-def settings(args: argparse.Namespace) -> dict[str, api.Value]:
+def settings(args: argparse.Namespace) -> dict[str, str]:
     """The library options among the flags."""
     keys = (option.key for option in api.options())
     return {key: value for key in keys if (value := getattr(args, key, None)) is not None}
@@ -288,7 +288,7 @@ def _output_of(name: str) -> str:
 class Expander:
     """Takes a frame in pieces and writes what they expand to; counts both."""
 
-    def __init__(self, target: BinaryIO, options: dict[str, api.Value]) -> None:
+    def __init__(self, target: BinaryIO, options: dict[str, str]) -> None:
         self.stream = api.StreamDecompressor(**options)
         self.target = target
         self.out = memoryview(bytearray(_PIECE))
