@@ -128,16 +128,24 @@ def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
     return context
 
 
+def _known(size: int) -> int | None:
+    return None if size == _core.UNKNOWN else size
+
+
 def _info(row: tuple[Any, ...]) -> Info:
-    known = [None if value == _core.UNKNOWN else value for value in row[:5]]
+    (version, header_size, raw_size, block_size, n_blocks) = row[:5]
     dtype, n_dims, shape, checksum, streamed, recipe = row[5:]
     return Info(
-        *known,  # type: ignore[arg-type]
-        dtype=arrays.DTYPES[dtype],
-        shape=None if n_dims == _core.NO_SHAPE else shape,
-        checksum=checksum,
-        streamed=streamed,
-        recipe=recipe,
+        version,
+        header_size,
+        _known(raw_size),
+        block_size,
+        _known(n_blocks),
+        arrays.DTYPES[dtype],
+        None if n_dims == _core.NO_SHAPE else shape,
+        checksum,
+        streamed,
+        recipe,
     )
 
 
@@ -377,7 +385,7 @@ def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Val
     >>> decompress(compress(b"hello"), out)
     bytearray(b'hello')
     """
-    return Compressor(**options).decompress(frame, out, raw=raw)
+    return Compressor(None, **options).decompress(frame, out, raw=raw)
 
 
 def decompress_range(frame: Any, offset: int, size: int, **options: Value) -> bytes:
@@ -387,7 +395,7 @@ def decompress_range(frame: Any, offset: int, size: int, **options: Value) -> by
     >>> decompress_range(frame, 70000, 4)
     b'pqrs'
     """
-    return Compressor(**options).decompress_range(frame, offset, size)
+    return Compressor(None, **options).decompress_range(frame, offset, size)
 
 
 def inspect(frame: Any) -> Info:
@@ -406,11 +414,7 @@ def codecs() -> list[Codec]:
     'store'
     """
     return [
-        Codec(
-            *row,
-            params=tuple(Param(*p) for p in params),
-            kernels=tuple(Kernel(*k) for k in kernels),
-        )
+        Codec(*(*row, tuple(Param(*p) for p in params), tuple(Kernel(*k) for k in kernels)))
         for *row, params, kernels in _core.codecs()
     ]
 

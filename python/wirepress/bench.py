@@ -227,7 +227,7 @@ def _read(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]
     """A file's bytes, at most --limit of them, and what they are."""
     dtype = args.dtype
     with files.open_input(name) as file:
-        source = io.BufferedReader(file)
+        source = io.BufferedReader(file)  # type: ignore[type-var]
         if name.endswith(".npy") and not dtype:
             dtype = npy.read_header(source.read).dtype
         content = source.read(args.limit << 20)
