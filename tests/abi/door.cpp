@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call of wirepress.hpp once; prints "ok".
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+#include <wirepress/wirepress.hpp>
+
+namespace {
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+template <class Call>
+void require_error(wpr_status status, const char* part, Call call) {
+  try {
+    call();
+  } catch (const wirepress::Error& error) {
+    require(error.status() == status, error.what());
+    require(std::strstr(error.what(), part) != nullptr, error.what());
+    return;
+  }
+  throw std::runtime_error(std::string("no error: ") + part);
+}
+
+void whole_buffers(wirepress::Context& context, const std::vector<float>& values) {
+  const size_t size = values.size() * sizeof(float);
+  const std::vector<std::byte> frame = context.compress(values.data(), size);
+  require(frame.size() < size, "not smaller");
+  require(wirepress::Context::raw_size(frame.data(), frame.size()) == size, "raw_size");
+  const std::vector<std::byte> again = context.decompress(frame.data(), frame.size());
+  require(again.size() == size, "size");
+  require(std::memcmp(again.data(), values.data(), size) == 0, "content");
+  const auto part = context.decompress_range(frame.data(), frame.size(), 40, 8);
+  require(std::memcmp(part.data(), values.data() + 10, 8) == 0, "range");
+  std::vector<std::byte> small(10);
+  require_error(WPR_DST_TOO_SMALL, "", [&] {
+    context.decompress(frame.data(), frame.size(), small.data(), small.size());
+  });
+  require_error(WPR_TRUNCATED, "", [&] { context.decompress(frame.data(), frame.size() - 1); });
+#if __cplusplus >= 202002L
+  const auto spanned = context.compress(std::span(values));
+  require(spanned == frame, "span");
+  require(context.decompress(std::span<const std::byte>(frame)) == again, "span back");
+  require(context.inspect(std::span<const std::byte>(frame)).raw_size == size, "span inspect");
+#endif
+}
+
+void arrays(wirepress::Context& context, const std::vector<float>& values) {
+  const auto frame = context.compress_array(values.data(), WPR_FLOAT32, {10, values.size() / 10});
+  const wpr_info info = context.inspect(frame.data(), frame.size());
+  require(info.n_dims == 2 && info.shape[0] == 10, "shape");
+  require(info.dtype == WPR_FLOAT32, "dtype");
+  require(std::string(info.recipe) == "shuffle:4+lz4:1", info.recipe);
+}
+
+void streams(wirepress::Context& context, const std::vector<float>& values) {
+  std::vector<std::byte> frame;
+  context.stream_begin(WPR_FLOAT32, frame);
+  for (const float& value : values) context.stream_update(&value, sizeof value, frame);
+  context.stream_end(frame);
+  std::vector<std::byte> out(values.size() * sizeof(float) + 1);
+  context.expand_begin();
+  const auto progress = context.expand_update(frame.data(), frame.size(), out.data(), out.size());
+  require(progress.done && progress.consumed == frame.size(), "consumed");
+  require(progress.written == out.size() - 1, "written");
+  require(std::memcmp(out.data(), values.data(), progress.written) == 0, "stream content");
+}
+
+void settings(wirepress::Context& context) {
+  require(context.get("recipe") == "shuffle:4+lz4", "get");
+  require(context.origin("recipe") == "set", "origin");
+  require_error(WPR_PARAMETER, "known", [&] { context.set("colour", "blue"); });
+  require_error(WPR_PARAMETER, "known", [&] { context.set("recipe", "zpaq"); });
+  require_error(WPR_PARAMETER, "colour", [&] { context.get("colour"); });
+}
+
+void run() {
+  wirepress::Context first;
+  first.set("recipe", "shuffle:4+lz4");
+  wirepress::Context context = std::move(first);
+  std::vector<float> values(100000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000) / 8;
+  settings(context);
+  whole_buffers(context, values);
+  require(context.stats().raw_bytes > 0, "stats");
+  context.reset_stats();
+  require(context.stats().raw_bytes == 0, "reset");
+  arrays(context, values);
+  streams(context, values);
+  require(wirepress::version() == WPR_VERSION, "version");
+}
+
+}  // namespace
+
+int main() {
+  try {
+    run();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  std::puts("ok");
+  return 0;
+}

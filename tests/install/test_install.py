@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cmake --install` gives others find_package(wirepress); the wheel imports where it is unpacked."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CONSUMER = Path(__file__).parent / "consumer"
+
+
+def version(root: Path) -> str:
+    header = (root / "include/wirepress/wirepress.h").read_text()
+    match = re.search(r'#define WPR_VERSION "(.*)"', header)
+    assert match
+    return match[1]
+
+
+def quietly(*command: object, **kwargs: object) -> None:
+    done = subprocess.run(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **kwargs,
+    )  # type: ignore[call-overload]
+    assert done.returncode == 0, done.stdout
+
+
+def test_find_package(build_dir: Path, tmp_path: Path, root: Path) -> None:
+    prefix = tmp_path / "prefix"
+    quietly("cmake", "--install", build_dir, "--prefix", prefix)
+    headers = {path.name for path in prefix.glob("include/wirepress/*")}
+    assert headers == {"wirepress.h", "wirepress.hpp"}
+    build = tmp_path / "consumer"
+    quietly("cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
+    quietly("cmake", "--build", build)
+    for program in ("consumer_c", "consumer_cxx"):
+        done = subprocess.run([build / program], check=True, capture_output=True, text=True)
+        assert done.stdout.strip() == version(root)
+
+
+@pytest.mark.slow
+def test_wheel(tmp_path: Path, root: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
+    settings = ["-C", f"build-dir={root / 'build' / 'python'}", "-w", tmp_path]
+    quietly(*command, *settings, root)
+    (wheel,) = tmp_path.glob("wirepress-*.whl")
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    assert {"py.typed", "_core.pyi", "cli.py"} <= {p.name for p in (site / "wirepress").iterdir()}
+    program = (
+        "import sys, wirepress\n"
+        "assert wirepress.__file__.startswith(sys.argv[1]), wirepress.__file__\n"
+        "assert wirepress.decompress(wirepress.compress(b'x' * 99)) == b'x' * 99\n"
+        "print(wirepress.__version__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(site)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(site)},
+        cwd=tmp_path,
+    )
+    assert done.stdout.strip() == version(root)
