@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cmake --install` gives others find_package(wirepress); the wheel imports where it is unpacked."""
+"""`cmake --install` gives others find_package(wirepress); the wheel imports where it lies."""
 
 from __future__ import annotations
 
