@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from wirepress import launchers, rendezvous, run
 
 SIZE = 4
@@ -139,8 +140,8 @@ def test_mpich_under_its_other_name(tmp_path):
     launcher.touch(mode=0o755)
     folder = launchers.mpich_alias_dir(str(launcher), tmp_path)
     assert folder is not None
-    assert [p.name for p in folder.iterdir()] == ["libmpi.so.12"]
-    assert (folder / "libmpi.so.12").resolve() == real
+    assert sorted(p.name for p in folder.iterdir()) == ["libmpi.so", "libmpi.so.12"]
+    assert {p.resolve() for p in folder.iterdir()} == {real}
 
 
 def test_launchers_inside_a_script(site):

@@ -120,7 +120,10 @@ def mpich_alias_dir(launcher: str, private: Path) -> Path | None:
     (real,) = found.values()
     folder = private / "mpich"
     folder.mkdir(exist_ok=True)
-    for name in {"libmpich.so.12", "libmpi.so.12"} - set(found):
+    names = {"libmpich.so.12", "libmpi.so.12"} - set(found)
+    if "libmpi.so.12" in names:
+        names.add("libmpi.so")  # which mpi4py tries first: elsewhere it may be another MPI's
+    for name in names:
         with contextlib.suppress(FileExistsError):
             (folder / name).symlink_to(real.resolve())
     return folder

@@ -200,6 +200,10 @@ exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0"; eval "$*"' "$host
 
     def _mpich(self, launcher: str, ranks_a_host: int) -> list[str]:
         hosts = ",".join(self.address(i) for i in range(self.n))
+        shim = self._private / "mpich_finalize.so"
+        if not shim.exists():
+            source = Path(__file__).with_name("mpich_finalize.c")
+            _checked(["cc", "-shared", "-fPIC", "-O1", str(source), "-o", str(shim)])
         words = [launcher, "-n", str(self.n * ranks_a_host), "-ppn", str(ranks_a_host),
                  "-hosts", hosts, "-iface", "eth0", "-launcher", "ssh",
                  "-launcher-exec", str(self.agent), "-bind-to", "none"]  # fmt: skip
@@ -210,6 +214,7 @@ exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0"; eval "$*"' "$host
             "UCX_NET_DEVICES": "eth0",
             "FI_PROVIDER": "tcp",
             "FI_TCP_IFACE": "eth0",
+            "LD_PRELOAD": str(shim),
         }.items():
             words += ["-genv", name, value]
         return words
