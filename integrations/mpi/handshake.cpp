@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks find out that all of them have the library, agree on the cookie, learn the nodes, and
+// leave their reports (protocol: spec/report.md). No MPI call is made for it unless the user
+// asserts that every rank has the library: a rank without it could never take part.
+#include <link.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "interposer.hpp"
+
+namespace wirepress {
+
+std::atomic<int> g_mode{kInert};
+
+Job& job() {
+  static auto* the_job = new Job;
+  return *the_job;
+}
+
+namespace {
+
+constexpr double kConnectSeconds = 3, kReportSeconds = 5;
+// The server decides some seconds after the first hello (10 unless told otherwise); it lives as
+// long as the job's launcher, so waiting for it longer than that does not hang a job.
+constexpr double kVerdictSeconds = 3600;
+
+// ---- sockets -----------------------------------------------------------------------------------
+
+class Line {
+ public:
+  ~Line() {
+    if (socket_ >= 0) close(socket_);
+  }
+
+  // "HOST:PORT[,HOST:PORT...]": the first that answers.
+  bool connect_any(const std::string& addresses, double seconds) {
+    for (size_t begin = 0; begin < addresses.size();) {
+      const size_t end = std::min(addresses.find(',', begin), addresses.size());
+      const std::string address = addresses.substr(begin, end - begin);
+      const size_t colon = address.rfind(':');
+      if (colon != std::string::npos &&
+          connect_to(address.substr(0, colon), address.substr(colon + 1), now() + seconds)) {
+        return true;
+      }
+      begin = end + 1;
+    }
+    return false;
+  }
+
+  bool send_all(const std::string& text, double deadline) {
+    for (size_t sent = 0; sent < text.size();) {
+      if (!ready(POLLOUT, deadline)) return false;
+      const ssize_t n = ::send(socket_, text.data() + sent, text.size() - sent,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
+      if (n > 0) sent += static_cast<size_t>(n);
+    }
+    return true;
+  }
+
+  bool read_line(std::string* line, double deadline) {
+    constexpr size_t kLongest = 16 << 20;
+    for (;;) {
+      const size_t end = pending_.find('\n');
+      if (end != std::string::npos) {
+        *line = pending_.substr(0, end);
+        pending_.erase(0, end + 1);
+        return true;
+      }
+      if (pending_.size() > kLongest || !ready(POLLIN, deadline)) return false;
+      char piece[4096];
+      const ssize_t n = recv(socket_, piece, sizeof piece, MSG_DONTWAIT);
+      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return false;
+      if (n > 0) pending_.append(piece, static_cast<size_t>(n));
+    }
+  }
+
+ private:
+  bool ready(short events, double deadline) {
+    for (;;) {
+      const double left = deadline - now();
+      if (left <= 0) return false;
+      pollfd wait{socket_, events, 0};
+      const int n = poll(&wait, 1, static_cast<int>(left * 1000) + 1);
+      if (n > 0) return true;
+      if (n < 0 && errno != EINTR) return false;
+    }
+  }
+
+  bool connect_to(const std::string& host, const std::string& port, double deadline) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
+    bool connected = false;
+    for (const addrinfo* a = found; a && !connected; a = a->ai_next) {
+      if (socket_ >= 0) close(socket_);
+      socket_ = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
+      if (socket_ < 0) continue;
+      if (connect(socket_, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) continue;
+      int error = 0;
+      socklen_t size = sizeof error;
+      connected = ready(POLLOUT, deadline) &&
+                  getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+    }
+    freeaddrinfo(found);
+    return connected;
+  }
+
+  int socket_ = -1;
+  std::string pending_;
+};
+
+// ---- options -----------------------------------------------------------------------------------
+
+uint64_t size_of(const char* text) {  // the option table checked it
+  char* end;
+  uint64_t size = std::strtoull(text, &end, 10);
+  while (*end == ' ') ++end;
+  const bool decimal = end[0] && (end[1] == 'B' || end[1] == 'b');
+  const uint64_t k = decimal ? 1000 : 1024;
+  switch (*end) {
+    case 'K': case 'k': size *= k; break;
+    case 'M': case 'm': size *= k * k; break;
+    case 'G': case 'g': size *= k * k * k; break;
+    default: break;
+  }
+  return size;
+}
+
+bool is_on(const char* text) {
+  return std::string(text).find_first_of("1yYtT") == 0 || text[1] == 'n' || text[1] == 'N';
+}
+
+// Reads the options; "" or why the library cannot be used.
+std::string read_options() {
+  wpr_ctx* ctx = nullptr;
+  const wpr_status status = wpr_create(&ctx);
+  if (!ctx) return "no memory";
+  std::string problem = status == WPR_OK ? "" : wpr_error(ctx);
+  Job& j = job();
+  j.codec = wpr_get(ctx, "mpi_codec");
+  j.link = wpr_get(ctx, "mpi_link");
+  j.report_file = wpr_get(ctx, "mpi_report");
+  j.threshold = size_of(wpr_get(ctx, "mpi_threshold"));
+  j.chunk = std::max<size_t>(size_of(wpr_get(ctx, "mpi_chunk")) / 64 * 64, 4096);
+  j.collectives = is_on(wpr_get(ctx, "mpi_collectives"));
+  j.same_host = is_on(wpr_get(ctx, "mpi_same_host"));
+  j.checksum = is_on(wpr_get(ctx, "mpi_checksum"));
+  j.trust = is_on(wpr_get(ctx, "mpi_trust"));
+  if (problem.empty()) {
+    if (const char* why = prepare_codecs(ctx)) problem = why;
+  }
+  wpr_free(ctx);
+  return problem;
+}
+
+// Of what must be the same on every rank.
+std::string config_hash() {
+  const Job& j = job();
+  const std::string text = std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
+                           std::to_string(j.threshold) + "|" + std::to_string(j.chunk) + "|" +
+                           std::to_string(j.collectives * 4 + j.same_host * 2 + j.checksum) + "|" +
+                           j.report_file;
+  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<Byte>(c)) * 0x100000001B3u;
+  char hex[17];
+  std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
+  return hex;
+}
+
+// Open MPI's Fortran calls do not pass through a C library that is loaded before it.
+bool has_foreign_fortran() {
+  return dl_iterate_phdr(
+             [](dl_phdr_info* info, size_t, void*) {
+               return info->dlpi_name && std::strstr(info->dlpi_name, "libmpi_mpifh") ? 1 : 0;
+             },
+             nullptr) != 0;
+}
+
+// ---- agreeing ----------------------------------------------------------------------------------
+
+struct Verdict {
+  Mode mode = kInert;
+  std::string reason;
+};
+
+bool parse_hex(const std::string& text, Byte* bytes) {
+  if (text.size() != 2 * kCookieSize) return false;
+  for (size_t i = 0; i < kCookieSize; ++i) {
+    char* end;
+    const std::string pair = text.substr(2 * i, 2);
+    bytes[i] = static_cast<Byte>(std::strtoul(pair.c_str(), &end, 16));
+    if (*end) return false;
+  }
+  return true;
+}
+
+bool parse_nodes(const std::string& text, std::vector<int>* nodes) {
+  const char* at = text.c_str();
+  char* end;
+  for (long node = std::strtol(at, &end, 10); end != at; node = std::strtol(at, &end, 10)) {
+    nodes->push_back(static_cast<int>(node));
+    at = end;
+  }
+  return nodes->size() == static_cast<size_t>(job().size);
+}
+
+Verdict ask_rendezvous(const std::string& addresses, const std::string& token,
+                       const std::string& refuse) {
+  Job& j = job();
+  Line line;
+  if (!line.connect_any(addresses, kConnectSeconds)) {
+    return {kInert, "cannot connect to the rendezvous at " + addresses};
+  }
+  std::string hello = "hello 1 " + token + " " + std::to_string(j.rank) + " " +
+                      std::to_string(j.size) + " " + wpr_version() + " " + config_hash() + " " +
+                      j.host + " " + (refuse.empty() ? "-" : refuse);
+  std::replace(hello.begin(), hello.end(), '\n', ' ');
+  if (hello.size() > 4000) hello.resize(4000);
+  std::string answer;
+  if (!line.send_all(hello + "\n", now() + kConnectSeconds) ||
+      !line.read_line(&answer, now() + kReportSeconds) || answer.rfind("cookie ", 0) != 0 ||
+      !parse_hex(answer.substr(7), j.cookie)) {
+    return {kInert, "the rendezvous at " + addresses + " does not answer"};
+  }
+  // From here on others may be told to start: whatever happens, their messages are understood.
+  if (!line.read_line(&answer, now() + kVerdictSeconds)) {
+    return {kPassive, "the connection to the rendezvous broke"};
+  }
+  if (answer.rfind("off ", 0) == 0) return {kInert, answer.substr(4)};
+  if (answer.rfind("on ", 0) == 0 && parse_nodes(answer.substr(3), &j.node)) return {kOn, ""};
+  j.node.clear();
+  return {kPassive, "the rendezvous answered \"" + answer.substr(0, 60) + "\""};
+}
+
+struct Hello {
+  char host[256] = {}, config[24] = {}, refuse[256] = {};
+};
+
+// Number the nodes by the first rank that names each.
+std::vector<int> number_nodes(const std::vector<Hello>& hellos) {
+  std::vector<std::string> names;
+  std::vector<int> nodes;
+  for (const Hello& hello : hellos) {
+    const auto at = std::find(names.begin(), names.end(), hello.host);
+    nodes.push_back(static_cast<int>(at - names.begin()));
+    if (at == names.end()) names.emplace_back(hello.host);
+  }
+  return nodes;
+}
+
+Verdict ask_world(const std::string& refuse) {
+  Job& j = job();
+  Hello mine;
+  std::snprintf(mine.host, sizeof mine.host, "%s", j.host.c_str());
+  std::snprintf(mine.config, sizeof mine.config, "%s", config_hash().c_str());
+  std::snprintf(mine.refuse, sizeof mine.refuse, "%s", refuse.c_str());
+  if (getentropy(j.cookie, kCookieSize) != 0) return {kInert, "no random numbers"};
+  std::vector<Hello> all(static_cast<size_t>(j.size));
+  const int size = sizeof(Hello);
+  if (PMPI_Bcast(j.cookie, kCookieSize, MPI_BYTE, 0, MPI_COMM_WORLD) != MPI_SUCCESS ||
+      PMPI_Allgather(&mine, size, MPI_BYTE, all.data(), size, MPI_BYTE, MPI_COMM_WORLD) !=
+          MPI_SUCCESS) {
+    return {kInert, "MPI failed"};
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string rank = "rank " + std::to_string(i);
+    if (all[i].refuse[0]) return {kInert, rank + ": " + all[i].refuse};
+    if (std::strcmp(all[i].config, all[0].config) != 0) {
+      return {kInert, rank + " has other settings than rank 0"};
+    }
+  }
+  j.node = number_nodes(all);
+  return {kOn, ""};
+}
+
+bool has_parent() {
+  MPI_Comm parent = MPI_COMM_NULL;
+  return PMPI_Comm_get_parent(&parent) == MPI_SUCCESS && parent != MPI_COMM_NULL;
+}
+
+bool split_rendezvous(std::string* addresses, std::string* token) {
+  const char* text = std::getenv("WIREPRESS_RENDEZVOUS");
+  if (!text || !*text) return false;
+  *addresses = text;
+  const size_t semicolon = addresses->rfind(';');
+  if (semicolon == std::string::npos) return false;
+  *token = addresses->substr(semicolon + 1);
+  addresses->resize(semicolon);
+  return true;
+}
+
+}  // namespace
+
+void activate() {
+  if (g_mode.load() != kInert || has_parent()) return;
+  std::string addresses, token;
+  const bool rendezvous = split_rendezvous(&addresses, &token);
+  Job& j = job();
+  std::string refuse = read_options();
+  if (!rendezvous && !j.trust) return;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &j.size);
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  j.multiple = level == MPI_THREAD_MULTIPLE;
+  char host[256] = "?";
+  gethostname(host, sizeof host - 1);
+  j.host = host;
+  if (refuse.empty() && has_foreign_fortran()) {
+    refuse = "its Fortran calls cannot be seen with Open MPI";
+  }
+  const Verdict verdict =
+      rendezvous ? ask_rendezvous(addresses, token, refuse) : ask_world(refuse);
+  j.reason = verdict.reason;
+  j.state = verdict.mode == kOn ? "on" : verdict.mode == kPassive ? "passive" : "off";
+  if (verdict.mode != kOn && j.rank == 0) {
+    std::fprintf(stderr, "wirepress: %s: %s\n", j.state.c_str(), j.reason.c_str());
+  }
+  if (verdict.mode == kInert) return;
+  if (j.same_host) {
+    for (size_t i = 0; i < j.node.size(); ++i) j.node[i] = static_cast<int>(i);
+  }
+  learn_types();
+  PMPI_Comm_dup(MPI_COMM_SELF, &j.self);
+  PMPI_Comm_set_errhandler(j.self, MPI_ERRORS_RETURN);
+  prepare_comms();
+  g_mode.store(verdict.mode, std::memory_order_release);
+}
+
+namespace {
+
+void leave_report(const std::string& addresses, const std::string& token) {
+  Line line;
+  const double deadline = now() + kReportSeconds;
+  const std::string report = rank_report();
+  if (!line.connect_any(addresses, kConnectSeconds)) return;
+  const std::string head = "report " + token + " " + std::to_string(job().rank) + " " +
+                           std::to_string(report.size()) + "\n";
+  std::string answer;
+  if (line.send_all(head + report, deadline)) line.read_line(&answer, deadline);
+}
+
+void gather_reports() {
+  const Job& j = job();
+  const std::string report = rank_report();
+  const auto n = static_cast<size_t>(j.size);
+  int size = static_cast<int>(report.size());
+  std::vector<int> sizes(n), places(n);
+  if (PMPI_Gather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS) {
+    return;
+  }
+  for (size_t i = 1; i < n; ++i) places[i] = places[i - 1] + sizes[i - 1];
+  std::string all(j.rank == 0 ? static_cast<size_t>(places[n - 1] + sizes[n - 1]) : 0, ' ');
+  if (PMPI_Gatherv(report.data(), size, MPI_CHAR, all.data(), sizes.data(), places.data(), MPI_CHAR,
+                   0, MPI_COMM_WORLD) != MPI_SUCCESS ||
+      j.rank != 0) {
+    return;
+  }
+  std::vector<std::string> ranks;
+  for (size_t i = 0; i < n; ++i) {
+    ranks.push_back(all.substr(static_cast<size_t>(places[i]), static_cast<size_t>(sizes[i])));
+  }
+  write_report(j.report_file, ranks);
+}
+
+}  // namespace
+
+void deactivate() {
+  if (g_mode.load() == kInert) return;
+  drain_orphans(true);
+  std::string addresses, token;
+  if (split_rendezvous(&addresses, &token)) {
+    leave_report(addresses, token);
+  } else if (!job().report_file.empty()) {
+    gather_reports();
+  }
+  g_mode.store(kInert, std::memory_order_release);
+  PMPI_Comm_free(&job().self);
+}
+
+}  // namespace wirepress

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the MPI interposer share. Read README.md first.
+//
+// A compressed message is the job's cookie (16 random bytes) and one frame, always shorter than the
+// raw message, under the same envelope. Everything here runs inside other people's programs: no
+// function throws, prints or ends the process, and no lock is held across a blocking MPI call.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "wirepress/wirepress.h"
+
+namespace wirepress {
+
+using Byte = unsigned char;
+
+// ---- the job (handshake.cpp) -------------------------------------------------------------------
+
+enum Mode : int {
+  kInert,    // every call goes straight through
+  kPassive,  // understands compressed messages, sends none
+  kOn,
+};
+// Written by MPI_Init and MPI_Finalize only.
+extern std::atomic<int> g_mode;
+
+inline constexpr size_t kCookieSize = 16;
+// The shortest frame: header 12, block word 4, payload 1. What is shorter cannot be compressed.
+inline constexpr size_t kMinWire = kCookieSize + 17;
+
+// Tags on the private communicator, by use; each use counts through kTagMask + 1 of them.
+inline constexpr int kTagDeliver = 0, kTagMessage = 0x2000, kTagRequest = 0x4000;
+inline constexpr int kTagMask = 0x1FFF;
+
+struct Job {
+  int rank = 0, size = 1;
+  bool multiple = false;  // MPI_THREAD_MULTIPLE
+  Byte cookie[kCookieSize] = {};
+  std::vector<int> node;  // of each world rank; with mpi_same_host each rank is a node of its own
+  MPI_Comm self = MPI_COMM_NULL;  // private: messages of a rank to itself
+  std::string host, state = "off", reason;
+
+  // options
+  std::string codec = "auto", report_file, link;
+  size_t threshold = 64 << 10, chunk = 512 << 10;
+  bool collectives = true, same_host = false, checksum = false, trust = false;
+};
+// Never destroyed: programs call MPI from their own exit handlers.
+Job& job();
+
+void activate();    // after PMPI_Init
+void deactivate();  // before PMPI_Finalize
+// One line on stderr, the first time only.
+void complain(const char* sentence);
+
+// ---- counting (report.cpp) ---------------------------------------------------------------------
+
+enum Call : uint8_t {
+  kSend, kSsend, kIsend, kIssend, kRecv, kIrecv, kSendrecv, kSendrecvReplace, kIsendrecv,
+  kMrecv, kImrecv, kRecvInit, kWait, kWaitall, kWaitany, kWaitsome, kBcast,
+  kAllreduce, kAllgather, kReduceScatterBlock, kCallCount
+};
+
+// Why a message went raw.
+enum Bypass : uint8_t {
+  kSmall, kSameHost, kNoncontiguous, kIncompressible, kNotFaster, kNotSmaller, kNoPeer, kUnsupported,
+  kPassiveRank, kBypassCount
+};
+
+// Bytes are those to and from other nodes: what stays on a host is counted as a message only.
+struct CallStats {
+  uint64_t messages = 0, raw_size = 0, wire_size = 0, framed = 0;
+  uint64_t received = 0, received_raw_size = 0, received_wire_size = 0, received_framed = 0;
+  double compress_seconds = 0, wait_seconds = 0, expand_seconds = 0;
+  std::array<uint64_t, kBypassCount> bypass{};
+};
+
+struct Events {
+  uint64_t stashed = 0, truncated = 0, corrupt = 0, no_memory = 0, orphans = 0;
+};
+
+double now();  // seconds, monotonic
+
+// The report of this rank as JSON.
+std::string rank_report();
+// Joins rank reports to the job's report and writes it, whole or not at all.
+bool write_report(const std::string& file, const std::vector<std::string>& ranks);
+std::string json_string(const std::string& text);
+
+// ---- memory ------------------------------------------------------------------------------------
+
+// A buffer from a pool, 64-byte aligned; data() is nullptr where there was no memory.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(size_t size) { reserve(size); }
+  Buffer(Buffer&& other) noexcept : data_(other.data_), capacity_(other.capacity_) {
+    other.data_ = nullptr;
+    other.capacity_ = 0;
+  }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+  ~Buffer() { release(); }
+  // At least `size` bytes; what was in it is lost when it grows.
+  bool reserve(size_t size);
+  void release();
+  Byte* data() const { return data_; }
+  size_t capacity() const { return capacity_; }
+
+ private:
+  Byte* data_ = nullptr;
+  size_t capacity_ = 0;
+};
+
+// ---- data types (types.cpp) --------------------------------------------------------------------
+
+enum class Arithmetic : uint8_t { kNone, kInteger, kFloat, kComplex, kLogical, kByte };
+
+struct Type {
+  bool contiguous = false;  // count elements are count * size bytes at the buffer's address
+  bool named = false;
+  wpr_dtype dtype = WPR_BYTES;
+  uint8_t element = 1;  // bytes of an element of dtype
+  Arithmetic arithmetic = Arithmetic::kNone;
+  MPI_Count size = 0;  // packed bytes of one
+};
+
+void learn_types();
+// False: not a type whose messages can be looked into; MPI itself is to judge it.
+bool look_up(MPI_Datatype type, Type* result);
+// Puts packed bytes where (buffer, count, type) says, as receiving them would.
+int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_Datatype type);
+// The packed bytes of what sending (buffer, count, type) would send.
+int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size);
+
+// ---- communicators (comms.cpp) -----------------------------------------------------------------
+
+struct Stashed;
+struct Shadow;
+
+struct Comm {
+  MPI_Comm handle = MPI_COMM_NULL;
+  std::atomic<int> references{1};
+  std::atomic<bool> alive{true};  // false: handle was freed
+  bool inter = false;
+  bool any_remote = false;  // some peer may send or understand compressed messages
+  bool all_world = false;   // every peer is in this job
+  int size = 0;             // number of peers: of the remote group of an intercommunicator
+  int rank = 0;             // mine, in the local group
+  std::vector<uint8_t> remote;  // by peer rank
+  std::vector<int> node;        // by peer rank, -1: not of this job
+
+  // Messages that a probe had to take from MPI, in order of arrival.
+  std::atomic<int> n_stashed{0};
+  std::mutex stash_lock;
+  std::deque<Stashed*> stash;
+  // Shared: looks in the stash and posts a receive; exclusive: moves messages from MPI to the
+  // stash. Taken only where threads call MPI at the same time.
+  std::shared_mutex posting;
+
+  int collectives = -1;  // -1: not looked at yet; 0: left to MPI; 1: compressed
+  Shadow* shadow = nullptr;
+
+  bool may_send_frames(int source) const {
+    if (source == MPI_ANY_SOURCE) return any_remote;
+    return source >= 0 && source < size && remote[static_cast<size_t>(source)];
+  }
+  bool takes_frames(int dest) const {
+    return dest >= 0 && dest < size && remote[static_cast<size_t>(dest)];
+  }
+};
+
+bool prepare_comms();
+// nullptr: not a communicator; MPI itself is to say so. Valid as long as the caller may use `comm`.
+Comm* find_comm_slow(MPI_Comm comm);
+extern std::atomic<uint64_t> g_comm_epoch;  // advances when a communicator is freed
+void retain(Comm* comm);
+void release(Comm* comm);
+// Before the communicator itself is freed; collective as that is.
+void forget_comm(MPI_Comm comm);
+// Calls the error handler of the communicator, or of the world's where it is gone.
+int raise(Comm* comm, int error);
+
+// The parts of a communicator that compressed collectives talk through.
+struct Shadow {
+  MPI_Comm node = MPI_COMM_NULL;     // my node's ranks
+  MPI_Comm leaders = MPI_COMM_NULL;  // the first rank of each node; null elsewhere
+  int n_nodes = 0, my_node = 0;      // nodes are numbered by their first rank
+  int node_rank = 0, node_size = 0;
+  bool ordered = false;                   // ranks of a node follow each other, node by node
+  std::vector<int> node_of, rank_in_node;  // by rank of the communicator
+  std::vector<int> members;                // ranks, node by node
+  std::vector<int> first;                  // index in members where each node begins; n_nodes + 1
+};
+// nullptr: collectives on this communicator are left to MPI (alike on every member).
+Shadow* find_shadow(Comm* comm);
+
+// ---- choosing a codec (auto.cpp) ---------------------------------------------------------------
+
+inline constexpr int kRaw = -1;        // it does not compress
+inline constexpr int kRawFaster = -2;  // it does, but sending it raw takes less time
+inline constexpr int kMaxCandidates = 4;
+
+// Turns mpi_codec and mpi_link into candidates. nullptr, or why that is not possible.
+const char* prepare_codecs(wpr_ctx* ctx);
+size_t n_candidates();
+const char* candidate_recipe(size_t i);
+
+struct Site;  // messages that are alike: call, element type, size class
+Site* find_site(Call call, wpr_dtype dtype, size_t size);
+// The candidate for this message; negative: send it raw. `overlapped`: codec and wire work at the same time.
+int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped);
+void learn_outcome(Site* site, bool framed);
+// `waiting` of the `seconds` were spent in MPI.
+void learn_link(size_t wire_size, double seconds, double waiting);
+double link_rate();  // bytes per second
+
+// ---- one thread's own ----------------------------------------------------------------------------
+
+struct Thread {
+  std::array<wpr_ctx*, kMaxCandidates> ctx{};
+  Buffer frame;               // outgoing
+  Buffer wire;                // incoming, moved out of the way of what it expands to
+  Buffer sample;
+  std::array<CallStats, kCallCount> calls{};
+  Events events{};
+  MPI_Comm cached = MPI_COMM_NULL;
+  Comm* cached_comm = nullptr;
+  uint64_t cached_epoch = UINT64_MAX;
+};
+extern constinit thread_local Thread* t_thread;
+Thread* make_thread();  // never nullptr: a process that has no memory for it is left to MPI before
+inline Thread& self_thread() { return *(t_thread ? t_thread : make_thread()); }
+inline CallStats& stats(Call call) { return self_thread().calls[call]; }
+wpr_ctx* context(Thread& thread, int candidate);  // nullptr: no memory
+
+inline Comm* find_comm(MPI_Comm comm) {
+  Thread& thread = self_thread();
+  if (thread.cached == comm &&
+      thread.cached_epoch == g_comm_epoch.load(std::memory_order_acquire)) {
+    return thread.cached_comm;
+  }
+  return find_comm_slow(comm);
+}
+
+// ---- frames (wire.cpp) -------------------------------------------------------------------------
+
+// Cookie and frame of `size` raw bytes into dst; 0: it would not be shorter than raw by enough.
+size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const Type& type,
+                 Byte* dst, size_t capacity);
+inline bool is_framed(const Byte* wire, size_t size) {
+  return size >= kMinWire && std::memcmp(wire, job().cookie, kCookieSize) == 0;
+}
+// The raw size a framed message claims; MPI_ERR_OTHER: not a frame after all.
+int framed_size(const Byte* wire, size_t size, uint64_t* raw_size);
+// Expands a framed message. MPI error class.
+int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written);
+
+// ---- receiving (incoming.cpp) ------------------------------------------------------------------
+
+struct Stashed;
+
+// One receive that a compressed message may come into. MPI receives bytes: into the user's own
+// buffer where that is contiguous, else into `bounce`.
+struct Incoming {
+  Call call = kRecv;
+  Comm* comm = nullptr;
+  void* buffer = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  bool owns_type = false;
+  bool contiguous = true;
+  bool bounced = false;
+  size_t capacity = 0;  // packed bytes
+  Buffer bounce;
+
+  Byte* landing() const { return bounced ? bounce.data() : static_cast<Byte*>(buffer); }
+};
+
+// False: leave the call to MPI.
+bool describe(Call call, Comm* comm, void* buffer, MPI_Count count, MPI_Datatype type,
+              Incoming* incoming);
+bool use_bounce(Incoming* incoming);
+// Keeps the type alive beyond the call.
+void keep_type(Incoming* incoming);
+void drop(Incoming* incoming);
+// After MPI received: expands or unpacks, and corrects the status. Returns an error class, not
+// raised yet.
+int finish(Incoming* incoming, MPI_Status* status);
+// The same from a message that was taken before; frees it.
+int finish_from_stash(Incoming* incoming, Stashed* stashed, MPI_Status* status);
+size_t received_size(const MPI_Status& status);
+void set_size(MPI_Status* status, size_t size);
+
+// Room for `size` bytes as MPI wants it: a count of MPI_BYTE, or one of a larger type.
+class ByteRoom {
+ public:
+  explicit ByteRoom(size_t size);
+  ~ByteRoom();
+  ByteRoom(const ByteRoom&) = delete;
+  ByteRoom& operator=(const ByteRoom&) = delete;
+  int count;
+  MPI_Datatype type;
+};
+
+// ---- requests (requests.cpp) -------------------------------------------------------------------
+
+// A request that needs work when it completes.
+struct Record {
+  Record* next = nullptr;
+  MPI_Request request = MPI_REQUEST_NULL;
+  bool receives = false;
+  bool persistent = false;
+  bool active = true;     // persistent: started
+  bool completed = false;  // persistent: started and complete without MPI's help
+  bool prepared = false;  // the work is done: status and error below are the result
+  int source = 0, tag = 0;  // persistent: to look in the stash
+  int error = MPI_SUCCESS;
+  MPI_Status status{};
+  Incoming incoming;
+  Buffer frame;  // outgoing, kept until it is sent
+};
+
+extern std::atomic<size_t> g_n_records;
+void put(Record* record);             // by record->request
+Record* take(MPI_Request request);    // removes; nullptr: not ours
+void free_record(Record* record);
+// A request that is complete already, for a message that MPI does not have any more.
+int make_complete_request(MPI_Request* request);
+// The work of a completed request; returns an error class.
+int settle(Record* record, MPI_Status* status);
+// A receive that MPI knows as `request`; its record is kept until it completes.
+void track(MPI_Request request, Record* record);
+// Fills in the result of a receive from the stash, before its request completes.
+void prepare_record(Record* record, Stashed* stashed);
+void adopt_orphan(Record* record);  // MPI_Request_free on an active request
+void drain_orphans(bool wait);
+extern std::atomic<int> g_n_orphans;
+
+// Is this call to go straight to MPI? If not, it is also an occasion to look after orphans.
+inline bool inert() {
+  if (g_mode.load(std::memory_order_acquire) == kInert) return true;
+  if (g_n_orphans.load(std::memory_order_relaxed) > 0) drain_orphans(false);
+  return false;
+}
+
+// ---- the stash (stash.cpp) ---------------------------------------------------------------------
+
+// A message taken from MPI by a probe.
+struct Stashed {
+  int source = 0, tag = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status{};  // as the user is to see it
+  Buffer data;
+  size_t size = 0;
+  int error = MPI_SUCCESS;
+  std::atomic<bool> ready{false};
+};
+
+Stashed* take_stashed(Comm* comm, int source, int tag);              // nullptr: none
+bool peek_stashed(Comm* comm, int source, int tag, MPI_Status* status);
+// A probe saw `status`: is its size not to be believed without looking?
+bool needs_look(const Comm* comm, const MPI_Status& status);
+// Moves the messages of that source up to the first one with that tag from MPI to the stash.
+int gather_stash(Comm* comm, int source, int tag);
+// Receives a matched message whole. Sets everything but `ready`.
+void fetch(Stashed* stashed);
+// A message handle for it, and back. nullptr: a handle of MPI's own.
+int make_message(Stashed* stashed, MPI_Message* message, Comm* comm);
+Stashed* take_message(MPI_Message* message, Comm** comm);
+extern std::atomic<int> g_n_messages;
+
+class PostingGuard {  // shared side of Comm::posting
+ public:
+  explicit PostingGuard(Comm* comm) : lock_(job().multiple ? &comm->posting : nullptr) {
+    if (lock_) lock_->lock_shared();
+  }
+  ~PostingGuard() { unlock(); }
+  void unlock() {
+    if (lock_) lock_->unlock_shared();
+    lock_ = nullptr;
+  }
+
+ private:
+  std::shared_mutex* lock_;
+};
+
+template <typename Handle>
+uint64_t handle_bits(Handle handle) {
+  uint64_t bits = 0;
+  static_assert(sizeof handle <= sizeof bits);
+  std::memcpy(&bits, &handle, sizeof handle);
+  return bits;
+}
+
+}  // namespace wirepress

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// Send, Recv and their kin. What is odd about the arguments is left to MPI to find and to say.
+#include <climits>
+
+#include "interposer.hpp"
+#include "pmpi.hpp"
+
+namespace wirepress {
+namespace {
+
+// What goes to MPI for one message: the user's data, or `frame` as bytes.
+struct Outgoing {
+  bool remote = false;
+  size_t wire_size = 0;  // of the frame; 0: raw
+  size_t raw_size = 0;
+  bool framed() const { return wire_size > 0; }
+};
+
+// Decides, compresses into `frame`, and counts.
+template <typename N>
+Outgoing prepare(Call call, Comm* comm, const void* buffer, N count, MPI_Datatype datatype,
+                 int dest, Buffer* frame) {
+  Outgoing out;
+  Type type;
+  if (count < 0 || dest == MPI_PROC_NULL || !look_up(datatype, &type)) return out;
+  CallStats& counts = stats(call);
+  out.raw_size = static_cast<size_t>(count) * static_cast<size_t>(type.size);
+  ++counts.messages;
+  if (!comm->takes_frames(dest)) {
+    const bool known = dest >= 0 && dest < comm->size && comm->node[static_cast<size_t>(dest)] >= 0;
+    ++counts.bypass[known ? kSameHost : kNoPeer];
+    return out;
+  }
+  out.remote = true;
+  counts.raw_size += out.raw_size;
+  const auto raw = [&](Bypass why) {
+    ++counts.bypass[why];
+    counts.wire_size += out.raw_size;
+    return out;
+  };
+  if (out.raw_size < job().threshold || out.raw_size < kMinWire) return raw(kSmall);
+  if (g_mode.load(std::memory_order_relaxed) != kOn) return raw(kPassiveRank);
+  if (!type.contiguous) return raw(kNoncontiguous);
+  if (out.raw_size > INT_MAX || !buffer) return raw(kUnsupported);
+  const auto* data = static_cast<const Byte*>(buffer);
+  Site* site = find_site(call, type.dtype, out.raw_size);
+  const int candidate = choose(site, data, out.raw_size, type, false);
+  if (candidate < 0) return raw(candidate == kRaw ? kIncompressible : kNotFaster);
+  if (!frame->reserve(out.raw_size)) {
+    ++self_thread().events.no_memory;
+    return raw(kUnsupported);
+  }
+  out.wire_size =
+      make_wire(call, candidate, data, out.raw_size, type, frame->data(), out.raw_size);
+  learn_outcome(site, out.framed());
+  if (!out.framed()) return raw(kNotSmaller);
+  ++counts.framed;
+  counts.wire_size += out.wire_size;
+  return out;
+}
+
+// Runs a blocking MPI call on the network, and learns from how long it took.
+template <typename Body>
+int timed(Call call, size_t wire_size, Body body) {
+  const double start = now();
+  const int error = body();
+  const double seconds = now() - start;
+  stats(call).wait_seconds += seconds;
+  if (wire_size) learn_link(wire_size, seconds, seconds);
+  return error;
+}
+
+template <template <typename> class Form, Call call, typename N>
+int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle) {
+  Comm* comm = inert() ? nullptr : find_comm(handle);
+  if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle);
+  Thread& thread = self_thread();
+  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &thread.frame);
+  if (!out.remote) return Form<N>::call(buffer, count, type, dest, tag, handle);
+  return timed(call, out.framed() ? out.wire_size : out.raw_size, [&] {
+    return out.framed() ? Form<int>::call(thread.frame.data(), static_cast<int>(out.wire_size),
+                                          MPI_BYTE, dest, tag, handle)
+                        : Form<N>::call(buffer, count, type, dest, tag, handle);
+  });
+}
+
+// The request owns the frame until MPI sent it.
+void keep_frame(MPI_Request request, Buffer frame) {
+  auto* record = new Record;
+  record->request = request;
+  record->frame = std::move(frame);
+  put(record);
+}
+
+template <template <typename> class Form, Call call, typename N>
+int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle,
+          MPI_Request* request) {
+  Comm* comm = inert() ? nullptr : find_comm(handle);
+  if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
+  Buffer frame;
+  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &frame);
+  if (!out.framed()) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
+  const int error = Form<int>::call(frame.data(), static_cast<int>(out.wire_size), MPI_BYTE, dest,
+                                    tag, handle, request);
+  if (error == MPI_SUCCESS) keep_frame(*request, std::move(frame));
+  return error;
+}
+
+// ---- receiving ---------------------------------------------------------------------------------
+
+int finished(Comm* comm, int error) { return error ? raise(comm, error) : MPI_SUCCESS; }
+
+// nullptr if MPI is to do it alone.
+Comm* aware_comm(MPI_Comm handle, int source) {
+  Comm* comm = inert() ? nullptr : find_comm(handle);
+  return comm && comm->may_send_frames(source) ? comm : nullptr;
+}
+
+int start_receive(Incoming* in, int source, int tag, MPI_Request* request) {
+  const ByteRoom room(in->capacity);
+  return PMPI_Irecv(in->landing(), room.count, room.type, source, tag, in->comm->handle, request);
+}
+
+// Receives the message, or takes it from the stash: *stashed.
+int receive(Incoming* in, int source, int tag, MPI_Status* status, Stashed** stashed) {
+  Comm* comm = in->comm;
+  if (!job().multiple) {
+    if ((*stashed = take_stashed(comm, source, tag))) return MPI_SUCCESS;
+    const ByteRoom room(in->capacity);
+    return PMPI_Recv(in->landing(), room.count, room.type, source, tag, comm->handle, status);
+  }
+  // Posted before another thread may move messages to the stash; waited for without the lock.
+  MPI_Request request;
+  {
+    PostingGuard posting(comm);
+    if ((*stashed = take_stashed(comm, source, tag))) return MPI_SUCCESS;
+    const int error = start_receive(in, source, tag, &request);
+    if (error) return error;
+  }
+  return PMPI_Wait(&request, status);
+}
+
+template <typename N>
+int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm handle,
+         MPI_Status* status) {
+  Comm* comm = aware_comm(handle, source);
+  Incoming in;
+  if (!comm || !describe(kRecv, comm, buffer, count, type, &in)) {
+    return recv_form<N>::call(buffer, count, type, source, tag, handle, status);
+  }
+  MPI_Status own;
+  own.MPI_ERROR = MPI_SUCCESS;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  Stashed* stashed = nullptr;
+  const int error = timed(kRecv, 0, [&] { return receive(&in, source, tag, status, &stashed); });
+  if (error) return error;
+  return finished(comm, stashed ? finish_from_stash(&in, stashed, status) : finish(&in, status));
+}
+
+template <typename N>
+int irecv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm handle,
+          MPI_Request* request) {
+  Comm* comm = aware_comm(handle, source);
+  auto* record = comm ? new Record : nullptr;
+  if (!comm || !describe(kIrecv, comm, buffer, count, type, &record->incoming)) {
+    delete record;
+    return irecv_form<N>::call(buffer, count, type, source, tag, handle, request);
+  }
+  Stashed* stashed;
+  int error = MPI_SUCCESS;
+  {
+    PostingGuard posting(comm);
+    stashed = take_stashed(comm, source, tag);
+    if (!stashed) error = start_receive(&record->incoming, source, tag, request);
+  }
+  if (stashed) {
+    prepare_record(record, stashed);
+    error = make_complete_request(request);
+  } else if (!error) {
+    keep_type(&record->incoming);
+  }
+  if (error) {
+    delete record;
+    return error;
+  }
+  track(*request, record);
+  return MPI_SUCCESS;
+}
+
+// Both halves on their own: where the message may be in the stash, or must not be overwritten.
+template <typename N>
+int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Datatype sendtype,
+             int dest, int sendtag, int source, int recvtag, MPI_Status* status) {
+  Comm* comm = in->comm;
+  MPI_Request request = MPI_REQUEST_NULL;
+  Stashed* stashed;
+  int error = MPI_SUCCESS;
+  {
+    PostingGuard posting(comm);
+    stashed = take_stashed(comm, source, recvtag);
+    if (!stashed) error = start_receive(in, source, recvtag, &request);
+  }
+  if (error) return error;
+  Thread& thread = self_thread();
+  const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame);
+  error = timed(call, 0, [&] {
+    return out.framed() ? PMPI_Send(thread.frame.data(), static_cast<int>(out.wire_size), MPI_BYTE,
+                                    dest, sendtag, comm->handle)
+                        : send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag,
+                                             comm->handle);
+  });
+  if (error) {
+    if (!stashed && PMPI_Cancel(&request) == MPI_SUCCESS) PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    delete stashed;
+    return error;
+  }
+  if (stashed) return finished(comm, finish_from_stash(in, stashed, status));
+  error = timed(call, 0, [&] { return PMPI_Wait(&request, status); });
+  return error ? error : finished(comm, finish(in, status));
+}
+
+template <typename N>
+int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+             void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,
+             MPI_Comm handle, MPI_Status* status) {
+  Comm* comm = inert() ? nullptr : find_comm(handle);
+  Incoming in;
+  const bool aware = comm && comm->may_send_frames(source) &&
+                     describe(kSendrecv, comm, recvbuf, recvcount, recvtype, &in);
+  MPI_Status own;
+  own.MPI_ERROR = MPI_SUCCESS;
+  if (aware && status == MPI_STATUS_IGNORE) status = &own;
+  if (aware && (job().multiple || comm->n_stashed.load(std::memory_order_acquire) > 0)) {
+    return exchange(kSendrecv, &in, sendbuf, sendcount, sendtype, dest, sendtag, source, recvtag,
+                    status);
+  }
+  Thread& thread = self_thread();
+  Outgoing out;
+  if (comm) out = prepare(kSendrecv, comm, sendbuf, sendcount, sendtype, dest, &thread.frame);
+  if (out.framed()) {
+    sendbuf = thread.frame.data();
+    sendcount = static_cast<N>(out.wire_size);
+    sendtype = MPI_BYTE;
+  }
+  if (!aware && !out.remote) {
+    return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+                                  recvtype, source, recvtag, handle, status);
+  }
+  const int error = timed(kSendrecv, 0, [&] {
+    if (!aware) {
+      return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,
+                                    recvcount, recvtype, source, recvtag, handle, status);
+    }
+    const ByteRoom room(in.capacity);
+    return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, in.landing(),
+                                  static_cast<N>(room.count), room.type, source, recvtag, handle,
+                                  status);
+  });
+  return error || !aware ? error : finished(comm, finish(&in, status));
+}
+
+template <typename N>
+int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sendtag, int source,
+                     int recvtag, MPI_Comm handle, MPI_Status* status) {
+  Comm* comm = aware_comm(handle, source);
+  Incoming in;
+  if (!comm || !describe(kSendrecvReplace, comm, buffer, count, type, &in) ||
+      !(in.bounced || use_bounce(&in))) {
+    return sendrecv_replace_form<N>::call(buffer, count, type, dest, sendtag, source, recvtag,
+                                          handle, status);
+  }
+  MPI_Status own;
+  own.MPI_ERROR = MPI_SUCCESS;
+  return exchange(kSendrecvReplace, &in, buffer, count, type, dest, sendtag, source, recvtag,
+                  status == MPI_STATUS_IGNORE ? &own : status);
+}
+
+#ifdef WPR_MPI_ISENDRECV
+
+// The request is the receive's. The send half has its own copy of the data, so that the user may
+// have the buffer back when the receive completes, and is looked after like a freed request.
+// (MPICH 4.0 leaves the status of its own Isendrecv empty: it could not tell what came.)
+template <typename N>
+int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+              void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,
+              MPI_Comm handle, MPI_Request* request) {
+  Comm* comm = aware_comm(handle, source);
+  Type type;
+  const bool sends = dest != MPI_PROC_NULL;
+  if (!comm || sendcount < 0 || !look_up(sendtype, &type) ||
+      (sends && (dest < 0 || dest >= comm->size))) {
+    return isendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+                                   recvtype, source, recvtag, handle, request);
+  }
+  auto* record = new Record;
+  Buffer& copy = record->frame;
+  const Outgoing out = prepare(kIsendrecv, comm, sendbuf, sendcount, sendtype, dest, &copy);
+  const size_t size = out.framed() ? out.wire_size : out.raw_size;
+  int error = MPI_SUCCESS;
+  if (sends && !out.framed()) {
+    error = copy.reserve(size + 1) ? collect(sendbuf, sendcount, sendtype, copy.data(), size)
+                                   : raise(comm, MPI_ERR_NO_MEM);
+  }
+  if (!error) error = irecv<N>(recvbuf, recvcount, recvtype, source, recvtag, handle, request);
+  if (error || !sends) {
+    delete record;
+    return error;
+  }
+  const ByteRoom room(size);
+  error = PMPI_Isend(copy.data(), room.count, room.type, dest, sendtag, handle, &record->request);
+  if (error) {
+    delete record;
+    return error;
+  }
+  adopt_orphan(record);
+  return MPI_SUCCESS;
+}
+
+template <typename N>
+int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sendtag, int source,
+                      int recvtag, MPI_Comm handle, MPI_Request* request) {
+  if (!aware_comm(handle, source)) {
+    return isendrecv_replace_form<N>::call(buffer, count, type, dest, sendtag, source, recvtag,
+                                           handle, request);
+  }
+  return isendrecv<N>(buffer, count, type, dest, sendtag, buffer, count, type, source, recvtag,
+                      handle, request);
+}
+
+#endif  // WPR_MPI_ISENDRECV
+
+}  // namespace
+}  // namespace wirepress
+
+using namespace wirepress;
+
+#define WPR_DEFINE(suffix, N)                                                                     \
+  WPR_EXPORT int MPI_Send##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
+                                  MPI_Comm comm) {                                                \
+    return send<send_form, kSend>(buf, count, type, dest, tag, comm);                             \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Ssend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
+                                   int tag, MPI_Comm comm) {                                      \
+    return send<ssend_form, kSsend>(buf, count, type, dest, tag, comm);                           \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Isend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
+                                   int tag, MPI_Comm comm, MPI_Request* request) {                \
+    return isend<isend_form, kIsend>(buf, count, type, dest, tag, comm, request);                 \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Issend##suffix(const void* buf, N count, MPI_Datatype type, int dest,        \
+                                    int tag, MPI_Comm comm, MPI_Request* request) {               \
+    return isend<issend_form, kIssend>(buf, count, type, dest, tag, comm, request);               \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Recv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,     \
+                                  MPI_Comm comm, MPI_Status* status) {                            \
+    return recv<N>(buf, count, type, source, tag, comm, status);                                  \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Irecv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,    \
+                                   MPI_Comm comm, MPI_Request* request) {                         \
+    return irecv<N>(buf, count, type, source, tag, comm, request);                                \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Sendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,    \
+                                      int dest, int sendtag, void* recvbuf, N recvcount,          \
+                                      MPI_Datatype recvtype, int source, int recvtag,             \
+                                      MPI_Comm comm, MPI_Status* status) {                        \
+    return sendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, \
+                       source, recvtag, comm, status);                                            \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Sendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,    \
+                                              int sendtag, int source, int recvtag,               \
+                                              MPI_Comm comm, MPI_Status* status) {                \
+    return sendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, status);   \
+  }
+WPR_EACH_FORM(WPR_DEFINE)
+#undef WPR_DEFINE
+
+#ifdef WPR_MPI_ISENDRECV
+#define WPR_DEFINE(suffix, N)                                                                     \
+  WPR_EXPORT int MPI_Isendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,   \
+                                       int dest, int sendtag, void* recvbuf, N recvcount,         \
+                                       MPI_Datatype recvtype, int source, int recvtag,            \
+                                       MPI_Comm comm, MPI_Request* request) {                     \
+    return isendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,          \
+                        recvtype, source, recvtag, comm, request);                                \
+  }                                                                                               \
+  WPR_EXPORT int MPI_Isendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,   \
+                                               int sendtag, int source, int recvtag,              \
+                                               MPI_Comm comm, MPI_Request* request) {             \
+    return isendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, request); \
+  }
+WPR_EACH_FORM(WPR_DEFINE)
+#undef WPR_DEFINE
+#endif

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting and the report (spec/report.md). Each thread counts for itself; nobody is in its way.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <ctime>
+
+#include "interposer.hpp"
+
+namespace wirepress {
+
+constinit thread_local Thread* t_thread = nullptr;
+
+namespace {
+
+constexpr const char* kCallNames[kCallCount] = {
+    "MPI_Send", "MPI_Ssend", "MPI_Isend", "MPI_Issend", "MPI_Recv", "MPI_Irecv", "MPI_Sendrecv",
+    "MPI_Sendrecv_replace", "MPI_Isendrecv", "MPI_Mrecv", "MPI_Imrecv",
+    "MPI_Recv_init", "MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Bcast",
+    "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block"};
+constexpr const char* kBypassNames[kBypassCount] = {
+    "small", "same_host", "noncontiguous", "incompressible", "not_faster", "not_smaller",
+    "no_peer", "unsupported", "passive"};
+
+struct Counts {
+  std::array<CallStats, kCallCount> calls{};
+  Events events;
+
+  void add(const Counts& other) {
+    for (size_t i = 0; i < kCallCount; ++i) add(&calls[i], other.calls[i]);
+    events.stashed += other.events.stashed;
+    events.truncated += other.events.truncated;
+    events.corrupt += other.events.corrupt;
+    events.no_memory += other.events.no_memory;
+    events.orphans += other.events.orphans;
+  }
+  static void add(CallStats* to, const CallStats& from) {
+    to->messages += from.messages;
+    to->raw_size += from.raw_size;
+    to->wire_size += from.wire_size;
+    to->framed += from.framed;
+    to->received += from.received;
+    to->received_raw_size += from.received_raw_size;
+    to->received_wire_size += from.received_wire_size;
+    to->received_framed += from.received_framed;
+    to->compress_seconds += from.compress_seconds;
+    to->wait_seconds += from.wait_seconds;
+    to->expand_seconds += from.expand_seconds;
+    for (size_t i = 0; i < kBypassCount; ++i) to->bypass[i] += from.bypass[i];
+  }
+};
+
+struct Threads {
+  std::mutex lock;
+  std::vector<Thread*> all;
+  Counts ended;  // of threads that are gone
+};
+Threads& threads() {
+  static auto* table = new Threads;
+  return *table;
+}
+
+// Ends a thread's part with the thread.
+struct Holder {
+  ~Holder() {
+    Thread* thread = t_thread;
+    t_thread = nullptr;
+    if (!thread) return;
+    for (wpr_ctx* ctx : thread->ctx) wpr_free(ctx);
+    std::lock_guard hold(threads().lock);
+    std::erase(threads().all, thread);
+    threads().ended.add({thread->calls, thread->events});
+    delete thread;
+  }
+};
+
+[[gnu::format(printf, 2, 3)]] void append(std::string* text, const char* format, ...) {
+  char piece[512];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(piece, sizeof piece, format, args);
+  va_end(args);
+  *text += piece;
+}
+
+using Number = unsigned long long;
+
+std::string call_json(const CallStats& call) {
+  std::string json;
+  const auto ratio = [](uint64_t raw, uint64_t wire) {
+    return wire ? static_cast<double>(raw) / static_cast<double>(wire) : 1.0;
+  };
+  append(&json, "{\"messages\": %llu, \"compressed_messages\": %llu, \"raw_bytes\": %llu, ",
+         Number{call.messages}, Number{call.framed}, Number{call.raw_size});
+  append(&json, "\"wire_bytes\": %llu, \"ratio\": %.4f, ", Number{call.wire_size},
+         ratio(call.raw_size, call.wire_size));
+  append(&json, "\"received_messages\": %llu, \"received_compressed_messages\": %llu, ",
+         Number{call.received}, Number{call.received_framed});
+  append(&json, "\"received_raw_bytes\": %llu, \"received_wire_bytes\": %llu, ",
+         Number{call.received_raw_size}, Number{call.received_wire_size});
+  append(&json, "\"compress_seconds\": %.6f, \"wait_seconds\": %.6f, \"decompress_seconds\": %.6f",
+         call.compress_seconds, call.wait_seconds, call.expand_seconds);
+  json += ", \"bypasses\": {";
+  const char* comma = "";
+  for (size_t i = 0; i < kBypassCount; ++i) {
+    if (!call.bypass[i]) continue;
+    append(&json, "%s\"%s\": %llu", comma, kBypassNames[i], Number{call.bypass[i]});
+    comma = ", ";
+  }
+  return json + "}}";
+}
+
+bool used(const CallStats& call) {
+  return call.messages || call.received || call.wait_seconds > 0;
+}
+
+std::string options_json() {
+  const Job& j = job();
+  std::string json = "{\"mpi_codec\": " + json_string(j.codec);
+  append(&json, ", \"mpi_threshold\": %zu, \"mpi_chunk\": %zu", j.threshold, j.chunk);
+  append(&json, ", \"mpi_collectives\": %s, \"mpi_same_host\": %s, \"mpi_checksum\": %s",
+         j.collectives ? "true" : "false", j.same_host ? "true" : "false",
+         j.checksum ? "true" : "false");
+  return json + ", \"mpi_link\": " + json_string(j.link) + "}";
+}
+
+}  // namespace
+
+double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+Thread* make_thread() {
+  static thread_local Holder holder;
+  (void)holder;
+  t_thread = new Thread;
+  std::lock_guard hold(threads().lock);
+  threads().all.push_back(t_thread);
+  return t_thread;
+}
+
+void complain(const char* sentence) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  std::fprintf(stderr, "wirepress: rank %d: %s (said once; the report counts)\n", job().rank,
+               sentence);
+}
+
+std::string json_string(const std::string& text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      append(&json, "\\u%04x", c);
+    } else {
+      json += c;
+    }
+  }
+  return json + "\"";
+}
+
+std::string rank_report() {
+  Counts counts;
+  {
+    std::lock_guard hold(threads().lock);
+    counts = threads().ended;
+    for (const Thread* thread : threads().all) counts.add({thread->calls, thread->events});
+  }
+  const Job& j = job();
+  std::string json;
+  append(&json, "{\"rank\": %d, \"host\": ", j.rank);
+  json += json_string(j.host) + ", \"state\": " + json_string(j.state);
+  json += ", \"reason\": " + json_string(j.reason) + ", \"options\": " + options_json();
+  append(&json, ", \"link_bytes_per_second\": %.0f, \"calls\": {", link_rate());
+  const char* comma = "";
+  for (size_t i = 0; i < kCallCount; ++i) {
+    if (!used(counts.calls[i])) continue;
+    append(&json, "%s\"%s\": ", comma, kCallNames[i]);
+    json += call_json(counts.calls[i]);
+    comma = ", ";
+  }
+  const Events& e = counts.events;
+  append(&json, "}, \"events\": {\"stashed\": %llu, \"orphans\": %llu, \"truncated\": %llu, ",
+         Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
+  append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}}", Number{e.corrupt},
+         Number{e.no_memory});
+  return json;
+}
+
+bool write_report(const std::string& file, const std::vector<std::string>& ranks) {
+  const Job& j = job();
+  std::string json = "{\"version\": 1, \"state\": " + json_string(j.state) +
+                     ", \"reason\": " + json_string(j.reason);
+  append(&json, ", \"size\": %d, \"nodes\": [", j.size);
+  for (size_t i = 0; i < j.node.size(); ++i) append(&json, "%s%d", i ? ", " : "", j.node[i]);
+  json += "], \"ranks\": [";
+  for (size_t i = 0; i < ranks.size(); ++i) json += (i ? ",\n" : "\n") + ranks[i];
+  json += "\n]}\n";
+  const std::string temporary = file + ".part" + std::to_string(getpid());
+  FILE* out = std::fopen(temporary.c_str(), "w");
+  bool good = out && std::fwrite(json.data(), 1, json.size(), out) == json.size();
+  if (out) good = std::fclose(out) == 0 && good;
+  good = good && std::rename(temporary.c_str(), file.c_str()) == 0;
+  if (!good) {
+    std::remove(temporary.c_str());
+    complain(("cannot write the report " + file).c_str());
+  }
+  return good;
+}
+
+}  // namespace wirepress

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a data type looks like in memory.
+#include <algorithm>
+#include <climits>
+
+#include "interposer.hpp"
+
+namespace wirepress {
+namespace {
+
+// Predefined types, by handle. Filled once by MPI_Init, read without locks afterwards.
+struct Named {
+  uint64_t bits;
+  Type type;
+};
+std::vector<Named>& table() {
+  static auto* named = new std::vector<Named>(1024, Named{UINT64_MAX, {}});
+  return *named;
+}
+
+size_t slot_of(uint64_t bits) { return ((bits * 0x9E3779B97F4A7C15u) >> 54) & 1023; }
+
+Named* find_named(uint64_t bits) {
+  std::vector<Named>& named = table();
+  for (size_t i = slot_of(bits);; i = (i + 1) & 1023) {
+    if (named[i].bits == bits || named[i].bits == UINT64_MAX) return &named[i];
+  }
+}
+
+// size and extent as the library has them; pair types with gaps are not contiguous.
+bool measure(MPI_Datatype handle, Type* type) {
+  MPI_Count lower, extent;
+  if (PMPI_Type_size_x(handle, &type->size) != MPI_SUCCESS) return false;
+  if (PMPI_Type_get_extent_x(handle, &lower, &extent) != MPI_SUCCESS) return false;
+  type->contiguous = lower == 0 && extent == type->size && type->size > 0;
+  return true;
+}
+
+void add(MPI_Datatype handle, wpr_dtype dtype, Arithmetic arithmetic) {
+  if (handle == MPI_DATATYPE_NULL) return;
+  Named* named = find_named(handle_bits(handle));
+  if (named->bits != UINT64_MAX) return;
+  Type type;
+  type.named = true;
+  if (!measure(handle, &type)) return;
+  type.arithmetic = type.contiguous ? arithmetic : Arithmetic::kNone;
+  static constexpr uint8_t kSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16};
+  type.dtype = dtype;
+  type.element = kSizes[dtype];
+  if (type.size != type.element) {
+    type.dtype = WPR_BYTES;
+    type.element = 1;
+  }
+  *named = {handle_bits(handle), type};
+}
+
+wpr_dtype integer(MPI_Datatype handle, bool is_signed) {
+  int size = 0;
+  if (handle != MPI_DATATYPE_NULL) PMPI_Type_size(handle, &size);
+  switch (size) {
+    case 1: return is_signed ? WPR_INT8 : WPR_UINT8;
+    case 2: return is_signed ? WPR_INT16 : WPR_UINT16;
+    case 4: return is_signed ? WPR_INT32 : WPR_UINT32;
+    case 8: return is_signed ? WPR_INT64 : WPR_UINT64;
+    default: return WPR_BYTES;
+  }
+}
+
+wpr_dtype real(MPI_Datatype handle) {
+  int size = 0;
+  if (handle != MPI_DATATYPE_NULL) PMPI_Type_size(handle, &size);
+  return size == 4 ? WPR_FLOAT32 : size == 8 ? WPR_FLOAT64 : WPR_BYTES;
+}
+
+// The layout of a derived type that is nothing but a run of contiguous elements.
+bool look_into(MPI_Datatype handle, Type* type, int depth) {
+  int n_integers, n_addresses, n_types, combiner;
+  if (depth > 16 || PMPI_Type_get_envelope(handle, &n_integers, &n_addresses, &n_types,
+                                           &combiner) != MPI_SUCCESS) {
+    return false;
+  }
+  if (combiner == MPI_COMBINER_NAMED) {
+    const Named* named = find_named(handle_bits(handle));
+    if (named->bits != UINT64_MAX) {
+      *type = named->type;
+      return true;
+    }
+    type->named = true;
+    return measure(handle, type);
+  }
+  if (!measure(handle, type)) return false;
+  if (!type->contiguous) return true;
+  type->contiguous = false;
+  const bool run = combiner == MPI_COMBINER_CONTIGUOUS && n_integers == 1;
+  if (!(run || combiner == MPI_COMBINER_DUP) || n_types != 1) return true;
+  int integers[1];
+  MPI_Aint addresses[1];
+  MPI_Datatype inner;
+  if (PMPI_Type_get_contents(handle, n_integers, 0, 1, integers, addresses, &inner) !=
+      MPI_SUCCESS) {
+    return true;
+  }
+  Type element;
+  if (look_into(inner, &element, depth + 1) && element.contiguous) {
+    const MPI_Count size = type->size;
+    *type = element;
+    type->size = size;
+    type->contiguous = true;
+  }
+  type->named = false;
+  type->arithmetic = Arithmetic::kNone;
+  if (!element.named) PMPI_Type_free(&inner);
+  return true;
+}
+
+}  // namespace
+
+void learn_types() {
+  using A = Arithmetic;
+  for (MPI_Datatype type : {MPI_BYTE, MPI_PACKED}) {
+    add(type, WPR_BYTES, type == MPI_BYTE ? A::kByte : A::kNone);
+  }
+  add(MPI_CHAR, WPR_INT8, A::kNone);
+  add(MPI_C_BOOL, WPR_BOOL, A::kLogical);
+  for (MPI_Datatype type : {MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG,
+                            MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_AINT,
+                            MPI_OFFSET, MPI_COUNT, MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2,
+                            MPI_INTEGER4, MPI_INTEGER8}) {
+    add(type, integer(type, true), A::kInteger);
+  }
+  add(MPI_WCHAR, integer(MPI_WCHAR, true), A::kNone);
+  for (MPI_Datatype type : {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED,
+                            MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T,
+                            MPI_UINT32_T, MPI_UINT64_T}) {
+    add(type, integer(type, false), A::kInteger);
+  }
+  for (MPI_Datatype type : {MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_REAL, MPI_REAL4,
+                            MPI_REAL8, MPI_DOUBLE_PRECISION}) {
+    add(type, real(type), A::kFloat);
+  }
+  for (MPI_Datatype type : {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX,
+                            MPI_DOUBLE_COMPLEX}) {
+    int size = 0;
+    if (type != MPI_DATATYPE_NULL) PMPI_Type_size(type, &size);
+    add(type, size == 8 ? WPR_COMPLEX64 : WPR_COMPLEX128, A::kComplex);
+  }
+  for (MPI_Datatype type : {MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT, MPI_SHORT_INT, MPI_2INT,
+                            MPI_LONG_DOUBLE_INT, MPI_CHARACTER, MPI_LOGICAL}) {
+    add(type, WPR_BYTES, A::kNone);
+  }
+}
+
+bool look_up(MPI_Datatype handle, Type* type) {
+  if (handle == MPI_DATATYPE_NULL) return false;
+  const Named* named = find_named(handle_bits(handle));
+  if (named->bits != UINT64_MAX) {
+    *type = named->type;
+    return true;
+  }
+  *type = {};
+  return look_into(handle, type, 0);
+}
+
+ByteRoom::ByteRoom(size_t size) : count(static_cast<int>(size)), type(MPI_BYTE) {
+  if (size <= INT_MAX) return;
+  // One element of two blocks: whole GiB, and the rest.
+  constexpr size_t kGiB = size_t{1} << 30;
+  MPI_Datatype gib;
+  PMPI_Type_contiguous(static_cast<int>(kGiB), MPI_BYTE, &gib);
+  int lengths[2] = {static_cast<int>(size / kGiB), static_cast<int>(size % kGiB)};
+  MPI_Aint places[2] = {0, static_cast<MPI_Aint>(size / kGiB * kGiB)};
+  MPI_Datatype types[2] = {gib, MPI_BYTE};
+  PMPI_Type_create_struct(2, lengths, places, types, &type);
+  PMPI_Type_commit(&type);
+  PMPI_Type_free(&gib);
+  count = 1;
+}
+
+ByteRoom::~ByteRoom() {
+  if (type != MPI_BYTE) PMPI_Type_free(&type);
+}
+
+namespace {
+
+// A message to oneself lets MPI do what sending and receiving do, partial elements and absolute
+// addresses included; MPI_Unpack can do neither. The tag keeps threads apart.
+template <typename Body>
+int to_myself(MPI_Count count, Body body) {
+  static std::atomic<int> next{0};
+  const int tag = kTagDeliver + (next.fetch_add(1, std::memory_order_relaxed) & kTagMask);
+#ifndef WPR_MPI_LARGE
+  if (count > INT_MAX) return MPI_ERR_COUNT;
+#else
+  (void)count;
+#endif
+  return body(tag);
+}
+
+#ifdef WPR_MPI_LARGE
+constexpr auto sendrecv_large = PMPI_Sendrecv_c;
+using Large = MPI_Count;
+#else
+constexpr auto sendrecv_large = PMPI_Sendrecv;
+using Large = int;
+#endif
+
+}  // namespace
+
+int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_Datatype type) {
+  const ByteRoom room(size);
+  return to_myself(count, [&](int tag) {
+    return sendrecv_large(packed, room.count, room.type, 0, tag, buffer, static_cast<Large>(count),
+                          type, 0, tag, job().self, MPI_STATUS_IGNORE);
+  });
+}
+
+int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size) {
+  const ByteRoom room(size);
+  return to_myself(count, [&](int tag) {
+    return sendrecv_large(buffer, static_cast<Large>(count), type, 0, tag, packed, room.count,
+                          room.type, 0, tag, job().self, MPI_STATUS_IGNORE);
+  });
+}
+
+}  // namespace wirepress

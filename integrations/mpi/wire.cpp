@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread's codecs, frames with the job's cookie before them, and the buffer pool.
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "interposer.hpp"
+
+namespace wirepress {
+
+namespace {
+
+// Free buffers by size class, smallest 4 KiB, doubling. A process keeps at most 256 MiB of them.
+struct Pool {
+  static constexpr int kClasses = 24;
+  static constexpr size_t kKeep = size_t{256} << 20;
+  std::mutex lock;
+  std::vector<Byte*> free[kClasses];
+  size_t kept = 0;
+
+  static size_t class_size(int i) { return size_t{4096} << i; }
+  static int class_of(size_t size) {
+    int i = 0;
+    while (i < kClasses && class_size(i) < size) ++i;
+    return i;
+  }
+};
+Pool& pool() {
+  static auto* all = new Pool;
+  return *all;
+}
+
+}  // namespace
+
+bool Buffer::reserve(size_t size) {
+  if (size <= capacity_ && data_) return true;
+  release();
+  const int i = Pool::class_of(size);
+  if (i < Pool::kClasses) {
+    size = Pool::class_size(i);
+    std::lock_guard hold(pool().lock);
+    if (!pool().free[i].empty()) {
+      data_ = pool().free[i].back();
+      pool().free[i].pop_back();
+      pool().kept -= size;
+      capacity_ = size;
+      return true;
+    }
+  } else {
+    size = (size + 4095) & ~size_t{4095};
+  }
+  data_ = static_cast<Byte*>(std::aligned_alloc(64, size));
+  capacity_ = data_ ? size : 0;
+  return data_ != nullptr;
+}
+
+void Buffer::release() {
+  if (!data_) return;
+  const int i = Pool::class_of(capacity_);
+  Byte* data = data_;
+  data_ = nullptr;
+  if (i < Pool::kClasses) {
+    std::lock_guard hold(pool().lock);
+    if (pool().kept + capacity_ <= Pool::kKeep) {
+      pool().free[i].push_back(data);
+      pool().kept += capacity_;
+      return;
+    }
+  }
+  std::free(data);
+}
+
+wpr_ctx* context(Thread& thread, int candidate) {
+  const auto i = static_cast<size_t>(std::max(candidate, 0));
+  wpr_ctx*& ctx = thread.ctx[i];
+  if (ctx) return ctx;
+  wpr_create(&ctx);  // its variables were checked when the job started
+  if (!ctx) return nullptr;
+  wpr_set(ctx, "threads", "1");
+  wpr_set(ctx, "checksum", job().checksum ? "on" : "off");
+  wpr_set(ctx, "recipe", candidate_recipe(i));
+  return ctx;
+}
+
+size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const Type& type,
+                 Byte* dst, size_t capacity) {
+  Thread& thread = self_thread();
+  wpr_ctx* ctx = context(thread, candidate);
+  // What saves less than a 32nd is not worth expanding.
+  const size_t limit = std::min(capacity, size - size / 32 - 1);
+  if (!ctx || limit < kMinWire) return 0;
+  const bool whole = size % type.element == 0;
+  const uint64_t shape = whole ? size / type.element : size;
+  size_t written;
+  const double start = now();
+  const wpr_status status =
+      wpr_compress_array(ctx, src, whole ? type.dtype : WPR_BYTES, WPR_NO_SHAPE, &shape,
+                         dst + kCookieSize, limit - kCookieSize, &written);
+  thread.calls[call].compress_seconds += now() - start;
+  if (status != WPR_OK) return 0;
+  std::memcpy(dst, job().cookie, kCookieSize);
+  return written + kCookieSize;
+}
+
+int framed_size(const Byte* wire, size_t size, uint64_t* raw_size) {
+  return wpr_raw_size(wire + kCookieSize, size - kCookieSize, raw_size) == WPR_OK ? MPI_SUCCESS
+                                                                               : MPI_ERR_OTHER;
+}
+
+int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written) {
+  Thread& thread = self_thread();
+  uint64_t raw_size;
+  if (framed_size(wire, size, &raw_size) == MPI_SUCCESS && raw_size > capacity) {
+    ++thread.events.truncated;
+    return MPI_ERR_TRUNCATE;
+  }
+  wpr_ctx* ctx = context(thread, 0);
+  if (!ctx) {
+    ++thread.events.no_memory;
+    return MPI_ERR_NO_MEM;
+  }
+  const double start = now();
+  const wpr_status status = wpr_decompress(ctx, wire + kCookieSize, size - kCookieSize, dst,
+                                           capacity, written);
+  thread.calls[call].expand_seconds += now() - start;
+  if (status == WPR_OK) return MPI_SUCCESS;
+  ++(status == WPR_NO_MEMORY ? thread.events.no_memory : thread.events.corrupt);
+  complain(wpr_error(ctx));
+  return status == WPR_NO_MEMORY ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+}
+
+}  // namespace wirepress
