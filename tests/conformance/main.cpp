@@ -87,7 +87,8 @@ Mode parse(int argc, char** argv, Options* options) {
   if (!options->codec.empty() &&
       !wirepress::find_codec(options->codec.c_str(), options->codec.size()))
     usage("unknown codec", options->codec.c_str());
-  if (!options->generator.empty() && !wirepress::conformance::find_generator(options->generator.c_str()))
+  if (!options->generator.empty() &&
+      !wirepress::conformance::find_generator(options->generator.c_str()))
     usage("unknown data", options->generator.c_str());
   return mode;
 }

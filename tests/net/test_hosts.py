@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hosts import Hosts, bits_per_second, namespaces
+
 from wirepress import launchers
 
 HERE = Path(__file__).parent
