@@ -25,14 +25,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+import results
+from results import ROOT
+
 BUILD = ROOT / "build" / "bench"
 sys.path.insert(0, str(ROOT / "tests" / "net"))
 from hosts import Hosts, bits_per_second, why_not  # noqa: E402
@@ -217,37 +218,22 @@ def first_line(*command: str) -> str:
     return (done.stdout.strip().splitlines() or [""])[0]
 
 
-def machine() -> dict[str, Any]:
-    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    uname = os.uname()
-    return {
-        "cpu": cpu[1] if cpu else uname.machine,
-        "cores": os.cpu_count(),
-        "kernel": f"{uname.sysname} {uname.release}",
-    }
-
-
 def mpi_version(mpi: str) -> str:
-    done = subprocess.run([f"mpirun.{mpi}", "--version"], capture_output=True, text=True)
-    match = re.search(r"\d+\.\d+(\.\d+)?", done.stdout)
+    said = subprocess.run([f"mpirun.{mpi}", "--version"], capture_output=True, text=True).stdout
+    match = re.search(r"\d+\.\d+(\.\d+)?", said)
     return f"{mpi} {match[0] if match else 'unknown'}"
 
 
-def record(args: argparse.Namespace, case: str, mpi: str, content: dict[str, Any]) -> None:
-    values = {
-        "case": case,
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": shlex.join(["bench/mpi_pingpong.py", *sys.argv[1:]]),
-        "commit": first_line("git", "-C", str(ROOT), "describe", "--always", "--dirty"),
-        "machine": machine() | {"load": os.getloadavg()[0]},
-        "compiler": first_line(f"mpicc.{mpi}", "--version"),
-        "mpi": mpi_version(mpi),
-        **content,
-    }
-    args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"mpi_pingpong-{case}.json"
-    path.write_text(json.dumps(values, indent=1) + "\n")
-    say(f"wrote {path}")
+def record(case: str, mpi: str, content: dict[str, Any]) -> None:
+    path = results.write(
+        f"mpi_pingpong-{case}",
+        content,
+        commit=first_line("git", "-C", str(ROOT), "describe", "--always", "--dirty"),
+        compiler=first_line(f"mpicc.{mpi}", "--version"),
+        mpi=mpi_version(mpi),
+        load=os.getloadavg()[0],
+    )
+    say(f"wrote {path.relative_to(ROOT)}")
 
 
 # ---- the command ----
@@ -264,7 +250,7 @@ def run_case(place: Place, mpi: str, data: str, args: argparse.Namespace) -> boo
     rows = table(rounds)
     overall, said = verdict(rows, judged=data == "noise" or place.name == "shm")
     show(case, rows, overall, said)
-    record(args, case, mpi, {
+    record(case, mpi, {
         "null": args.null, "limit": LIMIT, "overall": overall, "verdict": said,
         "table": rows, "rounds": rounds,
     })  # fmt: skip
@@ -287,7 +273,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--codec", help="recipe for wirepress run (default: its own)")
     parser.add_argument("--null", action="store_true", help="plain against plain")
     parser.add_argument("--lib-dir", type=Path, help="libraries of a build folder, not .venv's")
-    parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results")
     args = parser.parse_args()
     if args.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -305,16 +290,14 @@ def main() -> int:
     args = arguments()
     for mpi in args.mpi:
         build(mpi)
-    good = True
+    good = []
     for name in args.places:
         if name != "shm" and (reason := why_not()):
             say(f"{name} skipped: {reason}")
             continue
         with place_of(name) as place:
-            cases = [(mpi, data) for mpi in args.mpi for data in args.data]
-            results = [run_case(place, mpi, data, args) for mpi, data in cases]
-            good = good and all(results)
-    return 0 if good else 1
+            good += [run_case(place, mpi, data, args) for mpi in args.mpi for data in args.data]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":
