@@ -51,7 +51,9 @@ def include_law(path: Path, lines: list[str]) -> Iterator[str]:
             continue
         if parts[0] not in ALLOWED[room]:
             yield f"{path}:{number}: {room}/ must not include {match[1]}"
-        elif parts[0] == room in ("codecs", "engines", "integrations") and parts[1] != path.parts[1]:
+        elif (
+            parts[0] == room in ("codecs", "engines", "integrations") and parts[1] != path.parts[1]
+        ):
             yield f"{path}:{number}: {path.parent} must not include its neighbour {match[1]}"
 
 

@@ -127,10 +127,11 @@ def _require_same(a: Any, b: Any, what: str) -> None:
         raise RuntimeError(f"{what}: expanded to other bytes than were compressed")
 
 
-def _ours(
-    data: memoryview, view: arrays.View, recipe: str, engine: str, lossless: bool, threads: int
+def frame_subject(
+    data: memoryview, view: arrays.View, recipe: str, engine: str = "auto", **options: api.Value
 ) -> Subject:
-    compressor = api.Compressor(recipe, engine=engine, threads=threads)
+    """wirepress with these settings; `view` says what the data are."""
+    compressor = api.Compressor(recipe, engine=engine, **options)
     frame = bytearray(compressor.bound(len(data)))
     out = bytearray(len(data))
     size = 0
@@ -144,10 +145,29 @@ def _ours(
         compressor.decompress(memoryview(frame)[:size], out)
 
     def check() -> None:
-        if lossless:
+        if all(codec.lossless for codec in _codecs_of(recipe)):
             _require_same(out, data, recipe)
 
     return Subject(recipe, engine, compress, decompress, check)
+
+
+def plain_subject(
+    data: memoryview, recipe: str, kernel: str, compress: Any, decompress: Any
+) -> Subject:
+    """Another library, by its functions from bytes to bytes."""
+    made: list[Any] = [b"", b""]
+
+    def run_compress() -> int:
+        made[0] = compress(data)
+        return len(made[0])
+
+    def run_decompress() -> None:
+        made[1] = decompress(made[0])
+
+    def check() -> None:
+        _require_same(made[1], data, kernel)
+
+    return Subject(recipe, kernel, run_compress, run_decompress, check)
 
 
 def _codecs_of(recipe: str) -> list[api.Codec]:
@@ -186,36 +206,22 @@ def _default_recipes(dtype: int) -> Iterator[str]:
 
 def _plain(data: memoryview) -> Iterator[Subject]:
     """The plain libraries through their Python packages, where installed."""
-
-    def subject(name: str, library: str, compress: Any, decompress: Any) -> Subject:
-        made: list[Any] = [b"", b""]
-
-        def run_compress() -> int:
-            made[0] = compress(data)
-            return len(made[0])
-
-        def run_decompress() -> None:
-            made[1] = decompress(made[0])
-
-        def check() -> None:
-            _require_same(made[1], data, name)
-
-        return Subject(name, library, run_compress, run_decompress, check)
-
     import zlib
 
-    yield subject("zlib:6", "plain zlib", lambda d: zlib.compress(d, 6), zlib.decompress)
+    yield plain_subject(
+        data, "zlib:6", "plain zlib", lambda d: zlib.compress(d, 6), zlib.decompress
+    )
     try:
         import lz4.block
 
-        yield subject("lz4", "plain lz4", lz4.block.compress, lz4.block.decompress)
+        yield plain_subject(data, "lz4", "plain lz4", lz4.block.compress, lz4.block.decompress)
     except ImportError:
         print("wirepress: --plain: package lz4 is not installed", file=sys.stderr)
     try:
         import zstandard
 
         packer, unpacker = zstandard.ZstdCompressor(level=1), zstandard.ZstdDecompressor()
-        yield subject("zstd:1", "plain zstd", packer.compress, unpacker.decompress)
+        yield plain_subject(data, "zstd:1", "plain zstd", packer.compress, unpacker.decompress)
     except ImportError:
         print("wirepress: --plain: package zstandard is not installed", file=sys.stderr)
 
@@ -243,10 +249,9 @@ def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
     data, view = _read(name, args)
     label = os.path.basename(name)
     for recipe in args.recipes or _default_recipes(view.dtype):
-        lossless = all(codec.lossless for codec in _codecs_of(recipe))
         for engine in _engines_of(recipe):
             try:
-                subject = _ours(data, view, recipe, engine, lossless, args.threads)
+                subject = frame_subject(data, view, recipe, engine, threads=args.threads)
             except ParameterError as error:
                 if args.recipes:
                     raise
