@@ -105,6 +105,17 @@ TEST(Recipe, ErrorsListTheKnownOnes) {
   }
 }
 
+TEST(Recipe, FramesCarryOnlyResolvedParameters) {
+  Recipe recipe;
+  ASSERT_TRUE(parse_recipe("shuffle", DType::kFloat32, "auto", &recipe).ok());
+  Header header;
+  put_stages(recipe, &header);
+  EXPECT_EQ(header.stage[0].param[0], 4);
+  EXPECT_TRUE(recipe_of(header, "auto", &recipe).ok());
+  header.stage[0].param[0] = 0;
+  EXPECT_EQ(recipe_of(header, "auto", &recipe).code(), Code::kCorrupt);
+}
+
 TEST(Probe, TellsNoiseFromData) {
   const Raw random = noise(1 << 20), wave = floats(1 << 18);
   EXPECT_TRUE(looks_incompressible(std::as_bytes(std::span(random))));

@@ -139,7 +139,13 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
                   codec.name, param.name, stage.param[i], param.min, param.max);
     }
   }
-  return finish_step(entry, engine, step);
+  const Args stored = step->args;
+  WPR_TRY(finish_step(entry, engine, step));
+  if (step->args.value != stored.value) {
+    return fail(Code::kCorrupt, "header: stage %d (%s) leaves a parameter to be resolved", number,
+                codec.name);
+  }
+  return {};
 }
 
 }  // namespace

@@ -182,7 +182,7 @@ def claims(rows: list[Row]) -> list[str]:
             if not run.report:
                 continue
             totals = json.loads(Path(run.report).read_text())["totals"]
-            between = f"{totals['network_bytes'] / 1e6:.1f} MB between hosts"
+            between = f"{totals['wire_bytes'] / 1e6:.1f} MB between hosts"
             nic = f", the NICs {run.nic_bytes / 1e6:.1f} MB" if run.nic_bytes else ""
             lines.append(
                 f"{run.report}: {totals['raw_bytes'] / 1e6:.1f} MB of messages, {between}{nic}"

@@ -34,9 +34,9 @@ typedef struct {
 static void usage(void) {
   puts("wave_mpi: a 3-D acoustic wave, decomposed along z over the ranks of an MPI job\n\n"
        "  mpirun -n 4 wave_mpi [--nx N] [--ny N] [--nz N] [--steps N] [--every N] [--output FILE]\n\n"
-       "  --nx, --ny, --nz   grid (192 192 192)\n"
-       "  --steps N          time steps (80)\n"
-       "  --every N          rank 0 gathers a frame every N steps (4)\n"
+       "  --nx, --ny, --nz   grid (160 160 160)\n"
+       "  --steps N          time steps (240)\n"
+       "  --every N          rank 0 gathers a frame every N steps (8)\n"
        "  --output FILE      and writes the frames there, raw float32");
 }
 
@@ -175,7 +175,7 @@ static void write_frame(FILE *file, const float *frame, size_t n) {
 }
 
 int main(int argc, char **argv) {
-  options_t o = {.nx = 192, .ny = 192, .nz = 192, .steps = 80, .every = 4};
+  options_t o = {.nx = 160, .ny = 160, .nz = 160, .steps = 240, .every = 8};
   MPI_Init(&argc, &argv);
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
