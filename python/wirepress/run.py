@@ -30,6 +30,7 @@ else:
 
 VERSION = 1  # of the report (spec/report.md)
 OPTION_PREFIX = "mpi_"
+ONLY_WITHOUT = ("mpi_report", "mpi_trust")  # what they are for, this command does
 
 
 # ---- the report ------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ def option_rows() -> list[tuple[str, str, str]]:
         import wirepress
 
         rows = [(row.key, row.default, row.sentence) for row in wirepress.options()]
-    return [r for r in rows if r[0].startswith(OPTION_PREFIX) and r[0] != "mpi_report"]
+    return [row for row in rows if row[0].startswith(OPTION_PREFIX) and row[0] not in ONLY_WITHOUT]
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
