@@ -123,7 +123,7 @@ struct Subject {
   double decompress_seconds = std::numeric_limits<double>::infinity();
 };
 
-Subject plain_subject(std::string name, std::shared_ptr<Plain> plain, const Buffer& data,
+Subject plain_subject(std::string name, const std::shared_ptr<Plain>& plain, const Buffer& data,
                       size_t block_size) {
   auto out = std::make_shared<Buffer>(data.size());
   const size_t slot = plain->bound(block_size);
