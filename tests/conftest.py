@@ -18,14 +18,13 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
-    """A build of the shared library: build/dev where that exists, else one without integrations."""
+    """build/dev where that was built, brought up to date; else a build without integrations."""
     build = ROOT / "build" / "dev"
-    if not (build / "CMakeCache.txt").exists():
+    if not (build / "tests" / "unit_tests").exists():
         build = ROOT / "build" / "shared"
         configure = ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DWPR_INTEGRATIONS=OFF"]
         subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    command = ["cmake", "--build", build, "--target", "wirepress"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", build], check=True, stdout=subprocess.DEVNULL)
     return build
 
 
