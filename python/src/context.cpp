@@ -23,6 +23,20 @@ void check_size(size_t size, int dtype, int n_dims, const std::vector<uint64_t>&
   }
 }
 
+// wpr_raw_size has no context to keep a sentence in: where it fails, a call that fails alike and
+// says which block is asked too. Neither can succeed, or write more than a byte.
+size_t raw_size_of(wirepress::Context& context, const Input& frame) {
+  const wpr_info info = context.inspect(frame.data(), frame.size());
+  try {
+    return static_cast<size_t>(wirepress::Context::raw_size(frame.data(), frame.size()));
+  } catch (const Error&) {
+    std::byte none;
+    if (info.streamed) context.decompress(frame.data(), frame.size(), &none, 0);
+    context.decompress_range(frame.data(), frame.size(), info.raw_size - 1, 1, &none);
+    throw;
+  }
+}
+
 }  // namespace
 
 template <class Call>
@@ -79,14 +93,10 @@ size_t Context::bound(size_t raw_size) {
 
 nb::bytes Context::decompress(nb::handle frame) {
   const Input input(frame);
-  return make_bytes(
-      [&](auto& context) {
-        context.inspect(input.data(), input.size());  // fails with a better sentence
-        return static_cast<size_t>(context.raw_size(input.data(), input.size()));
-      },
-      [&](auto& context, void* dst, size_t cap) {
-        return context.decompress(input.data(), input.size(), dst, cap);
-      });
+  return make_bytes([&](auto& context) { return raw_size_of(context, input); },
+                    [&](auto& context, void* dst, size_t cap) {
+                      return context.decompress(input.data(), input.size(), dst, cap);
+                    });
 }
 
 size_t Context::decompress_into(nb::handle frame, nb::handle out) {

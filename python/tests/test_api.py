@@ -76,6 +76,18 @@ def test_every_truncation_is_found(recipe: str) -> None:
         wirepress.decompress(frame + b"\0")
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_truncations_name_the_block(streamed: bool) -> None:
+    data = bytes(range(200)) * 50
+    stream = wirepress.StreamCompressor(block_size=1024)
+    frame = stream.update(data) + stream.finish()
+    if not streamed:
+        frame = wirepress.compress(data, block_size=1024)
+    for size, block in ((20, 0), (500, 2), (len(frame) - 3, 9)):
+        with pytest.raises(wirepress.TruncatedError, match=rf"block {block}: needs \d+ bytes"):
+            wirepress.decompress(frame[:size])
+
+
 def test_range(text: bytes) -> None:
     frame = wirepress.compress(text, "lz4", block_size=4096)
     for offset, size in ((0, 0), (0, 1), (4095, 2), (70_000, 30_000), (len(text), 0)):
