@@ -27,8 +27,7 @@ lint: ## include law, clang-tidy, ruff, SPDX lines
 fmt: ## clang-format and ruff format
 	@scripts/setup deps
 	@scripts/fmt $(ARGS)
-docs: ## check the documents: links, and commands that they quote
-	@scripts/setup deps
+docs: setup ## check the documents: links, and commands that they quote
 	@scripts/docs $(ARGS)
 fresh-check: ## make test and make demo on a bare Debian 12 (chroot, root); ARGS="TARGET..." for others
 	@scripts/fresh-check $(ARGS)
