@@ -19,7 +19,8 @@ TEST(Status, KeepsCodeAndCutsLongSentences) {
 }
 
 TEST(Varint, RoundTripsAndRefusesLongForms) {
-  for (uint64_t value : {uint64_t{0}, uint64_t{127}, uint64_t{128}, uint64_t{1} << 35, UINT64_MAX}) {
+  for (uint64_t value :
+       {uint64_t{0}, uint64_t{127}, uint64_t{128}, uint64_t{1} << 35, UINT64_MAX}) {
     std::byte bytes[10];
     Writer writer(bytes);
     writer.write_varint(value);

@@ -12,10 +12,10 @@ struct DTypeRow {
   size_t size;
 };
 constexpr DTypeRow kDTypes[kDTypeCount] = {
-    {"bytes", 1},    {"int8", 1},        {"uint8", 1},       {"int16", 2}, {"uint16", 2},
-    {"int32", 4},    {"uint32", 4},      {"int64", 8},       {"uint64", 8}, {"float16", 2},
-    {"bfloat16", 2}, {"float32", 4},     {"float64", 8},     {"float8_e4m3", 1},
-    {"float8_e5m2", 1}, {"bool", 1},     {"complex64", 8},   {"complex128", 16},
+    {"bytes", 1},    {"int8", 1},      {"uint8", 1},       {"int16", 2},       {"uint16", 2},
+    {"int32", 4},    {"uint32", 4},    {"int64", 8},       {"uint64", 8},      {"float16", 2},
+    {"bfloat16", 2}, {"float32", 4},   {"float64", 8},     {"float8_e4m3", 1}, {"float8_e5m2", 1},
+    {"bool", 1},     {"complex64", 8}, {"complex128", 16},
 };
 
 const Kernel* first_usable(const Entry& entry, std::string_view engine, std::string_view variant) {

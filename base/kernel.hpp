@@ -61,7 +61,7 @@ struct Args {
 // A byte format. Says what the bytes mean, never where they are made.
 struct Codec {
   const char* name;
-  const char* sentence;          // one line for `wirepress codecs`
+  const char* sentence;           // one line for `wirepress codecs`
   std::span<const Param> params;  // the first one may be given without its name: "zstd:3"
   bool lossless;
   bool exact_encode;  // every kernel writes the same bytes

@@ -139,8 +139,16 @@ bool parse_size(const char* text, uint64_t* size) {
     uint64_t bytes;
   };
   static constexpr Unit kUnits[] = {
-      {"", 1},        {"B", 1},          {"K", kKiB},       {"KiB", kKiB},       {"KB", 1000},
-      {"M", kMiB},    {"MiB", kMiB},     {"MB", 1000000},   {"G", kKiB * kMiB},  {"GiB", kKiB * kMiB},
+      {"", 1},
+      {"B", 1},
+      {"K", kKiB},
+      {"KiB", kKiB},
+      {"KB", 1000},
+      {"M", kMiB},
+      {"MiB", kMiB},
+      {"MB", 1000000},
+      {"G", kKiB * kMiB},
+      {"GiB", kKiB * kMiB},
       {"GB", 1000000000},
   };
   if (!std::isdigit(static_cast<unsigned char>(*text))) return false;
@@ -179,8 +187,8 @@ Status Options::read_environment() {
     const char* value = std::getenv(name.c_str());
     if (!value) continue;
     if (const Status status = set_row(i, value, "environment"); !status.ok() && first.ok()) {
-      first = fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s",
-                   status.text());
+      first =
+          fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s", status.text());
     }
   }
   return first;

@@ -42,8 +42,7 @@ const char* code_name(Code code);
 
 }  // namespace wirepress
 
-#define WPR_TRY(expression)                                      \
-  do {                                                           \
-    if (auto wpr_try_status = (expression); !wpr_try_status.ok()) \
-      return wpr_try_status;                                     \
+#define WPR_TRY(expression)                                                              \
+  do {                                                                                   \
+    if (auto wpr_try_status = (expression); !wpr_try_status.ok()) return wpr_try_status; \
   } while (0)

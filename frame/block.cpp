@@ -16,8 +16,8 @@ uint64_t seed_of(uint64_t index, uint32_t word) {
 
 Status need(uint64_t index, size_t has, size_t needs, size_t* size) {
   *size = needs;
-  return fail(Code::kTruncated, "block %llu: needs %zu bytes, the frame has %zu", ull(index),
-              needs, has);
+  return fail(Code::kTruncated, "block %llu: needs %zu bytes, the frame has %zu", ull(index), needs,
+              has);
 }
 
 Status check_word(const Header& header, const Block& block, uint32_t stored) {
@@ -84,8 +84,7 @@ Status verify_block(const Header& header, const Block& block) {
 size_t seal_block(const Header& header, uint64_t index, bool raw, bool last, uint64_t raw_size,
                   size_t stored_size, std::byte* dst) {
   const size_t head = head_size(header, last);
-  const uint32_t word =
-      static_cast<uint32_t>(stored_size) | (raw ? kRaw : 0) | (last ? kLast : 0);
+  const uint32_t word = static_cast<uint32_t>(stored_size) | (raw ? kRaw : 0) | (last ? kLast : 0);
   Writer writer({dst, head});
   writer.write(word);
   if (header.checksum) {

@@ -70,8 +70,7 @@ size_t block_head_size(const Header& header, uint32_t word);
 
 // Reads block `index` at the beginning of src: *size is its length in all. kTruncated when src ends
 // before it; *size is then how many bytes are needed to know more (never more than the block).
-Status read_block(const Header& header, uint64_t index, ConstBytes src, Block* block,
-                  size_t* size);
+Status read_block(const Header& header, uint64_t index, ConstBytes src, Block* block, size_t* size);
 
 // kChecksum when the payload is not what was written; always fine without checksums.
 Status verify_block(const Header& header, const Block& block);

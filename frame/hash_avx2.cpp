@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same hash in 256-bit vectors: twice as fast, which a frame of LZ4 blocks feels when it is read.
+// The same hash in 256-bit vectors: twice as fast, which a frame of LZ4 blocks feels when it is
+// read.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -58,8 +58,8 @@ struct Encoder {
   }
 
   Status no_room(size_t i, size_t needs, size_t has) const {
-    return fail(Code::kDstTooSmall, "block %llu: needs %zu bytes, dst has %zu left",
-                ull(first + i), needs, has);
+    return fail(Code::kDstTooSmall, "block %llu: needs %zu bytes, dst has %zu left", ull(first + i),
+                needs, has);
   }
 
   void count(Stored stored, Stats* stats) const {
@@ -88,9 +88,7 @@ struct ParallelEncode {
     const size_t n = encoder.n_blocks();
     std::unique_lock lock(mutex);
     while (true) {
-      moved.wait(lock, [&] {
-        return !status.ok() || next >= n || next < drained + slots.size();
-      });
+      moved.wait(lock, [&] { return !status.ok() || next >= n || next < drained + slots.size(); });
       if (!status.ok() || next >= n) return;
       const size_t i = next++;
       EncodeSlot& slot = slots[i % slots.size()];
@@ -141,8 +139,8 @@ struct ParallelEncode {
     std::byte* out = dst.data() + offset;
     const void* from = is_raw ? encoder.raw(i).data() : slot.code.data();
     if (slot.size) std::memcpy(out + head, from, slot.size);
-    offset += seal_block(header, encoder.first + i, is_raw, last, encoder.raw(i).size(),
-                         slot.size, out);
+    offset +=
+        seal_block(header, encoder.first + i, is_raw, last, encoder.raw(i).size(), slot.size, out);
     encoder.count(slot.stored, stats);
     return {};
   }
@@ -230,8 +228,8 @@ Status Context::compress_parallel(const Header& header, Chain& chain, uint64_t f
     slots_ = std::vector<EncodeSlot>(2 * static_cast<size_t>(threads_));
   for (EncodeSlot& slot : slots_) slot.ready = false;  // one may be left over from a failure
   ParallelEncode job{.encoder = encoder, .dst = dst, .slots = slots_, .stats = &stats_};
-  pool_.run(workers, [](void* it, int worker) { static_cast<ParallelEncode*>(it)->work(worker); },
-            &job);
+  pool_.run(
+      workers, [](void* it, int worker) { static_cast<ParallelEncode*>(it)->work(worker); }, &job);
   WPR_TRY(job.status);
   *written = job.offset;
   return {};
@@ -241,8 +239,8 @@ Status Context::expand_blocks(const Header& header, Chain& chain, Bytes dst) {
   ParallelExpand job{.header = header, .chain = chain, .blocks = blocks_, .dst = dst};
   const int workers =
       static_cast<int>(std::min<size_t>(static_cast<size_t>(threads_), blocks_.size()));
-  pool_.run(workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); },
-            &job);
+  pool_.run(
+      workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
   return job.status;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // wirepress.h. Nothing is thrown across it.
-#include "wirepress/wirepress.h"
-
 #include <cstring>
 #include <new>
 
 #include "pipeline/context.hpp"
+#include "wirepress/wirepress.h"
 
 using wirepress::Bytes;
 using wirepress::Code;
@@ -125,9 +124,7 @@ wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value) {
   return guarded(ctx, [&] { return ctx->context.set(key, value); });
 }
 
-const char* wpr_get(const wpr_ctx* ctx, const char* key) {
-  return ctx->context.options().get(key);
-}
+const char* wpr_get(const wpr_ctx* ctx, const char* key) { return ctx->context.options().get(key); }
 
 const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
   return ctx->context.options().origin(key);
@@ -197,8 +194,7 @@ wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size) {
 
 size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n) { return ctx->context.stream_bound(n); }
 
-wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap,
-                            size_t* written) {
+wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
     const uint64_t none = 0;
     WPR_TRY(check_array(dtype, WPR_NO_SHAPE, &none));
@@ -231,8 +227,8 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_buffers(src, n, dst, cap));
     bool finished = false;
-    WPR_TRY(ctx->context.expand_update(bytes(src, n), consumed, bytes(dst, cap), written,
-                                       &finished));
+    WPR_TRY(
+        ctx->context.expand_update(bytes(src, n), consumed, bytes(dst, cap), written, &finished));
     *done = finished;
     return {};
   });
@@ -240,9 +236,8 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
 
 void wpr_get_stats(const wpr_ctx* ctx, wpr_stats* stats) {
   const wirepress::Stats& s = ctx->context.stats();
-  *stats = {s.raw_bytes,      s.wire_bytes,       s.blocks,
-            s.bypassed_probe, s.bypassed_size,    s.expanded_bytes,
-            s.compress_seconds, s.decompress_seconds};
+  *stats = {s.raw_bytes,     s.wire_bytes,     s.blocks,           s.bypassed_probe,
+            s.bypassed_size, s.expanded_bytes, s.compress_seconds, s.decompress_seconds};
 }
 
 void wpr_reset_stats(wpr_ctx* ctx) { ctx->context.reset_stats(); }
@@ -251,8 +246,8 @@ int wpr_codec_at(size_t i, wpr_codec_info* info) {
   const auto entries = wirepress::registry();
   if (i >= entries.size()) return 0;
   const wirepress::Codec& codec = *entries[i].codec;
-  *info = {entries[i].id,       codec.name,          codec.sentence,           codec.lossless,
-           codec.exact_encode,  codec.params.size(), entries[i].kernels.size()};
+  *info = {entries[i].id,      codec.name,          codec.sentence,           codec.lossless,
+           codec.exact_encode, codec.params.size(), entries[i].kernels.size()};
   return 1;
 }
 

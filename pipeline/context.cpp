@@ -41,8 +41,8 @@ Status Context::read_environment() {
     const Status status = check_option(options_, key);
     if (status.ok()) continue;
     if (first.ok())
-      first = fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s",
-                   status.text());
+      first =
+          fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s", status.text());
     for (const OptionRow& row : option_rows()) {
       if (std::string_view(row.key) == key) (void)options_.set(key, row.fallback);
     }
@@ -156,8 +156,8 @@ Status Context::decompress(ConstBytes frame, Bytes dst, size_t* written) {
   Header header;
   WPR_TRY(read_header(frame, &header));
   if (!header.streamed && header.raw_size > dst.size()) {
-    return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu",
-                ull(header.raw_size), dst.size());
+    return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(header.raw_size),
+                dst.size());
   }
   Recipe recipe;
   WPR_TRY(recipe_of(header, options_.get("engine"), &recipe));
@@ -197,8 +197,8 @@ Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
     const uint64_t begin = index << header.block_log;
     const Block& block = all[index];
     std::byte* scratch = partial_.reserve(block.raw_size);
-    if (!scratch) return fail(Code::kNoMemory, "no memory for a block of %llu bytes",
-                              ull(block.raw_size));
+    if (!scratch)
+      return fail(Code::kNoMemory, "no memory for a block of %llu bytes", ull(block.raw_size));
     blocks_.assign(1, block);
     WPR_TRY(expand_blocks(header, *chain, {scratch, block.raw_size}));
     const uint64_t from = std::max(begin, offset), to = std::min(begin + block.raw_size, end);

@@ -92,16 +92,16 @@ class Context {
     Expect expect = Expect::kNothing;
     Header header;
     ChainPointer chain;
-    uint64_t index = 0;       // of the next block
-    uint64_t n_raw = 0;       // raw bytes of the blocks before it
-    Buffer input;             // header, then whole blocks of this batch and a part of the next
+    uint64_t index = 0;  // of the next block
+    uint64_t n_raw = 0;  // raw bytes of the blocks before it
+    Buffer input;        // header, then whole blocks of this batch and a part of the next
     size_t n_input = 0;
-    size_t block_begin = 0;   // in input: where the block being gathered starts
-    size_t need = 0;          // bytes in input that complete what is being gathered
+    size_t block_begin = 0;      // in input: where the block being gathered starts
+    size_t need = 0;             // bytes in input that complete what is being gathered
     std::vector<size_t> begins;  // of the whole blocks in input
     Buffer output;
     size_t n_output = 0, taken = 0;
-    bool last = false;        // the batch ends the frame
+    bool last = false;  // the batch ends the frame
   } expand_;
 
   Status expand_header();

@@ -81,8 +81,8 @@ class Door {
 };
 
 TEST(Recipe, TextRoundTrips) {
-  for (const char* text : {"store", "zstd:3", "shuffle:4+zstd:-7", "fre:m=6,round=truncate",
-                           "shuffle:8+lz4:9"}) {
+  for (const char* text :
+       {"store", "zstd:3", "shuffle:4+zstd:-7", "fre:m=6,round=truncate", "shuffle:8+lz4:9"}) {
     Recipe recipe;
     ASSERT_TRUE(parse_recipe(text, DType::kFloat32, "auto", &recipe).ok()) << text;
     EXPECT_EQ(recipe_text(recipe), text);
@@ -93,11 +93,16 @@ TEST(Recipe, ErrorsListTheKnownOnes) {
   struct Case {
     const char *text, *expected;
   };
-  for (const Case& it : {Case{"lz5", "lz4, snappy, zstd"}, {"zstd:99", "-50..22"},
-                         {"zstd:level=x", "-50..22"}, {"zstd:speed=1", "known: level"},
-                         {"fre:round=up", "nearest, truncate"}, {"", "unknown codec \"\""},
-                         {"zstd+fre", "raw size"}, {"store:1", "none"},
-                         {"zstd:1,2", "name=value"}, {"lz4+lz4+lz4+lz4+lz4", "at most 4"}}) {
+  for (const Case& it : {Case{"lz5", "lz4, snappy, zstd"},
+                         {"zstd:99", "-50..22"},
+                         {"zstd:level=x", "-50..22"},
+                         {"zstd:speed=1", "known: level"},
+                         {"fre:round=up", "nearest, truncate"},
+                         {"", "unknown codec \"\""},
+                         {"zstd+fre", "raw size"},
+                         {"store:1", "none"},
+                         {"zstd:1,2", "name=value"},
+                         {"lz4+lz4+lz4+lz4+lz4", "at most 4"}}) {
     Recipe recipe;
     const Status status = parse_recipe(it.text, DType::kBytes, "auto", &recipe);
     EXPECT_EQ(status.code(), Code::kParameter) << it.text;
@@ -210,16 +215,16 @@ TEST(Pipeline, RangesTouchOnlyTheirBlocks) {
   for (int i = 0; i < 200; ++i) {
     const size_t offset = random() % raw.size(), size = random() % (raw.size() - offset + 1);
     Raw part(size);
-    ASSERT_EQ(wpr_decompress_range(door.get(), frame.data(), frame.size(), offset, size,
-                                   part.data()),
-              WPR_OK);
+    ASSERT_EQ(
+        wpr_decompress_range(door.get(), frame.data(), frame.size(), offset, size, part.data()),
+        WPR_OK);
     EXPECT_EQ(part, Raw(raw.begin() + static_cast<long>(offset),
                         raw.begin() + static_cast<long>(offset + size)));
   }
   Raw part(10);
-  EXPECT_EQ(wpr_decompress_range(door.get(), frame.data(), frame.size(), raw.size() - 5, 10,
-                                 part.data()),
-            WPR_PARAMETER);
+  EXPECT_EQ(
+      wpr_decompress_range(door.get(), frame.data(), frame.size(), raw.size() - 5, 10, part.data()),
+      WPR_PARAMETER);
   frame.back() ^= 1;  // the last block is damaged: the first ones can still be read
   EXPECT_EQ(wpr_decompress_range(door.get(), frame.data(), frame.size(), 0, 10, part.data()),
             WPR_OK);
@@ -273,8 +278,8 @@ Raw expand(Door& door, const Raw& frame, size_t piece_in, size_t piece_out, bool
     Raw out(piece_out);
     size_t consumed, written;
     const size_t n = std::min(piece_in, frame.size() - at);
-    EXPECT_EQ(wpr_expand_update(door.get(), frame.data() + at, n, &consumed, out.data(),
-                                out.size(), &written, &finished),
+    EXPECT_EQ(wpr_expand_update(door.get(), frame.data() + at, n, &consumed, out.data(), out.size(),
+                                &written, &finished),
               WPR_OK)
         << wpr_error(door.get());
     at += consumed;

@@ -52,7 +52,7 @@ class ThreadPool {
   void (*job_)(void*, int) = nullptr;
   void* context_ = nullptr;
   uint64_t round_ = 0;
-  int wanted_ = 0;   // threads that take part in this round
+  int wanted_ = 0;  // threads that take part in this round
   int running_ = 0;
   bool stop_ = false;
 };

@@ -238,8 +238,7 @@ Status check_engine(const char* choice) {
         if (kernel->usable()) return {};
         return fail(Code::kParameter, "engine %s: this machine cannot run it", choice);
       }
-      if ((", " + known + ", ").find(", " + name + ", ") == std::string::npos)
-        known += ", " + name;
+      if ((", " + known + ", ").find(", " + name + ", ") == std::string::npos) known += ", " + name;
     }
   }
   return fail(Code::kParameter, "unknown engine \"%s\"; known: %s", choice, known.c_str());

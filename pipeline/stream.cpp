@@ -48,8 +48,9 @@ Status Context::stream_update(ConstBytes src, Bytes dst, size_t* written) {
   while (!src.empty()) {
     if (s.n_pending == s.batch) {
       size_t size;
-      const Status status = compress_blocks(s.header, *s.chain, s.index, {s.pending.data(), s.batch},
-                                            false, dst.subspan(offset), &size);
+      const Status status =
+          compress_blocks(s.header, *s.chain, s.index, {s.pending.data(), s.batch}, false,
+                          dst.subspan(offset), &size);
       if (!status.ok()) return s.active = false, status;
       offset += size;
       s.index += s.batch >> s.header.block_log;
@@ -112,9 +113,9 @@ Status Context::expand_block(bool* batch_full) {
   ExpandStream& e = expand_;
   Block block;
   size_t size = 0;
-  const Status status = read_block(
-      e.header, e.index, {e.input.data() + e.block_begin, e.n_input - e.block_begin}, &block,
-      &size);
+  const Status status =
+      read_block(e.header, e.index, {e.input.data() + e.block_begin, e.n_input - e.block_begin},
+                 &block, &size);
   if (status.code() == Code::kTruncated) {
     e.need = e.block_begin + size;
     return {};
@@ -138,8 +139,8 @@ Status Context::expand_batch() {
   for (const size_t begin : e.begins) {
     Block block;
     size_t size;
-    WPR_TRY(read_block(e.header, index++, {e.input.data() + begin, e.n_input - begin}, &block,
-                       &size));
+    WPR_TRY(
+        read_block(e.header, index++, {e.input.data() + begin, e.n_input - begin}, &block, &size));
     blocks_.push_back(block);
     raw += block.raw_size;
   }

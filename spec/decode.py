@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 sys.path.insert(0, str(Path(__file__).parent))
-from xxh3 import xxh3_64  # noqa: E402
+from xxh3 import xxh3_64
 
 CODECS = Path(__file__).parent.parent / "codecs"
 DTYPES = (
@@ -58,7 +58,7 @@ class Reader:
             byte = self.number(1)
             value |= (byte & 127) << 7 * i
             if byte < 128:
-                refuse(byte == 0 and i > 0 or value >= 1 << 64, "not a shortest varint")
+                refuse((byte == 0 and i > 0) or value >= 1 << 64, "not a shortest varint")
                 return value
         raise FrameError("not a shortest varint")
 
@@ -86,7 +86,7 @@ def codec_names() -> dict[int, str]:
 
 @cache
 def reference(name: str) -> ModuleType:
-    """codecs/NAME/reference.py: decode(data, params, raw_size) -> bytes, ValueError if it cannot."""
+    """codecs/NAME/reference.py: decode(data, params, raw_size) -> bytes, or ValueError."""
     path = CODECS / name / "reference.py"
     spec = importlib.util.spec_from_file_location(f"reference_{name}", path)
     assert spec and spec.loader
@@ -130,7 +130,9 @@ def read_header(reader: Reader) -> Header:
     checksum = reader.number(4)
     refuse(checksum != xxh3_64(covered) & 0xFFFFFFFF, "header checksum")
     refuse(reader.at > MAX_HEADER, f"header of {reader.at} bytes")
-    return Header(bool(version_flags & 1), streamed, DTYPES[dtype], shape, raw_size, 1 << log, stages)
+    return Header(
+        bool(version_flags & 1), streamed, DTYPES[dtype], shape, raw_size, 1 << log, stages
+    )
 
 
 def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tuple[bytes, bool]:

@@ -92,7 +92,7 @@ def vectors() -> list[tuple[str, str, str, int, bool]]:
     return found
 
 
-@pytest.mark.parametrize("codec,name,recipe,size,ok", vectors())
+@pytest.mark.parametrize(("codec", "name", "recipe", "size", "ok"), vectors())
 def test_vectors(codec: str, name: str, recipe: str, size: int, ok: bool) -> None:
     folder = CODECS / codec / "vectors"
     # The parameters as a frame of this recipe would carry them.

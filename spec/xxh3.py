@@ -126,7 +126,7 @@ def _long(data: bytes, seed: int) -> int:
     for stripe in range((n - 1) // 64):
         _accumulate(acc, data, 64 * stripe, secret, 8 * (stripe % 16))
         if stripe % 16 == 15:
-            acc = [((a ^ a >> 47) ^ k) * P32_1 & MASK64 for a, k in zip(acc, last_key)]
+            acc = [((a ^ a >> 47) ^ k) * P32_1 & MASK64 for a, k in zip(acc, last_key, strict=True)]
     _accumulate(acc, data, n - 64, secret, 192 - 64 - 7)
     result = n * P64_1
     for i in range(4):
