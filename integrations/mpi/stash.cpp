@@ -143,7 +143,7 @@ int make_message(Stashed* stashed, MPI_Message* message, Comm* comm) {
   MPI_Request sent;
   int error = PMPI_Isend(nullptr, 0, MPI_BYTE, 0, tag, job().self, &sent);
   if (error == MPI_SUCCESS) error = PMPI_Mprobe(0, tag, job().self, message, MPI_STATUS_IGNORE);
-  if (error == MPI_SUCCESS) error = PMPI_Request_free(&sent);
+  if (error == MPI_SUCCESS) error = PMPI_Wait(&sent, MPI_STATUS_IGNORE);
   if (error != MPI_SUCCESS) return error;
   retain(comm);
   std::lock_guard hold(messages().lock);

@@ -58,97 +58,70 @@ static void mixed_bcasts(void) {
 /* Element i of rank r: small numbers, so that every order of adding gives the same float. */
 #define ELEMENT(r, i) (((i) / 41 + (r) * 3) % 5 + 1)
 
-#define REDUCTIONS(T, MPI_T, OP, EXPRESSION)                                                      \
-  static void T##_##OP##_##MPI_T(void) {                                                          \
-    for (int k = 0; k < N_COUNTS; ++k) {                                                          \
-      const int n = counts[k];                                                                    \
-      T *mine = (T *)in, *result = (T *)out, *expected = (T *)want;                               \
-      for (int i = 0; i < n; ++i) {                                                               \
-        mine[i] = (T)ELEMENT(rank, i);                                                            \
-        T a = (T)ELEMENT(0, i);                                                                   \
-        for (int r = 1; r < size; ++r) {                                                          \
-          T b = (T)ELEMENT(r, i);                                                                 \
-          a = (T)(EXPRESSION);                                                                    \
-        }                                                                                         \
-        expected[i] = a;                                                                          \
-      }                                                                                           \
-      memset(out, 0xEE, (size_t)n * sizeof(T) + 16);                                              \
-      MPI_Allreduce(mine, result, n, MPI_T, OP, comm);                                            \
-      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]);                                \
-      CHECK(all_bytes(result + n, 16, 0xEE));                                                     \
-      for (int i = 0; i < n; ++i) CHECK(mine[i] == (T)ELEMENT(rank, i));                          \
-      memcpy(result, mine, (size_t)n * sizeof(T));                                                \
-      MPI_Allreduce(MPI_IN_PLACE, result, n, MPI_T, OP, comm);                                    \
-      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]);                                \
-      const int block = n / size;                                                                 \
-      if (block == 0) continue;                                                                   \
-      memset(out, 0xEE, (size_t)block * sizeof(T) + 16);                                          \
-      MPI_Reduce_scatter_block(mine, result, block, MPI_T, OP, comm);                             \
-      for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]);             \
-      CHECK(all_bytes(result + block, 16, 0xEE));                                                 \
-      memcpy(result, mine, (size_t)n * sizeof(T));                                                \
-      MPI_Reduce_scatter_block(MPI_IN_PLACE, result, block, MPI_T, OP, comm);                     \
-      for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]);             \
-    }                                                                                             \
+#define REDUCE(T, MPI_T, OP, EXPRESSION) \
+  { \
+    for (int k = 0; k < N_COUNTS; ++k) { \
+      const int n = counts[k]; \
+      T *mine = (T *)in, *result = (T *)out, *expected = (T *)want; \
+      for (int i = 0; i < n; ++i) { \
+        mine[i] = (T)ELEMENT(rank, i); \
+        T a = (T)ELEMENT(0, i); \
+        for (int r = 1; r < size; ++r) { \
+          T b = (T)ELEMENT(r, i); \
+          a = (T)(EXPRESSION); \
+        } \
+        expected[i] = a; \
+      } \
+      memset(out, 0xEE, (size_t)n * sizeof(T) + 16); \
+      MPI_Allreduce(mine, result, n, MPI_T, OP, comm); \
+      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]); \
+      CHECK(all_bytes(result + n, 16, 0xEE)); \
+      for (int i = 0; i < n; ++i) CHECK(mine[i] == (T)ELEMENT(rank, i)); \
+      memcpy(result, mine, (size_t)n * sizeof(T)); \
+      MPI_Allreduce(MPI_IN_PLACE, result, n, MPI_T, OP, comm); \
+      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]); \
+      const int block = n / size; \
+      if (block == 0) continue; \
+      memset(out, 0xEE, (size_t)block * sizeof(T) + 16); \
+      MPI_Reduce_scatter_block(mine, result, block, MPI_T, OP, comm); \
+      for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]); \
+      CHECK(all_bytes(result + block, 16, 0xEE)); \
+      memcpy(result, mine, (size_t)n * sizeof(T)); \
+      MPI_Reduce_scatter_block(MPI_IN_PLACE, result, block, MPI_T, OP, comm); \
+      for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]); \
+    } \
   }
 
-#define NUMBERS(T, MPI_T)                            \
-  REDUCTIONS(T, MPI_T, MPI_SUM, a + b)               \
-  REDUCTIONS(T, MPI_T, MPI_MAX, a > b ? a : b)       \
-  REDUCTIONS(T, MPI_T, MPI_MIN, a < b ? a : b)       \
-  REDUCTIONS(T, MPI_T, MPI_PROD, a * b)
-#define INTEGERS(T, MPI_T)                           \
-  NUMBERS(T, MPI_T)                                  \
-  REDUCTIONS(T, MPI_T, MPI_LAND, a && b)             \
-  REDUCTIONS(T, MPI_T, MPI_LOR, a || b)              \
-  REDUCTIONS(T, MPI_T, MPI_LXOR, !a != !b)           \
-  REDUCTIONS(T, MPI_T, MPI_BAND, a & b)              \
-  REDUCTIONS(T, MPI_T, MPI_BOR, a | b)               \
-  REDUCTIONS(T, MPI_T, MPI_BXOR, a ^ b)
-typedef long double long_double;
-typedef float complex float_complex;
-typedef double complex double_complex;
-typedef unsigned char byte;
-INTEGERS(int8_t, MPI_INT8_T)
-INTEGERS(uint8_t, MPI_UINT8_T)
-INTEGERS(int16_t, MPI_SHORT)
-INTEGERS(int32_t, MPI_INT)
-INTEGERS(uint32_t, MPI_UNSIGNED)
-INTEGERS(int64_t, MPI_LONG)
-INTEGERS(uint64_t, MPI_UINT64_T)
-NUMBERS(float, MPI_FLOAT)
-NUMBERS(double, MPI_DOUBLE)
-NUMBERS(long_double, MPI_LONG_DOUBLE)
-REDUCTIONS(float_complex, MPI_C_FLOAT_COMPLEX, MPI_SUM, a + b)
-REDUCTIONS(double_complex, MPI_C_DOUBLE_COMPLEX, MPI_SUM, a + b)
-REDUCTIONS(double_complex, MPI_C_DOUBLE_COMPLEX, MPI_PROD, a *b)
-REDUCTIONS(bool, MPI_C_BOOL, MPI_LAND, a &&b)
-REDUCTIONS(byte, MPI_BYTE, MPI_BXOR, a ^ b)
+#define NUMBERS(T, M)                        \
+  REDUCE(T, M, MPI_SUM, a + b)               \
+  REDUCE(T, M, MPI_MAX, a > b ? a : b)       \
+  REDUCE(T, M, MPI_MIN, a < b ? a : b)       \
+  REDUCE(T, M, MPI_PROD, a * b)
+#define INTEGERS(T, M)                       \
+  NUMBERS(T, M)                              \
+  REDUCE(T, M, MPI_LAND, a && b)             \
+  REDUCE(T, M, MPI_LOR, a || b)              \
+  REDUCE(T, M, MPI_LXOR, !a != !b)           \
+  REDUCE(T, M, MPI_BAND, a & b)              \
+  REDUCE(T, M, MPI_BOR, a | b)               \
+  REDUCE(T, M, MPI_BXOR, a ^ b)
 
 static void reductions(void) {
-#define RUN(T, MPI_T, OP) T##_##OP##_##MPI_T()
-#define RUN4(T, M) RUN(T, M, MPI_SUM), RUN(T, M, MPI_MAX), RUN(T, M, MPI_MIN), RUN(T, M, MPI_PROD)
-#define RUN10(T, M)                                                                        \
-  RUN4(T, M), RUN(T, M, MPI_LAND), RUN(T, M, MPI_LOR), RUN(T, M, MPI_LXOR),               \
-      RUN(T, M, MPI_BAND), RUN(T, M, MPI_BOR), RUN(T, M, MPI_BXOR)
-  RUN10(int8_t, MPI_INT8_T);
-  RUN10(uint8_t, MPI_UINT8_T);
-  RUN10(int16_t, MPI_SHORT);
-  RUN10(int32_t, MPI_INT);
-  RUN10(uint32_t, MPI_UNSIGNED);
-  RUN10(int64_t, MPI_LONG);
-  RUN10(uint64_t, MPI_UINT64_T);
-  RUN4(float, MPI_FLOAT);
-  RUN4(double, MPI_DOUBLE);
-  RUN(long_double, MPI_LONG_DOUBLE, MPI_SUM);
-  RUN(long_double, MPI_LONG_DOUBLE, MPI_MAX);
-  RUN(long_double, MPI_LONG_DOUBLE, MPI_MIN);
-  RUN(long_double, MPI_LONG_DOUBLE, MPI_PROD);
-  RUN(float_complex, MPI_C_FLOAT_COMPLEX, MPI_SUM);
-  RUN(double_complex, MPI_C_DOUBLE_COMPLEX, MPI_SUM);
-  RUN(double_complex, MPI_C_DOUBLE_COMPLEX, MPI_PROD);
-  RUN(bool, MPI_C_BOOL, MPI_LAND);
-  RUN(byte, MPI_BYTE, MPI_BXOR);
+  INTEGERS(int8_t, MPI_INT8_T)
+  INTEGERS(uint8_t, MPI_UINT8_T)
+  INTEGERS(int16_t, MPI_SHORT)
+  INTEGERS(int32_t, MPI_INT)
+  INTEGERS(uint32_t, MPI_UNSIGNED)
+  INTEGERS(int64_t, MPI_LONG)
+  INTEGERS(uint64_t, MPI_UINT64_T)
+  NUMBERS(float, MPI_FLOAT)
+  NUMBERS(double, MPI_DOUBLE)
+  NUMBERS(long double, MPI_LONG_DOUBLE)
+  REDUCE(float complex, MPI_C_FLOAT_COMPLEX, MPI_SUM, a + b)
+  REDUCE(double complex, MPI_C_DOUBLE_COMPLEX, MPI_SUM, a + b)
+  REDUCE(double complex, MPI_C_DOUBLE_COMPLEX, MPI_PROD, a * b)
+  REDUCE(bool, MPI_C_BOOL, MPI_LAND, a && b)
+  REDUCE(unsigned char, MPI_BYTE, MPI_BXOR, a ^ b)
 }
 
 /* Sums of floats that do depend on the order: alike on every rank, and twice. */
@@ -235,6 +208,15 @@ static void allgathers(void) {
   MPI_Type_free(&spread);
 }
 
+static void scatters(void) {
+  const int n = 50000;
+  double *a = (double *)in, *b = (double *)out;
+  for (int i = 0; i < n * size; ++i) a[i] = i / 9 + rank;
+  MPI_Reduce_scatter_block(a, b, n, MPI_DOUBLE, MPI_SUM, comm);
+  for (int i = 0; i < n; ++i)
+    CHECK(b[i] == (rank * n + i) / 9 * size + size * (size - 1) / 2);
+}
+
 static void large_counts(void) {
 #if MPI_VERSION >= 4
   const MPI_Count n = 100000;
@@ -259,6 +241,7 @@ static void all(const char *name, int reduce) {
   allgathers();
   same_bits_everywhere();
   others();
+  scatters();
   large_counts();
   if (reduce) reductions();
   int world;

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each MPI of this machine with its interposer, the test programs built for it, and a rendezvous
+that a test can make behave badly."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+OPEN_MPI_SETTINGS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl": "self,tcp",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+TRUST = {"WIREPRESS_MPI_TRUST": "1", "WIREPRESS_MPI_SAME_HOST": "1"}
+
+
+def library_for(name: str) -> Path | None:
+    folders = [ROOT / "build" / preset / "integrations" / "mpi" for preset in ("dev", "release")]
+    if chosen := os.environ.get("WIREPRESS_LIB_DIR"):
+        folders.insert(0, Path(chosen))
+    for folder in folders:
+        if (path := folder / f"libwirepress_mpi_{name}.so").is_file():
+            return path
+    return None
+
+
+@dataclass
+class Mpi:
+    name: str
+    library: Path
+    folder: Path
+    built: dict[str, Path] = field(default_factory=dict)
+
+    def build(self, source: str) -> Path:
+        """A test program, or a library from a source that has no main."""
+        if source not in self.built:
+            target = self.folder / Path(source).stem
+            command = [f"mpicc.{self.name}", "-std=gnu99", "-O1", "-g", "-Wall", "-Werror"]
+            # Open MPI's header makes gcc believe that MPI_STATUSES_IGNORE is an array.
+            command += ["-Wno-stringop-overflow", "-o", target, HERE / "tests" / source, "-pthread"]
+            if source == "flip.c":
+                command += ["-shared", "-fPIC", "-ldl"]
+            if self.name == "mpich":
+                command.append("-DHAS_ISENDRECV")
+            subprocess.run(command, check=True)
+            self.built[source] = target
+        return self.built[source]
+
+    def environment(self) -> dict[str, str]:
+        """Without settings of the user's that would reach the ranks."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("WIREPRESS_", "LD_PRE"))}
+        return kept | (OPEN_MPI_SETTINGS if self.name == "openmpi" else {})
+
+    def start(
+        self, ranks: list[dict[str, str]], program: list[str | Path], seconds: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """One rank for each entry, with these variables of its own."""
+        command: list[str | Path] = [f"mpirun.{self.name}"]
+        for i, settings in enumerate(ranks):
+            words = [f"{key}={value}" for key, value in settings.items()]
+            command += [*([":"] if i else []), "-n", "1", "env", *words, *program]
+        return subprocess.run(
+            command, env=self.environment(), capture_output=True, text=True, timeout=seconds
+        )
+
+    def run(
+        self, n: int, program: list[str | Path], settings: dict[str, str], seconds: float = 60
+    ) -> str:
+        """All ranks alike, with the interposer: they must succeed and say nothing on stderr."""
+        mine = {"LD_PRELOAD": str(self.library), **settings}
+        done = self.start([mine] * n, program, seconds)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not [line for line in done.stderr.splitlines() if "wirepress" in line], done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="session", params=["openmpi", "mpich"])
+def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
+    name = request.param
+    for tool in (f"mpicc.{name}", f"mpirun.{name}"):
+        if not shutil.which(tool):
+            pytest.skip(f"no {tool} on this machine")
+    library = library_for(name)
+    if library is None:
+        pytest.skip(f"libwirepress_mpi_{name}.so is not built (make build)")
+    return Mpi(name, library, tmp_path_factory.mktemp(name))
+
+
+class Rendezvous:
+    """The protocol of spec/report.md, with the nodes that the test wants.
+
+    `breaks`: ranks whose connection ends after the cookie, the others being told to start.
+    """
+
+    def __init__(self, size: int, nodes: list[int] | None, breaks: tuple[int, ...] = ()) -> None:
+        self.size, self.nodes, self.breaks = size, nodes, breaks
+        self.token, self.cookie = secrets.token_hex(8), secrets.token_hex(16)
+        self.hellos: dict[int, list[str]] = {}
+        self.reports: dict[int, str] = {}
+        self._waiting: list[tuple[int, socket.socket]] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(0.2)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        # The first address answers nothing: ranks are to try the next.
+        port = self._listener.getsockname()[1]
+        return {"WIREPRESS_RENDEZVOUS": f"127.0.0.1:1,127.0.0.1:{port};{self.token}"}
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._listener.close()
+
+    def __enter__(self) -> Rendezvous:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            client.settimeout(10)
+            stream = client.makefile("r", encoding="utf-8")
+            words = stream.readline().rstrip("\n").split(" ", 8)
+            if words[0] == "report":
+                assert words[1] == self.token
+                self.reports[int(words[2])] = stream.read(int(words[3]))
+                client.sendall(b"ok\n")
+                client.close()
+            else:
+                assert words[:3] == ["hello", "1", self.token]
+                self.hellos[int(words[3])] = words[4:]
+                client.sendall(f"cookie {self.cookie}\n".encode())
+                self._waiting.append((int(words[3]), client))
+                if len(self._waiting) == self.size:
+                    self._answer()
+
+    def _answer(self) -> None:
+        nodes = self.nodes
+        verdict = f"on {' '.join(map(str, nodes))}\n" if nodes else "off some reason\n"
+        for rank, client in self._waiting:
+            if rank not in self.breaks:
+                client.sendall(verdict.encode())
+            client.close()
+        self._waiting.clear()
+
+
+@pytest.fixture(scope="session")
+def rendezvous_class() -> type[Rendezvous]:
+    return Rendezvous
+
+
+@pytest.fixture(scope="session")
+def mpi4py_python(mpi: Mpi) -> tuple[str, dict[str, str]]:
+    """A Python with mpi4py and numpy, and the settings with which it finds this MPI."""
+    python = sys.executable
+    if subprocess.run([python, "-c", "import mpi4py, numpy"], capture_output=True).returncode:
+        pytest.skip(f"{python} has no mpi4py or no numpy")
+    if mpi.name == "openmpi":
+        return python, {"MPI4PY_LIBMPI": "libmpi.so.40"}
+    # mpi4py looks for MPICH's usual name; Debian's differs.
+    alias = mpi.folder / "alias"
+    alias.mkdir(exist_ok=True)
+    listed = subprocess.run(["ldd", mpi.library], capture_output=True, text=True).stdout
+    real = next(line.split()[2] for line in listed.splitlines() if "libmpi" in line)
+    for name in ("libmpi.so.12", "libmpich.so.12"):
+        if not (alias / name).exists():
+            (alias / name).symlink_to(real)
+    return python, {"LD_LIBRARY_PATH": str(alias), "MPI4PY_LIBMPI": "libmpi.so.12"}

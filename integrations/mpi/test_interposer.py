@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interposer under real MPI programs, which know what they must receive."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TRUST = {"WIREPRESS_MPI_TRUST": "1", "WIREPRESS_MPI_SAME_HOST": "1"}
+
+
+def calls(report: Path, rank: int = 0) -> dict[str, Any]:
+    return json.loads(report.read_text())["ranks"][rank]["calls"]
+
+
+# ---- what programs see -------------------------------------------------------------------------
+
+
+def test_programs_pass_without_it(mpi):
+    """Else the tests below would say nothing about the interposer."""
+    for source in ("p2p.c", "collectives.c", "threads.c"):
+        done = mpi.start([{}] * 2, [mpi.build(source)])
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("codec", ["auto", "lz4:1", "shuffle+zstd:1"])
+@pytest.mark.parametrize("level", ["single", "threads"])
+def test_point_to_point(mpi, tmp_path, codec, level):
+    report = tmp_path / "report.json"
+    settings = TRUST | {"WIREPRESS_MPI_CODEC": codec, "WIREPRESS_MPI_REPORT": str(report)}
+    settings["WIREPRESS_MPI_LINK"] = "100Mbps"  # auto then compresses what can be
+    settings["CHECK_OVERRUN"] = "1"
+    out = mpi.run(2, [mpi.build("p2p.c"), level], settings)
+    assert out.count("ok ") == 15
+    sent = calls(report)
+    for name in ("MPI_Send", "MPI_Ssend", "MPI_Isend", "MPI_Issend", "MPI_Sendrecv"):
+        assert sent[name]["compressed_messages"] > 0, name
+        assert sent[name]["wire_bytes"] < sent[name]["raw_bytes"], name
+    assert sent["MPI_Send"]["bypasses"]["small"] > 0
+    got = calls(report, 1)
+    for name in ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv", "MPI_Recv_init"):
+        assert got[name]["received_compressed_messages"] > 0, name
+    rank = json.loads(report.read_text())["ranks"][1]
+    assert rank["events"]["stashed"] > 0 and rank["events"]["orphans"] == 1
+    assert rank["events"]["truncated"] == 6 and rank["events"]["corrupt"] == 0
+
+
+def test_point_to_point_four_ranks(mpi, rendezvous_class):
+    """Two by two: half of the peers are on the same node, and their messages stay raw."""
+    with rendezvous_class(4, [0, 1, 0, 1]) as server:
+        mpi.run(4, [mpi.build("p2p.c")], server.settings | {"WIREPRESS_MPI_CODEC": "lz4"})
+        report = json.loads(server.reports[0])
+    assert sorted(server.reports) == [0, 1, 2, 3]
+    assert report["state"] == "on" and report["calls"]["MPI_Send"]["compressed_messages"] > 0
+
+
+@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1], [0, 1, 2, 3]])
+def test_collectives(mpi, rendezvous_class, nodes):
+    settings = {"WIREPRESS_MPI_CODEC": "zstd:1", "WIREPRESS_MPI_CHUNK": "32KiB"}
+    with rendezvous_class(4, nodes) as server:
+        out = mpi.run(4, [mpi.build("collectives.c"), "quick"], server.settings | settings)
+        sent = json.loads(server.reports[0])["calls"]
+    assert out.count("ok ") == 4
+    for name in ("MPI_Bcast", "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block"):
+        assert sent[name]["compressed_messages"] > 0, name
+
+
+@pytest.mark.parametrize("chunk", ["4KiB", "512KiB"])
+def test_reductions(mpi, tmp_path, chunk):
+    """Every predefined operation on every type."""
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_CHUNK": chunk}
+    settings |= {"WIREPRESS_MPI_REPORT": str(report)}
+    mpi.run(2, [mpi.build("collectives.c")], TRUST | settings)
+    for name in ("MPI_Allreduce", "MPI_Reduce_scatter_block"):
+        assert calls(report)[name]["compressed_messages"] > 300
+
+
+def test_collectives_off(mpi, tmp_path):
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_COLLECTIVES": "off", "WIREPRESS_MPI_REPORT": str(report)}
+    mpi.run(2, [mpi.build("collectives.c"), "quick"], TRUST | settings)
+    assert not any(call["compressed_messages"] for call in calls(report).values())
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_threads(mpi, tmp_path, ranks):
+    if mpi.name == "mpich" and ranks > 2:
+        pytest.skip("MPICH spins: more threads than cores take minutes")
+    report = tmp_path / "report.json"
+    settings = TRUST | {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_REPORT": str(report)}
+    mpi.run(ranks, [mpi.build("threads.c")], settings)
+    assert json.loads(report.read_text())["ranks"][0]["events"]["stashed"] > 0
+
+
+def test_mpi4py(mpi, mpi4py_python, tmp_path):
+    python, settings = mpi4py_python
+    report = tmp_path / "report.json"
+    program = [python, Path(__file__).parent / "tests" / "objects.py"]
+    settings |= {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_REPORT": str(report)}
+    assert "ok mpi4py" in mpi.run(2, program, TRUST | settings)
+    sent = calls(report)
+    assert sent["MPI_Isend"]["compressed_messages"] > 0
+    assert sent["MPI_Mrecv"]["received_compressed_messages"] > 0
+    assert sent["MPI_Allreduce"]["compressed_messages"] > 0
+
+
+# ---- damage ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("checksum", ["off", "on"])
+@pytest.mark.parametrize("codec", ["lz4", "zstd:1", "deflate:1"])
+def test_damaged_messages(mpi, codec, checksum):
+    """A library between the interposer and MPI inverts bytes of frames, or cuts their end off."""
+    settings = TRUST | {"WIREPRESS_MPI_CODEC": codec, "WIREPRESS_MPI_CHECKSUM": checksum}
+    settings["LD_PRELOAD"] = f"{mpi.library}:{mpi.build('flip.c')}"
+    words = ["checked"] if checksum == "on" else []
+    done = mpi.start([settings] * 2, [mpi.build("corrupt.c"), *words])
+    assert done.returncode == 0, done.stdout + done.stderr
+    refused = int(re.search(r"refused (\d+)", done.stdout)[1])
+    assert refused == 127 if checksum == "on" else 63 < refused < 128
+    assert done.stderr.count("wirepress: rank 1: ") == 1, done.stderr
+
+
+# ---- who takes part ----------------------------------------------------------------------------
+
+
+def test_inert_without_a_word(mpi):
+    """Preloaded, but nobody asked for it: not even that is said."""
+    done = mpi.start([{"LD_PRELOAD": str(mpi.library)}] * 2, [mpi.build("p2p.c")])
+    assert done.returncode == 0 and "wirepress" not in done.stderr
+
+
+def test_one_rank_lacks_it(mpi, rendezvous_class):
+    """The server gives the verdict; here it is off, and everybody sends raw."""
+    with rendezvous_class(1, None) as server:
+        mine = server.settings | {"LD_PRELOAD": str(mpi.library)}
+        done = mpi.start([mine, {}], [mpi.build("p2p.c")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if "wirepress" in line]
+    assert said == ["wirepress: off: some reason"]
+    assert server.hellos[0][0] == "2" and server.hellos[0][4] == "-"
+
+
+def test_no_server(mpi):
+    settings = {"LD_PRELOAD": str(mpi.library), "WIREPRESS_RENDEZVOUS": "127.0.0.1:1;token"}
+    done = mpi.start([settings] * 2, [mpi.build("p2p.c")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if "wirepress" in line]
+    assert said == ["wirepress: off: cannot connect to the rendezvous at 127.0.0.1:1"]
+
+
+def test_broken_connection(mpi, rendezvous_class):
+    """Told the cookie and then nothing: that rank understands the others and sends raw."""
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_COLLECTIVES": "off"}
+    with rendezvous_class(2, [0, 1], breaks=(1,)) as server:
+        mpi.run(2, [mpi.build("p2p.c")], server.settings | settings)
+        on, passive = (json.loads(server.reports[rank]) for rank in (0, 1))
+    assert on["state"] == "on" and on["calls"]["MPI_Send"]["compressed_messages"] > 0
+    assert passive["state"] == "passive"
+    assert passive["calls"]["MPI_Recv"]["received_compressed_messages"] > 0
+    assert not any(call["compressed_messages"] for call in passive["calls"].values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"WIREPRESS_MPI_CODEC": "lz5"}, "lz5"),
+        ({"WIREPRESS_MPI_CODEC": "fre"}, "lossy"),
+        ({"WIREPRESS_MPI_LINK": "fast"}, "not a rate"),
+        ({"WIREPRESS_MPI_THRESHOLD": "many"}, "many"),
+    ],
+)
+def test_wrong_options(mpi, settings, reason):
+    mine = TRUST | {"LD_PRELOAD": str(mpi.library)} | settings
+    done = mpi.start([mine] * 2, [mpi.build("p2p.c")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if "wirepress" in line]
+    assert len(said) == 1 and said[0].startswith("wirepress: off: ") and reason in said[0]
+
+
+def test_different_options(mpi):
+    mine = TRUST | {"LD_PRELOAD": str(mpi.library)}
+    done = mpi.start([mine, mine | {"WIREPRESS_MPI_CODEC": "lz4"}], [mpi.build("p2p.c")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("wirepress: off: rank 1 has other settings than rank 0") == 1
+
+
+# ---- the library and its report ----------------------------------------------------------------
+
+
+def symbols(library: Path, *options: str) -> set[str]:
+    listed = subprocess.run(["nm", "-D", *options, library], capture_output=True, text=True)
+    return {line.split()[-1].split("@")[0] for line in listed.stdout.splitlines()}
+
+
+def test_exports_only_what_the_mpi_has(mpi):
+    listed = subprocess.run(["ldd", mpi.library], capture_output=True, text=True).stdout
+    below = next(line.split()[2] for line in listed.splitlines() if re.search(r"libmpi\S*\.so", line))
+    exported = symbols(mpi.library, "--defined-only")
+    assert exported <= symbols(Path(below), "--defined-only")
+    assert all(name.startswith("MPI_") for name in exported) and "MPI_Send" in exported
+    assert ("MPI_Send_c" in exported) == (mpi.name == "mpich")
+
+
+def test_report_that_cannot_be_written(mpi, tmp_path):
+    mine = TRUST | {"LD_PRELOAD": str(mpi.library)}
+    mine["WIREPRESS_MPI_REPORT"] = str(tmp_path / "no" / "such" / "folder" / "report.json")
+    done = mpi.start([mine] * 2, [mpi.build("p2p.c")])
+    assert done.returncode == 0
+    assert done.stderr.count("cannot write the report") == 1
+
+
+def test_report(mpi, tmp_path):
+    report = tmp_path / "report.json"
+    mpi.run(2, [mpi.build("p2p.c")], TRUST | {"WIREPRESS_MPI_REPORT": str(report)})
+    job = json.loads(report.read_text())
+    assert job["version"] == 1 and job["state"] == "on" and job["size"] == 2
+    assert job["nodes"] == [0, 1] and [rank["rank"] for rank in job["ranks"]] == [0, 1]
+    for rank in job["ranks"]:
+        assert rank["state"] == "on" and rank["options"]["mpi_threshold"] == 65536
+        for call in rank["calls"].values():
+            sent = call["compressed_messages"] + sum(call["bypasses"].values())
+            assert call["messages"] == sent
+            assert call["wire_bytes"] <= call["raw_bytes"]
+    # What one sent the other received.
+    sent, got = (
+        sum(call[key] for call in job["ranks"][i]["calls"].values())
+        for i, key in ((0, "compressed_messages"), (1, "received_compressed_messages"))
+    )
+    assert got > 0 and sent in (got, got + 1)  # one send has a wrong tag and fails
+    assert not list(tmp_path.glob("*.part*"))
