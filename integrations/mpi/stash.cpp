@@ -16,9 +16,15 @@ std::atomic<int> g_n_messages{0};
 
 namespace {
 
+struct Matched {
+  Stashed* stashed = nullptr;
+  Comm* comm = nullptr;
+  MPI_Request sent = MPI_REQUEST_NULL;  // of the empty message that lends its handle
+};
+
 struct Messages {
   std::mutex lock;
-  std::unordered_map<uint64_t, std::pair<Stashed*, Comm*>> map;
+  std::unordered_map<uint64_t, Matched> map;
 };
 Messages& messages() {
   static auto* all = new Messages;
@@ -140,33 +146,35 @@ int make_message(Stashed* stashed, MPI_Message* message, Comm* comm) {
   // A value for MPI_Message cannot be invented: this one belongs to an empty message to oneself.
   static std::atomic<int> next{0};
   const int tag = kTagMessage + (next.fetch_add(1, std::memory_order_relaxed) & kTagMask);
-  MPI_Request sent;
-  int error = PMPI_Isend(nullptr, 0, MPI_BYTE, 0, tag, job().self, &sent);
+  Matched matched{stashed, comm};
+  int error = PMPI_Isend(nullptr, 0, MPI_BYTE, 0, tag, job().self, &matched.sent);
   if (error == MPI_SUCCESS) error = PMPI_Mprobe(0, tag, job().self, message, MPI_STATUS_IGNORE);
-  if (error == MPI_SUCCESS) error = PMPI_Wait(&sent, MPI_STATUS_IGNORE);
   if (error != MPI_SUCCESS) return error;
   retain(comm);
   std::lock_guard hold(messages().lock);
-  messages().map[handle_bits(*message)] = {stashed, comm};
+  messages().map[handle_bits(*message)] = matched;
   g_n_messages.fetch_add(1, std::memory_order_release);
   return MPI_SUCCESS;
 }
 
 Stashed* take_message(MPI_Message* message, Comm** comm) {
   if (g_n_messages.load(std::memory_order_acquire) == 0) return nullptr;
-  Stashed* stashed;
+  Matched matched;
   MPI_Message own = *message;
   {
     std::lock_guard hold(messages().lock);
     const auto found = messages().map.find(handle_bits(own));
     if (found == messages().map.end()) return nullptr;
-    std::tie(stashed, *comm) = found->second;
+    matched = found->second;
     messages().map.erase(found);
     g_n_messages.fetch_sub(1, std::memory_order_release);
   }
+  // The send may complete only now (MPICH), and must not be freed before (MPICH 4.0 with threads).
   PMPI_Mrecv(nullptr, 0, MPI_BYTE, &own, MPI_STATUS_IGNORE);
+  PMPI_Wait(&matched.sent, MPI_STATUS_IGNORE);
   *message = MPI_MESSAGE_NULL;
-  return stashed;
+  *comm = matched.comm;
+  return matched.stashed;
 }
 
 }  // namespace wirepress
