@@ -164,6 +164,7 @@ class Rendezvous:
         for rank, client in self._waiting:
             if rank not in self.breaks:
                 client.sendall(verdict.encode())
+            client.shutdown(socket.SHUT_RDWR)  # the reader above still holds it open
             client.close()
         self._waiting.clear()
 
