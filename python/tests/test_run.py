@@ -211,13 +211,32 @@ def test_signals_reach_the_launcher(site, signo):
     body = "trap 'echo caught; exit 9' TERM INT USR1; echo ready; while :; do sleep 0.05; done"
     make_launcher(site, "mpirun", "Open MPI", body)
     with subprocess.Popen(
-        [sys.executable, run.__file__, "--", "mpirun"], stdout=subprocess.PIPE, text=True
+        [sys.executable, run.__file__, "--", "mpirun"],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signo, signal.SIG_DFL),  # ignored in background jobs
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signo)
         assert process.stdout.read() == "caught\n"
     assert process.returncode == 9
+
+
+def test_an_ignored_signal_stays_ignored(site):
+    """As under nohup: neither wirepress nor the launcher ends."""
+    make_launcher(site, "mpirun", "Open MPI", "echo ready; sleep 0.5; echo done; exit 5")
+    with subprocess.Popen(
+        [sys.executable, run.__file__, "--", "mpirun"],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.stdout.read() == "done\n"
+    assert process.returncode == 5
 
 
 # ---- the rendezvous --------------------------------------------------------------------------

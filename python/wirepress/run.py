@@ -130,7 +130,9 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signa
 
 def run_child(command: list[str], environment: dict[str, str], rendezvous: Rendezvous) -> int:
     """Starts the launcher, passes signals on, and returns its exit code as a shell would."""
-    watched = {*FORWARDED, signal.SIGCHLD}
+    # what is ignored stays so, for the launcher too: SIGHUP under nohup, SIGINT in the background
+    forwarded = {s for s in FORWARDED if signal.getsignal(s) is not signal.SIG_IGN}
+    watched = {*forwarded, signal.SIGCHLD}
     old = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
         child = subprocess.Popen(

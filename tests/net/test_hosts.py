@@ -133,6 +133,7 @@ def test_a_signal_tears_down(signo):
         [sys.executable, str(HERE / "hosts.py"), "2", "none", "--", "sh", "-c",
          "echo up; sleep 1000"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        preexec_fn=lambda: signal.signal(signo, signal.SIG_DFL),  # ignored in background jobs
     )  # fmt: skip
     assert program.stdout is not None
     assert program.stdout.readline() == "up\n"
