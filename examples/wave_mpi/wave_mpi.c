@@ -48,8 +48,10 @@ static int parse(int argc, char **argv, options_t *o) {
     int known = 0;
     for (size_t n = 0; n < sizeof numbers / sizeof *numbers; ++n) {
       if (strcmp(argv[i], numbers[n].name) == 0 && i + 1 < argc) {
-        *numbers[n].value = atoi(argv[++i]);
-        known = *numbers[n].value > 0;
+        char *end;
+        const long value = strtol(argv[++i], &end, 10);
+        known = *end == '\0' && value > 0 && value < 100000;
+        *numbers[n].value = (int)value;
         break;
       }
     }
