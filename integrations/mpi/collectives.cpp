@@ -155,62 +155,154 @@ void node_bcast(Operation& op, Byte* data, size_t size, int root) {
   });
 }
 
-// The node's sum in `result` of its leader. `input` may be `result` there.
-void node_reduce(Operation& op, const Byte* input, Byte* result, size_t size, MPI_Datatype type,
-                 MPI_Op reduction) {
-  const size_t element = static_cast<size_t>(op.type_.size);
-  if (op.shadow().node_size == 1) {
-    if (input != result) std::memcpy(result, input, size);
-    return;
+// A sequence of non-blocking collectives inside the node, in the same order on all of its ranks. It
+// makes progress while the leader waits for other nodes.
+class Stream {
+ public:
+  Stream(Operation& op, size_t n) : op_(op), requests_(n, MPI_REQUEST_NULL) {}
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Sees to it that items before `end` have started, and those before end - kAhead are complete.
+  template <typename Start>
+  void start(size_t end, Start start_item) {
+    for (end = std::min(end, requests_.size()); n_started_ < end; ++n_started_) {
+      if (n_started_ >= kAhead) finish(n_started_ - kAhead + 1);
+      op_.check(start_item(n_started_, &requests_[n_started_]));
+    }
   }
-  in_pieces(size, element, [&](size_t at, size_t n) {
-    const void* from = op.leads() && input == result ? MPI_IN_PLACE : input + at;
-    op.timed([&] {
-      return PMPI_Reduce(from, op.leads() ? result + at : nullptr, static_cast<int>(n / element),
-                         type, reduction, 0, op.shadow().node);
+  // Waits for items before `end`.
+  void finish(size_t end) {
+    for (; n_finished_ < std::min(end, n_started_); ++n_finished_) {
+      op_.wait_sent(&requests_[n_finished_]);
+    }
+  }
+  size_t size() const { return requests_.size(); }
+  static constexpr size_t kAhead = 8;
+
+ private:
+  Operation& op_;
+  std::vector<MPI_Request> requests_;
+  size_t n_started_ = 0, n_finished_ = 0;
+};
+
+// How a vector is cut: a segment for each node, and every segment into the same number of chunks, so
+// that chunk c of a step of the ring follows from chunk c of the step before; the last ones of a
+// short segment are empty and do not travel. Chunks have a place in the ring's order: segment
+// `first`, the one before it, and so on around.
+class Cut {
+ public:
+  Cut(std::vector<Segment> segments, size_t chunk) : segments_(std::move(segments)), chunk_(chunk) {
+    for (const Segment& s : segments_) n_chunks_ = std::max(n_chunks_, (s.size + chunk - 1) / chunk);
+  }
+  size_t n_chunks() const { return n_chunks_; }
+  size_t n_segments() const { return segments_.size(); }
+  size_t n_items() const { return n_chunks_ * segments_.size(); }
+  Segment item(size_t first, size_t i) const {
+    const size_t n = segments_.size();
+    const Segment& whole = segments_[(first + n - i / n_chunks_) % n];
+    const size_t begin = std::min(whole.size, i % n_chunks_ * chunk_);
+    return {whole.offset + begin, std::min(chunk_, whole.size - begin)};
+  }
+
+ private:
+  std::vector<Segment> segments_;
+  size_t chunk_, n_chunks_ = 1;
+};
+
+// The node's sums come to its leader chunk by chunk, in the order in which the ring wants them.
+class NodeReduce {
+ public:
+  NodeReduce(Operation& op, const Cut& cut, const Byte* input, Byte* result, MPI_Datatype type,
+             MPI_Op reduction)
+      : op_(op), cut_(cut), input_(input), result_(result), type_(type), reduction_(reduction),
+        stream_(op, op.shadow().node_size > 1 ? cut.n_items() : 0) {}
+
+  // The chunks up to and including i are there; the next ones are on their way.
+  void need(size_t i) {
+    stream_.start(i + Stream::kAhead, [&](size_t k, MPI_Request* request) {
+      const Segment chunk = cut_.item(first(), k);
+      const void* from = op_.leads() && input_ == result_ ? MPI_IN_PLACE : input_ + chunk.offset;
+      return PMPI_Ireduce(from, op_.leads() ? result_ + chunk.offset : nullptr,
+                          static_cast<int>(chunk.size / static_cast<size_t>(op_.type_.size)),
+                          type_, reduction_, 0, op_.shadow().node, request);
     });
-  });
-}
+    stream_.finish(i + 1);
+  }
+  void all() { need(stream_.size()); }
+
+ private:
+  size_t first() const {
+    return (static_cast<size_t>(op_.shadow().my_node) + cut_.n_segments() - 1) % cut_.n_segments();
+  }
+  Operation& op_;
+  const Cut& cut_;
+  const Byte* input_;
+  Byte* result_;
+  MPI_Datatype type_;
+  MPI_Op reduction_;
+  Stream stream_;
+};
+
+// And the results go from the leader to its node as they come in.
+class NodeBcast {
+ public:
+  NodeBcast(Operation& op, const Cut& cut, Byte* data)
+      : op_(op), cut_(cut), data_(data),
+        stream_(op, op.shadow().node_size > 1 ? cut.n_items() : 0) {}
+
+  void have(size_t end) {  // chunks before `end`
+    stream_.start(end, [&](size_t k, MPI_Request* request) {
+      const Segment chunk = cut_.item(static_cast<size_t>(op_.shadow().my_node), k);
+      return PMPI_Ibcast(data_ + chunk.offset, static_cast<int>(chunk.size), MPI_BYTE, 0,
+                         op_.shadow().node, request);
+    });
+  }
+  void all() {
+    have(stream_.size());
+    stream_.finish(stream_.size());
+  }
+
+ private:
+  Operation& op_;
+  const Cut& cut_;
+  Byte* data_;
+  Stream stream_;
+};
 
 // ---- rings of leaders ----------------------------------------------------------------------------
 
-// The chunks of all steps of a ring, in the order in which they travel. Every segment is cut into
-// the same number of chunks, so that chunk c of a step follows from chunk c of the step before;
-// the last ones of a short segment are empty and do not travel.
+// The chunks of all steps of a ring, in the order in which they travel.
 class Ring {
  public:
-  Ring(Operation& op, Byte* data, std::vector<Segment> segments)
-      : op_(op), data_(data), segments_(std::move(segments)) {
-    n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
-    me_ = static_cast<size_t>(op.shadow().my_node);
-    next_ = static_cast<int>((me_ + 1) % n_nodes_);
-    previous_ = static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_);
-    size_t most = 1;
-    for (const Segment& s : segments_) most = std::max(most, (s.size + op.chunk_ - 1) / op.chunk_);
-    n_chunks_ = most;
-    n_items_ = (n_nodes_ - 1) * n_chunks_;
-    lag_ = std::min(n_chunks_, kLag);
-    received_.assign(n_items_, MPI_REQUEST_NULL);
-    sent_.assign(n_items_, MPI_REQUEST_NULL);
-    frames_.resize(n_items_);
-  }
+  Ring(Operation& op, Byte* data, const Cut& cut)
+      : op_(op), data_(data), cut_(cut), me_(static_cast<size_t>(op.shadow().my_node)),
+        n_nodes_(cut.n_segments()), n_chunks_(cut.n_chunks()),
+        n_items_((n_nodes_ - 1) * n_chunks_), lag_(std::min(n_chunks_, kLag)),
+        next_(static_cast<int>((me_ + 1) % n_nodes_)),
+        previous_(static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_)),
+        received_(n_items_, MPI_REQUEST_NULL), sent_(n_items_, MPI_REQUEST_NULL),
+        frames_(n_items_) {}
 
   // Afterwards segment me_ of data_ is the reduction over all nodes.
-  void reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
+  void reduce_scatter(MPI_Datatype type, MPI_Op reduction, NodeReduce& node) {
     std::vector<Buffer> slots(std::min(kInFlight, n_items_));
     Buffer expanded;
     if (!expanded.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
     for (Buffer& slot : slots) {
       if (!slot.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
     }
+    const size_t first = (me_ + n_nodes_ - 1) % n_nodes_;
+    const auto incoming = [&](size_t i) { return cut_.item(first, i + n_chunks_); };
     const auto post = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
+      const Segment chunk = incoming(i);
       if (chunk.size) {
         op_.receive(slots[i % slots.size()].data(), chunk.size, previous_, &received_[i]);
       }
     };
     const auto finish = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
+      const Segment chunk = incoming(i);
+      node.need(i + n_chunks_);
       if (!chunk.size) return;
       const Byte* wire = slots[i % slots.size()].data();
       const size_t size = op_.wait(&received_[i]);
@@ -224,7 +316,8 @@ class Ring {
       op_.check(PMPI_Reduce_local(wire, data_ + chunk.offset, n, type, reduction));
     };
     const auto send = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 1 - step(i));
+      const Segment chunk = cut_.item(first, i);
+      node.need(i);
       if (!chunk.size) return;
       const Byte* from = data_ + chunk.offset;
       const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
@@ -235,44 +328,43 @@ class Ring {
 
   // Every leader has its own segment; afterwards all of them. A chunk is compressed once, by its
   // owner, and forwarded as it came.
-  void all_gather() {
+  void all_gather(NodeBcast& node) {
+    const auto incoming = [&](size_t i) { return cut_.item(me_, i + n_chunks_); };
     const auto post = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
+      const Segment chunk = incoming(i);
       if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous_, &received_[i]);
     };
     wire_sizes_.assign(n_items_ + n_chunks_, 0);
     const auto finish = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
-      if (!chunk.size) return;
-      const size_t size = op_.wait(&received_[i]);
-      op_.count_received(size, chunk.size);
-      wire_sizes_[i + n_chunks_] = size;
-      if (size == chunk.size) return;
-      // The frame moves out of the way of what it expands to; it is forwarded from there.
-      Buffer frame;
-      if (!frame.reserve(size)) return op_.check(MPI_ERR_NO_MEM);
-      std::memcpy(frame.data(), data_ + chunk.offset, size);
-      op_.expand_chunk(frame.data(), size, data_ + chunk.offset, chunk.size);
-      if (i + n_chunks_ < n_items_) frames_[i + n_chunks_] = std::move(frame);
+      const Segment chunk = incoming(i);
+      if (chunk.size) take(i, chunk);
+      node.have(i + n_chunks_ + 1);
     };
     const auto send = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + n_nodes_ - step(i));
-      if (!chunk.size) return;
-      const Byte* from = data_ + chunk.offset;
-      if (step(i) == 0) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
-      op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next_,
-               &sent_[i]);
+      const Segment chunk = cut_.item(me_, i);
+      if (chunk.size) {
+        const Byte* from = data_ + chunk.offset;
+        if (i < n_chunks_) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
+        op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next_,
+                 &sent_[i]);
+      }
+      if (i < n_chunks_) node.have(i + 1);
     };
     run(kInFlight, post, finish, send);
   }
 
  private:
-  size_t step(size_t i) const { return i / n_chunks_; }
-
-  Segment piece(size_t i, size_t segment) const {
-    const Segment& whole = segments_[segment % n_nodes_];
-    const size_t begin = std::min(whole.size, i % n_chunks_ * op_.chunk_);
-    return {whole.offset + begin, std::min(op_.chunk_, whole.size - begin)};
+  void take(size_t i, Segment chunk) {
+    const size_t size = op_.wait(&received_[i]);
+    op_.count_received(size, chunk.size);
+    wire_sizes_[i + n_chunks_] = size;
+    if (size == chunk.size) return;
+    // The frame moves out of the way of what it expands to; it is forwarded from there.
+    Buffer frame;
+    if (!frame.reserve(size)) return op_.check(MPI_ERR_NO_MEM);
+    std::memcpy(frame.data(), data_ + chunk.offset, size);
+    op_.expand_chunk(frame.data(), size, data_ + chunk.offset, chunk.size);
+    if (i + n_chunks_ < n_items_) frames_[i + n_chunks_] = std::move(frame);
   }
 
   // Chunk i is sent after chunk i - n_chunks_ came; kLag chunks fly before one is waited for.
@@ -299,8 +391,8 @@ class Ring {
 
   Operation& op_;
   Byte* data_;
-  std::vector<Segment> segments_;
-  size_t n_nodes_, me_, n_chunks_, n_items_, lag_;
+  const Cut& cut_;
+  size_t me_, n_nodes_, n_chunks_, n_items_, lag_;
   int next_, previous_;
   std::vector<MPI_Request> received_, sent_;
   std::vector<Buffer> frames_;
@@ -519,15 +611,19 @@ int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype
   Byte* result = static_cast<Byte*>(recvbuf);
   // Where a program passes one buffer twice it means MPI_IN_PLACE.
   const Byte* input = sendbuf == MPI_IN_PLACE ? result : static_cast<const Byte*>(sendbuf);
-  node_reduce(op, input, result, size, datatype, reduction);
+  const Cut cut(split(static_cast<size_t>(count), static_cast<size_t>(type.size),
+                      static_cast<size_t>(shadow->n_nodes)),
+                op.chunk_);
+  if (shadow->node_size == 1 && input != result) std::memcpy(result, input, size);
+  NodeReduce sums(op, cut, input, result, datatype, reduction);
+  NodeBcast results(op, cut, result);
   if (op.leads()) {
-    op.look(result, size);
-    const auto segments = split(static_cast<size_t>(count), static_cast<size_t>(type.size),
-                                static_cast<size_t>(shadow->n_nodes));
-    Ring(op, result, segments).reduce_scatter(datatype, reduction);
-    Ring(op, result, segments).all_gather();
+    op.look(input, size);  // its own part stands for the sum, which is not there yet
+    Ring(op, result, cut).reduce_scatter(datatype, reduction, sums);
+    Ring(op, result, cut).all_gather(results);
   }
-  node_bcast(op, result, size, 0);
+  sums.all();
+  results.all();
   return op.end();
 }
 
@@ -605,11 +701,13 @@ int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* rec
                          MPI_BYTE, 0, shadow->node);
     });
   }
+  const Cut cut(node_segments(*shadow, size), op.chunk_);
+  NodeBcast results(op, cut, all);
   if (op.leads()) {
     op.look(of_node, size * static_cast<size_t>(shadow->node_size));
-    Ring(op, all, node_segments(*shadow, size)).all_gather();
+    Ring(op, all, cut).all_gather(results);
   }
-  node_bcast(op, all, static_cast<size_t>(total), 0);
+  results.all();
   if (!direct && !op.error()) {
     for (size_t i = 0; i < shadow->members.size(); ++i) {
       const auto rank = static_cast<size_t>(shadow->members[i]);
@@ -656,13 +754,15 @@ int reduce_scatter_block(const void* sendbuf, void* recvbuf, N recvcount, MPI_Da
     input = ordered.data();
   }
   if (op.leads() && !sums.reserve(static_cast<size_t>(total))) return raise(comm, MPI_ERR_NO_MEM);
-  node_reduce(op, input, sums.data(), static_cast<size_t>(total), datatype, reduction);
-  const std::vector<Segment> segments = node_segments(*shadow, size);
-  const size_t mine = segments[static_cast<size_t>(shadow->my_node)].offset;
+  const Cut cut(node_segments(*shadow, size), op.chunk_);
+  const size_t mine = static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) * size;
+  if (shadow->node_size == 1) std::memcpy(sums.data(), input, static_cast<size_t>(total));
+  NodeReduce node(op, cut, input, sums.data(), datatype, reduction);
   if (op.leads()) {
-    op.look(sums.data(), static_cast<size_t>(total));
-    Ring(op, sums.data(), segments).reduce_scatter(datatype, reduction);
+    op.look(input, static_cast<size_t>(total));
+    Ring(op, sums.data(), cut).reduce_scatter(datatype, reduction, node);
   }
+  node.all();
   op.timed([&] {
     return PMPI_Scatter(sums.data() ? sums.data() + mine : nullptr, static_cast<int>(size),
                         MPI_BYTE, recvbuf, static_cast<int>(size), MPI_BYTE, 0, shadow->node);
