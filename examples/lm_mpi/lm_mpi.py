@@ -128,10 +128,10 @@ def main() -> int:
         ("dims", 64, "embedding dimensions"),
         ("hidden", 64, "units of the hidden layer"),
         ("batch", 64, "examples per rank and step"),
-        ("steps", 60, "training steps"),
-        ("text", 8_000_000, "bytes of text"),
+        ("steps", 100, "training steps"),
+        ("text", 4_000_000, "bytes of text"),
         ("seed", 1, "of parameters and batches"),
-        ("print", 10, "steps between lines"),
+        ("print", 20, "steps between lines"),
     ):
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N",
                             help=f"{text} (%(default)s)")  # fmt: skip
