@@ -3,9 +3,9 @@
 //
 // Messages that are alike (same call, element type and size class) share a site. Every 64th message
 // of a site, a sample of it is compressed and expanded by each candidate; ratio and speeds together
-// with the link's rate give the finish time of each, and of sending raw. What does not pay is looked
-// at again after 1, 2, 4 ... 64 messages. One recipe given by the user replaces the candidates; then
-// only the backing off remains.
+// with the link's rate give the finish time of each, and of sending raw. What does not pay is
+// looked at again after 1, 2, 4 ... 64 messages. One recipe given by the user replaces the
+// candidates; then only the backing off remains.
 #include <strings.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 constexpr int kLook = 64;
 constexpr size_t kSizeClasses = 48, kDTypes = 18;
 constexpr size_t kLeastSample = 16 << 10, kMostSample = 256 << 10;
-constexpr double kWorth = 0.9;      // of the raw finish time, to leave raw
+constexpr double kWorth = 0.9;       // of the raw finish time, to leave raw
 constexpr double kHysteresis = 0.9;  // of the others', for the present choice
 
 Site g_sites[kCallCount * kDTypes * kSizeClasses];  // pages are touched where used
@@ -45,11 +45,24 @@ bool parse_link(const char* text, double* rate) {
   while (*end == ' ') ++end;
   double unit = 1;
   switch (*end) {
-    case 'k': case 'K': unit = 1e3; break;
-    case 'M': case 'm': unit = 1e6; break;
-    case 'G': case 'g': unit = 1e9; break;
-    case 'T': case 't': unit = 1e12; break;
-    default: break;
+    case 'k':
+    case 'K':
+      unit = 1e3;
+      break;
+    case 'M':
+    case 'm':
+      unit = 1e6;
+      break;
+    case 'G':
+    case 'g':
+      unit = 1e9;
+      break;
+    case 'T':
+    case 't':
+      unit = 1e12;
+      break;
+    default:
+      break;
   }
   if (unit > 1) ++end;
   for (const char* name : {"bps", "bit/s", "b/s", "bits/s"}) {
@@ -63,7 +76,7 @@ std::string unusable(const std::string& recipe) {
   for (size_t begin = 0; begin <= recipe.size();) {
     const size_t end = std::min(recipe.find('+', begin), recipe.size());
     const std::string stage = recipe.substr(begin, end - begin);
-    const std::string name = stage.substr(0, stage.find(':'));
+    std::string name = stage.substr(0, stage.find(':'));
     wpr_codec_info info;
     bool lossless = false;
     for (size_t i = 0; wpr_codec_at(i, &info); ++i) {
@@ -81,8 +94,8 @@ bool works(wpr_ctx* ctx, const std::string& recipe) {
   Byte frame[512];
   size_t written;
   if (wpr_set(ctx, "recipe", recipe.c_str()) != WPR_OK) return false;
-  const wpr_status status = wpr_compress_array(ctx, data, WPR_FLOAT32, WPR_NO_SHAPE, &n, frame,
-                                               sizeof frame, &written);
+  const wpr_status status =
+      wpr_compress_array(ctx, data, WPR_FLOAT32, WPR_NO_SHAPE, &n, frame, sizeof frame, &written);
   return status == WPR_OK || status == WPR_DST_TOO_SMALL;
 }
 

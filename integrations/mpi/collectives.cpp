@@ -186,14 +186,15 @@ class Stream {
   size_t n_started_ = 0, n_finished_ = 0;
 };
 
-// How a vector is cut: a segment for each node, and every segment into the same number of chunks, so
-// that chunk c of a step of the ring follows from chunk c of the step before; the last ones of a
+// How a vector is cut: a segment for each node, and every segment into the same number of chunks,
+// so that chunk c of a step of the ring follows from chunk c of the step before; the last ones of a
 // short segment are empty and do not travel. Chunks have a place in the ring's order: segment
 // `first`, the one before it, and so on around.
 class Cut {
  public:
   Cut(std::vector<Segment> segments, size_t chunk) : segments_(std::move(segments)), chunk_(chunk) {
-    for (const Segment& s : segments_) n_chunks_ = std::max(n_chunks_, (s.size + chunk - 1) / chunk);
+    for (const Segment& s : segments_)
+      n_chunks_ = std::max(n_chunks_, (s.size + chunk - 1) / chunk);
   }
   size_t n_chunks() const { return n_chunks_; }
   size_t n_segments() const { return segments_.size(); }
@@ -215,7 +216,12 @@ class NodeReduce {
  public:
   NodeReduce(Operation& op, const Cut& cut, const Byte* input, Byte* result, MPI_Datatype type,
              MPI_Op reduction)
-      : op_(op), cut_(cut), input_(input), result_(result), type_(type), reduction_(reduction),
+      : op_(op),
+        cut_(cut),
+        input_(input),
+        result_(result),
+        type_(type),
+        reduction_(reduction),
         stream_(op, op.shadow().node_size > 1 ? cut.n_items() : 0) {}
 
   // The chunks up to and including i are there; the next ones are on their way.
@@ -224,8 +230,8 @@ class NodeReduce {
       const Segment chunk = cut_.item(first(), k);
       const void* from = op_.leads() && input_ == result_ ? MPI_IN_PLACE : input_ + chunk.offset;
       return PMPI_Ireduce(from, op_.leads() ? result_ + chunk.offset : nullptr,
-                          static_cast<int>(chunk.size / static_cast<size_t>(op_.type_.size)),
-                          type_, reduction_, 0, op_.shadow().node, request);
+                          static_cast<int>(chunk.size / static_cast<size_t>(op_.type_.size)), type_,
+                          reduction_, 0, op_.shadow().node, request);
     });
     stream_.finish(i + 1);
   }
@@ -248,7 +254,9 @@ class NodeReduce {
 class NodeBcast {
  public:
   NodeBcast(Operation& op, const Cut& cut, Byte* data)
-      : op_(op), cut_(cut), data_(data),
+      : op_(op),
+        cut_(cut),
+        data_(data),
         stream_(op, op.shadow().node_size > 1 ? cut.n_items() : 0) {}
 
   void have(size_t end) {  // chunks before `end`
@@ -270,18 +278,25 @@ class NodeBcast {
   Stream stream_;
 };
 
-// ---- rings of leaders ----------------------------------------------------------------------------
+// ---- rings of leaders
+// ----------------------------------------------------------------------------
 
 // The chunks of all steps of a ring, in the order in which they travel.
 class Ring {
  public:
   Ring(Operation& op, Byte* data, const Cut& cut)
-      : op_(op), data_(data), cut_(cut), me_(static_cast<size_t>(op.shadow().my_node)),
-        n_nodes_(cut.n_segments()), n_chunks_(cut.n_chunks()),
-        n_items_((n_nodes_ - 1) * n_chunks_), lag_(std::min(n_chunks_, kLag)),
+      : op_(op),
+        data_(data),
+        cut_(cut),
+        me_(static_cast<size_t>(op.shadow().my_node)),
+        n_nodes_(cut.n_segments()),
+        n_chunks_(cut.n_chunks()),
+        n_items_((n_nodes_ - 1) * n_chunks_),
+        lag_(std::min(n_chunks_, kLag)),
         next_(static_cast<int>((me_ + 1) % n_nodes_)),
         previous_(static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_)),
-        received_(n_items_, MPI_REQUEST_NULL), sent_(n_items_, MPI_REQUEST_NULL),
+        received_(n_items_, MPI_REQUEST_NULL),
+        sent_(n_items_, MPI_REQUEST_NULL),
         frames_(n_items_) {}
 
   // Afterwards segment me_ of data_ is the reduction over all nodes.
@@ -422,7 +437,8 @@ std::vector<Segment> node_segments(const Shadow& shadow, size_t size) {
   return segments;
 }
 
-// ---- which calls ---------------------------------------------------------------------------------
+// ---- which calls
+// ---------------------------------------------------------------------------------
 
 Comm* collective_comm(MPI_Comm handle) {
   if (inert() || g_mode.load(std::memory_order_relaxed) != kOn) return nullptr;
@@ -461,7 +477,8 @@ bool reducible(MPI_Op op, Arithmetic kind) {
   return false;
 }
 
-// ---- Bcast ---------------------------------------------------------------------------------------
+// ---- Bcast
+// ---------------------------------------------------------------------------------------
 
 // The way of chunks between leaders: a chain where there are chunks to fill it, else a tree.
 struct Tree {
@@ -488,13 +505,17 @@ struct Tree {
 class Broadcast {
  public:
   Broadcast(Operation& op, Byte* data, size_t size, int root)
-      : op_(op), data_(data), size_(size), n_chunks_((size + op.chunk_ - 1) / op.chunk_),
+      : op_(op),
+        data_(data),
+        size_(size),
+        n_chunks_((size + op.chunk_ - 1) / op.chunk_),
         root_node_(op.shadow().node_of[static_cast<size_t>(root)]),
         root_in_node_(op.shadow().rank_in_node[static_cast<size_t>(root)]),
         tree_(op.shadow().n_nodes, op.shadow().my_node, root_node_,
               n_chunks_ >= static_cast<size_t>(op.shadow().n_nodes)),
         received_(n_chunks_, MPI_REQUEST_NULL),
-        sent_(n_chunks_ * tree_.children.size(), MPI_REQUEST_NULL), frames_(n_chunks_) {}
+        sent_(n_chunks_ * tree_.children.size(), MPI_REQUEST_NULL),
+        frames_(n_chunks_) {}
 
   void run() {
     const bool at_root = op_.shadow().my_node == root_node_;
@@ -589,7 +610,8 @@ int bcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handl
   return op.end();
 }
 
-// ---- Allreduce -----------------------------------------------------------------------------------
+// ---- Allreduce
+// -----------------------------------------------------------------------------------
 
 template <typename N>
 int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, MPI_Op reduction,
@@ -627,7 +649,8 @@ int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype
   return op.end();
 }
 
-// ---- Allgather -----------------------------------------------------------------------------------
+// ---- Allgather
+// -----------------------------------------------------------------------------------
 
 // Blocks from rank order to node order.
 void to_node_order(const Shadow& shadow, const Byte* from, Byte* to, size_t size) {
@@ -693,7 +716,8 @@ int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* rec
     bring(sendbuf, sendcount, sendtype, sent.contiguous);
   }
 
-  Byte* of_node = all + static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) * size;
+  Byte* of_node =
+      all + static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) * size;
   if (shadow->node_size > 1) {
     op.timed([&] {
       const void* from = op.leads() ? MPI_IN_PLACE : all + place * size;
@@ -722,7 +746,8 @@ int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* rec
   return op.end();
 }
 
-// ---- Reduce_scatter_block ------------------------------------------------------------------------
+// ---- Reduce_scatter_block
+// ------------------------------------------------------------------------
 
 template <typename N>
 int reduce_scatter_block(const void* sendbuf, void* recvbuf, N recvcount, MPI_Datatype datatype,
@@ -740,8 +765,8 @@ int reduce_scatter_block(const void* sendbuf, void* recvbuf, N recvcount, MPI_Da
     return plain();
   }
   Shadow* shadow = eligible(kReduceScatterBlock, comm, static_cast<size_t>(total));
-  if (!shadow || static_cast<size_t>(total) / static_cast<size_t>(shadow->n_nodes) <
-                     kLeastSegment) {
+  if (!shadow ||
+      static_cast<size_t>(total) / static_cast<size_t>(shadow->n_nodes) < kLeastSegment) {
     return plain();
   }
   const auto size = static_cast<size_t>(block);
@@ -755,7 +780,8 @@ int reduce_scatter_block(const void* sendbuf, void* recvbuf, N recvcount, MPI_Da
   }
   if (op.leads() && !sums.reserve(static_cast<size_t>(total))) return raise(comm, MPI_ERR_NO_MEM);
   const Cut cut(node_segments(*shadow, size), op.chunk_);
-  const size_t mine = static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) * size;
+  const size_t mine =
+      static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) * size;
   if (shadow->node_size == 1) std::memcpy(sums.data(), input, static_cast<size_t>(total));
   NodeReduce node(op, cut, input, sums.data(), datatype, reduction);
   if (op.leads()) {
@@ -775,24 +801,23 @@ int reduce_scatter_block(const void* sendbuf, void* recvbuf, N recvcount, MPI_Da
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                     \
-  WPR_EXPORT int MPI_Bcast##suffix(void* buf, N count, MPI_Datatype type, int root,               \
-                                   MPI_Comm comm) {                                               \
-    return bcast<N>(buf, count, type, root, comm);                                                \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Allreduce##suffix(const void* sendbuf, void* recvbuf, N count,               \
-                                       MPI_Datatype type, MPI_Op op, MPI_Comm comm) {             \
-    return allreduce<N>(sendbuf, recvbuf, count, type, op, comm);                                 \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Allgather##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,   \
-                                       void* recvbuf, N recvcount, MPI_Datatype recvtype,         \
-                                       MPI_Comm comm) {                                           \
-    return allgather<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);        \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Reduce_scatter_block##suffix(const void* sendbuf, void* recvbuf,             \
-                                                  N recvcount, MPI_Datatype type, MPI_Op op,      \
-                                                  MPI_Comm comm) {                                \
-    return reduce_scatter_block<N>(sendbuf, recvbuf, recvcount, type, op, comm);                  \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  WPR_EXPORT int MPI_Bcast##suffix(void* buf, N count, MPI_Datatype type, int root,                \
+                                   MPI_Comm comm) {                                                \
+    return bcast<N>(buf, count, type, root, comm);                                                 \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Allreduce##suffix(const void* sendbuf, void* recvbuf, N count,                \
+                                       MPI_Datatype type, MPI_Op op, MPI_Comm comm) {              \
+    return allreduce<N>(sendbuf, recvbuf, count, type, op, comm);                                  \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Allgather##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,    \
+                                       void* recvbuf, N recvcount, MPI_Datatype recvtype,          \
+                                       MPI_Comm comm) {                                            \
+    return allgather<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);         \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Reduce_scatter_block##suffix(const void* sendbuf, void* recvbuf, N recvcount, \
+                                                  MPI_Datatype type, MPI_Op op, MPI_Comm comm) {   \
+    return reduce_scatter_block<N>(sendbuf, recvbuf, recvcount, type, op, comm);                   \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -32,8 +32,8 @@ bool learn_peers(Comm* comm) {
   comm->inter = inter;
   PMPI_Comm_rank(comm->handle, &comm->rank);
   MPI_Group world, group;
-  const int failed = inter ? PMPI_Comm_remote_group(comm->handle, &group)
-                           : PMPI_Comm_group(comm->handle, &group);
+  const int failed =
+      inter ? PMPI_Comm_remote_group(comm->handle, &group) : PMPI_Comm_group(comm->handle, &group);
   if (failed != MPI_SUCCESS || PMPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS) return false;
   PMPI_Group_size(group, &comm->size);
   const auto n = static_cast<size_t>(comm->size);
@@ -134,8 +134,8 @@ Shadow* plan(const Comm& comm) {
   shadow->rank_in_node.resize(n);
   std::vector<std::vector<int>> ranks;
   for (size_t i = 0; i < n; ++i) {
-    const auto at = static_cast<size_t>(std::find(names.begin(), names.end(), comm.node[i]) -
-                                        names.begin());
+    const auto at =
+        static_cast<size_t>(std::find(names.begin(), names.end(), comm.node[i]) - names.begin());
     if (at == names.size()) {
       names.push_back(comm.node[i]);
       ranks.emplace_back();

@@ -127,8 +127,8 @@ int finish_many(Batch& batch, int n_done, Index index, Statuses& statuses, int e
   for (int k = 0; k < n_done; ++k) {
     Record* record = batch.release(index(k));
     if (!record) continue;
-    const int entry = failed && !completed(record) ? error_class(statuses[k].MPI_ERROR)
-                                                   : MPI_SUCCESS;
+    const int entry =
+        failed && !completed(record) ? error_class(statuses[k].MPI_ERROR) : MPI_SUCCESS;
     if (entry == MPI_ERR_PENDING) {
       put(record);
       continue;
@@ -174,9 +174,8 @@ int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   if (!batch.any()) return PMPI_Waitall(n, requests, user_statuses);
   Statuses statuses(n, user_statuses);
   const double start = now();
-  const int error = without_completed(batch, n, requests, [&](MPI_Request* rest) {
-    return PMPI_Waitall(n, rest, statuses.get());
-  });
+  const int error = without_completed(
+      batch, n, requests, [&](MPI_Request* rest) { return PMPI_Waitall(n, rest, statuses.get()); });
   stats(kWaitall).wait_seconds += now() - start;
   if (error && error_class(error) != MPI_ERR_IN_STATUS) return batch.put_back(), error;
   return finish_many(batch, n, same, statuses, error);
@@ -251,8 +250,9 @@ int some(int n, MPI_Request* requests, int* n_done, int* indices, MPI_Status* us
     error = body(statuses.get());
     if (error && error_class(error) != MPI_ERR_IN_STATUS) *n_done = 0;
   }
-  const int result = finish_many(batch, *n_done == MPI_UNDEFINED ? 0 : *n_done,
-                                 [&](int k) { return indices[k]; }, statuses, error);
+  const int result = finish_many(
+      batch, *n_done == MPI_UNDEFINED ? 0 : *n_done, [&](int k) { return indices[k]; }, statuses,
+      error);
   batch.put_back();
   return result;
 }
@@ -339,9 +339,8 @@ WPR_EXPORT int MPI_Waitsome(int n, MPI_Request requests[], int* n_done, int indi
 }
 WPR_EXPORT int MPI_Testsome(int n, MPI_Request requests[], int* n_done, int indices[],
                             MPI_Status statuses[]) {
-  return some(n, requests, n_done, indices, statuses, [&](MPI_Status* to) {
-    return PMPI_Testsome(n, requests, n_done, indices, to);
-  });
+  return some(n, requests, n_done, indices, statuses,
+              [&](MPI_Status* to) { return PMPI_Testsome(n, requests, n_done, indices, to); });
 }
 WPR_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   return get_status(request, flag, status);
@@ -381,8 +380,7 @@ WPR_EXPORT int MPI_Request_get_status_some(int n, const MPI_Request requests[], 
     if (requests[i] == MPI_REQUEST_NULL) continue;
     any = true;
     int flag;
-    MPI_Status* status =
-        statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[*n_done];
+    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[*n_done];
     if (const int error = get_status(requests[i], &flag, status)) return error;
     if (flag) indices[(*n_done)++] = i;
   }

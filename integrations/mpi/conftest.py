@@ -26,13 +26,12 @@ OPEN_MPI_SETTINGS = {
     "OMPI_MCA_btl_tcp_if_include": "lo",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
 }
-TRUST = {"WIREPRESS_MPI_TRUST": "1", "WIREPRESS_MPI_SAME_HOST": "1"}
 
 
 def library_for(name: str) -> Path | None:
     folders = [ROOT / "build" / preset / "integrations" / "mpi" for preset in ("dev", "release")]
     if chosen := os.environ.get("WIREPRESS_LIB_DIR"):
-        folders.insert(0, Path(chosen))
+        folders.insert(0, Path(chosen).resolve())
     for folder in folders:
         if (path := folder / f"libwirepress_mpi_{name}.so").is_file():
             return path

@@ -39,14 +39,15 @@ class Line {
     if (socket_ >= 0) close(socket_);
   }
 
-  // "HOST:PORT[,HOST:PORT...]": the first that answers.
-  bool connect_any(const std::string& addresses, double seconds) {
-    for (size_t begin = 0; begin < addresses.size();) {
-      const size_t end = std::min(addresses.find(',', begin), addresses.size());
-      const std::string address = addresses.substr(begin, end - begin);
+  // "HOST:PORT[,HOST:PORT...]": the first that answers becomes *addresses.
+  bool connect_any(std::string* addresses, double seconds) {
+    for (size_t begin = 0; begin < addresses->size();) {
+      const size_t end = std::min(addresses->find(',', begin), addresses->size());
+      const std::string address = addresses->substr(begin, end - begin);
       const size_t colon = address.rfind(':');
       if (colon != std::string::npos &&
           connect_to(address.substr(0, colon), address.substr(colon + 1), now() + seconds)) {
+        *addresses = address;
         return true;
       }
       begin = end + 1;
@@ -57,8 +58,8 @@ class Line {
   bool send_all(const std::string& text, double deadline) {
     for (size_t sent = 0; sent < text.size();) {
       if (!ready(POLLOUT, deadline)) return false;
-      const ssize_t n = ::send(socket_, text.data() + sent, text.size() - sent,
-                               MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t n =
+          ::send(socket_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
       if (n > 0) sent += static_cast<size_t>(n);
     }
@@ -127,10 +128,20 @@ uint64_t size_of(const char* text) {  // the option table checked it
   const bool decimal = end[0] && (end[1] == 'B' || end[1] == 'b');
   const uint64_t k = decimal ? 1000 : 1024;
   switch (*end) {
-    case 'K': case 'k': size *= k; break;
-    case 'M': case 'm': size *= k * k; break;
-    case 'G': case 'g': size *= k * k * k; break;
-    default: break;
+    case 'K':
+    case 'k':
+      size *= k;
+      break;
+    case 'M':
+    case 'm':
+      size *= k * k;
+      break;
+    case 'G':
+    case 'g':
+      size *= k * k * k;
+      break;
+    default:
+      break;
   }
   return size;
 }
@@ -217,9 +228,11 @@ Verdict ask_rendezvous(const std::string& addresses, const std::string& token,
                        const std::string& refuse) {
   Job& j = job();
   Line line;
-  if (!line.connect_any(addresses, kConnectSeconds)) {
+  std::string address = addresses;
+  if (!line.connect_any(&address, kConnectSeconds)) {
     return {kInert, "cannot connect to the rendezvous at " + addresses};
   }
+  j.rendezvous = address;
   std::string hello = "hello 1 " + token + " " + std::to_string(j.rank) + " " +
                       std::to_string(j.size) + " " + wpr_version() + " " + config_hash() + " " +
                       j.host + " " + (refuse.empty() ? "-" : refuse);
@@ -318,8 +331,7 @@ void activate() {
   if (refuse.empty() && has_foreign_fortran()) {
     refuse = "its Fortran calls cannot be seen with Open MPI";
   }
-  const Verdict verdict =
-      rendezvous ? ask_rendezvous(addresses, token, refuse) : ask_world(refuse);
+  const Verdict verdict = rendezvous ? ask_rendezvous(addresses, token, refuse) : ask_world(refuse);
   j.reason = verdict.reason;
   j.state = verdict.mode == kOn ? "on" : verdict.mode == kPassive ? "passive" : "off";
   if (verdict.mode != kOn && j.rank == 0) {
@@ -338,11 +350,12 @@ void activate() {
 
 namespace {
 
-void leave_report(const std::string& addresses, const std::string& token) {
+void leave_report(const std::string& token) {
   Line line;
   const double deadline = now() + kReportSeconds;
   const std::string report = rank_report();
-  if (!line.connect_any(addresses, kConnectSeconds)) return;
+  std::string address = job().rendezvous;
+  if (!line.connect_any(&address, kConnectSeconds)) return;
   const std::string head = "report " + token + " " + std::to_string(job().rank) + " " +
                            std::to_string(report.size()) + "\n";
   std::string answer;
@@ -379,7 +392,7 @@ void deactivate() {
   drain_orphans(true);
   std::string addresses, token;
   if (split_rendezvous(&addresses, &token)) {
-    leave_report(addresses, token);
+    leave_report(token);
   } else if (!job().report_file.empty()) {
     gather_reports();
   }

@@ -75,8 +75,7 @@ int expand_from(Incoming* incoming, const Byte* wire, size_t size, size_t* raw_s
   }
   Buffer packed;
   if (!packed.reserve(incoming->capacity)) return MPI_ERR_NO_MEM;
-  const int error =
-      expand(incoming->call, wire, size, packed.data(), incoming->capacity, raw_size);
+  const int error = expand(incoming->call, wire, size, packed.data(), incoming->capacity, raw_size);
   return error ? error : store(incoming, packed.data(), *raw_size);
 }
 
@@ -119,9 +118,9 @@ int finish_from_stash(Incoming* incoming, Stashed* stashed, MPI_Status* status) 
   const int kept = status->MPI_ERROR;
   *status = stashed->status;
   status->MPI_ERROR = kept;
-  const int error = stashed->error ? stashed->error
-                                   : finish_from(incoming, stashed->data.data(), stashed->size,
-                                                 status);
+  const int error = stashed->error
+                        ? stashed->error
+                        : finish_from(incoming, stashed->data.data(), stashed->size, status);
   delete stashed;
   return error;
 }

@@ -50,6 +50,7 @@ struct Job {
   std::vector<int> node;  // of each world rank; with mpi_same_host each rank is a node of its own
   MPI_Comm self = MPI_COMM_NULL;  // private: messages of a rank to itself
   std::string host, state = "off", reason;
+  std::string rendezvous;  // the address of it that answered
 
   // options
   std::string codec = "auto", report_file, link;
@@ -67,15 +68,41 @@ void complain(const char* sentence);
 // ---- counting (report.cpp) ---------------------------------------------------------------------
 
 enum Call : uint8_t {
-  kSend, kSsend, kIsend, kIssend, kRecv, kIrecv, kSendrecv, kSendrecvReplace, kIsendrecv,
-  kMrecv, kImrecv, kRecvInit, kWait, kWaitall, kWaitany, kWaitsome, kBcast,
-  kAllreduce, kAllgather, kReduceScatterBlock, kCallCount
+  kSend,
+  kSsend,
+  kIsend,
+  kIssend,
+  kRecv,
+  kIrecv,
+  kSendrecv,
+  kSendrecvReplace,
+  kIsendrecv,
+  kMrecv,
+  kImrecv,
+  kRecvInit,
+  kWait,
+  kWaitall,
+  kWaitany,
+  kWaitsome,
+  kBcast,
+  kAllreduce,
+  kAllgather,
+  kReduceScatterBlock,
+  kCallCount
 };
 
 // Why a message went raw.
 enum Bypass : uint8_t {
-  kSmall, kSameHost, kNoncontiguous, kIncompressible, kNotFaster, kNotSmaller, kNoPeer, kUnsupported,
-  kPassiveRank, kBypassCount
+  kSmall,
+  kSameHost,
+  kNoncontiguous,
+  kIncompressible,
+  kNotFaster,
+  kNotSmaller,
+  kNoPeer,
+  kUnsupported,
+  kPassiveRank,
+  kBypassCount
 };
 
 // Bytes are those to and from other nodes: what stays on a host is counted as a message only.
@@ -157,10 +184,10 @@ struct Comm {
   std::atomic<int> references{1};
   std::atomic<bool> alive{true};  // false: handle was freed
   bool inter = false;
-  bool any_remote = false;  // some peer may send or understand compressed messages
-  bool all_world = false;   // every peer is in this job
-  int size = 0;             // number of peers: of the remote group of an intercommunicator
-  int rank = 0;             // mine, in the local group
+  bool any_remote = false;      // some peer may send or understand compressed messages
+  bool all_world = false;       // every peer is in this job
+  int size = 0;                 // number of peers: of the remote group of an intercommunicator
+  int rank = 0;                 // mine, in the local group
   std::vector<uint8_t> remote;  // by peer rank
   std::vector<int> node;        // by peer rank, -1: not of this job
 
@@ -201,7 +228,7 @@ struct Shadow {
   MPI_Comm leaders = MPI_COMM_NULL;  // the first rank of each node; null elsewhere
   int n_nodes = 0, my_node = 0;      // nodes are numbered by their first rank
   int node_rank = 0, node_size = 0;
-  bool ordered = false;                   // ranks of a node follow each other, node by node
+  bool ordered = false;                    // ranks of a node follow each other, node by node
   std::vector<int> node_of, rank_in_node;  // by rank of the communicator
   std::vector<int> members;                // ranks, node by node
   std::vector<int> first;                  // index in members where each node begins; n_nodes + 1
@@ -222,19 +249,21 @@ const char* candidate_recipe(size_t i);
 
 struct Site;  // messages that are alike: call, element type, size class
 Site* find_site(Call call, wpr_dtype dtype, size_t size);
-// The candidate for this message; negative: send it raw. `overlapped`: codec and wire work at the same time.
+// The candidate for this message; negative: send it raw. `overlapped`: codec and wire work at the
+// same time.
 int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped);
 void learn_outcome(Site* site, bool framed);
 // `waiting` of the `seconds` were spent in MPI.
 void learn_link(size_t wire_size, double seconds, double waiting);
 double link_rate();  // bytes per second
 
-// ---- one thread's own ----------------------------------------------------------------------------
+// ---- one thread's own
+// ----------------------------------------------------------------------------
 
 struct Thread {
   std::array<wpr_ctx*, kMaxCandidates> ctx{};
-  Buffer frame;               // outgoing
-  Buffer wire;                // incoming, moved out of the way of what it expands to
+  Buffer frame;  // outgoing
+  Buffer wire;   // incoming, moved out of the way of what it expands to
   Buffer sample;
   std::array<CallStats, kCallCount> calls{};
   Events events{};
@@ -325,9 +354,9 @@ struct Record {
   MPI_Request request = MPI_REQUEST_NULL;
   bool receives = false;
   bool persistent = false;
-  bool active = true;     // persistent: started
-  bool completed = false;  // persistent: started and complete without MPI's help
-  bool prepared = false;  // the work is done: status and error below are the result
+  bool active = true;       // persistent: started
+  bool completed = false;   // persistent: started and complete without MPI's help
+  bool prepared = false;    // the work is done: status and error below are the result
   int source = 0, tag = 0;  // persistent: to look in the stash
   int error = MPI_SUCCESS;
   MPI_Status status{};
@@ -336,8 +365,8 @@ struct Record {
 };
 
 extern std::atomic<size_t> g_n_records;
-void put(Record* record);             // by record->request
-Record* take(MPI_Request request);    // removes; nullptr: not ours
+void put(Record* record);           // by record->request
+Record* take(MPI_Request request);  // removes; nullptr: not ours
 void free_record(Record* record);
 // A request that is complete already, for a message that MPI does not have any more.
 int make_complete_request(MPI_Request* request);
@@ -371,7 +400,7 @@ struct Stashed {
   std::atomic<bool> ready{false};
 };
 
-Stashed* take_stashed(Comm* comm, int source, int tag);              // nullptr: none
+Stashed* take_stashed(Comm* comm, int source, int tag);  // nullptr: none
 bool peek_stashed(Comm* comm, int source, int tag, MPI_Status* status);
 // A probe saw `status`: is its size not to be believed without looking?
 bool needs_look(const Comm* comm, const MPI_Status& status);
@@ -399,12 +428,8 @@ class PostingGuard {  // shared side of Comm::posting
   std::shared_mutex* lock_;
 };
 
-template <typename Handle>
-uint64_t handle_bits(Handle handle) {
-  uint64_t bits = 0;
-  static_assert(sizeof handle <= sizeof bits);
-  std::memcpy(&bits, &handle, sizeof handle);
-  return bits;
-}
+// Handles are numbers in some libraries and pointers in others.
+inline uint64_t handle_bits(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
+inline uint64_t handle_bits(int handle) { return static_cast<uint32_t>(handle); }
 
 }  // namespace wirepress

@@ -50,8 +50,7 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, N count, MPI_Datatyp
     ++self_thread().events.no_memory;
     return raw(kUnsupported);
   }
-  out.wire_size =
-      make_wire(call, candidate, data, out.raw_size, type, frame->data(), out.raw_size);
+  out.wire_size = make_wire(call, candidate, data, out.raw_size, type, frame->data(), out.raw_size);
   learn_outcome(site, out.framed());
   if (!out.framed()) return raw(kNotSmaller);
   ++counts.framed;
@@ -204,10 +203,10 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   Thread& thread = self_thread();
   const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame);
   error = timed(call, 0, [&] {
-    return out.framed() ? PMPI_Send(thread.frame.data(), static_cast<int>(out.wire_size), MPI_BYTE,
-                                    dest, sendtag, comm->handle)
-                        : send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag,
-                                             comm->handle);
+    return out.framed()
+               ? PMPI_Send(thread.frame.data(), static_cast<int>(out.wire_size), MPI_BYTE, dest,
+                           sendtag, comm->handle)
+               : send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, comm->handle);
   });
   if (error) {
     if (!stashed && PMPI_Cancel(&request) == MPI_SUCCESS) PMPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -248,8 +247,8 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
   }
   const int error = timed(kSendrecv, 0, [&] {
     if (!aware) {
-      return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,
-                                    recvcount, recvtype, source, recvtag, handle, status);
+      return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+                                    recvtype, source, recvtag, handle, status);
     }
     const ByteRoom room(in.capacity);
     return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, in.landing(),
@@ -334,59 +333,59 @@ int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int se
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                     \
-  WPR_EXPORT int MPI_Send##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
-                                  MPI_Comm comm) {                                                \
-    return send<send_form, kSend>(buf, count, type, dest, tag, comm);                             \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Ssend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
-                                   int tag, MPI_Comm comm) {                                      \
-    return send<ssend_form, kSsend>(buf, count, type, dest, tag, comm);                           \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Isend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
-                                   int tag, MPI_Comm comm, MPI_Request* request) {                \
-    return isend<isend_form, kIsend>(buf, count, type, dest, tag, comm, request);                 \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Issend##suffix(const void* buf, N count, MPI_Datatype type, int dest,        \
-                                    int tag, MPI_Comm comm, MPI_Request* request) {               \
-    return isend<issend_form, kIssend>(buf, count, type, dest, tag, comm, request);               \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Recv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,     \
-                                  MPI_Comm comm, MPI_Status* status) {                            \
-    return recv<N>(buf, count, type, source, tag, comm, status);                                  \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Irecv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,    \
-                                   MPI_Comm comm, MPI_Request* request) {                         \
-    return irecv<N>(buf, count, type, source, tag, comm, request);                                \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Sendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,    \
-                                      int dest, int sendtag, void* recvbuf, N recvcount,          \
-                                      MPI_Datatype recvtype, int source, int recvtag,             \
-                                      MPI_Comm comm, MPI_Status* status) {                        \
-    return sendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, \
-                       source, recvtag, comm, status);                                            \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Sendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,    \
-                                              int sendtag, int source, int recvtag,               \
-                                              MPI_Comm comm, MPI_Status* status) {                \
-    return sendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, status);   \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  WPR_EXPORT int MPI_Send##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag,  \
+                                  MPI_Comm comm) {                                                 \
+    return send<send_form, kSend>(buf, count, type, dest, tag, comm);                              \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Ssend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
+                                   MPI_Comm comm) {                                                \
+    return send<ssend_form, kSsend>(buf, count, type, dest, tag, comm);                            \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Isend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
+                                   MPI_Comm comm, MPI_Request* request) {                          \
+    return isend<isend_form, kIsend>(buf, count, type, dest, tag, comm, request);                  \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Issend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
+                                    int tag, MPI_Comm comm, MPI_Request* request) {                \
+    return isend<issend_form, kIssend>(buf, count, type, dest, tag, comm, request);                \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Recv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,      \
+                                  MPI_Comm comm, MPI_Status* status) {                             \
+    return recv<N>(buf, count, type, source, tag, comm, status);                                   \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Irecv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,     \
+                                   MPI_Comm comm, MPI_Request* request) {                          \
+    return irecv<N>(buf, count, type, source, tag, comm, request);                                 \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Sendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,     \
+                                      int dest, int sendtag, void* recvbuf, N recvcount,           \
+                                      MPI_Datatype recvtype, int source, int recvtag,              \
+                                      MPI_Comm comm, MPI_Status* status) {                         \
+    return sendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,  \
+                       source, recvtag, comm, status);                                             \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Sendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,     \
+                                              int sendtag, int source, int recvtag, MPI_Comm comm, \
+                                              MPI_Status* status) {                                \
+    return sendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, status);    \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
 
 #ifdef WPR_MPI_ISENDRECV
-#define WPR_DEFINE(suffix, N)                                                                     \
-  WPR_EXPORT int MPI_Isendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,   \
-                                       int dest, int sendtag, void* recvbuf, N recvcount,         \
-                                       MPI_Datatype recvtype, int source, int recvtag,            \
-                                       MPI_Comm comm, MPI_Request* request) {                     \
-    return isendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,          \
-                        recvtype, source, recvtag, comm, request);                                \
-  }                                                                                               \
-  WPR_EXPORT int MPI_Isendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,   \
-                                               int sendtag, int source, int recvtag,              \
-                                               MPI_Comm comm, MPI_Request* request) {             \
-    return isendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, request); \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  WPR_EXPORT int MPI_Isendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,    \
+                                       int dest, int sendtag, void* recvbuf, N recvcount,          \
+                                       MPI_Datatype recvtype, int source, int recvtag,             \
+                                       MPI_Comm comm, MPI_Request* request) {                      \
+    return isendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, \
+                        source, recvtag, comm, request);                                           \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Isendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,    \
+                                               int sendtag, int source, int recvtag,               \
+                                               MPI_Comm comm, MPI_Request* request) {              \
+    return isendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, request);  \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

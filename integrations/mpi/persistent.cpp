@@ -74,13 +74,15 @@ int start_all(int n, MPI_Request* requests) {
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                    \
-  WPR_EXPORT int MPI_Recv_init##suffix(void* buf, N count, MPI_Datatype type, int source,        \
-                                       int tag, MPI_Comm comm, MPI_Request* request) {           \
-    return recv_init<N>(buf, count, type, source, tag, comm, request);                           \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  WPR_EXPORT int MPI_Recv_init##suffix(void* buf, N count, MPI_Datatype type, int source, int tag, \
+                                       MPI_Comm comm, MPI_Request* request) {                      \
+    return recv_init<N>(buf, count, type, source, tag, comm, request);                             \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
 
-WPR_EXPORT int MPI_Start(MPI_Request* request) { return request ? start(request) : PMPI_Start(request); }
+WPR_EXPORT int MPI_Start(MPI_Request* request) {
+  return request ? start(request) : PMPI_Start(request);
+}
 WPR_EXPORT int MPI_Startall(int n, MPI_Request requests[]) { return start_all(n, requests); }

@@ -7,19 +7,19 @@
 
 namespace wirepress {
 
-#define WPR_PMPI(name, PMPI) \
-  template <typename N>           \
-  struct name##_form;             \
-  template <>                     \
-  struct name##_form<int> {       \
+#define WPR_PMPI(name, PMPI)           \
+  template <typename N>                \
+  struct name##_form;                  \
+  template <>                          \
+  struct name##_form<int> {            \
     static constexpr auto call = PMPI; \
   };
 #ifdef WPR_MPI_LARGE
-#define WPR_PMPI_BOTH(name, PMPI)             \
-  WPR_PMPI(name, PMPI)                        \
-  template <>                                 \
-  struct name##_form<MPI_Count> {             \
-    static constexpr auto call = PMPI##_c;    \
+#define WPR_PMPI_BOTH(name, PMPI)          \
+  WPR_PMPI(name, PMPI)                     \
+  template <>                              \
+  struct name##_form<MPI_Count> {          \
+    static constexpr auto call = PMPI##_c; \
   };
 #else
 #define WPR_PMPI_BOTH(name, PMPI) WPR_PMPI(name, PMPI)

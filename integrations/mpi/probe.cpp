@@ -47,8 +47,7 @@ int probe(Comm* comm, int source, int tag, MPI_Status* status) {
   }
 }
 
-int improbe(Comm* comm, int source, int tag, int* flag, MPI_Message* message,
-            MPI_Status* status) {
+int improbe(Comm* comm, int source, int tag, int* flag, MPI_Message* message, MPI_Status* status) {
   MPI_Status seen;
   Stashed* stashed;
   *flag = 0;
@@ -162,14 +161,14 @@ WPR_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_
               : PMPI_Improbe(source, tag, handle, flag, message, status);
 }
 
-#define WPR_DEFINE(suffix, N)                                                                 \
-  WPR_EXPORT int MPI_Mrecv##suffix(void* buf, N count, MPI_Datatype type, MPI_Message* message, \
-                                   MPI_Status* status) {                                      \
-    return mrecv<N>(buf, count, type, message, status);                                       \
-  }                                                                                           \
-  WPR_EXPORT int MPI_Imrecv##suffix(void* buf, N count, MPI_Datatype type,                    \
-                                    MPI_Message* message, MPI_Request* request) {             \
-    return imrecv<N>(buf, count, type, message, request);                                     \
+#define WPR_DEFINE(suffix, N)                                                                    \
+  WPR_EXPORT int MPI_Mrecv##suffix(void* buf, N count, MPI_Datatype type, MPI_Message* message,  \
+                                   MPI_Status* status) {                                         \
+    return mrecv<N>(buf, count, type, message, status);                                          \
+  }                                                                                              \
+  WPR_EXPORT int MPI_Imrecv##suffix(void* buf, N count, MPI_Datatype type, MPI_Message* message, \
+                                    MPI_Request* request) {                                      \
+    return imrecv<N>(buf, count, type, message, request);                                        \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -16,13 +16,14 @@ constinit thread_local Thread* t_thread = nullptr;
 namespace {
 
 constexpr const char* kCallNames[kCallCount] = {
-    "MPI_Send", "MPI_Ssend", "MPI_Isend", "MPI_Issend", "MPI_Recv", "MPI_Irecv", "MPI_Sendrecv",
-    "MPI_Sendrecv_replace", "MPI_Isendrecv", "MPI_Mrecv", "MPI_Imrecv",
-    "MPI_Recv_init", "MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Bcast",
-    "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block"};
+    "MPI_Send",      "MPI_Ssend",     "MPI_Isend",     "MPI_Issend",
+    "MPI_Recv",      "MPI_Irecv",     "MPI_Sendrecv",  "MPI_Sendrecv_replace",
+    "MPI_Isendrecv", "MPI_Mrecv",     "MPI_Imrecv",    "MPI_Recv_init",
+    "MPI_Wait",      "MPI_Waitall",   "MPI_Waitany",   "MPI_Waitsome",
+    "MPI_Bcast",     "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block"};
 constexpr const char* kBypassNames[kBypassCount] = {
-    "small", "same_host", "noncontiguous", "incompressible", "not_faster", "not_smaller",
-    "no_peer", "unsupported", "passive"};
+    "small",       "same_host", "noncontiguous", "incompressible", "not_faster",
+    "not_smaller", "no_peer",   "unsupported",   "passive"};
 
 struct Counts {
   std::array<CallStats, kCallCount> calls{};
@@ -112,9 +113,7 @@ std::string call_json(const CallStats& call) {
   return json + "}}";
 }
 
-bool used(const CallStats& call) {
-  return call.messages || call.received || call.wait_seconds > 0;
-}
+bool used(const CallStats& call) { return call.messages || call.received || call.wait_seconds > 0; }
 
 std::string options_json() {
   const Job& j = job();
@@ -186,8 +185,7 @@ std::string rank_report() {
   const Events& e = counts.events;
   append(&json, "}, \"events\": {\"stashed\": %llu, \"orphans\": %llu, \"truncated\": %llu, ",
          Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
-  append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}}", Number{e.corrupt},
-         Number{e.no_memory});
+  append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}}", Number{e.corrupt}, Number{e.no_memory});
   return json;
 }
 

@@ -201,7 +201,9 @@ def symbols(library: Path, *options: str) -> set[str]:
 
 def test_exports_only_what_the_mpi_has(mpi):
     listed = subprocess.run(["ldd", mpi.library], capture_output=True, text=True).stdout
-    below = next(line.split()[2] for line in listed.splitlines() if re.search(r"libmpi\S*\.so", line))
+    below = next(
+        line.split()[2] for line in listed.splitlines() if re.search(r"libmpi\S*\.so", line)
+    )
     exported = symbols(mpi.library, "--defined-only")
     assert exported <= symbols(Path(below), "--defined-only")
     assert all(name.startswith("MPI_") for name in exported) and "MPI_Send" in exported

@@ -58,11 +58,16 @@ wpr_dtype integer(MPI_Datatype handle, bool is_signed) {
   int size = 0;
   if (handle != MPI_DATATYPE_NULL) PMPI_Type_size(handle, &size);
   switch (size) {
-    case 1: return is_signed ? WPR_INT8 : WPR_UINT8;
-    case 2: return is_signed ? WPR_INT16 : WPR_UINT16;
-    case 4: return is_signed ? WPR_INT32 : WPR_UINT32;
-    case 8: return is_signed ? WPR_INT64 : WPR_UINT64;
-    default: return WPR_BYTES;
+    case 1:
+      return is_signed ? WPR_INT8 : WPR_UINT8;
+    case 2:
+      return is_signed ? WPR_INT16 : WPR_UINT16;
+    case 4:
+      return is_signed ? WPR_INT32 : WPR_UINT32;
+    case 8:
+      return is_signed ? WPR_INT64 : WPR_UINT64;
+    default:
+      return WPR_BYTES;
   }
 }
 
@@ -122,24 +127,24 @@ void learn_types() {
   }
   add(MPI_CHAR, WPR_INT8, A::kNone);
   add(MPI_C_BOOL, WPR_BOOL, A::kLogical);
-  for (MPI_Datatype type : {MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG,
-                            MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_AINT,
-                            MPI_OFFSET, MPI_COUNT, MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2,
-                            MPI_INTEGER4, MPI_INTEGER8}) {
+  for (MPI_Datatype type :
+       {MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T, MPI_INT16_T,
+        MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_OFFSET, MPI_COUNT, MPI_INTEGER, MPI_INTEGER1,
+        MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8}) {
     add(type, integer(type, true), A::kInteger);
   }
   add(MPI_WCHAR, integer(MPI_WCHAR, true), A::kNone);
-  for (MPI_Datatype type : {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED,
-                            MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T,
-                            MPI_UINT32_T, MPI_UINT64_T}) {
+  for (MPI_Datatype type :
+       {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG,
+        MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T}) {
     add(type, integer(type, false), A::kInteger);
   }
-  for (MPI_Datatype type : {MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_REAL, MPI_REAL4,
-                            MPI_REAL8, MPI_DOUBLE_PRECISION}) {
+  for (MPI_Datatype type : {MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_REAL, MPI_REAL4, MPI_REAL8,
+                            MPI_DOUBLE_PRECISION}) {
     add(type, real(type), A::kFloat);
   }
-  for (MPI_Datatype type : {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX,
-                            MPI_DOUBLE_COMPLEX}) {
+  for (MPI_Datatype type :
+       {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_DOUBLE_COMPLEX}) {
     int size = 0;
     if (type != MPI_DATATYPE_NULL) PMPI_Type_size(type, &size);
     add(type, size == 8 ? WPR_COMPLEX64 : WPR_COMPLEX128, A::kComplex);

@@ -104,7 +104,7 @@ size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const T
 
 int framed_size(const Byte* wire, size_t size, uint64_t* raw_size) {
   return wpr_raw_size(wire + kCookieSize, size - kCookieSize, raw_size) == WPR_OK ? MPI_SUCCESS
-                                                                               : MPI_ERR_OTHER;
+                                                                                  : MPI_ERR_OTHER;
 }
 
 int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written) {
@@ -120,8 +120,8 @@ int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity,
     return MPI_ERR_NO_MEM;
   }
   const double start = now();
-  const wpr_status status = wpr_decompress(ctx, wire + kCookieSize, size - kCookieSize, dst,
-                                           capacity, written);
+  const wpr_status status =
+      wpr_decompress(ctx, wire + kCookieSize, size - kCookieSize, dst, capacity, written);
   thread.calls[call].expand_seconds += now() - start;
   if (status == WPR_OK) return MPI_SUCCESS;
   ++(status == WPR_NO_MEMORY ? thread.events.no_memory : thread.events.corrupt);

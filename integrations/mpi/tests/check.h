@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(what)                                                                  \
-  do {                                                                               \
-    if (!(what)) {                                                                   \
-      int check_rank_;                                                               \
-      MPI_Comm_rank(MPI_COMM_WORLD, &check_rank_);                                   \
+#define CHECK(what)                                                                    \
+  do {                                                                                 \
+    if (!(what)) {                                                                     \
+      int check_rank_;                                                                 \
+      MPI_Comm_rank(MPI_COMM_WORLD, &check_rank_);                                     \
       fprintf(stderr, "rank %d: %s:%d: %s\n", check_rank_, __FILE__, __LINE__, #what); \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                                  \
-    }                                                                                \
+      MPI_Abort(MPI_COMM_WORLD, 1);                                                    \
+    }                                                                                  \
   } while (0)
 
 enum { TEXT = 0, NOISE = 1 };

@@ -56,54 +56,54 @@ static void mixed_bcasts(void) {
 }
 
 /* Element i of rank r: small numbers, so that every order of adding gives the same float. */
-#define ELEMENT(r, i) (((i) / 41 + (r) * 3) % 5 + 1)
+#define ELEMENT(r, i) (((i) / 41 + (r)*3) % 5 + 1)
 
-#define REDUCE(T, MPI_T, OP, EXPRESSION) \
-  { \
-    for (int k = 0; k < N_COUNTS; ++k) { \
-      const int n = counts[k]; \
-      T *mine = (T *)in, *result = (T *)out, *expected = (T *)want; \
-      for (int i = 0; i < n; ++i) { \
-        mine[i] = (T)ELEMENT(rank, i); \
-        T a = (T)ELEMENT(0, i); \
-        for (int r = 1; r < size; ++r) { \
-          T b = (T)ELEMENT(r, i); \
-          a = (T)(EXPRESSION); \
-        } \
-        expected[i] = a; \
-      } \
-      memset(out, 0xEE, (size_t)n * sizeof(T) + 16); \
-      MPI_Allreduce(mine, result, n, MPI_T, OP, comm); \
-      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]); \
-      CHECK(all_bytes(result + n, 16, 0xEE)); \
-      for (int i = 0; i < n; ++i) CHECK(mine[i] == (T)ELEMENT(rank, i)); \
-      memcpy(result, mine, (size_t)n * sizeof(T)); \
-      MPI_Allreduce(MPI_IN_PLACE, result, n, MPI_T, OP, comm); \
-      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]); \
-      const int block = n / size; \
-      if (block == 0) continue; \
-      memset(out, 0xEE, (size_t)block * sizeof(T) + 16); \
-      MPI_Reduce_scatter_block(mine, result, block, MPI_T, OP, comm); \
+#define REDUCE(T, MPI_T, OP, EXPRESSION)                                              \
+  {                                                                                   \
+    for (int k = 0; k < N_COUNTS; ++k) {                                              \
+      const int n = counts[k];                                                        \
+      T *mine = (T *)in, *result = (T *)out, *expected = (T *)want;                   \
+      for (int i = 0; i < n; ++i) {                                                   \
+        mine[i] = (T)ELEMENT(rank, i);                                                \
+        T a = (T)ELEMENT(0, i);                                                       \
+        for (int r = 1; r < size; ++r) {                                              \
+          T b = (T)ELEMENT(r, i);                                                     \
+          a = (T)(EXPRESSION);                                                        \
+        }                                                                             \
+        expected[i] = a;                                                              \
+      }                                                                               \
+      memset(out, 0xEE, (size_t)n * sizeof(T) + 16);                                  \
+      MPI_Allreduce(mine, result, n, MPI_T, OP, comm);                                \
+      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]);                    \
+      CHECK(all_bytes(result + n, 16, 0xEE));                                         \
+      for (int i = 0; i < n; ++i) CHECK(mine[i] == (T)ELEMENT(rank, i));              \
+      memcpy(result, mine, (size_t)n * sizeof(T));                                    \
+      MPI_Allreduce(MPI_IN_PLACE, result, n, MPI_T, OP, comm);                        \
+      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]);                    \
+      const int block = n / size;                                                     \
+      if (block == 0) continue;                                                       \
+      memset(out, 0xEE, (size_t)block * sizeof(T) + 16);                              \
+      MPI_Reduce_scatter_block(mine, result, block, MPI_T, OP, comm);                 \
       for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]); \
-      CHECK(all_bytes(result + block, 16, 0xEE)); \
-      memcpy(result, mine, (size_t)n * sizeof(T)); \
-      MPI_Reduce_scatter_block(MPI_IN_PLACE, result, block, MPI_T, OP, comm); \
+      CHECK(all_bytes(result + block, 16, 0xEE));                                     \
+      memcpy(result, mine, (size_t)n * sizeof(T));                                    \
+      MPI_Reduce_scatter_block(MPI_IN_PLACE, result, block, MPI_T, OP, comm);         \
       for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]); \
-    } \
+    }                                                                                 \
   }
 
-#define NUMBERS(T, M)                        \
-  REDUCE(T, M, MPI_SUM, a + b)               \
-  REDUCE(T, M, MPI_MAX, a > b ? a : b)       \
-  REDUCE(T, M, MPI_MIN, a < b ? a : b)       \
-  REDUCE(T, M, MPI_PROD, a * b)
-#define INTEGERS(T, M)                       \
-  NUMBERS(T, M)                              \
-  REDUCE(T, M, MPI_LAND, a && b)             \
-  REDUCE(T, M, MPI_LOR, a || b)              \
-  REDUCE(T, M, MPI_LXOR, !a != !b)           \
-  REDUCE(T, M, MPI_BAND, a & b)              \
-  REDUCE(T, M, MPI_BOR, a | b)               \
+#define NUMBERS(T, M)                  \
+  REDUCE(T, M, MPI_SUM, a + b)         \
+  REDUCE(T, M, MPI_MAX, a > b ? a : b) \
+  REDUCE(T, M, MPI_MIN, a < b ? a : b) \
+  REDUCE(T, M, MPI_PROD, a *b)
+#define INTEGERS(T, M)             \
+  NUMBERS(T, M)                    \
+  REDUCE(T, M, MPI_LAND, a &&b)    \
+  REDUCE(T, M, MPI_LOR, a || b)    \
+  REDUCE(T, M, MPI_LXOR, !a != !b) \
+  REDUCE(T, M, MPI_BAND, a &b)     \
+  REDUCE(T, M, MPI_BOR, a | b)     \
   REDUCE(T, M, MPI_BXOR, a ^ b)
 
 static void reductions(void) {
@@ -119,8 +119,8 @@ static void reductions(void) {
   NUMBERS(long double, MPI_LONG_DOUBLE)
   REDUCE(float complex, MPI_C_FLOAT_COMPLEX, MPI_SUM, a + b)
   REDUCE(double complex, MPI_C_DOUBLE_COMPLEX, MPI_SUM, a + b)
-  REDUCE(double complex, MPI_C_DOUBLE_COMPLEX, MPI_PROD, a * b)
-  REDUCE(bool, MPI_C_BOOL, MPI_LAND, a && b)
+  REDUCE(double complex, MPI_C_DOUBLE_COMPLEX, MPI_PROD, a *b)
+  REDUCE(bool, MPI_C_BOOL, MPI_LAND, a &&b)
   REDUCE(unsigned char, MPI_BYTE, MPI_BXOR, a ^ b)
 }
 
@@ -158,7 +158,10 @@ static void others(void) {
   MPI_Allreduce(a, b, n, MPI_INT, op, comm);
   for (int i = 0; i < n; ++i) CHECK(b[i] == i / 9 * size + size * (size - 1) / 2);
   MPI_Op_free(&op);
-  struct { double value; int index; } *x = (void *)in, *y = (void *)out;
+  struct {
+    double value;
+    int index;
+  } *x = (void *)in, *y = (void *)out;
   for (int i = 0; i < n; ++i) x[i].value = (i + rank) % size, x[i].index = rank;
   MPI_Allreduce(x, y, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   for (int i = 0; i < n; ++i) CHECK(y[i].value == size - 1 && (i + y[i].index) % size == size - 1);
@@ -213,8 +216,7 @@ static void scatters(void) {
   double *a = (double *)in, *b = (double *)out;
   for (int i = 0; i < n * size; ++i) a[i] = i / 9 + rank;
   MPI_Reduce_scatter_block(a, b, n, MPI_DOUBLE, MPI_SUM, comm);
-  for (int i = 0; i < n; ++i)
-    CHECK(b[i] == (rank * n + i) / 9 * size + size * (size - 1) / 2);
+  for (int i = 0; i < n; ++i) CHECK(b[i] == (rank * n + i) / 9 * size + size * (size - 1) / 2);
 }
 
 static void large_counts(void) {

@@ -11,26 +11,39 @@ static int rank, size, peer; /* peer: 0 <-> 1; others take no part */
 static unsigned char *buf, *out;
 
 /* The number of bytes that reach the ends of all the ways a message can go. */
-static const int sizes[] = {0,         1,         33,           1000,         64 * KIB - 1,
-                            64 * KIB,  64 * KIB + 1, 200 * KIB, 1024 * KIB + 3};
+static const int sizes[] = {
+    0, 1, 33, 1000, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 200 * KIB, 1024 * KIB + 3};
 #define N_SIZES ((int)(sizeof sizes / sizeof *sizes))
 
 static void send_as(int how, const void *data, int n, int to, int tag) {
   MPI_Request request = MPI_REQUEST_NULL;
   switch (how) {
-    case 0: MPI_Send(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD); break;
-    case 1: MPI_Ssend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD); break;
-    case 2: MPI_Isend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request); break;
-    case 3: MPI_Issend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request); break;
-    case 4: MPI_Bsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD); break;
-    case 5: MPI_Irsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request); break;
+    case 0:
+      MPI_Send(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+      break;
+    case 1:
+      MPI_Ssend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+      break;
+    case 2:
+      MPI_Isend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+      break;
+    case 3:
+      MPI_Issend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+      break;
+    case 4:
+      MPI_Bsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+      break;
+    case 5:
+      MPI_Irsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+      break;
     case 6:
       MPI_Send_init(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
       MPI_Start(&request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       MPI_Request_free(&request);
       break;
-    default: MPI_Ibsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+    default:
+      MPI_Ibsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
   }
   if (request != MPI_REQUEST_NULL) MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
@@ -40,8 +53,12 @@ static void receive_as(int how, void *data, int capacity, int from, int tag, MPI
   MPI_Request request;
   MPI_Message message;
   switch (how) {
-    case 0: MPI_Recv(data, capacity, MPI_BYTE, from, tag, MPI_COMM_WORLD, status); return;
-    case 1: MPI_Irecv(data, capacity, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request); break;
+    case 0:
+      MPI_Recv(data, capacity, MPI_BYTE, from, tag, MPI_COMM_WORLD, status);
+      return;
+    case 1:
+      MPI_Irecv(data, capacity, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
+      break;
     case 2:
       MPI_Mprobe(from, tag, MPI_COMM_WORLD, &message, status);
       MPI_Mrecv(data, capacity, MPI_BYTE, &message, status);
@@ -233,7 +250,10 @@ static void derived_types(void) {
     }
   }
   /* pairs have gaps, and absolute addresses have no buffer */
-  struct { double value; int index; } *pairs = (void *)buf, *into = (void *)out;
+  struct {
+    double value;
+    int index;
+  } *pairs = (void *)buf, *into = (void *)out;
   const int n = 20000;
   if (rank == 0) {
     for (int i = 0; i < n; ++i) pairs[i].value = i / 9, pairs[i].index = i;
@@ -413,7 +433,8 @@ static void persistent(void) {
         CHECK(statuses[0].MPI_TAG == index && count_of(&statuses[0], MPI_BYTE) == n);
       }
     } else if (round == 3) {
-      for (int done = 0, k, which[N]; done < N; done += k) MPI_Testsome(N, requests, &k, which, statuses);
+      for (int done = 0, k, which[N]; done < N; done += k)
+        MPI_Testsome(N, requests, &k, which, statuses);
     } else {
       MPI_Waitall(N, requests, statuses);
       for (int i = 0; i < N; ++i) CHECK(count_of(&statuses[i], MPI_BYTE) == n);
@@ -599,10 +620,12 @@ static void exchanges(void) {
     fill(buf, (size_t)n, kind, (unsigned)(rank * 7 + round));
     MPI_Isendrecv(buf, n, MPI_BYTE, right, 5, out, n, MPI_BYTE, left, 5, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, &status);
-    CHECK(count_of(&status, MPI_BYTE) == n && filled(out, (size_t)n, kind, (unsigned)(left * 7 + round)));
+    CHECK(count_of(&status, MPI_BYTE) == n &&
+          filled(out, (size_t)n, kind, (unsigned)(left * 7 + round)));
     MPI_Isendrecv_replace(buf, n, MPI_BYTE, right, 6, left, 6, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, &status);
-    CHECK(count_of(&status, MPI_BYTE) == n && filled(buf, (size_t)n, kind, (unsigned)(left * 7 + round)));
+    CHECK(count_of(&status, MPI_BYTE) == n &&
+          filled(buf, (size_t)n, kind, (unsigned)(left * 7 + round)));
 #endif
   }
   MPI_Datatype vector;
@@ -611,7 +634,8 @@ static void exchanges(void) {
   int *ints = (int *)buf;
   for (int i = 0; i < 2000 * 40; ++i) ints[i] = i % 40 < 20 ? rank : -1;
   MPI_Sendrecv_replace(ints, 1, vector, right, 9, left, 9, MPI_COMM_WORLD, &status);
-  for (int i = 0; i < 2000 * 40; ++i) CHECK(i / 40 == 1999 && i % 40 >= 20 ? 1 : ints[i] == (i % 40 < 20 ? left : -1));
+  for (int i = 0; i < 2000 * 40; ++i)
+    CHECK(i / 40 == 1999 && i % 40 >= 20 ? 1 : ints[i] == (i % 40 < 20 ? left : -1));
   MPI_Type_free(&vector);
 }
 
@@ -644,8 +668,8 @@ static void communicators(void) {
     MPI_Sendrecv(buf, n, MPI_BYTE, to, 0, out, n, MPI_BYTE, from, 0, half, &status);
     CHECK(filled(out, (size_t)n, TEXT, (unsigned)from + 50));
   }
-  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank % 2 ? (size - 1) / 2 * 2 : (size - 2) / 2 * 2 + 1,
-                       12, &inter);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD,
+                       rank % 2 ? (size - 1) / 2 * 2 : (size - 2) / 2 * 2 + 1, 12, &inter);
   int remote_size;
   MPI_Comm_remote_size(inter, &remote_size);
   if (half_rank < remote_size && half_rank < half_size) {

@@ -21,7 +21,9 @@ static void receive(int thread, int round, unsigned char *buffer, int from, int 
   MPI_Message message;
   const int room = 200000, n = size_of(thread, round);
   switch (round % 5) {
-    case 0: MPI_Recv(buffer, room, MPI_BYTE, from, tag, MPI_COMM_WORLD, &status); break;
+    case 0:
+      MPI_Recv(buffer, room, MPI_BYTE, from, tag, MPI_COMM_WORLD, &status);
+      break;
     case 1:
       MPI_Irecv(buffer, room, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
       for (int flag = 0; !flag;) MPI_Test(&request, &flag, &status);
@@ -93,8 +95,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < THREADS; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
   pthread_t threads[THREADS], looker;
   pthread_create(&looker, NULL, look, NULL);
-  for (int i = 0; i < THREADS; ++i)
-    pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i);
+  for (int i = 0; i < THREADS; ++i) pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i);
   for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
   pthread_join(looker, NULL);
   for (int i = 0; i < THREADS; ++i) MPI_Comm_free(&comms[i]);
