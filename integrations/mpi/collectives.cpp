@@ -2,10 +2,12 @@
 // Bcast, Allreduce, Allgather and Reduce_scatter_block between nodes.
 //
 // Inside a node MPI's own collectives are used; between nodes the first rank of each (the leader)
-// moves chunks, compressing chunk c+1 while chunk c is on its way. On these private communicators
-// both ends know a chunk's raw size: what arrives shorter is a frame, what arrives whole is raw.
-// Whether a collective goes this way follows from values that are equal on every member alone, and
-// the order of a reduction from the number of nodes alone: two runs give the same bits.
+// moves chunks, compressing chunk c+1 while chunk c is on its way. An Allreduce over nodes of equal
+// size is cut in lanes: every rank of a node moves a part of its own. On these private
+// communicators both ends know a chunk's raw size: what arrives shorter is a frame, what arrives
+// whole is raw. Whether a collective goes this way follows from values that are equal on every
+// member alone, and the order of a reduction from the number of nodes alone: two runs give the same
+// bits.
 #include <algorithm>
 #include <climits>
 
@@ -76,13 +78,12 @@ class Operation {
     counts.wire_size += wire_size;
     wire_size_ += wire_size;
     if (wire_size < raw_size) framed_ = true;
-    check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, to, kTag, shadow_->leaders,
-                     request));
+    check(
+        PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, to, kTag, shadow_->lane, request));
   }
 
   void receive(Byte* buffer, size_t size, int from, MPI_Request* request) {
-    check(PMPI_Irecv(buffer, static_cast<int>(size), MPI_BYTE, from, kTag, shadow_->leaders,
-                     request));
+    check(PMPI_Irecv(buffer, static_cast<int>(size), MPI_BYTE, from, kTag, shadow_->lane, request));
   }
 
   // Waits, and returns how many bytes came.
@@ -155,169 +156,62 @@ void node_bcast(Operation& op, Byte* data, size_t size, int root) {
   });
 }
 
-// A sequence of non-blocking collectives inside the node, in the same order on all of its ranks. It
-// makes progress while the leader waits for other nodes.
-class Stream {
- public:
-  Stream(Operation& op, size_t n) : op_(op), requests_(n, MPI_REQUEST_NULL) {}
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-
-  // Sees to it that items before `end` have started, and those before end - kAhead are complete.
-  template <typename Start>
-  void start(size_t end, Start start_item) {
-    for (end = std::min(end, requests_.size()); n_started_ < end; ++n_started_) {
-      if (n_started_ >= kAhead) finish(n_started_ - kAhead + 1);
-      op_.check(start_item(n_started_, &requests_[n_started_]));
-    }
+// The node's sum in `result` of its leader. `input` may be `result` there.
+void node_reduce(Operation& op, const Byte* input, Byte* result, size_t size, MPI_Datatype type,
+                 MPI_Op reduction) {
+  const size_t element = static_cast<size_t>(op.type_.size);
+  if (op.shadow().node_size == 1) {
+    if (input != result) std::memcpy(result, input, size);
+    return;
   }
-  // Waits for items before `end`.
-  void finish(size_t end) {
-    for (; n_finished_ < std::min(end, n_started_); ++n_finished_) {
-      op_.wait_sent(&requests_[n_finished_]);
-    }
-  }
-  size_t size() const { return requests_.size(); }
-  static constexpr size_t kAhead = 8;
-
- private:
-  Operation& op_;
-  std::vector<MPI_Request> requests_;
-  size_t n_started_ = 0, n_finished_ = 0;
-};
-
-// How a vector is cut: a segment for each node, and every segment into the same number of chunks,
-// so that chunk c of a step of the ring follows from chunk c of the step before; the last ones of a
-// short segment are empty and do not travel. Chunks have a place in the ring's order: segment
-// `first`, the one before it, and so on around.
-class Cut {
- public:
-  Cut(std::vector<Segment> segments, size_t chunk) : segments_(std::move(segments)), chunk_(chunk) {
-    for (const Segment& s : segments_)
-      n_chunks_ = std::max(n_chunks_, (s.size + chunk - 1) / chunk);
-  }
-  size_t n_chunks() const { return n_chunks_; }
-  size_t n_segments() const { return segments_.size(); }
-  size_t n_items() const { return n_chunks_ * segments_.size(); }
-  Segment item(size_t first, size_t i) const {
-    const size_t n = segments_.size();
-    const Segment& whole = segments_[(first + n - i / n_chunks_) % n];
-    const size_t begin = std::min(whole.size, i % n_chunks_ * chunk_);
-    return {whole.offset + begin, std::min(chunk_, whole.size - begin)};
-  }
-
- private:
-  std::vector<Segment> segments_;
-  size_t chunk_, n_chunks_ = 1;
-};
-
-// The node's sums come to its leader chunk by chunk, in the order in which the ring wants them.
-class NodeReduce {
- public:
-  NodeReduce(Operation& op, const Cut& cut, const Byte* input, Byte* result, MPI_Datatype type,
-             MPI_Op reduction)
-      : op_(op),
-        cut_(cut),
-        input_(input),
-        result_(result),
-        type_(type),
-        reduction_(reduction),
-        stream_(op, op.shadow().node_size > 1 ? cut.n_items() : 0) {}
-
-  // The chunks up to and including i are there; the next ones are on their way.
-  void need(size_t i) {
-    stream_.start(i + Stream::kAhead, [&](size_t k, MPI_Request* request) {
-      const Segment chunk = cut_.item(first(), k);
-      const void* from = op_.leads() && input_ == result_ ? MPI_IN_PLACE : input_ + chunk.offset;
-      return PMPI_Ireduce(from, op_.leads() ? result_ + chunk.offset : nullptr,
-                          static_cast<int>(chunk.size / static_cast<size_t>(op_.type_.size)), type_,
-                          reduction_, 0, op_.shadow().node, request);
+  in_pieces(size, element, [&](size_t at, size_t n) {
+    const void* from = op.leads() && input == result ? MPI_IN_PLACE : input + at;
+    op.timed([&] {
+      return PMPI_Reduce(from, op.leads() ? result + at : nullptr, static_cast<int>(n / element),
+                         type, reduction, 0, op.shadow().node);
     });
-    stream_.finish(i + 1);
-  }
-  void all() { need(stream_.size()); }
+  });
+}
 
- private:
-  size_t first() const {
-    return (static_cast<size_t>(op_.shadow().my_node) + cut_.n_segments() - 1) % cut_.n_segments();
-  }
-  Operation& op_;
-  const Cut& cut_;
-  const Byte* input_;
-  Byte* result_;
-  MPI_Datatype type_;
-  MPI_Op reduction_;
-  Stream stream_;
-};
+// ---- rings of leaders ----
 
-// And the results go from the leader to its node as they come in.
-class NodeBcast {
- public:
-  NodeBcast(Operation& op, const Cut& cut, Byte* data)
-      : op_(op),
-        cut_(cut),
-        data_(data),
-        stream_(op, op.shadow().node_size > 1 ? cut.n_items() : 0) {}
-
-  void have(size_t end) {  // chunks before `end`
-    stream_.start(end, [&](size_t k, MPI_Request* request) {
-      const Segment chunk = cut_.item(static_cast<size_t>(op_.shadow().my_node), k);
-      return PMPI_Ibcast(data_ + chunk.offset, static_cast<int>(chunk.size), MPI_BYTE, 0,
-                         op_.shadow().node, request);
-    });
-  }
-  void all() {
-    have(stream_.size());
-    stream_.finish(stream_.size());
-  }
-
- private:
-  Operation& op_;
-  const Cut& cut_;
-  Byte* data_;
-  Stream stream_;
-};
-
-// ---- rings of leaders
-// ----------------------------------------------------------------------------
-
-// The chunks of all steps of a ring, in the order in which they travel.
+// The chunks of all steps of a ring, in the order in which they travel. Every segment is cut into
+// the same number of chunks, so that chunk c of a step follows from chunk c of the step before;
+// the last ones of a short segment are empty and do not travel.
 class Ring {
  public:
-  Ring(Operation& op, Byte* data, const Cut& cut)
-      : op_(op),
-        data_(data),
-        cut_(cut),
-        me_(static_cast<size_t>(op.shadow().my_node)),
-        n_nodes_(cut.n_segments()),
-        n_chunks_(cut.n_chunks()),
-        n_items_((n_nodes_ - 1) * n_chunks_),
-        lag_(std::min(n_chunks_, kLag)),
-        next_(static_cast<int>((me_ + 1) % n_nodes_)),
-        previous_(static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_)),
-        received_(n_items_, MPI_REQUEST_NULL),
-        sent_(n_items_, MPI_REQUEST_NULL),
-        frames_(n_items_) {}
+  Ring(Operation& op, Byte* data, std::vector<Segment> segments)
+      : op_(op), data_(data), segments_(std::move(segments)) {
+    n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
+    me_ = static_cast<size_t>(op.shadow().my_node);
+    next_ = static_cast<int>((me_ + 1) % n_nodes_);
+    previous_ = static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_);
+    size_t most = 1;
+    for (const Segment& s : segments_) most = std::max(most, (s.size + op.chunk_ - 1) / op.chunk_);
+    n_chunks_ = most;
+    n_items_ = (n_nodes_ - 1) * n_chunks_;
+    lag_ = std::min(n_chunks_, kLag);
+    received_.assign(n_items_, MPI_REQUEST_NULL);
+    sent_.assign(n_items_, MPI_REQUEST_NULL);
+    frames_.resize(n_items_);
+  }
 
   // Afterwards segment me_ of data_ is the reduction over all nodes.
-  void reduce_scatter(MPI_Datatype type, MPI_Op reduction, NodeReduce& node) {
+  void reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
     std::vector<Buffer> slots(std::min(kInFlight, n_items_));
     Buffer expanded;
     if (!expanded.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
     for (Buffer& slot : slots) {
       if (!slot.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
     }
-    const size_t first = (me_ + n_nodes_ - 1) % n_nodes_;
-    const auto incoming = [&](size_t i) { return cut_.item(first, i + n_chunks_); };
     const auto post = [&](size_t i) {
-      const Segment chunk = incoming(i);
+      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
       if (chunk.size) {
         op_.receive(slots[i % slots.size()].data(), chunk.size, previous_, &received_[i]);
       }
     };
     const auto finish = [&](size_t i) {
-      const Segment chunk = incoming(i);
-      node.need(i + n_chunks_);
+      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
       if (!chunk.size) return;
       const Byte* wire = slots[i % slots.size()].data();
       const size_t size = op_.wait(&received_[i]);
@@ -331,8 +225,7 @@ class Ring {
       op_.check(PMPI_Reduce_local(wire, data_ + chunk.offset, n, type, reduction));
     };
     const auto send = [&](size_t i) {
-      const Segment chunk = cut_.item(first, i);
-      node.need(i);
+      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 1 - step(i));
       if (!chunk.size) return;
       const Byte* from = data_ + chunk.offset;
       const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
@@ -343,43 +236,44 @@ class Ring {
 
   // Every leader has its own segment; afterwards all of them. A chunk is compressed once, by its
   // owner, and forwarded as it came.
-  void all_gather(NodeBcast& node) {
-    const auto incoming = [&](size_t i) { return cut_.item(me_, i + n_chunks_); };
+  void all_gather() {
     const auto post = [&](size_t i) {
-      const Segment chunk = incoming(i);
+      const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
       if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous_, &received_[i]);
     };
     wire_sizes_.assign(n_items_ + n_chunks_, 0);
     const auto finish = [&](size_t i) {
-      const Segment chunk = incoming(i);
-      if (chunk.size) take(i, chunk);
-      node.have(i + n_chunks_ + 1);
+      const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
+      if (!chunk.size) return;
+      const size_t size = op_.wait(&received_[i]);
+      op_.count_received(size, chunk.size);
+      wire_sizes_[i + n_chunks_] = size;
+      if (size == chunk.size) return;
+      // The frame moves out of the way of what it expands to; it is forwarded from there.
+      Buffer frame;
+      if (!frame.reserve(size)) return op_.check(MPI_ERR_NO_MEM);
+      std::memcpy(frame.data(), data_ + chunk.offset, size);
+      op_.expand_chunk(frame.data(), size, data_ + chunk.offset, chunk.size);
+      if (i + n_chunks_ < n_items_) frames_[i + n_chunks_] = std::move(frame);
     };
     const auto send = [&](size_t i) {
-      const Segment chunk = cut_.item(me_, i);
-      if (chunk.size) {
-        const Byte* from = data_ + chunk.offset;
-        if (i < n_chunks_) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
-        op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next_,
-                 &sent_[i]);
-      }
-      if (i < n_chunks_) node.have(i + 1);
+      const Segment chunk = piece(i, me_ + n_nodes_ - step(i));
+      if (!chunk.size) return;
+      const Byte* from = data_ + chunk.offset;
+      if (step(i) == 0) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
+      op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next_,
+               &sent_[i]);
     };
     run(kInFlight, post, finish, send);
   }
 
  private:
-  void take(size_t i, Segment chunk) {
-    const size_t size = op_.wait(&received_[i]);
-    op_.count_received(size, chunk.size);
-    wire_sizes_[i + n_chunks_] = size;
-    if (size == chunk.size) return;
-    // The frame moves out of the way of what it expands to; it is forwarded from there.
-    Buffer frame;
-    if (!frame.reserve(size)) return op_.check(MPI_ERR_NO_MEM);
-    std::memcpy(frame.data(), data_ + chunk.offset, size);
-    op_.expand_chunk(frame.data(), size, data_ + chunk.offset, chunk.size);
-    if (i + n_chunks_ < n_items_) frames_[i + n_chunks_] = std::move(frame);
+  size_t step(size_t i) const { return i / n_chunks_; }
+
+  Segment piece(size_t i, size_t segment) const {
+    const Segment& whole = segments_[segment % n_nodes_];
+    const size_t begin = std::min(whole.size, i % n_chunks_ * op_.chunk_);
+    return {whole.offset + begin, std::min(op_.chunk_, whole.size - begin)};
   }
 
   // Chunk i is sent after chunk i - n_chunks_ came; kLag chunks fly before one is waited for.
@@ -406,8 +300,8 @@ class Ring {
 
   Operation& op_;
   Byte* data_;
-  const Cut& cut_;
-  size_t me_, n_nodes_, n_chunks_, n_items_, lag_;
+  std::vector<Segment> segments_;
+  size_t n_nodes_, me_, n_chunks_, n_items_, lag_;
   int next_, previous_;
   std::vector<MPI_Request> received_, sent_;
   std::vector<Buffer> frames_;
@@ -437,8 +331,7 @@ std::vector<Segment> node_segments(const Shadow& shadow, size_t size) {
   return segments;
 }
 
-// ---- which calls
-// ---------------------------------------------------------------------------------
+// ---- which calls ----
 
 Comm* collective_comm(MPI_Comm handle) {
   if (inert() || g_mode.load(std::memory_order_relaxed) != kOn) return nullptr;
@@ -477,8 +370,7 @@ bool reducible(MPI_Op op, Arithmetic kind) {
   return false;
 }
 
-// ---- Bcast
-// ---------------------------------------------------------------------------------------
+// ---- Bcast ----
 
 // The way of chunks between leaders: a chain where there are chunks to fill it, else a tree.
 struct Tree {
@@ -610,8 +502,51 @@ int bcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handl
   return op.end();
 }
 
-// ---- Allreduce
-// -----------------------------------------------------------------------------------
+// ---- Allreduce ----
+
+// The leader reduces the node's vectors, exchanges them with other leaders, and hands them out.
+void allreduce_by_leaders(Operation& op, const Byte* input, Byte* result, size_t count,
+                          MPI_Datatype datatype, MPI_Op reduction) {
+  const auto element = static_cast<size_t>(op.type_.size);
+  node_reduce(op, input, result, count * element, datatype, reduction);
+  if (op.leads()) {
+    op.look(result, count * element);
+    const auto segments = split(count, element, static_cast<size_t>(op.shadow().n_nodes));
+    Ring(op, result, segments).reduce_scatter(datatype, reduction);
+    Ring(op, result, segments).all_gather();
+  }
+  node_bcast(op, result, count * element, 0);
+}
+
+// Every rank reduces, exchanges and hands out a part: codecs run on as many cores as there are
+// ranks, and while one rank compresses another keeps the link busy.
+void allreduce_by_lanes(Operation& op, const Byte* input, Byte* result, size_t count,
+                        MPI_Datatype datatype, MPI_Op reduction) {
+  const auto element = static_cast<size_t>(op.type_.size);
+  const auto n_lanes = static_cast<size_t>(op.shadow().node_size);
+  std::vector<int> counts, begins;
+  for (const Segment& lane : split(count, element, n_lanes)) {
+    counts.push_back(static_cast<int>(lane.size / element));
+    begins.push_back(static_cast<int>(lane.offset / element));
+  }
+  const int mine = counts[static_cast<size_t>(op.shadow().node_rank)];
+  const size_t size = static_cast<size_t>(mine) * element;
+  Buffer part;
+  if (!part.reserve(size)) return op.check(MPI_ERR_NO_MEM);
+  op.timed([&] {
+    return PMPI_Reduce_scatter(input, part.data(), counts.data(), datatype, reduction,
+                               op.shadow().node);
+  });
+  op.look(part.data(), size);
+  const auto segments =
+      split(static_cast<size_t>(mine), element, static_cast<size_t>(op.shadow().n_nodes));
+  Ring(op, part.data(), segments).reduce_scatter(datatype, reduction);
+  Ring(op, part.data(), segments).all_gather();
+  op.timed([&] {
+    return PMPI_Allgatherv(part.data(), mine, datatype, result, counts.data(), begins.data(),
+                           datatype, op.shadow().node);
+  });
+}
 
 template <typename N>
 int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, MPI_Op reduction,
@@ -633,24 +568,15 @@ int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype
   Byte* result = static_cast<Byte*>(recvbuf);
   // Where a program passes one buffer twice it means MPI_IN_PLACE.
   const Byte* input = sendbuf == MPI_IN_PLACE ? result : static_cast<const Byte*>(sendbuf);
-  const Cut cut(split(static_cast<size_t>(count), static_cast<size_t>(type.size),
-                      static_cast<size_t>(shadow->n_nodes)),
-                op.chunk_);
-  if (shadow->node_size == 1 && input != result) std::memcpy(result, input, size);
-  NodeReduce sums(op, cut, input, result, datatype, reduction);
-  NodeBcast results(op, cut, result);
-  if (op.leads()) {
-    op.look(input, size);  // its own part stands for the sum, which is not there yet
-    Ring(op, result, cut).reduce_scatter(datatype, reduction, sums);
-    Ring(op, result, cut).all_gather(results);
-  }
-  sums.all();
-  results.all();
+  const size_t per_lane = size / static_cast<size_t>(shadow->n_nodes * shadow->node_size);
+  const bool lanes =
+      shadow->even && shadow->node_size > 1 && per_lane >= kLeastSegment && total <= INT_MAX;
+  (lanes ? allreduce_by_lanes : allreduce_by_leaders)(op, input, result, static_cast<size_t>(count),
+                                                      datatype, reduction);
   return op.end();
 }
 
-// ---- Allgather
-// -----------------------------------------------------------------------------------
+// ---- Allgather ----
 
 // Blocks from rank order to node order.
 void to_node_order(const Shadow& shadow, const Byte* from, Byte* to, size_t size) {
@@ -725,13 +651,11 @@ int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* rec
                          MPI_BYTE, 0, shadow->node);
     });
   }
-  const Cut cut(node_segments(*shadow, size), op.chunk_);
-  NodeBcast results(op, cut, all);
   if (op.leads()) {
     op.look(of_node, size * static_cast<size_t>(shadow->node_size));
-    Ring(op, all, cut).all_gather(results);
+    Ring(op, all, node_segments(*shadow, size)).all_gather();
   }
-  results.all();
+  node_bcast(op, all, static_cast<size_t>(total), 0);
   if (!direct && !op.error()) {
     for (size_t i = 0; i < shadow->members.size(); ++i) {
       const auto rank = static_cast<size_t>(shadow->members[i]);
@@ -746,8 +670,7 @@ int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* rec
   return op.end();
 }
 
-// ---- Reduce_scatter_block
-// ------------------------------------------------------------------------
+// ---- Reduce_scatter_block ----
 
 template <typename N>
 int reduce_scatter_block(const void* sendbuf, void* recvbuf, N recvcount, MPI_Datatype datatype,
@@ -779,16 +702,13 @@ int reduce_scatter_block(const void* sendbuf, void* recvbuf, N recvcount, MPI_Da
     input = ordered.data();
   }
   if (op.leads() && !sums.reserve(static_cast<size_t>(total))) return raise(comm, MPI_ERR_NO_MEM);
-  const Cut cut(node_segments(*shadow, size), op.chunk_);
-  const size_t mine =
-      static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) * size;
-  if (shadow->node_size == 1) std::memcpy(sums.data(), input, static_cast<size_t>(total));
-  NodeReduce node(op, cut, input, sums.data(), datatype, reduction);
+  node_reduce(op, input, sums.data(), static_cast<size_t>(total), datatype, reduction);
+  const std::vector<Segment> segments = node_segments(*shadow, size);
+  const size_t mine = segments[static_cast<size_t>(shadow->my_node)].offset;
   if (op.leads()) {
-    op.look(input, static_cast<size_t>(total));
-    Ring(op, sums.data(), cut).reduce_scatter(datatype, reduction, node);
+    op.look(sums.data(), static_cast<size_t>(total));
+    Ring(op, sums.data(), segments).reduce_scatter(datatype, reduction);
   }
-  node.all();
   op.timed([&] {
     return PMPI_Scatter(sums.data() ? sums.data() + mine : nullptr, static_cast<int>(size),
                         MPI_BYTE, recvbuf, static_cast<int>(size), MPI_BYTE, 0, shadow->node);

@@ -113,7 +113,7 @@ void forget_comm(MPI_Comm handle) {
   if (PMPI_Comm_get_attr(handle, g_key, &value, &found) != MPI_SUCCESS || !found) return;
   Shadow* shadow = static_cast<Comm*>(value)->shadow;
   if (!shadow) return;
-  if (shadow->leaders != MPI_COMM_NULL) PMPI_Comm_free(&shadow->leaders);
+  if (shadow->lane != MPI_COMM_NULL) PMPI_Comm_free(&shadow->lane);
   PMPI_Comm_free(&shadow->node);
 }
 
@@ -151,6 +151,9 @@ Shadow* plan(const Comm& comm) {
   }
   shadow->first.push_back(comm.size);
   shadow->ordered = std::is_sorted(shadow->members.begin(), shadow->members.end());
+  const auto size_of = [&](size_t i) { return shadow->first[i + 1] - shadow->first[i]; };
+  shadow->even = true;
+  for (size_t i = 1; i + 1 < shadow->first.size(); ++i) shadow->even &= size_of(i) == size_of(0);
   const auto me = static_cast<size_t>(comm.rank);
   shadow->my_node = shadow->node_of[me];
   shadow->node_rank = shadow->rank_in_node[me];
@@ -169,14 +172,15 @@ Shadow* find_shadow(Comm* comm) {
     delete shadow;
     return nullptr;
   }
-  const int lead = shadow->node_rank == 0 ? 0 : MPI_UNDEFINED;
+  const bool has_peers = shadow->even || shadow->node_rank == 0;
+  const int lane = has_peers ? shadow->node_rank : MPI_UNDEFINED;
   if (PMPI_Comm_split(comm->handle, shadow->my_node, comm->rank, &shadow->node) != MPI_SUCCESS ||
-      PMPI_Comm_split(comm->handle, lead, comm->rank, &shadow->leaders) != MPI_SUCCESS) {
+      PMPI_Comm_split(comm->handle, lane, shadow->my_node, &shadow->lane) != MPI_SUCCESS) {
     delete shadow;
     return nullptr;
   }
   PMPI_Comm_set_errhandler(shadow->node, MPI_ERRORS_RETURN);
-  if (lead == 0) PMPI_Comm_set_errhandler(shadow->leaders, MPI_ERRORS_RETURN);
+  if (has_peers) PMPI_Comm_set_errhandler(shadow->lane, MPI_ERRORS_RETURN);
   comm->shadow = shadow;
   comm->collectives = 1;
   return shadow;

@@ -31,7 +31,7 @@ constexpr double kConnectSeconds = 3, kReportSeconds = 5;
 // long as the job's launcher, so waiting for it longer than that does not hang a job.
 constexpr double kVerdictSeconds = 3600;
 
-// ---- sockets -----------------------------------------------------------------------------------
+// ---- sockets ----
 
 class Line {
  public:
@@ -119,7 +119,7 @@ class Line {
   std::string pending_;
 };
 
-// ---- options -----------------------------------------------------------------------------------
+// ---- options ----
 
 uint64_t size_of(const char* text) {  // the option table checked it
   char* end;
@@ -196,7 +196,7 @@ bool has_foreign_fortran() {
              nullptr) != 0;
 }
 
-// ---- agreeing ----------------------------------------------------------------------------------
+// ---- agreeing ----
 
 struct Verdict {
   Mode mode = kInert;

@@ -25,7 +25,7 @@ namespace wirepress {
 
 using Byte = unsigned char;
 
-// ---- the job (handshake.cpp) -------------------------------------------------------------------
+// ---- the job (handshake.cpp) ----
 
 enum Mode : int {
   kInert,    // every call goes straight through
@@ -65,7 +65,7 @@ void deactivate();  // before PMPI_Finalize
 // One line on stderr, the first time only.
 void complain(const char* sentence);
 
-// ---- counting (report.cpp) ---------------------------------------------------------------------
+// ---- counting (report.cpp) ----
 
 enum Call : uint8_t {
   kSend,
@@ -125,7 +125,7 @@ std::string rank_report();
 bool write_report(const std::string& file, const std::vector<std::string>& ranks);
 std::string json_string(const std::string& text);
 
-// ---- memory ------------------------------------------------------------------------------------
+// ---- memory ----
 
 // A buffer from a pool, 64-byte aligned; data() is nullptr where there was no memory.
 class Buffer {
@@ -153,7 +153,7 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
-// ---- data types (types.cpp) --------------------------------------------------------------------
+// ---- data types (types.cpp) ----
 
 enum class Arithmetic : uint8_t { kNone, kInteger, kFloat, kComplex, kLogical, kByte };
 
@@ -174,7 +174,7 @@ int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_
 // The packed bytes of what sending (buffer, count, type) would send.
 int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size);
 
-// ---- communicators (comms.cpp) -----------------------------------------------------------------
+// ---- communicators (comms.cpp) ----
 
 struct Stashed;
 struct Shadow;
@@ -224,9 +224,12 @@ int raise(Comm* comm, int error);
 
 // The parts of a communicator that compressed collectives talk through.
 struct Shadow {
-  MPI_Comm node = MPI_COMM_NULL;     // my node's ranks
-  MPI_Comm leaders = MPI_COMM_NULL;  // the first rank of each node; null elsewhere
-  int n_nodes = 0, my_node = 0;      // nodes are numbered by their first rank
+  MPI_Comm node = MPI_COMM_NULL;  // my node's ranks
+  // The ranks of all nodes that have my number in their node, by node: the leaders' lane is that of
+  // number 0. Null where I do not lead and nodes differ in size.
+  MPI_Comm lane = MPI_COMM_NULL;
+  bool even = false;             // all nodes have as many ranks
+  int n_nodes = 0, my_node = 0;  // nodes are numbered by their first rank
   int node_rank = 0, node_size = 0;
   bool ordered = false;                    // ranks of a node follow each other, node by node
   std::vector<int> node_of, rank_in_node;  // by rank of the communicator
@@ -236,7 +239,7 @@ struct Shadow {
 // nullptr: collectives on this communicator are left to MPI (alike on every member).
 Shadow* find_shadow(Comm* comm);
 
-// ---- choosing a codec (auto.cpp) ---------------------------------------------------------------
+// ---- choosing a codec (auto.cpp) ----
 
 inline constexpr int kRaw = -1;        // it does not compress
 inline constexpr int kRawFaster = -2;  // it does, but sending it raw takes less time
@@ -257,8 +260,7 @@ void learn_outcome(Site* site, bool framed);
 void learn_link(size_t wire_size, double seconds, double waiting);
 double link_rate();  // bytes per second
 
-// ---- one thread's own
-// ----------------------------------------------------------------------------
+// ---- one thread's own ----
 
 struct Thread {
   std::array<wpr_ctx*, kMaxCandidates> ctx{};
@@ -286,7 +288,7 @@ inline Comm* find_comm(MPI_Comm comm) {
   return find_comm_slow(comm);
 }
 
-// ---- frames (wire.cpp) -------------------------------------------------------------------------
+// ---- frames (wire.cpp) ----
 
 // Cookie and frame of `size` raw bytes into dst; 0: it would not be shorter than raw by enough.
 size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const Type& type,
@@ -299,7 +301,7 @@ int framed_size(const Byte* wire, size_t size, uint64_t* raw_size);
 // Expands a framed message. MPI error class.
 int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written);
 
-// ---- receiving (incoming.cpp) ------------------------------------------------------------------
+// ---- receiving (incoming.cpp) ----
 
 struct Stashed;
 
@@ -346,7 +348,7 @@ class ByteRoom {
   MPI_Datatype type;
 };
 
-// ---- requests (requests.cpp) -------------------------------------------------------------------
+// ---- requests (requests.cpp) ----
 
 // A request that needs work when it completes.
 struct Record {
@@ -387,7 +389,7 @@ inline bool inert() {
   return false;
 }
 
-// ---- the stash (stash.cpp) ---------------------------------------------------------------------
+// ---- the stash (stash.cpp) ----
 
 // A message taken from MPI by a probe.
 struct Stashed {

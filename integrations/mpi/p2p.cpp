@@ -105,7 +105,7 @@ int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI
   return error;
 }
 
-// ---- receiving ---------------------------------------------------------------------------------
+// ---- receiving ----
 
 int finished(Comm* comm, int error) { return error ? raise(comm, error) : MPI_SUCCESS; }
 
