@@ -81,7 +81,8 @@ def summary(job: Job | None, exit_code: int) -> str:
             "dynamically?"
         )
     if job.state == "off":
-        return f"off: {job.reason}"
+        # rank 0 said why, if it has the library
+        return "nothing was compressed" if 0 in job.hellos else f"off: {job.reason}"
     if not job.reports:
         return "on, but no rank reached MPI_Finalize to report"
     t = call_totals(job)
