@@ -350,10 +350,11 @@ void activate() {
 
 namespace {
 
-void leave_report(const std::string& token) {
+void leave_report(const std::string& report) {
+  std::string addresses, token;
+  if (!split_rendezvous(&addresses, &token)) return;
   Line line;
   const double deadline = now() + kReportSeconds;
-  const std::string report = rank_report();
   std::string address = job().rendezvous;
   if (!line.connect_any(&address, kConnectSeconds)) return;
   const std::string head = "report " + token + " " + std::to_string(job().rank) + " " +
@@ -362,27 +363,33 @@ void leave_report(const std::string& token) {
   if (line.send_all(head + report, deadline)) line.read_line(&answer, deadline);
 }
 
-void gather_reports() {
+// The reports of all ranks on rank 0, nothing elsewhere.
+std::vector<std::string> gather_reports(const std::string& report) {
   const Job& j = job();
-  const std::string report = rank_report();
   const auto n = static_cast<size_t>(j.size);
   int size = static_cast<int>(report.size());
   std::vector<int> sizes(n), places(n);
   if (PMPI_Gather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS) {
-    return;
+    return {};
   }
   for (size_t i = 1; i < n; ++i) places[i] = places[i - 1] + sizes[i - 1];
   std::string all(j.rank == 0 ? static_cast<size_t>(places[n - 1] + sizes[n - 1]) : 0, ' ');
   if (PMPI_Gatherv(report.data(), size, MPI_CHAR, all.data(), sizes.data(), places.data(), MPI_CHAR,
                    0, MPI_COMM_WORLD) != MPI_SUCCESS ||
       j.rank != 0) {
-    return;
+    return {};
   }
   std::vector<std::string> ranks;
   for (size_t i = 0; i < n; ++i) {
     ranks.push_back(all.substr(static_cast<size_t>(places[i]), static_cast<size_t>(sizes[i])));
   }
-  write_report(j.report_file, ranks);
+  return ranks;
+}
+
+// Between the two halves of the end.
+std::vector<std::string>& kept_reports() {
+  static auto* reports = new std::vector<std::string>;
+  return *reports;
 }
 
 }  // namespace
@@ -390,14 +397,26 @@ void gather_reports() {
 void deactivate() {
   if (g_mode.load() == kInert) return;
   drain_orphans(true);
-  std::string addresses, token;
-  if (split_rendezvous(&addresses, &token)) {
-    leave_report(token);
+  const std::string report = rank_report();
+  if (!job().rendezvous.empty()) {
+    kept_reports() = {report};
   } else if (!job().report_file.empty()) {
-    gather_reports();
+    kept_reports() = gather_reports(report);
+    // MPICH 4.0 over UCX may hang if ranks come to MPI_Finalize one by one.
+    PMPI_Barrier(MPI_COMM_WORLD);
   }
   g_mode.store(kInert, std::memory_order_release);
   PMPI_Comm_free(&job().self);
+}
+
+void leave_reports() {
+  const std::vector<std::string> reports = std::move(kept_reports());
+  if (reports.empty()) return;
+  if (job().rendezvous.empty()) {
+    write_report(job().report_file, reports);
+  } else {
+    leave_report(reports[0]);
+  }
 }
 
 }  // namespace wirepress

@@ -19,7 +19,9 @@ WPR_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provi
 
 WPR_EXPORT int MPI_Finalize(void) {
   deactivate();
-  return PMPI_Finalize();
+  const int error = PMPI_Finalize();
+  leave_reports();
+  return error;
 }
 
 WPR_EXPORT int MPI_Comm_free(MPI_Comm* comm) {

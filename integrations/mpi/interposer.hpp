@@ -62,6 +62,8 @@ Job& job();
 
 void activate();    // after PMPI_Init
 void deactivate();  // before PMPI_Finalize
+// After it: what takes this rank a while must not make the others wait inside MPI.
+void leave_reports();
 // One line on stderr, the first time only.
 void complain(const char* sentence);
 
