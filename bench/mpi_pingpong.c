@@ -17,11 +17,11 @@ enum { kLeast = 3, kMost = 20000, kFirst = 3, kWarmup = 10, kTag = 1 };
 typedef struct {
   long min, max;
   double seconds;
-  const char* data;
+  const char *data;
 } Options;
 
 // All ranks find the same fault, and one says it.
-static void usage(const char* complaint) {
+static void usage(const char *complaint) {
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0)
@@ -33,7 +33,7 @@ static void usage(const char* complaint) {
   exit(2);
 }
 
-static Options options(int argc, char** argv) {
+static Options options(int argc, char **argv) {
   Options o = {65536, 16 << 20, 0.2, "noise"};
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc) usage(argv[i]);
@@ -56,7 +56,7 @@ static Options options(int argc, char** argv) {
   return o;
 }
 
-static uint64_t next(uint64_t* state) {  // splitmix64
+static uint64_t next(uint64_t *state) {  // splitmix64
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -65,7 +65,7 @@ static uint64_t next(uint64_t* state) {  // splitmix64
 
 // What a rank sends: noise cannot shrink, floats are a smooth field with a noisy end of the
 // mantissa.
-static void fill(unsigned char* buffer, long size, const char* data, int rank) {
+static void fill(unsigned char *buffer, long size, const char *data, int rank) {
   uint64_t state = 1 + (uint64_t)rank;
   memset(buffer, 0, (size_t)size);
   for (long i = 0; data[0] == 'n' && i + 8 <= size; i += 8) {
@@ -79,7 +79,7 @@ static void fill(unsigned char* buffer, long size, const char* data, int rank) {
   }
 }
 
-static double half_trip(int rank, unsigned char* out, unsigned char* in, int size) {
+static double half_trip(int rank, unsigned char *out, unsigned char *in, int size) {
   const double start = MPI_Wtime();
   if (rank == 0) MPI_Send(out, size, MPI_BYTE, 1, kTag, MPI_COMM_WORLD);
   MPI_Recv(in, size, MPI_BYTE, 1 - rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -96,13 +96,13 @@ static int agree(int rank, double half, double seconds) {
   return n;
 }
 
-static int by_value(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-static void measure(int rank, int size, const Options* o, unsigned char* out, unsigned char* in,
-                    const unsigned char* expected, double* trips) {
+static void measure(int rank, int size, const Options *o, unsigned char *out, unsigned char *in,
+                    const unsigned char *expected, double *trips) {
   memset(in, 0xaa, (size_t)size);
   for (int i = 0; i < kFirst; ++i) trips[i] = half_trip(rank, out, in, size);
   qsort(trips, kFirst, sizeof *trips, by_value);
@@ -122,7 +122,7 @@ static void measure(int rank, int size, const Options* o, unsigned char* out, un
   fflush(stdout);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -130,8 +130,8 @@ int main(int argc, char** argv) {
   const Options o = options(argc, argv);
   if (ranks != 2) usage("needs two ranks");
   unsigned char *out = malloc((size_t)o.max), *in = malloc((size_t)o.max);
-  unsigned char* expected = malloc((size_t)o.max);
-  double* trips = malloc(kMost * sizeof *trips);
+  unsigned char *expected = malloc((size_t)o.max);
+  double *trips = malloc(kMost * sizeof *trips);
   if (!out || !in || !expected || !trips) {
     fprintf(stderr, "mpi_pingpong: rank %d has not enough memory\n", rank);
     MPI_Abort(MPI_COMM_WORLD, 1);

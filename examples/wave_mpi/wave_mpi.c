@@ -17,9 +17,9 @@
 enum { kHalo = 2 }; /* planes that a fourth-order stencil reads on each side */
 
 typedef struct {
-  int nx, ny, nz;  /* global grid */
-  int steps;       /* time steps */
-  int every;       /* a frame every so many steps */
+  int nx, ny, nz;     /* global grid */
+  int steps;          /* time steps */
+  int every;          /* a frame every so many steps */
   const char *output; /* file for the frames, or NULL */
 } options_t;
 
@@ -32,18 +32,25 @@ typedef struct {
 } slab_t;
 
 static void usage(void) {
-  puts("wave_mpi: a 3-D acoustic wave, decomposed along z over the ranks of an MPI job\n\n"
-       "  mpirun -n 4 wave_mpi [--nx N] [--ny N] [--nz N] [--steps N] [--every N] [--output FILE]\n\n"
-       "  --nx, --ny, --nz   grid (160 160 160)\n"
-       "  --steps N          time steps (240)\n"
-       "  --every N          rank 0 gathers a frame every N steps (8)\n"
-       "  --output FILE      and writes the frames there, raw float32");
+  puts(
+      "wave_mpi: a 3-D acoustic wave, decomposed along z over the ranks of an MPI job\n\n"
+      "  mpirun -n 4 wave_mpi [--nx N] [--ny N] [--nz N] [--steps N] [--every N] [--output "
+      "FILE]\n\n"
+      "  --nx, --ny, --nz   grid (160 160 160)\n"
+      "  --steps N          time steps (240)\n"
+      "  --every N          rank 0 gathers a frame every N steps (8)\n"
+      "  --output FILE      and writes the frames there, raw float32");
 }
 
 static int parse(int argc, char **argv, options_t *o) {
-  struct { const char *name; int *value; } numbers[] = {
-      {"--nx", &o->nx}, {"--ny", &o->ny}, {"--nz", &o->nz},
-      {"--steps", &o->steps}, {"--every", &o->every}};
+  struct {
+    const char *name;
+    int *value;
+  } numbers[] = {{"--nx", &o->nx},
+                 {"--ny", &o->ny},
+                 {"--nz", &o->nz},
+                 {"--steps", &o->steps},
+                 {"--every", &o->every}};
   for (int i = 1; i < argc; ++i) {
     int known = 0;
     for (size_t n = 0; n < sizeof numbers / sizeof *numbers; ++n) {
@@ -85,7 +92,7 @@ static slab_t make_slab(const options_t *o, int rank, int size) {
   s.next = allocate(s.plane * (size_t)(s.nz + 2 * kHalo), sizeof *s.next);
   s.speed2 = allocate((size_t)s.nz, sizeof *s.speed2);
   static const float speed[] = {1500, 2200, 3000, 4000}; /* m/s, from top to bottom */
-  const float h = 10, dt = 0.45f * h / 4500; /* m, s: stable for the fastest layer */
+  const float h = 10, dt = 0.45f * h / 4500;             /* m, s: stable for the fastest layer */
   for (int z = 0; z < s.nz; ++z) {
     const float v = speed[4 * (s.z0 + z) / o->nz];
     s.speed2[z] = v * dt / h * v * dt / h;
@@ -136,7 +143,8 @@ static void step(slab_t *s, const options_t *o) {
 static void add_source(slab_t *s, const options_t *o, int t) {
   const int z = o->nz / 2 - s->z0;
   if (z < 0 || z >= s->nz) return;
-  const double pi = 3.14159265358979, f = 18, dt = 0.001, a = pi * f * (t * dt - 1.0 / f); /* Ricker, 18 Hz */
+  const double pi = 3.14159265358979, f = 18, dt = 0.001,
+               a = pi * f * (t * dt - 1.0 / f); /* Ricker, 18 Hz */
   const double value = (1 - 2 * a * a) * exp(-a * a);
   s->u[(size_t)(z + kHalo) * s->plane + (size_t)(o->ny / 2) * (size_t)o->nx +
        (size_t)(o->nx / 2)] += (float)value;
@@ -153,8 +161,8 @@ static void gather(const slab_t *s, const options_t *o, float *frame) {
   memcpy(frame, mine, (size_t)n * sizeof *mine);
   for (int rank = 1; rank < s->size; ++rank) {
     const int z0 = slab_begin(o->nz, s->size, rank), z1 = slab_begin(o->nz, s->size, rank + 1);
-    MPI_Recv(frame + s->plane * (size_t)z0, (int)(s->plane * (size_t)(z1 - z0)), MPI_FLOAT, rank,
-             2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(frame + s->plane * (size_t)z0, (int)(s->plane * (size_t)(z1 - z0)), MPI_FLOAT, rank, 2,
+             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
 }
 
