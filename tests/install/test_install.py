@@ -48,7 +48,8 @@ def test_find_package(build_dir: Path, tmp_path: Path, root: Path) -> None:
 @pytest.mark.slow
 def test_wheel(tmp_path: Path, root: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
-    settings = ["-C", f"build-dir={root / 'build' / 'python'}", "-w", tmp_path]
+    # spelled out: pip before 23.1 has no -C
+    settings = [f"--config-settings=build-dir={root / 'build' / 'python'}", "-w", tmp_path]
     quietly(*command, *settings, root)
     (wheel,) = tmp_path.glob("wirepress-*.whl")
     site = tmp_path / "site"
