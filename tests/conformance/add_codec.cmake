@@ -30,7 +30,7 @@ file(WRITE "${BUILD}/settings.cmake"
 run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BUILD}/build" -G "${GENERATOR}" -C "${BUILD}/settings.cmake"
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DWPR_TESTS=ON
     -DWPR_INTEGRATIONS=OFF)
-run("${CMAKE_COMMAND}" --build "${BUILD}/build" --target conformance)
+run("${CMAKE_COMMAND}" --build "${BUILD}/build" --target conformance wirepress)
 set(conformance "${BUILD}/build/tests/conformance")
 run("${conformance}" --list)
 if(NOT out MATCHES "0xFFF mirror cpu:scalar")
@@ -40,6 +40,28 @@ run("${conformance}" --codec mirror --vectors "${BUILD}/codecs")
 if(NOT out MATCHES "mirror +[0-9]+ checks\n[0-9]+ checks, 0 failed")
   message(FATAL_ERROR "the new codec was not checked:\n${out}")
 endif()
+
+# The C door lists it and takes it: from there Python and the command line have their lists.
+find_program(python python3 REQUIRED)
+file(WRITE "${BUILD}/door.py" [[
+import ctypes as c
+import sys
+
+class Info(c.Structure):
+    _fields_ = [("id", c.c_uint32), ("name", c.c_char_p), ("rest", c.c_byte * 64)]
+
+door = c.CDLL(sys.argv[1])
+info, names, ctx = Info(), [], c.c_void_p()
+while door.wpr_codec_at(c.c_size_t(len(names)), c.byref(info)):
+    names.append((info.id, info.name))
+assert (0xFFF, b"mirror") in names, names
+door.wpr_create(c.byref(ctx))
+door.wpr_error.restype = c.c_char_p
+assert door.wpr_set(ctx, b"recipe", b"mirror") == 0
+assert door.wpr_set(ctx, b"recipe", b"none") != 0
+assert b"mirror" in door.wpr_error(ctx), door.wpr_error(ctx)
+]])
+run("${python}" "${BUILD}/door.py" "${BUILD}/build/pipeline/libwirepress.so")
 
 # The same id twice stops the configuration, and says whose it is.
 file(READ "${folder}/CMakeLists.txt" text)
