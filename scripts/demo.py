@@ -217,8 +217,8 @@ def main() -> int:
     print("\n".join(table(rows)))
     if reason:
         print(
-            "\nHere wirepress was told to compress between ranks of one host, which it leaves alone "
-            "by itself:\nlook at the bytes below, not at the seconds."
+            "\nHere wirepress was told to compress between ranks of one host, which it never does"
+            "\nby itself: look at the bytes below, not at the seconds."
         )
     print("\nreports:\n" + "\n".join(claims(rows)))
     saved = OUT / f"demo-{options.mpi}.json"
