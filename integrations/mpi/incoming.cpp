@@ -115,9 +115,7 @@ int finish(Incoming* incoming, MPI_Status* status) {
 }
 
 int finish_from_stash(Incoming* incoming, Stashed* stashed, MPI_Status* status) {
-  const int kept = status->MPI_ERROR;
-  *status = stashed->status;
-  status->MPI_ERROR = kept;
+  give_status(stashed->status, status);
   const int error = stashed->error
                         ? stashed->error
                         : finish_from(incoming, stashed->data.data(), stashed->size, status);

@@ -391,6 +391,21 @@ inline bool inert() {
   return false;
 }
 
+// The communicator of a receive or probe that may meet a compressed message; nullptr: MPI is to do
+// it alone.
+inline Comm* aware_comm(MPI_Comm handle, int source) {
+  Comm* comm = inert() ? nullptr : find_comm(handle);
+  return comm && comm->may_send_frames(source) ? comm : nullptr;
+}
+
+// A status as MPI hands it to the user: MPI_ERROR is not its business outside arrays.
+inline void give_status(const MPI_Status& from, MPI_Status* to) {
+  if (to == MPI_STATUS_IGNORE) return;
+  const int kept = to->MPI_ERROR;
+  *to = from;
+  to->MPI_ERROR = kept;
+}
+
 // ---- the stash (stash.cpp) ----
 
 // A message taken from MPI by a probe.

@@ -109,12 +109,6 @@ int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI
 
 int finished(Comm* comm, int error) { return error ? raise(comm, error) : MPI_SUCCESS; }
 
-// nullptr if MPI is to do it alone.
-Comm* aware_comm(MPI_Comm handle, int source) {
-  Comm* comm = inert() ? nullptr : find_comm(handle);
-  return comm && comm->may_send_frames(source) ? comm : nullptr;
-}
-
 int start_receive(Incoming* in, int source, int tag, MPI_Request* request) {
   const ByteRoom room(in->capacity);
   return PMPI_Irecv(in->landing(), room.count, room.type, source, tag, in->comm->handle, request);

@@ -9,11 +9,6 @@
 namespace wirepress {
 namespace {
 
-Comm* aware_comm(MPI_Comm handle, int source) {
-  Comm* comm = inert() ? nullptr : find_comm(handle);
-  return comm && comm->may_send_frames(source) ? comm : nullptr;
-}
-
 // What MPI sees, or the stash once the message had to be looked into.
 int iprobe(Comm* comm, int source, int tag, int* flag, MPI_Status* status) {
   *flag = 0;
@@ -23,11 +18,7 @@ int iprobe(Comm* comm, int source, int tag, int* flag, MPI_Status* status) {
     const int error = PMPI_Iprobe(source, tag, comm->handle, flag, &seen);
     if (error || !*flag) return error;
     if (!needs_look(comm, seen)) {
-      if (status != MPI_STATUS_IGNORE) {
-        const int kept = status->MPI_ERROR;
-        *status = seen;
-        status->MPI_ERROR = kept;
-      }
+      give_status(seen, status);
       return MPI_SUCCESS;
     }
     if (const int failed = gather_stash(comm, seen.MPI_SOURCE, seen.MPI_TAG)) return failed;
@@ -69,11 +60,7 @@ int improbe(Comm* comm, int source, int tag, int* flag, MPI_Message* message, MP
   }
   *flag = 1;
   if (stashed) seen = stashed->status;
-  if (status != MPI_STATUS_IGNORE) {
-    const int kept = status->MPI_ERROR;
-    *status = seen;
-    status->MPI_ERROR = kept;
-  }
+  give_status(seen, status);
   return stashed ? make_message(stashed, message, comm) : MPI_SUCCESS;
 }
 

@@ -74,11 +74,7 @@ bool peek_stashed(Comm* comm, int source, int tag, MPI_Status* status) {
       }
       if (!found) return false;
       if (found->ready.load(std::memory_order_acquire)) {
-        if (status != MPI_STATUS_IGNORE) {
-          const int kept = status->MPI_ERROR;
-          *status = found->status;
-          status->MPI_ERROR = kept;
-        }
+        give_status(found->status, status);
         return true;
       }
     }
