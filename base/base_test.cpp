@@ -18,6 +18,25 @@ TEST(Status, KeepsCodeAndCutsLongSentences) {
   EXPECT_EQ(std::string(status.text()).size(), 510u);
 }
 
+TEST(Real, TextAndValueAreTheSameNumber) {
+  const auto parse = [](std::string_view text, int* value) {
+    return parse_real(text.data(), text.size(), value);
+  };
+  for (const char* text : {"0", "0.001", "1e-06", "2.5", "60", "32767", "1e30", "0.1234", "1e05"}) {
+    int value = -1, again = -2;
+    ASSERT_TRUE(parse(text, &value)) << text;
+    EXPECT_EQ(real_of(value), std::strtod(text, nullptr)) << text;
+    ASSERT_TRUE(parse(real_text(value), &again)) << real_text(value);
+    EXPECT_EQ(value, again) << text;
+  }
+  int value, same;
+  ASSERT_TRUE(parse("100e-5", &value) && parse("0.00100", &same));
+  EXPECT_EQ(value, same);
+  EXPECT_EQ(value, real_param(1, -3));
+  for (const char* bad : {"", ".", "1e", "-1", "1.2.3", "32768", "1.23456", "1e999", "x", "1e-3x"})
+    EXPECT_FALSE(parse(bad, &value)) << bad;
+}
+
 TEST(Varint, RoundTripsAndRefusesLongForms) {
   for (uint64_t value :
        {uint64_t{0}, uint64_t{127}, uint64_t{128}, uint64_t{1} << 35, UINT64_MAX}) {

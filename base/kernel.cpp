@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/kernel.hpp"
 
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -32,6 +33,62 @@ const Kernel* first_usable(const Entry& entry, std::string_view engine, std::str
 size_t dtype_size(DType dtype) { return kDTypes[static_cast<int>(dtype)].size; }
 const char* dtype_name(DType dtype) { return kDTypes[static_cast<int>(dtype)].name; }
 
+double real_of(int value) {
+  char text[16];
+  char* end = std::to_chars(text, text + sizeof text, real_digits(value)).ptr;
+  *end++ = 'e';
+  end = std::to_chars(end, text + sizeof text, real_exponent(value)).ptr;
+  double result = 0;
+  std::from_chars(text, end, result);
+  return result;
+}
+
+bool parse_real(const char* text, size_t size, int* value) {
+  int digits = 0, exponent = 0, n_digits = 0, zeros = 0;  // zeros: held back, they may be the last
+  bool point = false;
+  size_t i = 0;
+  for (; i < size && (text[i] == '.' || (text[i] >= '0' && text[i] <= '9')); ++i) {
+    if (text[i] == '.') {
+      if (point) return false;
+      point = true;
+      continue;
+    }
+    ++n_digits;
+    exponent -= point;
+    if (text[i] == '0') {
+      zeros += digits != 0;
+      continue;
+    }
+    for (++zeros; zeros > 0; --zeros) {
+      digits *= 10;
+      if (digits > 32767) return false;
+    }
+    digits += text[i] - '0';
+    if (digits > 32767) return false;
+  }
+  if (n_digits == 0) return false;
+  exponent += zeros;
+  if (i < size) {
+    int power = 0;
+    if (text[i] != 'e' && text[i] != 'E') return false;
+    ++i;
+    const auto [stop, error] = std::from_chars(text + i, text + size, power);
+    if (error != std::errc() || stop != text + size || power < -1000 || power > 1000) return false;
+    exponent += power;
+  }
+  if (digits == 0) return *value = 0, true;
+  if (exponent < -128 || exponent > 127) return false;
+  *value = real_param(digits, exponent);
+  return true;
+}
+
+std::string real_text(int value) {
+  char text[32];
+  std::string result(text, std::to_chars(text, text + sizeof text, real_of(value)).ptr);
+  std::erase(result, '+');  // "1e+05": in a recipe a plus begins the next codec
+  return result;
+}
+
 const Entry* find_codec(const char* name, size_t name_size) {
   for (const Entry& entry : registry()) {
     if (std::string_view(name, name_size) == entry.codec->name) return &entry;
@@ -55,5 +112,25 @@ const Kernel* choose_kernel(const Entry& entry, const char* choice) {
   }
   return first_usable(entry, engine, "");
 }
+
+bool always_usable() noexcept { return true; }
+
+#if defined(__x86_64__)
+// Every processor with these also has the rest of x86-64-v3 (F16C, LZCNT, MOVBE).
+bool has_avx2() noexcept {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("fma");
+}
+
+bool has_avx512() noexcept {  // Ice Lake, Zen 4 and later
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni");
+}
+#else
+bool has_avx2() noexcept { return false; }
+bool has_avx512() noexcept { return false; }
+#endif
 
 }  // namespace wirepress

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/status.hpp"
 
@@ -36,26 +37,51 @@ enum class DType : uint8_t {
   kComplex128 = 17,
 };
 inline constexpr int kDTypeCount = 18;
+inline constexpr int kMaxDims = 4;
 
 size_t dtype_size(DType dtype);       // bytes per element; kBytes: 1
 const char* dtype_name(DType dtype);  // "bytes", "float32" ...
 
-// One parameter of a codec. It is an integer that fits a signed byte, since that is how it stands
-// in the frame header; where `words` is set the text form is words[value] instead of the number.
+// One parameter of a codec: an integer that fits a signed byte, or a real, as they stand in the
+// frame header. Where `words` is set the text form is words[value] instead of the number.
 struct Param {
   const char* name;
-  int min;
+  int min;  // of a real: 0, as max; Codec::check knows its range
   int max;
   int fallback;              // the value when the recipe does not name it
   const char* const* words;  // nullptr, or max + 1 names for the values 0..max
   const char* sentence;
+  bool real = false;
+
+  size_t size() const { return real ? 3 : 1; }  // bytes in the frame header
 };
 inline constexpr size_t kMaxParams = 4;
+inline constexpr size_t kMaxParamBytes = 3 * kMaxParams;
 
-// One stage's parameters, in the order of Codec::params, and the element type of the data.
+// A real parameter: digits * 10^exponent, digits 0..32767 without a final 0 in decimal, exponent
+// -128..127, so that text, header and text again are the same number. 0 is digits 0, exponent 0.
+constexpr int real_param(int digits, int exponent) { return digits + exponent * 65536; }
+constexpr int real_digits(int value) { return value & 0xFFFF; }
+constexpr int real_exponent(int value) { return value >> 16; }
+double real_of(int value);                                   // the nearest double
+bool parse_real(const char* text, size_t size, int* value);  // false: no such number
+std::string real_text(int value);  // the shortest text that parse_real takes back
+
+// One stage's parameters, in the order of Codec::params, and what else it may depend on.
 struct Args {
   DType dtype = DType::kBytes;
   std::array<int, kMaxParams> value{};
+  // Extents of the whole array in C order, for codecs with by_slabs; n_dims 0: not known. A block
+  // is then a run of whole rows (of the outermost dimension), 4 or a multiple of it but for the
+  // last, or the whole array.
+  int n_dims = 0;
+  std::array<uint64_t, kMaxDims> shape{};
+  // For encoders that draw random numbers, and only for them: what they draw for element i of the
+  // block depends on (seed, first + i) and nothing else.
+  uint64_t seed = 0;
+  uint64_t first = 0;
+
+  double real(size_t i) const { return real_of(value[i]); }
 };
 
 // A byte format. Says what the bytes mean, never where they are made.
@@ -64,9 +90,12 @@ struct Codec {
   const char* sentence;           // one line for `wirepress codecs`
   std::span<const Param> params;  // the first one may be given without its name: "zstd:3"
   bool lossless;
-  bool exact_encode;  // every kernel writes the same bytes
-  bool keeps_size;    // the encoded size is always the raw size
-  bool needs_size;    // decode must be given a dst of exactly the raw size
+  bool exact_encode;      // every kernel writes the same bytes
+  bool keeps_size;        // the encoded size is always the raw size
+  bool needs_size;        // decode must be given a dst of exactly the raw size
+  bool typed = false;     // the bytes depend on the dtype; check() says which it takes
+  bool by_slabs = false;  // wants Args::shape, and blocks that are whole rows of the array
+  bool stable = true;     // encoding what was decoded changes nothing more
   // Checks the parameters against each other and the dtype, and resolves those that depend on the
   // dtype. nullptr: nothing to check.
   Status (*check)(Args* args);
@@ -89,6 +118,26 @@ struct Kernel {
   // src is untrusted. Writes at most dst.size() bytes, exactly the raw size.
   Status (*decode)(void* state, const Args& args, ConstBytes src, Bytes dst,
                    size_t* written) noexcept;
+
+  // The rest is optional (nullptr), and for float32 gradients. Each must give bit for bit what the
+  // functions above give with plain float32 additions between them.
+
+  // Encodes t[i] = src[i] + residual[i] and leaves residual[i] = t[i] - decoded[i] (0 where t is
+  // not finite), in one pass. dst has bound() bytes; a smaller one fails before anything is
+  // written.
+  Status (*encode_feedback)(void* state, const Args& args, ConstBytes src, Bytes residual,
+                            Bytes dst, size_t* written) noexcept = nullptr;
+  // dst[i] += decoded[i]. After kCorrupt any part of dst may have been added to.
+  Status (*decode_add)(void* state, const Args& args, ConstBytes src, Bytes dst) noexcept = nullptr;
+  // The code of decoded(a) + decoded(b), without decoding: both are codes of raw_size bytes made
+  // with these args. kUnsupported where these two have no such sum.
+  Status (*add)(void* state, const Args& args, ConstBytes a, ConstBytes b, size_t raw_size,
+                Bytes dst, size_t* written) noexcept = nullptr;
+  // Parts of one code that can be decoded side by side (1: none), and one of them: it writes its
+  // own part of dst, which has the raw size.
+  size_t (*parts)(const Args& args, ConstBytes src, size_t raw_size) noexcept = nullptr;
+  Status (*decode_part)(void* state, const Args& args, ConstBytes src, size_t part,
+                        Bytes dst) noexcept = nullptr;
 };
 
 struct Entry {
@@ -108,7 +157,12 @@ const Entry* find_codec(uint16_t id);
 // recipe of several codecs can be forced). nullptr: none.
 const Kernel* choose_kernel(const Entry& entry, const char* choice);
 
-inline bool always_usable() noexcept { return true; }
+// What kernels name as their `usable`. A file named avx2 is compiled for x86-64-v3, one named
+// avx512 for x86-64-v4 with VBMI, VBMI2 and GFNI (cmake/wirepress.cmake), neon for aarch64's
+// baseline.
+bool always_usable() noexcept;
+bool has_avx2() noexcept;
+bool has_avx512() noexcept;
 
 // A place where kernels run.
 struct Engine {

@@ -7,10 +7,9 @@
 namespace wirepress {
 
 inline constexpr int kFrameVersion = 1;
-inline constexpr int kMaxDims = 4;
 inline constexpr int kNoShape = -1;
 inline constexpr int kMaxStages = 4;
-inline constexpr size_t kMaxHeader = 32;
+inline constexpr size_t kMaxHeader = 64;
 inline constexpr int kMinBlockLog = 10, kMaxBlockLog = 28;
 inline constexpr uint64_t kMaxRawSize = uint64_t{1} << 48;
 inline constexpr uint64_t kUnknownSize = UINT64_MAX;
@@ -18,8 +17,8 @@ inline constexpr size_t kMaxBlockHead = 12;  // block word, checksum, raw size o
 
 struct Stage {
   uint16_t id;
-  uint8_t n_params;
-  int8_t param[kMaxParams];
+  uint8_t n_bytes;
+  uint8_t bytes[kMaxParamBytes];  // its parameters, as its codec packs them
 };
 
 struct Header {

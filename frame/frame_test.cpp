@@ -17,7 +17,7 @@ Header small_header() {
   EXPECT_TRUE(set_shape(&header, DType::kFloat32, 2, shape).ok());
   header.block_log = 10;
   header.n_stages = 1;
-  header.stage[0] = {0x04, 1, {-7}};
+  header.stage[0] = {0x04, 1, {0xF9}};
   return header;
 }
 
@@ -37,7 +37,7 @@ TEST(Header, RoundTrips) {
   EXPECT_EQ(header.raw_size, 60u);
   EXPECT_EQ(header.n_blocks(), 1u);
   EXPECT_EQ(header.stage[0].id, 0x04);
-  EXPECT_EQ(header.stage[0].param[0], -7);
+  EXPECT_EQ(header.stage[0].bytes[0], 0xF9);
   EXPECT_EQ(header.shape[1], 5u);
 }
 
@@ -77,7 +77,7 @@ TEST(Header, FitsIn32Bytes) {
 TEST(Header, TooLongIsAnError) {
   Header header = small_header();
   header.n_stages = 4;
-  for (Stage& stage : header.stage) stage = {0x20, 4, {}};
+  for (Stage& stage : header.stage) stage = {0x20, kMaxParamBytes, {}};
   std::byte bytes[64];
   size_t size;
   EXPECT_EQ(write_header(&header, bytes, &size).code(), Code::kParameter);

@@ -15,8 +15,8 @@ unsigned long long ull(uint64_t value) { return value; }
 void write_stages(const Header& header, Writer& writer) {
   for (int i = 0; i < header.n_stages; ++i) {
     const Stage& stage = header.stage[i];
-    writer.write(static_cast<uint16_t>(stage.id | stage.n_params << 12));
-    for (int p = 0; p < stage.n_params; ++p) writer.write(stage.param[p]);
+    writer.write(static_cast<uint16_t>(stage.id | stage.n_bytes << 12));
+    for (int p = 0; p < stage.n_bytes; ++p) writer.write(stage.bytes[p]);
   }
 }
 
@@ -71,13 +71,14 @@ Status read_stages(Reader& reader, Header* header) {
     if (!reader.read(&word)) return ends(reader.position());
     Stage& stage = header->stage[i];
     stage.id = word & 0xFFF;
-    stage.n_params = static_cast<uint8_t>(word >> 12);
-    if (stage.n_params > kMaxParams) {
-      return fail(Code::kUnsupported, "header: stage %d has %d parameters, at most %zu are allowed",
-                  i, stage.n_params, kMaxParams);
+    stage.n_bytes = static_cast<uint8_t>(word >> 12);
+    if (stage.n_bytes > kMaxParamBytes) {
+      return fail(Code::kUnsupported,
+                  "header: stage %d has %d bytes of parameters, at most %zu are allowed", i,
+                  stage.n_bytes, kMaxParamBytes);
     }
-    for (int p = 0; p < stage.n_params; ++p) {
-      if (!reader.read(&stage.param[p])) return ends(reader.position());
+    for (int p = 0; p < stage.n_bytes; ++p) {
+      if (!reader.read(&stage.bytes[p])) return ends(reader.position());
     }
   }
   return {};
@@ -139,7 +140,7 @@ Status set_shape(Header* header, DType dtype, int n_dims, const uint64_t* shape)
 }
 
 Status write_header(Header* header, Bytes dst, size_t* written) {
-  std::byte bytes[64];
+  std::byte bytes[128];
   Writer writer(bytes);
   for (uint8_t byte : kMagic) writer.write(byte);
   writer.write(static_cast<uint8_t>(kFrameVersion << 4 | (header->checksum ? kFlagChecksum : 0) |

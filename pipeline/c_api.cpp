@@ -255,7 +255,10 @@ int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info* info) {
   const auto entries = wirepress::registry();
   if (codec >= entries.size() || i >= entries[codec].codec->params.size()) return 0;
   const wirepress::Param& param = entries[codec].codec->params[i];
-  *info = {param.name, param.min, param.max, param.fallback, param.words, param.sentence};
+  *info = {param.name,  param.min,
+           param.max,   param.fallback,
+           param.words, param.sentence,
+           param.real,  param.real ? wirepress::real_of(param.fallback) : 0.0};
   return 1;
 }
 

@@ -115,9 +115,9 @@ TEST(Recipe, FramesCarryOnlyResolvedParameters) {
   ASSERT_TRUE(parse_recipe("shuffle", DType::kFloat32, "auto", &recipe).ok());
   Header header;
   put_stages(recipe, &header);
-  EXPECT_EQ(header.stage[0].param[0], 4);
+  EXPECT_EQ(header.stage[0].bytes[0], 4);
   EXPECT_TRUE(recipe_of(header, "auto", &recipe).ok());
-  header.stage[0].param[0] = 0;
+  header.stage[0].bytes[0] = 0;
   EXPECT_EQ(recipe_of(header, "auto", &recipe).code(), Code::kCorrupt);
 }
 

@@ -34,6 +34,7 @@ std::string known_params(const Codec& codec) {
 }
 
 std::string range_of(const Param& param) {
+  if (param.real) return "a number such as 1e-3 or 2.5, at most 4 digits";
   if (!param.words) return std::to_string(param.min) + ".." + std::to_string(param.max);
   std::string words;
   for (int i = 0; i <= param.max; ++i) words += (i ? ", " : "") + std::string(param.words[i]);
@@ -41,6 +42,7 @@ std::string range_of(const Param& param) {
 }
 
 bool read_value(const Param& param, Text text, int* value) {
+  if (param.real) return parse_real(text.data(), text.size(), value);
   if (param.words) {
     for (int i = 0; i <= param.max; ++i) {
       if (text == param.words[i]) return *value = i, true;
@@ -117,6 +119,12 @@ Status check_order(const Recipe& recipe) {
   return {};
 }
 
+size_t params_size(const Codec& codec) {
+  size_t size = 0;
+  for (const Param& param : codec.params) size += param.size();
+  return size;
+}
+
 Status read_stage(const Stage& stage, int number, DType dtype, const char* engine,
                   Recipe::Step* step) {
   const Entry* entry = find_codec(stage.id);
@@ -125,18 +133,30 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
                 stage.id, known_codecs().c_str());
   }
   const Codec& codec = *entry->codec;
-  if (stage.n_params != codec.params.size()) {
-    return fail(Code::kUnsupported, "header: stage %d (%s) has %d parameters, the codec has %zu",
-                number, codec.name, stage.n_params, codec.params.size());
+  if (stage.n_bytes != params_size(codec)) {
+    return fail(Code::kUnsupported,
+                "header: stage %d (%s) has %d bytes of parameters, the codec has %zu", number,
+                codec.name, stage.n_bytes, params_size(codec));
   }
   *step = {};
   step->args.dtype = dtype;
-  for (size_t i = 0; i < codec.params.size(); ++i) {
+  const uint8_t* bytes = stage.bytes;
+  for (size_t i = 0; i < codec.params.size(); bytes += codec.params[i++].size()) {
     const Param& param = codec.params[i];
-    step->args.value[i] = stage.param[i];
-    if (stage.param[i] < param.min || stage.param[i] > param.max) {
+    int& value = step->args.value[i];
+    if (param.real) {
+      value = real_param(bytes[0] | bytes[1] << 8, static_cast<int8_t>(bytes[2]));
+      if (bytes[1] > 127 || (bytes[2] != 0 && real_digits(value) == 0) ||
+          (real_digits(value) != 0 && real_digits(value) % 10 == 0))
+        return fail(Code::kCorrupt, "header: stage %d (%s) has %s=%d*10^%d, not the shortest form",
+                    number, codec.name, param.name, bytes[0] | bytes[1] << 8,
+                    static_cast<int8_t>(bytes[2]));
+      continue;
+    }
+    value = static_cast<int8_t>(bytes[0]);
+    if (value < param.min || value > param.max) {
       return fail(Code::kCorrupt, "header: stage %d (%s) has %s=%d, not in %d..%d", number,
-                  codec.name, param.name, stage.param[i], param.min, param.max);
+                  codec.name, param.name, value, param.min, param.max);
     }
   }
   const Args stored = step->args;
@@ -192,9 +212,15 @@ void put_stages(const Recipe& recipe, Header* header) {
     const Recipe::Step& step = recipe.step[i];
     Stage& stage = header->stage[i];
     stage.id = step.entry->id;
-    stage.n_params = static_cast<uint8_t>(step.entry->codec->params.size());
-    for (int p = 0; p < stage.n_params; ++p)
-      stage.param[p] = static_cast<int8_t>(step.args.value[p]);
+    const Codec& codec = *step.entry->codec;
+    stage.n_bytes = 0;
+    for (size_t p = 0; p < codec.params.size(); ++p) {
+      const int value = step.args.value[p];
+      const int bits =
+          codec.params[p].real ? real_digits(value) | real_exponent(value) << 16 : value;
+      for (size_t b = 0; b < codec.params[p].size(); ++b)
+        stage.bytes[stage.n_bytes++] = static_cast<uint8_t>(bits >> 8 * b);
+    }
   }
 }
 
@@ -212,7 +238,9 @@ std::string recipe_text(const Recipe& recipe) {
       if (value == param.fallback && codec.params.size() > 1) continue;
       text += mark;
       if (codec.params.size() > 1) text.append(param.name).append("=");
-      text += param.words ? param.words[value] : std::to_string(value);
+      text += param.words  ? param.words[value]
+              : param.real ? real_text(value)
+                           : std::to_string(value);
       mark = ',';
     }
   }

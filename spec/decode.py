@@ -28,7 +28,7 @@ DTYPES = (
     " float8_e4m3 float8_e5m2 bool complex64 complex128"
 ).split()
 ELEMENT_SIZE = [1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16]
-MAX_HEADER, MAX_RAW = 32, 1 << 48
+MAX_HEADER, MAX_RAW = 64, 1 << 48
 
 
 class FrameError(ValueError):
@@ -71,7 +71,7 @@ class Header:
     shape: tuple[int, ...] | None
     raw_size: int | None
     block_size: int
-    stages: list[tuple[str, list[int]]] = field(default_factory=list)
+    stages: list[tuple[str, list[int | float]]] = field(default_factory=list)
 
 
 @cache
@@ -95,12 +95,26 @@ def reference(name: str) -> ModuleType:
     return module
 
 
-def read_stage(reader: Reader) -> tuple[str, list[int]]:
+def read_stage(reader: Reader) -> tuple[str, list[int | float]]:
     word = reader.number(2)
-    refuse(word >> 12 > 4, f"stage with {word >> 12} parameters")
+    refuse(word >> 12 > 12, f"stage with {word >> 12} bytes of parameters")
     refuse(word & 0xFFF not in codec_names(), f"unknown codec id 0x{word & 0xFFF:03x}")
-    params = [int.from_bytes(reader.take(1), "little", signed=True) for _ in range(word >> 12)]
-    return codec_names()[word & 0xFFF], params
+    name, data = codec_names()[word & 0xFFF], reader.take(word >> 12)
+    kinds = getattr(reference(name), "PARAMS", None) or "i" * len(data)
+    refuse(sum(3 if kind == "r" else 1 for kind in kinds) != len(data), f"parameters of {name}")
+    params: list[int | float] = []
+    for kind in kinds:
+        if kind == "r":  # digits * 10^exponent
+            digits = int.from_bytes(data[:2], "little")
+            exponent = int.from_bytes(data[2:3], "little", signed=True)
+            shortest = digits % 10 != 0 if digits else exponent == 0
+            refuse(digits > 32767 or not shortest, f"parameters of {name}")
+            params.append(float(f"{digits}e{exponent}"))
+            data = data[3:]
+        else:
+            params.append(int.from_bytes(data[:1], "little", signed=True))
+            data = data[1:]
+    return name, params
 
 
 def read_header(reader: Reader) -> Header:

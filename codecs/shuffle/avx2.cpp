@@ -13,8 +13,6 @@ using namespace shuffle;
 
 constexpr size_t kStep = 32;
 
-bool usable() noexcept { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
-
 inline __m256i load(const std::byte* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
@@ -190,7 +188,7 @@ extern const Kernel shuffle_avx2;
 const Kernel shuffle_avx2 = {
     .engine = "cpu",
     .variant = "avx2",
-    .usable = usable,
+    .usable = has_avx2,
     .open = nullptr,
     .close = nullptr,
     .encode = encode,

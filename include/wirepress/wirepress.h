@@ -71,7 +71,7 @@ typedef enum wpr_dtype {
 #define WPR_MAX_DIMS 4
 #define WPR_NO_SHAPE (-1)      /* n_dims of a frame that carries bytes without a shape */
 #define WPR_UNKNOWN UINT64_MAX /* raw_size and n_blocks of a streamed frame */
-#define WPR_MAX_HEADER 32      /* no frame header is longer */
+#define WPR_MAX_HEADER 64      /* no frame header is longer */
 #define WPR_MAX_RECIPE 128     /* the text of a recipe, with its final 0 */
 
 typedef struct wpr_ctx wpr_ctx;
@@ -195,6 +195,8 @@ typedef struct wpr_param_info {
   int min, max, fallback;
   const char *const *words; /* NULL, or max + 1 names */
   const char *sentence;
+  int real;             /* 1: a number such as 1e-3; min and max are 0 and fallback is ... */
+  double real_fallback; /* ... this */
 } wpr_param_info;
 
 typedef struct wpr_kernel_info {

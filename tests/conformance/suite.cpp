@@ -13,7 +13,7 @@ namespace wirepress::conformance {
 namespace {
 
 std::string value_text(const Param& param, int value) {
-  return param.words ? param.words[value] : std::to_string(value);
+  return param.words ? param.words[value] : param.real ? real_text(value) : std::to_string(value);
 }
 
 char crash_text[512];
@@ -33,8 +33,12 @@ std::vector<Setting> settings_of(const Entry& entry, DType dtype) {
   const Codec& codec = *entry.codec;
   std::vector<std::string> recipes = {codec.name};
   for (const Param& param : codec.params) {
-    for (const int value : std::set<int>{param.min, 2, 3, 4, 8, param.max}) {
-      if (value < param.min || value > param.max || value == param.fallback) continue;
+    const std::set<int> values = param.real ? std::set<int>{real_param(1, -6), real_param(1, -3),
+                                                            real_param(25, -1), real_param(60, 0)}
+                                            : std::set<int>{param.min, 2, 3, 4, 8, param.max};
+    for (const int value : values) {
+      if (!param.real && (value < param.min || value > param.max)) continue;
+      if (value == param.fallback) continue;
       recipes.push_back(std::string(codec.name) + ":" + param.name + "=" +
                         value_text(param, value));
     }

@@ -25,6 +25,10 @@ struct FuzzInput {
     for (size_t i = 0; i < codec.params.size(); ++i) {
       const Param& param = codec.params[i];
       const int value = static_cast<int8_t>(input[2 + i]);
+      if (param.real) {  // a power of ten, or 0
+        args.value[i] = value ? real_param(1, value) : 0;
+        continue;
+      }
       const int range = param.max - param.min + 1;
       args.value[i] = value >= param.min && value <= param.max
                           ? value
@@ -38,7 +42,8 @@ struct FuzzInput {
   static std::vector<std::byte> write(size_t raw_size, const Args& args, ConstBytes data) {
     std::vector<std::byte> input = {static_cast<std::byte>(raw_size),
                                     static_cast<std::byte>(raw_size >> 8)};
-    for (const int value : args.value) input.push_back(static_cast<std::byte>(value));
+    for (const int value : args.value)  // of a real its exponent
+      input.push_back(static_cast<std::byte>(value > 127 ? real_exponent(value) : value));
     input.insert(input.end(), data.begin(), data.end());
     return input;
   }
