@@ -25,6 +25,8 @@ constexpr OptionRow kRows[] = {
      "an XXH3 checksum of every block (the header always has one)"},
     {"probe", OptionType::kBoolean, "on", "", 0, 1,
      "store a block raw at once when a sample of it looks incompressible"},
+    {"seed", OptionType::kInteger, "0", "", 0, UINT64_MAX,
+     "what codecs that round at random draw from; the same seed gives the same bytes"},
     {"engine", OptionType::kText, "auto", "", 0, 0,
      "where kernels run: auto, an engine (cpu), or engine and variant (cpu:scalar)"},
     {"mpi_codec", OptionType::kText, "auto", "", 0, 0,

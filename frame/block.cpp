@@ -6,7 +6,7 @@
 namespace wirepress {
 namespace {
 
-constexpr uint32_t kRaw = 1u << 31, kLast = 1u << 30, kSizeMask = kLast - 1;
+constexpr uint32_t kRaw = 1u << 31, kLast = 1u << 30, kOwn = 1u << 29, kSizeMask = kOwn - 1;
 
 unsigned long long ull(uint64_t value) { return value; }
 
@@ -23,6 +23,8 @@ Status need(uint64_t index, size_t has, size_t needs, size_t* size) {
 Status check_word(const Header& header, const Block& block, uint32_t stored) {
   if (block.last && !header.streamed)
     return fail(Code::kCorrupt, "block %llu: marked as the last of a stream", ull(block.index));
+  if (block.raw && block.own)
+    return fail(Code::kCorrupt, "block %llu: raw, and with a recipe", ull(block.index));
   if (block.raw_size > header.block_size()) {
     return fail(Code::kCorrupt, "block %llu: raw size %llu passes the block size %llu",
                 ull(block.index), ull(block.raw_size), ull(header.block_size()));
@@ -56,6 +58,7 @@ Status read_block(const Header& header, uint64_t index, ConstBytes src, Block* b
   result.word = word;
   result.raw = word & kRaw;
   result.last = word & kLast;
+  result.own = word & kOwn;
   if (header.checksum) reader.read(&result.checksum);
   const size_t covered = reader.position();
   result.raw_size = header.streamed ? header.block_size() : header.block_raw_size(index);
@@ -81,10 +84,13 @@ Status verify_block(const Header& header, const Block& block) {
               ull(block.index), block.checksum, block.after.size(), expected);
 }
 
-size_t seal_block(const Header& header, uint64_t index, bool raw, bool last, uint64_t raw_size,
-                  size_t stored_size, std::byte* dst) {
+size_t seal_block(const Header& header, uint64_t index, Content content, bool last,
+                  uint64_t raw_size, size_t stored_size, std::byte* dst) {
   const size_t head = head_size(header, last);
-  const uint32_t word = static_cast<uint32_t>(stored_size) | (raw ? kRaw : 0) | (last ? kLast : 0);
+  const uint32_t word = static_cast<uint32_t>(stored_size) | (last ? kLast : 0) |
+                        (content == Content::kRaw       ? kRaw
+                         : content == Content::kOwnCode ? kOwn
+                                                        : 0);
   Writer writer({dst, head});
   writer.write(word);
   if (header.checksum) {

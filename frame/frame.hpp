@@ -15,37 +15,52 @@ inline constexpr uint64_t kMaxRawSize = uint64_t{1} << 48;
 inline constexpr uint64_t kUnknownSize = UINT64_MAX;
 inline constexpr size_t kMaxBlockHead = 12;  // block word, checksum, raw size of a last block
 
+inline constexpr int kMaxOwnRecipes = 8;  // different ones in the blocks of a frame
+
 struct Stage {
   uint16_t id;
   uint8_t n_bytes;
   uint8_t bytes[kMaxParamBytes];  // its parameters, as its codec packs them
 };
 
+// A recipe as it stands in headers and blocks.
+struct Stages {
+  int n = 0;
+  Stage stage[kMaxStages] = {};
+};
+
 struct Header {
   bool checksum = true;
   bool streamed = false;
+  bool slabs = false;  // blocks are whole rows of the array
   DType dtype = DType::kBytes;
   int n_dims = kNoShape;  // 0..4 or kNoShape
   uint64_t shape[kMaxDims] = {};
   uint64_t raw_size = 0;  // kUnknownSize when streamed
   int block_log = 20;
-  int n_stages = 0;
-  Stage stage[kMaxStages] = {};
+  Stages stages;
   size_t size = 0;  // bytes of the header itself; set by reading and writing
 
-  uint64_t block_size() const { return uint64_t{1} << block_log; }
+  uint64_t block_size() const { return slabs ? slab_size() : uint64_t{1} << block_log; }
+  // With slabs: four rows, or as many times four as fit 2^block_log bytes.
+  uint64_t slab_size() const;
   uint64_t n_blocks() const {
-    return streamed ? kUnknownSize : (raw_size + block_size() - 1) >> block_log;
+    const uint64_t each = block_size();
+    return streamed ? kUnknownSize : (raw_size + each - 1) / each;
   }
   // Raw bytes of block `index` where sizes are known.
   uint64_t block_raw_size(uint64_t index) const {
-    const uint64_t left = raw_size - (index << block_log);
+    const uint64_t left = raw_size - index * block_size();
     return left < block_size() ? left : block_size();
   }
 };
 
 // Sets raw_size from dtype and shape; kParameter when it overflows or passes 2^48.
 Status set_shape(Header* header, DType dtype, int n_dims, const uint64_t* shape);
+
+// Whether an array of this dtype and shape can be cut in slabs: two dimensions or more, not empty,
+// and four rows fit the largest block.
+bool can_be_slabs(const Header& header);
 
 // Writes the header and sets its size. kParameter: it would need more than kMaxHeader bytes.
 Status write_header(Header* header, Bytes dst, size_t* written);
@@ -57,6 +72,7 @@ struct Block {
   uint64_t index = 0;
   bool raw = false;
   bool last = false;  // of a streamed frame
+  bool own = false;   // the payload begins with a recipe of its own
   uint64_t raw_size = 0;
   uint32_t checksum = 0;
   uint32_t word = 0;
@@ -74,10 +90,19 @@ Status read_block(const Header& header, uint64_t index, ConstBytes src, Block* b
 // kChecksum when the payload is not what was written; always fine without checksums.
 Status verify_block(const Header& header, const Block& block);
 
+// The recipe at the beginning of a block's payload, and what lies behind it.
+Status read_own_stages(const Block& block, Stages* stages, ConstBytes* code);
+// Writes it; 0: dst is too small.
+size_t write_own_stages(const Stages& stages, Bytes dst);
+
+bool same(const Stages& a, const Stages& b);
+
+enum class Content { kCode, kOwnCode, kRaw };
+
 // Writes the head of a block whose payload already lies `head size` bytes into dst.
 // Returns the block's size in all.
-size_t seal_block(const Header& header, uint64_t index, bool raw, bool last, uint64_t raw_size,
-                  size_t stored_size, std::byte* dst);
+size_t seal_block(const Header& header, uint64_t index, Content content, bool last,
+                  uint64_t raw_size, size_t stored_size, std::byte* dst);
 
 // Head bytes of a block to be written.
 inline size_t head_size(const Header& header, bool last) {

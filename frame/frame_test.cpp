@@ -16,8 +16,8 @@ Header small_header() {
   const uint64_t shape[] = {3, 5};
   EXPECT_TRUE(set_shape(&header, DType::kFloat32, 2, shape).ok());
   header.block_log = 10;
-  header.n_stages = 1;
-  header.stage[0] = {0x04, 1, {0xF9}};
+  header.stages.n = 1;
+  header.stages.stage[0] = {0x04, 1, {0xF9}};
   return header;
 }
 
@@ -36,8 +36,8 @@ TEST(Header, RoundTrips) {
   EXPECT_EQ(header.size, bytes.size());
   EXPECT_EQ(header.raw_size, 60u);
   EXPECT_EQ(header.n_blocks(), 1u);
-  EXPECT_EQ(header.stage[0].id, 0x04);
-  EXPECT_EQ(header.stage[0].bytes[0], 0xF9);
+  EXPECT_EQ(header.stages.stage[0].id, 0x04);
+  EXPECT_EQ(header.stages.stage[0].bytes[0], 0xF9);
   EXPECT_EQ(header.shape[1], 5u);
 }
 
@@ -68,16 +68,16 @@ TEST(Header, FitsIn32Bytes) {
   Header header;
   const uint64_t shape[] = {1ull << 21, 129, 1 << 9, 129};
   ASSERT_TRUE(set_shape(&header, DType::kFloat32, 4, shape).ok());
-  header.n_stages = 2;
-  header.stage[0] = {0x20, 4, {1, 1, 1, 1}};
-  header.stage[1] = {0x04, 1, {1}};
+  header.stages.n = 2;
+  header.stages.stage[0] = {0x20, 4, {1, 1, 1, 1}};
+  header.stages.stage[1] = {0x04, 1, {1}};
   EXPECT_LE(bytes_of(header).size(), kMaxHeader);
 }
 
 TEST(Header, TooLongIsAnError) {
   Header header = small_header();
-  header.n_stages = 4;
-  for (Stage& stage : header.stage) stage = {0x20, kMaxParamBytes, {}};
+  header.stages.n = 4;
+  for (Stage& stage : header.stages.stage) stage = {0x20, kMaxParamBytes, {}};
   std::byte bytes[64];
   size_t size;
   EXPECT_EQ(write_header(&header, bytes, &size).code(), Code::kParameter);
@@ -108,7 +108,7 @@ Sealed sealed(bool streamed) {
   }
   const size_t head = head_size(result.header, streamed);
   result.bytes.assign(head + 40, std::byte{9});
-  seal_block(result.header, 0, false, streamed, 60, 40, result.bytes.data());
+  seal_block(result.header, 0, Content::kCode, streamed, 60, 40, result.bytes.data());
   return result;
 }
 

@@ -7,14 +7,14 @@ namespace wirepress {
 namespace {
 
 constexpr uint8_t kMagic[3] = {'W', 'P', 'R'};
-constexpr uint8_t kFlagChecksum = 1, kFlagStreamed = 2, kFlagsReserved = 12;
+constexpr uint8_t kFlagChecksum = 1, kFlagStreamed = 2, kFlagSlabs = 4, kFlagsReserved = 8;
 constexpr int kDimsNoShape = 7;
 
 unsigned long long ull(uint64_t value) { return value; }
 
-void write_stages(const Header& header, Writer& writer) {
-  for (int i = 0; i < header.n_stages; ++i) {
-    const Stage& stage = header.stage[i];
+void write_stages(const Stages& stages, Writer& writer) {
+  for (int i = 0; i < stages.n; ++i) {
+    const Stage& stage = stages.stage[i];
     writer.write(static_cast<uint16_t>(stage.id | stage.n_bytes << 12));
     for (int p = 0; p < stage.n_bytes; ++p) writer.write(stage.bytes[p]);
   }
@@ -45,7 +45,8 @@ Status read_fixed(Reader& reader, Header* header) {
   header->dtype = static_cast<DType>(dtype_dims & 31);
   header->n_dims = dtype_dims >> 5 == kDimsNoShape ? kNoShape : dtype_dims >> 5;
   header->block_log = block_stages & 31;
-  header->n_stages = block_stages >> 5;
+  header->slabs = version_flags & kFlagSlabs;
+  header->stages.n = block_stages >> 5;
   if (version_flags & kFlagsReserved)
     return fail(Code::kUnsupported, "header: reserved flag set (flags 0x%x)", version_flags & 15);
   if (static_cast<int>(header->dtype) >= kDTypeCount)
@@ -58,18 +59,19 @@ Status read_fixed(Reader& reader, Header* header) {
     return fail(Code::kUnsupported, "header: block size 2^%d is not in 2^%d..2^%d",
                 header->block_log, kMinBlockLog, kMaxBlockLog);
   }
-  if (header->n_stages < 1 || header->n_stages > kMaxStages) {
-    return fail(Code::kUnsupported, "header: %d stages are not in 1..%d", header->n_stages,
+  if (header->stages.n < 1 || header->stages.n > kMaxStages) {
+    return fail(Code::kUnsupported, "header: %d stages are not in 1..%d", header->stages.n,
                 kMaxStages);
   }
   return {};
 }
 
-Status read_stages(Reader& reader, Header* header) {
-  for (int i = 0; i < header->n_stages; ++i) {
+// kTruncated where the bytes end.
+Status read_stages(Reader& reader, Stages* stages) {
+  for (int i = 0; i < stages->n; ++i) {
     uint16_t word;
     if (!reader.read(&word)) return ends(reader.position());
-    Stage& stage = header->stage[i];
+    Stage& stage = stages->stage[i];
     stage.id = word & 0xFFF;
     stage.n_bytes = static_cast<uint8_t>(word >> 12);
     if (stage.n_bytes > kMaxParamBytes) {
@@ -116,10 +118,60 @@ Status read_shape(Reader& reader, Header* header) {
   }
   if (!set_shape(header, header->dtype, header->n_dims, extent).ok())
     return fail(Code::kCorrupt, "header: the raw size passes 2^48 bytes");
+  if (header->slabs && !can_be_slabs(*header))
+    return fail(Code::kCorrupt, "header: blocks of whole rows, but the shape has no such rows");
   return {};
 }
 
+// Four rows of the outermost dimension.
+uint64_t four_rows(const Header& header) {
+  uint64_t size = 4 * dtype_size(header.dtype);
+  for (int i = 1; i < header.n_dims; ++i) size *= header.shape[i];
+  return size;
+}
+
 }  // namespace
+
+bool can_be_slabs(const Header& header) {
+  return !header.streamed && header.n_dims >= 2 && header.raw_size > 0 &&
+         four_rows(header) <= uint64_t{1} << kMaxBlockLog;
+}
+
+uint64_t Header::slab_size() const {
+  const uint64_t step = four_rows(*this), most = uint64_t{1} << block_log;
+  return step > most ? step : most / step * step;
+}
+
+Status read_own_stages(const Block& block, Stages* stages, ConstBytes* code) {
+  Reader reader(block.payload);
+  uint8_t n = 0;
+  Stages result;
+  if (reader.read(&n)) result.n = n;
+  Status status = result.n < 1 || result.n > kMaxStages
+                      ? fail(Code::kCorrupt, "%d stages are not in 1..%d", result.n, kMaxStages)
+                      : read_stages(reader, &result);
+  if (!status.ok() || reader.left() == 0) {
+    return fail(Code::kCorrupt, "block %llu: its own recipe: %s", ull(block.index),
+                status.ok() ? "nothing behind it" : status.text());
+  }
+  *stages = result;
+  *code = block.payload.subspan(reader.position());
+  return {};
+}
+
+bool same(const Stages& a, const Stages& b) {
+  const auto equal = [](const Stage& x, const Stage& y) {
+    return x.id == y.id && x.n_bytes == y.n_bytes && std::memcmp(x.bytes, y.bytes, x.n_bytes) == 0;
+  };
+  return a.n == b.n && std::equal(a.stage, a.stage + a.n, b.stage, equal);
+}
+
+size_t write_own_stages(const Stages& stages, Bytes dst) {
+  Writer writer(dst);
+  writer.write(static_cast<uint8_t>(stages.n));
+  write_stages(stages, writer);
+  return writer.full() ? 0 : writer.position();
+}
 
 Status set_shape(Header* header, DType dtype, int n_dims, const uint64_t* shape) {
   uint64_t size = dtype_size(dtype);
@@ -144,11 +196,12 @@ Status write_header(Header* header, Bytes dst, size_t* written) {
   Writer writer(bytes);
   for (uint8_t byte : kMagic) writer.write(byte);
   writer.write(static_cast<uint8_t>(kFrameVersion << 4 | (header->checksum ? kFlagChecksum : 0) |
-                                    (header->streamed ? kFlagStreamed : 0)));
+                                    (header->streamed ? kFlagStreamed : 0) |
+                                    (header->slabs ? kFlagSlabs : 0)));
   const int dims = header->n_dims == kNoShape ? kDimsNoShape : header->n_dims;
   writer.write(static_cast<uint8_t>(dims << 5 | static_cast<int>(header->dtype)));
-  writer.write(static_cast<uint8_t>(header->n_stages << 5 | header->block_log));
-  write_stages(*header, writer);
+  writer.write(static_cast<uint8_t>(header->stages.n << 5 | header->block_log));
+  write_stages(header->stages, writer);
   if (!header->streamed) {
     if (header->n_dims == kNoShape) writer.write_varint(header->raw_size);
     for (int i = 0; i < header->n_dims; ++i) writer.write_varint(header->shape[i]);
@@ -171,7 +224,7 @@ Status read_header(ConstBytes src, Header* header) {
   Reader reader(src.first(src.size() < kMaxHeader ? src.size() : kMaxHeader));
   Header result;
   Status status = read_fixed(reader, &result);
-  if (status.ok()) status = read_stages(reader, &result);
+  if (status.ok()) status = read_stages(reader, &result.stages);
   if (status.ok()) status = read_shape(reader, &result);
   if (!status.ok()) {
     if (status.code() == Code::kTruncated && src.size() >= kMaxHeader)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wirepress.h. Nothing is thrown across it.
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -162,6 +163,41 @@ wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, si
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_buffers(src, n, dst, cap));
     return ctx->context.decompress(bytes(src, n), bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual, size_t n,
+                                 void* dst, size_t cap, size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    const uint64_t shape = n;
+    Header header;
+    WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
+    WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
+    WPR_TRY(check_buffers(residual, header.raw_size, dst, cap));
+    return ctx->context.compress_feedback(bytes(src, header.raw_size),
+                                          bytes(residual, header.raw_size), header, bytes(dst, cap),
+                                          written);
+  });
+}
+
+wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* dst, size_t cap,
+                              size_t* n_values) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(src, n, dst, cap));
+    size_t size;
+    WPR_TRY(ctx->context.decompress_add(bytes(src, n), bytes(dst, std::min(cap, SIZE_MAX / 4) * 4),
+                                        &size));
+    *n_values = size / 4;
+    return {};
+  });
+}
+
+wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, size_t b_size,
+                   void* dst, size_t cap, size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(a, a_size, dst, cap));
+    WPR_TRY(check_buffers(b, b_size, dst, cap));
+    return ctx->context.add(bytes(a, a_size), bytes(b, b_size), bytes(dst, cap), written);
   });
 }
 

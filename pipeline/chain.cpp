@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/chain.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace wirepress {
@@ -8,14 +10,29 @@ namespace {
 
 bool same_step(const Recipe::Step& a, const Recipe::Step& b) {
   return a.entry == b.entry && a.kernel == b.kernel && a.args.dtype == b.args.dtype &&
-         a.args.value == b.args.value;
+         a.args.value == b.args.value && a.args.n_dims == b.args.n_dims &&
+         a.args.shape == b.args.shape;
 }
 
-Status no_scratch(size_t size) {
-  return fail(Code::kNoMemory, "no memory for %zu bytes of scratch", size);
+Status reserve(Buffer& buffer, size_t size, Bytes* bytes) {
+  std::byte* memory = buffer.reserve(size);
+  if (!memory) return fail(Code::kNoMemory, "no memory for %zu bytes of scratch", size);
+  *bytes = {memory, size};
+  return {};
 }
+
+float load(const std::byte* at) {
+  float value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+void store(std::byte* at, float value) { std::memcpy(at, &value, sizeof value); }
 
 }  // namespace
+
+void add_floats(ConstBytes from, Bytes to) {
+  for (size_t i = 0; i + 4 <= to.size(); i += 4) store(&to[i], load(&to[i]) + load(&from[i]));
+}
 
 Chain::Chain(const Recipe& recipe, int n_workers)
     : recipe_(recipe), workers_(static_cast<size_t>(n_workers)) {}
@@ -46,21 +63,28 @@ Status Chain::open(Worker& worker, int step) {
   return {};
 }
 
-Status Chain::encode(int index, ConstBytes src, Bytes dst, size_t* written) {
-  Worker& worker = workers_[static_cast<size_t>(index)];
+size_t Chain::first_bound(size_t raw_size) const {
+  return recipe_.step[0].entry->codec->bound(recipe_.step[0].args, raw_size);
+}
+
+Status Chain::encode(int index, ConstBytes src, uint64_t first, Bytes dst, size_t* written) {
+  return encode_from(workers_[static_cast<size_t>(index)], 0, src, first, dst, written);
+}
+
+Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, uint64_t first, Bytes dst,
+                          size_t* written) {
   const int last = recipe_.n_steps - 1;
-  for (int i = 0; i <= last; ++i) {
+  for (int i = step_begin; i <= last; ++i) {
     const Recipe::Step& step = recipe_.step[i];
     WPR_TRY(open(worker, i));
     Bytes out = dst;
-    if (i < last) {
-      const size_t bound = step.entry->codec->bound(step.args, src.size());
-      std::byte* scratch = worker.scratch[i % 2].reserve(bound);
-      if (!scratch) return no_scratch(bound);
-      out = {scratch, bound};
-    }
+    if (i < last)
+      WPR_TRY(
+          reserve(worker.scratch[i % 2], step.entry->codec->bound(step.args, src.size()), &out));
+    Args args = step.args;
+    args.first = first;
     size_t size = 0;
-    WPR_TRY(step.kernel->encode(worker.state[i], step.args, src, out, &size));
+    WPR_TRY(step.kernel->encode(worker.state[i], args, src, out, &size));
     src = out.first(size);
   }
   *written = src.size();
@@ -69,31 +93,147 @@ Status Chain::encode(int index, ConstBytes src, Bytes dst, size_t* written) {
 
 Status Chain::decode(int index, ConstBytes src, Bytes dst) {
   Worker& worker = workers_[static_cast<size_t>(index)];
+  WPR_TRY(open(worker, 0));
+  ConstBytes code;
+  WPR_TRY(decode_to_first(worker, src, dst.size(), nullptr, &code));
+  size_t size = 0;
+  WPR_TRY(recipe_.step[0].kernel->decode(worker.state[0], recipe_.step[0].args, code, dst, &size));
+  if (size != dst.size())
+    return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", size, dst.size());
+  return {};
+}
+
+Status Chain::decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, Buffer* into,
+                              ConstBytes* code) {
   // The largest size that each step may legally hand to the one before it.
   size_t limit[kMaxStages];
-  limit[0] = dst.size();
+  limit[0] = raw_size;
   for (int i = 1; i < recipe_.n_steps; ++i) {
     const Recipe::Step& before = recipe_.step[i - 1];
     limit[i] = before.entry->codec->keeps_size
                    ? limit[i - 1]
                    : before.entry->codec->bound(before.args, limit[i - 1]);
   }
-  for (int i = recipe_.n_steps - 1; i >= 0; --i) {
+  for (int i = recipe_.n_steps - 1; i >= 1; --i) {
     const Recipe::Step& step = recipe_.step[i];
     WPR_TRY(open(worker, i));
-    Bytes out = dst;
-    if (i > 0) {
-      std::byte* scratch = worker.scratch[i % 2].reserve(limit[i]);
-      if (!scratch) return no_scratch(limit[i]);
-      out = {scratch, limit[i]};
-    }
+    Bytes out;
+    WPR_TRY(reserve(i == 1 && into ? *into : worker.scratch[i % 2], limit[i], &out));
     size_t size = 0;
     WPR_TRY(step.kernel->decode(worker.state[i], step.args, src, out, &size));
     src = out.first(size);
   }
-  if (src.size() != dst.size()) {
-    return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", src.size(), dst.size());
+  *code = src;
+  return {};
+}
+
+size_t Chain::parts(ConstBytes src, size_t raw_size) const {
+  const Recipe::Step& step = recipe_.step[0];
+  if (recipe_.n_steps > 1 || !step.kernel->parts) return 1;
+  return step.kernel->parts(step.args, src, raw_size);
+}
+
+Status Chain::decode_part(int index, ConstBytes src, size_t part, Bytes dst) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  WPR_TRY(open(worker, 0));
+  return recipe_.step[0].kernel->decode_part(worker.state[0], recipe_.step[0].args, src, part, dst);
+}
+
+// The first step with error feedback. `values` has the raw size; a codec without a function of its
+// own leaves there what its code decodes to.
+Status Chain::first_feedback(Worker& worker, ConstBytes src, Bytes residual, uint64_t first,
+                             Bytes values, Bytes code, size_t* written) {
+  const Recipe::Step& step = recipe_.step[0];
+  Args args = step.args;
+  args.first = first;
+  if (step.kernel->encode_feedback)
+    return step.kernel->encode_feedback(worker.state[0], args, src, residual, code, written);
+  Bytes sum;
+  WPR_TRY(reserve(worker.kept[1], src.size(), &sum));
+  std::copy(src.begin(), src.end(), sum.begin());
+  add_floats(residual, sum);
+  WPR_TRY(step.kernel->encode(worker.state[0], args, sum, code, written));
+  size_t size = 0;
+  WPR_TRY(step.kernel->decode(worker.state[0], args, code.first(*written), values, &size));
+  for (size_t i = 0; i + 4 <= sum.size(); i += 4) {
+    const float t = load(&sum[i]);
+    store(&residual[i], std::isfinite(t) ? t - load(&values[i]) : 0.0f);
   }
+  return {};
+}
+
+Status Chain::encode_feedback(int index, ConstBytes src, Bytes residual, uint64_t first,
+                              size_t limit, Bytes dst, size_t* written, bool* coded) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  WPR_TRY(open(worker, 0));
+  const Bytes values = dst.first(src.size());
+  Bytes code;
+  WPR_TRY(reserve(worker.kept[0], first_bound(src.size()), &code));
+  size_t size = 0;
+  *coded = false;
+  *written = src.size();
+  Status status = first_feedback(worker, src, residual, first, values, code, &size);
+  if (status.code() == Code::kDstTooSmall) {  // cannot be coded: the sum goes as it is
+    std::copy(src.begin(), src.end(), values.begin());
+    add_floats(residual, values);
+    std::fill(residual.begin(), residual.end(), std::byte{0});
+    return {};
+  }
+  WPR_TRY(status);
+  code = code.first(size);
+  if (recipe_.n_steps == 1) {
+    if (size != 0 && size <= limit) {
+      std::copy(code.begin(), code.end(), dst.begin());
+      *written = size;
+      *coded = true;
+      return {};
+    }
+  } else {
+    status = encode_from(worker, 1, code, 0, dst.first(limit), &size);
+    if (status.ok() && size != 0) {
+      *written = size;
+      *coded = true;
+      return {};
+    }
+    if (!status.ok() && status.code() != Code::kDstTooSmall) return status;
+  }
+  // The residual lacks what this code lacks, so its values are what must go.
+  return recipe_.step[0].kernel->decode(worker.state[0], recipe_.step[0].args, code, values, &size);
+}
+
+Status Chain::decode_add(int index, ConstBytes src, Bytes dst) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  WPR_TRY(open(worker, 0));
+  ConstBytes code;
+  WPR_TRY(decode_to_first(worker, src, dst.size(), nullptr, &code));
+  const Recipe::Step& step = recipe_.step[0];
+  if (step.kernel->decode_add)
+    return step.kernel->decode_add(worker.state[0], step.args, code, dst);
+  Bytes values;
+  WPR_TRY(reserve(worker.kept[0], dst.size(), &values));
+  size_t size = 0;
+  WPR_TRY(step.kernel->decode(worker.state[0], step.args, code, values, &size));
+  if (size != dst.size())
+    return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", size, dst.size());
+  add_floats(values, dst);
+  return {};
+}
+
+Status Chain::add(int index, ConstBytes a, ConstBytes b, size_t raw_size, size_t limit, Bytes dst,
+                  size_t* written) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  WPR_TRY(open(worker, 0));
+  ConstBytes code_a, code_b;
+  WPR_TRY(decode_to_first(worker, a, raw_size, &worker.kept[0], &code_a));
+  WPR_TRY(decode_to_first(worker, b, raw_size, &worker.kept[1], &code_b));
+  Bytes sum = dst.first(limit);
+  if (recipe_.n_steps > 1) WPR_TRY(reserve(worker.kept[2], first_bound(raw_size), &sum));
+  const Recipe::Step& step = recipe_.step[0];
+  size_t size = 0;
+  WPR_TRY(step.kernel->add(worker.state[0], step.args, code_a, code_b, raw_size, sum, &size));
+  if (recipe_.n_steps > 1)
+    return encode_from(worker, 1, sum.first(size), 0, dst.first(limit), written);
+  *written = size;
   return {};
 }
 

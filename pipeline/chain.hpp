@@ -9,6 +9,7 @@
 namespace wirepress {
 
 // A recipe ready to run: kernel states and scratch for every worker, kept from block to block.
+// Different workers may be used at the same time.
 class Chain {
  public:
   Chain(const Recipe& recipe, int n_workers);
@@ -18,22 +19,53 @@ class Chain {
 
   const Recipe& recipe() const { return recipe_; }
   bool matches(const Recipe& recipe, int n_workers) const;
+  void seed(uint64_t seed) { recipe_.step[0].args.seed = seed; }
 
-  // Different workers may be used at the same time. kDstTooSmall: the code does not fit dst.
-  Status encode(int worker, ConstBytes src, Bytes dst, size_t* written);
+  // `first` is the number of the block's first element in the array. kDstTooSmall: the code does
+  // not fit dst.
+  Status encode(int worker, ConstBytes src, uint64_t first, Bytes dst, size_t* written);
   // dst has exactly the raw size.
   Status decode(int worker, ConstBytes src, Bytes dst);
+
+  // The rest is for float32. A value of src and of residual are added, then the first codec's error
+  // is left in residual. dst has the raw size at least: it gets the code, or where that is larger
+  // than `limit` the values that it decodes to (*coded false, *written the raw size).
+  Status encode_feedback(int worker, ConstBytes src, Bytes residual, uint64_t first, size_t limit,
+                         Bytes dst, size_t* written, bool* coded);
+  // dst[i] += decoded[i].
+  Status decode_add(int worker, ConstBytes src, Bytes dst);
+  // Parts of a code that decode_part can expand side by side; 1: use decode.
+  size_t parts(ConstBytes src, size_t raw_size) const;
+  Status decode_part(int worker, ConstBytes src, size_t part, Bytes dst);
+  // Whether the first codec can add codes.
+  bool can_add() const { return recipe_.step[0].kernel->add != nullptr; }
+  // The code of the sum of two codes of raw_size bytes; kUnsupported or kDstTooSmall where these
+  // two have none that fits `limit`.
+  Status add(int worker, ConstBytes a, ConstBytes b, size_t raw_size, size_t limit, Bytes dst,
+             size_t* written);
 
  private:
   struct Worker {
     void* state[kMaxStages] = {};
     bool open[kMaxStages] = {};
     Buffer scratch[2];
+    Buffer kept[3];  // what must outlive the steps behind the first one
   };
   Status open(Worker& worker, int step);
+  Status encode_from(Worker& worker, int step, ConstBytes src, uint64_t first, Bytes dst,
+                     size_t* written);
+  // Decodes down to the code of the first step, which lies in `into` or is src.
+  Status decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, Buffer* into,
+                         ConstBytes* code);
+  Status first_feedback(Worker& worker, ConstBytes src, Bytes residual, uint64_t first,
+                        Bytes values, Bytes code, size_t* written);
+  size_t first_bound(size_t raw_size) const;
 
   Recipe recipe_;
   std::vector<Worker> workers_;
 };
+
+// to[i] += from[i], float32.
+void add_floats(ConstBytes from, Bytes to);
 
 }  // namespace wirepress

@@ -70,6 +70,7 @@ Status Context::settle() {
   probe_ = options_.number("probe");
   block_log_ = std::countr_zero(options_.number("block_size"));
   threads_ = n_workers();
+  seed_ = options_.number("seed");
   settled_ = true;
   return {};
 }
@@ -90,17 +91,21 @@ Status Context::chain_for(const Recipe& recipe, ChainPointer* chain) {
 
 size_t Context::bound(uint64_t raw_size) const {
   const uint64_t block_size = options_.number("block_size");
-  return kMaxHeader + raw_size + 8 * ((raw_size + block_size - 1) / block_size);
+  // A block of whole rows may be little more than half as large.
+  return kMaxHeader + raw_size + 8 * (2 * raw_size / block_size + 1);
 }
 
 Status Context::begin_frame(Header* header, ChainPointer* chain, Bytes dst) {
   WPR_TRY(settle());
   Recipe recipe;
   WPR_TRY(parse_recipe(options_.get("recipe"), header->dtype, options_.get("engine"), &recipe));
-  WPR_TRY(chain_for(recipe, chain));
   header->checksum = checksum_;
   header->block_log = block_log_;
-  put_stages(recipe, header);
+  header->slabs = wants_slabs(recipe) && can_be_slabs(*header);
+  tell_shape(*header, &recipe);
+  WPR_TRY(chain_for(recipe, chain));
+  (*chain)->seed(seed_);
+  header->stages = stages_of(recipe);
   size_t size;
   return write_header(header, dst, &size);
 }
@@ -110,10 +115,71 @@ Status Context::compress(ConstBytes src, Header header, Bytes dst, size_t* writt
   ChainPointer chain;
   WPR_TRY(begin_frame(&header, &chain, dst));
   size_t size;
-  WPR_TRY(compress_blocks(header, *chain, 0, src, false, dst.subspan(header.size), &size));
+  const PlainBlocks blocks(header, *chain, {}, 0, src, false, probe_);
+  WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
   *written = header.size + size;
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;
+  return {};
+}
+
+Status Context::compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
+                                  size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  if (header.dtype != DType::kFloat32)
+    return fail(Code::kParameter, "error feedback is for float32, not %s",
+                dtype_name(header.dtype));
+  if (dst.size() < bound(src.size())) {
+    return fail(Code::kDstTooSmall, "error feedback needs a dst of bound() = %zu bytes, not %zu",
+                bound(src.size()), dst.size());
+  }
+  ChainPointer chain;
+  WPR_TRY(begin_frame(&header, &chain, dst));
+  size_t size;
+  const FeedbackBlocks blocks(header, *chain, src, residual);
+  WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
+  *written = header.size + size;
+  stats_.raw_bytes += src.size();
+  stats_.wire_bytes += *written;
+  return {};
+}
+
+Status Context::add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  WPR_TRY(settle());
+  Header header, other;
+  WPR_TRY(read_header(a, &header));
+  WPR_TRY(read_header(b, &other));
+  if (header.size != other.size || std::memcmp(a.data(), b.data(), header.size) != 0)
+    return fail(Code::kParameter, "the two frames differ in recipe, type, shape or block size");
+  if (header.streamed || header.dtype != DType::kFloat32)
+    return fail(Code::kParameter, "only frames of float32 that are no streams can be added");
+  if (dst.size() < bound(header.raw_size)) {
+    return fail(Code::kDstTooSmall, "the sum needs a dst of bound() = %zu bytes, not %zu",
+                bound(header.raw_size), dst.size());
+  }
+  Recipe recipe;
+  ChainPointer chain;
+  WPR_TRY(recipe_of(header.stages, header, options_.get("engine"), &recipe));
+  WPR_TRY(chain_for(recipe, &chain));
+  if (!chain->can_add())
+    return fail(Code::kUnsupported, "%s: codes of it cannot be added",
+                recipe.step[0].entry->codec->name);
+  std::vector<ChainPointer> keep_alive;
+  std::vector<SumBlocks::Term> terms[2];
+  for (const int t : {0, 1}) {
+    uint64_t raw_size;
+    WPR_TRY(walk(header, t ? b : a, &raw_size));
+    WPR_TRY(find_chains(header, chain, &blocks_, &block_chains_));
+    for (size_t i = 0; i < blocks_.size(); ++i)
+      terms[t].push_back({blocks_[i], block_chains_[block_chains_.size() > 1 ? i : 0].get()});
+    keep_alive.insert(keep_alive.end(), block_chains_.begin(), block_chains_.end());
+  }
+  size_t head, size;
+  WPR_TRY(write_header(&header, dst, &head));
+  const SumBlocks blocks(header, *chain, terms[0], terms[1]);
+  WPR_TRY(make_blocks(blocks, dst.subspan(head), &size));
+  *written = head + size;
   return {};
 }
 
@@ -121,7 +187,7 @@ Status Context::inspect(ConstBytes frame, Header* header, std::string* recipe) {
   Header result;
   WPR_TRY(read_header(frame, &result));
   Recipe steps;
-  WPR_TRY(recipe_of(result, "auto", &steps));
+  WPR_TRY(recipe_of(result.stages, result, "auto", &steps));
   *recipe = recipe_text(steps);
   *header = result;
   return {};
@@ -150,26 +216,37 @@ Status Context::walk(const Header& header, ConstBytes frame, uint64_t* raw_size)
   return {};
 }
 
+Status Context::check_room(uint64_t raw_size, Bytes dst) const {
+  if (raw_size <= dst.size()) return {};
+  return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(raw_size),
+              dst.size());
+}
+
 Status Context::decompress(ConstBytes frame, Bytes dst, size_t* written) {
+  return expand_frame(frame, false, dst, written);
+}
+
+Status Context::decompress_add(ConstBytes frame, Bytes dst, size_t* written) {
+  return expand_frame(frame, true, dst, written);
+}
+
+Status Context::expand_frame(ConstBytes frame, bool add, Bytes dst, size_t* written) {
   const Stopwatch watch(&stats_.decompress_seconds);
   WPR_TRY(settle());
   Header header;
   WPR_TRY(read_header(frame, &header));
-  if (!header.streamed && header.raw_size > dst.size()) {
-    return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(header.raw_size),
-                dst.size());
-  }
+  if (add && header.dtype != DType::kFloat32)
+    return fail(Code::kParameter, "only float32 can be added, the frame holds %s",
+                dtype_name(header.dtype));
+  if (!header.streamed) WPR_TRY(check_room(header.raw_size, dst));
   Recipe recipe;
-  WPR_TRY(recipe_of(header, options_.get("engine"), &recipe));
+  WPR_TRY(recipe_of(header.stages, header, options_.get("engine"), &recipe));
   uint64_t raw_size;
   WPR_TRY(walk(header, frame, &raw_size));
-  if (raw_size > dst.size()) {
-    return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(raw_size),
-                dst.size());
-  }
+  WPR_TRY(check_room(raw_size, dst));
   ChainPointer chain;
   WPR_TRY(chain_for(recipe, &chain));
-  WPR_TRY(expand_blocks(header, *chain, dst.first(raw_size)));
+  WPR_TRY(expand_blocks(header, chain, add, dst.first(raw_size)));
   *written = raw_size;
   stats_.expanded_bytes += raw_size;
   return {};
@@ -181,7 +258,7 @@ Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
   Header header;
   WPR_TRY(read_header(frame, &header));
   Recipe recipe;
-  WPR_TRY(recipe_of(header, options_.get("engine"), &recipe));
+  WPR_TRY(recipe_of(header.stages, header, options_.get("engine"), &recipe));
   uint64_t raw_size;
   WPR_TRY(walk(header, frame, &raw_size));
   if (offset > raw_size || dst.size() > raw_size - offset) {
@@ -193,14 +270,15 @@ Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
   WPR_TRY(chain_for(recipe, &chain));
   const std::vector<Block> all = std::move(blocks_);
   const uint64_t end = offset + dst.size();
-  for (uint64_t index = offset >> header.block_log; index << header.block_log < end; ++index) {
-    const uint64_t begin = index << header.block_log;
+  const uint64_t block_size = header.block_size();
+  for (uint64_t index = offset / block_size; index * block_size < end; ++index) {
+    const uint64_t begin = index * block_size;
     const Block& block = all[index];
     std::byte* scratch = partial_.reserve(block.raw_size);
     if (!scratch)
       return fail(Code::kNoMemory, "no memory for a block of %llu bytes", ull(block.raw_size));
     blocks_.assign(1, block);
-    WPR_TRY(expand_blocks(header, *chain, {scratch, block.raw_size}));
+    WPR_TRY(expand_blocks(header, chain, false, {scratch, block.raw_size}));
     const uint64_t from = std::max(begin, offset), to = std::min(begin + block.raw_size, end);
     std::memcpy(dst.data() + (from - offset), scratch + (from - begin), to - from);
   }

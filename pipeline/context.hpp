@@ -6,19 +6,22 @@
 #include <vector>
 
 #include "base/options.hpp"
-#include "pipeline/chain.hpp"
-#include "pipeline/stats.hpp"
+#include "pipeline/blocks.hpp"
 
 namespace wirepress {
 
-enum class Stored { kCode, kRawByProbe, kRawBySize };
-
-// A block that was encoded and waits for its turn to be copied out.
+// A block that was made and waits for its turn to be copied out.
 struct EncodeSlot {
   Buffer code;
-  size_t size = 0;
-  Stored stored = Stored::kCode;
+  Payload payload;
   bool ready = false;
+};
+
+// Work of one worker when blocks are expanded.
+struct ExpandItem {
+  size_t block;
+  size_t part;
+  size_t n_parts;
 };
 
 class Context {
@@ -31,6 +34,14 @@ class Context {
   // `header` says dtype and shape; the rest is filled in from the options.
   Status compress(ConstBytes src, Header header, Bytes dst, size_t* written);
   Status decompress(ConstBytes frame, Bytes dst, size_t* written);
+  // src and residual are float32 arrays of one size; residual is undefined after a failure other
+  // than kParameter or kDstTooSmall.
+  Status compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
+                           size_t* written);
+  // dst[i] += content[i], float32.
+  Status decompress_add(ConstBytes frame, Bytes dst, size_t* written);
+  // The frame of the sum of two frames' contents, float32.
+  Status add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written);
   Status decompress_range(ConstBytes frame, uint64_t offset, Bytes dst);
   // Header and the text of its recipe.
   Status inspect(ConstBytes frame, Header* header, std::string* recipe);
@@ -47,22 +58,20 @@ class Context {
   void reset_stats() { stats_ = {}; }
 
  private:
-  using ChainPointer = std::shared_ptr<Chain>;
-
   int n_workers() const;
   Status settle();  // re-reads the settings that compress() needs, after a change
   Status chain_for(const Recipe& recipe, ChainPointer* chain);
   Status begin_frame(Header* header, ChainPointer* chain, Bytes dst);
 
-  // Blocks first, first + 1, ... of src; `end` marks the final one as the last of a stream.
-  Status compress_blocks(const Header& header, Chain& chain, uint64_t first, ConstBytes src,
-                         bool end, Bytes dst, size_t* written);
-  Status compress_serial(const Header& header, Chain& chain, uint64_t first, ConstBytes src,
-                         bool end, Bytes dst, size_t* written);
-  Status compress_parallel(const Header& header, Chain& chain, uint64_t first, ConstBytes src,
-                           bool end, Bytes dst, size_t* written);
-  // Expands `blocks_`, which follow each other, into dst.
-  Status expand_blocks(const Header& header, Chain& chain, Bytes dst);
+  Status make_blocks(const BlockMaker& maker, Bytes dst, size_t* written);
+  Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
+  Status make_parallel(const BlockMaker& maker, Bytes dst, size_t* written);
+  Status find_chains(const Header& header, const ChainPointer& chain, std::vector<Block>* blocks,
+                     std::vector<ChainPointer>* chains);
+  // Expands `blocks_`, which follow each other, into dst, or adds them to it.
+  Status expand_blocks(const Header& header, const ChainPointer& chain, bool add, Bytes dst);
+  Status expand_frame(ConstBytes frame, bool add, Bytes dst, size_t* written);
+  Status check_room(uint64_t raw_size, Bytes dst) const;
   // Fills blocks_ with all blocks of the frame; *raw_size is what they hold.
   Status walk(const Header& header, ConstBytes frame, uint64_t* raw_size);
 
@@ -70,10 +79,13 @@ class Context {
   bool settled_ = false;
   bool checksum_ = true, probe_ = true;
   int block_log_ = 19, threads_ = 1;
+  uint64_t seed_ = 0;
   std::vector<ChainPointer> chains_;  // most recently used last
   ThreadPool pool_;
   std::vector<EncodeSlot> slots_;
   std::vector<Block> blocks_;
+  std::vector<ChainPointer> block_chains_;
+  std::vector<ExpandItem> items_;
   Buffer partial_;  // a block of which decompress_range needs a part
   Stats stats_;
 

@@ -114,11 +114,11 @@ TEST(Recipe, FramesCarryOnlyResolvedParameters) {
   Recipe recipe;
   ASSERT_TRUE(parse_recipe("shuffle", DType::kFloat32, "auto", &recipe).ok());
   Header header;
-  put_stages(recipe, &header);
-  EXPECT_EQ(header.stage[0].bytes[0], 4);
-  EXPECT_TRUE(recipe_of(header, "auto", &recipe).ok());
-  header.stage[0].bytes[0] = 0;
-  EXPECT_EQ(recipe_of(header, "auto", &recipe).code(), Code::kCorrupt);
+  header.stages = stages_of(recipe);
+  EXPECT_EQ(header.stages.stage[0].bytes[0], 4);
+  EXPECT_TRUE(recipe_of(header.stages, header, "auto", &recipe).ok());
+  header.stages.stage[0].bytes[0] = 0;
+  EXPECT_EQ(recipe_of(header.stages, header, "auto", &recipe).code(), Code::kCorrupt);
 }
 
 TEST(Probe, TellsNoiseFromData) {

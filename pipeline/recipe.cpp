@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/recipe.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -191,29 +192,39 @@ Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* r
   return {};
 }
 
-Status recipe_of(const Header& header, const char* engine, Recipe* recipe) {
+Status recipe_of(const Stages& stages, const Header& header, const char* engine, Recipe* recipe) {
   Recipe result;
-  result.n_steps = header.n_stages;
-  for (int i = 0; i < header.n_stages; ++i) {
-    Status status = read_stage(header.stage[i], i, header.dtype, engine, &result.step[i]);
+  result.n_steps = stages.n;
+  for (int i = 0; i < stages.n; ++i) {
+    Status status = read_stage(stages.stage[i], i, header.dtype, engine, &result.step[i]);
     if (status.code() == Code::kParameter)
       return fail(Code::kCorrupt, "header: stage %d: %s", i, status.text());
     WPR_TRY(status);
   }
   if (Status status = check_order(result); !status.ok())
     return fail(Code::kCorrupt, "header: %s", status.text());
+  tell_shape(header, &result);
   *recipe = result;
   return {};
 }
 
-void put_stages(const Recipe& recipe, Header* header) {
-  header->n_stages = recipe.n_steps;
+bool wants_slabs(const Recipe& recipe) { return recipe.step[0].entry->codec->by_slabs; }
+
+void tell_shape(const Header& header, Recipe* recipe) {
+  if (!header.slabs || !wants_slabs(*recipe)) return;
+  Args& args = recipe->step[0].args;
+  args.n_dims = header.n_dims;
+  std::copy_n(header.shape, kMaxDims, args.shape.begin());
+}
+
+Stages stages_of(const Recipe& recipe) {
+  Stages stages;
+  stages.n = recipe.n_steps;
   for (int i = 0; i < recipe.n_steps; ++i) {
     const Recipe::Step& step = recipe.step[i];
-    Stage& stage = header->stage[i];
+    Stage& stage = stages.stage[i];
     stage.id = step.entry->id;
     const Codec& codec = *step.entry->codec;
-    stage.n_bytes = 0;
     for (size_t p = 0; p < codec.params.size(); ++p) {
       const int value = step.args.value[p];
       const int bits =
@@ -222,6 +233,7 @@ void put_stages(const Recipe& recipe, Header* header) {
         stage.bytes[stage.n_bytes++] = static_cast<uint8_t>(bits >> 8 * b);
     }
   }
+  return stages;
 }
 
 std::string recipe_text(const Recipe& recipe) {

@@ -24,11 +24,16 @@ struct Recipe {
 // `engine` is the option's value.
 Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* recipe);
 
-// The recipe a frame names; kUnsupported for an unknown codec, kCorrupt for parameters that the
-// codec's document does not allow.
-Status recipe_of(const Header& header, const char* engine, Recipe* recipe);
+// The recipe that a header or a block names, for the data that the header describes; kUnsupported
+// for an unknown codec, kCorrupt for parameters that the codec's document does not allow.
+Status recipe_of(const Stages& stages, const Header& header, const char* engine, Recipe* recipe);
 
-void put_stages(const Recipe& recipe, Header* header);
+Stages stages_of(const Recipe& recipe);
+
+// Whether its first codec is one that wants whole rows of an array.
+bool wants_slabs(const Recipe& recipe);
+// Gives that codec the array's shape, where the header's blocks are whole rows.
+void tell_shape(const Header& header, Recipe* recipe);
 
 // The shortest text that parse_recipe reads back to the same recipe for any dtype.
 std::string recipe_text(const Recipe& recipe);

@@ -48,9 +48,9 @@ Status Context::stream_update(ConstBytes src, Bytes dst, size_t* written) {
   while (!src.empty()) {
     if (s.n_pending == s.batch) {
       size_t size;
-      const Status status =
-          compress_blocks(s.header, *s.chain, s.index, {s.pending.data(), s.batch}, false,
-                          dst.subspan(offset), &size);
+      const PlainBlocks blocks(s.header, *s.chain, {}, s.index, {s.pending.data(), s.batch}, false,
+                               probe_);
+      const Status status = make_blocks(blocks, dst.subspan(offset), &size);
       if (!status.ok()) return s.active = false, status;
       offset += size;
       s.index += s.batch >> s.header.block_log;
@@ -71,8 +71,9 @@ Status Context::stream_end(Bytes dst, size_t* written) {
   const Stopwatch watch(&stats_.compress_seconds);
   if (!stream_.active) return fail(Code::kParameter, "stream_end without stream_begin");
   stream_.active = false;
-  WPR_TRY(compress_blocks(stream_.header, *stream_.chain, stream_.index,
-                          {stream_.pending.data(), stream_.n_pending}, true, dst, written));
+  const PlainBlocks blocks(stream_.header, *stream_.chain, {}, stream_.index,
+                           {stream_.pending.data(), stream_.n_pending}, true, probe_);
+  WPR_TRY(make_blocks(blocks, dst, written));
   stats_.wire_bytes += *written;
   return {};
 }
@@ -99,7 +100,7 @@ Status Context::expand_header() {
   }
   WPR_TRY(status);
   Recipe recipe;
-  WPR_TRY(recipe_of(e.header, options_.get("engine"), &recipe));
+  WPR_TRY(recipe_of(e.header.stages, e.header, options_.get("engine"), &recipe));
   WPR_TRY(chain_for(recipe, &e.chain));
   e.n_input = e.block_begin = 0;
   e.need = 4;
@@ -146,7 +147,7 @@ Status Context::expand_batch() {
   }
   std::byte* out = e.output.reserve(raw);
   if (!out) return fail(Code::kNoMemory, "no memory for %zu bytes of blocks", raw);
-  WPR_TRY(expand_blocks(e.header, *e.chain, {out, raw}));
+  WPR_TRY(expand_blocks(e.header, e.chain, false, {out, raw}));
   e.n_output = raw;
   e.taken = 0;
   e.n_raw += raw;

@@ -28,7 +28,8 @@ DTYPES = (
     " float8_e4m3 float8_e5m2 bool complex64 complex128"
 ).split()
 ELEMENT_SIZE = [1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16]
-MAX_HEADER, MAX_RAW = 64, 1 << 48
+MAX_HEADER, MAX_RAW, MAX_BLOCK, MAX_OWN_RECIPES = 64, 1 << 48, 1 << 28, 8
+Stage = tuple[str, list[int | float]]
 
 
 class FrameError(ValueError):
@@ -71,7 +72,9 @@ class Header:
     shape: tuple[int, ...] | None
     raw_size: int | None
     block_size: int
-    stages: list[tuple[str, list[int | float]]] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    slabs: bool = False
+    own: list[list[Stage]] = field(default_factory=list)
 
 
 @cache
@@ -95,7 +98,7 @@ def reference(name: str) -> ModuleType:
     return module
 
 
-def read_stage(reader: Reader) -> tuple[str, list[int | float]]:
+def read_stage(reader: Reader) -> Stage:
     word = reader.number(2)
     refuse(word >> 12 > 12, f"stage with {word >> 12} bytes of parameters")
     refuse(word & 0xFFF not in codec_names(), f"unknown codec id 0x{word & 0xFFF:03x}")
@@ -121,7 +124,7 @@ def read_header(reader: Reader) -> Header:
     refuse(reader.take(3) != b"WPR", "not a frame: wrong magic")
     version_flags, dtype_dims, block_stages = reader.take(3)
     refuse(version_flags >> 4 != 1, f"version {version_flags >> 4}")
-    refuse(version_flags & 12 != 0, "reserved flag")
+    refuse(version_flags & 8 != 0, "reserved flag")
     dtype, dims = dtype_dims & 31, dtype_dims >> 5
     refuse(dtype >= len(DTYPES), f"dtype {dtype}")
     refuse(dims in (5, 6), f"dims {dims}")
@@ -144,15 +147,45 @@ def read_header(reader: Reader) -> Header:
     checksum = reader.number(4)
     refuse(checksum != xxh3_64(covered) & 0xFFFFFFFF, "header checksum")
     refuse(reader.at > MAX_HEADER, f"header of {reader.at} bytes")
+    block_size, slabs = 1 << log, bool(version_flags & 4)
+    if slabs:
+        refuse(shape is None or len(shape) < 2 or raw_size == 0, "no rows to cut blocks at")
+        assert shape is not None
+        four_rows = 4 * math.prod(shape[1:]) * ELEMENT_SIZE[dtype]
+        refuse(four_rows > MAX_BLOCK, "four rows pass 2^28 bytes")
+        block_size = max(four_rows, block_size // four_rows * four_rows)
     return Header(
-        bool(version_flags & 1), streamed, DTYPES[dtype], shape, raw_size, 1 << log, stages
+        bool(version_flags & 1), streamed, DTYPES[dtype], shape, raw_size, block_size, stages, slabs
     )
+
+
+def own_recipe(header: Header, number: int, data: bytes) -> tuple[list[Stage], bytes]:
+    """The recipe at the beginning of a block's payload, and the code behind it."""
+    reader = Reader(data)
+    n_stages = reader.number(1)
+    refuse(not 1 <= n_stages <= 4, f"block {number}: {n_stages} stages")
+    stages = [read_stage(reader) for _ in range(n_stages)]
+    refuse(reader.at == len(data), f"block {number}: nothing behind its recipe")
+    if stages not in header.own:
+        header.own.append(stages)
+    refuse(len(header.own) > MAX_OWN_RECIPES, f"block {number}: too many recipes")
+    return stages, data[reader.at :]
+
+
+def expand(header: Header, name: str, params: list[int | float], data: bytes, size: int) -> bytes:
+    codec = reference(name)
+    if not getattr(codec, "TYPED", False):
+        return codec.decode(data, params, size)
+    if not getattr(codec, "SHAPED", False):
+        return codec.decode(data, params, size, header.dtype)
+    return codec.decode(data, params, size, header.dtype, header.shape if header.slabs else None)
 
 
 def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tuple[bytes, bool]:
     """One block, expanded, and whether it is the last of a stream."""
     word = reader.number(4)
-    raw, last, stored = bool(word >> 31), bool(word >> 30 & 1), word & (1 << 30) - 1
+    raw, last, stored = bool(word >> 31), bool(word >> 30 & 1), word & (1 << 29) - 1
+    own = bool(word >> 29 & 1)
     checksum = reader.number(4) if header.checksum else None
     begin = reader.at
     refuse(last and not header.streamed, f"block {number}: last, but not streamed")
@@ -161,6 +194,7 @@ def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tu
         refuse(raw_size > header.block_size, f"block {number}: raw size {raw_size}")
     refuse(stored > raw_size, f"block {number}: stored size {stored} of {raw_size}")
     refuse(raw and stored != raw_size, f"block {number}: raw, but {stored} of {raw_size} bytes")
+    refuse(raw and own, f"block {number}: raw, and with a recipe")
     refuse(not raw and stored == 0, f"block {number}: empty, but not raw")
     data = reader.take(stored)
     if checksum is not None:
@@ -169,9 +203,12 @@ def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tu
         refuse(checksum != expected, f"block {number}: checksum")
     if raw:
         return data, last
-    for name, params in reversed(header.stages):
+    stages = header.stages
+    if own:
+        stages, data = own_recipe(header, number, data)
+    for name, params in reversed(stages):
         try:
-            data = reference(name).decode(data, params, raw_size)
+            data = expand(header, name, params, data, raw_size)
         except ValueError as error:
             raise FrameError(f"block {number}: {name}: {error}") from error
     refuse(len(data) != raw_size, f"block {number}: {len(data)} bytes instead of {raw_size}")

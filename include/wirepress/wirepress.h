@@ -122,6 +122,26 @@ WPR_API wpr_status wpr_decompress(wpr_ctx *ctx, const void *src, size_t n, void 
 WPR_API wpr_status wpr_decompress_range(wpr_ctx *ctx, const void *src, size_t n, uint64_t offset,
                                         size_t size, void *dst);
 
+/* ---- gradients: float32 ------------------------------------------------------------------ */
+
+/* Error feedback (the residual of one step is sent with the next): makes a frame of
+ * src[i] + residual[i] and leaves in residual[i] what the frame does not carry of that sum; 0 where
+ * the sum is not finite. n values each; dst has wpr_bound(ctx, 4 * n) bytes, else nothing is
+ * touched. After another failure residual is undefined. */
+WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *residual, size_t n,
+                                         void *dst, size_t cap, size_t *written);
+
+/* dst[i] += what the frame holds, without a copy of it; *n_values says how many. cap is dst's size
+ * in values. After a failure any part of dst may have been added to. */
+WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
+                                      size_t cap, size_t *n_values);
+
+/* The frame of the sum of two frames' values. Their headers (recipe, type, shape, block size) must
+ * be equal and the recipe's first codec one whose codes can be added (its document says what the
+ * sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes. */
+WPR_API wpr_status wpr_add(wpr_ctx *ctx, const void *a, size_t a_size, const void *b, size_t b_size,
+                           void *dst, size_t cap, size_t *written);
+
 /* ---- looking at frames ------------------------------------------------------------------ */
 
 typedef struct wpr_info {

@@ -151,6 +151,24 @@ class Context {
     return data;
   }
 
+  // ---- gradients: float32; sizes of src, residual and dst are values, of frames bytes ----
+
+  size_t compress_feedback(const float* src, float* residual, size_t n, void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_compress_feedback(get(), src, residual, n, dst, cap, &written));
+    return written;
+  }
+  size_t decompress_add(const void* frame, size_t n, float* dst, size_t cap) {
+    size_t n_values = 0;
+    check(wpr_decompress_add(get(), frame, n, dst, cap, &n_values));
+    return n_values;
+  }
+  size_t add(const void* a, size_t a_size, const void* b, size_t b_size, void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_add(get(), a, a_size, b, b_size, dst, cap, &written));
+    return written;
+  }
+
   // ---- looking at frames ----
 
   wpr_info inspect(const void* frame, size_t n) {

@@ -107,6 +107,37 @@ size_t Context::decompress_into(nb::handle frame, nb::handle out) {
   });
 }
 
+nb::bytes Context::compress_feedback(nb::handle data, nb::handle residual) {
+  const Input input(data);
+  const Output output(residual);
+  if (input.size() != output.size() || input.size() % sizeof(float) != 0)
+    throw nb::value_error("data and residual must be equally many float32");
+  return make_bytes([&](auto& context) { return context.bound(input.size()); },
+                    [&](auto& context, void* dst, size_t cap) {
+                      return context.compress_feedback(static_cast<const float*>(input.data()),
+                                                       static_cast<float*>(output.data()),
+                                                       input.size() / sizeof(float), dst, cap);
+                    });
+}
+
+size_t Context::decompress_add(nb::handle frame, nb::handle out) {
+  const Input input(frame);
+  const Output output(out);
+  return run([&](auto& context) {
+    return context.decompress_add(input.data(), input.size(), static_cast<float*>(output.data()),
+                                  output.size() / sizeof(float));
+  });
+}
+
+nb::bytes Context::add(nb::handle a, nb::handle b) {
+  const Input left(a), right(b);
+  return make_bytes([&](auto& context) { return context.bound(raw_size_of(context, left)); },
+                    [&](auto& context, void* dst, size_t cap) {
+                      return context.add(left.data(), left.size(), right.data(), right.size(), dst,
+                                         cap);
+                    });
+}
+
 nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t size) {
   const Input input(frame);
   return make_bytes([&](auto&) { return size; },

@@ -27,6 +27,10 @@ class Context {
   size_t bound(size_t raw_size);
   nanobind::bytes decompress(nanobind::handle frame);
   size_t decompress_into(nanobind::handle frame, nanobind::handle out);
+  // data and residual hold float32 values, equally many.
+  nanobind::bytes compress_feedback(nanobind::handle data, nanobind::handle residual);
+  size_t decompress_add(nanobind::handle frame, nanobind::handle out);
+  nanobind::bytes add(nanobind::handle a, nanobind::handle b);
   nanobind::bytes decompress_range(nanobind::handle frame, uint64_t offset, size_t size);
   nanobind::tuple inspect(nanobind::handle frame);
 

@@ -36,8 +36,10 @@ nb::list table(Read read, Convert convert) {
 nb::tuple param_row(const wpr_param_info& param) {
   nb::list words;
   for (int i = 0; param.words && i <= param.max; ++i) words.append(param.words[i]);
-  return nb::make_tuple(param.name, param.min, param.max, param.fallback, nb::tuple(words),
-                        param.sentence);
+  const nb::object fallback = param.real ? nb::object(nb::float_(param.real_fallback))
+                                         : nb::object(nb::int_(param.fallback));
+  return nb::make_tuple(param.name, param.min, param.max, fallback, nb::tuple(words),
+                        param.sentence, param.real != 0);
 }
 
 nb::list codecs() {
@@ -106,6 +108,9 @@ NB_MODULE(_core, m) {
       .def("bound", &Context::bound, nb::arg("raw_size"))
       .def("decompress", &Context::decompress, nb::arg("frame"))
       .def("decompress_into", &Context::decompress_into, nb::arg("frame"), nb::arg("out"))
+      .def("compress_feedback", &Context::compress_feedback, nb::arg("data"), nb::arg("residual"))
+      .def("decompress_add", &Context::decompress_add, nb::arg("frame"), nb::arg("out"))
+      .def("add", &Context::add, nb::arg("a"), nb::arg("b"))
       .def("decompress_range", &Context::decompress_range, nb::arg("frame"), nb::arg("offset"),
            nb::arg("size"))
       .def("inspect", &Context::inspect, nb::arg("frame"))

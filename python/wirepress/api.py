@@ -52,14 +52,15 @@ class Stats:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter of a codec; an integer in min..max, or the word at that index."""
+    """A parameter of a codec; an integer in min..max, the word at that index, or a real number."""
 
     name: str
     min: int
     max: int
-    default: int
+    default: int | float
     words: tuple[str, ...]
     sentence: str
+    real: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -212,6 +213,48 @@ class Compressor:
     def decompress_range(self, frame: Any, offset: int, size: int) -> bytes:
         """Expands `size` raw bytes from `offset`; see `wirepress.decompress_range`."""
         return self._context.decompress_range(frame, offset, size)
+
+    def compress_feedback(self, gradient: Any, residual: Any) -> bytes:
+        """Makes a frame of `gradient + residual` and leaves in `residual` what it does not carry.
+
+        Error feedback: what a lossy codec drops in one step is sent with the next. Both are float32
+        arrays of one shape; `residual` is written to, is 0 where the sum is not finite, and begins
+        as zeros. One pass over both where the recipe's codec has a kernel for it.
+
+        >>> import numpy as np
+        >>> gradient = np.linspace(-1, 1, 4096, dtype=np.float32)
+        >>> residual = np.zeros_like(gradient)
+        >>> compressor = Compressor("fre:m=1", threads=1)
+        >>> sent = np.zeros_like(gradient)
+        >>> compressor.decompress_add(compressor.compress_feedback(gradient, residual), sent)
+        4096
+        >>> bool(np.all(sent + residual == gradient))
+        True
+        """
+        view, rest = arrays.describe(gradient), arrays.describe(residual)
+        for name, dtype in ("gradient", view.dtype), ("residual", rest.dtype):
+            if arrays.DTYPES[dtype] != "float32":
+                raise ParameterError(f"{name} must be float32, not {arrays.DTYPES[dtype]}")
+        if view.shape != rest.shape:
+            raise ParameterError(f"gradient is {view.shape}, residual is {rest.shape}")
+        return self._context.compress_feedback(view.buffer, residual)
+
+    def decompress_add(self, frame: Any, out: Any) -> int:
+        """Adds what a float32 frame holds to `out`, a writable float32 array; returns how many.
+
+        After an error any part of `out` may have been added to.
+        """
+        if arrays.DTYPES[arrays.describe(out).dtype] != "float32":
+            raise ParameterError("out must be float32")
+        return self._context.decompress_add(frame, out)
+
+    def add(self, a: Any, b: Any) -> bytes:
+        """The frame of the sum of two float32 frames, without expanding them.
+
+        Raises UnsupportedError where codes of the recipe's first codec cannot be added;
+        ParameterError where the frames differ in recipe, shape or block size.
+        """
+        return self._context.add(a, b)
 
     def inspect(self, frame: Any) -> Info:
         """What the header of a frame says; see `wirepress.inspect`."""
@@ -399,7 +442,7 @@ def decompress_range(frame: Any, offset: int, size: int, **options: Value) -> by
 
 
 def inspect(frame: Any) -> Info:
-    """What the header of a frame says. `frame` may be cut short after 32 bytes.
+    """What the header of a frame says. `frame` may be cut short after 64 bytes.
 
     >>> inspect(compress(b"hello" * 99, "lz4")).raw_size
     495

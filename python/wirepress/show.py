@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from wirepress import api, files
 from wirepress.errors import CorruptError, TruncatedError, WirepressError
 
-_RAW, _LAST = 1 << 31, 1 << 30
+_RAW, _LAST, _OWN = 1 << 31, 1 << 30, 1 << 29
 
 
 def table(rows: Iterable[Sequence[Any]], head: Sequence[str], right: Iterable[str] = ()) -> str:
@@ -83,7 +83,7 @@ def blocks(file: BinaryIO, info: api.Info) -> Iterator[Block]:
         else:
             raw_size = min(info.block_size, info.raw_size - index * info.block_size)
             last = index + 1 == info.n_blocks
-        stored_size = word & (_LAST - 1)
+        stored_size = word & (_OWN - 1)
         if stored_size > raw_size:
             raise CorruptError(f"block {index}: stored size {stored_size} > raw size {raw_size}")
         _skip(file, stored_size, index)
@@ -192,11 +192,15 @@ def inspect_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
 def _range(param: api.Param) -> str:
     if param.words:
         return f"{param.name}={'|'.join(param.words)}"
+    if param.real:
+        return f"{param.name}=NUMBER"
     return f"{param.name}={param.min}..{param.max}"
 
 
 def _default(param: api.Param) -> str:
-    return param.words[param.default] if param.words else str(param.default)
+    if param.words:
+        return param.words[int(param.default)]
+    return f"{param.default:g}" if param.real else str(param.default)
 
 
 def codecs(args: argparse.Namespace) -> int:

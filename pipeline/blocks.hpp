@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the payloads of a frame's blocks are made. Blocks are made in any order, by any worker.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/chain.hpp"
+#include "pipeline/stats.hpp"
+
+namespace wirepress {
+
+inline constexpr size_t kGroupBlocks = 8;  // blocks that recipe=auto decides about together
+
+enum class Stored { kCode, kRawByProbe, kRawBySize };
+
+struct Payload {
+  size_t size = 0;
+  Content content = Content::kRaw;
+  Stored stored = Stored::kRawBySize;
+  const std::byte* outside = nullptr;  // where it lies, if not in the memory that was offered
+};
+
+// Blocks first, first + 1, ... of n bytes; `end`: the final one is the last of a stream.
+class BlockMaker {
+ public:
+  BlockMaker(const Header& header, uint64_t first, size_t n, bool end)
+      : header_(header), block_size_(header.block_size()), first_(first), n_(n), end_(end) {}
+  virtual ~BlockMaker() = default;
+
+  const Header& header() const { return header_; }
+  uint64_t first() const { return first_; }
+  size_t n_blocks() const {
+    const size_t n = (n_ + block_size_ - 1) / block_size_;
+    return end_ && n == 0 ? 1 : n;
+  }
+  bool is_last(size_t i) const { return end_ && i + 1 == n_blocks(); }
+  size_t begin(size_t i) const { return i * block_size_; }
+  size_t raw_size(size_t i) const { return std::min<size_t>(block_size_, n_ - begin(i)); }
+  // The number in the array of block i's first element.
+  uint64_t first_element(size_t i) const;
+
+  // `out` may be smaller than the raw size only where make() leaves raw blocks outside.
+  virtual Status make(int worker, size_t i, Bytes out, Payload* payload) const = 0;
+
+ private:
+  const Header& header_;
+  const size_t block_size_;
+  const uint64_t first_;
+  const size_t n_;
+  const bool end_;
+};
+
+// A code must save 1/64 of the block: less is not worth expanding.
+inline size_t code_limit(size_t raw_size) { return raw_size - raw_size / 64 - (raw_size > 0); }
+
+using ChainPointer = std::shared_ptr<Chain>;
+
+// Plain compression. `groups`: a chain for every kGroupBlocks blocks, or empty: all by `chain`.
+class PlainBlocks : public BlockMaker {
+ public:
+  PlainBlocks(const Header& header, Chain& chain, std::span<const ChainPointer> groups,
+              uint64_t first, ConstBytes src, bool end, bool probe)
+      : BlockMaker(header, first, src.size(), end),
+        chain_(chain),
+        groups_(groups),
+        src_(src),
+        probe_(probe) {}
+  Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+
+ private:
+  Chain& chain_;
+  std::span<const ChainPointer> groups_;
+  ConstBytes src_;
+  bool probe_;
+};
+
+class FeedbackBlocks : public BlockMaker {
+ public:
+  FeedbackBlocks(const Header& header, Chain& chain, ConstBytes src, Bytes residual)
+      : BlockMaker(header, 0, src.size(), false), chain_(chain), src_(src), residual_(residual) {}
+  Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+
+ private:
+  Chain& chain_;
+  ConstBytes src_;
+  Bytes residual_;
+};
+
+// The sum of two frames of one header, block by block.
+class SumBlocks : public BlockMaker {
+ public:
+  struct Term {
+    Block block;
+    Chain* chain;
+  };
+  SumBlocks(const Header& header, Chain& chain, std::span<const Term> a, std::span<const Term> b)
+      : BlockMaker(header, 0, header.raw_size, false), chain_(chain), a_(a), b_(b) {}
+  Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+
+ private:
+  Chain& chain_;
+  std::span<const Term> a_, b_;
+};
+
+}  // namespace wirepress
