@@ -90,12 +90,13 @@ struct Codec {
   const char* sentence;           // one line for `wirepress codecs`
   std::span<const Param> params;  // the first one may be given without its name: "zstd:3"
   bool lossless;
-  bool exact_encode;      // every kernel writes the same bytes
-  bool keeps_size;        // the encoded size is always the raw size
-  bool needs_size;        // decode must be given a dst of exactly the raw size
-  bool typed = false;     // the bytes depend on the dtype; check() says which it takes
-  bool by_slabs = false;  // wants Args::shape, and blocks that are whole rows of the array
-  bool stable = true;     // encoding what was decoded changes nothing more
+  bool exact_encode;        // every kernel writes the same bytes
+  bool keeps_size;          // the encoded size is always the raw size
+  bool needs_size;          // decode must be given a dst of exactly the raw size
+  bool typed = false;       // the bytes depend on the dtype; check() says which it takes
+  bool by_slabs = false;    // wants Args::shape, and blocks that are whole rows of the array
+  bool stable = true;       // encoding what was decoded changes nothing more
+  bool may_refuse = false;  // encode may say kDstTooSmall for any dst: these data cannot be coded
   // Checks the parameters against each other and the dtype, and resolves those that depend on the
   // dtype. nullptr: nothing to check.
   Status (*check)(Args* args);
@@ -122,8 +123,8 @@ struct Kernel {
   // The rest is optional (nullptr), and for float32 gradients. Each must give bit for bit what the
   // functions above give with plain float32 additions between them.
 
-  // Encodes t[i] = src[i] + residual[i] and leaves residual[i] = t[i] - decoded[i] (0 where t is
-  // not finite), in one pass. dst has bound() bytes; a smaller one fails before anything is
+  // Encodes t[i] = src[i] + residual[i] and leaves residual[i] = t[i] - decoded[i] (0 where that
+  // is not finite), in one pass. dst has bound() bytes; a smaller one fails before anything is
   // written.
   Status (*encode_feedback)(void* state, const Args& args, ConstBytes src, Bytes residual,
                             Bytes dst, size_t* written) noexcept = nullptr;

@@ -156,8 +156,8 @@ Status Chain::first_feedback(Worker& worker, ConstBytes src, Bytes residual, uin
   size_t size = 0;
   WPR_TRY(step.kernel->decode(worker.state[0], args, code.first(*written), values, &size));
   for (size_t i = 0; i + 4 <= sum.size(); i += 4) {
-    const float t = load(&sum[i]);
-    store(&residual[i], std::isfinite(t) ? t - load(&values[i]) : 0.0f);
+    const float rest = load(&sum[i]) - load(&values[i]);
+    store(&residual[i], std::isfinite(rest) ? rest : 0.0f);
   }
   return {};
 }

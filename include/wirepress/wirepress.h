@@ -126,7 +126,7 @@ WPR_API wpr_status wpr_decompress_range(wpr_ctx *ctx, const void *src, size_t n,
 
 /* Error feedback (the residual of one step is sent with the next): makes a frame of
  * src[i] + residual[i] and leaves in residual[i] what the frame does not carry of that sum; 0 where
- * the sum is not finite. n values each; dst has wpr_bound(ctx, 4 * n) bytes, else nothing is
+ * that is not finite. n values each; dst has wpr_bound(ctx, 4 * n) bytes, else nothing is
  * touched. After another failure residual is undefined. */
 WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *residual, size_t n,
                                          void *dst, size_t cap, size_t *written);

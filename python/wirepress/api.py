@@ -218,7 +218,7 @@ class Compressor:
         """Makes a frame of `gradient + residual` and leaves in `residual` what it does not carry.
 
         Error feedback: what a lossy codec drops in one step is sent with the next. Both are float32
-        arrays of one shape; `residual` is written to, is 0 where the sum is not finite, and begins
+        arrays of one shape; `residual` is written to, is 0 where that is not finite, and begins
         as zeros. One pass over both where the recipe's codec has a kernel for it.
 
         >>> import numpy as np

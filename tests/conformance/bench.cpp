@@ -127,7 +127,7 @@ int bench(const Options& options) {
           return std::fprintf(stderr, "%s\n", s.text()), 2;
         if (recipe.step[0].entry != &entry) continue;
         settings[0].args = recipe.step[0].args;
-        settings[0].recipe = options.recipe;
+        settings[0].recipe = settings[0].text = options.recipe;
       }
       for (auto& kernel : open_kernels(settings[0])) {
         Row row = {settings[0].recipe,

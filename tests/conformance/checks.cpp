@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks of one codec: every kernel x setting x generator x size, valid and damaged.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "tests/conformance/guard.hpp"
 #include "tests/conformance/suite.hpp"
@@ -37,18 +39,22 @@ class Checker {
     flush_ = flush;
     Random random(size * 31 + 7);
     raw_.resize(size);
-    generator.fill(random, raw_);
-    const std::string where = setting_.recipe + ", " + generator.name + ", " +
-                              std::to_string(size) + " bytes, flush at " +
-                              (flush == Flush::kStart ? "start" : "end");
+    fill_as(setting_.args.dtype, generator, random, raw_);
+    const std::string where = setting_.text + ", " + generator.name + ", " + std::to_string(size) +
+                              " bytes, flush at " + (flush == Flush::kStart ? "start" : "end");
     expected_.clear();
     have_expected_ = codec_.lossless;
     if (have_expected_) expected_ = raw_;
     first_code_.clear();
+    refused_ = false;
     for (size_t k = 0; k < kernels_.size(); ++k) {
       log_.at(where + ", " + kernels_[k]->kernel().engine + ":" + kernels_[k]->kernel().variant);
       if (!encode(*kernels_[k], k == 0)) continue;
       decode_everywhere();
+      if (kernels_[k]->kernel().parts) decode_in_parts(*kernels_[k]);
+      if (kernels_[k]->kernel().decode_add) decode_adding(*kernels_[k]);
+      if (kernels_[k]->kernel().encode_feedback) feedback(generator, *kernels_[k]);
+      if (kernels_[k]->kernel().add && k > 0) add_like_first(generator, *kernels_[k]);
       short_destination(*kernels_[k]);
       if (code_.size() <= kDamageMost) damage();
     }
@@ -63,6 +69,7 @@ class Checker {
     size_t written = SIZE_MAX;
     const Bytes dst = dst_.view(bound, flush_);
     const Status status = kernel.encode(src, dst, &written);
+    if (codec_.may_refuse && status.code() == Code::kDstTooSmall) return refused(first);
     if (!status.ok() || written > bound) {
       log_.error("bound() is %zu, but: %s", bound,
                  status.ok() ? "more was written" : status.text());
@@ -76,9 +83,16 @@ class Checker {
     log_.check(kernel.encode(src, dst, &again).ok() && same(dst.first(again), code_),
                "the second encoding differs from the first");
     if (first) first_code_ = code_;
+    log_.check(!refused_, "codes what the first kernel refuses");
     if (codec_.exact_encode)
       log_.check(same(code_, first_code_), "writes other bytes than the first kernel");
     return true;
+  }
+
+  bool refused(bool first) {
+    if (first) refused_ = true;
+    log_.check(refused_, "refuses what the first kernel codes");
+    return false;
   }
 
   void decode_everywhere() {
@@ -110,6 +124,106 @@ class Checker {
     const bool good = kernel.encode(expected_, code, &written).ok() &&
                       kernel.decode(ConstBytes(code).first(written), twice, &size).ok();
     log_.check(good && same(twice, expected_), "encoding the decoded data changes it again");
+  }
+
+  void decode_in_parts(OpenKernel& kernel) {
+    const ConstBytes src = src_.copy(code_, flush_);
+    const Bytes dst = dst_.view(raw_.size(), flush_);
+    const size_t n = kernel.parts(src, raw_.size());
+    if (n <= 1) return;
+    std::fill(dst.begin(), dst.end(), std::byte{0xA5});
+    for (size_t part = n; part-- > 0;)
+      log_.check(kernel.decode_part(src, part, dst).ok(), "a part is refused");
+    log_.check(same(dst, expected_), "the parts decode to something else");
+  }
+
+  static float load(ConstBytes bytes, size_t i) {
+    float value;
+    std::memcpy(&value, bytes.data() + i, sizeof value);
+    return value;
+  }
+  // Equal bits, or both NaN: the sum of two NaNs may be either.
+  static bool same_value(float a, float b) {
+    return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+  }
+
+  void decode_adding(OpenKernel& kernel) {
+    const std::vector<std::byte> before = other_data("gradient", 3);
+    const ConstBytes src = src_.copy(code_, flush_);
+    const Bytes dst = dst_.view(raw_.size(), flush_);
+    std::copy(before.begin(), before.end(), dst.begin());
+    log_.check(kernel.decode_add(src, dst).ok(), "decode_add refuses it");
+    bool good = true;
+    for (size_t i = 0; i + 4 <= dst.size(); i += 4)
+      good &= same_value(load(dst, i), load(before, i) + load(expected_, i));
+    log_.check(good, "decode_add adds something else");
+  }
+
+  std::vector<std::byte> other_data(const char* name, uint64_t seed) const {
+    std::vector<std::byte> data(raw_.size());
+    Random random(seed);
+    find_generator(name)->fill(random, data);
+    return data;
+  }
+
+  // What the portable kernel does in three steps.
+  void feedback(const Generator& generator, OpenKernel& kernel) {
+    const bool any = std::string(generator.name) == "float_bits";
+    const std::vector<std::byte> before = other_data(any ? "float_bits" : "gradient", 5);
+    const size_t bound = codec_.bound(setting_.args, raw_.size());
+    std::vector<std::byte> sum = raw_, code(bound), decoded = raw_;
+    for (size_t i = 0; i + 4 <= sum.size(); i += 4) {
+      const float t = load(raw_, i) + load(before, i);
+      std::memcpy(&sum[i], &t, 4);
+    }
+    OpenKernel& portable = *kernels_.back();
+    size_t size = 0, written = 0;
+    if (!portable.encode(sum, code, &size).ok() ||
+        !portable.decode(ConstBytes(code).first(size), decoded, &written).ok())
+      return log_.check(codec_.may_refuse, "the sum cannot be coded");
+    code.resize(size);
+    if (!residual_) residual_ = std::make_unique<Guarded>(kMost);
+    const Bytes residual = residual_->view(raw_.size(), flush_);
+    std::copy(before.begin(), before.end(), residual.begin());
+    const ConstBytes src = src_.copy(raw_, flush_);
+    const Bytes dst = dst_.view(bound, flush_);
+    log_.check(
+        kernel.encode_feedback(src, residual, dst, &written).ok() && same(dst.first(written), code),
+        "encode_feedback writes another code than encode of the sum");
+    bool good = true;
+    for (size_t i = 0; i + 4 <= residual.size(); i += 4) {
+      const float rest = load(sum, i) - load(decoded, i);
+      good &= same_value(load(residual, i), std::isfinite(rest) ? rest : 0.0f);
+    }
+    log_.check(good, "encode_feedback leaves another residual");
+    if (dst.empty()) return;
+    std::copy(before.begin(), before.end(), residual.begin());
+    const Bytes shorter = dst.first(bound - 1);
+    log_.check(
+        kernel.encode_feedback(src, residual, shorter, &written).code() == Code::kDstTooSmall &&
+            same(residual, before),
+        "encode_feedback with a dst below bound() must fail before it touches anything");
+  }
+
+  void add_like_first(const Generator& generator, OpenKernel& kernel) {
+    std::vector<std::byte> other(raw_.size());
+    Random random(raw_.size() + 99);
+    generator.fill(random, other);
+    std::vector<std::byte> code(codec_.bound(setting_.args, raw_.size()));
+    std::vector<std::byte> sum[2] = {code, code};
+    size_t size = 0, written[2] = {0, 0};
+    if (!kernel.encode(other, code, &size).ok()) return;
+    code.resize(size);
+    OpenKernel* both[2] = {kernels_.front().get(), &kernel};
+    Status status[2];
+    for (const int i : {0, 1}) {
+      status[i] = both[i]->add(code_, code, raw_.size(), sum[i], &written[i]);
+      sum[i].resize(written[i]);
+    }
+    log_.check(status[0].code() == status[1].code(), "kernels disagree whether codes can be added");
+    const bool none =
+        status[0].code() == Code::kUnsupported || status[0].code() == Code::kDstTooSmall;
+    log_.check(status[0].ok() ? sum[0] == sum[1] : none, "kernels add to different codes");
   }
 
   // Less room than needed, both ways. Libraries may refuse a little more room than they need, and
@@ -199,7 +313,8 @@ class Checker {
   Guarded dst_;
   Flush flush_ = Flush::kEnd;
   std::vector<std::byte> raw_, code_, first_code_, expected_;
-  bool have_expected_ = false;
+  bool have_expected_ = false, refused_ = false;
+  std::unique_ptr<Guarded> residual_;
 };
 
 void check_registration(const Entry& entry, Log* log) {
@@ -225,7 +340,10 @@ void check_registration(const Entry& entry, Log* log) {
 
 void check_codec(const Entry& entry, const Options& options, Log* log) {
   check_registration(entry, log);
-  for (const Setting& setting : settings_of(entry, DType::kBytes)) {
+  std::vector<Setting> settings;
+  for (const DType dtype : dtypes_of(entry))
+    std::ranges::move(settings_of(entry, dtype), std::back_inserter(settings));
+  for (const Setting& setting : settings) {
     Checker checker(setting, log);
     for (const Generator& generator : generators()) {
       if (!options.generator.empty() && options.generator != generator.name) continue;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/data.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 namespace wirepress::conformance {
 namespace {
@@ -100,7 +102,60 @@ constexpr Generator kGenerators[] = {
     {"float_bits", float_bits}, {"wave", wave}, {"gradient", gradient},
 };
 
+// The float32 word as a float of `exponent` and `fraction` bits.
+uint64_t retype(uint32_t word, int exponent, int fraction) {
+  const int most = (1 << exponent) - 1, bias = most >> 1;
+  const int e32 = static_cast<int>(word >> 23 & 0xFF);
+  int e = e32 - 127 + bias;
+  if (e32 == 0 || e32 == 255)
+    e = e32 ? most : 0;
+  else
+    e = std::min(std::max(e, 1), most - 1);
+  uint64_t f = word & 0x7FFFFF;
+  // Wider: something in the new low bits wherever there was something before.
+  f = fraction >= 23 ? f << (fraction - 23) | f * 0x9E3779B1 % (uint64_t{1} << (fraction - 23))
+                     : f >> (23 - fraction);
+  return static_cast<uint64_t>(word >> 31) << (exponent + fraction) |
+         static_cast<uint64_t>(e) << fraction | f;
+}
+
+uint64_t retype(uint32_t word, DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return retype(word, 5, 10);
+    case DType::kBfloat16:
+      return retype(word, 8, 7);
+    case DType::kFloat64:
+      return retype(word, 11, 52);
+    default:
+      return word * uint64_t{0x100000001};
+  }
+}
+
 }  // namespace
+
+void fill_as(DType dtype, const Generator& generator, Random& random, Bytes out) {
+  const size_t size = dtype_size(dtype);
+  if (dtype == DType::kBytes || size == 4) return generator.fill(random, out);
+  std::vector<std::byte> words(4 * (out.size() / size + 1));
+  generator.fill(random, words);
+  for (size_t i = 0; i < out.size(); i += size) {
+    uint32_t word;
+    std::memcpy(&word, &words[i / size * 4], 4);
+    const uint64_t value = retype(word, dtype);
+    std::memcpy(&out[i], &value, std::min({size, sizeof value, out.size() - i}));
+  }
+}
+
+void tell_shape(uint8_t choice, Args* args) {
+  args->shape = {};
+  args->n_dims = choice % 4 == 0 ? 0 : choice % 4 + 1;
+  const uint64_t inner[] = {1u + choice / 4 % 8, 1u + choice / 32 % 8, 3};
+  uint64_t row = dtype_size(args->dtype == DType::kBytes ? DType::kFloat32 : args->dtype);
+  for (size_t i = 1; i < static_cast<size_t>(args->n_dims); ++i)
+    row *= args->shape[i] = inner[i - 1];
+  if (args->n_dims != 0) args->shape[0] = (uint64_t{1} << 30) / row;
+}
 
 std::span<const Generator> generators() { return kGenerators; }
 

@@ -30,6 +30,14 @@ struct Generator {
   void (*fill)(Random& random, Bytes out);
 };
 
+// Generators make 32-bit words. As elements of another type: the same signs and classes (zero,
+// denormal, normal, infinite, NaN) for floats, the same bits for the rest.
+void fill_as(DType dtype, const Generator& generator, Random& random, Bytes out);
+
+// Shapes to try codecs with that take one: 0 is none; else 2 to 4 dimensions with small inner
+// extents, the outermost as large as any block.
+void tell_shape(uint8_t choice, Args* args);
+
 std::span<const Generator> generators();
 const Generator* find_generator(const char* name);  // nullptr: unknown
 

@@ -47,9 +47,29 @@ std::vector<Setting> settings_of(const Entry& entry, DType dtype) {
   for (const std::string& text : recipes) {
     Recipe recipe;
     if (!parse_recipe(text.c_str(), dtype, "auto", &recipe).ok()) continue;  // not allowed together
-    settings.push_back({&entry, recipe.step[0].args, text, text == codec.name});
+    const bool is_default = text == codec.name;
+    const std::string type = dtype == DType::kBytes ? "" : std::string(" of ") + dtype_name(dtype);
+    settings.push_back({&entry, recipe.step[0].args, text, text + type, is_default});
+    if (!codec.by_slabs) continue;
+    for (const uint8_t shape : {0x19, 0x4E, 0x87, 0x01}) {  // (n,7) (n,4,3) (n,2,5,3) (n,1)
+      Args args = recipe.step[0].args;
+      tell_shape(shape, &args);
+      settings.push_back({&entry, args, text,
+                          text + type + " in " + std::to_string(args.n_dims) + " dimensions",
+                          is_default, shape});
+    }
   }
   return settings;
+}
+
+std::vector<DType> dtypes_of(const Entry& entry) {
+  std::vector<DType> dtypes = {DType::kBytes};
+  if (!entry.codec->typed) return dtypes;
+  for (int i = 1; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    if (dtype != DType::kFloat32 && !settings_of(entry, dtype).empty()) dtypes.push_back(dtype);
+  }
+  return dtypes;
 }
 
 OpenKernel::OpenKernel(const Kernel& kernel, const Args& args) : kernel_(kernel), args_(args) {
@@ -70,6 +90,26 @@ Status OpenKernel::encode(ConstBytes src, Bytes dst, size_t* written) {
 
 Status OpenKernel::decode(ConstBytes src, Bytes dst, size_t* written) {
   return kernel_.decode(state_, args_, src, dst, written);
+}
+
+Status OpenKernel::encode_feedback(ConstBytes src, Bytes residual, Bytes dst, size_t* written) {
+  return kernel_.encode_feedback(state_, args_, src, residual, dst, written);
+}
+
+Status OpenKernel::decode_add(ConstBytes src, Bytes dst) {
+  return kernel_.decode_add(state_, args_, src, dst);
+}
+
+Status OpenKernel::add(ConstBytes a, ConstBytes b, size_t raw_size, Bytes dst, size_t* written) {
+  return kernel_.add(state_, args_, a, b, raw_size, dst, written);
+}
+
+size_t OpenKernel::parts(ConstBytes src, size_t raw_size) {
+  return kernel_.parts(args_, src, raw_size);
+}
+
+Status OpenKernel::decode_part(ConstBytes src, size_t part, Bytes dst) {
+  return kernel_.decode_part(state_, args_, src, part, dst);
 }
 
 Kernels open_kernels(const Setting& setting) {

@@ -16,11 +16,16 @@ struct Setting {
   const Entry* entry;
   Args args;
   std::string recipe;
+  std::string text;  // recipe, type and shape, for people
   bool is_default;
+  uint8_t shape = 0;  // as tell_shape takes it
 };
 
-// Its default, and each parameter at both ends and at the small powers of two between.
+// Its default, and each parameter at both ends and at the small powers of two between; of a codec
+// that takes shapes, each with some of them.
 std::vector<Setting> settings_of(const Entry& entry, DType dtype);
+// The types that change what a codec does: bytes, and what its check() takes.
+std::vector<DType> dtypes_of(const Entry& entry);
 
 // A kernel that is open for a setting.
 class OpenKernel {
@@ -32,6 +37,11 @@ class OpenKernel {
   const Kernel& kernel() const { return kernel_; }
   Status encode(ConstBytes src, Bytes dst, size_t* written);
   Status decode(ConstBytes src, Bytes dst, size_t* written);
+  Status encode_feedback(ConstBytes src, Bytes residual, Bytes dst, size_t* written);
+  Status decode_add(ConstBytes src, Bytes dst);
+  Status add(ConstBytes a, ConstBytes b, size_t raw_size, Bytes dst, size_t* written);
+  size_t parts(ConstBytes src, size_t raw_size);
+  Status decode_part(ConstBytes src, size_t part, Bytes dst);
 
  private:
   const Kernel& kernel_;

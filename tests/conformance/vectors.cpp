@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frozen vectors in codecs/NAME/vectors: index.txt has a line per vector,
-//   NAME RECIPE RAW_SIZE ok|refused
+//   NAME RECIPE RAW_SIZE ok|refused [DTYPE SHAPE]
+// SHAPE is a number as tell_shape takes it, for codecs that take a shape.
 // NAME.enc is one block's payload, NAME.raw what it expands to.
 #include <algorithm>
 #include <cstring>
@@ -25,7 +26,25 @@ struct Vector {
   std::string recipe;
   size_t raw_size;
   bool ok;
+  std::string dtype = "bytes";
+  int shape = 0;
 };
+
+bool read_setting(const Vector& vector, const Entry& entry, Setting* setting) {
+  Recipe recipe;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    if (vector.dtype != dtype_name(dtype)) continue;
+    if (!parse_recipe(vector.recipe.c_str(), dtype, "auto", &recipe).ok() || recipe.n_steps != 1 ||
+        recipe.step[0].entry != &entry)
+      return false;
+    const uint8_t shape = static_cast<uint8_t>(vector.shape);
+    *setting = {&entry, recipe.step[0].args, vector.recipe, vector.recipe, false, shape};
+    if (entry.codec->by_slabs) tell_shape(shape, &setting->args);
+    return true;
+  }
+  return false;
+}
 
 fs::path folder(const Entry& entry, const Options& options) {
   return fs::path(options.codecs_dir) / entry.codec->name / "vectors";
@@ -54,6 +73,8 @@ std::vector<Vector> read_index(const fs::path& path) {
     std::string verdict;
     if (fields >> vector.name >> vector.recipe >> vector.raw_size >> verdict) {
       vector.ok = verdict == "ok";
+      if (std::string dtype; fields >> dtype) vector.dtype = dtype;
+      fields >> vector.shape;
       index.push_back(vector);
     }
   }
@@ -68,16 +89,13 @@ bool expands(OpenKernel& kernel, ConstBytes enc, size_t raw_size, Data* out) {
 }
 
 void check_vector(const Vector& vector, const Entry& entry, const fs::path& dir, Log* log) {
-  Recipe recipe;
-  if (const Status status = parse_recipe(vector.recipe.c_str(), DType::kBytes, "auto", &recipe);
-      !status.ok() || recipe.n_steps != 1 || recipe.step[0].entry != &entry)
-    return log->error("not a recipe of this codec: %s", status.text());
+  Setting setting;
+  if (!read_setting(vector, entry, &setting)) return log->error("not a recipe of this codec");
   Data enc, raw, out;
   if (!read_file(dir / (vector.name + ".enc"), &enc) ||
       (vector.ok &&
        (!read_file(dir / (vector.name + ".raw"), &raw) || raw.size() != vector.raw_size)))
     return log->error("its files are missing or of the wrong size");
-  const Setting setting = {&entry, recipe.step[0].args, vector.recipe, false};
   for (auto& kernel : open_kernels(setting)) {
     log->at(std::string(entry.codec->name) + ", vector " + vector.name + ", " +
             kernel->kernel().variant);
@@ -87,7 +105,7 @@ void check_vector(const Vector& vector, const Entry& entry, const fs::path& dir,
       continue;
     }
     log->check(good && out == raw, "must expand to its .raw");
-    if (!entry.codec->exact_encode) continue;
+    if (!entry.codec->exact_encode || !entry.codec->stable) continue;
     Data again(entry.codec->bound(setting.args, raw.size()));
     size_t written = 0;
     const bool encoded = kernel->encode(raw, again, &written).ok();
@@ -110,14 +128,16 @@ class VectorWriter {
            size_t size) {
     Data raw(size);
     Random random(size);
-    generator.fill(random, raw);
+    fill_as(setting.args.dtype, generator, random, raw);
     OpenKernel kernel(*entry_.kernels.back(), setting.args);
     Data enc(entry_.codec->bound(setting.args, size));
     size_t written = 0;
-    good_ = kernel.encode(raw, enc, &written).ok() && good_;
+    const Status status = kernel.encode(raw, enc, &written);
+    if (entry_.codec->may_refuse && status.code() == Code::kDstTooSmall) return {};
+    good_ = status.ok() && good_;
     enc.resize(written);
     good_ = expands(kernel, enc, size, &raw) && good_;
-    put({name, setting.recipe, size, true}, enc);
+    put(of(name, setting, size, true), enc);
     good_ = write_file(dir_ / (name + ".raw"), raw) && good_;
     return enc;
   }
@@ -126,18 +146,26 @@ class VectorWriter {
   void add_refused(const std::string& name, const Setting& setting, size_t size, const Data& enc) {
     OpenKernel kernel(*entry_.kernels.back(), setting.args);
     Data out;
-    if (!expands(kernel, enc, size, &out)) put({name, setting.recipe, size, false}, enc);
+    if (!expands(kernel, enc, size, &out)) put(of(name, setting, size, false), enc);
   }
 
   bool finish() {
     std::ofstream out(dir_ / "index.txt");
     for (const auto& [name, vector] : index_)
       out << name << ' ' << vector.recipe << ' ' << vector.raw_size << ' '
-          << (vector.ok ? "ok" : "refused") << '\n';
+          << (vector.ok ? "ok" : "refused")
+          << (vector.dtype == "bytes" && vector.shape == 0
+                  ? ""
+                  : " " + vector.dtype + " " + std::to_string(vector.shape))
+          << '\n';
     return good_ && out.good();
   }
 
  private:
+  static Vector of(const std::string& name, const Setting& setting, size_t size, bool ok) {
+    return {name, setting.recipe, size, ok, dtype_name(setting.args.dtype), setting.shape};
+  }
+
   void put(const Vector& vector, ConstBytes enc) {
     index_[vector.name] = vector;
     good_ = write_file(dir_ / (vector.name + ".enc"), enc) && good_;
@@ -165,10 +193,25 @@ void check_vectors(const Entry& entry, const Options& options, Log* log) {
 bool write_vectors(const Entry& entry, const Options& options) {
   constexpr size_t kSize = 601;  // not a multiple of any element
   VectorWriter writer(entry, folder(entry, options));
+  for (const DType dtype : dtypes_of(entry)) {
+    if (dtype == DType::kBytes) continue;
+    for (const Setting& setting : settings_of(entry, dtype)) {
+      if (!setting.is_default) continue;
+      const std::string name = std::string("_") + dtype_name(dtype) +
+                               (setting.shape ? "_" + std::to_string(setting.shape) : "");
+      writer.add("float_bits" + name, setting, *find_generator("float_bits"), kSize);
+      writer.add("wave" + name, setting, *find_generator("wave"), kSize);
+    }
+  }
   for (const Setting& setting : settings_of(entry, DType::kBytes)) {
     std::string label = setting.recipe.substr(std::strlen(entry.codec->name));
     if (!label.empty()) label[0] = '_';
     std::ranges::replace(label, '=', '_');
+    if (setting.shape) {
+      writer.add("wave" + label + "_" + std::to_string(setting.shape), setting,
+                 *find_generator("wave"), size_t{4} * 120);
+      continue;
+    }
     for (const char* name : {"float_bits", "text", "wave"}) {
       if (!setting.is_default && std::string(name) != "float_bits") continue;
       writer.add(name + label, setting, *find_generator(name), kSize);
@@ -198,13 +241,13 @@ static bool write_codec_corpus(const Entry& entry, const Options& options, const
   fs::create_directories(out);
   bool good = true;
   for (const Vector& vector : read_index(dir / "index.txt")) {
-    Recipe recipe;
+    Setting setting;
     Data data;
-    if (!parse_recipe(vector.recipe.c_str(), DType::kBytes, "auto", &recipe).ok()) return false;
-    const Args& args = recipe.step[0].args;
+    if (!read_setting(vector, entry, &setting)) return false;
     for (const char* kind : {".enc", ".raw"}) {
       if (!read_file(dir / (vector.name + kind), &data)) continue;
-      good &= write_file(out / (vector.name + kind), FuzzInput::write(vector.raw_size, args, data));
+      good &= write_file(out / (vector.name + kind),
+                         FuzzInput::write(vector.raw_size, setting.args, setting.shape, data));
     }
   }
   return good;

@@ -54,6 +54,7 @@ Result run(const Kernel& kernel, Function function, const Args& args, ConstBytes
   for (const Kernel* kernel : entry.kernels) {
     if (!kernel->usable()) continue;
     const Result encoded = run(*kernel, kernel->encode, input.args, input.data, bound);
+    if (!encoded.ok && codec.may_refuse) continue;
     if (!encoded.ok) stop(*kernel, "bound() is too small");
     if (codec.exact_encode && !code.empty() && encoded.data != code)
       stop(*kernel, "writes other bytes than the first kernel");
