@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sparse.hpp"
+
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <new>
+
+#include "base/random.hpp"
+
+namespace wirepress::sparse {
+namespace {
+
+constexpr int kPlacesMax = 13;  // of a share: 5 digits, and 1e-9 is the least
+constexpr double kShareMin = 1e-9;
+constexpr size_t kRun = 16;  // values that a sample takes side by side: a line of the cache
+constexpr size_t kCountSize = 4;
+
+uint32_t load_word(const std::byte* from, size_t i) {
+  uint32_t word;
+  std::memcpy(&word, from + 4 * i, sizeof(word));
+  return word;
+}
+void store_word(std::byte* to, size_t i, uint32_t word) {
+  std::memcpy(to + 4 * i, &word, sizeof(word));
+}
+uint32_t sum(uint32_t a, uint32_t b) {
+  return std::bit_cast<uint32_t>(std::bit_cast<float>(a) + std::bit_cast<float>(b));
+}
+
+// ---- payload --------------------------------------------------------------------------------
+
+// Where the parts of a payload stand: count, values, high bits, low bits, last bytes (the
+// documents of the codecs, "Payload").
+struct Layout {
+  size_t n;
+  size_t count;
+  unsigned width = 0;  // of a position's low part
+  size_t high_size = 0;
+  size_t low_size = 0;
+  bool dense = false;  // every value, no positions
+
+  size_t high_at() const { return kCountSize + 4 * count; }
+  size_t low_at() const { return high_at() + high_size; }
+  size_t size() const { return n > 0 ? low_at() + low_size : 0; }
+};
+
+// Of `count` values at their positions, or of all n where that is no larger.
+Layout layout_of(size_t n, size_t count) {
+  Layout layout = {.n = n, .count = count};
+  if (count > 0 && count < n) {
+    layout.width = static_cast<unsigned>(std::bit_width(n / count)) - 1;
+    layout.high_size = (count + ((n - 1) >> layout.width) + 7) / 8;
+    layout.low_size = (count * layout.width + 7) / 8;
+  }
+  if (count == n || layout.size() >= kCountSize + 4 * n)
+    layout = {.n = n, .count = n, .dense = true};
+  return layout;
+}
+
+class Packer {
+ public:
+  // dst has layout.size() bytes and the last bytes.
+  Packer(const Layout& layout, ConstBytes tail, Bytes dst) : layout_(layout), dst_(dst.data()) {
+    const size_t size = layout.size();
+    const size_t from = layout.dense ? kCountSize : layout.high_at();
+    if (size > 0) store_word(dst_, 0, static_cast<uint32_t>(layout.count));
+    if (size > from) std::memset(dst_ + from, 0, size - from);
+    if (!tail.empty()) std::memcpy(dst_ + size, tail.data(), tail.size());
+  }
+  // In the order of the indices; word is no zero.
+  void put(uint32_t index, uint32_t word) {
+    if (layout_.dense) return store_word(dst_ + kCountSize, index, word);
+    store_word(dst_ + kCountSize, i_, word);
+    const size_t high = (index >> layout_.width) + i_;
+    dst_[layout_.high_at() + high / 8] |= static_cast<std::byte>(1 << high % 8);
+    const uint64_t low = index & ((uint64_t{1} << layout_.width) - 1);
+    const size_t bit = i_ * layout_.width;
+    std::byte* at = dst_ + layout_.low_at() + bit / 8;
+    for (uint64_t bits = low << bit % 8; bits != 0; bits >>= 8) *at++ |= std::byte(bits & 0xFF);
+    ++i_;
+  }
+
+ private:
+  const Layout layout_;
+  std::byte* dst_;
+  size_t i_ = 0;
+};
+
+// Reads a payload that nobody vouches for, value by value in the order of their positions.
+class Cursor {
+ public:
+  Status open(const char* codec, ConstBytes src, size_t raw_size) {
+    const size_t n = raw_size / 4;
+    const size_t tail = raw_size % 4;
+    uint32_t count = 0;
+    if (n > UINT32_MAX) return fail(Code::kCorrupt, "%s: a block of %zu values", codec, n);
+    if (n > 0 && src.size() < kCountSize)
+      return fail(Code::kCorrupt, "%s: %zu bytes do not hold a count", codec, src.size());
+    if (n > 0) count = load_word(src.data(), 0);
+    if (count > n) return fail(Code::kCorrupt, "%s: %u values in a block of %zu", codec, count, n);
+    layout_ = layout_of(n, count);
+    if (layout_.count != count)
+      return fail(Code::kCorrupt, "%s: positions of %u in %zu values, which do not pay", codec,
+                  count, n);
+    if (layout_.size() + tail != src.size())
+      return fail(Code::kCorrupt, "%s: %zu bytes, but %u of %zu values take %zu", codec, src.size(),
+                  count, n, layout_.size() + tail);
+    codec_ = codec;
+    src_ = src;
+    values_ = src.data() + kCountSize;
+    return {};
+  }
+
+  const Layout& layout() const { return layout_; }
+  const std::byte* values() const { return values_; }
+  ConstBytes tail() const { return src_.subspan(layout_.size()); }
+
+  // False: no more, or damaged; status() knows.
+  bool next(uint32_t* index, uint32_t* word) {
+    if (i_ == layout_.count) return false;
+    *word = load_word(values_, i_);
+    if (layout_.dense) {
+      *index = static_cast<uint32_t>(i_++);
+      return *word != kSign || damaged();
+    }
+    while (bits_ == 0) {
+      if (8 * next_ >= 8 * layout_.high_size) return damaged();
+      base_ = 8 * next_;
+      bits_ = load_bits(layout_.high_at() + next_, layout_.low_at());
+      next_ += 8;
+    }
+    const size_t high = base_ + static_cast<size_t>(std::countr_zero(bits_)) - i_;
+    bits_ &= bits_ - 1;
+    const size_t position = high << layout_.width | low();
+    if (position < least_ || position >= layout_.n || (*word & ~kSign) == 0) return damaged();
+    least_ = position + 1;
+    *index = static_cast<uint32_t>(position);
+    ++i_;
+    return true;
+  }
+
+  // After the last value: nothing but zeros may follow in the two bit fields.
+  Status status() const {
+    const bool all = !damaged_ && i_ == layout_.count;
+    bool zeros = bits_ == 0;
+    for (size_t at = next_; at < layout_.high_size; ++at)
+      zeros = zeros && src_[layout_.high_at() + at] == std::byte{0};
+    if (const size_t used = layout_.count * layout_.width % 8; used != 0)
+      zeros = zeros && std::to_integer<unsigned>(src_[layout_.size() - 1]) >> used == 0;
+    if (all && (layout_.dense || zeros)) return {};
+    return fail(Code::kCorrupt, "%s: value %zu of %zu is a zero, or its position is wrong", codec_,
+                i_, layout_.count);
+  }
+
+ private:
+  bool damaged() {
+    damaged_ = true;
+    return false;
+  }
+  // Up to 8 bytes from `at`, none from `end` on.
+  uint64_t load_bits(size_t at, size_t end) const {
+    uint64_t bits = 0;
+    std::memcpy(&bits, src_.data() + at, std::min(sizeof(bits), end - at));
+    return bits;
+  }
+  size_t low() const {
+    if (layout_.width == 0) return 0;
+    const size_t bit = i_ * layout_.width;
+    const uint64_t bits = load_bits(layout_.low_at() + bit / 8, layout_.size());
+    return bits >> bit % 8 & ((uint64_t{1} << layout_.width) - 1);
+  }
+
+  Layout layout_{};
+  const char* codec_ = "";
+  ConstBytes src_;
+  const std::byte* values_ = nullptr;
+  size_t i_ = 0;
+  size_t least_ = 0;   // the least position that may come
+  size_t next_ = 0;    // byte of the high bits to load
+  size_t base_ = 0;    // the number of bits_'s lowest bit
+  uint64_t bits_ = 0;  // high bits not yet used
+  bool damaged_ = false;
+};
+
+// ---- choice ---------------------------------------------------------------------------------
+
+// The first value of run `run` of `runs`: one run of each equal part of the block.
+size_t run_begin(const Args& args, size_t n, size_t runs, size_t run) {
+  const uint64_t places = n / kRun;
+  const uint64_t begin = run * places / runs;
+  const uint64_t end = (run + 1) * places / runs;
+  const uint64_t draw = random_bits(args.seed, args.first + kRun * begin);
+  return kRun * (begin + (draw * (end - begin) >> 32));
+}
+
+// n values from `begin`, or their sums with the residual.
+void copy_values(ConstBytes src, Bytes residual, size_t begin, size_t n, std::byte* out) {
+  std::memcpy(out, src.data() + 4 * begin, 4 * n);
+  if (residual.empty()) return;
+  for (size_t i = 0; i < n; ++i)
+    store_word(out, i, sum(load_word(out, i), load_word(residual.data(), begin + i)));
+}
+
+// Leaves the k largest, in their order.
+void keep_largest(size_t k, uint64_t* sorted, Keys* keys) {
+  if (keys->count <= k) return;
+  std::copy_n(keys->key, keys->count, sorted);
+  std::nth_element(sorted, sorted + k - 1, sorted + keys->count, std::greater<>());
+  const uint64_t least = sorted[k - 1];
+  size_t kept = 0;
+  for (size_t i = 0; i < keys->count; ++i) {
+    const uint64_t key = keys->key[i];
+    keys->key[kept] = key;
+    kept += key >= least;
+  }
+  keys->count = kept;
+}
+
+class Chooser {
+ public:
+  Chooser(const char* codec, Scans scans, const Rule& rule, const Args& args, Room* room,
+          ConstBytes src, Bytes residual)
+      : codec_(codec),
+        scans_(scans),
+        rule_(rule),
+        args_(args),
+        room_(*room),
+        src_(src),
+        residual_(residual),
+        n_(src.size() / 4) {}
+
+  // Afterwards the residual, where there is one, is src + residual, but 0 where that is not finite.
+  Status choose(Keys* keys) {
+    uint32_t threshold = 1;
+    WPR_TRY(sample(&threshold));
+    WPR_TRY(make_room(rule_.k, n_, keys));
+    const bool feedback = !residual_.empty();
+    collect(feedback ? scans_.feedback : scans_.plain, src_.data(), n_, rule_.k, threshold, keys);
+    if (rule_.exact && keys->count < rule_.k && threshold > 1) {  // the guess was too high
+      if (feedback) put_back(*keys);
+      keys->count = 0;
+      collect(scans_.plain, feedback ? residual_.data() : src_.data(), n_, rule_.k, 1, keys);
+    }
+    return {};
+  }
+
+ private:
+  // Room for the keys of n values of which k are wanted.
+  Status make_room(size_t k, size_t n, Keys* keys) {
+    constexpr size_t kSpare = 192;  // so that few rounds are needed where k is small
+    *keys = {.room = std::min(4 * k + kSpare, n + kGroup)};
+    keys->key = room_.keys(keys->room + kSlack);
+    sorted_ = room_.sorted(keys->room);
+    if (keys->key != nullptr && sorted_ != nullptr) return {};
+    return fail(Code::kNoMemory, "%s: no memory for %zu positions", codec_, keys->room);
+  }
+
+  // The k largest of those that reach the threshold. Where there are more than have room, the
+  // threshold rises; not above infinity, so that feedback sees all that is not finite.
+  void collect(Scan scan, const std::byte* values, size_t n, size_t k, uint32_t threshold,
+               Keys* keys) {
+    for (size_t at = 0; (at = scan(values, residual_.data(), at, n, threshold, keys)) < n;) {
+      keep_largest(k, sorted_, keys);
+      uint64_t least = UINT64_MAX;
+      for (size_t i = 0; i < keys->count; ++i) least = std::min(least, keys->key[i]);
+      threshold = std::min(key_magnitude(least) + 1, kInfinity);
+    }
+    keep_largest(k, sorted_, keys);
+  }
+
+  // The magnitude of rank rule_.rank in the sample, between 1 and infinity.
+  Status sample(uint32_t* threshold) {
+    const size_t n = sample_size(n_, rule_.sample);
+    if (rule_.rank > n) return {};
+    const std::byte* values = src_.data();
+    if (n < n_ || !residual_.empty()) {
+      std::byte* const copy = room_.sample(n);
+      if (copy == nullptr) return fail(Code::kNoMemory, "%s: no memory for a sample", codec_);
+      const size_t runs = n / kRun;
+      if (n == n_) copy_values(src_, residual_, 0, n, copy);
+      for (size_t run = 0; n < n_ && run < runs; ++run)
+        copy_values(src_, residual_, run_begin(args_, n_, runs, run), kRun, copy + 64 * run);
+      values = copy;
+    }
+    Keys keys;
+    WPR_TRY(make_room(rule_.rank, n, &keys));
+    collect(scans_.plain, values, n, rule_.rank, 1, &keys);
+    if (keys.count < rule_.rank) return {};
+    uint32_t least = kInfinity;
+    for (size_t i = 0; i < keys.count; ++i) least = std::min(least, key_magnitude(keys.key[i]));
+    *threshold = least;
+    return {};
+  }
+
+  // What is not finite, and was taken out of the residual by the first scan.
+  void put_back(const Keys& keys) {
+    for (size_t i = 0; i < keys.count; ++i)
+      if (key_magnitude(keys.key[i]) >= kInfinity)
+        store_word(residual_.data(), key_index(keys.key[i]), key_word(keys.key[i]));
+  }
+
+  const char* codec_;
+  const Scans scans_;
+  const Rule& rule_;
+  const Args& args_;
+  Room& room_;
+  const ConstBytes src_;
+  const Bytes residual_;
+  const size_t n_;
+  uint64_t* sorted_ = nullptr;
+};
+
+}  // namespace
+
+// ---- parameters -----------------------------------------------------------------------------
+
+static uint64_t scale_of(int share) {
+  uint64_t scale = 1;
+  for (int places = -real_exponent(share); places > 0; --places) scale *= 10;
+  return scale;
+}
+
+size_t share_of(size_t n, int share) {
+  const uint64_t scale = scale_of(share);
+  const uint64_t digits = static_cast<uint64_t>(real_digits(share));
+  // n = whole * scale + rest, so that no product exceeds 64 bits: rest * digits < 1e13 * 32768.
+  return n / scale * digits + (n % scale * digits + scale - 1) / scale;
+}
+
+Status check_share(const char* codec, const char* name, int share) {
+  if (real_of(share) < kShareMin || real_of(share) > 1 || real_exponent(share) < -kPlacesMax)
+    return fail(Code::kParameter, "%s: %s must be from 1e-9 to 1, not %s", codec, name,
+                real_text(share).c_str());
+  return {};
+}
+
+Status check_dtype(const char* codec, DType dtype) {
+  if (dtype == DType::kFloat32 || dtype == DType::kBytes) return {};
+  return fail(Code::kParameter, "%s: takes float32 (or bytes that are float32), not %s", codec,
+              dtype_name(dtype));
+}
+
+size_t bound(size_t raw_size) { return raw_size < 4 ? raw_size : raw_size + kCountSize; }
+
+size_t sample_size(size_t n, size_t sample) {
+  const size_t runs = (sample + kRun - 1) / kRun;
+  return runs < n / kRun ? runs * kRun : n;
+}
+
+size_t sample_of(size_t n, int ratio, int share) {
+  constexpr uint64_t kExpected = 8;
+  const uint64_t digits = static_cast<uint64_t>(real_digits(ratio));
+  const size_t least = (kExpected * scale_of(ratio) + digits - 1) / digits;
+  return sample_size(n, std::max(share_of(n, share), least));
+}
+
+// ---- state ----------------------------------------------------------------------------------
+
+uint64_t* Room::grow(Array* array, size_t* have, size_t count) {
+  if (*have < count) {
+    array->reset();
+    array->reset(new (std::nothrow) uint64_t[count]);
+    *have = *array ? count : 0;
+  }
+  return array->get();
+}
+
+Status open(const Args&, void** room) noexcept {
+  *room = new (std::nothrow) Room;
+  if (*room == nullptr) return fail(Code::kNoMemory, "no memory for a sparse codec's state");
+  return {};
+}
+
+void close(void* room) noexcept { delete static_cast<Room*>(room); }
+
+// ---- functions of a kernel ------------------------------------------------------------------
+
+Status encode(const char* codec, Scans scans, const Rule& rule, const Args& args, Room* room,
+              ConstBytes src, Bytes residual, Bytes dst, size_t* written) {
+  const size_t n = src.size() / 4;
+  if (n > UINT32_MAX) return fail(Code::kUnsupported, "%s: a block of %zu values", codec, n);
+  Keys keys;
+  if (n > 0) WPR_TRY(Chooser(codec, scans, rule, args, room, src, residual).choose(&keys));
+  const Layout layout = layout_of(n, keys.count);
+  const ConstBytes tail = src.subspan(4 * n);
+  if (layout.size() + tail.size() > dst.size())
+    return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", codec, src.size(),
+                dst.size());
+  Packer out(layout, tail, dst);
+  for (size_t i = 0; i < keys.count; ++i) {
+    const uint64_t key = keys.key[i];
+    out.put(key_index(key), key_word(key));
+    if (!residual.empty()) store_word(residual.data(), key_index(key), 0);
+  }
+  *written = layout.size() + tail.size();
+  return {};
+}
+
+Status decode(const char* codec, ConstBytes src, Bytes dst, size_t* written) {
+  Cursor in;
+  WPR_TRY(in.open(codec, src, dst.size()));
+  const size_t size = 4 * in.layout().n;
+  if (!in.layout().dense && size > 0) std::memset(dst.data(), 0, size);
+  for (uint32_t index, word; in.next(&index, &word);) store_word(dst.data(), index, word);
+  WPR_TRY(in.status());
+  if (!in.tail().empty()) std::memcpy(dst.data() + size, in.tail().data(), in.tail().size());
+  *written = dst.size();
+  return {};
+}
+
+Status decode_add(const char* codec, ConstBytes src, Bytes dst) {
+  Cursor in;
+  WPR_TRY(in.open(codec, src, dst.size()));
+  for (uint32_t index, word; in.next(&index, &word);)
+    store_word(dst.data(), index, sum(load_word(dst.data(), index), word));
+  return in.status();
+}
+
+namespace {
+
+// Calls put(index, word) for every sum that is not 0.
+template <typename Put>
+Status merge(const char* codec, ConstBytes a, ConstBytes b, size_t raw_size, Put put) {
+  struct Side {
+    Cursor in;
+    uint32_t index = 0, word = 0;
+    bool there = false;
+    void step() { there = in.next(&index, &word); }
+  } x, y;
+  WPR_TRY(x.in.open(codec, a, raw_size));
+  WPR_TRY(y.in.open(codec, b, raw_size));
+  x.step();
+  y.step();
+  while (x.there || y.there) {
+    const bool left = x.there && (!y.there || x.index <= y.index);
+    const bool right = y.there && (!x.there || y.index <= x.index);
+    const uint32_t index = left ? x.index : y.index;
+    const uint32_t word = sum(left ? x.word : 0, right ? y.word : 0);
+    if ((word & ~kSign) != 0) put(index, word);
+    if (left) x.step();
+    if (right) y.step();
+  }
+  WPR_TRY(x.in.status());
+  return y.in.status();
+}
+
+}  // namespace
+
+Status add(const char* codec, ConstBytes a, ConstBytes b, size_t raw_size, Bytes dst,
+           size_t* written) {
+  if (raw_size % 4 != 0)
+    return fail(Code::kUnsupported, "%s: blocks of %zu bytes, not whole values, have no sum", codec,
+                raw_size);
+  size_t count = 0;
+  WPR_TRY(merge(codec, a, b, raw_size, [&](uint32_t, uint32_t) { ++count; }));
+  const Layout layout = layout_of(raw_size / 4, count);
+  if (layout.size() > dst.size())
+    return fail(Code::kDstTooSmall, "%s: the sum of %zu values does not fit %zu bytes", codec,
+                count, dst.size());
+  Packer out(layout, {}, dst);
+  WPR_TRY(merge(codec, a, b, raw_size, [&](uint32_t i, uint32_t word) { out.put(i, word); }));
+  *written = layout.size();
+  return {};
+}
+
+}  // namespace wirepress::sparse

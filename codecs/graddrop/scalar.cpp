@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sparse_scalar.hpp"
+#include "codecs/graddrop/graddrop.hpp"
+
+namespace wirepress {
+
+extern const Kernel graddrop_scalar;
+const Kernel graddrop_scalar =
+    sparse::Functions<graddrop::Rules, sparse::Scalar>::kernel("scalar", always_usable);
+
+}  // namespace wirepress

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sparse_scalar.hpp"
+#include "codecs/topk/topk.hpp"
+
+namespace wirepress {
+
+extern const Kernel topk_scalar;
+const Kernel topk_scalar =
+    sparse::Functions<topk::Rules, sparse::Scalar>::kernel("scalar", always_usable);
+
+}  // namespace wirepress
