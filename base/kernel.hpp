@@ -102,6 +102,12 @@ struct Codec {
   Status (*check)(Args* args);
   // The largest encoded size of n raw bytes.
   size_t (*bound)(const Args& args, size_t n);
+  // Whether these checked parameters lose nothing; nullptr: as `lossless` says, whatever they are.
+  bool (*lossless_with)(const Args& args) = nullptr;
+
+  bool is_lossless(const Args& args) const {
+    return lossless_with != nullptr ? lossless_with(args) : lossless;
+  }
 };
 
 // One implementation of one codec on one engine. Reads and writes only the spans it is given.

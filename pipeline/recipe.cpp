@@ -173,7 +173,7 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
 
 bool Recipe::lossless() const {
   for (int i = 0; i < n_steps; ++i) {
-    if (!step[i].entry->codec->lossless) return false;
+    if (!step[i].entry->codec->is_lossless(step[i].args)) return false;
   }
   return true;
 }

@@ -68,7 +68,7 @@ class Bench {
     row->encode = size / encode / 1e9;
     row->decode = size / decode / 1e9;
     row->copy = size / copy / 1e9;
-    return good && (!setting.entry->codec->lossless || copy_ == raw_);
+    return good && (!setting.entry->codec->is_lossless(setting.args) || copy_ == raw_);
   }
 
  private:

@@ -43,7 +43,7 @@ class Checker {
     const std::string where = setting_.text + ", " + generator.name + ", " + std::to_string(size) +
                               " bytes, flush at " + (flush == Flush::kStart ? "start" : "end");
     expected_.clear();
-    have_expected_ = codec_.lossless;
+    have_expected_ = codec_.is_lossless(setting_.args);
     if (have_expected_) expected_ = raw_;
     first_code_.clear();
     refused_ = false;

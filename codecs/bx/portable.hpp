@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks in plain C++, for every float type: the reference kernel, and what the others use where
+// they have nothing faster. Read spec.md first.
+#pragma once
+
+#include <bit>
+
+#include "codecs/bx/bx.hpp"
+
+namespace wirepress::bx {
+
+// Byte i of x is row i; bit j of row i changes places with bit i of row j.
+static inline uint64_t transpose8(uint64_t x) {
+  uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AA;
+  x ^= t ^ (t << 7);
+  t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCC;
+  x ^= t ^ (t << 14);
+  t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0;
+  return x ^ t ^ (t << 28);
+}
+
+// Plane p has bit p of all codes, that of code i at bit i.
+static inline void write_planes(const uint64_t* code, unsigned planes, std::byte* to) {
+  for (unsigned k = 0; k < planes; k += 8) {
+    uint64_t low = 0, high = 0;
+    for (unsigned i = 0; i < 8; ++i) {
+      low |= (code[i] >> k & 0xFF) << 8 * i;
+      high |= (code[i + 8] >> k & 0xFF) << 8 * i;
+    }
+    low = transpose8(low);
+    high = transpose8(high);
+    for (unsigned p = k; p < std::min(planes, k + 8); ++p, low >>= 8, high >>= 8)
+      store16(to + 2 * p, (low & 0xFF) | (high & 0xFF) << 8);
+  }
+}
+
+static inline void read_planes(const std::byte* from, unsigned planes, uint64_t* code) {
+  std::fill(code, code + kGroup, 0);
+  for (unsigned k = 0; k < planes; k += 8) {
+    uint64_t low = 0, high = 0;
+    for (unsigned p = k; p < std::min(planes, k + 8); ++p) {
+      const uint64_t plane = load16(from + 2 * p);
+      low |= (plane & 0xFF) << 8 * (p - k);
+      high |= (plane >> 8) << 8 * (p - k);
+    }
+    low = transpose8(low);
+    high = transpose8(high);
+    for (unsigned i = 0; i < 8; ++i) {
+      code[i] |= (low >> 8 * i & 0xFF) << k;
+      code[i + 8] |= (high >> 8 * i & 0xFF) << k;
+    }
+  }
+}
+
+// What a group's header says of its 16 quantised words.
+struct GroupHeader {
+  unsigned base = 0;
+  unsigned shape = 0;
+  bool present = false;  // not all words are +0
+};
+
+template <typename F>
+static inline GroupHeader describe(const typename F::Word* q, unsigned m) {
+  unsigned least = ~0u, most = 0, negative = 0, zero = 0;
+  typename F::Word any = 0, small_fraction = 0;
+  for (unsigned i = 0; i < kGroup; ++i) {
+    const unsigned exponent = static_cast<unsigned>((q[i] & F::kInfinity) >> F::kDigits);
+    any |= q[i];
+    negative |= static_cast<unsigned>((q[i] & F::kSign) != 0) << i;
+    most = std::max(most, exponent);
+    if (exponent != 0) {
+      least = std::min(least, exponent);
+    } else {
+      zero |= 1u << i;
+      small_fraction |= q[i] & F::kFraction;
+    }
+  }
+  GroupHeader header;
+  header.present = any != 0;
+  if (most > 0) header.base = least - (zero != 0);
+  header.shape = static_cast<unsigned>(std::bit_width(most - header.base));
+  if (zero != 0) header.shape |= kZero;
+  if (small_fraction != 0 && m < F::kDigits) header.shape |= kFull;
+  const unsigned sign = negative == 0                  ? kPositive
+                        : negative == (~zero & 0xFFFF) ? kNegative
+                                                       : kMixed;
+  header.shape |= sign << kSignShift;
+  return header;
+}
+
+template <typename F>
+static size_t encode_chunk(const Setting& setting, const std::byte* src, size_t groups,
+                           std::byte* dst) {
+  using Word = typename F::Word;
+  using Header = typename F::Header;
+  const Quantiser<F> quantise(setting);
+  Word q[kChunk];
+  GroupHeader header[kChunkGroups];
+  size_t present = 0;
+  for (size_t g = 0; g < groups; ++g) {
+    Word* words = q + g * kGroup;
+    std::memcpy(words, src + g * kGroup * sizeof(Word), kGroup * sizeof(Word));
+    for (unsigned i = 0; i < kGroup; ++i) words[i] = quantise(words[i]);
+    header[g] = describe<F>(words, setting.m);
+    present += header[g].present;
+  }
+  std::byte* to = dst + kHeadSize;
+  if (present != 0 && present != groups) {
+    for (size_t g = 0; g < groups; g += 16, to += 2) {
+      size_t bits = 0;
+      for (size_t i = g; i < std::min(groups, g + 16); ++i)
+        bits |= size_t{header[i].present} << (i - g);
+      store16(to, bits);
+    }
+  }
+  for (size_t g = 0; g < groups; ++g) {
+    if (!header[g].present) continue;
+    const Header word = static_cast<Header>(header[g].base | header[g].shape << F::kShapeShift);
+    std::memcpy(to, &word, sizeof(word));
+    to += sizeof(word);
+  }
+  for (size_t g = 0; g < groups; ++g) {
+    if (!header[g].present) continue;
+    const unsigned shape = header[g].shape;
+    const unsigned drop = shape & kFull ? 0 : F::kDigits - setting.m;
+    const bool mixed = shape >> kSignShift == kMixed;
+    uint64_t code[kGroup];
+    for (unsigned i = 0; i < kGroup; ++i) {
+      const Word word = q[g * kGroup + i];
+      uint64_t offset = word & static_cast<Word>(~F::kSign);
+      if ((word & F::kInfinity) != 0) offset -= uint64_t{header[g].base} << F::kDigits;
+      code[i] = offset >> drop << mixed | (mixed && (word & F::kSign) != 0);
+    }
+    const unsigned planes = planes_of<F>(shape, setting.m);
+    write_planes(code, planes, to);
+    to += 2 * planes;
+  }
+  const size_t size = static_cast<size_t>(to - dst);
+  store16(dst, chunk_head(size - kHeadSize, present, groups));
+  return size;
+}
+
+// A header that an encoder may write, by its own bits alone.
+template <typename F>
+static inline bool good_header(unsigned base, unsigned shape, unsigned m) {
+  return base <= F::kInfinity >> F::kDigits && shape <= 0xFF &&
+         (shape & kWidth) <= F::kExponentBits && shape >> kSignShift <= kMixed &&
+         ((shape & kFull) == 0 || m < F::kDigits);
+}
+
+template <typename F>
+static inline void decode_group(const Setting& setting, const GroupHeader& header,
+                                const std::byte* planes, typename F::Word* words) {
+  using Word = typename F::Word;
+  const unsigned shape = header.shape;
+  const unsigned drop = shape & kFull ? 0 : F::kDigits - setting.m;
+  const bool mixed = shape >> kSignShift == kMixed;
+  const Word base = static_cast<Word>((static_cast<Word>(header.base) << F::kDigits) |
+                                      (shape >> kSignShift == kNegative ? F::kSign : 0));
+  const Word half = setting.round == kMidpoint && drop > 0 ? Word{1} << (drop - 1) : 0;
+  uint64_t code[kGroup];
+  read_planes(planes, planes_of<F>(shape, setting.m), code);
+  for (unsigned i = 0; i < kGroup; ++i) {
+    Word word = static_cast<Word>(code[i] >> mixed << drop);
+    if (mixed && (code[i] & 1)) word |= F::kSign;
+    if ((shape & kZero) == 0 || (word & F::kInfinity) != 0) word = static_cast<Word>(word + base);
+    const Word exponent = word & F::kInfinity;
+    if (exponent != 0 && exponent != F::kInfinity) word |= half;
+    words[i] = word;
+  }
+}
+
+template <typename F>
+static bool decode_chunk(const Setting& setting, const std::byte* src, size_t size, size_t groups,
+                         std::byte* dst) {
+  using Word = typename F::Word;
+  using Header = typename F::Header;
+  const bool dense = (load16(src) & kDense) != 0;
+  const size_t bitmap = dense ? 0 : bitmap_size(groups);
+  if (size < kHeadSize + bitmap) return false;
+  GroupHeader header[kChunkGroups];
+  size_t present = 0;
+  for (size_t g = 0; g < bitmap * 8; ++g) {
+    const bool bit = load16(src + kHeadSize + g / 16 * 2) >> g % 16 & 1;
+    if (bit && g >= groups) return false;
+    if (g < groups) header[g].present = bit;
+    present += bit;
+  }
+  if (dense) present = groups;
+  if (size < kHeadSize + bitmap + present * sizeof(Header)) return false;
+  const std::byte* from = src + kHeadSize + bitmap;
+  const std::byte* plane = from + present * sizeof(Header);
+  size_t planes = 0;
+  for (size_t g = 0; g < groups; ++g) {
+    header[g].present |= dense;
+    if (!header[g].present) continue;
+    Header word;
+    std::memcpy(&word, from, sizeof(word));
+    from += sizeof(word);
+    header[g].base = word & ((1u << F::kShapeShift) - 1);
+    header[g].shape = static_cast<unsigned>(word >> F::kShapeShift);
+    if (!good_header<F>(header[g].base, header[g].shape, setting.m)) return false;
+    planes += planes_of<F>(header[g].shape, setting.m);
+  }
+  if (plane + 2 * planes != src + size) return false;
+  for (size_t g = 0; g < groups; ++g) {
+    Word words[kGroup] = {};
+    if (header[g].present) {
+      decode_group<F>(setting, header[g], plane, words);
+      plane += 2 * planes_of<F>(header[g].shape, setting.m);
+    }
+    std::memcpy(dst + g * sizeof(words), words, sizeof(words));
+  }
+  return true;
+}
+
+// The kernel functions of a dtype that has no chunk functions of its own.
+template <typename F>
+static Status encode_portable(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
+  return encode_block<F>(args, src, dst, written, encode_chunk<F>);
+}
+template <typename F>
+static Status decode_portable(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
+  return decode_block<F>(args, src, dst, written, decode_chunk<F>);
+}
+
+}  // namespace wirepress::bx
