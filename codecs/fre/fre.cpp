@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fre: float32 with m mantissa bits and exponent differences (spec.md).
+// fre: float32 or bfloat16 with m mantissa bits and exponent differences (spec.md).
 #include "codecs/fre/fre.hpp"
 
 #include <algorithm>
@@ -7,19 +7,28 @@
 namespace wirepress {
 namespace {
 
-constexpr const char* kRoundWords[] = {"nearest", "truncate"};
+constexpr const char* kRoundWords[] = {"nearest", "truncate", "midpoint"};
 
 constexpr Param kParams[] = {
     {"m", 1, 23, 5, nullptr, "mantissa bits kept; the relative error is at most 2^-(m+1), or 2^-m"},
-    {"round", 0, 1, fre::kNearest, kRoundWords, "how the mantissa is cut"},
+    {"round", 0, 2, fre::kNearest, kRoundWords,
+     "how the mantissa is cut; midpoint: as truncate, decoded half a unit higher"},
     {"flush", 0, 1, 0, nullptr, "1: denormals and -0 become +0"},
     {"ways", 1, 4, 1, nullptr, "1 or 4 bit streams a block; 4 expand faster"},
 };
 
 Status check(Args* args) {
-  if (args->dtype != DType::kFloat32 && args->dtype != DType::kBytes)
-    return fail(Code::kParameter, "fre: takes float32 (or bytes that are float32), not %s",
+  if (args->dtype == DType::kFloat64 || args->dtype == DType::kFloat16)
+    return fail(Code::kParameter, "fre: takes float32 and bfloat16, not %s; bx does",
                 dtype_name(args->dtype));
+  if (args->dtype != DType::kFloat32 && args->dtype != DType::kBfloat16 &&
+      args->dtype != DType::kBytes)
+    return fail(Code::kParameter,
+                "fre: takes float32, bfloat16 or bytes (that are float32), not %s",
+                dtype_name(args->dtype));
+  if (fre::is_short(*args) && args->value[fre::kM] > fre::kFractionBits16)
+    return fail(Code::kParameter, "fre: bfloat16 has %d mantissa bits, m is %d",
+                fre::kFractionBits16, args->value[fre::kM]);
   const int ways = args->value[fre::kWays];
   if (ways != 1 && ways != 4)
     return fail(Code::kParameter, "fre: ways must be 1 or 4, not %d", ways);
@@ -30,7 +39,7 @@ size_t bound(const Args& args, size_t n) {
   constexpr size_t kDenormalBits = 28;
   constexpr size_t kFramingSize = 3 * 4 + 4;  // three lengths and four last bytes
   const size_t most = std::max(kDenormalBits, 12 + static_cast<size_t>(args.value[fre::kM]));
-  const size_t values = n / 4;
+  const size_t values = fre::is_short(args) ? n / 2 : n / 4;
   return values / 8 * most + (values % 8 * most + 7) / 8 + kFramingSize + n % 4;
 }
 
@@ -39,12 +48,13 @@ size_t bound(const Args& args, size_t n) {
 extern const Codec fre_codec;
 const Codec fre_codec = {
     .name = "fre",
-    .sentence = "float32 within a fixed relative error: short mantissa, exponent differences",
+    .sentence = "floats within a fixed relative error: short mantissa, exponent differences",
     .params = kParams,
     .lossless = false,
     .exact_encode = true,
     .keeps_size = false,
     .needs_size = true,
+    .typed = true,
     .check = check,
     .bound = bound,
 };

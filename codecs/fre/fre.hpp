@@ -7,43 +7,52 @@
 namespace wirepress::fre {
 
 enum ParamIndex { kM = 0, kRound = 1, kFlush = 2, kWays = 3 };
-enum Round { kNearest = 0, kTruncate = 1 };
+enum Round { kNearest = 0, kTruncate = 1, kMidpoint = 2 };
 
 constexpr uint32_t kSign = 0x80000000;
 constexpr uint32_t kInfinity = 0x7F800000;  // also: the exponent field
 constexpr uint32_t kFraction = 0x007FFFFF;
 constexpr int kFractionBits = 23;
+constexpr int kFractionBits16 = 7;  // of bfloat16
 
 constexpr uint32_t exponent(uint32_t word) { return (word >> kFractionBits) & 0xFF; }
 
-class Quantiser {
- public:
+// Words of bfloat16 are those of float32 with 16 low bits 0.
+constexpr bool is_short(const Args& args) { return args.dtype == DType::kBfloat16; }
+
+// What the decoder adds to values that lost fraction bits: half of the last bit that is kept.
+constexpr uint32_t half_unit(const Args& args) {
+  const int most = is_short(args) ? kFractionBits16 : kFractionBits;
+  const int m = args.value[kM];
+  return args.value[kRound] == kMidpoint && m < most ? 1u << (kFractionBits - m - 1) : 0;
+}
+
+struct Quantiser {
   explicit Quantiser(const Args& args)
       : Quantiser(args.value[kM], args.value[kRound] == kNearest, args.value[kFlush] != 0) {}
-  Quantiser(int m, bool nearest, bool flush)
-      : drop_((1u << (kFractionBits - m)) - 1),
-        bias_(nearest ? drop_ >> 1 : 0),
-        tie_shift_(static_cast<uint32_t>(kFractionBits - m)),
-        tie_mask_(nearest && m < kFractionBits ? 1 : 0),
-        zero_keep_(flush ? 0 : ~0u) {}
+  Quantiser(int m, bool to_nearest, bool to_zero)
+      : drop((1u << (kFractionBits - m)) - 1),
+        bias(to_nearest ? drop >> 1 : 0),
+        tie_shift(static_cast<uint32_t>(kFractionBits - m)),
+        tie_mask(to_nearest && m < kFractionBits ? 1 : 0),
+        zero_keep(to_zero ? 0 : ~0u) {}
 
   uint32_t operator()(uint32_t word) const {
     const uint32_t sign = word & kSign;
     const uint32_t size = word & ~kSign;  // rounded without its sign, so that NaNs cannot wrap
-    const uint32_t cut = size & ~drop_;
+    const uint32_t cut = size & ~drop;
     // Half a unit less one, and one more when the kept part is odd: ties go to even.
-    uint32_t kept = (size + bias_ + ((size >> tie_shift_) & tie_mask_)) & ~drop_;
+    uint32_t kept = (size + bias + ((size >> tie_shift) & tie_mask)) & ~drop;
     if (kept >= kInfinity) kept = cut;  // the largest values would become infinite; NaNs too
     if (size > kInfinity && kept == kInfinity) kept |= 1u << 22;  // a NaN stays one
-    return size <= kFraction ? word & zero_keep_ : sign | kept;
+    return size <= kFraction ? word & zero_keep : sign | kept;
   }
 
- private:
-  uint32_t drop_;  // the fraction bits that go
-  uint32_t bias_;
-  uint32_t tie_shift_;
-  uint32_t tie_mask_;
-  uint32_t zero_keep_;  // 0 where words with exponent 0 become +0
+  uint32_t drop;  // the fraction bits that go
+  uint32_t bias;
+  uint32_t tie_shift;
+  uint32_t tie_mask;
+  uint32_t zero_keep;  // 0 where words with exponent 0 become +0
 };
 
 }  // namespace wirepress::fre

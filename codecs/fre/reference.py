@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fre: float32 with a short mantissa and exponent differences."""
+"""fre: float32 or bfloat16 with a short mantissa and exponent differences."""
 
 import struct
 
+TYPED = True
+MIDPOINT = 2
 
-def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
-    m, _round, _flush, ways = params
-    n, tail = divmod(raw_size, 4)
+
+def decode(data: bytes, params: list[int], raw_size: int, dtype: str) -> bytes:
+    m, rounding, _flush, ways = params
+    size = 2 if dtype == "bfloat16" else 4
+    n, tail = divmod(raw_size, size)
     codes, rest = data[: len(data) - tail], data[len(data) - tail :]
     if len(rest) != tail or (n == 0 and codes):
         raise ValueError(f"fre: {len(data)} bytes do not hold {raw_size}")
@@ -16,12 +20,18 @@ def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     sizes.append(len(codes) - head - sum(sizes))
     if min(sizes) < 0 or len(codes) < head:
         raise ValueError(f"fre: streams of {sizes} bytes in {len(codes)}")
-    for way, size in enumerate(sizes):
+    for way, stream_size in enumerate(sizes):
         each = -(-n // ways)
         count = max(0, min(each, n - way * each))
-        words += decode_stream(codes[head : head + size], m, count)
-        head += size
-    return struct.pack(f"<{n}I", *words) + rest
+        words += decode_stream(codes[head : head + stream_size], m, count)
+        head += stream_size
+    if rounding == MIDPOINT and m < (7 if size == 2 else 23):
+        words = [q | 1 << (22 - m) if 1 <= q >> 23 & 255 <= 254 else q for q in words]
+    if size == 4:
+        return struct.pack(f"<{n}I", *words) + rest
+    if any(q & 0xFFFF for q in words):
+        raise ValueError("fre: a denormal that is no bfloat16")
+    return struct.pack(f"<{n}H", *(q >> 16 for q in words)) + rest
 
 
 def decode_stream(data: bytes, m: int, n: int) -> list[int]:
