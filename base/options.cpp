@@ -16,9 +16,7 @@ constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 constexpr OptionRow kRows[] = {
     {"recipe", OptionType::kText, "zstd:1", "", 0, 0,
-     "codecs with their parameters, joined by +: shuffle:4+zstd:1; or auto, auto:rel=1e-3"},
-    {"link", OptionType::kText, "10Gbps", "", 0, 0,
-     "link rate that recipe=auto reckons with, such as 10Gbps or 1.2GB/s"},
+     "codecs in order with their parameters, joined by +: shuffle:4+zstd:1"},
     {"block_size", OptionType::kSize, "512KiB", "", kKiB, 256 * kMiB,
      "raw bytes of a block, a power of two; blocks are independent"},
     {"threads", OptionType::kInteger, "0", "", 0, 1024,

@@ -25,9 +25,13 @@ from wirepress.show import table
 BUILD = results.ROOT / "build" / "release"
 
 
+def configure(folder: Path = BUILD) -> None:
+    if not (folder / "CMakeCache.txt").exists():
+        subprocess.run(["cmake", "--preset", folder.name], cwd=results.ROOT, check=True)
+
+
 def build() -> Path:
-    if not (BUILD / "CMakeCache.txt").exists():
-        subprocess.run(["cmake", "--preset", "release"], cwd=results.ROOT, check=True)
+    configure()
     subprocess.run(["cmake", "--build", BUILD, "--target", "frame_cost"], check=True)
     return BUILD / "bench" / "frame_cost"
 

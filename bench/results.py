@@ -14,6 +14,7 @@ from typing import Any
 from wirepress.bench import machine
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "bench" / "results"
 
 
 def compiler(build: Path) -> str:
@@ -29,15 +30,25 @@ def compiler(build: Path) -> str:
     return f"{said.stdout.splitlines()[0]}, {kind}"
 
 
-def write(name: str, measured: dict[str, Any], **more: Any) -> Path:
-    """Writes bench/results/NAME.json."""
-    path = ROOT / "bench" / "results" / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
+def _text(value: dict[str, Any]) -> str:
+    """JSON with one row a line."""
+    rows = value.pop("rows", None)
+    text = json.dumps(value, indent=1)
+    if rows is None:
+        return text + "\n"
+    lines = ",\n  ".join(json.dumps(row) for row in rows)
+    return f'{text[:-2]},\n "rows": [\n  {lines}\n ]\n}}\n'
+
+
+def write(name: str, measured: dict[str, Any], path: Path | None = None, **more: Any) -> Path:
+    """Writes bench/results/NAME.json, or another file."""
+    path = path or FOLDER / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": shlex.join(["python3", *sys.orig_argv[1:]]),
         "machine": machine(),
         **more,
     }
-    path.write_text(json.dumps(about | measured, indent=1) + "\n")
+    path.write_text(_text(about | measured))
     return path

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _PLAIN = "plain"
 _GAP = 9  # points between a mark and its label
+_WIDE = 20  # from here on the ratios' axis is logarithmic too
 
 
 def require() -> None:
@@ -81,7 +82,7 @@ def _place_labels(axes: Any, points: list[tuple[float, float]], labels: list[str
             )
             box = Bbox(note.get_tightbbox(renderer) if dy == 0 else _text_box(note, renderer))
             free = not any(box.overlaps(other) for other in others)
-            if free and inside.x0 <= box.x0 and box.x1 <= inside.x1 + 30:
+            if free and inside.x0 <= box.x0 and box.x1 <= inside.x1 + 8:
                 break
             note.remove()
         else:
@@ -102,8 +103,16 @@ def _scale(axes: Any, ratios: list[float], speeds: list[float]) -> None:
 
     axes.set_yscale("log")
     axes.set_ylim(min(speeds) / 1.5, max(speeds) * 1.6)
-    span = max(max(ratios) - min(ratios), 0.2)
-    axes.set_xlim(min(ratios) - 0.12 * span, max(ratios) + 0.2 * span)
+    if max(ratios) > _WIDE * min(ratios):
+        axes.set_xscale("log")
+        room = (max(ratios) / min(ratios)) ** 0.15
+        axes.set_xlim(min(ratios) / room, max(ratios) * room)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        span = max(max(ratios) - min(ratios), 0.2)
+        axes.set_xlim(min(ratios) - 0.12 * span, max(ratios) + 0.2 * span)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
