@@ -16,7 +16,9 @@ constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 constexpr OptionRow kRows[] = {
     {"recipe", OptionType::kText, "zstd:1", "", 0, 0,
-     "codecs in order with their parameters, joined by +: shuffle:4+zstd:1"},
+     "codecs with their parameters, joined by +: shuffle:4+zstd:1; or auto, auto:rel=1e-3"},
+    {"link", OptionType::kText, "10Gbps", "", 0, 0,
+     "link rate that recipe=auto reckons with, such as 10Gbps or 1.2GB/s"},
     {"block_size", OptionType::kSize, "512KiB", "", kKiB, 256 * kMiB,
      "raw bytes of a block, a power of two; blocks are independent"},
     {"threads", OptionType::kInteger, "0", "", 0, 1024,

@@ -190,8 +190,8 @@ size_t run_begin(const Args& args, size_t n, size_t runs, size_t run) {
   const uint64_t places = n / kRun;
   const uint64_t begin = run * places / runs;
   const uint64_t end = (run + 1) * places / runs;
-  const uint64_t draw = random_bits(args.seed, args.first + kRun * begin);
-  return kRun * (begin + (draw * (end - begin) >> 32));
+  const uint64_t h = random_bits(args.seed, args.first + kRun * begin);
+  return kRun * (begin + (h * (end - begin) >> 32));
 }
 
 // n values from `begin`, or their sums with the residual.
@@ -436,7 +436,7 @@ Status merge(const char* codec, ConstBytes a, ConstBytes b, size_t raw_size, Put
     const bool left = x.there && (!y.there || x.index <= y.index);
     const bool right = y.there && (!x.there || y.index <= x.index);
     const uint32_t index = left ? x.index : y.index;
-    const uint32_t word = sum(left ? x.word : 0, right ? y.word : 0);
+    const uint32_t word = canonical(sum(left ? x.word : 0, right ? y.word : 0));
     if ((word & ~kSign) != 0) put(index, word);
     if (left) x.step();
     if (right) y.step();

@@ -16,8 +16,14 @@ namespace wirepress::sparse {
 
 inline constexpr uint32_t kSign = 0x80000000;
 inline constexpr uint32_t kInfinity = 0x7F800000;  // and above: not finite
+inline constexpr uint32_t kNan = 0x7FC00000;       // the only one that is sent
 
-// A value and its index in one number that orders by magnitude, then by lower index.
+// Which NaN a sum is depends on the processor and on the order of its operands.
+static constexpr uint32_t canonical(uint32_t word) {
+  return (word & ~kSign) > kInfinity ? kNan : word;
+}
+
+// A canonical word and its index in one number that orders by magnitude, then by lower index.
 static constexpr uint64_t make_key(uint32_t word, uint32_t index) {
   return static_cast<uint64_t>(word) << 33 | static_cast<uint64_t>(~index) << 1 | word >> 31;
 }

@@ -50,7 +50,7 @@ struct Avx2 {
         const size_t at = i + _tzcnt_u64(hits);
         uint32_t value;
         std::memcpy(&value, from + 4 * at, sizeof(value));
-        keys.key[keys.count++] = make_key(value, static_cast<uint32_t>(at));
+        keys.key[keys.count++] = make_key(canonical(value), static_cast<uint32_t>(at));
         if (kFeedback && (value & ~kSign) >= kInfinity) std::memset(residual + 4 * at, 0, 4);
       }
     }

@@ -54,10 +54,11 @@ struct Avx512 {
       return _mm512_cmpge_epu32_mask(_mm512_and_si512(word, magnitude), least);
     };
     const auto take = [&](__m512i word, __mmask16 hits, size_t at) {
-      append(word, hits, at, &keys);
+      const __m512i size = _mm512_and_si512(word, magnitude);
+      const __mmask16 nan = _mm512_cmpgt_epu32_mask(size, infinity);
+      append(_mm512_mask_mov_epi32(word, nan, _mm512_set1_epi32(kNan)), hits, at, &keys);
       if (!kFeedback) return;
-      const __mmask16 infinite =
-          _mm512_mask_cmpge_epu32_mask(hits, _mm512_and_si512(word, magnitude), infinity);
+      const __mmask16 infinite = _mm512_mask_cmpge_epu32_mask(hits, size, infinity);
       if (infinite) _mm512_mask_storeu_epi32(residual + 4 * at, infinite, _mm512_setzero_si512());
     };
     for (; i + kGroup <= n && keys.count + kGroup <= keys.room; i += kGroup) {

@@ -23,7 +23,7 @@ struct Scalar {
       for (size_t j = 0; j < size; ++j) hit |= (word[j] & ~kSign) >= threshold;
       for (size_t j = 0; hit && j < size; ++j) {
         if ((word[j] & ~kSign) < threshold) continue;
-        keys->key[keys->count++] = make_key(word[j], static_cast<uint32_t>(i + j));
+        keys->key[keys->count++] = make_key(canonical(word[j]), static_cast<uint32_t>(i + j));
         if (kFeedback && (word[j] & ~kSign) >= kInfinity) std::memset(residual + 4 * (i + j), 0, 4);
       }
       i += size;

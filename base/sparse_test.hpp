@@ -103,7 +103,9 @@ inline std::vector<Coder> coders(const char* codec, const std::vector<std::strin
   return result;
 }
 
-inline uint32_t magnitude(float x) { return std::bit_cast<uint32_t>(x) & ~kSign; }
+inline uint32_t magnitude(float x) {
+  return std::isnan(x) ? kNan : std::bit_cast<uint32_t>(x) & ~kSign;
+}
 
 inline bool same_bits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), 4 * a.size()) == 0);
@@ -119,11 +121,11 @@ inline Floats gradient(size_t n, unsigned seed) {
   return result;
 }
 
-// What `chosen` says, and +0 elsewhere.
+// What `chosen` says, with only one NaN, and +0 elsewhere.
 inline Floats masked(const Floats& x, const std::vector<bool>& chosen) {
   Floats result(x.size());
   for (size_t i = 0; i < x.size(); ++i)
-    if (chosen[i]) result[i] = x[i];
+    if (chosen[i]) result[i] = std::isnan(x[i]) ? std::bit_cast<float>(kNan) : x[i];
   return result;
 }
 
@@ -143,14 +145,14 @@ inline std::vector<bool> largest(const Floats& x, size_t k, uint32_t threshold) 
 // Values that are hard on a choice: ties, not finite, denormals, both zeros, few sizes.
 inline std::vector<Floats> hard_blocks(size_t n) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kQuiet = std::numeric_limits<float>::quiet_NaN();
   std::vector<Floats> blocks = {Floats(n),       Floats(n, -0.0f), Floats(n, -2.5f),
                                 Floats(n, kNan), Floats(n, -kInf), gradient(n, 1),
                                 gradient(n, 2)};
   std::mt19937 random(static_cast<unsigned>(n));
   Floats few(n), mixed(n), ramp(n), bits(n);
-  const float kinds[] = {0.0f, -0.0f,  1.0f,    -1.0f, 2.0f,   -2.0f, kInf, -kInf,
-                         kNan, 1e-45f, -1e-40f, 3e38f, -3e38f, 0.5f,  0.5f, 0.5f};
+  const float kinds[] = {0.0f,   -0.0f,  1.0f,    -1.0f, 2.0f,   -2.0f, kInf, -kInf,
+                         kQuiet, 1e-45f, -1e-40f, 3e38f, -3e38f, 0.5f,  0.5f, 0.5f};
   for (size_t i = 0; i < n; ++i) {
     few[i] = static_cast<float>(random() % 3) - 1;
     mixed[i] = kinds[random() % std::size(kinds)];
@@ -160,7 +162,7 @@ inline std::vector<Floats> hard_blocks(size_t n) {
   blocks.insert(blocks.end(), {few, mixed, ramp, Floats(ramp.rbegin(), ramp.rend()), bits});
   for (const size_t n_inf : {1, 3}) {  // a few that are not finite among gradients
     Floats some = gradient(n, 3);
-    for (size_t i = 0; i < n_inf && n > 0; ++i) some[random() % n] = i % 2 ? kNan : -kInf;
+    for (size_t i = 0; i < n_inf && n > 0; ++i) some[random() % n] = i % 2 ? kQuiet : -kInf;
     blocks.push_back(some);
   }
   return blocks;

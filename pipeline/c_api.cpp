@@ -270,6 +270,37 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
   });
 }
 
+wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
+                       const uint64_t* shape, void (*row)(void* user, const wpr_choice* choice),
+                       void* user) {
+  struct Seen {
+    void (*row)(void*, const wpr_choice*);
+    void* user;
+  } seen = {row, user};
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_array(dtype, n_dims, shape));
+    Header header;
+    WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
+    WPR_TRY(check_buffers(src, header.raw_size, nullptr, 0));
+    return ctx->context.explain(
+        bytes(src, header.raw_size), header,
+        [](void* it, const wirepress::Context::Explained& group) {
+          const auto& [offset, size, chooser] = group;
+          const wirepress::Features& f = chooser.features();
+          for (size_t i = 0; i < chooser.trials().size(); ++i) {
+            const wirepress::Trial& t = chooser.trials()[i];
+            const wpr_choice choice = {offset,       size,           chooser.reused(),
+                                       f.zero_lines, f.byte_entropy, f.exponent_entropy,
+                                       f.roughness,  f.matches,      t.recipe.c_str(),
+                                       t.why,        t.ratio,        t.encode,
+                                       t.decode,     t.finish,       i == chooser.chosen()};
+            static_cast<Seen*>(it)->row(static_cast<Seen*>(it)->user, &choice);
+          }
+        },
+        &seen);
+  });
+}
+
 void wpr_get_stats(const wpr_ctx* ctx, wpr_stats* stats) {
   const wirepress::Stats& s = ctx->context.stats();
   *stats = {s.raw_bytes,     s.wire_bytes,     s.blocks,           s.bypassed_probe,

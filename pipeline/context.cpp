@@ -13,7 +13,12 @@ constexpr size_t kMaxChains = 8;
 
 unsigned long long ull(uint64_t value) { return value; }
 
-Status check_recipe(const char* key, const char* text, const char* engine) {
+Status check_recipe(const char* key, const char* text, const Options& options) {
+  if (is_auto(text)) {
+    Goal goal;
+    return parse_goal(text, options.get("link"), &goal);
+  }
+  const char* engine = options.get("engine");
   Recipe recipe;
   const Status status = parse_recipe(text, DType::kBytes, engine, &recipe);
   if (status.ok()) return {};
@@ -24,9 +29,11 @@ Status check_recipe(const char* key, const char* text, const char* engine) {
 Status check_option(const Options& options, const char* key) {
   const std::string_view name = key;
   const char* value = options.get(key);
-  if (name == "recipe") return check_recipe(key, value, options.get("engine"));
-  if (name == "mpi_codec" && std::string_view(value) != "auto")
-    return check_recipe(key, value, options.get("engine"));
+  if (name == "recipe" || (name == "mpi_codec" && !is_auto(value)))
+    return check_recipe(key, value, options);
+  double rate;
+  if (name == "link" && !parse_rate(value, &rate))
+    return fail(Code::kParameter, "link: \"%s\" is not a rate such as 10Gbps or 1.2GB/s", value);
   if (name == "engine") return check_engine(value);
   if (name == "block_size" && !std::has_single_bit(options.number(key)))
     return fail(Code::kParameter, "block_size: %s is not a power of two", value);
@@ -37,7 +44,7 @@ Status check_option(const Options& options, const char* key) {
 
 Status Context::read_environment() {
   Status first = options_.read_environment();
-  for (const char* key : {"engine", "recipe", "mpi_codec", "block_size"}) {
+  for (const char* key : {"engine", "link", "recipe", "mpi_codec", "block_size"}) {
     const Status status = check_option(options_, key);
     if (status.ok()) continue;
     if (first.ok())
@@ -95,13 +102,15 @@ size_t Context::bound(uint64_t raw_size) const {
   return kMaxHeader + raw_size + 8 * (2 * raw_size / block_size + 1);
 }
 
-Status Context::begin_frame(Header* header, ChainPointer* chain, Bytes dst) {
-  WPR_TRY(settle());
-  Recipe recipe;
-  WPR_TRY(parse_recipe(options_.get("recipe"), header->dtype, options_.get("engine"), &recipe));
+Status Context::recipe_for(const Header& header, Recipe* recipe) const {
+  return parse_recipe(options_.get("recipe"), header.dtype, options_.get("engine"), recipe);
+}
+
+Status Context::begin_frame(const Recipe& plain, Header* header, ChainPointer* chain, Bytes dst) {
+  Recipe recipe = plain;
   header->checksum = checksum_;
   header->block_log = block_log_;
-  header->slabs = wants_slabs(recipe) && can_be_slabs(*header);
+  header->slabs = header->slabs || (wants_slabs(recipe) && can_be_slabs(*header));
   tell_shape(*header, &recipe);
   WPR_TRY(chain_for(recipe, chain));
   (*chain)->seed(seed_);
@@ -112,14 +121,84 @@ Status Context::begin_frame(Header* header, ChainPointer* chain, Bytes dst) {
 
 Status Context::compress(ConstBytes src, Header header, Bytes dst, size_t* written) {
   const Stopwatch watch(&stats_.compress_seconds);
-  ChainPointer chain;
-  WPR_TRY(begin_frame(&header, &chain, dst));
-  size_t size;
-  const PlainBlocks blocks(header, *chain, {}, 0, src, false, probe_);
-  WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
-  *written = header.size + size;
+  WPR_TRY(settle());
+  if (wants_auto()) {
+    WPR_TRY(compress_auto(src, header, dst, written));
+  } else {
+    Recipe recipe;
+    ChainPointer chain;
+    WPR_TRY(recipe_for(header, &recipe));
+    WPR_TRY(begin_frame(recipe, &header, &chain, dst));
+    size_t size;
+    const PlainBlocks blocks(header, *chain, {}, 0, src, false, probe_);
+    WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
+    *written = header.size + size;
+  }
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;
+  return {};
+}
+
+// The chooser ready, the header's blocks as its candidates want them, and the recipe of a frame
+// about which nothing is known yet.
+Status Context::begin_auto(Header* header, Recipe* store) {
+  Goal goal;
+  const char* text = wants_auto() ? options_.get("recipe") : "auto";
+  WPR_TRY(parse_goal(text, options_.get("link"), &goal));
+  header->block_log = block_log_;
+  WPR_TRY(chooser_.begin(goal, *header, options_.get("engine")));
+  header->slabs = chooser_.wants_slabs() && can_be_slabs(*header);
+  group_chains_.clear();
+  return parse_recipe("store", header->dtype, "auto", store);
+}
+
+Status Context::choose_groups(const Header& header, ConstBytes src) {
+  groups_.clear();
+  const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
+  for (size_t at = 0; at < src.size(); at += group_size) {
+    const ConstBytes group = src.subspan(at, std::min(group_size, src.size() - at));
+    Recipe recipe;
+    ChainPointer chain;
+    WPR_TRY(chooser_.choose(group, block_size, &recipe));
+    WPR_TRY(chain_for(recipe, &chain));
+    if (std::ranges::find(group_chains_, chain) == group_chains_.end()) {
+      if (group_chains_.size() == kMaxOwnRecipes)
+        chain = group_chains_.front();
+      else
+        group_chains_.push_back(chain);
+    }
+    groups_.push_back(chain);
+  }
+  return {};
+}
+
+Status Context::compress_auto(ConstBytes src, Header header, Bytes dst, size_t* written) {
+  Recipe first;
+  ChainPointer chain;
+  WPR_TRY(begin_auto(&header, &first));
+  WPR_TRY(choose_groups(header, src));
+  if (!groups_.empty()) first = groups_.front()->recipe();
+  WPR_TRY(begin_frame(first, &header, &chain, dst));
+  for (ChainPointer& group : groups_)
+    if (group->matches(chain->recipe(), threads_)) group = chain;
+  size_t size;
+  const PlainBlocks blocks(header, *chain, groups_, 0, src, false, probe_);
+  WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
+  *written = header.size + size;
+  return {};
+}
+
+Status Context::explain(ConstBytes src, Header header,
+                        void (*row)(void* seen, const Explained& group), void* seen) {
+  WPR_TRY(settle());
+  Recipe recipe;
+  WPR_TRY(begin_auto(&header, &recipe));
+  const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
+  for (size_t at = 0; at < src.size(); at += group_size) {
+    const size_t size = std::min(group_size, src.size() - at);
+    WPR_TRY(chooser_.choose(src.subspan(at, size), block_size, &recipe));
+    row(seen, {at, size, chooser_});
+  }
   return {};
 }
 
@@ -133,8 +212,13 @@ Status Context::compress_feedback(ConstBytes src, Bytes residual, Header header,
     return fail(Code::kDstTooSmall, "error feedback needs a dst of bound() = %zu bytes, not %zu",
                 bound(src.size()), dst.size());
   }
+  WPR_TRY(settle());
+  if (wants_auto())
+    return fail(Code::kParameter, "error feedback needs a recipe that names its codec, not auto");
+  Recipe recipe;
   ChainPointer chain;
-  WPR_TRY(begin_frame(&header, &chain, dst));
+  WPR_TRY(recipe_for(header, &recipe));
+  WPR_TRY(begin_frame(recipe, &header, &chain, dst));
   size_t size;
   const FeedbackBlocks blocks(header, *chain, src, residual);
   WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "pipeline/auto.hpp"
 #include "pipeline/blocks.hpp"
 
 namespace wirepress {
@@ -43,6 +44,14 @@ class Context {
   // The frame of the sum of two frames' contents, float32.
   Status add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written);
   Status decompress_range(ConstBytes frame, uint64_t offset, Bytes dst);
+  // One group of blocks as recipe=auto sees it.
+  struct Explained {
+    uint64_t offset, size;
+    const Chooser& chooser;
+  };
+  // Calls `row` for every group of src; `seen` is whatever it wants.
+  Status explain(ConstBytes src, Header header, void (*row)(void* seen, const Explained& group),
+                 void* seen);
   // Header and the text of its recipe.
   Status inspect(ConstBytes frame, Header* header, std::string* recipe);
 
@@ -61,7 +70,13 @@ class Context {
   int n_workers() const;
   Status settle();  // re-reads the settings that compress() needs, after a change
   Status chain_for(const Recipe& recipe, ChainPointer* chain);
-  Status begin_frame(Header* header, ChainPointer* chain, Bytes dst);
+  Status begin_frame(const Recipe& recipe, Header* header, ChainPointer* chain, Bytes dst);
+  Status recipe_for(const Header& header, Recipe* recipe) const;
+  Status begin_auto(Header* header, Recipe* store);
+  // Chains for every group of src, at most kMaxOwnRecipes different ones in a frame.
+  Status choose_groups(const Header& header, ConstBytes src);
+  Status compress_auto(ConstBytes src, Header header, Bytes dst, size_t* written);
+  bool wants_auto() const { return is_auto(options_.get("recipe")); }
 
   Status make_blocks(const BlockMaker& maker, Bytes dst, size_t* written);
   Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
@@ -81,6 +96,8 @@ class Context {
   int block_log_ = 19, threads_ = 1;
   uint64_t seed_ = 0;
   std::vector<ChainPointer> chains_;  // most recently used last
+  Chooser chooser_;
+  std::vector<ChainPointer> groups_, group_chains_;  // by group; the different ones
   ThreadPool pool_;
   std::vector<EncodeSlot> slots_;
   std::vector<Block> blocks_;
@@ -89,8 +106,10 @@ class Context {
   Buffer partial_;  // a block of which decompress_range needs a part
   Stats stats_;
 
+  Status stream_batch(size_t n, bool end, Bytes dst, size_t* written);
   struct CompressStream {
     bool active = false;
+    bool chooses = false;
     Header header;
     ChainPointer chain;
     uint64_t index = 0;  // of the next block

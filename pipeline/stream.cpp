@@ -8,14 +8,18 @@
 namespace wirepress {
 namespace {
 
-// Blocks of a batch: enough that every worker has two, so that uneven blocks even out.
-size_t batch_blocks(int threads) { return threads > 1 ? 2 * static_cast<size_t>(threads) : 1; }
+// Blocks of a batch: enough that every worker has two, so that uneven blocks even out; whole groups
+// where there is something to choose for them.
+size_t batch_blocks(int threads, bool groups) {
+  const size_t n = threads > 1 ? 2 * static_cast<size_t>(threads) : 1;
+  return groups ? (n + kGroupBlocks - 1) / kGroupBlocks * kGroupBlocks : n;
+}
 
 }  // namespace
 
 size_t Context::stream_bound(uint64_t n) const {
   const uint64_t block_size = options_.number("block_size");
-  const uint64_t raw = n + batch_blocks(n_workers()) * block_size;
+  const uint64_t raw = n + batch_blocks(n_workers(), wants_auto()) * block_size;
   return kMaxHeader + raw + 8 * (raw / block_size + 2) + 4;
 }
 
@@ -25,17 +29,34 @@ Status Context::stream_begin(DType dtype, Bytes dst, size_t* written) {
   header.streamed = true;
   header.dtype = dtype;
   header.raw_size = kUnknownSize;
-  WPR_TRY(begin_frame(&header, &stream_.chain, dst));
+  WPR_TRY(settle());
+  Recipe recipe;
+  stream_.chooses = wants_auto();
+  if (stream_.chooses)
+    WPR_TRY(begin_auto(&header, &recipe));
+  else
+    WPR_TRY(recipe_for(header, &recipe));
+  WPR_TRY(begin_frame(recipe, &header, &stream_.chain, dst));
   stream_.header = header;
   stream_.index = 0;
   stream_.n_pending = 0;
-  stream_.batch = batch_blocks(threads_) << header.block_log;
+  stream_.batch = batch_blocks(threads_, stream_.chooses) << header.block_log;
   if (!stream_.pending.reserve(stream_.batch))
     return fail(Code::kNoMemory, "no memory for a batch of %zu bytes", stream_.batch);
   stream_.active = true;
   *written = header.size;
   stats_.wire_bytes += header.size;
   return {};
+}
+
+// Compresses the first n bytes that wait.
+Status Context::stream_batch(size_t n, bool end, Bytes dst, size_t* written) {
+  const ConstBytes src(stream_.pending.data(), n);
+  groups_.clear();
+  if (stream_.chooses) WPR_TRY(choose_groups(stream_.header, src));
+  const PlainBlocks blocks(stream_.header, *stream_.chain, groups_, stream_.index, src, end,
+                           probe_);
+  return make_blocks(blocks, dst, written);
 }
 
 Status Context::stream_update(ConstBytes src, Bytes dst, size_t* written) {
@@ -48,9 +69,7 @@ Status Context::stream_update(ConstBytes src, Bytes dst, size_t* written) {
   while (!src.empty()) {
     if (s.n_pending == s.batch) {
       size_t size;
-      const PlainBlocks blocks(s.header, *s.chain, {}, s.index, {s.pending.data(), s.batch}, false,
-                               probe_);
-      const Status status = make_blocks(blocks, dst.subspan(offset), &size);
+      const Status status = stream_batch(s.batch, false, dst.subspan(offset), &size);
       if (!status.ok()) return s.active = false, status;
       offset += size;
       s.index += s.batch >> s.header.block_log;
@@ -71,9 +90,7 @@ Status Context::stream_end(Bytes dst, size_t* written) {
   const Stopwatch watch(&stats_.compress_seconds);
   if (!stream_.active) return fail(Code::kParameter, "stream_end without stream_begin");
   stream_.active = false;
-  const PlainBlocks blocks(stream_.header, *stream_.chain, {}, stream_.index,
-                           {stream_.pending.data(), stream_.n_pending}, true, probe_);
-  WPR_TRY(make_blocks(blocks, dst, written));
+  WPR_TRY(stream_batch(stream_.n_pending, true, dst, written));
   stats_.wire_bytes += *written;
   return {};
 }
@@ -127,7 +144,7 @@ Status Context::expand_block(bool* batch_full) {
   e.need = e.block_begin + 4;
   ++e.index;
   e.last = e.header.streamed ? block.last : e.index == e.header.n_blocks();
-  *batch_full = e.last || e.begins.size() == batch_blocks(threads_);
+  *batch_full = e.last || e.begins.size() == batch_blocks(threads_, false);
   return {};
 }
 

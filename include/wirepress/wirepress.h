@@ -182,6 +182,32 @@ WPR_API wpr_status wpr_expand_begin(wpr_ctx *ctx);
 WPR_API wpr_status wpr_expand_update(wpr_ctx *ctx, const void *src, size_t n, size_t *consumed,
                                      void *dst, size_t cap, size_t *written, int *done);
 
+/* ---- recipe "auto" ---------------------------------------------------------------------- */
+
+/* A candidate that recipe=auto weighed for a group of blocks. Rates are bytes a second. */
+typedef struct wpr_choice {
+  uint64_t offset, size;   /* raw bytes of the group */
+  int reused;              /* 1: it looks like the group before, whose choice stands */
+  double zero_lines;       /* share of 64-byte lines that are zeros, in a sample of the group */
+  double byte_entropy;     /* bits a byte, order 0 */
+  double exponent_entropy; /* bits an exponent; 0 for what is no float */
+  double roughness;        /* mean step between neighbours by twice their mean size, at most 1 */
+  double matches;          /* share of 4-byte words that stood in the sample before */
+  const char *recipe;
+  const char *why;                   /* it was not tried; "": it was */
+  double ratio;                      /* of the sample */
+  double compress_rate, expand_rate; /* one thread, from the calibration, at this ratio */
+  double finish; /* seconds a byte until it is expanded on the other side of the link (model) */
+  int chosen;
+} wpr_choice;
+
+/* What recipe=auto would choose for these data (described as for wpr_compress_array), and why:
+ * calls row(user, ...) for every candidate of every group. The goal is in the option "recipe" where
+ * that is an auto, else "auto"; strings are valid during the call. */
+WPR_API wpr_status wpr_explain(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
+                               const uint64_t *shape,
+                               void (*row)(void *user, const wpr_choice *choice), void *user);
+
 /* ---- statistics ------------------------------------------------------------------------- */
 
 typedef struct wpr_stats {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// onebit: one bit a value and two means a chunk (spec.md).
+#include "codecs/onebit/onebit.hpp"
+
+namespace wirepress {
+namespace {
+
+Status check(Args* args) {
+  if (args->dtype != DType::kFloat32 && args->dtype != DType::kBytes)
+    return fail(Code::kParameter, "onebit: takes float32 (or bytes that are float32), not %s",
+                dtype_name(args->dtype));
+  return {};
+}
+
+size_t bound(const Args&, size_t n) {
+  return chunks::Layout(n, onebit::kValues, onebit::kHeadSize, 1).size;
+}
+
+}  // namespace
+
+extern const Codec onebit_codec;
+const Codec onebit_codec = {
+    .name = "onebit",
+    .sentence = "gradients at 1 bit a value: its sign, and two means for 4096 (1-bit SGD)",
+    .params = {},
+    .lossless = false,
+    .exact_encode = true,
+    .keeps_size = false,
+    .needs_size = true,
+    .stable = false,
+    .check = check,
+    .bound = bound,
+};
+
+}  // namespace wirepress

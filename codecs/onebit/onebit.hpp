@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of a chunk of onebit: the two means.
+#pragma once
+
+#include "base/chunks.hpp"
+
+namespace wirepress::onebit {
+
+constexpr const char* kName = "onebit";
+constexpr size_t kValues = 4096;
+constexpr size_t kHeadSize = 8;
+
+struct Means {
+  float negative;
+  float other;
+
+  // Of sums and counts. A value that is not finite is found here: it leaves no finite sum.
+  static Means of(const chunks::Sums& negative, size_t n_negative, const chunks::Sums& other,
+                  size_t n_other) {
+    return {mean(chunks::total(negative), n_negative), mean(chunks::total(other), n_other)};
+  }
+  bool finite() const { return chunks::finite(negative) && chunks::finite(other); }
+
+  static Means read(const std::byte* code) {
+    return {chunks::read<float>(code), chunks::read<float>(code + 4)};
+  }
+  void write(std::byte* code) const {
+    chunks::write(code, negative);
+    chunks::write(code + 4, other);
+  }
+  // Whether an encoder writes them; `bits` are those of their chunk.
+  bool valid(const std::byte* bits, size_t bits_size) const {
+    const uint32_t first = chunks::word_of(negative);
+    const uint32_t second = chunks::word_of(other);
+    if (first == chunks::kNan && second == chunks::kNan) return chunks::all_zero(bits, bits_size);
+    const bool below = first == 0 || (first > chunks::kSign && finite());
+    return below && second < chunks::kInfinity;
+  }
+
+ private:
+  static float mean(float sum, size_t n) { return n == 0 ? 0 : sum / static_cast<float>(n); }
+};
+
+}  // namespace wirepress::onebit

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onebit: one bit a value, two means a chunk."""
+
+import struct
+
+CHUNK, NAN, INFINITY = 4096, 0x7FC00000, 0x7F800000
+
+
+def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
+    n, tail = divmod(raw_size, 4)
+    if len(data) != 8 * -(-n // CHUNK) + 4 * -(-n // 32) + tail:
+        raise ValueError(f"onebit: {len(data)} bytes for {raw_size}")
+    words, at = [], 0
+    for begin in range(0, n, CHUNK):
+        count = min(CHUNK, n - begin)
+        size = 4 * -(-count // 32)
+        negative, other = struct.unpack_from("<II", data, at)
+        bits = int.from_bytes(data[at + 8 : at + 8 + size], "little")
+        at += 8 + size
+        if bits >> count:
+            raise ValueError("onebit: bits of no value")
+        if (negative, other) == (NAN, NAN):
+            if bits:
+                raise ValueError("onebit: a NaN chunk with bits")
+        elif other >= INFINITY or (negative and not 1 << 31 < negative < INFINITY | 1 << 31):
+            raise ValueError(f"onebit: means {negative:08x} and {other:08x}")
+        words += [negative if bits >> i & 1 else other for i in range(count)]
+    return struct.pack(f"<{n}I", *words) + data[at:]

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of a chunk of qsgd: its unit, of which decoded values are multiples.
+#pragma once
+
+#include "base/chunks.hpp"
+
+namespace wirepress::qsgd {
+
+constexpr const char* kName = "qsgd";
+constexpr size_t kValues = 512;
+constexpr size_t kHeadSize = 4;
+
+constexpr int kFractionBits = 24;        // of |x| / unit, and of what is drawn
+constexpr float kOne = 0x1p24f;          // 1 with them
+constexpr float kLeastUnit = 0x1p-100f;  // smaller ones count as 0: kOne / unit stays finite
+constexpr int kMostBits = 8;
+
+enum ParamIndex { kBits = 0 };
+
+// What `bits` bits mean: a sign and magnitudes 0 .. most.
+struct Levels {
+  explicit Levels(const Args& args)
+      : bits(static_cast<size_t>(args.value[kBits])), most((1u << (bits - 1)) - 1) {}
+  size_t bits;
+  uint32_t most;
+  size_t group_size() const { return 4 * bits; }
+
+  // The unit for the largest absolute value (as a word) of a chunk; NaN where that has none.
+  float unit(uint32_t largest) const {
+    const float unit = chunks::float_of(largest) / static_cast<float>(most);
+    if (!representable(unit)) return chunks::float_of(chunks::kNan);
+    return unit < kLeastUnit ? 0 : unit;
+  }
+  // What absolute values are multiplied by.
+  static float inverse(float unit) { return unit == 0 ? 0 : kOne / unit; }
+
+  // Whether an encoder writes it; `groups` are those of its chunk.
+  bool valid(float unit, const std::byte* groups, size_t size) const {
+    const uint32_t word = chunks::word_of(unit);
+    if (word == chunks::kNan || word == 0) return chunks::all_zero(groups, size);
+    return unit >= kLeastUnit && representable(unit);
+  }
+
+ private:
+  bool representable(float unit) const {  // false for NaN, too
+    return chunks::finite(static_cast<float>(most) * unit);
+  }
+};
+
+}  // namespace wirepress::qsgd

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of a chunk of signsgd: one scale.
+#pragma once
+
+#include "base/chunks.hpp"
+
+namespace wirepress::signsgd {
+
+constexpr const char* kName = "signsgd";
+constexpr size_t kValues = 4096;
+constexpr size_t kHeadSize = 4;
+
+enum ParamIndex { kScale = 0 };
+enum Scale { kMean = 0, kNone = 1 };
+
+// What an encoder writes for the sum of the n absolute values of a chunk; NaN if it is not finite.
+static inline float scale_of(bool mean, const chunks::Sums& sums, size_t n) {
+  const float sum = chunks::total(sums);
+  if (!chunks::finite(sum)) return chunks::float_of(chunks::kNan);
+  return mean ? sum / static_cast<float>(n) : 1.0f;
+}
+
+// Whether an encoder writes it; `bits` are those of its chunk.
+static inline bool valid(bool mean, float scale, const std::byte* bits, size_t bits_size) {
+  const uint32_t word = chunks::word_of(scale);
+  if (word == chunks::kNan) return chunks::all_zero(bits, bits_size);
+  return mean ? word < chunks::kInfinity : scale == 1.0f;
+}
+
+}  // namespace wirepress::signsgd

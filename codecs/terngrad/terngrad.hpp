@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scale of a chunk of terngrad.
+#pragma once
+
+#include <cmath>
+
+#include "base/chunks.hpp"
+
+namespace wirepress::terngrad {
+
+constexpr const char* kName = "terngrad";
+constexpr size_t kValues = 4096;
+constexpr size_t kHeadSize = 4;
+constexpr size_t kPlanes = 2;     // not zero; negative
+constexpr size_t kGroupSize = 8;  // bytes of 32 values
+constexpr int kDrawnBits = 23;    // of each draw: scale * (1 - 2^-23) rounds to less than scale
+constexpr float kDrawUnit = 0x1p-23f;
+constexpr float kLeastVariance = 0x1p-100f;  // below it, squares lose bits: nothing is clipped
+
+enum ParamIndex { kClip = 0 };
+
+static inline float clip_of(const Args& args) { return static_cast<float>(args.real(kClip)); }
+
+// The scale, of the largest absolute value, the sums of the values and of their squares. Where sums
+// overflow, no comparison is true and nothing is clipped.
+static inline float clipped(float largest, float clip, const chunks::Sums& sums,
+                            const chunks::Sums& squares, size_t n) {
+  const float mean = chunks::total(sums) / static_cast<float>(n);
+  const float variance = chunks::total(squares) / static_cast<float>(n) - mean * mean;
+  if (!(variance > kLeastVariance)) return largest;
+  const float limit = clip * std::sqrt(variance);
+  return limit < largest ? limit : largest;
+}
+
+// Whether an encoder writes it; `groups` are those of its chunk.
+static inline bool valid(float scale, const std::byte* groups, size_t size) {
+  const uint32_t word = chunks::word_of(scale);
+  return word < chunks::kInfinity || (word == chunks::kNan && chunks::all_zero(groups, size));
+}
+
+}  // namespace wirepress::terngrad

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/auto.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "pipeline/blocks.hpp"
+
+namespace wirepress {
+namespace {
+
+// A sample is a few windows, each as long as the longest chunk of our codecs (4096 float32).
+constexpr size_t kWindows = 4, kWindow = 16 << 10, kSample = kWindows * kWindow;
+
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
+         dtype == DType::kBfloat16;
+}
+
+// Kept mantissa bits of a whole number, and the bits of its fraction.
+int fraction_bits(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return 52;
+    case DType::kFloat16:
+      return 10;
+    case DType::kBfloat16:
+      return 7;
+    default:
+      return 23;
+  }
+}
+
+template <size_t N>
+double entropy(const std::array<uint32_t, N>& counts) {
+  double n = 0, sum = 0;
+  for (const uint32_t count : counts) {
+    if (count == 0) continue;
+    n += count;
+    sum += count * std::log2(static_cast<double>(count));
+  }
+  return n == 0 ? 0 : std::log2(n) - sum / n;
+}
+
+double zero_lines(ConstBytes sample) {
+  size_t zeros = 0, lines = 0;
+  for (size_t i = 0; i + 64 <= sample.size(); i += 64, ++lines) {
+    uint64_t words[8], all = 0;
+    std::memcpy(words, &sample[i], 64);
+    for (const uint64_t word : words) all |= word;
+    zeros += all == 0;
+  }
+  return lines ? static_cast<double>(zeros) / static_cast<double>(lines) : 0;
+}
+
+double matches(ConstBytes sample) {
+  std::array<uint32_t, 4096> seen{};
+  size_t found = 0, words = 0;
+  for (size_t i = 0; i + 4 <= sample.size(); i += 4, ++words) {
+    uint32_t word;
+    std::memcpy(&word, &sample[i], 4);
+    uint32_t& slot = seen[word * 2654435761u >> 20];
+    found += slot == word && words != 0;
+    slot = word;
+  }
+  return words ? static_cast<double>(found) / static_cast<double>(words) : 0;
+}
+
+template <typename T>
+double roughness(ConstBytes sample) {
+  double steps = 0, sizes = 0, before = 0;
+  for (size_t i = 0; i + sizeof(T) <= sample.size(); i += sizeof(T)) {
+    T raw;
+    std::memcpy(&raw, &sample[i], sizeof(T));
+    const double value = std::isfinite(raw) ? static_cast<double>(raw) : 0;
+    steps += std::fabs(value - before);
+    sizes += std::fabs(value);
+    before = value;
+  }
+  return sizes > 0 ? std::min(1.0, steps / (2 * sizes)) : 0;
+}
+
+double exponent_entropy(ConstBytes sample, DType dtype) {
+  std::array<uint32_t, 2048> counts{};
+  const size_t size = dtype_size(dtype);
+  const int exponent = static_cast<int>(8 * size) - 1 - fraction_bits(dtype);
+  for (size_t i = 0; i + size <= sample.size(); i += size) {
+    uint64_t word = 0;
+    std::memcpy(&word, &sample[i], size);
+    ++counts[word >> fraction_bits(dtype) & ((1u << exponent) - 1)];
+  }
+  return entropy(counts);
+}
+
+// The fewest mantissa bits that keep the bound when rounding to nearest.
+int bits_for(double rel) { return std::max(1, static_cast<int>(std::ceil(-std::log2(rel))) - 1); }
+
+Status bad_goal(std::string_view text) {
+  return fail(Code::kParameter,
+              "auto: \"%.*s\" is not known; known: rel=1e-3, abs=1e-6, min-speed=2GB/s, "
+              "link=10Gbps, threads=8, goal=time|ratio|speed",
+              static_cast<int>(text.size()), text.data());
+}
+
+bool same_look(const Features& a, const Features& b) {
+  return std::fabs(a.zero_lines - b.zero_lines) < 0.02 &&
+         std::fabs(a.byte_entropy - b.byte_entropy) < 0.15 &&
+         std::fabs(a.exponent_entropy - b.exponent_entropy) < 0.15 &&
+         std::fabs(a.roughness - b.roughness) < 0.05 && std::fabs(a.matches - b.matches) < 0.02;
+}
+
+}  // namespace
+
+Features features_of(ConstBytes sample, DType dtype) {
+  Features features;
+  features.zero_lines = zero_lines(sample);
+  features.matches = matches(sample);
+  std::array<uint32_t, 256> counts{};
+  for (const std::byte byte : sample) ++counts[std::to_integer<size_t>(byte)];
+  features.byte_entropy = entropy(counts);
+  if (is_float(dtype)) features.exponent_entropy = exponent_entropy(sample, dtype);
+  if (dtype == DType::kFloat32) features.roughness = roughness<float>(sample);
+  if (dtype == DType::kFloat64) features.roughness = roughness<double>(sample);
+  return features;
+}
+
+bool is_auto(const char* recipe) {
+  const std::string_view text = recipe;
+  return text == "auto" || text.starts_with("auto:");
+}
+
+bool parse_rate(const std::string& text, double* rate) {
+  static constexpr struct {
+    const char* unit;
+    double bytes;
+  } kUnits[] = {{"bps", 0.125},    {"Kbps", 125},    {"Mbps", 125e3},   {"Gbps", 125e6},
+                {"Tbps", 125e9},   {"bit/s", 0.125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6},
+                {"B/s", 1},        {"KB/s", 1e3},    {"MB/s", 1e6},     {"GB/s", 1e9},
+                {"MiB/s", 0x1p20}, {"GiB/s", 0x1p30}};
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || !(number > 0) || !std::isfinite(number)) return false;
+  const std::string_view unit(stop, static_cast<size_t>(end - stop));
+  for (const auto& row : kUnits) {
+    if (unit == row.unit) return *rate = number * row.bytes, true;
+  }
+  return false;
+}
+
+Status parse_goal(const char* recipe, const char* link, Goal* goal) {
+  Goal result;
+  if (!parse_rate(link, &result.link))
+    return fail(Code::kParameter, "link: \"%s\" is not a rate such as 10Gbps or 1.2GB/s", link);
+  std::string_view rest = recipe;
+  rest.remove_prefix(std::min(rest.size(), std::string_view("auto:").size()));
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos) return bad_goal(part);
+    const std::string_view key = part.substr(0, equals);
+    const std::string value(part.substr(equals + 1));
+    bool good = true;
+    if (key == "rel" || key == "abs") {
+      int& bound = key == "rel" ? result.rel : result.abs;
+      good = parse_real(value.data(), value.size(), &bound) && bound != 0;
+      if (good && key == "rel" && real_of(bound) > 0.5)
+        return fail(Code::kParameter, "auto: rel=%s: a relative error is at most 0.5",
+                    value.c_str());
+    } else if (key == "min-speed") {
+      good = parse_rate(value, &result.min_speed);
+    } else if (key == "link") {
+      good = parse_rate(value, &result.link);
+    } else if (key == "threads") {
+      const auto [stop, error] =
+          std::from_chars(value.data(), value.data() + value.size(), result.threads);
+      good = error == std::errc() && stop == value.data() + value.size() && result.threads >= 1 &&
+             result.threads <= 1024;
+    } else if (key == "goal") {
+      good = value == "time" || value == "ratio" || value == "speed";
+      result.kind = value == "ratio"   ? Goal::Kind::kRatio
+                    : value == "speed" ? Goal::Kind::kSpeed
+                                       : Goal::Kind::kTime;
+    } else {
+      good = false;
+    }
+    if (!good) return bad_goal(part);
+  }
+  if (result.rel != 0 && result.abs != 0)
+    return fail(Code::kParameter, "auto: rel and abs exclude each other");
+  if (result.min_speed > 0 && result.kind == Goal::Kind::kTime) result.kind = Goal::Kind::kRatio;
+  *goal = result;
+  return {};
+}
+
+// Candidates that this build lacks, or that do not take the type, are left out.
+Status Chooser::add(const std::string& text, bool matching, const Header& header,
+                    const char* engine) {
+  Candidate candidate;
+  const Status status = parse_recipe(text.c_str(), header.dtype, engine, &candidate.recipe);
+  if (status.code() == Code::kParameter) return {};
+  WPR_TRY(status);
+  candidate.text = text;
+  candidate.matching = matching;
+  wants_slabs_ |= wirepress::wants_slabs(candidate.recipe);
+  candidates_.push_back(std::move(candidate));
+  return {};
+}
+
+Status Chooser::begin(const Goal& goal, const Header& header, const char* engine) {
+  goal_ = goal;
+  dtype_ = header.dtype;
+  candidates_.clear();
+  wants_slabs_ = any_ = false;
+  std::vector<std::pair<std::string, bool>> texts = {{"store", false}};
+  const std::string width = std::to_string(dtype_size(dtype_));
+  if (is_float(dtype_)) {
+    const std::string all = std::to_string(fraction_bits(dtype_));
+    texts.insert(texts.end(), {{"bx:m=" + all, false}, {"planes", false}});
+    if (goal.rel != 0) {
+      const int m = std::min(bits_for(real_of(goal.rel)), fraction_bits(dtype_));
+      texts.insert(texts.end(), {{"bx:m=" + std::to_string(m), false},
+                                 {"fre:m=" + std::to_string(m) + ",ways=4", false},
+                                 {"sz3:rel=0,pw=" + real_text(goal.rel) + "+zstd:1", false}});
+    }
+    if (goal.abs != 0)
+      texts.insert(texts.end(), {{"zfp:accuracy=" + real_text(goal.abs), false},
+                                 {"sz3:rel=0,abs=" + real_text(goal.abs) + "+zstd:1", false}});
+  }
+  texts.insert(texts.end(), {{"zeros", false}, {"lz4", true}, {"zstd:1", true}});
+  if (width != "1")
+    texts.insert(texts.end(),
+                 {{"shuffle:" + width + "+lz4", true}, {"shuffle:" + width + "+zstd:1", true}});
+  if (goal.kind == Goal::Kind::kRatio)
+    texts.insert(texts.end(), {{"zstd:9", true}, {"deflate:9", true}});
+  for (const auto& [text, matching] : texts) WPR_TRY(add(text, matching, header, engine));
+  Header rows = header;
+  rows.slabs = wants_slabs_ && can_be_slabs(header);
+  row_step_ = 0;
+  if (rows.slabs) {
+    rows.block_log = kMinBlockLog;
+    row_step_ = rows.slab_size();
+  }
+  for (Candidate& candidate : candidates_) {
+    tell_shape(rows, &candidate.recipe);
+    candidate.chain = std::make_shared<Chain>(candidate.recipe, 1);
+    (void)speed_of(candidate.recipe, candidate.text);
+  }
+  // The fastest first: what it reaches rules out the slow ones without a try.
+  std::stable_sort(candidates_.begin() + 1, candidates_.end(), [](const auto& a, const auto& b) {
+    return speed_of(a.recipe, a.text).fastest_encode() <
+           speed_of(b.recipe, b.text).fastest_encode();
+  });
+  return {};
+}
+
+// Fills in the model: calibrated speeds at this ratio, never beyond what memory allows, and the
+// time until the last of n blocks is expanded on the other side, when compressing, sending and
+// expanding overlap block by block.
+void Chooser::weigh(const Candidate& candidate, size_t n_blocks, Trial* trial) const {
+  const double fraction = 1 / trial->ratio, memory = copy_speed() * (1 + fraction) / 2;
+  const Speed::Point speed = speed_of(candidate.recipe, candidate.text).at(fraction);
+  const double c = std::max(speed.encode, memory), d = std::max(speed.decode, memory);
+  trial->encode = 1 / c;
+  trial->decode = 1 / d;
+  const double threads = goal_.threads, wire = fraction / goal_.link,
+               n = static_cast<double>(n_blocks);
+  const double most = std::max({c / threads, wire, d / threads});
+  trial->finish = (c + wire + d) / n + most * (n - 1) / n;
+}
+
+const char* Chooser::hopeless(const Candidate& candidate, size_t n_blocks, double best) const {
+  const bool lossy = !candidate.recipe.lossless();
+  if (!lossy && looks_like_noise()) return "the sample looks like noise";
+  if (candidate.matching && candidate.recipe.n_steps == 1 && features_.matches < 0.01 &&
+      features_.byte_entropy > 7)
+    return "nothing repeats";
+  if (candidate.text == "zeros" && features_.zero_lines < 0.02) return "no lines of zeros";
+  if (goal_.kind != Goal::Kind::kTime) return nullptr;
+  const Speed& speed = speed_of(candidate.recipe, candidate.text);
+  const double n = static_cast<double>(n_blocks), threads = goal_.threads;
+  const double c = speed.fastest_encode(), d = speed.fastest_decode();
+  const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;
+  return least > best ? "slower than another even if it shrank to nothing" : nullptr;
+}
+
+bool Chooser::better(const Trial& a, const Trial& b) const {
+  const auto fast_enough = [&](const Trial& t) {
+    return std::min(t.encode, t.decode) * goal_.threads >= goal_.min_speed;
+  };
+  if (fast_enough(a) != fast_enough(b)) return fast_enough(a);
+  switch (goal_.kind) {
+    case Goal::Kind::kRatio:
+      return a.ratio > b.ratio;
+    case Goal::Kind::kSpeed:
+      return 1 / a.encode + 1 / a.decode < 1 / b.encode + 1 / b.decode;
+    default:
+      return a.finish < b.finish;
+  }
+}
+
+Status Chooser::sample_of(const Candidate& candidate, ConstBytes group, size_t block_size,
+                          double* ratio) {
+  // Codecs of arrays see whole rows; the rest the windows, each by itself.
+  ConstBytes sample(windows_.data(), std::min(group.size(), kSample));
+  size_t piece = std::min(sample.size(), kWindow);
+  if (wirepress::wants_slabs(candidate.recipe)) {
+    const size_t step = row_step_ ? row_step_ : kSample;
+    piece = std::min({group.size(), block_size, std::max(step, 2 * kSample / step * step)});
+    sample = group.first(piece);
+  }
+  size_t coded = 0, bound = piece;
+  for (int i = 0; i < candidate.recipe.n_steps; ++i)
+    bound = candidate.recipe.step[i].entry->codec->bound(candidate.recipe.step[i].args, bound);
+  std::byte* code = code_.reserve(bound);
+  if (!code) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", bound);
+  for (size_t at = 0; at < sample.size(); at += piece) {
+    const ConstBytes part = sample.subspan(at, std::min(piece, sample.size() - at));
+    size_t size = part.size();
+    const Status status = candidate.chain->encode(0, part, 0, {code, bound}, &size);
+    if (!status.ok() && status.code() != Code::kDstTooSmall) return status;
+    if (!status.ok() || size > code_limit(part.size())) size = part.size();
+    coded += size;
+  }
+  *ratio = static_cast<double>(sample.size()) / static_cast<double>(std::max<size_t>(coded, 1));
+  return {};
+}
+
+Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
+  const size_t n_blocks = std::max<size_t>(1, (group.size() + block_size - 1) / block_size);
+  std::byte* windows = windows_.reserve(kSample);
+  if (!windows) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", kSample);
+  const size_t whole = group.size() <= kSample;
+  const size_t step = whole ? 0 : (group.size() - kWindow) / (kWindows - 1) / 64 * 64;
+  for (size_t w = 0; w < (whole ? 1 : kWindows) && !group.empty(); ++w)
+    std::memcpy(windows + w * kWindow, &group[w * step], whole ? group.size() : kWindow);
+  const Features before = features_;
+  features_ = features_of({windows, std::min(group.size(), kSample)}, dtype_);
+  reused_ = any_ && same_look(before, features_);
+  if (!reused_) {
+    trials_.assign(candidates_.size(), {});
+    chosen_ = 0;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      const Candidate& candidate = candidates_[i];
+      Trial& trial = trials_[i];
+      trial.recipe = candidate.text;
+      trial.ratio = 1;
+      if (i > 0 && (trial.why = hopeless(candidate, n_blocks, trials_[chosen_].finish)) != nullptr)
+        continue;
+      trial.why = "";
+      if (i > 0) WPR_TRY(sample_of(candidate, group, block_size, &trial.ratio));
+      weigh(candidate, n_blocks, &trial);
+      if (i > 0 && trial.ratio > 1 && better(trial, trials_[chosen_])) chosen_ = i;
+    }
+    any_ = true;
+  } else {
+    features_ = before;  // so that many small steps are noticed
+  }
+  *recipe = candidates_[chosen_].recipe;
+  return {};
+}
+
+bool Chooser::looks_like_noise() const {
+  return features_.byte_entropy > 7.92 && features_.matches < 0.01;
+}
+
+}  // namespace wirepress

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// recipe=auto: which recipe for which blocks, and why.
+//
+// A group of blocks is sampled. Features of the sample rule out what cannot pay; what is left is
+// tried on the sample for its ratio. Speeds are not taken from the sample, where they would be
+// noise, but from a calibration that runs once per process: seconds a byte as a function of how far
+// a recipe's data shrink. So a frame's bytes depend on the data, the goal and the calibration, not
+// on the number of threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/chain.hpp"
+
+namespace wirepress {
+
+// What "auto:..." asks for. At most one of rel and abs is set; 0: lossless.
+struct Goal {
+  enum class Kind { kTime, kRatio, kSpeed };
+  Kind kind = Kind::kTime;
+  double link = 1.25e9;  // bytes a second (kTime)
+  double min_speed = 0;  // bytes a second that encoding and decoding must reach, 0: any
+  int rel = 0, abs = 0;  // as Args hold reals
+  // Cores that compress, and that expand. Not the option "threads", on which bytes never depend.
+  int threads = 1;
+};
+
+bool is_auto(const char* recipe);
+// "auto", "auto:rel=1e-3,min-speed=2GB/s"; `link` is the option's value.
+Status parse_goal(const char* recipe, const char* link, Goal* goal);
+// "10Gbps", "1.2GB/s", in bytes a second.
+bool parse_rate(const std::string& text, double* bytes_per_second);
+
+// All of 0..1 but the entropies, which are bits a byte or an exponent.
+struct Features {
+  double zero_lines = 0;        // 64-byte lines of zeros
+  double byte_entropy = 0;      // order 0
+  double exponent_entropy = 0;  // order 0; floats only
+  double roughness = 0;         // mean step between neighbours by mean size; floats only
+  double matches = 0;           // 4-byte words that stood in the sample before
+};
+
+// A recipe that was considered.
+struct Trial {
+  std::string recipe;
+  const char* why = "";  // it was not tried; "": it was
+  double ratio = 0;
+  double encode = 0, decode = 0;  // bytes a second, one thread
+  double finish = 0;              // seconds a byte until the other side has it (model)
+};
+
+class Chooser {
+ public:
+  // Finds the candidates for such data and calibrates those that this process has not seen.
+  Status begin(const Goal& goal, const Header& header, const char* engine);
+  // Whether a candidate wants blocks of whole rows.
+  bool wants_slabs() const { return wants_slabs_; }
+  // The recipe for a group of blocks, of which the first has block_size bytes at most.
+  Status choose(ConstBytes group, size_t block_size, Recipe* recipe);
+
+  // About the last group.
+  const Features& features() const { return features_; }
+  const std::vector<Trial>& trials() const { return trials_; }
+  size_t chosen() const { return chosen_; }
+  bool reused() const { return reused_; }  // it looks like the group before
+
+ private:
+  struct Candidate {
+    Recipe recipe;
+    std::shared_ptr<Chain> chain;
+    std::string text;
+    bool matching;  // lives of repeated words
+  };
+  Status add(const std::string& text, bool matching, const Header& header, const char* engine);
+  const char* hopeless(const Candidate& candidate, size_t n_blocks, double best) const;
+  Status sample_of(const Candidate& candidate, ConstBytes group, size_t block_size, double* ratio);
+  void weigh(const Candidate& candidate, size_t n_blocks, Trial* trial) const;
+  bool better(const Trial& a, const Trial& b) const;
+  bool looks_like_noise() const;
+
+  Goal goal_;
+  DType dtype_ = DType::kBytes;
+  std::vector<Candidate> candidates_;
+  bool wants_slabs_ = false;
+  size_t row_step_ = 0;  // four rows, in bytes
+  Features features_;
+  std::vector<Trial> trials_;
+  size_t chosen_ = 0;
+  bool reused_ = false, any_ = false;
+  Buffer windows_, code_;
+};
+
+// Seconds a byte of a recipe, as a function of the fraction that is left of its data.
+class Speed {
+ public:
+  struct Point {
+    double fraction, encode, decode;
+  };
+  void add(Point point);
+  Point at(double fraction) const;
+  double fastest_encode() const;
+  double fastest_decode() const;
+  bool empty() const { return points_.empty(); }
+
+ private:
+  std::vector<Point> points_;  // by fraction
+};
+
+// The calibration of this process; measures what it has not.
+const Speed& speed_of(const Recipe& recipe, const std::string& text);
+double copy_speed();  // seconds a byte of memcpy between buffers that pass the cache
+
+Features features_of(ConstBytes sample, DType dtype);
+
+}  // namespace wirepress

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/auto.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "wirepress/wirepress.h"
+
+namespace wirepress {
+namespace {
+
+using Data = std::vector<uint8_t>;
+
+Data noise(size_t n) {
+  Data data(n);
+  std::mt19937_64 random(3);
+  for (uint8_t& byte : data) byte = static_cast<uint8_t>(random());
+  return data;
+}
+
+Data wave(size_t n) {
+  Data data(n);
+  for (size_t i = 0; i + 4 <= n; i += 4) {
+    const float value = std::sin(static_cast<float>(i) * 0.0007f) * 1e-3f;
+    std::memcpy(&data[i], &value, 4);
+  }
+  return data;
+}
+
+// Zeros, a wave and noise, each a few groups of 1 KiB blocks long.
+Data mixed() {
+  Data data(40000);
+  for (const Data& part : {wave(60000), noise(50000), Data(30000), wave(20000)})
+    data.insert(data.end(), part.begin(), part.end());
+  return data;
+}
+
+class Door {
+ public:
+  explicit Door(const std::string& recipe, const char* threads = "1") {
+    EXPECT_EQ(wpr_create(&ctx_), WPR_OK);
+    set("recipe", recipe.c_str());
+    set("threads", threads);
+    set("block_size", "1KiB");
+  }
+  ~Door() { wpr_free(ctx_); }
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  wpr_status set(const char* key, const char* value) { return wpr_set(ctx_, key, value); }
+  std::string error() { return wpr_error(ctx_); }
+
+  Data compress(const Data& raw, wpr_dtype dtype) {
+    const uint64_t n = raw.size() / (dtype == WPR_FLOAT32 ? 4 : 1);
+    Data frame(wpr_bound(ctx_, raw.size()));
+    size_t size = 0;
+    EXPECT_EQ(wpr_compress_array(ctx_, raw.data(), dtype, WPR_NO_SHAPE, &n, frame.data(),
+                                 frame.size(), &size),
+              WPR_OK)
+        << error();
+    frame.resize(size);
+    return frame;
+  }
+  Data stream(const Data& raw, wpr_dtype dtype, size_t piece) {
+    Data frame(wpr_stream_bound(ctx_, raw.size()) + raw.size());
+    size_t at = 0, size = 0;
+    EXPECT_EQ(wpr_stream_begin(ctx_, dtype, frame.data(), frame.size(), &at), WPR_OK);
+    for (size_t i = 0; i < raw.size(); i += piece) {
+      EXPECT_EQ(wpr_stream_update(ctx_, &raw[i], std::min(piece, raw.size() - i), &frame[at],
+                                  frame.size() - at, &size),
+                WPR_OK)
+          << error();
+      at += size;
+    }
+    EXPECT_EQ(wpr_stream_end(ctx_, &frame[at], frame.size() - at, &size), WPR_OK) << error();
+    frame.resize(at + size);
+    return frame;
+  }
+  Data decompress(const Data& frame, size_t n) {
+    Data raw(n);
+    size_t size = 0;
+    EXPECT_EQ(wpr_decompress(ctx_, frame.data(), frame.size(), raw.data(), n, &size), WPR_OK)
+        << error();
+    EXPECT_EQ(size, n);
+    return raw;
+  }
+  std::vector<wpr_choice> explain(const Data& raw, wpr_dtype dtype) {
+    std::vector<wpr_choice> rows;
+    const uint64_t n = raw.size() / (dtype == WPR_FLOAT32 ? 4 : 1);
+    EXPECT_EQ(wpr_explain(
+                  ctx_, raw.data(), dtype, WPR_NO_SHAPE, &n,
+                  [](void* user, const wpr_choice* choice) {
+                    static_cast<std::vector<wpr_choice>*>(user)->push_back(*choice);
+                  },
+                  &rows),
+              WPR_OK)
+        << error();
+    return rows;
+  }
+  wpr_ctx* get() { return ctx_; }
+
+ private:
+  wpr_ctx* ctx_ = nullptr;
+};
+
+TEST(Auto, LosesNothingWithoutABound) {
+  const Data raw = mixed();
+  for (const char* recipe : {"auto", "auto:goal=ratio", "auto:goal=speed", "auto:link=100Mbps"}) {
+    SCOPED_TRACE(recipe);
+    for (const wpr_dtype dtype : {WPR_BYTES, WPR_FLOAT32}) {
+      Door door(recipe);
+      const Data frame = door.compress(raw, dtype);
+      EXPECT_EQ(door.decompress(frame, raw.size()), raw);
+      EXPECT_LT(frame.size(), raw.size());
+    }
+  }
+}
+
+TEST(Auto, BytesDoNotDependOnThreads) {
+  const Data raw = mixed();
+  for (const char* recipe : {"auto", "auto:goal=ratio", "auto:threads=8"}) {
+    Door one(recipe, "1"), four(recipe, "4");
+    EXPECT_EQ(one.compress(raw, WPR_FLOAT32), four.compress(raw, WPR_FLOAT32)) << recipe;
+  }
+}
+
+TEST(Auto, StreamsChooseByGroup) {
+  const Data raw = mixed();
+  Data first;
+  for (const char* threads : {"1", "3"}) {
+    for (const size_t piece : {size_t{777}, size_t{20000}, raw.size()}) {
+      Door door("auto:goal=ratio", threads);
+      const Data frame = door.stream(raw, WPR_FLOAT32, piece);
+      if (first.empty()) first = frame;
+      EXPECT_EQ(frame, first) << threads << " threads, pieces of " << piece;
+      EXPECT_EQ(door.decompress(frame, raw.size()), raw);
+      EXPECT_LT(frame.size(), raw.size());
+    }
+  }
+}
+
+TEST(Auto, RangesOfBlocksWithTheirOwnRecipe) {
+  const Data raw = mixed();
+  Door door("auto:goal=ratio");
+  const Data frame = door.compress(raw, WPR_BYTES);
+  for (const size_t offset : {size_t{0}, size_t{39990}, size_t{99999}, size_t{150001}}) {
+    Data part(3000);
+    ASSERT_EQ(wpr_decompress_range(door.get(), frame.data(), frame.size(), offset, part.size(),
+                                   part.data()),
+              WPR_OK)
+        << door.error();
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), raw.begin() + static_cast<ptrdiff_t>(offset)));
+  }
+}
+
+TEST(Auto, ExplainsWhatItChose) {
+  const Data raw = mixed();
+  Door door("auto:goal=ratio");
+  std::set<std::string> chosen;
+  uint64_t next = 0;
+  for (const wpr_choice& row : door.explain(raw, WPR_BYTES)) {
+    if (!row.chosen) continue;
+    EXPECT_EQ(row.offset, next);
+    next = row.offset + row.size;
+    EXPECT_GE(row.ratio, 1);
+    EXPECT_GT(row.compress_rate, 0);
+    EXPECT_GT(row.finish, 0);
+    chosen.insert(row.why);
+  }
+  EXPECT_EQ(next, raw.size());
+  EXPECT_EQ(chosen, std::set<std::string>{""}) << "chose what it did not try";
+}
+
+TEST(Auto, NoiseIsLeftAlone) {
+  Door door("auto");
+  size_t n = 0;
+  for (const wpr_choice& row : door.explain(noise(100000), WPR_BYTES)) {
+    n += row.chosen != 0;
+    EXPECT_EQ(row.ratio, 1);
+  }
+  EXPECT_GT(n, 0u);
+}
+
+TEST(Auto, LossyOnlyWithinTheBound) {
+  const Data raw = wave(400000);
+  Door door("auto:rel=1e-3,goal=ratio");
+  const Data frame = door.compress(raw, WPR_FLOAT32);
+  const Data back = door.decompress(frame, raw.size());
+  for (size_t i = 0; i < raw.size(); i += 4) {
+    float x, y;
+    std::memcpy(&x, &raw[i], 4);
+    std::memcpy(&y, &back[i], 4);
+    ASSERT_LE(std::fabs(double{y} - double{x}), 1e-3 * std::fabs(double{x})) << i;
+  }
+  EXPECT_LT(frame.size(), Door("auto:goal=ratio").compress(raw, WPR_FLOAT32).size());
+}
+
+TEST(Auto, WrongGoalsAreRefused) {
+  Door door("auto");
+  for (const char* recipe : {"auto:", "auto:rel", "auto:rel=x", "auto:rel=0", "auto:rel=0.9",
+                             "auto:rel=1e-3,abs=1", "auto:min-speed=2", "auto:goal=best",
+                             "auto:link=10", "auto:threads=0", "auto:speed=1GB/s"}) {
+    if (std::string(recipe) == "auto:") {
+      EXPECT_EQ(door.set("recipe", recipe), WPR_OK);
+      continue;
+    }
+    EXPECT_EQ(door.set("recipe", recipe), WPR_PARAMETER) << recipe;
+    EXPECT_NE(door.error().find("auto"), std::string::npos) << door.error();
+  }
+  EXPECT_EQ(door.set("link", "fast"), WPR_PARAMETER);
+  EXPECT_EQ(door.set("link", "25Gbps"), WPR_OK);
+  const float none = 0;
+  float residual = 0;
+  Data dst(1000);
+  size_t size;
+  EXPECT_EQ(wpr_compress_feedback(door.get(), &none, &residual, 1, dst.data(), dst.size(), &size),
+            WPR_PARAMETER);
+}
+
+TEST(Auto, ASpeedIsInterpolated) {
+  Speed speed;
+  speed.add({1.0, 4, 8});
+  speed.add({0.5, 2, 2});
+  EXPECT_EQ(speed.at(0.75).encode, 3);
+  EXPECT_EQ(speed.at(0.75).decode, 5);
+  EXPECT_EQ(speed.at(0.1).encode, 2);
+  EXPECT_EQ(speed.at(2).decode, 8);
+  EXPECT_EQ(speed.fastest_decode(), 2);
+}
+
+TEST(Auto, Rates) {
+  double rate = 0;
+  ASSERT_TRUE(parse_rate("10Gbps", &rate));
+  EXPECT_EQ(rate, 1.25e9);
+  ASSERT_TRUE(parse_rate("1.5GB/s", &rate));
+  EXPECT_EQ(rate, 1.5e9);
+  for (const char* bad : {"", "10", "Gbps", "-1Gbps", "0Gbps", "1 Gbps", "infGbps", "nanGbps"})
+    EXPECT_FALSE(parse_rate(bad, &rate)) << bad;
+}
+
+}  // namespace
+}  // namespace wirepress

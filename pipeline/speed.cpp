@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast recipes are on this machine: measured once per process, on data of several kinds.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <mutex>
+
+#include "pipeline/auto.hpp"
+
+namespace wirepress {
+namespace {
+
+constexpr size_t kSize = 128 << 10, kTurns = 3;
+
+double now() {  // of this thread, so that neighbours do not count
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+uint64_t mix(uint64_t i) {  // splitmix64
+  uint64_t z = (i + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+// The kinds of data between which recipes differ in speed. Floats are written in their own width.
+enum Kind { kZeros, kWave, kGradient, kText, kNoise, kKinds };
+
+double value_of(Kind kind, size_t i) {
+  const double x = static_cast<double>(i), u = static_cast<double>(mix(i) >> 11) * 0x1p-53;
+  if (kind == kWave) return std::sin(x * 0.013) * std::exp(-std::fmod(x * 0.001, 9.0));
+  return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(std::log(1 - u) * 1e-3, u - 0.5);
+}
+
+void fill_text(Bytes out) {
+  static constexpr const char* kWords[] = {"the ",  "wave ", "of ",   "frame\n",
+                                           "1500 ", "and ",  "block "};
+  for (size_t i = 0, w = 0; i < out.size(); ++w) {
+    const char* word = kWords[std::min(mix(w) % 7, mix(w + 999) % 7)];
+    for (; *word && i < out.size(); ++word) out[i++] = static_cast<std::byte>(*word);
+    if (mix(w) % 5 == 0 && i < out.size()) out[i++] = static_cast<std::byte>(mix(w) >> 32);
+  }
+}
+
+void fill(Kind kind, DType dtype, Bytes out) {
+  if (kind == kText) return fill_text(out);
+  for (size_t i = 0; i + 8 <= out.size(); i += 8) {
+    uint64_t word = kind == kZeros ? 0 : mix(i);
+    if (kind == kWave || kind == kGradient) {
+      const double values[2] = {value_of(kind, i / 4), value_of(kind, i / 4 + 1)};
+      if (dtype == DType::kFloat64) {
+        std::memcpy(&word, values, 8);
+      } else {  // 16-bit floats as the upper halves of float32: of the right kind for bfloat16
+        const float floats[2] = {static_cast<float>(values[0]), static_cast<float>(values[1])};
+        std::memcpy(&word, floats, 8);
+      }
+    }
+    std::memcpy(&out[i], &word, 8);
+  }
+}
+
+bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point* point) {
+  double encode = 1, decode = 1;
+  size_t size = 0;
+  for (size_t turn = 0; turn < kTurns; ++turn) {
+    double begin = now();
+    if (!chain.encode(0, raw, 0, code, &size).ok() || size == 0) return false;
+    encode = std::min(encode, now() - begin);
+    begin = now();
+    if (!chain.decode(0, code.first(size), back).ok()) return false;
+    decode = std::min(decode, now() - begin);
+  }
+  const double n = static_cast<double>(raw.size());
+  *point = {static_cast<double>(size) / n, encode / n, decode / n};
+  return true;
+}
+
+Speed calibrate(const Recipe& recipe) {
+  Speed speed;
+  Recipe plain = recipe;  // samples have no shape
+  plain.step[0].args.n_dims = 0;
+  plain.step[0].args.shape = {};
+  Chain chain(plain, 1);
+  std::vector<std::byte> raw(kSize), code(2 * kSize + 4096), back(kSize);
+  for (int kind = 0; kind < kKinds; ++kind) {
+    fill(static_cast<Kind>(kind), recipe.step[0].args.dtype, raw);
+    if (Speed::Point point; measure(chain, raw, code, back, &point)) speed.add(point);
+  }
+  return speed;
+}
+
+}  // namespace
+
+void Speed::add(Point point) {
+  const auto at = std::ranges::lower_bound(points_, point.fraction, {}, &Point::fraction);
+  points_.insert(at, point);
+}
+
+Speed::Point Speed::at(double fraction) const {
+  if (points_.empty()) return {fraction, 1, 1};
+  const auto above = std::ranges::lower_bound(points_, fraction, {}, &Point::fraction);
+  if (above == points_.begin()) return {fraction, above->encode, above->decode};
+  if (above == points_.end()) return {fraction, points_.back().encode, points_.back().decode};
+  const Point& a = above[-1];
+  const double part = (fraction - a.fraction) / (above->fraction - a.fraction);
+  return {fraction, std::lerp(a.encode, above->encode, part),
+          std::lerp(a.decode, above->decode, part)};
+}
+
+double Speed::fastest_encode() const {
+  return points_.empty() ? 1 : std::ranges::min_element(points_, {}, &Point::encode)->encode;
+}
+double Speed::fastest_decode() const {
+  return points_.empty() ? 1 : std::ranges::min_element(points_, {}, &Point::decode)->decode;
+}
+
+const Speed& speed_of(const Recipe& recipe, const std::string& text) {
+  static std::mutex mutex;
+  static std::map<std::string, Speed> known;
+  std::string key = text + "/" + dtype_name(recipe.step[0].args.dtype);
+  for (int i = 0; i < recipe.n_steps; ++i) key += std::string("/") + recipe.step[i].kernel->variant;
+  const std::lock_guard lock(mutex);
+  const auto [it, is_new] = known.try_emplace(key);
+  if (is_new) it->second = calibrate(recipe);
+  return it->second;
+}
+
+double copy_speed() {
+  static const double seconds = [] {
+    constexpr size_t kLarge = 16 << 20;
+    std::vector<std::byte> a(kLarge, std::byte{1}), b(kLarge, std::byte{2});
+    double best = 1;
+    for (size_t turn = 0; turn < kTurns; ++turn) {
+      const double begin = now();
+      std::memcpy(b.data(), a.data(), kLarge);
+      best = std::min(best, now() - begin);
+      a[turn] = b[kLarge - 1];  // so that the copy is not left out
+    }
+    return best / static_cast<double>(kLarge);
+  }();
+  return seconds;
+}
+
+}  // namespace wirepress
