@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of bf16 share: parameters, sizes and constants (spec.md).
+#pragma once
+
+#include "base/float_chunks.hpp"
+
+namespace wirepress {
+namespace {
+
+struct Bf16Layout {
+  enum ParamIndex { kRound = 0, kSaturate = 1 };
+  static constexpr const char* kName = "bf16";
+  static constexpr uint32_t kNan = 0x7FC00000;      // any NaN's code, in the upper half
+  static constexpr uint32_t kLargest = 0x7F7F0000;  // of the finite values
+
+  explicit Bf16Layout(const Args& args)
+      : stochastic(args.value[kRound] != 0),
+        saturate(args.value[kSaturate] != 0),
+        seed(args.seed) {}
+  static size_t chunk() { return kMostChunk; }  // for the cache; it does not show in the code
+  static size_t code_size(size_t n) { return 2 * n; }
+
+  bool stochastic;
+  bool saturate;
+  uint64_t seed;
+};
+
+}  // namespace
+}  // namespace wirepress

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/vector_neon.hpp"
+#include "codecs/fp16/simd.hpp"
+
+namespace wirepress {
+
+extern const Kernel fp16_neon;
+const Kernel fp16_neon = FloatChunks<Fp16Simd<Neon>>::kernel("neon", always_usable);
+
+}  // namespace wirepress

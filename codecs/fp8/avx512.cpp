@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/vector_avx512.hpp"
+#include "codecs/fp8/simd.hpp"
+
+namespace wirepress {
+
+extern const Kernel fp8_avx512;
+const Kernel fp8_avx512 = FloatChunks<Fp8Simd<Avx512>>::kernel("avx512", has_avx512);
+
+}  // namespace wirepress
