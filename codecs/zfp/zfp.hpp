@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the codec and its kernels share: modes, how a block of raw bytes is a grid of cells, and the
+// index of the stream (spec.md). Everything is `static`: see docs/adding-a-codec.md, 5.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/kernel.hpp"
+
+namespace wirepress::zfp {
+
+enum ParamIndex { kAccuracyParam, kRateParam, kPrecisionParam };
+enum class Mode { kReversible, kAccuracy, kRate, kPrecision };
+
+[[maybe_unused]] static Mode mode_of(const Args& args) {
+  if (args.value[kAccuracyParam] != 0) return Mode::kAccuracy;
+  if (args.value[kRateParam] != 0) return Mode::kRate;
+  return args.value[kPrecisionParam] != 0 ? Mode::kPrecision : Mode::kReversible;
+}
+
+// What zfp's code depends on of an element type.
+struct Type {
+  size_t size;             // bytes
+  unsigned bits;           // planes of a coefficient
+  unsigned exponent_bits;  // 0: an integer
+  unsigned planes_bits;    // of the field that says how many planes a reversible cell has
+};
+
+[[maybe_unused]] static Type type_of(const Args& args) {
+  switch (args.dtype) {
+    case DType::kInt32:
+      return {4, 32, 0, 5};
+    case DType::kInt64:
+      return {8, 64, 0, 6};
+    case DType::kFloat64:
+      return {8, 64, 11, 6};
+    default:
+      return {4, 32, 8, 5};
+  }
+}
+
+// 4^d values are a cell; kGroupValues values' worth of cells, which may be padded, are a group.
+constexpr size_t kGroupValues = 1024;
+
+// A block of raw bytes as an array: the extents, x (the last of Args::shape) first, 1 where unused.
+struct Grid {
+  int dims = 1;
+  std::array<size_t, kMaxDims> n = {1, 1, 1, 1};
+  std::array<size_t, kMaxDims> cells_of = {1, 1, 1, 1};
+  size_t values = 0;
+  size_t tail = 0;  // bytes after the last whole value
+  size_t cells = 0;
+  size_t groups = 0;
+
+  size_t cell_values() const { return size_t{1} << (2 * dims); }
+  size_t group_cells() const { return kGroupValues >> (2 * dims); }
+  size_t cells_in(size_t group) const {
+    return std::min(group_cells(), cells - group * group_cells());
+  }
+};
+
+// The extents of a block of `values` values: those of the array, with as many rows as there are.
+// False: it is no run of whole rows.
+[[maybe_unused]] static bool find_extents(const Args& args, size_t values, Grid* grid) {
+  if (args.n_dims == 0) return false;
+  size_t row = 1;
+  for (int i = 1; i < args.n_dims; ++i) {
+    if (args.shape[i] == 0 || args.shape[i] > values / row) return false;
+    row *= args.shape[i];
+  }
+  if (values % row != 0) return false;
+  int dims = 0;
+  for (int i = args.n_dims - 1; i >= 0; --i) {
+    const size_t extent = i > 0 ? args.shape[i] : values / row;
+    if (extent != 1) grid->n[dims++] = extent;
+  }
+  grid->dims = std::max(dims, 1);
+  return true;
+}
+
+[[maybe_unused]] static Grid grid_of(const Args& args, size_t raw_size) {
+  Grid grid;
+  const size_t size = type_of(args).size;
+  grid.values = raw_size / size;
+  grid.tail = raw_size % size;
+  if (grid.values == 0) return grid;
+  if (grid.tail != 0 || !find_extents(args, grid.values, &grid)) grid.n[0] = grid.values;
+  grid.cells = 1;
+  for (int i = 0; i < grid.dims; ++i) {
+    grid.cells_of[i] = (grid.n[i] + 3) / 4;
+    grid.cells *= grid.cells_of[i];
+  }
+  grid.groups = (grid.cells + grid.group_cells() - 1) / grid.group_cells();
+  return grid;
+}
+
+// Bits of every cell at `rate` bits a value; as libzfp, and at least 1.
+[[maybe_unused]] static unsigned rate_bits(const Args& args, const Grid& grid) {
+  const Type type = type_of(args);
+  const double cell = static_cast<double>(grid.cell_values());
+  const unsigned bits = static_cast<unsigned>(std::floor(cell * args.real(kRateParam) + 0.5));
+  return std::max(bits, type.exponent_bits + 1);
+}
+
+// The most that a cell can take, in any mode.
+[[maybe_unused]] static size_t most_cell_bits(const Args& args, const Grid& grid) {
+  const Type type = type_of(args);
+  const size_t head = (type.exponent_bits ? type.exponent_bits + 2 : 0) + type.planes_bits;
+  const size_t most = head + grid.cell_values() - 1 + grid.cell_values() * type.bits;
+  if (mode_of(args) != Mode::kRate) return most;
+  return std::max<size_t>(most, rate_bits(args, grid));
+}
+
+// ---- the index of the stream --------------------------------------------------------------------
+
+// Bits 0-19: the least bits of a group; 20-24: bits of an entry; 31: the stream is reversible.
+struct Head {
+  uint32_t least = 0;
+  unsigned width = 0;
+  bool reversible = false;
+
+  static constexpr size_t kSize = 4;
+  static constexpr unsigned kLeastBits = 20;
+  static constexpr unsigned kMostWidth = 17;  // a group has at most 71,168 bits
+
+  uint32_t word() const {
+    return least | width << kLeastBits | static_cast<uint32_t>(reversible) << 31;
+  }
+};
+
+// An entry for every group but the last, whose end is the stream's.
+[[maybe_unused]] static size_t index_size(size_t groups, unsigned width) {
+  return groups == 0 ? 0 : ((groups - 1) * width + 7) / 8;
+}
+
+}  // namespace wirepress::zfp
