@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// 16 values at a time. Encoder: the codes of 16 values are made in 32-bit lanes and joined by twos
-// and by fours in registers, so that few of them go through the bit position, which is the only
-// serial dependence.
+// 16 values at a time.
+//
+// Encoder: the codes of 16 values are made in 32-bit lanes and joined by twos and by fours in
+// registers, so that few of them go through the bit position, which is the only serial dependence.
+//
+// Decoder: of each of 64 bits in turn it finds where the code that began there would end, and
+// where that one's successor would, and so on by doubling; so that what is serial is one lookup for
+// 64 bits. Then 16 codes at a time become values: exponents are sums of differences since the last
+// code that has no difference, equal values are fetched from the last lane that is not equal.
 
 // gcc 12 takes the undefined operands of its own intrinsics for mistakes.
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -16,6 +22,10 @@ namespace {
 constexpr int kMostM = 19;  // a code fits 31 bits
 constexpr size_t kGroup = 16;
 
+// Of three operands of a ternary logic instruction.
+constexpr int kThirdPicks = 0xE4;       // third ? first : second
+constexpr int kFirstTwoOrThird = 0xEA;  // first & second | third
+
 // What the encoder knows of a case, by d & 31; the cases without a difference stand where no d
 // between -10 and 10 points. In this order of bits: where the payload goes (5: a rotation), prefix
 // (10), whether the payload has an exponent (1), unused (10), bits of the code (6).
@@ -29,9 +39,25 @@ uint32_t encoder_entry(const Row& row, unsigned rotation, uint32_t flag) {
   return rotation | uint32_t{row.bits} << kCodePrefix | flag | uint32_t{row.size} << kCodeSize;
 }
 
+// What the decoder knows of a class of codes. In this order of bits: the rotation that puts the
+// fraction in its place (5), flags, and abs(d), or 6 where that says its 2 bits (4, the uppermost).
+enum Class { kClassDifference = kDifference, kClassLong = kClassDifference + 6, kClasses };
+constexpr uint32_t kIsEqual = 1u << 8;
+constexpr uint32_t kIsZero = 1u << 9;
+constexpr uint32_t kIsDenormal = 1u << 10;
+constexpr uint32_t kIsEscape = 1u << 11;
+constexpr uint32_t kIsDifference = 1u << 12;
+constexpr uint32_t kIsLong = 1u << 13;
+constexpr unsigned kClassDistance = 28;
+
+constexpr unsigned kClassBits = 7;  // that tell the class, and so the size, of a code
+
 struct Avx512 : Portable {
   struct State : Table {
     alignas(64) std::array<uint32_t, 32> entry;
+    alignas(64) std::array<uint8_t, 1u << kClassBits> code_size;
+    alignas(64) std::array<uint8_t, 1u << kClassBits> code_class;
+    alignas(64) std::array<uint32_t, 16> class_info;
   };
 
   static void make(const Args& args, State* state) {
@@ -45,11 +71,33 @@ struct Avx512 : Portable {
     // The sign of a zero is at bit m of the payload, as with the others, and goes to bit 4.
     const Row& zero = state->row[kZero];
     state->entry[kZeroIndex] = encoder_entry(zero, (zero.prefix - state->m) & 31, 0);
+    make_classes(state);
+  }
+
+  static void make_classes(State* state) {
+    constexpr uint32_t kFlag[] = {kIsEqual, kIsZero, kIsDenormal, kIsEscape};
+    state->class_info.fill(0);
+    for (size_t bits = 0; bits < state->code_class.size(); ++bits) {
+      const size_t index = state->case_of[bits];
+      const Row& row = state->row[index];
+      const int d = static_cast<int>(index) - kDifference - kMaxDifference;
+      const uint32_t k = index < kDifference ? 0 : static_cast<uint32_t>(std::min(std::abs(d), 6));
+      const size_t code_class = index < kDifference ? index : kClassDifference + k;
+      const uint32_t flags = index < kDifference ? kFlag[index] : kIsDifference;
+      state->code_size[bits] = row.size;
+      state->code_class[bits] = static_cast<uint8_t>(code_class);
+      state->class_info[code_class] = static_cast<uint32_t>(row.prefix - row.left) % 32 | flags |
+                                      (k == 6 ? kIsLong : 0) | k << kClassDistance;
+    }
   }
 
   template <class Element>
   static size_t encode(const Quantiser& quantise, const State& state, const std::byte* src,
                        size_t n, BitWriter* out);
+
+  template <class Element, bool kHalf>
+  static void decode(const State& state, size_t ways, Stream<Element>* streams,
+                     std::byte* const* dst, const size_t* n);
 };
 
 template <class Element>
@@ -131,9 +179,6 @@ struct WideCoder {
     return {bits, _mm512_mask_srli_epi32(equal_size, unequal, entry, kCodeSize)};
   }
 
-  static constexpr int kThirdPicks = 0xE4;       // third ? first : second
-  static constexpr int kFirstTwoOrThird = 0xEA;  // first & second | third
-
   __m512i table_low, table_high;
   __m512i fraction_mask;
   __m128i fraction_shift, sign_shift;
@@ -178,7 +223,7 @@ struct Group {
   const __m512i low = _mm512_set1_epi64(0xFFFFFFFF);
   const __m512i first = _mm512_and_si512(codes.size, low);
   const __m512i second = _mm512_sllv_epi64(_mm512_srli_epi64(codes.bits, 32), first);
-  return {_mm512_ternarylogic_epi64(codes.bits, low, second, WideCoder::kFirstTwoOrThird),
+  return {_mm512_ternarylogic_epi64(codes.bits, low, second, kFirstTwoOrThird),
           _mm512_add_epi64(first, _mm512_srli_epi64(codes.size, 32))};
 }
 
@@ -261,6 +306,268 @@ size_t Avx512::encode(const Quantiser& quantise, const State& state, const std::
     pieces.drain(out);
   }
   return i;
+}
+
+// ---- decoder --------------------------------------------------------------------------------
+
+// Where codes begin, in bits from a byte of the stream.
+class Positions {
+ public:
+  static constexpr size_t kMost = 512;
+
+  explicit Positions(const Avx512::State& state)
+      : size_low_(_mm512_load_si512(state.code_size.data())),
+        size_high_(_mm512_load_si512(state.code_size.data() + 64)) {
+    alignas(64) uint8_t iota[64], spread[64], bit[64], beyond[64];
+    for (unsigned i = 0; i < 64; ++i) {
+      iota[i] = static_cast<uint8_t>(i);
+      beyond[i] = static_cast<uint8_t>(64 + i);
+      spread[i] = static_cast<uint8_t>(i / 8 + i % 8);
+      bit[i] = static_cast<uint8_t>(i % 8);
+    }
+    iota_ = _mm512_load_si512(iota);
+    beyond_ = _mm512_load_si512(beyond);
+    spread_ = _mm512_load_si512(spread);
+    bit_ = _mm512_load_si512(bit);
+  }
+
+  size_t n() const { return n_; }
+  const uint16_t* data() const { return at_; }
+  size_t operator[](size_t i) const { return at_[i]; }
+
+  // From bit `first` of src on, at least `enough` or what begins in the first whole words of
+  // `size` bytes, or up to a word of zeros. [n()] is where the next one begins.
+  void find(const std::byte* src, size_t size, unsigned first, size_t enough) {
+    n_ = 0;
+    size_t begin = 0;  // of a word of 64 bits
+    for (; begin + 16 <= size && n_ < enough; begin += 8) {
+      uint64_t word;
+      std::memcpy(&word, src + begin, sizeof(word));
+      if (word == 0 && begin > 0) break;
+      first = add_word(src + begin, static_cast<uint16_t>(8 * begin), first);
+    }
+    at_[n_] = static_cast<uint16_t>(8 * begin + first);
+  }
+
+ private:
+  // The codes that begin in a word; returns where the first one beyond does, in the next word.
+  [[gnu::always_inline]] unsigned add_word(const std::byte* src, uint16_t origin, unsigned first) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src));
+    const __m512i eights = _mm512_permutexvar_epi8(spread_, _mm512_castsi128_si512(bytes));
+    const __m512i peek = _mm512_multishift_epi64_epi8(bit_, eights);
+    const __m512i size = _mm512_permutex2var_epi8(size_low_, peek, size_high_);
+    // Where the next code begins, and the 2nd, 4th .. after it; from 64 on that is final.
+    const __m512i next1 = _mm512_add_epi8(size, iota_);
+    const __m512i next2 = _mm512_permutex2var_epi8(next1, next1, beyond_);
+    const __m512i next4 = _mm512_permutex2var_epi8(next2, next2, beyond_);
+    const __m512i next8 = _mm512_permutex2var_epi8(next4, next4, beyond_);
+    const __m512i next16 = _mm512_permutex2var_epi8(next8, next8, beyond_);
+    const __m512i next32 = _mm512_permutex2var_epi8(next16, next16, beyond_);
+    alignas(64) uint8_t last[64];
+    _mm512_store_si512(last, next32);
+
+    __m512i at = _mm512_set1_epi8(static_cast<char>(first));  // of 32 codes
+    at = _mm512_mask2_permutex2var_epi8(next16, at, 0xFFFF0000, beyond_);
+    at = _mm512_mask2_permutex2var_epi8(next8, at, 0xFF00FF00, beyond_);
+    at = _mm512_mask2_permutex2var_epi8(next4, at, 0xF0F0F0F0, beyond_);
+    at = _mm512_mask2_permutex2var_epi8(next2, at, 0xCCCCCCCC, beyond_);
+    at = _mm512_mask2_permutex2var_epi8(next1, at, 0xAAAAAAAA, beyond_);
+    const __m256i codes = _mm512_castsi512_si256(at);
+    const __m512i wide = _mm512_add_epi16(_mm512_cvtepu8_epi16(codes),
+                                          _mm512_set1_epi16(static_cast<short>(origin)));
+    _mm512_storeu_si512(at_ + n_, wide);
+    n_ += static_cast<size_t>(std::popcount(_mm256_testn_epi8_mask(codes, _mm256_set1_epi8(64))));
+    return last[first] - 64u;
+  }
+
+  __m512i size_low_, size_high_, iota_, beyond_, spread_, bit_;
+  size_t n_ = 0;
+  uint16_t at_[kMost + 64];
+};
+
+// Lane i: the last lane up to i that is in the mask, or -1.
+[[gnu::always_inline]] inline __m512i last_of(__mmask16 mask, __m512i up_to) {
+  const __m512i lanes = _mm512_and_si512(_mm512_broadcastmw_epi32(mask), up_to);
+  return _mm512_sub_epi32(all(31), _mm512_lzcnt_epi32(lanes));
+}
+
+// Values from codes.
+template <class Element, bool kHalf>
+class Values {
+ public:
+  explicit Values(const Avx512::State& state)
+      : class_low_(_mm512_load_si512(state.code_class.data())),
+        class_high_(_mm512_load_si512(state.code_class.data() + 64)),
+        info_(_mm512_load_si512(state.class_info.data())),
+        fraction_(all(kFraction >> (kFractionBits - state.m) << (kFractionBits - state.m))),
+        negative_(all(1u << (kFractionBits - 1 - state.m))),
+        long_shift_(_mm_cvtsi32_si128(static_cast<int>(kFractionBits - 3 - state.m))),
+        half_(all(state.half)) {
+    alignas(64) uint32_t masks[16];
+    for (unsigned i = 0; i < 16; ++i) masks[i] = (2u << i) - 1;
+    up_to_ = _mm512_load_si512(masks);
+  }
+
+  bool bad() const { return bad_ != 0; }
+  uint32_t previous() const { return static_cast<uint32_t>(_mm512_cvtsi512_si32(previous_)); }
+
+  // The codes of the first `n` lanes, 1 to 16, at bits `at` from src; 64 bytes can be read from
+  // the one that the first begins in.
+  [[gnu::always_inline]] void decode(const std::byte* src, const uint16_t* at, size_t n,
+                                     std::byte* dst) {
+    const __mmask16 lanes = static_cast<__mmask16>((1u << n) - 1);
+    const size_t begin = at[0] / 8;
+    const __m512i bits = _mm512_loadu_si512(src + begin);
+    const __m512i place = _mm512_sub_epi32(
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))),
+        all(static_cast<uint32_t>(8 * begin)));
+    const __m512i word = _mm512_srli_epi32(place, 5);
+    const __m512i code =
+        _mm512_shrdv_epi32(_mm512_permutexvar_epi32(word, bits),
+                           _mm512_permutexvar_epi32(_mm512_add_epi32(word, all(1)), bits), place);
+
+    const __m512i code_class = _mm512_permutex2var_epi8(class_low_, code, class_high_);
+    const __m512i info = _mm512_permutexvar_epi32(code_class, info_);
+    const __mmask16 escape = _mm512_test_epi32_mask(info, all(kIsEscape));
+    const __mmask16 zero = _mm512_test_epi32_mask(info, all(kIsZero));
+    const __mmask16 denormal = _mm512_mask_test_epi32_mask(lanes, info, all(kIsDenormal));
+    const __mmask16 difference = _mm512_test_epi32_mask(info, all(kIsDifference));
+    const __mmask16 equal = _mm512_test_epi32_mask(info, all(kIsEqual));
+
+    // The fraction in its place, the sign above it or, with an exponent, in its place.
+    const __m512i turned = _mm512_rorv_epi32(code, info);
+    const __m512i sign = _mm512_slli_epi32(turned, 8);
+    __m512i value = _mm512_ternarylogic_epi32(sign, all(kSign), _mm512_and_si512(turned, fraction_),
+                                              kFirstTwoOrThird);
+    value = _mm512_mask_and_epi32(value, zero, sign, all(kSign));
+    value = _mm512_mask_and_epi32(value, escape, turned,
+                                  _mm512_or_si512(fraction_, all(kSign | kInfinity)));
+    if (_mm512_mask2int(denormal) != 0) [[unlikely]] {
+      const __m512i exact = _mm512_ternarylogic_epi32(
+          sign, all(kSign), _mm512_and_si512(turned, all(kFraction)), kFirstTwoOrThird);
+      value = _mm512_mask_mov_epi32(value, denormal, exact);
+      if (sizeof(Element) == 2) bad_ |= _mm512_mask_test_epi32_mask(denormal, value, all(0xFFFF));
+    }
+
+    // Exponents: sums of differences since a lane without one, or the value before.
+    const __m512i e = exponents(turned, info, value, equal, difference);
+    const __mmask16 normal = _mm512_cmplt_epu32_mask(_mm512_sub_epi32(e, all(1)), all(254));
+    bad_ |= lanes & difference & ~normal;
+    bad_ |= lanes & escape & _mm512_testn_epi32_mask(e, e);
+    value = _mm512_mask_or_epi32(value, difference, value, _mm512_slli_epi32(e, kFractionBits));
+    value = _mm512_permutex2var_epi32(value, last_of(~equal, up_to_), previous_);
+    const __m512i last = all(static_cast<uint32_t>(n - 1));
+    previous_ = _mm512_permutexvar_epi32(last, value);
+    exponent_ = _mm512_permutexvar_epi32(last, e);
+    if (kHalf) value = _mm512_mask_add_epi32(value, normal, value, half_);
+    store(dst, lanes, value);
+  }
+
+  // n values equal to the last one.
+  void repeat(std::byte* dst, size_t n) {
+    const __m512i normal_end = all(254);
+    const __mmask16 normal =
+        _mm512_cmplt_epu32_mask(_mm512_sub_epi32(exponent_, all(1)), normal_end);
+    const __m512i value =
+        kHalf ? _mm512_mask_add_epi32(previous_, normal, previous_, half_) : previous_;
+    for (; n >= kGroup; n -= kGroup, dst += sizeof(Element) * kGroup) store(dst, 0xFFFF, value);
+    store(dst, static_cast<__mmask16>((1u << n) - 1), value);
+  }
+
+ private:
+  [[gnu::always_inline]] __m512i exponents(__m512i turned, __m512i info, __m512i value,
+                                           __mmask16 equal, __mmask16 difference) const {
+    const __m512i none = _mm512_setzero_si512();
+    const __m512i more = _mm512_and_si512(_mm512_srl_epi32(turned, long_shift_), all(3));
+    __m512i d = _mm512_srli_epi32(info, kClassDistance);
+    d = _mm512_mask_add_epi32(d, _mm512_test_epi32_mask(info, all(kIsLong)), d, more);
+    d = _mm512_mask_sub_epi32(d, _mm512_test_epi32_mask(turned, negative_), none, d);
+    __m512i sum = _mm512_add_epi32(d, _mm512_alignr_epi32(d, none, 15));
+    sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, none, 14));
+    sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, none, 12));
+    sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, none, 8));
+    const __m512i own = _mm512_srli_epi32(_mm512_add_epi32(value, value), 24);
+    const __m512i from = last_of(static_cast<__mmask16>(~(equal | difference)), up_to_);
+    return _mm512_add_epi32(sum,
+                            _mm512_permutex2var_epi32(_mm512_sub_epi32(own, sum), from, exponent_));
+  }
+
+  static void store(std::byte* dst, __mmask16 lanes, __m512i value) {
+    if constexpr (sizeof(Element) == 4) {
+      _mm512_mask_storeu_epi32(dst, lanes, value);
+    } else {
+      _mm256_mask_storeu_epi16(dst, lanes, _mm512_cvtepi32_epi16(_mm512_srli_epi32(value, 16)));
+    }
+  }
+
+  __m512i class_low_, class_high_, info_, fraction_, negative_;
+  __m128i long_shift_;
+  __m512i half_, up_to_;
+  __m512i previous_ = _mm512_setzero_si512();  // in all lanes
+  __m512i exponent_ = _mm512_setzero_si512();
+  __mmask16 bad_ = 0;
+};
+
+// How many codes of equal values follow each other from bit `at` on.
+size_t count_equal(ConstBytes src, uint64_t at) {
+  size_t byte = static_cast<size_t>(at / 8);
+  uint64_t word = 0;
+  std::memcpy(&word, src.data() + byte, sizeof(word));
+  if (word >> at % 8 != 0) return static_cast<size_t>(std::countr_zero(word >> at % 8)) / 2;
+  for (byte += sizeof(word); byte + 64 <= src.size(); byte += 64) {
+    const __m512i more = _mm512_loadu_si512(src.data() + byte);
+    const __mmask64 set = _mm512_test_epi8_mask(more, more);
+    if (set == 0) continue;
+    byte += static_cast<size_t>(std::countr_zero(set));
+    break;
+  }
+  return static_cast<size_t>(8 * uint64_t{byte} - at) / 2;
+}
+
+// All but the end of a stream.
+template <class Element, bool kHalf>
+size_t decode_wide(const Avx512::State& state, Stream<Element>* stream, std::byte* dst, size_t n) {
+  constexpr size_t kAhead = 64 + 16;  // bytes that are read from where a code begins
+  constexpr size_t kRun = 28;
+  const ConstBytes src = stream->bytes();
+  Positions positions(state);
+  Values<Element, kHalf> values(state);
+  uint64_t at = 0;
+  size_t i = 0;
+  while (i < n && at / 8 + kAhead <= src.size()) {
+    const std::byte* from = src.data() + at / 8;
+    if (const size_t run = std::min(count_equal(src, at), n - i); run >= kRun) {
+      values.repeat(dst + sizeof(Element) * i, run);
+      i += run;
+      at += 2 * run;
+      continue;
+    }
+    // No code that begins in what find() looks at is read beyond the end.
+    positions.find(from, src.size() - static_cast<size_t>(at / 8) - 64 + 8,
+                   static_cast<unsigned>(at % 8), std::min(Positions::kMost, n - i));
+    const size_t count = std::min(positions.n(), n - i);
+    size_t done = 0;
+    for (; done + kGroup <= count; done += kGroup)
+      values.decode(from, positions.data() + done, kGroup, dst + sizeof(Element) * (i + done));
+    if (done < count)
+      values.decode(from, positions.data() + done, count - done,
+                    dst + sizeof(Element) * (i + done));
+    i += count;
+    at += positions[count] - at % 8;
+  }
+  stream->resume(at, values.previous(), values.bad());
+  return i;
+}
+
+template <class Element, bool kHalf>
+void Avx512::decode(const State& state, size_t ways, Stream<Element>* streams,
+                    std::byte* const* dst, const size_t* n) {
+  for (size_t way = 0; way < ways; ++way) {
+    const size_t done =
+        state.m > kMostM ? 0 : decode_wide<Element, kHalf>(state, &streams[way], dst[way], n[way]);
+    decode_one<Element, kHalf>(state, &streams[way], dst[way] + sizeof(Element) * done,
+                               n[way] - done);
+  }
 }
 
 }  // namespace

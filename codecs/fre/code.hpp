@@ -322,6 +322,22 @@ class Stream {
   Stream() = default;
   explicit Stream(ConstBytes src) : src_(src.data()), size_(src.size()) {}
 
+  ConstBytes bytes() const { return {src_, size_}; }
+
+  // For who has read up to bit `at` in his own way.
+  void resume(uint64_t at, uint32_t previous, bool bad) {
+    next_ = static_cast<size_t>(at / 8);
+    buffer_ = 0;
+    filled_ = 0;
+    if (at % 8 != 0) {
+      refill();
+      buffer_ >>= at % 8;
+      filled_ -= static_cast<unsigned>(at % 8);
+    }
+    previous_ = previous;
+    beyond_ = bad ? ~uint64_t{0} : 0;
+  }
+
   // At least 56 bits after it.
   void refill() {
     if (whole()) [[likely]] {
