@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sparse.hpp"
 
+#include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <new>
@@ -185,28 +187,36 @@ class Cursor {
 
 // ---- choice ---------------------------------------------------------------------------------
 
-// The first value of run `run` of `runs`: one run of each equal part of the block.
-size_t run_begin(const Args& args, size_t n, size_t runs, size_t run) {
-  const uint64_t places = n / kRun;
-  const uint64_t begin = run * places / runs;
-  const uint64_t end = (run + 1) * places / runs;
-  const uint64_t h = random_bits(args.seed, args.first + kRun * begin);
-  return kRun * (begin + (h * (end - begin) >> 32));
-}
+// The places of a sample: one run of 16 in each equal part of the block.
+class Runs {
+ public:
+  Runs(const Args& args, size_t n, size_t runs) : args_(args), groups_(n / kRun), runs_(runs) {}
+  size_t next() {  // the first value of the next run
+    const uint64_t begin = end_;
+    end_ = ++run_ * groups_ / runs_;
+    const uint64_t h = random_bits(args_.seed, args_.first + kRun * begin);
+    return kRun * (begin + (h * (end_ - begin) >> 32));
+  }
 
-// n values from `begin`, or their sums with the residual.
-void copy_values(ConstBytes src, Bytes residual, size_t begin, size_t n, std::byte* out) {
-  std::memcpy(out, src.data() + 4 * begin, 4 * n);
-  if (residual.empty()) return;
-  for (size_t i = 0; i < n; ++i)
-    store_word(out, i, sum(load_word(out, i), load_word(residual.data(), begin + i)));
-}
+ private:
+  const Args& args_;
+  const uint64_t groups_, runs_;
+  uint64_t run_ = 0, end_ = 0;
+};
 
-// Leaves the k largest, in their order.
-void keep_largest(size_t k, uint64_t* sorted, Keys* keys) {
-  if (keys->count <= k) return;
+// Leaves the k largest, in their order. Of the `aim` largest, aim >= k, returns the least
+// magnitude; 0: there are not so many.
+uint32_t keep_largest(size_t k, size_t aim, uint64_t* sorted, Keys* keys) {
+  if (keys->count <= k) return 0;
   std::copy_n(keys->key, keys->count, sorted);
-  std::nth_element(sorted, sorted + k - 1, sorted + keys->count, std::greater<>());
+  uint64_t* end = sorted + keys->count;
+  uint32_t aimed = 0;
+  if (aim < keys->count) {
+    end = sorted + aim;
+    std::nth_element(sorted, end - 1, sorted + keys->count, std::greater<>());
+    aimed = key_magnitude(end[-1]);
+  }
+  std::nth_element(sorted, sorted + k - 1, end, std::greater<>());
   const uint64_t least = sorted[k - 1];
   size_t kept = 0;
   for (size_t i = 0; i < keys->count; ++i) {
@@ -215,6 +225,13 @@ void keep_largest(size_t k, uint64_t* sorted, Keys* keys) {
     kept += key >= least;
   }
   keys->count = kept;
+  return aimed;
+}
+
+uint32_t least_magnitude(const Keys& keys) {
+  uint32_t least = kSign;
+  for (size_t i = 0; i < keys.count; ++i) least = std::min(least, key_magnitude(keys.key[i]));
+  return least;
 }
 
 class Chooser {
@@ -226,78 +243,121 @@ class Chooser {
         rule_(rule),
         args_(args),
         room_(*room),
-        src_(src),
-        residual_(residual),
+        values_(src.data()),
+        residual_(residual.data()),
         n_(src.size() / 4) {}
 
   // Afterwards the residual, where there is one, is src + residual, but 0 where that is not finite.
   Status choose(Keys* keys) {
-    uint32_t threshold = 1;
-    WPR_TRY(sample(&threshold));
-    WPR_TRY(make_room(rule_.k, n_, keys));
-    const bool feedback = !residual_.empty();
-    collect(feedback ? scans_.feedback : scans_.plain, src_.data(), n_, rule_.k, threshold, keys);
-    if (rule_.exact && keys->count < rule_.k && threshold > 1) {  // the guess was too high
-      if (feedback) put_back(*keys);
-      keys->count = 0;
-      collect(scans_.plain, feedback ? residual_.data() : src_.data(), n_, rule_.k, 1, keys);
+    uint32_t threshold = room_.guess;
+    const bool guessed = rule_.exact && threshold > 0;
+    if (!guessed) WPR_TRY(sample(&threshold));
+    WPR_TRY(collect(n_, rule_.k, &threshold, keys));
+    if (!rule_.exact) {
+      keep_largest(rule_.k, SIZE_MAX, room_.sorted(0), keys);
+      return {};
     }
+    if (too_few(*keys, threshold) && residual_ != nullptr) use_sums(*keys);
+    if (guessed && too_few(*keys, threshold)) {
+      WPR_TRY(sample(&threshold));
+      WPR_TRY(collect(n_, rule_.k, &threshold, keys));
+    }
+    if (too_few(*keys, threshold)) {
+      threshold = 1;
+      WPR_TRY(collect(n_, rule_.k, &threshold, keys));
+    }
+    settle(threshold, keys);
     return {};
   }
 
  private:
-  // Room for the keys of n values of which k are wanted.
-  Status make_room(size_t k, size_t n, Keys* keys) {
+  bool too_few(const Keys& keys, uint32_t threshold) const {
+    return keys.count < rule_.k && threshold > 1;
+  }
+
+  // The keys of the values that reach the threshold, or of the k largest and some more. Where they
+  // have no room the threshold rises; not above infinity, so that feedback sees all that is not
+  // finite.
+  Status collect(size_t n, size_t k, uint32_t* threshold, Keys* keys) {
     constexpr size_t kSpare = 192;  // so that few rounds are needed where k is small
     *keys = {.room = std::min(4 * k + kSpare, n + kGroup)};
     keys->key = room_.keys(keys->room + kSlack);
-    sorted_ = room_.sorted(keys->room);
-    if (keys->key != nullptr && sorted_ != nullptr) return {};
-    return fail(Code::kNoMemory, "%s: no memory for %zu positions", codec_, keys->room);
-  }
-
-  // The k largest of those that reach the threshold. Where there are more than have room, the
-  // threshold rises; not above infinity, so that feedback sees all that is not finite.
-  void collect(Scan scan, const std::byte* values, size_t n, size_t k, uint32_t threshold,
-               Keys* keys) {
-    for (size_t at = 0; (at = scan(values, residual_.data(), at, n, threshold, keys)) < n;) {
-      keep_largest(k, sorted_, keys);
-      uint64_t least = UINT64_MAX;
-      for (size_t i = 0; i < keys->count; ++i) least = std::min(least, keys->key[i]);
-      threshold = std::min(key_magnitude(least) + 1, kInfinity);
+    uint64_t* const sorted = room_.sorted(keys->room);
+    if (keys->key == nullptr || sorted == nullptr)
+      return fail(Code::kNoMemory, "%s: no memory for %zu positions", codec_, keys->room);
+    const Scan scan = residual_ != nullptr ? scans_.feedback : scans_.plain;
+    for (size_t at = 0; (at = scan(values_, residual_, at, n, *threshold, keys)) < n;) {
+      keep_largest(k, SIZE_MAX, sorted, keys);
+      *threshold = std::min(least_magnitude(*keys) + 1, kInfinity);
     }
-    keep_largest(k, sorted_, keys);
+    return {};
   }
 
   // The magnitude of rank rule_.rank in the sample, between 1 and infinity.
   Status sample(uint32_t* threshold) {
     const size_t n = sample_size(n_, rule_.sample);
+    *threshold = 1;
     if (rule_.rank > n) return {};
-    const std::byte* values = src_.data();
-    if (n < n_ || !residual_.empty()) {
-      std::byte* const copy = room_.sample(n);
-      if (copy == nullptr) return fail(Code::kNoMemory, "%s: no memory for a sample", codec_);
-      const size_t runs = n / kRun;
-      if (n == n_) copy_values(src_, residual_, 0, n, copy);
-      for (size_t run = 0; n < n_ && run < runs; ++run)
-        copy_values(src_, residual_, run_begin(args_, n_, runs, run), kRun, copy + 64 * run);
-      values = copy;
-    }
+    std::byte* const copy = room_.sample(n);
+    if (copy == nullptr) return fail(Code::kNoMemory, "%s: no memory for a sample", codec_);
+    copy_sample(n, copy);
+    Chooser of_sample(codec_, scans_, rule_, args_, &room_, ConstBytes(copy, 4 * n), {});
     Keys keys;
-    WPR_TRY(make_room(rule_.rank, n, &keys));
-    collect(scans_.plain, values, n, rule_.rank, 1, &keys);
-    if (keys.count < rule_.rank) return {};
-    uint32_t least = kInfinity;
-    for (size_t i = 0; i < keys.count; ++i) least = std::min(least, key_magnitude(keys.key[i]));
-    *threshold = least;
+    WPR_TRY(of_sample.collect(n, rule_.rank, threshold, &keys));
+    const size_t found = keys.count;
+    keep_largest(rule_.rank, SIZE_MAX, room_.sorted(0), &keys);
+    *threshold = found < rule_.rank ? 1 : std::min(least_magnitude(keys), kInfinity);
     return {};
   }
 
-  // What is not finite, and was taken out of the residual by the first scan.
-  void put_back(const Keys& keys) {
+  void copy_sample(size_t n, std::byte* out) const {
+    constexpr size_t kAhead = 16;  // runs that are fetched meanwhile
+    const size_t runs = n / kRun;
+    Runs places(args_, n_, n < n_ ? runs : n_ / kRun);
+    std::array<size_t, kAhead> begin{};
+    for (size_t run = 0; run < runs + kAhead; ++run) {
+      size_t& at = begin[run % kAhead];
+      if (run >= kAhead) copy_run(at, kRun, out + 4 * kRun * (run - kAhead));
+      if (run >= runs) continue;
+      at = places.next();
+      __builtin_prefetch(values_ + 4 * at);
+      if (residual_ != nullptr) __builtin_prefetch(residual_ + 4 * at);
+    }
+    copy_run(runs * kRun, n % kRun, out + 4 * kRun * runs);
+  }
+
+  // n <= kRun values from `begin`.
+  void copy_run(size_t begin, size_t n, std::byte* out) const {
+    float x[kRun] = {}, e[kRun] = {};
+    std::memcpy(x, values_ + 4 * begin, 4 * n);
+    if (residual_ != nullptr) {
+      std::memcpy(e, residual_ + 4 * begin, 4 * n);
+      for (size_t i = 0; i < kRun; ++i) x[i] += e[i];
+    }
+    std::memcpy(out, x, 4 * n);
+  }
+
+  // From now on the values are the sums that the first scan left in the residual, and those that
+  // it took out of it: they have keys, will have them again, and be chosen, since k is not reached.
+  void use_sums(const Keys& keys) {
     for (size_t i = 0; i < keys.count; ++i)
       if (key_magnitude(keys.key[i]) >= kInfinity)
-        store_word(residual_.data(), key_index(keys.key[i]), key_word(keys.key[i]));
+        store_word(residual_, key_index(keys.key[i]), key_word(keys.key[i]));
+    values_ = residual_;
+    residual_ = nullptr;
+  }
+
+  // Chooses, and guesses a threshold that somewhat more than k values of a like block reach.
+  void settle(uint32_t threshold, Keys* keys) {
+    constexpr uint32_t kLower = 1 << 20;  // an eighth of an octave
+    const double k = static_cast<double>(rule_.k);
+    const size_t aim = static_cast<size_t>(1.25 * k + 4 * std::sqrt(k) + 8);
+    const bool few = keys->count < rule_.k;
+    const uint32_t aimed = keep_largest(rule_.k, aim, room_.sorted(0), keys);
+    room_.guess = few                  ? 0  // the next block may be any
+                  : aimed > 0          ? std::min(aimed, kInfinity)
+                  : threshold > kLower ? threshold - kLower
+                                       : 1;
   }
 
   const char* codec_;
@@ -305,10 +365,9 @@ class Chooser {
   const Rule& rule_;
   const Args& args_;
   Room& room_;
-  const ConstBytes src_;
-  const Bytes residual_;
+  const std::byte* values_;
+  std::byte* residual_;  // nullptr: none
   const size_t n_;
-  uint64_t* sorted_ = nullptr;
 };
 
 }  // namespace

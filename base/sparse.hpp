@@ -80,6 +80,8 @@ size_t sample_of(size_t n, int ratio, int share);
 // Memory that is kept from block to block.
 class Room {
  public:
+  uint32_t guess = 0;  // a threshold that may suit the next block; 0: none. Changes no byte
+
   uint64_t* keys(size_t count) { return grow(&keys_, &n_keys_, count); }
   uint64_t* sorted(size_t count) { return grow(&sorted_, &n_sorted_, count); }
   std::byte* sample(size_t values) {

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sparse_neon.hpp"
+#include "codecs/graddrop/graddrop.hpp"
+
+namespace wirepress {
+
+extern const Kernel graddrop_neon;
+const Kernel graddrop_neon =
+    sparse::Functions<graddrop::Rules, sparse::Neon>::kernel("neon", always_usable);
+
+}  // namespace wirepress
