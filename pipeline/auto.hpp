@@ -39,7 +39,27 @@ struct Features {
   double byte_entropy = 0;      // order 0
   double exponent_entropy = 0;  // order 0; floats only
   double roughness = 0;         // mean step between neighbours by mean size; floats only
-  double matches = 0;           // 4-byte words that stood in the sample before
+  double matches = 0;           // 4-byte words, not 0, that stood in the sample before
+};
+
+// Seconds a byte of a recipe: what it takes for data of each kind that the calibration knows.
+class Speed {
+ public:
+  struct Point {
+    double fraction, encode, decode;  // fraction: of the data that is left
+  };
+  // Data are zeros for the most part, text (words that repeat), or numbers of some smoothness.
+  Point zeros = {1, 1, 1}, text = {1, 1, 1};
+  void add_numbers(Point point);  // several
+
+  // Data that shrink to `fraction` and look like this: a mixture of the kinds.
+  Point at(double fraction, const Features& features) const;
+  // The least that data which look like this may take, whatever they shrink to.
+  Point least(const Features& features) const;
+
+ private:
+  Point numbers_at(double fraction) const;
+  std::vector<Point> numbers_;  // by fraction
 };
 
 // A recipe that was considered.
@@ -72,6 +92,7 @@ class Chooser {
     std::shared_ptr<Chain> chain;
     std::string text;
     bool matching;  // lives of repeated words
+    const Speed* speed = nullptr;
   };
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
   const char* hopeless(const Candidate& candidate, size_t n_blocks, double best) const;
@@ -82,6 +103,7 @@ class Chooser {
 
   Goal goal_;
   DType dtype_ = DType::kBytes;
+  std::string begun_;  // for what; candidates are kept from frame to frame
   std::vector<Candidate> candidates_;
   bool wants_slabs_ = false;
   size_t row_step_ = 0;  // four rows, in bytes
@@ -90,22 +112,6 @@ class Chooser {
   size_t chosen_ = 0;
   bool reused_ = false, any_ = false;
   Buffer windows_, code_;
-};
-
-// Seconds a byte of a recipe, as a function of the fraction that is left of its data.
-class Speed {
- public:
-  struct Point {
-    double fraction, encode, decode;
-  };
-  void add(Point point);
-  Point at(double fraction) const;
-  double fastest_encode() const;
-  double fastest_decode() const;
-  bool empty() const { return points_.empty(); }
-
- private:
-  std::vector<Point> points_;  // by fraction
 };
 
 // The calibration of this process; measures what it has not.

@@ -222,15 +222,24 @@ TEST(Auto, WrongGoalsAreRefused) {
             WPR_PARAMETER);
 }
 
-TEST(Auto, ASpeedIsInterpolated) {
+TEST(Auto, ASpeedIsAMixture) {
   Speed speed;
-  speed.add({1.0, 4, 8});
-  speed.add({0.5, 2, 2});
-  EXPECT_EQ(speed.at(0.75).encode, 3);
-  EXPECT_EQ(speed.at(0.75).decode, 5);
-  EXPECT_EQ(speed.at(0.1).encode, 2);
-  EXPECT_EQ(speed.at(2).decode, 8);
-  EXPECT_EQ(speed.fastest_decode(), 2);
+  speed.zeros = {0.01, 0, 0};
+  speed.text = {0.4, 100, 100};
+  speed.add_numbers({1.0, 4, 8});
+  speed.add_numbers({0.5, 2, 2});
+  Features features;
+  EXPECT_EQ(speed.at(0.75, features).encode, 3);
+  EXPECT_EQ(speed.at(0.75, features).decode, 5);
+  EXPECT_EQ(speed.at(0.1, features).encode, 2);
+  EXPECT_EQ(speed.at(2, features).decode, 8);
+  EXPECT_EQ(speed.least(features).decode, 2);
+  features.zero_lines = 0.5;  // the other half does not shrink
+  EXPECT_EQ(speed.at(0.505, features).encode, 2);
+  features.zero_lines = 1;
+  EXPECT_EQ(speed.at(0.01, features).encode, 0);
+  features = {.matches = 1};
+  EXPECT_EQ(speed.at(0.4, features).encode, 100);
 }
 
 TEST(Auto, Rates) {

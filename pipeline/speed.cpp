@@ -81,41 +81,62 @@ bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point*
 
 Speed calibrate(const Recipe& recipe) {
   Speed speed;
-  Recipe plain = recipe;  // samples have no shape
+  Recipe plain = recipe;  // these data have no shape
   plain.step[0].args.n_dims = 0;
   plain.step[0].args.shape = {};
   Chain chain(plain, 1);
   std::vector<std::byte> raw(kSize), code(2 * kSize + 4096), back(kSize);
-  for (int kind = 0; kind < kKinds; ++kind) {
-    fill(static_cast<Kind>(kind), recipe.step[0].args.dtype, raw);
-    if (Speed::Point point; measure(chain, raw, code, back, &point)) speed.add(point);
+  for (int i = 0; i < kKinds; ++i) {
+    const Kind kind = static_cast<Kind>(i);
+    fill(kind, recipe.step[0].args.dtype, raw);
+    Speed::Point point;
+    if (!measure(chain, raw, code, back, &point)) continue;
+    if (kind == kZeros)
+      speed.zeros = point;
+    else if (kind == kText)
+      speed.text = point;
+    else
+      speed.add_numbers(point);
   }
   return speed;
 }
 
+Speed::Point mix(const Speed::Point& a, const Speed::Point& b, double part) {
+  return {std::lerp(a.fraction, b.fraction, part), std::lerp(a.encode, b.encode, part),
+          std::lerp(a.decode, b.decode, part)};
+}
+
+// How much of what is not zeros is like text: there, a third of the words or more repeat.
+double text_share(const Features& features) { return std::min(1.0, features.matches * 3); }
+
 }  // namespace
 
-void Speed::add(Point point) {
-  const auto at = std::ranges::lower_bound(points_, point.fraction, {}, &Point::fraction);
-  points_.insert(at, point);
+void Speed::add_numbers(Point point) {
+  numbers_.insert(std::ranges::lower_bound(numbers_, point.fraction, {}, &Point::fraction), point);
 }
 
-Speed::Point Speed::at(double fraction) const {
-  if (points_.empty()) return {fraction, 1, 1};
-  const auto above = std::ranges::lower_bound(points_, fraction, {}, &Point::fraction);
-  if (above == points_.begin()) return {fraction, above->encode, above->decode};
-  if (above == points_.end()) return {fraction, points_.back().encode, points_.back().decode};
-  const Point& a = above[-1];
-  const double part = (fraction - a.fraction) / (above->fraction - a.fraction);
-  return {fraction, std::lerp(a.encode, above->encode, part),
-          std::lerp(a.decode, above->decode, part)};
+Speed::Point Speed::numbers_at(double fraction) const {
+  if (numbers_.empty()) return {fraction, 1, 1};
+  const auto above = std::ranges::lower_bound(numbers_, fraction, {}, &Point::fraction);
+  if (above == numbers_.begin()) return numbers_.front();
+  if (above == numbers_.end()) return numbers_.back();
+  return mix(above[-1], *above,
+             (fraction - above[-1].fraction) / (above->fraction - above[-1].fraction));
 }
 
-double Speed::fastest_encode() const {
-  return points_.empty() ? 1 : std::ranges::min_element(points_, {}, &Point::encode)->encode;
+Speed::Point Speed::at(double fraction, const Features& features) const {
+  const double z = features.zero_lines;
+  const double rest = z < 1 ? (fraction - z * zeros.fraction) / (1 - z) : 0;
+  return mix(mix(numbers_at(rest), text, text_share(features)), zeros, z);
 }
-double Speed::fastest_decode() const {
-  return points_.empty() ? 1 : std::ranges::min_element(points_, {}, &Point::decode)->decode;
+
+Speed::Point Speed::least(const Features& features) const {
+  Point numbers = numbers_at(0);
+  for (const Point& point : numbers_) {
+    numbers.encode = std::min(numbers.encode, point.encode);
+    numbers.decode = std::min(numbers.decode, point.decode);
+  }
+  return mix(mix(numbers, text, text_share(features)), zeros, features.zero_lines);
 }
 
 const Speed& speed_of(const Recipe& recipe, const std::string& text) {

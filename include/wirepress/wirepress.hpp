@@ -169,6 +169,14 @@ class Context {
     return written;
   }
 
+  // What recipe "auto" would choose: calls row(choice) for every candidate of every group.
+  template <class Row>
+  void explain(const void* src, wpr_dtype dtype, int n_dims, const uint64_t* shape, Row row) {
+    check(wpr_explain(
+        get(), src, dtype, n_dims, shape,
+        [](void* user, const wpr_choice* choice) { (*static_cast<Row*>(user))(*choice); }, &row));
+  }
+
   // ---- looking at frames ----
 
   wpr_info inspect(const void* frame, size_t n) {

@@ -147,6 +147,29 @@ nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t si
                     });
 }
 
+nb::list Context::explain(nb::handle data, int dtype, int n_dims,
+                          const std::vector<uint64_t>& shape) {
+  const Input input(data);
+  check_size(input.size(), dtype, n_dims, shape);
+  struct Row {
+    wpr_choice choice;
+    std::string recipe;
+  };
+  std::vector<Row> rows;
+  run([&](auto& context) {
+    context.explain(input.data(), static_cast<wpr_dtype>(dtype), n_dims, shape.data(),
+                    [&](const wpr_choice& choice) {
+                      rows.push_back({choice, choice.recipe});
+                    });
+  });
+  nb::list result;
+  for (const auto& [c, recipe] : rows)
+    result.append(nb::make_tuple(c.offset, c.size, c.reused != 0, c.zero_lines, c.byte_entropy,
+                                 c.exponent_entropy, c.roughness, c.matches, recipe.c_str(), c.why,
+                                 c.ratio, c.compress_rate, c.expand_rate, c.finish, c.chosen != 0));
+  return result;
+}
+
 nb::tuple Context::inspect(nb::handle frame) {
   const Input input(frame);
   const wpr_info info =

@@ -32,6 +32,8 @@ class Context {
   size_t decompress_add(nanobind::handle frame, nanobind::handle out);
   nanobind::bytes add(nanobind::handle a, nanobind::handle b);
   nanobind::bytes decompress_range(nanobind::handle frame, uint64_t offset, size_t size);
+  nanobind::list explain(nanobind::handle data, int dtype, int n_dims,
+                         const std::vector<uint64_t>& shape);
   nanobind::tuple inspect(nanobind::handle frame);
 
   nanobind::bytes stream_begin(int dtype);

@@ -113,6 +113,8 @@ NB_MODULE(_core, m) {
       .def("add", &Context::add, nb::arg("a"), nb::arg("b"))
       .def("decompress_range", &Context::decompress_range, nb::arg("frame"), nb::arg("offset"),
            nb::arg("size"))
+      .def("explain", &Context::explain, nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"),
+           nb::arg("shape"))
       .def("inspect", &Context::inspect, nb::arg("frame"))
       .def("stream_begin", &Context::stream_begin, nb::arg("dtype"))
       .def("stream_update", &Context::stream_update, nb::arg("data"))

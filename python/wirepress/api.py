@@ -51,6 +51,50 @@ class Stats:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate that recipe="auto" weighed for a group of blocks; rates are bytes a second."""
+
+    offset: int
+    size: int
+    reused: bool
+    """The group looks like the one before, whose choice stands."""
+    zero_lines: float
+    """Share of 64-byte lines that are zeros, in a sample of the group."""
+    byte_entropy: float
+    exponent_entropy: float
+    roughness: float
+    """Mean step between neighbours by twice their mean size, at most 1."""
+    matches: float
+    """Share of 4-byte words that stood in the sample before."""
+    recipe: str
+    why: str
+    """Why it was not tried; "" where it was."""
+    ratio: float
+    compress_rate: float
+    expand_rate: float
+    finish: float
+    """Seconds a byte until it is expanded on the other side of the link (model)."""
+    chosen: bool
+
+
+_UNITS = {"bps": 0.125, "Kbps": 125, "Mbps": 125e3, "Gbps": 125e6, "Tbps": 125e9}
+_UNITS |= {"B/s": 1, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "MiB/s": 2**20, "GiB/s": 2**30}
+
+
+def rate(text: str) -> float:
+    """A link rate such as "10Gbps" or "1.2GB/s", in bytes a second.
+
+    >>> rate("10Gbps")
+    1250000000.0
+    """
+    number = text.rstrip("bpsBKMGTi/t")
+    try:
+        return float(number) * _UNITS[text[len(number) :].replace("bit/s", "bps")]
+    except (ValueError, KeyError):
+        raise ParameterError(f'"{text}" is not a rate such as 10Gbps or 1.2GB/s') from None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Param:
     """A parameter of a codec; an integer in min..max, the word at that index, or a real number."""
 
@@ -255,6 +299,23 @@ class Compressor:
         ParameterError where the frames differ in recipe, shape or block size.
         """
         return self._context.add(a, b)
+
+    def explain(self, data: Any, *, dtype: str | None = None) -> list[Choice]:
+        """What recipe="auto" would choose for `data`, and why: a row for every candidate of every
+        group of blocks.
+
+        >>> import numpy as np
+        >>> rows = Compressor("auto:goal=ratio").explain(np.zeros(10000, dtype=np.float32))
+        >>> rows[0].zero_lines
+        1.0
+        >>> next(row for row in rows if row.chosen).ratio > 10
+        True
+        """
+        return self.explain_view(arrays.describe(data, dtype))
+
+    def explain_view(self, view: arrays.View) -> list[Choice]:
+        """`explain` for memory that is described already."""
+        return [Choice(*row) for row in self._context.explain(*view)]
 
     def inspect(self, frame: Any) -> Info:
         """What the header of a frame says; see `wirepress.inspect`."""

@@ -145,7 +145,7 @@ def frame_subject(
         compressor.decompress(memoryview(frame)[:size], out)
 
     def check() -> None:
-        if all(codec.lossless for codec in _codecs_of(recipe)):
+        if all(codec.lossless for codec in codecs_of(recipe)):
             _require_same(out, data, recipe)
 
     return Subject(recipe, engine, compress, decompress, check)
@@ -170,7 +170,7 @@ def plain_subject(
     return Subject(recipe, kernel, run_compress, run_decompress, check)
 
 
-def _codecs_of(recipe: str) -> list[api.Codec]:
+def codecs_of(recipe: str) -> list[api.Codec]:
     names = {stage.split(":")[0] for stage in recipe.split("+")}
     return [codec for codec in api.codecs() if codec.name in names]
 
@@ -178,7 +178,7 @@ def _codecs_of(recipe: str) -> list[api.Codec]:
 def _engines_of(recipe: str) -> list[str]:
     """The kernels of the recipe's codec that has most of them; the other codecs take their best
     where they lack one of these."""
-    usable = [[k for k in codec.kernels if k.usable] for codec in _codecs_of(recipe)]
+    usable = [[k for k in codec.kernels if k.usable] for codec in codecs_of(recipe)]
     kernels = max(usable, key=len, default=[])
     return [f"{kernel.engine}:{kernel.variant}" for kernel in kernels] or ["auto"]
 
