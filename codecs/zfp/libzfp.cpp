@@ -24,22 +24,28 @@ using namespace zfp;
 // and what is left of a word at both ends.
 constexpr size_t kScratchWords = (71168 + ZFP_MAX_BITS) / 64 + 4;
 
+constexpr size_t kCellWords = ZFP_MAX_BITS / 64 + 2;
+
 struct State {
   alignas(64) uint64_t words[kScratchWords] = {};
+  uint64_t cell_words[kCellWords] = {};
   zfp_stream* lib = nullptr;
-  bitstream* bits = nullptr;  // over `words`
+  bitstream* bits = nullptr;       // over `words`
+  bitstream* cell_bits = nullptr;  // over `cell_words`
   std::vector<uint32_t> lengths;
 
   ~State() {
     if (lib != nullptr) zfp_stream_close(lib);
     if (bits != nullptr) stream_close(bits);
+    if (cell_bits != nullptr) stream_close(cell_bits);
   }
 };
 
 Status open(const Args&, void** state) noexcept {
   auto own = std::unique_ptr<State>(new (std::nothrow) State);
   if (own) own->bits = stream_open(own->words, sizeof(own->words));
-  if (own && own->bits != nullptr) own->lib = zfp_stream_open(own->bits);
+  if (own) own->cell_bits = stream_open(own->cell_words, sizeof(own->cell_words));
+  if (own && own->bits && own->cell_bits) own->lib = zfp_stream_open(own->bits);
   if (!own || own->lib == nullptr) return fail(Code::kNoMemory, "zfp: no memory for its state");
   *state = own.release();
   return {};
@@ -299,11 +305,25 @@ struct Plan {
   bool reversible = false;
   bool zero_tiny = false;  // cells of nothing but tiny values are coded as zeros
   bool verify = false;     // decode every cell and look
+  // Cells of these size_words are coded as zeros where libzfp breaks the bound.
+  uint64_t doubtful_from = 1;
+  uint64_t doubtful_to = 0;
 };
 
 // libzfp scales cells by a power of two that overflows below 2^-98 or 2^-962.
 template <typename T>
 constexpr T kTiny = sizeof(T) == 4 ? static_cast<T>(0x1p-98) : static_cast<T>(0x1p-962);
+
+// Cells that are smaller than half the tolerance, but not much: libzfp keeps so few planes of them
+// that decoded numbers can wrap around. They may as well be zeros.
+template <typename T>
+void set_doubtful(double tolerance, Plan* plan) {
+  const int exponent = std::ilogb(tolerance) - 1;
+  if (exponent >= std::numeric_limits<T>::max_exponent) return;
+  const T limit = std::ldexp(T{1}, exponent);
+  plan->doubtful_from = std::max<uint64_t>(1, size_word(limit / 2));
+  plan->doubtful_to = size_word(limit);
+}
 
 // Up to this many powers of two between the largest value and the tolerance, libzfp's rounding
 // cannot spoil the bound that its truncation keeps.
@@ -327,6 +347,7 @@ Plan plan_floats(const Args& args, const Range<T>& range) {
   // Errors may carry what is near the largest finite value beyond it.
   plan.verify = most >= std::ldexp(T{1}, std::numeric_limits<T>::max_exponent - 16) ||
                 (accuracy && std::ilogb(most) - std::ilogb(tolerance) > kExactPlanes<T>);
+  if (accuracy) set_doubtful<T>(tolerance, &plan);
   return plan;
 }
 
@@ -340,10 +361,10 @@ Plan plan_of(const Args& args, const Grid& grid, ConstBytes src) {
 }
 
 template <typename T>
-bool all_tiny(const T* cell, size_t n) {
+Word<T> largest(const T* cell, size_t n) {
   Word<T> most = 0;
   for (size_t i = 0; i < n; ++i) most = std::max(most, size_word(cell[i]));
-  return most < size_word(kTiny<T>);
+  return most;
 }
 
 // ---- encoder ------------------------------------------------------------------------------------
@@ -360,12 +381,35 @@ struct Encoding {
   size_t size = 0;
 };
 
+// Whether libzfp would bring a value of the cell back beyond the accuracy.
+template <typename T, int D>
+bool breaks_bound(const Encoding& e, const T* cell) {
+  T out[Cells<T, D>::kValues];
+  zfp_stream_set_bit_stream(e.own.lib, e.own.cell_bits);
+  stream_rewind(e.own.cell_bits);
+  Lib<T>::encode[D - 1](e.own.lib, cell);
+  stream_flush(e.own.cell_bits);
+  stream_rewind(e.own.cell_bits);
+  Lib<T>::decode[D - 1](e.own.lib, out);
+  zfp_stream_set_bit_stream(e.own.lib, e.own.bits);
+  const double bound = e.args.real(kAccuracyParam);
+  bool good = true;
+  for (size_t i = 0; i < Cells<T, D>::kValues; ++i)
+    good &= std::fabs(static_cast<double>(cell[i]) - static_cast<double>(out[i])) <= bound;
+  return !good;
+}
+
 template <typename T, int D>
 void gather(const Encoding& e, const Cells<T, D>& cells, T* cell) {
   cells.gather(e.src.data(), cell);
   if constexpr (std::is_floating_point_v<T>) {
     constexpr size_t kValues = Cells<T, D>::kValues;
-    if (e.plan.zero_tiny && all_tiny(cell, kValues)) std::memset(cell, 0, kValues * sizeof(T));
+    if (!e.plan.zero_tiny && e.plan.doubtful_to == 0) return;
+    const Word<T> most = largest(cell, kValues);
+    const bool doubtful = most >= e.plan.doubtful_from && most < e.plan.doubtful_to;
+    if ((e.plan.zero_tiny && most < size_word(kTiny<T>)) ||
+        (doubtful && breaks_bound<T, D>(e, cell)))
+      std::memset(cell, 0, kValues * sizeof(T));
   }
 }
 

@@ -361,6 +361,32 @@ std::vector<T> wild_kind(size_t n, size_t kind, uint64_t seed) {
   return values;
 }
 
+// Noise of sizes around the tolerance: libzfp alone breaks its bound for some below half of it.
+template <typename T>
+std::vector<T> noise_near(size_t n, double tolerance, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<T> values(n);
+  for (size_t i = 0; i < n; ++i) {
+    const double size = std::ldexp(1.0, std::ilogb(tolerance) - 3 + static_cast<int>(i / 64 % 5));
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+    values[i] = static_cast<T>(size * (random() % 2 ? unit : std::copysign(0.999, unit)));
+  }
+  return values;
+}
+
+TEST(Zfp, KeepsItsBoundForNoiseNearIt) {
+  for (const char* tolerance : {"1e-3", "2e-3", "5e1"}) {
+    const double size = std::stod(tolerance);
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      expect_bound(noise_near<float>(100000, size, seed), {100000}, tolerance);
+      expect_bound(noise_near<float>(100000, size, seed), {250, 400}, tolerance);
+      expect_bound(noise_near<float>(64000, size, seed), {40, 40, 40}, tolerance);
+      expect_bound(noise_near<float>(65536, size, seed), {16, 16, 16, 16}, tolerance);
+      expect_bound(noise_near<double>(100000, size, seed), {100000}, tolerance);
+    }
+  }
+}
+
 template <typename T>
 void expect_bounds() {
   const std::vector<std::vector<uint64_t>> shapes = {{1500}, {37, 41}, {11, 12, 12}, {6, 6, 7, 6}};
