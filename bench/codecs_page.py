@@ -349,9 +349,9 @@ How to read it:
 - One core, thread CPU time. GB/s are 10^9 *uncompressed* bytes a second. **mc** is that speed over
   `memcpy`'s of the same buffer, timed in turns with it. The best of all turns counts, of
   {rounds} rounds minutes apart.
-- Codecs run block by block (512 KiB; codecs of arrays: whole planes) as in a frame, without the
-  frame's checksum. Other libraries ("plain") get the whole buffer at once, which favours their
-  ratio.
+- Codecs, and libraries for bytes, run block by block (512 KiB; codecs of arrays: whole planes) as
+  in a frame, without its checksum. Libraries for arrays ("plain" fpzip, zfp, SZ3) get the whole
+  array at once, which favours their ratio.
 - **Bounds differ, and a ratio means nothing without its bound.** "max relative error" is the
   largest error of a value over that value (over normal numbers), "max error / range" the largest
   error over the spread of all values. Both are measured. A codec that bounds the second may lose

@@ -7,17 +7,7 @@
 // each counts. The thread stays on one core. A recipe of one codec is measured with each kernel
 // that this machine can run. What is expanded is compared with what went in: same bytes where the
 // codec is lossless, else the errors are reported.
-#include <libdeflate.h>
-#include <lz4.h>
 #include <sched.h>
-#include <snappy-c.h>
-#include <zstd.h>
-#ifdef WPR_FPZIP
-#include <fpzip.h>
-#endif
-#ifdef WPR_ZFP
-#include <zfp.h>
-#endif
 
 #include <algorithm>
 #include <cmath>
@@ -26,26 +16,21 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/options.hpp"
 #include "pipeline/chain.hpp"
+#include "tests/bench/subject.hpp"
+
+namespace wirepress::bench {
+
+size_t default_block_size() { return wirepress::Options().number("block_size"); }
 
 namespace {
-
-using wirepress::Bytes;
-using wirepress::ConstBytes;
-using wirepress::DType;
-using wirepress::Kernel;
-using wirepress::Recipe;
-using wirepress::Status;
-using Buffer = std::vector<std::byte>;
 
 constexpr const char* kHelp = R"(usage: codecs --data FILE [options] RECIPE...
 
@@ -60,7 +45,7 @@ constexpr const char* kHelp = R"(usage: codecs --data FILE [options] RECIPE...
   --cpu N          the core (the last one)
 )";
 
-struct Options {
+struct Wanted {
   std::string data, kernels;
   DType dtype = DType::kFloat32;
   std::vector<uint64_t> shape;
@@ -69,32 +54,6 @@ struct Options {
   bool peers = false;
   int cpu = -1;
   std::vector<std::string> recipes;
-};
-
-void require(bool condition, const std::string& what) {
-  if (!condition) throw std::runtime_error(what);
-}
-
-void require(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.text());
-}
-
-// What is compressed, and where it is expanded to.
-struct Data {
-  Buffer raw, out;
-  DType dtype;
-  std::vector<uint64_t> shape;  // one extent where the array is not known
-  double range = 0;             // greatest - least
-};
-
-// Something to time. Empty functions: it has no such thing.
-struct Subject {
-  std::string name, variant;
-  bool lossless;
-  std::function<size_t()> encode;  // returns the size of the code
-  std::function<void()> decode;    // to Data::out
-  std::function<void()> decode_add = {};
-  std::function<size_t()> encode_feedback = {};
 };
 
 // ---- wirepress ------------------------------------------------------------------------------
@@ -113,7 +72,7 @@ class Blocks {
       }
       slot_ = std::max(slot_, step.entry->codec->bound(step.args, slot_));
     }
-    chain_ = std::make_unique<wirepress::Chain>(recipe, 1);
+    chain_ = std::make_unique<Chain>(recipe, 1);
     first_ = recipe.step[0];
     if (first_.kernel->open) require(first_.kernel->open(first_.args, &state_));
     sizes_.resize((data.raw.size() + block_size_ - 1) / block_size_);
@@ -126,7 +85,7 @@ class Blocks {
   Blocks& operator=(const Blocks&) = delete;
 
   size_t encode() {
-    const size_t step = block_size_ / wirepress::dtype_size(data_.dtype);
+    const size_t step = block_size_ / dtype_size(data_.dtype);
     for (size_t b = 0; b < sizes_.size(); ++b)
       require(chain_->encode(0, of(data_.raw, b), b * step, slot(b), &sizes_[b]));
     return total();
@@ -155,9 +114,9 @@ class Blocks {
  private:
   // The default block; for codecs of arrays, four rows or as many times four as fit one.
   static size_t block_size_of(const Data& data, const Recipe& recipe) {
-    const size_t size = wirepress::Options().number("block_size");
+    const size_t size = default_block_size();
     const size_t slab = 4 * (data.raw.size() / data.shape[0]);
-    if (!wirepress::wants_slabs(recipe)) return size;
+    if (!wants_slabs(recipe)) return size;
     return slab * std::max<size_t>(size / slab, 1);
   }
 
@@ -170,7 +129,7 @@ class Blocks {
 
   Data& data_;
   size_t block_size_, slot_;
-  std::unique_ptr<wirepress::Chain> chain_;
+  std::unique_ptr<Chain> chain_;
   Recipe::Step first_;
   void* state_ = nullptr;
   Buffer codes_, residual_;
@@ -187,228 +146,6 @@ Subject subject_of(Data& data, const std::string& name, const std::string& varia
   if (recipe.n_steps == 1 && kernel.encode_feedback)
     subject.encode_feedback = [=] { return blocks->encode_feedback(); };
   return subject;
-}
-
-// ---- other libraries ------------------------------------------------------------------------
-
-// A library over the whole buffer.
-struct Library {
-  virtual ~Library() = default;
-  virtual size_t bound(const Data& data) = 0;
-  virtual size_t compress(const Data& data, Bytes to) = 0;  // 0: failed
-  virtual bool expand(ConstBytes code, Data& data) = 0;
-};
-
-char* chars(Bytes bytes) { return reinterpret_cast<char*>(bytes.data()); }
-const char* chars(ConstBytes bytes) { return reinterpret_cast<const char*>(bytes.data()); }
-ConstBytes raw_of(const Data& data) { return data.raw; }
-
-struct Lz4 : Library {
-  size_t bound(const Data& data) override {
-    return static_cast<size_t>(LZ4_compressBound(static_cast<int>(data.raw.size())));
-  }
-  size_t compress(const Data& data, Bytes to) override {
-    return static_cast<size_t>(LZ4_compress_default(chars(raw_of(data)), chars(to),
-                                                    static_cast<int>(data.raw.size()),
-                                                    static_cast<int>(to.size())));
-  }
-  bool expand(ConstBytes code, Data& data) override {
-    const int n = static_cast<int>(data.out.size());
-    return LZ4_decompress_safe(chars(code), chars(Bytes(data.out)), static_cast<int>(code.size()),
-                               n) == n;
-  }
-};
-
-struct Snappy : Library {
-  size_t bound(const Data& data) override { return snappy_max_compressed_length(data.raw.size()); }
-  size_t compress(const Data& data, Bytes to) override {
-    size_t size = to.size();
-    const auto status = snappy_compress(chars(raw_of(data)), data.raw.size(), chars(to), &size);
-    return status == SNAPPY_OK ? size : 0;
-  }
-  bool expand(ConstBytes code, Data& data) override {
-    size_t size = data.out.size();
-    const auto status = snappy_uncompress(chars(code), code.size(), chars(Bytes(data.out)), &size);
-    return status == SNAPPY_OK && size == data.out.size();
-  }
-};
-
-struct Zstd : Library {
-  explicit Zstd(int chosen) : level(chosen) {}
-  size_t bound(const Data& data) override { return ZSTD_compressBound(data.raw.size()); }
-  size_t compress(const Data& data, Bytes to) override {
-    const size_t size = ZSTD_compressCCtx(packer.get(), to.data(), to.size(), data.raw.data(),
-                                          data.raw.size(), level);
-    return ZSTD_isError(size) ? 0 : size;
-  }
-  bool expand(ConstBytes code, Data& data) override {
-    return ZSTD_decompressDCtx(unpacker.get(), data.out.data(), data.out.size(), code.data(),
-                               code.size()) == data.out.size();
-  }
-  int level;
-  std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> packer{ZSTD_createCCtx(), ZSTD_freeCCtx};
-  std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> unpacker{ZSTD_createDCtx(), ZSTD_freeDCtx};
-};
-
-struct Deflate : Library {
-  explicit Deflate(int level)
-      : packer(libdeflate_alloc_compressor(level), libdeflate_free_compressor) {}
-  size_t bound(const Data& data) override {
-    return libdeflate_deflate_compress_bound(packer.get(), data.raw.size());
-  }
-  size_t compress(const Data& data, Bytes to) override {
-    return libdeflate_deflate_compress(packer.get(), data.raw.data(), data.raw.size(), to.data(),
-                                       to.size());
-  }
-  bool expand(ConstBytes code, Data& data) override {
-    return libdeflate_deflate_decompress(unpacker.get(), code.data(), code.size(), data.out.data(),
-                                         data.out.size(), nullptr) == LIBDEFLATE_SUCCESS;
-  }
-  std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> packer;
-  std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> unpacker{
-      libdeflate_alloc_decompressor(), libdeflate_free_decompressor};
-};
-
-// Extent i of the array as C arrays are indexed, from the last; 1 where it has fewer.
-size_t extent(const Data& data, size_t from_last) {
-  return from_last < data.shape.size() ? data.shape[data.shape.size() - 1 - from_last] : 1;
-}
-
-#ifdef WPR_FPZIP
-// `precision` leading bits of each value are kept; 0: all.
-struct Fpzip : Library {
-  explicit Fpzip(int chosen) : precision(chosen) {}
-  size_t bound(const Data& data) override { return 2 * data.raw.size() + 4096; }
-  void describe(const Data& data, FPZ* fpz) const {
-    fpz->type = data.dtype == DType::kFloat64 ? FPZIP_TYPE_DOUBLE : FPZIP_TYPE_FLOAT;
-    fpz->prec = precision;
-    fpz->nx = static_cast<int>(extent(data, 0));
-    fpz->ny = static_cast<int>(extent(data, 1));
-    fpz->nz = static_cast<int>(extent(data, 2));
-    fpz->nf = 1;
-  }
-  size_t compress(const Data& data, Bytes to) override {
-    FPZ* fpz = fpzip_write_to_buffer(to.data(), to.size());
-    describe(data, fpz);
-    const size_t size = fpzip_write(fpz, data.raw.data());
-    fpzip_write_close(fpz);
-    return size;
-  }
-  bool expand(ConstBytes code, Data& data) override {
-    FPZ* fpz = fpzip_read_from_buffer(code.data());
-    describe(data, fpz);
-    const bool good = fpzip_read(fpz, data.out.data()) != 0;
-    fpzip_read_close(fpz);
-    return good;
-  }
-  int precision;
-};
-#endif
-
-#ifdef WPR_ZFP
-enum class ZfpMode { kRate, kPrecision, kAccuracy, kReversible };
-
-struct Zfp : Library {
-  Zfp(ZfpMode chosen, double chosen_value) : mode(chosen), value(chosen_value) {}
-  struct Field {
-    Field(const Data& data, const Buffer& values) {
-      const auto type = data.dtype == DType::kFloat64 ? zfp_type_double : zfp_type_float;
-      void* const at = const_cast<std::byte*>(values.data());
-      const size_t x = extent(data, 0), y = extent(data, 1), z = extent(data, 2);
-      field.reset(data.shape.size() == 3   ? zfp_field_3d(at, type, x, y, z)
-                  : data.shape.size() == 2 ? zfp_field_2d(at, type, x, y)
-                                           : zfp_field_1d(at, type, x));
-    }
-    std::unique_ptr<zfp_field, decltype(&zfp_field_free)> field{nullptr, zfp_field_free};
-  };
-  using Stream = std::unique_ptr<zfp_stream, decltype(&zfp_stream_close)>;
-  Stream stream_of(const Data& data, const zfp_field* field) const {
-    Stream stream(zfp_stream_open(nullptr), zfp_stream_close);
-    switch (mode) {
-      case ZfpMode::kRate:
-        zfp_stream_set_rate(stream.get(), value, zfp_field_type(field),
-                            zfp_field_dimensionality(field), zfp_false);
-        break;
-      case ZfpMode::kPrecision:
-        zfp_stream_set_precision(stream.get(), static_cast<uint>(value));
-        break;
-      case ZfpMode::kAccuracy:
-        zfp_stream_set_accuracy(stream.get(), value * data.range);
-        break;
-      case ZfpMode::kReversible:
-        zfp_stream_set_reversible(stream.get());
-        break;
-    }
-    return stream;
-  }
-  size_t bound(const Data& data) override {
-    const Field field(data, data.raw);
-    return zfp_stream_maximum_size(stream_of(data, field.field.get()).get(), field.field.get());
-  }
-  size_t compress(const Data& data, Bytes to) override {
-    const Field field(data, data.raw);
-    const Stream stream = stream_of(data, field.field.get());
-    bitstream* const bits = stream_open(to.data(), to.size());
-    zfp_stream_set_bit_stream(stream.get(), bits);
-    const size_t size = zfp_compress(stream.get(), field.field.get());
-    stream_close(bits);
-    return size;
-  }
-  bool expand(ConstBytes code, Data& data) override {
-    const Field field(data, data.out);
-    const Stream stream = stream_of(data, field.field.get());
-    bitstream* const bits = stream_open(const_cast<std::byte*>(code.data()), code.size());
-    zfp_stream_set_bit_stream(stream.get(), bits);
-    const bool good = zfp_decompress(stream.get(), field.field.get()) != 0;
-    stream_close(bits);
-    return good;
-  }
-  ZfpMode mode;
-  double value;
-};
-#endif
-
-Subject library_subject(Data& data, const std::string& name, bool lossless,
-                        const std::shared_ptr<Library>& library) {
-  auto code = std::make_shared<Buffer>(library->bound(data));
-  auto size = std::make_shared<size_t>(0);
-  auto compress = [=, &data] {
-    *size = library->compress(data, *code);
-    require(*size != 0, name + " failed to compress");
-    return *size;
-  };
-  auto expand = [=, &data] {
-    require(library->expand(ConstBytes(*code).first(*size), data), name + " failed to expand");
-  };
-  return {name, "plain", lossless, compress, expand};
-}
-
-using Make = std::function<Subject(Data&)>;
-
-template <class T, class... Values>
-Make peer(const char* name, bool lossless, Values... values) {
-  return [=](Data& data) {
-    return library_subject(data, name, lossless, std::make_shared<T>(values...));
-  };
-}
-
-std::vector<Make> peers(DType dtype) {
-  std::vector<Make> all = {peer<Lz4>("lz4", true), peer<Snappy>("snappy", true),
-                           peer<Zstd>("zstd:-1", true, -1), peer<Zstd>("zstd:1", true, 1),
-                           peer<Deflate>("deflate:1", true, 1)};
-  if (dtype == DType::kBytes) return all;
-#ifdef WPR_FPZIP
-  all.push_back(peer<Fpzip>("fpzip lossless", true, 0));
-  // sign, exponent and 6 bits: the same bound, 2^-6, as 5 bits rounded to nearest
-  if (dtype == DType::kFloat32) all.push_back(peer<Fpzip>("fpzip 2^-6", false, 15));
-#endif
-#ifdef WPR_ZFP
-  all.push_back(peer<Zfp>("zfp rate 8", false, ZfpMode::kRate, 8.0));
-  all.push_back(peer<Zfp>("zfp precision 16", false, ZfpMode::kPrecision, 16.0));
-  all.push_back(peer<Zfp>("zfp accuracy 1e-3 of range", false, ZfpMode::kAccuracy, 1e-3));
-  all.push_back(peer<Zfp>("zfp reversible", true, ZfpMode::kReversible, 0.0));
-#endif
-  return all;
 }
 
 // ---- measuring ------------------------------------------------------------------------------
@@ -528,9 +265,9 @@ bool listed(const std::string& list, const std::string& word) {
   return list.empty() || ("," + list + ",").find("," + word + ",") != std::string::npos;
 }
 
-void measure_recipe(Data& data, const std::string& text, const Options& options) {
+void measure_recipe(Data& data, const std::string& text, const Wanted& options) {
   Recipe best;
-  if (const Status s = wirepress::parse_recipe(text.c_str(), data.dtype, "auto", &best); !s.ok())
+  if (const Status s = parse_recipe(text.c_str(), data.dtype, "auto", &best); !s.ok())
     return print_skipped(text, s.text());
   if (best.n_steps > 1) return measure(data, subject_of(data, text, "auto", best), options.seconds);
   for (const Kernel* kernel : best.step[0].entry->kernels) {
@@ -579,11 +316,11 @@ std::vector<uint64_t> shape_of(const std::vector<uint64_t>& whole, size_t n_valu
   return shape;
 }
 
-Data read_data(const Options& options) {
+Data read_data(const Wanted& options) {
   const Buffer content = read_file(options.data, options.offset);
   Data data;
   data.dtype = options.dtype;
-  const size_t item = wirepress::dtype_size(data.dtype);
+  const size_t item = dtype_size(data.dtype);
   const size_t size = (options.size ? options.size : content.size()) / item * item;
   require(size > 0, "nothing to measure");
   data.raw.resize(size);
@@ -609,8 +346,8 @@ void pin(int cpu) {
   require(sched_setaffinity(0, sizeof one, &one) == 0, "cannot run on this core");
 }
 
-Options parse(int argc, char** argv) {
-  Options options;
+Wanted parse(int argc, char** argv) {
+  Wanted options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     const auto value = [&]() -> std::string {
@@ -622,7 +359,7 @@ Options parse(int argc, char** argv) {
     } else if (name == "--dtype") {
       const std::string dtype = value();
       for (const DType each : {DType::kBytes, DType::kFloat32, DType::kFloat64})
-        if (dtype == wirepress::dtype_name(each)) options.dtype = each;
+        if (dtype == dtype_name(each)) options.dtype = each;
     } else if (name == "--shape") {
       const std::string list = value();
       for (size_t at = 0; at < list.size(); at = std::min(list.find(',', at), list.size() - 1) + 1)
@@ -648,25 +385,17 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// Without the library's own name and date.
-std::string version_number(const std::string& text) {
-  const size_t begin = text.find_first_of("0123456789");
-  return begin == std::string::npos ? text : text.substr(begin, text.find(' ', begin) - begin);
-}
-
 void print_versions() {
-  std::printf("{\"versions\": {\"lz4\": \"%s\", \"zstd\": \"%s\", \"libdeflate\": \"%s\"",
-              LZ4_versionString(), ZSTD_versionString(), LIBDEFLATE_VERSION_STRING);
-#ifdef WPR_FPZIP
-  std::printf(", \"fpzip\": \"%s\"", version_number(fpzip_version_string).c_str());
-#endif
-#ifdef WPR_ZFP
-  std::printf(", \"zfp\": \"%s\"", version_number(zfp_version_string).c_str());
-#endif
+  const char* comma = "";
+  std::printf("{\"versions\": {");
+  for (const auto& [name, version] : peer_versions()) {
+    std::printf("%s\"%s\": \"%s\"", comma, name.c_str(), version.c_str());
+    comma = ", ";
+  }
   std::printf("}}\n");
 }
 
-void run(const Options& options) {
+void run(const Wanted& options) {
   pin(options.cpu);
   Data data = read_data(options);
   print_versions();
@@ -680,18 +409,19 @@ void run(const Options& options) {
   for (const std::string& recipe : options.recipes)
     guarded(recipe, [&] { measure_recipe(data, recipe, options); });
   if (!options.peers) return;
-  for (const Make& make : peers(data.dtype))
+  for (const auto& make : peers(data.dtype))
     guarded("a library", [&] { measure(data, make(data), options.seconds); });
 }
 
 }  // namespace
+}  // namespace wirepress::bench
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--help") == 0) return std::fputs(kHelp, stdout), 0;
+    if (std::strcmp(argv[i], "--help") == 0) return std::fputs(wirepress::bench::kHelp, stdout), 0;
   }
   try {
-    run(parse(argc, argv));
+    wirepress::bench::run(wirepress::bench::parse(argc, argv));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "codecs: %s\n", error.what());
     return 1;
