@@ -10,8 +10,10 @@
 // code that has no difference, equal values are fetched from the last lane that is not equal.
 
 // gcc 12 takes the undefined operands of its own intrinsics for mistakes.
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include "codecs/fre/code.hpp"
@@ -310,6 +312,12 @@ size_t Avx512::encode(const Quantiser& quantise, const State& state, const std::
 
 // ---- decoder --------------------------------------------------------------------------------
 
+template <class F>
+[[gnu::always_inline]] inline void each_of_two(F f) {
+  f(size_t{0});
+  f(size_t{1});
+}
+
 // Where codes begin, in bits from a byte of the stream.
 class Positions {
  public:
@@ -335,54 +343,79 @@ class Positions {
   const uint16_t* data() const { return at_; }
   size_t operator[](size_t i) const { return at_[i]; }
 
-  // From bit `first` of src on, at least `enough` or what begins in the first whole words of
-  // `size` bytes, or up to a word of zeros. [n()] is where the next one begins.
+  // From bit `first` of src on, at least `enough` or what begins in the first whole pairs of words
+  // of `size` bytes, or up to a word of zeros. [n()] is where the next one begins.
   void find(const std::byte* src, size_t size, unsigned first, size_t enough) {
-    n_ = 0;
-    size_t begin = 0;  // of a word of 64 bits
-    for (; begin + 16 <= size && n_ < enough; begin += 8) {
+    __m512i from = _mm512_set1_epi8(static_cast<char>(first));
+    size_t begin = 0;  // of two words of 64 bits
+    size_t n = 0;
+    for (; begin + kStep + 8 <= size && n < enough; begin += kStep) {
       uint64_t word;
       std::memcpy(&word, src + begin, sizeof(word));
       if (word == 0 && begin > 0) break;
-      first = add_word(src + begin, static_cast<uint16_t>(8 * begin), first);
+      n = add_words(src + begin, static_cast<uint16_t>(8 * begin), &from, n);
     }
-    at_[n_] = static_cast<uint16_t>(8 * begin + first);
+    n_ = n;
+    at_[n_] = static_cast<uint16_t>(
+        8 * begin + static_cast<uint8_t>(_mm_cvtsi128_si32(_mm512_castsi512_si128(from))));
   }
 
  private:
-  // The codes that begin in a word; returns where the first one beyond does, in the next word.
-  [[gnu::always_inline]] unsigned add_word(const std::byte* src, uint16_t origin, unsigned first) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src));
-    const __m512i eights = _mm512_permutexvar_epi8(spread_, _mm512_castsi128_si512(bytes));
-    const __m512i peek = _mm512_multishift_epi64_epi8(bit_, eights);
-    const __m512i size = _mm512_permutex2var_epi8(size_low_, peek, size_high_);
-    // Where the next code begins, and the 2nd, 4th .. after it; from 64 on that is final.
-    const __m512i next1 = _mm512_add_epi8(size, iota_);
-    const __m512i next2 = _mm512_permutex2var_epi8(next1, next1, beyond_);
-    const __m512i next4 = _mm512_permutex2var_epi8(next2, next2, beyond_);
-    const __m512i next8 = _mm512_permutex2var_epi8(next4, next4, beyond_);
-    const __m512i next16 = _mm512_permutex2var_epi8(next8, next8, beyond_);
-    const __m512i next32 = _mm512_permutex2var_epi8(next16, next16, beyond_);
-    alignas(64) uint8_t last[64];
-    _mm512_store_si512(last, next32);
+  static constexpr size_t kStep = 16;
 
-    __m512i at = _mm512_set1_epi8(static_cast<char>(first));  // of 32 codes
-    at = _mm512_mask2_permutex2var_epi8(next16, at, 0xFFFF0000, beyond_);
-    at = _mm512_mask2_permutex2var_epi8(next8, at, 0xFF00FF00, beyond_);
-    at = _mm512_mask2_permutex2var_epi8(next4, at, 0xF0F0F0F0, beyond_);
-    at = _mm512_mask2_permutex2var_epi8(next2, at, 0xCCCCCCCC, beyond_);
-    at = _mm512_mask2_permutex2var_epi8(next1, at, 0xAAAAAAAA, beyond_);
-    const __m256i codes = _mm512_castsi512_si256(at);
-    const __m512i wide = _mm512_add_epi16(_mm512_cvtepu8_epi16(codes),
-                                          _mm512_set1_epi16(static_cast<short>(origin)));
-    _mm512_storeu_si512(at_ + n_, wide);
-    n_ += static_cast<size_t>(std::popcount(_mm256_testn_epi8_mask(codes, _mm256_set1_epi8(64))));
-    return last[first] - 64u;
+  // Of every bit of a word, where the code that begins there ends: the next begins. And where the
+  // second, fourth and so on after that does. From 64 on that is beyond the word, and final.
+  struct Word {
+    __m512i next1, next2, next4, next8, next16, next32;
+  };
+
+  // The codes that begin in two words, which are handled side by side for the processor's sake.
+  // *first, in all lanes, is the bit that the first one begins at, and becomes that in the next
+  // word. Returns how many there are, with the n before.
+  [[gnu::always_inline]] size_t add_words(const std::byte* src, uint16_t origin, __m512i* first,
+                                          size_t n) {
+    Word word[2];
+    each_of_two([&](size_t k) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + 8 * k));
+      const __m512i eights = _mm512_permutexvar_epi8(spread_, _mm512_castsi128_si512(bytes));
+      const __m512i peek = _mm512_multishift_epi64_epi8(bit_, eights);
+      const __m512i size = _mm512_permutex2var_epi8(size_low_, peek, size_high_);
+      word[k].next1 = _mm512_add_epi8(size, iota_);
+    });
+    each_of_two([&](size_t k) { word[k].next2 = twice(word[k].next1); });
+    each_of_two([&](size_t k) { word[k].next4 = twice(word[k].next2); });
+    each_of_two([&](size_t k) { word[k].next8 = twice(word[k].next4); });
+    each_of_two([&](size_t k) { word[k].next16 = twice(word[k].next8); });
+    each_of_two([&](size_t k) { word[k].next32 = twice(word[k].next16); });
+
+    __m512i at[2];  // of up to 32 codes
+    each_of_two([&](size_t k) {
+      at[k] = *first;
+      *first = _mm512_sub_epi8(_mm512_permutexvar_epi8(*first, word[k].next32), word_bits_);
+    });
+    const auto move = [&](__m512i* lane, __m512i next, __mmask64 lanes) {
+      *lane = _mm512_mask2_permutex2var_epi8(next, *lane, lanes, beyond_);
+    };
+    each_of_two([&](size_t k) { move(&at[k], word[k].next16, 0xFFFF0000); });
+    each_of_two([&](size_t k) { move(&at[k], word[k].next8, 0xFF00FF00); });
+    each_of_two([&](size_t k) { move(&at[k], word[k].next4, 0xF0F0F0F0); });
+    each_of_two([&](size_t k) { move(&at[k], word[k].next2, 0xCCCCCCCC); });
+    each_of_two([&](size_t k) { move(&at[k], word[k].next1, 0xAAAAAAAA); });
+    each_of_two([&](size_t k) {
+      const __m256i codes = _mm512_castsi512_si256(at[k]);
+      const __m512i from = _mm512_set1_epi16(static_cast<short>(origin + 64 * k));
+      _mm512_storeu_si512(at_ + n, _mm512_add_epi16(_mm512_cvtepu8_epi16(codes), from));
+      n += static_cast<size_t>(std::popcount(_mm256_testn_epi8_mask(codes, _mm256_set1_epi8(64))));
+    });
+    return n;
   }
 
+  __m512i twice(__m512i next) const { return _mm512_permutex2var_epi8(next, next, beyond_); }
+
   __m512i size_low_, size_high_, iota_, beyond_, spread_, bit_;
+  __m512i word_bits_ = _mm512_set1_epi8(64);
   size_t n_ = 0;
-  uint16_t at_[kMost + 64];
+  uint16_t at_[kMost + 2 * 32 + 32];
 };
 
 // Lane i: the last lane up to i that is in the mask, or -1.
@@ -400,6 +433,7 @@ class Values {
         class_high_(_mm512_load_si512(state.code_class.data() + 64)),
         info_(_mm512_load_si512(state.class_info.data())),
         fraction_(all(kFraction >> (kFractionBits - state.m) << (kFractionBits - state.m))),
+        all_but_cut_(_mm512_or_si512(fraction_, all(kSign | kInfinity))),
         negative_(all(1u << (kFractionBits - 1 - state.m))),
         long_shift_(_mm_cvtsi32_si128(static_cast<int>(kFractionBits - 3 - state.m))),
         half_(all(state.half)) {
@@ -424,39 +458,38 @@ class Values {
     const __m512i word = _mm512_srli_epi32(place, 5);
     const __m512i code =
         _mm512_shrdv_epi32(_mm512_permutexvar_epi32(word, bits),
-                           _mm512_permutexvar_epi32(_mm512_add_epi32(word, all(1)), bits), place);
+                           _mm512_permutexvar_epi32(_mm512_add_epi32(word, one_), bits), place);
 
     const __m512i code_class = _mm512_permutex2var_epi8(class_low_, code, class_high_);
     const __m512i info = _mm512_permutexvar_epi32(code_class, info_);
-    const __mmask16 escape = _mm512_test_epi32_mask(info, all(kIsEscape));
-    const __mmask16 zero = _mm512_test_epi32_mask(info, all(kIsZero));
-    const __mmask16 denormal = _mm512_mask_test_epi32_mask(lanes, info, all(kIsDenormal));
-    const __mmask16 difference = _mm512_test_epi32_mask(info, all(kIsDifference));
-    const __mmask16 equal = _mm512_test_epi32_mask(info, all(kIsEqual));
+    const __mmask16 escape = _mm512_test_epi32_mask(info, escape_flag_);
+    const __mmask16 zero = _mm512_test_epi32_mask(info, zero_flag_);
+    const __mmask16 denormal = _mm512_mask_test_epi32_mask(lanes, info, denormal_flag_);
+    const __mmask16 difference = _mm512_test_epi32_mask(info, difference_flag_);
+    const __mmask16 equal = _mm512_test_epi32_mask(info, equal_flag_);
 
     // The fraction in its place, the sign above it or, with an exponent, in its place.
     const __m512i turned = _mm512_rorv_epi32(code, info);
     const __m512i sign = _mm512_slli_epi32(turned, 8);
-    __m512i value = _mm512_ternarylogic_epi32(sign, all(kSign), _mm512_and_si512(turned, fraction_),
+    __m512i value = _mm512_ternarylogic_epi32(sign, sign_, _mm512_and_si512(turned, fraction_),
                                               kFirstTwoOrThird);
-    value = _mm512_mask_and_epi32(value, zero, sign, all(kSign));
-    value = _mm512_mask_and_epi32(value, escape, turned,
-                                  _mm512_or_si512(fraction_, all(kSign | kInfinity)));
+    value = _mm512_mask_and_epi32(value, zero, sign, sign_);
+    value = _mm512_mask_and_epi32(value, escape, turned, all_but_cut_);
     if (_mm512_mask2int(denormal) != 0) [[unlikely]] {
       const __m512i exact = _mm512_ternarylogic_epi32(
-          sign, all(kSign), _mm512_and_si512(turned, all(kFraction)), kFirstTwoOrThird);
+          sign, sign_, _mm512_and_si512(turned, all(kFraction)), kFirstTwoOrThird);
       value = _mm512_mask_mov_epi32(value, denormal, exact);
       if (sizeof(Element) == 2) bad_ |= _mm512_mask_test_epi32_mask(denormal, value, all(0xFFFF));
     }
 
     // Exponents: sums of differences since a lane without one, or the value before.
     const __m512i e = exponents(turned, info, value, equal, difference);
-    const __mmask16 normal = _mm512_cmplt_epu32_mask(_mm512_sub_epi32(e, all(1)), all(254));
+    const __mmask16 normal = _mm512_cmplt_epu32_mask(_mm512_sub_epi32(e, one_), most_);
     bad_ |= lanes & difference & ~normal;
     bad_ |= lanes & escape & _mm512_testn_epi32_mask(e, e);
     value = _mm512_mask_or_epi32(value, difference, value, _mm512_slli_epi32(e, kFractionBits));
     value = _mm512_permutex2var_epi32(value, last_of(~equal, up_to_), previous_);
-    const __m512i last = all(static_cast<uint32_t>(n - 1));
+    const __m512i last = n == kGroup ? lane_15_ : all(static_cast<uint32_t>(n - 1));
     previous_ = _mm512_permutexvar_epi32(last, value);
     exponent_ = _mm512_permutexvar_epi32(last, e);
     if (kHalf) value = _mm512_mask_add_epi32(value, normal, value, half_);
@@ -465,9 +498,7 @@ class Values {
 
   // n values equal to the last one.
   void repeat(std::byte* dst, size_t n) {
-    const __m512i normal_end = all(254);
-    const __mmask16 normal =
-        _mm512_cmplt_epu32_mask(_mm512_sub_epi32(exponent_, all(1)), normal_end);
+    const __mmask16 normal = _mm512_cmplt_epu32_mask(_mm512_sub_epi32(exponent_, one_), most_);
     const __m512i value =
         kHalf ? _mm512_mask_add_epi32(previous_, normal, previous_, half_) : previous_;
     for (; n >= kGroup; n -= kGroup, dst += sizeof(Element) * kGroup) store(dst, 0xFFFF, value);
@@ -478,9 +509,9 @@ class Values {
   [[gnu::always_inline]] __m512i exponents(__m512i turned, __m512i info, __m512i value,
                                            __mmask16 equal, __mmask16 difference) const {
     const __m512i none = _mm512_setzero_si512();
-    const __m512i more = _mm512_and_si512(_mm512_srl_epi32(turned, long_shift_), all(3));
+    const __m512i more = _mm512_and_si512(_mm512_srl_epi32(turned, long_shift_), three_);
     __m512i d = _mm512_srli_epi32(info, kClassDistance);
-    d = _mm512_mask_add_epi32(d, _mm512_test_epi32_mask(info, all(kIsLong)), d, more);
+    d = _mm512_mask_add_epi32(d, _mm512_test_epi32_mask(info, long_flag_), d, more);
     d = _mm512_mask_sub_epi32(d, _mm512_test_epi32_mask(turned, negative_), none, d);
     __m512i sum = _mm512_add_epi32(d, _mm512_alignr_epi32(d, none, 15));
     sum = _mm512_add_epi32(sum, _mm512_alignr_epi32(sum, none, 14));
@@ -500,9 +531,20 @@ class Values {
     }
   }
 
-  __m512i class_low_, class_high_, info_, fraction_, negative_;
+  __m512i class_low_, class_high_, info_, fraction_, all_but_cut_, negative_;
   __m128i long_shift_;
   __m512i half_, up_to_;
+  __m512i escape_flag_ = held(kIsEscape);
+  __m512i zero_flag_ = held(kIsZero);
+  __m512i denormal_flag_ = held(kIsDenormal);
+  __m512i difference_flag_ = held(kIsDifference);
+  __m512i equal_flag_ = held(kIsEqual);
+  __m512i long_flag_ = held(kIsLong);
+  __m512i sign_ = held(kSign);
+  __m512i one_ = held(1);
+  __m512i three_ = held(3);
+  __m512i most_ = held(254);
+  __m512i lane_15_ = held(15);
   __m512i previous_ = _mm512_setzero_si512();  // in all lanes
   __m512i exponent_ = _mm512_setzero_si512();
   __mmask16 bad_ = 0;
@@ -527,7 +569,7 @@ size_t count_equal(ConstBytes src, uint64_t at) {
 // All but the end of a stream.
 template <class Element, bool kHalf>
 size_t decode_wide(const Avx512::State& state, Stream<Element>* stream, std::byte* dst, size_t n) {
-  constexpr size_t kAhead = 64 + 16;  // bytes that are read from where a code begins
+  constexpr size_t kAhead = 64 + 24;  // bytes that are read from where a code begins
   constexpr size_t kRun = 28;
   const ConstBytes src = stream->bytes();
   Positions positions(state);
@@ -543,7 +585,7 @@ size_t decode_wide(const Avx512::State& state, Stream<Element>* stream, std::byt
       continue;
     }
     // No code that begins in what find() looks at is read beyond the end.
-    positions.find(from, src.size() - static_cast<size_t>(at / 8) - 64 + 8,
+    positions.find(from, src.size() - static_cast<size_t>(at / 8) - 64,
                    static_cast<unsigned>(at % 8), std::min(Positions::kMost, n - i));
     const size_t count = std::min(positions.n(), n - i);
     size_t done = 0;
