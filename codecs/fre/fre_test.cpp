@@ -107,17 +107,19 @@ uint32_t reconstruct(const Rule& rule, uint32_t q, int most) {
   return moved ? q + (1u << (22 - rule.m)) : q;
 }
 
-void check_words(const Rule& rule, Fre* fre, const std::vector<uint32_t>& words) {
+// That `words` are decoded to what the quantiser makes of them; and, with `law`, that this keeps
+// the bound. No ASSERT_EQ for each word: it would take most of the time of 2^32 of them.
+void check_words(const Rule& rule, Fre* fre, const std::vector<uint32_t>& words, bool law) {
   const std::vector<std::byte> code = fre->encode(bytes_of(words));
   std::vector<uint32_t> decoded(words.size());
   const Status status = fre->decode(code, room_of(decoded));
   ASSERT_TRUE(status.ok()) << status.text();
   const fre::Quantiser quantise(rule.m, rule.round == fre::kNearest, rule.flush != 0);
   for (size_t i = 0; i < words.size(); ++i) {
+    const uint32_t q = quantise(words[i]);
     const uint32_t y = decoded[i];
-    // Not ASSERT_EQ: it would take most of the time of 2^32 words.
-    if (y == reconstruct(rule, quantise(words[i]), 23) && quantise(y) == quantise(words[i]) &&
-        broken_law(rule, words[i], y, 23).empty())
+    if (y == reconstruct(rule, q, 23) &&
+        (!law || (quantise(y) == q && broken_law(rule, words[i], y, 23).empty())))
       continue;
     FAIL() << std::hex << words[i] << " became " << y << ", m " << rule.m << ", round "
            << rule.round << ": " << broken_law(rule, words[i], y, 23);
@@ -130,6 +132,7 @@ TEST(Fre, KeepsItsBoundForEveryKindOfWord) {
   constexpr uint64_t kBlock = 1 << 16;
   const std::vector<int> sampled = {1, 2, 5, 6, 10, 16, 17, 22, 23};
   for (const Kernel* kernel : usable_kernels()) {
+    const bool law = kernel == entry().kernels.back();  // the others give the same
     for (const int m : all ? std::vector<int>{5} : sampled) {
       for (const Rule& rule :
            {Rule{m, 0, 0, 1}, Rule{m, 1, 0, 4}, Rule{m, 0, 1, 4}, Rule{m, 2, 0, 1}}) {
@@ -142,10 +145,10 @@ TEST(Fre, KeepsItsBoundForEveryKindOfWord) {
             for (uint32_t near = 0; near < 9; ++near)
               words.push_back(static_cast<uint32_t>(((word >> 23) + 1) << 23) - 4 + near);
           if (words.size() < kBlock) continue;
-          check_words(rule, &fre, words);
+          check_words(rule, &fre, words, law);
           words.clear();
         }
-        check_words(rule, &fre, words);
+        check_words(rule, &fre, words, law);
         if (HasFatalFailure()) FAIL() << kernel->variant;
       }
     }
