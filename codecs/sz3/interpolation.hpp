@@ -10,20 +10,11 @@
 #include <vector>
 
 #include "SZ3/compressor/SZInterpolationCompressor.hpp"
+#include "codecs/sz3/grid.hpp"
 #include "codecs/sz3/integers.hpp"
+#include "codecs/sz3/lorenzo.hpp"
 
 namespace wirepress::sz3 {
-
-// How a block is laid out and interpolated.
-struct Grid {
-  unsigned n_dims = 1;
-  std::array<size_t, kMaxDims> extent{1, 1, 1, 1};  // in C order
-  bool cubic = true;
-  unsigned order = 0;  // which permutation of the dimensions, in lexicographic order
-
-  size_t count() const { return extent[0] * extent[1] * extent[2] * extent[3]; }
-  unsigned orders() const { return std::array{1u, 2u, 6u, 24u}[n_dims - 1]; }
-};
 
 constexpr int kLineSize = 32;  // SZ3's block size, in strides of a level
 
@@ -45,19 +36,18 @@ class Quantiser final : public SZ::concepts::QuantizerInterface<T> {
   }
   size_t size_est() const { return kHeadSize; }
 
-  int quantize_and_overwrite(T& value, T predicted) override {
+  [[gnu::always_inline]] int quantize_and_overwrite(T& value, T predicted) override {
     const double from = static_cast<double>(predicted);
     const double distance = (static_cast<double>(value) - from) * steps_;
     if (std::fabs(distance) < kMostSteps) {
-      const int n = static_cast<int>(distance + (distance < 0 ? -0.5 : 0.5));
-      const T decoded = static_cast<T>(from + n * step_);
+      const double whole = distance + kRounder - kRounder;
+      const T decoded = static_cast<T>(from + whole * step_);
       if (std::fabs(static_cast<double>(decoded) - static_cast<double>(value)) <= bound_) {
         value = decoded;
-        return n;
+        return static_cast<int>(whole);
       }
     }
-    literals_.push_back(value);
-    return kLiteral;
+    return literal(value);
   }
   int quantize(T value, T predicted) override { return quantize_and_overwrite(value, predicted); }
 
@@ -76,6 +66,14 @@ class Quantiser final : public SZ::concepts::QuantizerInterface<T> {
   void postdecompress_data() override {}
 
  private:
+  // Added to a small number, it leaves no bits for a fraction: rounds to nearest, ties to even.
+  static constexpr double kRounder = 0x1.8p52;
+
+  [[gnu::noinline]] int literal(T value) {
+    literals_.push_back(value);
+    return kLiteral;
+  }
+
   std::vector<T>& literals_;
   size_t next_ = 0;
   double bound_ = 0, step_ = 0, steps_ = 0;
@@ -145,12 +143,34 @@ void restore_in(const Grid& grid, double bound, T* values, std::vector<T>* liter
   compressor.decompress(head.data(), head.size(), values);
 }
 
+template <typename T>
+void quantise_by_lorenzo(const Grid& grid, double bound, T* values, std::vector<T>* literals,
+                         Tokens* tokens) {
+  Quantiser<T> quantiser(bound, literals);
+  std::vector<int> integers;
+  integers.reserve(grid.count());
+  visit_by_lorenzo(grid, values, [&](T& value, T predicted) {
+    integers.push_back(quantiser.quantize_and_overwrite(value, predicted));
+  });
+  tokens->take(integers);
+}
+
+template <typename T>
+void restore_by_lorenzo(const Grid& grid, double bound, T* values, std::vector<T>* literals,
+                        const std::vector<int>& integers) {
+  Quantiser<T> quantiser(bound, literals);
+  const int* next = integers.data();
+  visit_by_lorenzo(grid, values,
+                   [&](T& value, T predicted) { value = quantiser.recover(predicted, *next++); });
+}
+
 // Replaces the values by what restore() makes of the tokens and literals.
 template <typename T>
 void quantise(const Grid& grid, double bound, T* values, std::vector<T>* literals, Tokens* tokens) {
   static constexpr decltype(&quantise_in<T, 1>) kFunctions[] = {
       quantise_in<T, 1>, quantise_in<T, 2>, quantise_in<T, 3>, quantise_in<T, 4>};
   literals->clear();
+  if (grid.order == kLorenzo) return quantise_by_lorenzo(grid, bound, values, literals, tokens);
   kFunctions[grid.n_dims - 1](grid, bound, values, literals, tokens);
 }
 
@@ -160,6 +180,7 @@ void restore(const Grid& grid, double bound, T* values, std::vector<T>* literals
              std::vector<int>* integers) {
   static constexpr decltype(&restore_in<T, 1>) kFunctions[] = {restore_in<T, 1>, restore_in<T, 2>,
                                                                restore_in<T, 3>, restore_in<T, 4>};
+  if (grid.order == kLorenzo) return restore_by_lorenzo(grid, bound, values, literals, *integers);
   kFunctions[grid.n_dims - 1](grid, bound, values, literals, integers);
 }
 

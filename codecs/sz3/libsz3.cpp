@@ -47,6 +47,9 @@ template <typename T>
 using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
 template <typename T>
+constexpr unsigned kSignBit = 8 * sizeof(T) - 1;
+
+template <typename T>
 T load(ConstBytes src, size_t i) {
   T value;
   std::memcpy(&value, src.data() + i * sizeof(T), sizeof(T));
@@ -124,18 +127,29 @@ Grid grid_of(const Args& args, size_t n) {
 // ---- which predictor
 // ------------------------------------------------------------------------------
 
-constexpr std::array<size_t, kMaxDims> kBoxEdge = {4096, 96, 32, 12};  // by number of dimensions
-constexpr size_t kSampledPart = 32;                                    // of all values, about
+constexpr size_t kLeastBox = 1 << 12, kMostBox = 1 << 15;  // values
+constexpr size_t kSampledPart = 32;                        // of all values, about
 constexpr size_t kMostBoxes = 16;
+constexpr double kClearlyBetter = 0.98;
 
-// Copies a box of the grid; `index` counts boxes, the first one lies in the middle.
-template <typename T>
-Grid copy_box(const Grid& grid, const T* values, size_t index, std::vector<T>* sample) {
-  static constexpr double kSpread[kMaxDims] = {0.7549, 0.5698, 0.8192, 0.6711};
+// The extents of a box: as near to a cube as the grid allows.
+Grid box_of(const Grid& grid) {
+  const size_t most = std::clamp(grid.count() / 16, kLeastBox, kMostBox);
   Grid box = grid;
+  while (box.count() > most) {
+    size_t& longest = *std::max_element(box.extent.begin(), box.extent.end());
+    longest -= longest / 8 + 1;
+  }
+  return box;
+}
+
+// Copies a box out of the grid; the first one, of index 0, lies in the middle.
+template <typename T>
+void copy_box(const Grid& grid, const Grid& box, const T* values, size_t index,
+              std::vector<T>* sample) {
+  static constexpr double kSpread[kMaxDims] = {0.7549, 0.5698, 0.8192, 0.6711};
   std::array<size_t, kMaxDims> at{};
   for (unsigned i = 0; i < grid.n_dims; ++i) {
-    box.extent[i] = std::min(grid.extent[i], kBoxEdge[grid.n_dims - 1]);
     const double part = 0.5 + static_cast<double>(index) * kSpread[i];
     at[i] = static_cast<size_t>((part - std::floor(part)) *
                                 static_cast<double>(grid.extent[i] - box.extent[i]));
@@ -149,7 +163,6 @@ Grid copy_box(const Grid& grid, const T* values, size_t index, std::vector<T>* s
       for (size_t k = 0; k < b2; ++k, to += b3)
         std::copy_n(values + (((at[0] + i) * e1 + at[1] + j) * e2 + at[2] + k) * e3 + at[3], b3,
                     to);
-  return box;
 }
 
 // Bits of the tokens at their entropy, and of the literals.
@@ -164,19 +177,20 @@ double cost(const Tokens& tokens, const std::vector<T>& literals) {
   return bits;
 }
 
-// Linear or cubic, along the dimensions in their order or the other way round: what is cheapest for
-// some boxes. Later ones must be better by more than noise.
+// Linear or cubic, along the dimensions in their order or the other way round, or Lorenzo: what is
+// cheapest for some boxes.
 template <typename T>
 void choose(double bound, State* state, Grid* grid) {
   Arrays<T>& arrays = state->arrays<T>();
-  const size_t volume = copy_box(*grid, arrays.values.data(), 0, &arrays.sample).count();
-  const size_t boxes = std::clamp<size_t>(grid->count() / kSampledPart / volume, 1, kMostBoxes);
+  Grid box = box_of(*grid);
+  const size_t boxes =
+      std::clamp<size_t>(grid->count() / kSampledPart / box.count(), 1, kMostBoxes);
   const auto cost_of = [&](bool cubic, unsigned order) {
     double sum = 0;
+    box.cubic = cubic;
+    box.order = order;
     for (size_t i = 0; i < boxes; ++i) {
-      Grid box = copy_box(*grid, arrays.values.data(), i, &arrays.sample);
-      box.cubic = cubic;
-      box.order = order;
+      copy_box(*grid, box, arrays.values.data(), i, &arrays.sample);
       quantise(box, bound, arrays.sample.data(), &arrays.literals, &state->tokens);
       sum += cost(state->tokens, arrays.literals);
     }
@@ -185,12 +199,25 @@ void choose(double bound, State* state, Grid* grid) {
   const double linear = cost_of(false, 0), cubic = cost_of(true, 0);
   grid->cubic = cubic <= linear;
   grid->order = 0;
-  if (grid->n_dims > 1 && cost_of(grid->cubic, grid->orders() - 1) < 0.98 * std::min(linear, cubic))
-    grid->order = grid->orders() - 1;
+  double best = std::min(linear, cubic);
+  const auto also = [&](bool with_cubic, unsigned order) {
+    const double other = cost_of(with_cubic, order);
+    if (other >= kClearlyBetter * best) return;
+    best = other;
+    grid->cubic = with_cubic;
+    grid->order = order;
+  };
+  if (grid->n_dims > 1) also(grid->cubic, grid->orders() - 1);
+  also(false, kLorenzo);
 }
 
 // ---- encoding
 // -------------------------------------------------------------------------------------
+
+// Noise as a part of what is allowed: what to aim at, and what is near enough to it.
+constexpr double kNearNoise = 0.98;
+constexpr double kGoodNoise = 0.94;
+constexpr int kPsnrAttempts = 3;
 
 template <typename T>
 class Encoder {
@@ -258,27 +285,35 @@ class Encoder {
     within(bound);
   }
 
-  // An error of at most `least` makes the noise low enough, whatever the values; errors are usually
-  // spread evenly, and then sqrt(3) times of it will do.
+  // An error of at most target * range makes the noise low enough, whatever the values. Most errors
+  // are much smaller than the largest one, so a larger bound is looked for: first as if they
+  // were spread evenly, then in proportion to the noise that was found.
   void by_noise(double range) {
     if (least_ == most_) return constant(first_, 0);
     const double target = power_of_two(args_.real(kPsnr) * -0.16609640474436812);  // log2(10) / 20
-    const double likely = target * range * 1.7320508075688772;
-    within(likely);
-    if (noise(range, likely) <= target * target) return;
-    scan();
-    within(target * range);
+    double factor = 1.7320508075688772;
+    Buffer good;
+    for (int attempt = 0; attempt < kPsnrAttempts; ++attempt) {
+      const double found = noise_within(factor * target * range, range) / target;
+      const bool smaller = good.empty() || state_.out.size() < good.size();
+      if (found <= 1 && smaller) std::swap(good, state_.out);
+      if (found > kGoodNoise && found <= 1) break;
+      scan();
+      if (found > 0) factor *= kNearNoise / found;
+    }
+    if (good.empty()) return within(target * range);
+    std::swap(good, state_.out);
   }
 
-  // The mean of the squared errors, in units of the range; those beyond the bound are written as
-  // they are.
-  double noise(double range, double bound) const {
+  // Root of the mean of the squared errors, in units of the range.
+  double noise_within(double bound, double range) {
+    within(bound);
     double sum = 0;
     for (size_t i = 0; i < n_; ++i) {
       const double error = error_of(i);
-      if (error <= bound) sum += error / range * (error / range);
+      if (error <= bound) sum += error / range * (error / range);  // else written as it is
     }
-    return sum / static_cast<double>(n_);
+    return std::sqrt(sum / static_cast<double>(n_));
   }
   double error_of(size_t i) const {
     return std::fabs(static_cast<double>(arrays_.values[i]) - static_cast<double>(original(i)));
@@ -338,16 +373,19 @@ class Encoder {
     state_.zeros = state_.signs;
     state_.doubles.values.resize(n_);
     double last = 0;
-    for (size_t i = 0; i < n_; ++i) {
-      const T value = original(i);
-      const double size = std::fabs(static_cast<double>(value));
-      const auto bit = static_cast<std::byte>(1 << i % 8);
-      if (std::signbit(value)) state_.signs[i / 8] |= bit;
-      if (size == 0) state_.zeros[i / 8] |= bit;
-      any_negative_ |= std::signbit(value);
-      any_zero_ |= size == 0;
-      if (std::isnormal(size)) last = log2_of(size);
-      state_.doubles.values[i] = last;
+    for (size_t begin = 0; begin < n_; begin += 8) {
+      unsigned signs = 0, zeros = 0;
+      for (size_t i = begin; i < std::min(begin + 8, n_); ++i) {
+        const double value = static_cast<double>(original(i)), size = std::fabs(value);
+        signs |= static_cast<unsigned>(std::signbit(value)) << (i - begin);
+        zeros |= static_cast<unsigned>(size == 0) << (i - begin);
+        if (std::isnormal(size)) last = log2_of(size);
+        state_.doubles.values[i] = last;
+      }
+      state_.signs[begin / 8] = static_cast<std::byte>(signs);
+      state_.zeros[begin / 8] = static_cast<std::byte>(zeros);
+      any_negative_ |= signs != 0;
+      any_zero_ |= zeros != 0;
     }
   }
 
@@ -470,9 +508,9 @@ class Decoder {
     if (flags_ & 1) WPR_TRY(take_bits(&signs));
     if (flags_ & 2) WPR_TRY(take_bits(&zeros));
     for (size_t i = 0; i < n_; ++i) {
-      T value = static_cast<T>(power_of_two(state_.doubles.values[i]));
-      if (bit(zeros, i)) value = 0;
-      store(i, bit(signs, i) ? -value : value);
+      const T size = static_cast<T>(power_of_two(state_.doubles.values[i]));
+      const Word<T> word = bit(zeros, i) ? 0 : std::bit_cast<Word<T>>(size);
+      store(i, std::bit_cast<T>(word | static_cast<Word<T>>(bit(signs, i)) << kSignBit<T>));
     }
     return {};
   }
@@ -483,7 +521,8 @@ class Decoder {
     grid_.n_dims = 1 + (layout & 3);
     grid_.cubic = layout >> kCubicBit & 1;
     grid_.order = layout >> kOrderBit;
-    if (grid_.order >= grid_.orders() || flags_ > 3)
+    const bool known = grid_.order < grid_.orders() || (grid_.order == kLorenzo && !grid_.cubic);
+    if (!known || flags_ > 3)
       return fail(Code::kCorrupt, "sz3: layout 0x%02x, flags 0x%02x", layout, flags_);
     size_t row = 1;
     for (unsigned i = 1; i < grid_.n_dims; ++i) {

@@ -12,6 +12,7 @@ TYPED = True
 STORED, CONSTANT, LINEAR, LOGARITHMIC = range(4)
 LITERAL = None
 LINE = 32
+LORENZO = 31
 # ln(2)^i / i!
 POWER_TERMS = [
     1.0,
@@ -114,7 +115,8 @@ def coded(reader: Reader, method: int, n: int, size: int) -> list[bytes]:
     flags = reader.number(1) if method == LOGARITHMIC else 0
     dims, cubic = 1 + (layout & 3), bool(layout & 4)
     orders = list(itertools.permutations(range(dims)))
-    if layout >> 3 >= len(orders) or flags > 3:
+    order = layout >> 3
+    if (order >= len(orders) and (order != LORENZO or cubic)) or flags > 3:
         raise ValueError(f"sz3: layout {layout}, flags {flags}")
     inner = [reader.number(4) for _ in range(dims - 1)]
     row = math.prod(inner)
@@ -133,7 +135,10 @@ def coded(reader: Reader, method: int, n: int, size: int) -> list[bytes]:
     ]
     rounded = double if wide else single
     shape = [n // row, *inner]
-    values = interpolate(shape, cubic, orders[layout >> 3], step, integers, literals, rounded)
+    if order == LORENZO:
+        values = by_lorenzo(shape, step, integers, literals, rounded)
+    else:
+        values = interpolate(shape, cubic, orders[order], step, integers, literals, rounded)
     if method == LINEAR:
         return [struct.pack(form, value) for value in values]
     signs = reader.bits(n) if flags & 1 else [0] * n
@@ -211,7 +216,29 @@ def read_integers(data: bytes, lengths: list[int], n: int) -> list[int | None]:
     return out
 
 
-# ---- interpolation -------------------------------------------------------------------------
+# ---- prediction -------------------------------------------------------------------------
+
+
+def by_lorenzo(shape, step, integers, literals, rounded):
+    f, width, outer = rounded, shape[-1], len(shape) - 1
+    strides = [math.prod(shape[i + 1 :]) for i in range(outer)]
+    literal, values = iter(literals), []
+    for row in itertools.product(*(range(extent) for extent in shape[:-1])):
+        begin = len(values)
+        near = []
+        for steps in range(1, 1 << outer):
+            axes = [i for i in range(outer) if steps >> i & 1]
+            if all(row[i] for i in axes):
+                near.append((begin - sum(strides[i] for i in axes), len(axes) % 2))
+        for k in range(width):
+            change = 0.0
+            for at, odd in near:
+                t = f(values[at + k] - values[at + k - 1]) if k else values[at]
+                change = f(change + (t if odd else -t))
+            predicted = f((values[-1] if k else 0.0) + change)
+            integer = integers[begin + k]
+            values.append(next(literal) if integer is LITERAL else f(predicted + integer * step))
+    return values
 
 
 def interpolate(shape, cubic, order, step, integers, literals, rounded):
