@@ -1,5 +1,5 @@
 # The front door: every line calls CMake presets, pytest or a script.
-.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance clean
+.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance check-all clean
 PY := .venv/bin/python
 ARGS ?=
 
@@ -17,6 +17,8 @@ test: ## every test: C++, Python, MPI, network, address sanitizer
 	@scripts/test full $(ARGS)
 check: ## the everyday part of test, under four minutes
 	@scripts/test quick $(ARGS)
+check-all: test ## test, and the conformance suite on 64-bit Arm under qemu
+	@scripts/check-aarch64
 conformance: build ## every codec x kernel against the shared suite; ARGS=--bench to time them
 	@build/dev/tests/conformance/conformance $(ARGS)
 bench: setup ## measurements with raw results in bench/results

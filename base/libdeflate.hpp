@@ -14,7 +14,8 @@ namespace wirepress {
 
 struct Wrapping {
   const char* name;
-  decltype(&libdeflate_deflate_compress) compress;
+  size_t (*compress)(libdeflate_compressor*, int level, const void* in, size_t n, void* out,
+                     size_t room);
   decltype(&libdeflate_deflate_decompress_ex) decompress;
 };
 
@@ -47,7 +48,8 @@ struct Libdeflate {
     if (own->compressor == nullptr)
       return fail(Code::kNoMemory, "%s: no memory for level %d", kWrapping.name, args.value[0]);
     const size_t size =
-        kWrapping.compress(own->compressor, src.data(), src.size(), dst.data(), dst.size());
+        kWrapping.compress(own->compressor, args.value[0], src.data(), src.size(), dst.data(),
+                           dst.size());
     if (size == 0)
       return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", kWrapping.name,
                   src.size(), dst.size());

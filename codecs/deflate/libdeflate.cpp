@@ -4,7 +4,12 @@
 namespace wirepress {
 namespace {
 
-constexpr Wrapping kWrapping = {"deflate", libdeflate_deflate_compress,
+size_t compress(libdeflate_compressor* compressor, int, const void* in, size_t n, void* out,
+                size_t room) {
+  return libdeflate_deflate_compress(compressor, in, n, out, room);
+}
+
+constexpr Wrapping kWrapping = {"deflate", compress,
                                 libdeflate_deflate_decompress_ex};
 
 }  // namespace

@@ -4,7 +4,12 @@
 namespace wirepress {
 namespace {
 
-constexpr Wrapping kWrapping = {"gzip", libdeflate_gzip_compress, libdeflate_gzip_decompress_ex};
+size_t compress(libdeflate_compressor* compressor, int, const void* in, size_t n, void* out,
+                size_t room) {
+  return libdeflate_gzip_compress(compressor, in, n, out, room);
+}
+
+constexpr Wrapping kWrapping = {"gzip", compress, libdeflate_gzip_decompress_ex};
 
 }  // namespace
 
