@@ -47,9 +47,8 @@ struct Libdeflate {
     if (own->compressor == nullptr) own->compressor = libdeflate_alloc_compressor(args.value[0]);
     if (own->compressor == nullptr)
       return fail(Code::kNoMemory, "%s: no memory for level %d", kWrapping.name, args.value[0]);
-    const size_t size =
-        kWrapping.compress(own->compressor, args.value[0], src.data(), src.size(), dst.data(),
-                           dst.size());
+    const size_t size = kWrapping.compress(own->compressor, args.value[0], src.data(), src.size(),
+                                           dst.data(), dst.size());
     if (size == 0)
       return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", kWrapping.name,
                   src.size(), dst.size());

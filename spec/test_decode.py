@@ -131,3 +131,36 @@ def test_the_example_of_the_document() -> None:
     cells = re.findall(r"^\| (`[0-9a-f` ]+`) \|", example, re.M)
     quoted = bytes.fromhex(" ".join(cells).replace("`", " "))
     assert quoted == frame
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_blocks_with_their_own_recipe(streamed: bool) -> None:
+    rng = np.random.default_rng(1)
+    parts = [np.zeros(5000), np.sin(np.arange(9000) / 50), rng.normal(size=9000), np.zeros(3000)]
+    array = np.concatenate(parts).astype(np.float32)
+    recipe = "auto:goal=ratio"
+    if streamed:
+        stream = wirepress.StreamCompressor(recipe, dtype="float32", block_size="1KiB")
+        frame = stream.update(array) + stream.finish()
+    else:
+        frame = wirepress.compress(array, recipe, block_size="1KiB")
+    header, raw = decode.decode(frame)
+    assert raw == array.tobytes()
+    assert len(header.own) >= 1
+    for at in range(20, len(frame), 977):  # no damage gets through
+        bad = bytearray(frame)
+        bad[at] ^= 64
+        with pytest.raises(decode.FrameError):
+            decode.decode(bytes(bad))
+        with pytest.raises(wirepress.FrameError):
+            wirepress.decompress(bytes(bad))
+
+
+@pytest.mark.parametrize("shape", [(9, 13), (7, 6, 5), (5, 4, 3, 6)])
+def test_blocks_of_whole_rows(shape: tuple[int, ...]) -> None:
+    field = np.sin(np.arange(np.prod(shape)) / 20).reshape(shape).astype(np.float32)
+    for recipe in "zfp:accuracy=1e-3", "zfp", "sz3:abs=1e-3":
+        frame = wirepress.compress(field, recipe, block_size="1KiB")
+        header, raw = decode.decode(frame)
+        assert header.slabs and header.shape == shape
+        assert raw == wirepress.decompress(frame).tobytes()

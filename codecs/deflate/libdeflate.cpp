@@ -9,8 +9,7 @@ size_t compress(libdeflate_compressor* compressor, int, const void* in, size_t n
   return libdeflate_deflate_compress(compressor, in, n, out, room);
 }
 
-constexpr Wrapping kWrapping = {"deflate", compress,
-                                libdeflate_deflate_decompress_ex};
+constexpr Wrapping kWrapping = {"deflate", compress, libdeflate_deflate_decompress_ex};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// zlib in parts: header and trailer are made here, and the DEFLATE body between them is a call of its
-// own. An engine that makes bodies only (a DPU's) replaces that call and nothing else.
+// zlib in parts: header and trailer are made here, and the DEFLATE body between them is a call of
+// its own. An engine that makes bodies only (a DPU's) replaces that call and nothing else.
 #include "base/libdeflate.hpp"
 
 #include <cstring>
@@ -45,9 +45,8 @@ libdeflate_result decompress(libdeflate_decompressor* decompressor, const void* 
   if (!deflate || (cmf << 8 | flg) % 31 != 0 || (flg & kPresetDictionary) != 0)
     return LIBDEFLATE_BAD_DATA;
   size_t body = 0;
-  const libdeflate_result result =
-      libdeflate_deflate_decompress_ex(decompressor, from + kHeaderSize,
-                                       n - kHeaderSize - kTrailerSize, out, room, &body, size);
+  const libdeflate_result result = libdeflate_deflate_decompress_ex(
+      decompressor, from + kHeaderSize, n - kHeaderSize - kTrailerSize, out, room, &body, size);
   if (result != LIBDEFLATE_SUCCESS) return result;
   uint32_t trailer;
   std::memcpy(&trailer, from + kHeaderSize + body, kTrailerSize);

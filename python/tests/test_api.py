@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import doctest
+import os
 import pickle
 
 import numpy as np
@@ -230,3 +231,68 @@ def test_lists() -> None:
     assert [engine.name for engine in wirepress.engines() if engine.available] == ["cpu"]
     for option in wirepress.options():
         assert option.variable == f"WIREPRESS_{option.key.upper()}"
+
+
+# ---- arrays cut at rows, blocks with recipes of their own ----------------------------------------
+
+
+def smooth(*shape: int) -> np.ndarray:
+    grid = np.meshgrid(*(np.linspace(0, 3, n) for n in shape), indexing="ij")
+    return np.sin(sum(grid)).astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [(50, 60), (33, 7, 20), (4, 5, 6, 7), (1000,), (3, 4000)])
+@pytest.mark.parametrize("recipe", ["zfp:accuracy=1e-4", "zfp", "sz3:abs=1e-4+zstd:1"])
+def test_codecs_that_see_the_shape(shape: tuple[int, ...], recipe: str) -> None:
+    field = smooth(*shape)
+    one = wirepress.compress(field, recipe, block_size="4KiB", threads=1)
+    assert one == wirepress.compress(field, recipe, block_size="4KiB", threads=3)
+    back = wirepress.decompress(one, threads=2)
+    assert back.shape == shape
+    assert np.abs(back - field).max() <= 1e-4
+    info = wirepress.inspect(one)
+    rows = 4 * field[0].nbytes if len(shape) > 1 else 4096
+    assert info.block_size % rows == 0
+    raw = back.tobytes()
+    for offset in 0, len(raw) // 3, len(raw) - 7:
+        assert wirepress.decompress_range(one, offset, 7) == raw[offset : offset + 7]
+
+
+def test_a_shape_helps() -> None:
+    field = smooth(40, 40, 40)
+    flat = wirepress.compress(field.ravel(), "zfp:accuracy=1e-3")
+    assert len(wirepress.compress(field, "zfp:accuracy=1e-3")) < len(flat) / 2
+
+
+def test_auto(field: np.ndarray, text: bytes) -> None:
+    mixed = b"".join([bytes(200_000), text[:200_000], os.urandom(200_000)])
+    for recipe in "auto", "auto:goal=ratio", "auto:goal=speed", "auto:min-speed=1KB/s":
+        frame = wirepress.compress(mixed, recipe, block_size="4KiB")
+        assert wirepress.decompress(frame) == mixed
+        assert (wirepress.decompress(wirepress.compress(field, recipe)) == field).all()
+    frame = wirepress.compress(mixed, "auto:goal=ratio", block_size="4KiB")
+    assert len(frame) < len(mixed) * 0.6
+    lossy = wirepress.compress(field, "auto:rel=1e-2,goal=ratio")
+    assert np.allclose(wirepress.decompress(lossy), field, rtol=1e-2, atol=0)
+
+
+def test_gradients() -> None:
+    rng = np.random.default_rng(3)
+    gradient = rng.laplace(0, 1e-3, 10_000).astype(np.float32)
+    residual = np.zeros_like(gradient)
+    compressor = wirepress.Compressor("topk:0.01")
+    total = np.zeros_like(gradient)
+    for _ in range(3):
+        frame = compressor.compress_feedback(gradient, residual)
+        assert compressor.decompress_add(frame, total) == gradient.size
+    assert np.allclose(total + residual, 3 * gradient, atol=1e-6)
+    both = compressor.decompress(compressor.add(frame, frame), raw=True)
+    once = compressor.decompress(frame, raw=True)
+    twice = 2 * np.frombuffer(once, np.float32)
+    assert (np.frombuffer(both, np.float32) == twice).all()
+    with pytest.raises(wirepress.UnsupportedError, match="fre"):
+        fre = wirepress.compress(gradient, "fre")
+        compressor.add(fre, fre)
+    for wrong in gradient.astype(np.float64), gradient[:9]:
+        with pytest.raises(wirepress.ParameterError, match="float32|residual"):
+            compressor.compress_feedback(wrong, residual)
