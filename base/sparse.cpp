@@ -110,7 +110,7 @@ class Cursor {
                   count, n, layout_.size() + tail);
     codec_ = codec;
     src_ = src;
-    values_ = src.data() + kCountSize;
+    if (n > 0) values_ = src.data() + kCountSize;
     return {};
   }
 

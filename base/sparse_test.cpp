@@ -8,7 +8,7 @@ namespace wirepress::sparse {
 namespace {
 
 constexpr const char* kCodecs[] = {"graddrop", "topk", "dgc"};
-constexpr size_t kSizes[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 127, 1000, 4096, 20011};
+constexpr size_t kSizes[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 127, 1000, 4096, 9001};
 
 TEST(Sparse, RandomBits) {
   EXPECT_EQ(random_bits(0, 0), 0u);
@@ -133,7 +133,7 @@ TEST(Sparse, SumsOfCodes) {
   for (const char* name : kCodecs) {
     for (const char* ratio : {"0.01", "0.3", "0.7", "1"}) {
       for (Coder& coder : coders(name, {ratio})) {
-        for (const size_t n : kSizes) {
+        for (const size_t n : {0, 1, 2, 17, 64, 127, 1000}) {
           const std::vector<Floats> blocks = hard_blocks(n);
           for (size_t k = 0; k < blocks.size(); ++k) {
             const Floats& second = blocks[(k + 5) % blocks.size()];
