@@ -363,7 +363,7 @@ EncodeChunk encoder(const Setting& setting) {
 // ---- decoder ----------------------------------------------------------------------------------
 
 // What the headers of a chunk say, by group.
-struct Layout {
+struct Groups {
   alignas(64) uint32_t load[kChunkGroups];  // the planes that are there; bit 0: sign
   alignas(64) uint32_t base[kChunkGroups];  // what is added to a word
   // Where its planes begin, or would if there were a sign plane.
@@ -386,7 +386,7 @@ class Decoder {
   explicit Decoder(const Setting& setting) : m_(setting.m) {}
 
   // False: corrupt. `*any_full`: some group has all fraction bits.
-  bool lay_out(const std::byte* src, size_t size, size_t groups, Layout* layout, bool* any_full,
+  bool lay_out(const std::byte* src, size_t size, size_t groups, Groups* layout, bool* any_full,
                const std::byte** planes) const {
     uint16_t bitmap[kChunkGroups / kBatch];
     size_t at = kHeadSize;
@@ -417,7 +417,7 @@ class Decoder {
   }
 
   template <bool kMid, bool kShort>
-  void words(const Layout& layout, const std::byte* planes, size_t begin, size_t end, unsigned full,
+  void words(const Groups& layout, const std::byte* planes, size_t begin, size_t end, unsigned full,
              std::byte* dst) const {
     const Planes& table = kPlanes[full ? F::kDigits : m_];
     const __m512i to_rows = load_table(table.to_rows);
@@ -450,7 +450,7 @@ class Decoder {
 
  private:
   // One batch: which of its headers are not good.
-  unsigned headers(const std::byte* from, uint16_t present, size_t batch, Layout* layout,
+  unsigned headers(const std::byte* from, uint16_t present, size_t batch, Groups* layout,
                    __m512i* sum) const {
     const __mmask16 there = static_cast<__mmask16>((1u << _mm_popcnt_u32(present)) - 1);
     const __m256i packed = _mm256_maskz_loadu_epi16(there, from);
@@ -495,7 +495,7 @@ template <typename F, bool kMid>
 bool decode_lanes(const Setting& setting, const std::byte* src, size_t size, size_t groups,
                   std::byte* dst) {
   const Decoder<F> decoder(setting);
-  Layout layout;
+  Groups layout;
   bool any_full = false;
   const std::byte* planes = nullptr;
   if (!decoder.lay_out(src, size, groups, &layout, &any_full, &planes)) return false;

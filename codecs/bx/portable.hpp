@@ -140,6 +140,13 @@ static size_t encode_chunk(const Setting& setting, const std::byte* src, size_t 
   return size;
 }
 
+template <typename F>
+static inline GroupHeader header_at(const std::byte* headers, size_t i) {
+  typename F::Header word;
+  std::memcpy(&word, headers + i * sizeof(word), sizeof(word));
+  return {word & ((1u << F::kShapeShift) - 1), static_cast<unsigned>(word >> F::kShapeShift), true};
+}
+
 // A header that an encoder may write, by its own bits alone.
 template <typename F>
 static inline bool good_header(unsigned base, unsigned shape, unsigned m) {
@@ -170,44 +177,56 @@ static inline void decode_group(const Setting& setting, const GroupHeader& heade
   }
 }
 
+// Where the parts of a chunk are, checked.
+template <typename F>
+struct Layout {
+  uint16_t bitmap[kChunkGroups / 16];
+  size_t headers_at;
+  size_t planes_at;
+
+  bool present(size_t g) const { return bitmap[g / 16] >> g % 16 & 1; }
+
+  // False: corrupt.
+  bool read(const Setting& setting, const std::byte* src, size_t size, size_t groups) {
+    const size_t words = bitmap_size(groups) / 2;
+    const unsigned last = groups % 16 ? (1u << groups % 16) - 1 : 0xFFFF;  // bits of the last word
+    headers_at = kHeadSize;
+    if (load16(src) & kDense) {
+      std::fill(bitmap, bitmap + words, uint16_t{0xFFFF});
+      bitmap[words - 1] = static_cast<uint16_t>(last);
+    } else {
+      headers_at += 2 * words;
+      if (size < headers_at) return false;
+      std::memcpy(bitmap, src + kHeadSize, 2 * words);
+      if (bitmap[words - 1] & ~last) return false;
+    }
+    size_t n_present = 0;
+    for (size_t i = 0; i < words; ++i) n_present += static_cast<size_t>(std::popcount(bitmap[i]));
+    planes_at = headers_at + n_present * sizeof(typename F::Header);
+    if (size < planes_at) return false;
+    bool good = true;
+    size_t planes = 0;
+    for (size_t i = 0; i < n_present; ++i) {
+      const GroupHeader header = header_at<F>(src + headers_at, i);
+      good &= good_header<F>(header.base, header.shape, setting.m);
+      planes += planes_of<F>(header.shape, setting.m);
+    }
+    return good && size == planes_at + 2 * planes;
+  }
+};
+
 template <typename F>
 static bool decode_chunk(const Setting& setting, const std::byte* src, size_t size, size_t groups,
                          std::byte* dst) {
-  using Word = typename F::Word;
-  using Header = typename F::Header;
-  const bool dense = (load16(src) & kDense) != 0;
-  const size_t bitmap = dense ? 0 : bitmap_size(groups);
-  if (size < kHeadSize + bitmap) return false;
-  GroupHeader header[kChunkGroups];
-  size_t present = 0;
-  for (size_t g = 0; g < bitmap * 8; ++g) {
-    const bool bit = load16(src + kHeadSize + g / 16 * 2) >> g % 16 & 1;
-    if (bit && g >= groups) return false;
-    if (g < groups) header[g].present = bit;
-    present += bit;
-  }
-  if (dense) present = groups;
-  if (size < kHeadSize + bitmap + present * sizeof(Header)) return false;
-  const std::byte* from = src + kHeadSize + bitmap;
-  const std::byte* plane = from + present * sizeof(Header);
-  size_t planes = 0;
-  for (size_t g = 0; g < groups; ++g) {
-    header[g].present |= dense;
-    if (!header[g].present) continue;
-    Header word;
-    std::memcpy(&word, from, sizeof(word));
-    from += sizeof(word);
-    header[g].base = word & ((1u << F::kShapeShift) - 1);
-    header[g].shape = static_cast<unsigned>(word >> F::kShapeShift);
-    if (!good_header<F>(header[g].base, header[g].shape, setting.m)) return false;
-    planes += planes_of<F>(header[g].shape, setting.m);
-  }
-  if (plane + 2 * planes != src + size) return false;
-  for (size_t g = 0; g < groups; ++g) {
-    Word words[kGroup] = {};
-    if (header[g].present) {
-      decode_group<F>(setting, header[g], plane, words);
-      plane += 2 * planes_of<F>(header[g].shape, setting.m);
+  Layout<F> layout;
+  if (!layout.read(setting, src, size, groups)) return false;
+  const std::byte* planes = src + layout.planes_at;
+  for (size_t g = 0, next = 0; g < groups; ++g) {
+    typename F::Word words[kGroup] = {};
+    if (layout.present(g)) {
+      const GroupHeader header = header_at<F>(src + layout.headers_at, next++);
+      decode_group<F>(setting, header, planes, words);
+      planes += 2 * planes_of<F>(header.shape, setting.m);
     }
     std::memcpy(dst + g * sizeof(words), words, sizeof(words));
   }
