@@ -134,7 +134,8 @@ struct Kernel {
   // written.
   Status (*encode_feedback)(void* state, const Args& args, ConstBytes src, Bytes residual,
                             Bytes dst, size_t* written) noexcept = nullptr;
-  // dst[i] += decoded[i]. After kCorrupt any part of dst may have been added to.
+  // dst[i] += decoded[i]; where a code leaves zeros out, a -0 in dst may stay one. After kCorrupt
+  // any part of dst may have been added to.
   Status (*decode_add)(void* state, const Args& args, ConstBytes src, Bytes dst) noexcept = nullptr;
   // The code of decoded(a) + decoded(b), without decoding: both are codes of raw_size bytes made
   // with these args. kUnsupported where these two have no such sum.

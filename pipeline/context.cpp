@@ -29,8 +29,11 @@ Status check_recipe(const char* key, const char* text, const Options& options) {
 Status check_option(const Options& options, const char* key) {
   const std::string_view name = key;
   const char* value = options.get(key);
-  if (name == "recipe" || (name == "mpi_codec" && !is_auto(value)))
-    return check_recipe(key, value, options);
+  if (name == "mpi_codec" && std::string_view(value) == "auto") return {};
+  if (name == "mpi_codec" && is_auto(value))
+    return fail(Code::kParameter, "mpi_codec: auto measures its goal, it takes none: \"%s\"",
+                value);
+  if (name == "recipe" || name == "mpi_codec") return check_recipe(key, value, options);
   double rate;
   if (name == "link" && !parse_rate(value, &rate))
     return fail(Code::kParameter, "link: \"%s\" is not a rate such as 10Gbps or 1.2GB/s", value);

@@ -42,6 +42,8 @@ Status check(Args* args) {
   return {};
 }
 
+bool lossless_with(const Args& args) { return mode_of(args) == Mode::kReversible; }
+
 size_t bound(const Args& args, size_t n) {
   const Grid grid = grid_of(args, n);
   const size_t words = (grid.cells * most_cell_bits(args, grid) + 63) / 64;
@@ -64,6 +66,7 @@ const Codec zfp_codec = {
     .stable = false,
     .check = check,
     .bound = bound,
+    .lossless_with = lossless_with,
 };
 
 }  // namespace wirepress

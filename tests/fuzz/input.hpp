@@ -48,7 +48,8 @@ struct FuzzInput {
         static_cast<std::byte>(raw_size), static_cast<std::byte>(raw_size >> 8),
         static_cast<std::byte>(args.dtype), static_cast<std::byte>(shape)};
     for (const int value : args.value)  // of a real its exponent
-      input.push_back(static_cast<std::byte>(value > 127 ? real_exponent(value) : value));
+      input.push_back(
+          static_cast<std::byte>(value > 127 || value < -128 ? real_exponent(value) : value));
     input.insert(input.end(), data.begin(), data.end());
     return input;
   }
