@@ -57,6 +57,10 @@ class Tbq {
     }
   }
 
+  static void list(const std::byte* groups, size_t n, std::byte* at) {
+    tbq::list_marks(groups, n, at);
+  }
+
   template <bool kAdd>
   static void fill(float x, size_t n, std::byte* dst) {
     for (size_t i = 0; i < n; ++i) put<kAdd>(dst, i, x);

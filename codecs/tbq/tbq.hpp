@@ -12,6 +12,8 @@
 //   template <bool kAdd>        // magnitudes times level
 //   static void expand(const std::byte* groups, size_t planes, size_t padded, float level,
 //                      std::byte* dst);
+//   // Entries for marks; kListSlack bytes behind the last may be written.
+//   static void list(const std::byte* groups, size_t n, std::byte* at);
 //   template <bool kAdd>        // n times x; n need not be whole groups
 //   static void fill(float x, size_t n, std::byte* dst);
 #pragma once
@@ -28,7 +30,8 @@ constexpr size_t kMostPlanes = 7;  // sums up to 127
 constexpr uint32_t kMostMagnitude = 127;
 constexpr uint32_t kMostListed = 8;  // the magnitude that an entry of a list can hold
 constexpr uint32_t kNanHead = 0xFFFFFFFF;
-constexpr size_t kMarkSize = 8;  // bytes of marks of a group
+constexpr size_t kListSlack = 64;  // bytes that listing may spoil behind the last entry
+constexpr size_t kMarkSize = 8;    // bytes of marks of a group
 constexpr unsigned kPositionBits = 12;
 
 enum ParamIndex { kTau = 0, kOf = 1 };
@@ -112,9 +115,7 @@ static inline bool write_nan(const Rule& rule, Bytes* dst) {
   return at != nullptr;
 }
 
-// Entries of marks, four at a time: how many a group has cannot be predicted. Writes up to
-// kListSlack bytes too many.
-constexpr size_t kListSlack = 8;
+// Entries of marks, four at a time: how many a group has cannot be predicted.
 static inline void list_marks(const std::byte* groups, size_t n, std::byte* at) {
   for (uint32_t first = 0; first < n; first += chunks::kGroup, groups += kMarkSize) {
     uint32_t marked = chunks::read<uint32_t>(groups);
@@ -141,9 +142,12 @@ static inline void list_sums(const std::byte* groups, size_t planes, size_t n, s
   }
 }
 
-// A chunk of n values in the smaller form. False: no room.
-static inline bool write_chunk(const Rule& rule, const std::byte* groups, size_t planes,
-                               bool listable, const Marks& marks, size_t n, Bytes* dst) {
+using List = void (*)(const std::byte* groups, size_t n, std::byte* at);
+
+// A chunk of n values in the smaller form; list_one lists it if it has one plane. False: no room.
+static inline bool write_chunk(List list_one, const Rule& rule, const std::byte* groups,
+                               size_t planes, bool listable, const Marks& marks, size_t n,
+                               Bytes* dst) {
   const size_t in_planes = planes_size(planes, n);
   const size_t in_list = list_size(marks.count);
   const bool list = listable && in_list < in_planes;
@@ -154,7 +158,7 @@ static inline bool write_chunk(const Rule& rule, const std::byte* groups, size_t
   at += rule.head_size();
   if (list) {
     std::array<std::byte, planes_size(kMostPlanes, kValues) + kListSlack> entries;
-    planes == 1 ? list_marks(groups, n, entries.data())
+    planes == 1 ? list_one(groups, n, entries.data())
                 : list_sums(groups, planes, n, entries.data());
     std::memset(entries.data() + 2 * marks.count, 0, in_list - 2 * marks.count);
     std::memcpy(at, entries.data(), in_list);
@@ -283,7 +287,7 @@ static inline bool write_counts(const Rule& rule, const Counts& counts, size_t n
       chunks::write(groups.data() + 4 * ((planes + 1) * g + p), word);
     }
   }
-  return write_chunk(rule, groups.data(), planes, most <= kMostListed, marks, n, dst);
+  return write_chunk(list_marks, rule, groups.data(), planes, most <= kMostListed, marks, n, dst);
 }
 
 [[maybe_unused]] static Status add(void*, const Args& args, ConstBytes a, ConstBytes b,
@@ -386,7 +390,7 @@ class Blocks {
       if (!marks.finite) {
         if constexpr (kFeedback) std::memset(rest, 0, 4 * size);
         if (!write_nan(rule, &dst)) return full();
-      } else if (!write_chunk(rule, groups.data(), 1, true, marks, size, &dst)) {
+      } else if (!write_chunk(C::list, rule, groups.data(), 1, true, marks, size, &dst)) {
         return full();
       }
     }

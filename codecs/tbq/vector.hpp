@@ -33,6 +33,8 @@ class Vector {
     expand_planes<0, kAdd>(groups, planes, padded, level, dst);
   }
 
+  static void list(const std::byte* groups, size_t n, std::byte* at) { list_marks(groups, n, at); }
+
   template <bool kAdd>
   static void fill(float x, size_t n, std::byte* dst) {
     using namespace lanes;
