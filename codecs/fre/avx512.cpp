@@ -80,7 +80,7 @@ struct Avx512 : Portable {
     constexpr uint32_t kFlag[] = {kIsEqual, kIsZero, kIsDenormal, kIsEscape};
     state->class_info.fill(0);
     for (size_t bits = 0; bits < state->code_class.size(); ++bits) {
-      const size_t index = state->case_of[bits];
+      const size_t index = state->step[bits].row;
       const Row& row = state->row[index];
       const int d = static_cast<int>(index) - kDifference - kMaxDifference;
       const uint32_t k = index < kDifference ? 0 : static_cast<uint32_t>(std::min(std::abs(d), 6));
@@ -571,7 +571,7 @@ template <class Element, bool kHalf>
 size_t decode_wide(const Avx512::State& state, Stream<Element>* stream, std::byte* dst, size_t n) {
   constexpr size_t kAhead = 64 + 24;  // bytes that are read from where a code begins
   constexpr size_t kRun = 28;
-  const ConstBytes src = stream->bytes();
+  const ConstBytes src = stream->rest();
   Positions positions(state);
   Values<Element, kHalf> values(state);
   uint64_t at = 0;
@@ -608,7 +608,7 @@ void Avx512::decode(const State& state, size_t ways, Stream<Element>* streams,
     const size_t done =
         state.m > kMostM ? 0 : decode_wide<Element, kHalf>(state, &streams[way], dst[way], n[way]);
     decode_one<Element, kHalf>(state, &streams[way], dst[way] + sizeof(Element) * done,
-                               n[way] - done);
+                               dst[way] + sizeof(Element) * n[way]);
   }
 }
 

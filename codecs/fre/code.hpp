@@ -5,8 +5,8 @@
 // but the bit position, since values are predicted from quantised ones; the decoder is a chain of
 // lookups.
 //
-// A kernel gives a struct Wide with what its instruction set does better (see Portable in
-// scalar.cpp). All is in an anonymous namespace: each kernel has its own copy, compiled for it.
+// A kernel gives a struct Wide with what its instruction set does better than Portable. All is in
+// an anonymous namespace: each kernel has its own copy, compiled for it.
 #pragma once
 
 #include <algorithm>
@@ -52,24 +52,15 @@ constexpr unsigned kPrefixBits = 10;    // at most
 constexpr unsigned kDenormalBits = 28;  // the longest code while m <= kShortM
 constexpr int kShortM = 16;
 
-// What the next bits of a stream say: one code, or two where the bits show both.
-constexpr unsigned kPeekBits = 12;
-struct Step {
-  uint32_t word;  // bits of all codes (6), of the first (6), its row (5), the second's (5), codes
-
-  unsigned size() const { return word & 63; }
-  unsigned first_size() const { return word >> 6 & 63; }
-  size_t first() const { return word >> 12 & 31; }
-  size_t second() const { return word >> 17 & 31; }
-  unsigned codes() const { return word >> 22; }
-};
-
 struct Table {
   unsigned m;
   uint32_t half;  // added to values with an exponent of 1 to 254
   std::array<Row, kRows> row;
-  std::array<Step, 1u << kPeekBits> step;
-  std::array<uint8_t, 1u << kPrefixBits> case_of;
+  struct Step {
+    uint8_t size;  // of the row, to be at hand early
+    uint8_t row;
+  };
+  std::array<Step, 1u << kPrefixBits> step;  // by the next bits of a stream
 };
 
 struct Prefix {
@@ -126,29 +117,14 @@ Row make_row(size_t index, unsigned m) {
                .span = kInfinity - 1 - kNormalLow});
 }
 
-Step make_step(const Table& table, unsigned peek) {
-  const uint32_t first = table.case_of[peek & ((1u << kPrefixBits) - 1)];
-  const Row& a = table.row[first];
-  const uint32_t one = a.size | uint32_t{a.size} << 6 | first << 12 | 1u << 22;
-  if (a.size >= kPeekBits) return {one};
-  const unsigned rest = peek >> a.size;
-  const uint32_t second = table.case_of[rest & ((1u << kPrefixBits) - 1)];
-  const Row& b = table.row[second];
-  if (a.size + b.prefix > kPeekBits || a.size + b.size > kDenormalBits) return {one};
-  return {(a.size + uint32_t{b.size}) | uint32_t{a.size} << 6 | first << 12 | second << 17 |
-          2u << 22};
-}
-
 void make_table(const Args& args, Table* table) {
   table->m = static_cast<unsigned>(args.value[kM]);
   table->half = half_unit(args);
   for (size_t index = 0; index < kRows; ++index) {
     const Row row = table->row[index] = make_row(index, table->m);
-    for (unsigned rest = 0; rest < table->case_of.size() >> row.prefix; ++rest)
-      table->case_of[rest << row.prefix | row.bits] = static_cast<uint8_t>(index);
+    for (unsigned rest = 0; rest < table->step.size() >> row.prefix; ++rest)
+      table->step[rest << row.prefix | row.bits] = {row.size, static_cast<uint8_t>(index)};
   }
-  for (unsigned peek = 0; peek < table->step.size(); ++peek)
-    table->step[peek] = make_step(*table, peek);
 }
 
 // ---- the block ------------------------------------------------------------------------------
@@ -320,15 +296,13 @@ template <class Element>
 class Stream {
  public:
   Stream() = default;
-  explicit Stream(ConstBytes src) : src_(src.data()), size_(src.size()) {}
+  explicit Stream(ConstBytes src) : next_(src.data()), end_(src.data() + src.size()) {}
 
-  ConstBytes bytes() const { return {src_, size_}; }
+  ConstBytes rest() const { return {next_, end_}; }
 
-  // For who has read up to bit `at` in his own way.
+  // For who has read up to bit `at` of the rest in his own way.
   void resume(uint64_t at, uint32_t previous, bool bad) {
-    next_ = static_cast<size_t>(at / 8);
-    buffer_ = 0;
-    filled_ = 0;
+    next_ += at / 8;
     if (at % 8 != 0) {
       refill();
       buffer_ >>= at % 8;
@@ -338,46 +312,74 @@ class Stream {
     beyond_ = bad ? ~uint64_t{0} : 0;
   }
 
-  // At least 56 bits after it.
-  void refill() {
-    if (whole()) [[likely]] {
-      refill_whole();
-    } else {
-      for (; filled_ <= 56; filled_ += 8, ++next_)
-        if (next_ < size_) buffer_ |= std::to_integer<uint64_t>(src_[next_]) << filled_;
-    }
-  }
-
-  // Whether steps() may be called, for `room` values.
+  // Whether steps() may be called: two codes fit what refill_whole() gives.
   bool fast(const Table& table, size_t room) const {
-    return table.m <= kShortM && room >= 4 && whole();
+    return table.m <= kShortM && room >= 2 && whole();
   }
 
-  // Decodes up to 4 values, or a run; returns how many. It may write some that it does not count.
+  // Decodes 2 values, or a run, at most `room`; returns how many.
   template <bool kHalf>
   [[gnu::always_inline]] size_t steps(const Table& table, std::byte* dst, size_t room) {
     refill_whole();
     if ((buffer_ & kAllEqual) == 0) [[unlikely]]
       return run<kHalf>(table, dst, room);
-    const size_t done = step<kHalf>(table, dst);  // each takes at most 28 bits
-    return done + step<kHalf>(table, dst + sizeof(Element) * done);
+    store<kHalf>(table, dst, 0, take(table));
+    store<kHalf>(table, dst, 1, take(table));
+    return 2;
   }
 
-  // Takes one code, up to 35 bits.
-  uint32_t one(const Table& table) {
-    const Step step = table.step[buffer_ & kPeek];
-    const uint32_t word = value(table.row[step.first()], buffer_);
-    buffer_ >>= step.first_size();
-    filled_ -= step.first_size();
-    return word;
+  template <bool kHalf>
+  void one(const Table& table, std::byte* dst) {
+    refill();
+    store<kHalf>(table, dst, 0, take(table));
   }
 
   // True when the codes were valid and ended in the last byte, with zeros behind them.
   bool finish() const {
-    const uint64_t used = 8 * static_cast<uint64_t>(next_) - filled_;
-    const uint64_t have = 8 * static_cast<uint64_t>(size_);
-    if (beyond_ >> 32 != 0 || used > have || have - used >= 8) return false;
-    return have == used || std::to_integer<unsigned>(src_[size_ - 1]) >> (8 - (have - used)) == 0;
+    const int64_t left = 8 * (end_ - next_) - 8 * static_cast<int64_t>(over_) + filled_;
+    if (beyond_ >> 32 != 0 || left < 0 || left >= 8) return false;
+    return left == 0 || std::to_integer<unsigned>(end_[-1]) >> (8 - left) == 0;
+  }
+
+ private:
+  static constexpr uint64_t kPeek = (1u << kPrefixBits) - 1;
+  static constexpr uint64_t kAllEqual = (uint64_t{1} << 32) - 1;
+
+  bool whole() const { return end_ - next_ >= static_cast<ptrdiff_t>(sizeof(buffer_)); }
+
+  // At least 56 bits after it.
+  void refill() {
+    if (whole()) [[likely]] {
+      refill_whole();
+    } else {
+      for (; filled_ <= 56; filled_ += 8) {
+        if (next_ == end_) {
+          ++over_;
+        } else {
+          buffer_ |= std::to_integer<uint64_t>(*next_++) << filled_;
+        }
+      }
+    }
+  }
+  void refill_whole() {
+    uint64_t word;
+    std::memcpy(&word, next_, sizeof(word));
+    buffer_ |= word << filled_;
+    next_ += (63 - filled_) >> 3;
+    filled_ |= 56;
+  }
+
+  // Takes one code, up to 35 bits.
+  [[gnu::always_inline]] uint32_t take(const Table& table) {
+    const Table::Step step = table.step[buffer_ & kPeek];
+    const Row& row = table.row[step.row];
+    const uint32_t payload = static_cast<uint32_t>(buffer_ >> row.prefix << row.left);
+    buffer_ >>= step.size;
+    filled_ -= step.size;
+    const uint32_t word = (previous_ & row.keep) + row.add + (payload & row.take);
+    beyond_ |= uint64_t{row.span} - (word - row.low);  // its upper half is 0 while all are in
+    if (sizeof(Element) == 2) beyond_ |= uint64_t{word & 0xFFFF} << 32;
+    return previous_ = word | (payload << row.turn & kSign);
   }
 
   template <bool kHalf>
@@ -385,42 +387,6 @@ class Stream {
     constexpr uint32_t kOne = kFraction + 1;  // an exponent of 1
     if (kHalf && (word & kInfinity) - kOne < kInfinity - kOne) word += table.half;
     store_word<Element>(dst, i, word);
-  }
-
- private:
-  static constexpr uint64_t kPeek = (1u << kPeekBits) - 1;
-  static constexpr uint64_t kAllEqual = (uint64_t{1} << 32) - 1;
-
-  bool whole() const { return next_ + sizeof(buffer_) <= size_; }
-
-  void refill_whole() {
-    uint64_t word;
-    std::memcpy(&word, src_ + next_, sizeof(word));
-    buffer_ |= word << filled_;
-    next_ += (63 - filled_) >> 3;
-    filled_ |= 56;
-  }
-
-  // The value of the code at the bottom of `bits`.
-  uint32_t value(const Row& row, uint64_t bits) {
-    const uint32_t payload = static_cast<uint32_t>(bits >> row.prefix << row.left);
-    const uint32_t word = (previous_ & row.keep) + row.add + (payload & row.take);
-    beyond_ |= uint64_t{row.span} - (word - row.low);  // its upper half is 0 while all are in
-    if (sizeof(Element) == 2) beyond_ |= uint64_t{word & 0xFFFF} << 32;
-    return previous_ = word | (payload << row.turn & kSign);
-  }
-
-  // One or two values by one lookup. The second row of a step of one code is that of an equal
-  // value, which changes nothing, but is written.
-  template <bool kHalf>
-  [[gnu::always_inline]] size_t step(const Table& table, std::byte* dst) {
-    const Step step = table.step[buffer_ & kPeek];
-    const uint64_t bits = buffer_;
-    buffer_ >>= step.size();
-    filled_ -= step.size();
-    store<kHalf>(table, dst, 0, value(table.row[step.first()], bits));
-    store<kHalf>(table, dst, 1, value(table.row[step.second()], bits >> step.first_size()));
-    return step.codes();
   }
 
   // A run of equal values, at most n: as many as the buffer has, and whole words after it.
@@ -439,50 +405,52 @@ class Stream {
     if (buffer_ != 0 || filled_ >= 8) return done;
     // The buffer holds zeros only; whole words of zeros do not pass through it.
     for (uint64_t word; n - done >= 32 && whole(); next_ += sizeof(word)) {
-      std::memcpy(&word, src_ + next_, sizeof(word));
+      std::memcpy(&word, next_, sizeof(word));
       if (word != 0) break;
       fill(32);
     }
     return done;
   }
 
-  const std::byte* src_ = nullptr;
-  size_t size_ = 0;
-  size_t next_ = 0;  // byte to load; beyond size_ once zeros were read
+  const std::byte* next_ = nullptr;  // to load
+  const std::byte* end_ = nullptr;
+  size_t over_ = 0;  // zero bytes read past the end
   uint64_t buffer_ = 0;
   uint64_t beyond_ = 0;
   unsigned filled_ = 0;
   uint32_t previous_ = 0;
 };
 
+// Decodes to dst .. end.
 template <class Element, bool kHalf>
-void decode_one(const Table& table, Stream<Element>* stream, std::byte* dst, size_t n) {
+void decode_one(const Table& table, Stream<Element>* stream, std::byte* dst, std::byte* end) {
+  constexpr size_t kSize = sizeof(Element);
+  const auto room = [&] { return static_cast<size_t>(end - dst) / kSize; };
   Stream<Element> in = *stream;  // a copy that can live in registers
-  size_t i = 0;
-  while (in.fast(table, n - i))
-    i += in.template steps<kHalf>(table, dst + sizeof(Element) * i, n - i);
-  for (; i < n; ++i) {
-    in.refill();
-    in.template store<kHalf>(table, dst, i, in.one(table));
-  }
+  while (in.fast(table, room())) dst += kSize * in.template steps<kHalf>(table, dst, room());
+  for (; dst != end; dst += kSize) in.template one<kHalf>(table, dst);
   *stream = in;
 }
 
-// The common part of two streams, side by side: two chains of lookups.
+// Two streams, side by side while both last: two chains of lookups.
 template <class Element, bool kHalf>
 void decode_two(const Table& table, Stream<Element>* streams, std::byte* const* dst,
                 const size_t* n) {
   constexpr size_t kSize = sizeof(Element);
+  std::byte *to_a = dst[0], *to_b = dst[1];
+  std::byte *const end_a = to_a + kSize * n[0], *const end_b = to_b + kSize * n[1];
+  const auto room = [](std::byte* to, std::byte* end) {
+    return static_cast<size_t>(end - to) / kSize;
+  };
   Stream<Element> a = streams[0], b = streams[1];
-  size_t i = 0, k = 0;
-  while (a.fast(table, n[0] - i) && b.fast(table, n[1] - k)) {
-    i += a.template steps<kHalf>(table, dst[0] + kSize * i, n[0] - i);
-    k += b.template steps<kHalf>(table, dst[1] + kSize * k, n[1] - k);
+  while (a.fast(table, room(to_a, end_a)) && b.fast(table, room(to_b, end_b))) {
+    to_a += kSize * a.template steps<kHalf>(table, to_a, room(to_a, end_a));
+    to_b += kSize * b.template steps<kHalf>(table, to_b, room(to_b, end_b));
   }
   streams[0] = a;
   streams[1] = b;
-  decode_one<Element, kHalf>(table, &streams[0], dst[0] + kSize * i, n[0] - i);
-  decode_one<Element, kHalf>(table, &streams[1], dst[1] + kSize * k, n[1] - k);
+  decode_one<Element, kHalf>(table, &streams[0], to_a, end_a);
+  decode_one<Element, kHalf>(table, &streams[1], to_b, end_b);
 }
 
 // Cuts the payload in its streams by the lengths at its head.
@@ -560,7 +528,8 @@ struct Portable {
   template <class Element, bool kHalf>
   static void decode(const State& table, size_t ways, Stream<Element>* streams,
                      std::byte* const* dst, const size_t* n) {
-    if (ways == 1) return decode_one<Element, kHalf>(table, streams, dst[0], n[0]);
+    if (ways == 1)
+      return decode_one<Element, kHalf>(table, streams, dst[0], dst[0] + sizeof(Element) * n[0]);
     for (size_t way = 0; way < ways; way += 2)
       decode_two<Element, kHalf>(table, streams + way, dst + way, n + way);
   }
