@@ -42,7 +42,7 @@ struct Format : Int4Layout, PlainSums {
     in += kHeadSize;
     const size_t size = (n + 1) / 2;
     if (!scale_is_valid(scale) || (codes_are_zero(scale) && !is_zero(in, size))) return false;
-    if (n % 2 != 0 && in[size - 1] >> 4 != std::byte{0}) return false;
+    if (n % 2 != 0 && (in[size - 1] >> 4) != std::byte{0}) return false;
     for (size_t i = 0; i < n; ++i) {
       const int nibble = static_cast<int>(in[i / 2] >> (i % 2 * 4)) & 15;
       const int code = nibble > kLevels ? nibble - 16 : nibble;

@@ -108,7 +108,7 @@ class Planes {
     return std::all_of(line, line + size, [](std::byte b) { return b == std::byte{0}; });
   }
   static bool bit(ConstBytes bitmap, size_t i) {
-    return (bitmap[i / 8] >> i % 8 & std::byte{1}) != std::byte{0};
+    return ((bitmap[i / 8] >> i % 8) & std::byte{1}) != std::byte{0};
   }
 
   // Fills the bitmap of lines that are not zero, and says how many are.
@@ -225,7 +225,7 @@ class Planes {
   // The last code ends in the last byte before `end`, and the bits behind it are 0.
   static bool ends_at(ConstBytes src, uint64_t position, uint64_t end) {
     if ((position + 7) / 8 != end) return false;
-    return position % 8 == 0 || src[end - 1] >> position % 8 == std::byte{0};
+    return position % 8 == 0 || (src[end - 1] >> position % 8) == std::byte{0};
   }
 
   // ---- blocks -------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ class Planes {
     if (src[0] == kNoBitmap) return decode_body(src.subspan(1), size, planes, dst);
     if (src.size() < 1 + bitmap_size) return corrupt("bitmap ends", src.size(), 1 + bitmap_size);
     const ConstBytes bitmap = src.subspan(1, bitmap_size);
-    if (n_lines % 8 != 0 && bitmap.back() >> n_lines % 8 != std::byte{0})
+    if (n_lines % 8 != 0 && (bitmap.back() >> n_lines % 8) != std::byte{0})
       return corrupt("bits behind the last line", n_lines, n_lines);
     size_t kept = 0;
     for (const std::byte b : bitmap)
