@@ -266,7 +266,7 @@ class Pieces {
   }
 
  private:
-  static constexpr unsigned kFoursM = 8;
+  static constexpr unsigned kFoursM = 5;
 
   [[gnu::always_inline]] void add_eight(__m512i bits, __m512i size, size_t count) {
     _mm512_storeu_si512(bits_ + n_, bits);

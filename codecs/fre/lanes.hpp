@@ -65,13 +65,15 @@ struct Twos {
   alignas(64) uint64_t bits[kMost / 2];
   alignas(64) uint64_t size[kMost / 2];
 
-  // The first n, an even number, by twos where they fit.
-  void drain(size_t n, BitWriter* out) const {
+  // The first n, an even number: by twos where they fit, which is nearly always so while m is
+  // small, and a guess that fails too often when it is not.
+  void drain(size_t n, unsigned m, BitWriter* out) const {
+    constexpr unsigned kMostM = 7;
     BitWriter to = *out;
     for (size_t i = 0; i < n; i += 2) {
       const unsigned first = static_cast<unsigned>(size[i]);
       const unsigned second = static_cast<unsigned>(size[i + 1]);
-      if (first + second <= kMostBits) [[likely]] {
+      if (m <= kMostM && first + second <= kMostBits) [[likely]] {
         to.put(bits[i] | bits[i + 1] << first, first + second);
       } else {
         to.put(bits[i], first);
@@ -167,7 +169,7 @@ size_t Lanes<V>::encode(const Quantiser& quantise, const State& state, const std
     for (size_t k = 0; k < count; k += V::kLanes)
       coder.encode(V::template load_values<Element>(src + sizeof(Element) * (i + k)),
                    twos.bits + k / 2, twos.size + k / 2);
-    twos.drain(count / 2, out);
+    twos.drain(count / 2, state.m, out);
     i += count;
   }
   return i;
