@@ -133,10 +133,8 @@ def main() -> int:
     )
     parser.add_argument("--output", type=Path, help="the raw results, instead of bench/results")
     args = parser.parse_args()
-    if args.files:
-        data = [read(path, args.limit << 20) for path in args.files]
-    else:
-        data = list(own_data())
+    named = (read(path, args.limit << 20) for path in args.files)
+    data = list(named if args.files else own_data())
     rows = []
     for name, array in data:
         for goal in GOALS if array.dtype != np.uint8 else GOALS[:1]:
