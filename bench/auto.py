@@ -98,9 +98,9 @@ def page(rows: list[dict[str, Any]], machine: dict[str, Any]) -> str:
     lines = [
         "# What `auto` chooses",
         "",
-        "Written by `bench/auto.py`. Milliseconds until the data are expanded behind a link of that",
-        "rate, one thread on each side, blocks overlapping. *best* is the best of all fixed recipes",
-        "that auto may choose, *model* what auto expected of its choice, *raw* plain copies.",
+        "Written by `bench/auto.py`. Milliseconds until the data are expanded behind a link of",
+        "that rate, one thread on each side, blocks overlapping. *best* is the best fixed recipe",
+        "of those auto may choose, *model* what auto expected of its choice, *raw* plain copies.",
         "",
         f"{machine['cpu']}, {machine['cores']} cores; raw numbers: `bench/results/auto.json`.",
         "`wirepress explain FILE` prints the table behind a choice.",
