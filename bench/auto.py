@@ -23,6 +23,7 @@ from typing import Any
 import datasets
 import numpy as np
 import results
+
 from wirepress import api, arrays, bench, explain
 
 LINKS = ("1Gbps", "10Gbps", "25Gbps", "100Gbps")
