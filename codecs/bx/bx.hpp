@@ -76,7 +76,6 @@ class Quantiser {
   Word operator()(Word word) const {
     const Word sign = word & F::kSign;
     const Word size = word & static_cast<Word>(~F::kSign);  // so that no NaN wraps in rounding
-    if (size <= F::kFraction) return word & zero_keep_;
     const Word cut = size & static_cast<Word>(~drop_);
     if (size >= F::kInfinity) {  // a NaN stays one
       const bool lost = size > F::kInfinity && cut == F::kInfinity;
@@ -86,7 +85,8 @@ class Quantiser {
     const Word odd = static_cast<Word>(size >> tie_shift_) & tie_mask_;
     const Word kept = static_cast<Word>(size + bias_ + odd) & static_cast<Word>(~drop_);
     // The largest values would become infinite.
-    return sign | (kept >= F::kInfinity ? cut : kept) | half_;
+    const Word number = sign | (kept >= F::kInfinity ? cut : kept) | half_;
+    return size <= F::kFraction ? word & zero_keep_ : number;
   }
 
  private:

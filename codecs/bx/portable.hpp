@@ -61,23 +61,21 @@ struct GroupHeader {
 
 template <typename F>
 static inline GroupHeader describe(const typename F::Word* q, unsigned m) {
-  unsigned least = ~0u, most = 0, negative = 0, zero = 0;
+  // `less` is the least exponent but 0, less 1. No branches: zeros may be anywhere.
+  unsigned less = ~0u, most = 0, negative = 0, zero = 0;
   typename F::Word any = 0, small_fraction = 0;
   for (unsigned i = 0; i < kGroup; ++i) {
     const unsigned exponent = static_cast<unsigned>((q[i] & F::kInfinity) >> F::kDigits);
     any |= q[i];
     negative |= static_cast<unsigned>((q[i] & F::kSign) != 0) << i;
+    zero |= static_cast<unsigned>(exponent == 0) << i;
     most = std::max(most, exponent);
-    if (exponent != 0) {
-      least = std::min(least, exponent);
-    } else {
-      zero |= 1u << i;
-      small_fraction |= q[i] & F::kFraction;
-    }
+    less = std::min(less, exponent - 1);
+    small_fraction |= exponent == 0 ? q[i] & F::kFraction : 0;
   }
   GroupHeader header;
   header.present = any != 0;
-  if (most > 0) header.base = least - (zero != 0);
+  if (most > 0) header.base = less + (zero == 0);
   header.shape = static_cast<unsigned>(std::bit_width(most - header.base));
   if (zero != 0) header.shape |= kZero;
   if (small_fraction != 0 && m < F::kDigits) header.shape |= kFull;
@@ -124,12 +122,15 @@ static size_t encode_chunk(const Setting& setting, const std::byte* src, size_t 
     const unsigned shape = header[g].shape;
     const unsigned drop = shape & kFull ? 0 : F::kDigits - setting.m;
     const bool mixed = shape >> kSignShift == kMixed;
+    const uint64_t base = uint64_t{header[g].base} << F::kDigits;
+    const uint64_t sign_plane = mixed ? 1 : 0;
     uint64_t code[kGroup];
     for (unsigned i = 0; i < kGroup; ++i) {
       const Word word = q[g * kGroup + i];
-      uint64_t offset = word & static_cast<Word>(~F::kSign);
-      if ((word & F::kInfinity) != 0) offset -= uint64_t{header[g].base} << F::kDigits;
-      code[i] = offset >> drop << mixed | (mixed && (word & F::kSign) != 0);
+      const uint64_t size = word & static_cast<Word>(~F::kSign);
+      const uint64_t offset = size - ((word & F::kInfinity) != 0 ? base : 0);
+      const uint64_t sign = word >> (8 * sizeof(Word) - 1);
+      code[i] = offset >> drop << sign_plane | (sign & sign_plane);
     }
     const unsigned planes = planes_of<F>(shape, setting.m);
     write_planes(code, planes, to);
@@ -167,10 +168,12 @@ static inline void decode_group(const Setting& setting, const GroupHeader& heade
   const Word half = setting.round == kMidpoint && drop > 0 ? Word{1} << (drop - 1) : 0;
   uint64_t code[kGroup];
   read_planes(planes, planes_of<F>(shape, setting.m), code);
+  const uint64_t sign_plane = mixed ? 1 : 0;
+  const bool always = (shape & kZero) == 0;
   for (unsigned i = 0; i < kGroup; ++i) {
-    Word word = static_cast<Word>(code[i] >> mixed << drop);
-    if (mixed && (code[i] & 1)) word |= F::kSign;
-    if ((shape & kZero) == 0 || (word & F::kInfinity) != 0) word = static_cast<Word>(word + base);
+    Word word = static_cast<Word>(code[i] >> sign_plane << drop);
+    word |= static_cast<Word>((code[i] & sign_plane) << (8 * sizeof(Word) - 1));
+    word = static_cast<Word>(word + (always || (word & F::kInfinity) != 0 ? base : Word{0}));
     const Word exponent = word & F::kInfinity;
     if (exponent != 0 && exponent != F::kInfinity) word |= half;
     words[i] = word;
