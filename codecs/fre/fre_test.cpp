@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The error bound, value by value. By default over a sample of all 2^32 words that holds every
-// exponent and both signs; with WPR_FRE_ALL=1 over all of them at m = 5 (an hour). And kernels
-// against each other.
+// exponent and both signs; with WPR_FRE_ALL=1 over all of them at m = 5 (ten minutes of a core).
+// And kernels against each other.
 #include "codecs/fre/fre.hpp"
 
 #include <gtest/gtest.h>
