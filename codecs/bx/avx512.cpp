@@ -523,6 +523,243 @@ DecodeChunk decoder(const Setting& setting) {
                                                               : decode_lanes<F, false>;
 }
 
+// ---- float64 ----------------------------------------------------------------------------------
+
+constexpr int kExponentBit64 = 52;
+constexpr uint64_t kOne64 = uint64_t{1} << kExponentBit64;
+constexpr uint64_t kInf64 = 0x7FF * kOne64;
+constexpr uint64_t kSignBit64 = uint64_t{1} << 63;
+
+inline __m512i all64(uint64_t word) { return _mm512_set1_epi64(static_cast<long long>(word)); }
+
+// Byte i of quadword j changes places with byte j of quadword i, the latter counted from the last
+// byte where rows are for vgf2p8affineqb.
+constexpr Permutation bytes_transposed(bool last_first) {
+  Permutation from{};
+  for (size_t k = 0; k < 8; ++k)
+    for (size_t i = 0; i < 8; ++i)
+      from[8 * k + (last_first ? 7 - i : i)] = static_cast<uint8_t>(8 * i + k);
+  return from;
+}
+constexpr Permutation kWordsToRows64 = bytes_transposed(true);
+constexpr Permutation kRowsToWords64 = bytes_transposed(false);
+
+// Of two registers: planes 32h .. 32h+31 from their bytes for values 0-7 and for values 8-15.
+constexpr auto kRowsToPlanes64 = [] {
+  std::array<Permutation, 2> from{};
+  for (size_t h = 0; h < 2; ++h) {
+    for (size_t p = 0; p < 32; ++p) {
+      from[h][2 * p] = static_cast<uint8_t>(32 * h + p);
+      from[h][2 * p + 1] = static_cast<uint8_t>(64 + 32 * h + p);
+    }
+  }
+  return from;
+}();
+
+// Of two registers with all planes: the rows for values 8h .. 8h+7.
+constexpr auto kPlanesToRows64 = [] {
+  std::array<Permutation, 2> from{};
+  for (size_t h = 0; h < 2; ++h)
+    for (size_t p = 0; p < 64; ++p)
+      from[h][8 * (p / 8) + 7 - p % 8] = static_cast<uint8_t>(2 * p + h);
+  return from;
+}();
+
+// One half of a group in the encoder.
+struct Half64 {
+  __m512i x;
+  __m512i size;  // of x, then of the quantised word; the sign is that of x
+
+  __mmask8 negative() const { return _mm512_movepi64_mask(x); }
+  __mmask8 zero() const { return _mm512_testn_epi64_mask(size, all64(kInf64)); }
+  __mmask8 any() const { return _mm512_test_epi64_mask(x, x); }
+  __mmask8 denormal() const {
+    return _mm512_cmplt_epu64_mask(_mm512_sub_epi64(size, all64(1)), all64(kOne64 - 1));
+  }
+};
+
+class Encoder64 {
+ public:
+  explicit Encoder64(const Setting& setting)
+      : m_(setting.m),
+        exact_(setting.m == kExponentBit64),
+        near_(setting.round == kNearest && !exact_),
+        flush_(setting.flush),
+        drop_((kOne64 - 1) >> setting.m),
+        bias_(near_ ? drop_ >> 1 : 0),
+        half_(setting.round == kMidpoint && !exact_ ? drop_ - (drop_ >> 1) : 0) {}
+
+  size_t chunk(const std::byte* src, size_t groups, std::byte* dst) const {
+    uint16_t bitmap[kChunkGroups / 16] = {};
+    uint32_t header[kChunkGroups];
+    size_t present = 0;
+    // Planes are written to where they belong in a dense chunk.
+    std::byte* const planes = dst + kHeadSize + 4 * groups;
+    std::byte* to = planes;
+    for (size_t g = 0; g < groups; ++g) {
+      GroupHeader head;
+      to = group(src + g * 8 * kGroup, &head, to);
+      header[present] = head.base | head.shape << Float64::kShapeShift;
+      present += head.present;
+      bitmap[g / 16] = static_cast<uint16_t>(bitmap[g / 16] | head.present << g % 16);
+    }
+    const size_t planes_size = static_cast<size_t>(to - planes);
+    std::byte* at = dst + kHeadSize;
+    if (present != groups) {
+      const size_t before = present != 0 ? bitmap_size(groups) : 0;
+      std::memmove(at + before + 4 * present, planes, planes_size);
+      std::memcpy(at, bitmap, before);
+      at += before;
+    }
+    std::memcpy(at, header, 4 * present);
+    const size_t size = static_cast<size_t>(at - dst) + 4 * present + planes_size;
+    store16(dst, chunk_head(size - kHeadSize, present, groups));
+    return size;
+  }
+
+ private:
+  static unsigned both(__mmask8 low, __mmask8 high) { return low | unsigned{high} << 8; }
+
+  __m512i quick(__m512i size) const {
+    const __m512i odd = _mm512_maskz_and_epi64(
+        near_ ? 0xFF : 0, _mm512_srlv_epi64(size, all64(kExponentBit64 - m_)), all64(1));
+    return _mm512_add_epi64(_mm512_add_epi64(size, all64(bias_)), odd);
+  }
+
+  __m512i careful(__m512i size) const {
+    const __m512i inf = all64(kInf64);
+    const __m512i cut = _mm512_andnot_si512(all64(drop_), size);
+    __m512i kept = _mm512_andnot_si512(all64(drop_), quick(size));
+    kept = _mm512_mask_mov_epi64(kept, _mm512_cmpge_epu64_mask(kept, inf), cut);
+    const __mmask8 nan = _mm512_cmpgt_epu64_mask(size, inf);
+    const __mmask8 lost = _mm512_mask_cmpeq_epu64_mask(nan, kept, inf);
+    kept = _mm512_mask_or_epi64(kept, lost, kept, all64(kOne64 >> 1));
+    const __mmask8 number = _mm512_cmplt_epu64_mask(size, inf);
+    kept = _mm512_mask_or_epi64(kept, number, kept, all64(half_));
+    return _mm512_mask_mov_epi64(kept, _mm512_cmplt_epu64_mask(size, all64(kOne64)), size);
+  }
+
+  Half64 load(const std::byte* src) const {
+    Half64 half = {_mm512_loadu_si512(src), {}};
+    half.size = _mm512_and_si512(half.x, all64(~kSignBit64));
+    if (flush_) {
+      const __mmask8 keep = _mm512_cmpge_epu64_mask(half.size, all64(kOne64));
+      half.x = _mm512_maskz_mov_epi64(keep, half.x);
+      half.size = _mm512_maskz_mov_epi64(keep, half.size);
+    }
+    return half;
+  }
+
+  // Where the planes of the next group go.
+  std::byte* group(const std::byte* src, GroupHeader* header, std::byte* to) const {
+    Half64 low = load(src), high = load(src + 64);
+    const bool full = !exact_ && both(low.denormal(), high.denormal()) != 0;
+    if (both(low.any(), high.any()) == 0) return to;
+    const Half64 raw_low = low, raw_high = high;
+    low.size = quick(low.size);
+    high.size = quick(high.size);
+    const uint64_t largest = _mm512_reduce_max_epu64(_mm512_max_epu64(low.size, high.size));
+    unsigned most = static_cast<unsigned>(largest >> kExponentBit64);
+    if (!exact_ && (full || most >= 0x7FF)) [[unlikely]] {
+      low.size = careful(raw_low.size);
+      high.size = careful(raw_high.size);
+      most = static_cast<unsigned>(_mm512_reduce_max_epu64(_mm512_max_epu64(low.size, high.size)) >>
+                                   kExponentBit64);
+    }
+    const __m512i one = all64(kOne64);  // words below it become the largest
+    const uint64_t less = _mm512_reduce_min_epu64(
+        _mm512_min_epu64(_mm512_sub_epi64(_mm512_andnot_si512(all64(kOne64 - 1), low.size), one),
+                         _mm512_sub_epi64(_mm512_andnot_si512(all64(kOne64 - 1), high.size), one)));
+    const unsigned zero = both(low.zero(), high.zero());
+    const unsigned negative = both(low.negative(), high.negative());
+    const unsigned sign = negative == 0                  ? kPositive
+                          : negative == (~zero & 0xFFFF) ? kNegative
+                                                         : kMixed;
+    if (most != 0)
+      header->base = static_cast<unsigned>(less >> kExponentBit64) + (zero == 0 ? 1 : 0);
+    header->shape = static_cast<unsigned>(std::bit_width(most - header->base)) |
+                    (zero != 0 ? kZero : 0) | (full ? kFull : 0) | sign << kSignShift;
+    header->present = true;
+    const unsigned n = planes_of<Float64>(header->shape, m_);
+    const unsigned fraction = full ? kExponentBit64 : m_;
+    const __m512i a = rows(low, header->base, fraction, sign == kMixed);
+    const __m512i b = rows(high, header->base, fraction, sign == kMixed);
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi8(a, load_table(kRowsToPlanes64[0]), b));
+    if (n > 32)
+      _mm512_storeu_si512(to + 64, _mm512_permutex2var_epi8(a, load_table(kRowsToPlanes64[1]), b));
+    return to + 2 * n;
+  }
+
+  // The planes of 8 words, a byte each.
+  static __m512i rows(const Half64& half, unsigned base, unsigned fraction, bool mixed) {
+    const __m512i normal =
+        _mm512_maskz_mov_epi64(_knot_mask8(half.zero()), all64(uint64_t{base} << kExponentBit64));
+    const __m512i offset = _mm512_sub_epi64(half.size, normal);
+    __m512i code = _mm512_srlv_epi64(offset, all64(kExponentBit64 - fraction));
+    code = _mm512_sllv_epi64(code, all64(mixed));
+    code = _mm512_mask_or_epi64(code, half.negative() & (mixed ? 0xFF : 0), code, all64(1));
+    return transpose_rows(_mm512_permutexvar_epi8(load_table(kWordsToRows64), code));
+  }
+
+  unsigned m_;
+  bool exact_;
+  bool near_;
+  bool flush_;
+  uint64_t drop_;
+  uint64_t bias_;
+  uint64_t half_;
+};
+
+size_t encode_chunk64(const Setting& setting, const std::byte* src, size_t groups, std::byte* dst) {
+  return Encoder64(setting).chunk(src, groups, dst);
+}
+
+inline __m512i words64(__m512i rows, const GroupHeader& header, unsigned fraction, uint64_t half) {
+  const unsigned sign = header.shape >> kSignShift;
+  const __m512i code = _mm512_permutexvar_epi8(load_table(kRowsToWords64), transpose_rows(rows));
+  const __m512i size = _mm512_sllv_epi64(_mm512_srlv_epi64(code, all64(sign == kMixed)),
+                                         all64(kExponentBit64 - fraction));
+  const __mmask8 set = _mm512_test_epi64_mask(code, all64(sign == kMixed));
+  __m512i word = _mm512_mask_or_epi64(size, set, size, all64(kSignBit64));
+  const __mmask8 normal = _mm512_test_epi64_mask(size, all64(kInf64)) |
+                          (header.shape & kZero ? __mmask8{0} : __mmask8{0xFF});
+  const uint64_t base =
+      uint64_t{header.base} << kExponentBit64 | (sign == kNegative ? kSignBit64 : 0);
+  word = _mm512_mask_add_epi64(word, normal, word, all64(base));
+  const __m512i exponent = _mm512_and_si512(word, all64(kInf64));
+  const __mmask8 finite = _mm512_mask_cmpneq_epu64_mask(_mm512_test_epi64_mask(exponent, exponent),
+                                                        exponent, all64(kInf64));
+  return _mm512_mask_or_epi64(word, finite, word, all64(half));
+}
+
+bool decode_chunk64(const Setting& setting, const std::byte* src, size_t size, size_t groups,
+                    std::byte* dst) {
+  Layout<Float64> layout;
+  if (!layout.read(setting, src, size, groups)) return false;
+  const std::byte* planes = src + layout.planes_at;
+  for (size_t g = 0, next = 0; g < groups; ++g) {
+    std::byte* to = dst + g * 8 * kGroup;
+    if (!layout.present(g)) {
+      std::memset(to, 0, 8 * kGroup);
+      continue;
+    }
+    const GroupHeader header = header_at<Float64>(src + layout.headers_at, next++);
+    const bool full = (header.shape & kFull) != 0;
+    const unsigned fraction = full ? kExponentBit64 : setting.m;
+    const unsigned n = planes_of<Float64>(header.shape, setting.m);
+    const uint64_t half = setting.round == kMidpoint && !full ? (kOne64 >> 1) >> setting.m : 0;
+    const uint64_t there = n < 64 ? (uint64_t{1} << n) - 1 : ~uint64_t{0};
+    const __m512i a = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(there), planes);
+    const __m512i b = _mm512_maskz_loadu_epi16(static_cast<__mmask32>(there >> 32), planes + 64);
+    const __m512i low = _mm512_permutex2var_epi8(a, load_table(kPlanesToRows64[0]), b);
+    const __m512i high = _mm512_permutex2var_epi8(a, load_table(kPlanesToRows64[1]), b);
+    _mm512_storeu_si512(to, words64(low, header, fraction, half));
+    _mm512_storeu_si512(to + 64, words64(high, header, fraction, half));
+    planes += 2 * n;
+  }
+  return true;
+}
+
 // ---- kernel -----------------------------------------------------------------------------------
 
 template <typename F>
@@ -541,7 +778,7 @@ Status encode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* writte
     case DType::kBfloat16:
       return encode_as<Bfloat16>(args, src, dst, written);
     case DType::kFloat64:
-      return encode_portable<Float64>(args, src, dst, written);
+      return encode_block<Float64>(args, src, dst, written, encode_chunk64);
     default:
       return encode_as<Float32>(args, src, dst, written);
   }
@@ -554,7 +791,7 @@ Status decode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* writte
     case DType::kBfloat16:
       return decode_as<Bfloat16>(args, src, dst, written);
     case DType::kFloat64:
-      return decode_portable<Float64>(args, src, dst, written);
+      return decode_block<Float64>(args, src, dst, written, decode_chunk64);
     default:
       return decode_as<Float32>(args, src, dst, written);
   }
