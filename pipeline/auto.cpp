@@ -234,18 +234,20 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
       const int m = std::min(bits_for(real_of(goal.rel)), fraction_bits(dtype_));
       texts.insert(texts.end(), {{"bx:m=" + std::to_string(m), false},
                                  {"fre:m=" + std::to_string(m) + ",ways=4", false},
-                                 {"sz3:rel=0,pw=" + real_text(goal.rel) + "+zstd:1", false}});
+                                 {"sz3:pw=" + real_text(goal.rel) + "+zstd:1", false}});
     }
     if (goal.abs != 0)
       texts.insert(texts.end(), {{"zfp:accuracy=" + real_text(goal.abs), false},
-                                 {"sz3:rel=0,abs=" + real_text(goal.abs) + "+zstd:1", false}});
+                                 {"sz3:abs=" + real_text(goal.abs) + "+zstd:1", false}});
   }
   texts.insert(texts.end(), {{"zeros", false}, {"lz4", true}, {"zstd:1", true}});
   if (width != "1")
     texts.insert(texts.end(),
                  {{"shuffle:" + width + "+lz4", true}, {"shuffle:" + width + "+zstd:1", true}});
-  if (goal.kind == Goal::Kind::kRatio)
+  if (goal.kind == Goal::Kind::kRatio) {
     texts.insert(texts.end(), {{"zstd:9", true}, {"deflate:9", true}});
+    if (header.n_dims >= 2) texts.push_back({"zfp", false});  // lossless, for smooth fields
+  }
   for (const auto& [text, matching] : texts) WPR_TRY(add(text, matching, header, engine));
   Header rows = header;
   rows.slabs = wants_slabs_ && can_be_slabs(header);
