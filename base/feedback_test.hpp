@@ -115,7 +115,7 @@ inline void check_pair(const Coder& coder, const Floats& g, const Floats& e, siz
     const std::string where = what + ", " + std::to_string(n) + " values, " + kernel->variant;
     ASSERT_EQ(coder.encode(*kernel, sum), expected) << where;
     std::vector<std::byte> source(raw.size() + 1), rest(raw.size() + 1), code(expected.size() + 1);
-    std::memcpy(source.data() + 1, raw.data(), raw.size());
+    if (!raw.empty()) std::memcpy(source.data() + 1, raw.data(), raw.size());
     if (n > 0) std::memcpy(rest.data() + 1, e.data(), 4 * n);
     const ConstBytes src = ConstBytes(source).subspan(1);
     const Bytes residual = Bytes(rest).subspan(1);
