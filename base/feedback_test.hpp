@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -115,7 +116,7 @@ inline void check_pair(const Coder& coder, const Floats& g, const Floats& e, siz
     const std::string where = what + ", " + std::to_string(n) + " values, " + kernel->variant;
     ASSERT_EQ(coder.encode(*kernel, sum), expected) << where;
     std::vector<std::byte> source(raw.size() + 1), rest(raw.size() + 1), code(expected.size() + 1);
-    if (!raw.empty()) std::memcpy(source.data() + 1, raw.data(), raw.size());
+    std::copy(raw.begin(), raw.end(), source.begin() + 1);
     if (n > 0) std::memcpy(rest.data() + 1, e.data(), 4 * n);
     const ConstBytes src = ConstBytes(source).subspan(1);
     const Bytes residual = Bytes(rest).subspan(1);
@@ -142,9 +143,9 @@ inline void check_pair(const Coder& coder, const Floats& g, const Floats& e, siz
       ASSERT_EQ(word(left), word(law)) << where << ": residual " << i;
     }
 
-    std::memcpy(source.data() + 1, raw.data(), raw.size());
+    std::copy(raw.begin(), raw.end(), source.begin() + 1);
     const Bytes sums = Bytes(source).subspan(1);
-    std::memcpy(code.data() + 1, expected.data(), expected.size());
+    std::copy(expected.begin(), expected.end(), code.begin() + 1);
     const Status added =
         kernel->decode_add(nullptr, coder.args(), ConstBytes(code).subspan(1), sums);
     ASSERT_TRUE(added.ok()) << where << ": " << added.text();
