@@ -13,10 +13,10 @@
 namespace wirepress {
 namespace {
 
-// A sample is a few windows, each as long as the longest chunk of our codecs (4096 float32).
-constexpr size_t kWindows = 4, kWindow = 16 << 10, kSample = kWindows * kWindow;
-constexpr size_t kLook =
-    2 << 10;  // of each window, for the features: they must cost next to nothing
+// A sample is a few windows: enough of them that none of a group's parts is missed, and long enough
+// that libraries find what repeats from row to row.
+constexpr size_t kWindows = 4, kWindow = 32 << 10, kSample = kWindows * kWindow;
+constexpr size_t kLook = 2 << 10;  // of each, for the features: they must cost next to nothing
 
 bool is_float(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
@@ -106,6 +106,14 @@ Status bad_goal(std::string_view text) {
               "auto: \"%.*s\" is not known; known: rel=1e-3, abs=1e-6, min-speed=2GB/s, "
               "link=10Gbps, threads=8, goal=time|ratio|speed",
               static_cast<int>(text.size()), text.data());
+}
+
+// Seconds a byte of a step in a frame, given those of its codec in caches: to read data and write
+// what is left of them overlaps with the codec in part (a third of the shorter does not: measured),
+// and the checksum comes on top.
+double in_frame(double codec, double fraction) {
+  const double memory = copy_speed() * (1 + fraction) / 2;
+  return std::max(codec, memory) + std::min(codec, memory) / 3 + fraction * hash_speed();
 }
 
 bool same_look(const Features& a, const Features& b) {
@@ -263,19 +271,19 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   }
   // The fastest first: what it reaches rules out the slow ones without a try.
   std::stable_sort(candidates_.begin() + 1, candidates_.end(), [](const auto& a, const auto& b) {
-    return a.speed->least({}).encode < b.speed->least({}).encode;
+    return a.speed->typical({}).encode < b.speed->typical({}).encode;
   });
   begun_ = what;
   return {};
 }
 
-// Fills in the model: calibrated speeds at this ratio, never beyond what memory allows, and the
-// time until the last of n blocks is expanded on the other side, when compressing, sending and
-// expanding overlap block by block.
+// Fills in the model: calibrated speeds at this ratio, what memory adds to them (the calibration
+// runs in caches, and a frame's data do not), and the time until the last of n blocks is expanded
+// on the other side, when compressing, sending and expanding overlap block by block.
 void Chooser::weigh(const Candidate& candidate, size_t n_blocks, Trial* trial) const {
-  const double fraction = 1 / trial->ratio, memory = copy_speed() * (1 + fraction) / 2;
+  const double fraction = 1 / trial->ratio;
   const Speed::Point speed = candidate.speed->at(fraction, features_);
-  const double c = std::max(speed.encode, memory), d = std::max(speed.decode, memory);
+  const double c = in_frame(speed.encode, fraction), d = in_frame(speed.decode, fraction);
   trial->encode = 1 / c;
   trial->decode = 1 / d;
   const double threads = goal_.threads, wire = fraction / goal_.link,
@@ -292,10 +300,11 @@ const char* Chooser::hopeless(const Candidate& candidate, size_t n_blocks, doubl
     return "nothing repeats";
   if (candidate.text == "zeros" && features_.zero_lines < 0.02) return "no lines of zeros";
   if (goal_.kind != Goal::Kind::kTime) return nullptr;
-  const auto [fraction, c, d] = candidate.speed->least(features_);
+  const Speed::Point speed = candidate.speed->typical(features_);
+  const double c = in_frame(speed.encode, 0), d = in_frame(speed.decode, 0);
   const double n = static_cast<double>(n_blocks), threads = goal_.threads;
   const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;
-  return least > best ? "slower than another even if it shrank to nothing" : nullptr;
+  return least > best ? "slower than another, however small it were" : nullptr;
 }
 
 bool Chooser::better(const Trial& a, const Trial& b) const {

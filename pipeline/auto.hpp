@@ -54,8 +54,8 @@ class Speed {
 
   // Data that shrink to `fraction` and look like this: a mixture of the kinds.
   Point at(double fraction, const Features& features) const;
-  // The least that data which look like this may take, whatever they shrink to.
-  Point least(const Features& features) const;
+  // What data that look like this take on average, whatever they shrink to.
+  Point typical(const Features& features) const;
 
  private:
   Point numbers_at(double fraction) const;
@@ -117,6 +117,7 @@ class Chooser {
 // The calibration of this process; measures what it has not.
 const Speed& speed_of(const Recipe& recipe, const std::string& text);
 double copy_speed();  // seconds a byte of memcpy between buffers that pass the cache
+double hash_speed();  // seconds a byte of a block's checksum
 
 Features features_of(ConstBytes sample, DType dtype);
 

@@ -22,6 +22,9 @@ Status check_recipe(const char* key, const char* text, const Options& options) {
   Recipe recipe;
   const Status status = parse_recipe(text, DType::kBytes, engine, &recipe);
   if (status.ok()) return {};
+  for (int dtype = 1; dtype < kDTypeCount; ++dtype) {  // it may be meant for data of another type
+    if (parse_recipe(text, static_cast<DType>(dtype), engine, &recipe).ok()) return {};
+  }
   return fail(Code::kParameter, "%s: %s", key, status.text());
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "frame/hash.hpp"
 #include "pipeline/auto.hpp"
 
 namespace wirepress {
@@ -130,11 +131,13 @@ Speed::Point Speed::at(double fraction, const Features& features) const {
   return mix(mix(numbers_at(rest), text, text_share(features)), zeros, z);
 }
 
-Speed::Point Speed::least(const Features& features) const {
-  Point numbers = numbers_at(0);
+Speed::Point Speed::typical(const Features& features) const {
+  if (numbers_.empty()) return numbers_at(0);
+  Point numbers = {0, 0, 0};
+  const double n = static_cast<double>(numbers_.size());
   for (const Point& point : numbers_) {
-    numbers.encode = std::min(numbers.encode, point.encode);
-    numbers.decode = std::min(numbers.decode, point.decode);
+    numbers.encode += point.encode / n;
+    numbers.decode += point.decode / n;
   }
   return mix(mix(numbers, text, text_share(features)), zeros, features.zero_lines);
 }
@@ -148,6 +151,21 @@ const Speed& speed_of(const Recipe& recipe, const std::string& text) {
   const auto [it, is_new] = known.try_emplace(key);
   if (is_new) it->second = calibrate(recipe);
   return it->second;
+}
+
+double hash_speed() {
+  static const double seconds = [] {
+    const std::vector<std::byte> data(kSize, std::byte{1});
+    double best = 1;
+    uint32_t sum = 0;
+    for (size_t turn = 0; turn < kTurns; ++turn) {
+      const double begin = now();
+      sum ^= short_hash(data, sum + turn);
+      best = std::min(best, now() - begin);
+    }
+    return best / static_cast<double>(kSize);
+  }();
+  return seconds;
 }
 
 double copy_speed() {
