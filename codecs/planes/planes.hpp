@@ -111,13 +111,14 @@ class Planes {
     return ((bitmap[i / 8] >> i % 8) & std::byte{1}) != std::byte{0};
   }
 
-  // Fills the bitmap of lines that are not zero, and says how many are.
+  // Fills the bitmap of lines that are not zero, and says how many bytes the others have.
   static size_t find_lines(ConstBytes src, size_t n_lines, std::byte* bitmap) {
     std::memset(bitmap, 0, (n_lines + 7) / 8);
     size_t zeros = 0;
     for (size_t i = 0; i < n_lines; ++i) {
-      const bool zero = is_zero(src.data() + i * kLine, line_size(i, src.size()));
-      zeros += zero;
+      const size_t size = line_size(i, src.size());
+      const bool zero = is_zero(src.data() + i * kLine, size);
+      zeros += zero ? size : 0;
       bitmap[i / 8] |= static_cast<std::byte>(!zero << i % 8);
     }
     return zeros;
@@ -277,7 +278,7 @@ class Planes {
     Output out{dst};
     ConstBytes body = src;
     const size_t zeros = n_lines > 0 ? find_lines(src, n_lines, bitmap) : 0;
-    if (zeros * kLine > bitmap_size) {
+    if (zeros > bitmap_size) {
       out.put(kBitmap);
       out.put(ConstBytes(bitmap, bitmap_size));
       body = keep_lines(src, n_lines, bitmap, bitmap + bitmap_size);
@@ -341,10 +342,10 @@ class Planes {
     size_t kept = 0;
     for (const std::byte b : bitmap)
       kept += static_cast<size_t>(std::popcount(static_cast<uint8_t>(b)));
-    if ((n_lines - kept) * kLine <= bitmap_size)
-      return corrupt("a bitmap for few zero lines", n_lines - kept, n_lines);
     size_t body_size = kept * kLine;
     if (bit(bitmap, n_lines - 1)) body_size -= kLine - line_size(n_lines - 1, dst.size());
+    if (dst.size() - body_size <= bitmap_size)
+      return corrupt("a bitmap for few zero lines", n_lines - kept, n_lines);
     if (!own->lines.reserve(body_size + 1)) return no_memory();
     const Bytes body(own->lines.bytes.get(), body_size);
     WPR_TRY(decode_body(src.subspan(1 + bitmap_size), size, planes, body));

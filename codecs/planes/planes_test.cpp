@@ -106,6 +106,16 @@ TEST(Planes, LeavesOutZeroLines) {
   expect_round_trip(DType::kFloat64, raw, raw.size() / 16);
 }
 
+// The last line may be shorter than what a bitmap costs.
+TEST(Planes, KeepsAZeroLineThatSavesNothing) {
+  for (const size_t size : {64 * 8 + 1, 64 * 16 + 2, 64 * 80 + 11}) {
+    Data raw(size, std::byte{0});
+    for (size_t i = 0; i < size / 64 * 64; ++i) raw[i] = static_cast<std::byte>(i * i * 31 + i / 7);
+    EXPECT_EQ(encode(DType::kFloat32, raw)[0], std::byte{0});
+    expect_round_trip(DType::kFloat32, raw, size + 5);
+  }
+}
+
 TEST(Planes, TheExampleOfTheSpecification) {
   std::vector<float> values(16, 1.0f);
   for (size_t i = 1; i < values.size(); i += 2) values[i] = 2.0f;

@@ -17,11 +17,10 @@ def decode(data: bytes, params: list[int], raw_size: int, dtype: str) -> bytes:
         bitmap = int.from_bytes(reader.take(-(-lines // 8)), "little") if mode else (1 << lines) - 1
         sizes = [min(LINE, raw_size - i * LINE) for i in range(lines)]
         kept = [bitmap >> i & 1 for i in range(lines)]
-        if bitmap >> lines or (mode and LINE * kept.count(0) <= -(-lines // 8)):
+        body_size = sum(s for s, k in zip(sizes, kept, strict=True) if k)
+        if bitmap >> lines or (mode and raw_size - body_size <= -(-lines // 8)):
             raise ValueError("planes: a bitmap that no encoder writes")
-        body = decode_body(
-            reader, sum(s for s, k in zip(sizes, kept, strict=True) if k), SIZES[dtype]
-        )
+        body = decode_body(reader, body_size, SIZES[dtype])
         for size, keep in zip(sizes, kept, strict=True):
             out += body[:size] if keep else bytes(size)
             body = body[size:] if keep else body
