@@ -115,6 +115,7 @@ void forget_comm(MPI_Comm handle) {
   if (!shadow) return;
   if (shadow->lane != MPI_COMM_NULL) PMPI_Comm_free(&shadow->lane);
   PMPI_Comm_free(&shadow->node);
+  PMPI_Comm_free(&shadow->all);
 }
 
 int raise(Comm* comm, int error) {
@@ -174,11 +175,14 @@ Shadow* find_shadow(Comm* comm) {
   }
   const bool has_peers = shadow->even || shadow->node_rank == 0;
   const int lane = has_peers ? shadow->node_rank : MPI_UNDEFINED;
-  if (PMPI_Comm_split(comm->handle, shadow->my_node, comm->rank, &shadow->node) != MPI_SUCCESS ||
+  // Not a duplicate: that would run the user's attribute callbacks.
+  if (PMPI_Comm_split(comm->handle, 0, comm->rank, &shadow->all) != MPI_SUCCESS ||
+      PMPI_Comm_split(comm->handle, shadow->my_node, comm->rank, &shadow->node) != MPI_SUCCESS ||
       PMPI_Comm_split(comm->handle, lane, shadow->my_node, &shadow->lane) != MPI_SUCCESS) {
     delete shadow;
     return nullptr;
   }
+  PMPI_Comm_set_errhandler(shadow->all, MPI_ERRORS_RETURN);
   PMPI_Comm_set_errhandler(shadow->node, MPI_ERRORS_RETURN);
   if (has_peers) PMPI_Comm_set_errhandler(shadow->lane, MPI_ERRORS_RETURN);
   comm->shadow = shadow;

@@ -87,9 +87,19 @@ enum Call : uint8_t {
   kWaitany,
   kWaitsome,
   kBcast,
+  kReduce,
   kAllreduce,
-  kAllgather,
+  kReduceScatter,
   kReduceScatterBlock,
+  kAllgather,
+  kAllgatherv,
+  kGather,
+  kGatherv,
+  kScatter,
+  kScatterv,
+  kAlltoall,
+  kAlltoallv,
+  kAlltoallw,
   kCallCount
 };
 
@@ -226,6 +236,7 @@ int raise(Comm* comm, int error);
 
 // The parts of a communicator that compressed collectives talk through.
 struct Shadow {
+  MPI_Comm all = MPI_COMM_NULL;   // all ranks, in the user's order
   MPI_Comm node = MPI_COMM_NULL;  // my node's ranks
   // The ranks of all nodes that have my number in their node, by node: the leaders' lane is that of
   // number 0. Null where I do not lead and nodes differ in size.

@@ -15,12 +15,36 @@ constinit thread_local Thread* t_thread = nullptr;
 
 namespace {
 
-constexpr const char* kCallNames[kCallCount] = {
-    "MPI_Send",      "MPI_Ssend",     "MPI_Isend",     "MPI_Issend",
-    "MPI_Recv",      "MPI_Irecv",     "MPI_Sendrecv",  "MPI_Sendrecv_replace",
-    "MPI_Isendrecv", "MPI_Mrecv",     "MPI_Imrecv",    "MPI_Recv_init",
-    "MPI_Wait",      "MPI_Waitall",   "MPI_Waitany",   "MPI_Waitsome",
-    "MPI_Bcast",     "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block"};
+constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
+                                                "MPI_Ssend",
+                                                "MPI_Isend",
+                                                "MPI_Issend",
+                                                "MPI_Recv",
+                                                "MPI_Irecv",
+                                                "MPI_Sendrecv",
+                                                "MPI_Sendrecv_replace",
+                                                "MPI_Isendrecv",
+                                                "MPI_Mrecv",
+                                                "MPI_Imrecv",
+                                                "MPI_Recv_init",
+                                                "MPI_Wait",
+                                                "MPI_Waitall",
+                                                "MPI_Waitany",
+                                                "MPI_Waitsome",
+                                                "MPI_Bcast",
+                                                "MPI_Reduce",
+                                                "MPI_Allreduce",
+                                                "MPI_Reduce_scatter",
+                                                "MPI_Reduce_scatter_block",
+                                                "MPI_Allgather",
+                                                "MPI_Allgatherv",
+                                                "MPI_Gather",
+                                                "MPI_Gatherv",
+                                                "MPI_Scatter",
+                                                "MPI_Scatterv",
+                                                "MPI_Alltoall",
+                                                "MPI_Alltoallv",
+                                                "MPI_Alltoallw"};
 constexpr const char* kBypassNames[kBypassCount] = {
     "small",       "same_host", "noncontiguous", "incompressible", "not_faster",
     "not_smaller", "no_peer",   "unsupported",   "passive"};

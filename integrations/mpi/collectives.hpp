@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compressed collectives share (collectives.cpp, reductions.cpp).
+//
+// Inside a node MPI's own collectives are used; between nodes the first rank of each (the leader)
+// moves chunks, compressing chunk c+1 while chunk c is on its way. An Allreduce over nodes of equal
+// size is cut in lanes: every rank of a node moves a part of its own. On these private
+// communicators both ends know a chunk's raw size: what arrives shorter is a frame, what arrives
+// whole is raw. Whether a collective goes this way follows from values that are equal on every
+// member alone, and the order of a reduction from the number of nodes alone: two runs give the same
+// bits.
+#pragma once
+
+#include <algorithm>
+#include <climits>
+
+#include "interposer.hpp"
+#include "pmpi.hpp"
+
+namespace wirepress {
+
+inline constexpr size_t kInFlight = 4;  // chunks on their way at a time, each way
+inline constexpr size_t kLag = 3;       // of them, those sent before the first is waited for
+inline constexpr size_t kLeastSegment = 16 << 10;  // smaller ones wait for latency, not the link
+inline constexpr size_t kPiece = size_t{1} << 30;  // given to one MPI call, for its int counts
+inline constexpr int kTag = 1;
+
+struct Segment {
+  size_t offset, size;
+};
+
+// One collective on this rank: what travels, how, and what it cost.
+class Operation {
+ public:
+  Operation(Call call, Comm* comm, Shadow* shadow, const Type& type)
+      : comm_(comm), shadow_(shadow), type_(type), call_(call), begin_(now()) {
+    ++stats(call).messages;
+  }
+  ~Operation() {
+    const double wait = stats(call_).wait_seconds - wait_before_;
+    learn_link(wire_size_, now() - begin_, wait);
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  Shadow& shadow() { return *shadow_; }
+  int error() const { return error_; }
+  bool leads() const { return shadow_->node_rank == 0; }
+
+  // Looks at a sample of what this rank has to send.
+  void look(const Byte* data, size_t size) {
+    site_ = find_site(call_, type_.dtype, size);
+    candidate_ = choose(site_, data, size, type_, true);
+    if (candidate_ < 0) ++stats(call_).bypass[candidate_ == kRaw ? kIncompressible : kNotFaster];
+  }
+
+  void check(int error) {
+    if (error && !error_) error_ = error;
+  }
+  template <typename Body>
+  void timed(Body body) {
+    const double start = now();
+    check(body());
+    stats(call_).wait_seconds += now() - start;
+  }
+
+  // The chunk as it travels: a frame in `frame`, or the data itself.
+  size_t compress(const Byte* data, size_t size, Buffer* frame) {
+    if (candidate_ < 0 || size < kMinWire || !frame->reserve(size)) return size;
+    const size_t wire = make_wire(call_, candidate_, data, size, type_, frame->data(), size);
+    tried_ += size;
+    if (wire) saved_ += size - wire;
+    if (!wire) frame->release();
+    return wire ? wire : size;
+  }
+
+  void send(const Byte* wire, size_t wire_size, size_t raw_size, int to, MPI_Request* request) {
+    CallStats& counts = stats(call_);
+    counts.raw_size += raw_size;
+    counts.wire_size += wire_size;
+    wire_size_ += wire_size;
+    if (wire_size < raw_size) framed_ = true;
+    check(
+        PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, to, kTag, shadow_->lane, request));
+  }
+
+  void receive(Byte* buffer, size_t size, int from, MPI_Request* request) {
+    check(PMPI_Irecv(buffer, static_cast<int>(size), MPI_BYTE, from, kTag, shadow_->lane, request));
+  }
+
+  // Waits, and returns how many bytes came.
+  size_t wait(MPI_Request* request) {
+    MPI_Status status;
+    PMPI_Status_set_elements_x(&status, MPI_BYTE, 0);
+    timed([&] { return PMPI_Wait(request, &status); });
+    return received_size(status);
+  }
+  void wait_sent(MPI_Request* request) {
+    if (*request != MPI_REQUEST_NULL) timed([&] { return PMPI_Wait(request, MPI_STATUS_IGNORE); });
+  }
+
+  // A frame of `size` raw bytes to `to`.
+  void expand_chunk(const Byte* wire, size_t wire_size, Byte* to, size_t size) {
+    size_t written = 0;
+    check(is_framed(wire, wire_size) ? expand(call_, wire, wire_size, to, size, &written)
+                                     : MPI_ERR_OTHER);
+    if (!error_ && written != size) check(MPI_ERR_OTHER);
+    CallStats& counts = stats(call_);
+    ++counts.received_framed;
+  }
+  void count_received(size_t wire_size, size_t raw_size) {
+    CallStats& counts = stats(call_);
+    ++counts.received;
+    counts.received_wire_size += wire_size;
+    counts.received_raw_size += raw_size;
+  }
+
+  // Tells the site how it went, and the user's error handler about a failure.
+  int end() {
+    CallStats& counts = stats(call_);
+    if (framed_) ++counts.framed;
+    if (site_ && tried_ > 0) {
+      const bool good = saved_ * 32 > tried_;
+      learn_outcome(site_, good);
+      if (!good) ++counts.bypass[kNotSmaller];
+    }
+    return error_ ? raise(comm_, error_) : MPI_SUCCESS;
+  }
+
+  Comm* comm_;
+  Shadow* shadow_;
+  Type type_;
+  const size_t chunk_ = job().chunk;  // a multiple of 64: of every element size
+
+ private:
+  Call call_;
+  Site* site_ = nullptr;
+  int candidate_ = kRaw;
+  int error_ = MPI_SUCCESS;
+  bool framed_ = false;
+  size_t tried_ = 0, saved_ = 0, wire_size_ = 0;
+  double begin_, wait_before_ = stats(call_).wait_seconds;
+};
+
+// Calls body(offset, size) for pieces that MPI's int counts can hold.
+template <typename Body>
+void in_pieces(size_t size, size_t element, Body body) {
+  const size_t piece = kPiece / element * element;
+  for (size_t at = 0; at < size; at += piece) body(at, std::min(piece, size - at));
+}
+
+inline void node_bcast(Operation& op, Byte* data, size_t size, int root) {
+  if (op.shadow().node_size == 1) return;
+  in_pieces(size, 1, [&](size_t at, size_t n) {
+    op.timed([&] {
+      return PMPI_Bcast(data + at, static_cast<int>(n), MPI_BYTE, root, op.shadow().node);
+    });
+  });
+}
+
+// The node's sum in `result` of its leader. `input` may be `result` there.
+inline void node_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
+                        MPI_Datatype type, MPI_Op reduction) {
+  const size_t element = static_cast<size_t>(op.type_.size);
+  if (op.shadow().node_size == 1) {
+    if (input != result) std::memcpy(result, input, size);
+    return;
+  }
+  in_pieces(size, element, [&](size_t at, size_t n) {
+    const void* from = op.leads() && input == result ? MPI_IN_PLACE : input + at;
+    op.timed([&] {
+      return PMPI_Reduce(from, op.leads() ? result + at : nullptr, static_cast<int>(n / element),
+                         type, reduction, 0, op.shadow().node);
+    });
+  });
+}
+
+// ---- rings of leaders ----
+
+// The chunks of all steps of a ring, in the order in which they travel. Every segment is cut into
+// the same number of chunks, so that chunk c of a step follows from chunk c of the step before;
+// the last ones of a short segment are empty and do not travel.
+class Ring {
+ public:
+  Ring(Operation& op, Byte* data, std::vector<Segment> segments)
+      : op_(op), data_(data), segments_(std::move(segments)) {
+    n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
+    me_ = static_cast<size_t>(op.shadow().my_node);
+    next_ = static_cast<int>((me_ + 1) % n_nodes_);
+    previous_ = static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_);
+    size_t most = 1;
+    for (const Segment& s : segments_) most = std::max(most, (s.size + op.chunk_ - 1) / op.chunk_);
+    n_chunks_ = most;
+    n_items_ = (n_nodes_ - 1) * n_chunks_;
+    lag_ = std::min(n_chunks_, kLag);
+    received_.assign(n_items_, MPI_REQUEST_NULL);
+    sent_.assign(n_items_, MPI_REQUEST_NULL);
+    frames_.resize(n_items_);
+  }
+
+  // Afterwards segment me_ of data_ is the reduction over all nodes.
+  void reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
+    std::vector<Buffer> slots(std::min(kInFlight, n_items_));
+    Buffer expanded;
+    if (!expanded.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
+    for (Buffer& slot : slots) {
+      if (!slot.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
+    }
+    const auto post = [&](size_t i) {
+      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
+      if (chunk.size) {
+        op_.receive(slots[i % slots.size()].data(), chunk.size, previous_, &received_[i]);
+      }
+    };
+    const auto finish = [&](size_t i) {
+      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
+      if (!chunk.size) return;
+      const Byte* wire = slots[i % slots.size()].data();
+      const size_t size = op_.wait(&received_[i]);
+      op_.count_received(size, chunk.size);
+      if (size != chunk.size) {
+        op_.expand_chunk(wire, size, expanded.data(), chunk.size);
+        wire = expanded.data();
+      }
+      if (op_.error()) return;
+      const auto n = static_cast<int>(chunk.size / static_cast<size_t>(op_.type_.size));
+      op_.check(PMPI_Reduce_local(wire, data_ + chunk.offset, n, type, reduction));
+    };
+    const auto send = [&](size_t i) {
+      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 1 - step(i));
+      if (!chunk.size) return;
+      const Byte* from = data_ + chunk.offset;
+      const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
+      op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, next_, &sent_[i]);
+    };
+    run(slots.size(), post, finish, send);
+  }
+
+  // Every leader has its own segment; afterwards all of them. A chunk is compressed once, by its
+  // owner, and forwarded as it came.
+  void all_gather() {
+    const auto post = [&](size_t i) {
+      const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
+      if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous_, &received_[i]);
+    };
+    wire_sizes_.assign(n_items_ + n_chunks_, 0);
+    const auto finish = [&](size_t i) {
+      const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
+      if (!chunk.size) return;
+      const size_t size = op_.wait(&received_[i]);
+      op_.count_received(size, chunk.size);
+      wire_sizes_[i + n_chunks_] = size;
+      if (size == chunk.size) return;
+      // The frame moves out of the way of what it expands to; it is forwarded from there.
+      Buffer frame;
+      if (!frame.reserve(size)) return op_.check(MPI_ERR_NO_MEM);
+      std::memcpy(frame.data(), data_ + chunk.offset, size);
+      op_.expand_chunk(frame.data(), size, data_ + chunk.offset, chunk.size);
+      if (i + n_chunks_ < n_items_) frames_[i + n_chunks_] = std::move(frame);
+    };
+    const auto send = [&](size_t i) {
+      const Segment chunk = piece(i, me_ + n_nodes_ - step(i));
+      if (!chunk.size) return;
+      const Byte* from = data_ + chunk.offset;
+      if (step(i) == 0) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
+      op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next_,
+               &sent_[i]);
+    };
+    run(kInFlight, post, finish, send);
+  }
+
+ private:
+  size_t step(size_t i) const { return i / n_chunks_; }
+
+  Segment piece(size_t i, size_t segment) const {
+    const Segment& whole = segments_[segment % n_nodes_];
+    const size_t begin = std::min(whole.size, i % n_chunks_ * op_.chunk_);
+    return {whole.offset + begin, std::min(op_.chunk_, whole.size - begin)};
+  }
+
+  // Chunk i is sent after chunk i - n_chunks_ came; kLag chunks fly before one is waited for.
+  template <typename Post, typename Finish, typename Send>
+  void run(size_t window, Post post, Finish finish, Send send) {
+    for (size_t i = 0; i < std::min(window, n_items_); ++i) post(i);
+    for (size_t i = 0; i < n_items_ + lag_; ++i) {
+      if (i >= lag_) {
+        finish(i - lag_);
+        if (i - lag_ + window < n_items_) post(i - lag_ + window);
+      }
+      if (i < n_items_) {
+        if (i >= kInFlight) settle(i - kInFlight);
+        send(i);
+      }
+    }
+    for (size_t i = 0; i < n_items_; ++i) settle(i);
+  }
+
+  void settle(size_t i) {
+    op_.wait_sent(&sent_[i]);
+    frames_[i].release();
+  }
+
+  Operation& op_;
+  Byte* data_;
+  std::vector<Segment> segments_;
+  size_t n_nodes_, me_, n_chunks_, n_items_, lag_;
+  int next_, previous_;
+  std::vector<MPI_Request> received_, sent_;
+  std::vector<Buffer> frames_;
+  std::vector<size_t> wire_sizes_;
+};
+
+// `count` elements in as equal parts as can be.
+inline std::vector<Segment> split(size_t count, size_t element, size_t n) {
+  std::vector<Segment> segments;
+  size_t begin = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t end = count / n * (i + 1) + std::min(i + 1, count % n);
+    segments.push_back({begin * element, (end - begin) * element});
+    begin = end;
+  }
+  return segments;
+}
+
+// What each node holds of blocks of `size` bytes, node by node.
+inline std::vector<Segment> node_segments(const Shadow& shadow, size_t size) {
+  std::vector<Segment> segments;
+  for (size_t i = 0; i + 1 < shadow.first.size(); ++i) {
+    const auto begin = static_cast<size_t>(shadow.first[i]);
+    const auto end = static_cast<size_t>(shadow.first[i + 1]);
+    segments.push_back({begin * size, (end - begin) * size});
+  }
+  return segments;
+}
+
+// Blocks from rank order to node order.
+inline void to_node_order(const Shadow& shadow, const Byte* from, Byte* to, size_t size) {
+  for (size_t i = 0; i < shadow.members.size(); ++i) {
+    std::memcpy(to + i * size, from + static_cast<size_t>(shadow.members[i]) * size, size);
+  }
+}
+
+// ---- which calls ----
+
+inline Comm* collective_comm(MPI_Comm handle) {
+  if (inert() || g_mode.load(std::memory_order_relaxed) != kOn) return nullptr;
+  return find_comm(handle);
+}
+
+// All members come to the same answer: `total` is equal on all of them.
+inline Shadow* eligible(Call call, Comm* comm, size_t total) {
+  if (comm->collectives == 0 || !comm->any_remote) return nullptr;
+  if (total < std::max(job().threshold, kMinWire)) {
+    ++stats(call).messages;
+    ++stats(call).bypass[kSmall];
+    return nullptr;
+  }
+  return find_shadow(comm);
+}
+
+inline bool product(MPI_Count a, MPI_Count b, MPI_Count* result) {
+  return a >= 0 && !__builtin_mul_overflow(a, b, result) && *result > 0;
+}
+
+inline bool reduces(Call call) { return call == kAllreduce || call == kReduceScatterBlock; }
+
+// Runs a collective in which all members name the same `total`: by `own(shadow)` where that is
+// allowed and expected to be done first, else by MPI (`plain`).
+template <typename Plain, typename Own>
+int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own) {
+  Shadow* shadow = eligible(call, comm, total);
+  if (shadow && reduces(call) && total / static_cast<size_t>(shadow->n_nodes) < kLeastSegment) {
+    shadow = nullptr;
+  }
+  return shadow ? own(shadow) : plain();
+}
+
+}  // namespace wirepress
