@@ -200,6 +200,29 @@ TEST(Auto, LossyOnlyWithinTheBound) {
   EXPECT_LT(frame.size(), Door("auto:goal=ratio").compress(raw, WPR_FLOAT32).size());
 }
 
+TEST(Lossless, DependsOnParametersAndType) {
+  Door door("store");
+  const auto ask = [&](const char* recipe, wpr_dtype dtype) {
+    int answer = -1;
+    const wpr_status status = wpr_lossless(door.get(), recipe, dtype, &answer);
+    EXPECT_EQ(status == WPR_OK, answer >= 0) << recipe;
+    return status == WPR_OK ? answer : static_cast<int>(status);
+  };
+  EXPECT_EQ(ask("bx:m=23", WPR_FLOAT32), 1);
+  EXPECT_EQ(ask("bx:m=23", WPR_FLOAT64), 0);
+  EXPECT_EQ(ask("bx:m=0", WPR_FLOAT64), 1);
+  EXPECT_EQ(ask("bx:m=23,flush=1", WPR_FLOAT32), 0);
+  EXPECT_EQ(ask("bx:m=52", WPR_FLOAT32), WPR_PARAMETER);
+  EXPECT_EQ(ask("bx:m=23", WPR_INT32), WPR_PARAMETER);
+  EXPECT_EQ(ask("shuffle+zstd:1", WPR_INT32), 1);
+  EXPECT_EQ(ask("fre+zstd:1", WPR_FLOAT32), 0);
+  EXPECT_EQ(ask("auto", WPR_FLOAT32), 1);
+  EXPECT_EQ(ask("auto:rel=1e-3", WPR_FLOAT32), 0);
+  EXPECT_EQ(ask("auto:rel=x", WPR_FLOAT32), WPR_PARAMETER);
+  EXPECT_EQ(ask("lz5", WPR_FLOAT32), WPR_PARAMETER);
+  EXPECT_EQ(ask("lz4", static_cast<wpr_dtype>(99)), WPR_PARAMETER);
+}
+
 TEST(Auto, WrongGoalsAreRefused) {
   Door door("auto");
   for (const char* recipe : {"auto:", "auto:rel", "auto:rel=x", "auto:rel=0", "auto:rel=0.9",

@@ -270,6 +270,17 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
   });
 }
 
+wpr_status wpr_lossless(wpr_ctx* ctx, const char* recipe, wpr_dtype dtype, int* lossless) {
+  return guarded(ctx, [&]() -> Status {
+    if (dtype < 0 || dtype >= wirepress::kDTypeCount)
+      return fail(Code::kParameter, "dtype %d is not known", static_cast<int>(dtype));
+    bool answer;
+    WPR_TRY(ctx->context.lossless(recipe, static_cast<DType>(dtype), &answer));
+    *lossless = answer;
+    return {};
+  });
+}
+
 wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
                        const uint64_t* shape, void (*row)(void* user, const wpr_choice* choice),
                        void* user) {

@@ -112,6 +112,19 @@ Status Context::recipe_for(const Header& header, Recipe* recipe) const {
   return parse_recipe(options_.get("recipe"), header.dtype, options_.get("engine"), recipe);
 }
 
+Status Context::lossless(const char* text, DType dtype, bool* answer) const {
+  if (is_auto(text)) {
+    Goal goal;
+    WPR_TRY(parse_goal(text, options_.get("link"), &goal));
+    *answer = goal.rel == 0 && goal.abs == 0;
+    return {};
+  }
+  Recipe recipe;
+  WPR_TRY(parse_recipe(text, dtype, options_.get("engine"), &recipe));
+  *answer = recipe.lossless();
+  return {};
+}
+
 Status Context::begin_frame(const Recipe& plain, Header* header, ChainPointer* chain, Bytes dst) {
   Recipe recipe = plain;
   header->checksum = checksum_;

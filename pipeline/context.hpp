@@ -52,6 +52,8 @@ class Context {
   // Calls `row` for every group of src; `seen` is whatever it wants.
   Status explain(ConstBytes src, Header header, void (*row)(void* seen, const Explained& group),
                  void* seen);
+  // Whether a recipe gives back every bit of data of that type.
+  Status lossless(const char* text, DType dtype, bool* answer) const;
   // Header and the text of its recipe.
   Status inspect(ConstBytes frame, Header* header, std::string* recipe);
 

@@ -208,6 +208,10 @@ WPR_API wpr_status wpr_explain(wpr_ctx *ctx, const void *src, wpr_dtype dtype, i
                                const uint64_t *shape,
                                void (*row)(void *user, const wpr_choice *choice), void *user);
 
+/* Whether a recipe gives back every bit of data of this type: *lossless is 1 or 0. WPR_PARAMETER:
+ * there is no such recipe, or it does not take the type. */
+WPR_API wpr_status wpr_lossless(wpr_ctx *ctx, const char *recipe, wpr_dtype dtype, int *lossless);
+
 /* ---- statistics ------------------------------------------------------------------------- */
 
 typedef struct wpr_stats {

@@ -169,6 +169,13 @@ class Context {
     return written;
   }
 
+  // Whether a recipe gives back every bit of data of that type.
+  bool lossless(const char* recipe, wpr_dtype dtype) {
+    int answer = 0;
+    check(wpr_lossless(get(), recipe, dtype, &answer));
+    return answer != 0;
+  }
+
   // What recipe "auto" would choose: calls row(choice) for every candidate of every group.
   template <class Row>
   void explain(const void* src, wpr_dtype dtype, int n_dims, const uint64_t* shape, Row row) {

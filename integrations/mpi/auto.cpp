@@ -16,6 +16,7 @@
 namespace wirepress {
 
 struct Site {
+  std::atomic<const std::vector<int>*> list{nullptr};  // candidates; set by the first who comes
   std::atomic<int> choice{kRaw};
   std::atomic<int> left{0};  // messages until the next look
   std::atomic<int> gap{0};   // how long the last failure was believed
@@ -30,8 +31,6 @@ constexpr double kWorth = 0.9;       // of the raw finish time, to leave raw
 constexpr double kHysteresis = 0.9;  // of the others', for the present choice
 
 Site g_sites[kCallCount * kDTypes * kSizeClasses];  // pages are touched where used
-std::array<std::string, kMaxCandidates> g_recipes;
-size_t g_n_candidates = 0;
 bool g_fixed = false;
 
 std::atomic<double> g_link{125e6};  // until it is measured: 1 Gbit/s
@@ -71,32 +70,79 @@ bool parse_link(const char* text, double* rate) {
   return false;
 }
 
-// The first lossy or unknown codec of a recipe, or "".
-std::string unusable(const std::string& recipe) {
-  for (size_t begin = 0; begin <= recipe.size();) {
-    const size_t end = std::min(recipe.find('+', begin), recipe.size());
-    const std::string stage = recipe.substr(begin, end - begin);
-    std::string name = stage.substr(0, stage.find(':'));
-    wpr_codec_info info;
-    bool lossless = false;
-    for (size_t i = 0; wpr_codec_at(i, &info); ++i) {
-      if (name == info.name) lossless = info.lossless != 0;
-    }
-    if (!lossless) return name;
-    begin = end + 1;
+// Recipes that may pay for an element type, the cheap ones first. None loses anything.
+std::vector<std::string> recipes_for(wpr_dtype dtype) {
+  switch (dtype) {
+    case WPR_FLOAT32:
+    case WPR_FLOAT64:
+      return {"zeros",         dtype == WPR_FLOAT32 ? "bx:m=23" : "bx:m=52",
+              "lz4:1",         "planes",
+              "zstd:1",        "shuffle+lz4:1",
+              "shuffle+zstd:1"};
+    case WPR_BYTES:  // packed structures, as often as not of floats or integers of 4 bytes
+      return {"zeros", "bx:m=23", "lz4:1", "zstd:1", "shuffle+zstd:1"};
+    case WPR_INT8:
+    case WPR_UINT8:
+    case WPR_BOOL:
+      return {"zeros", "lz4:1", "zstd:1"};
+    default:
+      return {"zeros", "lz4:1", "shuffle+lz4:1", "zstd:1", "shuffle+zstd:1"};
   }
-  return "";
 }
 
-bool works(wpr_ctx* ctx, const std::string& recipe) {
-  const float data[16] = {};
-  const uint64_t n = 16;
-  Byte frame[512];
-  size_t written;
-  if (wpr_set(ctx, "recipe", recipe.c_str()) != WPR_OK) return false;
-  const wpr_status status =
-      wpr_compress_array(ctx, data, WPR_FLOAT32, WPR_NO_SHAPE, &n, frame, sizeof frame, &written);
-  return status == WPR_OK || status == WPR_DST_TOO_SMALL;
+// How often a value is coded on its way to where it is used: a reduction codes partial sums, and
+// once more the result.
+constexpr size_t kMostCodings = 2;
+size_t codings(Call call) {
+  switch (call) {
+    case kReduce:
+    case kAllreduce:
+    case kReduceScatter:
+    case kReduceScatterBlock:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+struct Candidate {
+  std::string recipe;
+  uint32_t suits = 0;  // a bit for each dtype
+};
+std::vector<Candidate>& candidates() {
+  static auto* all = new std::vector<Candidate>;
+  return *all;
+}
+using List = std::vector<int>;
+using Lists = std::array<std::array<List, kDTypes>, kMostCodings>;
+Lists& lists() {
+  static auto* all = new Lists;
+  return *all;
+}
+
+// Its number; a recipe is listed once. -1: there are too many.
+int add_candidate(const std::string& recipe, wpr_dtype dtype) {
+  size_t i = 0;
+  while (i < candidates().size() && candidates()[i].recipe != recipe) ++i;
+  if (i == kMaxCandidates) return -1;
+  if (i == candidates().size()) candidates().push_back({recipe, 0});
+  candidates()[i].suits |= 1u << dtype;
+  return static_cast<int>(i);
+}
+
+// Appends the recipe to the list of messages whose values are coded so often.
+void offer(size_t n_codings, wpr_dtype dtype, const std::string& recipe) {
+  const int i = add_candidate(recipe, dtype);
+  if (i >= 0) lists()[n_codings - 1][dtype].push_back(i);
+}
+
+// Those of `recipes` that this build has and that lose nothing, in every list of the type.
+void offer_lossless(wpr_ctx* ctx, wpr_dtype dtype, const std::vector<std::string>& recipes) {
+  for (const std::string& recipe : recipes) {
+    int lossless = 0;
+    if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) != WPR_OK || !lossless) continue;
+    for (size_t n = 1; n <= kMostCodings; ++n) offer(n, dtype, recipe);
+  }
 }
 
 struct Speed {
@@ -147,15 +193,15 @@ double finish_time(const Speed& speed, double link, bool overlapped) {
   return overlapped ? std::max(wire, speed.seconds) : wire + speed.seconds;
 }
 
-int look(const Byte* data, size_t size, const Type& type, bool overlapped, int present) {
+int look(const List& list, const Byte* data, size_t size, const Type& type, bool overlapped,
+         int present) {
   Thread& thread = self_thread();
   if (!thread.sample.reserve(4 * kMostSample)) return kRaw;
   const size_t n = take_sample(data, size, type.element, thread.sample.data());
   const double link = link_rate();
   double best_time = kWorth / link, best_ratio = 1;
   int best = kRaw;
-  for (int i = 0; i < static_cast<int>(g_n_candidates); ++i) {
-    if (i == 2 && type.element == 1) continue;  // shuffling bytes changes nothing
+  for (const int i : list) {
     const Speed speed = measure(thread, i, type, thread.sample.data(), n);
     best_ratio = std::max(best_ratio, speed.ratio);
     double time = finish_time(speed, link, overlapped);
@@ -188,34 +234,34 @@ const char* prepare_codecs(wpr_ctx* ctx) {
   }
   if (g_link_fixed) g_link.store(rate);
   g_fixed = j.codec != "auto";
-  if (!g_fixed) {
-    for (const char* recipe : {"lz4:1", "zstd:1", "shuffle+zstd:1"}) {
-      if (works(ctx, recipe)) g_recipes[g_n_candidates++] = recipe;
-    }
-    if (g_n_candidates > 0) return nullptr;
-    return "this build has neither lz4 nor zstd: choose a codec";
+  // Another life of MPI in this process is not possible: the lists are filled once.
+  for (const wpr_dtype dtype :
+       {WPR_BYTES, WPR_INT8, WPR_UINT8, WPR_INT16, WPR_UINT16, WPR_INT32, WPR_UINT32, WPR_INT64,
+        WPR_UINT64, WPR_FLOAT32, WPR_FLOAT64, WPR_BOOL}) {  // those that types.cpp gives
+    offer_lossless(ctx, dtype, g_fixed ? std::vector{j.codec} : recipes_for(dtype));
   }
-  if (!works(ctx, j.codec)) {
-    problem = std::string("mpi_codec: ") + wpr_error(ctx);
-    return problem.c_str();
-  }
-  if (const std::string name = unusable(j.codec); !name.empty()) {
-    problem = "mpi_codec: " + name + " is lossy, MPI messages must not change";
-    return problem.c_str();
-  }
-  g_recipes[0] = j.codec;
-  g_n_candidates = 1;
-  return nullptr;
+  if (!candidates().empty()) return nullptr;
+  problem = "mpi_codec: " + j.codec + " is lossy, MPI messages must not change";
+  return problem.c_str();
 }
 
-size_t n_candidates() { return g_n_candidates; }
-const char* candidate_recipe(size_t i) { return g_recipes[i].c_str(); }
+const List& candidates_for(Call call, wpr_dtype dtype) { return lists()[codings(call) - 1][dtype]; }
+const char* candidate_recipe(size_t i) { return candidates()[i].recipe.c_str(); }
+bool suits(int candidate, wpr_dtype dtype) {
+  return (candidates()[static_cast<size_t>(candidate)].suits >> dtype & 1) != 0;
+}
+
+Bypass bypass_of(int choice) {
+  return choice == kRawFaster ? kNotFaster : choice == kUntaken ? kNoCodec : kIncompressible;
+}
 
 Site* find_site(Call call, wpr_dtype dtype, size_t size) {
   const size_t log = size ? 63 - static_cast<size_t>(__builtin_clzll(size)) : 0;
-  return &g_sites[(static_cast<size_t>(call) * kDTypes + static_cast<size_t>(dtype)) *
-                      kSizeClasses +
-                  std::min(log, kSizeClasses - 1)];
+  Site* site =
+      &g_sites[(static_cast<size_t>(call) * kDTypes + static_cast<size_t>(dtype)) * kSizeClasses +
+               std::min(log, kSizeClasses - 1)];
+  site->list.store(&candidates_for(call, dtype), std::memory_order_relaxed);
+  return site;
 }
 
 int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped) {
@@ -224,8 +270,11 @@ int choose(Site* site, const Byte* data, size_t size, const Type& type, bool ove
     site->left.fetch_sub(1, std::memory_order_relaxed);
     return site->choice.load(std::memory_order_relaxed);
   }
-  if (g_fixed) return 0;
-  const int best = look(data, size, type, overlapped, site->choice.load(std::memory_order_relaxed));
+  const List& list = *site->list.load(std::memory_order_relaxed);
+  if (list.empty()) return kUntaken;
+  if (g_fixed) return list[0];
+  const int best =
+      look(list, data, size, type, overlapped, site->choice.load(std::memory_order_relaxed));
   if (best < 0) {
     back_off(site, best);
   } else {

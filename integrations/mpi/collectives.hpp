@@ -50,7 +50,7 @@ class Operation {
   void look(const Byte* data, size_t size) {
     site_ = find_site(call_, type_.dtype, size);
     candidate_ = choose(site_, data, size, type_, true);
-    if (candidate_ < 0) ++stats(call_).bypass[candidate_ == kRaw ? kIncompressible : kNotFaster];
+    if (candidate_ < 0) ++stats(call_).bypass[bypass_of(candidate_)];
   }
 
   void check(int error) {

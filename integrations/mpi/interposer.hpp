@@ -114,6 +114,7 @@ enum Bypass : uint8_t {
   kNoPeer,
   kUnsupported,
   kPassiveRank,
+  kNoCodec,
   kBypassCount
 };
 
@@ -256,12 +257,17 @@ Shadow* find_shadow(Comm* comm);
 
 inline constexpr int kRaw = -1;        // it does not compress
 inline constexpr int kRawFaster = -2;  // it does, but sending it raw takes less time
-inline constexpr int kMaxCandidates = 4;
+inline constexpr int kUntaken = -3;    // mpi_codec has no way to code this type without loss
+inline constexpr size_t kMaxCandidates = 64;
+Bypass bypass_of(int choice);  // of one of the above
 
 // Turns mpi_codec and mpi_link into candidates. nullptr, or why that is not possible.
 const char* prepare_codecs(wpr_ctx* ctx);
-size_t n_candidates();
+// What messages of this call and element type can be compressed with; see candidate_recipe.
+const std::vector<int>& candidates_for(Call call, wpr_dtype dtype);
 const char* candidate_recipe(size_t i);
+// Whether the candidate may be given data of this type: not all lose nothing of every type.
+bool suits(int candidate, wpr_dtype dtype);
 
 struct Site;  // messages that are alike: call, element type, size class
 Site* find_site(Call call, wpr_dtype dtype, size_t size);
@@ -276,9 +282,9 @@ double link_rate();  // bytes per second
 // ---- one thread's own ----
 
 struct Thread {
-  std::array<wpr_ctx*, kMaxCandidates> ctx{};
-  Buffer frame;  // outgoing
-  Buffer wire;   // incoming, moved out of the way of what it expands to
+  std::array<wpr_ctx*, kMaxCandidates> ctx{};  // by candidate, made when it is first used
+  Buffer frame;                                // outgoing
+  Buffer wire;  // incoming, moved out of the way of what it expands to
   Buffer sample;
   std::array<CallStats, kCallCount> calls{};
   Events events{};

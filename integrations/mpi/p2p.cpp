@@ -45,7 +45,7 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, N count, MPI_Datatyp
   const auto* data = static_cast<const Byte*>(buffer);
   Site* site = find_site(call, type.dtype, out.raw_size);
   const int candidate = choose(site, data, out.raw_size, type, false);
-  if (candidate < 0) return raw(candidate == kRaw ? kIncompressible : kNotFaster);
+  if (candidate < 0) return raw(bypass_of(candidate));
   if (!frame->reserve(out.raw_size)) {
     ++self_thread().events.no_memory;
     return raw(kUnsupported);

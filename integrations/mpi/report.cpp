@@ -47,7 +47,7 @@ constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
                                                 "MPI_Alltoallw"};
 constexpr const char* kBypassNames[kBypassCount] = {
     "small",       "same_host", "noncontiguous", "incompressible", "not_faster",
-    "not_smaller", "no_peer",   "unsupported",   "passive"};
+    "not_smaller", "no_peer",   "unsupported",   "passive",        "no_codec"};
 
 struct Counts {
   std::array<CallStats, kCallCount> calls{};

@@ -23,7 +23,7 @@ def calls(report: Path, rank: int = 0) -> dict[str, Any]:
 
 def test_programs_pass_without_it(mpi):
     """Else the tests below would say nothing about the interposer."""
-    for source in ("p2p.c", "collectives.c", "threads.c"):
+    for source in ("p2p.c", "collectives.c", "threads.c", "types.c"):
         done = mpi.start([{}] * 2, [mpi.build(source)])
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -48,6 +48,26 @@ def test_point_to_point(mpi, tmp_path, codec, level):
     rank = json.loads(report.read_text())["ranks"][1]
     assert rank["events"]["stashed"] > 0 and rank["events"]["orphans"] == 1
     assert rank["events"]["truncated"] == 6 and rank["events"]["corrupt"] == 0
+
+
+@pytest.mark.parametrize(
+    ("codec", "raw"),
+    [
+        ("auto", ()),
+        ("bx:m=23", ("MPI_Ssend", "MPI_Issend", "MPI_Sendrecv")),  # double, complex of it, int
+        ("bx:m=0", ("MPI_Sendrecv",)),
+    ],
+)
+def test_codecs_and_types(mpi, tmp_path, codec, raw):
+    """What a recipe cannot code without loss goes raw, and the report says why."""
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_CODEC": codec, "WIREPRESS_MPI_REPORT": str(report)}
+    settings["WIREPRESS_MPI_LINK"] = "100Mbps"
+    mpi.run(2, [mpi.build("types.c")], TRUST | settings)
+    for name in ("MPI_Send", "MPI_Ssend", "MPI_Isend", "MPI_Issend", "MPI_Sendrecv"):
+        sent = calls(report)[name]
+        assert sent["compressed_messages"] == (0 if name in raw else 10), name
+        assert sent["bypasses"].get("no_codec", 0) == (10 if name in raw else 0), name
 
 
 def test_point_to_point_four_ranks(mpi, rendezvous_class):

@@ -47,7 +47,7 @@ void add(MPI_Datatype handle, wpr_dtype dtype, Arithmetic arithmetic) {
   static constexpr uint8_t kSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16};
   type.dtype = dtype;
   type.element = kSizes[dtype];
-  if (type.size != type.element) {
+  if (type.size != type.element * (arithmetic == Arithmetic::kComplex ? 2 : 1)) {
     type.dtype = WPR_BYTES;
     type.element = 1;
   }
@@ -147,7 +147,7 @@ void learn_types() {
        {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_DOUBLE_COMPLEX}) {
     int size = 0;
     if (type != MPI_DATATYPE_NULL) PMPI_Type_size(type, &size);
-    add(type, size == 8 ? WPR_COMPLEX64 : WPR_COMPLEX128, A::kComplex);
+    add(type, size == 8 ? WPR_FLOAT32 : WPR_FLOAT64, A::kComplex);  // two a value
   }
   for (MPI_Datatype type : {MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT, MPI_SHORT_INT, MPI_2INT,
                             MPI_LONG_DOUBLE_INT, MPI_CHARACTER, MPI_LOGICAL}) {

@@ -88,14 +88,13 @@ size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const T
   wpr_ctx* ctx = context(thread, candidate);
   // What saves less than a 32nd is not worth expanding.
   const size_t limit = std::min(capacity, size - size / 32 - 1);
-  if (!ctx || limit < kMinWire) return 0;
-  const bool whole = size % type.element == 0;
-  const uint64_t shape = whole ? size / type.element : size;
+  const wpr_dtype dtype = size % type.element == 0 ? type.dtype : WPR_BYTES;
+  if (!ctx || limit < kMinWire || !suits(candidate, dtype)) return 0;
+  const uint64_t shape = dtype == type.dtype ? size / type.element : size;
   size_t written;
   const double start = now();
-  const wpr_status status =
-      wpr_compress_array(ctx, src, whole ? type.dtype : WPR_BYTES, WPR_NO_SHAPE, &shape,
-                         dst + kCookieSize, limit - kCookieSize, &written);
+  const wpr_status status = wpr_compress_array(ctx, src, dtype, WPR_NO_SHAPE, &shape,
+                                               dst + kCookieSize, limit - kCookieSize, &written);
   thread.calls[call].compress_seconds += now() - start;
   if (status != WPR_OK) return 0;
   std::memcpy(dst, job().cookie, kCookieSize);

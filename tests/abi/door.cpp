@@ -36,6 +36,8 @@ void whole_buffers(wirepress::Context& context, const std::vector<float>& values
   require(std::memcmp(again.data(), values.data(), size) == 0, "content");
   const auto part = context.decompress_range(frame.data(), frame.size(), 40, 8);
   require(std::memcmp(part.data(), values.data() + 10, 8) == 0, "range");
+  require(context.lossless("bx:m=23", WPR_FLOAT32), "lossless");
+  require(!context.lossless("bx:m=23", WPR_FLOAT64), "not lossless");
   std::vector<std::byte> small(10);
   require_error(WPR_DST_TOO_SMALL, "", [&] {
     context.decompress(frame.data(), frame.size(), small.data(), small.size());
