@@ -12,12 +12,26 @@ namespace {
 bool completed(const Record* record) { return record && record->active && record->completed; }
 bool due(const Record* record) { return !record->persistent || record->active; }
 
+// MPI knows nothing of this request's being complete, or works on another one for it.
+bool stands_in(const Record* record) {
+  return completed(record) || (record && record->sends_inner());
+}
+
 // After its request completed (or failed): a persistent one goes back, inactive.
 void retire(Record* record) {
   if (!record->persistent) return free_record(record);
   record->active = record->completed = record->prepared = false;
+  if (record->resend) {
+    record->resend->inner = MPI_REQUEST_NULL;
+    record->frame.release();
+  }
   record->error = MPI_SUCCESS;
   put(record);
+}
+
+// The request that MPI works on for the user's.
+MPI_Request* behind(Record* record, MPI_Request* request) {
+  return record->sends_inner() ? &record->resend->inner : request;
 }
 
 // Raises the error of a single completion.
@@ -36,7 +50,7 @@ int wait_one(MPI_Request* request, MPI_Status* status) {
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) return finish_one(record, status);
   const double start = now();
-  const int error = PMPI_Wait(request, status);
+  const int error = PMPI_Wait(behind(record, request), status);
   stats(kWait).wait_seconds += now() - start;
   if (error) return retire(record), error;
   return finish_one(record, status);
@@ -52,7 +66,7 @@ int test_one(MPI_Request* request, int* flag, MPI_Status* status) {
     *flag = 1;
     return finish_one(record, status);
   }
-  const int error = PMPI_Test(request, flag, status);
+  const int error = PMPI_Test(behind(record, request), flag, status);
   if (error) return retire(record), error;
   if (*flag) return finish_one(record, status);
   put(record);
@@ -68,11 +82,14 @@ class Batch {
     for (int i = 0; i < n_; ++i) {
       records()[i] = take(requests[i]);
       any_ |= records()[i] != nullptr;
+      stand_ins_ |= stands_in(records()[i]);
       if (first_completed_ < 0 && completed(records()[i])) first_completed_ = i;
     }
   }
   bool any() const { return any_; }
   int first_completed() const { return first_completed_; }
+  // Of what MPI is to see another request than the user's.
+  bool stand_ins() const { return stand_ins_; }
   Record*& operator[](int i) { return records()[i]; }
   Record* release(int i) {
     Record* record = records()[i];
@@ -91,7 +108,7 @@ class Batch {
   Record** records() { return more_ ? more_.get() : few_; }
   int n_;
   int first_completed_ = -1;
-  bool any_ = false;
+  bool any_ = false, stand_ins_ = false;
   Record* few_[kInline];
   std::unique_ptr<Record*[]> more_;
 };
@@ -152,17 +169,24 @@ int finish_many(Batch& batch, int n_done, Index index, Statuses& statuses, int e
   return MPI_ERR_IN_STATUS;
 }
 
-// Calls MPI with what it knows nothing about left out: requests that are complete already.
+// Calls MPI with the requests that it is to work on: without those that are complete already.
 template <typename Body>
-int without_completed(Batch& batch, int n, MPI_Request* requests, Body body) {
-  if (batch.first_completed() < 0) return body(requests);
-  std::vector<MPI_Request> rest(requests, requests + n);
+int with_stand_ins(Batch& batch, int n, MPI_Request* requests, Body body) {
+  if (!batch.stand_ins()) return body(requests);
+  std::vector<MPI_Request> seen(requests, requests + n);
   for (int i = 0; i < n; ++i) {
-    if (completed(batch[i])) rest[static_cast<size_t>(i)] = MPI_REQUEST_NULL;
+    MPI_Request& request = seen[static_cast<size_t>(i)];
+    if (completed(batch[i])) request = MPI_REQUEST_NULL;
+    if (batch[i] && batch[i]->sends_inner()) request = batch[i]->resend->inner;
   }
-  const int error = body(rest.data());
+  const int error = body(seen.data());
   for (int i = 0; i < n; ++i) {
-    if (!completed(batch[i])) requests[i] = rest[static_cast<size_t>(i)];
+    const MPI_Request request = seen[static_cast<size_t>(i)];
+    if (batch[i] && batch[i]->sends_inner()) {
+      batch[i]->resend->inner = request;
+    } else if (!completed(batch[i])) {
+      requests[i] = request;
+    }
   }
   return error;
 }
@@ -174,7 +198,7 @@ int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   if (!batch.any()) return PMPI_Waitall(n, requests, user_statuses);
   Statuses statuses(n, user_statuses);
   const double start = now();
-  const int error = without_completed(
+  const int error = with_stand_ins(
       batch, n, requests, [&](MPI_Request* rest) { return PMPI_Waitall(n, rest, statuses.get()); });
   stats(kWaitall).wait_seconds += now() - start;
   if (error && error_class(error) != MPI_ERR_IN_STATUS) return batch.put_back(), error;
@@ -185,7 +209,7 @@ int test_all(int n, MPI_Request* requests, int* flag, MPI_Status* user_statuses)
   Batch batch(n, requests);
   if (!batch.any()) return PMPI_Testall(n, requests, flag, user_statuses);
   Statuses statuses(n, user_statuses);
-  const int error = without_completed(batch, n, requests, [&](MPI_Request* rest) {
+  const int error = with_stand_ins(batch, n, requests, [&](MPI_Request* rest) {
     return PMPI_Testall(n, rest, flag, statuses.get());
   });
   const bool in_status = error && error_class(error) == MPI_ERR_IN_STATUS;
@@ -213,7 +237,8 @@ int wait_any(int n, MPI_Request* requests, int* index, MPI_Status* status) {
   *index = batch.first_completed();
   if (*index < 0) {
     const double start = now();
-    error = PMPI_Waitany(n, requests, index, status);
+    error = with_stand_ins(batch, n, requests,
+                           [&](MPI_Request* seen) { return PMPI_Waitany(n, seen, index, status); });
     stats(kWaitany).wait_seconds += now() - start;
   }
   return finish_any(batch, n, *index, status, error);
@@ -230,7 +255,9 @@ int test_any(int n, MPI_Request* requests, int* index, int* flag, MPI_Status* st
   if (*index >= 0) {
     *flag = 1;
   } else {
-    error = PMPI_Testany(n, requests, index, flag, status);
+    error = with_stand_ins(batch, n, requests, [&](MPI_Request* seen) {
+      return PMPI_Testany(n, seen, index, flag, status);
+    });
   }
   return finish_any(batch, n, *flag || error ? *index : MPI_UNDEFINED, status, error);
 }
@@ -240,14 +267,15 @@ template <typename Body>
 int some(int n, MPI_Request* requests, int* n_done, int* indices, MPI_Status* user_statuses,
          Body body) {
   Batch batch(n, requests);
-  if (!batch.any()) return body(user_statuses);
+  if (!batch.any()) return body(requests, user_statuses);
   Statuses statuses(n, user_statuses);
   int error = MPI_SUCCESS;
   if (batch.first_completed() >= 0) {
     *n_done = 1;
     indices[0] = batch.first_completed();
   } else {
-    error = body(statuses.get());
+    error = with_stand_ins(batch, n, requests,
+                           [&](MPI_Request* seen) { return body(seen, statuses.get()); });
     if (error && error_class(error) != MPI_ERR_IN_STATUS) *n_done = 0;
   }
   const int result = finish_many(
@@ -268,7 +296,7 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
     *flag = 1;
     settle(record, status);
   } else {
-    error = PMPI_Request_get_status(request, flag, status);
+    error = PMPI_Request_get_status(*behind(record, &request), flag, status);
     if (!error && *flag && record->receives && due(record)) {
       // The buffer is to be ready from now on; the call that frees the request reports errors.
       const int result = settle(record, status);
@@ -284,7 +312,13 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 int request_free(MPI_Request* request) {
   Record* record = inert() || !request ? nullptr : take(*request);
   if (!record) return PMPI_Request_free(request);
-  if (record->prepared || !due(record)) {
+  if (record->sends_inner()) {
+    auto* orphan = new Record;
+    orphan->request = record->resend->inner;
+    orphan->frame = std::move(record->frame);
+    adopt_orphan(orphan);
+  }
+  if (record->prepared || !due(record) || record->resend) {
     free_record(record);
     return PMPI_Request_free(request);
   }
@@ -298,8 +332,9 @@ int cancel(MPI_Request* request) {
   Record* record = inert() || !request ? nullptr : take(*request);
   if (!record) return PMPI_Cancel(request);
   const bool too_late = completed(record);
+  const int error = too_late ? MPI_SUCCESS : PMPI_Cancel(behind(record, request));
   put(record);
-  return too_late ? MPI_SUCCESS : PMPI_Cancel(request);
+  return error;
 }
 
 }  // namespace
@@ -328,9 +363,9 @@ WPR_EXPORT int MPI_Testany(int n, MPI_Request requests[], int* index, int* flag,
 }
 WPR_EXPORT int MPI_Waitsome(int n, MPI_Request requests[], int* n_done, int indices[],
                             MPI_Status statuses[]) {
-  return some(n, requests, n_done, indices, statuses, [&](MPI_Status* to) {
+  return some(n, requests, n_done, indices, statuses, [&](MPI_Request* seen, MPI_Status* to) {
     const double start = now();
-    const int error = PMPI_Waitsome(n, requests, n_done, indices, to);
+    const int error = PMPI_Waitsome(n, seen, n_done, indices, to);
     if (g_mode.load(std::memory_order_relaxed) != kInert) {
       stats(kWaitsome).wait_seconds += now() - start;
     }
@@ -339,8 +374,9 @@ WPR_EXPORT int MPI_Waitsome(int n, MPI_Request requests[], int* n_done, int indi
 }
 WPR_EXPORT int MPI_Testsome(int n, MPI_Request requests[], int* n_done, int indices[],
                             MPI_Status statuses[]) {
-  return some(n, requests, n_done, indices, statuses,
-              [&](MPI_Status* to) { return PMPI_Testsome(n, requests, n_done, indices, to); });
+  return some(n, requests, n_done, indices, statuses, [&](MPI_Request* seen, MPI_Status* to) {
+    return PMPI_Testsome(n, seen, n_done, indices, to);
+  });
 }
 WPR_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   return get_status(request, flag, status);

@@ -42,13 +42,17 @@ bool use_bounce(Incoming* incoming) {
   return true;
 }
 
-void keep_type(Incoming* incoming) {
+void keep_type(MPI_Datatype* type, bool* owns) {
   // The user may free the type before the request completes. Not dup: that would run the user's
   // attribute callbacks.
+  PMPI_Type_contiguous(1, *type, type);
+  PMPI_Type_commit(type);
+  *owns = true;
+}
+
+void keep_type(Incoming* incoming) {
   if (incoming->contiguous || incoming->owns_type) return;
-  PMPI_Type_contiguous(1, incoming->type, &incoming->type);
-  PMPI_Type_commit(&incoming->type);
-  incoming->owns_type = true;
+  keep_type(&incoming->type, &incoming->owns_type);
 }
 
 void drop(Incoming* incoming) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -74,6 +75,14 @@ enum Call : uint8_t {
   kSsend,
   kIsend,
   kIssend,
+  kRsend,
+  kBsend,
+  kIrsend,
+  kIbsend,
+  kSendInit,
+  kSsendInit,
+  kBsendInit,
+  kRsendInit,
   kRecv,
   kIrecv,
   kSendrecv,
@@ -284,7 +293,8 @@ double link_rate();  // bytes per second
 struct Thread {
   std::array<wpr_ctx*, kMaxCandidates> ctx{};  // by candidate, made when it is first used
   Buffer frame;                                // outgoing
-  Buffer wire;  // incoming, moved out of the way of what it expands to
+  Buffer wire;    // incoming, moved out of the way of what it expands to
+  Buffer packed;  // outgoing, without the gaps of its type
   Buffer sample;
   std::array<CallStats, kCallCount> calls{};
   Events events{};
@@ -320,6 +330,27 @@ int framed_size(const Byte* wire, size_t size, uint64_t* raw_size);
 // Expands a framed message. MPI error class.
 int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written);
 
+// ---- sending (outgoing.cpp) ----
+
+// What goes to MPI for one message: the user's data, or bytes in their place.
+struct Outgoing {
+  bool remote = false;    // it leaves the node
+  bool framed = false;    // the bytes are compressed
+  bool replaced = false;  // bytes go: the first `size` of the buffer given to prepare()
+  size_t raw_size = 0;
+  size_t size = 0;  // that MPI sends
+};
+
+// Decides, packs, compresses into `bytes`, and counts.
+Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI_Datatype datatype,
+                 int dest, Buffer* bytes);
+// The request owns the bytes until MPI sent them.
+void keep_bytes(MPI_Request request, Buffer bytes);
+// A thread's own buffers do not keep what one huge message needed.
+inline void trim(Buffer* buffer) {
+  if (buffer->capacity() > (size_t{256} << 20)) buffer->release();
+}
+
 // ---- receiving (incoming.cpp) ----
 
 struct Stashed;
@@ -345,7 +376,8 @@ struct Incoming {
 bool describe(Call call, Comm* comm, void* buffer, MPI_Count count, MPI_Datatype type,
               Incoming* incoming);
 bool use_bounce(Incoming* incoming);
-// Keeps the type alive beyond the call.
+// Keeps a type alive beyond the call.
+void keep_type(MPI_Datatype* type, bool* owns);
 void keep_type(Incoming* incoming);
 void drop(Incoming* incoming);
 // After MPI received: expands or unpacks, and corrects the status. Returns an error class, not
@@ -369,6 +401,18 @@ class ByteRoom {
 
 // ---- requests (requests.cpp) ----
 
+// A persistent send. The user holds MPI's own inactive request; what a start made smaller goes by
+// `inner`, and whatever completes the user's request completes that.
+struct Resend {
+  Call call = kSendInit;
+  const void* buffer = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  bool owns_type = false;
+  int (*start)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) = nullptr;
+  MPI_Request inner = MPI_REQUEST_NULL;
+};
+
 // A request that needs work when it completes.
 struct Record {
   Record* next = nullptr;
@@ -378,11 +422,14 @@ struct Record {
   bool active = true;       // persistent: started
   bool completed = false;   // persistent: started and complete without MPI's help
   bool prepared = false;    // the work is done: status and error below are the result
-  int source = 0, tag = 0;  // persistent: to look in the stash
+  int source = 0, tag = 0;  // persistent: to look in the stash; a send's destination
   int error = MPI_SUCCESS;
   MPI_Status status{};
   Incoming incoming;
   Buffer frame;  // outgoing, kept until it is sent
+  std::unique_ptr<Resend> resend;
+
+  bool sends_inner() const { return resend && resend->inner != MPI_REQUEST_NULL; }
 };
 
 extern std::atomic<size_t> g_n_records;

@@ -1,62 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Send, Recv and their kin. What is odd about the arguments is left to MPI to find and to say.
-#include <climits>
-
 #include "interposer.hpp"
 #include "pmpi.hpp"
 
 namespace wirepress {
 namespace {
-
-// What goes to MPI for one message: the user's data, or `frame` as bytes.
-struct Outgoing {
-  bool remote = false;
-  size_t wire_size = 0;  // of the frame; 0: raw
-  size_t raw_size = 0;
-  bool framed() const { return wire_size > 0; }
-};
-
-// Decides, compresses into `frame`, and counts.
-template <typename N>
-Outgoing prepare(Call call, Comm* comm, const void* buffer, N count, MPI_Datatype datatype,
-                 int dest, Buffer* frame) {
-  Outgoing out;
-  Type type;
-  if (count < 0 || dest == MPI_PROC_NULL || !look_up(datatype, &type)) return out;
-  CallStats& counts = stats(call);
-  out.raw_size = static_cast<size_t>(count) * static_cast<size_t>(type.size);
-  ++counts.messages;
-  if (!comm->takes_frames(dest)) {
-    const bool known = dest >= 0 && dest < comm->size && comm->node[static_cast<size_t>(dest)] >= 0;
-    ++counts.bypass[known ? kSameHost : kNoPeer];
-    return out;
-  }
-  out.remote = true;
-  counts.raw_size += out.raw_size;
-  const auto raw = [&](Bypass why) {
-    ++counts.bypass[why];
-    counts.wire_size += out.raw_size;
-    return out;
-  };
-  if (out.raw_size < job().threshold || out.raw_size < kMinWire) return raw(kSmall);
-  if (g_mode.load(std::memory_order_relaxed) != kOn) return raw(kPassiveRank);
-  if (!type.contiguous) return raw(kNoncontiguous);
-  if (out.raw_size > INT_MAX || !buffer) return raw(kUnsupported);
-  const auto* data = static_cast<const Byte*>(buffer);
-  Site* site = find_site(call, type.dtype, out.raw_size);
-  const int candidate = choose(site, data, out.raw_size, type, false);
-  if (candidate < 0) return raw(bypass_of(candidate));
-  if (!frame->reserve(out.raw_size)) {
-    ++self_thread().events.no_memory;
-    return raw(kUnsupported);
-  }
-  out.wire_size = make_wire(call, candidate, data, out.raw_size, type, frame->data(), out.raw_size);
-  learn_outcome(site, out.framed());
-  if (!out.framed()) return raw(kNotSmaller);
-  ++counts.framed;
-  counts.wire_size += out.wire_size;
-  return out;
-}
 
 // Runs a blocking MPI call on the network, and learns from how long it took.
 template <typename Body>
@@ -73,22 +21,17 @@ template <template <typename> class Form, Call call, typename N>
 int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle) {
   Comm* comm = inert() ? nullptr : find_comm(handle);
   if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle);
-  Thread& thread = self_thread();
-  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &thread.frame);
+  Buffer& bytes = self_thread().frame;
+  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
   if (!out.remote) return Form<N>::call(buffer, count, type, dest, tag, handle);
-  return timed(call, out.framed() ? out.wire_size : out.raw_size, [&] {
-    return out.framed() ? Form<int>::call(thread.frame.data(), static_cast<int>(out.wire_size),
-                                          MPI_BYTE, dest, tag, handle)
-                        : Form<N>::call(buffer, count, type, dest, tag, handle);
+  // A buffered send says nothing of the link.
+  const int error = timed(call, call == kBsend ? 0 : out.size, [&] {
+    if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle);
+    const ByteRoom room(out.size);
+    return Form<int>::call(bytes.data(), room.count, room.type, dest, tag, handle);
   });
-}
-
-// The request owns the frame until MPI sent it.
-void keep_frame(MPI_Request request, Buffer frame) {
-  auto* record = new Record;
-  record->request = request;
-  record->frame = std::move(frame);
-  put(record);
+  trim(&bytes);
+  return error;
 }
 
 template <template <typename> class Form, Call call, typename N>
@@ -96,12 +39,13 @@ int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI
           MPI_Request* request) {
   Comm* comm = inert() ? nullptr : find_comm(handle);
   if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
-  Buffer frame;
-  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &frame);
-  if (!out.framed()) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
-  const int error = Form<int>::call(frame.data(), static_cast<int>(out.wire_size), MPI_BYTE, dest,
-                                    tag, handle, request);
-  if (error == MPI_SUCCESS) keep_frame(*request, std::move(frame));
+  Buffer bytes;
+  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
+  if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
+  const ByteRoom room(out.size);
+  const int error =
+      Form<int>::call(bytes.data(), room.count, room.type, dest, tag, handle, request);
+  if (error == MPI_SUCCESS) keep_bytes(*request, std::move(bytes));
   return error;
 }
 
@@ -197,11 +141,13 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   Thread& thread = self_thread();
   const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame);
   error = timed(call, 0, [&] {
-    return out.framed()
-               ? PMPI_Send(thread.frame.data(), static_cast<int>(out.wire_size), MPI_BYTE, dest,
-                           sendtag, comm->handle)
-               : send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, comm->handle);
+    if (!out.replaced) {
+      return send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, comm->handle);
+    }
+    const ByteRoom room(out.size);
+    return PMPI_Send(thread.frame.data(), room.count, room.type, dest, sendtag, comm->handle);
   });
+  trim(&thread.frame);
   if (error) {
     if (!stashed && PMPI_Cancel(&request) == MPI_SUCCESS) PMPI_Wait(&request, MPI_STATUS_IGNORE);
     delete stashed;
@@ -230,10 +176,11 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
   Thread& thread = self_thread();
   Outgoing out;
   if (comm) out = prepare(kSendrecv, comm, sendbuf, sendcount, sendtype, dest, &thread.frame);
-  if (out.framed()) {
+  const ByteRoom sent(out.replaced ? out.size : 0);
+  if (out.replaced) {
     sendbuf = thread.frame.data();
-    sendcount = static_cast<N>(out.wire_size);
-    sendtype = MPI_BYTE;
+    sendcount = static_cast<N>(sent.count);
+    sendtype = sent.type;
   }
   if (!aware && !out.remote) {
     return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
@@ -288,9 +235,9 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
   auto* record = new Record;
   Buffer& copy = record->frame;
   const Outgoing out = prepare(kIsendrecv, comm, sendbuf, sendcount, sendtype, dest, &copy);
-  const size_t size = out.framed() ? out.wire_size : out.raw_size;
+  const size_t size = out.replaced ? out.size : out.raw_size;
   int error = MPI_SUCCESS;
-  if (sends && !out.framed()) {
+  if (sends && !out.replaced) {
     error = copy.reserve(size + 1) ? collect(sendbuf, sendcount, sendtype, copy.data(), size)
                                    : raise(comm, MPI_ERR_NO_MEM);
   }
@@ -335,6 +282,22 @@ using namespace wirepress;
   WPR_EXPORT int MPI_Ssend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
                                    MPI_Comm comm) {                                                \
     return send<ssend_form, kSsend>(buf, count, type, dest, tag, comm);                            \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Rsend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
+                                   MPI_Comm comm) {                                                \
+    return send<rsend_form, kRsend>(buf, count, type, dest, tag, comm);                            \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Bsend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
+                                   MPI_Comm comm) {                                                \
+    return send<bsend_form, kBsend>(buf, count, type, dest, tag, comm);                            \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Irsend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
+                                    int tag, MPI_Comm comm, MPI_Request* request) {                \
+    return isend<irsend_form, kIrsend>(buf, count, type, dest, tag, comm, request);                \
+  }                                                                                                \
+  WPR_EXPORT int MPI_Ibsend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
+                                    int tag, MPI_Comm comm, MPI_Request* request) {                \
+    return isend<ibsend_form, kIbsend>(buf, count, type, dest, tag, comm, request);                \
   }                                                                                                \
   WPR_EXPORT int MPI_Isend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
                                    MPI_Comm comm, MPI_Request* request) {                          \

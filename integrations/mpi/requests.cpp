@@ -90,6 +90,7 @@ Record* take(MPI_Request request) {
 
 void free_record(Record* record) {
   drop(&record->incoming);
+  if (record->resend && record->resend->owns_type) PMPI_Type_free(&record->resend->type);
   if (record->incoming.comm) release(record->incoming.comm);
   delete record;
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,6 +12,11 @@ from typing import Any
 
 import pytest
 
+SENDS = (
+    *("MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"),
+    *("MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Irsend"),
+    *("MPI_Send_init", "MPI_Ssend_init", "MPI_Bsend_init", "MPI_Rsend_init", "MPI_Sendrecv"),
+)
 TRUST = {"WIREPRESS_MPI_TRUST": "1", "WIREPRESS_MPI_SAME_HOST": "1"}
 
 
@@ -36,9 +42,9 @@ def test_point_to_point(mpi, tmp_path, codec, level):
     settings["WIREPRESS_MPI_LINK"] = "100Mbps"  # auto then compresses what can be
     settings["CHECK_OVERRUN"] = "1"
     out = mpi.run(2, [mpi.build("p2p.c"), level], settings)
-    assert out.count("ok ") == 15
+    assert out.count("ok ") == 18
     sent = calls(report)
-    for name in ("MPI_Send", "MPI_Ssend", "MPI_Isend", "MPI_Issend", "MPI_Sendrecv"):
+    for name in SENDS:
         assert sent[name]["compressed_messages"] > 0, name
         assert sent[name]["wire_bytes"] < sent[name]["raw_bytes"], name
     assert sent["MPI_Send"]["bypasses"]["small"] > 0
@@ -68,6 +74,18 @@ def test_codecs_and_types(mpi, tmp_path, codec, raw):
         sent = calls(report)[name]
         assert sent["compressed_messages"] == (0 if name in raw else 10), name
         assert sent["bypasses"].get("no_codec", 0) == (10 if name in raw else 0), name
+
+
+@pytest.mark.slow
+def test_more_than_2_gib(mpi, tmp_path):
+    if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 8 << 30:
+        pytest.skip("less than 8 GiB of free memory")
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_REPORT": str(report)}
+    assert "ok large" in mpi.run(2, [mpi.build("large.c")], TRUST | settings, 120)
+    for name in ("MPI_Send", "MPI_Isend"):
+        assert calls(report)[name]["compressed_messages"] == 1
+        assert calls(report)[name]["wire_bytes"] < 1 << 28
 
 
 def test_point_to_point_four_ranks(mpi, rendezvous_class):

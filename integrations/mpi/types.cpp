@@ -77,51 +77,118 @@ wpr_dtype real(MPI_Datatype handle) {
   return size == 4 ? WPR_FLOAT32 : size == 8 ? WPR_FLOAT64 : WPR_BYTES;
 }
 
-// The layout of a derived type that is nothing but a run of contiguous elements.
-bool look_into(MPI_Datatype handle, Type* type, int depth) {
-  int n_integers, n_addresses, n_types, combiner;
-  if (depth > 16 || PMPI_Type_get_envelope(handle, &n_integers, &n_addresses, &n_types,
-                                           &combiner) != MPI_SUCCESS) {
-    return false;
-  }
-  if (combiner == MPI_COMBINER_NAMED) {
-    const Named* named = find_named(handle_bits(handle));
-    if (named->bits != UINT64_MAX) {
-      *type = named->type;
+// Combiners whose blocks follow each other in memory: such a type has no gaps if what it is made
+// of has none and it spans no more than its bytes.
+bool in_order(int combiner) {
+  switch (combiner) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_CONTIGUOUS:
+    case MPI_COMBINER_VECTOR:
+    case MPI_COMBINER_HVECTOR:
+    case MPI_COMBINER_SUBARRAY:
+    case MPI_COMBINER_RESIZED:
       return true;
-    }
-    type->named = true;
-    return measure(handle, type);
+    default:
+      return false;
   }
-  if (!measure(handle, type)) return false;
-  if (!type->contiguous) return true;
-  type->contiguous = false;
-  const bool run = combiner == MPI_COMBINER_CONTIGUOUS && n_integers == 1;
-  if (!(run || combiner == MPI_COMBINER_DUP) || n_types != 1) return true;
-  int integers[1];
-  MPI_Aint addresses[1];
-  MPI_Datatype inner;
-  if (PMPI_Type_get_contents(handle, n_integers, 0, 1, integers, addresses, &inner) !=
-      MPI_SUCCESS) {
+}
+
+bool is_predefined(int combiner) {
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
+bool look_up_predefined(MPI_Datatype handle, int combiner, Type* type) {
+  const Named* known = find_named(handle_bits(handle));
+  if (known->bits != UINT64_MAX) {
+    *type = known->type;
     return true;
   }
-  Type element;
-  if (look_into(inner, &element, depth + 1) && element.contiguous) {
-    const MPI_Count size = type->size;
-    *type = element;
-    type->size = size;
-    type->contiguous = true;
-  }
-  type->named = false;
-  type->arithmetic = Arithmetic::kNone;
-  if (!element.named) PMPI_Type_free(&inner);
+  type->named = true;
+  if (!measure(handle, type)) return false;
+  wpr_dtype dtype = WPR_BYTES;
+  if (combiner == MPI_COMBINER_F90_REAL) dtype = real(handle);
+  if (combiner == MPI_COMBINER_F90_INTEGER) dtype = integer(handle, true);
+  if (dtype == WPR_BYTES) return true;
+  type->dtype = dtype;
+  type->element = static_cast<uint8_t>(type->size);
   return true;
+}
+
+bool look_into(MPI_Datatype handle, Type* type, int depth, bool* predefined);
+
+// What a derived type is made of: its dtype is that of all its leaves, if they have the same.
+void look_at_parts(MPI_Datatype handle, Type* type, int depth, const int (&n)[3], int combiner) {
+  std::vector<int> integers(static_cast<size_t>(n[0]) + 1);
+  std::vector<MPI_Aint> addresses(static_cast<size_t>(n[1]) + 1);
+  std::vector<MPI_Datatype> parts(static_cast<size_t>(n[2]), MPI_DATATYPE_NULL);
+  if (n[2] < 1 || PMPI_Type_get_contents(handle, n[0], n[1], n[2], integers.data(),
+                                         addresses.data(), parts.data()) != MPI_SUCCESS) {
+    return;
+  }
+  bool alike = true, whole = in_order(combiner);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Type part;
+    bool predefined = false;
+    const bool known = look_into(parts[i], &part, depth + 1, &predefined);
+    whole = whole && known && part.contiguous;
+    alike = alike && known && (i == 0 || part.dtype == type->dtype);
+    if (i == 0) type->dtype = part.dtype;
+    if (i == 0) type->element = part.element;
+    if (!predefined) PMPI_Type_free(&parts[i]);
+  }
+  type->contiguous = type->contiguous && whole;
+  if (alike) return;
+  type->dtype = WPR_BYTES;
+  type->element = 1;
+}
+
+bool look_into(MPI_Datatype handle, Type* type, int depth, bool* predefined) {
+  constexpr int kDeepest = 16;
+  int n[3], combiner;
+  *predefined = true;  // until known, so that nothing is freed that must not be
+  if (PMPI_Type_get_envelope(handle, &n[0], &n[1], &n[2], &combiner) != MPI_SUCCESS) return false;
+  *predefined = is_predefined(combiner);
+  if (*predefined) return look_up_predefined(handle, combiner, type);
+  if (!measure(handle, type)) return false;
+  if (depth < kDeepest) {
+    look_at_parts(handle, type, depth, n, combiner);
+  } else {
+    type->contiguous = false;
+  }
+  return true;
+}
+
+// Derived types remember what was found in an attribute, which ends with them: handles come back.
+int g_type_key = MPI_KEYVAL_INVALID;
+
+int forget_type(MPI_Datatype, int, void* value, void*) {
+  delete static_cast<Type*>(value);
+  return MPI_SUCCESS;
+}
+
+const Type* remembered(MPI_Datatype handle) {
+  void* value = nullptr;
+  int found = 0;
+  if (PMPI_Type_get_attr(handle, g_type_key, &value, &found) != MPI_SUCCESS || !found) {
+    return nullptr;
+  }
+  return static_cast<const Type*>(value);
+}
+
+void remember(MPI_Datatype handle, const Type& type) {
+  static auto* lock = new std::mutex;  // harmless across these calls: they wait for nobody
+  std::lock_guard hold(*lock);
+  if (remembered(handle)) return;
+  auto* kept = new Type(type);
+  if (PMPI_Type_set_attr(handle, g_type_key, kept) != MPI_SUCCESS) delete kept;
 }
 
 }  // namespace
 
 void learn_types() {
   using A = Arithmetic;
+  PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget_type, &g_type_key, nullptr);
   for (MPI_Datatype type : {MPI_BYTE, MPI_PACKED}) {
     add(type, WPR_BYTES, type == MPI_BYTE ? A::kByte : A::kNone);
   }
@@ -162,8 +229,15 @@ bool look_up(MPI_Datatype handle, Type* type) {
     *type = named->type;
     return true;
   }
+  if (const Type* known = remembered(handle)) {
+    *type = *known;
+    return true;
+  }
   *type = {};
-  return look_into(handle, type, 0);
+  bool predefined;
+  if (!look_into(handle, type, 0, &predefined)) return false;
+  if (!predefined) remember(handle, *type);
+  return true;
 }
 
 ByteRoom::ByteRoom(size_t size) : count(static_cast<int>(size)), type(MPI_BYTE) {
@@ -188,7 +262,8 @@ ByteRoom::~ByteRoom() {
 namespace {
 
 // A message to oneself lets MPI do what sending and receiving do, partial elements and absolute
-// addresses included; MPI_Unpack can do neither. The tag keeps threads apart.
+// addresses included; MPI_Unpack does not do the one and MPICH's not the other. The tag keeps
+// threads apart.
 template <typename Body>
 int to_myself(MPI_Count count, Body body) {
   static std::atomic<int> next{0};
@@ -212,6 +287,13 @@ using Large = int;
 }  // namespace
 
 int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_Datatype type) {
+  Type known;
+  if (buffer && size <= INT_MAX && look_up(type, &known) && known.size > 0 &&
+      size % static_cast<size_t>(known.size) == 0) {
+    const int n = static_cast<int>(size / static_cast<size_t>(known.size));
+    int place = 0;
+    return PMPI_Unpack(packed, static_cast<int>(size), &place, buffer, n, type, job().self);
+  }
   const ByteRoom room(size);
   return to_myself(count, [&](int tag) {
     return sendrecv_large(packed, room.count, room.type, 0, tag, buffer, static_cast<Large>(count),
@@ -220,6 +302,11 @@ int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_
 }
 
 int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size) {
+  if (buffer && size <= INT_MAX && count <= INT_MAX) {
+    int place = 0;
+    return PMPI_Pack(buffer, static_cast<int>(count), type, packed, static_cast<int>(size), &place,
+                     job().self);
+  }
   const ByteRoom room(size);
   return to_myself(count, [&](int tag) {
     return sendrecv_large(buffer, static_cast<Large>(count), type, 0, tag, packed, room.count,

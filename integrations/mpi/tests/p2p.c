@@ -42,12 +42,15 @@ static void send_as(int how, const void *data, int n, int to, int tag) {
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       MPI_Request_free(&request);
       break;
+    case 7:
+      MPI_Rsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+      break;
     default:
       MPI_Ibsend(data, n, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
   }
   if (request != MPI_REQUEST_NULL) MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
-#define N_SENDS 8
+#define N_SENDS 9
 
 static void receive_as(int how, void *data, int capacity, int from, int tag, MPI_Status *status) {
   MPI_Request request;
@@ -100,13 +103,14 @@ static void every_call_and_size(void) {
         const int n = sizes[i], kind = (i + r) % 3 == 0 ? NOISE : TEXT, tag = 10 + r;
         const unsigned seed = (unsigned)(s * 100 + r * 10 + i);
         if (rank == 0) {
-          if (s == 5) MPI_Recv(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+          if (s == 5 || s == 7)
+            MPI_Recv(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
           fill(buf, (size_t)n, kind, seed);
           send_as(s, buf, n, 1, tag);
         } else if (rank == 1) {
           MPI_Status status;
           memset(out, 0xEE, (size_t)n + 100);
-          if (s == 5) { /* a ready send needs its receive posted */
+          if (s == 5 || s == 7) { /* a ready send needs its receive posted */
             MPI_Request request;
             MPI_Irecv(out, n + 100, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &request);
             MPI_Send(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
@@ -281,6 +285,119 @@ static void derived_types(void) {
   MPI_Type_free(&pair);
 }
 
+/* Types of every make, sent as bytes that compress: what arrives, packed, is what MPI packs. The
+ * receiver takes it packed or into the same layout. */
+static MPI_Datatype make_type(int which, int *dims) {
+  MPI_Datatype type = MPI_DATATYPE_NULL, inner;
+  enum { N = 4000 };
+  static int lengths[N], places[N];
+  static MPI_Aint addresses[N];
+  for (int i = 0; i < N; ++i) {
+    lengths[i] = 1 + i % 7;
+    places[i] = (N - 1 - i) * 9; /* backwards: in another order than memory's */
+    addresses[i] = 8 * (MPI_Aint)places[i];
+  }
+  switch (which) {
+    case 0:
+      MPI_Type_vector(N, 5, 9, MPI_FLOAT, &type);
+      break;
+    case 1:
+      MPI_Type_create_hvector(N, 3, 56, MPI_DOUBLE, &type);
+      break;
+    case 2:
+      MPI_Type_indexed(N, lengths, places, MPI_INT, &type);
+      break;
+    case 3:
+      MPI_Type_create_hindexed(N, lengths, addresses, MPI_DOUBLE, &type);
+      break;
+    case 4:
+      MPI_Type_create_indexed_block(N, 4, places, MPI_FLOAT, &type);
+      break;
+    case 5: {
+      int counts[3] = {2, 1, 3};
+      MPI_Aint at[3] = {0, 24, 40};
+      MPI_Datatype types[3] = {MPI_DOUBLE, MPI_INT, MPI_FLOAT};
+      MPI_Type_create_struct(3, counts, at, types, &inner);
+      MPI_Type_contiguous(N, inner, &type);
+      MPI_Type_free(&inner);
+      break;
+    }
+    case 6: {
+      int sizes[3] = {dims[0], dims[1], dims[2]}, part[3] = {dims[0] / 2, dims[1] / 2, dims[2] / 2};
+      int from[3] = {3, 5, 7};
+      MPI_Type_create_subarray(3, sizes, part, from, MPI_ORDER_C, MPI_DOUBLE, &type);
+      break;
+    }
+    case 7:
+      MPI_Type_vector(4, 1, 3, MPI_DOUBLE, &inner);
+      MPI_Type_create_resized(inner, 0, 200, &type);
+      MPI_Type_free(&inner);
+      MPI_Type_vector(N / 4, 3, 3, type, &inner);
+      MPI_Type_free(&type);
+      type = inner;
+      break;
+    default: { /* the whole array: no gaps after all */
+      int from[3] = {0, 0, 0};
+      MPI_Type_create_subarray(3, dims, dims, from, MPI_ORDER_FORTRAN, MPI_FLOAT, &type);
+    }
+  }
+  MPI_Type_commit(&type);
+  return type;
+}
+
+static void packed(void) {
+  int dims[3] = {40, 30, 50};
+  if (rank > 1) return;
+  double *values = (double *)buf;
+  for (int which = 0; which < 9; ++which) {
+    MPI_Datatype type = make_type(which, dims);
+    MPI_Aint lower, extent, where;
+    int bytes, place = 0;
+    MPI_Type_size(type, &bytes);
+    MPI_Type_get_true_extent(type, &lower, &extent);
+    CHECK(lower + extent < (4 << 20) && bytes >= 40000);
+    unsigned char *expected = malloc((size_t)bytes), *into = out + (8 << 20);
+    for (int i = 0; i < (4 << 20) / 8; ++i) values[i] = i / 50 + which;
+    MPI_Pack(buf, 1, type, expected, bytes, &place, MPI_COMM_SELF);
+    MPI_Datatype absolute;
+    int one = 1;
+    MPI_Get_address(buf, &where);
+    MPI_Type_create_hindexed(1, &one, &where, type, &absolute);
+    MPI_Type_commit(&absolute);
+    for (int way = 0; way < 4; ++way) {
+      MPI_Request request;
+      MPI_Status status;
+      if (rank == 0) {
+        if (way == 0) MPI_Send(buf, 1, type, 1, 0, MPI_COMM_WORLD);
+        if (way == 1) MPI_Isend(buf, 1, type, 1, 1, MPI_COMM_WORLD, &request);
+        if (way == 2) MPI_Send(MPI_BOTTOM, 1, absolute, 1, 2, MPI_COMM_WORLD);
+        if (way == 3) MPI_Bsend(buf, 1, type, 1, 3, MPI_COMM_WORLD);
+        if (way == 1) MPI_Wait(&request, MPI_STATUS_IGNORE);
+        continue;
+      }
+      memset(out, 0x44, 16 << 20);
+      if (way % 2) {
+        MPI_Recv(into, bytes, MPI_BYTE, 0, way, MPI_COMM_WORLD, &status);
+      } else {
+        MPI_Recv(out, 1, type, 0, way, MPI_COMM_WORLD, &status);
+        CHECK(count_of(&status, type) == 1);
+        place = 0;
+        MPI_Pack(out, 1, type, into, bytes, &place, MPI_COMM_SELF);
+        for (size_t i = 0; i < (4 << 20); ++i) CHECK(out[i] == 0x44 || out[i] == buf[i]);
+        MPI_Unpack(memset(expected, 0x44, (size_t)bytes), bytes, (place = 0, &place), out, 1, type,
+                   MPI_COMM_SELF);
+        CHECK(all_bytes(out, 4 << 20, 0x44)); /* the gaps stayed */
+        place = 0;
+        MPI_Pack(buf, 1, type, expected, bytes, &place, MPI_COMM_SELF);
+      }
+      CHECK(count_of(&status, MPI_BYTE) == bytes && memcmp(into, expected, (size_t)bytes) == 0);
+    }
+    MPI_Type_free(&absolute);
+    MPI_Type_free(&type);
+    free(expected);
+  }
+}
+
 enum { MANY = 9 };
 
 static int size_of(int i) { return i % 3 == 0 ? 500 : 70 * KIB + i; }
@@ -447,6 +564,180 @@ static void persistent(void) {
     CHECK(count_of(&statuses[0], MPI_BYTE) == 0 && statuses[0].MPI_SOURCE == MPI_ANY_SOURCE);
   }
   for (int i = 0; i < N; ++i) MPI_Request_free(&requests[i]);
+}
+
+/* A buffered send needs no more of the attached buffer than MPI says, and detaching waits. */
+static void buffered_sends(void) {
+  const int n = 400 * KIB;
+  void *attached;
+  int attached_size, packed_size;
+  if (rank > 1) return;
+  if (rank == 0) {
+    MPI_Buffer_detach(&attached, &attached_size);
+    MPI_Pack_size(n, MPI_BYTE, MPI_COMM_WORLD, &packed_size);
+    const int exact = 2 * (packed_size + MPI_BSEND_OVERHEAD);
+    void *own = malloc((size_t)exact);
+    for (int kind = TEXT; kind <= NOISE; ++kind) {
+      MPI_Request request;
+      void *back;
+      int back_size;
+      MPI_Buffer_attach(own, exact);
+      fill(buf, (size_t)n, kind, 1);
+      MPI_Bsend(buf, n, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+      fill(buf, (size_t)n, kind, 2); /* the message was copied */
+      MPI_Ibsend(buf, n, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      memset(buf, 0, (size_t)n);
+      MPI_Ssend(NULL, 0, MPI_BYTE, 1, 3, MPI_COMM_WORLD);
+      MPI_Buffer_detach(&back, &back_size);
+      CHECK(back == own && back_size == exact);
+    }
+    free(own);
+    MPI_Buffer_attach(attached, attached_size);
+  } else {
+    for (int kind = TEXT; kind <= NOISE; ++kind) {
+      MPI_Recv(NULL, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int tag = 2; tag > 0; --tag) {
+        memset(out, 0, (size_t)n);
+        MPI_Recv(out, n, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(filled(out, (size_t)n, kind, (unsigned)tag));
+      }
+    }
+  }
+}
+
+enum { STARTS = 5 };
+
+static void start_kinds(MPI_Request *requests, int n) {
+  MPI_Send_init(buf, n, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &requests[0]);
+  MPI_Ssend_init(buf + n, n, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[1]);
+  MPI_Bsend_init(buf + 2 * n, n, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &requests[2]);
+  MPI_Rsend_init(buf + 3 * n, n, MPI_BYTE, 1, 3, MPI_COMM_WORLD, &requests[3]);
+  MPI_Send_init(buf + 4 * n, 100, MPI_BYTE, 1, 4, MPI_COMM_WORLD, &requests[4]);
+}
+
+/* Every kind, completed in every way; some rounds do not compress, and one request is small. */
+static void persistent_sends(void) {
+  const int n = 150 * KIB;
+  MPI_Request requests[STARTS + 1], kept[STARTS];
+  MPI_Status statuses[STARTS], status;
+  if (rank > 1) return;
+  if (rank == 0) {
+    start_kinds(requests, n);
+    requests[STARTS] = MPI_REQUEST_NULL;
+    memcpy(kept, requests, sizeof kept);
+  }
+  for (int round = 0; round < 10; ++round) {
+    const int kind = round % 4 == 1 ? NOISE : TEXT;
+    if (rank == 1) {
+      MPI_Request receives[STARTS];
+      memset(out, 0, (size_t)(STARTS * n));
+      for (int i = 0; i < STARTS; ++i)
+        MPI_Irecv(out + i * n, n, MPI_BYTE, 0, i, MPI_COMM_WORLD, &receives[i]);
+      MPI_Send(NULL, 0, MPI_BYTE, 0, 9, MPI_COMM_WORLD);
+      MPI_Waitall(STARTS, receives, statuses);
+      for (int i = 0; i < STARTS; ++i) {
+        const int size = i == 4 ? 100 : n;
+        CHECK(count_of(&statuses[i], MPI_BYTE) == size);
+#ifdef OPEN_MPI /* 4.1 sends the data of the first start again and again */
+        if (i == 2 && round > 0) continue;
+#endif
+        CHECK(filled(out + i * n, (size_t)size, kind, (unsigned)(round * 10 + i)));
+      }
+      continue;
+    }
+    for (int i = 0; i < STARTS; ++i)
+      fill(buf + i * n, i == 4 ? 100 : (size_t)n, kind, (unsigned)(round * 10 + i));
+    MPI_Recv(NULL, 0, MPI_BYTE, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (round % 2) {
+      MPI_Startall(STARTS, requests);
+    } else {
+      for (int i = 0; i < STARTS; ++i) MPI_Start(&requests[i]);
+    }
+    int done = 0, k, index, flag, which[STARTS];
+    switch (round) {
+      case 0:
+        MPI_Waitall(STARTS + 1, requests, MPI_STATUSES_IGNORE);
+        break;
+      case 1:
+      case 2:
+        for (int i = 0; i < STARTS; ++i)
+          MPI_Wait(&requests[i], round == 1 ? &status : MPI_STATUS_IGNORE);
+        break;
+      case 3:
+        for (int i = STARTS - 1; i >= 0; --i)
+          for (flag = 0; !flag;) MPI_Test(&requests[i], &flag, &status);
+        break;
+      case 4:
+        for (; done < STARTS; ++done) {
+          MPI_Waitany(STARTS + 1, requests, &index, &status);
+          CHECK(index >= 0 && index < STARTS);
+        }
+        MPI_Waitany(STARTS + 1, requests, &index, &status);
+        CHECK(index == MPI_UNDEFINED);
+        break;
+      case 5:
+        while (done < STARTS) {
+          MPI_Testany(STARTS, requests, &index, &flag, &status);
+          done += flag;
+        }
+        break;
+      case 6:
+        while (done < STARTS) {
+          MPI_Waitsome(STARTS, requests, &k, which, statuses);
+          done += k;
+        }
+        MPI_Waitsome(STARTS, requests, &k, which, statuses);
+        CHECK(k == MPI_UNDEFINED);
+        break;
+      case 7:
+        while (done < STARTS) {
+          MPI_Testsome(STARTS, requests, &k, which, MPI_STATUSES_IGNORE);
+          done += k;
+        }
+        break;
+      case 8:
+        for (flag = 0; !flag;) MPI_Testall(STARTS, requests, &flag, statuses);
+        break;
+      default:
+        for (int i = 0; i < STARTS; ++i) {
+          for (flag = 0; !flag;) MPI_Request_get_status(requests[i], &flag, &status);
+          MPI_Wait(&requests[i], &status);
+        }
+    }
+    CHECK(memcmp(kept, requests, sizeof kept) == 0);
+    MPI_Waitall(STARTS, requests, statuses); /* inactive: at once */
+  }
+  /* freed while it is on its way, and with its type and communicator gone */
+  MPI_Comm dup;
+  MPI_Datatype vector;
+  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+  MPI_Type_vector(n / 16, 8, 16, MPI_BYTE, &vector);
+  MPI_Type_commit(&vector);
+  if (rank == 0) {
+    fill(buf, (size_t)n, TEXT, 77);
+    MPI_Send_init(buf, n, MPI_BYTE, 1, 6, MPI_COMM_WORLD, &requests[5]);
+    MPI_Start(&requests[5]);
+    MPI_Request_free(&requests[5]);
+    CHECK(requests[5] == MPI_REQUEST_NULL);
+    MPI_Send_init(buf, 1, vector, 1, 7, dup, &requests[5]);
+  }
+  MPI_Type_free(&vector);
+  if (rank == 0) {
+    MPI_Start(&requests[5]);
+    MPI_Wait(&requests[5], MPI_STATUS_IGNORE);
+    MPI_Ssend(NULL, 0, MPI_BYTE, 1, 8, MPI_COMM_WORLD);
+    for (int i = 0; i <= STARTS; ++i) MPI_Request_free(&requests[i]);
+  } else {
+    MPI_Recv(out, n, MPI_BYTE, 0, 6, MPI_COMM_WORLD, &status);
+    CHECK(filled(out, (size_t)n, TEXT, 77));
+    MPI_Recv(out, n, MPI_BYTE, 0, 7, dup, &status);
+    CHECK(count_of(&status, MPI_BYTE) == n / 16 * 8);
+    for (int i = 0; i < n / 16 * 8; ++i)
+      CHECK(out[i] == byte_at(TEXT, 77, (size_t)(i / 8 * 16 + i % 8)));
+    MPI_Recv(NULL, 0, MPI_BYTE, 0, 8, MPI_COMM_WORLD, &status);
+  }
+  MPI_Comm_free(&dup);
 }
 
 static void cancelled(void) {
@@ -750,6 +1041,9 @@ static const struct {
     {"derived_types", derived_types},
     {"completions", completions},
     {"persistent", persistent},
+    {"buffered_sends", buffered_sends},
+    {"persistent_sends", persistent_sends},
+    {"packed", packed},
     {"cancelled", cancelled},
     {"freed_requests", freed_requests},
     {"nobody", nobody},

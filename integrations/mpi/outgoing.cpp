@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to become of a message that the user sends.
+#include "interposer.hpp"
+
+namespace wirepress {
+namespace {
+
+// The user's data as contiguous bytes; nullptr: it cannot be had.
+const Byte* flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, Type* type,
+                    size_t size) {
+  if (type->contiguous) return static_cast<const Byte*>(buffer);
+  Buffer& packed = self_thread().packed;
+  if (!packed.reserve(size)) {
+    ++self_thread().events.no_memory;
+    return nullptr;
+  }
+  return collect(buffer, count, datatype, packed.data(), size) == MPI_SUCCESS ? packed.data()
+                                                                              : nullptr;
+}
+
+// Frame of `data` into `bytes`; what keeps it from being sent, or kBypassCount.
+Bypass compress(Call call, const Byte* data, size_t size, const Type& type, Buffer* bytes,
+                size_t* wire_size) {
+  Site* site = find_site(call, type.dtype, size);
+  const int candidate = choose(site, data, size, type, false);
+  if (candidate < 0) return bypass_of(candidate);
+  if (!bytes->reserve(size)) {
+    ++self_thread().events.no_memory;
+    return kUnsupported;
+  }
+  *wire_size = make_wire(call, candidate, data, size, type, bytes->data(), size);
+  learn_outcome(site, *wire_size > 0);
+  return *wire_size > 0 ? kBypassCount : kNotSmaller;
+}
+
+}  // namespace
+
+Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI_Datatype datatype,
+                 int dest, Buffer* bytes) {
+  Outgoing out;
+  Type type;
+  if (count < 0 || dest == MPI_PROC_NULL || datatype == MPI_DATATYPE_NULL) return out;
+  CallStats& counts = stats(call);
+  if (!comm->takes_frames(dest)) {
+    const bool known = dest >= 0 && dest < comm->size && comm->node[static_cast<size_t>(dest)] >= 0;
+    ++counts.messages;
+    ++counts.bypass[known ? kSameHost : kNoPeer];
+    return out;
+  }
+  MPI_Count raw_size;
+  if (!look_up(datatype, &type) || __builtin_mul_overflow(count, type.size, &raw_size)) return out;
+  out.remote = true;
+  out.raw_size = out.size = static_cast<size_t>(raw_size);
+  ++counts.messages;
+  counts.raw_size += out.raw_size;
+  const auto raw = [&](Bypass why) {
+    ++counts.bypass[why];
+    counts.wire_size += out.raw_size;
+    return out;
+  };
+  if (out.raw_size < job().threshold || out.raw_size < kMinWire) return raw(kSmall);
+  if (g_mode.load(std::memory_order_relaxed) != kOn) return raw(kPassiveRank);
+  if (type.contiguous && !buffer) return raw(kUnsupported);
+  const Byte* data = flatten(buffer, count, datatype, &type, out.raw_size);
+  if (!data) return raw(kNoncontiguous);
+  size_t wire_size = 0;
+  const Bypass why = compress(call, data, out.raw_size, type, bytes, &wire_size);
+  if (why != kBypassCount) {
+    // Packed already: MPI need not do it again.
+    out.replaced = !type.contiguous;
+    if (out.replaced) std::swap(*bytes, self_thread().packed);
+    return raw(why);
+  }
+  trim(&self_thread().packed);
+  out.framed = out.replaced = true;
+  out.size = wire_size;
+  ++counts.framed;
+  counts.wire_size += wire_size;
+  return out;
+}
+
+void keep_bytes(MPI_Request request, Buffer bytes) {
+  auto* record = new Record;
+  record->request = request;
+  record->frame = std::move(bytes);
+  put(record);
+}
+
+}  // namespace wirepress
