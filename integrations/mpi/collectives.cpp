@@ -205,7 +205,7 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
   }
   if (op.leads()) {
     op.look(of_node, size * static_cast<size_t>(shadow->node_size));
-    Ring(op, all, node_segments(*shadow, size)).all_gather();
+    Exchange(op, all, node_segments(*shadow, size)).all_gather();
   }
   node_bcast(op, all, total, 0);
   if (!direct && !op.error()) {

@@ -107,6 +107,23 @@ class Operation {
     CallStats& counts = stats(call_);
     ++counts.received_framed;
   }
+  // Waits for a chunk that was received where its raw bytes belong, and expands it there.
+  void finish_in_place(MPI_Request* request, Byte* data, size_t size) {
+    const size_t wire_size = wait(request);
+    count_received(wire_size, size);
+    if (wire_size == size) return;
+    Buffer& aside = self_thread().wire;
+    if (!aside.reserve(wire_size)) return check(MPI_ERR_NO_MEM);
+    std::memcpy(aside.data(), data, wire_size);
+    expand_chunk(aside.data(), wire_size, data, size);
+  }
+  // After a chunk of one's own was compressed: what the others will have of it.
+  void take_own(const Byte* frame, size_t wire_size, Byte* data, size_t size) {
+    if (!lossy_ || !frame || error_) return;
+    size_t written = 0;
+    check(expand(call_, frame, wire_size, data, size, &written));
+  }
+  bool lossy() const { return lossy_; }
   void count_received(size_t wire_size, size_t raw_size) {
     CallStats& counts = stats(call_);
     ++counts.received;
@@ -137,6 +154,7 @@ class Operation {
   int candidate_ = kRaw;
   int error_ = MPI_SUCCESS;
   bool framed_ = false;
+  bool lossy_ = false;
   size_t tried_ = 0, saved_ = 0, wire_size_ = 0;
   double begin_, wait_before_ = stats(call_).wait_seconds;
 };
@@ -157,36 +175,17 @@ inline void node_bcast(Operation& op, Byte* data, size_t size, int root) {
   });
 }
 
-// The node's sum in `result` of its leader. `input` may be `result` there.
-inline void node_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
-                        MPI_Datatype type, MPI_Op reduction) {
-  const size_t element = static_cast<size_t>(op.type_.size);
-  if (op.shadow().node_size == 1) {
-    if (input != result) std::memcpy(result, input, size);
-    return;
-  }
-  in_pieces(size, element, [&](size_t at, size_t n) {
-    const void* from = op.leads() && input == result ? MPI_IN_PLACE : input + at;
-    op.timed([&] {
-      return PMPI_Reduce(from, op.leads() ? result + at : nullptr, static_cast<int>(n / element),
-                         type, reduction, 0, op.shadow().node);
-    });
-  });
-}
+// ---- exchanges between the nodes of a lane ----
 
-// ---- rings of leaders ----
-
-// The chunks of all steps of a ring, in the order in which they travel. Every segment is cut into
-// the same number of chunks, so that chunk c of a step follows from chunk c of the step before;
-// the last ones of a short segment are empty and do not travel.
-class Ring {
+// The chunks of all steps of an exchange, in the order in which they travel. Every segment is cut
+// into the same number of chunks; the last ones of a short segment are empty and do not travel.
+class Exchange {
  public:
-  Ring(Operation& op, Byte* data, std::vector<Segment> segments)
+  // Segment i of `data` is node i's.
+  Exchange(Operation& op, Byte* data, std::vector<Segment> segments)
       : op_(op), data_(data), segments_(std::move(segments)) {
     n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
     me_ = static_cast<size_t>(op.shadow().my_node);
-    next_ = static_cast<int>((me_ + 1) % n_nodes_);
-    previous_ = static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_);
     size_t most = 1;
     for (const Segment& s : segments_) most = std::max(most, (s.size + op.chunk_ - 1) / op.chunk_);
     n_chunks_ = most;
@@ -197,7 +196,11 @@ class Ring {
     frames_.resize(n_items_);
   }
 
-  // Afterwards segment me_ of data_ is the reduction over all nodes.
+  // Afterwards segment me_ of data_ is the reduction over all nodes, the others are as they were.
+  // In step s a node sends to the s-th after it what that one owns. So each value is coded once on
+  // its way, whatever the number of nodes, and sparse data are sent before sums fill them up; a
+  // ring would send the same number of bytes. The order of the operands is fixed: the node's own,
+  // then those of the nodes before it, one by one.
   void reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
     std::vector<Buffer> slots(std::min(kInFlight, n_items_));
     Buffer expanded;
@@ -206,13 +209,13 @@ class Ring {
       if (!slot.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
     }
     const auto post = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
+      const Segment chunk = piece(i, me_);
       if (chunk.size) {
-        op_.receive(slots[i % slots.size()].data(), chunk.size, previous_, &received_[i]);
+        op_.receive(slots[i % slots.size()].data(), chunk.size, before(i), &received_[i]);
       }
     };
     const auto finish = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 2 - step(i));
+      const Segment chunk = piece(i, me_);
       if (!chunk.size) return;
       const Byte* wire = slots[i % slots.size()].data();
       const size_t size = op_.wait(&received_[i]);
@@ -226,21 +229,22 @@ class Ring {
       op_.check(PMPI_Reduce_local(wire, data_ + chunk.offset, n, type, reduction));
     };
     const auto send = [&](size_t i) {
-      const Segment chunk = piece(i, me_ + 2 * n_nodes_ - 1 - step(i));
+      const Segment chunk = piece(i, me_ + 1 + step(i));
       if (!chunk.size) return;
       const Byte* from = data_ + chunk.offset;
       const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
-      op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, next_, &sent_[i]);
+      op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, after(i), &sent_[i]);
     };
     run(slots.size(), post, finish, send);
   }
 
-  // Every leader has its own segment; afterwards all of them. A chunk is compressed once, by its
-  // owner, and forwarded as it came.
+  // Every node has its own segment; afterwards all of them. By a ring: a chunk is compressed once,
+  // by its owner, and forwarded as it came. Where coding changes values the owner takes the changed
+  // ones too, so that all have the same.
   void all_gather() {
     const auto post = [&](size_t i) {
       const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
-      if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous_, &received_[i]);
+      if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous(), &received_[i]);
     };
     wire_sizes_.assign(n_items_ + n_chunks_, 0);
     const auto finish = [&](size_t i) {
@@ -260,16 +264,49 @@ class Ring {
     const auto send = [&](size_t i) {
       const Segment chunk = piece(i, me_ + n_nodes_ - step(i));
       if (!chunk.size) return;
-      const Byte* from = data_ + chunk.offset;
+      Byte* from = data_ + chunk.offset;
       if (step(i) == 0) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
-      op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next_,
+      op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next(),
                &sent_[i]);
+      if (step(i) == 0) op_.take_own(frames_[i].data(), wire_sizes_[i], from, chunk.size);
     };
     run(kInFlight, post, finish, send);
   }
 
+  // Every node has its own segment; afterwards node `root` has all of them.
+  void gather(int root) {
+    const auto at = static_cast<size_t>(root);
+    if (me_ == at) {
+      const auto owner = [&](size_t i) { return (me_ + 1 + step(i)) % n_nodes_; };
+      const auto post = [&](size_t i) {
+        const Segment chunk = piece(i, owner(i));
+        if (!chunk.size) return;
+        op_.receive(data_ + chunk.offset, chunk.size, static_cast<int>(owner(i)), &received_[i]);
+      };
+      const auto finish = [&](size_t i) {
+        const Segment chunk = piece(i, owner(i));
+        if (chunk.size) op_.finish_in_place(&received_[i], data_ + chunk.offset, chunk.size);
+      };
+      return run(kInFlight, post, finish, [](size_t) {});
+    }
+    n_items_ = n_chunks_;  // one step: what is mine
+    const auto send = [&](size_t i) {
+      const Segment chunk = piece(i, me_);
+      if (!chunk.size) return;
+      const Byte* from = data_ + chunk.offset;
+      const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
+      op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, root, &sent_[i]);
+    };
+    run(
+        0, [](size_t) {}, [](size_t) {}, send);
+  }
+
  private:
   size_t step(size_t i) const { return i / n_chunks_; }
+  int next() const { return static_cast<int>((me_ + 1) % n_nodes_); }
+  int previous() const { return static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_); }
+  int after(size_t i) const { return static_cast<int>((me_ + 1 + step(i)) % n_nodes_); }
+  int before(size_t i) const { return static_cast<int>((me_ + n_nodes_ - 1 - step(i)) % n_nodes_); }
 
   Segment piece(size_t i, size_t segment) const {
     const Segment& whole = segments_[segment % n_nodes_];
@@ -277,14 +314,14 @@ class Ring {
     return {whole.offset + begin, std::min(op_.chunk_, whole.size - begin)};
   }
 
-  // Chunk i is sent after chunk i - n_chunks_ came; kLag chunks fly before one is waited for.
+  // Ring: chunk i is sent after chunk i - n_chunks_ came. kLag chunks fly before one is waited for.
   template <typename Post, typename Finish, typename Send>
   void run(size_t window, Post post, Finish finish, Send send) {
     for (size_t i = 0; i < std::min(window, n_items_); ++i) post(i);
     for (size_t i = 0; i < n_items_ + lag_; ++i) {
       if (i >= lag_) {
         finish(i - lag_);
-        if (i - lag_ + window < n_items_) post(i - lag_ + window);
+        if (window && i - lag_ + window < n_items_) post(i - lag_ + window);
       }
       if (i < n_items_) {
         if (i >= kInFlight) settle(i - kInFlight);
@@ -303,7 +340,6 @@ class Ring {
   Byte* data_;
   std::vector<Segment> segments_;
   size_t n_nodes_, me_, n_chunks_, n_items_, lag_;
-  int next_, previous_;
   std::vector<MPI_Request> received_, sent_;
   std::vector<Buffer> frames_;
   std::vector<size_t> wire_sizes_;
@@ -346,31 +382,34 @@ inline Comm* collective_comm(MPI_Comm handle) {
   return find_comm(handle);
 }
 
-// All members come to the same answer: `total` is equal on all of them.
-inline Shadow* eligible(Call call, Comm* comm, size_t total) {
-  if (comm->collectives == 0 || !comm->any_remote) return nullptr;
-  if (total < std::max(job().threshold, kMinWire)) {
+inline bool reduces(Call call) {
+  return call == kReduce || call == kAllreduce || call == kReduceScatter ||
+         call == kReduceScatterBlock;
+}
+
+// All members come to the same answer: `total` is equal on all of them. `always`: whatever the size
+// and even on one node.
+inline Shadow* eligible(Call call, Comm* comm, size_t total, bool always) {
+  if (comm->collectives == 0 || !(comm->any_remote || always)) return nullptr;
+  if (!always && total < std::max(job().threshold, kMinWire)) {
     ++stats(call).messages;
     ++stats(call).bypass[kSmall];
     return nullptr;
   }
-  return find_shadow(comm);
+  Shadow* shadow = find_shadow(comm);
+  if (!shadow || always || !reduces(call)) return shadow;
+  return total / static_cast<size_t>(shadow->n_nodes) < kLeastSegment ? nullptr : shadow;
 }
 
 inline bool product(MPI_Count a, MPI_Count b, MPI_Count* result) {
   return a >= 0 && !__builtin_mul_overflow(a, b, result) && *result > 0;
 }
 
-inline bool reduces(Call call) { return call == kAllreduce || call == kReduceScatterBlock; }
-
 // Runs a collective in which all members name the same `total`: by `own(shadow)` where that is
-// allowed and expected to be done first, else by MPI (`plain`).
+// allowed and expected to be done first (or `always`), else by MPI (`plain`).
 template <typename Plain, typename Own>
-int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own) {
-  Shadow* shadow = eligible(call, comm, total);
-  if (shadow && reduces(call) && total / static_cast<size_t>(shadow->n_nodes) < kLeastSegment) {
-    shadow = nullptr;
-  }
+int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own, bool always = false) {
+  Shadow* shadow = eligible(call, comm, total, always);
   return shadow ? own(shadow) : plain();
 }
 

@@ -169,7 +169,7 @@ Shadow* find_shadow(Comm* comm) {
   comm->collectives = 0;
   if (comm->inter || !comm->all_world || !job().collectives || comm->size < 2) return nullptr;
   Shadow* shadow = plan(*comm);
-  if (shadow->n_nodes < 2) {
+  if (shadow->n_nodes < 2 && !job().deterministic) {
     delete shadow;
     return nullptr;
   }

@@ -51,7 +51,14 @@ class Mpi:
             target = self.folder / Path(source).stem
             command = [f"mpicc.{self.name}", "-std=gnu99", "-O1", "-g", "-Wall", "-Werror"]
             # Open MPI's header makes gcc believe that MPI_STATUSES_IGNORE is an array.
-            command += ["-Wno-stringop-overflow", "-o", target, HERE / "tests" / source, "-pthread"]
+            command += [
+                "-Wno-stringop-overflow",
+                "-o",
+                target,
+                HERE / "tests" / source,
+                "-pthread",
+                "-lm",
+            ]
             if source == "flip.c":
                 command += ["-shared", "-fPIC", "-ldl"]
             if self.name == "mpich":

@@ -162,6 +162,8 @@ std::string read_options() {
   j.report_file = wpr_get(ctx, "mpi_report");
   j.threshold = size_of(wpr_get(ctx, "mpi_threshold"));
   j.chunk = std::max<size_t>(size_of(wpr_get(ctx, "mpi_chunk")) / 64 * 64, 4096);
+  j.partitions = std::strtoull(wpr_get(ctx, "mpi_partitions"), nullptr, 10);
+  j.deterministic = is_on(wpr_get(ctx, "mpi_deterministic"));
   j.collectives = is_on(wpr_get(ctx, "mpi_collectives"));
   j.same_host = is_on(wpr_get(ctx, "mpi_same_host"));
   j.checksum = is_on(wpr_get(ctx, "mpi_checksum"));
@@ -176,10 +178,12 @@ std::string read_options() {
 // Of what must be the same on every rank.
 std::string config_hash() {
   const Job& j = job();
-  const std::string text = std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
-                           std::to_string(j.threshold) + "|" + std::to_string(j.chunk) + "|" +
-                           std::to_string(j.collectives * 4 + j.same_host * 2 + j.checksum) + "|" +
-                           j.report_file;
+  const std::string text =
+      std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
+      std::to_string(j.threshold) + "|" + std::to_string(j.chunk) + "|" +
+      std::to_string(j.partitions) + "|" +
+      std::to_string(j.deterministic * 8 + j.collectives * 4 + j.same_host * 2 + j.checksum) + "|" +
+      j.report_file;
   uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<Byte>(c)) * 0x100000001B3u;
   char hex[17];

@@ -55,7 +55,8 @@ struct Job {
 
   // options
   std::string codec = "auto", report_file, link;
-  size_t threshold = 64 << 10, chunk = 512 << 10;
+  size_t threshold = 64 << 10, chunk = 512 << 10, partitions = 4;
+  bool deterministic = false;
   bool collectives = true, same_host = false, checksum = false, trust = false;
 };
 // Never destroyed: programs call MPI from their own exit handlers.

@@ -49,7 +49,9 @@ WPR_PMPI_BOTH(isendrecv, PMPI_Isendrecv)
 WPR_PMPI_BOTH(isendrecv_replace, PMPI_Isendrecv_replace)
 #endif
 WPR_PMPI_BOTH(bcast, PMPI_Bcast)
+WPR_PMPI_BOTH(reduce, PMPI_Reduce)
 WPR_PMPI_BOTH(allreduce, PMPI_Allreduce)
+WPR_PMPI_BOTH(reduce_scatter, PMPI_Reduce_scatter)
 WPR_PMPI_BOTH(allgather, PMPI_Allgather)
 WPR_PMPI_BOTH(reduce_scatter_block, PMPI_Reduce_scatter_block)
 

@@ -151,6 +151,8 @@ std::string options_json() {
   const Job& j = job();
   std::string json = "{\"mpi_codec\": " + json_string(j.codec);
   append(&json, ", \"mpi_threshold\": %zu, \"mpi_chunk\": %zu", j.threshold, j.chunk);
+  append(&json, ", \"mpi_partitions\": %zu, \"mpi_deterministic\": %s", j.partitions,
+         j.deterministic ? "true" : "false");
   append(&json, ", \"mpi_collectives\": %s, \"mpi_same_host\": %s, \"mpi_checksum\": %s",
          j.collectives ? "true" : "false", j.same_host ? "true" : "false",
          j.checksum ? "true" : "false");

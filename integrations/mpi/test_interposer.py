@@ -29,7 +29,7 @@ def calls(report: Path, rank: int = 0) -> dict[str, Any]:
 
 def test_programs_pass_without_it(mpi):
     """Else the tests below would say nothing about the interposer."""
-    for source in ("p2p.c", "collectives.c", "threads.c", "types.c"):
+    for source in ("p2p.c", "collectives.c", "reductions.c", "threads.c", "types.c"):
         done = mpi.start([{}] * 2, [mpi.build(source)])
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -117,6 +117,31 @@ def test_reductions(mpi, tmp_path, chunk):
     mpi.run(2, [mpi.build("collectives.c")], TRUST | settings)
     for name in ("MPI_Allreduce", "MPI_Reduce_scatter_block"):
         assert calls(report)[name]["compressed_messages"] > 300
+
+
+@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1], [0, 1, 2, 3]])
+def test_float_reductions(mpi, rendezvous_class, nodes):
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_CHUNK": "64KiB"}
+    with rendezvous_class(4, nodes) as server:
+        mpi.run(4, [mpi.build("reductions.c"), "exact"], server.settings | settings)
+        sent = json.loads(server.reports[0])["calls"]
+    for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block"):
+        assert sent[name]["compressed_messages"] > 0, name
+
+
+@pytest.mark.parametrize("nodes", [[0, 0, 0, 0], [0, 0, 1, 1], [0, 1, 2, 1]])
+def test_deterministic(mpi, rendezvous_class, nodes):
+    """Every size, on one node too: the same bits on every rank, and again in a second run."""
+    settings = {"WIREPRESS_MPI_DETERMINISTIC": "on", "WIREPRESS_MPI_CODEC": "lz4"}
+    hashes = set()
+    for codec in ("lz4", "store"):
+        settings["WIREPRESS_MPI_CODEC"] = codec
+        with rendezvous_class(4, nodes) as server:
+            out = mpi.run(4, [mpi.build("reductions.c"), "same"], server.settings | settings)
+            sent = json.loads(server.reports[0])["calls"]
+        assert "small" not in sent["MPI_Allreduce"]["bypasses"]
+        hashes.add(re.search(r"hash (\w+)", out)[1])
+    assert len(hashes) == 1
 
 
 def test_collectives_off(mpi, tmp_path):
