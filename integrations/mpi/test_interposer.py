@@ -29,7 +29,14 @@ def calls(report: Path, rank: int = 0) -> dict[str, Any]:
 
 def test_programs_pass_without_it(mpi):
     """Else the tests below would say nothing about the interposer."""
-    for source in ("p2p.c", "collectives.c", "reductions.c", "threads.c", "types.c"):
+    for source in (
+        "p2p.c",
+        "collectives.c",
+        "nonblocking.c",
+        "reductions.c",
+        "threads.c",
+        "types.c",
+    ):
         done = mpi.start([{}] * 2, [mpi.build(source)])
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -106,6 +113,19 @@ def test_collectives(mpi, rendezvous_class, nodes):
     assert out.count("ok ") == 4
     for name in ("MPI_Bcast", "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block"):
         assert sent[name]["compressed_messages"] > 0, name
+
+
+def test_left_to_mpi(mpi, rendezvous_class):
+    """Counted, and right beside compressed ones."""
+    with rendezvous_class(4, [0, 1, 0, 1]) as server:
+        mpi.run(4, [mpi.build("nonblocking.c")], server.settings | {"WIREPRESS_MPI_CODEC": "lz4"})
+        sent = json.loads(server.reports[0])["calls"]
+    for name in ("MPI_Ibcast", "MPI_Ialltoallw", "MPI_Ireduce_scatter"):
+        assert sent[name]["bypasses"] == {"nonblocking": sent[name]["messages"]}, name
+    for name in ("MPI_Neighbor_alltoallw", "MPI_Scan"):
+        assert sent[name]["bypasses"] == {"unsupported": sent[name]["messages"]}, name
+    assert ("MPI_Allreduce_init" in sent) == (mpi.name == "mpich")
+    assert sent["MPI_Allreduce"]["compressed_messages"] > 0
 
 
 @pytest.mark.parametrize("chunk", ["4KiB", "512KiB"])

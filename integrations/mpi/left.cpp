@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that are left to MPI, and counted: non-blocking and persistent ones, those of
+// neighbours, and prefix sums.
+#include "interposer.hpp"
+#include "pmpi.hpp"
+
+namespace wirepress {
+namespace {
+
+template <typename N>
+struct displacement;
+template <>
+struct displacement<int> {
+  using type = int;
+};
+#ifdef WPR_MPI_LARGE
+template <>
+struct displacement<MPI_Count> {
+  using type = MPI_Aint;
+};
+#endif
+template <typename N>
+using Displacement = typename displacement<N>::type;
+
+void count(Call call, MPI_Comm handle, Bypass why) {
+  const Comm* comm = inert() ? nullptr : find_comm(handle);
+  if (!comm) return;
+  ++stats(call).messages;
+  ++stats(call).bypass[comm->any_remote ? why : kSameHost];
+}
+
+}  // namespace
+}  // namespace wirepress
+
+using namespace wirepress;
+
+// What each kind of collective is called with.
+#define BCAST(N) void *buf, N n, MPI_Datatype type, int root, MPI_Comm comm
+#define BCAST_ARGS buf, n, type, root, comm
+#define ALL(N) const void *from, N n, MPI_Datatype type, void *to, N m, MPI_Datatype to_type
+#define ALL_ARGS from, n, type, to, m, to_type
+#define ALLGATHER(N) ALL(N), MPI_Comm comm
+#define ALLGATHER_ARGS ALL_ARGS, comm
+#define ALLTOALL(N) ALLGATHER(N)
+#define ALLTOALL_ARGS ALLGATHER_ARGS
+#define GATHER(N) ALL(N), int root, MPI_Comm comm
+#define GATHER_ARGS ALL_ARGS, root, comm
+#define SCATTER(N) GATHER(N)
+#define SCATTER_ARGS GATHER_ARGS
+#define RECEIVED(N) void *to, const N counts[], const Displacement<N> at[], MPI_Datatype to_type
+#define ALLGATHERV(N) const void *from, N n, MPI_Datatype type, RECEIVED(N), MPI_Comm comm
+#define ALLGATHERV_ARGS from, n, type, to, counts, at, to_type, comm
+#define GATHERV(N) const void *from, N n, MPI_Datatype type, RECEIVED(N), int root, MPI_Comm comm
+#define GATHERV_ARGS from, n, type, to, counts, at, to_type, root, comm
+#define SENT(N) const void *from, const N n[], const Displacement<N> from_at[], MPI_Datatype type
+#define SCATTERV(N) SENT(N), void *to, N m, MPI_Datatype to_type, int root, MPI_Comm comm
+#define SCATTERV_ARGS from, n, from_at, type, to, m, to_type, root, comm
+#define ALLTOALLV(N) SENT(N), RECEIVED(N), MPI_Comm comm
+#define ALLTOALLV_ARGS from, n, from_at, type, to, counts, at, to_type, comm
+#define BYTES_AT(N, A)                                                                    \
+  const void *from, const N n[], const A from_at[], const MPI_Datatype types[], void *to, \
+      const N counts[], const A at[], const MPI_Datatype to_types[], MPI_Comm comm
+#define ALLTOALLW(N) BYTES_AT(N, Displacement<N>)
+#define ALLTOALLW_ARGS from, n, from_at, types, to, counts, at, to_types, comm
+#define NEIGHBORW(N) BYTES_AT(N, MPI_Aint)
+#define NEIGHBORW_ARGS ALLTOALLW_ARGS
+#define ALLREDUCE(N) const void *from, void *to, N n, MPI_Datatype type, MPI_Op op, MPI_Comm comm
+#define ALLREDUCE_ARGS from, to, n, type, op, comm
+#define REDUCE(N) \
+  const void *from, void *to, N n, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm
+#define REDUCE_ARGS from, to, n, type, op, root, comm
+#define PARTS(N) \
+  const void *from, void *to, const N n[], MPI_Datatype type, MPI_Op op, MPI_Comm comm
+#define PARTS_ARGS from, to, n, type, op, comm
+
+#define DEFINE_BLOCKING(suffix, N, id, Name, KIND) \
+  WPR_EXPORT int MPI_##Name##suffix(KIND(N)) {     \
+    count(k##id, comm, kUnsupported);              \
+    return PMPI_##Name##suffix(KIND##_ARGS);       \
+  }
+#define DEFINE_NONBLOCKING(suffix, N, Id, name, KIND)                 \
+  WPR_EXPORT int MPI_I##name##suffix(KIND(N), MPI_Request* request) { \
+    count(kI##Id, comm, kNonblocking);                                \
+    return PMPI_I##name##suffix(KIND##_ARGS, request);                \
+  }
+#define DEFINE_PERSISTENT(suffix, N, Id, Name, KIND)                                       \
+  WPR_EXPORT int MPI_##Name##_init##suffix(KIND(N), MPI_Info info, MPI_Request* request) { \
+    count(k##Id##Init, comm, kNonblocking);                                                \
+    return PMPI_##Name##_init##suffix(KIND##_ARGS, info, request);                         \
+  }
+
+#define NEIGHBORS(suffix, N, DEFINE, Neighbor)                               \
+  DEFINE(suffix, N, Neighbor##Allgather, Neighbor##_allgather, ALLGATHER)    \
+  DEFINE(suffix, N, Neighbor##Allgatherv, Neighbor##_allgatherv, ALLGATHERV) \
+  DEFINE(suffix, N, Neighbor##Alltoall, Neighbor##_alltoall, ALLTOALL)       \
+  DEFINE(suffix, N, Neighbor##Alltoallv, Neighbor##_alltoallv, ALLTOALLV)    \
+  DEFINE(suffix, N, Neighbor##Alltoallw, Neighbor##_alltoallw, NEIGHBORW)
+
+#define WPR_DEFINE(suffix, N)                                                        \
+  DEFINE_BLOCKING(suffix, N, Scan, Scan, ALLREDUCE)                                  \
+  DEFINE_BLOCKING(suffix, N, Exscan, Exscan, ALLREDUCE)                              \
+  NEIGHBORS(suffix, N, DEFINE_BLOCKING, Neighbor)                                    \
+  NEIGHBORS(suffix, N, DEFINE_NONBLOCKING, neighbor)                                 \
+  DEFINE_NONBLOCKING(suffix, N, bcast, bcast, BCAST)                                 \
+  DEFINE_NONBLOCKING(suffix, N, gather, gather, GATHER)                              \
+  DEFINE_NONBLOCKING(suffix, N, gatherv, gatherv, GATHERV)                           \
+  DEFINE_NONBLOCKING(suffix, N, scatter, scatter, SCATTER)                           \
+  DEFINE_NONBLOCKING(suffix, N, scatterv, scatterv, SCATTERV)                        \
+  DEFINE_NONBLOCKING(suffix, N, allgather, allgather, ALLGATHER)                     \
+  DEFINE_NONBLOCKING(suffix, N, allgatherv, allgatherv, ALLGATHERV)                  \
+  DEFINE_NONBLOCKING(suffix, N, alltoall, alltoall, ALLTOALL)                        \
+  DEFINE_NONBLOCKING(suffix, N, alltoallv, alltoallv, ALLTOALLV)                     \
+  DEFINE_NONBLOCKING(suffix, N, alltoallw, alltoallw, ALLTOALLW)                     \
+  DEFINE_NONBLOCKING(suffix, N, reduce, reduce, REDUCE)                              \
+  DEFINE_NONBLOCKING(suffix, N, allreduce, allreduce, ALLREDUCE)                     \
+  DEFINE_NONBLOCKING(suffix, N, reduceScatter, reduce_scatter, PARTS)                \
+  DEFINE_NONBLOCKING(suffix, N, reduceScatterBlock, reduce_scatter_block, ALLREDUCE) \
+  DEFINE_NONBLOCKING(suffix, N, scan, scan, ALLREDUCE)                               \
+  DEFINE_NONBLOCKING(suffix, N, exscan, exscan, ALLREDUCE)
+WPR_EACH_FORM(WPR_DEFINE)
+#undef WPR_DEFINE
+
+#ifdef WPR_MPI_PERSISTENT
+#define WPR_DEFINE(suffix, N)                                                       \
+  NEIGHBORS(suffix, N, DEFINE_PERSISTENT, Neighbor)                                 \
+  DEFINE_PERSISTENT(suffix, N, Bcast, Bcast, BCAST)                                 \
+  DEFINE_PERSISTENT(suffix, N, Gather, Gather, GATHER)                              \
+  DEFINE_PERSISTENT(suffix, N, Gatherv, Gatherv, GATHERV)                           \
+  DEFINE_PERSISTENT(suffix, N, Scatter, Scatter, SCATTER)                           \
+  DEFINE_PERSISTENT(suffix, N, Scatterv, Scatterv, SCATTERV)                        \
+  DEFINE_PERSISTENT(suffix, N, Allgather, Allgather, ALLGATHER)                     \
+  DEFINE_PERSISTENT(suffix, N, Allgatherv, Allgatherv, ALLGATHERV)                  \
+  DEFINE_PERSISTENT(suffix, N, Alltoall, Alltoall, ALLTOALL)                        \
+  DEFINE_PERSISTENT(suffix, N, Alltoallv, Alltoallv, ALLTOALLV)                     \
+  DEFINE_PERSISTENT(suffix, N, Alltoallw, Alltoallw, ALLTOALLW)                     \
+  DEFINE_PERSISTENT(suffix, N, Reduce, Reduce, REDUCE)                              \
+  DEFINE_PERSISTENT(suffix, N, Allreduce, Allreduce, ALLREDUCE)                     \
+  DEFINE_PERSISTENT(suffix, N, ReduceScatter, Reduce_scatter, PARTS)                \
+  DEFINE_PERSISTENT(suffix, N, ReduceScatterBlock, Reduce_scatter_block, ALLREDUCE) \
+  DEFINE_PERSISTENT(suffix, N, Scan, Scan, ALLREDUCE)                               \
+  DEFINE_PERSISTENT(suffix, N, Exscan, Exscan, ALLREDUCE)
+WPR_EACH_FORM(WPR_DEFINE)
+#undef WPR_DEFINE
+#endif
