@@ -67,6 +67,24 @@ class Mpi:
             self.built[source] = target
         return self.built[source]
 
+    def build_fortran(self, source: str, binding: str) -> Path:
+        """The same with mpif.h, mpi or mpi_f08 as the binding."""
+        wrapper = f"mpifort.{self.name}"
+        if not shutil.which(wrapper):
+            pytest.skip(f"no {wrapper} on this machine")
+        target = self.folder / f"{Path(source).stem}-{binding}"
+        if str(target) not in self.built:
+            modules = self.folder / f"modules-{binding}"
+            modules.mkdir()
+            # One call with buffers of several types is an error otherwise, unless a module says
+            # that it is meant.
+            command = [wrapper, "-O1", "-g", "-w", "-fallow-argument-mismatch", f"-J{modules}"]
+            command += ["-ffree-line-length-none", f"-DUSE_{binding.upper().replace('.', '_')}"]
+            command += [f"-D{self.name.upper()}", "-o", target, HERE / "tests" / source]
+            subprocess.run(command, check=True)
+            self.built[str(target)] = target
+        return target
+
     def environment(self) -> dict[str, str]:
         """Without settings of the user's that would reach the ranks."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("WIREPRESS_", "LD_PRE"))}

@@ -191,13 +191,18 @@ std::string config_hash() {
   return hex;
 }
 
-// Open MPI's Fortran calls do not pass through a C library that is loaded before it.
+// Open MPI's Fortran calls pass through no C function; where its INTEGER is not a C int fortran.cpp
+// is not built.
 bool has_foreign_fortran() {
+#if defined(OPEN_MPI) && !defined(WPR_MPI_FORTRAN)
   return dl_iterate_phdr(
              [](dl_phdr_info* info, size_t, void*) {
                return info->dlpi_name && std::strstr(info->dlpi_name, "libmpi_mpifh") ? 1 : 0;
              },
              nullptr) != 0;
+#else
+  return false;
+#endif
 }
 
 // ---- agreeing ----
@@ -333,7 +338,7 @@ void activate() {
   gethostname(host, sizeof host - 1);
   j.host = host;
   if (refuse.empty() && has_foreign_fortran()) {
-    refuse = "its Fortran calls cannot be seen with Open MPI";
+    refuse = "its Fortran calls cannot be seen";
   }
   const Verdict verdict = rendezvous ? ask_rendezvous(addresses, token, refuse) : ask_world(refuse);
   j.reason = verdict.reason;

@@ -193,6 +193,55 @@ def test_mpi4py(mpi, mpi4py_python, tmp_path):
     assert sent["MPI_Allreduce"]["compressed_messages"] > 0
 
 
+# ---- Fortran -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("binding", ["mpif.h", "mpi", "mpi_f08"])
+def test_fortran(mpi, tmp_path, binding):
+    """The counts are the same for all bindings and MPIs: no call goes unseen."""
+    program = mpi.build_fortran("fortran.F90", binding)
+    plain = mpi.start([{}] * 2, [program])
+    assert plain.returncode == 0, plain.stdout + plain.stderr
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_THRESHOLD": "1"}
+    settings |= {"WIREPRESS_MPI_REPORT": str(report)}
+    words = ["threads"] if binding == "mpi" else []
+    out = mpi.run(2, [program, *words], TRUST | settings)
+    assert out.count("ok ") == plain.stdout.count("ok ") == 11
+    sent, got = calls(report), calls(report, 1)
+    for name, n in {"Send": 40, "Ssend": 9, "Isend": 10, "Issend": 9, "Sendrecv": 2}.items():
+        assert sent[f"MPI_{name}"]["compressed_messages"] >= n, name
+    for name in ("Sendrecv_replace", "Bcast", "Allreduce", "Reduce_scatter_block", "Allgather"):
+        assert sent[f"MPI_{name}"]["compressed_messages"] > 0, name
+    for name in ("Recv", "Irecv", "Sendrecv", "Mrecv", "Imrecv", "Recv_init"):
+        assert got[f"MPI_{name}"]["received_compressed_messages"] >= 4, name
+    rank = json.loads(report.read_text())["ranks"][1]
+    assert rank["events"]["stashed"] >= 45 and rank["events"]["truncated"] == 2
+
+
+def test_fortran_forms_are_complete(mpi):
+    """What is wrapped in C is wrapped in Fortran, where Fortran does not call the C form."""
+    program = mpi.build_fortran("fortran.F90", "mpi_f08")
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    below: set[str] = set()
+    for line in listed.splitlines():
+        if "libmpi" in line:
+            below |= symbols(Path(line.split()[2]), "--defined-only")
+    exported = symbols(mpi.library, "--defined-only")
+    assert exported <= below
+    wrapped = [name for name in exported if re.match("MPI_[A-Z][a-z]", name)]
+    forms = "mpi_{0}_f08_ pmpir_{0}_f08_"
+    if mpi.name == "openmpi":
+        forms = (
+            "mpi_{0} mpi_{0}_ mpi_{0}__ MPI_{1} pmpi_{0} pmpi_{0}_ pmpi_{0}__ PMPI_{1} ompi_{0}_f"
+        )
+    for name in wrapped:
+        lower = name.removeprefix("MPI_").lower()
+        needed = {form.format(lower, lower.upper()) for form in forms.split()}
+        assert needed & below <= exported, name
+    assert len(exported) > len(wrapped)
+
+
 # ---- damage ------------------------------------------------------------------------------------
 
 
@@ -287,7 +336,11 @@ def test_exports_only_what_the_mpi_has(mpi):
     below = next(
         line.split()[2] for line in listed.splitlines() if re.search(r"libmpi\S*\.so", line)
     )
-    exported = symbols(mpi.library, "--defined-only")
+    # Fortran's names: test_fortran_forms_are_complete.
+    fortran = re.compile("p?mpir?_[a-z_]+(f08_)?|ompi_[a-z_]+_f|P?MPI_[A-Z_]+")
+    exported = {
+        name for name in symbols(mpi.library, "--defined-only") if not fortran.fullmatch(name)
+    }
     assert exported <= symbols(Path(below), "--defined-only")
     assert all(name.startswith("MPI_") for name in exported) and "MPI_Send" in exported
     assert ("MPI_Send_c" in exported) == (mpi.name == "mpich")
