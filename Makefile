@@ -1,10 +1,10 @@
 # The front door: every line calls CMake presets, pytest or a script.
-.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance check-all clean
+.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance conformance-mpi check-all clean
 PY := .venv/bin/python
 ARGS ?=
 
 help: ## print this
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 setup: ## install what is missing: system packages (root), .venv, wirepress in it
 	@scripts/setup
 build: ## configure and build preset dev (build/dev), with the tests
@@ -21,6 +21,8 @@ check-all: test ## test, and the conformance suite on 64-bit Arm under qemu
 	@scripts/check-aarch64
 conformance: build ## every codec x kernel against the shared suite; ARGS=--bench to time them
 	@build/dev/tests/conformance/conformance $(ARGS)
+conformance-mpi: setup build ## public MPI suites, without and with the interposer; ARGS=--help
+	@$(PY) scripts/conformance_mpi.py $(ARGS)
 bench: setup ## measurements with raw results in bench/results
 	@scripts/bench $(ARGS)
 lint: ## include law, clang-tidy, ruff, SPDX lines
