@@ -23,6 +23,7 @@ inline constexpr size_t kLag = 3;       // of them, those sent before the first 
 inline constexpr size_t kLeastSegment = 16 << 10;  // smaller ones wait for latency, not the link
 inline constexpr size_t kPiece = size_t{1} << 30;  // given to one MPI call, for its int counts
 inline constexpr int kTag = 1;
+inline constexpr int kEarly = 2;  // calls on a communicator before it is divided
 
 struct Segment {
   size_t offset, size;
@@ -396,6 +397,12 @@ inline Shadow* eligible(Call call, Comm* comm, size_t total, bool always) {
     ++stats(call).bypass[kSmall];
     return nullptr;
   }
+  // Communicators that live for a call or two are not worth dividing.
+  if (job().contest && !always && comm->collectives < 0 && comm->early++ < kEarly) {
+    ++stats(call).messages;
+    ++stats(call).bypass[kLearning];
+    return nullptr;
+  }
   Shadow* shadow = find_shadow(comm);
   if (!shadow || always || !reduces(call)) return shadow;
   return total / static_cast<size_t>(shadow->n_nodes) < kLeastSegment ? nullptr : shadow;
@@ -405,12 +412,28 @@ inline bool product(MPI_Count a, MPI_Count b, MPI_Count* result) {
   return a >= 0 && !__builtin_mul_overflow(a, b, result) && *result > 0;
 }
 
-// Runs a collective in which all members name the same `total`: by `own(shadow)` where that is
-// allowed and expected to be done first (or `always`), else by MPI (`plain`).
+// Runs a collective in which all members name the same `total` and, of a reduction, the same type
+// (`reduced`): by `own(shadow)` where that is allowed and was faster (or `always`), else by MPI
+// (`plain`).
+//
+// Every member of the communicator must come here, or none: a test before it may refuse only what
+// is refused on all members alike (sizes, types of reductions, operations, nodes), or what is wrong
+// and would fail in MPI. One that depends on a member's own arguments would hang the others.
 template <typename Plain, typename Own>
-int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own, bool always = false) {
+int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own, bool always = false,
+                   wpr_dtype reduced = WPR_BYTES) {
   Shadow* shadow = eligible(call, comm, total, always);
-  return shadow ? own(shadow) : plain();
+  if (!shadow) return plain();
+  if (always || !job().contest) return own(shadow);
+  Contest* contest = find_contest(comm, call, reduced, total);
+  const Turn turn = begin_turn(contest, shadow);
+  if (!turn.own) {
+    ++stats(call).messages;
+    ++stats(call).bypass[turn.trial ? kLearning : kNotFaster];
+  }
+  const int error = turn.own ? own(shadow) : plain();
+  end_turn(contest, shadow, turn);
+  return error;
 }
 
 }  // namespace wirepress

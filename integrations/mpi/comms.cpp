@@ -74,6 +74,7 @@ void retain(Comm* comm) { comm->references.fetch_add(1, std::memory_order_relaxe
 void release(Comm* comm) {
   if (comm->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   for (Stashed* stashed : comm->stash) delete stashed;
+  free_contests(comm);
   delete comm->shadow;
   delete comm;
 }

@@ -88,6 +88,7 @@ class Mpi:
     def environment(self) -> dict[str, str]:
         """Without settings of the user's that would reach the ranks."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("WIREPRESS_", "LD_PRE"))}
+        kept["WIREPRESS_MPI_CONTEST"] = "off"  # collectives are to go our way, faster or not
         return kept | (OPEN_MPI_SETTINGS if self.name == "openmpi" else {})
 
     def start(

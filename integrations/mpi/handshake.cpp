@@ -165,6 +165,7 @@ std::string read_options() {
   j.partitions = std::strtoull(wpr_get(ctx, "mpi_partitions"), nullptr, 10);
   j.deterministic = is_on(wpr_get(ctx, "mpi_deterministic"));
   j.collectives = is_on(wpr_get(ctx, "mpi_collectives"));
+  j.contest = is_on(wpr_get(ctx, "mpi_contest"));
   j.same_host = is_on(wpr_get(ctx, "mpi_same_host"));
   j.checksum = is_on(wpr_get(ctx, "mpi_checksum"));
   j.trust = is_on(wpr_get(ctx, "mpi_trust"));
@@ -182,7 +183,7 @@ std::string config_hash() {
       std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
       std::to_string(j.threshold) + "|" + std::to_string(j.chunk) + "|" +
       std::to_string(j.partitions) + "|" +
-      std::to_string(j.deterministic * 8 + j.collectives * 4 + j.same_host * 2 + j.checksum) + "|" +
+      std::to_string(j.contest * 16 + j.deterministic * 8 + j.collectives * 4 + j.same_host * 2 + j.checksum) + "|" +
       j.report_file;
   uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<Byte>(c)) * 0x100000001B3u;

@@ -57,7 +57,7 @@ struct Job {
   std::string codec = "auto", report_file, link;
   size_t threshold = 64 << 10, chunk = 512 << 10, partitions = 4;
   bool deterministic = false;
-  bool collectives = true, same_host = false, checksum = false, trust = false;
+  bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;
 };
 // Never destroyed: programs call MPI from their own exit handlers.
 Job& job();
@@ -176,6 +176,7 @@ enum Bypass : uint8_t {
   kPassiveRank,
   kNoCodec,
   kNonblocking,
+  kLearning,
   kBypassCount
 };
 
@@ -252,6 +253,7 @@ int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed
 
 struct Stashed;
 struct Shadow;
+struct Contest;
 
 struct Comm {
   MPI_Comm handle = MPI_COMM_NULL;
@@ -275,6 +277,8 @@ struct Comm {
 
   int collectives = -1;  // -1: not looked at yet; 0: left to MPI; 1: compressed
   Shadow* shadow = nullptr;
+  int early = 0;  // collectives that came before it was worth looking at
+  std::vector<Contest*> contests;
 
   bool may_send_frames(int source) const {
     if (source == MPI_ANY_SOURCE) return any_remote;
@@ -313,6 +317,30 @@ struct Shadow {
 };
 // nullptr: collectives on this communicator are left to MPI (alike on every member).
 Shadow* find_shadow(Comm* comm);
+
+// ---- who runs a collective (contest.cpp) ----
+
+// What was found out about calls that are alike, for the report.
+struct ContestResult {
+  Call call = kBcast;
+  wpr_dtype dtype = WPR_BYTES;
+  int size_class = 0;  // of the data, as the logarithm
+  int ranks = 0;
+  bool own_wins = false;
+  uint64_t decisions = 0, own_calls = 0, plain_calls = 0;
+  double plain_seconds = 0, own_seconds = 0;  // of one call, at the last trial
+};
+std::vector<ContestResult> contest_results();
+
+struct Turn {
+  bool own = false, trial = false;
+  double start = 0;
+};
+// All members name the same call, type (of a reduction, else WPR_BYTES) and size.
+Contest* find_contest(Comm* comm, Call call, wpr_dtype dtype, size_t size);
+Turn begin_turn(Contest* contest, Shadow* shadow);
+void end_turn(Contest* contest, Shadow* shadow, const Turn& turn);
+void free_contests(Comm* comm);
 
 // ---- choosing a codec (auto.cpp) ----
 

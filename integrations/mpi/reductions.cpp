@@ -234,7 +234,7 @@ int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype
         return own_allreduce(comm, shadow, sendbuf, recvbuf, static_cast<size_t>(count), type,
                              reduction);
       },
-      always_ours(reduction));
+      always_ours(reduction), type.dtype);
 }
 
 // ---- Reduce ----
@@ -336,7 +336,7 @@ int reduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, M
         return own_reduce(comm, shadow, sendbuf, recvbuf, static_cast<size_t>(count), type,
                           reduction, root);
       },
-      always_ours(reduction));
+      always_ours(reduction), type.dtype);
 }
 
 // ---- Reduce_scatter, Reduce_scatter_block ----
@@ -429,7 +429,7 @@ int any_reduce_scatter(Call call, const void* sendbuf, void* recvbuf, CountOf co
         const Blocks blocks(*shadow, std::move(sizes));
         return own_reduce_scatter(call, comm, shadow, sendbuf, recvbuf, blocks, type, reduction);
       },
-      always_ours(reduction));
+      always_ours(reduction), type.dtype);
 }
 
 template <typename N>

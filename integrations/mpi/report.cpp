@@ -104,7 +104,8 @@ constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
                                                 "MPI_Exscan_init"};
 constexpr const char* kBypassNames[kBypassCount] = {
     "small",   "same_host",   "noncontiguous", "incompressible", "not_faster", "not_smaller",
-    "no_peer", "unsupported", "passive",       "no_codec",       "nonblocking"};
+    "no_peer", "unsupported", "passive",       "no_codec",       "nonblocking",
+    "learning"};
 
 struct Counts {
   std::array<CallStats, kCallCount> calls{};
@@ -200,11 +201,15 @@ std::string options_json() {
   const Job& j = job();
   std::string json = "{\"mpi_codec\": " + json_string(j.codec);
   append(&json, ", \"mpi_threshold\": %zu, \"mpi_chunk\": %zu", j.threshold, j.chunk);
-  append(&json, ", \"mpi_partitions\": %zu, \"mpi_deterministic\": %s", j.partitions,
-         j.deterministic ? "true" : "false");
-  append(&json, ", \"mpi_collectives\": %s, \"mpi_same_host\": %s, \"mpi_checksum\": %s",
-         j.collectives ? "true" : "false", j.same_host ? "true" : "false",
-         j.checksum ? "true" : "false");
+  append(&json, ", \"mpi_partitions\": %zu", j.partitions);
+  const auto flag = [&](const char* key, bool on) {
+    append(&json, ", \"%s\": %s", key, on ? "true" : "false");
+  };
+  flag("mpi_deterministic", j.deterministic);
+  flag("mpi_collectives", j.collectives);
+  flag("mpi_contest", j.contest);
+  flag("mpi_same_host", j.same_host);
+  flag("mpi_checksum", j.checksum);
   return json + ", \"mpi_link\": " + json_string(j.link) + "}";
 }
 
