@@ -61,8 +61,8 @@ void decide(Contest* contest, double plain, double own) {
   const double ratio = own / std::max(plain, 1e-9);
   const bool first = result.decisions == 0;
   const bool wins = ratio < (!first && result.own_wins ? kStillFaster : kClearlyFaster);
-  const bool no_doubt = ratio > kNoDoubt || ratio < 1 / kNoDoubt;
-  if (contest->pairs < kMostPairs && (first ? !no_doubt : wins != result.own_wins)) return;
+  const bool lost = ratio > kNoDoubt;  // one pair is enough to leave it to MPI
+  if (contest->pairs < kMostPairs && (first ? !lost : wins != result.own_wins)) return;
 
   const double winner = wins ? own : plain, loser = wins ? plain : own;
   const double before = result.own_wins ? result.own_seconds : result.plain_seconds;

@@ -179,12 +179,12 @@ std::string read_options() {
 // Of what must be the same on every rank.
 std::string config_hash() {
   const Job& j = job();
-  const std::string text =
-      std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
-      std::to_string(j.threshold) + "|" + std::to_string(j.chunk) + "|" +
-      std::to_string(j.partitions) + "|" +
-      std::to_string(j.contest * 16 + j.deterministic * 8 + j.collectives * 4 + j.same_host * 2 + j.checksum) + "|" +
-      j.report_file;
+  const std::string text = std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
+                           std::to_string(j.threshold) + "|" + std::to_string(j.chunk) + "|" +
+                           std::to_string(j.partitions) + "|" +
+                           std::to_string(j.contest * 16 + j.deterministic * 8 + j.collectives * 4 +
+                                          j.same_host * 2 + j.checksum) +
+                           "|" + j.report_file;
   uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<Byte>(c)) * 0x100000001B3u;
   char hex[17];

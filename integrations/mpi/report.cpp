@@ -103,9 +103,8 @@ constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
                                                 "MPI_Scan_init",
                                                 "MPI_Exscan_init"};
 constexpr const char* kBypassNames[kBypassCount] = {
-    "small",   "same_host",   "noncontiguous", "incompressible", "not_faster", "not_smaller",
-    "no_peer", "unsupported", "passive",       "no_codec",       "nonblocking",
-    "learning"};
+    "small",   "same_host",   "noncontiguous", "incompressible", "not_faster",  "not_smaller",
+    "no_peer", "unsupported", "passive",       "no_codec",       "nonblocking", "learning"};
 
 struct Counts {
   std::array<CallStats, kCallCount> calls{};
@@ -213,6 +212,28 @@ std::string options_json() {
   return json + ", \"mpi_link\": " + json_string(j.link) + "}";
 }
 
+const char* dtype_name(wpr_dtype dtype) {
+  static constexpr const char* kNames[] = {
+      "bytes",   "int8",        "uint8",       "int16",   "uint16",    "int32",
+      "uint32",  "int64",       "uint64",      "float16", "bfloat16",  "float32",
+      "float64", "float8_e4m3", "float8_e5m2", "bool",    "complex64", "complex128"};
+  return kNames[dtype];
+}
+
+std::string contests_json() {
+  std::string json = "[";
+  for (const ContestResult& r : contest_results()) {
+    append(&json, "%s{\"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"ranks\": %d, ",
+           json.size() > 1 ? ", " : "", kCallNames[r.call], dtype_name(r.dtype),
+           Number{1} << r.size_class, r.ranks);
+    append(&json, "\"winner\": \"%s\", \"plain_seconds\": %.6f, \"own_seconds\": %.6f, ",
+           r.own_wins ? "own" : "plain", r.plain_seconds, r.own_seconds);
+    append(&json, "\"trials\": %llu, \"plain_calls\": %llu, \"own_calls\": %llu}",
+           Number{r.decisions}, Number{r.plain_calls}, Number{r.own_calls});
+  }
+  return json + "]";
+}
+
 }  // namespace
 
 double now() {
@@ -271,7 +292,8 @@ std::string rank_report() {
     comma = ", ";
   }
   const Events& e = counts.events;
-  append(&json, "}, \"events\": {\"stashed\": %llu, \"orphans\": %llu, \"truncated\": %llu, ",
+  json += "}, \"contests\": " + contests_json();
+  append(&json, ", \"events\": {\"stashed\": %llu, \"orphans\": %llu, \"truncated\": %llu, ",
          Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
   append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}}", Number{e.corrupt}, Number{e.no_memory});
   return json;

@@ -36,6 +36,7 @@ def test_programs_pass_without_it(mpi):
         "reductions.c",
         "threads.c",
         "types.c",
+        "contest.c",
     ):
         done = mpi.start([{}] * 2, [mpi.build(source)])
         assert done.returncode == 0, done.stdout + done.stderr
@@ -162,6 +163,25 @@ def test_deterministic(mpi, rendezvous_class, nodes):
         assert "small" not in sent["MPI_Allreduce"]["bypasses"]
         hashes.add(re.search(r"hash (\w+)", out)[1])
     assert len(hashes) == 1
+
+
+@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], [0, 1, 1, 1]])
+def test_contest(mpi, rendezvous_class, nodes):
+    """All members agree, nearly all calls go the way that was faster, and all are right."""
+    # In shared memory so much work on each chunk can only lose.
+    settings = {"WIREPRESS_MPI_CODEC": "zstd:19", "WIREPRESS_MPI_CONTEST": "on"}
+    with rendezvous_class(4, nodes) as server:
+        mpi.run(4, [mpi.build("contest.c"), "40"], server.settings | settings)
+        ranks = [json.loads(server.reports[rank])["contests"] for rank in range(4)]
+    assert ranks[0] == ranks[1] == ranks[2] == ranks[3]
+    contests = {contest["call"]: contest for contest in ranks[0]}
+    assert set(contests) == {"MPI_Bcast", "MPI_Allreduce", "MPI_Allgather"}
+    for contest in contests.values():
+        own, plain = contest["own_seconds"], contest["plain_seconds"]
+        assert contest["winner"] == ("own" if own < plain else "plain") or 0.9 < own / plain < 1
+        assert contest["trials"] > 0 and contest["own_calls"] + contest["plain_calls"] > 35
+    sums = contests["MPI_Allreduce"]
+    assert sums["winner"] == "plain" and sums["own_calls"] <= 8, sums
 
 
 def test_collectives_off(mpi, tmp_path):
