@@ -621,7 +621,12 @@ static void persistent_sends(void) {
   const int n = 150 * KIB;
   MPI_Request requests[STARTS + 1], kept[STARTS];
   MPI_Status statuses[STARTS], status;
-  if (rank > 1) return;
+  MPI_Comm dup;
+  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+  if (rank > 1) {
+    MPI_Comm_free(&dup);
+    return;
+  }
   if (rank == 0) {
     start_kinds(requests, n);
     requests[STARTS] = MPI_REQUEST_NULL;
@@ -709,9 +714,7 @@ static void persistent_sends(void) {
     MPI_Waitall(STARTS, requests, statuses); /* inactive: at once */
   }
   /* freed while it is on its way, and with its type and communicator gone */
-  MPI_Comm dup;
   MPI_Datatype vector;
-  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
   MPI_Type_vector(n / 16, 8, 16, MPI_BYTE, &vector);
   MPI_Type_commit(&vector);
   if (rank == 0) {
