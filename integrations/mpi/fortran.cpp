@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 
 #include <memory>
+#include <set>
 
 #include "interposer.hpp"
 #include "pmpi.hpp"
@@ -244,26 +245,55 @@ class RequestsOut {
 };
 
 #ifdef OPEN_MPI
-int peers(MPI_Comm comm) {
-  int inter = 0, n = 0;
-  if (!comm || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return 0;
-  inter ? PMPI_Comm_remote_size(comm, &n) : PMPI_Comm_size(comm, &n);
+// How many there are to send to and to receive from; of neighbours where the call is theirs.
+struct Peers {
+  int to = 0, from = 0;
+};
+
+Peers peers(MPI_Comm comm) {
+  Peers n;
+  int inter = 0;
+  if (!comm || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return n;
+  inter ? PMPI_Comm_remote_size(comm, &n.to) : PMPI_Comm_size(comm, &n.to);
+  n.from = n.to;
   return n;
 }
 
-// One for each peer; with MPI_IN_PLACE there is nothing to read.
-class TypesIn {
- public:
-  TypesIn(const MPI_Fint* at, Data data, CommIn comm)
-      : TypesIn(at, data == MPI_IN_PLACE ? 0 : peers(comm)) {}
-  operator MPI_Datatype*() { return types_.data(); }
-
- private:
-  TypesIn(const MPI_Fint* at, int n) : types_(n) {
-    for (int i = 0; i < n; ++i) types_.data()[i] = PMPI_Type_f2c(at[i]);
+Peers neighbors(MPI_Comm comm) {
+  Peers n;
+  int topology = MPI_UNDEFINED, rank, weighted;
+  if (!comm || comm == MPI_COMM_NULL || PMPI_Topo_test(comm, &topology) != MPI_SUCCESS) return n;
+  if (topology == MPI_DIST_GRAPH) {
+    PMPI_Dist_graph_neighbors_count(comm, &n.from, &n.to, &weighted);
+  } else if (topology == MPI_GRAPH) {
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Graph_neighbors_count(comm, rank, &n.to);
+    n.from = n.to;
+  } else if (topology == MPI_CART) {
+    PMPI_Cartdim_get(comm, &n.to);
+    n.from = n.to *= 2;
   }
-  Few<MPI_Datatype> types_;
-};
+  return n;
+}
+
+std::vector<MPI_Datatype> types_in(const MPI_Fint* at, int n) {
+  std::vector<MPI_Datatype> types(static_cast<size_t>(n));
+  for (size_t i = 0; i < types.size(); ++i) types[i] = PMPI_Type_f2c(at[i]);
+  return types;
+}
+
+// Open MPI looks at the arrays of a non-blocking call again when that completes. Programs have few
+// different ones: they are never freed.
+const MPI_Datatype* kept(std::vector<MPI_Datatype> types) {
+  static std::mutex lock;
+  static auto* all = new std::set<std::vector<MPI_Datatype>>;
+  const std::lock_guard guard(lock);
+  return all->insert(std::move(types)).first->data();
+}
+
+int n_to_read(Data data, int n) {  // with MPI_IN_PLACE there may be nothing
+  return data == MPI_IN_PLACE ? 0 : n;
+}
 #endif
 
 void give(MPI_Fint* to, int error) {
@@ -472,11 +502,45 @@ WPR_COLLECTIVE(alltoallv, ALLTOALLV, Alltoallv,
                 comm),
                Data sendbuf, int* sendcounts, int* sdispls, TypeIn sendtype, Data recvbuf,
                int* recvcounts, int* rdispls, TypeIn recvtype, CommIn comm)
-// Blocking only: the types of the other must outlive the call.
-WPR_FORTRAN(alltoallw, ALLTOALLW,
-            MPI_Alltoallw(sendbuf, sendcounts, sdispls, TypesIn(sendtypes, sendbuf, comm), recvbuf,
-                          recvcounts, rdispls, TypesIn(recvtypes, recvbuf, comm), comm),
-            Data sendbuf, int* sendcounts, int* sdispls, int* sendtypes, Data recvbuf,
-            int* recvcounts, int* rdispls, int* recvtypes, CommIn comm, int* error)
+
+// Those of neighbours have the arguments of the others.
+#define WPR_NEIGHBORS(name, NAME, Name, arguments, ...) \
+  WPR_COLLECTIVE(neighbor_##name, NEIGHBOR_##NAME, Neighbor_##name, arguments, __VA_ARGS__)
+WPR_NEIGHBORS(allgather, ALLGATHER, Allgather,
+              (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), Data sendbuf,
+              int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount, TypeIn recvtype,
+              CommIn comm)
+WPR_NEIGHBORS(allgatherv, ALLGATHERV, Allgatherv,
+              (sendbuf, *sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm),
+              Data sendbuf, int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcounts,
+              int* displs, TypeIn recvtype, CommIn comm)
+WPR_NEIGHBORS(alltoall, ALLTOALL, Alltoall,
+              (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), Data sendbuf,
+              int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount, TypeIn recvtype,
+              CommIn comm)
+WPR_NEIGHBORS(alltoallv, ALLTOALLV, Alltoallv,
+              (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+               comm),
+              Data sendbuf, int* sendcounts, int* sdispls, TypeIn sendtype, Data recvbuf,
+              int* recvcounts, int* rdispls, TypeIn recvtype, CommIn comm)
+
+// A type for each peer.
+#define WPR_TYPES(name, NAME, Name, find, Displacement)                                           \
+  WPR_FORTRAN(name, NAME,                                                                         \
+              MPI_##Name(sendbuf, sendcounts, sdispls,                                            \
+                         types_in(sendtypes, n_to_read(sendbuf, find(comm).to)).data(), recvbuf,  \
+                         recvcounts, rdispls, types_in(recvtypes, find(comm).from).data(), comm), \
+              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf, \
+              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* error)    \
+  WPR_FORTRAN(i##name, I##NAME,                                                                   \
+              MPI_I##name(sendbuf, sendcounts, sdispls,                                           \
+                          kept(types_in(sendtypes, n_to_read(sendbuf, find(comm).to))), recvbuf,  \
+                          recvcounts, rdispls, kept(types_in(recvtypes, find(comm).from)), comm,  \
+                          RequestOut(request)),                                                   \
+              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf, \
+              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* request,  \
+              int* error)
+WPR_TYPES(alltoallw, ALLTOALLW, Alltoallw, peers, int)
+WPR_TYPES(neighbor_alltoallw, NEIGHBOR_ALLTOALLW, Neighbor_alltoallw, neighbors, MPI_Aint)
 
 #endif  // OPEN_MPI
