@@ -51,6 +51,7 @@ class Operation {
   void look(const Byte* data, size_t size) {
     site_ = find_site(call_, type_.dtype, size);
     candidate_ = choose(site_, data, size, type_, true);
+    lossy_ = candidate_ >= 0 && is_lossy(candidate_);
     if (candidate_ < 0) ++stats(call_).bypass[bypass_of(candidate_)];
   }
 

@@ -159,6 +159,7 @@ std::string read_options() {
   Job& j = job();
   j.codec = wpr_get(ctx, "mpi_codec");
   j.link = wpr_get(ctx, "mpi_link");
+  j.error = wpr_get(ctx, "mpi_error");
   j.report_file = wpr_get(ctx, "mpi_report");
   j.threshold = size_of(wpr_get(ctx, "mpi_threshold"));
   j.chunk = std::max<size_t>(size_of(wpr_get(ctx, "mpi_chunk")) / 64 * 64, 4096);
@@ -180,8 +181,8 @@ std::string read_options() {
 std::string config_hash() {
   const Job& j = job();
   const std::string text = std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
-                           std::to_string(j.threshold) + "|" + std::to_string(j.chunk) + "|" +
-                           std::to_string(j.partitions) + "|" +
+                           j.error + "|" + std::to_string(j.threshold) + "|" +
+                           std::to_string(j.chunk) + "|" + std::to_string(j.partitions) + "|" +
                            std::to_string(j.contest * 16 + j.deterministic * 8 + j.collectives * 4 +
                                           j.same_host * 2 + j.checksum) +
                            "|" + j.report_file;
@@ -351,6 +352,7 @@ void activate() {
   if (j.same_host) {
     for (size_t i = 0; i < j.node.size(); ++i) j.node[i] = static_cast<int>(i);
   }
+  prepare_bounded();
   learn_types();
   PMPI_Comm_dup(MPI_COMM_SELF, &j.self);
   PMPI_Comm_set_errhandler(j.self, MPI_ERRORS_RETURN);

@@ -44,6 +44,15 @@ inline constexpr size_t kMinWire = kCookieSize + 17;
 inline constexpr int kTagDeliver = 0, kTagMessage = 0x2000, kTagRequest = 0x4000;
 inline constexpr int kTagMask = 0x1FFF;
 
+// What mpi_error allows results to differ by.
+struct Bound {
+  enum Kind : uint8_t { kNone, kRelative, kAbsolute };
+  Kind kind = kNone;
+  double value = 0;
+};
+// nullptr, or what is wrong with it.
+const char* parse_bound(const std::string& text, Bound* bound);
+
 struct Job {
   int rank = 0, size = 1;
   bool multiple = false;  // MPI_THREAD_MULTIPLE
@@ -54,7 +63,8 @@ struct Job {
   std::string rendezvous;  // the address of it that answered
 
   // options
-  std::string codec = "auto", report_file, link;
+  std::string codec = "auto", report_file, link, error;
+  Bound bound;
   size_t threshold = 64 << 10, chunk = 512 << 10, partitions = 4;
   bool deterministic = false;
   bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;
@@ -352,6 +362,12 @@ Bypass bypass_of(int choice);  // of one of the above
 
 // Turns mpi_codec and mpi_link into candidates. nullptr, or why that is not possible.
 const char* prepare_codecs(wpr_ctx* ctx);
+// Once the nodes are known: how often a value is coded may depend on their number.
+void prepare_bounded();
+// Recipes that keep the bound; `codec` is mpi_codec. A value is coded n_codings times.
+std::vector<std::string> bounded_recipes(const std::string& codec, const Bound& bound,
+                                         wpr_dtype dtype, int n_codings, int n_nodes);
+bool is_lossy(int candidate);
 // What messages of this call and element type can be compressed with; see candidate_recipe.
 const std::vector<int>& candidates_for(Call call, wpr_dtype dtype);
 const char* candidate_recipe(size_t i);
@@ -372,7 +388,8 @@ double link_rate();  // bytes per second
 
 struct Thread {
   std::array<wpr_ctx*, kMaxCandidates> ctx{};  // by candidate, made when it is first used
-  Buffer frame;                                // outgoing
+  wpr_ctx* decoder = nullptr;
+  Buffer frame;   // outgoing
   Buffer wire;    // incoming, moved out of the way of what it expands to
   Buffer packed;  // outgoing, without the gaps of its type
   Buffer sample;

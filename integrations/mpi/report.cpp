@@ -151,6 +151,7 @@ struct Holder {
     t_thread = nullptr;
     if (!thread) return;
     for (wpr_ctx* ctx : thread->ctx) wpr_free(ctx);
+    wpr_free(thread->decoder);
     std::lock_guard hold(threads().lock);
     std::erase(threads().all, thread);
     threads().ended.add({thread->calls, thread->events});
@@ -199,6 +200,7 @@ bool used(const CallStats& call) { return call.messages || call.received || call
 std::string options_json() {
   const Job& j = job();
   std::string json = "{\"mpi_codec\": " + json_string(j.codec);
+  json += ", \"mpi_error\": " + json_string(j.error);
   append(&json, ", \"mpi_threshold\": %zu, \"mpi_chunk\": %zu", j.threshold, j.chunk);
   append(&json, ", \"mpi_partitions\": %zu", j.partitions);
   const auto flag = [&](const char* key, bool on) {

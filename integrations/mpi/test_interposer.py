@@ -184,6 +184,49 @@ def test_contest(mpi, rendezvous_class, nodes):
     assert sums["winner"] == "plain" and sums["own_calls"] <= 8, sums
 
 
+@pytest.mark.parametrize(
+    ("error", "codec"),
+    [
+        ("rel:1e-2", "auto"),
+        ("bits:6", "bx"),
+        ("rel:0.015625", "fre"),
+        ("abs:1e-3", "zfp"),
+        ("abs:1e-3", "sz3"),
+    ],
+)
+@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], [0, 1, 2, 3]])
+def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
+    """Results stay within the bound, and use it: something did change."""
+    kind, number = error.split(":")
+    settings = {"WIREPRESS_MPI_ERROR": error, "WIREPRESS_MPI_CODEC": codec}
+    settings |= {"WIREPRESS_MPI_LINK": "10Mbps", "WIREPRESS_MPI_CHUNK": "64KiB"}
+    words = ["abs", number] if kind == "abs" else ["rel", "0.015625" if kind == "bits" else number]
+    with rendezvous_class(4, nodes) as server:
+        out = mpi.run(4, [mpi.build("reductions.c"), *words], server.settings | settings)
+    worst, changed = re.search(r"worst ([\d.]+) of the bound, (\d+) changed", out).groups()
+    assert 0.2 < float(worst) <= 1.0 and int(changed) > 1000, out
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"WIREPRESS_MPI_CODEC": "bx:m=5"}, "mpi_codec: bx:m=5 is lossy, MPI messages must not"),
+        ({"WIREPRESS_MPI_ERROR": "rel:2"}, 'mpi_error: "rel:2": a relative error lies between'),
+        ({"WIREPRESS_MPI_ERROR": "1e-3"}, 'mpi_error: "1e-3": is not none, rel:R, abs:A or bits'),
+        (
+            {"WIREPRESS_MPI_ERROR": "abs:1", "WIREPRESS_MPI_CODEC": "bx"},
+            "mpi_codec: bx: of codecs that lose something, zfp and sz3 keep an absolute error",
+        ),
+    ],
+)
+def test_errors_only_on_request(mpi, settings, reason):
+    done = mpi.start(
+        [TRUST | settings | {"LD_PRELOAD": str(mpi.library)}] * 2, [mpi.build("p2p.c")]
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"wirepress: off: rank 0: {reason}" in done.stderr
+
+
 def test_collectives_off(mpi, tmp_path):
     report = tmp_path / "report.json"
     settings = {"WIREPRESS_MPI_COLLECTIVES": "off", "WIREPRESS_MPI_REPORT": str(report)}

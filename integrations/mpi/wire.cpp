@@ -70,15 +70,32 @@ void Buffer::release() {
   std::free(data);
 }
 
-wpr_ctx* context(Thread& thread, int candidate) {
-  const auto i = static_cast<size_t>(std::max(candidate, 0));
-  wpr_ctx*& ctx = thread.ctx[i];
-  if (ctx) return ctx;
+namespace {
+
+wpr_ctx* make_context() {
+  wpr_ctx* ctx = nullptr;
   wpr_create(&ctx);  // its variables were checked when the job started
   if (!ctx) return nullptr;
   wpr_set(ctx, "threads", "1");
   wpr_set(ctx, "checksum", job().checksum ? "on" : "off");
-  wpr_set(ctx, "recipe", candidate_recipe(i));
+  return ctx;
+}
+
+wpr_ctx* decoder(Thread& thread) {
+  if (!thread.decoder) thread.decoder = make_context();
+  return thread.decoder;
+}
+
+}  // namespace
+
+wpr_ctx* context(Thread& thread, int candidate) {
+  wpr_ctx*& ctx = thread.ctx[static_cast<size_t>(candidate)];
+  if (ctx) return ctx;
+  ctx = make_context();
+  if (ctx && wpr_set(ctx, "recipe", candidate_recipe(static_cast<size_t>(candidate))) != WPR_OK) {
+    wpr_free(ctx);
+    ctx = nullptr;
+  }
   return ctx;
 }
 
@@ -113,7 +130,7 @@ int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity,
     ++thread.events.truncated;
     return MPI_ERR_TRUNCATE;
   }
-  wpr_ctx* ctx = context(thread, 0);
+  wpr_ctx* ctx = decoder(thread);
   if (!ctx) {
     ++thread.events.no_memory;
     return MPI_ERR_NO_MEM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reductions of floats: Allreduce, Reduce to every root, Reduce_scatter with uneven counts,
- * Reduce_scatter_block; in place and not.
+ * Reductions and messages of floats: Allreduce, Reduce to every root, Reduce_scatter with uneven
+ * counts, Reduce_scatter_block; in place and not.
  *
  *   reductions exact           values whose sums are exact in every order
  *   reductions same            any values: every rank has the same bits, and rank 0 prints a hash
@@ -133,6 +133,52 @@ static void scatters(int n, MPI_Datatype type, const void *mine, void *result, s
   judge_all(rank * block, block, result, type);
 }
 
+static void near(double got, double wanted) {
+  const double most = mode[0] == 'r' ? bound * fabs(wanted) : mode[0] == 'a' ? bound : 0;
+  CHECK(fabs(got - wanted) <= most);
+}
+
+/* Values that only travel: floats within the bound, everything else as it was. */
+static void moves(int n) {
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  MPI_Sendrecv(in4, n, MPI_FLOAT, to, 1, out4, n, MPI_FLOAT, from, 1, comm, MPI_STATUS_IGNORE);
+  for (int i = 0; i < n; ++i) near(out4[i], (float)value(from, i));
+  MPI_Sendrecv(in, n, MPI_DOUBLE, to, 1, out, n, MPI_DOUBLE, from, 1, comm, MPI_STATUS_IGNORE);
+  for (int i = 0; i < n; ++i) near(out[i], (float)value(from, i));
+  MPI_Sendrecv(in4, n, MPI_INT, to, 1, out4, n, MPI_INT, from, 1, comm, MPI_STATUS_IGNORE);
+  for (int i = 0; i < n; ++i) CHECK(out4[i] == (float)value(from, i));
+  MPI_Sendrecv(in4, 4 * n, MPI_BYTE, to, 1, out4, 4 * n, MPI_BYTE, from, 1, comm,
+               MPI_STATUS_IGNORE);
+  for (int i = 0; i < n; ++i) CHECK(out4[i] == (float)value(from, i));
+  memcpy(out4, in4, (size_t)n * sizeof *in4);
+  MPI_Bcast(out4, n, MPI_FLOAT, size - 1, comm);
+  for (int i = 0; i < n; ++i) near(out4[i], (float)value(size - 1, i));
+  const int part = n / size;
+  MPI_Allgather(in4, part, MPI_FLOAT, out4, part, MPI_FLOAT, comm);
+  for (int i = 0; i < part * size; ++i) near(out4[i], (float)value(i / part, i % part));
+  same_everywhere(out4, (size_t)(part * size) * sizeof *out4);
+}
+
+/* The largest of all, and products: a bound on these is kept, or nothing changes. */
+static void other_operations(int n) {
+  MPI_Allreduce(in4, out4, n, MPI_FLOAT, MPI_MAX, comm);
+  for (int i = 0; i < n; ++i) {
+    double most = -1e9, magnitude_of_most = 0;
+    for (int r = 0; r < size; ++r) {
+      most = fmax(most, (float)value(r, i));
+      magnitude_of_most = fmax(magnitude_of_most, fabs((float)value(r, i)));
+    }
+    const double allowed = mode[0] == 'r' ? bound * magnitude_of_most : bound;
+    CHECK(fabs(out4[i] - most) <= allowed);
+  }
+  MPI_Allreduce(in, out, n, MPI_DOUBLE, MPI_PROD, comm);
+  for (int i = 0; i < n; ++i) {
+    double product = 1;
+    for (int r = 0; r < size; ++r) product *= (float)value(r, i);
+    CHECK(fabs(out[i] - product) <= 1e-14 * fabs(product));
+  }
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   comm = MPI_COMM_WORLD;
@@ -151,8 +197,11 @@ int main(int argc, char **argv) {
     reduces(n, MPI_FLOAT, in4, out4, sizeof *in4);
     scatters(n, MPI_FLOAT, in4, out4, sizeof *in4);
     scatters(n, MPI_DOUBLE, in, out, sizeof *in);
+    moves(n);
+    if (mode[0] != 's') other_operations(n);
   }
   if (rank == 0 && mode[0] == 's') printf("hash %016llx\n", total_hash);
+  if (mode[0] == 'e' || mode[0] == 's') bound = 0;
   if (rank == 0 && (mode[0] == 'r' || mode[0] == 'a'))
     printf("worst %.4f of the bound, %ld changed\n", worst, changed);
   if (rank == 0) printf("ok %s\n", mode);
