@@ -45,7 +45,7 @@ class Mpi:
     folder: Path
     built: dict[str, Path] = field(default_factory=dict)
 
-    def build(self, source: str) -> Path:
+    def build(self, source: str, *options: str) -> Path:
         """A test program, or a library from a source that has no main."""
         if source not in self.built:
             target = self.folder / Path(source).stem
@@ -58,6 +58,7 @@ class Mpi:
                 HERE / "tests" / source,
                 "-pthread",
                 "-lm",
+                *options,
             ]
             if source == "flip.c":
                 command += ["-shared", "-fPIC", "-ldl"]

@@ -390,6 +390,22 @@ def test_different_options(mpi):
     assert done.stderr.count("wirepress: off: rank 1 has other settings than rank 0") == 1
 
 
+def test_tool_in_the_program(mpi):
+    """What it receives would not be expanded: the job is left alone."""
+    mine = TRUST | {"LD_PRELOAD": str(mpi.library)}
+    done = mpi.start([mine] * 2, [mpi.build("tool.c")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("wirepress: off: rank 0: there is another MPI_Recv") == 1
+
+
+def test_program_that_takes_addresses(mpi, tmp_path):
+    """Functions have addresses in the program then; that is no tool."""
+    report = tmp_path / "report.json"
+    program = mpi.build("addresses.c", "-no-pie", "-fno-pic", "-fno-pie")
+    mpi.run(2, [program], TRUST | {"WIREPRESS_MPI_REPORT": str(report)})
+    assert json.loads(report.read_text())["state"] == "on"
+
+
 # ---- the library and its report ----------------------------------------------------------------
 
 
