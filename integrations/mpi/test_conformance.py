@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form of `make conformance-mpi`: mpi4py's own tests, plain and interposed."""
+"""The short form of `make conformance-mpi`, and random programs from a seed."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,3 +33,48 @@ def test_mpi4py_suite(name, tmp_path):
     assert sum(part["interposed"]["pass"] for part in job["results"]) > 300
     sent = sum(part["interposer"]["compressed_messages"] for part in job["results"])
     assert sent > 400
+
+
+# ---- the soak ----------------------------------------------------------------------------------
+
+
+def soak(mpi, ranks: int, settings: dict[str, str], seed: int, seconds: int, *words: str) -> None:
+    """tests/soak.c for so long; what it has in memory must not grow."""
+    everything = {
+        "WIREPRESS_MPI_TRUST": "1",
+        "WIREPRESS_MPI_SAME_HOST": "1",
+        "WIREPRESS_MPI_THRESHOLD": "1",
+        "WIREPRESS_MPI_CHUNK": "32KiB",
+        "WIREPRESS_MPI_LINK": "100Mbps",
+    }
+    program = [mpi.build("soak.c"), "--seed", str(seed), "--seconds", str(seconds), *words]
+    out = mpi.run(ranks, program, everything | settings, seconds=seconds * 2 + 120)
+    match = re.search(r"ok soak: .* (\d+) steps, KiB resident (\d+) (\d+)", out)
+    assert match, out
+    steps, middle, end = map(int, match.groups())
+    assert steps >= 8
+    if seconds >= 60:  # before that it still grows to what a step may need
+        assert end < middle * 1.1 + 20 * 1024, out
+
+
+@pytest.mark.parametrize("codec", ["lz4", "auto"])
+def test_soak_is_quick(mpi, tmp_path, codec):
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_CODEC": codec, "WIREPRESS_MPI_REPORT": str(report)}
+    soak(mpi, 2, settings, seed=2, seconds=2)
+    rank = json.loads(report.read_text())["ranks"][0]
+    sent = {call: made["compressed_messages"] for call, made in rank["calls"].items()}
+    assert sum(sent.values()) > 20 and rank["events"]["corrupt"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--multiple"]])
+def test_soak(mpi, words):
+    ranks = 4 if mpi.name == "openmpi" else 2  # MPICH spins: more ranks than cores take minutes
+    soak(mpi, ranks, {"WIREPRESS_MPI_CODEC": "lz4"}, 3 + len(words), 60, *words)
+
+
+@pytest.mark.slow
+def test_soak_plain(mpi):
+    done = mpi.start([{}] * 2, [mpi.build("soak.c"), "--seconds", "5"], seconds=120)
+    assert done.returncode == 0, done.stdout + done.stderr
