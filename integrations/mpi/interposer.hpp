@@ -259,6 +259,10 @@ int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_
 // The packed bytes of what sending (buffer, count, type) would send.
 int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size);
 
+// From one description of bytes to another, as a message to oneself would.
+int copy(const void* from, MPI_Count count, MPI_Datatype type, void* to, MPI_Count to_count,
+         MPI_Datatype to_type);
+
 // ---- communicators (comms.cpp) ----
 
 struct Stashed;
@@ -324,6 +328,7 @@ struct Shadow {
   std::vector<int> node_of, rank_in_node;  // by rank of the communicator
   std::vector<int> members;                // ranks, node by node
   std::vector<int> first;                  // index in members where each node begins; n_nodes + 1
+  unsigned n_calls = 0;                    // of those made of messages between pairs
 };
 // nullptr: collectives on this communicator are left to MPI (alike on every member).
 Shadow* find_shadow(Comm* comm);

@@ -7,21 +7,6 @@
 namespace wirepress {
 namespace {
 
-template <typename N>
-struct displacement;
-template <>
-struct displacement<int> {
-  using type = int;
-};
-#ifdef WPR_MPI_LARGE
-template <>
-struct displacement<MPI_Count> {
-  using type = MPI_Aint;
-};
-#endif
-template <typename N>
-using Displacement = typename displacement<N>::type;
-
 void count(Call call, MPI_Comm handle, Bypass why) {
   const Comm* comm = inert() ? nullptr : find_comm(handle);
   if (!comm) return;

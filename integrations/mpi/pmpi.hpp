@@ -54,9 +54,33 @@ WPR_PMPI_BOTH(allreduce, PMPI_Allreduce)
 WPR_PMPI_BOTH(reduce_scatter, PMPI_Reduce_scatter)
 WPR_PMPI_BOTH(allgather, PMPI_Allgather)
 WPR_PMPI_BOTH(reduce_scatter_block, PMPI_Reduce_scatter_block)
+WPR_PMPI_BOTH(gather, PMPI_Gather)
+WPR_PMPI_BOTH(gatherv, PMPI_Gatherv)
+WPR_PMPI_BOTH(scatter, PMPI_Scatter)
+WPR_PMPI_BOTH(scatterv, PMPI_Scatterv)
+WPR_PMPI_BOTH(allgatherv, PMPI_Allgatherv)
+WPR_PMPI_BOTH(alltoall, PMPI_Alltoall)
+WPR_PMPI_BOTH(alltoallv, PMPI_Alltoallv)
+WPR_PMPI_BOTH(alltoallw, PMPI_Alltoallw)
 
 #undef WPR_PMPI
 #undef WPR_PMPI_BOTH
+
+// Of blocks, in the form whose counts are N.
+template <typename N>
+struct displacement;
+template <>
+struct displacement<int> {
+  using type = int;
+};
+#ifdef WPR_MPI_LARGE
+template <>
+struct displacement<MPI_Count> {
+  using type = MPI_Aint;
+};
+#endif
+template <typename N>
+using Displacement = typename displacement<N>::type;
 
 }  // namespace wirepress
 

@@ -314,4 +314,13 @@ int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed
   });
 }
 
+int copy(const void* from, MPI_Count count, MPI_Datatype type, void* to, MPI_Count to_count,
+         MPI_Datatype to_type) {
+  return to_myself(std::max(count, to_count), [&](int tag) {
+    return sendrecv_large(from, static_cast<Large>(count), type, 0, tag, to,
+                          static_cast<Large>(to_count), to_type, 0, tag, job().self,
+                          MPI_STATUS_IGNORE);
+  });
+}
+
 }  // namespace wirepress
