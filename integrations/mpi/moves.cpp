@@ -22,8 +22,9 @@ struct Block {
   MPI_Datatype type = MPI_DATATYPE_NULL;
 };
 
-// What goes to, or comes from, one rank. It travels in chunks, the last of which is shorter than
-// the others, if need be empty: the receiver of less than it expected knows where it ends.
+// What goes to, or comes from, one rank: one raw message, or chunks of which the first is a frame.
+// The last chunk is shorter than the others, if need be empty: the receiver of less than it
+// expected knows where it ends.
 struct Parcel {
   int peer = 0;
   bool remote = false;
@@ -33,7 +34,7 @@ struct Parcel {
 
   Byte* data = nullptr;  // the bytes: the user's own, or packed
   Buffer packed;
-  size_t chunk_size = 0, n_chunks = 0;
+  size_t chunk_size = 0, n_chunks = 1;
   size_t next = 0;      // chunk to be sent, or asked for
   size_t n_flying = 0;  // of those before it
   size_t received = 0;  // bytes
@@ -43,8 +44,21 @@ struct Parcel {
 
   size_t begin(size_t chunk) const { return chunk * chunk_size; }
   size_t size_of(size_t chunk) const { return std::min(chunk_size, size - begin(chunk)); }
+  size_t n_all_chunks() const { return size / chunk_size + 1; }
+  // It goes as the user described it.
+  bool plain() const { return !remote; }
   bool ended() const { return next == n_chunks && n_flying == 0; }
 };
+
+#ifdef WPR_MPI_LARGE
+constexpr auto isend_large = PMPI_Isend_c;
+constexpr auto irecv_large = PMPI_Irecv_c;
+using Count = MPI_Count;
+#else
+constexpr auto isend_large = PMPI_Isend;
+constexpr auto irecv_large = PMPI_Irecv;
+using Count = int;
+#endif
 
 // The messages of one call on this rank.
 class Traffic {
@@ -175,13 +189,11 @@ class Traffic {
     parcel.block = message.block;
     parcel.type = message.type;
     parcel.size = message.size;
-    // Both ends know whether they share a node.
-    parcel.chunk_size = parcel.remote ? job().chunk : kPiece;
-    parcel.n_chunks = parcel.size / parcel.chunk_size + 1;
+    parcel.chunk_size = job().chunk;
     if (!message.sends) receives_remote_ = receives_remote_ || parcel.remote;
     if (!message.kept || !pack(&parcel, true)) return;
     parcel.type.contiguous = true;
-    parcel.block.buffer = parcel.data;
+    parcel.block = {parcel.data, static_cast<MPI_Count>(parcel.size), MPI_BYTE};
   }
 
   // Room for the packed bytes, and `fill`: the bytes.
@@ -207,14 +219,14 @@ class Traffic {
     while (side->active.size() < kPeers && side->next < side->parcels.size()) {
       Parcel* parcel = &side->parcels[side->next++];
       parcel->data = parcel->block.buffer;
-      if (!parcel->type.contiguous && !pack(parcel, sends)) continue;
+      if (!parcel->type.contiguous && !parcel->plain() && !pack(parcel, sends)) continue;
       if (sends) choose_codec(parcel);
       side->active.push_back(parcel);
     }
   }
 
   void choose_codec(Parcel* parcel) {
-    if (!parcel->remote) return;
+    if (parcel->plain()) return;
     CallStats& counts = stats(call_);
     counts.raw_size += parcel->size;
     if (parcel->size < job().threshold || parcel->size < kMinWire || !parcel->data) {
@@ -232,11 +244,38 @@ class Traffic {
       while (parcel->next < parcel->n_chunks && parcel->n_flying < kInFlight) {
         const size_t chunk = parcel->next;
         const size_t slot = take_slot(parcel, true, chunk);
-        check(PMPI_Irecv(parcel->data + parcel->begin(chunk),
-                         static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer, tag_,
-                         shadow_->all, &requests_[slot]));
+        if (chunk == 0) {
+          receive_first(parcel, &requests_[slot]);
+        } else {
+          check(PMPI_Irecv(parcel->data + parcel->begin(chunk),
+                           static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer, tag_,
+                           shadow_->all, &requests_[slot]));
+        }
       }
     }
+  }
+
+  // All of it, or the first chunk.
+  void receive_first(Parcel* parcel, MPI_Request* request) {
+    const Block& block = parcel->block;
+    if (parcel->plain()) {
+      return check(irecv_large(block.buffer, static_cast<Count>(block.count), block.type,
+                               parcel->peer, tag_, shadow_->all, request));
+    }
+    const ByteRoom room(parcel->size);
+    check(
+        PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));
+  }
+
+  void send_whole(Parcel* parcel, MPI_Request* request) {
+    const Block& block = parcel->block;
+    if (parcel->plain() && !parcel->packed.data()) {
+      return check(isend_large(block.buffer, static_cast<Count>(block.count), block.type,
+                               parcel->peer, tag_, shadow_->all, request));
+    }
+    const ByteRoom room(parcel->size);
+    check(
+        PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));
   }
 
   // The next chunk of the first peer that has not enough on its way to it.
@@ -244,18 +283,25 @@ class Traffic {
     activate(&out_, true);
     for (Parcel* parcel : out_.active) {
       if (parcel->next == parcel->n_chunks || parcel->n_flying == kInFlight) continue;
-      const size_t chunk = parcel->next, size = parcel->size_of(chunk);
-      const Byte* wire = parcel->data + parcel->begin(chunk);
-      size_t wire_size = size;
+      const size_t chunk = parcel->next;
       const size_t slot = take_slot(parcel, false, chunk);
-      const bool tries = parcel->candidate >= 0 && size >= kMinWire;
-      if (tries) wire_size = compress(parcel, &wire, size, &flights_[slot].frame);
+      const bool tries = parcel->candidate >= 0;
+      Buffer& frame = flights_[slot].frame;
+      size_t wire_size = parcel->size_of(chunk);
+      const Byte* wire = parcel->data + parcel->begin(chunk);
+      if (tries && wire_size >= kMinWire) wire_size = compress(parcel, &wire, wire_size, &frame);
+      if (chunk == 0 && wire == parcel->data) {
+        wire_size = parcel->size;
+        send_whole(parcel, &requests_[slot]);
+      } else {
+        parcel->n_chunks = parcel->n_all_chunks();
+        check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, parcel->peer, tag_,
+                         shadow_->all, &requests_[slot]));
+      }
       if (parcel->remote) {
         stats(call_).wire_size += wire_size;
         wire_size_ += wire_size;
       }
-      check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, parcel->peer, tag_,
-                       shadow_->all, &requests_[slot]));
       return tries ? kCompressed : kCheap;
     }
     return kNothing;
@@ -352,21 +398,22 @@ class Traffic {
   }
 
   void take(Parcel* parcel, size_t chunk, size_t wire_size) {
+    if (parcel->plain()) return;
     Byte* data = parcel->data + parcel->begin(chunk);
     size_t written = wire_size;
-    if (parcel->remote) {
-      CallStats& counts = stats(call_);
-      ++counts.received;
-      counts.received_wire_size += wire_size;
-      if (is_framed(data, wire_size)) {
-        ++counts.received_framed;
-        Buffer& aside = self_thread().wire;
-        if (!aside.reserve(wire_size)) return check(MPI_ERR_NO_MEM);
-        std::memcpy(aside.data(), data, wire_size);
-        check(expand(call_, aside.data(), wire_size, data, parcel->size_of(chunk), &written));
-      }
-      counts.received_raw_size += written;
+    CallStats& counts = stats(call_);
+    ++counts.received;
+    counts.received_wire_size += wire_size;
+    const bool framed = is_framed(data, wire_size);
+    if (framed) {
+      ++counts.received_framed;
+      Buffer& aside = self_thread().wire;
+      if (!aside.reserve(wire_size)) return check(MPI_ERR_NO_MEM);
+      std::memcpy(aside.data(), data, wire_size);
+      check(expand(call_, aside.data(), wire_size, data, parcel->size_of(chunk), &written));
+      if (chunk == 0 && written == parcel->chunk_size) parcel->n_chunks = parcel->n_all_chunks();
     }
+    counts.received_raw_size += written;
     parcel->received += written;
     if (written < parcel->chunk_size && chunk + 1 < parcel->n_chunks) cut_short(parcel);
   }
@@ -382,7 +429,7 @@ class Traffic {
   }
 
   void finish_receive(Parcel* parcel) {
-    if (parcel->type.contiguous || parcel->received == 0 || error_) return;
+    if (parcel->plain() || parcel->type.contiguous || parcel->received == 0 || error_) return;
     check(deliver(parcel->data, parcel->received, parcel->block.buffer, parcel->block.count,
                   parcel->block.type));
   }
