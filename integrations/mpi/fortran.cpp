@@ -382,6 +382,20 @@ WPR_FORTRAN(testsome, TESTSOME,
 WPR_FORTRAN(request_get_status, REQUEST_GET_STATUS,
             MPI_Request_get_status(request, FlagOut(flag), StatusOut(status)), RequestIn request,
             int* flag, int* status, int* error)
+#ifdef WPR_MPI_GET_STATUS_ALL
+WPR_FORTRAN(request_get_status_all, REQUEST_GET_STATUS_ALL,
+            MPI_Request_get_status_all(*n, RequestsOut(*n, requests), FlagOut(flag),
+                                       StatusesOut(*n, statuses)),
+            int* n, int* requests, int* flag, int* statuses, int* error)
+WPR_FORTRAN(request_get_status_any, REQUEST_GET_STATUS_ANY,
+            MPI_Request_get_status_any(*n, RequestsOut(*n, requests), IndexOut(index),
+                                       FlagOut(flag), StatusOut(status)),
+            int* n, int* requests, int* index, int* flag, int* status, int* error)
+WPR_FORTRAN(request_get_status_some, REQUEST_GET_STATUS_SOME,
+            MPI_Request_get_status_some(*n, RequestsOut(*n, requests), n_done,
+                                        IndicesOut(n_done, indices), StatusesOut(*n, statuses)),
+            int* n, int* requests, int* n_done, int* indices, int* statuses, int* error)
+#endif
 WPR_FORTRAN(request_free, REQUEST_FREE, MPI_Request_free(RequestOut(request)), int* request,
             int* error)
 WPR_FORTRAN(cancel, CANCEL, MPI_Cancel(RequestOut(request)), int* request, int* error)

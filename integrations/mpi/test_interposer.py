@@ -306,11 +306,15 @@ def test_fortran(mpi, tmp_path, binding):
     for name in ("Send", "Bsend", "Ssend", "Rsend"):
         for form in (name, f"I{name.lower()}", f"{name}_init"):
             assert sent[f"MPI_{form}"]["compressed_messages"] >= 9, form
-    collectives = ["Bcast", "Reduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block"]
-    for name in ("Sendrecv", "Sendrecv_replace", "Allgather", *collectives):
+    reductions = ["Reduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block"]
+    moves = ["Bcast", "Allgather", "Allgatherv", "Scatter", "Scatterv"]
+    moves += ["Alltoall", "Alltoallv", "Alltoallw"]
+    for name in ("Sendrecv", "Sendrecv_replace", *reductions, *moves):
         assert sent[f"MPI_{name}"]["compressed_messages"] > 0, name
     for name in ("Recv", "Irecv", "Sendrecv", "Mrecv", "Imrecv", "Recv_init"):
         assert got[f"MPI_{name}"]["received_compressed_messages"] >= 9, name
+    for name in ("Gather", "Gatherv"):
+        assert got[f"MPI_{name}"]["compressed_messages"] > 0, name
     for name in ("Scan", "Iallreduce", "Ialltoallw", "Neighbor_alltoallv", "Ineighbor_alltoallw"):
         assert sent[f"MPI_{name}"]["messages"] > 0, name
     rank = json.loads(report.read_text())["ranks"][1]
