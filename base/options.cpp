@@ -49,6 +49,8 @@ constexpr OptionRow kRows[] = {
      "parts of an allreduce that overlap shared memory and network, on nodes with several ranks"},
     {"mpi_deterministic", OptionType::kBoolean, "off", "", 0, 1,
      "float sums and products with the same bits in every run and on every rank"},
+    {"mpi_pieces", OptionType::kSize, "1MiB", "", 0, uint64_t{1} << 40,
+     "blocking sends from this size on overlap compressing, sending and expanding; 0: none do"},
     {"mpi_checksum", OptionType::kBoolean, "off", "", 0, 1,
      "checksums in the frames of MPI messages"},
     {"mpi_trust", OptionType::kBoolean, "off", "", 0, 1,

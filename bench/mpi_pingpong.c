@@ -2,7 +2,7 @@
 // Ping-pong between two ranks, after OSU's osu_latency: one JSON line per size with the median half
 // round trip. It is an ordinary MPI program; mpi_pingpong.py runs it without and with wirepress.
 //
-//   mpi_pingpong [--min BYTES] [--max BYTES] [--seconds S] [--data noise|floats|zeros]
+//   mpi_pingpong [--min BYTES] [--max BYTES] [--seconds S] [--data noise|floats|sparse|zeros]
 //
 // S is what the measured iterations of one size shall take (at least kLeast iterations).
 #include <math.h>
@@ -27,7 +27,7 @@ static void usage(const char *complaint) {
   if (rank == 0)
     fprintf(stderr,
             "mpi_pingpong: %s\nusage: mpi_pingpong [--min BYTES] [--max BYTES] [--seconds S] "
-            "[--data noise|floats|zeros]\n",
+            "[--data noise|floats|sparse|zeros]\n",
             complaint);
   MPI_Finalize();
   exit(2);
@@ -51,8 +51,9 @@ static Options options(int argc, char **argv) {
   }
   if (o.min < 4 || o.max < o.min || o.max > 1 << 30) usage("sizes are 4 to 2^30 bytes");
   if (!(o.seconds > 0)) usage("--seconds must be above 0");
-  if (strcmp(o.data, "noise") && strcmp(o.data, "floats") && strcmp(o.data, "zeros"))
-    usage("--data must be noise, floats or zeros");
+  if (strcmp(o.data, "noise") && strcmp(o.data, "floats") && strcmp(o.data, "sparse") &&
+      strcmp(o.data, "zeros"))
+    usage("--data must be noise, floats, sparse or zeros");
   return o;
 }
 
@@ -64,13 +65,17 @@ static uint64_t next(uint64_t *state) {  // splitmix64
 }
 
 // What a rank sends: noise cannot shrink, floats are a smooth field with a noisy end of the
-// mantissa.
+// mantissa; sparse is noise in one KiB of four, zeros elsewhere.
 static void fill(unsigned char *buffer, long size, const char *data, int rank) {
   uint64_t state = 1 + (uint64_t)rank;
   memset(buffer, 0, (size_t)size);
   for (long i = 0; data[0] == 'n' && i + 8 <= size; i += 8) {
     const uint64_t word = next(&state);
     memcpy(buffer + i, &word, 8);
+  }
+  for (long i = 0; data[0] == 's' && i + 8 <= size; i += 8) {
+    const uint64_t word = next(&state);
+    if (i / 1024 % 4 == 0) memcpy(buffer + i, &word, 8);
   }
   for (long i = 0; data[0] == 'f' && i + 4 <= size; i += 4) {
     const double noise = (double)(next(&state) >> 11) * 0x1p-53;

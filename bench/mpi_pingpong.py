@@ -265,7 +265,9 @@ def arguments() -> argparse.Namespace:
     many = {"nargs": "+", "metavar": "X"}
     parser.add_argument("--mpi", choices=FLAVOURS, default=installed, **many)
     parser.add_argument("--places", default=["shm", "1gbit"], help="shm, 1gbit, none ...", **many)
-    parser.add_argument("--data", choices=("noise", "floats", "zeros"), default=["noise"], **many)
+    parser.add_argument(
+        "--data", choices=("noise", "floats", "sparse", "zeros"), default=["noise"], **many
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.2, help="per size and run")
     parser.add_argument("--min", type=int, default=64 << 10)

@@ -47,9 +47,10 @@ bool learn_peers(Comm* comm) {
   const bool known = node.size() == static_cast<size_t>(job().size);
   comm->remote.assign(n, 0);
   comm->node.assign(n, -1);
+  comm->world.assign(n, -1);
   comm->all_world = known;
   for (size_t i = 0; i < n; ++i) {
-    const int world_rank = there[i];
+    const int world_rank = comm->world[i] = there[i];
     if (world_rank == MPI_UNDEFINED) {
       comm->all_world = false;  // a process of another job: nothing is known about it
       continue;

@@ -44,12 +44,15 @@ int finish_one(Record* record, MPI_Status* status) {
 
 int wait_one(MPI_Request* request, MPI_Status* status) {
   Record* record = inert() || !request ? nullptr : take(*request);
+  const bool others = g_n_large.load(std::memory_order_relaxed) > 0;
+  if (!record && request && others) await(*request);
   if (!record) return PMPI_Wait(request, status);
   MPI_Status own;
   own.MPI_ERROR = MPI_SUCCESS;
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) return finish_one(record, status);
   const double start = now();
+  if (others) await(*behind(record, request));
   const int error = PMPI_Wait(behind(record, request), status);
   stats(kWait).wait_seconds += now() - start;
   if (error) return retire(record), error;
@@ -112,6 +115,25 @@ class Batch {
   Record* few_[kInline];
   std::unique_ptr<Record*[]> more_;
 };
+
+// Does the work of all receives among them that may be in pieces: their senders may wait for one
+// after the other.
+void await_large(Batch& batch, int n) {
+  for (bool all = false; !all;) {
+    all = true;
+    bool any = advance_receives();
+    for (int i = 0; i < n; ++i) {
+      Record* record = batch[i];
+      if (!record || !is_large(*record) || !due(record) || record->prepared) continue;
+      if (settle_early(record)) {
+        any = true;
+      } else {
+        all = false;
+      }
+    }
+    if (!any && !all) give_way();
+  }
+}
 
 // The user's statuses, or our own where the user wants none.
 class Statuses {
@@ -198,6 +220,7 @@ int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   if (!batch.any()) return PMPI_Waitall(n, requests, user_statuses);
   Statuses statuses(n, user_statuses);
   const double start = now();
+  await_large(batch, n);
   const int error = with_stand_ins(
       batch, n, requests, [&](MPI_Request* rest) { return PMPI_Waitall(n, rest, statuses.get()); });
   stats(kWaitall).wait_seconds += now() - start;

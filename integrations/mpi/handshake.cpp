@@ -164,6 +164,7 @@ std::string read_options() {
   j.error = wpr_get(ctx, "mpi_error");
   j.report_file = wpr_get(ctx, "mpi_report");
   j.threshold = size_of(wpr_get(ctx, "mpi_threshold"));
+  j.pieces_from = size_of(wpr_get(ctx, "mpi_pieces"));
   j.chunk = std::max<size_t>(size_of(wpr_get(ctx, "mpi_chunk")) / 64 * 64, 4096);
   j.partitions = std::strtoull(wpr_get(ctx, "mpi_partitions"), nullptr, 10);
   j.deterministic = is_on(wpr_get(ctx, "mpi_deterministic"));
@@ -184,7 +185,8 @@ std::string config_hash() {
   const Job& j = job();
   const std::string text = std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
                            j.error + "|" + std::to_string(j.threshold) + "|" +
-                           std::to_string(j.chunk) + "|" + std::to_string(j.partitions) + "|" +
+                           std::to_string(j.pieces_from) + "|" + std::to_string(j.chunk) + "|" +
+                           std::to_string(j.partitions) + "|" +
                            std::to_string(j.contest * 16 + j.deterministic * 8 + j.collectives * 4 +
                                           j.same_host * 2 + j.checksum) +
                            "|" + j.report_file;
@@ -436,6 +438,7 @@ void activate() {
   learn_types();
   PMPI_Comm_dup(MPI_COMM_SELF, &j.self);
   PMPI_Comm_set_errhandler(j.self, MPI_ERRORS_RETURN);
+  prepare_pieces();
   prepare_comms();
   g_mode.store(verdict.mode, std::memory_order_release);
 }
@@ -489,6 +492,7 @@ std::vector<std::string>& kept_reports() {
 void deactivate() {
   if (g_mode.load() == kInert) return;
   drain_orphans(true);
+  end_pieces();
   const std::string report = rank_report();
   if (!job().rendezvous.empty()) {
     kept_reports() = {report};

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -58,13 +59,15 @@ struct Job {
   bool multiple = false;  // MPI_THREAD_MULTIPLE
   Byte cookie[kCookieSize] = {};
   std::vector<int> node;  // of each world rank; with mpi_same_host each rank is a node of its own
-  MPI_Comm self = MPI_COMM_NULL;  // private: messages of a rank to itself
+  MPI_Comm self = MPI_COMM_NULL;    // private: messages of a rank to itself
+  MPI_Comm pieces = MPI_COMM_NULL;  // private: what follows the first piece of a message
   std::string host, state = "off", reason;
   std::string rendezvous;  // the address of it that answered
 
   // options
   std::string codec = "auto", report_file, link, error;
   Bound bound;
+  size_t pieces_from = 1 << 20;
   size_t threshold = 64 << 10, chunk = 512 << 10, partitions = 4;
   bool deterministic = false;
   bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;
@@ -200,6 +203,7 @@ struct CallStats {
 
 struct Events {
   uint64_t stashed = 0, truncated = 0, corrupt = 0, no_memory = 0, orphans = 0;
+  uint64_t in_pieces = 0, left = 0;  // messages sent in pieces; those whose receiver was elsewhere
 };
 
 double now();  // seconds, monotonic
@@ -280,6 +284,7 @@ struct Comm {
   int rank = 0;                 // mine, in the local group
   std::vector<uint8_t> remote;  // by peer rank
   std::vector<int> node;        // by peer rank, -1: not of this job
+  std::vector<int> world;       // by peer rank: its number in MPI_COMM_WORLD
 
   // Messages that a probe had to take from MPI, in order of arrival.
   std::atomic<int> n_stashed{0};
@@ -429,6 +434,9 @@ inline bool is_framed(const Byte* wire, size_t size) {
 }
 // The raw size a framed message claims; MPI_ERR_OTHER: not a frame after all.
 int framed_size(const Byte* wire, size_t size, uint64_t* raw_size);
+// Expands a frame without its cookie. MPI error class.
+int expand_frame(Call call, const Byte* frame, size_t size, Byte* dst, size_t capacity,
+                 size_t* written);
 // Expands a framed message. MPI error class.
 int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written);
 
@@ -439,19 +447,77 @@ struct Outgoing {
   bool remote = false;    // it leaves the node
   bool framed = false;    // the bytes are compressed
   bool replaced = false;  // bytes go: the first `size` of the buffer given to prepare()
+  // They are the first piece only. The rest is sent by Pieces, from `data`.
+  bool in_pieces = false;
+  const Byte* data = nullptr;
+  Type type;
+  int candidate = 0, world_rank = 0;
   size_t raw_size = 0;
   size_t size = 0;  // that MPI sends
 };
 
 // Decides, packs, compresses into `bytes`, and counts.
 Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI_Datatype datatype,
-                 int dest, Buffer* bytes);
+                 int dest, Buffer* bytes, bool blocking = false);
 // The request owns the bytes until MPI sent them.
 void keep_bytes(MPI_Request request, Buffer bytes);
 // A thread's own buffers do not keep what one huge message needed.
 inline void trim(Buffer* buffer) {
   if (buffer->capacity() > (size_t{256} << 20)) buffer->release();
 }
+
+// ---- messages in pieces (pieces.cpp) ----
+
+void prepare_pieces();  // collective, as is its end
+void end_pieces();
+
+struct Head {  // of the first piece, after the cookie
+  uint32_t tag = 0;
+  int rank = 0;  // of the sender, in MPI_COMM_WORLD
+  uint64_t raw_size = 0, piece_size = 0;
+};
+bool is_in_pieces(const Byte* wire, size_t size);  // of a framed message
+bool read_head(const Byte* wire, size_t size, Head* head);
+
+bool may_go_in_pieces(const Comm* comm, int dest, size_t size);
+// The message that has the user's envelope; 0: it would not shrink.
+size_t make_first_piece(Call call, int candidate, const Byte* data, size_t size, const Type& type,
+                        Buffer* bytes);
+
+// The sender's side of one message.
+class Pieces {
+ public:
+  Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank);
+  // Hands all pieces to MPI; `first` is what make_first_piece made. The user's data is not needed
+  // afterwards.
+  int launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm);
+  // Waits until they are sent; not for ever, if the receiver does other things.
+  int finish();
+
+ private:
+  void keep(MPI_Request request, Buffer bytes, size_t size);
+  bool take_completed();
+  bool out_of_patience();
+  void leave();
+
+  Call call_;
+  int candidate_;
+  const Byte* data_;
+  Type type_;
+  int rank_;
+  std::vector<MPI_Request> requests_;
+  std::vector<Buffer> buffers_;
+  std::vector<size_t> sizes_;
+  std::vector<int> done_;
+  size_t n_left_ = 0, on_their_way_ = 0, wire_size_ = 0, largest_ = 0;
+  double start_ = 0, progress_ = 0, codec_ = 0;
+  bool matched_ = false, late_ = false, patient_ = false;
+  int error_ = MPI_SUCCESS;
+};
+
+// The receiver's side: what expand() does, and takes the other pieces from MPI in any case.
+int expand_pieces(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity,
+                  size_t* raw_size);
 
 // ---- receiving (incoming.cpp) ----
 
@@ -524,6 +590,7 @@ struct Record {
   bool active = true;       // persistent: started
   bool completed = false;   // persistent: started and complete without MPI's help
   bool prepared = false;    // the work is done: status and error below are the result
+  bool busy = false;        // in the map, and a thread does its work: not to be taken
   int source = 0, tag = 0;  // persistent: to look in the stash; a send's destination
   int error = MPI_SUCCESS;
   MPI_Status status{};
@@ -546,6 +613,21 @@ int settle(Record* record, MPI_Status* status);
 void track(MPI_Request request, Record* record);
 // Fills in the result of a receive from the stash, before its request completes.
 void prepare_record(Record* record, Stashed* stashed);
+// Does the work of receives whose messages are here, so that those who send them in pieces need not
+// wait for the user to complete them. False: there was none.
+bool advance_receives();
+// The work of a receive that MPI completed, before the user completes it. False: it did not yet.
+bool settle_early(Record* record);
+// Between two looks at what MPI has: where threads share it. Else MPI itself yields, or does not.
+inline void give_way() {
+  if (job().multiple) sched_yield();
+}
+// Returns when the request is complete, and looks after other receives meanwhile.
+void await(MPI_Request request);
+// Receives in the map that may bring a message in pieces.
+extern std::atomic<int> g_n_large;
+bool is_large(const Record& record);
+bool receives_orphans();
 void adopt_orphan(Record* record);  // MPI_Request_free on an active request
 void drain_orphans(bool wait);
 extern std::atomic<int> g_n_orphans;

@@ -19,16 +19,19 @@ const Byte* flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, 
 }
 
 // Frame of `data` into `bytes`; what keeps it from being sent, or kBypassCount.
-Bypass compress(Call call, const Byte* data, size_t size, const Type& type, Buffer* bytes,
-                size_t* wire_size) {
+Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
+  const Byte* data = out->data;
+  const size_t size = out->raw_size;
+  const Type& type = out->type;
   Site* site = find_site(call, type.dtype, size);
-  const int candidate = choose(site, data, size, type, false);
+  const int candidate = out->candidate = choose(site, data, size, type, out->in_pieces);
   if (candidate < 0) return bypass_of(candidate);
-  if (!bytes->reserve(size)) {
+  if (!out->in_pieces && !bytes->reserve(size)) {
     ++self_thread().events.no_memory;
     return kUnsupported;
   }
-  *wire_size = make_wire(call, candidate, data, size, type, bytes->data(), size);
+  *wire_size = out->in_pieces ? make_first_piece(call, candidate, data, size, type, bytes)
+                              : make_wire(call, candidate, data, size, type, bytes->data(), size);
   learn_outcome(site, *wire_size > 0);
   return *wire_size > 0 ? kBypassCount : kNotSmaller;
 }
@@ -36,9 +39,9 @@ Bypass compress(Call call, const Byte* data, size_t size, const Type& type, Buff
 }  // namespace
 
 Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI_Datatype datatype,
-                 int dest, Buffer* bytes) {
+                 int dest, Buffer* bytes, bool blocking) {
   Outgoing out;
-  Type type;
+  Type& type = out.type;
   if (count < 0 || dest == MPI_PROC_NULL || datatype == MPI_DATATYPE_NULL) return out;
   CallStats& counts = stats(call);
   if (!comm->takes_frames(dest)) {
@@ -61,17 +64,19 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
   if (out.raw_size < job().threshold || out.raw_size < kMinWire) return raw(kSmall);
   if (g_mode.load(std::memory_order_relaxed) != kOn) return raw(kPassiveRank);
   if (type.contiguous && !buffer) return raw(kUnsupported);
-  const Byte* data = flatten(buffer, count, datatype, &type, out.raw_size);
-  if (!data) return raw(kNoncontiguous);
+  out.data = flatten(buffer, count, datatype, &type, out.raw_size);
+  if (!out.data) return raw(kNoncontiguous);
+  out.in_pieces = blocking && may_go_in_pieces(comm, dest, out.raw_size);
+  out.world_rank = comm->world[static_cast<size_t>(dest)];
   size_t wire_size = 0;
-  const Bypass why = compress(call, data, out.raw_size, type, bytes, &wire_size);
+  const Bypass why = compress(call, &out, bytes, &wire_size);
   if (why != kBypassCount) {
+    out.in_pieces = false;
     // Packed already: MPI need not do it again.
     out.replaced = !type.contiguous;
     if (out.replaced) std::swap(*bytes, self_thread().packed);
     return raw(why);
   }
-  trim(&self_thread().packed);
   out.framed = out.replaced = true;
   out.size = wire_size;
   ++counts.framed;

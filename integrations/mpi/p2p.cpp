@@ -22,7 +22,13 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
   Comm* comm = inert() ? nullptr : find_comm(handle);
   if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle);
   Buffer& bytes = self_thread().frame;
-  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
+  const bool blocking = call == kSend || call == kSsend;
+  const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes, blocking);
+  if (out.in_pieces) {
+    Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
+    const int error = pieces.launch(&bytes, out.size, dest, tag, handle);
+    return error ? error : pieces.finish();
+  }
   if (!out.remote) return Form<N>::call(buffer, count, type, dest, tag, handle);
   // A buffered send says nothing of the link.
   const int error = timed(call, call == kBsend ? 0 : out.size, [&] {
@@ -61,7 +67,7 @@ int start_receive(Incoming* in, int source, int tag, MPI_Request* request) {
 // Receives the message, or takes it from the stash: *stashed.
 int receive(Incoming* in, int source, int tag, MPI_Status* status, Stashed** stashed) {
   Comm* comm = in->comm;
-  if (!job().multiple) {
+  if (!job().multiple && g_n_large.load(std::memory_order_relaxed) == 0) {
     if ((*stashed = take_stashed(comm, source, tag))) return MPI_SUCCESS;
     const ByteRoom room(in->capacity);
     return PMPI_Recv(in->landing(), room.count, room.type, source, tag, comm->handle, status);
@@ -74,6 +80,7 @@ int receive(Incoming* in, int source, int tag, MPI_Status* status, Stashed** sta
     const int error = start_receive(in, source, tag, &request);
     if (error) return error;
   }
+  await(request);
   return PMPI_Wait(&request, status);
 }
 
@@ -139,8 +146,10 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   }
   if (error) return error;
   Thread& thread = self_thread();
-  const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame);
+  const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame, true);
+  Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
   error = timed(call, 0, [&] {
+    if (out.in_pieces) return pieces.launch(&thread.frame, out.size, dest, sendtag, comm->handle);
     if (!out.replaced) {
       return send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, comm->handle);
     }
@@ -153,9 +162,28 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
     delete stashed;
     return error;
   }
-  if (stashed) return finished(comm, finish_from_stash(in, stashed, status));
-  error = timed(call, 0, [&] { return PMPI_Wait(&request, status); });
-  return error ? error : finished(comm, finish(in, status));
+  if (!stashed) {
+    error = timed(call, 0, [&] {
+      await(request);
+      return PMPI_Wait(&request, status);
+    });
+  }
+  int own = MPI_SUCCESS;
+  if (!error) own = stashed ? finish_from_stash(in, stashed, status) : finish(in, status);
+  if (out.in_pieces) {
+    const int sent = pieces.finish();
+    if (!error) error = sent;
+  }
+  return error ? error : finished(comm, own);
+}
+
+// Whether the send half may have to wait until the receive half is done.
+template <typename N>
+bool may_be_large(Comm* comm, N count, MPI_Datatype type, int dest) {
+  Type known;
+  return comm->takes_frames(dest) && count > 0 && look_up(type, &known) &&
+         static_cast<double>(count) * static_cast<double>(known.size) >=
+             static_cast<double>(job().pieces_from);
 }
 
 template <typename N>
@@ -169,7 +197,9 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
   MPI_Status own;
   own.MPI_ERROR = MPI_SUCCESS;
   if (aware && status == MPI_STATUS_IGNORE) status = &own;
-  if (aware && (job().multiple || comm->n_stashed.load(std::memory_order_acquire) > 0)) {
+  if (aware && (job().multiple || comm->n_stashed.load(std::memory_order_acquire) > 0 ||
+                g_n_large.load(std::memory_order_relaxed) > 0 ||
+                may_be_large(comm, sendcount, sendtype, dest))) {
     return exchange(kSendrecv, &in, sendbuf, sendcount, sendtype, dest, sendtag, source, recvtag,
                     status);
   }

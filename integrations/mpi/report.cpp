@@ -117,6 +117,8 @@ struct Counts {
     events.corrupt += other.events.corrupt;
     events.no_memory += other.events.no_memory;
     events.orphans += other.events.orphans;
+    events.in_pieces += other.events.in_pieces;
+    events.left += other.events.left;
   }
   static void add(CallStats* to, const CallStats& from) {
     to->messages += from.messages;
@@ -297,6 +299,7 @@ std::string rank_report() {
   json += "}, \"contests\": " + contests_json();
   append(&json, ", \"events\": {\"stashed\": %llu, \"orphans\": %llu, \"truncated\": %llu, ",
          Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
+  append(&json, "\"in_pieces\": %llu, \"left\": %llu, ", Number{e.in_pieces}, Number{e.left});
   append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}}", Number{e.corrupt}, Number{e.no_memory});
   return json;
 }

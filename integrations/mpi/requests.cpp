@@ -2,12 +2,15 @@
 // The map from request handles to the work that is due when they complete. A handle's value may be
 // used again as soon as MPI completed it: the record is taken out before MPI is called, and put
 // back if the request is still there.
+#include <sched.h>
+
 #include "interposer.hpp"
 
 namespace wirepress {
 
 std::atomic<size_t> g_n_records{0};
 std::atomic<int> g_n_orphans{0};
+std::atomic<int> g_n_large{0};
 
 namespace {
 
@@ -67,6 +70,7 @@ void put(Record* record) {
   Record** bucket = &shard.bucket[(hash >> 8) % kBuckets];
   record->next = *bucket;
   *bucket = record;
+  if (is_large(*record)) g_n_large.fetch_add(1, std::memory_order_relaxed);
   g_n_records.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -76,16 +80,89 @@ Record* take(MPI_Request request) {
   }
   const uint64_t hash = mix(handle_bits(request));
   Shard& shard = shards()[hash % kShards];
-  std::lock_guard hold(shard.lock);
-  for (Record** link = &shard.bucket[(hash >> 8) % kBuckets]; *link; link = &(*link)->next) {
-    if ((*link)->request == request) {
-      Record* record = *link;
-      *link = record->next;
-      g_n_records.fetch_sub(1, std::memory_order_relaxed);
-      return record;
+  for (;; sched_yield()) {
+    std::lock_guard hold(shard.lock);
+    Record** link = &shard.bucket[(hash >> 8) % kBuckets];
+    while (*link && (*link)->request != request) link = &(*link)->next;
+    Record* record = *link;
+    if (!record) return nullptr;
+    if (record->busy) continue;
+    *link = record->next;
+    if (is_large(*record)) g_n_large.fetch_sub(1, std::memory_order_relaxed);
+    g_n_records.fetch_sub(1, std::memory_order_relaxed);
+    return record;
+  }
+}
+
+bool is_large(const Record& record) {
+  return record.receives && job().pieces_from > 0 && record.incoming.capacity >= job().pieces_from;
+}
+
+namespace {
+
+// Large receives that are started and whose work is not done, marked busy.
+std::vector<Record*> hold_large() {
+  std::vector<Record*> held;
+  for (size_t i = 0; i < kShards; ++i) {
+    Shard& shard = shards()[i];
+    std::lock_guard hold(shard.lock);
+    for (Record* record : shard.bucket) {
+      for (; record; record = record->next) {
+        const bool started = !record->persistent || record->active;
+        if (!started || record->busy || record->prepared || !is_large(*record)) continue;
+        record->busy = true;
+        held.push_back(record);
+      }
     }
   }
-  return nullptr;
+  return held;
+}
+
+void let_go(Record* record) {
+  const uint64_t hash = mix(handle_bits(record->request));
+  std::lock_guard hold(shards()[hash % kShards].lock);
+  record->busy = false;
+}
+
+}  // namespace
+
+bool settle_early(Record* record) {
+  int flag = 0;
+  MPI_Status status;
+  status.MPI_ERROR = MPI_SUCCESS;
+  if (PMPI_Request_get_status(record->request, &flag, &status) != MPI_SUCCESS || !flag) {
+    return false;
+  }
+  const int error = settle(record, &status);
+  record->status = status;
+  record->error = error;
+  record->prepared = true;
+  return true;
+}
+
+bool advance_receives() {
+  if (g_n_large.load(std::memory_order_relaxed) == 0) return false;
+  bool any = false;
+  for (Record* record : hold_large()) {
+    any |= settle_early(record);
+    let_go(record);
+  }
+  return any;
+}
+
+void await(MPI_Request request) {
+  for (int flag = 0; g_n_large.load(std::memory_order_relaxed) > 0;) {
+    if (PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag) return;
+    if (!advance_receives()) give_way();
+  }
+}
+
+bool receives_orphans() {
+  std::lock_guard hold(orphans().lock);
+  for (const Record* record : orphans().list) {
+    if (record->receives) return true;
+  }
+  return false;
 }
 
 void free_record(Record* record) {

@@ -31,6 +31,7 @@ def test_programs_pass_without_it(mpi):
     """Else the tests below would say nothing about the interposer."""
     for source in (
         "p2p.c",
+        "pieces.c",
         "collectives.c",
         "nonblocking.c",
         "reductions.c",
@@ -82,6 +83,24 @@ def test_codecs_and_types(mpi, tmp_path, codec, raw):
         sent = calls(report)[name]
         assert sent["compressed_messages"] == (0 if name in raw else 10), name
         assert sent["bypasses"].get("no_codec", 0) == (10 if name in raw else 0), name
+
+
+@pytest.mark.parametrize("level", ["single", "threads"])
+@pytest.mark.parametrize("chunk", ["512KiB", "32KiB"])
+def test_in_pieces(mpi, tmp_path, level, chunk):
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_CHUNK": chunk, "CHECK_OVERRUN": "1"}
+    settings["WIREPRESS_MPI_REPORT"] = str(report)
+    out = mpi.run(2, [mpi.build("pieces.c"), level], TRUST | settings)
+    assert out.count("ok ") == 7
+    ranks = json.loads(report.read_text())["ranks"]
+    assert ranks[0]["events"]["in_pieces"] > 60 and ranks[1]["events"]["in_pieces"] > 5
+    # A receiver in a barrier, or without room; small pieces are there before they are asked for.
+    assert (chunk == "512KiB") <= ranks[0]["events"]["left"] <= 8
+    assert ranks[1]["events"]["left"] == 0 and ranks[1]["events"]["corrupt"] == 0
+    sent = ranks[0]["calls"]["MPI_Send"]
+    assert sent["wire_bytes"] < 0.5 * sent["raw_bytes"]
+    assert ranks[1]["calls"]["MPI_Recv"]["received_wire_bytes"] > 0
 
 
 @pytest.mark.slow

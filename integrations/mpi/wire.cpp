@@ -119,14 +119,26 @@ size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const T
 }
 
 int framed_size(const Byte* wire, size_t size, uint64_t* raw_size) {
+  if (is_in_pieces(wire, size)) {
+    Head head;
+    if (!read_head(wire, size, &head)) return MPI_ERR_OTHER;
+    *raw_size = head.raw_size;
+    return MPI_SUCCESS;
+  }
   return wpr_raw_size(wire + kCookieSize, size - kCookieSize, raw_size) == WPR_OK ? MPI_SUCCESS
                                                                                   : MPI_ERR_OTHER;
 }
 
 int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written) {
+  if (is_in_pieces(wire, size)) return expand_pieces(call, wire, size, dst, capacity, written);
+  return expand_frame(call, wire + kCookieSize, size - kCookieSize, dst, capacity, written);
+}
+
+int expand_frame(Call call, const Byte* frame, size_t size, Byte* dst, size_t capacity,
+                 size_t* written) {
   Thread& thread = self_thread();
   uint64_t raw_size;
-  if (framed_size(wire, size, &raw_size) == MPI_SUCCESS && raw_size > capacity) {
+  if (wpr_raw_size(frame, size, &raw_size) == WPR_OK && raw_size > capacity) {
     ++thread.events.truncated;
     return MPI_ERR_TRUNCATE;
   }
@@ -136,8 +148,7 @@ int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity,
     return MPI_ERR_NO_MEM;
   }
   const double start = now();
-  const wpr_status status =
-      wpr_decompress(ctx, wire + kCookieSize, size - kCookieSize, dst, capacity, written);
+  const wpr_status status = wpr_decompress(ctx, frame, size, dst, capacity, written);
   thread.calls[call].expand_seconds += now() - start;
   if (status == WPR_OK) return MPI_SUCCESS;
   ++(status == WPR_NO_MEMORY ? thread.events.no_memory : thread.events.corrupt);
