@@ -131,13 +131,21 @@ class Rendezvous:
     """The protocol of spec/report.md, with the nodes that the test wants.
 
     `breaks`: ranks whose connection ends after the cookie, the others being told to start.
+    `repeats`: how often who asks again is turned away before it is told; None: always.
     """
 
-    def __init__(self, size: int, nodes: list[int] | None, breaks: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        size: int,
+        nodes: list[int] | None,
+        breaks: tuple[int, ...] = (),
+        repeats: int | None = None,
+    ) -> None:
         self.size, self.nodes, self.breaks = size, nodes, breaks
         self.token, self.cookie = secrets.token_hex(8), secrets.token_hex(16)
         self.hellos: dict[int, list[str]] = {}
         self.reports: dict[int, str] = {}
+        self.repeats, self.asked_again = repeats, 0
         self._waiting: list[tuple[int, socket.socket]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(0.2)
@@ -176,6 +184,12 @@ class Rendezvous:
                 self.reports[int(words[2])] = stream.read(int(words[3]))
                 client.sendall(b"ok\n")
                 client.close()
+            elif words[0] == "again":
+                assert words[1:3] == ["1", self.token] and words[4] == self.cookie
+                self.asked_again += 1
+                if self.repeats is not None and self.asked_again > self.repeats:
+                    client.sendall(self._verdict())
+                client.close()
             else:
                 assert words[:3] == ["hello", "1", self.token]
                 self.hellos[int(words[3])] = words[4:]
@@ -184,12 +198,14 @@ class Rendezvous:
                 if len(self._waiting) == self.size:
                     self._answer()
 
-    def _answer(self) -> None:
+    def _verdict(self) -> bytes:
         nodes = self.nodes
-        verdict = f"on {' '.join(map(str, nodes))}\n" if nodes else "off some reason\n"
+        return (f"on {' '.join(map(str, nodes))}\n" if nodes else "off some reason\n").encode()
+
+    def _answer(self) -> None:
         for rank, client in self._waiting:
             if rank not in self.breaks:
-                client.sendall(verdict.encode())
+                client.sendall(self._verdict())
             client.shutdown(socket.SHUT_RDWR)  # the reader above still holds it open
             client.close()
         self._waiting.clear()

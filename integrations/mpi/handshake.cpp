@@ -32,6 +32,9 @@ constexpr double kConnectSeconds = 3, kReportSeconds = 5;
 // The server decides some seconds after the first hello (10 unless told otherwise); it lives as
 // long as the job's launcher, so waiting for it longer than that does not hang a job.
 constexpr double kVerdictSeconds = 3600;
+// A rank that lost the connection asks again, after 0.1, 0.2, 0.4 and 0.8 seconds.
+constexpr int kRetries = 4;
+constexpr useconds_t kRetryMicroseconds = 100000;
 
 // ---- sockets ----
 
@@ -290,6 +293,7 @@ std::string foreign_function() {
 struct Verdict {
   Mode mode = kInert;
   std::string reason;
+  bool decided = false;  // by the rendezvous
 };
 
 bool parse_hex(const std::string& text, Byte* bytes) {
@@ -313,8 +317,19 @@ bool parse_nodes(const std::string& text, std::vector<int>* nodes) {
   return nodes->size() == static_cast<size_t>(job().size);
 }
 
-Verdict ask_rendezvous(const std::string& addresses, const std::string& token,
-                       const std::string& refuse) {
+Verdict parse_verdict(const std::string& answer) {
+  Job& j = job();
+  j.node.clear();
+  if (answer.rfind("off ", 0) == 0) return {kInert, answer.substr(4), true};
+  if (answer.rfind("on ", 0) == 0 && parse_nodes(answer.substr(3), &j.node)) {
+    return {kOn, "", true};
+  }
+  j.node.clear();
+  return {kPassive, "the rendezvous answered \"" + answer.substr(0, 60) + "\""};
+}
+
+Verdict ask_once(const std::string& addresses, const std::string& token,
+                 const std::string& refuse) {
   Job& j = job();
   Line line;
   std::string address = addresses;
@@ -337,10 +352,43 @@ Verdict ask_rendezvous(const std::string& addresses, const std::string& token,
   if (!line.read_line(&answer, now() + kVerdictSeconds)) {
     return {kPassive, "the connection to the rendezvous broke"};
   }
-  if (answer.rfind("off ", 0) == 0) return {kInert, answer.substr(4)};
-  if (answer.rfind("on ", 0) == 0 && parse_nodes(answer.substr(3), &j.node)) return {kOn, ""};
-  j.node.clear();
-  return {kPassive, "the rendezvous answered \"" + answer.substr(0, 60) + "\""};
+  return parse_verdict(answer);
+}
+
+// The connection broke after the cookie: what was decided? kPassive: it could not be asked.
+Verdict ask_again(const std::string& token, const std::string& refuse) {
+  Job& j = job();
+  std::string address = j.rendezvous, answer, cookie;
+  for (const Byte byte : j.cookie) {
+    char pair[3];
+    std::snprintf(pair, sizeof pair, "%02x", byte);
+    cookie += pair;
+  }
+  {
+    Line line;
+    const std::string again =
+        "again 1 " + token + " " + std::to_string(j.rank) + " " + cookie + "\n";
+    if (!line.connect_any(&address, kConnectSeconds) ||
+        !line.send_all(again, now() + kConnectSeconds) ||
+        !line.read_line(&answer, now() + kReportSeconds)) {
+      return {kPassive, "the connection to the rendezvous broke"};
+    }
+  }
+  if (answer != "undecided") return parse_verdict(answer);
+  // Nobody was told anything yet.
+  const Verdict verdict = ask_once(address, token, refuse);
+  if (verdict.mode == kInert && !verdict.decided) return {kPassive, verdict.reason};
+  return verdict;
+}
+
+Verdict ask_rendezvous(const std::string& addresses, const std::string& token,
+                       const std::string& refuse) {
+  Verdict verdict = ask_once(addresses, token, refuse);
+  for (int i = 0; verdict.mode == kPassive && i < kRetries; ++i) {
+    usleep(kRetryMicroseconds << i);
+    verdict = ask_again(token, refuse);
+  }
+  return verdict;
 }
 
 struct Hello {

@@ -408,6 +408,16 @@ def test_no_server(mpi):
     assert said == ["wirepress: off: cannot connect to the rendezvous at 127.0.0.1:1"]
 
 
+def test_broken_connection_is_mended(mpi, rendezvous_class):
+    """Who lost the verdict asks for it again, and then takes part like the others."""
+    settings = {"WIREPRESS_MPI_CODEC": "lz4"}
+    with rendezvous_class(2, [0, 1], breaks=(1,), repeats=1) as server:
+        mpi.run(2, [mpi.build("p2p.c")], server.settings | settings)
+        reports = [json.loads(server.reports[rank]) for rank in (0, 1)]
+    assert server.asked_again == 2 and [report["state"] for report in reports] == ["on", "on"]
+    assert reports[1]["calls"]["MPI_Sendrecv"]["compressed_messages"] > 0
+
+
 def test_broken_connection(mpi, rendezvous_class):
     """Told the cookie and then nothing: that rank understands the others and sends raw."""
     settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_COLLECTIVES": "off"}
@@ -415,7 +425,7 @@ def test_broken_connection(mpi, rendezvous_class):
         mpi.run(2, [mpi.build("p2p.c")], server.settings | settings)
         on, passive = (json.loads(server.reports[rank]) for rank in (0, 1))
     assert on["state"] == "on" and on["calls"]["MPI_Send"]["compressed_messages"] > 0
-    assert passive["state"] == "passive"
+    assert passive["state"] == "passive" and server.asked_again == 4
     assert passive["calls"]["MPI_Recv"]["received_compressed_messages"] > 0
     assert not any(call["compressed_messages"] for call in passive["calls"].values())
 

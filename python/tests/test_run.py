@@ -325,6 +325,37 @@ def test_two_ranks_with_one_number(meeting):
     }
 
 
+def ask_again(server, rank: int, cookie: str) -> str:
+    client = raw_client(server)
+    client.sock.sendall(f"again 1 {server.token} {rank} {cookie}\n".encode())
+    answer = client.line()
+    assert client.line() == ""
+    client.close()
+    return answer
+
+
+def test_a_rank_that_missed_the_verdict_asks_again(meeting):
+    ranks = [Rank(meeting, r, host="ab"[r // 2]) for r in range(4)]
+    cookies, decisions = answers(ranks)
+    first = cookies.pop().split()[1]
+    assert {ask_again(meeting, r, first) for r in (3, 3, 0)} == decisions == {"on 0 0 1 1\n"}
+    answers([Rank(meeting, r, size=2) for r in range(2)])  # another job changes nothing
+    assert ask_again(meeting, 1, first) == "on 0 0 1 1\n"
+    assert ask_again(meeting, 4, first) == "undecided\n"  # no rank of that job
+    assert ask_again(meeting, 0, "00" * 16) == "undecided\n"
+
+
+def test_a_rank_that_left_before_the_verdict_says_hello_again(meeting):
+    ranks = [Rank(meeting, r) for r in range(3)]
+    cookie = ranks[1].line().split()[1]
+    ranks[1].close()
+    assert ask_again(meeting, 1, cookie) == "undecided\n"
+    ranks[1] = Rank(meeting, 1)
+    ranks.append(Rank(meeting, 3))
+    cookies, decisions = answers(ranks)
+    assert cookies == {f"cookie {cookie}\n"} and decisions == {"on 0 0 0 0\n"}
+
+
 def test_next_job_starts_fresh(meeting):
     first, _ = answers([Rank(meeting, r) for r in range(4)])
     second, decisions = answers([Rank(meeting, r, size=2) for r in range(2)])

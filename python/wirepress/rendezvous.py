@@ -71,10 +71,15 @@ class Job:
     reason: str = ""
     size: int = 0
     nodes: list[int] = field(default_factory=list)
+    verdict: str = ""  # the line that every rank gets
     reports: dict[int, Any] = field(default_factory=dict)
 
     def decide(self) -> str:
-        """The line that every rank gets."""
+        """The line that every rank gets; who lost it may ask again."""
+        self.verdict = self._decide()
+        return self.verdict
+
+    def _decide(self) -> str:
         self.size = next(iter(self.hellos.values())).size
         self.reason = self.objection()
         self.state = "off" if self.reason else "on"
@@ -222,6 +227,9 @@ class Rendezvous:
             if rank >= size:
                 raise BadClientError
             self._take_hello(client, Hello(rank, size, *words[5:8], " ".join(words[8:])))
+        elif words[0] == "again" and len(words) == 5 and words[1] == str(VERSION):
+            self._check_token(words[2])
+            self._repeat(client, self._number(words[3], MAX_RANKS), words[4])
         elif words[0] == "report" and len(words) == 4:
             self._check_token(words[1])
             rank, length = self._number(words[2], MAX_RANKS), self._number(words[3], MAX_REPORT)
@@ -252,6 +260,12 @@ class Rendezvous:
         client.outbox += f"cookie {job.cookie}\n".encode()
         if len(job.hellos) == hello.size:
             self._decide()
+
+    def _repeat(self, client: Client, rank: int, cookie: str) -> None:
+        """The verdict once more, for a rank whose connection broke before it had it."""
+        told = [job.verdict for job in self.jobs if job.cookie == cookie and rank in job.hellos]
+        client.outbox += (told[0] if told else "undecided\n").encode()
+        client.last_words = True
 
     def _decide(self) -> None:
         job, self._forming = self._forming, None
