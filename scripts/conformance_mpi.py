@@ -403,6 +403,11 @@ def mpich_build(mpi: Mpi) -> Path:
             command.append("--disable-fortran")
         log = WORK / "logs" / mpi.name / "mpich-configure.log"
         shell(command, log, cwd=folder, env=mpi.environment())
+        if mpi.fortran:
+            # configure leaves this library empty where MPICH itself is not being built
+            command = ["make", "am_libmtest_f08_la_OBJECTS=mtest_f08.lo", "libmtest_f08.la"]
+            log = log.with_name("mpich-f08-library.log")
+            shell(command, log, cwd=folder / "util", env=mpi.environment())
     return folder
 
 
