@@ -41,6 +41,8 @@ constexpr OptionRow kRows[] = {
      "compress collectives between nodes, by algorithms that know the nodes"},
     {"mpi_contest", OptionType::kBoolean, "on", "", 0, 1,
      "run a collective by MPI's own algorithm where that was faster; off: always by ours"},
+    {"mpi_nonblocking", OptionType::kBoolean, "off", "", 0, 1,
+     "compress non-blocking collectives too, by a thread for each communicator that has them"},
     {"mpi_same_host", OptionType::kBoolean, "off", "", 0, 1,
      "compress between ranks of one host too (for tests on one machine)"},
     {"mpi_chunk", OptionType::kSize, "512KiB", "", 4 * kKiB, 256 * kMiB,

@@ -113,6 +113,7 @@ void forget_comm(MPI_Comm handle) {
   void* value;
   int found = 0;
   if (PMPI_Comm_get_attr(handle, g_key, &value, &found) != MPI_SUCCESS || !found) return;
+  end_queue(static_cast<Comm*>(value));
   Shadow* shadow = static_cast<Comm*>(value)->shadow;
   if (!shadow) return;
   if (shadow->lane != MPI_COMM_NULL) PMPI_Comm_free(&shadow->lane);

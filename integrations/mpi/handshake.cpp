@@ -173,6 +173,7 @@ std::string read_options() {
   j.deterministic = is_on(wpr_get(ctx, "mpi_deterministic"));
   j.collectives = is_on(wpr_get(ctx, "mpi_collectives"));
   j.contest = is_on(wpr_get(ctx, "mpi_contest"));
+  j.nonblocking = is_on(wpr_get(ctx, "mpi_nonblocking"));
   j.same_host = is_on(wpr_get(ctx, "mpi_same_host"));
   j.checksum = is_on(wpr_get(ctx, "mpi_checksum"));
   j.trust = is_on(wpr_get(ctx, "mpi_trust"));
@@ -186,13 +187,13 @@ std::string read_options() {
 // Of what must be the same on every rank.
 std::string config_hash() {
   const Job& j = job();
-  const std::string text = std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" +
-                           j.error + "|" + std::to_string(j.threshold) + "|" +
-                           std::to_string(j.pieces_from) + "|" + std::to_string(j.chunk) + "|" +
-                           std::to_string(j.partitions) + "|" +
-                           std::to_string(j.contest * 16 + j.deterministic * 8 + j.collectives * 4 +
-                                          j.same_host * 2 + j.checksum) +
-                           "|" + j.report_file;
+  const std::string text =
+      std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" + j.error + "|" +
+      std::to_string(j.threshold) + "|" + std::to_string(j.pieces_from) + "|" +
+      std::to_string(j.chunk) + "|" + std::to_string(j.partitions) + "|" +
+      std::to_string((j.nonblocking && j.multiple) * 32 + j.contest * 16 + j.deterministic * 8 +
+                     j.collectives * 4 + j.same_host * 2 + j.checksum) +
+      "|" + j.report_file;
   uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<Byte>(c)) * 0x100000001B3u;
   char hex[17];
@@ -450,6 +451,15 @@ bool split_rendezvous(std::string* addresses, std::string* token) {
 
 }  // namespace
 
+bool wants_threads() {
+  if (!std::getenv("WIREPRESS_RENDEZVOUS") && !std::getenv("WIREPRESS_MPI_TRUST")) return false;
+  wpr_ctx* ctx = nullptr;
+  wpr_create(&ctx);
+  const bool wants = ctx && is_on(wpr_get(ctx, "mpi_nonblocking"));
+  wpr_free(ctx);
+  return wants;
+}
+
 void activate() {
   if (g_mode.load() != kInert || has_parent()) return;
   std::string addresses, token;
@@ -539,6 +549,7 @@ std::vector<std::string>& kept_reports() {
 
 void deactivate() {
   if (g_mode.load() == kInert) return;
+  end_queues();
   drain_orphans(true);
   end_pieces();
   const std::string report = rank_report();

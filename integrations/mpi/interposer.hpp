@@ -70,13 +70,15 @@ struct Job {
   size_t pieces_from = 1 << 20;
   size_t threshold = 64 << 10, chunk = 512 << 10, partitions = 4;
   bool deterministic = false;
+  bool nonblocking = false;
   bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;
 };
 // Never destroyed: programs call MPI from their own exit handlers.
 Job& job();
 
-void activate();    // after PMPI_Init
-void deactivate();  // before PMPI_Finalize
+bool wants_threads();  // before PMPI_Init: it is to be asked for MPI_THREAD_MULTIPLE
+void activate();       // after PMPI_Init
+void deactivate();     // before PMPI_Finalize
 // After it: what takes this rank a while must not make the others wait inside MPI.
 void leave_reports();
 // One line on stderr, the first time only.
@@ -271,6 +273,7 @@ int copy(const void* from, MPI_Count count, MPI_Datatype type, void* to, MPI_Cou
 
 struct Stashed;
 struct Shadow;
+struct Queue;
 struct Contest;
 
 struct Comm {
@@ -296,7 +299,8 @@ struct Comm {
 
   int collectives = -1;  // -1: not looked at yet; 0: left to MPI; 1: compressed
   Shadow* shadow = nullptr;
-  int early = 0;  // collectives that came before it was worth looking at
+  Queue* queue = nullptr;  // of non-blocking collectives
+  int early = 0;           // collectives that came before it was worth looking at
   std::vector<Contest*> contests;
 
   bool may_send_frames(int source) const {
@@ -361,6 +365,12 @@ Contest* find_contest(Comm* comm, Call call, wpr_dtype dtype, size_t size);
 Turn begin_turn(Contest* contest, Shadow* shadow);
 void end_turn(Contest* contest, Shadow* shadow, const Turn& turn);
 void free_contests(Comm* comm);
+
+// ---- non-blocking collectives (nonblocking.cpp) ----
+
+// Runs what is in the queue, and ends its thread. Collective, as freeing a communicator is.
+void end_queue(Comm* comm);
+void end_queues();
 
 // ---- choosing a codec (auto.cpp) ----
 

@@ -86,18 +86,13 @@ using namespace wirepress;
   DEFINE_BLOCKING(suffix, N, Exscan, Exscan, ALLREDUCE)                              \
   NEIGHBORS(suffix, N, DEFINE_BLOCKING, Neighbor)                                    \
   NEIGHBORS(suffix, N, DEFINE_NONBLOCKING, neighbor)                                 \
-  DEFINE_NONBLOCKING(suffix, N, bcast, bcast, BCAST)                                 \
   DEFINE_NONBLOCKING(suffix, N, gather, gather, GATHER)                              \
   DEFINE_NONBLOCKING(suffix, N, gatherv, gatherv, GATHERV)                           \
   DEFINE_NONBLOCKING(suffix, N, scatter, scatter, SCATTER)                           \
   DEFINE_NONBLOCKING(suffix, N, scatterv, scatterv, SCATTERV)                        \
-  DEFINE_NONBLOCKING(suffix, N, allgather, allgather, ALLGATHER)                     \
   DEFINE_NONBLOCKING(suffix, N, allgatherv, allgatherv, ALLGATHERV)                  \
-  DEFINE_NONBLOCKING(suffix, N, alltoall, alltoall, ALLTOALL)                        \
   DEFINE_NONBLOCKING(suffix, N, alltoallv, alltoallv, ALLTOALLV)                     \
   DEFINE_NONBLOCKING(suffix, N, alltoallw, alltoallw, ALLTOALLW)                     \
-  DEFINE_NONBLOCKING(suffix, N, reduce, reduce, REDUCE)                              \
-  DEFINE_NONBLOCKING(suffix, N, allreduce, allreduce, ALLREDUCE)                     \
   DEFINE_NONBLOCKING(suffix, N, reduceScatter, reduce_scatter, PARTS)                \
   DEFINE_NONBLOCKING(suffix, N, reduceScatterBlock, reduce_scatter_block, ALLREDUCE) \
   DEFINE_NONBLOCKING(suffix, N, scan, scan, ALLREDUCE)                               \

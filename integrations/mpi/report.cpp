@@ -211,6 +211,7 @@ std::string options_json() {
   flag("mpi_deterministic", j.deterministic);
   flag("mpi_collectives", j.collectives);
   flag("mpi_contest", j.contest);
+  flag("mpi_nonblocking", j.nonblocking);
   flag("mpi_same_host", j.same_host);
   flag("mpi_checksum", j.checksum);
   return json + ", \"mpi_link\": " + json_string(j.link) + "}";

@@ -179,6 +179,23 @@ def test_left_to_mpi(mpi, rendezvous_class):
     assert sent["MPI_Allreduce"]["compressed_messages"] > 0
 
 
+@pytest.mark.parametrize("level", ["single", "threads"])
+def test_nonblocking(mpi, tmp_path, level):
+    """By threads of the interposer's own, whatever level of threads the program asked for."""
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_NONBLOCKING": "on", "WIREPRESS_MPI_REPORT": str(report)}
+    settings |= {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_CONTEST": "off"}
+    words = ["threads"] if level == "threads" else []
+    mpi.run(2, [mpi.build("nonblocking.c"), *words], TRUST | settings)
+    sent = calls(report)
+    assert not sent["MPI_Ibcast"]["bypasses"]  # large ones only
+    assert sent["MPI_Iallreduce"]["bypasses"]["nonblocking"] > 0  # small ones too
+    for name in ("Ireduce", "Iallgather", "Ialltoall"):
+        blocking = "MPI_" + name[1:].capitalize()
+        assert sent[blocking]["messages"] == sent["MPI_" + name]["messages"], name
+        assert sent[blocking]["compressed_messages"] > 0, name
+
+
 @pytest.mark.parametrize("chunk", ["4KiB", "512KiB"])
 def test_reductions(mpi, tmp_path, chunk):
     """Every predefined operation on every type."""

@@ -321,6 +321,9 @@ static void all(const char *name) {
 int main(int argc, char **argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  int told;
+  MPI_Query_thread(&told);
+  CHECK(told == provided);
   for (int k = 0; k < MANY; ++k) {
     from[k] = malloc(MOST * 4), to[k] = malloc(MOST * 4);
     request[k] = MPI_REQUEST_NULL;

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Non-blocking collectives that are compressed, where the user wants it (mpi_nonblocking) and MPI
+// can be called from several threads.
+//
+// A thread for each communicator runs them in the order of their calls, as blocking collectives on
+// a communicator of its own. So they mix with nothing, and whatever a blocking collective does
+// (algorithms, contests, errors) holds for them as well. The user holds a generalized request.
+// That communicator is made by MPI_Comm_create_group in the thread: it waits for the other members'
+// threads, never for what their programs do next, and it interferes with no other call.
+// Calls that members could not decide alike (the v and w forms) are left to MPI.
+#include <condition_variable>
+#include <functional>
+#include <thread>
+
+#include "collectives.hpp"
+
+namespace wirepress {
+
+// What the thread is to run; lives until MPI frees the request.
+struct Errand {
+  std::function<int(MPI_Comm)> body;
+  MPI_Request request = MPI_REQUEST_NULL;
+  Comm* comm = nullptr;
+  int error = MPI_SUCCESS;
+  bool raised = false;
+  MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
+  bool owns[2] = {false, false};
+};
+
+struct Queue {
+  Comm* comm = nullptr;
+  MPI_Comm base = MPI_COMM_NULL;
+  std::mutex lock;
+  std::condition_variable changed;
+  std::deque<Errand*> errands;
+  bool ends = false;
+  std::thread thread;
+};
+
+namespace {
+
+constexpr int kGroupTag = 0x6000;
+
+struct Queues {
+  std::mutex lock;
+  std::vector<Queue*> all;
+};
+Queues& queues() {
+  static auto* table = new Queues;
+  return *table;
+}
+
+int make_base(Queue* queue) {
+  MPI_Group group;
+  int error = PMPI_Comm_group(queue->comm->handle, &group);
+  if (error) return error;
+  error = PMPI_Comm_create_group(queue->comm->handle, group, kGroupTag, &queue->base);
+  PMPI_Group_free(&group);
+  if (!error) PMPI_Comm_set_errhandler(queue->base, MPI_ERRORS_RETURN);
+  return error;
+}
+
+void run_errands(Queue* queue) {
+  for (;;) {
+    std::unique_lock hold(queue->lock);
+    queue->changed.wait(hold, [&] { return queue->ends || !queue->errands.empty(); });
+    if (queue->errands.empty()) return;
+    Errand* errand = queue->errands.front();
+    queue->errands.pop_front();
+    hold.unlock();
+    if (queue->base == MPI_COMM_NULL) errand->error = make_base(queue);
+    if (!errand->error) errand->error = errand->body(queue->base);
+    PMPI_Grequest_complete(errand->request);
+  }
+}
+
+// The last calls of a user's thread to the request.
+int query(void* state, MPI_Status* status) {
+  auto* errand = static_cast<Errand*>(state);
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_ANY_SOURCE;
+  status->MPI_TAG = MPI_ANY_TAG;
+  if (errand->error && !errand->raised) raise(errand->comm, errand->error);
+  errand->raised = true;
+  return errand->error;
+}
+int free_errand(void* state) {
+  auto* errand = static_cast<Errand*>(state);
+  for (int i = 0; i < 2; ++i) {
+    if (errand->owns[i]) PMPI_Type_free(&errand->types[i]);
+  }
+  release(errand->comm);
+  delete errand;
+  return MPI_SUCCESS;
+}
+int cancel(void*, int) { return MPI_SUCCESS; }  // not possible with collectives
+
+// nullptr: left to MPI. `total` is equal on all members.
+Queue* find_queue(Comm* comm, MPI_Count total) {
+  if (!comm || !job().nonblocking || !job().multiple || comm->inter || !comm->all_world ||
+      !comm->any_remote || total < static_cast<MPI_Count>(std::max(job().threshold, kMinWire))) {
+    return nullptr;
+  }
+  std::lock_guard hold(queues().lock);
+  if (comm->queue) return comm->queue;
+  auto* queue = new Queue;
+  queue->comm = comm;
+  try {
+    queue->thread = std::thread(run_errands, queue);
+  } catch (...) {  // no thread: the others would wait for this rank
+    delete queue;
+    return nullptr;
+  }
+  queues().all.push_back(queue);
+  return comm->queue = queue;
+}
+
+Errand* make_errand(Comm* comm) {
+  auto* errand = new Errand;
+  errand->comm = comm;
+  retain(comm);
+  return errand;
+}
+
+// The type lives until the errand is done.
+MPI_Datatype keep(Errand* errand, int i, MPI_Datatype datatype) {
+  Type type;
+  if (!look_up(datatype, &type) || type.named) return datatype;
+  errand->types[i] = datatype;
+  keep_type(&errand->types[i], &errand->owns[i]);
+  return errand->types[i];
+}
+
+int send_off(Call call, Queue* queue, Errand* errand, MPI_Request* request) {
+  ++stats(call).messages;
+  const int error = PMPI_Grequest_start(query, free_errand, cancel, errand, &errand->request);
+  if (error) {
+    free_errand(errand);
+    return error;
+  }
+  *request = errand->request;
+  std::lock_guard hold(queue->lock);
+  queue->errands.push_back(errand);
+  queue->changed.notify_one();
+  return MPI_SUCCESS;
+}
+
+void left(Call call, const Comm* comm) {
+  if (!comm) return;
+  ++stats(call).messages;
+  ++stats(call).bypass[comm->any_remote ? kNonblocking : kSameHost];
+}
+
+bool is_predefined(MPI_Op op) {
+  for (MPI_Op known : {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND,
+                       MPI_BOR, MPI_BXOR}) {
+    if (op == known) return true;
+  }
+  return false;
+}
+
+template <typename N>
+bool reducible(MPI_Datatype datatype, N count, MPI_Op op, MPI_Count* total) {
+  Type type;
+  return is_predefined(op) && look_up(datatype, &type) && type.named &&
+         product(count, type.size, total);
+}
+
+template <typename N>
+int ibcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handle,
+           MPI_Request* request) {
+  Comm* comm = collective_comm(handle);
+  Type type;
+  MPI_Count total = 0;
+  const bool sound = comm && root >= 0 && root < comm->size && look_up(datatype, &type) &&
+                     product(count, type.size, &total);
+  Queue* queue = sound ? find_queue(comm, total) : nullptr;
+  if (!queue) {
+    left(kIbcast, comm);
+    return ibcast_form<N>::call(buffer, count, datatype, root, handle, request);
+  }
+  Errand* errand = make_errand(comm);
+  datatype = keep(errand, 0, datatype);
+  errand->body = [=](MPI_Comm base) {
+    return our_bcast_form<N>::call(buffer, count, datatype, root, base);
+  };
+  return send_off(kIbcast, queue, errand, request);
+}
+
+template <typename N>
+int iallreduce(const void* from, void* to, N count, MPI_Datatype datatype, MPI_Op op,
+               MPI_Comm handle, MPI_Request* request) {
+  Comm* comm = collective_comm(handle);
+  MPI_Count total = 0;
+  Queue* queue = comm && reducible(datatype, count, op, &total) ? find_queue(comm, total) : nullptr;
+  if (!queue) {
+    left(kIallreduce, comm);
+    return iallreduce_form<N>::call(from, to, count, datatype, op, handle, request);
+  }
+  Errand* errand = make_errand(comm);
+  errand->body = [=](MPI_Comm base) {
+    return our_allreduce_form<N>::call(from, to, count, datatype, op, base);
+  };
+  return send_off(kIallreduce, queue, errand, request);
+}
+
+template <typename N>
+int ireduce(const void* from, void* to, N count, MPI_Datatype datatype, MPI_Op op, int root,
+            MPI_Comm handle, MPI_Request* request) {
+  Comm* comm = collective_comm(handle);
+  MPI_Count total = 0;
+  Queue* queue = comm && root >= 0 && root < comm->size && reducible(datatype, count, op, &total)
+                     ? find_queue(comm, total)
+                     : nullptr;
+  if (!queue) {
+    left(kIreduce, comm);
+    return ireduce_form<N>::call(from, to, count, datatype, op, root, handle, request);
+  }
+  Errand* errand = make_errand(comm);
+  errand->body = [=](MPI_Comm base) {
+    return our_reduce_form<N>::call(from, to, count, datatype, op, root, base);
+  };
+  return send_off(kIreduce, queue, errand, request);
+}
+
+// Iallgather and Ialltoall: each member gets blocks of equal size.
+template <template <typename> class Own, template <typename> class Plain, Call call, typename N>
+int iblocks(const void* from, N count, MPI_Datatype type, void* to, N to_count,
+            MPI_Datatype to_type, MPI_Comm handle, MPI_Request* request) {
+  Comm* comm = collective_comm(handle);
+  Type sent, got;
+  MPI_Count total = 0;
+  const bool sound = comm && look_up(to_type, &got) && product(to_count, got.size, &total) &&
+                     (from == MPI_IN_PLACE || look_up(type, &sent));
+  Queue* queue = sound ? find_queue(comm, total) : nullptr;
+  if (!queue) {
+    left(call, comm);
+    return Plain<N>::call(from, count, type, to, to_count, to_type, handle, request);
+  }
+  Errand* errand = make_errand(comm);
+  if (from != MPI_IN_PLACE) type = keep(errand, 0, type);
+  to_type = keep(errand, 1, to_type);
+  errand->body = [=](MPI_Comm base) {
+    return Own<N>::call(from, count, type, to, to_count, to_type, base);
+  };
+  return send_off(call, queue, errand, request);
+}
+
+void end(Queue* queue) {
+  {
+    std::lock_guard hold(queue->lock);
+    queue->ends = true;
+    queue->changed.notify_one();
+  }
+  queue->thread.join();
+}
+
+}  // namespace
+
+void end_queue(Comm* comm) {
+  Queue* queue = comm->queue;
+  if (!queue) return;
+  end(queue);
+  if (queue->base != MPI_COMM_NULL) {
+    forget_comm(queue->base);
+    PMPI_Comm_free(&queue->base);
+  }
+  std::lock_guard hold(queues().lock);
+  std::erase(queues().all, queue);
+  delete queue;
+  comm->queue = nullptr;
+}
+
+void end_queues() {
+  for (Queue* queue : queues().all) end(queue);
+  queues().all.clear();  // their communicators end with MPI
+}
+
+}  // namespace wirepress
+
+using namespace wirepress;
+
+#define WPR_DEFINE(suffix, N)                                                                    \
+  WPR_EXPORT int MPI_Ibcast##suffix(void* buf, N count, MPI_Datatype type, int root,             \
+                                    MPI_Comm comm, MPI_Request* request) {                       \
+    return ibcast<N>(buf, count, type, root, comm, request);                                     \
+  }                                                                                              \
+  WPR_EXPORT int MPI_Iallreduce##suffix(const void* from, void* to, N count, MPI_Datatype type,  \
+                                        MPI_Op op, MPI_Comm comm, MPI_Request* request) {        \
+    return iallreduce<N>(from, to, count, type, op, comm, request);                              \
+  }                                                                                              \
+  WPR_EXPORT int MPI_Ireduce##suffix(const void* from, void* to, N count, MPI_Datatype type,     \
+                                     MPI_Op op, int root, MPI_Comm comm, MPI_Request* request) { \
+    return ireduce<N>(from, to, count, type, op, root, comm, request);                           \
+  }                                                                                              \
+  WPR_EXPORT int MPI_Iallgather##suffix(const void* from, N count, MPI_Datatype type, void* to,  \
+                                        N to_count, MPI_Datatype to_type, MPI_Comm comm,         \
+                                        MPI_Request* request) {                                  \
+    return iblocks<our_allgather_form, iallgather_form, kIallgather, N>(                         \
+        from, count, type, to, to_count, to_type, comm, request);                                \
+  }                                                                                              \
+  WPR_EXPORT int MPI_Ialltoall##suffix(const void* from, N count, MPI_Datatype type, void* to,   \
+                                       N to_count, MPI_Datatype to_type, MPI_Comm comm,          \
+                                       MPI_Request* request) {                                   \
+    return iblocks<our_alltoall_form, ialltoall_form, kIalltoall, N>(                            \
+        from, count, type, to, to_count, to_type, comm, request);                                \
+  }
+WPR_EACH_FORM(WPR_DEFINE)
+#undef WPR_DEFINE
