@@ -420,7 +420,7 @@ def numbered(names: Iterable[str]) -> Iterator[str]:
 
 
 def tap_verdicts(text: str) -> Verdicts:
-    found = re.findall(r"^(ok|not ok) \d* ?- \./(\S+ \d+)(.*)$", text, re.M)
+    found = re.findall(r"^(ok|not ok) \d* ?- \./(\S+(?: \d+)?)(.*)$", text, re.M)
     names = numbered(name for _, name, _ in found)
     return {
         name: "skip" if "# SKIP" in rest else "pass" if ok == "ok" else "fail"
@@ -459,7 +459,7 @@ def run_mpich(mpi: Mpi, folder: str, way: str, only: set[str] | None) -> Verdict
     tap = log.with_suffix(".tap")
     environment = mpi.environment() | {
         "MPITEST_CLEANUP": "0",
-        "MPITEST_TIMEOUT": "60",
+        "MPITEST_TIMEOUT": "180",
         "MPITEST_PROGRAM_WRAPPER": str(mpi.under(way)),
     }
     srcdir = f"-srcdir={os.path.relpath(source, build)}"

@@ -74,7 +74,7 @@ class Broadcast {
       op_.count_received(wire_size, size(c));
       if (c + kInFlight < n_chunks_) post(c + kInFlight);
       if (wire_size != size(c)) {
-        if (!frames_[c].reserve(wire_size)) return op_.check(MPI_ERR_NO_MEM);
+        if (!frames_[c].reserve(wire_size, true)) return op_.check(MPI_ERR_NO_MEM);
         std::memcpy(frames_[c].data(), at(c), wire_size);
       }
     } else {

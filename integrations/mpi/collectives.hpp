@@ -115,7 +115,7 @@ class Operation {
     count_received(wire_size, size);
     if (wire_size == size) return;
     Buffer& aside = self_thread().wire;
-    if (!aside.reserve(wire_size)) return check(MPI_ERR_NO_MEM);
+    if (!aside.reserve(wire_size, true)) return check(MPI_ERR_NO_MEM);
     std::memcpy(aside.data(), data, wire_size);
     expand_chunk(aside.data(), wire_size, data, size);
   }
@@ -206,9 +206,9 @@ class Exchange {
   void reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
     std::vector<Buffer> slots(std::min(kInFlight, n_items_));
     Buffer expanded;
-    if (!expanded.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
+    if (!expanded.reserve(op_.chunk_, true)) return op_.check(MPI_ERR_NO_MEM);
     for (Buffer& slot : slots) {
-      if (!slot.reserve(op_.chunk_)) return op_.check(MPI_ERR_NO_MEM);
+      if (!slot.reserve(op_.chunk_, true)) return op_.check(MPI_ERR_NO_MEM);
     }
     const auto post = [&](size_t i) {
       const Segment chunk = piece(i, me_);
@@ -258,7 +258,7 @@ class Exchange {
       if (size == chunk.size) return;
       // The frame moves out of the way of what it expands to; it is forwarded from there.
       Buffer frame;
-      if (!frame.reserve(size)) return op_.check(MPI_ERR_NO_MEM);
+      if (!frame.reserve(size, true)) return op_.check(MPI_ERR_NO_MEM);
       std::memcpy(frame.data(), data_ + chunk.offset, size);
       op_.expand_chunk(frame.data(), size, data_ + chunk.offset, chunk.size);
       if (i + n_chunks_ < n_items_) frames_[i + n_chunks_] = std::move(frame);

@@ -34,7 +34,7 @@ bool describe(Call call, Comm* comm, void* buffer, MPI_Count count, MPI_Datatype
 }
 
 bool use_bounce(Incoming* incoming) {
-  if (!incoming->bounce.reserve(incoming->capacity)) {
+  if (!incoming->bounce.reserve(incoming->capacity, true)) {
     ++self_thread().events.no_memory;
     return false;
   }
@@ -78,7 +78,7 @@ int expand_from(Incoming* incoming, const Byte* wire, size_t size, size_t* raw_s
                   incoming->capacity, raw_size);
   }
   Buffer packed;
-  if (!packed.reserve(incoming->capacity)) return MPI_ERR_NO_MEM;
+  if (!packed.reserve(incoming->capacity, true)) return MPI_ERR_NO_MEM;
   const int error = expand(incoming->call, wire, size, packed.data(), incoming->capacity, raw_size);
   return error ? error : store(incoming, packed.data(), *raw_size);
 }
@@ -93,7 +93,7 @@ int finish_from(Incoming* incoming, const Byte* wire, size_t size, MPI_Status* s
     ++call.received_framed;
     Buffer& aside = self_thread().wire;
     if (wire == incoming->buffer) {
-      if (!aside.reserve(size)) return MPI_ERR_NO_MEM;
+      if (!aside.reserve(size, true)) return MPI_ERR_NO_MEM;
       std::memcpy(aside.data(), wire, size);
       wire = aside.data();
     }

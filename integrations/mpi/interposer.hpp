@@ -233,8 +233,9 @@ class Buffer {
     return *this;
   }
   ~Buffer() { release(); }
-  // At least `size` bytes; what was in it is lost when it grows.
-  bool reserve(size_t size);
+  // At least `size` bytes; what was in it is lost when it grows. `needed`: may take one of the
+  // spares, which hold a chunk, so that a collective goes on where memory has run out.
+  bool reserve(size_t size, bool needed = false);
   void release();
   Byte* data() const { return data_; }
   size_t capacity() const { return capacity_; }
@@ -243,6 +244,9 @@ class Buffer {
   Byte* data_ = nullptr;
   size_t capacity_ = 0;
 };
+
+// Sets spares aside; they cost address space until they are used.
+void prepare_spares();
 
 // ---- data types (types.cpp) ----
 

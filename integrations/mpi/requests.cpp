@@ -214,17 +214,43 @@ void adopt_orphan(Record* record) {
   g_n_orphans.store(static_cast<int>(orphans().list.size()), std::memory_order_relaxed);
 }
 
-void drain_orphans(bool wait) {
-  // A program that never lets a freed request complete is wrong; it is not waited for for ever.
-  const double give_up = now() + 20.0;
-  do {
-    for (Record* record : completed_orphans()) {
-      if (record->error == MPI_SUCCESS) {
-        if (const int error = settle(record, &record->status)) raise(record->incoming.comm, error);
-      }
-      free_record(record);
+namespace {
+
+// Before MPI_Finalize: sends are MPI's again, as the program freed them. Their frames stay, for MPI
+// may still be sending.
+void hand_back_sends() {
+  std::lock_guard hold(orphans().lock);
+  for (Record* record : orphans().list) {
+    if (record->receives || record->request == MPI_REQUEST_NULL) continue;
+    PMPI_Request_free(&record->request);
+    static auto* kept = new std::vector<Record*>;
+    kept->push_back(record);
+  }
+  std::erase_if(orphans().list, [](const Record* record) {
+    return !record->receives && record->request == MPI_REQUEST_NULL;
+  });
+  g_n_orphans.store(static_cast<int>(orphans().list.size()), std::memory_order_relaxed);
+}
+
+void finish_completed_orphans() {
+  for (Record* record : completed_orphans()) {
+    if (record->error == MPI_SUCCESS) {
+      if (const int error = settle(record, &record->status)) raise(record->incoming.comm, error);
     }
-  } while (wait && g_n_orphans.load(std::memory_order_relaxed) > 0 && now() < give_up);
+    free_record(record);
+  }
+}
+
+}  // namespace
+
+void drain_orphans(bool wait) {
+  // A message that nobody sends to a freed receive is not waited for for ever.
+  const double give_up = now() + 20.0;
+  finish_completed_orphans();
+  if (wait) hand_back_sends();
+  while (wait && g_n_orphans.load(std::memory_order_relaxed) > 0 && now() < give_up) {
+    finish_completed_orphans();
+  }
 }
 
 }  // namespace wirepress

@@ -91,7 +91,7 @@ void fetch(Stashed* stashed) {
   ++self_thread().events.stashed;
   const size_t size = received_size(stashed->status);
   stashed->size = size;
-  if (size > 0 && !stashed->data.reserve(size)) {
+  if (size > 0 && !stashed->data.reserve(size, true)) {
     stashed->error = MPI_ERR_NO_MEM;
     ++self_thread().events.no_memory;
   }

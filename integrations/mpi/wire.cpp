@@ -13,10 +13,14 @@ namespace {
 // Free buffers by size class, smallest 4 KiB, doubling. A process keeps at most 256 MiB of them.
 struct Pool {
   static constexpr int kClasses = 24;
+  // An exchange of a collective holds at most 4 + 1 + 7 chunks, its thread one more message.
+  static constexpr size_t kSpares = 16;
   static constexpr size_t kKeep = size_t{256} << 20;
   std::mutex lock;
   std::vector<Byte*> free[kClasses];
   size_t kept = 0;
+  std::vector<Byte*> spares;
+  size_t spare_size = 0;  // a class_size
 
   static size_t class_size(int i) { return size_t{4096} << i; }
   static int class_of(size_t size) {
@@ -32,7 +36,19 @@ Pool& pool() {
 
 }  // namespace
 
-bool Buffer::reserve(size_t size) {
+void prepare_spares() {
+  const size_t size = Pool::class_size(Pool::class_of(job().chunk));
+  std::lock_guard hold(pool().lock);
+  pool().spare_size = size;
+  pool().spares.reserve(Pool::kSpares);
+  while (pool().spares.size() < Pool::kSpares) {
+    auto* spare = static_cast<Byte*>(std::aligned_alloc(64, size));
+    if (!spare) return;
+    pool().spares.push_back(spare);
+  }
+}
+
+bool Buffer::reserve(size_t size, bool needed) {
   if (size <= capacity_ && data_) return true;
   release();
   const int i = Pool::class_of(size);
@@ -50,6 +66,14 @@ bool Buffer::reserve(size_t size) {
     size = (size + 4095) & ~size_t{4095};
   }
   data_ = static_cast<Byte*>(std::aligned_alloc(64, size));
+  if (!data_ && needed && size <= pool().spare_size) {
+    std::lock_guard hold(pool().lock);
+    if (!pool().spares.empty()) {
+      size = pool().spare_size;
+      data_ = pool().spares.back();
+      pool().spares.pop_back();
+    }
+  }
   capacity_ = data_ ? size : 0;
   return data_ != nullptr;
 }
@@ -61,6 +85,10 @@ void Buffer::release() {
   data_ = nullptr;
   if (i < Pool::kClasses) {
     std::lock_guard hold(pool().lock);
+    if (capacity_ == pool().spare_size && pool().spares.size() < Pool::kSpares) {
+      pool().spares.push_back(data);
+      return;
+    }
     if (pool().kept + capacity_ <= Pool::kKeep) {
       pool().free[i].push_back(data);
       pool().kept += capacity_;

@@ -287,6 +287,7 @@ typedef struct {
   MPI_Comm comm;                           /* MPI_COMM_NULL: none, or I am not in it */
   uint64_t name;                           /* the same on every rank of it */
   int inter, rank, size, remote_size, low; /* low: my group sends as group 0 */
+  int may_be_inter;                        /* the same on all ranks, members or not */
 } Slot;
 static Slot slots[SLOTS];
 
@@ -319,8 +320,9 @@ static void change_comms(Random *random) {
     slot->comm = MPI_COMM_NULL;
     return;
   }
-  if (!from->name || from->inter) from = &slots[0];
+  if (!from->name || from->may_be_inter) from = &slots[0];
   slot->name = mix3(from->name, (uint64_t)step, 7);
+  slot->may_be_inter = how == 3;
   if (from->comm == MPI_COMM_NULL) return;
   if (how < 2) {
     MPI_Comm_dup(from->comm, &slot->comm);
@@ -1341,9 +1343,19 @@ static void start_collective(Collective *c, const Slot *slot, int index) {
   c->varied = c->what == GATHERV || c->what == SCATTERV || c->what == ALLGATHERV ||
               c->what == ALLTOALLV || c->what == ALLTOALLW;
   c->op = below(&random, N_OPS);
-#ifdef MPICH_VERSION /* 4.0 may read from MPI_IN_PLACE at another root than 0 */
-  if (c->what == REDUCE && c->root != 0) c->in_place = 0;
+  /* What the libraries do wrong by themselves: Open MPI 4.1 exchanges derived types in place by
+   * MPI_Alltoallv, MPICH 4.0 copies parts of reductions onto themselves, and reads
+   * from MPI_IN_PLACE where the root of MPI_Reduce is not rank 0. */
+  const int parts = c->what == REDUCE_SCATTER || c->what == REDUCE_SCATTER_BLOCK;
+  const int exchanges = c->what >= ALLTOALL && c->what <= ALLTOALLW;
+  if (exchanges && c->nonblocking) c->in_place = 0;
+#ifdef MPICH_VERSION
+  if (parts) c->in_place = 0;
+#else
+  (void)parts;
 #endif
+  if (c->what == ALLTOALLV || c->what == ALLTOALLW) c->in_place = 0;
+  if (c->what == REDUCE && c->root != 0) c->in_place = 0;
   c->id = mix3(slot->name, (uint64_t)step, 400 + (uint64_t)index);
   c->basic = basic_type(below(&random, 8));
   c->layout = any_layout(&random, c->basic);

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test programs with the library built by the address sanitizer (preset asan-mpi).
+
+WIREPRESS_SOAK_SECONDS lets the random program run longer than 10 s:
+    WIREPRESS_SOAK_SECONDS=1200 .venv/bin/python -m pytest integrations/mpi/test_sanitizers.py
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SOAK_SECONDS = int(os.environ.get("WIREPRESS_SOAK_SECONDS", "10"))
+EVERYTHING = {
+    "WIREPRESS_MPI_TRUST": "1",
+    "WIREPRESS_MPI_SAME_HOST": "1",
+    "WIREPRESS_MPI_THRESHOLD": "1",
+    "WIREPRESS_MPI_CODEC": "lz4",
+    "WIREPRESS_MPI_CHUNK": "32KiB",
+}
+PROGRAMS = [
+    ["p2p.c", "threads"],
+    ["collectives.c", "quick"],
+    ["threads.c"],
+    ["soak.c", "--seconds", str(SOAK_SECONDS)],
+    ["soak.c", "--seconds", str(SOAK_SECONDS), "--seed", "2", "--multiple"],
+]
+
+
+def built(preset: str, mpi):
+    """This MPI with the library of that preset."""
+    if not shutil.which("ninja"):
+        pytest.skip("no ninja")
+    log = ROOT / "build" / f"{preset}.log"
+    for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset]):
+        with log.open("w") as out:
+            done = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, log.read_text()[-3000:]
+    name = f"libwirepress_mpi_{mpi.name}.so"
+    library = ROOT / "build" / preset / "integrations" / "mpi" / name
+    folder = mpi.folder / preset
+    folder.mkdir(exist_ok=True)
+    return replace(mpi, library=library, folder=folder, built={})
+
+
+def runtime(name: str) -> str:
+    command = ["gcc", f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def program_of(mpi, sanitizers: str, words: list[str]) -> list[str | Path]:
+    """Built like the library: else the sanitizer would see half of the memory."""
+    target = mpi.folder / Path(words[0]).stem
+    command = [f"mpicc.{mpi.name}", "-std=gnu99", "-O1", "-g", f"-fsanitize={sanitizers}", "-o"]
+    command += [target, HERE / "tests" / words[0], "-pthread", "-lm"]
+    if mpi.name == "mpich":
+        command.append("-DHAS_ISENDRECV")
+    subprocess.run(command, check=True)
+    return [target, *words[1:]]
+
+
+def name_of(words: list[str]) -> str:
+    return words[0] + (" multiple" if "--multiple" in words else "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", PROGRAMS, ids=name_of)
+def test_addresses(mpi, words):
+    mine = built("asan-mpi", mpi)
+    library = f"{runtime('libasan.so')}:{runtime('libubsan.so')}:{mine.library}"
+    settings = EVERYTHING | {
+        "LD_PRELOAD": library,
+        "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",
+        "LSAN_OPTIONS": "exitcode=0",  # the MPIs leave a lot behind
+    }
+    program = program_of(mine, "address,undefined", words)
+    done = mine.start([settings] * 2, program, seconds=200 + 2 * SOAK_SECONDS)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-6000:]
+    leaks = [text for text in said.split("\n\n") if "leak of" in text and "wirepress" in text]
+    assert not leaks, "\n\n".join(leaks[:5])
