@@ -52,11 +52,11 @@ def measure(mpi: str, args: argparse.Namespace) -> bool:
     least = {kind: min(r[0] for r in values) for kind, values in runs.items()}
     middle = {kind: median(r[1] for r in values) for kind, values in runs.items()}
     added = least["with"] - least["plain"]
-    print(f"{mpi}: minimum {least['plain']:.0f} -> {least['with']:.0f} ns, "
-          f"median {middle['plain']:.0f} -> {middle['with']:.0f} ns, added {added:.0f} ns")  # fmt: skip
+    for name, pair in (("minimum", least), ("median", middle)):
+        print(f"{mpi}: {name} {pair['plain']:.0f} -> {pair['with']:.0f} ns")
+    compiler = first_line(f"mpicc.{mpi}", "--version")
     content = {"runs": runs, "minimum_ns": least, "median_ns": middle, "added_ns": added}
-    results.write(f"mpi_latency-{mpi}", content,
-                  compiler=first_line(f"mpicc.{mpi}", "--version"), mpi=mpi_version(mpi))  # fmt: skip
+    results.write(f"mpi_latency-{mpi}", content, compiler=compiler, mpi=mpi_version(mpi))
     return added <= LIMIT_NS
 
 
@@ -70,7 +70,8 @@ def main() -> int:
     folder = ROOT / "build" / "dev" / "integrations" / "mpi"
     parser.add_argument("--lib-dir", type=Path, default=folder, help="where the libraries are")
     args = parser.parse_args()
-    return 0 if all([measure(mpi, args) for mpi in args.mpi]) else 1
+    good = [measure(mpi, args) for mpi in args.mpi]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":
