@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses how a message is compressed, if at all: by the time at which it would be there.
 //
-// Messages that are alike (same call, element type and size class) share a site. Every 64th message
-// of a site, a sample of it is compressed and expanded by each candidate; ratio and speeds together
-// with the link's rate give the finish time of each, and of sending raw. What does not pay is
-// looked at again after 1, 2, 4 ... 64 messages. One recipe given by the user replaces the
-// candidates; then only the backing off remains.
+// Messages that are alike share a site: same caller, call, element type, size class and node they
+// go to. At a site each candidate is tried on a sample, one after the other, and never for longer
+// than a hundredth of the time that the site's messages took. Ratio and speeds, as this process
+// sees them under the present load, together with the link's rate give the finish time of each, and
+// of sending raw; what real messages then take corrects them. While nothing changes sites are
+// looked at ever more rarely. One recipe given by the user replaces the candidates; then only the
+// backing off from what does not shrink remains.
+#include <dlfcn.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -15,26 +18,60 @@
 
 namespace wirepress {
 
+constinit thread_local const void* t_caller = nullptr;
+
+namespace {
+
+constexpr size_t kDTypes = 18, kSites = 2048, kMostCandidates = 12;
+constexpr size_t kLeastSample = 16 << 10, kMostSample = 256 << 10;
+constexpr double kWorth = 0.9;        // of the raw finish time, to leave raw ...
+constexpr double kStillWorth = 0.97;  // ... and to stay
+constexpr double kHysteresis = 0.95;  // of the others', for the present choice
+constexpr double kLeastRatio = 1.05;
+constexpr double kBudget = 0.01;        // of the time of a site's messages, for samples
+constexpr double kCredit = 0.2;         // of the time of one message, at the beginning
+constexpr double kCallSeconds = 4e-6;   // that a frame takes besides its bytes, on both sides
+constexpr double kDefaultLink = 125e6;  // for collectives, until it is measured: 1 Gbit/s
+constexpr int kLook = 64, kRarestLook = 1024;
+constexpr uint64_t kRefresh = 512, kRefreshing = 4;  // messages; of them so many go raw
+
+// What is known of a candidate at a site, for a raw byte.
+struct Known {
+  double ratio = 0, encode = 0, decode = 0;  // 0: not tried yet
+  bool skipped = false;                      // tried before: too slow whatever the ratio
+};
+
+}  // namespace
+
 struct Site {
-  std::atomic<const std::vector<int>*> list{nullptr};  // candidates; set by the first who comes
+  std::atomic<uint64_t> key{0};
+  std::atomic<bool> ready{false};
+  const void* caller = nullptr;
+  Call call = kSend;
+  wpr_dtype dtype = WPR_BYTES;
+  int size_class = 0, node = kAnyLink;
+  const std::vector<int>* list = nullptr;  // candidates
+
+  // Relaxed: a message counted twice or not is no harm.
+  std::atomic<uint64_t> messages{0}, raw_size{0}, saved{0}, framed{0};
   std::atomic<int> choice{kRaw};
   std::atomic<int> left{0};  // messages until the next look
-  std::atomic<int> gap{0};   // how long the last failure was believed
+  std::atomic<int> gap{0};   // how long the last decision was believed
+
+  std::mutex lock;  // of what follows; whoever finds it taken goes on without
+  std::array<Known, kMostCandidates> known{};
+  size_t next = 0;  // to be tried
+  double spent = 0, took = 0;
+  bool overlapped = false;
 };
 
 namespace {
 
-constexpr int kLook = 64;
-constexpr size_t kSizeClasses = 48, kDTypes = 18;
-constexpr size_t kLeastSample = 16 << 10, kMostSample = 256 << 10;
-constexpr double kWorth = 0.9;       // of the raw finish time, to leave raw
-constexpr double kHysteresis = 0.9;  // of the others', for the present choice
-
-Site g_sites[kCallCount * kDTypes * kSizeClasses];  // pages are touched where used
+// Pages are touched where used.
+Site g_sites[kSites];
+std::atomic<size_t> g_n_sites{0};
 bool g_fixed = false;
-
-std::atomic<double> g_link{125e6};  // until it is measured: 1 Gbit/s
-bool g_link_fixed = false;
+double g_fixed_link = 0;
 
 // "1Gbps", "10 Gbit/s", "250Mbps" to bytes per second.
 bool parse_link(const char* text, double* rate) {
@@ -148,10 +185,6 @@ void offer_lossless(wpr_ctx* ctx, wpr_dtype dtype, const std::vector<std::string
   }
 }
 
-struct Speed {
-  double ratio = 1, seconds = 0;  // per raw byte: compressing and expanding
-};
-
 // Pieces from all over the message.
 size_t take_sample(const Byte* data, size_t size, size_t element, Byte* sample) {
   const size_t want = std::min(size, std::clamp(size / 8, kLeastSample, kMostSample));
@@ -166,14 +199,15 @@ size_t take_sample(const Byte* data, size_t size, size_t element, Byte* sample) 
   return kPieces * piece;
 }
 
-Speed measure(Thread& thread, int candidate, const Type& type, Byte* sample, size_t size) {
-  Speed speed;
+// False: it could not be tried.
+bool measure(Thread& thread, int candidate, const Type& type, Byte* sample, size_t size,
+             Known* known) {
   const size_t room = size + size / 8 + 4096;
   Byte* frame = sample + size;
   Byte* back = frame + room;
   const bool fresh = !thread.ctx[static_cast<size_t>(candidate)];
   wpr_ctx* ctx = context(thread, candidate);
-  if (!ctx) return speed;
+  if (!ctx) return false;
   const uint64_t shape = size / type.element;
   size_t written = 0, expanded;
   double start = 0;
@@ -181,40 +215,79 @@ Speed measure(Thread& thread, int candidate, const Type& type, Byte* sample, siz
     start = now();
     if (wpr_compress_array(ctx, sample, type.dtype, WPR_NO_SHAPE, &shape, frame, room, &written) !=
         WPR_OK) {
-      return speed;
+      return false;
     }
   }
-  if (wpr_decompress(ctx, frame, written, back, size, &expanded) != WPR_OK) return speed;
+  const double middle = now();
+  if (wpr_decompress(ctx, frame, written, back, size, &expanded) != WPR_OK) return false;
   const auto n = static_cast<double>(size);
-  speed.seconds = (now() - start) / n;
-  speed.ratio = n / static_cast<double>(written + kCookieSize);
-  return speed;
+  known->encode = (middle - start) / n;
+  known->decode = (now() - middle) / n;
+  known->ratio = n / static_cast<double>(written + kCookieSize);
+  return true;
 }
 
-double finish_time(const Speed& speed, double link, bool overlapped) {
-  const double wire = 1 / (speed.ratio * link);
-  return overlapped ? std::max(wire, speed.seconds) : wire + speed.seconds;
+// Seconds a byte until a message of this size is there.
+double finish_time(const Known& known, double link, bool overlapped, double size) {
+  const double wire = 1 / (known.ratio * link), codec = known.encode + known.decode;
+  return (overlapped ? std::max(wire, codec) : wire + codec) + kCallSeconds / size;
 }
 
-int look(const List& list, const Byte* data, size_t size, const Type& type, bool overlapped,
-         int present) {
-  Thread& thread = self_thread();
-  if (!thread.sample.reserve(4 * kMostSample)) return kRaw;
-  const size_t n = take_sample(data, size, type.element, thread.sample.data());
-  const double link = link_rate();
-  double best_time = kWorth / link, best_ratio = 1;
+// The best of what is known, or why raw is.
+int best_of(const Site& site, double link, double size) {
+  const int present = site.choice.load(std::memory_order_relaxed);
+  double best_time = (present >= 0 ? kStillWorth : kWorth) / link, best_ratio = 1;
   int best = kRaw;
-  for (const int i : list) {
-    const Speed speed = measure(thread, i, type, thread.sample.data(), n);
-    best_ratio = std::max(best_ratio, speed.ratio);
-    double time = finish_time(speed, link, overlapped);
-    if (i == present) time *= kHysteresis;
-    if (speed.ratio > 1.05 && time < best_time) {
+  for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
+    const Known& known = site.known[i];
+    if (known.ratio == 0) continue;
+    best_ratio = std::max(best_ratio, known.ratio);
+    const int candidate = (*site.list)[i];
+    double time = finish_time(known, link, site.overlapped, size);
+    if (candidate == present) time *= kHysteresis;
+    if (known.ratio > kLeastRatio && time < best_time) {
       best_time = time;
-      best = i;
+      best = candidate;
     }
   }
-  return best != kRaw ? best : best_ratio > 1.05 ? kRawFaster : kRaw;
+  return best != kRaw ? best : best_ratio > kLeastRatio ? kRawFaster : kRaw;
+}
+
+// Could it win if it shrank the data to nothing, at the speed that it had here before?
+bool hopeless(const Site& site, size_t i, double link, double size) {
+  Known ideal = site.known[i];
+  if (ideal.ratio == 0) return false;
+  ideal.ratio = 1e9;
+  return finish_time(ideal, link, site.overlapped, size) > 1 / link;
+}
+
+// Tries the candidates one after the other, as far as the time allows it.
+void look(Site* site, const Byte* data, size_t size, const Type& type, double link) {
+  Thread& thread = self_thread();
+  const auto n_bytes = static_cast<double>(size);
+  const double allowed = kBudget * site->took + kCredit * n_bytes / link;
+  const size_t n = std::min(site->list->size(), kMostCandidates);
+  if (site->spent >= allowed || !thread.sample.reserve(4 * kMostSample)) return;
+  const double start = now();
+  double end = start;
+  size_t sampled = 0;
+  for (; site->next < n && site->spent + (end - start) < allowed; ++site->next) {
+    if (hopeless(*site, site->next, link, n_bytes)) continue;
+    if (sampled == 0) sampled = take_sample(data, size, type.element, thread.sample.data());
+    measure(thread, (*site->list)[site->next], type, thread.sample.data(), sampled,
+            &site->known[site->next]);
+    end = now();
+  }
+  site->spent += end - start;
+  const int before = site->choice.load(std::memory_order_relaxed);
+  const int best = best_of(*site, link, n_bytes);
+  site->choice.store(best, std::memory_order_relaxed);
+  if (site->next < n) return;  // more with the next message
+  site->next = 0;
+  const int gap = site->gap.load(std::memory_order_relaxed);
+  const int longer = gap && best == before ? std::min(2 * gap, kRarestLook) : kLook;
+  site->gap.store(longer, std::memory_order_relaxed);
+  site->left.store(longer, std::memory_order_relaxed);
 }
 
 void back_off(Site* site, int choice) {
@@ -224,18 +297,31 @@ void back_off(Site* site, int choice) {
   site->choice.store(choice, std::memory_order_relaxed);
 }
 
+// What is faster today is not what was faster yesterday: with a bound that shows in the bits.
+bool is_fixed(const Site& site) {
+  if (g_fixed || site.list->empty()) return true;
+  return job().deterministic && is_lossy((*site.list)[0]);
+}
+
+int choose_fixed(Site* site) {
+  if (site->list->empty()) return kUntaken;
+  if (site->left.load(std::memory_order_relaxed) <= 0) return (*site->list)[0];
+  site->left.fetch_sub(1, std::memory_order_relaxed);
+  return site->choice.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 const char* prepare_codecs(wpr_ctx* ctx) {
   static std::string problem;
   Job& j = job();
-  double rate;
-  g_link_fixed = j.link != "auto";
-  if (g_link_fixed && !parse_link(j.link.c_str(), &rate)) {
+  double rate = 0;
+  const bool measured = j.link == "auto";
+  if (!measured && !parse_link(j.link.c_str(), &rate)) {
     problem = "mpi_link: \"" + j.link + "\" is not a rate such as 1Gbps";
     return problem.c_str();
   }
-  if (g_link_fixed) g_link.store(rate);
+  g_fixed_link = measured ? 0 : rate;
   g_fixed = j.codec != "auto";
   // Another life of MPI in this process is not possible: the lists are filled once.
   for (const wpr_dtype dtype :
@@ -281,6 +367,8 @@ void prepare_bounded() {
 
 bool is_lossy(int candidate) { return candidates()[static_cast<size_t>(candidate)].lossy; }
 
+void start_choosing() { prepare_links(g_fixed_link); }
+
 const List& candidates_for(Call call, wpr_dtype dtype) { return lists()[codings(call) - 1][dtype]; }
 const char* candidate_recipe(size_t i) { return candidates()[i].recipe.c_str(); }
 bool suits(int candidate, wpr_dtype dtype) {
@@ -288,75 +376,174 @@ bool suits(int candidate, wpr_dtype dtype) {
 }
 
 Bypass bypass_of(int choice) {
-  return choice == kRawFaster ? kNotFaster : choice == kUntaken ? kNoCodec : kIncompressible;
+  switch (choice) {
+    case kRawFaster:
+      return kNotFaster;
+    case kUnknownLink:
+      return kLearning;
+    case kUntaken:
+      return kNoCodec;
+    default:
+      return kIncompressible;
+  }
 }
 
-Site* find_site(Call call, wpr_dtype dtype, size_t size) {
+Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {
   const size_t log = size ? 63 - static_cast<size_t>(__builtin_clzll(size)) : 0;
-  Site* site =
-      &g_sites[(static_cast<size_t>(call) * kDTypes + static_cast<size_t>(dtype)) * kSizeClasses +
-               std::min(log, kSizeClasses - 1)];
-  site->list.store(&candidates_for(call, dtype), std::memory_order_relaxed);
-  return site;
+  // Where there are too many sites new ones share, whoever calls for whatever node.
+  const bool full = g_n_sites.load(std::memory_order_relaxed) > kSites / 4 * 3;
+  const void* caller = full ? nullptr : t_caller;
+  if (full && node != kCollectiveLink) node = kAnyLink;
+  uint64_t key = reinterpret_cast<uintptr_t>(caller) * 0x9E3779B97F4A7C15u;
+  key ^= (static_cast<uint64_t>(call) << 40) + (static_cast<uint64_t>(dtype) << 32) + (log << 24) +
+         static_cast<uint64_t>(node + 2);
+  key = (key ^ (key >> 29)) * 0xBF58476D1CE4E5B9u | 1;
+  for (size_t i = key >> 50, steps = 0; steps < kSites; ++i, ++steps) {
+    Site* site = &g_sites[i % kSites];
+    uint64_t found = site->key.load(std::memory_order_relaxed);
+    if (found == 0 && site->key.compare_exchange_strong(found, key, std::memory_order_relaxed)) {
+      g_n_sites.fetch_add(1, std::memory_order_relaxed);
+      site->caller = caller;
+      site->call = call;
+      site->dtype = dtype;
+      site->size_class = static_cast<int>(log);
+      site->node = node;
+      site->list = &candidates_for(call, dtype);
+      site->ready.store(true, std::memory_order_release);
+      return site;
+    }
+    if (found != key) continue;
+    while (!site->ready.load(std::memory_order_acquire)) {  // another thread is at it, briefly
+    }
+    return site;
+  }
+  return &g_sites[0];
 }
 
 int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped) {
-  // Threads that meet here at most look twice.
-  if (site->left.load(std::memory_order_relaxed) > 0) {
-    site->left.fetch_sub(1, std::memory_order_relaxed);
-    return site->choice.load(std::memory_order_relaxed);
+  const uint64_t number = site->messages.fetch_add(1, std::memory_order_relaxed);
+  site->raw_size.fetch_add(size, std::memory_order_relaxed);
+  if (is_fixed(*site)) return choose_fixed(site);
+  double link = link_rate(site->node, size);
+  const bool collective = site->node == kCollectiveLink;
+  if (link == 0 && !collective) return kUnknownLink;
+  if (link == 0) link = kDefaultLink;
+  const int left = site->left.load(std::memory_order_relaxed);
+  if (left > 0) site->left.store(left - 1, std::memory_order_relaxed);
+  // Threads that meet here do not wait for each other.
+  if (const std::unique_lock hold(site->lock, std::try_to_lock); hold) {
+    site->took += static_cast<double>(size) / link;
+    site->overlapped = overlapped;
+    if (left <= 0) look(site, data, size, type, link);
   }
-  const List& list = *site->list.load(std::memory_order_relaxed);
-  if (list.empty()) return kUntaken;
-  // What is faster today is not what was faster yesterday: with a bound that shows in the bits.
-  if (g_fixed || (job().deterministic && is_lossy(list[0]))) return list[0];
-  const int best =
-      look(list, data, size, type, overlapped, site->choice.load(std::memory_order_relaxed));
-  if (best < 0) {
-    back_off(site, best);
-  } else {
-    site->choice.store(best, std::memory_order_relaxed);
-    site->gap.store(0, std::memory_order_relaxed);
-    site->left.store(kLook - 1, std::memory_order_relaxed);
-  }
-  return best;
+  const int choice = site->choice.load(std::memory_order_relaxed);
+  // Only raw messages show what the link can do.
+  const bool refresh =
+      choice >= 0 && !collective && number >= kRefresh && number % kRefresh < kRefreshing;
+  return refresh ? kUnknownLink : choice;
 }
 
-void learn_outcome(Site* site, bool framed) {
-  if (!framed) {
-    back_off(site, kRaw);
-  } else if (g_fixed) {
-    site->gap.store(0, std::memory_order_relaxed);
+void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, double seconds) {
+  if (candidate < 0) return;
+  site->saved.fetch_add(wire_size ? size - wire_size : 0, std::memory_order_relaxed);
+  site->framed.fetch_add(wire_size ? 1 : 0, std::memory_order_relaxed);
+  if (is_fixed(*site)) {
+    if (!wire_size) return back_off(site, kRaw);
+    return site->gap.store(0, std::memory_order_relaxed);
   }
+  const std::unique_lock hold(site->lock, std::try_to_lock);
+  if (!hold) return;
+  const auto at = std::find(site->list->begin(), site->list->end(), candidate);
+  const auto i = static_cast<size_t>(at - site->list->begin());
+  if (i >= std::min(site->list->size(), kMostCandidates) || site->known[i].ratio == 0) return;
+  Known& known = site->known[i];
+  const auto n = static_cast<double>(size);
+  const auto learn = [](double* value, double seen) { *value += (seen - *value) / 4; };
+  // Expanding suffers from the load as compressing does.
+  const double slower = known.encode > 0 ? seconds / n / known.encode : 1;
+  learn(&known.decode, known.decode * std::clamp(slower, 0.5, 2.0));
+  learn(&known.encode, seconds / n);
+  double fraction = 1 / known.ratio;
+  learn(&fraction, wire_size ? static_cast<double>(wire_size) / n : 1);
+  known.ratio = 1 / fraction;
+  const double link = link_rate(site->node, size);
+  site->choice.store(best_of(*site, link > 0 ? link : kDefaultLink, n), std::memory_order_relaxed);
 }
 
-void learn_link(size_t wire_size, double seconds, double waiting) {
-  if (g_link_fixed || wire_size < (256 << 10)) return;
-  // Socket buffers swallow the first megabytes at once: only sums over several mean anything.
-  constexpr double kEnough = 4 << 20;
-  constexpr size_t kSamples = 9;
-  static std::mutex* lock = new std::mutex;
-  static double bytes = 0, elapsed = 0, waited = 0;
-  static double sample[kSamples];
-  static size_t n = 0;
-  std::lock_guard hold(*lock);
-  bytes += static_cast<double>(wire_size);
-  elapsed += seconds;
-  waited += waiting;
-  if (bytes < kEnough) return;
-  // Where the link waited for the codec its rate is not seen: it is at least what was used, and
-  // the estimate grows until sending raw shows what there really is.
-  const double rate = bytes / std::max(waited, 1e-9);
-  sample[n++ % kSamples] = std::min(rate, 2 * std::max(g_link.load(), bytes / elapsed));
-  bytes = elapsed = waited = 0;
-  const size_t have = std::min(n, kSamples);
-  if (have < 3) return;
-  double sorted[kSamples];
-  std::copy_n(sample, have, sorted);
-  std::nth_element(sorted, sorted + have / 2, sorted + have);
-  g_link.store(sorted[have / 2]);
+// ---- the report ----
+
+namespace {
+
+// "/path/app+0x1234", and the function if its name is exported.
+std::string caller_name(const void* caller, std::string* symbol) {
+  Dl_info info{};
+  if (!caller || !dladdr(caller, &info) || !info.dli_fname) return "";
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&find_site), &own) && own.dli_fbase == info.dli_fbase) {
+    return "Fortran";  // its bindings here call the C ones
+  }
+  if (info.dli_sname) *symbol = info.dli_sname;
+  std::string name = info.dli_fname;
+  append(&name, "+0x%zx",
+         static_cast<size_t>(static_cast<const Byte*>(caller) -
+                             static_cast<const Byte*>(info.dli_fbase)));
+  return name;
 }
 
-double link_rate() { return g_link.load(std::memory_order_relaxed); }
+// Why a site does what it does, with the numbers.
+std::string reason_of(const Site& site, int choice, double link) {
+  std::string why;
+  const double size = static_cast<double>(site.raw_size.load()) /
+                      static_cast<double>(std::max<uint64_t>(site.messages.load(), 1));
+  if (site.list->empty()) return "mpi_codec does not code this type without loss";
+  if (is_fixed(site)) return choice < 0 ? "it does not shrink" : "mpi_codec says so";
+  if (link == 0) return "the link's rate is not known yet";
+  append(&why, "link %.3g Gb/s: raw %.3g ms", link * 8e-9, 1e3 * size / link);
+  for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
+    const Known& known = site.known[i];
+    if (known.ratio == 0) continue;
+    append(&why, "; %s %.3g ms (ratio %.3g, compresses %.3g GB/s, expands %.3g GB/s)",
+           candidate_recipe(static_cast<size_t>((*site.list)[i])),
+           1e3 * size * finish_time(known, link, site.overlapped, size), known.ratio,
+           1e-9 / known.encode, 1e-9 / known.decode);
+  }
+  return why;
+}
+
+std::string site_json(const Site& site) {
+  const int choice = is_fixed(site) && site.left.load() <= 0 && !site.list->empty()
+                         ? (*site.list)[0]
+                         : site.choice.load();
+  double link = link_rate(site.node, site.messages ? site.raw_size / site.messages : 0);
+  if (link == 0 && site.overlapped) link = kDefaultLink;
+  std::string symbol, json = "{\"caller\": " + json_string(caller_name(site.caller, &symbol));
+  json += ", \"function\": " + json_string(symbol);
+  append(&json, ", \"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"node\": %d",
+         call_name(site.call), dtype_name(site.dtype), 1ull << site.size_class,
+         std::max(site.node, -1));
+  const unsigned long long raw = site.raw_size, wire = raw - site.saved, messages = site.messages,
+                           framed = site.framed;
+  append(&json, ", \"messages\": %llu, \"compressed_messages\": %llu, \"raw_bytes\": %llu",
+         messages, framed, raw);
+  append(&json, ", \"wire_bytes\": %llu, \"sample_seconds\": %.6f, \"choice\": ", wire, site.spent);
+  json += json_string(choice < 0 ? "raw" : candidate_recipe(static_cast<size_t>(choice)));
+  return json + ", \"why\": " + json_string(reason_of(site, choice, link)) + "}";
+}
+
+}  // namespace
+
+std::string sites_json() {
+  constexpr size_t kMost = 100;
+  std::vector<const Site*> used;
+  for (const Site& site : g_sites) {
+    if (site.ready.load(std::memory_order_acquire)) used.push_back(&site);
+  }
+  std::sort(used.begin(), used.end(),
+            [](const Site* a, const Site* b) { return a->raw_size.load() > b->raw_size.load(); });
+  if (used.size() > kMost) used.resize(kMost);
+  std::string json = "[";
+  for (const Site* site : used) json += (json.size() > 1 ? ", " : "") + site_json(*site);
+  return json + "]";
+}
 
 }  // namespace wirepress

@@ -256,11 +256,13 @@ using namespace wirepress;
 #define WPR_DEFINE(suffix, N)                                                                   \
   WPR_EXPORT int MPI_Bcast##suffix(void* buf, N count, MPI_Datatype type, int root,             \
                                    MPI_Comm comm) {                                             \
+    WPR_NOTE_CALLER;                                                                            \
     return bcast<N>(buf, count, type, root, comm);                                              \
   }                                                                                             \
   WPR_EXPORT int MPI_Allgather##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype, \
                                        void* recvbuf, N recvcount, MPI_Datatype recvtype,       \
                                        MPI_Comm comm) {                                         \
+    WPR_NOTE_CALLER;                                                                            \
     return allgather<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);      \
   }
 WPR_EACH_FORM(WPR_DEFINE)

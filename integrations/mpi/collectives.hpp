@@ -33,12 +33,15 @@ struct Segment {
 class Operation {
  public:
   Operation(Call call, Comm* comm, Shadow* shadow, const Type& type)
-      : comm_(comm), shadow_(shadow), type_(type), call_(call), begin_(now()) {
+      : comm_(comm), shadow_(shadow), type_(type), call_(call) {
     ++stats(call).messages;
   }
   ~Operation() {
-    const double wait = stats(call_).wait_seconds - wait_before_;
-    learn_link(wire_size_, now() - begin_, wait);
+    // From the first chunk to the last wait; what was overlapped with codecs and sums is not all
+    // the link's.
+    const double elapsed = last_ - first_;
+    learn_collective(std::max(wire_size_, arrived_), std::max(lane_wait_, kLeastShare * elapsed),
+                     n_chunks_, framed_ || arrived_framed_);
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -49,7 +52,7 @@ class Operation {
 
   // Looks at a sample of what this rank has to send.
   void look(const Byte* data, size_t size) {
-    site_ = find_site(call_, type_.dtype, size);
+    site_ = find_site(call_, type_.dtype, size, kCollectiveLink);
     candidate_ = choose(site_, data, size, type_, true);
     lossy_ = candidate_ >= 0 && is_lossy(candidate_);
     if (candidate_ < 0) ++stats(call_).bypass[bypass_of(candidate_)];
@@ -70,6 +73,7 @@ class Operation {
     if (candidate_ < 0 || size < kMinWire || !frame->reserve(size)) return size;
     const size_t wire = make_wire(call_, candidate_, data, size, type_, frame->data(), size);
     tried_ += size;
+    codec_seconds_ += self_thread().codec_seconds;
     if (wire) saved_ += size - wire;
     if (!wire) frame->release();
     return wire ? wire : size;
@@ -80,6 +84,8 @@ class Operation {
     counts.raw_size += raw_size;
     counts.wire_size += wire_size;
     wire_size_ += wire_size;
+    ++n_chunks_;
+    if (first_ == 0) first_ = now();
     if (wire_size < raw_size) framed_ = true;
     check(
         PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, to, kTag, shadow_->lane, request));
@@ -93,11 +99,13 @@ class Operation {
   size_t wait(MPI_Request* request) {
     MPI_Status status;
     PMPI_Status_set_elements_x(&status, MPI_BYTE, 0);
-    timed([&] { return PMPI_Wait(request, &status); });
+    if (first_ == 0) first_ = now();
+    lane_timed([&] { return PMPI_Wait(request, &status); });
     return received_size(status);
   }
   void wait_sent(MPI_Request* request) {
-    if (*request != MPI_REQUEST_NULL) timed([&] { return PMPI_Wait(request, MPI_STATUS_IGNORE); });
+    if (*request == MPI_REQUEST_NULL) return;
+    lane_timed([&] { return PMPI_Wait(request, MPI_STATUS_IGNORE); });
   }
 
   // A frame of `size` raw bytes to `to`.
@@ -131,6 +139,8 @@ class Operation {
     ++counts.received;
     counts.received_wire_size += wire_size;
     counts.received_raw_size += raw_size;
+    arrived_ += wire_size;
+    arrived_framed_ |= wire_size < raw_size;
   }
 
   // Tells the site how it went, and the user's error handler about a failure.
@@ -139,7 +149,7 @@ class Operation {
     if (framed_) ++counts.framed;
     if (site_ && tried_ > 0) {
       const bool good = saved_ * 32 > tried_;
-      learn_outcome(site_, good);
+      learn_outcome(site_, candidate_, tried_, good ? tried_ - saved_ : 0, codec_seconds_);
       if (!good) ++counts.bypass[kNotSmaller];
     }
     return error_ ? raise(comm_, error_) : MPI_SUCCESS;
@@ -151,14 +161,27 @@ class Operation {
   const size_t chunk_ = job().chunk;  // a multiple of 64: of every element size
 
  private:
+  // Waits for the link: not for other ranks of this node.
+  template <typename Body>
+  void lane_timed(Body body) {
+    const double start = now();
+    check(body());
+    last_ = now();
+    stats(call_).wait_seconds += last_ - start;
+    lane_wait_ += last_ - start;
+  }
+
+  static constexpr double kLeastShare = 0.7;
   Call call_;
   Site* site_ = nullptr;
   int candidate_ = kRaw;
   int error_ = MPI_SUCCESS;
   bool framed_ = false;
   bool lossy_ = false;
-  size_t tried_ = 0, saved_ = 0, wire_size_ = 0;
-  double begin_, wait_before_ = stats(call_).wait_seconds;
+  size_t tried_ = 0, saved_ = 0, wire_size_ = 0, arrived_ = 0;
+  int n_chunks_ = 0;
+  bool arrived_framed_ = false;
+  double first_ = 0, last_ = 0, lane_wait_ = 0, codec_seconds_ = 0;
 };
 
 // Calls body(offset, size) for pieces that MPI's int counts can hold.

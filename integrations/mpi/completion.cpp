@@ -42,11 +42,21 @@ int finish_one(Record* record, MPI_Status* status) {
   return error;
 }
 
+// Raw sends leave no record, but waiting for them tells how fast the link is.
+template <typename Body>
+int learning(bool duplex, Body body) {
+  if (!t_thread || t_thread->traffic.sent == 0) return body();
+  const double start = now();
+  const int error = body();
+  learn_wait(now() - start, duplex);
+  return error;
+}
+
 int wait_one(MPI_Request* request, MPI_Status* status) {
   Record* record = inert() || !request ? nullptr : take(*request);
   const bool others = g_n_large.load(std::memory_order_relaxed) > 0;
   if (!record && request && others) await(*request);
-  if (!record) return PMPI_Wait(request, status);
+  if (!record) return learning(false, [&] { return PMPI_Wait(request, status); });
   MPI_Status own;
   own.MPI_ERROR = MPI_SUCCESS;
   if (status == MPI_STATUS_IGNORE) status = &own;
@@ -54,9 +64,12 @@ int wait_one(MPI_Request* request, MPI_Status* status) {
   const double start = now();
   if (others) await(*behind(record, request));
   const int error = PMPI_Wait(behind(record, request), status);
-  stats(kWait).wait_seconds += now() - start;
+  const double seconds = now() - start;
+  stats(kWait).wait_seconds += seconds;
   if (error) return retire(record), error;
-  return finish_one(record, status);
+  const int own_error = finish_one(record, status);
+  learn_wait(seconds, false);
+  return own_error;
 }
 
 int test_one(MPI_Request* request, int* flag, MPI_Status* status) {
@@ -217,15 +230,20 @@ int same(int k) { return k; }
 
 int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   Batch batch(n, requests);
-  if (!batch.any()) return PMPI_Waitall(n, requests, user_statuses);
+  if (!batch.any()) {
+    return learning(true, [&] { return PMPI_Waitall(n, requests, user_statuses); });
+  }
   Statuses statuses(n, user_statuses);
   const double start = now();
   await_large(batch, n);
   const int error = with_stand_ins(
       batch, n, requests, [&](MPI_Request* rest) { return PMPI_Waitall(n, rest, statuses.get()); });
-  stats(kWaitall).wait_seconds += now() - start;
+  const double seconds = now() - start;
+  stats(kWaitall).wait_seconds += seconds;
   if (error && error_class(error) != MPI_ERR_IN_STATUS) return batch.put_back(), error;
-  return finish_many(batch, n, same, statuses, error);
+  const int own_error = finish_many(batch, n, same, statuses, error);
+  learn_wait(seconds, true);
+  return own_error;
 }
 
 int test_all(int n, MPI_Request* requests, int* flag, MPI_Status* user_statuses) {
@@ -256,15 +274,19 @@ int wait_any(int n, MPI_Request* requests, int* index, MPI_Status* status) {
   MPI_Status own;
   own.MPI_ERROR = MPI_SUCCESS;
   if (status == MPI_STATUS_IGNORE) status = &own;
+  double seconds = 0;
   int error = MPI_SUCCESS;
   *index = batch.first_completed();
   if (*index < 0) {
     const double start = now();
     error = with_stand_ins(batch, n, requests,
                            [&](MPI_Request* seen) { return PMPI_Waitany(n, seen, index, status); });
-    stats(kWaitany).wait_seconds += now() - start;
+    seconds = now() - start;
+    stats(kWaitany).wait_seconds += seconds;
   }
-  return finish_any(batch, n, *index, status, error);
+  error = finish_any(batch, n, *index, status, error);
+  learn_wait(seconds, true);
+  return error;
 }
 
 int test_any(int n, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {

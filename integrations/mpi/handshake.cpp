@@ -495,6 +495,7 @@ void activate() {
   prepare_bounded();
   learn_types();
   prepare_spares();
+  start_choosing();
   PMPI_Comm_dup(MPI_COMM_SELF, &j.self);
   PMPI_Comm_set_errhandler(j.self, MPI_ERRORS_RETURN);
   prepare_pieces();

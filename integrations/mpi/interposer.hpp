@@ -215,6 +215,9 @@ std::string rank_report();
 // Joins rank reports to the job's report and writes it, whole or not at all.
 bool write_report(const std::string& file, const std::vector<std::string>& ranks);
 std::string json_string(const std::string& text);
+[[gnu::format(printf, 2, 3)]] void append(std::string* text, const char* format, ...);
+const char* call_name(Call call);
+const char* dtype_name(wpr_dtype dtype);
 
 // ---- memory ----
 
@@ -378,9 +381,10 @@ void end_queues();
 
 // ---- choosing a codec (auto.cpp) ----
 
-inline constexpr int kRaw = -1;        // it does not compress
-inline constexpr int kRawFaster = -2;  // it does, but sending it raw takes less time
-inline constexpr int kUntaken = -3;    // mpi_codec has no way to code this type without loss
+inline constexpr int kRaw = -1;          // it does not compress
+inline constexpr int kRawFaster = -2;    // it does, but sending it raw takes less time
+inline constexpr int kUnknownLink = -4;  // to learn the link's rate
+inline constexpr int kUntaken = -3;      // mpi_codec has no way to code this type without loss
 inline constexpr size_t kMaxCandidates = 64;
 Bypass bypass_of(int choice);  // of one of the above
 
@@ -392,21 +396,46 @@ void prepare_bounded();
 std::vector<std::string> bounded_recipes(const std::string& codec, const Bound& bound,
                                          wpr_dtype dtype, int n_codings, int n_nodes);
 bool is_lossy(int candidate);
+void start_choosing();  // when the nodes are known
 // What messages of this call and element type can be compressed with; see candidate_recipe.
 const std::vector<int>& candidates_for(Call call, wpr_dtype dtype);
 const char* candidate_recipe(size_t i);
 // Whether the candidate may be given data of this type: not all lose nothing of every type.
 bool suits(int candidate, wpr_dtype dtype);
 
-struct Site;  // messages that are alike: call, element type, size class
-Site* find_site(Call call, wpr_dtype dtype, size_t size);
+struct Site;  // messages that are alike: caller, call, element type, size class, node they go to
+Site* find_site(Call call, wpr_dtype dtype, size_t size, int node);
 // The candidate for this message; negative: send it raw. `overlapped`: codec and wire work at the
 // same time.
 int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped);
-void learn_outcome(Site* site, bool framed);
-// `waiting` of the `seconds` were spent in MPI.
-void learn_link(size_t wire_size, double seconds, double waiting);
-double link_rate();  // bytes per second
+// What became of it: `wire_size` 0: it did not shrink. `seconds` in the codec.
+void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, double seconds);
+std::string sites_json();  // for the report: the sites that moved most, largest first
+
+// Where the program called MPI; set by the exported functions.
+extern constinit thread_local const void* t_caller;
+#define WPR_NOTE_CALLER t_caller = __builtin_return_address(0)
+
+// ---- links (link.cpp) ----
+
+inline constexpr int kAnyLink = -1, kCollectiveLink = -2;
+
+// What this thread has sent without waiting and received, since it last waited.
+struct Traffic {
+  size_t sent = 0, arrived = 0;
+  int node = kAnyLink, calls = 0;
+  bool framed = false;
+};
+
+void prepare_links(double fixed_rate);  // 0: measure
+// Bytes a second to a node for messages of this size; 0: not known yet.
+double link_rate(int node, size_t size);
+void learn_sent(int node, size_t bytes, bool framed, double seconds);  // by a blocking call
+void learn_collective(size_t bytes, double seconds, int chunks, bool framed);
+void note_sent(int node, size_t bytes, bool framed);  // by a call that did not wait
+void note_arrived(const Comm* comm, int source, size_t bytes, bool framed);
+// A call was blocked for what was noted; `duplex`: it waited for both directions at once.
+void learn_wait(double seconds, bool duplex);
 
 // ---- one thread's own ----
 
@@ -419,6 +448,9 @@ struct Thread {
   Buffer sample;
   std::array<CallStats, kCallCount> calls{};
   Events events{};
+  Traffic traffic;
+  double codec_seconds = 0;  // of the last make_wire ...
+  size_t codec_size = 1;     // ... and its raw bytes
   MPI_Comm cached = MPI_COMM_NULL;
   Comm* cached_comm = nullptr;
   uint64_t cached_epoch = UINT64_MAX;
@@ -466,6 +498,7 @@ struct Outgoing {
   const Byte* data = nullptr;
   Type type;
   int candidate = 0, world_rank = 0;
+  int node = -1;  // that it goes to
   size_t raw_size = 0;
   size_t size = 0;  // that MPI sends
 };

@@ -41,6 +41,7 @@ struct Parcel {
   Site* site = nullptr;
   int candidate = kRaw;
   size_t tried = 0, saved = 0;
+  double codec_seconds = 0;
 
   size_t begin(size_t chunk) const { return chunk * chunk_size; }
   size_t size_of(size_t chunk) const { return std::min(chunk_size, size - begin(chunk)); }
@@ -233,7 +234,7 @@ class Traffic {
       if (bypass_ == kSameHost) bypass_ = kSmall;
       return;
     }
-    parcel->site = find_site(call_, parcel->type.dtype, parcel->size);
+    parcel->site = find_site(call_, parcel->type.dtype, parcel->size, kCollectiveLink);
     parcel->candidate = choose(parcel->site, parcel->data, parcel->size, parcel->type, true);
     bypass_ = parcel->candidate < 0 ? bypass_of(parcel->candidate) : kNotSmaller;
   }
@@ -312,6 +313,7 @@ class Traffic {
     if (!frame->reserve(size)) return size;
     const size_t wire_size =
         make_wire(call_, parcel->candidate, *wire, size, parcel->type, frame->data(), size);
+    parcel->codec_seconds += self_thread().codec_seconds;
     if (!wire_size) return size;
     parcel->saved += size - wire_size;
     framed_ = true;
@@ -391,7 +393,9 @@ class Traffic {
     if (flight.receives) {
       finish_receive(parcel);
     } else if (parcel->tried) {
-      learn_outcome(parcel->site, parcel->saved * 32 > parcel->tried);
+      const bool good = parcel->saved * 32 > parcel->tried;
+      learn_outcome(parcel->site, parcel->candidate, parcel->tried,
+                    good ? parcel->tried - parcel->saved : 0, parcel->codec_seconds);
     }
     parcel->packed.release();
     std::erase(flight.receives ? in_.active : out_.active, parcel);
@@ -441,7 +445,9 @@ class Traffic {
     } else if (bypass_ != kSameHost || !receives_remote_) {
       ++counts.bypass[bypass_];
     }
-    learn_link(wire_size_, now() - begin_, counts.wait_seconds - waited_before_);
+    learn_collective(wire_size_,
+                     std::max(counts.wait_seconds - waited_before_, 0.7 * (now() - begin_)),
+                     static_cast<int>(wire_size_ / job().chunk), framed_);
   }
 
   Call call_;
@@ -858,39 +864,46 @@ using namespace wirepress;
   WPR_EXPORT int MPI_Gather##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,       \
                                     void* recvbuf, N recvcount, MPI_Datatype recvtype, int root,   \
                                     MPI_Comm comm) {                                               \
+    WPR_NOTE_CALLER;                                                                               \
     return gather_equal<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,       \
                            comm);                                                                  \
   }                                                                                                \
   WPR_EXPORT int MPI_Scatter##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,      \
                                      void* recvbuf, N recvcount, MPI_Datatype recvtype, int root,  \
                                      MPI_Comm comm) {                                              \
+    WPR_NOTE_CALLER;                                                                               \
     return scatter_equal<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,      \
                             comm);                                                                 \
   }                                                                                                \
   WPR_EXPORT int MPI_Alltoall##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,     \
                                       void* recvbuf, N recvcount, MPI_Datatype recvtype,           \
                                       MPI_Comm comm) {                                             \
+    WPR_NOTE_CALLER;                                                                               \
     return alltoall<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);          \
   }                                                                                                \
   WPR_EXPORT int MPI_Gatherv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,      \
                                      void* recvbuf, const N counts[], const Displacement<N> at[],  \
                                      MPI_Datatype recvtype, int root, MPI_Comm comm) {             \
+    WPR_NOTE_CALLER;                                                                               \
     return gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root, comm);       \
   }                                                                                                \
   WPR_EXPORT int MPI_Scatterv##suffix(                                                             \
       const void* sendbuf, const N counts[], const Displacement<N> at[], MPI_Datatype sendtype,    \
       void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {                \
+    WPR_NOTE_CALLER;                                                                               \
     return scatterv(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root, comm);      \
   }                                                                                                \
   WPR_EXPORT int MPI_Allgatherv##suffix(                                                           \
       const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, const N counts[],    \
       const Displacement<N> at[], MPI_Datatype recvtype, MPI_Comm comm) {                          \
+    WPR_NOTE_CALLER;                                                                               \
     return allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, comm);          \
   }                                                                                                \
   WPR_EXPORT int MPI_Alltoallv##suffix(                                                            \
       const void* sendbuf, const N sendcounts[], const Displacement<N> sendat[],                   \
       MPI_Datatype sendtype, void* recvbuf, const N recvcounts[], const Displacement<N> recvat[],  \
       MPI_Datatype recvtype, MPI_Comm comm) {                                                      \
+    WPR_NOTE_CALLER;                                                                               \
     return alltoallv(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts, recvat, recvtype, \
                      comm);                                                                        \
   }                                                                                                \
@@ -898,6 +911,7 @@ using namespace wirepress;
       const void* sendbuf, const N sendcounts[], const Displacement<N> sendat[],                   \
       const MPI_Datatype sendtypes[], void* recvbuf, const N recvcounts[],                         \
       const Displacement<N> recvat[], const MPI_Datatype recvtypes[], MPI_Comm comm) {             \
+    WPR_NOTE_CALLER;                                                                               \
     return alltoallw(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts, recvat,          \
                      recvtypes, comm);                                                             \
   }

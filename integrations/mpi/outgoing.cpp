@@ -23,7 +23,7 @@ Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
   const Byte* data = out->data;
   const size_t size = out->raw_size;
   const Type& type = out->type;
-  Site* site = find_site(call, type.dtype, size);
+  Site* site = find_site(call, type.dtype, size, out->node);
   const int candidate = out->candidate = choose(site, data, size, type, out->in_pieces);
   if (candidate < 0) return bypass_of(candidate);
   if (!out->in_pieces && !bytes->reserve(size)) {
@@ -32,7 +32,11 @@ Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
   }
   *wire_size = out->in_pieces ? make_first_piece(call, candidate, data, size, type, bytes)
                               : make_wire(call, candidate, data, size, type, bytes->data(), size);
-  learn_outcome(site, *wire_size > 0);
+  // Of a first piece all is said of the whole message.
+  const Thread& thread = self_thread();
+  const double pieces = static_cast<double>(size) / static_cast<double>(thread.codec_size);
+  const auto whole = static_cast<size_t>(static_cast<double>(*wire_size) * pieces);
+  learn_outcome(site, candidate, size, whole, thread.codec_seconds * pieces);
   return *wire_size > 0 ? kBypassCount : kNotSmaller;
 }
 
@@ -53,6 +57,7 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
   MPI_Count raw_size;
   if (!look_up(datatype, &type) || __builtin_mul_overflow(count, type.size, &raw_size)) return out;
   out.remote = true;
+  out.node = comm->node[static_cast<size_t>(dest)];
   out.raw_size = out.size = static_cast<size_t>(raw_size);
   ++counts.messages;
   counts.raw_size += out.raw_size;

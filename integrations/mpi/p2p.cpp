@@ -6,14 +6,13 @@
 namespace wirepress {
 namespace {
 
-// Runs a blocking MPI call on the network, and learns from how long it took.
+// Runs a blocking MPI call on the network. *seconds: how long it took.
 template <typename Body>
-int timed(Call call, size_t wire_size, Body body) {
+int timed(Call call, double* seconds, Body body) {
   const double start = now();
   const int error = body();
-  const double seconds = now() - start;
-  stats(call).wait_seconds += seconds;
-  if (wire_size) learn_link(wire_size, seconds, seconds);
+  *seconds = now() - start;
+  stats(call).wait_seconds += *seconds;
   return error;
 }
 
@@ -30,12 +29,14 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
     return error ? error : pieces.finish();
   }
   if (!out.remote) return Form<N>::call(buffer, count, type, dest, tag, handle);
-  // A buffered send says nothing of the link.
-  const int error = timed(call, call == kBsend ? 0 : out.size, [&] {
+  double seconds;
+  const int error = timed(call, &seconds, [&] {
     if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle);
     const ByteRoom room(out.size);
     return Form<int>::call(bytes.data(), room.count, room.type, dest, tag, handle);
   });
+  // A buffered send says nothing of the link.
+  if (call != kBsend) learn_sent(out.node, out.size, out.framed, seconds);
   trim(&bytes);
   return error;
 }
@@ -47,6 +48,7 @@ int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI
   if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
   Buffer bytes;
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
+  if (out.remote) note_sent(out.node, out.size, out.framed);
   if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
   const ByteRoom room(out.size);
   const int error =
@@ -96,9 +98,12 @@ int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm
   own.MPI_ERROR = MPI_SUCCESS;
   if (status == MPI_STATUS_IGNORE) status = &own;
   Stashed* stashed = nullptr;
-  const int error = timed(kRecv, 0, [&] { return receive(&in, source, tag, status, &stashed); });
+  double seconds;
+  int error = timed(kRecv, &seconds, [&] { return receive(&in, source, tag, status, &stashed); });
   if (error) return error;
-  return finished(comm, stashed ? finish_from_stash(&in, stashed, status) : finish(&in, status));
+  error = stashed ? finish_from_stash(&in, stashed, status) : finish(&in, status);
+  learn_wait(seconds, false);
+  return finished(comm, error);
 }
 
 template <typename N>
@@ -148,7 +153,8 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   Thread& thread = self_thread();
   const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame, true);
   Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
-  error = timed(call, 0, [&] {
+  double seconds;
+  error = timed(call, &seconds, [&] {
     if (out.in_pieces) return pieces.launch(&thread.frame, out.size, dest, sendtag, comm->handle);
     if (!out.replaced) {
       return send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, comm->handle);
@@ -163,13 +169,17 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
     return error;
   }
   if (!stashed) {
-    error = timed(call, 0, [&] {
+    double waited;
+    error = timed(call, &waited, [&] {
       await(request);
       return PMPI_Wait(&request, status);
     });
+    seconds += waited;
   }
   int own = MPI_SUCCESS;
   if (!error) own = stashed ? finish_from_stash(in, stashed, status) : finish(in, status);
+  if (out.remote && !out.in_pieces) note_sent(out.node, out.size, out.framed);
+  learn_wait(seconds, true);
   if (out.in_pieces) {
     const int sent = pieces.finish();
     if (!error) error = sent;
@@ -216,7 +226,8 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
     return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
                                   recvtype, source, recvtag, handle, status);
   }
-  const int error = timed(kSendrecv, 0, [&] {
+  double seconds;
+  int error = timed(kSendrecv, &seconds, [&] {
     if (!aware) {
       return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
                                     recvtype, source, recvtag, handle, status);
@@ -226,7 +237,11 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
                                   static_cast<N>(room.count), room.type, source, recvtag, handle,
                                   status);
   });
-  return error || !aware ? error : finished(comm, finish(&in, status));
+  if (error) return error;
+  if (aware) error = finish(&in, status);
+  if (out.remote) note_sent(out.node, out.size, out.framed);
+  learn_wait(seconds, true);
+  return error ? finished(comm, error) : MPI_SUCCESS;
 }
 
 template <typename N>
@@ -307,34 +322,42 @@ using namespace wirepress;
 #define WPR_DEFINE(suffix, N)                                                                      \
   WPR_EXPORT int MPI_Send##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag,  \
                                   MPI_Comm comm) {                                                 \
+    WPR_NOTE_CALLER;                                                                               \
     return send<send_form, kSend>(buf, count, type, dest, tag, comm);                              \
   }                                                                                                \
   WPR_EXPORT int MPI_Ssend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
                                    MPI_Comm comm) {                                                \
+    WPR_NOTE_CALLER;                                                                               \
     return send<ssend_form, kSsend>(buf, count, type, dest, tag, comm);                            \
   }                                                                                                \
   WPR_EXPORT int MPI_Rsend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
                                    MPI_Comm comm) {                                                \
+    WPR_NOTE_CALLER;                                                                               \
     return send<rsend_form, kRsend>(buf, count, type, dest, tag, comm);                            \
   }                                                                                                \
   WPR_EXPORT int MPI_Bsend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
                                    MPI_Comm comm) {                                                \
+    WPR_NOTE_CALLER;                                                                               \
     return send<bsend_form, kBsend>(buf, count, type, dest, tag, comm);                            \
   }                                                                                                \
   WPR_EXPORT int MPI_Irsend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
                                     int tag, MPI_Comm comm, MPI_Request* request) {                \
+    WPR_NOTE_CALLER;                                                                               \
     return isend<irsend_form, kIrsend>(buf, count, type, dest, tag, comm, request);                \
   }                                                                                                \
   WPR_EXPORT int MPI_Ibsend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
                                     int tag, MPI_Comm comm, MPI_Request* request) {                \
+    WPR_NOTE_CALLER;                                                                               \
     return isend<ibsend_form, kIbsend>(buf, count, type, dest, tag, comm, request);                \
   }                                                                                                \
   WPR_EXPORT int MPI_Isend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
                                    MPI_Comm comm, MPI_Request* request) {                          \
+    WPR_NOTE_CALLER;                                                                               \
     return isend<isend_form, kIsend>(buf, count, type, dest, tag, comm, request);                  \
   }                                                                                                \
   WPR_EXPORT int MPI_Issend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
                                     int tag, MPI_Comm comm, MPI_Request* request) {                \
+    WPR_NOTE_CALLER;                                                                               \
     return isend<issend_form, kIssend>(buf, count, type, dest, tag, comm, request);                \
   }                                                                                                \
   WPR_EXPORT int MPI_Recv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,      \
@@ -349,12 +372,14 @@ using namespace wirepress;
                                       int dest, int sendtag, void* recvbuf, N recvcount,           \
                                       MPI_Datatype recvtype, int source, int recvtag,              \
                                       MPI_Comm comm, MPI_Status* status) {                         \
+    WPR_NOTE_CALLER;                                                                               \
     return sendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,  \
                        source, recvtag, comm, status);                                             \
   }                                                                                                \
   WPR_EXPORT int MPI_Sendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,     \
                                               int sendtag, int source, int recvtag, MPI_Comm comm, \
                                               MPI_Status* status) {                                \
+    WPR_NOTE_CALLER;                                                                               \
     return sendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, status);    \
   }
 WPR_EACH_FORM(WPR_DEFINE)
@@ -366,12 +391,14 @@ WPR_EACH_FORM(WPR_DEFINE)
                                        int dest, int sendtag, void* recvbuf, N recvcount,          \
                                        MPI_Datatype recvtype, int source, int recvtag,             \
                                        MPI_Comm comm, MPI_Request* request) {                      \
+    WPR_NOTE_CALLER;                                                                               \
     return isendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, \
                         source, recvtag, comm, request);                                           \
   }                                                                                                \
   WPR_EXPORT int MPI_Isendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,    \
                                                int sendtag, int source, int recvtag,               \
                                                MPI_Comm comm, MPI_Request* request) {              \
+    WPR_NOTE_CALLER;                                                                               \
     return isendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, request);  \
   }
 WPR_EACH_FORM(WPR_DEFINE)

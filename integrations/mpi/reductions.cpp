@@ -466,19 +466,23 @@ using namespace wirepress;
 #define WPR_DEFINE(suffix, N)                                                                      \
   WPR_EXPORT int MPI_Allreduce##suffix(const void* sendbuf, void* recvbuf, N count,                \
                                        MPI_Datatype type, MPI_Op op, MPI_Comm comm) {              \
+    WPR_NOTE_CALLER;                                                                               \
     return allreduce<N>(sendbuf, recvbuf, count, type, op, comm);                                  \
   }                                                                                                \
   WPR_EXPORT int MPI_Reduce##suffix(const void* sendbuf, void* recvbuf, N count,                   \
                                     MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {       \
+    WPR_NOTE_CALLER;                                                                               \
     return reduce<N>(sendbuf, recvbuf, count, type, op, root, comm);                               \
   }                                                                                                \
   WPR_EXPORT int MPI_Reduce_scatter##suffix(const void* sendbuf, void* recvbuf,                    \
                                             const N recvcounts[], MPI_Datatype type, MPI_Op op,    \
                                             MPI_Comm comm) {                                       \
+    WPR_NOTE_CALLER;                                                                               \
     return reduce_scatter<N>(sendbuf, recvbuf, recvcounts, type, op, comm);                        \
   }                                                                                                \
   WPR_EXPORT int MPI_Reduce_scatter_block##suffix(const void* sendbuf, void* recvbuf, N recvcount, \
                                                   MPI_Datatype type, MPI_Op op, MPI_Comm comm) {   \
+    WPR_NOTE_CALLER;                                                                               \
     return reduce_scatter_block<N>(sendbuf, recvbuf, recvcount, type, op, comm);                   \
   }
 WPR_EACH_FORM(WPR_DEFINE)

@@ -161,15 +161,6 @@ struct Holder {
   }
 };
 
-[[gnu::format(printf, 2, 3)]] void append(std::string* text, const char* format, ...) {
-  char piece[512];
-  va_list args;
-  va_start(args, format);
-  std::vsnprintf(piece, sizeof piece, format, args);
-  va_end(args);
-  *text += piece;
-}
-
 using Number = unsigned long long;
 
 std::string call_json(const CallStats& call) {
@@ -217,14 +208,6 @@ std::string options_json() {
   return json + ", \"mpi_link\": " + json_string(j.link) + "}";
 }
 
-const char* dtype_name(wpr_dtype dtype) {
-  static constexpr const char* kNames[] = {
-      "bytes",   "int8",        "uint8",       "int16",   "uint16",    "int32",
-      "uint32",  "int64",       "uint64",      "float16", "bfloat16",  "float32",
-      "float64", "float8_e4m3", "float8_e5m2", "bool",    "complex64", "complex128"};
-  return kNames[dtype];
-}
-
 std::string contests_json() {
   std::string json = "[";
   for (const ContestResult& r : contest_results()) {
@@ -240,6 +223,25 @@ std::string contests_json() {
 }
 
 }  // namespace
+
+void append(std::string* text, const char* format, ...) {
+  char piece[512];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(piece, sizeof piece, format, args);
+  va_end(args);
+  *text += piece;
+}
+
+const char* call_name(Call call) { return kCallNames[call]; }
+
+const char* dtype_name(wpr_dtype dtype) {
+  static constexpr const char* kNames[] = {
+      "bytes",   "int8",        "uint8",       "int16",   "uint16",    "int32",
+      "uint32",  "int64",       "uint64",      "float16", "bfloat16",  "float32",
+      "float64", "float8_e4m3", "float8_e5m2", "bool",    "complex64", "complex128"};
+  return kNames[dtype];
+}
 
 double now() {
   timespec time;
@@ -288,7 +290,7 @@ std::string rank_report() {
   append(&json, "{\"rank\": %d, \"host\": ", j.rank);
   json += json_string(j.host) + ", \"state\": " + json_string(j.state);
   json += ", \"reason\": " + json_string(j.reason) + ", \"options\": " + options_json();
-  append(&json, ", \"link_bytes_per_second\": %.0f, \"calls\": {", link_rate());
+  append(&json, ", \"link_bytes_per_second\": %.0f, \"calls\": {", link_rate(kAnyLink, SIZE_MAX));
   const char* comma = "";
   for (size_t i = 0; i < kCallCount; ++i) {
     if (!used(counts.calls[i])) continue;
@@ -297,7 +299,7 @@ std::string rank_report() {
     comma = ", ";
   }
   const Events& e = counts.events;
-  json += "}, \"contests\": " + contests_json();
+  json += "}, \"sites\": " + sites_json() + ", \"contests\": " + contests_json();
   append(&json, ", \"events\": {\"stashed\": %llu, \"orphans\": %llu, \"truncated\": %llu, ",
          Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
   append(&json, "\"in_pieces\": %llu, \"left\": %llu, ", Number{e.in_pieces}, Number{e.left});

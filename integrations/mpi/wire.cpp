@@ -140,7 +140,9 @@ size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const T
   const double start = now();
   const wpr_status status = wpr_compress_array(ctx, src, dtype, WPR_NO_SHAPE, &shape,
                                                dst + kCookieSize, limit - kCookieSize, &written);
-  thread.calls[call].compress_seconds += now() - start;
+  thread.codec_seconds = now() - start;
+  thread.codec_size = std::max<size_t>(size, 1);
+  thread.calls[call].compress_seconds += thread.codec_seconds;
   if (status != WPR_OK) return 0;
   std::memcpy(dst, job().cookie, kCookieSize);
   return written + kCookieSize;
