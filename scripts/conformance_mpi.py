@@ -54,7 +54,7 @@ OPEN_MPI_4 = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
 }
 OPEN_MPI_5 = OPEN_MPI_4 | {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-TRUST = {"TRUST": "1", "SAME_HOST": "1", "THRESHOLD": "1", "LINK": "100Mbps"}
+TRUST = {"TRUST": "1", "SAME_HOST": "1", "THRESHOLD": "1", "LINK": "100Mbps", "CONTEST": "off"}
 Verdicts = dict[str, str]  # pass, fail, skip or lost, by test
 
 

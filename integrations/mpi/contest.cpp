@@ -72,7 +72,7 @@ void decide(Contest* contest, double plain, double own) {
   const double loss = std::max(loser / std::max(winner, 1e-9) - 1, 0.0) + 0.1;
   const int least = static_cast<int>(std::min(loss / kLoss, 1.0 * kLongest));
   contest->gap = std::clamp(same ? 2 * contest->gap : least, std::max(kShortest, least), kLongest);
-  if (first && !wins && ratio < 4) contest->gap = kSecondChance;
+  if (first && !wins) contest->gap = kSecondChance;
   contest->left = contest->gap;
   contest->pairs = 0;
   result.own_wins = wins;
