@@ -276,7 +276,8 @@ bool Pieces::take_completed() {
 
 bool Pieces::out_of_patience() {
   if (!matched_ || patient_ || error_ != MPI_SUCCESS) return error_ != MPI_SUCCESS;
-  const double link = std::max(link_rate(), 1e3);
+  const double known = link_rate(job().node[static_cast<size_t>(rank_)], SIZE_MAX);
+  const double link = known > 0 ? known : 125e6;
   if (now() - progress_ < kPatience + 4 * static_cast<double>(largest_) / link) return false;
   if (!late_) {
     disappointed(rank_);
