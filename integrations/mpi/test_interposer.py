@@ -115,6 +115,26 @@ def test_more_than_2_gib(mpi, tmp_path):
         assert calls(report)[name]["wire_bytes"] < 1 << 28
 
 
+def test_sites_are_explained(mpi, tmp_path):
+    """Each type comes from a call of its own: the report says from where, and what was decided."""
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_LINK": "100Mbps", "WIREPRESS_MPI_REPORT": str(report)}
+    mpi.run(2, [mpi.build("types.c")], TRUST | settings)
+    sites = json.loads(report.read_text())["ranks"][0]["sites"]
+    sent = {site["call"]: site for site in sites}
+    assert len({site["caller"] for site in sites}) == 5
+    for name, dtype in (
+        ("MPI_Send", "float32"),
+        ("MPI_Ssend", "float64"),
+        ("MPI_Isend", "float32"),
+    ):
+        site = sent[name]
+        assert site["type"] == dtype and site["node"] == 1 and site["messages"] == 10
+        assert "types+0x" in site["caller"] and site["wire_bytes"] < site["raw_bytes"]
+        assert site["choice"] != "raw" and "link 0.1 Gb/s" in site["why"]
+        assert site["choice"] in site["why"]
+
+
 def test_point_to_point_four_ranks(mpi, rendezvous_class):
     """Two by two: half of the peers are on the same node, and their messages stay raw."""
     with rendezvous_class(4, [0, 1, 0, 1]) as server:
