@@ -483,6 +483,25 @@ def test_report_and_summary(job):
     assert report["ranks"][0]["calls"]["MPI_Send"]["messages"] == 3
 
 
+def test_explain(job):
+    site = {
+        "caller": "lm+0x1234", "function": "exchange", "call": "MPI_Isend", "type": "float32",
+        "bytes_from": 1048576, "messages": 10, "compressed_messages": 8, "raw_bytes": 12_000_000,
+        "wire_bytes": 3_000_000, "choice": "zeros", "why": "the link moves 0.12 GB/s",
+    }  # fmt: skip
+    contest = {
+        "call": "MPI_Bcast", "type": "bytes", "bytes_from": 65536, "ranks": 4, "winner": "plain",
+        "plain_seconds": 0.002, "own_seconds": 0.003,
+    }  # fmt: skip
+    report = {"rank": 0, "calls": {}, "sites": [site, site], "contests": [contest]}
+    (job / "rank.json").write_text(json.dumps(report))
+    done = wirepress_run("--quiet", "--explain", "--", "mpirun", "-n", "1", "x")
+    assert done.returncode == 0, done.stderr
+    assert "24.0        6.0        20      16  MPI_Isend, float32 from 1,048,576" in done.stderr
+    assert "exchange" in done.stderr and "zeros: the link moves 0.12 GB/s" in done.stderr
+    assert "MPI's own algorithm (2 ms MPI's, 3 ms wirepress's)" in done.stderr
+
+
 def test_second_job_has_its_own_report(job):
     path = job / "report.json"
     done = wirepress_run("--report", str(path), "--", "sh", "-c", "mpirun x; mpirun x")

@@ -100,6 +100,52 @@ def summary(job: Job | None, exit_code: int) -> str:
     return "; ".join(parts)
 
 
+SITE_KEY = ("call", "caller", "function", "type", "bytes_from")
+MOST_SITES = 12
+
+
+def call_sites(job: Job) -> list[dict[str, Any]]:
+    """The sites of all ranks and nodes, added up by caller, the largest first."""
+    sites: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for rank in sorted(job.reports):
+        for site in job.reports[rank].get("sites") or []:
+            known = sites.setdefault(
+                tuple(site.get(name) for name in SITE_KEY),
+                {**site, "messages": 0, "compressed_messages": 0, "raw_bytes": 0, "wire_bytes": 0},
+            )
+            for name in ("messages", "compressed_messages", "raw_bytes", "wire_bytes"):
+                known[name] += site.get(name, 0)
+    return sorted(sites.values(), key=lambda site: -site["raw_bytes"])
+
+
+def explanation(job: Job) -> list[str]:
+    """Where in the program the bytes came from, what was done with them, and why."""
+    sites = call_sites(job)
+    if not sites:
+        return ["no messages that could be compressed left a host"]
+    lines = [f"{'MB':>10} {'sent as':>10} {'messages':>9} {'shrunk':>7}  call, data, caller"]
+    for site in sites[:MOST_SITES]:
+        where = site.get("function") or site.get("caller") or "?"
+        lines.append(
+            f"{site['raw_bytes'] / 1e6:>10,.1f} {site['wire_bytes'] / 1e6:>10,.1f} "
+            f"{site['messages']:>9,} {site['compressed_messages']:>7,}  {site['call']}, "
+            f"{site['type']} from {site['bytes_from']:,} bytes, {where}"
+        )
+        lines.append(f"{'':>12}{site['choice']}: {site['why']}")
+    if more := len(sites) - MOST_SITES:
+        lines.append(f"and {more} more sites: see the report")
+    contests = job.reports[min(job.reports)].get("contests") or []
+    for contest in contests:
+        winner = "MPI's own" if contest["winner"] == "plain" else "wirepress's"
+        plain, own = 1e3 * contest["plain_seconds"], 1e3 * contest["own_seconds"]
+        lines.append(
+            f"{contest['call']} of {contest['type']} from {contest['bytes_from']:,} bytes on "
+            f"{contest['ranks']} ranks: {winner} algorithm ({plain:.3g} ms MPI's, {own:.3g} ms "
+            "wirepress's)"
+        )
+    return lines
+
+
 def write_atomically(path: Path, text: str) -> None:
     """All of it under the final name, or nothing; OSError says why."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -186,6 +232,9 @@ def finish(args: argparse.Namespace, rendezvous: Rendezvous, header: dict[str, A
     for i, job in enumerate(jobs):
         if not args.quiet:
             say((f"job {i + 1}: " if len(jobs) > 1 else "") + summary(job, header["exit_code"]))
+        if args.explain and job is not None and job.reports:
+            for line in explanation(job):
+                say(line)
         if args.report is None or job is None:
             continue
         path = report_path(args.report, i)
@@ -248,6 +297,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--report", type=Path, metavar="FILE", help="write the job's report (JSON) to FILE"
     )
     parser.add_argument("--quiet", action="store_true", help="no summary at the end")
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="at the end, which calls of the program sent what, and why it was compressed or not",
+    )
     parser.add_argument(
         "--mpi",
         choices=("openmpi", "mpich"),
