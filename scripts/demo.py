@@ -92,6 +92,8 @@ class Stage:
         if kind != "plain":
             report = str(OUT / f"{program.name}-{kind}-{number}.json")
             wirepress = [str(Path(sys.executable).parent / "wirepress"), "run", "--quiet"]
+            if kind == "store":  # the algorithm itself, not MPI's where that is faster
+                wirepress += ["--contest", "off"]
             command = [*wirepress, "--codec", kind, "--report", report, "--", *command]
         if self.hosts:
             command = self.hosts.on(0, command)
@@ -144,18 +146,18 @@ def label(row: Row) -> str:
 def identical(row: Row, plain: Row) -> str:
     """How the results of this row compare with each other and with plain ones."""
     results = {run.result for run in row.runs}
-    if len(results) > 1:
-        return "NO: runs differ"
     if row is plain:
-        return ""
+        return "NO: runs differ" if len(results) > 1 else ""
     if results == {run.result for run in plain.runs}:
         return "yes"
-    mine, other = row.runs[0].loss, plain.runs[0].loss
-    if mine is None or other is None:
+    # The order of float sums is the MPI library's own affair, and that of whose algorithm was
+    # faster; a program without any agrees to the bit.
+    losses = [run.loss for run in row.runs]
+    other = plain.runs[0].loss
+    if other is None or None in losses:
         return "NO"
-    # The order of float sums is the MPI library's own affair; runs of one kind agree to the bit.
-    difference = abs(mine - other) / abs(other)
-    return f"runs yes; loss to {difference:.0e}" if difference < 1e-3 else "NO"
+    difference = max(abs(loss - other) / abs(other) for loss in losses if loss is not None)
+    return f"loss to {difference:.0e}" if difference < 1e-3 else "NO"
 
 
 def table(rows: list[Row]) -> list[str]:
