@@ -330,6 +330,7 @@ using namespace wirepress;
 WPR_FORTRAN(init, INIT, MPI_Init(nullptr, nullptr), int* error)
 WPR_FORTRAN(init_thread, INIT_THREAD, MPI_Init_thread(nullptr, nullptr, *required, provided),
             int* required, int* provided, int* error)
+WPR_FORTRAN(query_thread, QUERY_THREAD, MPI_Query_thread(provided), int* provided, int* error)
 WPR_FORTRAN(finalize, FINALIZE, MPI_Finalize(), int* error)
 WPR_FORTRAN(comm_free, COMM_FREE, MPI_Comm_free(CommOut(comm)), int* comm, int* error)
 WPR_FORTRAN(comm_disconnect, COMM_DISCONNECT, MPI_Comm_disconnect(CommOut(comm)), int* comm,
