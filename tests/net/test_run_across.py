@@ -101,7 +101,7 @@ def test_model(pair, mpi, tmp_path):
     plain, _ = job(pair, [], program, mpi)
     results, used = set(), {}
     for codec in ("shuffle:4+zstd:1", "store"):
-        # Without contests: MPI's own algorithm adds in another order, and its bytes are not counted.
+        # MPI's own algorithm adds in another order, and its bytes are not counted.
         words = with_report("--codec", codec, "--contest", "off", path=tmp_path / "r.json")
         output, nic_bytes = job(pair, words, program, mpi)
         totals = json.loads((tmp_path / "r.json").read_text())["totals"]
