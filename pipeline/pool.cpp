@@ -1,13 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/pool.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
 
 namespace wirepress {
+namespace {
+
+// While it lives, threads that are made take no signals but those of their own faults: a program's
+// handlers go on running where they ran, and a blocked read of its main thread is interrupted.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, own);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
 
 Buffer::~Buffer() { std::free(data_); }
 
@@ -34,6 +57,8 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::grow(int n_threads) {
+  if (static_cast<int>(threads_.size()) >= n_threads) return;
+  const SignalsBlocked blocked;
   while (static_cast<int>(threads_.size()) < n_threads) {
     const int worker = static_cast<int>(threads_.size()) + 1;
     try {
