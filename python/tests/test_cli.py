@@ -316,6 +316,8 @@ def test_signals_leave_no_file(number: signal.Signals, tmp_path: Path, text: byt
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
+        # These tests may run under nohup or in the background, where some are ignored.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     ) as process:
         assert process.stdin
         assert process.stderr
