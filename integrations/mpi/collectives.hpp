@@ -133,7 +133,6 @@ class Operation {
     size_t written = 0;
     check(expand(call_, frame, wire_size, data, size, &written));
   }
-  bool lossy() const { return lossy_; }
   void count_received(size_t wire_size, size_t raw_size) {
     CallStats& counts = stats(call_);
     ++counts.received;
@@ -391,13 +390,6 @@ inline std::vector<Segment> node_segments(const Shadow& shadow, size_t size) {
     segments.push_back({begin * size, (end - begin) * size});
   }
   return segments;
-}
-
-// Blocks from rank order to node order.
-inline void to_node_order(const Shadow& shadow, const Byte* from, Byte* to, size_t size) {
-  for (size_t i = 0; i < shadow.members.size(); ++i) {
-    std::memcpy(to + i * size, from + static_cast<size_t>(shadow.members[i]) * size, size);
-  }
 }
 
 // ---- which calls ----

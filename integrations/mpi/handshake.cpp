@@ -194,8 +194,7 @@ std::string config_hash() {
       std::to_string((j.nonblocking && j.multiple) * 32 + j.contest * 16 + j.deterministic * 8 +
                      j.collectives * 4 + j.same_host * 2 + j.checksum) +
       "|" + j.report_file;
-  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<Byte>(c)) * 0x100000001B3u;
+  const uint64_t hash = fnv1a(text.data(), text.size());
   char hex[17];
   std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
   return hex;

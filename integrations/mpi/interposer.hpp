@@ -210,6 +210,14 @@ struct Events {
 
 double now();  // seconds, monotonic
 
+inline uint64_t fnv1a(const void* data, size_t size) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (size_t i = 0; i < size; ++i) {
+    hash = (hash ^ static_cast<const Byte*>(data)[i]) * 0x100000001B3u;
+  }
+  return hash;
+}
+
 // The report of this rank as JSON.
 std::string rank_report();
 // Joins rank reports to the job's report and writes it, whole or not at all.

@@ -46,11 +46,7 @@ uint64_t read_number(const Byte* from, int size) {
   return value;
 }
 
-uint64_t check_of(const Byte* head) {
-  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  for (size_t i = 0; i < kHeadSize - 8; ++i) hash = (hash ^ head[i]) * 0x100000001B3u;
-  return hash;
-}
+uint64_t check_of(const Byte* head) { return fnv1a(head, kHeadSize - 8); }
 
 void write_head(Byte* at, const Head& head) {
   std::memcpy(at, kMagic, sizeof kMagic);
@@ -221,6 +217,7 @@ int Pieces::launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm)
       return leave(), failed;
     }
     keep(request, std::move(bytes), wire_size);
+    stats(call_).wire_size += wire_size;  // the first is counted where it was made
     take_completed();
     while (on_their_way_ > kWindow && !out_of_patience()) take_completed();
   }
