@@ -23,6 +23,12 @@ void check_size(size_t size, int dtype, int n_dims, const std::vector<uint64_t>&
   }
 }
 
+size_t equally_many_floats(const Input& data, const Output& residual) {
+  if (data.size() != residual.size() || data.size() % sizeof(float) != 0)
+    throw nb::value_error("data and residual must be equally many float32");
+  return data.size() / sizeof(float);
+}
+
 // wpr_raw_size has no context to keep a sentence in: where it fails, a call that fails alike and
 // says which block is asked too. Neither can succeed, or write more than a byte.
 size_t raw_size_of(wirepress::Context& context, const Input& frame) {
@@ -109,15 +115,25 @@ size_t Context::decompress_into(nb::handle frame, nb::handle out) {
 
 nb::bytes Context::compress_feedback(nb::handle data, nb::handle residual) {
   const Input input(data);
-  const Output output(residual);
-  if (input.size() != output.size() || input.size() % sizeof(float) != 0)
-    throw nb::value_error("data and residual must be equally many float32");
+  const Output rest(residual);
+  const size_t n = equally_many_floats(input, rest);
   return make_bytes([&](auto& context) { return context.bound(input.size()); },
                     [&](auto& context, void* dst, size_t cap) {
                       return context.compress_feedback(static_cast<const float*>(input.data()),
-                                                       static_cast<float*>(output.data()),
-                                                       input.size() / sizeof(float), dst, cap);
+                                                       static_cast<float*>(rest.data()), n, dst,
+                                                       cap);
                     });
+}
+
+size_t Context::compress_feedback_into(nb::handle data, nb::handle residual, nb::handle out) {
+  const Input input(data);
+  const Output rest(residual), output(out);
+  const size_t n = equally_many_floats(input, rest);
+  return run([&](auto& context) {
+    return context.compress_feedback(static_cast<const float*>(input.data()),
+                                     static_cast<float*>(rest.data()), n, output.data(),
+                                     output.size());
+  });
 }
 
 size_t Context::decompress_add(nb::handle frame, nb::handle out) {
@@ -179,6 +195,12 @@ nb::tuple Context::inspect(nb::handle frame) {
   return nb::make_tuple(info.version, info.header_size, info.raw_size, info.block_size,
                         info.n_blocks, static_cast<int>(info.dtype), info.n_dims, nb::tuple(shape),
                         info.checksum != 0, info.streamed != 0, info.recipe);
+}
+
+bool Context::lossless(const std::string& recipe, int dtype) {
+  return run([&](auto& context) {
+    return context.lossless(recipe.c_str(), static_cast<wpr_dtype>(dtype));
+  });
 }
 
 nb::bytes Context::stream_begin(int dtype) {

@@ -29,12 +29,15 @@ class Context {
   size_t decompress_into(nanobind::handle frame, nanobind::handle out);
   // data and residual hold float32 values, equally many.
   nanobind::bytes compress_feedback(nanobind::handle data, nanobind::handle residual);
+  size_t compress_feedback_into(nanobind::handle data, nanobind::handle residual,
+                                nanobind::handle out);
   size_t decompress_add(nanobind::handle frame, nanobind::handle out);
   nanobind::bytes add(nanobind::handle a, nanobind::handle b);
   nanobind::bytes decompress_range(nanobind::handle frame, uint64_t offset, size_t size);
   nanobind::list explain(nanobind::handle data, int dtype, int n_dims,
                          const std::vector<uint64_t>& shape);
   nanobind::tuple inspect(nanobind::handle frame);
+  bool lossless(const std::string& recipe, int dtype);
 
   nanobind::bytes stream_begin(int dtype);
   nanobind::bytes stream_update(nanobind::handle data);

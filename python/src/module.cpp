@@ -109,6 +109,9 @@ NB_MODULE(_core, m) {
       .def("decompress", &Context::decompress, nb::arg("frame"))
       .def("decompress_into", &Context::decompress_into, nb::arg("frame"), nb::arg("out"))
       .def("compress_feedback", &Context::compress_feedback, nb::arg("data"), nb::arg("residual"))
+      .def("lossless", &Context::lossless, nb::arg("recipe"), nb::arg("dtype"))
+      .def("compress_feedback_into", &Context::compress_feedback_into, nb::arg("data"),
+           nb::arg("residual"), nb::arg("out"))
       .def("decompress_add", &Context::decompress_add, nb::arg("frame"), nb::arg("out"))
       .def("add", &Context::add, nb::arg("a"), nb::arg("b"))
       .def("decompress_range", &Context::decompress_range, nb::arg("frame"), nb::arg("offset"),

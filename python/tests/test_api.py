@@ -286,6 +286,9 @@ def test_gradients() -> None:
         frame = compressor.compress_feedback(gradient, residual)
         assert compressor.decompress_add(frame, total) == gradient.size
     assert np.allclose(total + residual, 3 * gradient, atol=1e-6)
+    again, out = residual.copy(), bytearray(compressor.bound(gradient.nbytes))
+    size = compressor.compress_feedback_into(gradient, residual, out)
+    assert out[:size] == compressor.compress_feedback(gradient, again) and (residual == again).all()
     both = compressor.decompress(compressor.add(frame, frame), raw=True)
     once = compressor.decompress(frame, raw=True)
     twice = 2 * np.frombuffer(once, np.float32)
@@ -296,3 +299,7 @@ def test_gradients() -> None:
     for wrong in gradient.astype(np.float64), gradient[:9]:
         with pytest.raises(wirepress.ParameterError, match=r"float32|residual"):
             compressor.compress_feedback(wrong, residual)
+    rounded = wirepress.Compressor("terngrad")
+    first = rounded.compress(gradient)
+    rounded.set("seed", 1)
+    assert rounded.compress(gradient) != first

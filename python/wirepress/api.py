@@ -163,14 +163,28 @@ class Option:
 def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
     context = _core.Context()
     for key, value in {"recipe": recipe, **options}.items():
-        if value is None:
-            continue
-        if isinstance(value, bool):
-            value = "on" if value else "off"
-        elif not isinstance(value, (str, int)):
-            raise TypeError(f"option {key}: a str, int or bool, not {type(value).__name__}")
-        context.set(key, str(value))
+        if value is not None:
+            _set(context, key, value)
     return context
+
+
+def _set(context: _core.Context, key: str, value: Value) -> None:
+    if isinstance(value, bool):
+        value = "on" if value else "off"
+    elif not isinstance(value, (str, int)):
+        raise TypeError(f"option {key}: a str, int or bool, not {type(value).__name__}")
+    context.set(key, str(value))
+
+
+def _gradient(gradient: Any, residual: Any) -> Any:
+    """The memory of the gradient, which must be float32 and have the shape of its residual."""
+    view, rest = arrays.describe(gradient), arrays.describe(residual)
+    for name, dtype in ("gradient", view.dtype), ("residual", rest.dtype):
+        if arrays.DTYPES[dtype] != "float32":
+            raise ParameterError(f"{name} must be float32, not {arrays.DTYPES[dtype]}")
+    if view.shape != rest.shape:
+        raise ParameterError(f"gradient is {view.shape}, residual is {rest.shape}")
+    return view.buffer
 
 
 def _known(size: int) -> int | None:
@@ -275,13 +289,14 @@ class Compressor:
         >>> bool(np.all(sent + residual == gradient))
         True
         """
-        view, rest = arrays.describe(gradient), arrays.describe(residual)
-        for name, dtype in ("gradient", view.dtype), ("residual", rest.dtype):
-            if arrays.DTYPES[dtype] != "float32":
-                raise ParameterError(f"{name} must be float32, not {arrays.DTYPES[dtype]}")
-        if view.shape != rest.shape:
-            raise ParameterError(f"gradient is {view.shape}, residual is {rest.shape}")
-        return self._context.compress_feedback(view.buffer, residual)
+        return self._context.compress_feedback(_gradient(gradient, residual), residual)
+
+    def compress_feedback_into(self, gradient: Any, residual: Any, out: Any) -> int:
+        """`compress_feedback` into `out`, a writable buffer; returns the frame's size.
+
+        `bound(gradient's bytes)` always suffice. After an error `residual` holds anything.
+        """
+        return self._context.compress_feedback_into(_gradient(gradient, residual), residual, out)
 
     def decompress_add(self, frame: Any, out: Any) -> int:
         """Adds what a float32 frame holds to `out`, a writable float32 array; returns how many.
@@ -317,9 +332,21 @@ class Compressor:
         """`explain` for memory that is described already."""
         return [Choice(*row) for row in self._context.explain(*view)]
 
+    def lossless(self, dtype: str = "float32") -> bool:
+        """Whether the recipe gives back every bit of data of this type.
+
+        >>> Compressor("bx:m=0").lossless(), Compressor("bx:m=5").lossless()
+        (True, False)
+        """
+        return self._context.lossless(self.option("recipe")[0], arrays.dtype_code(dtype))
+
     def inspect(self, frame: Any) -> Info:
         """What the header of a frame says; see `wirepress.inspect`."""
         return _info(self._context.inspect(frame))
+
+    def set(self, key: str, value: Value) -> None:
+        """Sets an option from the next call on, as the constructor does."""
+        _set(self._context, key, value)
 
     def option(self, key: str) -> tuple[str, str]:
         """An option's value as text, and where it comes from: default, environment or set."""

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes on tensors: float32 values in CPU memory to frames and back."""
+
+from __future__ import annotations
+
+import torch
+import wirepress
+from wirepress.errors import CorruptError, ParameterError
+
+# Unbiased codecs, whose error averages out over steps and workers, and fine ones, whose error is
+# far below the noise of a gradient: error feedback costs memory and time and gains nothing.
+_NEEDS_NO_FEEDBACK = {"bf16", "fp16", "fp8", "int8", "qsgd", "terngrad"}
+SPARSE = {"topk", "dgc", "graddrop"}  # send some values, as they are
+
+
+def first_codec(recipe: str) -> str:
+    """The name of the codec that sees the values; "topk:ratio=0.01+zstd" -> "topk"."""
+    return recipe.split("+")[0].split(":")[0].strip()
+
+
+def parameter(recipe: str, name: str, fallback: float) -> float:
+    """A number of the first codec, "ratio" of "topk:ratio=0.01"; a lone number is its first."""
+    words = recipe.split("+")[0].partition(":")[2]
+    for word in filter(None, words.split(",")):
+        key, equals, value = word.rpartition("=")
+        if key == name or not equals:
+            return float(value)
+    return fallback
+
+
+class Coder:
+    """A recipe, with its settings and its memory; calls from several threads wait for each other.
+
+    Args:
+        recipe: codecs in order, "int8" or "terngrad+zstd"; see `wirepress.codecs`.
+        threads: that encode and decode.
+        checksum: of every block; the transports below have their own.
+
+    Raises:
+        ParameterError: no such recipe, or it does not take float32.
+    """
+
+    def __init__(self, recipe: str, *, threads: int = 1, checksum: bool = False) -> None:
+        self.recipe = recipe
+        self._encoder = wirepress.Compressor(recipe, threads=threads, checksum=checksum)
+        self._decoder = wirepress.Compressor(threads=threads)
+        self._encoder.compress(torch.zeros(1).numpy())  # what parsing cannot see is said now
+        self.lossless = self._encoder.lossless("float32")
+        self.sparse = first_codec(recipe) in SPARSE
+
+    @property
+    def wants_feedback(self) -> bool:
+        """Whether error feedback is used unless the user says otherwise."""
+        return not self.lossless and first_codec(self.recipe) not in _NEEDS_NO_FEEDBACK
+
+    def bound(self, n: int) -> int:
+        """The largest frame of `n` values, in bytes."""
+        return self._encoder.bound(4 * n)
+
+    def encode(
+        self,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        residual: torch.Tensor | None = None,
+        seed: int = 0,
+    ) -> int:
+        """Writes a frame of `values` (1-D float32) to `out` (uint8); returns its size.
+
+        With a `residual`, of `values + residual`; what the frame does not carry is left there.
+        `seed`: what codecs that round at random draw from.
+        """
+        self._encoder.set("seed", seed)
+        if residual is None:
+            return self._encoder.compress_into(values.numpy(), out.numpy())
+        return self._encoder.compress_feedback_into(values.numpy(), residual.numpy(), out.numpy())
+
+    def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+        """Expands a frame of as many float32 values as `out` has."""
+        info = self._decoder.inspect(frame.numpy())
+        if info.raw_size != 4 * out.numel():
+            raise CorruptError(f"the frame holds {info.raw_size} bytes, not {4 * out.numel()}")
+        self._decoder.decompress(frame.numpy(), out.numpy())
+
+    def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+        """Adds what a frame holds to `out`."""
+        n = self._decoder.decompress_add(frame.numpy(), out.numpy())
+        if n != out.numel():
+            raise CorruptError(f"the frame holds {n} values, not {out.numel()}")
+
+
+class PlainCoder:
+    """float32 values as they are, for tensors that are too small to be worth a frame."""
+
+    recipe, lossless, sparse, wants_feedback = "none", True, False, False
+
+    def bound(self, n: int) -> int:
+        return 4 * n
+
+    def encode(
+        self,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        residual: torch.Tensor | None = None,
+        seed: int = 0,
+    ) -> int:
+        size = 4 * values.numel()
+        out[:size].copy_(values.view(torch.uint8))
+        return size
+
+    def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+        out.view(torch.uint8).copy_(_sized(frame, out))
+
+    def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+        values = torch.empty_like(out)
+        values.view(torch.uint8).copy_(_sized(frame, out))
+        out.add_(values)
+
+
+def _sized(frame: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    if frame.numel() != 4 * out.numel():
+        raise CorruptError(f"{frame.numel()} bytes came for {out.numel()} values")
+    return frame
+
+
+def second_coder(coder: Coder, n_ranks: int, threads: int) -> Coder:
+    """What the sum of `n_ranks` frames is sent with.
+
+    The sum of sparse ones holds at most so many times their values: top-k with that share sends all
+    of them as they are. Where that would take more than 2 bytes a value, the sum is dense: bf16.
+    """
+    if not coder.sparse:
+        return Coder(coder.recipe, threads=threads)
+    share = n_ranks * parameter(coder.recipe, "ratio", 0.01 if "drop" in coder.recipe else 0.001)
+    dense = share * SPARSE_BYTES > 2
+    return Coder("bf16" if dense else f"topk:ratio={share}", threads=threads)
+
+
+SPARSE_BYTES = 5.0  # about, for a value that a sparse codec sends, with its index
+
+
+def is_codec(name: str) -> bool:
+    return any(codec.name == name for codec in wirepress.codecs())
+
+
+def check_recipe(recipe: str) -> None:
+    """Says what is wrong with a recipe for gradients, if something is."""
+    if first_codec(recipe) == "signsgd" and "scale=none" in recipe:
+        raise ParameterError(
+            f'"{recipe}": signs without a scale are votes, not gradients; leave out scale=none'
+        )

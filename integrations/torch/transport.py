@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of any size between the ranks of a process group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+
+
+def all_gather_into(out: torch.Tensor, tensor: torch.Tensor, group: dist.ProcessGroup) -> None:
+    """`all_gather_into_tensor` by the name that this PyTorch has for it."""
+    gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+    gather(out, tensor, group=group)
+
+
+class Post:
+    """Sends bytes between the ranks of `group`, in CPU memory; one call at a time.
+
+    Every call first tells all ranks how much comes and a number of the caller's (`flags`): one round
+    trip, and nobody has to guess. `sent` counts the bytes that left this rank.
+    """
+
+    def __init__(self, group: dist.ProcessGroup) -> None:
+        self.group = group
+        self.rank = dist.get_rank(group)
+        self.size = dist.get_world_size(group)
+        self.sent = 0
+
+    def _announce(self, row: Sequence[int]) -> torch.Tensor:
+        """The rows of all ranks, by rank."""
+        rows = torch.empty(self.size * len(row), dtype=torch.int64)
+        all_gather_into(rows, torch.tensor(row, dtype=torch.int64), self.group)
+        self.sent += 8 * len(row) * (self.size - 1)
+        return rows.view(self.size, -1)
+
+    def all_to_all(
+        self, message: torch.Tensor, sizes: Sequence[int], flags: int = 0
+    ) -> tuple[list[torch.Tensor], int]:
+        """Sends `message` (uint8), cut into parts of `sizes` bytes, a part to every rank.
+
+        Returns the parts that came, by rank, and the flags of all, or-ed.
+        """
+        rows = self._announce([*sizes, flags])
+        coming = rows[:, self.rank].tolist()
+        inbox = torch.empty(sum(coming), dtype=torch.uint8)
+        dist.all_to_all_single(inbox, message, coming, list(sizes), group=self.group)
+        self.sent += sum(sizes) - sizes[self.rank]
+        return list(inbox.split(coming)), _or(rows[:, -1])
+
+    def all_gather(self, message: torch.Tensor, flags: int = 0) -> tuple[list[torch.Tensor], int]:
+        """Sends `message` (uint8) to every rank; returns all of them, by rank, and the flags."""
+        rows = self._announce([message.numel(), flags])
+        sizes = rows[:, 0].tolist()
+        if self.size == 1:
+            return [message], flags
+        if max(sizes) * self.size > 1.1 * sum(sizes):  # padding would cost more than copies
+            copies = message.repeat(self.size - 1) if self.size > 2 else message
+            parts = [0 if rank == self.rank else message.numel() for rank in range(self.size)]
+            coming = [0 if rank == self.rank else size for rank, size in enumerate(sizes)]
+            inbox = torch.empty(sum(coming), dtype=torch.uint8)
+            dist.all_to_all_single(inbox, copies, coming, parts, group=self.group)
+            got = list(inbox.split(coming))
+            got[self.rank] = message
+        else:
+            padded = _padded(message, max(sizes))
+            inbox = torch.empty(self.size * max(sizes), dtype=torch.uint8)
+            all_gather_into(inbox, padded, self.group)
+            rooms = inbox.split(max(sizes)) if max(sizes) else [inbox] * self.size
+            got = [room[:size] for room, size in zip(rooms, sizes, strict=True)]
+        self.sent += message.numel() * (self.size - 1)
+        return got, _or(rows[:, -1])
+
+
+def _or(flags: torch.Tensor) -> int:
+    result = 0
+    for flag in flags.tolist():
+        result |= flag
+    return result
+
+
+def _padded(message: torch.Tensor, size: int) -> torch.Tensor:
+    if message.numel() == size:
+        return message
+    room = torch.zeros(size, dtype=torch.uint8)
+    room[: message.numel()] = message
+    return room
