@@ -9,10 +9,26 @@ import torch
 import torch.distributed as dist
 
 
+# The group's own methods and not the functions of torch.distributed, which know registered groups
+# only; by the names that this PyTorch has for them.
+
+
 def all_gather_into(out: torch.Tensor, tensor: torch.Tensor, group: dist.ProcessGroup) -> None:
-    """`all_gather_into_tensor` by the name that this PyTorch has for it."""
-    gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-    gather(out, tensor, group=group)
+    """`all_gather_into_tensor`."""
+    gather = getattr(group, "all_gather_single", None) or group._allgather_base
+    gather(out, tensor).wait()
+
+
+def all_to_all_into(
+    out: torch.Tensor,
+    tensor: torch.Tensor,
+    coming: Sequence[int],
+    going: Sequence[int],
+    group: dist.ProcessGroup,
+) -> None:
+    """`all_to_all_single` of so many elements from and to each rank."""
+    exchange = getattr(group, "all_to_all_single", None) or group.alltoall_base
+    exchange(out, tensor, list(coming), list(going)).wait()
 
 
 class Post:
@@ -24,8 +40,8 @@ class Post:
 
     def __init__(self, group: dist.ProcessGroup) -> None:
         self.group = group
-        self.rank = dist.get_rank(group)
-        self.size = dist.get_world_size(group)
+        self.rank = group.rank()
+        self.size = group.size()
         self.sent = 0
 
     def _announce(self, row: Sequence[int]) -> torch.Tensor:
@@ -45,7 +61,7 @@ class Post:
         rows = self._announce([*sizes, flags])
         coming = rows[:, self.rank].tolist()
         inbox = torch.empty(sum(coming), dtype=torch.uint8)
-        dist.all_to_all_single(inbox, message, coming, list(sizes), group=self.group)
+        all_to_all_into(inbox, message, coming, sizes, self.group)
         self.sent += sum(sizes) - sizes[self.rank]
         return list(inbox.split(coming)), _or(rows[:, -1])
 
@@ -60,7 +76,7 @@ class Post:
             parts = [0 if rank == self.rank else message.numel() for rank in range(self.size)]
             coming = [0 if rank == self.rank else size for rank, size in enumerate(sizes)]
             inbox = torch.empty(sum(coming), dtype=torch.uint8)
-            dist.all_to_all_single(inbox, copies, coming, parts, group=self.group)
+            all_to_all_into(inbox, copies, coming, parts, self.group)
             got = list(inbox.split(coming))
             got[self.rank] = message
         else:
