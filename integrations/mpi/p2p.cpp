@@ -272,7 +272,9 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
   Comm* comm = aware_comm(handle, source);
   Type type;
   const bool sends = dest != MPI_PROC_NULL;
+  MPI_Count raw_size;
   if (!comm || sendcount < 0 || !look_up(sendtype, &type) ||
+      __builtin_mul_overflow(sendcount, type.size, &raw_size) ||
       (sends && (dest < 0 || dest >= comm->size))) {
     return isendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
                                    recvtype, source, recvtag, handle, request);
@@ -280,7 +282,7 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
   auto* record = new Record;
   Buffer& copy = record->frame;
   const Outgoing out = prepare(kIsendrecv, comm, sendbuf, sendcount, sendtype, dest, &copy);
-  const size_t size = out.replaced ? out.size : out.raw_size;
+  const size_t size = out.replaced ? out.size : static_cast<size_t>(raw_size);
   int error = MPI_SUCCESS;
   if (sends && !out.replaced) {
     error = copy.reserve(size + 1) ? collect(sendbuf, sendcount, sendtype, copy.data(), size)

@@ -920,6 +920,16 @@ static void exchanges(void) {
     MPI_Wait(&request, &status);
     CHECK(count_of(&status, MPI_BYTE) == n &&
           filled(buf, (size_t)n, kind, (unsigned)(left * 7 + round)));
+    /* One half is with this rank itself, whose messages are not compressed. */
+    MPI_Request both[2];
+    unsigned char *in = out + n;
+    fill(buf, (size_t)n, kind, (unsigned)(rank * 7 + round));
+    memset(out, 0, 2 * (size_t)n);
+    MPI_Isendrecv(buf, n, MPI_BYTE, rank, 7, out, n, MPI_BYTE, left, 7, MPI_COMM_WORLD, &both[0]);
+    MPI_Isendrecv(buf, n, MPI_BYTE, right, 7, in, n, MPI_BYTE, rank, 7, MPI_COMM_WORLD, &both[1]);
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    CHECK(filled(out, (size_t)n, kind, (unsigned)(left * 7 + round)));
+    CHECK(filled(in, (size_t)n, kind, (unsigned)(rank * 7 + round)));
 #endif
   }
   MPI_Datatype vector;
