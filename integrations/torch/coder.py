@@ -122,29 +122,45 @@ def _sized(frame: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     return frame
 
 
-def second_coder(coder: Coder, n_ranks: int, threads: int) -> Coder:
+def second_coder(coder: Coder | PlainCoder, n_ranks: int, threads: int) -> Coder | PlainCoder:
     """What the sum of `n_ranks` frames is sent with.
 
     The sum of sparse ones holds at most so many times their values: top-k with that share sends all
     of them as they are. Where that would take more than 2 bytes a value, the sum is dense: bf16.
     """
+    if isinstance(coder, PlainCoder):
+        return coder
     if not coder.sparse:
         return Coder(coder.recipe, threads=threads)
-    share = n_ranks * parameter(coder.recipe, "ratio", 0.01 if "drop" in coder.recipe else 0.001)
+    share = n_ranks * sparse_share(coder.recipe)
     dense = share * SPARSE_BYTES > 2
     return Coder("bf16" if dense else f"topk:ratio={share}", threads=threads)
+
+
+def sparse_share(recipe: str) -> float:
+    """The share of values that a sparse recipe sends."""
+    return parameter(recipe, "ratio", 0.01 if first_codec(recipe) == "graddrop" else 0.001)
+
+
+def gather_is_smaller(coder: Coder | PlainCoder, n_ranks: int) -> bool:
+    """Which algorithm of `exchange` sends fewer bytes; gather where they are equal: fewer errors.
+
+    With frames of c bytes, a rank sends (n - 1) c in gather, and (n - 1) / n (c + c') in scatter,
+    c' being the frames of sums: as large as c for dense formats, n times c for sparse ones up to
+    where these become dense.
+    """
+    if not coder.sparse:
+        return n_ranks <= 2
+    frame = sparse_share(coder.recipe) * SPARSE_BYTES
+    return n_ranks * frame <= frame + min(n_ranks * frame, 2)
 
 
 SPARSE_BYTES = 5.0  # about, for a value that a sparse codec sends, with its index
 
 
-def is_codec(name: str) -> bool:
-    return any(codec.name == name for codec in wirepress.codecs())
-
-
 def check_recipe(recipe: str) -> None:
-    """Says what is wrong with a recipe for gradients, if something is."""
-    if first_codec(recipe) == "signsgd" and "scale=none" in recipe:
+    """Says what is wrong with a recipe for gradients that other data may have, if something is."""
+    if first_codec(recipe) == "signsgd" and "none" in recipe:
         raise ParameterError(
             f'"{recipe}": signs without a scale are votes, not gradients; leave out scale=none'
         )

@@ -34,8 +34,8 @@ def all_to_all_into(
 class Post:
     """Sends bytes between the ranks of `group`, in CPU memory; one call at a time.
 
-    Every call first tells all ranks how much comes and a number of the caller's (`flags`): one round
-    trip, and nobody has to guess. `sent` counts the bytes that left this rank.
+    Every call first tells all ranks how much comes, and a number of the caller's (`flags`): one
+    round trip, and nobody has to guess. `sent` counts the bytes that left this rank.
     """
 
     def __init__(self, group: dist.ProcessGroup) -> None:
@@ -51,26 +51,33 @@ class Post:
         self.sent += 8 * len(row) * (self.size - 1)
         return rows.view(self.size, -1)
 
+    def all_reduce(self, tensor: torch.Tensor) -> None:
+        """Sums `tensor` over the ranks, in place."""
+        dist.all_reduce(tensor, group=self.group)
+        self.sent += 2 * tensor.nbytes * (self.size - 1) // self.size
+
     def all_to_all(
         self, message: torch.Tensor, sizes: Sequence[int], flags: int = 0
-    ) -> tuple[list[torch.Tensor], int]:
+    ) -> tuple[list[torch.Tensor], list[int]]:
         """Sends `message` (uint8), cut into parts of `sizes` bytes, a part to every rank.
 
-        Returns the parts that came, by rank, and the flags of all, or-ed.
+        Returns the parts that came and the flags of all, both by rank.
         """
         rows = self._announce([*sizes, flags])
         coming = rows[:, self.rank].tolist()
         inbox = torch.empty(sum(coming), dtype=torch.uint8)
         all_to_all_into(inbox, message, coming, sizes, self.group)
         self.sent += sum(sizes) - sizes[self.rank]
-        return list(inbox.split(coming)), _or(rows[:, -1])
+        return list(inbox.split(coming)), rows[:, -1].tolist()
 
-    def all_gather(self, message: torch.Tensor, flags: int = 0) -> tuple[list[torch.Tensor], int]:
-        """Sends `message` (uint8) to every rank; returns all of them, by rank, and the flags."""
+    def all_gather(
+        self, message: torch.Tensor, flags: int = 0
+    ) -> tuple[list[torch.Tensor], list[int]]:
+        """Sends `message` (uint8) to every rank; returns all messages and flags, by rank."""
         rows = self._announce([message.numel(), flags])
         sizes = rows[:, 0].tolist()
         if self.size == 1:
-            return [message], flags
+            return [message], [flags]
         if max(sizes) * self.size > 1.1 * sum(sizes):  # padding would cost more than copies
             copies = message.repeat(self.size - 1) if self.size > 2 else message
             parts = [0 if rank == self.rank else message.numel() for rank in range(self.size)]
@@ -86,14 +93,7 @@ class Post:
             rooms = inbox.split(max(sizes)) if max(sizes) else [inbox] * self.size
             got = [room[:size] for room, size in zip(rooms, sizes, strict=True)]
         self.sent += message.numel() * (self.size - 1)
-        return got, _or(rows[:, -1])
-
-
-def _or(flags: torch.Tensor) -> int:
-    result = 0
-    for flag in flags.tolist():
-        result |= flag
-    return result
+        return got, rows[:, -1].tolist()
 
 
 def _padded(message: torch.Tensor, size: int) -> torch.Tensor:

@@ -1,0 +1,673 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A communication hook for DistributedDataParallel that sends gradients in compressed form."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from wirepress.errors import ParameterError
+from wirepress.torch import powersgd
+from wirepress.torch.coder import (
+    Coder,
+    PlainCoder,
+    check_recipe,
+    first_codec,
+    gather_is_smaller,
+    parameter,
+    second_coder,
+)
+from wirepress.torch.exchange import EXPANDS, NOT_FINITE, CodedMean, Counts, Flagged, Piece
+from wirepress.torch.stages import Job, Stages
+from wirepress.torch.wires import Wires, connect
+
+PIECE = 1 << 20  # most values of a piece
+ALIGN = 4096  # values; gradient codecs have a scale for so many
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_FORMAT = 1  # of state_dict
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What `compress` was called with. All ranks must have the same."""
+
+    method: str
+    rules: tuple[tuple[str, str], ...] = ()
+    error_feedback: bool | None = None
+    warmup_steps: int = 0
+    min_values: int = 4096
+    algorithm: str = "auto"
+    levels: int | None = None
+    partition: int = 2 << 20
+    on_nonfinite: str = "pass"
+    on_expansion: str = "raise"
+    momentum: float = 0.9
+    clip: float | None = None
+    ramp_steps: int = 0
+    seed: int = 0
+    checksum: bool = False
+
+    def check(self) -> None:
+        """Raises ParameterError for what cannot be."""
+        for name, known in (
+            ("algorithm", ("auto", "gather", "scatter")),
+            ("levels", (None, 1, 2)),
+            ("on_nonfinite", ("pass", "skip", "raise")),
+            ("on_expansion", ("raise", "plain")),
+        ):
+            if getattr(self, name) not in known:
+                words = ", ".join(repr(word) for word in known)
+                raise ParameterError(f"{name}={getattr(self, name)!r}: one of {words}")
+        for name in ("warmup_steps", "min_values", "ramp_steps", "seed"):
+            if getattr(self, name) < 0:
+                raise ParameterError(f"{name}={getattr(self, name)} is negative")
+        if self.partition < ALIGN:
+            raise ParameterError(f"partition={self.partition}: at least {ALIGN} values")
+        if not 0 <= self.momentum < 1:
+            raise ParameterError(f"momentum={self.momentum}: from 0 to below 1")
+        if self.clip is not None and not self.clip > 0:
+            raise ParameterError(f"clip={self.clip}: above 0, or None")
+
+
+class _Parameter:
+    """How one parameter's gradient is sent, and what is remembered of it."""
+
+    def __init__(self, number: int, name: str, parameter: torch.Tensor, method: str) -> None:
+        self.number, self.name, self.method = number, name, method
+        self.n = parameter.numel()
+        self.coder: Coder | PlainCoder = PlainCoder()
+        self.second: Coder | PlainCoder = self.coder
+        self.feedback = self.gather = False
+        self.matrix: tuple[int, int] | None = None  # of PowerSGD
+        self.momentum = 0.0  # of DGC
+        self.clip: float | None = None
+        self.ramp: list[Coder] = []  # of DGC, its coders of the first steps
+        self.residual: torch.Tensor | None = None
+        self.velocity: torch.Tensor | None = None
+        self.q: torch.Tensor | None = None
+        self.sum_residuals: dict[int, torch.Tensor] = {}  # by the piece's first value
+        self.backup: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def tensors(self) -> list[torch.Tensor]:
+        """All that changes from step to step."""
+        own = (self.residual, self.velocity, self.q)
+        return [t for t in (*own, *self.sum_residuals.values()) if t is not None]
+
+    def pieces(self, n_owners: int) -> list[tuple[int, int]]:
+        """(first value, end) of its pieces. They depend on nothing but n and the number of owners,
+        so that a restart, which has other buckets in its first step, codes the same."""
+        size = min(PIECE, -(-self.n // (n_owners * ALIGN)) * ALIGN)
+        return [(at, min(at + size, self.n)) for at in range(0, self.n, max(size, 1))]
+
+
+@dataclasses.dataclass
+class _GradientPiece(Piece):
+    owned: _Parameter | None = None
+    start: int = 0  # in the parameter
+    state: State | None = None
+    norm: float = 0.0
+
+    @property
+    def _what(self) -> tuple[_Parameter, State]:
+        assert self.owned and self.state
+        return self.owned, self.state
+
+    def check(self) -> int:
+        _, state = self._what
+        if state.settings.on_nonfinite == "pass" or bool(self.values.sum().isfinite()):
+            return 0
+        return 0 if bool(self.values.isfinite().all()) else NOT_FINITE
+
+    def _residual(self) -> torch.Tensor | None:
+        owned, _ = self._what
+        if not owned.feedback:
+            return None
+        if owned.residual is None:
+            owned.residual = torch.zeros(owned.n)
+        return owned.residual[self.start : self.start + self.values.numel()]
+
+    def encode(self, out: torch.Tensor) -> int:
+        owned, state = self._what
+        residual = self._residual()
+        if owned.momentum:
+            self._accumulate(owned)
+        if state.watches and residual is not None:
+            self.norm = float(torch.linalg.vector_norm(self.values + residual))
+        size = self.coder.encode(self.values, out, residual, self.seed)
+        if owned.momentum and owned.velocity is not None and residual is not None:
+            velocity = owned.velocity[self.start : self.start + self.values.numel()]
+            velocity.mul_(residual != 0)  # momentum factor masking: what was sent starts anew
+        return size
+
+    def _accumulate(self, owned: _Parameter) -> None:
+        """Momentum correction of DGC (Lin et al., ICLR 2018, algorithm 4): the velocity is what is
+        accumulated, in the residual, and sent."""
+        if owned.velocity is None:
+            owned.velocity = torch.zeros(owned.n)
+        velocity = owned.velocity[self.start : self.start + self.values.numel()]
+        if bool(self.values.sum().isfinite()):
+            velocity.mul_(owned.momentum).add_(self.values)
+        else:  # what is not finite is passed on once and not remembered
+            velocity.zero_()
+            return
+        self.values.copy_(velocity)
+
+    def verdict(self) -> int:
+        owned, state = self._what
+        residual = self._residual()
+        if not state.watches or residual is None or owned.coder.sparse:
+            return 0
+        left = float(torch.linalg.vector_norm(residual))
+        return EXPANDS if left >= self.norm > 0 else 0
+
+    def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int:
+        owned, _ = self._what
+        residual = None
+        if owned.feedback:
+            residual = owned.sum_residuals.setdefault(self.start, torch.zeros_like(mean))
+        assert self.second
+        return self.second.encode(mean, out, residual, self.seed ^ 1)
+
+
+class State:
+    """What `compress` returns: settings, residuals and statistics of one model's hook."""
+
+    def __init__(self, model: DistributedDataParallel, settings: Settings, threads: int) -> None:
+        settings.check()
+        self.settings, self.threads = settings, threads
+        self.step = 0
+        self.counts = Counts()
+        self._group = model.process_group
+        named = [(n, p) for n, p in model.module.named_parameters() if p.requires_grad]
+        self._by_id = {
+            id(p): _Parameter(i, n, p, self._method(n)) for i, (n, p) in enumerate(named)
+        }
+        self._agree(named)
+        self._parameters = {p.name: p for p in self._by_id.values()}
+        self._coders: dict[str, Coder] = {}
+        self._shapes = {n: p for n, p in named}
+        self._nothing = settings.method == "noop"
+        self._wires: Wires | None = None
+        self._stages: Stages | None = None
+        self._lost = False  # a gradient of this step was not finite, and the step is skipped
+        self._lock = threading.Lock()
+        for name, tensor in named:
+            self._choose(self._parameters[name], tensor)
+        if not self._nothing and any(not isinstance(p.coder, PlainCoder) or p.matrix
+                                     for p in self._parameters.values()):  # fmt: skip
+            self._open()
+
+    # ---- what is sent how ----
+
+    def _method(self, name: str) -> str:
+        for pattern, method in self.settings.rules:
+            if fnmatch.fnmatchcase(name, pattern):
+                return method
+        return self.settings.method
+
+    def _choose(self, parameter_: _Parameter, tensor: torch.Tensor) -> None:
+        """The coder, or the matrix, of a parameter."""
+        settings, method = self.settings, parameter_.method
+        if method in ("none", "noop") or parameter_.n < settings.min_values:
+            return
+        if first_codec(method) == "powersgd":
+            rank = int(parameter(method, "rank", 1))
+            if rank < 1:
+                raise ParameterError(f'"{method}": rank is at least 1')
+            parameter_.matrix = powersgd.shape_of(tensor, rank)
+            parameter_.feedback = settings.error_feedback is not False
+            if parameter_.matrix:
+                seed = settings.seed + parameter_.number
+                parameter_.q = powersgd.first_q(parameter_.matrix[1], rank, seed)
+            return
+        check_recipe(method)
+        coder = self._coder(method)
+        parameter_.coder = coder
+        wanted = settings.error_feedback
+        parameter_.feedback = not coder.lossless and (
+            coder.wants_feedback if wanted is None else wanted
+        )
+        if first_codec(method) == "dgc":
+            self._choose_dgc(parameter_)
+
+    def _choose_dgc(self, parameter_: _Parameter) -> None:
+        settings, method = self.settings, parameter_.method
+        if not parameter_.feedback:
+            raise ParameterError(
+                "dgc is error feedback with momentum: use topk or graddrop without"
+            )
+        parameter_.momentum, parameter_.clip = settings.momentum, settings.clip
+        ratio, share = parameter(method, "ratio", 0.001), 0.25
+        while settings.ramp_steps and share > ratio:  # 75 %, 93.75 %, ... sparse, as in the paper
+            parameter_.ramp.append(self._coder(f"dgc:ratio={share}"))
+            share /= 4
+
+    def _coder(self, recipe: str) -> Coder:
+        if recipe not in self._coders:
+            self._coders[recipe] = Coder(
+                recipe, threads=self.threads, checksum=self.settings.checksum
+            )
+        return self._coders[recipe]
+
+    def _open(self) -> None:
+        """Makes process groups and threads; a collective call."""
+        settings = self.settings
+        levels = settings.levels
+        if any(p.matrix for p in self._parameters.values()):
+            if levels == 2:
+                raise ParameterError("powersgd exchanges on one level: leave out levels=2")
+            levels = 1
+        self._wires = wires = connect(self._group, levels)
+        n = wires.send.size
+        seconds: dict[str, Coder | PlainCoder] = {}
+        for p in self._parameters.values():
+            key = p.coder.recipe
+            if key not in seconds:
+                seconds[key] = second_coder(p.coder, n, self.threads)
+            p.second = seconds[key]
+            fits = gather_is_smaller(p.coder, n)
+            p.gather = fits if settings.algorithm == "auto" else settings.algorithm == "gather"
+        names = ("encode", "send", "sum", "gather", "decode")
+        if wires.local_in:
+            names = ("local_sum", *names, "local_gather")
+        self._stages = Stages(names)
+
+    def _agree(self, named: Sequence[tuple[str, torch.Tensor]]) -> None:
+        """Finds out at once whether ranks have other settings or another model."""
+        model = hashlib.sha256(repr([(n, tuple(p.shape), p.dtype) for n, p in named]).encode())
+        mine = {**dataclasses.asdict(self.settings), "model": model.hexdigest()}
+        all_of_them: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(self._group))]
+        dist.all_gather_object(all_of_them, mine, group=self._group)
+        for rank, other in enumerate(all_of_them):
+            for key, value in all_of_them[0].items():
+                if other[key] != value:
+                    raise ParameterError(
+                        f"ranks differ in {key}: {value!r} on rank 0, {other[key]!r} on rank {rank}"
+                    )
+
+    # ---- the hook ----
+
+    @property
+    def watches(self) -> bool:
+        """Whether residuals are compared with gradients in this step; it costs two passes."""
+        return self.step <= self.settings.warmup_steps + 3 or self.step % 64 == 0
+
+    def _begin_step(self) -> None:
+        self.step += 1
+        self.counts.steps += 1
+        if self.settings.on_nonfinite != "skip":
+            return
+        if self._lost:
+            self.counts.skipped_steps += 1
+        for p in self._parameters.values():
+            if self._lost:
+                for tensor, copy in p.backup:
+                    tensor.copy_(copy)
+            else:
+                p.backup = [(tensor, tensor.clone()) for tensor in p.tensors()]
+        self._lost = False
+
+    def _hook(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        buffer = bucket.buffer()
+        if bucket.index() == 0:
+            self._begin_step()
+        if self._nothing:
+            future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+            future.set_result(buffer)
+            return future
+        if self._stages is None or self.step <= self.settings.warmup_steps or not _fits(buffer):
+            return self._plain(buffer)
+        return self._compressed(bucket, buffer)
+
+    def _plain(self, buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+        """PyTorch's own all-reduce, as without a hook."""
+        self.counts.plain_bytes += buffer.numel() * buffer.element_size()
+        buffer.div_(dist.get_world_size(self._group))
+        work = dist.all_reduce(buffer, group=self._group, async_op=True)
+        return work.get_future().then(lambda future: future.value()[0])
+
+    def _compressed(
+        self, bucket: dist.GradBucket, buffer: torch.Tensor
+    ) -> torch.futures.Future[torch.Tensor]:
+        host, fetch = _on_host(buffer)
+        jobs: list[Callable[[Callable[[BaseException | None], None]], Job]] = []
+        pieces: dict[bool, list[Piece]] = {True: [], False: []}
+        matrices: list[powersgd.Matrix] = []
+        for gradient, tensor in zip(bucket.gradients(), bucket.parameters(), strict=True):
+            p = self._by_id[id(tensor)]
+            at = gradient.storage_offset() - buffer.storage_offset()
+            values = host[at : at + p.n]
+            if p.matrix:
+                matrices.append(self._matrix(p, values))
+            elif p.n:
+                self._clip(p, values)
+                pieces[p.gather] += self._pieces(p, values)
+        assert self._wires
+        wires, counts = self._wires, self.counts
+        for gather, some in pieces.items():
+            for part in _partitions(some, self.settings.partition):
+                jobs.append(
+                    lambda finished, part=part, gather=gather: CodedMean(
+                        wires, part, counts, gather=gather, finished=finished
+                    )
+                )
+        if matrices:
+            jobs.append(lambda finished: powersgd.LowRankMean(wires, matrices, counts, finished))
+        return self._submit(jobs, buffer, host, fetch)
+
+    def _submit(
+        self,
+        jobs: Sequence[Callable[[Callable[[BaseException | None], None]], Job]],
+        buffer: torch.Tensor,
+        host: torch.Tensor,
+        fetch: Callable[[], None],
+    ) -> torch.futures.Future[torch.Tensor]:
+        devices = [buffer.device] if buffer.is_cuda else None
+        future: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
+        waiting = [len(jobs)]
+        errors: list[BaseException] = []
+
+        def finished(error: BaseException | None) -> None:
+            with self._lock:
+                if error:
+                    errors.append(error)
+                waiting[0] -= 1
+                if waiting[0]:
+                    return
+            try:
+                for found in errors:
+                    self._act(found, host)
+                fetch()
+                future.set_result(buffer)
+            except BaseException as raised:
+                future.set_exception(raised)  # type: ignore[arg-type]
+
+        assert self._stages
+        if not jobs:
+            future.set_result(buffer)
+        for job in jobs:
+            self._stages.submit(job(finished))
+        return future
+
+    def _act(self, error: BaseException, host: torch.Tensor) -> None:
+        """On what a rank found, the same on all; anything else is raised."""
+        if not isinstance(error, Flagged):
+            raise error
+        p = self._parameters[error.name]
+        if error.kind == NOT_FINITE:
+            if self.settings.on_nonfinite == "raise":
+                raise FloatingPointError(
+                    f'the gradient of "{error.name}" is not finite on rank {error.rank}'
+                )
+            self._lost = True
+            host.fill_(float("nan"))
+        elif self.settings.on_expansion == "raise":
+            raise ParameterError(
+                f'"{p.method}" with error feedback makes the residual of "{error.name}" grow (rank '
+                f"{error.rank}): its error is larger than the gradient, so training would diverge. "
+                f"Use a finer setting, error_feedback=False, or on_expansion='plain'"
+            )
+        else:
+            p.coder = p.second = PlainCoder()
+            p.feedback, p.residual, p.sum_residuals = False, None, {}
+            p.gather = gather_is_smaller(p.coder, self._wires.send.size if self._wires else 1)
+
+    def _clip(self, p: _Parameter, values: torch.Tensor) -> None:
+        """Local gradient clipping of DGC, at clip / sqrt(ranks)."""
+        if p.clip is not None and p.momentum:
+            most = p.clip / dist.get_world_size(self._group) ** 0.5
+            norm = float(torch.linalg.vector_norm(values))
+            if norm > most:
+                values.mul_(most / norm)
+
+    def _pieces(self, p: _Parameter, values: torch.Tensor) -> list[Piece]:
+        assert self._wires
+        n_owners = self._wires.send.size
+        n_local = self._wires.local_in.size if self._wires.local_in else 1
+        coder = p.coder
+        if p.ramp:
+            level = (self.step - 1) * len(p.ramp) // max(self.settings.ramp_steps, 1)
+            coder = p.ramp[level] if level < len(p.ramp) else coder
+        return [
+            _GradientPiece(
+                p.name,
+                values[start:end],
+                coder,
+                (p.number + number // n_local) % n_owners,
+                p.second,
+                (p.number + number) % n_local,
+                _seed(self.settings.seed, self.step, p.number, number, self._wires.rank),
+                p,
+                start,
+                self,
+            )
+            for number, (start, end) in enumerate(p.pieces(n_owners * n_local))
+        ]
+
+    def _matrix(self, p: _Parameter, values: torch.Tensor) -> powersgd.Matrix:
+        assert p.matrix is not None and p.q is not None
+        if p.feedback and p.residual is None:
+            p.residual = torch.zeros(p.matrix)
+        return powersgd.Matrix(values.view(p.matrix), p.residual, p.q)
+
+    # ---- for the user ----
+
+    def statistics(self) -> dict[str, Any]:
+        """What this rank did so far: `Counts`, the bytes it sent, seconds by stage.
+
+        `sent_bytes` left this rank by wirepress' own messages (between hosts where there are two
+        levels), `ratio` is bytes of gradients by bytes of frames.
+        """
+        counts = dataclasses.asdict(self.counts)
+        coded = counts["coded_bytes"]
+        return {
+            **counts,
+            "ratio": counts["raw_bytes"] / coded if coded else 1.0,
+            "sent_bytes": self._wires.sent if self._wires else 0,
+            "sent_bytes_in_host": self._wires.sent_locally if self._wires else 0,
+            "seconds": dict(self._stages.seconds) if self._stages else {},
+        }
+
+    def choices(self) -> dict[str, str]:
+        """How each parameter's gradient is sent, by its name."""
+        return {
+            p.name: (p.method if p.matrix else p.coder.recipe) for p in self._parameters.values()
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """What training needs to go on with the same bits. It is of this rank: save one for each.
+
+        Call it between steps. Tensors are copies.
+        """
+        residuals = {}
+        for p in self._parameters.values():
+            own = {"residual": p.residual, "velocity": p.velocity, "q": p.q}
+            entry: dict[str, Any] = {k: t.clone() for k, t in own.items() if t is not None}
+            if p.sum_residuals:
+                entry["sums"] = {start: t.clone() for start, t in p.sum_residuals.items()}
+            if entry:
+                residuals[p.name] = entry
+        return {
+            "format": _FORMAT,
+            "settings": dataclasses.asdict(self.settings),
+            "rank": dist.get_rank(self._group),
+            "world_size": dist.get_world_size(self._group),
+            "step": self.step,
+            "choices": self.choices(),
+            "residuals": residuals,
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Any], *, strict: bool = True) -> None:
+        """Goes on from what `state_dict` of the same rank gave.
+
+        Args:
+            strict: refuse what was saved with other settings or another number of ranks. Else such
+                residuals are dropped: error feedback begins anew.
+
+        Raises:
+            ParameterError: it does not fit.
+        """
+        if saved.get("format") != _FORMAT:
+            raise ParameterError(f"not a state that this version saved: {saved.get('format')!r}")
+        mine = {
+            "settings": dataclasses.asdict(self.settings),
+            "rank": dist.get_rank(self._group),
+            "world_size": dist.get_world_size(self._group),
+            "choices": self.choices(),
+        }
+        differ = [
+            key for key, value in mine.items() if _plain_data(saved[key]) != _plain_data(value)
+        ]
+        self.step = int(saved["step"])
+        if differ:
+            if strict:
+                raise ParameterError(
+                    f"saved with other {', '.join(differ)}: "
+                    + "; ".join(f"{key} {saved[key]!r}, now {mine[key]!r}" for key in differ[:2])
+                    + ". strict=False drops its residuals"
+                )
+            return
+        for name, entry in saved["residuals"].items():
+            p = self._parameters[name]
+            for key in ("residual", "velocity", "q"):
+                if key in entry:
+                    setattr(p, key, entry[key].clone())
+            p.sum_residuals = {start: t.clone() for start, t in entry.get("sums", {}).items()}
+
+
+def compress(
+    model: DistributedDataParallel,
+    method: str = "int8",
+    *,
+    rules: Mapping[str, str] | None = None,
+    threads: int | None = None,
+    **knobs: Any,
+) -> State:
+    """Registers a communication hook that sends the gradients of `model` in compressed form.
+
+    A collective call: every rank makes it, after DistributedDataParallel and before the first
+    backward pass. Gradients of float32, bfloat16 and float16, on the CPU or CUDA, are compressed;
+    those of other types go by PyTorch's own all-reduce.
+
+    Args:
+        method: a recipe of codecs ("int8", "onebit", "terngrad+zstd", "topk:ratio=0.01", "planes";
+            see `wirepress.codecs`), "dgc:ratio=0.001" (with momentum correction: give the
+            optimizer no momentum of its own), "powersgd:rank=4", "none" (PyTorch's all-reduce)
+            or "noop" (sends nothing: an upper bound for what can be gained, not for training).
+        rules: methods by parameter name, `{"*embedding*": "planes"}`; the first pattern (fnmatch)
+            that fits counts.
+        threads: that encode and decode, per stage; None: the processors of this rank, at most 4.
+        error_feedback: send in the next step what a lossy codec dropped in this; None: where the
+            codec wants it, which is all but the finest and the unbiased ones.
+        warmup_steps: first steps that go uncompressed (onebit needs some).
+        min_values: smaller parameters go uncompressed.
+        algorithm: "gather" (one lossy step, small payloads, few ranks), "scatter", or "auto".
+        levels: 1, or 2: add up inside hosts first; None: 2 where hosts have several ranks.
+        partition: values of a bucket that pass the pipeline at once.
+        on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
+            "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
+            step, and residuals go back to before it; "raise" on all ranks, with the name.
+        on_expansion: a codec whose error exceeds the gradient, so that error feedback diverges:
+            "raise", or "plain": that parameter goes uncompressed from then on.
+        momentum, clip, ramp_steps: of dgc: momentum correction; clipping of local gradients at
+            this norm / sqrt(ranks), by parameter; steps in which the ratio falls from 25 %.
+        seed: for codecs that round at random.
+        checksum: of every block, against faults below TCP.
+
+    Raises:
+        ParameterError: `model` is no DistributedDataParallel or has a hook, an unknown method or
+            knob, or ranks with different settings.
+    """
+    if not isinstance(model, DistributedDataParallel):
+        raise ParameterError(
+            f"compress wants a DistributedDataParallel model, not {type(model).__name__}"
+        )
+    known = {field.name for field in dataclasses.fields(Settings)} - {"method", "rules"}
+    unknown = sorted(set(knobs) - known)
+    if unknown:
+        raise ParameterError(f"no knob {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    settings = Settings(method, tuple((rules or {}).items()), **knobs)
+    state = State(model, settings, threads if threads else _threads())
+    try:
+        model.register_comm_hook(state, _call)
+    except RuntimeError as error:
+        raise ParameterError(
+            f"the model cannot take a hook: {str(error).splitlines()[0]}"
+        ) from None
+    return state
+
+
+def _call(state, bucket):  # type: ignore[no-untyped-def]
+    """Without annotations, for PyTorch compares them, which here are strings, with its types."""
+    return state._hook(bucket)
+
+
+def _threads() -> int:
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return max(1, min(4, len(os.sched_getaffinity(0)) // max(ranks, 1)))
+
+
+def _fits(buffer: torch.Tensor) -> bool:
+    return (
+        not buffer.is_sparse and buffer.dtype in _DTYPES and buffer.device.type in ("cpu", "cuda")
+    )
+
+
+def _on_host(buffer: torch.Tensor) -> tuple[torch.Tensor, Callable[[], None]]:
+    """The bucket as float32 in CPU memory, and what brings it back; the bucket itself where it is
+    that already. A copy from a device is waited for here, which the backward pass on it is not."""
+    if buffer.dtype == torch.float32 and buffer.device.type == "cpu":
+        return buffer, lambda: None
+    host = torch.empty(buffer.shape, dtype=torch.float32, pin_memory=buffer.is_cuda)
+    host.copy_(buffer)
+
+    def fetch() -> None:
+        buffer.copy_(host)
+        if buffer.is_cuda:
+            torch.cuda.current_stream(buffer.device).synchronize()
+
+    return host, fetch
+
+
+def _partitions(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
+    """Runs of pieces of at most so many values, a larger piece alone."""
+    parts: list[list[Piece]] = []
+    room = 0
+    for piece in pieces:
+        n = piece.values.numel()
+        if not parts or n > room:
+            parts.append([])
+            room = most
+        parts[-1].append(piece)
+        room -= n
+    return parts
+
+
+def _seed(*numbers: int) -> int:
+    """63 bits that depend on all numbers (SplitMix64)."""
+    mixed = 0
+    for number in numbers:
+        mixed = (mixed ^ number) + 0x9E3779B97F4A7C15 & (1 << 64) - 1
+        mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & (1 << 64) - 1
+        mixed ^= mixed >> 31
+    return mixed >> 1
+
+
+def _plain_data(value: Any) -> Any:
+    """Tuples as lists, as a checkpoint may have made them."""
+    if isinstance(value, Mapping):
+        return {key: _plain_data(inner) for key, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain_data(inner) for inner in value]
+    return value

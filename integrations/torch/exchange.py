@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that average gradients over ranks in compressed form.
+
+Two algorithms, over the ranks of `Wires.send`:
+
+gather   every rank encodes its gradient once and sends it to all, who decode and add: one error,
+         traffic that grows with the number of ranks.
+scatter  every rank sends each owner its part, encoded; the owner adds what came and sends the mean,
+         encoded again, to all: two errors (the second has its own feedback), constant traffic.
+
+Every rank decodes the same frames and adds in the order of ranks, so all get the same bits, in
+every run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import torch
+
+from wirepress.errors import CorruptError
+from wirepress.torch.coder import Coder, PlainCoder
+from wirepress.torch.stages import Job
+from wirepress.torch.wires import Wires
+
+NOT_FINITE, EXPANDS = 1, 2  # kinds of flags
+
+
+class Flagged(Exception):
+    """A rank found something about a piece that all ranks must act upon."""
+
+    def __init__(self, kind: int, name: str, rank: int) -> None:
+        super().__init__(kind, name, rank)
+        self.kind, self.name, self.rank = kind, name, rank
+
+
+@dataclasses.dataclass
+class Counts:
+    """What this rank did; sizes are bytes."""
+
+    steps: int = 0
+    skipped_steps: int = 0  # with a gradient that is not finite, where on_nonfinite="skip"
+    raw_bytes: int = 0  # of gradients that were encoded ...
+    coded_bytes: int = 0  # ... and of the frames that this rank made of them
+    plain_bytes: int = 0  # of gradients that went by PyTorch's own all-reduce
+
+
+@dataclasses.dataclass
+class Piece:
+    """A part of one parameter's gradient; alike on all ranks but for the numbers in it.
+
+    `values` (float32, 1-D, CPU) holds the gradient, then the mean over ranks.
+    """
+
+    name: str
+    values: torch.Tensor
+    coder: Coder | PlainCoder
+    owner: int = 0  # rank of `Wires.send`: adds the parts, in scatter ...
+    second: Coder | PlainCoder | None = None  # ... and encodes the mean with this
+    local_owner: int = 0  # rank of `Wires.local_in`
+    seed: int = 0
+
+    def check(self) -> int:
+        """A kind of flag, or 0; asked before it is encoded."""
+        return 0
+
+    def encode(self, out: torch.Tensor) -> int:
+        """Writes a frame of `values` to `out`; returns its size."""
+        return self.coder.encode(self.values, out, None, self.seed)
+
+    def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int:
+        """Writes a frame of the mean; called on the owner."""
+        assert self.second
+        return self.second.encode(mean, out, None, self.seed)
+
+    def verdict(self) -> int:
+        """A kind of flag, or 0; asked after it was encoded."""
+        return 0
+
+
+class CodedMean(Job):
+    """Replaces the values of `pieces` by their mean over all ranks.
+
+    `gather` chooses the algorithm. `finished` is called with the error, None if there was none;
+    a `Flagged` is the same on all ranks, and the values hold means nevertheless.
+    """
+
+    def __init__(
+        self,
+        wires: Wires,
+        pieces: Sequence[Piece],
+        counts: Counts,
+        *,
+        gather: bool,
+        finished: Callable[[BaseException | None], None],
+    ) -> None:
+        self._wires, self._counts, self._by_gather = wires, counts, gather
+        self._pieces = self._mine = list(pieces)
+        self._finished = finished
+        self._flag = 0
+        self._message = _EMPTY
+        self._sizes: list[int] = []
+        self._frames: list[list[torch.Tensor]] = []
+
+    def done(self, error: BaseException | None) -> None:
+        self._finished(error or self._flagged())
+
+    # ---- stages ----
+
+    def local_sum(self) -> None:
+        """Each rank of the host gets the sum over the host of the pieces it owns."""
+        post = self._wires.local_in
+        assert post
+        parts = [[p.values for p in self._of_local(rank)] for rank in range(post.size)]
+        sizes = [4 * sum(values.numel() for values in part) for part in parts]
+        message = _joined(values for part in parts for values in part)
+        came, _ = post.all_to_all(message.view(torch.uint8), sizes)
+        total = torch.empty(sizes[post.rank] // 4)
+        addend = torch.empty_like(total)
+        total.view(torch.uint8).copy_(came[0])
+        for part in came[1:]:
+            addend.view(torch.uint8).copy_(part)
+            total.add_(addend)
+        self._mine = self._of_local(post.rank)
+        sums = total.split([piece.values.numel() for piece in self._mine])
+        for piece, values in zip(self._mine, sums, strict=True):
+            piece.values.copy_(values)
+
+    def encode(self) -> None:
+        if self._by_gather:
+            parts = [self._mine]
+        else:
+            parts = [self._of_owner(rank) for rank in range(self._wires.send.size)]
+        messages = [self._encoded(part) for part in parts]
+        self._sizes = [message.numel() for message in messages]
+        self._message = messages[0] if len(messages) == 1 else torch.cat(messages)
+        self._counts.raw_bytes += 4 * sum(piece.values.numel() for piece in self._mine)
+
+    def send(self) -> None:
+        if self._by_gather:
+            return
+        post = self._wires.send
+        parts, flags = post.all_to_all(self._message, self._sizes, self._flag)
+        self._note(flags)
+        n_own = len(self._of_owner(post.rank))
+        self._frames = [_cut(part, n_own) for part in parts]
+
+    def sum(self) -> None:
+        """The owner adds what came and encodes the mean."""
+        if self._by_gather:
+            return
+        own = self._of_owner(self._wires.send.rank)
+        frames = _Frames(sum(_second(piece).bound(piece.values.numel()) for piece in own), len(own))
+        for number, piece in enumerate(own):
+            self._add(piece, [part[number] for part in self._frames])
+            frames.add(lambda out, piece=piece: piece.encode_sum(piece.values, out))
+        self._message = frames.message()
+        self._counts.coded_bytes += self._message.numel()
+
+    def gather(self) -> None:
+        post = self._wires.gather
+        messages, flags = post.all_gather(self._message, self._flag)
+        self._note(flags)
+        self._frames = [
+            _cut(message, len(self._mine if self._by_gather else self._of_owner(rank)))
+            for rank, message in enumerate(messages)
+        ]
+
+    def decode(self) -> None:
+        if self._by_gather:
+            for number, piece in enumerate(self._mine):
+                self._add(piece, [part[number] for part in self._frames])
+            return
+        left = [iter(frames) for frames in self._frames]
+        for piece in self._mine:
+            _second(piece).decode(next(left[piece.owner]), piece.values)
+
+    def local_gather(self) -> None:
+        """Each rank of the host gets the finished pieces of the others."""
+        post = self._wires.local_out
+        assert post
+        message = _joined(piece.values for piece in self._mine)
+        messages, flags = post.all_gather(message.view(torch.uint8), self._flag)
+        self._note(flags)
+        for rank, part in enumerate(messages):
+            pieces = self._of_local(rank)
+            sizes = [4 * piece.values.numel() for piece in pieces]
+            for piece, values in zip(pieces, part.split(sizes), strict=True):
+                if rank != post.rank:
+                    piece.values.view(torch.uint8).copy_(values)
+
+    # ---- parts of them ----
+
+    def _of_local(self, rank: int) -> list[Piece]:
+        return [piece for piece in self._pieces if piece.local_owner == rank]
+
+    def _of_owner(self, rank: int) -> list[Piece]:
+        return [piece for piece in self._mine if piece.owner == rank]
+
+    def _encoded(self, pieces: list[Piece]) -> torch.Tensor:
+        frames = _Frames(sum(p.coder.bound(p.values.numel()) for p in pieces), len(pieces))
+        for piece in pieces:
+            self._look(piece, piece.check())
+            frames.add(piece.encode)
+            self._look(piece, piece.verdict())
+        message = frames.message()
+        self._counts.coded_bytes += message.numel()
+        return message
+
+    def _add(self, piece: Piece, frames: list[torch.Tensor]) -> None:
+        """The mean of what `frames` of all ranks hold of a piece."""
+        piece.coder.decode(frames[0], piece.values)
+        for frame in frames[1:]:
+            piece.coder.decode_add(frame, piece.values)
+        piece.values.mul_(1 / self._wires.n_ranks)
+
+    # ---- flags: kind, piece and rank in one number that travels with the sizes ----
+
+    def _look(self, piece: Piece, kind: int) -> None:
+        if kind and not self._flag:
+            index = next(i for i, other in enumerate(self._pieces) if other is piece)
+            self._flag = kind | index << 8 | self._wires.rank << 40
+
+    def _note(self, flags: list[int]) -> None:
+        self._flag = self._flag or next(filter(None, flags), 0)
+
+    def _flagged(self) -> Flagged | None:
+        if not self._flag:
+            return None
+        piece = self._pieces[self._flag >> 8 & 0xFFFFFFFF]
+        return Flagged(self._flag & 0xFF, piece.name, self._flag >> 40)
+
+
+class _Frames:
+    """Frames one behind the other, after a table of their sizes (int64, little endian)."""
+
+    def __init__(self, bound: int, n: int) -> None:
+        self._room = torch.empty(8 * n + bound, dtype=torch.uint8)
+        self._sizes: list[int] = []
+        self._end = 8 * n
+
+    def add(self, write: Callable[[torch.Tensor], int]) -> None:
+        size = write(self._room[self._end :])
+        self._sizes.append(size)
+        self._end += size
+
+    def message(self) -> torch.Tensor:
+        table = np.array(self._sizes, dtype="<i8").view(np.uint8)
+        self._room[: table.size] = torch.from_numpy(table)
+        return self._room[: self._end]
+
+
+def _cut(message: torch.Tensor, n: int) -> list[torch.Tensor]:
+    """The `n` frames of a message."""
+    if message.numel() >= 8 * n:
+        sizes = np.frombuffer(message[: 8 * n].numpy().tobytes(), dtype="<i8").tolist()
+        if all(size >= 0 for size in sizes) and 8 * n + sum(sizes) == message.numel():
+            return list(message[8 * n :].split(sizes)) if n else []
+    raise CorruptError(f"a message of {message.numel()} bytes does not hold {n} frames")
+
+
+def _joined(values: Iterable[torch.Tensor]) -> torch.Tensor:
+    parts = list(values)
+    return torch.cat(parts) if parts else torch.empty(0)
+
+
+def _second(piece: Piece) -> Coder | PlainCoder:
+    assert piece.second
+    return piece.second
+
+
+_EMPTY = torch.empty(0, dtype=torch.uint8)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who talks to whom: process groups over hosts and inside them.
+
+With several ranks on every host the exchange has two levels, as LR+INC of SqueezeNIC: the ranks of
+a host add their gradients in memory of the host, each keeps a part, and only ranks of equal number on
+different hosts exchange compressed parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from collections import defaultdict
+from datetime import timedelta
+
+import torch.distributed as dist
+
+from wirepress.errors import ParameterError
+from wirepress.torch.transport import Post
+
+
+@dataclasses.dataclass
+class Wires:
+    """One process group per communicating stage, so that stages run at once."""
+
+    rank: int
+    n_ranks: int
+    send: Post  # between hosts: of ranks with the same number on their host
+    gather: Post
+    local_in: Post | None = None  # inside the host; None: one level
+    local_out: Post | None = None
+
+    @property
+    def sent(self) -> int:
+        """Bytes that left this rank for other hosts; for any rank where there is one level."""
+        return self.send.sent + self.gather.sent
+
+    @property
+    def sent_locally(self) -> int:
+        """Bytes that went to other ranks of this host in a two-level exchange."""
+        return sum(post.sent for post in (self.local_in, self.local_out) if post)
+
+
+def hosts_of(group: dist.ProcessGroup) -> list[list[int]]:
+    """The group's ranks (of the group) by host, hosts in order of their first rank."""
+    names: list[str] = [""] * dist.get_world_size(group)
+    dist.all_gather_object(names, socket.gethostname(), group=group)
+    hosts: dict[str, list[int]] = defaultdict(list)
+    for rank, name in enumerate(names):
+        hosts[name].append(rank)
+    return list(hosts.values())
+
+
+def connect(
+    group: dist.ProcessGroup, levels: int | None = None, timeout: timedelta | None = None
+) -> Wires:
+    """Makes the groups; a collective call of all ranks of `group`.
+
+    Args:
+        levels: 1: every rank with every rank; 2: inside hosts first; None: 2 where several hosts
+            have equally many ranks, and more than one.
+
+    Raises:
+        ParameterError: two levels are asked for, and hosts have different numbers of ranks.
+    """
+    hosts = hosts_of(group)
+    n_local = len(hosts[0])
+    equal = all(len(ranks) == n_local for ranks in hosts)
+    if levels == 2 and not equal:
+        sizes = ", ".join(str(len(ranks)) for ranks in hosts)
+        raise ParameterError(f"levels=2 needs equally many ranks on every host, not {sizes}")
+    two = levels == 2 or (levels is None and equal and n_local > 1 and len(hosts) > 1)
+    rank, n_ranks = dist.get_rank(group), dist.get_world_size(group)
+    across = [list(ranks) for ranks in zip(*hosts, strict=True)] if two else [list(range(n_ranks))]
+    groups = [across, across, *([hosts, hosts] if two else [])]
+    return Wires(rank, n_ranks, *(_mine(group, parts, timeout) for parts in groups))
+
+
+def _mine(group: dist.ProcessGroup, parts: list[list[int]], timeout: timedelta | None) -> Post:
+    """A new gloo group of that part of `group` which holds this rank."""
+    me = dist.get_rank(group)
+    ranks = next(part for part in parts if me in part)
+    everywhere = [dist.get_global_rank(group, rank) for rank in ranks]
+    made = dist.new_group(
+        everywhere, backend="gloo", timeout=timeout, use_local_synchronization=True
+    )
+    return Post(made)
