@@ -17,10 +17,7 @@ Trains for a few steps on this machine's processor and writes, for the last step
 
 _all, tf, cnn and mlp are in the order in which data-parallel training sends them: parameters last
 to first, one after the other, in buckets of 25 MiB. The text is the source of Python's standard
-library. Needs PyTorch, the versions of the group `bench` of pyproject.toml; a virtual environment
-of its own keeps it away from the others:
-
-    python3 -m venv build/bench/torch && build/bench/torch/bin/pip install torch==2.13.0 numpy
+library.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ try:
     import torch
     from torch import nn
 except ImportError:
-    sys.exit("gradients: there is no PyTorch in this Python. " + __doc__.split("library. ")[1])
+    sys.exit("gradients: there is no PyTorch in this Python; make setup puts it into .venv")
 
 import datasets
 import numpy as np

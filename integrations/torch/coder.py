@@ -133,8 +133,9 @@ def second_coder(coder: Coder | PlainCoder, n_ranks: int, threads: int) -> Coder
     if not coder.sparse:
         return Coder(coder.recipe, threads=threads)
     share = n_ranks * sparse_share(coder.recipe)
-    dense = share * SPARSE_BYTES > 2
-    return Coder("bf16" if dense else f"topk:ratio={share}", threads=threads)
+    if share * SPARSE_BYTES > 2:
+        return Coder("bf16", threads=threads)
+    return Coder(f"topk:ratio={1.001 * share:.4g}", threads=threads)  # recipes have 4 digits
 
 
 def sparse_share(recipe: str) -> float:

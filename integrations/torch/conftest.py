@@ -115,7 +115,7 @@ def _results(pipes: list[Connection], end: float, dying: Collection[int]) -> lis
                 good, value = False, "it ended without a word"
             (results if good else errors)[rank] = value
         if not ready:
-            errors |= {rank: "no result in time" for rank in waiting.values()}
+            errors |= dict.fromkeys(waiting.values(), "no result in time")
             break
     if errors:
         raise AssertionError("\n".join(f"rank {r}: {errors[r]}" for r in sorted(errors)))

@@ -9,13 +9,11 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-
 from wirepress.errors import ParameterError
 from wirepress.torch import powersgd
 from wirepress.torch.coder import (
@@ -195,7 +193,6 @@ class State:
         self._agree(named)
         self._parameters = {p.name: p for p in self._by_id.values()}
         self._coders: dict[str, Coder] = {}
-        self._shapes = {n: p for n, p in named}
         self._nothing = settings.method == "noop"
         self._wires: Wires | None = None
         self._stages: Stages | None = None
@@ -332,7 +329,7 @@ class State:
     def _plain(self, buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
         """PyTorch's own all-reduce, as without a hook."""
         self.counts.plain_bytes += buffer.numel() * buffer.element_size()
-        buffer.div_(dist.get_world_size(self._group))
+        buffer.mul_(1 / dist.get_world_size(self._group))  # as DDP without a hook, to the bit
         work = dist.all_reduce(buffer, group=self._group, async_op=True)
         return work.get_future().then(lambda future: future.value()[0])
 

@@ -18,8 +18,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import torch
 
+import torch
 from wirepress.errors import CorruptError
 from wirepress.torch.coder import Coder, PlainCoder
 from wirepress.torch.stages import Job

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """PowerSGD (Vogels, Karimireddy, Jaggi; NeurIPS 2019): gradients as products of thin matrices.
 
-A gradient M of shape (n, m) becomes P Q^T of rank r by one step of subspace iteration from the last
-step's Q: P = mean(M Q), made orthonormal, then Q = mean(M^T P). Both means are plain all-reduces of
-r (n + m) values; what P Q^T lacks of M stays in the residual. P is made orthonormal by each rank for
-itself, so ranks get the same bits where their processors and libraries are alike.
+A gradient M of shape (n, m) becomes P Q^T of rank r by one step of subspace iteration from the Q of
+the last step: P = mean(M Q), made orthonormal, then Q = mean(M^T P). Both means are all-reduces,
+together of r (n + m) values; what P Q^T lacks of M stays in the residual. Each rank makes P
+orthonormal for itself, so ranks get the same bits where their processors and libraries are alike.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
-
 from wirepress.torch.exchange import Counts
 from wirepress.torch.stages import Job
 from wirepress.torch.transport import Post

@@ -14,7 +14,6 @@ import time
 import weakref
 from typing import Any
 
-
 _PATIENCE = 2.0  # seconds for a thread to end
 
 

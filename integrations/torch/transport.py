@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 
-
 # The group's own methods and not the functions of torch.distributed, which know registered groups
 # only; by the names that this PyTorch has for them.
 

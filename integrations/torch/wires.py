@@ -2,8 +2,8 @@
 """Who talks to whom: process groups over hosts and inside them.
 
 With several ranks on every host the exchange has two levels, as LR+INC of SqueezeNIC: the ranks of
-a host add their gradients in memory of the host, each keeps a part, and only ranks of equal number on
-different hosts exchange compressed parts.
+a host add their gradients inside it, each keeps a part, and only ranks of equal number on different
+hosts exchange compressed parts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections import defaultdict
 from datetime import timedelta
 
 import torch.distributed as dist
-
 from wirepress.errors import ParameterError
 from wirepress.torch.transport import Post
 

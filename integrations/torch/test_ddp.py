@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The DDP hook on real ranks."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import torch.distributed as dist  # noqa: E402
+import wirepress.torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+LOSSY = {  # method: knobs, relative error that the mean of one step may have
+    "bf16": ({}, 0.005),
+    "int8": ({}, 0.02),
+    "int4": ({}, 0.3),
+    "onebit": ({}, 0.9),
+    "signsgd": ({}, 0.9),
+    "terngrad": ({}, 6.0),
+    "terngrad+zstd": ({}, 6.0),
+    "tbq": ({}, 1.01),
+    "qsgd:bits=8": ({}, 0.1),
+    "topk:ratio=0.1": ({}, 0.9),
+    "graddrop:ratio=0.1": ({}, 0.95),
+    "dgc:ratio=0.1": ({}, 0.95),
+    "powersgd:rank=4": ({}, 1.0),
+    "zfp:accuracy=1e-3": ({}, 0.3),
+    "fre:m=5": ({}, 0.02),
+    "bx:m=5": ({}, 0.02),
+}
+
+
+def make_model(seed: int = 0, dtype: torch.dtype = torch.float32) -> nn.Module:
+    torch.manual_seed(seed)
+    layers = (nn.Linear(64, 300), nn.ReLU(), nn.Linear(300, 250), nn.ReLU(), nn.Linear(250, 10))
+    return nn.Sequential(*layers).to(dtype)
+
+
+def make_ddp(model: nn.Module, **options: Any) -> DistributedDataParallel:
+    return DistributedDataParallel(model, bucket_cap_mb=0.2, **options)
+
+
+def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1000 * step + dist.get_rank())
+    return torch.randn(16, 64, generator=generator), torch.randint(
+        0, 10, (16,), generator=generator
+    )
+
+
+def train(ddp: nn.Module, optimizer: torch.optim.Optimizer, steps: range) -> list[float]:
+    losses = []
+    for step in steps:
+        x, y = batch(step)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(ddp(x.to(next(ddp.parameters()).dtype)).float(), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def gradients(model: nn.Module) -> torch.Tensor:
+    return torch.cat([p.grad.float().flatten() for p in model.parameters()])
+
+
+def weights(model: nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().float().flatten() for p in model.parameters()])
+
+
+def same_on_all(tensor: torch.Tensor) -> bool:
+    others = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.all_gather(others, tensor)
+    return all(torch.equal(tensor.view(torch.int32), other.view(torch.int32)) for other in others)
+
+
+def one_step(method: str, steps: int = 1, **knobs: Any) -> tuple[torch.Tensor, Any]:
+    """The gradient after `steps` backward passes on changing data, and the state."""
+    ddp = make_ddp(make_model())
+    state = wirepress.torch.compress(ddp, method, **knobs) if method != "plain" else None
+    for step in range(steps):
+        ddp.zero_grad()
+        x, y = batch(step)
+        nn.functional.cross_entropy(ddp(x), y).backward()
+    return gradients(ddp), state
+
+
+def relative(a: torch.Tensor, b: torch.Tensor) -> float:
+    return ((a - b).norm() / b.norm()).item()
+
+
+# ---- results ----
+
+
+def mean_of_one_step(methods: dict[str, tuple[dict[str, Any], float]]) -> dict[str, Any]:
+    plain, _ = one_step("plain")
+    found = {}
+    for method, (knobs, _) in methods.items():
+        mean, state = one_step(method, **knobs)
+        found[method] = (relative(mean, plain), same_on_all(mean), state.statistics()["ratio"])
+    return found
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow),
+                               pytest.param(8, marks=pytest.mark.slow)])  # fmt: skip
+def test_mean(on_ranks: Callable[..., Any], n: int) -> None:
+    quick = {key: LOSSY[key] for key in ("int8", "onebit", "topk:ratio=0.1", "powersgd:rank=4")}
+    methods = LOSSY if n == 2 else quick
+    for found in on_ranks(mean_of_one_step, n, methods, timeout=120):
+        for method, (error, same, ratio) in found.items():
+            assert same, method
+            assert 0 < error < methods[method][1], method
+            assert ratio > 1.4, method
+
+
+def exact_means() -> dict[str, Any]:
+    plain, _ = one_step("plain", steps=3)
+    none, _ = one_step("none", steps=3)
+    noop, _ = one_step("noop", steps=3)
+    warm, _ = one_step("onebit", steps=3, warmup_steps=3)
+    found = {"none": torch.equal(plain, none), "warm-up": torch.equal(plain, warm)}
+    found["noop differs"] = not torch.equal(plain, noop)
+    for method, algorithm in (("planes", "gather"), ("planes", "scatter"), ("bx:m=0", "auto")):
+        mean, _ = one_step(method, steps=3, algorithm=algorithm)
+        found[method + algorithm] = relative(mean, plain) < 1e-6 and same_on_all(mean)
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_lossless_and_plain_methods_give_the_mean(on_ranks: Callable[..., Any], n: int) -> None:
+    for found in on_ranks(exact_means, n):
+        assert all(found.values()), found
+
+
+def feedback_sums() -> dict[str, float]:
+    """With error feedback what was sent over all steps is what should have been, but for the
+    residuals, which stay as small as after one step."""
+    found = {}
+    for method, knobs in (
+        ("onebit", {"algorithm": "gather"}),
+        ("onebit", {"algorithm": "scatter"}),
+        ("topk:ratio=0.2", {}),
+        ("int4", {"partition": 4096}),
+    ):
+        sums = []
+        for name, options in (("plain", {}), (method, knobs)):
+            ddp = make_ddp(make_model())
+            if name != "plain":
+                wirepress.torch.compress(ddp, name, **options)
+            total = torch.zeros_like(weights(ddp))
+            x, y = batch(0)
+            for _ in range(30):
+                ddp.zero_grad()
+                nn.functional.cross_entropy(ddp(x), y).backward()
+                total += gradients(ddp)
+            sums.append(total)
+        found[method + str(knobs)] = relative(sums[1], sums[0])
+    return found
+
+
+def test_error_feedback(on_ranks: Callable[..., Any]) -> None:
+    for found in on_ranks(feedback_sums, 3):
+        for method, error in found.items():
+            assert error < 0.25, method
+
+
+def two_levels() -> dict[str, Any]:
+    socket.gethostname = lambda: f"host{dist.get_rank() // 2}"
+    plain, _ = one_step("plain")
+    found = {}
+    for method in ("int8", "onebit", "planes"):
+        mean, state = one_step(method)
+        assert state.statistics()["sent_bytes_in_host"] > 0
+        found[method] = (relative(mean, plain), same_on_all(mean))
+    with pytest.raises(wirepress.ParameterError, match="one level"):
+        one_step("powersgd", levels=2)
+    low_rank, _ = one_step("powersgd:rank=4")
+    found["powersgd"] = (relative(low_rank, plain), same_on_all(low_rank))
+    socket.gethostname = lambda: f"host{min(dist.get_rank(), 1)}"
+    with pytest.raises(wirepress.ParameterError, match="1, 3"):
+        one_step("int8", levels=2)
+    uneven, state = one_step("int8")
+    assert state.statistics()["sent_bytes_in_host"] == 0
+    found["uneven"] = (relative(uneven, plain), same_on_all(uneven))
+    return found
+
+
+def test_hosts_with_several_ranks(on_ranks: Callable[..., Any]) -> None:
+    for found in on_ranks(two_levels, 4):
+        bounds = {"int8": 0.02, "onebit": 0.9, "planes": 1e-6, "powersgd": 1.0, "uneven": 0.02}
+        for method, (error, same) in found.items():
+            assert same and error < bounds[method], method
+
+
+# ---- training ----
+
+
+def restarts(methods: list[tuple[str, dict[str, Any]]]) -> list[bool]:
+    """Whether a training that is saved and loaded after 3 of 6 steps ends with the same bits."""
+    equal = []
+    for method, knobs in methods:
+        ends = []
+        for stop in (False, True):
+            ddp = make_ddp(make_model())
+            state = wirepress.torch.compress(ddp, method, **knobs)
+            optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
+            train(ddp, optimizer, range(3))
+            if stop:
+                file = io.BytesIO()
+                torch.save(
+                    [ddp.module.state_dict(), optimizer.state_dict(), state.state_dict()], file
+                )
+                file.seek(0)
+                saved = torch.load(file, weights_only=True)
+                ddp = make_ddp(make_model(seed=5))
+                state = wirepress.torch.compress(ddp, method, **knobs)
+                optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
+                ddp.module.load_state_dict(saved[0])
+                optimizer.load_state_dict(saved[1])
+                state.load_state_dict(saved[2])
+            train(ddp, optimizer, range(3, 6))
+            ends.append(weights(ddp))
+        equal.append(torch.equal(*ends))
+    return equal
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_restart_gives_the_same_bits(on_ranks: Callable[..., Any], n: int) -> None:
+    methods = [("onebit", {"warmup_steps": 1} if n == 2 else {}), ("terngrad", {}), ("int4", {}),
+               ("topk:ratio=0.05", {"rules": {"2.*": "planes"}}),
+               ("dgc:ratio=0.01", {"clip": 1.0, "ramp_steps": 4})]  # fmt: skip
+    if n == 2:
+        methods.append(("powersgd:rank=2", {}))
+    for equal in on_ranks(restarts, n, methods, timeout=120):
+        assert dict(zip([m for m, _ in methods], equal, strict=True)) == {
+            m: True for m, _ in methods
+        }
+
+
+def other_states() -> None:
+    ddp = make_ddp(make_model())
+    state = wirepress.torch.compress(ddp, "onebit")
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), range(2))
+    saved = state.state_dict()
+    other = wirepress.torch.compress(make_ddp(make_model()), "onebit", seed=1)
+    with pytest.raises(wirepress.ParameterError, match="settings"):
+        other.load_state_dict(saved)
+    other.load_state_dict(saved, strict=False)
+    assert other.step == 2 and not other.state_dict()["residuals"]
+    with pytest.raises(wirepress.ParameterError, match="version"):
+        other.load_state_dict({})
+
+
+def test_a_state_that_does_not_fit(on_ranks: Callable[..., Any]) -> None:
+    on_ranks(other_states, 2)
+
+
+def accumulation() -> tuple[bool, bool, int]:
+    sums = []
+    for method in ("plain", "planes"):
+        ddp = make_ddp(make_model())
+        state = wirepress.torch.compress(ddp, method) if method != "plain" else None
+        for step in range(4):
+            with ddp.no_sync() if step % 2 == 0 else nullcontext():
+                x, y = batch(step)
+                nn.functional.cross_entropy(ddp(x), y).backward()
+        sums.append(gradients(ddp))
+    return relative(*sums) < 1e-6, same_on_all(sums[1]), state.statistics()["steps"]
+
+
+def test_gradient_accumulation(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(accumulation, 2) == [(True, True, 2)] * 2
+
+
+def kinds_of_models() -> dict[str, Any]:
+    found = {}
+    half = make_ddp(make_model(dtype=torch.bfloat16))
+    wirepress.torch.compress(half, "int8")
+    losses = train(half, torch.optim.SGD(half.parameters(), lr=0.1), range(3))
+    found["bfloat16"] = losses[-1] < 4 and same_on_all(weights(half))
+    double = make_ddp(make_model(dtype=torch.float64))
+    state = wirepress.torch.compress(double, "int8")
+    train(double, torch.optim.SGD(double.parameters(), lr=0.1), range(2))
+    found["float64 goes plain"] = (
+        state.statistics()["plain_bytes"] > 0 and state.statistics()["raw_bytes"] == 0
+    )
+
+    class Words(nn.Module):
+        def __init__(self, sparse: bool) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.embedding = nn.Embedding(500, 64, sparse=sparse)
+            self.unused = nn.Linear(64, 64)
+            self.rest = make_model()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.rest(self.embedding((x[:, 0].abs() * 100).long().clamp(max=499)))
+
+    for sparse in (False, True):
+        words = make_ddp(Words(sparse), find_unused_parameters=True)
+        wirepress.torch.compress(words, "int8", rules={"embedding*": "planes"})
+        train(words, torch.optim.SGD(words.parameters(), lr=0.1), range(3))
+        found[f"unused, sparse={sparse}"] = same_on_all(weights(words))
+    return found
+
+
+def test_kinds_of_models(on_ranks: Callable[..., Any]) -> None:
+    for found in on_ranks(kinds_of_models, 2):
+        assert all(found.values()), found
+
+
+# ---- what goes wrong ----
+
+
+def refusals() -> None:
+    ddp = make_ddp(make_model())
+    for words, arguments, knobs in (
+        ("wants a DistributedDataParallel", (make_model(), "int8"), {}),
+        ("no knob 'feedback'", (ddp, "int8"), {"feedback": True}),
+        ("nosuch", (ddp, "nosuch"), {}),
+        ("one of", (ddp, "int8"), {"algorithm": "tree"}),
+        ("negative", (ddp, "int8"), {"warmup_steps": -1}),
+        ("votes", (ddp, "signsgd:scale=none"), {}),
+        ("momentum", (ddp, "dgc"), {"momentum": 1.0}),
+        ("without", (ddp, "dgc"), {"error_feedback": False}),
+        ("at least 1", (ddp, "powersgd:rank=0"), {}),
+    ):
+        with pytest.raises(wirepress.ParameterError, match=words):
+            wirepress.torch.compress(*arguments, **knobs)
+    with pytest.raises(wirepress.ParameterError, match="ranks differ in seed: 0 on rank 0, 1 on"):
+        wirepress.torch.compress(ddp, "int8", seed=dist.get_rank())
+    wirepress.torch.compress(ddp, "int8")
+    with pytest.raises(wirepress.ParameterError, match="cannot take a hook"):
+        wirepress.torch.compress(ddp, "int8")
+
+
+def test_refusals(on_ranks: Callable[..., Any]) -> None:
+    on_ranks(refusals, 2)
+
+
+def poison(ddp: nn.Module, step: int, bad: int) -> None:
+    """A backward pass; in step `bad` rank 1 has an infinite gradient in one place."""
+    x, y = batch(step)
+    loss = nn.functional.cross_entropy(ddp(x), y)
+    hook = ddp.module[2].weight.register_hook(
+        lambda g: (
+            g.index_fill(0, torch.tensor([7]), float("inf"))
+            if step == bad and dist.get_rank() == 1
+            else g
+        )
+    )
+    ddp.zero_grad()
+    loss.backward()
+    hook.remove()
+
+
+def not_finite(algorithm: str) -> dict[str, Any]:
+    found = {}
+    for method in ("onebit", "topk:ratio=0.1", "int8", "powersgd:rank=2"):
+        ddp = make_ddp(make_model())
+        wirepress.torch.compress(ddp, method, algorithm=algorithm)
+        for step in range(4):
+            poison(ddp, step, 1)
+            finite = gradients(ddp).isfinite().all().item()
+            found[f"{method} {step}"] = finite == (step != 1) and same_on_all(gradients(ddp))
+    ddp, twin = make_ddp(make_model()), make_ddp(make_model())
+    state = wirepress.torch.compress(ddp, "onebit", on_nonfinite="skip", algorithm=algorithm)
+    wirepress.torch.compress(twin, "onebit", algorithm=algorithm)
+    for step in range(4):
+        poison(ddp, step, 1)
+        found[f"skip {step}"] = gradients(ddp).isfinite().all().item() == (step != 1)
+        if step != 1:  # as if the step had not been
+            poison(twin, step, -1)
+            found[f"twin {step}"] = torch.equal(gradients(ddp), gradients(twin))
+    found["counted"] = state.statistics()["skipped_steps"] == 1
+    ddp = make_ddp(make_model())
+    wirepress.torch.compress(ddp, "int8", on_nonfinite="raise", algorithm=algorithm)
+    poison(ddp, 0, 1)
+    with pytest.raises(RuntimeError, match=r'"2.weight" is not finite on rank 1'):
+        poison(ddp, 1, 1)
+    return found
+
+
+@pytest.mark.parametrize("algorithm", ["gather", "scatter"])
+def test_gradients_that_are_not_finite(on_ranks: Callable[..., Any], algorithm: str) -> None:
+    for found in on_ranks(not_finite, 2, algorithm):
+        assert all(found.values()), [key for key, good in found.items() if not good]
+
+
+def expansion() -> bool:
+    # Noise as a gradient: zfp's transform does nothing for it, and 2 bits a value are too few.
+    for knobs in ({}, {"on_expansion": "plain"}):
+        ddp = make_ddp(make_model())
+        state = wirepress.torch.compress(ddp, "zfp:rate=3", **knobs)
+        if knobs:
+            train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), range(3))
+        else:
+            with pytest.raises(RuntimeError, match="makes the residual of"):
+                train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), range(3))
+    return "none" in {c for name, c in state.choices().items() if name.endswith("weight")}
+
+
+def test_a_codec_that_is_no_contraction_is_refused(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(expansion, 2) == [True, True]
+
+
+def death() -> str:
+    ddp = make_ddp(make_model())
+    wirepress.torch.compress(ddp, "int8", algorithm="scatter")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, range(2))
+    if dist.get_rank() == 2:
+        os._exit(3)
+    try:
+        train(ddp, optimizer, range(2, 6))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_a_rank_that_dies_leaves_an_error(on_ranks: Callable[..., Any]) -> None:
+    first, second, _ = on_ranks(death, 3, dying=[2])
+    assert first and second
