@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import multiprocessing
+import pickle
 import sys
 import tempfile
 import traceback
@@ -20,7 +21,13 @@ OnRanks = Callable[..., list[Any]]
 
 # What every rank would import is imported once, in the process that the ranks are forked from: it
 # has no threads.
-_PRELOAD = ["torch", "torch.distributed", "wirepress", "pytest"]
+_PRELOAD = [
+    "torch",
+    "torch.distributed.fsdp",
+    "torch.distributed._functional_collectives",
+    "wirepress",
+    "pytest",
+]
 
 
 def _module(path: str) -> Any:
@@ -46,11 +53,11 @@ def rank_main(
                 import wirepress.torch  # noqa: F401  (registers the backend)
             dist.init_process_group(rank=rank, world_size=n, **group)
         result = function(*args)
-        out.send((True, result))
+        out.send_bytes(pickle.dumps((True, result)))  # send() would share tensors by descriptors
         if dist.is_initialized():
             dist.destroy_process_group()
     except BaseException:
-        out.send((False, traceback.format_exc()))
+        out.send_bytes(pickle.dumps((False, traceback.format_exc())))
         raise SystemExit(1) from None
 
 
@@ -110,7 +117,7 @@ def _results(pipes: list[Connection], end: float, dying: Collection[int]) -> lis
         for pipe in ready:
             rank = waiting.pop(pipe)
             try:
-                good, value = pipe.recv()
+                good, value = pickle.loads(pipe.recv_bytes())
             except EOFError:
                 good, value = False, "it ended without a word"
             (results if good else errors)[rank] = value

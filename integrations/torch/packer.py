@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of any dtype in CPU memory to messages and back: a frame, or the bytes where it is no
+smaller."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+import wirepress
+from wirepress.errors import CorruptError, ParameterError, UnsupportedError
+
+AUTO = "auto"
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_HALVES = (torch.bfloat16, torch.float16)
+# The same bytes in a type that NumPy has, and their name in wirepress.
+_NAMES = {
+    torch.float32: (torch.float32, "float32"),
+    torch.float64: (torch.float64, "float64"),
+    torch.bfloat16: (torch.int16, "bfloat16"),
+    torch.float16: (torch.float16, "float16"),
+    torch.complex64: (torch.float32, "float32"),
+    torch.complex128: (torch.float64, "float64"),
+    torch.int16: (torch.int16, "int16"),
+    torch.int32: (torch.int32, "int32"),
+    torch.int64: (torch.int64, "int64"),
+}
+_RAW, _FRAME = 0, 1  # the last byte of a message
+
+
+def lossless_recipe(dtype: torch.dtype) -> str:
+    """What "auto" stands for: floats lose nothing in `planes`, integers are often small ones."""
+    if dtype.is_complex or dtype in FLOATS:
+        return "planes"
+    return "shuffle+lz4" if dtype in _NAMES else "lz4"
+
+
+class Packer:
+    """Makes messages of tensors and expands them; for one thread at a time.
+
+    Args:
+        recipe: for floats where loss is allowed; "auto": without loss.
+        threads: that encode and decode.
+
+    Raises:
+        ParameterError: no such recipe, or one that takes no floats.
+    """
+
+    def __init__(self, recipe: str = AUTO, *, threads: int = 1) -> None:
+        self.recipe = recipe
+        self.seconds = 0.0
+        """Spent in codecs."""
+        self._threads = threads
+        self._encoders: dict[tuple[torch.dtype, bool], tuple[Any, torch.dtype]] = {}
+        self._decoder = wirepress.Compressor(threads=threads)
+        self._seed = 0
+        if recipe != AUTO:
+            self._takes(torch.float32, complain=True)
+
+    def lossless(self, dtype: torch.dtype) -> bool:
+        """Whether messages of such tensors hold every bit, though loss is allowed."""
+        encoder, carrier = self._encoder(dtype, True)
+        name = _NAMES.get(carrier, (None, "bytes"))[1]
+        return carrier == dtype and encoder.lossless(name)
+
+    def bound(self, values: torch.Tensor) -> int:
+        """The largest message of `values`, in bytes."""
+        encoder, carrier = self._encoder(values.dtype, True)
+        exact, _ = self._encoder(values.dtype, False)
+        size = values.numel() * max(carrier.itemsize, values.dtype.itemsize)
+        return max(encoder.bound(size), exact.bound(size)) + 1
+
+    def pack(
+        self,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        *,
+        lossy: bool = False,
+        residual: torch.Tensor | None = None,
+    ) -> int:
+        """Writes a message of `values` (contiguous) to `out` (uint8); returns its size.
+
+        With a `residual` (float32), of `values + residual`; what the message does not carry is left
+        there.
+        """
+        if not values.numel():
+            return 0
+        began = time.perf_counter()
+        size = self._frame(values.detach().view(-1), out, lossy, residual)
+        kind = _FRAME
+        if residual is None and size >= values.nbytes:
+            size, kind = values.nbytes, _RAW
+            out[:size].copy_(as_bytes(values))
+        out[size] = kind
+        self.seconds += time.perf_counter() - began
+        return size + 1
+
+    def _frame(
+        self, values: torch.Tensor, out: torch.Tensor, lossy: bool, residual: torch.Tensor | None
+    ) -> int:
+        encoder, carrier = self._encoder(values.dtype, lossy)
+        if lossy:
+            self._seed += 1
+            encoder.set("seed", self._seed)
+        if residual is not None:
+            return encoder.compress_feedback_into(
+                values.to(torch.float32).numpy(), residual.numpy(), out.numpy()
+            )
+        array, name = _array(values.to(carrier))
+        return encoder.compress_into(array, out.numpy(), dtype=name)
+
+    def unpack(self, message: torch.Tensor, out: torch.Tensor) -> None:
+        """Expands a message to `out` (contiguous), which has the dtype that it was made of."""
+        if not out.numel():
+            return
+        began = time.perf_counter()
+        body = message[:-1]
+        if message[-1] == _RAW:
+            as_bytes(out).copy_(_whole(body, out.nbytes))
+        else:
+            self._expand(body, out.view(-1))
+        self.seconds += time.perf_counter() - began
+
+    def add(self, message: torch.Tensor, out: torch.Tensor, dtype: torch.dtype) -> None:
+        """Adds a message that was made of floats of `dtype` to `out`."""
+        if not out.numel():
+            return
+        if message[-1] == _FRAME and dtype == out.dtype == torch.float32:
+            began = time.perf_counter()
+            n = self._decoder.decompress_add(message[:-1].numpy(), out.view(-1).numpy())
+            _check("values", n, out.numel())
+            self.seconds += time.perf_counter() - began
+            return
+        values = torch.empty_like(out, dtype=dtype)
+        self.unpack(message, values)
+        out.add_(values)
+
+    def _expand(self, frame: torch.Tensor, out: torch.Tensor) -> None:
+        info = self._decoder.inspect(frame.numpy())
+        if info.raw_size == out.nbytes:
+            self._decoder.decompress(frame.numpy(), as_bytes(out).numpy())
+            return
+        _check("bytes", info.raw_size, 4 * out.numel())  # halves that went as float32
+        values = torch.empty_like(out, dtype=torch.float32)
+        self._decoder.decompress(frame.numpy(), values.numpy())
+        out.copy_(values)
+
+    def _encoder(self, dtype: torch.dtype, lossy: bool) -> tuple[Any, torch.dtype]:
+        """A compressor for `dtype`, and the dtype that it takes it as."""
+        key = dtype, lossy and self.recipe != AUTO and dtype in FLOATS
+        if key not in self._encoders:
+            made = self._lossy_encoder(dtype) if key[1] else None
+            self._encoders[key] = made or (self._new(self._exact_recipe(dtype)), dtype)
+        return self._encoders[key]
+
+    def _lossy_encoder(self, dtype: torch.dtype) -> tuple[Any, torch.dtype] | None:
+        if self._takes(dtype):
+            return self._new(self.recipe), dtype
+        return (self._new(self.recipe), torch.float32) if dtype in _HALVES else None
+
+    def _exact_recipe(self, dtype: torch.dtype) -> str:
+        """The recipe, where it loses nothing of such data."""
+        if self.recipe != AUTO and self._takes(dtype):
+            name = _NAMES.get(dtype, (None, "bytes"))[1]
+            if self._new(self.recipe).lossless(name):
+                return self.recipe
+        return lossless_recipe(dtype)
+
+    def _takes(self, dtype: torch.dtype, complain: bool = False) -> bool:
+        array, name = _array(torch.zeros(1, dtype=dtype))
+        try:
+            self._new(self.recipe).compress(array, dtype=name)
+        except (ParameterError, UnsupportedError):
+            if complain:
+                raise
+            return False
+        return True
+
+    def _new(self, recipe: str) -> wirepress.Compressor:
+        return wirepress.Compressor(recipe, threads=self._threads, checksum=False)
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory of a contiguous tensor."""
+    return tensor.detach().view(-1).view(torch.uint8)
+
+
+def _array(values: torch.Tensor) -> tuple[Any, str]:
+    """A NumPy array of the same memory, and the name of its type in wirepress."""
+    if values.dtype not in _NAMES:
+        return as_bytes(values).numpy(), "bytes"
+    carrier, name = _NAMES[values.dtype]
+    return values.detach().view(carrier).numpy(), name
+
+
+def _whole(body: torch.Tensor, size: int) -> torch.Tensor:
+    _check("bytes", body.numel(), size)
+    return body
+
+
+def _check(what: str, got: int | None, expected: int) -> None:
+    if got != expected:
+        raise CorruptError(f"the message holds {got} {what}, not {expected}")
