@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trainings of examples/ learn, on two ranks, with every hook, and write what they measured."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("needs PyTorch (pip install torch)", allow_module_level=True)
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+WITH_SKLEARN = pytest.mark.skipif(
+    importlib.util.find_spec("sklearn") is None, reason="needs scikit-learn"
+)
+MODELS = ["lstm", "gpt", pytest.param("cnn", marks=WITH_SKLEARN)]
+STEPS = 20
+# One start of PyTorch for many trainings: it takes longer than all of them.
+RANK = """
+import json, os, runpy, sys
+for port, program, *words in json.loads(sys.argv[1]):
+    os.environ["MASTER_PORT"], sys.argv = port, [program, *words]
+    try:
+        runpy.run_path(program, run_name="__main__")
+    except SystemExit as done:
+        if done.code:
+            raise
+"""
+
+
+def free_ports(n: int) -> list[str]:
+    sockets = [socket.socket() for _ in range(n)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [str(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def run(trainings: list[list[str]], ranks: int = 2) -> None:
+    """Runs train.py of an example with arguments, one after the other."""
+    ports = free_ports(len(trainings))
+    jobs = [
+        [port, str(EXAMPLES / f"{name}_ddp" / "train.py"), *words]
+        for port, (name, *words) in zip(ports, trainings, strict=True)
+    ]
+    everywhere = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+                  "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}  # fmt: skip
+    running = [
+        subprocess.Popen([sys.executable, "-c", RANK, json.dumps(jobs)],
+                         env={**everywhere, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for rank in range(ranks)
+    ]  # fmt: skip
+    try:
+        said = [rank.communicate(timeout=600)[0] for rank in running]
+    finally:
+        for rank in running:
+            rank.kill()
+            rank.wait()
+    assert [rank.returncode for rank in running] == [0] * ranks, "\n".join(said)
+
+
+def training(name: str, file: Path, *words: str) -> list[str]:
+    size = ["--size", "tiny", "--steps", str(STEPS), "--json", str(file)]
+    return [name, *size, *words]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> dict[str, dict[str, Any]]:
+    """What each example wrote without compression."""
+    folder = tmp_path_factory.mktemp("plain")
+    names = [name for name in ("lstm", "gpt", "cnn")
+             if name != "cnn" or importlib.util.find_spec("sklearn")]  # fmt: skip
+    files = {name: folder / f"{name}.json" for name in names}
+    run([training(name, file) for name, file in files.items()])
+    return {name: json.loads(file.read_text()) for name, file in files.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_learns(plain, name):
+    run = plain[name]
+    assert run["ranks"] == 2 and run["method"] == "plain"
+    assert len(run["loss"]) == len(run["step_seconds"]) == len(run["nic_bytes"]) == STEPS
+    first, last = run["held_out"][0], run["held_out"][-1]
+    assert (first["step"], last["step"]) == (STEPS // 2, STEPS) and last["loss"] < first["loss"]
+    # each rank sends at least half of the gradient in a ring, in every step
+    assert run["nic_bytes"][-1] > STEPS * 4 * run["parameters"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_hooks(plain, name, tmp_path):
+    hooks = ["fp16", "bf16", "powersgd:2", "noop"]
+    files = [tmp_path / f"{hook.partition(':')[0]}.json" for hook in hooks]
+    run([training(name, file, "--hook", hook) for hook, file in zip(hooks, files, strict=True)])
+    for hook, file in zip(hooks, files, strict=True):
+        loss = json.loads(file.read_text())["loss"]
+        assert loss[-1] == pytest.approx(plain[name]["loss"][-1], rel=0.2)
+        # the first step is taken with the same weights, the second not with the same bits
+        assert loss[0] == plain[name]["loss"][0], hook
+        assert loss[1:] != plain[name]["loss"][1:], hook
+
+
+@pytest.mark.slow
+def test_by_torchrun_with_a_plot(tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "gpt.png"
+    program = str(EXAMPLES / "gpt_ddp" / "train.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+               "2", program, "--size", "tiny", "--steps", "12", "--plot", str(picture)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "step    12" in done.stdout
+
+
+def test_says_what_is_wrong(tmp_path):
+    program = str(EXAMPLES / "gpt_ddp" / "train.py")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "torchrun" in done.stderr
