@@ -29,7 +29,6 @@ CODECS = {  # name in the table: settings
     "bx lossless": {"WIREPRESS_MPI_CODEC": "bx:m=0"},
     "rel 2^-6": {"WIREPRESS_MPI_ERROR": "bits:6"},
 }
-BEGIN, END = "<!-- mpi_speed: begin -->", "<!-- mpi_speed: end -->"
 Key = tuple[str, str, int, str, str, int]  # rate, codec, ranks, call, kind, size
 
 
@@ -96,17 +95,6 @@ def table(rows: dict[Key, dict[str, Any]], codecs: list[str]) -> str:
     return text
 
 
-def put(page: Path, text: str) -> None:
-    """Between the marks in the page, or at its end."""
-    old = page.read_text() if page.exists() else "# MPI\n"
-    body = f"{BEGIN}\n\n{text}\n{END}"
-    if BEGIN in old:
-        new = old[: old.index(BEGIN)] + body + old[old.index(END) + len(END) :]
-    else:
-        new = old.rstrip("\n") + "\n\n## Measured\n\n" + body + "\n"
-    page.write_text(new)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mpi", choices=("openmpi", "mpich"), default="openmpi")
@@ -130,7 +118,8 @@ def main() -> int:
     measure(options, rows)
     text = table(rows, options.codecs)
     print(text)
-    put(options.page, "Times as fast as plain MPI; made by `make bench ARGS=mpi_speed`.\n\n" + text)
+    about = "Times as fast as plain MPI; made by `make bench ARGS=mpi_speed`.\n\n"
+    results.put(options.page, "mpi_speed", about + text, "# MPI\n\n## Measured\n")
     return 0
 
 

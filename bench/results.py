@@ -52,3 +52,16 @@ def write(name: str, measured: dict[str, Any], path: Path | None = None, **more:
     }
     path.write_text(_text(about | measured))
     return path
+
+
+def put(page: Path, name: str, text: str, new: str) -> None:
+    """Text between the marks of `name` in a page; at its end where it has none. A page that is not
+    there begins with `new`."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    old = page.read_text() if page.exists() else new
+    body = f"{begin}\n\n{text.rstrip()}\n\n{end}"
+    if begin in old:
+        body = old[: old.index(begin)] + body + old[old.index(end) + len(end) :]
+    else:
+        body = old.rstrip("\n") + f"\n\n{body}\n"
+    page.write_text(body)

@@ -1,0 +1,390 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps on hosts joined by a slow link: seconds, bytes and loss, by communication hook.
+
+The trainings of examples/ in size `small`, 2 and 4 ranks on two hosts (network namespaces; needs
+root), with DistributedDataParallel as it is, with PyTorch's fp16, bf16 and PowerSGD hooks, with
+wirepress's, and with one that sends nothing. In one job all of them train in turns, each its own
+copy of the model, a few steps at a time; seconds are medians of the blocks, ratios medians of the
+ratios of neighbours. Bytes are those of the network cards. The loss comes from jobs without a limit
+of the rate, which change nothing but the clock. Results that are there are not measured again
+(--again). Writes bench/results/torch_steps.json and a part of docs/torch.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import results
+import trainings
+from results import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "net"))
+from hosts import Hosts, why_not
+
+THEIRS = {  # name in the table: arguments of train.py
+    "plain": "",
+    "noop": "--hook noop",
+    "fp16": "--hook fp16",
+    "bf16": "--hook bf16",
+    "PowerSGD 1": "--hook powersgd:1",
+    "PowerSGD 4": "--hook powersgd:4",
+}
+OURS = {
+    "wp none": "--compress none",
+    "wp int8": "--compress int8",
+    "wp int4": "--compress int4",
+    "wp onebit": "--compress onebit --warmup 20",
+    "wp terngrad": "--compress terngrad --no-error-feedback",
+    "wp topk 1 %": "--compress topk:ratio=0.01",
+    "wp dgc 1 %": "--compress dgc:ratio=0.01",
+    "wp powersgd 4": "--compress powersgd:rank=4",
+    "wp auto": "--compress auto",
+}
+METHODS = THEIRS | OURS
+LOSS_STEPS = {"lstm": 60, "gpt": 80, "cnn": 60}
+WARM = 3  # steps before a method's first block: DDP makes its buckets anew after the first
+BLOCK = 2  # steps timed in a block, after one that is not
+ROUNDS = (2, 8)  # blocks of each method, at least and at most
+WITHIN = 0.005  # of the baseline's loss
+PORT = "29511"
+Row = dict[str, Any]
+
+
+# ---- a rank --------------------------------------------------------------------------------------
+
+
+def worker(job: Row) -> None:
+    """The life of a rank; the first one writes the rows."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    try:
+        task = trainings.task_type(job["model"])(job["size"])
+        rows = (losses if job["what"] == "loss" else blocks)(job, task)
+    except BaseException:  # the others may wait for this rank: let them be killed
+        traceback.print_exc()
+        os._exit(1)
+    dist.destroy_process_group()
+    if int(os.environ["RANK"]) == 0:
+        Path(job["out"]).write_text(json.dumps(rows))
+
+
+def options_of(task: Any, method: str, steps: int, timed: bool) -> argparse.Namespace:
+    from ddp_common import training
+
+    words = METHODS[method].split()
+    if timed and "--warmup" in words:  # what is timed is the compressed step
+        words[words.index("--warmup") + 1] = "0"
+    parser = training.make_parser(type(task), task.NAME)
+    return parser.parse_args([*words, "--steps", str(steps)])
+
+
+def losses(job: Row, task: Any) -> list[Row]:
+    from ddp_common import training
+
+    rows = []
+    for method in job["methods"]:
+        trainer = training.Trainer(task, options_of(task, method, job["steps"], False))
+        record = training.train(trainer, {"method": method})
+        rows.append({"method": method, "loss": record.loss, "held_out": record.held_out})
+        del trainer
+    return rows
+
+
+def blocks(job: Row, task: Any) -> list[Row]:
+    import torch
+    import torch.distributed as dist
+    from ddp_common import training
+
+    trainers = {}
+    for method in job["methods"]:
+        trainers[method] = training.Trainer(task, options_of(task, method, 10**6, True))
+        for _ in range(WARM):
+            trainers[method].step()
+    rows: dict[str, Row] = {m: {"method": m, "seconds": [], "bytes": []} for m in trainers}
+    began, rounds, most = time.perf_counter(), 0, torch.tensor(float(ROUNDS[0]))
+    while rounds < int(most):
+        names = list(trainers)
+        turn = rounds * 5 % len(names)
+        for method in names[turn:] + names[:turn]:
+            seconds, sent = block(trainers[method])
+            rows[method]["seconds"].append(seconds)
+            rows[method]["bytes"].append(sent)
+        rounds += 1
+        if rounds == 1:  # all ranks must agree on how many there is time for
+            fit = job["seconds"] / (time.perf_counter() - began)
+            most = torch.tensor(min(max(fit, ROUNDS[0]), ROUNDS[1]))
+            dist.broadcast(most, 0)
+    for method, trainer in trainers.items():
+        if trainer.state is not None:
+            rows[method]["statistics"] = json.loads(
+                json.dumps(trainer.state.statistics(), default=str)
+            )
+    return list(rows.values())
+
+
+def block(trainer: Any) -> tuple[float, float]:
+    """Seconds of a step on the slowest rank, and bytes that all hosts sent for it."""
+    import torch
+    import torch.distributed as dist
+    from ddp_common import training
+
+    trainer.step()
+    dist.barrier()
+    sent, began = training.sent_bytes(), time.perf_counter()
+    for _ in range(BLOCK):
+        trainer.step()
+    slowest = torch.tensor((time.perf_counter() - began) / BLOCK)
+    dist.barrier()
+    first_of_host = os.environ["LOCAL_RANK"] == "0"
+    total = torch.tensor((training.sent_bytes() - sent) / BLOCK if first_of_host else 0.0)
+    dist.all_reduce(slowest, dist.ReduceOp.MAX)
+    dist.all_reduce(total)
+    return slowest.item(), total.item()
+
+
+# ---- jobs ----------------------------------------------------------------------------------------
+
+
+def run(hosts: Hosts, ranks: int, job: Row, limit: float) -> list[Row]:
+    """Runs worker() on `ranks` ranks, as many on each host."""
+    with tempfile.TemporaryDirectory() as folder:
+        job = {**job, "out": f"{folder}/rows.json"}
+        a_host = ranks // hosts.n
+        common = {
+            "WORLD_SIZE": str(ranks),
+            "MASTER_ADDR": hosts.address(0),
+            "MASTER_PORT": PORT,
+            "GLOO_SOCKET_IFNAME": "eth0",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        command = [sys.executable, __file__, "--worker", json.dumps(job)]
+        said = open(f"{folder}/said", "w+")  # noqa: SIM115
+        running = [
+            subprocess.Popen(
+                hosts.on(rank // a_host, command),
+                env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank % a_host)},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+            for rank in range(ranks)
+        ]
+        try:
+            wait_for(running, limit)
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+            said.seek(0)
+            text = said.read()[-4000:]
+            said.close()
+        if any(process.returncode for process in running):
+            raise SystemExit(f"torch_steps: {job} failed:\n{text}")
+        return json.loads(Path(job["out"]).read_text())
+
+
+def wait_for(running: list[subprocess.Popen[bytes]], limit: float) -> None:
+    """Until all have ended, or one with an error, or the time is over."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        codes = [process.poll() for process in running]
+        if None not in codes or any(codes):
+            return
+        time.sleep(0.1)
+
+
+def measure(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
+    methods = [m for m in METHODS if not options.methods or m in options.methods]
+    if trainings.without_hook():
+        print("torch_steps: there is no wirepress.torch: PyTorch's own hooks only")
+        methods = [m for m in methods if m in THEIRS]
+    with Hosts(2, "none") as hosts:
+        for job in jobs(options):
+            there = {row["method"] for row in rows if same(row, job)}
+            if there >= set(methods) and not options.again:
+                continue
+            hosts.set_rate(job["rate"])
+            more = {"methods": methods, "size": options.size, "seconds": options.seconds,
+                    "steps": options.loss_steps or LOSS_STEPS[job["model"]]}  # fmt: skip
+            began = time.monotonic()
+            measured = run(hosts, job["ranks"], job | more, options.limit)
+            rows = [r for r in rows if not (same(r, job) and r["method"] in methods)]
+            rows += [job | {"size": options.size} | row for row in measured]
+            results.write("torch_steps", {"torch": trainings.version(), "rows": rows}, options.raw)
+            words = " ".join(str(value) for value in job.values())
+            print(f"{words}: {time.monotonic() - began:.0f} s", flush=True)
+    return rows
+
+
+def jobs(options: argparse.Namespace) -> list[Row]:
+    timed = [
+        {"what": "steps", "model": model, "ranks": ranks, "rate": rate}
+        for model in options.models
+        for rate in options.rates
+        for ranks in options.ranks
+    ]
+    learning = [
+        {"what": "loss", "model": model, "ranks": 2, "rate": "none"} for model in options.models
+    ]
+    return timed + ([] if options.no_loss else learning)
+
+
+def same(row: Row, job: Row) -> bool:
+    return all(row[key] == value for key, value in job.items())
+
+
+# ---- the page ------------------------------------------------------------------------------------
+
+
+class Table:
+    """What was measured of one model, link and number of ranks, by method."""
+
+    def __init__(self, rows: list[Row], model: str, ranks: int, rate: str) -> None:
+        job = {"what": "steps", "model": model, "ranks": ranks, "rate": rate}
+        self.rows = {row["method"]: row for row in rows if same(row, job)}
+        self.learned = {
+            row["method"]: row for row in rows if row["what"] == "loss" and row["model"] == model
+        }
+
+    def seconds(self, method: str) -> float:
+        return median(self.rows[method]["seconds"])
+
+    def faster(self, method: str, than: str) -> float:
+        """How many times as fast a step is; of neighbours."""
+        pairs = zip(self.rows[method]["seconds"], self.rows[than]["seconds"], strict=True)
+        return median(b / a for a, b in pairs)
+
+    def loss(self, method: str) -> float:
+        row = self.learned.get(method)
+        return row["held_out"][-1].get("loss", math.nan) if row else math.nan
+
+    def holds(self, method: str) -> bool:
+        """Whether the loss is within the limit of the baseline's."""
+        return self.loss(method) <= self.loss("plain") * (1 + WITHIN)
+
+    def time_to_loss(self, method: str) -> float:
+        """Seconds until the held-out loss is the baseline's last one, about."""
+        aim = self.loss("plain") * (1 + WITHIN)
+        for point in self.learned.get(method, {"held_out": []})["held_out"]:
+            if point["loss"] <= aim:
+                return point["step"] * self.seconds(method)
+        return math.nan
+
+    def text(self) -> str:
+        text = (
+            "| hook | ms a step | x plain | of noop's rate | MB a step | loss | s to the loss |\n"
+            "|---|---:|---:|---:|---:|---:|---:|\n"
+        )
+        for method in self.rows:
+            sent = median(self.rows[method]["bytes"]) / 1e6
+            loss = self.loss(method)
+            mark = "" if method == "noop" or self.holds(method) or math.isnan(loss) else " (!)"
+            cells = [
+                f"{1e3 * self.seconds(method):.0f}",
+                f"{self.faster(method, 'plain'):.2f}",
+                f"{self.faster(method, 'noop'):.2f}",
+                f"{sent:.2f}",
+                "" if method == "noop" else number(loss, ".3f") + mark,
+                "" if method == "noop" else number(self.time_to_loss(method), ".1f"),
+            ]
+            text += f"| {method} | {' | '.join(cells)} |\n"
+        return text
+
+    def aims(self) -> list[str]:
+        """The best of ours that holds the loss against what it has to beat."""
+        ours = [m for m in self.rows if m in OURS and m != "wp none" and self.holds(m)]
+        if not ours:
+            return ["", "", "", ""]
+        best = max(ours, key=lambda m: self.faster(m, "plain"))
+        casts = [m for m in ("fp16", "bf16") if m in self.rows]
+        power = [m for m in self.rows if m.startswith("PowerSGD") and self.holds(m)]
+        return [
+            best,
+            mark(self.faster(best, "noop"), 0.8),
+            mark(min(self.faster(best, m) for m in casts), 1.3) if casts else "",
+            mark(min(self.faster(best, m) for m in power), 1.0) if power else "none holds it",
+        ]
+
+
+def number(value: float, form: str) -> str:
+    return "" if math.isnan(value) else format(value, form)
+
+
+def mark(value: float, aim: float) -> str:
+    return f"{value:.2f}" if value >= aim else f"**{value:.2f}**"
+
+
+def page_text(rows: list[Row]) -> str:
+    keys = dict.fromkeys(
+        (r["model"], r["rate"], r["ranks"]) for r in rows if r["what"] == "steps"
+    )  # fmt: skip
+    tables = {key: Table(rows, key[0], key[2], key[1]) for key in keys}
+    tables = {key: table for key, table in tables.items() if {"plain", "noop"} <= set(table.rows)}
+    text = (
+        "Made by `make bench ARGS=torch_steps`. *noop* sends nothing: no hook can be faster, but "
+        "for noise. *loss*: held out, after a fixed number of steps; (!): more than "
+        f"{WITHIN:.1%} above plain's. *s to the loss*: seconds until the loss is that of plain "
+        "at its end.\n\n"
+        "The best hook of wirepress that holds the loss, and how many times as fast as others a "
+        "step is with it. Aims: 0.8 of noop, 1.3 of fp16 and bf16, 1.0 of every PowerSGD rank "
+        "that holds the loss; what is short of them is bold.\n\n"
+        "| model | link | ranks | best | of noop's rate | fp16, bf16 | PowerSGD |\n"
+        "|---|---|---:|---|---:|---:|---:|\n"
+    )
+    for (model, rate, ranks), table in tables.items():
+        text += f"| {model} | {rate} | {ranks} | {' | '.join(table.aims())} |\n"
+    for (model, rate, ranks), table in tables.items():
+        text += f"\n### {model}, {rate}, {ranks} ranks\n\n{table.text()}"
+    return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="*", choices=LOSS_STEPS, default=[*LOSS_STEPS])
+    parser.add_argument("--methods", nargs="*", choices=METHODS, metavar="NAME")
+    parser.add_argument("--rates", nargs="*", default=["1gbit", "200mbit"])
+    parser.add_argument("--ranks", nargs="*", type=int, choices=(2, 4, 8), default=[2, 4])
+    parser.add_argument("--size", default="small", help="of the models (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=25, help="of blocks in a job, about")
+    parser.add_argument("--loss-steps", type=int, help=f"default {LOSS_STEPS}")
+    parser.add_argument("--no-loss", action="store_true")
+    parser.add_argument("--limit", type=float, default=900, help="seconds after which a job hangs")
+    parser.add_argument("--again", action="store_true", help="measure what is there already")
+    parser.add_argument("--raw", type=Path, default=results.FOLDER / "torch_steps.json")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "torch.md")
+    parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker(options.worker)
+        return 0
+    options.models = [m for m in options.models if not trainings.missing("torch_steps", m)]
+    if not options.models:
+        return 77
+    if reason := why_not():
+        print(f"torch_steps: {reason}", file=sys.stderr)
+        return 77
+    rows = json.loads(options.raw.read_text())["rows"] if options.raw.exists() else []
+    rows = measure(options, rows)
+    text = page_text(rows)
+    print(text)
+    results.put(options.page, "torch_steps", text, "# PyTorch\n\n## Measured\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

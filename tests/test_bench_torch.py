@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the training benchmarks compute with: simulated exchange of gradients, tables of results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+np = pytest.importorskip("numpy")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+
+import convergence  # noqa: E402
+import torch_steps  # noqa: E402
+
+SHAPE = (64, 256)
+STEPS = 10
+
+
+@pytest.fixture
+def gradients() -> np.ndarray:
+    """Of workers: a common part and noise."""
+    draw = np.random.default_rng(1)
+    noise = draw.standard_normal((convergence.WORKERS, 64 * 256))
+    return (draw.standard_normal(64 * 256) + 0.3 * noise).astype(np.float32)
+
+
+def encoder(recipe: str, feedback: bool = False, warm: float = 0.0) -> convergence.Encoder:
+    method = convergence.Method(recipe, recipe, feedback, warm)
+    made = convergence.encoder(method, SHAPE, 3, STEPS)
+    assert made is not None
+    return made
+
+
+def test_every_method_encodes(gradients):
+    for method in convergence.all_methods():
+        made = convergence.encoder(method, SHAPE, 0, STEPS)
+        if made is not None:
+            mean, sent = made.mean(gradients, STEPS - 1)
+            assert np.isfinite(mean).all() and 0 < sent <= 1.1 * gradients[0].nbytes, method.name
+
+
+def test_lossless_is_the_mean(gradients):
+    mean, sent = encoder("planes").mean(gradients, 0)
+    assert np.allclose(mean, gradients.mean(axis=0), atol=1e-6)
+    assert sent < gradients[0].nbytes
+
+
+def test_small_parameters_go_as_they_are():
+    method = convergence.Method("int8", "int8")
+    assert convergence.encoder(method, (128, 127), 0, STEPS) is None
+    assert convergence.encoder(method, (128, 128), 0, STEPS) is not None
+
+
+def test_feedback_sends_what_was_left_out(gradients):
+    """Over many steps the gradient arrives, however coarse the code; without, it never does."""
+    expected = gradients.mean(axis=0)
+    for feedback, right in ((True, True), (False, False)):
+        coder = encoder("topk:ratio=0.05", feedback)
+        total = sum(coder.mean(gradients, step)[0] for step in range(100)) / 100
+        error = np.linalg.norm(total - expected) / np.linalg.norm(expected)
+        assert (error < 0.3) == right, (feedback, error)
+
+
+def test_random_codes_draw_anew(gradients):
+    coder = encoder("terngrad")
+    assert (coder.mean(gradients, 0)[0] == coder.mean(gradients, 0)[0]).all()
+    total = sum(coder.mean(gradients, step)[0] for step in range(200)) / 200
+    expected = gradients.mean(axis=0)
+    assert np.linalg.norm(total - expected) < 0.15 * np.linalg.norm(expected)
+
+
+def test_warm_steps_are_not_compressed(gradients):
+    coder = encoder("onebit", True, warm=0.2)
+    assert coder.mean(gradients, 1)[1] == gradients[0].nbytes
+    assert coder.mean(gradients, 2)[1] < gradients[0].nbytes / 20
+
+
+def test_dgc_ramps_and_masks_momentum(gradients):
+    coder = encoder("dgc:ratio=0.001", warm=0.4)
+    first, last = coder.mean(gradients, 0), coder.mean(gradients, STEPS - 1)
+    assert first[1] > 10 * last[1]
+    sent = coder.residuals == 0
+    assert sent.any() and (coder.velocity[sent] == 0).all() and (coder.velocity[~sent] != 0).any()
+
+
+def test_power_sgd_of_full_rank_is_the_mean(gradients):
+    mean, _ = encoder("powersgd:64", True).mean(gradients, 0)
+    assert np.allclose(mean, gradients.mean(axis=0), atol=1e-4)
+    rank_one = encoder("powersgd:1", True)
+    assert rank_one.mean(gradients, 0)[1] == 4 * sum(SHAPE)
+    assert 0 < rank_one.error(gradients[0]) < 1
+
+
+def test_a_code_that_does_not_contract_is_seen(gradients):
+    assert encoder("int8").error(gradients[0]) < 0.01
+    assert encoder("terngrad").error(gradients[0]) > 1
+
+
+def row(method: str, seconds: list[float], loss: float) -> list[dict]:
+    job = {"model": "gpt", "rate": "1gbit", "ranks": 2, "method": method}
+    points = [{"step": 10, "loss": 3.0}, {"step": 20, "loss": loss}]
+    return [
+        {**job, "what": "steps", "seconds": seconds, "bytes": [2e6, 1e6, 1e6]},
+        {**job, "what": "loss", "rate": "none", "held_out": points},
+    ]
+
+
+def test_the_page_of_steps():
+    rows = [
+        *row("plain", [0.4, 0.8, 0.4], 2.0),
+        *row("noop", [0.1, 0.2, 0.1], 9.0),
+        *row("fp16", [0.25, 0.5, 0.25], 2.001),
+        *row("PowerSGD 4", [0.16, 0.32, 0.16], 2.0),
+        *row("wp int8", [0.2, 0.4, 0.2], 2.005),
+        *row("wp onebit", [0.12, 0.24, 0.12], 2.5),
+    ]
+    text = torch_steps.page_text(rows)
+    # onebit is the fastest and does not hold the loss; int8 is short of two aims
+    assert "| gpt | 1gbit | 2 | wp int8 | **0.50** | **1.25** | **0.80** |" in text
+    assert "| wp onebit | 120 | 3.33 | 0.83 | 1.00 | 2.500 (!) |  |" in text
+    assert "| wp int8 | 200 | 2.00 | 0.50 | 1.00 | 2.005 | 4.0 |" in text
