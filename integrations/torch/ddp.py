@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError
 from wirepress.torch import powersgd
+from wirepress.torch.auto import Tuner
 from wirepress.torch.coder import (
     Coder,
     PlainCoder,
@@ -49,6 +50,7 @@ class Settings:
     partition: int = 2 << 20
     on_nonfinite: str = "pass"
     on_expansion: str = "raise"
+    error_budget: float = 0.15
     momentum: float = 0.9
     clip: float | None = None
     ramp_steps: int = 0
@@ -73,6 +75,8 @@ class Settings:
             raise ParameterError(f"partition={self.partition}: at least {ALIGN} values")
         if not 0 <= self.momentum < 1:
             raise ParameterError(f"momentum={self.momentum}: from 0 to below 1")
+        if not 0 <= self.error_budget < 1:
+            raise ParameterError(f"error_budget={self.error_budget}: from 0 to below 1")
         if self.clip is not None and not self.clip > 0:
             raise ParameterError(f"clip={self.clip}: above 0, or None")
 
@@ -137,6 +141,10 @@ class _GradientPiece(Piece):
     def encode(self, out: torch.Tensor) -> int:
         owned, state = self._what
         residual = self._residual()
+        if residual is None and owned.residual is not None:  # left by another codec
+            rest = owned.residual[self.start : self.start + self.values.numel()]
+            self.values.add_(rest)
+            rest.zero_()
         if owned.momentum:
             self._accumulate(owned)
         if state.watches and residual is not None:
@@ -193,6 +201,8 @@ class State:
         self._agree(named)
         self._parameters = {p.name: p for p in self._by_id.values()}
         self._coders: dict[str, Coder] = {}
+        self._seconds: dict[str, Coder | PlainCoder] = {}  # for sums, by recipe
+        self._tuner: Tuner | None = None
         self._nothing = settings.method == "noop"
         self._wires: Wires | None = None
         self._stages: Stages | None = None
@@ -200,8 +210,8 @@ class State:
         self._lock = threading.Lock()
         for name, tensor in named:
             self._choose(self._parameters[name], tensor)
-        if not self._nothing and any(not isinstance(p.coder, PlainCoder) or p.matrix
-                                     for p in self._parameters.values()):  # fmt: skip
+        methods = {p.method for p in self._parameters.values()}
+        if not self._nothing and methods - {"none", "noop"}:
             self._open()
 
     # ---- what is sent how ----
@@ -215,7 +225,7 @@ class State:
     def _choose(self, parameter_: _Parameter, tensor: torch.Tensor) -> None:
         """The coder, or the matrix, of a parameter."""
         settings, method = self.settings, parameter_.method
-        if method in ("none", "noop") or parameter_.n < settings.min_values:
+        if method in ("none", "noop", "auto") or parameter_.n < settings.min_values:
             return
         if first_codec(method) == "powersgd":
             rank = int(parameter(method, "rank", 1))
@@ -230,10 +240,7 @@ class State:
         check_recipe(method)
         coder = self._coder(method)
         parameter_.coder = coder
-        wanted = settings.error_feedback
-        parameter_.feedback = not coder.lossless and (
-            coder.wants_feedback if wanted is None else wanted
-        )
+        parameter_.feedback = self._feedback(coder)
         if first_codec(method) == "dgc":
             self._choose_dgc(parameter_)
 
@@ -265,19 +272,39 @@ class State:
                 raise ParameterError("powersgd exchanges on one level: leave out levels=2")
             levels = 1
         self._wires = wires = connect(self._group, levels)
-        n = wires.send.size
-        seconds: dict[str, Coder | PlainCoder] = {}
         for p in self._parameters.values():
-            key = p.coder.recipe
-            if key not in seconds:
-                seconds[key] = second_coder(p.coder, n, self.threads)
-            p.second = seconds[key]
-            fits = gather_is_smaller(p.coder, n)
-            p.gather = fits if settings.algorithm == "auto" else settings.algorithm == "gather"
+            self._send_with(p, p.coder)
+        if any(p.method == "auto" for p in self._parameters.values()):
+            self._tuner = Tuner(wires.gather.group, wires.send.size, settings.error_budget)
+            self._tuner.measure_link()
         names = ("encode", "send", "sum", "gather", "decode")
         if wires.local_in:
             names = ("local_sum", *names, "local_gather")
         self._stages = Stages(names)
+
+    def _send_with(self, p: _Parameter, coder: Coder | PlainCoder) -> None:
+        """From now on; with all that follows from the coder."""
+        assert self._wires
+        n, algorithm = self._wires.send.size, self.settings.algorithm
+        p.coder = coder
+        if coder.recipe not in self._seconds:
+            self._seconds[coder.recipe] = second_coder(coder, n, self.threads)
+        p.second = self._seconds[coder.recipe]
+        p.gather = gather_is_smaller(coder, n) if algorithm == "auto" else algorithm == "gather"
+
+    def _take_over(self, choices: Mapping[str, str]) -> None:
+        """Choices of recipes by parameter, of the tuner or of a checkpoint."""
+        for name, recipe in choices.items():
+            p = self._parameters[name]
+            if p.method == "auto":
+                coder = PlainCoder() if recipe == "none" else self._coder(recipe)
+                p.feedback = self._feedback(coder)
+                p.sum_residuals = {}
+                self._send_with(p, coder)
+
+    def _feedback(self, coder: Coder | PlainCoder) -> bool:
+        wanted = self.settings.error_feedback
+        return not coder.lossless and (coder.wants_feedback if wanted is None else wanted)
 
     def _agree(self, named: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Finds out at once whether ranks have other settings or another model."""
@@ -302,6 +329,8 @@ class State:
     def _begin_step(self) -> None:
         self.step += 1
         self.counts.steps += 1
+        if self._tuner and self._tuner.begin_step():
+            self._take_over({choice.name: choice.recipe for choice in self._tuner.choices})
         if self.settings.on_nonfinite != "skip":
             return
         if self._lost:
@@ -324,6 +353,10 @@ class State:
             return future
         if self._stages is None or self.step <= self.settings.warmup_steps or not _fits(buffer):
             return self._plain(buffer)
+        if self._tuner and self._tuner.plain:
+            if self._tuner.samples:
+                self._sample(self._tuner, bucket)
+            return self._plain(buffer)
         return self._compressed(bucket, buffer)
 
     def _plain(self, buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
@@ -332,6 +365,12 @@ class State:
         buffer.mul_(1 / dist.get_world_size(self._group))  # as DDP without a hook, to the bit
         work = dist.all_reduce(buffer, group=self._group, async_op=True)
         return work.get_future().then(lambda future: future.value()[0])
+
+    def _sample(self, tuner: Tuner, bucket: dist.GradBucket) -> None:
+        for gradient, tensor in zip(bucket.gradients(), bucket.parameters(), strict=True):
+            p = self._by_id[id(tensor)]
+            if p.method == "auto" and p.n >= self.settings.min_values:
+                tuner.sample(p.name, gradient.detach().float().cpu().flatten())
 
     def _compressed(
         self, bucket: dist.GradBucket, buffer: torch.Tensor
@@ -415,9 +454,8 @@ class State:
                 f"Use a finer setting, error_feedback=False, or on_expansion='plain'"
             )
         else:
-            p.coder = p.second = PlainCoder()
             p.feedback, p.residual, p.sum_residuals = False, None, {}
-            p.gather = gather_is_smaller(p.coder, self._wires.send.size if self._wires else 1)
+            self._send_with(p, PlainCoder())
 
     def _clip(self, p: _Parameter, values: torch.Tensor) -> None:
         """Local gradient clipping of DGC, at clip / sqrt(ranks)."""
@@ -481,6 +519,12 @@ class State:
             p.name: (p.method if p.matrix else p.coder.recipe) for p in self._parameters.values()
         }
 
+    def explain(self) -> str:
+        """With method "auto": what was chosen and why, as a table."""
+        if not self._tuner:
+            return "nothing was to be chosen: " + ", ".join(sorted(set(self.choices().values())))
+        return self._tuner.explain()
+
     def state_dict(self) -> dict[str, Any]:
         """What training needs to go on with the same bits. It is of this rank: save one for each.
 
@@ -520,7 +564,7 @@ class State:
             "settings": dataclasses.asdict(self.settings),
             "rank": dist.get_rank(self._group),
             "world_size": dist.get_world_size(self._group),
-            "choices": self.choices(),
+            "choices": saved["choices"] if self._tuner else self.choices(),
         }
         differ = [
             key for key, value in mine.items() if _plain_data(saved[key]) != _plain_data(value)
@@ -534,6 +578,8 @@ class State:
                     + ". strict=False drops its residuals"
                 )
             return
+        if self._tuner:
+            self._take_over(saved["choices"])
         for name, entry in saved["residuals"].items():
             p = self._parameters[name]
             for key in ("residual", "velocity", "q"):
@@ -559,8 +605,10 @@ def compress(
     Args:
         method: a recipe of codecs ("int8", "onebit", "terngrad+zstd", "topk:ratio=0.01", "planes";
             see `wirepress.codecs`), "dgc:ratio=0.001" (with momentum correction: give the
-            optimizer no momentum of its own), "powersgd:rank=4", "none" (PyTorch's all-reduce)
-            or "noop" (sends nothing: an upper bound for what can be gained, not for training).
+            optimizer no momentum of its own), "powersgd:rank=4", "none" (PyTorch's all-reduce),
+            "noop" (sends nothing: an upper bound for what can be gained, not for training), or
+            "auto": each parameter's from what is measured on it, and none if that does not gain
+            (`State.explain`).
         rules: methods by parameter name, `{"*embedding*": "planes"}`; the first pattern (fnmatch)
             that fits counts.
         threads: that encode and decode, per stage; None: the processors of this rank, at most 4.
@@ -576,6 +624,7 @@ def compress(
             step, and residuals go back to before it; "raise" on all ranks, with the name.
         on_expansion: a codec whose error exceeds the gradient, so that error feedback diverges:
             "raise", or "plain": that parameter goes uncompressed from then on.
+        error_budget: of auto: relative error (root mean square) of the whole gradient; 0: lossless.
         momentum, clip, ramp_steps: of dgc: momentum correction; clipping of local gradients at
             this norm / sqrt(ranks), by parameter; steps in which the ratio falls from 25 %.
         seed: for codecs that round at random.
