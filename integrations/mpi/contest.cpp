@@ -27,7 +27,9 @@ namespace {
 
 constexpr double kClearlyFaster = 0.95;  // ours of MPI's, to take a call over ...
 constexpr double kStillFaster = 0.99;    // ... and to keep it
-constexpr double kNoDoubt = 1.5;         // one pair is enough then
+// For the first decision: to lose by one pair, to win by two ...
+constexpr double kNoDoubt = 1.5;
+constexpr double kPlainly = 3;  // ... or by one; a pair may have been disturbed
 constexpr int kMostPairs = 3;
 constexpr int kSecondChance = 8;  // ours was slow at its first try: its buffers were new
 constexpr int kShortest = 16, kLongest = 1024;
@@ -61,8 +63,8 @@ void decide(Contest* contest, double plain, double own) {
   const double ratio = own / std::max(plain, 1e-9);
   const bool first = result.decisions == 0;
   const bool wins = ratio < (!first && result.own_wins ? kStillFaster : kClearlyFaster);
-  const bool lost = ratio > kNoDoubt;  // one pair is enough to leave it to MPI
-  if (contest->pairs < kMostPairs && (first ? !lost : wins != result.own_wins)) return;
+  const bool clear = ratio > kNoDoubt || ratio * (contest->pairs > 1 ? kNoDoubt : kPlainly) < 1;
+  if (contest->pairs < kMostPairs && (first ? !clear : wins != result.own_wins)) return;
 
   const double winner = wins ? own : plain, loser = wins ? plain : own;
   const double before = result.own_wins ? result.own_seconds : result.plain_seconds;
