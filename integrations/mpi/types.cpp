@@ -115,18 +115,51 @@ bool look_up_predefined(MPI_Datatype handle, int combiner, Type* type) {
   return true;
 }
 
+#ifdef WPR_MPI_LARGE
+using Number = MPI_Count;
+#else
+using Number = int;
+#endif
+
+// What a type was made of. What large-count functions made, only such functions tell of.
+struct Envelope {
+  Number n_integers = 0, n_addresses = 0, n_counts = 0, n_types = 0;
+  int combiner = MPI_COMBINER_NAMED;
+};
+
+int open_envelope(MPI_Datatype handle, Envelope* made) {
+#ifdef WPR_MPI_LARGE
+  return PMPI_Type_get_envelope_c(handle, &made->n_integers, &made->n_addresses, &made->n_counts,
+                                  &made->n_types, &made->combiner);
+#else
+  return PMPI_Type_get_envelope(handle, &made->n_integers, &made->n_addresses, &made->n_types,
+                                &made->combiner);
+#endif
+}
+
+int get_parts(MPI_Datatype handle, const Envelope& made, std::vector<MPI_Datatype>* parts) {
+  std::vector<int> integers(static_cast<size_t>(made.n_integers) + 1);
+  std::vector<MPI_Aint> addresses(static_cast<size_t>(made.n_addresses) + 1);
+#ifdef WPR_MPI_LARGE
+  if (made.n_counts > 0) {
+    std::vector<MPI_Count> counts(static_cast<size_t>(made.n_counts));
+    return PMPI_Type_get_contents_c(handle, made.n_integers, made.n_addresses, made.n_counts,
+                                    made.n_types, integers.data(), addresses.data(), counts.data(),
+                                    parts->data());
+  }
+#endif
+  return PMPI_Type_get_contents(handle, static_cast<int>(made.n_integers),
+                                static_cast<int>(made.n_addresses), static_cast<int>(made.n_types),
+                                integers.data(), addresses.data(), parts->data());
+}
+
 bool look_into(MPI_Datatype handle, Type* type, int depth, bool* predefined);
 
 // What a derived type is made of: its dtype is that of all its leaves, if they have the same.
-void look_at_parts(MPI_Datatype handle, Type* type, int depth, const int (&n)[3], int combiner) {
-  std::vector<int> integers(static_cast<size_t>(n[0]) + 1);
-  std::vector<MPI_Aint> addresses(static_cast<size_t>(n[1]) + 1);
-  std::vector<MPI_Datatype> parts(static_cast<size_t>(n[2]), MPI_DATATYPE_NULL);
-  if (n[2] < 1 || PMPI_Type_get_contents(handle, n[0], n[1], n[2], integers.data(),
-                                         addresses.data(), parts.data()) != MPI_SUCCESS) {
-    return;
-  }
-  bool alike = true, whole = in_order(combiner);
+void look_at_parts(MPI_Datatype handle, Type* type, int depth, const Envelope& made) {
+  std::vector<MPI_Datatype> parts(static_cast<size_t>(made.n_types), MPI_DATATYPE_NULL);
+  if (made.n_types < 1 || get_parts(handle, made, &parts) != MPI_SUCCESS) return;
+  bool alike = true, whole = in_order(made.combiner);
   for (size_t i = 0; i < parts.size(); ++i) {
     Type part;
     bool predefined = false;
@@ -145,14 +178,14 @@ void look_at_parts(MPI_Datatype handle, Type* type, int depth, const int (&n)[3]
 
 bool look_into(MPI_Datatype handle, Type* type, int depth, bool* predefined) {
   constexpr int kDeepest = 16;
-  int n[3], combiner;
+  Envelope made;
   *predefined = true;  // until known, so that nothing is freed that must not be
-  if (PMPI_Type_get_envelope(handle, &n[0], &n[1], &n[2], &combiner) != MPI_SUCCESS) return false;
-  *predefined = is_predefined(combiner);
-  if (*predefined) return look_up_predefined(handle, combiner, type);
+  if (open_envelope(handle, &made) != MPI_SUCCESS) return false;
+  *predefined = is_predefined(made.combiner);
+  if (*predefined) return look_up_predefined(handle, made.combiner, type);
   if (!measure(handle, type)) return false;
   if (depth < kDeepest) {
-    look_at_parts(handle, type, depth, n, combiner);
+    look_at_parts(handle, type, depth, made);
   } else {
     type->contiguous = false;
   }

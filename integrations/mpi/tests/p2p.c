@@ -1003,6 +1003,36 @@ static void communicators(void) {
   CHECK(filled(out, (size_t)n, TEXT, 8));
 }
 
+#if MPI_VERSION >= 4
+/* Types that large-count functions made: only such functions tell what they are made of. */
+static void types_of_large_counts(void) {
+  enum { BLOCKS = 2000, BLOCK = 30 };
+  MPI_Datatype gaps, pairs;
+  MPI_Type_contiguous_c(2, MPI_INT, &pairs);
+  MPI_Type_vector_c(BLOCKS, BLOCK / 2, BLOCK, pairs, &gaps);
+  MPI_Type_commit(&gaps);
+  int *ints = (int *)buf, *got = (int *)out;
+  for (int i = 0; rank == 0 && i < BLOCKS * BLOCK * 2; ++i) ints[i] = i / 100;
+  for (int i = 0; rank == 0 && i < 3; ++i) MPI_Send(ints, 1, gaps, 1, 4, MPI_COMM_WORLD);
+  for (int i = 0; rank == 1 && i < 3; ++i) {
+    MPI_Request request;
+    MPI_Message message;
+    memset(out, 0xFF, BLOCKS * BLOCK * 2 * sizeof(int));
+    if (i == 0) MPI_Recv(got, 1, gaps, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (i > 0) MPI_Mprobe(0, 4, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+    if (i == 1) MPI_Mrecv(got, 1, gaps, &message, MPI_STATUS_IGNORE);
+    if (i == 2) {
+      MPI_Imrecv(got, 1, gaps, &message, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    for (int k = 0; k < BLOCKS * BLOCK * 2 - BLOCK; ++k)
+      CHECK(got[k] == (k % (2 * BLOCK) < BLOCK ? k / 100 : -1));
+  }
+  MPI_Type_free(&gaps);
+  MPI_Type_free(&pairs);
+}
+#endif
+
 static void large_counts(void) {
 #if MPI_VERSION >= 4
   const MPI_Count n = 170 * KIB;
@@ -1040,6 +1070,7 @@ static void large_counts(void) {
       CHECK(got == n && filled(out, (size_t)n, TEXT, 2));
     }
   }
+  types_of_large_counts();
 #endif
 }
 
