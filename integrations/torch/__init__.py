@@ -4,20 +4,23 @@
     model = DistributedDataParallel(model)
     state = wirepress.torch.compress(model, "int8")
 
-or, for everything that a process group carries, `torch.distributed.init_process_group("wirepress")`
-after this import. Needs PyTorch and NumPy. See `compress` for the methods, `GroupOptions` for the
-settings of groups.
+or `compress_fsdp(model)` for a model that `fully_shard` wrapped, or, for everything that a process
+group carries, `torch.distributed.init_process_group("wirepress")` after this import. Needs PyTorch
+and NumPy. See `compress` for the methods, `GroupOptions` for the settings of groups.
 """
 
 from wirepress.torch.ddp import Settings, State, compress
+from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
 
 __all__ = [
+    "FsdpState",
     "GroupOptions",
     "Settings",
     "State",
     "Traffic",
     "compress",
+    "compress_fsdp",
     "statistics",
     "wrap_group",
 ]

@@ -23,6 +23,7 @@ OnRanks = Callable[..., list[Any]]
 # has no threads.
 _PRELOAD = [
     "torch",
+    "torch._dynamo",
     "torch.distributed.fsdp",
     "torch.distributed._functional_collectives",
     "wirepress",

@@ -214,7 +214,9 @@ class CompressedGroup(dist.ProcessGroup):
         packer, note = None, ""
         try:
             options = options.settled()
-            packer = Packer(options.recipe, threads=options.threads)
+            packer = Packer(
+                options.recipe, threads=options.threads, seed=self._rank, seed_step=self._size
+            )
             note = json.dumps(
                 {
                     "wirepress": wirepress.__version__,

@@ -4,7 +4,9 @@ smaller."""
 
 from __future__ import annotations
 
+import atexit
 import time
+import weakref
 from typing import Any
 
 import torch
@@ -36,27 +38,47 @@ def lossless_recipe(dtype: torch.dtype) -> str:
     return "shuffle+lz4" if dtype in _NAMES else "lz4"
 
 
+_ALIVE: weakref.WeakSet[Packer] = weakref.WeakSet()
+
+
+@atexit.register
+def _let_go() -> None:
+    """Groups that nobody destroys outlive Python; the library's objects must not."""
+    for packer in list(_ALIVE):
+        packer.close()
+
+
 class Packer:
     """Makes messages of tensors and expands them; for one thread at a time.
 
     Args:
         recipe: for floats where loss is allowed; "auto": without loss.
         threads: that encode and decode.
+        seed, seed_step: what codecs that round at random draw from, and what it grows by; different
+            on all ranks.
 
     Raises:
         ParameterError: no such recipe, or one that takes no floats.
     """
 
-    def __init__(self, recipe: str = AUTO, *, threads: int = 1) -> None:
+    def __init__(
+        self, recipe: str = AUTO, *, threads: int = 1, seed: int = 0, seed_step: int = 1
+    ) -> None:
         self.recipe = recipe
+        self.seed, self._seed_step = seed, seed_step
         self.seconds = 0.0
         """Spent in codecs."""
         self._threads = threads
+        _ALIVE.add(self)
         self._encoders: dict[tuple[torch.dtype, bool], tuple[Any, torch.dtype]] = {}
-        self._decoder = wirepress.Compressor(threads=threads)
-        self._seed = 0
+        self._decoder: Any = wirepress.Compressor(threads=threads)
         if recipe != AUTO:
             self._takes(torch.float32, complain=True)
+
+    def close(self) -> None:
+        """Frees memory; the packer cannot be used any more."""
+        self._encoders.clear()
+        self._decoder = None
 
     def lossless(self, dtype: torch.dtype) -> bool:
         """Whether messages of such tensors hold every bit, though loss is allowed."""
@@ -66,10 +88,10 @@ class Packer:
 
     def bound(self, values: torch.Tensor) -> int:
         """The largest message of `values`, in bytes."""
-        encoder, carrier = self._encoder(values.dtype, True)
-        exact, _ = self._encoder(values.dtype, False)
-        size = values.numel() * max(carrier.itemsize, values.dtype.itemsize)
-        return max(encoder.bound(size), exact.bound(size)) + 1
+        # With a residual, halves go as float32; every encoder has the same overhead a block.
+        size = values.numel() * max(4, values.dtype.itemsize)
+        encoders = [self._encoder(values.dtype, lossy)[0] for lossy in (False, True)]
+        return max(encoder.bound(size) for encoder in encoders) + 1
 
     def pack(
         self,
@@ -99,10 +121,11 @@ class Packer:
     def _frame(
         self, values: torch.Tensor, out: torch.Tensor, lossy: bool, residual: torch.Tensor | None
     ) -> int:
-        encoder, carrier = self._encoder(values.dtype, lossy)
+        wide = torch.float32 if residual is not None else values.dtype
+        encoder, carrier = self._encoder(wide, lossy)
         if lossy:
-            self._seed += 1
-            encoder.set("seed", self._seed)
+            self.seed += self._seed_step
+            encoder.set("seed", self.seed)
         if residual is not None:
             return encoder.compress_feedback_into(
                 values.to(torch.float32).numpy(), residual.numpy(), out.numpy()
@@ -126,12 +149,15 @@ class Packer:
         """Adds a message that was made of floats of `dtype` to `out`."""
         if not out.numel():
             return
-        if message[-1] == _FRAME and dtype == out.dtype == torch.float32:
-            began = time.perf_counter()
-            n = self._decoder.decompress_add(message[:-1].numpy(), out.view(-1).numpy())
-            _check("values", n, out.numel())
-            self.seconds += time.perf_counter() - began
-            return
+        if out.dtype == torch.float32 and message[-1] == _FRAME:
+            body = message[:-1].numpy()
+            info = self._decoder.inspect(body)
+            if info.dtype == "float32":
+                _check("bytes", info.raw_size, out.nbytes)
+                began = time.perf_counter()
+                self._decoder.decompress_add(body, out.view(-1).numpy())
+                self.seconds += time.perf_counter() - began
+                return
         values = torch.empty_like(out, dtype=dtype)
         self.unpack(message, values)
         out.add_(values)

@@ -268,21 +268,28 @@ def test_a_dead_rank_is_an_error_of_torch(on_ranks: OnRanks) -> None:
     assert "peer" in on_ranks(death, 2, dying={1})[0]
 
 
-def train(wrap: str, steps: int) -> list[torch.Tensor]:
+def train_both(wrap: str, steps: int) -> bool:
+    """By gloo and by the default group; whether the parameters are the same to the bit."""
+    gloo = dist.new_group(backend="gloo")
+    return same(train(wrap, steps, gloo), train(wrap, steps, dist.group.WORLD))
+
+
+def train(wrap: str, steps: int, group: Any) -> list[torch.Tensor]:
     torch.manual_seed(7)
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 64), torch.nn.Linear(64, 8)
     )
     if wrap == "fsdp2":
+        from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
 
+        mesh = DeviceMesh.from_group(group, "cpu")
         for layer in model:
             if isinstance(layer, torch.nn.Linear):
-                fully_shard(layer)
-        fully_shard(model)
-        trained = model
+                fully_shard(layer, mesh=mesh)
+        trained = fully_shard(model, mesh=mesh)
     else:
-        trained = torch.nn.parallel.DistributedDataParallel(model)
+        trained = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
         if wrap == "compiled":
             trained = torch.compile(trained, backend="eager")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -293,33 +300,26 @@ def train(wrap: str, steps: int) -> list[torch.Tensor]:
         loss.backward()
         optimizer.step()
     whole = [p.full_tensor() if wrap == "fsdp2" else p for p in model.parameters()]
-    assert "wirepress" not in dist.get_backend() or any(
-        traffic.compressed_calls for traffic in wt.statistics().values()
-    )
+    compressed = sum(traffic.compressed_calls for traffic in wt.statistics().values())
+    assert (compressed > 0) == (group is dist.group.WORLD)
     return [p.detach().clone() for p in whole]
 
 
-@pytest.mark.parametrize("wrap", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("wrap", ["ddp", "fsdp2", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_training_gives_the_same_bits_on_two_ranks(on_ranks: OnRanks, wrap: str) -> None:
     """The sum of two is the same in any order."""
-    plain = on_ranks(train, 2, wrap, 3)
-    ours = on_ranks(train, 2, wrap, 3, backend="wirepress", pg_options=wt.GroupOptions(**ALWAYS))
-    assert same(plain[0], plain[1]) and same(ours[0], ours[1])
-    assert same(plain[0], ours[0])
-
-
-@pytest.mark.slow
-def test_compiled_training(on_ranks: OnRanks) -> None:
-    plain = on_ranks(train, 2, "compiled", 3)
     options = wt.GroupOptions(**ALWAYS)
-    ours = on_ranks(train, 2, "compiled", 3, backend="wirepress", pg_options=options)
-    assert same(plain[0], ours[0]) and same(ours[0], ours[1])
+    assert all(on_ranks(train_both, 2, wrap, 3, backend="wirepress", pg_options=options))
 
 
-def functional(compiled: bool) -> list[torch.Tensor]:
+def functional_both(compiled: bool) -> bool:
+    gloo = dist.new_group(backend="gloo")
+    return same(functional(compiled, gloo), functional(compiled, dist.group.WORLD))
+
+
+def functional(compiled: bool, group: Any) -> list[torch.Tensor]:
     import torch.distributed._functional_collectives as funcol
 
-    group = dist.group.WORLD
     gather = getattr(funcol, "all_gather_single", None) or funcol.all_gather_tensor
     scatter = getattr(funcol, "reduce_scatter_single", None) or funcol.reduce_scatter_tensor
 
@@ -338,9 +338,8 @@ def functional(compiled: bool) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_functional_collectives(on_ranks: OnRanks, compiled: bool) -> None:
-    plain = on_ranks(functional, 2, compiled)
     options = wt.GroupOptions(**ALWAYS)
-    assert same(plain, on_ranks(functional, 2, compiled, backend="wirepress", pg_options=options))
+    assert all(on_ranks(functional_both, 2, compiled, backend="wirepress", pg_options=options))
 
 
 def adapted() -> wt.Traffic:

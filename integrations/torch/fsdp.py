@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FSDP2 (`fully_shard`) with gradients, and parameters if wished, in compressed form.
+
+PyTorch lets a module bring its own reduce-scatter and all-gather. Gradients: every rank encodes a
+part for each owner; the owner adds its own part, exact, and what came, by rank. Parameters: every
+rank encodes its shard once for all. So all ranks see the same bits, in every run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import wirepress
+from torch import nn
+from wirepress.errors import ParameterError, UnsupportedError
+from wirepress.torch.coder import Coder, check_recipe
+from wirepress.torch.group import Traffic
+from wirepress.torch.packer import FLOATS, Packer
+from wirepress.torch.transport import Post
+
+try:
+    from torch.distributed.fsdp import FSDPModule
+    from torch.distributed.fsdp._fully_shard._fsdp_api import AllGather, ReduceScatter
+except ImportError:  # pragma: no cover (other versions of PyTorch)
+    FSDPModule = AllGather = ReduceScatter = object
+_NEEDED = (
+    "set_custom_reduce_scatter",
+    "set_custom_all_gather",
+    "set_force_sum_reduction_for_comms",
+)
+
+NONE = "none"
+_FORMAT = 1  # of state_dict
+_FEEDBACK = (torch.float32, torch.bfloat16, torch.float16)
+
+
+@dataclasses.dataclass(frozen=True)
+class FsdpSettings:
+    """What `compress_fsdp` was called with. All ranks must have the same."""
+
+    gradients: str = "int8"
+    parameters: str = NONE
+    error_feedback: bool = False
+    threshold: int = 64 << 10
+
+
+class FsdpState:
+    """What `compress_fsdp` returns: settings, residuals and statistics of one model."""
+
+    def __init__(self, settings: FsdpSettings, threads: int) -> None:
+        self.settings = settings
+        self.residuals: dict[str, torch.Tensor] = {}
+        """What the gradients of a unit lacked, by its name: float32, a row for each owner."""
+        self._threads = threads
+        self._traffic = {"gradients": Traffic(), "parameters": Traffic()}
+        self._posts: dict[tuple[int, ...], Post] = {}
+        rank, size = dist.get_rank(), dist.get_world_size()
+        self.packers = {
+            what: Packer(recipe, threads=threads, seed=rank, seed_step=size)
+            for what, recipe in (
+                ("gradients", settings.gradients),
+                ("parameters", settings.parameters),
+            )
+            if recipe != NONE
+        }
+
+    def post(self, group: dist.ProcessGroup) -> Post:
+        """Messages of bytes between the ranks of `group`, whatever that itself can carry."""
+        ranks = tuple(dist.get_process_group_ranks(group))
+        if ranks not in self._posts:
+            made = dist.new_group(list(ranks), backend="gloo", use_local_synchronization=True)
+            self._posts[ranks] = Post(made)
+        return self._posts[ranks]
+
+    def count(self, what: str, raw: int, wire: int, compressed: bool) -> None:
+        """Adds one operation of a unit."""
+        traffic = self._traffic[what]
+        traffic.calls += 1
+        traffic.compressed_calls += compressed
+        traffic.raw_bytes += raw
+        traffic.wire_bytes += wire
+
+    def statistics(self) -> dict[str, Traffic]:
+        """What this rank sent of "gradients" and of "parameters"."""
+        return {what: dataclasses.replace(each) for what, each in self._traffic.items()}
+
+    def residual(self, unit: str, shape: tuple[int, int]) -> torch.Tensor | None:
+        """What is left of earlier steps; from zero where the unit has another size now."""
+        if not self.settings.error_feedback:
+            return None
+        found = self.residuals.get(unit)
+        if found is None or found.shape != shape:
+            found = self.residuals[unit] = torch.zeros(shape)
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint. Residuals belong to a rank: every rank saves its own."""
+        return {
+            "format": _FORMAT,
+            "rank": dist.get_rank(),
+            "world_size": dist.get_world_size(),
+            "settings": dataclasses.asdict(self.settings),
+            "seeds": {what: packer.seed for what, packer in self.packers.items()},
+            "residuals": {unit: tensor.clone() for unit, tensor in self.residuals.items()},
+        }
+
+    def load_state_dict(self, saved: dict[str, Any], strict: bool = True) -> None:
+        """Takes what `state_dict` gave on the same rank of as many.
+
+        With `strict=False`, the state of another number of ranks is let go: residuals begin at
+        zero, which costs no more than what one step dropped.
+
+        Raises:
+            ParameterError: another rank, number of ranks, or other settings, and `strict`.
+        """
+        if saved.get("format") != _FORMAT:
+            raise ParameterError(f"a state of format {saved.get('format')}, not {_FORMAT}")
+        mine = {
+            "rank": dist.get_rank(),
+            "world_size": dist.get_world_size(),
+            "settings": dataclasses.asdict(self.settings),
+        }
+        for key, value in mine.items():
+            if saved[key] != value:
+                if not strict:
+                    self.residuals = {}
+                    return
+                raise ParameterError(
+                    f"the state was saved with {key} {saved[key]!r}, not {value!r}; strict=False "
+                    f"begins without residuals"
+                )
+        self.residuals = {unit: tensor.clone() for unit, tensor in saved["residuals"].items()}
+        for what, seed in saved["seeds"].items():
+            self.packers[what].seed = seed
+
+
+class _Memory:
+    """Where FSDP's buffers come from: PyTorch's allocator."""
+
+    def allocate(
+        self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device
+    ) -> torch.Tensor:
+        return torch.empty(*size, dtype=dtype, device=device)
+
+
+class _ReduceScatter(_Memory, ReduceScatter):
+    def __init__(self, state: FsdpState, unit: str) -> None:
+        self._state, self._unit = state, unit
+
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        op: Any,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        state, size = self._state, group.size()
+        raw = input_tensor.nbytes * (size - 1) // size
+        sums = op == dist.ReduceOp.SUM or op == dist.ReduceOp.AVG
+        if (
+            not sums
+            or input_tensor.dtype not in FLOATS
+            or input_tensor.nbytes < state.settings.threshold
+        ):
+            state.count("gradients", raw, raw, False)
+            scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+            return scatter(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
+        with torch.no_grad():
+            post = state.post(group)
+            began = post.sent
+            total = self._sum(input_tensor.detach().cpu().view(size, -1), post)
+            if op == dist.ReduceOp.AVG:
+                total.div_(size)
+            output_tensor.view(-1).copy_(total)
+        state.count("gradients", raw, post.sent - began, True)
+        return None
+
+    def _sum(self, parts: torch.Tensor, post: Post) -> torch.Tensor:
+        """The sum over ranks of the row that this rank owns."""
+        packer, dtype = self._state.packers["gradients"], parts.dtype
+        residual = None
+        if dtype in _FEEDBACK and not packer.lossless(dtype):
+            residual = self._state.residual(self._unit, (parts.shape[0], parts.shape[1]))
+        room = torch.empty(packer.bound(parts[0]) * (post.size - 1), dtype=torch.uint8)
+        sizes, at = [], 0
+        for rank, part in enumerate(parts):
+            left = None if residual is None else residual[rank]
+            size = 0
+            if rank != post.rank:
+                size = packer.pack(part, room[at:], lossy=True, residual=left)
+            sizes.append(size)
+            at += size
+        messages, _ = post.all_to_all(room[:at], sizes)
+        wide = dtype if dtype == torch.float64 else torch.float32
+        total = parts[post.rank].to(wide, copy=True)
+        for rank, message in enumerate(messages):
+            if rank != post.rank:
+                packer.add(message, total, dtype)
+        return total
+
+
+class _AllGather(_Memory, AllGather):
+    def __init__(self, state: FsdpState) -> None:
+        self._state = state
+
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        state, size = self._state, group.size()
+        raw = input_tensor.nbytes * (size - 1)
+        if size == 1 or input_tensor.nbytes < state.settings.threshold:
+            state.count("parameters", raw, raw, False)
+            gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+            return gather(output_tensor, input_tensor, group=group, async_op=async_op)
+        with torch.no_grad():
+            post = state.post(group)
+            began = post.sent
+            self._gather(output_tensor.view(size, -1), input_tensor.detach().cpu(), post)
+        state.count("parameters", raw, post.sent - began, True)
+        return None
+
+    def _gather(self, outs: torch.Tensor, mine: torch.Tensor, post: Post) -> None:
+        packer = self._state.packers["parameters"]
+        room = torch.empty(packer.bound(mine), dtype=torch.uint8)
+        messages, _ = post.all_gather(room[: packer.pack(mine, room, lossy=True)])
+        for rank, message in enumerate(messages):
+            # With loss, this rank too computes with what the others get.
+            if outs.device.type == "cpu":
+                packer.unpack(message, outs[rank])
+            else:
+                values = torch.empty_like(mine)
+                packer.unpack(message, values)
+                outs[rank].copy_(values.view(-1))
+
+
+def compress_fsdp(
+    module: nn.Module,
+    gradients: str = "int8",
+    *,
+    parameters: str = NONE,
+    error_feedback: bool | None = None,
+    threshold: int = 64 << 10,
+    threads: int = 1,
+) -> FsdpState:
+    """Makes the units of an FSDP2 model exchange gradients and parameters in compressed form.
+
+    Call it on all ranks, after `fully_shard` and before the first forward pass.
+
+    Args:
+        module: with submodules that `fully_shard` wrapped.
+        gradients: recipe for the reduce-scatter; "none": PyTorch's own.
+        parameters: recipe for the all-gather; "planes" or another lossless one, or one such as
+            "int8", with which forward and backward passes compute with rounded parameters, while
+            the shards, which the optimizer updates, stay exact. "none": PyTorch's own.
+        error_feedback: add what one step dropped to the next gradient. It takes 4 bytes for each
+            value of the whole gradient, on every rank. None: where the codec needs it (not int8).
+        threshold: units with fewer bytes go raw.
+        threads: that encode and decode.
+
+    Raises:
+        ParameterError: no such recipe; nothing was wrapped; it was called before; settings or
+            models differ between ranks.
+        UnsupportedError: this PyTorch does not let FSDP2 have its own collectives.
+
+    The mean is exact where FSDP's is: FSDP is told to sum and divides itself. With HSDP, sums over
+    replicas go by PyTorch's all-reduce, which a process group of the backend wirepress compresses.
+    """
+    missing = [name for name in _NEEDED if not hasattr(FSDPModule, name)]
+    if missing:
+        raise UnsupportedError(
+            f"PyTorch {torch.__version__} has no FSDPModule.{missing[0]}: FSDP2 cannot be given "
+            f"collectives of its own; tested with 2.13.0"
+        )
+    feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
+    settings = FsdpSettings(gradients, parameters, feedback, threshold)
+    units = list(_units(module))
+    _agree(settings, units, module)
+    state = FsdpState(settings, threads)
+    for name, unit in units:
+        if gradients != NONE:
+            _set(name, unit.set_custom_reduce_scatter, _ReduceScatter(state, name))
+            unit.set_force_sum_reduction_for_comms(True)
+        if parameters != NONE:
+            _set(name, unit.set_custom_all_gather, _AllGather(state))
+        unit._wirepress = state
+    return state
+
+
+def _set(name: str, setter: Any, comm: Any) -> None:
+    try:
+        setter(comm)
+    except ValueError as error:
+        raise ParameterError(f'unit "{name}": {error}') from error
+
+
+def _wants_feedback(recipe: str) -> bool:
+    if recipe == NONE:
+        return False
+    check_recipe(recipe)
+    return Coder(recipe).wants_feedback
+
+
+def _units(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    found = [(name, unit) for name, unit in module.named_modules() if isinstance(unit, FSDPModule)]
+    if not found:
+        raise ParameterError("nothing in this module was wrapped by fully_shard (FSDP2)")
+    for name, unit in found:
+        if hasattr(unit, "_wirepress"):
+            raise ParameterError(f'unit "{name}" is compressed already')
+        yield name, unit
+
+
+def _agree(settings: FsdpSettings, units: list[tuple[str, Any]], module: nn.Module) -> None:
+    """Finds out at once whether ranks have other settings or another model."""
+    mine = {
+        "version": wirepress.__version__,
+        **dataclasses.asdict(settings),
+        "units": [name for name, _ in units],
+        "parameters of the model": [(n, tuple(p.shape)) for n, p in module.named_parameters()],
+    }
+    everyone: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, mine)
+    for rank, other in enumerate(everyone):
+        for key, value in everyone[0].items():
+            if other[key] != value:
+                raise ParameterError(
+                    f"ranks differ in {key}: {value!r} on rank 0, {other[key]!r} on rank {rank}"
+                )
