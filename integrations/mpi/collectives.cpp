@@ -29,6 +29,8 @@ struct Tree {
   }
 };
 
+// Without `data` a rank forwards what comes, and drops it. If it is the root all others get an
+// error: it sends empty chunks.
 class Broadcast {
  public:
   Broadcast(Operation& op, Byte* data, size_t size, int root)
@@ -42,23 +44,28 @@ class Broadcast {
               n_chunks_ >= static_cast<size_t>(op.shadow().n_nodes)),
         received_(n_chunks_, MPI_REQUEST_NULL),
         sent_(n_chunks_ * tree_.children.size(), MPI_REQUEST_NULL),
-        frames_(n_chunks_) {}
+        frames_(n_chunks_) {
+    if (data_) return;
+    op_.check(MPI_ERR_NO_MEM);
+    for (Buffer& slot : slots_) slot.reserve(op_.chunk_, true);
+  }
 
   void run() {
     const bool at_root = op_.shadow().my_node == root_node_;
+    const bool own = !data_ || !at_root;
     for (size_t c = 0; c < std::min(kInFlight, n_chunks_); ++c) post(c);
     for (size_t c = 0; c < n_chunks_; ++c) {
       const int in_node = at_root ? root_in_node_ : 0;
       // The leader of the root's node needs the chunk first; elsewhere it brings it.
-      if (at_root && root_in_node_ != 0) node_bcast(op_, at(c), size(c), in_node);
+      if (at_root && root_in_node_ != 0) node_bcast(op_, at(c), size(c), in_node, own);
       if (op_.leads()) pass(c);
-      if (!(at_root && root_in_node_ != 0)) node_bcast(op_, at(c), size(c), in_node);
+      if (!(at_root && root_in_node_ != 0)) node_bcast(op_, at(c), size(c), in_node, own);
     }
     for (size_t c = 0; c < n_chunks_; ++c) settle(c);
   }
 
  private:
-  Byte* at(size_t c) { return data_ + c * op_.chunk_; }
+  Byte* at(size_t c) { return data_ ? data_ + c * op_.chunk_ : slots_[c % slots_.size()].data(); }
   size_t size(size_t c) const { return std::min(op_.chunk_, size_ - c * op_.chunk_); }
   bool receives() { return op_.leads() && tree_.parent >= 0; }
 
@@ -74,9 +81,14 @@ class Broadcast {
       op_.count_received(wire_size, size(c));
       if (c + kInFlight < n_chunks_) post(c + kInFlight);
       if (wire_size != size(c)) {
-        if (!frames_[c].reserve(wire_size, true)) return op_.check(MPI_ERR_NO_MEM);
-        std::memcpy(frames_[c].data(), at(c), wire_size);
+        if (frames_[c].reserve(wire_size, true)) {
+          std::memcpy(frames_[c].data(), at(c), wire_size);
+        } else {
+          op_.check(MPI_ERR_NO_MEM);
+        }
       }
+    } else if (!data_ || is_spoiled(at(c), size(c))) {
+      wire_size = 0;
     } else {
       // Only a leader that is the root has more than this chunk to look at.
       if (c == 0) op_.look(data_, root_in_node_ == 0 ? size_ : size(0));
@@ -86,7 +98,9 @@ class Broadcast {
     for (size_t k = 0; k < tree_.children.size(); ++k) {
       op_.send(wire, wire_size, size(c), tree_.children[k], &sent_[c * tree_.children.size() + k]);
     }
-    if (receives() && wire_size != size(c)) op_.expand_chunk(wire, wire_size, at(c), size(c));
+    if (receives() && wire_size != size(c) && frames_[c].data()) {
+      op_.expand_chunk(wire, wire_size, at(c), size(c));
+    }
   }
 
   void settle(size_t c) {
@@ -103,6 +117,8 @@ class Broadcast {
   Tree tree_;
   std::vector<MPI_Request> received_, sent_;
   std::vector<Buffer> frames_;
+  // Of a rank without data: a chunk is overwritten when it is sent, not when it is received.
+  std::array<Buffer, 2 * kInFlight> slots_;
 };
 
 int own_bcast(Comm* comm, Shadow* shadow, void* buffer, MPI_Count count, MPI_Datatype datatype,
@@ -117,8 +133,8 @@ int own_bcast(Comm* comm, Shadow* shadow, void* buffer, MPI_Count count, MPI_Dat
     packed.reserve(size);
     data = packed.data();
     if (data && comm->rank == root) op.check(collect(buffer, count, datatype, data, size));
+    if (!data) ++self_thread().events.no_memory;
   }
-  if (!data) return raise(comm, MPI_ERR_NO_MEM);
   Broadcast(op, data, size, root).run();
   if (!type.contiguous && comm->rank != root && !op.error()) {
     op.check(deliver(data, size, buffer, count, datatype));
@@ -154,8 +170,11 @@ struct GatherArgs {
   MPI_Datatype recvtype;
 };
 
-int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type& type,
-                  size_t size) {
+// Packed, all blocks in node order, this is what the user's buffer holds itself.
+bool is_direct(const Shadow& shadow, const Type& type) { return type.contiguous && shadow.ordered; }
+
+int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type& type, size_t size,
+                  const Room& room) {
   const bool in_place = args.sendbuf == MPI_IN_PLACE;
   const size_t total = size * static_cast<size_t>(comm->size);
   const auto me = static_cast<size_t>(comm->rank);
@@ -163,17 +182,10 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
   if (!type.contiguous) bytes.element = 1, bytes.dtype = WPR_BYTES;
   Operation op(kAllgather, comm, shadow, bytes);
 
-  // All blocks in node order, packed: the user's buffer itself where that is what it holds.
-  const bool direct = type.contiguous && shadow->ordered;
-  Buffer aside;
-  Byte* all = static_cast<Byte*>(args.recvbuf);
-  if (!direct) {
-    aside.reserve(total);
-    all = aside.data();
-  }
+  const bool direct = is_direct(*shadow, type);
+  Byte* all = direct ? static_cast<Byte*>(args.recvbuf) : room.data();
   const size_t place = static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) +
                        static_cast<size_t>(shadow->node_rank);
-  if (!all) return raise(comm, MPI_ERR_NO_MEM);
   MPI_Aint lower, extent;
   PMPI_Type_get_extent(args.recvtype, &lower, &extent);
   const auto user_block = [&](size_t rank) {
@@ -244,7 +256,10 @@ int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* rec
   return run_collective(kAllgather, comm, static_cast<size_t>(total), plain, [&](Shadow* shadow) {
     const GatherArgs args{sendbuf, sendcount, sendtype, sent.contiguous,
                           recvbuf, recvcount, recvtype};
-    return own_allgather(comm, shadow, args, type, size);
+    Room room;
+    const auto most = static_cast<size_t>(total);
+    if (!room.get(shadow, most, is_direct(*shadow, type) ? 0 : most)) return plain();
+    return own_allgather(comm, shadow, args, type, size, room);
   });
 }
 

@@ -183,6 +183,38 @@ class Operation {
   double first_ = 0, last_ = 0, lane_wait_ = 0, codec_seconds_ = 0;
 };
 
+// Where a call puts whole messages aside. All members name the same `most` that any of them may
+// need; beyond the room that they have for certain they ask each other whether they all have it.
+class Room {
+ public:
+  // `mine`: bytes that this rank needs. False: not all have it, and MPI is to run the call.
+  bool get(Shadow* shadow, size_t most, size_t mine) {
+    if (most <= kRoom) {
+      data_ = shadow->room.data();
+      return true;
+    }
+    int ready = mine == 0 || extra_.reserve(mine);
+    if (!ready) ++self_thread().events.no_memory;
+    data_ = extra_.data();
+    const int error = PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, shadow->all);
+    return error == MPI_SUCCESS && ready;
+  }
+  Byte* data() const { return data_; }
+
+ private:
+  Buffer extra_;
+  Byte* data_ = nullptr;
+};
+
+// What a rank hands on inside its node where it has nothing right to hand on: it looks like the
+// head of a frame, which raw data do only with probability 2^-128.
+inline void spoil(Byte* data, size_t size) {
+  if (size >= kCookieSize) std::memcpy(data, job().cookie, kCookieSize);
+}
+inline bool is_spoiled(const Byte* data, size_t size) {
+  return size >= kCookieSize && std::memcmp(data, job().cookie, kCookieSize) == 0;
+}
+
 // Calls body(offset, size) for pieces that MPI's int counts can hold.
 template <typename Body>
 void in_pieces(size_t size, size_t element, Body body) {
@@ -190,13 +222,18 @@ void in_pieces(size_t size, size_t element, Body body) {
   for (size_t at = 0; at < size; at += piece) body(at, std::min(piece, size - at));
 }
 
-inline void node_bcast(Operation& op, Byte* data, size_t size, int root) {
+// `own`: where this rank is the root its data are not the user's to read, and say whether they are
+// right.
+inline void node_bcast(Operation& op, Byte* data, size_t size, int root, bool own = true) {
   if (op.shadow().node_size == 1) return;
+  const bool sends = op.shadow().node_rank == root;
+  if (sends && own && op.error()) spoil(data, size);
   in_pieces(size, 1, [&](size_t at, size_t n) {
     op.timed([&] {
       return PMPI_Bcast(data + at, static_cast<int>(n), MPI_BYTE, root, op.shadow().node);
     });
   });
+  if (!sends && is_spoiled(data, size)) op.check(MPI_ERR_OTHER);
 }
 
 // ---- exchanges between the nodes of a lane ----
@@ -271,6 +308,8 @@ class Exchange {
       if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous(), &received_[i]);
     };
     wire_sizes_.assign(n_items_ + n_chunks_, 0);
+    late_.assign(n_items_, false);
+    if (!aside_.reserve(op_.chunk_, true)) op_.check(MPI_ERR_NO_MEM);
     const auto finish = [&](size_t i) {
       const Segment chunk = piece(i, me_ + n_nodes_ - 1 - step(i));
       if (!chunk.size) return;
@@ -278,12 +317,14 @@ class Exchange {
       op_.count_received(size, chunk.size);
       wire_sizes_[i + n_chunks_] = size;
       if (size == chunk.size) return;
-      // The frame moves out of the way of what it expands to; it is forwarded from there.
-      Buffer frame;
-      if (!frame.reserve(size, true)) return op_.check(MPI_ERR_NO_MEM);
-      std::memcpy(frame.data(), data_ + chunk.offset, size);
-      op_.expand_chunk(frame.data(), size, data_ + chunk.offset, chunk.size);
-      if (i + n_chunks_ < n_items_) frames_[i + n_chunks_] = std::move(frame);
+      const bool travels_on = i + n_chunks_ < n_items_;
+      // The frame moves out of the way of what it expands to; it is forwarded from there. Without
+      // memory it is forwarded from where it is, and expanded then.
+      if (travels_on && !frames_[i + n_chunks_].reserve(size)) {
+        late_[i + n_chunks_] = true;
+        return;
+      }
+      expand_there(chunk, size, travels_on ? frames_[i + n_chunks_].data() : aside_.data());
     };
     const auto send = [&](size_t i) {
       const Segment chunk = piece(i, me_ + n_nodes_ - step(i));
@@ -358,6 +399,17 @@ class Exchange {
   void settle(size_t i) {
     op_.wait_sent(&sent_[i]);
     frames_[i].release();
+    if (late_.empty() || !late_[i]) return;
+    const Segment chunk = piece(i, me_ + n_nodes_ - step(i));
+    expand_there(chunk, wire_sizes_[i], aside_.data());
+    late_[i] = false;
+  }
+
+  // A frame of an all_gather, by way of `aside`.
+  void expand_there(const Segment& chunk, size_t size, Byte* aside) {
+    if (!aside) return op_.check(MPI_ERR_NO_MEM);
+    std::memcpy(aside, data_ + chunk.offset, size);
+    op_.expand_chunk(aside, size, data_ + chunk.offset, chunk.size);
   }
 
   Operation& op_;
@@ -367,6 +419,8 @@ class Exchange {
   std::vector<MPI_Request> received_, sent_;
   std::vector<Buffer> frames_;
   std::vector<size_t> wire_sizes_;
+  std::vector<bool> late_;  // of an all_gather: expanded once it was forwarded
+  Buffer aside_;
 };
 
 // `count` elements in as equal parts as can be.

@@ -64,6 +64,12 @@ bool learn_peers(Comm* comm) {
   return true;
 }
 
+void free_parts(Shadow* shadow) {
+  if (shadow->lane != MPI_COMM_NULL) PMPI_Comm_free(&shadow->lane);
+  if (shadow->node != MPI_COMM_NULL) PMPI_Comm_free(&shadow->node);
+  if (shadow->all != MPI_COMM_NULL) PMPI_Comm_free(&shadow->all);
+}
+
 }  // namespace
 
 bool prepare_comms() {
@@ -114,11 +120,7 @@ void forget_comm(MPI_Comm handle) {
   int found = 0;
   if (PMPI_Comm_get_attr(handle, g_key, &value, &found) != MPI_SUCCESS || !found) return;
   end_queue(static_cast<Comm*>(value));
-  Shadow* shadow = static_cast<Comm*>(value)->shadow;
-  if (!shadow) return;
-  if (shadow->lane != MPI_COMM_NULL) PMPI_Comm_free(&shadow->lane);
-  PMPI_Comm_free(&shadow->node);
-  PMPI_Comm_free(&shadow->all);
+  if (Shadow* shadow = static_cast<Comm*>(value)->shadow) free_parts(shadow);
 }
 
 int raise(Comm* comm, int error) {
@@ -165,7 +167,25 @@ Shadow* plan(const Comm& comm) {
   return shadow;
 }
 
+// Collective. What a call cannot go on without is here on all members, or none goes this way.
+bool provide(Shadow* shadow) {
+  // Elements of up to 32 bytes, and alignment, beside it.
+  const size_t gathered = job().deterministic && shadow->node_rank == 0
+                              ? gathered_piece(*shadow) * static_cast<size_t>(shadow->node_size)
+                              : 0;
+  shadow->provided = prepare_spares();
+  int ready = shadow->provided && shadow->room.reserve(kRoom) &&
+              (gathered == 0 || shadow->gathered.reserve(gathered));
+  if (!ready) ++self_thread().events.no_memory;
+  const int error = PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, shadow->all);
+  return error == MPI_SUCCESS && ready;
+}
+
 }  // namespace
+
+Shadow::~Shadow() {
+  if (provided) drop_spares();
+}
 
 Shadow* find_shadow(Comm* comm) {
   if (comm->collectives >= 0) return comm->shadow;
@@ -188,6 +208,11 @@ Shadow* find_shadow(Comm* comm) {
   PMPI_Comm_set_errhandler(shadow->all, MPI_ERRORS_RETURN);
   PMPI_Comm_set_errhandler(shadow->node, MPI_ERRORS_RETURN);
   if (has_peers) PMPI_Comm_set_errhandler(shadow->lane, MPI_ERRORS_RETURN);
+  if (!provide(shadow)) {
+    free_parts(shadow);
+    delete shadow;
+    return nullptr;
+  }
   comm->shadow = shadow;
   comm->collectives = 1;
   return shadow;

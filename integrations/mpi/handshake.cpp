@@ -493,12 +493,12 @@ void activate() {
   }
   prepare_bounded();
   learn_types();
-  prepare_spares();
   start_choosing();
   PMPI_Comm_dup(MPI_COMM_SELF, &j.self);
   PMPI_Comm_set_errhandler(j.self, MPI_ERRORS_RETURN);
   prepare_pieces();
   prepare_comms();
+  prepare_queues();
   g_mode.store(verdict.mode, std::memory_order_release);
 }
 

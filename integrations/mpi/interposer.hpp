@@ -9,6 +9,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -256,8 +257,10 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
-// Sets spares aside; they cost address space until they are used.
-void prepare_spares();
+// Sets aside what one more collective at a time may need; spares cost address space until they are
+// used. False: there is no memory for them.
+bool prepare_spares();
+void drop_spares();  // of a communicator that ends
 
 // ---- data types (types.cpp) ----
 
@@ -340,6 +343,10 @@ int raise(Comm* comm, int error);
 
 // The parts of a communicator that compressed collectives talk through.
 struct Shadow {
+  Shadow() = default;
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+  ~Shadow();
   MPI_Comm all = MPI_COMM_NULL;   // all ranks, in the user's order
   MPI_Comm node = MPI_COMM_NULL;  // my node's ranks
   // The ranks of all nodes that have my number in their node, by node: the leaders' lane is that of
@@ -353,7 +360,15 @@ struct Shadow {
   std::vector<int> members;                // ranks, node by node
   std::vector<int> first;                  // index in members where each node begins; n_nodes + 1
   unsigned n_calls = 0;                    // of those made of messages between pairs
+  bool provided = false;                   // has spares of its own
+  Buffer room;                             // for whole messages of up to kRoom bytes
+  Buffer gathered;                         // what ordered_reduce() collects, if it is ever needed
 };
+inline constexpr size_t kRoom = size_t{16} << 20;
+// The bytes of each rank that ordered_reduce() collects at a time, about.
+inline size_t gathered_piece(const Shadow& shadow) {
+  return std::min(size_t{1} << 20, kRoom / static_cast<size_t>(shadow.node_size));
+}
 // nullptr: collectives on this communicator are left to MPI (alike on every member).
 Shadow* find_shadow(Comm* comm);
 
@@ -383,6 +398,8 @@ void free_contests(Comm* comm);
 
 // ---- non-blocking collectives (nonblocking.cpp) ----
 
+// Collective over the world: all ranks have threads for them, or none uses them.
+void prepare_queues();
 // Runs what is in the queue, and ends its thread. Collective, as freeing a communicator is.
 void end_queue(Comm* comm);
 void end_queues();

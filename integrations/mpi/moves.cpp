@@ -46,8 +46,11 @@ struct Parcel {
   size_t begin(size_t chunk) const { return chunk * chunk_size; }
   size_t size_of(size_t chunk) const { return std::min(chunk_size, size - begin(chunk)); }
   size_t n_all_chunks() const { return size / chunk_size + 1; }
+  // Without memory for the packed bytes: what is sent is described to MPI as the user did, or left
+  // out (`empty`); what is received must come whole, or is dropped.
+  bool unpacked = false, empty = false;
   // It goes as the user described it.
-  bool plain() const { return !remote; }
+  bool plain() const { return !remote || unpacked; }
   bool ended() const { return next == n_chunks && n_flying == 0; }
 };
 
@@ -192,7 +195,13 @@ class Traffic {
     parcel.size = message.size;
     parcel.chunk_size = job().chunk;
     if (!message.sends) receives_remote_ = receives_remote_ || parcel.remote;
-    if (!message.kept || !pack(&parcel, true)) return;
+    if (!message.kept) return;
+    if (!pack(&parcel, true)) {
+      // Others would wait for it: they get an empty message, which they take for an error.
+      check(MPI_ERR_NO_MEM);
+      parcel.empty = parcel.unpacked = true;
+      return;
+    }
     parcel.type.contiguous = true;
     parcel.block = {parcel.data, static_cast<MPI_Count>(parcel.size), MPI_BYTE};
   }
@@ -201,7 +210,6 @@ class Traffic {
   bool pack(Parcel* parcel, bool fill) {
     if (!parcel->packed.reserve(parcel->size)) {
       ++self_thread().events.no_memory;
-      check(MPI_ERR_NO_MEM);
       return false;
     }
     parcel->data = parcel->packed.data();
@@ -215,12 +223,14 @@ class Traffic {
     return true;
   }
 
-  // The next peers' turn. What has no memory is given up: its peer waits, as for a rank that died.
+  // The next peers' turn.
   void activate(Side* side, bool sends) {
     while (side->active.size() < kPeers && side->next < side->parcels.size()) {
       Parcel* parcel = &side->parcels[side->next++];
       parcel->data = parcel->block.buffer;
-      if (!parcel->type.contiguous && !parcel->plain() && !pack(parcel, sends)) continue;
+      if (!parcel->type.contiguous && !parcel->plain() && !pack(parcel, sends)) {
+        parcel->unpacked = true;
+      }
       if (sends) choose_codec(parcel);
       side->active.push_back(parcel);
     }
@@ -248,9 +258,9 @@ class Traffic {
         if (chunk == 0) {
           receive_first(parcel, &requests_[slot]);
         } else {
-          check(PMPI_Irecv(parcel->data + parcel->begin(chunk),
-                           static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer, tag_,
-                           shadow_->all, &requests_[slot]));
+          Byte* to = parcel->unpacked ? nowhere_.data() : parcel->data + parcel->begin(chunk);
+          check(PMPI_Irecv(to, static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer,
+                           tag_, shadow_->all, &requests_[slot]));
         }
       }
     }
@@ -270,6 +280,9 @@ class Traffic {
 
   void send_whole(Parcel* parcel, MPI_Request* request) {
     const Block& block = parcel->block;
+    if (parcel->empty) {
+      return check(PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, tag_, shadow_->all, request));
+    }
     if (parcel->plain() && !parcel->packed.data()) {
       return check(isend_large(block.buffer, static_cast<Count>(block.count), block.type,
                                parcel->peer, tag_, shadow_->all, request));
@@ -381,13 +394,17 @@ class Traffic {
     free_.push_back(slot);
     --n_flying_;
     --parcel->n_flying;
-    if (error) {
+    if (error && flight.receives && flight.chunk == 0 && parcel->unpacked && parcel->remote) {
+      pass_by(parcel, 0, 1);  // a frame does not end with an element of the user's type
+    } else if (error) {
       check(error);
       if (flight.receives) cut_short(parcel);
     } else if (flight.receives) {
       int cancelled = 0;
       PMPI_Test_cancelled(&status, &cancelled);
-      if (!cancelled) take(parcel, flight.chunk, received_size(status));
+      const size_t size = received_size(status);
+      if (size == 0 && flight.chunk == 0) check(MPI_ERR_OTHER);  // its sender has no memory
+      if (!cancelled) take(parcel, flight.chunk, size);
     }
     if (!parcel->ended()) return;
     if (flight.receives) {
@@ -402,6 +419,7 @@ class Traffic {
   }
 
   void take(Parcel* parcel, size_t chunk, size_t wire_size) {
+    if (parcel->unpacked) return pass_by(parcel, chunk, wire_size);
     if (parcel->plain()) return;
     Byte* data = parcel->data + parcel->begin(chunk);
     size_t written = wire_size;
@@ -411,15 +429,33 @@ class Traffic {
     const bool framed = is_framed(data, wire_size);
     if (framed) {
       ++counts.received_framed;
-      Buffer& aside = self_thread().wire;
-      if (!aside.reserve(wire_size)) return check(MPI_ERR_NO_MEM);
-      std::memcpy(aside.data(), data, wire_size);
-      check(expand(call_, aside.data(), wire_size, data, parcel->size_of(chunk), &written));
+      const int error = expand_there(parcel, chunk, wire_size, &written);
+      check(error);
+      // Without its first chunk the others must be taken all the same.
+      if (error) written = parcel->size_of(chunk);
       if (chunk == 0 && written == parcel->chunk_size) parcel->n_chunks = parcel->n_all_chunks();
     }
     counts.received_raw_size += written;
     parcel->received += written;
     if (written < parcel->chunk_size && chunk + 1 < parcel->n_chunks) cut_short(parcel);
+  }
+
+  int expand_there(Parcel* parcel, size_t chunk, size_t wire_size, size_t* written) {
+    Byte* data = parcel->data + parcel->begin(chunk);
+    Buffer& aside = self_thread().wire;
+    if (!aside.reserve(wire_size, true)) return MPI_ERR_NO_MEM;
+    std::memcpy(aside.data(), data, wire_size);
+    return expand(call_, aside.data(), wire_size, data, parcel->size_of(chunk), written);
+  }
+
+  // What came where there is no memory to expand it: a message that is not whole is a frame, and
+  // others follow.
+  void pass_by(Parcel* parcel, size_t chunk, size_t wire_size) {
+    if (!parcel->remote || wire_size == 0 || (chunk == 0 && wire_size == parcel->size)) return;
+    check(MPI_ERR_NO_MEM);
+    if (chunk == 0 && nowhere_.reserve(parcel->chunk_size, true)) {
+      parcel->n_chunks = parcel->n_all_chunks();
+    }
   }
 
   // Nothing more will come.
@@ -463,6 +499,7 @@ class Traffic {
   std::vector<size_t> free_;
   std::vector<int> done_;
   std::vector<MPI_Status> statuses_;
+  Buffer nowhere_;
   size_t n_flying_ = 0, wire_size_ = 0;
   bool framed_ = false;
   Bypass bypass_ = kSameHost;
@@ -604,7 +641,7 @@ int all_to_all(Call call, Comm* comm, Shadow* shadow, const From& from, const To
 
 template <typename N, typename D>
 int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<N, D>& blocks,
-                   bool in_place, const Type& type) {
+                   bool in_place, const Type& type, const Room& room) {
   Operation op(kAllgatherv, comm, shadow, type);
   const auto element = static_cast<size_t>(type.size);
   const size_t n = shadow->members.size();
@@ -615,9 +652,7 @@ int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<
     begin[i + 1] = begin[i] + static_cast<size_t>(blocks.counts[rank]) * element;
     if (rank == comm->rank) my_place = i;
   }
-  Buffer room(begin[n]);
   Byte* all = room.data();
-  if (!all) return raise(comm, MPI_ERR_NO_MEM);
   const size_t my_size = begin[my_place + 1] - begin[my_place];
   const Block own = in_place ? blocks(comm->rank) : mine;
   if (my_size) {
@@ -811,7 +846,10 @@ int allgatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* re
   return run_collective(kAllgatherv, comm, static_cast<size_t>(total), plain, [&](Shadow* shadow) {
     const Block mine{static_cast<Byte*>(const_cast<void*>(sendbuf)), sendcount, sendtype};
     const Varying<N, D> blocks(recvbuf, counts, at, recvtype);
-    return own_allgatherv(comm, shadow, mine, blocks, in_place, type);
+    Room room;
+    const auto size_of_all = static_cast<size_t>(total);
+    if (!room.get(shadow, size_of_all, size_of_all)) return plain();
+    return own_allgatherv(comm, shadow, mine, blocks, in_place, type, room);
   });
 }
 

@@ -22,6 +22,7 @@ struct Errand {
   MPI_Request request = MPI_REQUEST_NULL;
   Comm* comm = nullptr;
   int error = MPI_SUCCESS;
+  std::atomic<bool> done{false};  // MPI's own way to say so is not known to race detectors
   bool raised = false;
   MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
   bool owns[2] = {false, false};
@@ -41,9 +42,13 @@ namespace {
 
 constexpr int kGroupTag = 0x6000;
 
+// Threads that wait for a communicator: that a rank can have them was agreed at the start.
+constexpr size_t kWaiting = 4;
+
 struct Queues {
   std::mutex lock;
   std::vector<Queue*> all;
+  std::vector<Queue*> waiting;
 };
 Queues& queues() {
   static auto* table = new Queues;
@@ -60,6 +65,13 @@ int make_base(Queue* queue) {
   return error;
 }
 
+void run(Queue* queue, Errand* errand) {
+  if (queue->base == MPI_COMM_NULL) errand->error = make_base(queue);
+  if (!errand->error) errand->error = errand->body(queue->base);
+  errand->done.store(true, std::memory_order_release);
+  PMPI_Grequest_complete(errand->request);
+}
+
 void run_errands(Queue* queue) {
   for (;;) {
     std::unique_lock hold(queue->lock);
@@ -68,15 +80,38 @@ void run_errands(Queue* queue) {
     Errand* errand = queue->errands.front();
     queue->errands.pop_front();
     hold.unlock();
-    if (queue->base == MPI_COMM_NULL) errand->error = make_base(queue);
-    if (!errand->error) errand->error = errand->body(queue->base);
-    PMPI_Grequest_complete(errand->request);
+    run(queue, errand);
   }
+}
+
+// Without a thread where there can be none.
+Queue* make_queue() {
+  auto* queue = new Queue;
+  try {
+    queue->thread = std::thread(run_errands, queue);
+  } catch (...) {
+    ++self_thread().events.no_memory;
+  }
+  return queue;
+}
+
+// False: there are no more threads to be had.
+bool fill_waiting() {
+  while (queues().waiting.size() < kWaiting) {
+    Queue* queue = make_queue();
+    if (!queue->thread.joinable()) {
+      delete queue;
+      return false;
+    }
+    queues().waiting.push_back(queue);
+  }
+  return true;
 }
 
 // The last calls of a user's thread to the request.
 int query(void* state, MPI_Status* status) {
   auto* errand = static_cast<Errand*>(state);
+  errand->done.load(std::memory_order_acquire);
   PMPI_Status_set_elements(status, MPI_BYTE, 0);
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_ANY_SOURCE;
@@ -87,6 +122,7 @@ int query(void* state, MPI_Status* status) {
 }
 int free_errand(void* state) {
   auto* errand = static_cast<Errand*>(state);
+  errand->done.load(std::memory_order_acquire);
   for (int i = 0; i < 2; ++i) {
     if (errand->owns[i]) PMPI_Type_free(&errand->types[i]);
   }
@@ -104,14 +140,14 @@ Queue* find_queue(Comm* comm, MPI_Count total) {
   }
   std::lock_guard hold(queues().lock);
   if (comm->queue) return comm->queue;
-  auto* queue = new Queue;
-  queue->comm = comm;
-  try {
-    queue->thread = std::thread(run_errands, queue);
-  } catch (...) {  // no thread: the others would wait for this rank
-    delete queue;
-    return nullptr;
+  Queue* queue;
+  if (queues().waiting.empty()) {
+    queue = make_queue();
+  } else {
+    queue = queues().waiting.back();
+    queues().waiting.pop_back();
   }
+  queue->comm = comm;
   queues().all.push_back(queue);
   return comm->queue = queue;
 }
@@ -140,6 +176,11 @@ int send_off(Call call, Queue* queue, Errand* errand, MPI_Request* request) {
     return error;
   }
   *request = errand->request;
+  if (!queue->thread.joinable()) {
+    // The others are waiting for this rank: it waits for them, here.
+    run(queue, errand);
+    return MPI_SUCCESS;
+  }
   std::lock_guard hold(queue->lock);
   queue->errands.push_back(errand);
   queue->changed.notify_one();
@@ -248,6 +289,7 @@ int iblocks(const void* from, N count, MPI_Datatype type, void* to, N to_count,
 }
 
 void end(Queue* queue) {
+  if (!queue->thread.joinable()) return;
   {
     std::lock_guard hold(queue->lock);
     queue->ends = true;
@@ -257,6 +299,16 @@ void end(Queue* queue) {
 }
 
 }  // namespace
+
+void prepare_queues() {
+  Job& j = job();
+  if (!j.nonblocking || !j.multiple) return;  // alike on all ranks
+  int ready = fill_waiting();
+  PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (ready) return;
+  j.nonblocking = false;
+  complain("a rank can have no threads: non-blocking collectives are left to MPI");
+}
 
 void end_queue(Comm* comm) {
   Queue* queue = comm->queue;
@@ -270,11 +322,17 @@ void end_queue(Comm* comm) {
   std::erase(queues().all, queue);
   delete queue;
   comm->queue = nullptr;
+  fill_waiting();
 }
 
 void end_queues() {
   for (Queue* queue : queues().all) end(queue);
+  for (Queue* queue : queues().waiting) {
+    end(queue);
+    delete queue;
+  }
   queues().all.clear();  // their communicators end with MPI
+  queues().waiting.clear();
 }
 
 }  // namespace wirepress

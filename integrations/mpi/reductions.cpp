@@ -48,11 +48,9 @@ bool order_matters(const Reduction& reduction) {
 // In the order of ranks, whoever comes first: the leader collects and reduces.
 void ordered_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
                     const Reduction& reduction) {
-  constexpr size_t kAtOnce = 1 << 20;
-  const size_t piece = std::max(kAtOnce / reduction.element, size_t{1}) * reduction.element;
+  const size_t piece = gathered_piece(op.shadow()) / reduction.element * reduction.element;
   const auto n_ranks = static_cast<size_t>(op.shadow().node_size);
-  Buffer all;
-  if (op.leads() && !all.reserve(n_ranks * std::min(piece, size))) op.check(MPI_ERR_NO_MEM);
+  const Buffer& all = op.shadow().gathered;
   for (size_t at = 0; at < size; at += piece) {
     const int n = static_cast<int>(std::min(piece, size - at));
     op.timed([&] {
@@ -140,7 +138,7 @@ class LaneAllreduce {
 
   void run() {
     for (Part& part : parts_) {
-      if (!part.sums.reserve(bytes(part))) return op_.check(MPI_ERR_NO_MEM);
+      if (!part.sums.reserve(bytes(part))) go_in_place(part);
     }
     start(parts_[0]);
     for (size_t p = 0; p < parts_.size(); ++p) {
@@ -153,9 +151,11 @@ class LaneAllreduce {
 
  private:
   struct Part : Lanes {
-    Part(size_t first, size_t count, int n) : Lanes(first, count, n), begin(first) {}
-    size_t begin;
+    Part(size_t first, size_t n_elements, int n)
+        : Lanes(first, n_elements, n), begin(first), count(n_elements) {}
+    size_t begin, count;
     Buffer sums;
+    bool in_place = false;  // the sums are at the begin of the part in the result
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
@@ -166,29 +166,50 @@ class LaneAllreduce {
     return static_cast<size_t>(mine(part)) * reduction_.element;
   }
 
+  Byte* place(size_t element) const { return result_ + element * reduction_.element; }
+  Byte* sums(const Part& part) const {
+    return part.in_place ? place(part.begin) : part.sums.data();
+  }
+
+  // Where memory has run out.
+  void go_in_place(Part& part) {
+    ++self_thread().events.no_memory;
+    part.in_place = true;
+    if (input_ == result_) return;
+    std::memcpy(place(part.begin), input_ + part.begin * reduction_.element,
+                part.count * reduction_.element);
+  }
+
   void start(Part& part) {
-    const Byte* from = input_ + part.begin * reduction_.element;
+    const void* from = input_ + part.begin * reduction_.element;
+    if (part.in_place) from = MPI_IN_PLACE;
     op_.timed([&] {
-      return PMPI_Ireduce_scatter(from, part.sums.data(), part.counts.data(), reduction_.type,
+      return PMPI_Ireduce_scatter(from, sums(part), part.counts.data(), reduction_.type,
                                   reduction_.op, op_.shadow().node, &part.request);
     });
   }
 
   void exchange(Part& part) {
     op_.wait_sent(&part.request);
-    op_.look(part.sums.data(), bytes(part));
+    op_.look(sums(part), bytes(part));
     const auto segments = split(static_cast<size_t>(mine(part)), reduction_.element,
                                 static_cast<size_t>(op_.shadow().n_nodes));
-    Exchange nodes(op_, part.sums.data(), segments);
+    Exchange nodes(op_, sums(part), segments);
     nodes.reduce_scatter(reduction_.type, reduction_.op);
     nodes.all_gather();
   }
 
   void hand_out(Part& part) {
+    const void* from = part.sums.data();
+    if (part.in_place) {
+      const int at = part.begins[static_cast<size_t>(op_.shadow().node_rank)];
+      std::memmove(place(static_cast<size_t>(at)), sums(part), bytes(part));
+      from = MPI_IN_PLACE;
+    }
     op_.timed([&] {
-      return PMPI_Iallgatherv(part.sums.data(), mine(part), reduction_.type, result_,
-                              part.counts.data(), part.begins.data(), reduction_.type,
-                              op_.shadow().node, &part.request);
+      return PMPI_Iallgatherv(from, mine(part), reduction_.type, result_, part.counts.data(),
+                              part.begins.data(), reduction_.type, op_.shadow().node,
+                              &part.request);
     });
   }
 
@@ -245,6 +266,7 @@ int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype
 // From the leader of the root's node to the root.
 void hand_to_root(Operation& op, Byte* result, size_t size, int root_in_node) {
   if (root_in_node == 0) return;
+  if (op.leads() && op.error()) spoil(result, size);
   in_pieces(size, 1, [&](size_t at, size_t n) {
     op.timed([&] {
       return op.leads() ? PMPI_Send(result + at, static_cast<int>(n), MPI_BYTE, root_in_node, kTag,
@@ -253,6 +275,7 @@ void hand_to_root(Operation& op, Byte* result, size_t size, int root_in_node) {
                                     op.shadow().node, MPI_STATUS_IGNORE);
     });
   });
+  if (!op.leads() && is_spoiled(result, size)) op.check(MPI_ERR_OTHER);
 }
 
 struct Root {
@@ -262,14 +285,9 @@ struct Root {
 };
 
 void reduce_by_leaders(Operation& op, const Byte* input, Byte* result, size_t count,
-                       const Reduction& reduction, const Root& root) {
+                       const Reduction& reduction, const Root& root, Byte* room) {
   const size_t size = count * reduction.element;
-  Buffer aside;
-  Byte* sums = result;
-  if (op.leads() && !root.here) {
-    if (!aside.reserve(size)) op.check(MPI_ERR_NO_MEM);
-    sums = aside.data();
-  }
+  Byte* sums = op.leads() && !root.here ? room : result;
   node_reduce(op, input, sums, size, reduction);
   if (op.leads()) {
     op.look(sums, size);
@@ -282,31 +300,36 @@ void reduce_by_leaders(Operation& op, const Byte* input, Byte* result, size_t co
 }
 
 void reduce_by_lanes(Operation& op, const Byte* input, Byte* result, size_t count,
-                     const Reduction& reduction, const Root& root) {
+                     const Reduction& reduction, const Root& root, Byte* part) {
   const Lanes lanes(0, count, op.shadow().node_size);
   const auto mine = static_cast<size_t>(lanes.counts[static_cast<size_t>(op.shadow().node_rank)]);
   const size_t size = mine * reduction.element;
-  Buffer part;
-  if (!part.reserve(size)) return op.check(MPI_ERR_NO_MEM);
   op.timed([&] {
-    return PMPI_Reduce_scatter(input, part.data(), lanes.counts.data(), reduction.type,
-                               reduction.op, op.shadow().node);
+    return PMPI_Reduce_scatter(input, part, lanes.counts.data(), reduction.type, reduction.op,
+                               op.shadow().node);
   });
-  op.look(part.data(), size);
+  op.look(part, size);
   const auto segments = split(mine, reduction.element, static_cast<size_t>(op.shadow().n_nodes));
-  Exchange exchange(op, part.data(), segments);
+  Exchange exchange(op, part, segments);
   exchange.reduce_scatter(reduction.type, reduction.op);
   exchange.gather(root.node);
   if (!root.my_node) return;
   op.timed([&] {
-    return PMPI_Gatherv(part.data(), static_cast<int>(mine), reduction.type, result,
-                        lanes.counts.data(), lanes.begins.data(), reduction.type, root.in_node,
-                        op.shadow().node);
+    return PMPI_Gatherv(part, static_cast<int>(mine), reduction.type, result, lanes.counts.data(),
+                        lanes.begins.data(), reduction.type, root.in_node, op.shadow().node);
   });
 }
 
+// What a rank puts aside.
+size_t room_for_reduce(const Shadow& shadow, size_t count, const Reduction& reduction, bool root) {
+  if (by_lanes(shadow, reduction, count * reduction.element)) {
+    return (count / static_cast<size_t>(shadow.node_size) + 1) * reduction.element;
+  }
+  return shadow.node_rank == 0 && !root ? count * reduction.element : 0;
+}
+
 int own_reduce(Comm* comm, Shadow* shadow, const void* sendbuf, void* recvbuf, size_t count,
-               const Type& type, const Reduction& reduction, int root_rank) {
+               const Type& type, const Reduction& reduction, int root_rank, const Room& room) {
   Operation op(kReduce, comm, shadow, type);
   const auto at = static_cast<size_t>(root_rank);
   const Root root{shadow->node_of[at], shadow->rank_in_node[at], comm->rank == root_rank,
@@ -314,7 +337,7 @@ int own_reduce(Comm* comm, Shadow* shadow, const void* sendbuf, void* recvbuf, s
   Byte* result = root.here ? static_cast<Byte*>(recvbuf) : nullptr;
   const Byte* input = sendbuf == MPI_IN_PLACE ? result : static_cast<const Byte*>(sendbuf);
   (by_lanes(*shadow, reduction, count * reduction.element) ? reduce_by_lanes : reduce_by_leaders)(
-      op, input, result, count, reduction, root);
+      op, input, result, count, reduction, root, room.data());
   return op.end();
 }
 
@@ -336,8 +359,12 @@ int reduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, M
   return run_collective(
       kReduce, comm, static_cast<size_t>(total), plain,
       [&](Shadow* shadow) {
+        Room room;
+        const size_t mine =
+            room_for_reduce(*shadow, static_cast<size_t>(count), reduction, comm->rank == root);
+        if (!room.get(shadow, static_cast<size_t>(total), mine)) return plain();
         return own_reduce(comm, shadow, sendbuf, recvbuf, static_cast<size_t>(count), type,
-                          reduction, root);
+                          reduction, root, room);
       },
       always_ours(reduction), type.dtype);
 }
@@ -370,23 +397,30 @@ struct Blocks {
   }
 };
 
+size_t round_up(size_t size) { return (size + 63) & ~size_t{63}; }
+
+// The node's sums, and the vector in the order of nodes where it has another.
+size_t room_for_reduce_scatter(const Shadow& shadow, size_t total) {
+  if (!shadow.ordered) return 2 * round_up(total);
+  return shadow.node_rank == 0 ? total : 0;
+}
+
 int own_reduce_scatter(Call call, Comm* comm, Shadow* shadow, const void* sendbuf, void* recvbuf,
-                       const Blocks& blocks, const Type& type, const Reduction& reduction) {
+                       const Blocks& blocks, const Type& type, const Reduction& reduction,
+                       Byte* sums) {
   Operation op(call, comm, shadow, type);
   const Byte* input = static_cast<const Byte*>(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf);
-  Buffer ordered, sums;
   if (!shadow->ordered) {
-    if (!ordered.reserve(blocks.total)) return raise(comm, MPI_ERR_NO_MEM);
+    Byte* ordered = sums + round_up(blocks.total);
     for (size_t r = 0; r < blocks.size.size(); ++r) {
-      std::memcpy(ordered.data() + blocks.at_by_node[r], input + blocks.at[r], blocks.size[r]);
+      std::memcpy(ordered + blocks.at_by_node[r], input + blocks.at[r], blocks.size[r]);
     }
-    input = ordered.data();
+    input = ordered;
   }
-  if (op.leads() && !sums.reserve(blocks.total)) return raise(comm, MPI_ERR_NO_MEM);
-  node_reduce(op, input, sums.data(), blocks.total, reduction);
+  node_reduce(op, input, sums, blocks.total, reduction);
   if (op.leads()) {
-    op.look(sums.data(), blocks.total);
-    Exchange(op, sums.data(), blocks.of_node).reduce_scatter(reduction.type, reduction.op);
+    op.look(sums, blocks.total);
+    Exchange(op, sums, blocks.of_node).reduce_scatter(reduction.type, reduction.op);
   }
   const auto node = static_cast<size_t>(shadow->my_node);
   std::vector<int> counts, begins;
@@ -395,7 +429,7 @@ int own_reduce_scatter(Call call, Comm* comm, Shadow* shadow, const void* sendbu
     counts.push_back(static_cast<int>(blocks.size[rank]));
     begins.push_back(static_cast<int>(blocks.at_by_node[rank] - blocks.of_node[node].offset));
   }
-  const Byte* mine = sums.data() ? sums.data() + blocks.of_node[node].offset : nullptr;
+  const Byte* mine = op.leads() ? sums + blocks.of_node[node].offset : nullptr;
   const int n = counts[static_cast<size_t>(shadow->node_rank)];
   op.timed([&] {
     return PMPI_Scatterv(mine, counts.data(), begins.data(), MPI_BYTE, recvbuf, n, MPI_BYTE, 0,
@@ -429,8 +463,13 @@ int any_reduce_scatter(Call call, const void* sendbuf, void* recvbuf, CountOf co
   return run_collective(
       call, comm, total, plain,
       [&](Shadow* shadow) {
+        Room room;
+        if (!room.get(shadow, 2 * round_up(total), room_for_reduce_scatter(*shadow, total))) {
+          return plain();
+        }
         const Blocks blocks(*shadow, std::move(sizes));
-        return own_reduce_scatter(call, comm, shadow, sendbuf, recvbuf, blocks, type, reduction);
+        return own_reduce_scatter(call, comm, shadow, sendbuf, recvbuf, blocks, type, reduction,
+                                  room.data());
       },
       always_ours(reduction), type.dtype);
 }

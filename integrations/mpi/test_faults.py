@@ -65,20 +65,61 @@ def test_full_shared_memory(mpi):
     assert codes[0] == codes[1]
 
 
-@pytest.mark.parametrize("collectives", ["on", "off"])
-def test_no_memory(mpi, tmp_path, collectives):
-    """A refused buffer is a message sent raw, or an error that says so; no damage, no waiting."""
+# When memory runs out, what is refused (bytes), and how large messages are (ints).
+NO_MEMORY = [
+    ("start", 4096, 300_000),  # no collective is ours
+    ("later", 4096, 300_000),  # what was set aside at the start is there
+    ("later", 8 << 20, 9_000_000),  # large messages only
+]
+
+
+@pytest.mark.parametrize(
+    "words", [NO_MEMORY[1], pytest.param(NO_MEMORY[2], marks=pytest.mark.slow)]
+)
+def test_no_memory(mpi, rendezvous_class, words):
+    """On one rank. A refused buffer is a message sent raw, a call left to MPI, or an error that
+    says so; no damage, no waiting."""
+    with rendezvous_class(2, [0, 1]) as server:
+        ranks = no_memory(mpi, server, 2, words)
+    assert ranks[0]["events"]["no_memory"] == 0 < ranks[1]["events"]["no_memory"]
+    assert ranks[0]["calls"]["MPI_Allreduce"]["compressed_messages"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1], [0, 1, 2, 2]])
+@pytest.mark.parametrize("words", NO_MEMORY[:2])
+def test_no_memory_anywhere(mpi, rendezvous_class, nodes, victim, words):
+    with rendezvous_class(4, nodes) as server:
+        ranks = no_memory(mpi, server, 4, words, victim)
+    assert ("MPI_Allreduce" in ranks[2]["calls"]) == (words[0] == "later")
+
+
+def no_memory(mpi, server, ranks: int, words: tuple, victim: int = 1) -> list[dict]:
+    settings = server.settings | {
+        "LD_PRELOAD": f"{mpi.library}:{mpi.build('memory.c')}",
+        "WIREPRESS_MPI_CODEC": "lz4",
+        "WIREPRESS_MPI_CHUNK": "64KiB",
+        "MEMORY_VICTIM": str(victim),
+    }
+    done = mpi.start([settings] * ranks, [mpi.build("faults.c"), "memory", *map(str, words)], 120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok faults") == ranks
+    return [json.loads(server.reports[rank]) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("threads", [0, 4])
+def test_no_threads(mpi, tmp_path, threads):
+    """For non-blocking collectives, on one rank: nobody has them, or what has one waits for it."""
     report = tmp_path / "report.json"
     settings = TRUST | {
         "LD_PRELOAD": f"{mpi.library}:{mpi.build('memory.c')}",
-        "WIREPRESS_MPI_COLLECTIVES": collectives,
+        "WIREPRESS_MPI_NONBLOCKING": "on",
         "WIREPRESS_MPI_REPORT": str(report),
+        "MEMORY_THREADS": str(threads),
     }
-    done = mpi.start([settings] * 2, [mpi.build("faults.c"), "memory"], 60)
+    done = mpi.start([settings] * 2, [mpi.build("nonblocking.c")], 60)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("ok faults") == 2
-    ranks = json.loads(report.read_text())["ranks"]
-    assert ranks[0]["events"]["no_memory"] == 0 < ranks[1]["events"]["no_memory"]
-    if collectives == "on":
-        sent = [rank["calls"]["MPI_Allreduce"] for rank in ranks]
-        assert sent[0]["compressed_messages"] > 0 == sent[1]["compressed_messages"]
+    for rank in json.loads(report.read_text())["ranks"]:
+        sent = rank["calls"]["MPI_Iallreduce"]
+        assert (sent["bypasses"]["nonblocking"] == sent["messages"]) == (threads == 0)

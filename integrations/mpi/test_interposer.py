@@ -36,6 +36,7 @@ def calls(report: Path, rank: int = 0) -> dict[str, Any]:
 # ---- what programs see -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_programs_pass_without_it(mpi):
     """Else the tests below would say nothing about the interposer."""
     for source in (
@@ -52,8 +53,17 @@ def test_programs_pass_without_it(mpi):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("codec", ["auto", "lz4:1", "shuffle+zstd:1"])
-@pytest.mark.parametrize("level", ["single", "threads"])
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [
+        ("auto", "single"),
+        slow("auto", "threads"),
+        slow("lz4:1", "single"),
+        ("lz4:1", "threads"),
+        slow("shuffle+zstd:1", "single"),
+        slow("shuffle+zstd:1", "threads"),
+    ],
+)
 def test_point_to_point(mpi, tmp_path, codec, level):
     report = tmp_path / "report.json"
     settings = TRUST | {"WIREPRESS_MPI_CODEC": codec, "WIREPRESS_MPI_REPORT": str(report)}
@@ -94,8 +104,15 @@ def test_codecs_and_types(mpi, tmp_path, codec, raw):
         assert sent["bypasses"].get("no_codec", 0) == (10 if name in raw else 0), name
 
 
-@pytest.mark.parametrize("level", ["single", "threads"])
-@pytest.mark.parametrize("chunk", ["512KiB", "32KiB"])
+@pytest.mark.parametrize(
+    ("chunk", "level"),
+    [
+        ("512KiB", "single"),
+        slow("512KiB", "threads"),
+        slow("32KiB", "single"),
+        ("32KiB", "threads"),
+    ],
+)
 def test_in_pieces(mpi, tmp_path, level, chunk):
     report = tmp_path / "report.json"
     settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_CHUNK": chunk, "CHECK_OVERRUN": "1"}
@@ -153,7 +170,7 @@ def test_point_to_point_four_ranks(mpi, rendezvous_class):
     assert report["state"] == "on" and report["calls"]["MPI_Send"]["compressed_messages"] > 0
 
 
-@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1], [0, 1, 2, 3]])
+@pytest.mark.parametrize("nodes", LAYOUTS)
 def test_collectives(mpi, rendezvous_class, nodes):
     settings = {"WIREPRESS_MPI_CODEC": "zstd:1", "WIREPRESS_MPI_CHUNK": "32KiB"}
     with rendezvous_class(4, nodes) as server:
@@ -225,7 +242,7 @@ def test_nonblocking(mpi, tmp_path, level):
         assert sent[blocking]["compressed_messages"] > 0, name
 
 
-@pytest.mark.parametrize("chunk", ["4KiB", "512KiB"])
+@pytest.mark.parametrize("chunk", [slow("4KiB"), "512KiB"])
 def test_reductions(mpi, tmp_path, chunk):
     """Every predefined operation on every type."""
     report = tmp_path / "report.json"
@@ -261,7 +278,7 @@ def test_deterministic(mpi, rendezvous_class, nodes):
     assert len(hashes) == 1
 
 
-@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], [0, 1, 1, 1]])
+@pytest.mark.parametrize("nodes", [[0, 0, 1, 1], slow([0, 1, 1, 1])])
 def test_contest(mpi, rendezvous_class, nodes):
     """All members agree, nearly all calls go the way that was faster, and all are right."""
     # In shared memory so much work on each chunk can only lose.
@@ -284,7 +301,7 @@ def test_contest(mpi, rendezvous_class, nodes):
     ("error", "codec"),
     [
         ("rel:1e-2", "auto"),
-        ("bits:6", "bx"),
+        slow("bits:6", "bx"),
         slow("rel:0.015625", "fre"),
         ("abs:1e-3", "zfp"),
         slow("abs:1e-3", "sz3"),
@@ -317,7 +334,7 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
 )
 def test_errors_only_on_request(mpi, settings, reason):
     done = mpi.start(
-        [TRUST | settings | {"LD_PRELOAD": str(mpi.library)}] * 2, [mpi.build("p2p.c")]
+        [TRUST | settings | {"LD_PRELOAD": str(mpi.library)}] * 2, [mpi.build("types.c")]
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"wirepress: off: rank 0: {reason}" in done.stderr
@@ -355,7 +372,7 @@ def test_mpi4py(mpi, mpi4py_python, tmp_path):
 # ---- Fortran -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("binding", ["mpif.h", "mpi", "mpi_f08"])
+@pytest.mark.parametrize("binding", ["mpif.h", slow("mpi"), "mpi_f08"])
 def test_fortran(mpi, tmp_path, binding):
     """The counts are the same for all bindings and MPIs: no call goes unseen."""
     program = mpi.build_fortran("fortran.F90", binding)
@@ -440,7 +457,7 @@ def test_damaged_pieces(mpi):
 
 def test_inert_without_a_word(mpi):
     """Preloaded, but nobody asked for it: not even that is said."""
-    done = mpi.start([{"LD_PRELOAD": str(mpi.library)}] * 2, [mpi.build("p2p.c")])
+    done = mpi.start([{"LD_PRELOAD": str(mpi.library)}] * 2, [mpi.build("types.c")])
     assert done.returncode == 0 and "wirepress" not in done.stderr
 
 
@@ -448,7 +465,7 @@ def test_one_rank_lacks_it(mpi, rendezvous_class):
     """The server gives the verdict; here it is off, and everybody sends raw."""
     with rendezvous_class(1, None) as server:
         mine = server.settings | {"LD_PRELOAD": str(mpi.library)}
-        done = mpi.start([mine, {}], [mpi.build("p2p.c")])
+        done = mpi.start([mine, {}], [mpi.build("types.c")])
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stderr.splitlines() if "wirepress" in line]
     assert said == ["wirepress: off: some reason"]
@@ -457,7 +474,7 @@ def test_one_rank_lacks_it(mpi, rendezvous_class):
 
 def test_no_server(mpi):
     settings = {"LD_PRELOAD": str(mpi.library), "WIREPRESS_RENDEZVOUS": "127.0.0.1:1;token"}
-    done = mpi.start([settings] * 2, [mpi.build("p2p.c")])
+    done = mpi.start([settings] * 2, [mpi.build("types.c")])
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stderr.splitlines() if "wirepress" in line]
     assert said == ["wirepress: off: cannot connect to the rendezvous at 127.0.0.1:1"]
@@ -496,7 +513,7 @@ def test_broken_connection(mpi, rendezvous_class):
 )
 def test_wrong_options(mpi, settings, reason):
     mine = TRUST | {"LD_PRELOAD": str(mpi.library)} | settings
-    done = mpi.start([mine] * 2, [mpi.build("p2p.c")])
+    done = mpi.start([mine] * 2, [mpi.build("types.c")])
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stderr.splitlines() if "wirepress" in line]
     assert len(said) == 1 and said[0].startswith("wirepress: off: ") and reason in said[0]
@@ -504,7 +521,7 @@ def test_wrong_options(mpi, settings, reason):
 
 def test_different_options(mpi):
     mine = TRUST | {"LD_PRELOAD": str(mpi.library)}
-    done = mpi.start([mine, mine | {"WIREPRESS_MPI_CODEC": "lz4"}], [mpi.build("p2p.c")])
+    done = mpi.start([mine, mine | {"WIREPRESS_MPI_CODEC": "lz4"}], [mpi.build("types.c")])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("wirepress: off: rank 1 has other settings than rank 0") == 1
 
@@ -551,7 +568,7 @@ def test_exports_only_what_the_mpi_has(mpi):
 def test_report_that_cannot_be_written(mpi, tmp_path):
     mine = TRUST | {"LD_PRELOAD": str(mpi.library)}
     mine["WIREPRESS_MPI_REPORT"] = str(tmp_path / "no" / "such" / "folder" / "report.json")
-    done = mpi.start([mine] * 2, [mpi.build("p2p.c")])
+    done = mpi.start([mine] * 2, [mpi.build("types.c")])
     assert done.returncode == 0
     assert done.stderr.count("cannot write the report") == 1
 

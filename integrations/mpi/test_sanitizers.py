@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test programs with the library built by the address sanitizer (preset asan-mpi).
+"""The test programs with the library built by the sanitizers (presets asan-mpi and tsan-mpi).
 
 WIREPRESS_SOAK_SECONDS lets the random program run longer than 10 s:
     WIREPRESS_SOAK_SECONDS=1200 .venv/bin/python -m pytest integrations/mpi/test_sanitizers.py
@@ -31,6 +31,15 @@ PROGRAMS = [
     ["threads.c"],
     ["soak.c", "--seconds", str(SOAK_SECONDS)],
     ["soak.c", "--seconds", str(SOAK_SECONDS), "--seed", "2", "--multiple"],
+]
+# What several threads run at a time: the program's, and the library's own.
+THREADED = [
+    ["threads.c"],
+    ["p2p.c", "threads"],
+    ["pieces.c", "threads"],
+    ["nonblocking.c"],
+    ["nonblocking.c", "threads"],
+    ["soak.c", "--seconds", str(SOAK_SECONDS), "--multiple"],
 ]
 
 
@@ -67,7 +76,7 @@ def program_of(mpi, sanitizers: str, words: list[str]) -> list[str | Path]:
 
 
 def name_of(words: list[str]) -> str:
-    return words[0] + (" multiple" if "--multiple" in words else "")
+    return " ".join(word for word in words if word.endswith((".c", "multiple", "threads")))
 
 
 @pytest.mark.slow
@@ -87,3 +96,27 @@ def test_addresses(mpi, words):
     # By function: what an MPI's plug-in left that is gone by now is shown as somebody else's.
     leaks = [text for text in said.split("\n\n") if "leak of" in text and "wirepress::" in text]
     assert not leaks, "\n\n".join(leaks[:5])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", THREADED, ids=name_of)
+def test_races(mpi, words):
+    mine = built("tsan-mpi", mpi)
+    settings = EVERYTHING | {
+        "LD_PRELOAD": f"{runtime('libtsan.so')}:{mine.library}",
+        "WIREPRESS_MPI_NONBLOCKING": "on",
+        # Of the MPIs, which know nothing of the sanitizer, only the calls are seen.
+        "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:suppressions={HERE}/tests/tsan.supp",
+    }
+    program = program_of(mine, "thread", words)
+    if not runs_under_tsan(settings):
+        program = ["setarch", "-R", *program]
+    done = mine.start([settings] * 2, program, seconds=300 + 2 * SOAK_SECONDS)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0 and "ThreadSanitizer" not in said, said[-6000:]
+
+
+def runs_under_tsan(settings: dict[str, str]) -> bool:
+    """Its shadow memory may be where this kernel puts libraries at random."""
+    mine = os.environ | {"LD_PRELOAD": settings["LD_PRELOAD"].split(":")[0]}
+    return subprocess.run(["true"], env=mine, capture_output=True).returncode == 0

@@ -13,13 +13,14 @@ namespace {
 // Free buffers by size class, smallest 4 KiB, doubling. A process keeps at most 256 MiB of them.
 struct Pool {
   static constexpr int kClasses = 24;
-  // An exchange of a collective holds at most 4 + 1 + 7 chunks, its thread one more message.
+  // A broadcast without memory for its message holds at most 8 + 5 chunks, its thread one more.
   static constexpr size_t kSpares = 16;
   static constexpr size_t kKeep = size_t{256} << 20;
   std::mutex lock;
   std::vector<Byte*> free[kClasses];
   size_t kept = 0;
   std::vector<Byte*> spares;
+  size_t n_spares = 0;    // wanted
   size_t spare_size = 0;  // a class_size
 
   static size_t class_size(int i) { return size_t{4096} << i; }
@@ -36,15 +37,29 @@ Pool& pool() {
 
 }  // namespace
 
-void prepare_spares() {
+bool prepare_spares() {
   const size_t size = Pool::class_size(Pool::class_of(job().chunk));
   std::lock_guard hold(pool().lock);
+  // One thread is in one collective at a time; several are in one for each communicator at most.
+  if (pool().n_spares > 0 && !job().multiple) return true;
   pool().spare_size = size;
-  pool().spares.reserve(Pool::kSpares);
-  while (pool().spares.size() < Pool::kSpares) {
+  pool().spares.reserve(pool().n_spares + Pool::kSpares);
+  for (size_t i = 0; i < Pool::kSpares; ++i) {
     auto* spare = static_cast<Byte*>(std::aligned_alloc(64, size));
-    if (!spare) return;
+    if (!spare) return false;
     pool().spares.push_back(spare);
+    ++pool().n_spares;
+  }
+  return true;
+}
+
+void drop_spares() {
+  std::lock_guard hold(pool().lock);
+  if (!job().multiple) return;
+  pool().n_spares -= std::min(pool().n_spares, Pool::kSpares);
+  while (pool().spares.size() > pool().n_spares) {
+    std::free(pool().spares.back());
+    pool().spares.pop_back();
   }
 }
 
@@ -85,7 +100,7 @@ void Buffer::release() {
   data_ = nullptr;
   if (i < Pool::kClasses) {
     std::lock_guard hold(pool().lock);
-    if (capacity_ == pool().spare_size && pool().spares.size() < Pool::kSpares) {
+    if (capacity_ == pool().spare_size && pool().spares.size() < pool().n_spares) {
       pool().spares.push_back(data);
       return;
     }

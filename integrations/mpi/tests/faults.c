@@ -3,7 +3,8 @@
  *
  *   faults killed          rank 1 dies while rank 0 sends it a large message
  *   faults unreceived N    rank 0 frees the request of N bytes that rank 1 never receives
- *   faults memory          messages and collectives; memory may be refused (memory.c) */
+ *   faults memory WHEN BYTES N   messages and collectives of N ints; "start" or "later" memory.c
+ *                          refuses what has so many bytes or more */
 #include <signal.h>
 #include <unistd.h>
 
@@ -40,35 +41,123 @@ static void unreceived(int n) {
   MPI_Barrier(MPI_COMM_WORLD); /* the buffer is left to the end of the process */
 }
 
-/* With errors returned: what succeeds is right, what fails says why. */
-static void memory(void) {
-  const int n = 900000; /* more than a spare buffer holds */
-  int failed = 0, class;
-  unsigned char *in = malloc((size_t)n * 4), *out = malloc((size_t)n * 4);
+/* ---- memory is refused, and errors are returned: what succeeds is right, what fails says why ----
+ */
+
+enum { SURE, MAY_FAIL }; /* SURE: what has no memory goes raw, or is left to MPI */
+static int size, failed;
+
+static int fine(int line, int error, int how) {
+  int class, length;
+  MPI_Error_class(error, &class);
+  const int said = class == MPI_ERR_NO_MEM || class == MPI_ERR_OTHER;
+  if (class != MPI_SUCCESS && !(how == MAY_FAIL && said)) {
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_Error_string(error, text, &length);
+    fprintf(stderr, "rank %d: line %d: %s\n", rank, line, text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  failed += class != MPI_SUCCESS;
+  return class == MPI_SUCCESS;
+}
+
+static int value(int rank_of, int i) { return i / 300 % 1000 + rank_of; }
+static int sum(int i) { return size * (i / 300 % 1000) + size * (size - 1) / 2; }
+
+/* Every second of the ints at x: type and buffer, of n. */
+static MPI_Datatype gaps(int n) {
+  MPI_Datatype type;
+  MPI_Type_vector(n, 1, 2, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  return type;
+}
+
+static void reductions(int n, int *in, int *out) {
+  for (int i = 0; i < n; ++i) in[i] = value(rank, i);
+  if (fine(__LINE__, MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD), SURE))
+    for (int i = 0; i < n; ++i) CHECK(out[i] == sum(i));
+  memcpy(out, in, (size_t)n * sizeof *in);
+  if (fine(__LINE__, MPI_Allreduce(MPI_IN_PLACE, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD), SURE))
+    for (int i = 0; i < n; ++i) CHECK(out[i] == sum(i));
+  for (int root = 0; root < size; root += size - 1) {
+    if (fine(__LINE__, MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD), SURE) &&
+        rank == root)
+      for (int i = 0; i < n; ++i) CHECK(out[i] == sum(i));
+  }
+  const int part = n / size;
+  if (fine(__LINE__, MPI_Reduce_scatter_block(in, out, part, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+           SURE))
+    for (int i = 0; i < part; ++i) CHECK(out[i] == sum(rank * part + i));
+}
+
+static void broadcasts(int n, int *out) {
+  MPI_Datatype type = gaps(n);
+  for (int root = 0; root < size; ++root) {
+    for (int i = 0; i < 2 * n; ++i) out[i] = rank == root ? value(root, i) : -1;
+    if (fine(__LINE__, MPI_Bcast(out, n, MPI_INT, root, MPI_COMM_WORLD), SURE))
+      for (int i = 0; i < n; ++i) CHECK(out[i] == value(root, i));
+    /* A root without memory for what it has to pack: it and all others say so. */
+    for (int i = 0; i < 2 * n; ++i) out[i] = rank == root ? value(root, i) : -1;
+    if (fine(__LINE__, MPI_Bcast(out, 1, type, root, MPI_COMM_WORLD), MAY_FAIL))
+      for (int i = 0; i < n; ++i) CHECK(out[2 * i] == value(root, 2 * i));
+  }
+  MPI_Type_free(&type);
+}
+
+static void gathers(int n, int *in, int *out) {
+  const int part = n / size;
+  int counts[16], begins[16];
+  MPI_Datatype type = gaps(part);
+  MPI_Datatype spaced;
+  MPI_Type_create_resized(type, 0, 2 * part * (MPI_Aint)sizeof(int), &spaced);
+  MPI_Type_commit(&spaced);
+  for (int r = 0; r < size; ++r) counts[r] = part, begins[r] = r * part;
+  for (int i = 0; i < part; ++i) in[i] = value(rank, i);
+  if (fine(__LINE__, MPI_Allgather(in, part, MPI_INT, out, part, MPI_INT, MPI_COMM_WORLD), SURE))
+    for (int i = 0; i < n; ++i) CHECK(out[i] == value(i / part, i % part));
+  if (fine(__LINE__,
+           MPI_Allgatherv(in, part, MPI_INT, out, counts, begins, MPI_INT, MPI_COMM_WORLD), SURE))
+    for (int i = 0; i < n; ++i) CHECK(out[i] == value(i / part, i % part));
+  if (fine(__LINE__, MPI_Allgather(in, part, MPI_INT, out, 1, spaced, MPI_COMM_WORLD), SURE))
+    for (int i = 0; i < n; ++i) CHECK(out[2 * i] == value(i / part, i % part));
+  if (fine(__LINE__, MPI_Gather(in, part, MPI_INT, out, 1, spaced, 1, MPI_COMM_WORLD), MAY_FAIL) &&
+      rank == 1)
+    for (int i = 0; i < n; ++i) CHECK(out[2 * i] == value(i / part, i % part));
+  for (int i = 0; i < 2 * n; ++i) in[i] = value(rank, i);
+  if (fine(__LINE__, MPI_Scatter(in, 1, spaced, out, part, MPI_INT, 1, MPI_COMM_WORLD), SURE))
+    for (int i = 0; i < part; ++i) CHECK(out[i] == value(1, 2 * (rank * part + i)));
+  if (fine(__LINE__, MPI_Alltoall(in, part, MPI_INT, out, 1, spaced, MPI_COMM_WORLD), MAY_FAIL))
+    for (int i = 0; i < n; ++i) CHECK(out[2 * i] == value(i / part, rank * part + i % part));
+  memcpy(out, in, (size_t)n * sizeof *in);
+  if (fine(__LINE__, MPI_Alltoall(MPI_IN_PLACE, part, MPI_INT, out, part, MPI_INT, MPI_COMM_WORLD),
+           MAY_FAIL))
+    for (int i = 0; i < n; ++i) CHECK(out[i] == value(i / part, rank * part + i % part));
+  MPI_Type_free(&spaced);
+  MPI_Type_free(&type);
+}
+
+static void messages(int n, int *in, int *out) {
+  for (int i = 0; i < n; ++i) in[i] = value(rank, i), out[i] = -1;
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  if (fine(__LINE__,
+           MPI_Sendrecv(in, n, MPI_INT, to, 0, out, n, MPI_INT, from, 0, MPI_COMM_WORLD,
+                        MPI_STATUS_IGNORE),
+           MAY_FAIL))
+    for (int i = 0; i < n; ++i) CHECK(out[i] == value(from, i));
+}
+
+/* From the start, or after calls that had memory; what is refused has so many bytes or more. */
+static void memory(const char *when, const char *refused, int n) {
+  int *in = malloc((size_t)n * 2 * sizeof *in), *out = malloc((size_t)n * 2 * sizeof *out);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  for (unsigned round = 0; round < 60; ++round) {
-    MPI_Status status;
-    fill(in, (size_t)n, TEXT, round);
-    memset(out, 0x55, (size_t)n);
-    int error = MPI_Sendrecv(in, n, MPI_BYTE, !rank, 0, out, n, MPI_BYTE, !rank, 0, MPI_COMM_WORLD,
-                             &status);
-    MPI_Error_class(error, &class);
-    CHECK(class == MPI_SUCCESS || class == MPI_ERR_NO_MEM);
-    if (!error) CHECK(filled(out, (size_t)n, TEXT, round));
-    failed += error != MPI_SUCCESS;
-    float *x = (float *)in, *y = (float *)out;
-    for (int i = 0; i < n; ++i) x[i] = (float)(i / 30 % 1000 + rank);
-    error = MPI_Allreduce(x, y, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Error_class(error, &class);
-    CHECK(class == MPI_SUCCESS || class == MPI_ERR_NO_MEM);
-    for (int i = 0; !error && i < n; ++i) CHECK(y[i] == (float)(i / 30 % 1000 * 2 + 1));
-    failed += error != MPI_SUCCESS;
-    fill(in, (size_t)n, TEXT, rank == 0 ? round : 0);
-    error = MPI_Bcast(in, n, MPI_BYTE, 0, MPI_COMM_WORLD);
-    MPI_Error_class(error, &class);
-    CHECK(class == MPI_SUCCESS || class == MPI_ERR_NO_MEM);
-    if (!error) CHECK(filled(in, (size_t)n, TEXT, round));
-    failed += error != MPI_SUCCESS;
+  if (!strcmp(when, "later")) reductions(1 << 17, in, out);
+  setenv("MEMORY_REFUSED", refused, 1);
+  for (int round = 0; round < 2; ++round) {
+    messages(n, in, out);
+    reductions(n, in, out);
+    broadcasts(n, out);
+    gathers(n, in, out);
   }
   printf("failed %d\n", failed);
   free(in);
@@ -80,7 +169,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (!strcmp(argv[1], "killed")) killed();
   if (!strcmp(argv[1], "unreceived")) unreceived(atoi(argv[2]));
-  if (!strcmp(argv[1], "memory")) memory();
+  if (!strcmp(argv[1], "memory")) memory(argv[2], argv[3], atoi(argv[4]));
   MPI_Finalize();
   printf("ok faults\n");
   return 0;
