@@ -102,12 +102,16 @@ Comm* find_comm_slow(MPI_Comm handle) {
     if (!found) {
       comm = new Comm;
       comm->handle = handle;
-      if (!learn_peers(comm) || PMPI_Comm_set_attr(handle, g_key, comm) != MPI_SUCCESS) {
+      const bool learned = learn_peers(comm);
+      comm->alive.store(true, std::memory_order_release);
+      if (!learned || PMPI_Comm_set_attr(handle, g_key, comm) != MPI_SUCCESS) {
         delete comm;
         return nullptr;
       }
     }
   }
+  // Another thread's, perhaps: how MPI handed it over is not known to race detectors.
+  comm->alive.load(std::memory_order_acquire);
   thread.cached = handle;
   thread.cached_comm = comm;
   thread.cached_epoch = epoch;
