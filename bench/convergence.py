@@ -4,7 +4,7 @@
 
 Four simulated workers in one process train a transformer for bytes (0.44 million parameters) and a
 convolutional network on digits (0.23 million), the models of examples/gpt_ddp and cnn_ddp. Each
-worker's gradient is encoded by wirepress, decoded and added up; a parameter of fewer than 16,384
+worker's gradient is encoded by wirepress, decoded and added up; a parameter of fewer than 4,096
 values goes as it is. All else, the seeds of data and weights too, is that of the baseline. Results
 that are there are not computed again (--again). Writes bench/results/convergence.json, a page and
 a figure.
@@ -32,7 +32,7 @@ from results import ROOT
 import wirepress
 
 WORKERS = 4
-LEAST = 16384  # values of a parameter that is compressed
+LEAST = 4096  # values of a parameter that is compressed
 STEPS = {"gpt": 200, "cnn": 120}
 SIZE = "mini"
 RANDOM = ("terngrad", "qsgd", "graddrop", "dgc")  # draw anew in every step, on every worker

@@ -3,6 +3,7 @@
 
 # No `from __future__ import annotations`: DDP compares the hooks' annotations with its types.
 import argparse
+import math
 from typing import Any
 
 import torch
@@ -20,23 +21,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--hook", help=f"PyTorch's own: {HOOKS} (sends nothing, learns apart)")
     group.add_argument("--warmup", type=int, default=0, metavar="N",
                        help="steps at the start without compression (%(default)s)")  # fmt: skip
-    group.add_argument("--no-error-feedback", action="store_true")
+    group.add_argument("--no-error-feedback", action="store_true",
+                       help="drop what a code leaves out; default: as it wants")  # fmt: skip
     group.add_argument("--rule", action="append", default=[], metavar="PATTERN=METHOD",
                        help="another method for parameters of that name")  # fmt: skip
     group.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                        help="a knob of the method")  # fmt: skip
 
 
+def bucket_cap(options: argparse.Namespace) -> int | None:
+    """DDP's bucket_cap_mb. PyTorch's PowerSGD starts collectives when others have ended; with two
+    buckets under way on gloo, ranks can start them in another order, and fail. So it gets one."""
+    return 1 << 20 if (options.hook or "").startswith("powersgd") else None
+
+
 def name(options: argparse.Namespace) -> str:
     return options.compress or options.hook or "plain"
 
 
-def momentum_in_hook(options: argparse.Namespace) -> bool:
-    """DGC corrects momentum: it is applied before compressing, not by the optimizer."""
-    return bool(options.compress) and options.compress.startswith("dgc")
-
-
-def register(ddp: DistributedDataParallel, options: argparse.Namespace, momentum: float) -> Any:
+def register(ddp: DistributedDataParallel, options: argparse.Namespace, task: Any) -> Any:
     """Registers what the command line says; returns wirepress's state, None for all others."""
     if options.hook:
         register_torch(ddp, options.hook)
@@ -45,16 +48,25 @@ def register(ddp: DistributedDataParallel, options: argparse.Namespace, momentum
     import wirepress.torch
 
     knobs: dict[str, Any] = {key: value(text) for key, text in pairs(options.set)}
-    if momentum_in_hook(options):
-        knobs.setdefault("momentum", momentum)
+    if options.compress.startswith("dgc"):
+        knobs = {"momentum": task.momentum, "clip": task.clip, **knobs}
+        if knobs["clip"] == math.inf:
+            del knobs["clip"]
     return wirepress.torch.compress(
         ddp,
         options.compress,
-        error_feedback=not options.no_error_feedback,
+        error_feedback=False if options.no_error_feedback else None,
         warmup_steps=options.warmup,
         rules=dict(pairs(options.rule)),
         **knobs,
     )
+
+
+def has_momentum(state: Any) -> set[str]:
+    """Names of the parameters whose gradients have momentum when they arrive, by DGC, so that the
+    optimizer must not add any."""
+    choices = state.choices() if state is not None else {}
+    return {name for name, recipe in choices.items() if recipe.startswith("dgc")}
 
 
 def register_torch(ddp: DistributedDataParallel, hook: str) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import random
 import re
 import sysconfig
@@ -18,11 +20,8 @@ HELD_OUT = 20  # one file in so many is not trained on
 def read(size: int) -> tuple[bytes, bytes]:
     """About `size` bytes to train on, and a part more that is held out: whole files, shuffled
     in an order that is always the same."""
-    root = Path(sysconfig.get_path("stdlib"))
-    files = [f for f in sorted(root.rglob("*.py")) if "-packages" not in str(f.relative_to(root))]
-    random.Random(1).shuffle(files)
     train, held_out, total = [], [], 0
-    for i, path in enumerate(files):
+    for i, path in enumerate(_files()):
         piece = path.read_bytes()
         if i % HELD_OUT == 0:
             held_out.append(piece)
@@ -32,6 +31,17 @@ def read(size: int) -> tuple[bytes, bytes]:
         if total >= size:
             break
     return b"".join(train), b"".join(held_out)
+
+
+@functools.cache
+def _files() -> list[Path]:
+    files = []
+    for folder, inner, names in os.walk(sysconfig.get_path("stdlib")):
+        inner[:] = [name for name in inner if not name.endswith("-packages")]  # not the library's
+        files += [Path(folder) / name for name in names if name.endswith(".py")]
+    files.sort()
+    random.Random(1).shuffle(files)
+    return files
 
 
 def byte_ids(text: bytes) -> torch.Tensor:

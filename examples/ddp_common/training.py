@@ -71,11 +71,21 @@ class Trainer:
         torch.manual_seed(options.seed)
         self.model = task.model()
         # buckets as views of gradients: one copy less in a step, with every hook
-        self.ddp = DistributedDataParallel(self.model, gradient_as_bucket_view=True)
-        self.state = hooks.register(self.ddp, options, task.momentum)
-        momentum = 0.0 if hooks.momentum_in_hook(options) else task.momentum
-        self.trained = [p for p in self.model.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.SGD(self.trained, task.rate, momentum)
+        self.ddp = DistributedDataParallel(
+            self.model, bucket_cap_mb=hooks.bucket_cap(options), gradient_as_bucket_view=True
+        )
+        self.state = hooks.register(self.ddp, options, task)
+        named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.trained = list(named.values())
+        corrected = hooks.has_momentum(self.state)
+        groups = [
+            {"params": [p for name, p in named.items() if name not in corrected]},
+            {"params": [p for name, p in named.items() if name in corrected], "momentum": 0.0},
+        ]
+        self.optimizer = torch.optim.SGD(
+            [g for g in groups if g["params"]], task.rate, task.momentum
+        )
+        self.clip = math.inf if corrected else task.clip  # the hook clips before compressing
         self.steps_done = 0
 
     def step(self) -> float:
@@ -83,12 +93,13 @@ class Trainer:
         task, options = self.task, self.options
         draw = draw_of(options.seed, dist.get_rank(), self.steps_done)
         inputs, target = task.batch(draw)
-        self.optimizer.param_groups[0]["lr"] = rate_at(self.steps_done, options.steps, task.rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate_at(self.steps_done, options.steps, task.rate)
         self.optimizer.zero_grad()
         loss = task.loss(self.ddp(inputs), target)
         loss.backward()
-        if task.clip < math.inf:
-            nn.utils.clip_grad_norm_(self.trained, task.clip)
+        if self.clip < math.inf:
+            nn.utils.clip_grad_norm_(self.trained, self.clip)
         self.optimizer.step()
         self.steps_done += 1
         return loss.item()

@@ -21,6 +21,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WITH_SKLEARN = pytest.mark.skipif(
     importlib.util.find_spec("sklearn") is None, reason="needs scikit-learn"
 )
+WITH_HOOK = pytest.mark.skipif(
+    importlib.util.find_spec("wirepress.torch") is None, reason="needs wirepress.torch"
+)
 MODELS = ["lstm", "gpt", pytest.param("cnn", marks=WITH_SKLEARN)]
 STEPS = 20
 # One start of PyTorch for many trainings: it takes longer than all of them.
@@ -76,19 +79,23 @@ def training(name: str, file: Path, *words: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory) -> dict[str, dict[str, Any]]:
-    """What each example wrote without compression."""
-    folder = tmp_path_factory.mktemp("plain")
-    names = [name for name in ("lstm", "gpt", "cnn")
-             if name != "cnn" or importlib.util.find_spec("sklearn")]  # fmt: skip
-    files = {name: folder / f"{name}.json" for name in names}
-    run([training(name, file) for name, file in files.items()])
-    return {name: json.loads(file.read_text()) for name, file in files.items()}
+def runs(tmp_path_factory) -> dict[str, dict[str, Any]]:
+    """What each example wrote without compression, and the transformer with two methods."""
+    wanted: dict[str, list[str]] = {"lstm": [], "gpt": []}
+    if importlib.util.find_spec("sklearn"):
+        wanted["cnn"] = []
+    if importlib.util.find_spec("wirepress.torch"):
+        rule = ["--rule", "embedding*=planes", "--set", "min_values=1000"]
+        wanted["gpt int8"] = ["--compress", "int8", *rule]
+        wanted["gpt dgc"] = ["--compress", "dgc:ratio=0.1", "--set", "ramp_steps=4"]
+    files = {key: tmp_path_factory.mktemp("run") / "run.json" for key in wanted}
+    run([training(key.split()[0], files[key], *words) for key, words in wanted.items()])
+    return {key: json.loads(file.read_text()) for key, file in files.items()}
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_learns(plain, name):
-    run = plain[name]
+def test_learns(runs, name):
+    run = runs[name]
     assert run["ranks"] == 2 and run["method"] == "plain"
     assert len(run["loss"]) == len(run["step_seconds"]) == len(run["nic_bytes"]) == STEPS
     first, last = run["held_out"][0], run["held_out"][-1]
@@ -97,18 +104,50 @@ def test_learns(plain, name):
     assert run["nic_bytes"][-1] > STEPS * 4 * run["parameters"]
 
 
+@WITH_HOOK
+@pytest.mark.parametrize(("method", "tolerance"), [("int8", 0.01), ("dgc", 0.3)])
+def test_compressed(runs, method, tolerance):
+    """int8, one parameter otherwise; DGC, whose momentum is not the optimizer's."""
+    plain, run = runs["gpt"]["loss"], runs[f"gpt {method}"]
+    # the first step is taken with the same weights, the second not with the same bits
+    assert run["loss"][0] == plain[0] and run["loss"][1:] != plain[1:]
+    assert run["loss"][-1] == pytest.approx(plain[-1], rel=tolerance)
+    assert run["loss"][-1] < 0.8 * plain[0]
+    assert run["statistics"]["ratio"] > 1.5
+
+
+@pytest.mark.slow
+@WITH_HOOK
+@pytest.mark.parametrize("name", MODELS)
+def test_compressed_learn(runs, name, tmp_path):
+    methods = [
+        ["int4"],
+        ["onebit", "--warmup", "5"],
+        ["terngrad", "--no-error-feedback"],
+        ["topk:ratio=0.05"],
+        ["powersgd:rank=4"],
+        ["auto"],
+    ]
+    files = [tmp_path / f"{i}.json" for i in range(len(methods))]
+    run([training(name, file, "--compress", *words)
+         for file, words in zip(files, methods, strict=True)])  # fmt: skip
+    for file, (method, *_) in zip(files, methods, strict=True):
+        loss = json.loads(file.read_text())["loss"]
+        assert loss[0] == runs[name]["loss"][0], method
+        assert loss[-1] == pytest.approx(runs[name]["loss"][-1], rel=0.2), method
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_hooks(plain, name, tmp_path):
+def test_hooks(runs, name, tmp_path):
     hooks = ["fp16", "bf16", "powersgd:2", "noop"]
     files = [tmp_path / f"{hook.partition(':')[0]}.json" for hook in hooks]
     run([training(name, file, "--hook", hook) for hook, file in zip(hooks, files, strict=True)])
     for hook, file in zip(hooks, files, strict=True):
         loss = json.loads(file.read_text())["loss"]
-        assert loss[-1] == pytest.approx(plain[name]["loss"][-1], rel=0.2)
-        # the first step is taken with the same weights, the second not with the same bits
-        assert loss[0] == plain[name]["loss"][0], hook
-        assert loss[1:] != plain[name]["loss"][1:], hook
+        assert loss[-1] == pytest.approx(runs[name]["loss"][-1], rel=0.2)
+        assert loss[0] == runs[name]["loss"][0], hook
+        assert loss[1:] != runs[name]["loss"][1:], hook
 
 
 @pytest.mark.slow
@@ -124,6 +163,7 @@ def test_by_torchrun_with_a_plot(tmp_path):
     assert "step    12" in done.stdout
 
 
+@pytest.mark.slow
 def test_says_what_is_wrong(tmp_path):
     program = str(EXAMPLES / "gpt_ddp" / "train.py")
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300)
