@@ -808,12 +808,27 @@ def _scatter_back(flat: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
             tensor.detach().copy_(part.view(tensor.shape))
 
 
+def _stay_uncompiled() -> None:
+    """torch.compile would look into what PyTorch calls here, and fail."""
+    for name in [*_ENTRIES]:
+        setattr(CompressedGroup, name, torch.compiler.disable(getattr(CompressedGroup, name)))
+        _ENTRIES.remove(name)
+
+
+_ENTRIES = [
+    name
+    for name in vars(CompressedGroup)
+    if not name.startswith("__") and callable(vars(CompressedGroup)[name])
+]
+
+
 def _create(options: Any, group_options: Any) -> CompressedGroup:
     if not isinstance(group_options, (GroupOptions, type(None))):
         raise ParameterError(
             f"pg_options of the backend wirepress: wirepress.torch.GroupOptions, not "
             f"{type(group_options).__name__}"
         )
+    _stay_uncompiled()
     return CompressedGroup(
         options.store, options.group_rank, options.group_size, options.timeout, group_options
     )

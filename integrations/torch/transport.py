@@ -30,6 +30,9 @@ def all_to_all_into(
     exchange(out, tensor, list(coming), list(going)).wait()
 
 
+PIECE = 1 << 20  # bytes
+
+
 class Post:
     """Sends bytes between the ranks of `group`, in CPU memory; one call at a time.
 
@@ -63,11 +66,13 @@ class Post:
         Returns the parts that came and the flags of all, both by rank.
         """
         rows = self._announce([*sizes, flags])
-        coming = rows[:, self.rank].tolist()
-        inbox = torch.empty(sum(coming), dtype=torch.uint8)
-        all_to_all_into(inbox, message, coming, sizes, self.group)
+        inbox = torch.empty(int(rows[:, self.rank].sum()), dtype=torch.uint8)
+        came = inbox.split(rows[:, self.rank].tolist())
+        parts = message.split([*sizes, message.numel() - sum(sizes)])
+        self._exchange(parts, came)
+        came[self.rank].copy_(parts[self.rank])
         self.sent += sum(sizes) - sizes[self.rank]
-        return list(inbox.split(coming)), rows[:, -1].tolist()
+        return list(came), rows[:, -1].tolist()
 
     def all_gather(
         self, message: torch.Tensor, flags: int = 0
@@ -75,29 +80,27 @@ class Post:
         """Sends `message` (uint8) to every rank; returns all messages and flags, by rank."""
         rows = self._announce([message.numel(), flags])
         sizes = rows[:, 0].tolist()
-        if self.size == 1:
-            return [message], [flags]
-        if max(sizes) * self.size > 1.1 * sum(sizes):  # padding would cost more than copies
-            copies = message.repeat(self.size - 1) if self.size > 2 else message
-            parts = [0 if rank == self.rank else message.numel() for rank in range(self.size)]
-            coming = [0 if rank == self.rank else size for rank, size in enumerate(sizes)]
-            inbox = torch.empty(sum(coming), dtype=torch.uint8)
-            all_to_all_into(inbox, copies, coming, parts, self.group)
-            got = list(inbox.split(coming))
-            got[self.rank] = message
-        else:
-            padded = _padded(message, max(sizes))
-            inbox = torch.empty(self.size * max(sizes), dtype=torch.uint8)
-            all_gather_into(inbox, padded, self.group)
-            rooms = inbox.split(max(sizes)) if max(sizes) else [inbox] * self.size
-            got = [room[:size] for room, size in zip(rooms, sizes, strict=True)]
+        sizes[self.rank] = 0
+        got = list(torch.empty(sum(sizes), dtype=torch.uint8).split(sizes))
+        self._exchange([message] * self.size, got)
+        got[self.rank] = message
         self.sent += message.numel() * (self.size - 1)
         return got, rows[:, -1].tolist()
 
+    def _exchange(self, going: Sequence[torch.Tensor], coming: Sequence[torch.Tensor]) -> None:
+        """Sends a part to every other rank and receives one, of known sizes.
 
-def _padded(message: torch.Tensor, size: int) -> torch.Tensor:
-    if message.numel() == size:
-        return message
-    room = torch.zeros(size, dtype=torch.uint8)
-    room[: message.numel()] = message
-    return room
+        In pieces: gloo sends or receives one large message at a time on a connection, but both
+        directions carry smaller ones at once, which takes half the time.
+        """
+        works = []
+        for step in range(1, self.size):
+            to, source = (self.rank + step) % self.size, (self.rank - step) % self.size
+            for tag, piece in enumerate(coming[source].split(PIECE)):
+                if piece.numel():
+                    works.append(self.group.recv([piece], source, tag))
+            for tag, piece in enumerate(going[to].split(PIECE)):
+                if piece.numel():
+                    works.append(self.group.send([piece], to, tag))
+        for work in works:
+            work.wait()
