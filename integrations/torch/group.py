@@ -45,8 +45,8 @@ class GroupOptions:
         recipe: codecs, as elsewhere. "auto": without loss, by the type of the data. A lossy one
             holds for sums of floats; what is only moved (broadcast, all_gather ...) never loses.
         threshold: tensors below so many bytes go raw.
-        adaptive: go raw where compressing would take longer than it saves at the rate that the
-            network was measured to have.
+        adaptive: go raw where that was faster, for each kind and size of operation. Sums of more
+            than two ranks may then be added in another order, as raw ones are.
         threads: that encode and decode.
     """
 
@@ -159,26 +159,28 @@ def _serve(jobs: queue.SimpleQueue[Any]) -> None:
             del job, work, run
 
 
-class _Gauge:
-    """Whether compressing operations of one kind and size is worth its time, from what it took.
-
-    Where it was not, the next 2, 4, 8 ... 256 go raw before it is tried again.
-    """
+class _Contest:
+    """Whether operations of one kind and size go raw: each way is timed twice, the faster one
+    stays, and the other one is tried again after 8, 16 ... 256 calls."""
 
     def __init__(self) -> None:
-        self._pause = 1
-        self._left = 0
+        self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last two
+        self._pause = self._left = 8
 
     def wants_raw(self) -> bool:
+        pressed, raw = self._times[False], self._times[True]
+        if len(raw) < 2:
+            return len(raw) < len(pressed)
+        faster = min(raw) < min(pressed)
         if self._left:
             self._left -= 1
-            return True
-        return False
+            return faster
+        self._pause = self._left = min(2 * self._pause, 256)
+        return not faster
 
-    def note(self, saved: float, spent: float) -> None:
-        """Seconds on the wire that it saved, and in codecs that it cost."""
-        self._pause = min(2 * self._pause, 256) if saved < spent else 1
-        self._left = self._pause if saved < spent else 0
+    def note(self, raw: bool, seconds: float) -> None:
+        """What an operation took."""
+        self._times[raw] = [*self._times[raw], seconds][-2:]
 
 
 class CompressedGroup(dist.ProcessGroup):
@@ -202,8 +204,7 @@ class CompressedGroup(dist.ProcessGroup):
         self._post = Post(self._line)
         self.statistics = {kind: Traffic() for kind in _KINDS}
         self._counting = threading.Lock()
-        self._gauges: dict[Any, _Gauge] = {}
-        self._rate = 0.0  # bytes a second that the network carried at best, slowly forgotten
+        self._contests: dict[Any, _Contest] = {}
         self.options, self._packer = self._shake_hands(options or GroupOptions())
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -331,25 +332,21 @@ class CompressedGroup(dist.ProcessGroup):
         raw: Callable[[Any], None],
         pressed: Callable[[], None],
     ) -> None:
-        """Compresses where any rank wants to, since all must do the same."""
-        gauge = self._gauges.setdefault((kind, size), _Gauge())
-        wants_raw = self.options.adaptive and gauge.wants_raw()
+        """All do what rank 0 wants."""
+        contest = self._contests.setdefault((kind, size), _Contest())
+        wants_raw = self.options.adaptive and contest.wants_raw()
         rows = self._post._announce([_KINDS.index(kind), size, int(wants_raw)])
         self._check_same(rows)
-        sent, codec, began = self._post.sent, self._packer.seconds, time.perf_counter()
-        all_raw = bool(rows[:, 2].all())
-        if all_raw:
+        sent, began = self._post.sent, time.perf_counter()
+        goes_raw = bool(rows[0, 2])
+        if goes_raw:
             raw(self._line)
             wire = raw_sent
         else:
             pressed()
             wire = self._post.sent - sent
-        codec = self._packer.seconds - codec
-        on_wire = max(time.perf_counter() - began - codec, 1e-9)
-        self._count(kind, raw_sent, wire, not all_raw)
-        self._rate = max(0.99 * self._rate, wire / on_wire)
-        if not all_raw:
-            gauge.note((raw_sent - wire) / self._rate if self._rate else 0, codec)
+        contest.note(goes_raw, time.perf_counter() - began)
+        self._count(kind, raw_sent, wire, not goes_raw)
 
     def _check_same(self, rows: torch.Tensor) -> None:
         odd = (rows[:, :2] != rows[0, :2]).any(dim=1).nonzero().view(-1).tolist()

@@ -5,7 +5,6 @@ smaller."""
 from __future__ import annotations
 
 import atexit
-import time
 import weakref
 from typing import Any
 
@@ -66,8 +65,6 @@ class Packer:
     ) -> None:
         self.recipe = recipe
         self.seed, self._seed_step = seed, seed_step
-        self.seconds = 0.0
-        """Spent in codecs."""
         self._threads = threads
         _ALIVE.add(self)
         self._encoders: dict[tuple[torch.dtype, bool], tuple[Any, torch.dtype]] = {}
@@ -108,14 +105,12 @@ class Packer:
         """
         if not values.numel():
             return 0
-        began = time.perf_counter()
         size = self._frame(values.detach().view(-1), out, lossy, residual)
         kind = _FRAME
         if residual is None and size >= values.nbytes:
             size, kind = values.nbytes, _RAW
             out[:size].copy_(as_bytes(values))
         out[size] = kind
-        self.seconds += time.perf_counter() - began
         return size + 1
 
     def _frame(
@@ -137,13 +132,11 @@ class Packer:
         """Expands a message to `out` (contiguous), which has the dtype that it was made of."""
         if not out.numel():
             return
-        began = time.perf_counter()
         body = message[:-1]
         if message[-1] == _RAW:
             as_bytes(out).copy_(_whole(body, out.nbytes))
         else:
             self._expand(body, out.view(-1))
-        self.seconds += time.perf_counter() - began
 
     def add(self, message: torch.Tensor, out: torch.Tensor, dtype: torch.dtype) -> None:
         """Adds a message that was made of floats of `dtype` to `out`."""
@@ -154,9 +147,7 @@ class Packer:
             info = self._decoder.inspect(body)
             if info.dtype == "float32":
                 _check("bytes", info.raw_size, out.nbytes)
-                began = time.perf_counter()
                 self._decoder.decompress_add(body, out.view(-1).numpy())
-                self.seconds += time.perf_counter() - began
                 return
         values = torch.empty_like(out, dtype=dtype)
         self.unpack(message, values)
