@@ -160,8 +160,8 @@ def _serve(jobs: queue.SimpleQueue[Any]) -> None:
 
 
 class _Contest:
-    """Whether operations of one kind and size go raw: each way is timed twice, the faster one
-    stays, and the other one is tried again after 8, 16 ... 256 calls."""
+    """Whether operations of one kind and about one size go raw: each way is timed twice, the
+    faster one stays, and the other one is tried again after 8, 16 ... 256 calls."""
 
     def __init__(self) -> None:
         self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last two
@@ -178,9 +178,9 @@ class _Contest:
         self._pause = self._left = min(2 * self._pause, 256)
         return not faster
 
-    def note(self, raw: bool, seconds: float) -> None:
-        """What an operation took."""
-        self._times[raw] = [*self._times[raw], seconds][-2:]
+    def note(self, raw: bool, cost: float) -> None:
+        """What an operation took, in seconds a byte."""
+        self._times[raw] = [*self._times[raw], cost][-2:]
 
 
 class CompressedGroup(dist.ProcessGroup):
@@ -333,7 +333,7 @@ class CompressedGroup(dist.ProcessGroup):
         pressed: Callable[[], None],
     ) -> None:
         """All do what rank 0 wants."""
-        contest = self._contests.setdefault((kind, size), _Contest())
+        contest = self._contests.setdefault((kind, size.bit_length()), _Contest())
         wants_raw = self.options.adaptive and contest.wants_raw()
         rows = self._post._announce([_KINDS.index(kind), size, int(wants_raw)])
         self._check_same(rows)
@@ -345,7 +345,7 @@ class CompressedGroup(dist.ProcessGroup):
         else:
             pressed()
             wire = self._post.sent - sent
-        contest.note(goes_raw, time.perf_counter() - began)
+        contest.note(goes_raw, (time.perf_counter() - began) / abs(size))
         self._count(kind, raw_sent, wire, not goes_raw)
 
     def _check_same(self, rows: torch.Tensor) -> None:

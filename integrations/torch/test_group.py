@@ -342,6 +342,36 @@ def test_functional_collectives(on_ranks: OnRanks, compiled: bool) -> None:
     assert all(on_ranks(functional_both, 2, compiled, backend="wirepress", pg_options=options))
 
 
+def around_collectives() -> None:
+    rank, other = dist.get_rank(), 1 - dist.get_rank()
+    came = torch.empty(40_000)
+    pair = [
+        dist.P2POp(dist.isend, torch.full((40_000,), float(rank)), other),
+        dist.P2POp(dist.irecv, came, other),
+    ]
+    for work in dist.batch_isend_irecv(pair):
+        work.wait()
+    assert torch.equal(came, torch.full((40_000,), float(other)))
+    objects = ["a" * 400_000, list(range(100_000))] if rank == 0 else [None, None]
+    dist.broadcast_object_list(objects, 0)
+    assert objects == ["a" * 400_000, list(range(100_000))]
+    with torch.inference_mode():
+        dist.all_reduce(ones := torch.ones(40_000))
+    assert torch.equal(ones, torch.full((40_000,), 2.0))
+    weight = torch.nn.Parameter(torch.full((40_000,), float(rank)))
+    dist.broadcast(weight, 1)
+    assert torch.equal(weight, torch.ones(40_000))
+    spectrum = torch.full((40_000,), 1 + 2j)
+    dist.all_reduce(spectrum)
+    assert torch.equal(spectrum, torch.full((40_000,), 2 + 4j))
+    assert wt.statistics()["broadcast"].compressed_calls == 2  # not the sizes of the objects
+    assert wt.statistics()["all_reduce"].compressed_calls == 2
+
+
+def test_what_lies_around_collectives(on_ranks: OnRanks) -> None:
+    on_ranks(around_collectives, 2, backend="wirepress", pg_options=wt.GroupOptions(**ALWAYS))
+
+
 def adapted() -> wt.Traffic:
     group = wt.wrap_group(threshold=1000)
     pack = group._packer.pack
