@@ -46,7 +46,7 @@ OURS = {
     "wp int8": "--compress int8",
     "wp int4": "--compress int4",
     "wp onebit": "--compress onebit --warmup 20",
-    "wp terngrad": "--compress terngrad --no-error-feedback",
+    "wp terngrad": "--compress terngrad",
     "wp topk 1 %": "--compress topk:ratio=0.01",
     "wp dgc 1 %": "--compress dgc:ratio=0.01",
     "wp powersgd 4": "--compress powersgd:rank=4",

@@ -317,6 +317,36 @@ def test_kinds_of_models(on_ranks: Callable[..., Any]) -> None:
         assert all(found.values()), found
 
 
+def sharded_optimizer() -> bool:
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    ddp = make_ddp(make_model())
+    wirepress.torch.compress(ddp, "onebit")
+    optimizer = ZeroRedundancyOptimizer(ddp.parameters(), torch.optim.SGD, lr=0.1)
+    train(ddp, optimizer, range(4))
+    return same_on_all(weights(ddp))
+
+
+def test_zero_redundancy_optimizer(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(sharded_optimizer, 2) == [True, True]
+
+
+def compiled() -> tuple[bool, bool]:
+    ends = []
+    for compiled in (False, True):
+        ddp = DistributedDataParallel(make_model())
+        state = wirepress.torch.compress(ddp, "int8")
+        model = torch.compile(ddp, backend="eager") if compiled else ddp
+        train(model, torch.optim.SGD(ddp.parameters(), lr=0.1), range(4))
+        ends.append(weights(ddp))
+    return relative(*ends) < 1e-3, state.statistics()["raw_bytes"] > 0
+
+
+@pytest.mark.slow
+def test_torch_compile(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(compiled, 2, timeout=240) == [(True, True)] * 2
+
+
 # ---- what goes wrong ----
 
 
