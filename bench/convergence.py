@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lossy gradients do to the result of a training, for every compressor.
 
-Four simulated workers in one process train a transformer for bytes (0.44 million parameters) and a
+Four simulated workers in one process train a transformer for bytes (0.47 million parameters) and a
 convolutional network on digits (0.23 million), the models of examples/gpt_ddp and cnn_ddp. Each
 worker's gradient is encoded by wirepress, decoded and added up; a parameter of fewer than 4,096
 values goes as it is. All else, the seeds of data and weights too, is that of the baseline. Results

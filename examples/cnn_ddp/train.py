@@ -34,7 +34,7 @@ class CnnTask(training.Task):
     NAME = "cnn"
     # channels: 3.9 k, 0.23 M and 0.90 M parameters
     SIZES: ClassVar = {"tiny": 4, "mini": 32, "small": 64}
-    rate = 0.1
+    rate = 0.05
     BATCH = 32  # for a rank and step
 
     def __init__(self, size: str) -> None:
@@ -46,12 +46,16 @@ class CnnTask(training.Task):
 
     def model(self) -> nn.Module:
         c = self.channels
-        return nn.Sequential(
+        model = nn.Sequential(
             nn.Conv2d(1, c, 3, padding=1), nn.ReLU(),
             nn.Conv2d(c, 2 * c, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
             nn.Conv2d(2 * c, 4 * c, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
             nn.Flatten(), nn.Linear(16 * c, 8 * c), nn.ReLU(), nn.Linear(8 * c, 10),
         )  # fmt: skip
+        for layer in model:
+            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        return model
 
     def batch(self, draw: torch.Generator) -> training.Batch:
         chosen = torch.randint(len(self.labels), (self.BATCH,), generator=draw)

@@ -54,8 +54,8 @@ def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 
 def rate_at(step: int, steps: int, rate: float) -> float:
-    """A tenth after two thirds of the steps."""
-    return rate if step < steps * 2 // 3 else rate / 10
+    """Rises in the first tenth of the steps, then falls to 0 as a cosine."""
+    return rate * min(1, (step + 1) / (0.1 * steps)) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
 def draw_of(seed: int, rank: int, step: int) -> torch.Generator:

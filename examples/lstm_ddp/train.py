@@ -57,7 +57,7 @@ class LstmTask(training.Task):
         "small": Size(10_000, (200, 460, 460, 260), 8, 35, 8_000_000),
         "paper": Size(50_258, (830, 1150, 1150, 650), 20, 35, 40_000_000),
     }
-    rate = 1.0
+    rate = 2.0
     clip = 0.25
 
     def __init__(self, size: str) -> None:
