@@ -45,7 +45,7 @@ OURS = {
     "wp none": "--compress none",
     "wp int8": "--compress int8",
     "wp int4": "--compress int4",
-    "wp onebit": "--compress onebit --warmup 20",
+    "wp onebit": "--compress onebit --warmup 10",
     "wp terngrad": "--compress terngrad",
     "wp topk 1 %": "--compress topk:ratio=0.01",
     "wp dgc 1 %": "--compress dgc:ratio=0.01",
@@ -53,8 +53,10 @@ OURS = {
     "wp auto": "--compress auto",
 }
 METHODS = THEIRS | OURS
-LOSS_STEPS = {"lstm": 60, "gpt": 80, "cnn": 60}
+NOT_BY_DEFAULT = ("wp none",)
+LOSS_STEPS = {"lstm": 40, "gpt": 60, "cnn": 60}
 WARM = 3  # steps before a method's first block: DDP makes its buckets anew after the first
+AUTO_WARM = 20  # until auto has chosen
 BLOCK = 2  # steps timed in a block, after one that is not
 ROUNDS = (2, 8)  # blocks of each method, at least and at most
 WITHIN = 0.005  # of the baseline's loss
@@ -98,6 +100,8 @@ def losses(job: Row, task: Any) -> list[Row]:
 
     rows = []
     for method in job["methods"]:
+        if method == "noop":
+            continue
         trainer = training.Trainer(task, options_of(task, method, job["steps"], False))
         record = training.train(trainer, {"method": method})
         rows.append({"method": method, "loss": record.loss, "held_out": record.held_out})
@@ -113,7 +117,7 @@ def blocks(job: Row, task: Any) -> list[Row]:
     trainers = {}
     for method in job["methods"]:
         trainers[method] = training.Trainer(task, options_of(task, method, 10**6, True))
-        for _ in range(WARM):
+        for _ in range(AUTO_WARM if method == "wp auto" else WARM):
             trainers[method].step()
     rows: dict[str, Row] = {m: {"method": m, "seconds": [], "bytes": []} for m in trainers}
     began, rounds, most = time.perf_counter(), 0, torch.tensor(float(ROUNDS[0]))
@@ -209,13 +213,16 @@ def wait_for(running: list[subprocess.Popen[bytes]], limit: float) -> None:
 
 
 def measure(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
-    methods = [m for m in METHODS if not options.methods or m in options.methods]
+    default = [m for m in METHODS if m not in NOT_BY_DEFAULT]
+    methods = [m for m in METHODS if m in (options.methods or default)]
     if trainings.without_hook():
         print("torch_steps: there is no wirepress.torch: PyTorch's own hooks only")
         methods = [m for m in methods if m in THEIRS]
     with Hosts(2, "none") as hosts:
         for job in jobs(options):
             there = {row["method"] for row in rows if same(row, job)}
+            if job["what"] == "loss":
+                there.add("noop")  # learns on each rank apart
             if there >= set(methods) and not options.again:
                 continue
             hosts.set_rate(job["rate"])
@@ -293,14 +300,14 @@ class Table:
         for method in self.rows:
             sent = median(self.rows[method]["bytes"]) / 1e6
             loss = self.loss(method)
-            mark = "" if method == "noop" or self.holds(method) or math.isnan(loss) else " (!)"
+            mark = "" if self.holds(method) or math.isnan(loss) else " (!)"
             cells = [
                 f"{1e3 * self.seconds(method):.0f}",
                 f"{self.faster(method, 'plain'):.2f}",
                 f"{self.faster(method, 'noop'):.2f}",
                 f"{sent:.2f}",
-                "" if method == "noop" else number(loss, ".3f") + mark,
-                "" if method == "noop" else number(self.time_to_loss(method), ".1f"),
+                number(loss, ".3f") + mark,
+                number(self.time_to_loss(method), ".1f"),
             ]
             text += f"| {method} | {' | '.join(cells)} |\n"
         return text
@@ -360,7 +367,7 @@ def main() -> int:
     parser.add_argument("--rates", nargs="*", default=["1gbit", "200mbit"])
     parser.add_argument("--ranks", nargs="*", type=int, choices=(2, 4, 8), default=[2, 4])
     parser.add_argument("--size", default="small", help="of the models (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=25, help="of blocks in a job, about")
+    parser.add_argument("--seconds", type=float, default=20, help="of blocks in a job, about")
     parser.add_argument("--loss-steps", type=int, help=f"default {LOSS_STEPS}")
     parser.add_argument("--no-loss", action="store_true")
     parser.add_argument("--limit", type=float, default=900, help="seconds after which a job hangs")
