@@ -225,6 +225,13 @@ class State:
     def _choose(self, parameter_: _Parameter, tensor: torch.Tensor) -> None:
         """The coder, or the matrix, of a parameter."""
         settings, method = self.settings, parameter_.method
+        if first_codec(method) == "dgc":
+            if settings.warmup_steps:
+                raise ParameterError(
+                    "dgc is warmed up by ramp_steps: plain steps lack its momentum"
+                )
+            # of small ones, too: the optimizer has none
+            parameter_.momentum, parameter_.clip = settings.momentum, settings.clip
         if method in ("none", "noop", "auto") or parameter_.n < settings.min_values:
             return
         if first_codec(method) == "powersgd":
@@ -250,7 +257,6 @@ class State:
             raise ParameterError(
                 "dgc is error feedback with momentum: use topk or graddrop without"
             )
-        parameter_.momentum, parameter_.clip = settings.momentum, settings.clip
         ratio, share = parameter(method, "ratio", 0.001), 0.25
         while settings.ramp_steps and share > ratio:  # 75 %, 93.75 %, ... sparse, as in the paper
             parameter_.ramp.append(self._coder(f"dgc:ratio={share}"))
@@ -271,7 +277,7 @@ class State:
             if levels == 2:
                 raise ParameterError("powersgd exchanges on one level: leave out levels=2")
             levels = 1
-        self._wires = wires = connect(self._group, levels)
+        self._wires = wires = connect(self._group, max(settings.partition, PIECE), levels)
         for p in self._parameters.values():
             self._send_with(p, p.coder)
         if any(p.method == "auto" for p in self._parameters.values()):
@@ -458,9 +464,11 @@ class State:
             self._send_with(p, PlainCoder())
 
     def _clip(self, p: _Parameter, values: torch.Tensor) -> None:
-        """Local gradient clipping of DGC, at clip / sqrt(ranks)."""
-        if p.clip is not None and p.momentum:
-            most = p.clip / dist.get_world_size(self._group) ** 0.5
+        """Local gradient clipping of DGC, by parameter. The paper clips what a rank adds to the
+        mean, g / ranks, at clip / sqrt(ranks): the norm of independent parts of a mean of norm
+        clip."""
+        if p.clip is not None:
+            most = p.clip * dist.get_world_size(self._group) ** 0.5
             norm = float(torch.linalg.vector_norm(values))
             if norm > most:
                 values.mul_(most / norm)
@@ -625,8 +633,9 @@ def compress(
         on_expansion: a codec whose error exceeds the gradient, so that error feedback diverges:
             "raise", or "plain": that parameter goes uncompressed from then on.
         error_budget: of auto: relative error (root mean square) of the whole gradient; 0: lossless.
-        momentum, clip, ramp_steps: of dgc: momentum correction; clipping of local gradients at
-            this norm / sqrt(ranks), by parameter; steps in which the ratio falls from 25 %.
+        momentum, clip, ramp_steps: of dgc: momentum correction, of the parameters that go
+            uncompressed, too; clipping of local gradients by parameter, so that their mean has
+            about this norm; steps in which the ratio falls from 25 %.
         seed: for codecs that round at random.
         checksum: of every block, against faults below TCP.
 

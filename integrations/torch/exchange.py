@@ -15,13 +15,14 @@ every run.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 import torch
 from wirepress.errors import CorruptError
 from wirepress.torch.coder import Coder, PlainCoder
+from wirepress.torch.shared import Rooms
 from wirepress.torch.stages import Job
 from wirepress.torch.wires import Wires
 
@@ -113,6 +114,9 @@ class CodedMean(Job):
         """Each rank of the host gets the sum over the host of the pieces it owns."""
         post = self._wires.local_in
         assert post
+        if self._wires.rooms_in:
+            self._sum_in_memory(self._wires.rooms_in, post.rank)
+            return
         parts = [[p.values for p in self._of_local(rank)] for rank in range(post.size)]
         sizes = [4 * sum(values.numel() for values in part) for part in parts]
         message = _joined(values for part in parts for values in part)
@@ -181,6 +185,9 @@ class CodedMean(Job):
         """Each rank of the host gets the finished pieces of the others."""
         post = self._wires.local_out
         assert post
+        if self._wires.rooms_out:
+            self._gather_in_memory(self._wires.rooms_out, post.rank)
+            return
         message = _joined(piece.values for piece in self._mine)
         messages, flags = post.all_gather(message.view(torch.uint8), self._flag)
         self._note(flags)
@@ -192,6 +199,39 @@ class CodedMean(Job):
                     piece.values.view(torch.uint8).copy_(values)
 
     # ---- parts of them ----
+
+    def _sum_in_memory(self, rooms: Rooms, me: int) -> None:
+        for start, piece in self._placed():
+            rooms.values(me)[start : start + piece.values.numel()] = piece.values
+        rooms.wait()
+        self._mine = self._of_local(me)
+        for start, piece in self._placed():
+            if piece.local_owner == me:
+                end = start + piece.values.numel()
+                piece.values.copy_(rooms.values(0)[start:end])
+                for rank in range(1, rooms.n_ranks):
+                    piece.values.add_(rooms.values(rank)[start:end])
+        rooms.next_turn()
+
+    def _gather_in_memory(self, rooms: Rooms, me: int) -> None:
+        for start, piece in self._placed():
+            if piece.local_owner == me:
+                rooms.values(me)[start : start + piece.values.numel()] = piece.values
+        rooms.set_flag(self._flag)
+        rooms.wait()
+        for start, piece in self._placed():
+            if piece.local_owner != me:
+                end = start + piece.values.numel()
+                piece.values.copy_(rooms.values(piece.local_owner)[start:end])
+        self._note([rooms.flag(rank) for rank in range(rooms.n_ranks)])
+        rooms.next_turn()
+
+    def _placed(self) -> Iterator[tuple[int, Piece]]:
+        """Every piece, and where its values begin when all stand in a row."""
+        start = 0
+        for piece in self._pieces:
+            yield start, piece
+            start += piece.values.numel()
 
     def _of_local(self, rank: int) -> list[Piece]:
         return [piece for piece in self._pieces if piece.local_owner == rank]

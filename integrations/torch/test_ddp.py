@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch.distributed as dist  # noqa: E402
-import wirepress.torch  # noqa: E402
+import wirepress.torch.shared  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
@@ -174,20 +174,26 @@ def test_error_feedback(on_ranks: Callable[..., Any]) -> None:
 
 def two_levels() -> dict[str, Any]:
     socket.gethostname = lambda: f"host{dist.get_rank() // 2}"
-    plain, _ = one_step("plain")
+    plain, _ = one_step("plain", steps=3)
     found = {}
+    for memory in (True, False):
+        if not memory:
+            wirepress.torch.shared._FOLDER = "/no/such/folder"
+        for method in ("int8", "onebit", "planes"):
+            mean, state = one_step(method, steps=3)
+            assert (state.statistics()["sent_bytes_in_host"] == 0) is memory
+            found[method, memory] = mean
     for method in ("int8", "onebit", "planes"):
-        mean, state = one_step(method)
-        assert state.statistics()["sent_bytes_in_host"] > 0
-        found[method] = (relative(mean, plain), same_on_all(mean))
+        assert torch.equal(found.pop((method, True)), found[method, False])
+        found[method] = (relative(found.pop((method, False)), plain), same_on_all(mean))
     with pytest.raises(wirepress.ParameterError, match="one level"):
         one_step("powersgd", levels=2)
-    low_rank, _ = one_step("powersgd:rank=4")
+    low_rank, _ = one_step("powersgd:rank=4", steps=3)
     found["powersgd"] = (relative(low_rank, plain), same_on_all(low_rank))
     socket.gethostname = lambda: f"host{min(dist.get_rank(), 1)}"
     with pytest.raises(wirepress.ParameterError, match="1, 3"):
         one_step("int8", levels=2)
-    uneven, state = one_step("int8")
+    uneven, state = one_step("int8", steps=3)
     assert state.statistics()["sent_bytes_in_host"] == 0
     found["uneven"] = (relative(uneven, plain), same_on_all(uneven))
     return found
@@ -361,6 +367,7 @@ def refusals() -> None:
         ("votes", (ddp, "signsgd:scale=none"), {}),
         ("momentum", (ddp, "dgc"), {"momentum": 1.0}),
         ("without", (ddp, "dgc"), {"error_feedback": False}),
+        ("ramp_steps", (ddp, "dgc"), {"warmup_steps": 5}),
         ("at least 1", (ddp, "powersgd:rank=0"), {}),
     ):
         with pytest.raises(wirepress.ParameterError, match=words):

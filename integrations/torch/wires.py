@@ -15,6 +15,7 @@ from datetime import timedelta
 
 import torch.distributed as dist
 from wirepress.errors import ParameterError
+from wirepress.torch.shared import Rooms, open_rooms
 from wirepress.torch.transport import Post
 
 
@@ -28,6 +29,8 @@ class Wires:
     gather: Post
     local_in: Post | None = None  # inside the host; None: one level
     local_out: Post | None = None
+    rooms_in: Rooms | None = None  # memory that the host's ranks share; None: they send messages
+    rooms_out: Rooms | None = None
 
     @property
     def sent(self) -> int:
@@ -36,7 +39,7 @@ class Wires:
 
     @property
     def sent_locally(self) -> int:
-        """Bytes that went to other ranks of this host in a two-level exchange."""
+        """Bytes that went to other ranks of this host by messages, in a two-level exchange."""
         return sum(post.sent for post in (self.local_in, self.local_out) if post)
 
 
@@ -51,11 +54,15 @@ def hosts_of(group: dist.ProcessGroup) -> list[list[int]]:
 
 
 def connect(
-    group: dist.ProcessGroup, levels: int | None = None, timeout: timedelta | None = None
+    group: dist.ProcessGroup,
+    n_values: int,
+    levels: int | None = None,
+    timeout: timedelta | None = None,
 ) -> Wires:
     """Makes the groups; a collective call of all ranks of `group`.
 
     Args:
+        n_values: of the largest job.
         levels: 1: every rank with every rank; 2: inside hosts first; None: 2 where several hosts
             have equally many ranks, and more than one.
 
@@ -72,7 +79,11 @@ def connect(
     rank, n_ranks = dist.get_rank(group), dist.get_world_size(group)
     across = [list(ranks) for ranks in zip(*hosts, strict=True)] if two else [list(range(n_ranks))]
     groups = [across, across, *([hosts, hosts] if two else [])]
-    return Wires(rank, n_ranks, *(_mine(group, parts, timeout) for parts in groups))
+    wires = Wires(rank, n_ranks, *(_mine(group, parts, timeout) for parts in groups))
+    if wires.local_in and wires.local_out:
+        wires.rooms_in = open_rooms(wires.local_in, n_values)
+        wires.rooms_out = open_rooms(wires.local_out, n_values)
+    return wires
 
 
 def _mine(group: dist.ProcessGroup, parts: list[list[int]], timeout: timedelta | None) -> Post:
