@@ -65,8 +65,7 @@ def register(ddp: DistributedDataParallel, options: argparse.Namespace, task: An
 def has_momentum(state: Any) -> set[str]:
     """Names of the parameters whose gradients have momentum when they arrive, by DGC, so that the
     optimizer must not add any."""
-    choices = state.choices() if state is not None else {}
-    return {name for name, recipe in choices.items() if recipe.startswith("dgc")}
+    return state.with_momentum() if state is not None else set()
 
 
 def register_torch(ddp: DistributedDataParallel, hook: str) -> None:

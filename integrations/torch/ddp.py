@@ -527,6 +527,11 @@ class State:
             p.name: (p.method if p.matrix else p.coder.recipe) for p in self._parameters.values()
         }
 
+    def with_momentum(self) -> set[str]:
+        """Names of the parameters whose gradients arrive with momentum, by DGC: the optimizer
+        shall add none to these."""
+        return {p.name for p in self._parameters.values() if p.momentum}
+
     def explain(self) -> str:
         """With method "auto": what was chosen and why, as a table."""
         if not self._tuner:

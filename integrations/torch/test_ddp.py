@@ -379,6 +379,27 @@ def refusals() -> None:
         wirepress.torch.compress(ddp, "int8")
 
 
+def dgc_of_small_parameters() -> tuple[float, bool]:
+    """The momentum of SGD, by the hook; sent values are not masked there."""
+    ends = []
+    for method in ("plain", "dgc"):
+        ddp = make_ddp(make_model())
+        state = None
+        if method == "dgc":
+            state = wirepress.torch.compress(ddp, method, momentum=0.9, min_values=10**6)
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.0 if state else 0.9)
+        train(ddp, optimizer, range(5))
+        ends.append(weights(ddp))
+    names = {name for name, _ in ddp.module.named_parameters()}
+    return relative(*ends), state.with_momentum() == names
+
+
+def test_dgc_corrects_momentum(on_ranks: Callable[..., Any]) -> None:
+    for error, all_of_them in on_ranks(dgc_of_small_parameters, 2):
+        assert all_of_them
+        assert error < 1e-6
+
+
 def test_refusals(on_ranks: Callable[..., Any]) -> None:
     on_ranks(refusals, 2)
 
