@@ -36,6 +36,8 @@ const char* code_name(Code code) {
       return "no_memory";
     case Code::kDevice:
       return "device";
+    case Code::kIo:
+      return "io";
   }
   return "unknown";
 }

@@ -17,6 +17,7 @@ enum class Code : uint8_t {
   kDstTooSmall = 21,
   kNoMemory = 30,
   kDevice = 31,
+  kIo = 32,
 };
 
 // A code and one sentence with the numbers. The text is a fixed buffer, so that failing never

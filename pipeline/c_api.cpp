@@ -26,6 +26,7 @@ static_assert(WPR_MAX_HEADER == wirepress::kMaxHeader && WPR_MAX_DIMS == wirepre
 static_assert(WPR_NO_SHAPE == wirepress::kNoShape && WPR_UNKNOWN == wirepress::kUnknownSize);
 static_assert(WPR_COMPLEX128 == static_cast<int>(DType::kComplex128));
 static_assert(WPR_DEVICE == static_cast<int>(Code::kDevice) &&
+              WPR_IO == static_cast<int>(Code::kIo) &&
               WPR_TRUNCATED == static_cast<int>(Code::kTruncated));
 
 wpr_status finish(wpr_ctx* ctx, const Status& status) {

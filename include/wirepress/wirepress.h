@@ -43,7 +43,8 @@ typedef enum wpr_status {
   WPR_DST_TOO_SMALL = 21, /* the result does not fit dst */
   /* the place */
   WPR_NO_MEMORY = 30,
-  WPR_DEVICE = 31
+  WPR_DEVICE = 31,
+  WPR_IO = 32 /* a file system refused: the sentence says what errno says */
 } wpr_status;
 
 /* Element types; the values are frozen (spec/frame.md). */

@@ -8,6 +8,7 @@
 
 #include "buffer.hpp"
 #include "context.hpp"
+#include "store.hpp"
 
 namespace nb = nanobind;
 
@@ -127,4 +128,21 @@ NB_MODULE(_core, m) {
            nb::arg("out"))
       .def("stats", stats_row)
       .def("reset_stats", &Context::reset_stats);
+
+  nb::class_<Store>(m, "Store")
+      .def(nb::init<const std::string&, const std::string&, int, const std::vector<uint64_t>&, int,
+                    int, const std::string&, uint64_t, int, const std::vector<int>&>(),
+           nb::arg("path"), nb::arg("mode"), nb::arg("dtype"), nb::arg("shape"), nb::arg("policy"),
+           nb::arg("on_error"), nb::arg("recipe"), nb::arg("memory"), nb::arg("servants"),
+           nb::arg("pin"))
+      .def("put", &Store::put, nb::arg("step"), nb::arg("data"))
+      .def("get", &Store::get, nb::arg("step"), nb::arg("out"))
+      .def("prefetch", &Store::prefetch, nb::arg("step"), nb::arg("direction"))
+      .def("sync", &Store::sync)
+      .def("close", &Store::close)
+      .def("info", &Store::info)
+      .def("stats", &Store::stats)
+      .def("frames", &Store::frames)
+      .def("frame_from", &Store::frame_from, nb::arg("step"));
+  m.def("store_check", store_check, nb::arg("path"), nb::arg("repair"));
 }

@@ -9,8 +9,8 @@ Compresses buffers and arrays to self-describing frames and back:
 True
 
 `Compressor` keeps settings and memory for many calls, `StreamCompressor` and `StreamDecompressor`
-work piece by piece. `codecs()`, `engines()` and `options()` list what there is. Whatever fails
-raises a `WirepressError`.
+work piece by piece, and `FrameStore` keeps the time steps of a simulation. `codecs()`, `engines()`
+and `options()` list what there is. Whatever fails raises a `WirepressError`.
 """
 
 from wirepress import _core
@@ -41,11 +41,13 @@ from wirepress.errors import (
     FrameError,
     NoMemoryError,
     ParameterError,
+    StoreError,
     TooSmallError,
     TruncatedError,
     UnsupportedError,
     WirepressError,
 )
+from wirepress.store import FrameStore, StoreFrame, StoreStats
 
 __version__: str = _core.version()
 
@@ -58,6 +60,7 @@ __all__ = [
     "DeviceError",
     "Engine",
     "FrameError",
+    "FrameStore",
     "Info",
     "Kernel",
     "NoMemoryError",
@@ -65,6 +68,9 @@ __all__ = [
     "Param",
     "ParameterError",
     "Stats",
+    "StoreError",
+    "StoreFrame",
+    "StoreStats",
     "StreamCompressor",
     "StreamDecompressor",
     "TooSmallError",

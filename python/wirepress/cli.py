@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wirepress import _core, api, bench, explain, files, run, show
+from wirepress import _core, api, bench, explain, files, run, show, store_files
 from wirepress.errors import ParameterError, WirepressError
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -252,6 +252,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_lists(parsers)
     bench.add_parser(parsers)
     explain.add_parser(parsers)
+    store_files.add_parser(parsers)
     run.add_parser(subparsers)
     _add_completion(parsers)
     return parser

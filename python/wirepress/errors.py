@@ -64,6 +64,12 @@ class DeviceError(WirepressError, RuntimeError):
     status, code = "device", 31
 
 
+class StoreError(WirepressError, OSError):
+    """The file system refused something; the text says what, where and why."""
+
+    status, code = "io", 32
+
+
 _ALL = (
     CorruptError,
     ChecksumError,
@@ -73,6 +79,7 @@ _ALL = (
     TooSmallError,
     NoMemoryError,
     DeviceError,
+    StoreError,
 )
 
 

@@ -33,14 +33,15 @@ def compile_source(
 
 
 @pytest.mark.parametrize("standard", ["c99", "c11", "c17"])
+@pytest.mark.parametrize("header", ["wirepress.h", "store.h"])
 @pytest.mark.parametrize("compiler", found(C_COMPILERS))
-def test_c_header(compiler: str, standard: str, tmp_path: Path, root: Path) -> None:
-    source = "#include <wirepress/wirepress.h>\nint main(void) { return WPR_OK; }\n"
+def test_c_header(compiler: str, header: str, standard: str, tmp_path: Path, root: Path) -> None:
+    source = f"#include <wirepress/{header}>\nint main(void) {{ return WPR_OK; }}\n"
     compile_source(compiler, standard, source, tmp_path / "use.c", root, "-pedantic-errors")
 
 
 @pytest.mark.parametrize("standard", ["c++17", "c++20"])
-@pytest.mark.parametrize("header", ["wirepress.h", "wirepress.hpp"])
+@pytest.mark.parametrize("header", ["wirepress.h", "wirepress.hpp", "store.h"])
 @pytest.mark.parametrize("compiler", found(CXX_COMPILERS))
 def test_cxx_headers(compiler: str, header: str, standard: str, tmp_path: Path, root: Path) -> None:
     source = f"#include <wirepress/{header}>\nint other();\n"
@@ -79,7 +80,7 @@ def test_exported_symbols(shared_library: Path) -> None:
     assert exported(shared_library) == (HERE / "symbols.txt").read_text().split()
 
 
-def test_symbols_are_the_header(root: Path) -> None:
-    header = (root / "include/wirepress/wirepress.h").read_text()
-    declared = re.findall(r"^WPR_API [^(]*?\b(wpr_\w+)\(", header, re.MULTILINE)
+def test_symbols_are_the_headers(root: Path) -> None:
+    headers = "".join(path.read_text() for path in (root / "include/wirepress").glob("*.h"))
+    declared = re.findall(r"^WPR_API [^(]*?\b(wpr_\w+)\(", headers, re.MULTILINE)
     assert sorted(declared) == (HERE / "symbols.txt").read_text().split()

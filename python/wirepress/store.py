@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame store: time steps of a simulation go to memory or disk and come back in reverse."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from wirepress import _core, arrays
+from wirepress.errors import ParameterError
+
+POLICIES = ("memory", "disk", "compressed")
+ON_ERROR = ("stop", "drop", "spill")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoreStats:
+    """What a FrameStore did. Sizes are bytes, times seconds of wall clock."""
+
+    puts: int
+    gets: int
+    raw_bytes: int
+    stored_bytes: int
+    read_ahead: int
+    """Gets served from a buffer that was read ahead."""
+    dropped: int
+    spilled: int
+    buffer_bytes: int
+    put_wait_seconds: float
+    """The producer waited for a buffer ..."""
+    put_copy_seconds: float
+    """... and copied to it."""
+    get_wait_seconds: float
+    compress_seconds: float
+    write_seconds: float
+    read_seconds: float
+    expand_seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """Raw bytes per byte stored; 1.0 before anything was."""
+        return self.raw_bytes / self.stored_bytes if self.stored_bytes else 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoreFrame:
+    """A frame of a store: its record's place, and how long its last put and get waited."""
+
+    step: int
+    stored_size: int
+    offset: int
+    put_wait_seconds: float
+    get_wait_seconds: float
+
+
+def _choice(name: str, value: str, known: Sequence[str]) -> int:
+    if value not in known:
+        raise ParameterError(f'{name} "{value}" is not one of {", ".join(known)}')
+    return known.index(value)
+
+
+def _step(step: Any) -> int:
+    number = int(step)
+    if number != step or not 0 <= number < 1 << 64:
+        raise ParameterError(f"step {step} is not an integer from 0 to 2^64 - 1")
+    return number
+
+
+class FrameStore:
+    """Time steps of one shape and dtype, in memory or in one file (spec/store.md).
+
+    `put` returns as soon as the frame lies in a buffer; servant threads compress and write it.
+    `get` of neighbouring steps, and `reversed(store)`, are read ahead. Threads may share a store.
+
+    Args:
+        path: the file; None for policy "memory".
+        shape: of a frame; None: open a store that exists.
+        dtype: of a frame.
+        recipe: for policy "compressed"; None: the library's option.
+        policy: "memory", "disk" (raw) or "compressed".
+        memory: bytes that buffers (policy "memory": frames) may take; None: for four frames (no
+            limit).
+        servants: threads.
+        pin: cores, one for each servant in turn.
+        mode: "x" makes a file, "a" appends to one, "r" reads; None: "x" with a shape, else "r".
+        on_error: what happens to a frame that the file does not take. "stop": it is lost, and put
+            and sync fail from then on; "drop": it is lost and counted; "spill": it stays in memory,
+            and sync and close try again.
+
+    >>> import numpy
+    >>> with FrameStore(None, (2, 3), "float32", policy="memory") as store:
+    ...     for step in range(3):
+    ...         store.put(step, numpy.full((2, 3), step, "f4"))
+    ...     [(step, float(frame[0, 0])) for step, frame in reversed(store)]
+    [(2, 2.0), (1, 1.0), (0, 0.0)]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        shape: Sequence[int] | None = None,
+        dtype: Any = "float32",
+        *,
+        recipe: str | None = None,
+        policy: str = "compressed",
+        memory: int | None = None,
+        servants: int = 1,
+        pin: Sequence[int] = (),
+        mode: str | None = None,
+        on_error: str = "stop",
+    ) -> None:
+        mode = mode or ("x" if shape is not None else "r")
+        if mode not in ("x", "a", "r"):
+            raise ParameterError(f'mode "{mode}" is not one of x, a, r')
+        if (mode == "x") != (shape is not None):
+            raise ParameterError("a shape is given for a new store (mode x), and for no other")
+        if (path is None) != (policy == "memory"):
+            raise ParameterError(f'path is {path!r}: policy "memory" has none, others need one')
+        if shape is not None and len(shape) > _core.MAX_DIMS:
+            raise ParameterError(f"{len(shape)} dimensions: a frame has 0 to {_core.MAX_DIMS}")
+        if servants < 1:
+            raise ParameterError(f"{servants} servants: at least one is needed")
+        name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
+        self._store = _core.Store(
+            "" if path is None else os.fspath(path),
+            mode,
+            arrays.dtype_code(name),
+            [int(extent) for extent in shape or ()],
+            _choice("policy", policy, POLICIES),
+            _choice("on_error", on_error, ON_ERROR),
+            recipe or "",
+            memory or 0,
+            servants,
+            list(pin),
+        )
+        self._dtype, self._shape = self._store.info()[:2]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a frame."""
+        return tuple(self._shape)
+
+    @property
+    def dtype(self) -> str:
+        """Of a frame."""
+        return arrays.DTYPES[self._dtype]
+
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes at the end of the file that held no whole frame when it was opened."""
+        return int(self._store.info()[5])
+
+    def put(self, step: int, array: Any) -> None:
+        """Takes a copy of a frame; waits only while all buffers are full."""
+        view = arrays.describe(array)
+        if view.dtype != self._dtype or tuple(view.shape) != self.shape:
+            raise ParameterError(
+                f"step {step} is {arrays.DTYPES[view.dtype]} of shape {tuple(view.shape)}; the "
+                f"store holds {self.dtype} of shape {self.shape}"
+            )
+        self._store.put(_step(step), view.buffer)
+
+    def get(self, step: int, out: Any = None) -> Any:
+        """The frame of a step, as a new NumPy array; or in `out`, a writable buffer."""
+        step = _step(step)
+        if step not in self:
+            raise KeyError(f"step {step} is not in the store, which has {len(self)} frames")
+        if out is not None:
+            self._store.get(step, out)
+            return out
+        array, memory = arrays.empty(self._dtype, self.shape)
+        self._store.get(step, memory)
+        return array
+
+    def steps(self) -> list[int]:
+        """The steps that the store has, in order."""
+        return [frame.step for frame in self.frames()]
+
+    def frames(self) -> list[StoreFrame]:
+        """Every frame, by step."""
+        return [StoreFrame(*row) for row in self._store.frames()]
+
+    def stats(self) -> StoreStats:
+        """What was done so far, and who waited how long."""
+        return StoreStats(*self._store.stats())
+
+    def sync(self) -> None:
+        """Returns when every frame that was put is on stable storage."""
+        self._store.sync()
+
+    def close(self) -> None:
+        """Writes what is queued and the index. Statistics stay readable."""
+        self._store.close()
+
+    def __len__(self) -> int:
+        return int(self._store.info()[3])
+
+    def __contains__(self, step: object) -> bool:
+        if not isinstance(step, int) or not 0 <= step < 1 << 64:
+            return False
+        row = self._store.frame_from(step)
+        return row is not None and row[0] == step
+
+    def _walk(self, steps: list[int], direction: int) -> Iterator[tuple[int, Any]]:
+        if steps:
+            self._store.prefetch(steps[0], direction)
+        for step in steps:
+            yield step, self.get(step)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """(step, frame), ascending."""
+        return self._walk(self.steps(), 1)
+
+    def __reversed__(self) -> Iterator[tuple[int, Any]]:
+        """(step, frame), descending, read ahead."""
+        return self._walk(self.steps()[::-1], -1)
+
+    def __enter__(self) -> FrameStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except Exception:
+            if error is None:  # else it would hide what went wrong first
+                raise

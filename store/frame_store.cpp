@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/frame_store.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <csignal>
+#include <cstring>
+#include <random>
+
+namespace wirepress::store {
+namespace {
+
+constexpr size_t kDefaultSlots = 4;
+constexpr size_t kLeastSlots = 2;
+constexpr uint64_t kMostSlots = 256;  // tiny frames would make millions, and slots are searched
+constexpr size_t kMostAhead = 32;
+constexpr int kMostServants = 256;
+
+// Threads made while it lives take no signals but those of their own faults.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, own);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+uint64_t random_id() {
+  std::random_device device;
+  return static_cast<uint64_t>(device()) << 32 | device();
+}
+
+Status missing(uint64_t step) {
+  return fail(WPR_PARAMETER, "step %" PRIu64 " is not in the store", step);
+}
+
+}  // namespace
+
+// ---- opening ------------------------------------------------------------------------------
+
+Status FrameStore::create(const char* path, const wpr_store_config& config) {
+  head_.dtype = config.dtype;
+  head_.n_dims = config.n_dims;
+  std::copy_n(config.shape, WPR_MAX_DIMS, head_.shape);
+  head_.id = random_id();
+  policy_ = config.policy;
+  writable_ = true;
+  WPR_STORE_TRY(measure(&head_));
+  if (!path && policy_ != WPR_STORE_MEMORY) return fail(WPR_PARAMETER, "this policy needs a path");
+  WPR_STORE_TRY(start(config));
+  if (policy_ != WPR_STORE_MEMORY) WPR_STORE_TRY(create_file(path));
+  changed_file_ = policy_ != WPR_STORE_MEMORY;
+  open_ = true;
+  return {};
+}
+
+// Comes last: a wrong request leaves no file.
+Status FrameStore::create_file(const char* path) {
+  WPR_STORE_TRY(file_.open(path, Access::kCreate));
+  std::byte bytes[kHeadSize];
+  write_head(head_, bytes);
+  Status status = file_.write(0, bytes);
+  if (status.ok()) status = file_.sync();
+  if (status.ok()) status = file_.sync_folder();
+  if (!status.ok()) {
+    file_.remove();
+    return status;
+  }
+  tail_ = kHeadSize;
+  return {};
+}
+
+Status FrameStore::open(const char* path, bool append, const wpr_store_config& config) {
+  if (!path) return fail(WPR_PARAMETER, "path is NULL");
+  policy_ = config.policy == WPR_STORE_MEMORY ? WPR_STORE_COMPRESSED : config.policy;
+  writable_ = append;
+  WPR_STORE_TRY(file_.open(path, append ? Access::kAppend : Access::kRead));
+  Contents contents;
+  WPR_STORE_TRY(store::load(file_, &contents));
+  head_ = contents.head;
+  from_index_ = contents.from_index;
+  torn_bytes_ = contents.report.torn_bytes;
+  tail_ = contents.report.good_size;
+  next_sequence_ = contents.next_sequence;
+  for (const IndexEntry& entry : contents.entries) {
+    Entry& mine = entries_[entry.step];
+    mine.place = Entry::Place::kFile;
+    mine.offset = entry.offset;
+    mine.stored_size = entry.stored_size;
+  }
+  WPR_STORE_TRY(start(config));
+  if (append && torn_bytes_ > 0) WPR_STORE_TRY(file_.truncate(tail_));
+  changed_file_ = append && !from_index_;
+  open_ = true;
+  return {};
+}
+
+Status FrameStore::check_config(const wpr_store_config& config) const {
+  if (policy_ < WPR_STORE_MEMORY || policy_ > WPR_STORE_COMPRESSED)
+    return fail(WPR_PARAMETER, "policy %d is not known", static_cast<int>(policy_));
+  if (config.on_error < WPR_STORE_STOP || config.on_error > WPR_STORE_SPILL)
+    return fail(WPR_PARAMETER, "on_error %d is not known", static_cast<int>(config.on_error));
+  if (config.servants < 0 || config.servants > kMostServants)
+    return fail(WPR_PARAMETER, "%d servants: 1 to %d can be had", config.servants, kMostServants);
+  if (config.n_pin && !config.pin) return fail(WPR_PARAMETER, "pin is NULL");
+  cpu_set_t usable;
+  if (config.n_pin && ::sched_getaffinity(0, sizeof usable, &usable) != 0)
+    return fail(WPR_DEVICE, "the cores of this process cannot be read");
+  for (size_t i = 0; i < config.n_pin; ++i) {
+    const int core = config.pin[i];
+    if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(static_cast<size_t>(core), &usable))
+      return fail(WPR_PARAMETER, "core %d is not one that this process may use", core);
+  }
+  return {};
+}
+
+Status FrameStore::start(const wpr_store_config& config) {
+  WPR_STORE_TRY(check_config(config));
+  on_error_ = config.on_error;
+  memory_ = config.memory;
+  if (policy_ != WPR_STORE_MEMORY) {
+    const size_t n = static_cast<size_t>(std::max(1, config.servants));
+    // Recipes matter to policy compressed only; the others still read frames of any recipe.
+    const char* recipe = policy_ == WPR_STORE_COMPRESSED ? config.recipe : nullptr;
+    if (policy_ != WPR_STORE_COMPRESSED || (!writable_ && !recipe)) recipe = "store";
+    WPR_STORE_TRY(direct_.open(head_, recipe));
+    for (size_t i = 0; i < n; ++i) WPR_STORE_TRY(codecs_.emplace_back().open(head_, recipe));
+    WPR_STORE_TRY(set_up_buffers());
+    WPR_STORE_TRY(start_servants(config));
+  }
+  return {};
+}
+
+// Every servant, and a caller that reads what was not read ahead, may hold one payload; the rest of
+// the budget is the ring.
+Status FrameStore::set_up_buffers() {
+  const uint64_t payloads = (codecs_.size() + 1) * direct_.bound();
+  const uint64_t least = payloads + kLeastSlots * head_.raw_size;
+  if (memory_ == 0) memory_ = payloads + kDefaultSlots * head_.raw_size;
+  if (memory_ < least)
+    return fail(WPR_PARAMETER,
+                "memory is %" PRIu64
+                " bytes; %zu buffers of a frame and %zu of a payload need %" PRIu64,
+                memory_, kLeastSlots, codecs_.size() + 1, least);
+  const uint64_t n = (memory_ - payloads) / head_.raw_size;
+  for (uint64_t i = 0; i < std::min(n, kMostSlots); ++i)
+    slots_.emplace_back().data = Buffer(head_.raw_size);
+  stats_.buffer_bytes = payloads + slots_.size() * head_.raw_size;
+  return {};
+}
+
+Status FrameStore::start_servants(const wpr_store_config& config) {
+  const SignalsBlocked blocked;
+  for (size_t i = 0; i < codecs_.size(); ++i) {
+    try {
+      servants_.emplace_back([this, i] { serve(i); });
+    } catch (const std::system_error& error) {
+      if (i > 0) break;  // work with what there is
+      return fail(WPR_NO_MEMORY, "no servant thread can be made: %s", error.what());
+    }
+    if (config.n_pin == 0) continue;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<size_t>(config.pin[i % config.n_pin]), &set);
+    if (pthread_setaffinity_np(servants_.back().native_handle(), sizeof set, &set) != 0)
+      return fail(WPR_DEVICE, "servant %zu cannot be pinned to core %d", i,
+                  config.pin[i % config.n_pin]);
+  }
+  return {};
+}
+
+void FrameStore::stop_servants() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    to_read_.clear();
+  }
+  work_.notify_all();
+  for (std::thread& servant : servants_) servant.join();
+  servants_.clear();
+}
+
+// ---- servants -----------------------------------------------------------------------------
+
+void FrameStore::serve(size_t servant) {
+  Codec& codec = codecs_[servant];
+  Lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return stop_ || !to_write_.empty() || !to_read_.empty(); });
+    std::deque<Slot*>& queue = to_write_.empty() ? to_read_ : to_write_;
+    if (queue.empty()) return;
+    const bool writing = &queue == &to_write_;
+    Slot* slot = queue.front();
+    queue.pop_front();
+    lock.unlock();
+    if (writing) {
+      write_slot(codec, slot);
+    } else {
+      read_slot(codec, slot);
+    }
+    lock.lock();
+    changed_.notify_all();
+  }
+}
+
+void FrameStore::write_slot(Codec& codec, Slot* slot) {
+  const uint64_t step = slot->step;
+  const bool packed = policy_ == WPR_STORE_COMPRESSED;
+  const double began = now();
+  ConstBytes payload{slot->data.data(), head_.raw_size};
+  Status status;
+  try {
+    if (packed) status = codec.compress(slot->data.data(), &payload);
+  } catch (const std::exception&) {
+    status = fail(WPR_NO_MEMORY, "no memory to compress step %" PRIu64, step);
+  }
+  const double middle = now();
+  const bool release_now = packed && status.ok();  // the payload lies elsewhere
+  if (release_now) {
+    const std::lock_guard lock(mutex_);
+    slot->state = Slot::State::kFree;
+    changed_.notify_all();
+  }
+  const Kind kind = release_now ? Kind::kFrame : Kind::kRaw;
+  uint64_t offset = 0;
+  if (status.ok()) status = append(kind, step, payload, &offset);
+  const double end = now();
+  const std::lock_guard lock(mutex_);
+  times_.compress += middle - began;
+  times_.write += end - middle;
+  if (status.ok()) {
+    written(step, kind, payload.size(), offset);
+  } else {
+    not_written(step, kind, payload, status);
+  }
+  if (!release_now) slot->state = Slot::State::kFree;
+  --n_pending_;
+}
+
+Status FrameStore::append(Kind kind, uint64_t step, ConstBytes payload, uint64_t* offset) {
+  Record record{kind, 0, step, head_.raw_size, payload.size(), checksum(payload, head_.id)};
+  const std::lock_guard lock(file_mutex_);
+  record.sequence = next_sequence_;
+  std::byte bytes[kRecordSize];
+  write_record(record, head_.id, tail_, bytes);
+  const Status status = file_.write(tail_, bytes, payload);
+  if (!status.ok()) {
+    // What was written of it would be a torn tail; where it cannot be cut, the next record covers
+    // it.
+    (void)file_.truncate(tail_);
+    return fail(status.code, "step %" PRIu64 ": %s", step, status.text);
+  }
+  *offset = tail_;
+  tail_ += kRecordSize + payload.size();
+  ++next_sequence_;
+  return {};
+}
+
+void FrameStore::written(uint64_t step, Kind kind, size_t size, uint64_t offset) {
+  Entry& entry = entries_[step];
+  entry.place = Entry::Place::kFile;
+  entry.kind = kind;
+  entry.offset = offset;
+  entry.stored_size = size;
+  entry.memory.reset();
+  changed_file_ = true;
+  stats_.raw_bytes += head_.raw_size;
+  stats_.stored_bytes += size;
+}
+
+void FrameStore::not_written(uint64_t step, Kind kind, ConstBytes payload, const Status& why) {
+  last_ = why;
+  if (on_error_ == WPR_STORE_SPILL) {
+    try {
+      Buffer copy(payload.size());
+      std::memcpy(copy.data(), payload.data(), payload.size());
+      Entry& entry = entries_[step];
+      entry.memory = std::make_shared<const Buffer>(std::move(copy));
+      entry.place = Entry::Place::kMemory;
+      entry.kind = kind;
+      entry.stored_size = payload.size();
+      ++stats_.spilled;
+      return;
+    } catch (const std::exception&) {  // lost after all
+    }
+  }
+  entries_.erase(step);
+  ++stats_.dropped;
+  if (on_error_ != WPR_STORE_DROP && broken_.ok()) broken_ = why;
+}
+
+void FrameStore::read_slot(Codec& codec, Slot* slot) {
+  Entry entry;
+  {
+    const std::lock_guard lock(mutex_);
+    entry = entries_[slot->step];
+  }
+  const Status status = load(slot->step, entry, codec, slot->data.data());
+  const std::lock_guard lock(mutex_);
+  slot->status = status;
+  slot->state = Slot::State::kReady;
+}
+
+Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::byte* dst) {
+  Times times;
+  Status status;
+  try {
+    if (entry.place == Entry::Place::kFile) {
+      status = codec.load(file_, step, entry.offset, entry.offset + kRecordSize + entry.stored_size,
+                          dst, &times);
+    } else if (entry.kind == Kind::kFrame) {
+      const double began = now();
+      status = codec.expand({entry.memory->data(), entry.memory->size()}, dst);
+      times.expand = now() - began;
+    } else {
+      std::memcpy(dst, entry.memory->data(), head_.raw_size);
+    }
+  } catch (const std::exception&) {
+    status = fail(WPR_NO_MEMORY, "no memory to read step %" PRIu64, step);
+  }
+  const std::lock_guard lock(mutex_);
+  times_.read += times.read;
+  times_.expand += times.expand;
+  return status;
+}
+
+// ---- writing ------------------------------------------------------------------------------
+
+Status FrameStore::put(uint64_t step, const void* src, size_t n) {
+  Lock lock(mutex_);
+  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (!writable_) return fail(WPR_PARAMETER, "the store is open for reading only");
+  if (n != head_.raw_size || !src)
+    return fail(WPR_PARAMETER, "step %" PRIu64 " has %zu bytes; a frame of this store has %" PRIu64,
+                step, n, head_.raw_size);
+  if (!broken_.ok()) return broken_;
+  if (entries_.contains(step))
+    return fail(WPR_PARAMETER, "step %" PRIu64 " is in the store already", step);
+  if (policy_ == WPR_STORE_MEMORY) return put_in_memory(step, src);
+
+  Entry& entry = entries_[step];
+  ++n_pending_;
+  double waited = 0;
+  Slot* slot = wait_for_slot(lock, &waited);
+  if (!slot) {  // it broke, or was closed, meanwhile
+    entries_.erase(step);
+    --n_pending_;
+    changed_.notify_all();
+    return broken_.ok() ? fail(WPR_PARAMETER, "the store is closed") : broken_;
+  }
+  slot->step = step;
+  slot->state = Slot::State::kToWrite;
+  entry.put_wait = waited;
+  stats_.put_wait_seconds += waited;
+  ++stats_.puts;
+  lock.unlock();
+  const double began = now();
+  std::memcpy(slot->data.data(), src, n);
+  const double copied = now() - began;
+  lock.lock();
+  stats_.put_copy_seconds += copied;
+  to_write_.push_back(slot);
+  work_.notify_one();
+  return {};
+}
+
+Status FrameStore::put_in_memory(uint64_t step, const void* src) {
+  if (memory_ != 0 && stats_.buffer_bytes + head_.raw_size > memory_)
+    return fail(WPR_NO_MEMORY,
+                "step %" PRIu64 ": %" PRIu64 " bytes of frames are in memory and %" PRIu64
+                " are allowed; a frame has %" PRIu64,
+                step, stats_.buffer_bytes, memory_, head_.raw_size);
+  const double began = now();
+  Buffer copy(head_.raw_size);
+  std::memcpy(copy.data(), src, head_.raw_size);
+  Entry entry;
+  entry.place = Entry::Place::kMemory;
+  entry.stored_size = head_.raw_size;
+  entry.memory = std::make_shared<const Buffer>(std::move(copy));
+  entries_.emplace(step, std::move(entry));
+  stats_.put_copy_seconds += now() - began;
+  stats_.buffer_bytes += head_.raw_size;
+  stats_.raw_bytes += head_.raw_size;
+  stats_.stored_bytes += head_.raw_size;
+  ++stats_.puts;
+  return {};
+}
+
+// A free buffer, or one that was read ahead and is not wanted as much. NULL: no more frames.
+FrameStore::Slot* FrameStore::wait_for_slot(Lock& lock, double* waited) {
+  const double began = now();
+  Slot* found = nullptr;
+  changed_.wait(lock, [&] {
+    if (!broken_.ok() || !open_) return true;
+    for (const Slot::State state : {Slot::State::kFree, Slot::State::kReady}) {
+      for (Slot& slot : slots_) {
+        if (slot.state != state) continue;
+        found = &slot;
+        return true;
+      }
+    }
+    return false;
+  });
+  *waited = now() - began;
+  return found;
+}
+
+Status FrameStore::finish_writing(Lock& lock) {
+  changed_.wait(lock, [this] { return n_pending_ == 0; });
+  if (stats_.spilled > 0) WPR_STORE_TRY(write_spilled(lock));
+  return {};
+}
+
+// Puts wait in the mutex meanwhile: what the file did not take is not to grow.
+Status FrameStore::write_spilled(Lock&) {
+  for (auto& [step, entry] : entries_) {
+    if (entry.place != Entry::Place::kMemory) continue;
+    uint64_t offset;
+    const std::shared_ptr<const Buffer> memory = entry.memory;
+    WPR_STORE_TRY(append(entry.kind, step, {memory->data(), memory->size()}, &offset));
+    written(step, entry.kind, memory->size(), offset);
+  }
+  return {};
+}
+
+Status FrameStore::sync() {
+  Lock lock(mutex_);
+  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (policy_ == WPR_STORE_MEMORY || !writable_) return {};
+  const Status spilled = finish_writing(lock);
+  lock.unlock();
+  const Status synced = file_.sync();
+  lock.lock();
+  // After a failed sync the kernel may have dropped what it could not write: nothing later counts.
+  if (!synced.ok() && broken_.ok()) broken_ = synced;
+  if (!broken_.ok()) return broken_;
+  return spilled;
+}
+
+Status FrameStore::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return {};
+  }
+  Status status = sync();
+  Lock lock(mutex_);
+  open_ = false;
+  to_read_.clear();
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return n_pending_ == 0; });
+  lock.unlock();
+  stop_servants();
+  lock.lock();
+  const Status indexed = writable_ && changed_file_ ? write_the_index() : Status();
+  file_.close();
+  return status.ok() ? indexed : status;
+}
+
+// Without an index the next open scans: it is no loss, but it is said.
+Status FrameStore::write_the_index() {
+  std::vector<IndexEntry> index;
+  for (const auto& [step, entry] : entries_) {
+    if (entry.place == Entry::Place::kFile)
+      index.push_back({step, entry.offset, entry.stored_size});
+  }
+  const Status status = append_index(file_, head_, index, next_sequence_, tail_);
+  if (status.ok()) return file_.sync();
+  (void)file_.truncate(tail_);
+  return status;
+}
+
+// ---- reading ------------------------------------------------------------------------------
+
+Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
+  Lock lock(mutex_);
+  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (cap < head_.raw_size || !dst)
+    return fail(WPR_DST_TOO_SMALL, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
+                head_.raw_size);
+  const double began = now();
+  auto found = entries_.find(step);
+  if (found == entries_.end()) return missing(step);
+  changed_.wait(lock, [&] {  // it may be lost meanwhile
+    found = entries_.find(step);
+    return found == entries_.end() || found->second.place != Entry::Place::kPending;
+  });
+  if (found == entries_.end()) return broken_.ok() ? missing(step) : broken_;
+  follow(step);
+  const Entry entry = found->second;
+  bool served = false;
+  WPR_STORE_TRY(take_from_slot(step, lock, dst, &served));
+  if (!served) {
+    lock.unlock();
+    const Status status = load_directly(step, entry, static_cast<std::byte*>(dst));
+    lock.lock();
+    if (!status.ok()) return status;
+  }
+  const double waited = now() - began;
+  stats_.get_wait_seconds += waited;
+  ++stats_.gets;
+  found = entries_.find(step);
+  if (found != entries_.end()) found->second.get_wait = waited;
+  return {};
+}
+
+FrameStore::Slot* FrameStore::slot_of(uint64_t step) {
+  for (Slot& slot : slots_) {
+    if ((slot.state == Slot::State::kReading || slot.state == Slot::State::kReady) &&
+        slot.step == step)
+      return &slot;
+  }
+  return nullptr;
+}
+
+Status FrameStore::load_directly(uint64_t step, const Entry& entry, std::byte* dst) {
+  if (entry.place == Entry::Place::kMemory && entry.kind == Kind::kRaw) {
+    std::memcpy(dst, entry.memory->data(), head_.raw_size);
+    return {};
+  }
+  const std::lock_guard lock(direct_mutex_);
+  return load(step, entry, direct_, dst);
+}
+
+// *served: the frame was read ahead. A put that waits may take its buffer at any time before.
+Status FrameStore::take_from_slot(uint64_t step, Lock& lock, void* dst, bool* served) {
+  Slot* slot = slot_of(step);
+  if (!slot) return {};
+  changed_.wait(lock, [&] { return slot->state != Slot::State::kReading || !open_; });
+  if (slot->state != Slot::State::kReady || slot->step != step) return {};
+  slot->state = Slot::State::kTaken;
+  const Status status = slot->status;
+  lock.unlock();
+  if (status.ok()) std::memcpy(dst, slot->data.data(), head_.raw_size);
+  lock.lock();
+  slot->state = Slot::State::kFree;
+  *served = true;
+  ++stats_.read_ahead;
+  changed_.notify_all();
+  if (direction_) read_ahead(step, direction_);
+  return status;
+}
+
+// Two gets at neighbouring steps say where the reader is going.
+void FrameStore::follow(uint64_t step) {
+  const auto here = entries_.find(step);
+  int direction = direction_;
+  if (got_ && last_got_ != step) {
+    direction = 0;
+    if (std::next(here) != entries_.end() && std::next(here)->first == last_got_) direction = -1;
+    if (here != entries_.begin() && std::prev(here)->first == last_got_) direction = 1;
+  }
+  got_ = true;
+  last_got_ = step;
+  direction_ = direction;
+  if (direction) read_ahead(step, direction);
+}
+
+// Queues the frames behind `step`, nearest first, as far as there are buffers.
+void FrameStore::read_ahead(uint64_t step, int direction) {
+  if (!open_ || policy_ == WPR_STORE_MEMORY) return;
+  std::vector<uint64_t> wanted;
+  auto here = entries_.find(step);
+  while (here != entries_.end() && wanted.size() < std::min(slots_.size(), kMostAhead)) {
+    if (direction < 0 && here == entries_.begin()) break;
+    here = direction < 0 ? std::prev(here) : std::next(here);
+    if (here != entries_.end()) wanted.push_back(here->first);
+  }
+  for (const uint64_t next : wanted) {
+    if (entries_[next].place == Entry::Place::kPending || slot_of(next)) continue;
+    Slot* slot = slot_for_reading(wanted);
+    if (!slot) return;
+    slot->step = next;
+    slot->state = Slot::State::kReading;
+    to_read_.push_back(slot);
+    work_.notify_one();
+  }
+}
+
+FrameStore::Slot* FrameStore::slot_for_reading(const std::vector<uint64_t>& wanted) {
+  for (Slot& slot : slots_) {
+    if (slot.state == Slot::State::kFree) return &slot;
+  }
+  for (Slot& slot : slots_) {
+    if (slot.state == Slot::State::kReady && slot.step != last_got_ &&
+        std::find(wanted.begin(), wanted.end(), slot.step) == wanted.end())
+      return &slot;
+  }
+  return nullptr;
+}
+
+Status FrameStore::prefetch(uint64_t step, int direction) {
+  const std::lock_guard lock(mutex_);
+  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (direction != -1 && direction != 1)
+    return fail(WPR_PARAMETER, "direction is %d, not -1 or 1", direction);
+  const auto here = entries_.find(step);
+  if (here == entries_.end()) return missing(step);
+  direction_ = direction;
+  got_ = false;  // the next get does not turn round
+  if (policy_ == WPR_STORE_MEMORY) return {};
+  if (here->second.place != Entry::Place::kPending && !slot_of(step)) {
+    Slot* slot = slot_for_reading({});
+    if (slot) {
+      slot->step = step;
+      slot->state = Slot::State::kReading;
+      to_read_.push_back(slot);
+      work_.notify_one();
+    }
+  }
+  read_ahead(step, direction);
+  return {};
+}
+
+// ---- what there is ------------------------------------------------------------------------
+
+void FrameStore::info(wpr_store_info* info) {
+  const std::lock_guard lock(mutex_);
+  *info = {};
+  info->dtype = head_.dtype;
+  info->n_dims = head_.n_dims;
+  std::copy_n(head_.shape, WPR_MAX_DIMS, info->shape);
+  info->raw_size = head_.raw_size;
+  info->n_frames = entries_.size();
+  info->n_buffers = slots_.size();
+  info->torn_bytes = torn_bytes_;
+  info->from_index = from_index_;
+}
+
+void FrameStore::stats(wpr_store_stats* stats) {
+  const std::lock_guard lock(mutex_);
+  *stats = stats_;
+  stats->compress_seconds = times_.compress;
+  stats->write_seconds = times_.write;
+  stats->read_seconds = times_.read;
+  stats->expand_seconds = times_.expand;
+}
+
+bool FrameStore::frame_from(uint64_t step, wpr_store_frame* frame) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.lower_bound(step);
+  if (found == entries_.end()) return false;
+  const Entry& entry = found->second;
+  *frame = {found->first, entry.stored_size, entry.offset, entry.put_wait, entry.get_wait};
+  return true;
+}
+
+void FrameStore::keep(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  last_ = status;
+}
+
+const char* FrameStore::sentence() {
+  const std::lock_guard lock(mutex_);
+  last_text_ = last_.text;
+  return last_text_.c_str();
+}
+
+}  // namespace wirepress::store

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// store.h. Nothing is thrown across it.
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "store/frame_store.hpp"
+
+using wirepress::store::Access;
+using wirepress::store::Contents;
+using wirepress::store::fail;
+using wirepress::store::File;
+using wirepress::store::Status;
+
+struct wpr_store {
+  wirepress::store::FrameStore frames;
+};
+
+namespace {
+
+// Memory is the only thing that the standard library throws here.
+template <typename Body>
+Status guarded(Body body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return fail(WPR_NO_MEMORY, "no memory (%s)", error.what());
+  }
+}
+
+template <typename Body>
+wpr_status call(wpr_store* store, Body body) {
+  const Status status = guarded(body);
+  if (!status.ok()) store->frames.keep(status);
+  return status.code;
+}
+
+template <typename Body>
+wpr_status make(wpr_store** store, Body body) {
+  *store = new (std::nothrow) wpr_store;
+  if (!*store) return WPR_NO_MEMORY;
+  return call(*store, [&] { return body((*store)->frames); });
+}
+
+wpr_status say(const Status& status, char* text, size_t cap) {
+  if (text && cap) std::snprintf(text, cap, "%s", status.text);
+  return status.code;
+}
+
+Status check(const char* path, wpr_store_report* report,
+             void (*row)(void*, const wpr_store_record*), void* user) {
+  File file;
+  WPR_STORE_TRY(file.open(path, Access::kRead));
+  Contents contents;
+  const auto each = [&](const wpr_store_record& record) {
+    if (row) row(user, &record);
+  };
+  WPR_STORE_TRY(scan(file, each, &contents));
+  *report = contents.report;
+  return {};
+}
+
+Status repair(const char* path, wpr_store_report* report) {
+  File file;
+  WPR_STORE_TRY(file.open(path, Access::kAppend));
+  Contents contents;
+  WPR_STORE_TRY(scan(file, nullptr, &contents));
+  *report = contents.report;
+  if (report->torn_bytes > 0) WPR_STORE_TRY(file.truncate(report->good_size));
+  if (report->index && report->torn_bytes == 0) return {};
+  WPR_STORE_TRY(append_index(file, contents.head, contents.entries, contents.next_sequence,
+                             report->good_size));
+  return file.sync();
+}
+
+}  // namespace
+
+extern "C" {
+
+wpr_status wpr_store_create(const char* path, const wpr_store_config* config, wpr_store** store) {
+  return make(store, [&](auto& frames) { return frames.create(path, *config); });
+}
+
+wpr_status wpr_store_open(const char* path, int append, const wpr_store_config* config,
+                          wpr_store** store) {
+  const wpr_store_config none = {};
+  return make(
+      store, [&](auto& frames) { return frames.open(path, append != 0, config ? *config : none); });
+}
+
+void wpr_store_free(wpr_store* store) { delete store; }
+
+const char* wpr_store_error(wpr_store* store) { return store->frames.sentence(); }
+
+wpr_status wpr_store_put(wpr_store* store, uint64_t step, const void* src, size_t n) {
+  return call(store, [&] { return store->frames.put(step, src, n); });
+}
+
+wpr_status wpr_store_get(wpr_store* store, uint64_t step, void* dst, size_t cap) {
+  return call(store, [&] { return store->frames.get(step, dst, cap); });
+}
+
+wpr_status wpr_store_prefetch(wpr_store* store, uint64_t step, int direction) {
+  return call(store, [&] { return store->frames.prefetch(step, direction); });
+}
+
+wpr_status wpr_store_sync(wpr_store* store) {
+  return call(store, [&] { return store->frames.sync(); });
+}
+
+wpr_status wpr_store_close(wpr_store* store) {
+  return call(store, [&] { return store->frames.close(); });
+}
+
+wpr_status wpr_store_get_info(wpr_store* store, wpr_store_info* info) {
+  store->frames.info(info);
+  return WPR_OK;
+}
+
+wpr_status wpr_store_get_stats(wpr_store* store, wpr_store_stats* stats) {
+  store->frames.stats(stats);
+  return WPR_OK;
+}
+
+int wpr_store_frame_from(wpr_store* store, uint64_t step, wpr_store_frame* frame) {
+  return store->frames.frame_from(step, frame);
+}
+
+wpr_status wpr_store_check(const char* path, wpr_store_report* report,
+                           void (*row)(void* user, const wpr_store_record* record), void* user,
+                           char* text, size_t cap) {
+  return say(guarded([&] { return check(path, report, row, user); }), text, cap);
+}
+
+wpr_status wpr_store_repair(const char* path, wpr_store_report* report, char* text, size_t cap) {
+  return say(guarded([&] { return repair(path, report); }), text, cap);
+}
+
+}  // extern "C"
