@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -181,6 +183,39 @@ def test_a_killed_writer_loses_nothing_that_was_synced(after: int, path: Path) -
     with FrameStore(path) as store:
         assert store.torn_bytes == 0
         expect_reversed(store, n + 1)
+
+
+def mutated(whole: bytes, rng: random.Random) -> bytes:
+    """Behind the head: bytes changed, zeroed, copied from elsewhere, or cut off."""
+    data = bytearray(whole)
+    for _ in range(rng.randint(1, 6)):
+        at, size, kind = rng.randrange(72, len(data)), rng.randrange(1, 80), rng.random()
+        if kind < 0.4:
+            data[at] = rng.randrange(256)
+        elif kind < 0.6:
+            data[at : at + size] = bytes(size)
+        elif kind < 0.8:
+            source = rng.randrange(72, len(data))
+            data[at : at + size] = data[source : source + size]
+        else:
+            del data[max(73, at) :]
+    return bytes(data)
+
+
+def test_no_mutation_makes_a_wrong_frame(path: Path) -> None:
+    frames = [np.arange(40, dtype=np.float32) * step for step in range(6)]
+    with FrameStore(path, (40,), recipe="lz4") as store:
+        for step, array in enumerate(frames):
+            store.put(step, array)
+    whole, rng, n_read = path.read_bytes(), random.Random(3), 0
+    for _ in range(500):
+        path.write_bytes(mutated(whole, rng))
+        with FrameStore(path) as store:
+            for step in store.steps():
+                with contextlib.suppress(wirepress.FrameError):
+                    assert (store.get(step) == frames[step]).all()
+                    n_read += 1
+    assert 500 < n_read < 3000  # some are lost, and what is whole is found
 
 
 @pytest.fixture
