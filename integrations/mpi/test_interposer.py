@@ -72,9 +72,11 @@ def test_point_to_point(mpi, tmp_path, codec, level):
     out = mpi.run(2, [mpi.build("p2p.c"), level], settings)
     assert out.count("ok ") == 18
     sent = calls(report)
-    for name in SENDS:
-        assert sent[name]["compressed_messages"] > 0, name
-        assert sent[name]["wire_bytes"] < sent[name]["raw_bytes"], name
+    did = [sent[name]["compressed_messages"] > 0 for name in SENDS]
+    # auto leaves a call alone that a busy machine was seen to be slower with
+    assert sum(did) > len(did) / 2 if codec == "auto" else all(did), sent
+    for name, compressed in zip(SENDS, did, strict=True):
+        assert (sent[name]["wire_bytes"] < sent[name]["raw_bytes"]) is compressed, name
     assert sent["MPI_Send"]["bypasses"]["small"] > 0
     got = calls(report, 1)
     for name in ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv", "MPI_Recv_init"):

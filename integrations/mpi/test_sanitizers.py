@@ -101,6 +101,8 @@ def test_addresses(mpi, words):
 @pytest.mark.slow
 @pytest.mark.parametrize("words", THREADED, ids=name_of)
 def test_races(mpi, words):
+    if mpi.name == "mpich":
+        pytest.skip("programs with threads end in MPICH 4.0.2 under TSan, without the library too")
     mine = built("tsan-mpi", mpi)
     settings = EVERYTHING | {
         "LD_PRELOAD": f"{runtime('libtsan.so')}:{mine.library}",
