@@ -36,7 +36,7 @@ def test_find_package(build_dir: Path, tmp_path: Path, root: Path) -> None:
     prefix = tmp_path / "prefix"
     quietly("cmake", "--install", build_dir, "--prefix", prefix)
     headers = {path.name for path in prefix.glob("include/wirepress/*")}
-    assert headers == {"wirepress.h", "wirepress.hpp"}
+    assert headers == {"store.h", "wirepress.h", "wirepress.hpp"}
     build = tmp_path / "consumer"
     quietly("cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}")
     quietly("cmake", "--build", build)
