@@ -134,7 +134,7 @@ def exact_means() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_lossless_and_plain_methods_give_the_mean(on_ranks: Callable[..., Any], n: int) -> None:
     for found in on_ranks(exact_means, n):
         assert all(found.values()), found
@@ -166,6 +166,7 @@ def feedback_sums() -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 def test_error_feedback(on_ranks: Callable[..., Any]) -> None:
     for found in on_ranks(feedback_sums, 3):
         for method, error in found.items():
@@ -238,7 +239,7 @@ def restarts(methods: list[tuple[str, dict[str, Any]]]) -> list[bool]:
     return equal
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_restart_gives_the_same_bits(on_ranks: Callable[..., Any], n: int) -> None:
     methods = [("onebit", {"warmup_steps": 1} if n == 2 else {}), ("terngrad", {}), ("int4", {}),
                ("topk:ratio=0.05", {"rules": {"2.*": "planes"}}),
