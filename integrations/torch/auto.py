@@ -20,6 +20,7 @@ import time
 import torch
 import torch.distributed as dist
 from wirepress.torch.coder import Coder, gather_is_smaller
+from wirepress.torch.wires import Wires
 
 LOSSLESS = ("planes", "bx:m=0")
 LOSSY = ("bf16", "int8", "int4", "qsgd:bits=2")
@@ -89,13 +90,14 @@ class Tuner:
     again when gradients have changed.
     """
 
-    def __init__(self, group: dist.ProcessGroup, n_ranks: int, error_budget: float) -> None:
+    def __init__(self, wires: Wires, error_budget: float) -> None:
         self.error_budget = error_budget
         self.link = 0.0  # bytes a second
         self.choices: list[Choice] = []
         self.plain_seconds = self.own_seconds = 0.0
         self.verdict = "not tuned yet"
-        self._group, self._n = group, n_ranks
+        self._group, self._n = wires.gather.group, wires.gather.size
+        self._everyone = wires.everyone  # decides: ranks of one host must not differ either
         self._coders = {recipe: Coder(recipe) for recipe in (*LOSSLESS, *LOSSY)}
         self._samples: dict[str, list[float]] = {}  # numbers of one parameter, see `sample`
         self._phase, self._left = "settle", _SETTLE
@@ -164,8 +166,8 @@ class Tuner:
     def _agreed(self, numbers: list[float], how: str) -> torch.Tensor:
         tensor = torch.tensor(numbers, dtype=torch.float64)
         operation = dist.ReduceOp.MAX if how == "max" else dist.ReduceOp.SUM
-        dist.all_reduce(tensor, operation, group=self._group)
-        return tensor if how == "max" else tensor / self._n
+        dist.all_reduce(tensor, operation, group=self._everyone)
+        return tensor if how == "max" else tensor / self._everyone.size()
 
     # ---- measuring ----
 

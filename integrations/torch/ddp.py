@@ -281,7 +281,7 @@ class State:
         for p in self._parameters.values():
             self._send_with(p, p.coder)
         if any(p.method == "auto" for p in self._parameters.values()):
-            self._tuner = Tuner(wires.gather.group, wires.send.size, settings.error_budget)
+            self._tuner = Tuner(wires, settings.error_budget)
             self._tuner.measure_link()
         names = ("encode", "send", "sum", "gather", "decode")
         if wires.local_in:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import torch.distributed as dist  # noqa: E402
 import wirepress.torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
@@ -46,6 +48,19 @@ class Words(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.out(torch.relu(self.dense(self.norm(self.embedding(x)))))
+
+
+def choices_on_two_hosts() -> dict[str, Any]:
+    """Of four ranks; those of one rank number see slow steps, the others fast ones."""
+    socket.gethostname = lambda: f"host{dist.get_rank() // 2}"
+    return choices(1e6, 0.2, dist.get_rank() % 2 == 1)
+
+
+def test_ranks_of_a_host_agree(on_ranks: Callable[..., Any]) -> None:
+    first, *others = on_ranks(choices_on_two_hosts, 4)
+    assert first["used"] is False
+    for other in others:
+        assert all(other[key] == first[key] for key in ("choices", "used", "weights"))
 
 
 def choices(link: float, budget: float, slow: bool) -> dict[str, Any]:

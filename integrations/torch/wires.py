@@ -27,6 +27,7 @@ class Wires:
     n_ranks: int
     send: Post  # between hosts: of ranks with the same number on their host
     gather: Post
+    everyone: dist.ProcessGroup  # by gloo
     local_in: Post | None = None  # inside the host; None: one level
     local_out: Post | None = None
     rooms_in: Rooms | None = None  # memory that the host's ranks share; None: they send messages
@@ -79,7 +80,9 @@ def connect(
     rank, n_ranks = dist.get_rank(group), dist.get_world_size(group)
     across = [list(ranks) for ranks in zip(*hosts, strict=True)] if two else [list(range(n_ranks))]
     groups = [across, across, *([hosts, hosts] if two else [])]
-    wires = Wires(rank, n_ranks, *(_mine(group, parts, timeout) for parts in groups))
+    send, gather, *local = (_mine(group, parts, timeout) for parts in groups)
+    whole = _mine(group, [list(range(n_ranks))], timeout) if two else gather
+    wires = Wires(rank, n_ranks, send, gather, whole.group, *local)
     if wires.local_in and wires.local_out:
         wires.rooms_in = open_rooms(wires.local_in, n_values)
         wires.rooms_out = open_rooms(wires.local_out, n_values)
