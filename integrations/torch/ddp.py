@@ -136,13 +136,17 @@ class _GradientPiece(Piece):
             return None
         if owned.residual is None:
             owned.residual = torch.zeros(owned.n)
-        return owned.residual[self.start : self.start + self.values.numel()]
+        return self._part(owned.residual)
+
+    def _part(self, whole: torch.Tensor) -> torch.Tensor:
+        """What belongs to this piece, of something that the parameter has for each value."""
+        return whole[self.start : self.start + self.values.numel()]
 
     def encode(self, out: torch.Tensor) -> int:
         owned, state = self._what
         residual = self._residual()
         if residual is None and owned.residual is not None:  # left by another codec
-            rest = owned.residual[self.start : self.start + self.values.numel()]
+            rest = self._part(owned.residual)
             self.values.add_(rest)
             rest.zero_()
         if owned.momentum:
@@ -151,8 +155,8 @@ class _GradientPiece(Piece):
             self.norm = float(torch.linalg.vector_norm(self.values + residual))
         size = self.coder.encode(self.values, out, residual, self.seed)
         if owned.momentum and owned.velocity is not None and residual is not None:
-            velocity = owned.velocity[self.start : self.start + self.values.numel()]
-            velocity.mul_(residual != 0)  # momentum factor masking: what was sent starts anew
+            # momentum factor masking: what was sent starts anew
+            self._part(owned.velocity).mul_(residual != 0)
         return size
 
     def _accumulate(self, owned: _Parameter) -> None:
@@ -160,7 +164,7 @@ class _GradientPiece(Piece):
         accumulated, in the residual, and sent."""
         if owned.velocity is None:
             owned.velocity = torch.zeros(owned.n)
-        velocity = owned.velocity[self.start : self.start + self.values.numel()]
+        velocity = self._part(owned.velocity)
         if bool(self.values.sum().isfinite()):
             velocity.mul_(owned.momentum).add_(self.values)
         else:  # what is not finite is passed on once and not remembered
