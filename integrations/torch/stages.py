@@ -72,24 +72,28 @@ def _work(
     failed: list[BaseException],
 ) -> None:
     while (job := inbox.get()) is not None:
+        start = time.perf_counter()
+        _take_part(job, name, failed)
+        seconds[name] += time.perf_counter() - start
         if failed:
             job.done(failed[0])
-            continue
-        step = getattr(job, name, None)
-        if step is not None:
-            start = time.perf_counter()
-            try:
-                step()
-            except BaseException as error:
-                failed.append(error)
-                job.done(error)
-                continue
-            finally:
-                seconds[name] += time.perf_counter() - start
-        if outbox is None:
+        elif outbox is None:
             job.done(None)
         else:
             outbox.put(job)
-        del job  # its buffers go while this thread waits
+        del job  # its buffers go while this thread waits, and whom it would call
     if outbox is not None:
         outbox.put(None)
+
+
+def _take_part(job: Job, name: str, failed: list[BaseException]) -> None:
+    if failed:
+        return
+    try:
+        getattr(job, name, _nothing)()
+    except BaseException as error:
+        failed.append(error)
+
+
+def _nothing() -> None:
+    """The part of a job in a stage that is not its own."""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import socket
+import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -336,6 +338,21 @@ def sharded_optimizer() -> bool:
 
 def test_zero_redundancy_optimizer(on_ranks: Callable[..., Any]) -> None:
     assert on_ranks(sharded_optimizer, 2) == [True, True]
+
+
+def goes_with_the_model() -> bool:
+    """Threads, groups and residuals would be left behind by every model of a program."""
+    ddp = make_ddp(make_model())
+    state = wirepress.torch.compress(ddp, "int8", min_values=100)
+    train(ddp, torch.optim.SGD(ddp.parameters(), 0.1), range(3))
+    there = weakref.ref(state)
+    del ddp, state
+    gc.collect()
+    return there() is None
+
+
+def test_goes_with_the_model(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(goes_with_the_model, 2) == [True, True]
 
 
 def compiled() -> tuple[bool, bool]:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +43,18 @@ for port, program, *words in json.loads(sys.argv[1]):
 
 
 def free_ports(n: int) -> list[str]:
-    sockets = [socket.socket() for _ in range(n)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [str(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
+    """Not of the range that the kernel gives to others' connections meanwhile, gloo's above all."""
+    last = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]) - 1
+    ports: list[str] = []
+    while len(ports) < n:
+        port = random.randint(last // 2, last)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            ports.append(str(port))
     return ports
 
 
-def run(trainings: list[list[str]], ranks: int = 2) -> None:
+def run(trainings: list[list[str]], folder: Path, ranks: int = 2) -> None:
     """Runs train.py of an example with arguments, one after the other."""
     ports = free_ports(len(trainings))
     jobs = [
@@ -58,19 +63,30 @@ def run(trainings: list[list[str]], ranks: int = 2) -> None:
     ]
     everywhere = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
                   "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}  # fmt: skip
-    running = [
-        subprocess.Popen([sys.executable, "-c", RANK, json.dumps(jobs)],
-                         env={**everywhere, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for rank in range(ranks)
-    ]  # fmt: skip
+    logs = [folder / f"rank{rank}.log" for rank in range(ranks)]
+    running = []
+    for rank, log in enumerate(logs):
+        with log.open("w") as file:
+            running.append(subprocess.Popen(
+                [sys.executable, "-c", RANK, json.dumps(jobs)], stdout=file, stderr=file,
+                env={**everywhere, "RANK": str(rank), "LOCAL_RANK": str(rank)}))  # fmt: skip
     try:
-        said = [rank.communicate(timeout=600)[0] for rank in running]
+        codes = wait_for_all(running, 600)
     finally:
-        for rank in running:
-            rank.kill()
-            rank.wait()
-    assert [rank.returncode for rank in running] == [0] * ranks, "\n".join(said)
+        for process in running:
+            process.kill()
+            process.wait()
+    assert codes == [0] * ranks, "\n".join(log.read_text() for log in logs)
+
+
+def wait_for_all(running: list[subprocess.Popen[bytes]], seconds: float) -> list[int | None]:
+    """Exit codes; ends early when one has failed, for the others would wait for it."""
+    end = time.monotonic() + seconds
+    while True:
+        codes = [process.poll() for process in running]
+        if None not in codes or any(codes) or time.monotonic() > end:
+            return codes
+        time.sleep(0.1)
 
 
 def training(name: str, file: Path, *words: str) -> list[str]:
@@ -89,7 +105,8 @@ def runs(tmp_path_factory) -> dict[str, dict[str, Any]]:
         wanted["gpt int8"] = ["--compress", "int8", *rule]
         wanted["gpt dgc"] = ["--compress", "dgc:ratio=0.1", "--set", "ramp_steps=4"]
     files = {key: tmp_path_factory.mktemp("run") / "run.json" for key in wanted}
-    run([training(key.split()[0], files[key], *words) for key, words in wanted.items()])
+    run([training(key.split()[0], files[key], *words) for key, words in wanted.items()],
+        tmp_path_factory.mktemp("logs"))  # fmt: skip
     return {key: json.loads(file.read_text()) for key, file in files.items()}
 
 
@@ -130,7 +147,7 @@ def test_compressed_learn(runs, name, tmp_path):
     ]
     files = [tmp_path / f"{i}.json" for i in range(len(methods))]
     run([training(name, file, "--compress", *words)
-         for file, words in zip(files, methods, strict=True)])  # fmt: skip
+         for file, words in zip(files, methods, strict=True)], tmp_path)  # fmt: skip
     for file, (method, *_) in zip(files, methods, strict=True):
         loss = json.loads(file.read_text())["loss"]
         assert loss[0] == runs[name]["loss"][0], method
@@ -142,7 +159,8 @@ def test_compressed_learn(runs, name, tmp_path):
 def test_hooks(runs, name, tmp_path):
     hooks = ["fp16", "bf16", "powersgd:2", "noop"]
     files = [tmp_path / f"{hook.partition(':')[0]}.json" for hook in hooks]
-    run([training(name, file, "--hook", hook) for hook, file in zip(hooks, files, strict=True)])
+    run([training(name, file, "--hook", hook)
+         for hook, file in zip(hooks, files, strict=True)], tmp_path)  # fmt: skip
     for hook, file in zip(hooks, files, strict=True):
         loss = json.loads(file.read_text())["loss"]
         assert loss[-1] == pytest.approx(runs[name]["loss"][-1], rel=0.2)
