@@ -233,6 +233,13 @@ double finish_time(const Known& known, double link, bool overlapped, double size
   return (overlapped ? std::max(wire, codec) : wire + codec) + kCallSeconds / size;
 }
 
+// Of the site's link, for messages of this size; 0: not known. A collective must start somewhere.
+double rate_for(const Site& site, size_t size) {
+  const double rate = link_rate(site.node, size);
+  if (site.node != kCollectiveLink) return rate;
+  return std::max(rate > 0 ? rate : kDefaultLink, least_collective_rate());
+}
+
 // The best of what is known, or why raw is.
 int best_of(const Site& site, double link, double size) {
   const int present = site.choice.load(std::memory_order_relaxed);
@@ -424,10 +431,9 @@ int choose(Site* site, const Byte* data, size_t size, const Type& type, bool ove
   const uint64_t number = site->messages.fetch_add(1, std::memory_order_relaxed);
   site->raw_size.fetch_add(size, std::memory_order_relaxed);
   if (is_fixed(*site)) return choose_fixed(site);
-  double link = link_rate(site->node, size);
+  const double link = rate_for(*site, size);
   const bool collective = site->node == kCollectiveLink;
-  if (link == 0 && !collective) return kUnknownLink;
-  if (link == 0) link = kDefaultLink;
+  if (link == 0) return kUnknownLink;
   const int left = site->left.load(std::memory_order_relaxed);
   if (left > 0) site->left.store(left - 1, std::memory_order_relaxed);
   // Threads that meet here do not wait for each other.
@@ -466,8 +472,8 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   double fraction = 1 / known.ratio;
   learn(&fraction, wire_size ? static_cast<double>(wire_size) / n : 1);
   known.ratio = 1 / fraction;
-  const double link = link_rate(site->node, size);
-  site->choice.store(best_of(*site, link > 0 ? link : kDefaultLink, n), std::memory_order_relaxed);
+  const double link = rate_for(*site, size);
+  if (link > 0) site->choice.store(best_of(*site, link, n), std::memory_order_relaxed);
 }
 
 // ---- the report ----
@@ -514,8 +520,7 @@ std::string site_json(const Site& site) {
   const int choice = is_fixed(site) && site.left.load() <= 0 && !site.list->empty()
                          ? (*site.list)[0]
                          : site.choice.load();
-  double link = link_rate(site.node, site.messages ? site.raw_size / site.messages : 0);
-  if (link == 0 && site.overlapped) link = kDefaultLink;
+  const double link = rate_for(site, site.messages ? site.raw_size / site.messages : 0);
   std::string symbol, json = "{\"caller\": " + json_string(caller_name(site.caller, &symbol));
   json += ", \"function\": " + json_string(symbol);
   append(&json, ", \"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"node\": %d",

@@ -15,6 +15,7 @@ namespace wirepress {
 
 struct Contest {
   uint32_t key;
+  size_t size = 0;  // of the call under way
   ContestResult result;
   int step = 0;   // of a trial: 0 MPI's turn, 1 ours
   int pairs = 0;  // of this trial so far
@@ -27,9 +28,10 @@ namespace {
 
 constexpr double kClearlyFaster = 0.95;  // ours of MPI's, to take a call over ...
 constexpr double kStillFaster = 0.99;    // ... and to keep it
-// For the first decision: to lose by one pair, to win by two ...
+// For the first decision: to win or lose by two pairs ...
 constexpr double kNoDoubt = 1.5;
-constexpr double kPlainly = 3;  // ... or by one; a pair may have been disturbed
+constexpr double kPlainly =
+    3;  // ... or by one: it may have been disturbed, or ours was at its first
 constexpr int kMostPairs = 3;
 constexpr int kSecondChance = 8;  // ours was slow at its first try: its buffers were new
 constexpr int kShortest = 16, kLongest = 1024;
@@ -57,13 +59,17 @@ void publish(const ContestResult& result) {
   results().all.push_back(result);
 }
 
+// Whether every node, or the root's, gets as many bytes from others as the call names.
+bool moves_all(Call call) { return call == kBcast || call == kAllreduce || call == kReduce; }
+
 // After a pair; the times are equal on all members.
 void decide(Contest* contest, double plain, double own) {
   ContestResult& result = contest->result;
   const double ratio = own / std::max(plain, 1e-9);
   const bool first = result.decisions == 0;
   const bool wins = ratio < (!first && result.own_wins ? kStillFaster : kClearlyFaster);
-  const bool clear = ratio > kNoDoubt || ratio * (contest->pairs > 1 ? kNoDoubt : kPlainly) < 1;
+  const double enough = contest->pairs > 1 ? kNoDoubt : kPlainly;
+  const bool clear = ratio > enough || ratio * enough < 1;
   if (contest->pairs < kMostPairs && (first ? !clear : wins != result.own_wins)) return;
 
   const double winner = wins ? own : plain, loser = wins ? plain : own;
@@ -91,10 +97,13 @@ Contest* find_contest(Comm* comm, Call call, wpr_dtype dtype, size_t size) {
   const uint32_t key =
       static_cast<uint32_t>(call) << 16 | static_cast<uint32_t>(dtype) << 8 | size_class;
   for (Contest* contest : comm->contests) {
-    if (contest->key == key) return contest;
+    if (contest->key != key) continue;
+    contest->size = size;
+    return contest;
   }
   auto* contest = new Contest;
   contest->key = key;
+  contest->size = size;
   contest->result.call = call;
   contest->result.dtype = dtype;
   contest->result.size_class = static_cast<int>(size_class);
@@ -137,6 +146,7 @@ void end_turn(Contest* contest, Shadow* shadow, const Turn& turn) {
   if (PMPI_Allreduce(contest->best, slowest, 2, MPI_DOUBLE, MPI_MAX, shadow->all) != MPI_SUCCESS) {
     return;
   }
+  if (moves_all(contest->result.call)) learn_plain_collective(contest->size, slowest[0]);
   decide(contest, slowest[0], slowest[1]);
 }
 

@@ -81,6 +81,7 @@ struct Link {
 };
 
 double g_fixed_rate = 0;
+std::atomic<double> g_least_collective{0};
 // To all nodes together, of collectives, and to each node. Made once, when the job starts.
 std::unique_ptr<Link[]>& links() {
   static auto* all = new std::unique_ptr<Link[]>;
@@ -128,6 +129,16 @@ void learn_sent(int node, size_t bytes, bool framed, double seconds) {
 void learn_collective(size_t bytes, double seconds, int chunks, bool framed) {
   learn(kCollectiveLink, bytes, seconds, std::max(chunks, 1), framed);
 }
+
+void learn_plain_collective(size_t bytes, double seconds) {
+  if (bytes < kWindow) return;  // buffers may have taken it
+  const double rate = static_cast<double>(bytes) / std::max(seconds, 1e-9);
+  double before = g_least_collective.load(std::memory_order_relaxed);
+  while (rate > before && !g_least_collective.compare_exchange_weak(before, rate)) {
+  }
+}
+
+double least_collective_rate() { return g_least_collective.load(std::memory_order_relaxed); }
 
 namespace {
 

@@ -449,6 +449,7 @@ def test_damaged_pieces(mpi):
     """Pieces and heads of messages in pieces; the other messages arrive, and nothing hangs."""
     settings = TRUST | {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_CHECKSUM": "on"}
     settings |= {"FLIP_PIECES": "1", "LD_PRELOAD": f"{mpi.library}:{mpi.build('flip.c')}"}
+    settings |= {"WIREPRESS_MPI_CHUNK": "512KiB"}
     done = mpi.start([settings] * 2, [mpi.build("corrupt_pieces.c")])
     assert done.returncode == 0, done.stdout + done.stderr
     assert 4 <= int(re.search(r"refused (\d+)", done.stdout)[1]) <= 8
