@@ -10,15 +10,24 @@
 
 namespace wirepress::store {
 
-// Memory that is not filled with zeros first; a cache line begins it.
+// Memory that is not filled with zeros first.
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(size_t size) : data_(std::aligned_alloc(64, (size + 64) / 64 * 64)), size_(size) {
+  explicit Buffer(size_t size, size_t align = 64)
+      : data_(std::aligned_alloc(align, (size + align) / align * align)), size_(size) {
     if (!data_) throw std::bad_alloc();
   }
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
   size_t size() const { return size_; }
+  // Gives the memory behind its first bytes back.
+  void shrink(size_t size) {
+    void* smaller = std::realloc(data_.get(), size);
+    if (!smaller) return;  // it stays as large as it was
+    (void)data_.release();
+    data_.reset(smaller);
+    size_ = size;
+  }
 
  private:
   struct Free {

@@ -4,13 +4,14 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
+#include <csignal>
 #include <cstring>
+#include <ctime>
 #include <system_error>
 
 namespace wirepress::store {
@@ -19,13 +20,76 @@ namespace {
 // strerror is not for threads.
 std::string reason(int error) { return std::generic_category().message(error); }
 
+// A write beyond the process's limit is to fail with EFBIG; its signal would end the process.
+class NoSizeSignal {
+ public:
+  NoSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~NoSizeSignal() {
+    const int error = errno;
+    if (error == EFBIG && !sigismember(&before_, SIGXFSZ)) {
+      const timespec now = {};
+      sigtimedwait(&signal_, nullptr, &now);
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  NoSizeSignal(const NoSizeSignal&) = delete;
+  NoSizeSignal& operator=(const NoSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_, before_;
+};
+
 }  // namespace
+
+// O_NONBLOCK: opening a pipe that nobody writes must not hang; it changes nothing for files.
+int Calls::open(const char* path, int flags) {
+  return ::open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
+}
+
+ssize_t Calls::read(int descriptor, void* dst, size_t n, uint64_t offset) {
+  return ::pread(descriptor, dst, n, static_cast<off_t>(offset));
+}
+
+ssize_t Calls::write(int descriptor, const iovec* parts, int n_parts, uint64_t offset) {
+  const NoSizeSignal blocked;
+  return ::pwritev(descriptor, parts, n_parts, static_cast<off_t>(offset));
+}
+
+int Calls::truncate(int descriptor, uint64_t size) {
+  return ::ftruncate(descriptor, static_cast<off_t>(size));
+}
+
+int Calls::allocate(int descriptor, uint64_t offset, uint64_t size) {
+  const NoSizeSignal blocked;
+  return ::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                     static_cast<off_t>(size));
+}
+
+int Calls::sync(int descriptor) { return ::fdatasync(descriptor); }
+
+int Calls::sync_folder(const char* folder) {
+  const int descriptor = ::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  errno = error;
+  return error && error != EINVAL ? -1 : 0;  // EINVAL: a file system that cannot
+}
+
+Calls& Calls::system() {
+  static Calls calls;
+  return calls;
+}
 
 Status File::open(const char* path, Access access) {
   path_ = path;
   constexpr int kFlags[] = {O_RDWR | O_CREAT | O_EXCL, O_RDWR, O_RDONLY};
-  // O_NONBLOCK: opening a pipe that nobody writes must not hang; it changes nothing for files.
-  descriptor_ = ::open(path, kFlags[static_cast<int>(access)] | O_CLOEXEC | O_NONBLOCK, 0666);
+  descriptor_ = calls_.open(path, kFlags[static_cast<int>(access)]);
   if (descriptor_ < 0) {
     if (access == Access::kCreate && errno == EEXIST)
       return fail(WPR_IO, "%s exists: open it to append, or remove it first", path);
@@ -39,6 +103,17 @@ Status File::open(const char* path, Access access) {
   return {};
 }
 
+bool File::open_direct(const File& other) {
+  const std::string same = "/proc/self/fd/" + std::to_string(other.descriptor_);
+  path_ = other.path_;
+  descriptor_ = calls_.open(same.c_str(), O_WRONLY | O_DIRECT);
+  return is_open();
+}
+
+bool File::allocate(uint64_t offset, uint64_t size) {
+  return calls_.allocate(descriptor_, offset, size) == 0;
+}
+
 Status File::size(uint64_t* bytes) const {
   struct stat status;
   if (::fstat(descriptor_, &status) != 0)
@@ -49,7 +124,7 @@ Status File::size(uint64_t* bytes) const {
 
 Status File::read(uint64_t offset, Bytes dst) const {
   while (!dst.empty()) {
-    const ssize_t n = ::pread(descriptor_, dst.data(), dst.size(), static_cast<off_t>(offset));
+    const ssize_t n = calls_.read(descriptor_, dst.data(), dst.size(), offset);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
       return fail(WPR_IO, "%s: reading %zu bytes at %" PRIu64 ": %s", path(), dst.size(), offset,
@@ -63,12 +138,16 @@ Status File::read(uint64_t offset, Bytes dst) const {
   return {};
 }
 
-Status File::write(uint64_t offset, ConstBytes first, ConstBytes second) {
+Status File::write(uint64_t offset, ConstBytes first, ConstBytes second, size_t* taken) {
+  const uint64_t begin = offset;
+  refused_shape_ = false;
   while (!first.empty() || !second.empty()) {
     iovec parts[2] = {{const_cast<std::byte*>(first.data()), first.size()},
                       {const_cast<std::byte*>(second.data()), second.size()}};
-    const ssize_t n = ::pwritev(descriptor_, parts, 2, static_cast<off_t>(offset));
+    const ssize_t n = calls_.write(descriptor_, parts, 2, offset);
     if (n < 0 && errno == EINTR) continue;
+    refused_shape_ = n < 0 && errno == EINVAL;
+    if (taken) *taken = offset - begin;
     if (n <= 0)
       return fail(WPR_IO, "%s: writing %zu bytes at %" PRIu64 ": %s", path(),
                   first.size() + second.size(), offset,
@@ -82,13 +161,13 @@ Status File::write(uint64_t offset, ConstBytes first, ConstBytes second) {
 }
 
 Status File::truncate(uint64_t bytes) {
-  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)
+  if (calls_.truncate(descriptor_, bytes) != 0)
     return fail(WPR_IO, "%s: cutting it at %" PRIu64 ": %s", path(), bytes, reason(errno).c_str());
   return {};
 }
 
 Status File::sync() {
-  if (::fdatasync(descriptor_) != 0)
+  if (calls_.sync(descriptor_) != 0)
     return fail(WPR_IO, "%s: sync: %s", path(), reason(errno).c_str());
   return {};
 }
@@ -97,12 +176,8 @@ Status File::sync_folder() const {
   const size_t slash = path_.rfind('/');
   const std::string folder =
       slash == std::string::npos ? "." : path_.substr(0, std::max<size_t>(slash, 1));
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return fail(WPR_IO, "%s: %s", folder.c_str(), reason(errno).c_str());
-  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  if (error && error != EINVAL)  // a file system that cannot
-    return fail(WPR_IO, "%s: sync: %s", folder.c_str(), reason(error).c_str());
+  if (calls_.sync_folder(folder.c_str()) != 0)
+    return fail(WPR_IO, "%s: sync: %s", folder.c_str(), reason(errno).c_str());
   return {};
 }
 

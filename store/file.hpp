@@ -2,6 +2,8 @@
 // A file by position. Short and interrupted calls go on; what fails says where, and errno's text.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <string>
 
 #include "store/format.hpp"
@@ -10,18 +12,38 @@ namespace wirepress::store {
 
 enum class Access { kCreate, kAppend, kRead };
 
+// The system calls of a file; the test kit (kit/) tears, refuses, slows and records them.
+class Calls {
+ public:
+  virtual ~Calls() = default;
+  virtual int open(const char* path, int flags);
+  virtual ssize_t read(int descriptor, void* dst, size_t n, uint64_t offset);
+  virtual ssize_t write(int descriptor, const iovec* parts, int n_parts, uint64_t offset);
+  virtual int truncate(int descriptor, uint64_t size);
+  virtual int allocate(int descriptor, uint64_t offset, uint64_t size);  // its size stays
+  virtual int sync(int descriptor);
+  virtual int sync_folder(const char* folder);
+
+  static Calls& system();
+};
+
 class File {
  public:
-  File() = default;
+  explicit File(Calls& calls = Calls::system()) : calls_(calls) {}
   ~File() { close(); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   // To write is alone: a second writer of the file is refused, of this process or another.
   Status open(const char* path, Access access);
+  // The file of another one, past the page cache, only to write; false: this file system cannot.
+  bool open_direct(const File& other);
   Status size(uint64_t* bytes) const;
   Status read(uint64_t offset, Bytes dst) const;
-  Status write(uint64_t offset, ConstBytes first, ConstBytes second = {});
+  Status write(uint64_t offset, ConstBytes first, ConstBytes second = {}, size_t* taken = nullptr);
+  // The last write failed for where or how long it was, not for its bytes.
+  bool refused_shape() const { return refused_shape_; }
+  bool allocate(uint64_t offset, uint64_t size);
   Status truncate(uint64_t bytes);
   Status sync();
   Status sync_folder() const;  // the name of a new file
@@ -29,9 +51,12 @@ class File {
   void close();
   bool is_open() const { return descriptor_ >= 0; }
   const char* path() const { return path_.c_str(); }
+  Calls& calls() const { return calls_; }
 
  private:
+  Calls& calls_;
   int descriptor_ = -1;
+  bool refused_shape_ = false;
   std::string path_;
 };
 

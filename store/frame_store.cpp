@@ -61,6 +61,7 @@ Status FrameStore::create(const char* path, const wpr_store_config& config) {
   WPR_STORE_TRY(start(config));
   if (policy_ != WPR_STORE_MEMORY) WPR_STORE_TRY(create_file(path));
   changed_file_ = policy_ != WPR_STORE_MEMORY;
+  if (changed_file_) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
   open_ = true;
   return {};
 }
@@ -101,6 +102,7 @@ Status FrameStore::open(const char* path, bool append, const wpr_store_config& c
   }
   WPR_STORE_TRY(start(config));
   if (append && torn_bytes_ > 0) WPR_STORE_TRY(file_.truncate(tail_));
+  if (append) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
   changed_file_ = append && !from_index_;
   open_ = true;
   return {};
@@ -129,6 +131,7 @@ Status FrameStore::start(const wpr_store_config& config) {
   WPR_STORE_TRY(check_config(config));
   on_error_ = config.on_error;
   memory_ = config.memory;
+  if (config.direct && writable_) direct_bytes_ = Appender::buffer_size(head_.raw_size);
   if (policy_ != WPR_STORE_MEMORY) {
     const size_t n = static_cast<size_t>(std::max(1, config.servants));
     // Recipes matter to policy compressed only; the others still read frames of any recipe.
@@ -143,9 +146,9 @@ Status FrameStore::start(const wpr_store_config& config) {
 }
 
 // Every servant, and a caller that reads what was not read ahead, may hold one payload; the rest of
-// the budget is the ring.
+// the budget is the ring. Direct writes have a buffer of their own.
 Status FrameStore::set_up_buffers() {
-  const uint64_t payloads = (codecs_.size() + 1) * direct_.bound();
+  const uint64_t payloads = (codecs_.size() + 1) * direct_.bound() + direct_bytes_;
   const uint64_t least = payloads + kLeastSlots * head_.raw_size;
   if (memory_ == 0) memory_ = payloads + kDefaultSlots * head_.raw_size;
   if (memory_ < least)
@@ -226,13 +229,15 @@ void FrameStore::write_slot(Codec& codec, Slot* slot) {
     status = fail(WPR_NO_MEMORY, "no memory to compress step %" PRIu64, step);
   }
   const double middle = now();
-  const bool release_now = packed && status.ok();  // the payload lies elsewhere
+  // The payload lies elsewhere; but a frame that spills needs its buffer.
+  const bool release_now = packed && status.ok() && on_error_ != WPR_STORE_SPILL;
+  const Kind kind = packed && status.ok() ? Kind::kFrame : Kind::kRaw;
+  const uint64_t ticket = slot->ticket;
   if (release_now) {
     const std::lock_guard lock(mutex_);
     slot->state = Slot::State::kFree;
     changed_.notify_all();
   }
-  const Kind kind = release_now ? Kind::kFrame : Kind::kRaw;
   uint64_t offset = 0;
   if (status.ok()) status = append(kind, step, payload, &offset);
   const double end = now();
@@ -242,10 +247,10 @@ void FrameStore::write_slot(Codec& codec, Slot* slot) {
   if (status.ok()) {
     written(step, kind, payload.size(), offset);
   } else {
-    not_written(step, kind, payload, status);
+    not_written(release_now ? nullptr : slot, step, kind, payload, status);
   }
-  if (!release_now) slot->state = Slot::State::kFree;
-  --n_pending_;
+  if (!release_now && slot->state == Slot::State::kToWrite) slot->state = Slot::State::kFree;
+  pending_.erase(ticket);
 }
 
 Status FrameStore::append(Kind kind, uint64_t step, ConstBytes payload, uint64_t* offset) {
@@ -254,7 +259,7 @@ Status FrameStore::append(Kind kind, uint64_t step, ConstBytes payload, uint64_t
   record.sequence = next_sequence_;
   std::byte bytes[kRecordSize];
   write_record(record, head_.id, tail_, bytes);
-  const Status status = file_.write(tail_, bytes, payload);
+  const Status status = appender_.append(tail_, bytes, payload);
   if (!status.ok()) {
     // What was written of it would be a torn tail; where it cannot be cut, the next record covers
     // it.
@@ -269,6 +274,7 @@ Status FrameStore::append(Kind kind, uint64_t step, ConstBytes payload, uint64_t
 
 void FrameStore::written(uint64_t step, Kind kind, size_t size, uint64_t offset) {
   Entry& entry = entries_[step];
+  if (entry.place == Entry::Place::kMemory) stats_.buffer_bytes -= entry.stored_size;
   entry.place = Entry::Place::kFile;
   entry.kind = kind;
   entry.offset = offset;
@@ -279,25 +285,53 @@ void FrameStore::written(uint64_t step, Kind kind, size_t size, uint64_t offset)
   stats_.stored_bytes += size;
 }
 
-void FrameStore::not_written(uint64_t step, Kind kind, ConstBytes payload, const Status& why) {
+void FrameStore::not_written(Slot* slot, uint64_t step, Kind kind, ConstBytes payload,
+                             const Status& why) {
   last_ = why;
   if (on_error_ == WPR_STORE_SPILL) {
     try {
-      Buffer copy(payload.size());
-      std::memcpy(copy.data(), payload.data(), payload.size());
-      Entry& entry = entries_[step];
-      entry.memory = std::make_shared<const Buffer>(std::move(copy));
-      entry.place = Entry::Place::kMemory;
-      entry.kind = kind;
-      entry.stored_size = payload.size();
-      ++stats_.spilled;
-      return;
+      return spill(slot, kind, payload);
     } catch (const std::exception&) {  // lost after all
     }
   }
   entries_.erase(step);
   ++stats_.dropped;
   if (on_error_ != WPR_STORE_DROP && broken_.ok()) broken_ = why;
+}
+
+// The frame stays in its buffer's memory: nothing is allocated, and the budget holds.
+void FrameStore::spill(Slot* slot, Kind kind, ConstBytes payload) {
+  auto memory = std::make_shared<Buffer>();
+  const bool packed = kind == Kind::kFrame && payload.size() < head_.raw_size;
+  if (packed) {
+    std::memcpy(slot->data.data(), payload.data(), payload.size());
+    slot->data.shrink(payload.size());
+  }
+  *memory = std::move(slot->data);
+  slot->state = Slot::State::kGone;
+  Entry& entry = entries_[slot->step];
+  entry.place = Entry::Place::kMemory;
+  entry.kind = packed ? Kind::kFrame : Kind::kRaw;
+  entry.stored_size = memory->size();
+  entry.memory = std::move(memory);
+  ++stats_.spilled;
+  stats_.buffer_bytes -= head_.raw_size - entry.stored_size;
+  fill_ring();
+}
+
+// Buffers whose memory went with spilled frames come back as far as the budget goes.
+void FrameStore::fill_ring() {
+  for (Slot& slot : slots_) {
+    if (slot.state != Slot::State::kGone) continue;
+    if (stats_.buffer_bytes + head_.raw_size > memory_) return;
+    try {
+      slot.data = Buffer(head_.raw_size);
+    } catch (const std::exception&) {
+      return;
+    }
+    slot.state = Slot::State::kFree;
+    stats_.buffer_bytes += head_.raw_size;
+  }
 }
 
 void FrameStore::read_slot(Codec& codec, Slot* slot) {
@@ -350,15 +384,19 @@ Status FrameStore::put(uint64_t step, const void* src, size_t n) {
   if (policy_ == WPR_STORE_MEMORY) return put_in_memory(step, src);
 
   Entry& entry = entries_[step];
-  ++n_pending_;
-  double waited = 0;
-  Slot* slot = wait_for_slot(lock, &waited);
-  if (!slot) {  // it broke, or was closed, meanwhile
+  const uint64_t ticket = next_ticket_++;
+  pending_.insert(ticket);
+  const double asked = now();
+  Slot* slot = nullptr;
+  const Status status = wait_for_slot(lock, &slot);
+  if (!slot) {
     entries_.erase(step);
-    --n_pending_;
+    pending_.erase(ticket);
     changed_.notify_all();
-    return broken_.ok() ? fail(WPR_PARAMETER, "the store is closed") : broken_;
+    return status;
   }
+  const double waited = now() - asked;
+  slot->ticket = ticket;
   slot->step = step;
   slot->state = Slot::State::kToWrite;
   entry.put_wait = waited;
@@ -397,39 +435,50 @@ Status FrameStore::put_in_memory(uint64_t step, const void* src) {
   return {};
 }
 
-// A free buffer, or one that was read ahead and is not wanted as much. NULL: no more frames.
-FrameStore::Slot* FrameStore::wait_for_slot(Lock& lock, double* waited) {
-  const double began = now();
-  Slot* found = nullptr;
-  changed_.wait(lock, [&] {
-    if (!broken_.ok() || !open_) return true;
-    for (const Slot::State state : {Slot::State::kFree, Slot::State::kReady}) {
-      for (Slot& slot : slots_) {
-        if (slot.state != state) continue;
-        found = &slot;
-        return true;
+// A free buffer, or one that was read ahead and is not wanted as much. *slot stays NULL: the store
+// broke, or was closed, or spilled frames fill the memory.
+Status FrameStore::wait_for_slot(Lock& lock, Slot** slot) {
+  while (true) {
+    bool all_gone = true;
+    changed_.wait(lock, [&] {
+      if (!broken_.ok() || !open_) return true;
+      all_gone = true;
+      for (const Slot::State state : {Slot::State::kFree, Slot::State::kReady}) {
+        for (Slot& each : slots_) {
+          all_gone = all_gone && each.state == Slot::State::kGone;
+          if (each.state != state) continue;
+          *slot = &each;
+          return true;
+        }
       }
-    }
-    return false;
-  });
-  *waited = now() - began;
-  return found;
+      return all_gone;
+    });
+    if (*slot) return {};
+    if (!broken_.ok()) return broken_;
+    if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+    const Status why = write_spilled();
+    if (!why.ok())
+      return fail(why.code, "spilled frames fill the memory of %" PRIu64 " bytes: %s", memory_,
+                  why.text);
+  }
 }
 
-Status FrameStore::finish_writing(Lock& lock) {
-  changed_.wait(lock, [this] { return n_pending_ == 0; });
-  if (stats_.spilled > 0) WPR_STORE_TRY(write_spilled(lock));
-  return {};
+// What was put before; others may go on putting.
+void FrameStore::finish_writing(Lock& lock) {
+  const uint64_t before = next_ticket_;
+  changed_.wait(lock, [&] { return pending_.empty() || *pending_.begin() >= before; });
 }
 
 // Puts wait in the mutex meanwhile: what the file did not take is not to grow.
-Status FrameStore::write_spilled(Lock&) {
+Status FrameStore::write_spilled() {
+  if (stats_.spilled == 0) return {};
   for (auto& [step, entry] : entries_) {
     if (entry.place != Entry::Place::kMemory) continue;
     uint64_t offset;
     const std::shared_ptr<const Buffer> memory = entry.memory;
     WPR_STORE_TRY(append(entry.kind, step, {memory->data(), memory->size()}, &offset));
     written(step, entry.kind, memory->size(), offset);
+    fill_ring();
   }
   return {};
 }
@@ -438,33 +487,42 @@ Status FrameStore::sync() {
   Lock lock(mutex_);
   if (!open_) return fail(WPR_PARAMETER, "the store is closed");
   if (policy_ == WPR_STORE_MEMORY || !writable_) return {};
-  const Status spilled = finish_writing(lock);
+  return flush(lock);
+}
+
+Status FrameStore::flush(Lock& lock) {
+  finish_writing(lock);
+  const Status spilled = write_spilled();
   lock.unlock();
   const Status synced = file_.sync();
   lock.lock();
+  changed_.notify_all();  // buffers of spilled frames
   // After a failed sync the kernel may have dropped what it could not write: nothing later counts.
-  if (!synced.ok() && broken_.ok()) broken_ = synced;
+  if (!synced.ok()) {
+    sync_failed_ = true;
+    if (broken_.ok()) broken_ = synced;
+  }
   if (!broken_.ok()) return broken_;
   return spilled;
 }
 
 Status FrameStore::close() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!open_) return {};
-  }
-  Status status = sync();
   Lock lock(mutex_);
-  open_ = false;
+  if (!open_) return {};
+  open_ = false;  // before the last sync: an index must not outlive what it names
   to_read_.clear();
   changed_.notify_all();
-  changed_.wait(lock, [this] { return n_pending_ == 0; });
+  const bool has_file = policy_ != WPR_STORE_MEMORY && writable_;
+  Status status = has_file ? flush(lock) : Status();
   lock.unlock();
   stop_servants();
   lock.lock();
-  const Status indexed = writable_ && changed_file_ ? write_the_index() : Status();
+  if (has_file && changed_file_ && !sync_failed_) {
+    const Status indexed = write_the_index();
+    if (status.ok()) status = indexed;
+  }
   file_.close();
-  return status.ok() ? indexed : status;
+  return status;
 }
 
 // Without an index the next open scans: it is no loss, but it is said.
@@ -474,7 +532,8 @@ Status FrameStore::write_the_index() {
     if (entry.place == Entry::Place::kFile)
       index.push_back({step, entry.offset, entry.stored_size});
   }
-  const Status status = append_index(file_, head_, index, next_sequence_, tail_);
+  Status status = appender_.cut(tail_);
+  if (status.ok()) status = append_index(file_, head_, index, next_sequence_, tail_);
   if (status.ok()) return file_.sync();
   (void)file_.truncate(tail_);
   return status;
@@ -538,17 +597,21 @@ Status FrameStore::take_from_slot(uint64_t step, Lock& lock, void* dst, bool* se
   if (!slot) return {};
   changed_.wait(lock, [&] { return slot->state != Slot::State::kReading || !open_; });
   if (slot->state != Slot::State::kReady || slot->step != step) return {};
+  if (!slot->status.ok()) {  // the caller reads it again, and says why it cannot
+    slot->state = Slot::State::kFree;
+    changed_.notify_all();
+    return {};
+  }
   slot->state = Slot::State::kTaken;
-  const Status status = slot->status;
   lock.unlock();
-  if (status.ok()) std::memcpy(dst, slot->data.data(), head_.raw_size);
+  std::memcpy(dst, slot->data.data(), head_.raw_size);
   lock.lock();
   slot->state = Slot::State::kFree;
   *served = true;
   ++stats_.read_ahead;
   changed_.notify_all();
   if (direction_) read_ahead(step, direction_);
-  return status;
+  return {};
 }
 
 // Two gets at neighbouring steps say where the reader is going.
@@ -635,6 +698,7 @@ void FrameStore::info(wpr_store_info* info) {
   info->n_buffers = slots_.size();
   info->torn_bytes = torn_bytes_;
   info->from_index = from_index_;
+  info->direct = appender_.is_direct();
 }
 
 void FrameStore::stats(wpr_store_stats* stats) {

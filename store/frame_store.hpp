@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "store/appender.hpp"
 #include "store/codec.hpp"
 #include "store/scan.hpp"
 
@@ -19,7 +21,7 @@ namespace wirepress::store {
 
 class FrameStore {
  public:
-  FrameStore() = default;
+  explicit FrameStore(Calls& calls = Calls::system()) : file_(calls) {}
   ~FrameStore() { stop_servants(); }
   FrameStore(const FrameStore&) = delete;
   FrameStore& operator=(const FrameStore&) = delete;
@@ -47,10 +49,11 @@ class FrameStore {
     std::shared_ptr<const Buffer> memory;
     double put_wait = 0, get_wait = 0;
   };
-  // A buffer of the ring.
+  // A buffer of the ring. It is gone while its memory holds a frame that spilled.
   struct Slot {
-    enum class State { kFree, kToWrite, kReading, kReady, kTaken } state = State::kFree;
+    enum class State { kFree, kToWrite, kReading, kReady, kTaken, kGone } state = State::kFree;
     uint64_t step = 0;
+    uint64_t ticket = 0;  // of the put
     Buffer data;
     Status status;  // of reading
   };
@@ -69,10 +72,12 @@ class FrameStore {
   void read_slot(Codec& codec, Slot* slot);
   Status append(Kind kind, uint64_t step, ConstBytes payload, uint64_t* offset);
   void written(uint64_t step, Kind kind, size_t size, uint64_t offset);
-  void not_written(uint64_t step, Kind kind, ConstBytes payload, const Status& why);
+  void not_written(Slot* slot, uint64_t step, Kind kind, ConstBytes payload, const Status& why);
+  void spill(Slot* slot, Kind kind, ConstBytes payload);
+  void fill_ring();
 
   Status put_in_memory(uint64_t step, const void* src);
-  Slot* wait_for_slot(Lock& lock, double* waited);
+  Status wait_for_slot(Lock& lock, Slot** slot);
   Slot* slot_of(uint64_t step);
   Status take_from_slot(uint64_t step, Lock& lock, void* dst, bool* served);
   Status load_directly(uint64_t step, const Entry& entry, std::byte* dst);
@@ -80,26 +85,30 @@ class FrameStore {
   void follow(uint64_t step);
   void read_ahead(uint64_t step, int direction);
   Slot* slot_for_reading(const std::vector<uint64_t>& wanted);
-  Status finish_writing(Lock& lock);
+  Status flush(Lock& lock);
+  void finish_writing(Lock& lock);
   Status write_the_index();
-  Status write_spilled(Lock& lock);
+  Status write_spilled();
 
   std::mutex mutex_;
   std::condition_variable work_;     // for servants
   std::condition_variable changed_;  // for callers
   Head head_;
   File file_;
+  Appender appender_{file_};
   wpr_store_policy policy_ = WPR_STORE_MEMORY;
   wpr_store_on_error on_error_ = WPR_STORE_STOP;
   std::string recipe_;
   bool has_recipe_ = false;
   uint64_t memory_ = 0;
+  size_t direct_bytes_ = 0;  // of the buffer of direct writes
   bool writable_ = false, open_ = false, stop_ = false, from_index_ = false;
   Entries entries_;
   std::deque<Slot> slots_;
   std::deque<Slot*> to_write_, to_read_;
-  size_t n_pending_ = 0;  // put and not yet written
-  Status broken_;         // why no frame is taken any more
+  std::set<uint64_t> pending_;  // tickets of what was put and is not yet written
+  uint64_t next_ticket_ = 0;
+  Status broken_;  // why no frame is taken any more
   Status last_;
   std::string last_text_;
   wpr_store_stats stats_ = {};
@@ -107,7 +116,7 @@ class FrameStore {
   uint64_t torn_bytes_ = 0;
   int direction_ = 0;  // of reading
   uint64_t last_got_ = 0;
-  bool got_ = false, changed_file_ = false;
+  bool got_ = false, changed_file_ = false, sync_failed_ = false;
 
   std::mutex file_mutex_;  // guards the two below; mutex_ is never taken under it
   uint64_t tail_ = 0, next_sequence_ = 0;

@@ -68,6 +68,7 @@ Status repair(const char* path, wpr_store_report* report) {
   *report = contents.report;
   if (report->torn_bytes > 0) WPR_STORE_TRY(file.truncate(report->good_size));
   if (report->index && report->torn_bytes == 0) return {};
+  WPR_STORE_TRY(file.sync());  // an index must not outlive what it names
   WPR_STORE_TRY(append_index(file, contents.head, contents.entries, contents.next_sequence,
                              report->good_size));
   return file.sync();

@@ -44,6 +44,8 @@ typedef struct wpr_store_config {
   int servants;       /* threads that compress, write, read and expand; 0: one */
   const int *pin;     /* cores, one for each servant in turn; NULL: not pinned */
   size_t n_pin;
+  int direct;       /* 1: writes go past the page cache (O_DIRECT), where the file system can */
+  uint64_t reserve; /* bytes of disk to allocate ahead of what is written; 0: none */
 } wpr_store_config;
 
 /* A new store; a file that exists is refused. As with wpr_create, *store is set, for
@@ -84,6 +86,7 @@ typedef struct wpr_store_info {
   uint64_t n_buffers;  /* of one frame each */
   uint64_t torn_bytes; /* an open for append cut them, one for reading passed over them */
   int from_index;      /* 1: the file had an index; 0: it was scanned */
+  int direct;          /* 1: writes go past the page cache */
 } wpr_store_info;
 
 typedef struct wpr_store_stats {

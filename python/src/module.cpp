@@ -131,10 +131,11 @@ NB_MODULE(_core, m) {
 
   nb::class_<Store>(m, "Store")
       .def(nb::init<const std::string&, const std::string&, int, const std::vector<uint64_t>&, int,
-                    int, const std::string&, uint64_t, int, const std::vector<int>&>(),
+                    int, const std::string&, uint64_t, int, const std::vector<int>&, bool,
+                    uint64_t>(),
            nb::arg("path"), nb::arg("mode"), nb::arg("dtype"), nb::arg("shape"), nb::arg("policy"),
            nb::arg("on_error"), nb::arg("recipe"), nb::arg("memory"), nb::arg("servants"),
-           nb::arg("pin"))
+           nb::arg("pin"), nb::arg("direct"), nb::arg("reserve"))
       .def("put", &Store::put, nb::arg("step"), nb::arg("data"))
       .def("get", &Store::get, nb::arg("step"), nb::arg("out"))
       .def("prefetch", &Store::prefetch, nb::arg("step"), nb::arg("direction"))

@@ -29,8 +29,8 @@ void Store::run(Call call) {
 
 Store::Store(const std::string& path, const std::string& mode, int dtype,
              const std::vector<uint64_t>& shape, int policy, int on_error,
-             const std::string& recipe, uint64_t memory, int servants,
-             const std::vector<int>& pin) {
+             const std::string& recipe, uint64_t memory, int servants, const std::vector<int>& pin,
+             bool direct, uint64_t reserve) {
   wpr_store_config config = {};
   config.dtype = static_cast<wpr_dtype>(dtype);
   config.n_dims = static_cast<int>(shape.size());
@@ -42,6 +42,8 @@ Store::Store(const std::string& path, const std::string& mode, int dtype,
   config.servants = servants;
   config.pin = pin.data();
   config.n_pin = pin.size();
+  config.direct = direct;
+  config.reserve = reserve;
   wpr_store* store = nullptr;
   wpr_status status;
   {
@@ -76,7 +78,7 @@ nb::tuple Store::info() {
   nb::list shape;
   for (int dim = 0; dim < i.n_dims; ++dim) shape.append(i.shape[dim]);
   return nb::make_tuple(static_cast<int>(i.dtype), nb::tuple(shape), i.raw_size, i.n_frames,
-                        i.n_buffers, i.torn_bytes, i.from_index != 0);
+                        i.n_buffers, i.torn_bytes, i.from_index != 0, i.direct != 0);
 }
 
 nb::tuple Store::stats() {

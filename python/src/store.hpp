@@ -18,7 +18,7 @@ class Store {
   // mode: "x", "a" or "r". An empty recipe is the option's value; numbers are those of store.h.
   Store(const std::string& path, const std::string& mode, int dtype,
         const std::vector<uint64_t>& shape, int policy, int on_error, const std::string& recipe,
-        uint64_t memory, int servants, const std::vector<int>& pin);
+        uint64_t memory, int servants, const std::vector<int>& pin, bool direct, uint64_t reserve);
 
   void put(uint64_t step, nanobind::handle data);
   void get(uint64_t step, nanobind::handle out);

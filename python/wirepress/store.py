@@ -85,6 +85,8 @@ class FrameStore:
             limit).
         servants: threads.
         pin: cores, one for each servant in turn.
+        direct: writes go past the page cache (O_DIRECT), where the file system can.
+        reserve: bytes of disk to allocate ahead of what is written.
         mode: "x" makes a file, "a" appends to one, "r" reads; None: "x" with a shape, else "r".
         on_error: what happens to a frame that the file does not take. "stop": it is lost, and put
             and sync fail from then on; "drop": it is lost and counted; "spill": it stays in memory,
@@ -109,6 +111,8 @@ class FrameStore:
         memory: int | None = None,
         servants: int = 1,
         pin: Sequence[int] = (),
+        direct: bool = False,
+        reserve: int = 0,
         mode: str | None = None,
         on_error: str = "stop",
     ) -> None:
@@ -135,6 +139,8 @@ class FrameStore:
             memory or 0,
             servants,
             list(pin),
+            direct,
+            reserve,
         )
         self._dtype, self._shape = self._store.info()[:2]
 
@@ -152,6 +158,11 @@ class FrameStore:
     def torn_bytes(self) -> int:
         """Bytes at the end of the file that held no whole frame when it was opened."""
         return int(self._store.info()[5])
+
+    @property
+    def direct(self) -> bool:
+        """Whether writes go past the page cache."""
+        return bool(self._store.info()[7])
 
     def put(self, step: int, array: Any) -> None:
         """Takes a copy of a frame; waits only while all buffers are full."""

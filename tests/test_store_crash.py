@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short form of scripts/store_crash.py: writers are killed, disks lose power."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def crash(root: Path, build_dir: Path, tmp_path: Path, *options: str) -> list[dict[str, int]]:
+    program, out = build_dir / "tests" / "store_crash", tmp_path / "out.json"
+    if not program.exists():
+        pytest.skip("build/dev has no tests: make build")
+    command = [sys.executable, root / "scripts" / "store_crash.py", "--program", program]
+    done = subprocess.run(
+        [*command, "--out", out, *options], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(out.read_text())
+    assert result["found"] == []
+    return result["rows"]
+
+
+def test_killed_writers(root: Path, build_dir: Path, tmp_path: Path) -> None:
+    options = ("--kills", "40", "--power-cuts", "0", "--full", "0")
+    (row,) = crash(root, build_dir, tmp_path, *options)
+    assert row["deaths"] == 40 and row["frames verified"] > row["of them acknowledged"] > 100
+    assert row["at a random time"] > 5 and row["at a named point"] > 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
+def test_power_cuts_and_full_disks(root: Path, build_dir: Path, tmp_path: Path) -> None:
+    if subprocess.run(["losetup", "--find"], capture_output=True).returncode:
+        pytest.skip("no loop device can be had here")
+    options = ("--kills", "0", "--power-cuts", "4", "--full", "3")
+    cuts, full = crash(root, build_dir, tmp_path, *options)
+    assert (cuts["deaths"], full["deaths"]) == (4, 3) and cuts["of them acknowledged"] > 20
