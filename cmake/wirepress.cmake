@@ -106,22 +106,30 @@ function(wpr_add_engine name)
   set_property(GLOBAL APPEND PROPERTY wpr_libraries ${arg_LIBRARIES})
 endfunction()
 
-# wpr_add_integration(TARGET SOURCES file... [LIBRARIES target...]): a module that a host program
-# loads. It holds the whole library and exports only what its export list (EXPORTS) names.
+# wpr_add_integration(TARGET SOURCES file... [LIBRARIES target...] [FOLDER folder]
+#                     [SHARED_RUNTIME]): a module that a host program loads. It holds the whole
+# library and exports only what its export list (EXPORTS) names. FOLDER: where the wheel keeps it,
+# below wirepress/. SHARED_RUNTIME: it has the C++ runtime of its host, not one of its own.
 function(wpr_add_integration target)
-  cmake_parse_arguments(arg "" "EXPORTS" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "SHARED_RUNTIME" "EXPORTS;FOLDER" "SOURCES;LIBRARIES" ${ARGN})
   add_library(${target} MODULE ${arg_SOURCES})
   target_include_directories(${target} PRIVATE "${CMAKE_SOURCE_DIR}/include")
   target_link_libraries(${target} PRIVATE wirepress_static ${arg_LIBRARIES})
-  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
+  if(NOT arg_SHARED_RUNTIME)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
   if(arg_EXPORTS)
     target_link_options(${target} PRIVATE "-Wl,--version-script=${arg_EXPORTS}")
     set_target_properties(${target} PROPERTIES LINK_DEPENDS "${arg_EXPORTS}")
   endif()
+  if(NOT arg_FOLDER AND SKBUILD)
+    set(arg_FOLDER lib)
+  endif()
   if(SKBUILD)
-    install(TARGETS ${target} LIBRARY DESTINATION wirepress/lib)
+    install(TARGETS ${target} LIBRARY DESTINATION "wirepress/${arg_FOLDER}")
   else()
-    install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/wirepress")
+    install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/wirepress/${arg_FOLDER}")
   endif()
 endfunction()
 
