@@ -12,14 +12,17 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Status Codec::open(const Head& head, const char* recipe) {
+Status Codec::open(const Head& head, const Settings& settings) {
   head_ = head;
   wpr_status status = wpr_create(&context_);
   if (!context_) return fail(WPR_NO_MEMORY, "no memory");
   // A servant is a thread, and a record's checksum covers the frame in it.
   if (status == WPR_OK) status = wpr_set(context_, "threads", "1");
   if (status == WPR_OK) status = wpr_set(context_, "checksum", "off");
-  if (status == WPR_OK && recipe) status = wpr_set(context_, "recipe", recipe);
+  for (size_t i = 0; i + 1 < settings.options.size() && status == WPR_OK; i += 2)
+    status = wpr_set(context_, settings.options[i], settings.options[i + 1]);
+  if (status == WPR_OK && settings.engine) status = wpr_set(context_, "engine", settings.engine);
+  if (status == WPR_OK && settings.recipe) status = wpr_set(context_, "recipe", settings.recipe);
   int lossless;
   if (status == WPR_OK)
     status = wpr_lossless(context_, wpr_get(context_, "recipe"), head.dtype, &lossless);
@@ -28,13 +31,21 @@ Status Codec::open(const Head& head, const char* recipe) {
   return {};
 }
 
-std::byte* Codec::staging(size_t size) {
-  if (staging_.size() < size) {
-    staging_ = Buffer();  // not both at once
-    staging_ = Buffer(size);
+namespace {
+
+// Grows only, and not both at once.
+std::byte* grown(Buffer* buffer, size_t size) {
+  if (buffer->size() < size) {
+    *buffer = Buffer();
+    *buffer = Buffer(size);
   }
-  return staging_.data();
+  return buffer->data();
 }
+
+}  // namespace
+
+std::byte* Codec::staging(size_t size) { return grown(&staging_, size); }
+std::byte* Codec::gathered(size_t size) { return grown(&gathered_, size); }
 
 Status Codec::compress(const std::byte* raw, ConstBytes* payload) {
   std::byte* dst = staging(bound_);
@@ -46,52 +57,138 @@ Status Codec::compress(const std::byte* raw, ConstBytes* payload) {
   return {};
 }
 
-Status Codec::expand(ConstBytes payload, std::byte* raw) {
+Status Codec::compress_tile(const Grid& grid, const Tile& tile, const std::byte* src,
+                            const Strides& strides, ConstBytes* payload) {
+  if (!is_packed(tile.box, strides, grid.element_size())) {
+    std::byte* copy = gathered(grid.largest());
+    copy_box(tile.box, grid.element_size(), src, strides, copy,
+             packed(tile.box, grid.element_size()));
+    src = copy;
+  }
+  const size_t room = tile_bound(grid);
+  std::byte* dst = staging(room);
+  size_t written = 0;
+  const wpr_status status = wpr_compress_array(context_, src, head_.dtype, head_.n_dims,
+                                               grid.shape_of(tile), dst, room, &written);
+  if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
+  *payload = {dst, written};
+  return {};
+}
+
+Status Codec::expand_shape(ConstBytes payload, int n_dims, const uint64_t* shape, uint64_t size,
+                           std::byte* dst) {
   wpr_info info;
   size_t written = 0;
   wpr_status status = wpr_inspect(context_, payload.data(), payload.size(), &info);
   if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
-  if (info.dtype != head_.dtype || info.n_dims != head_.n_dims ||
-      !std::equal(info.shape, info.shape + head_.n_dims, head_.shape))
+  if (info.dtype != head_.dtype || info.n_dims != n_dims ||
+      !std::equal(info.shape, info.shape + n_dims, shape))
     return fail(WPR_CORRUPT, "the frame has another type or shape than the store");
-  status = wpr_decompress(context_, payload.data(), payload.size(), raw, head_.raw_size, &written);
+  status = wpr_decompress(context_, payload.data(), payload.size(), dst, size, &written);
   if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
-  if (written != head_.raw_size)
-    return fail(WPR_CORRUPT, "the frame holds %zu bytes, not %" PRIu64, written, head_.raw_size);
+  if (written != size)
+    return fail(WPR_CORRUPT, "the frame holds %zu bytes, not %" PRIu64, written, size);
   return {};
+}
+
+Status Codec::expand(ConstBytes payload, std::byte* raw) {
+  return expand_shape(payload, head_.n_dims, head_.shape, head_.raw_size, raw);
+}
+
+Status Codec::expand_tile(const Grid& grid, const Tile& tile, ConstBytes payload, std::byte* dst,
+                          const Strides& strides) {
+  const uint64_t* shape = grid.shape_of(tile);
+  if (is_packed(tile.box, strides, grid.element_size()))
+    return expand_shape(payload, head_.n_dims, shape, tile.size, dst);
+  std::byte* copy = gathered(grid.largest());
+  WPR_STORE_TRY(expand_shape(payload, head_.n_dims, shape, tile.size, copy));
+  copy_box(tile.box, grid.element_size(), copy, packed(tile.box, grid.element_size()), dst,
+           strides);
+  return {};
+}
+
+Status Codec::expand_tiles(const Grid& grid, std::span<const ConstBytes> tiles, std::byte* raw) {
+  for (uint64_t i = 0; i < tiles.size(); ++i) {
+    const Tile tile = grid.tile(i);
+    const Status status = expand_tile(grid, tile, tiles[i], raw + tile.offset, grid.strides());
+    if (!status.ok()) return fail(status.code, "tile %" PRIu64 ": %s", i, status.text);
+  }
+  return {};
+}
+
+Status Codec::expand_any(Kind kind, ConstBytes payload, std::byte* raw) {
+  if (kind == Kind::kFrame) return expand(payload, raw);
+  if (kind == Kind::kTiles) {
+    Grid grid;
+    std::vector<ConstBytes> tiles;
+    WPR_STORE_TRY(read_tiles(payload, head_, &grid, &tiles));
+    return expand_tiles(grid, tiles, raw);
+  }
+  std::memcpy(raw, payload.data(), head_.raw_size);
+  return {};
+}
+
+Status Codec::head_of(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
+                      Record* record) {
+  std::byte bytes[kRecordSize];
+  WPR_STORE_TRY(file.read(offset, bytes));
+  if (!read_record(bytes, head_, offset, file_size, record) || record->step != step ||
+      record->kind == Kind::kIndex)
+    return fail(WPR_CHECKSUM, "%s: step %" PRIu64 ": the record's head at %" PRIu64 " is damaged",
+                file.path(), step, offset);
+  // Blocks of 1 KiB cost 8 bytes each, and no frame costs more; a tile has an entry and a header.
+  uint64_t most = head_.raw_size + head_.raw_size / 64 + WPR_MAX_HEADER + 64;
+  if (record->kind == Kind::kTiles) most += kMostTiles * (WPR_MAX_HEADER + 64);
+  if (record->stored_size <= most) return {};
+  return fail(WPR_CORRUPT,
+              "%s: step %" PRIu64 ": %" PRIu64 " bytes for a frame of at most %" PRIu64,
+              file.path(), step, record->stored_size, most);
+}
+
+Status Codec::payload_of(const File& file, uint64_t step, uint64_t offset, const Record& record,
+                         Bytes payload) {
+  WPR_STORE_TRY(file.read(offset + kRecordSize, payload));
+  if (checksum(payload, head_.id) == record.checksum) return {};
+  return fail(WPR_CHECKSUM,
+              "%s: step %" PRIu64 ": the checksum of its %" PRIu64 " bytes at %" PRIu64
+              " does not match",
+              file.path(), step, record.stored_size, offset + kRecordSize);
 }
 
 Status Codec::load(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
                    std::byte* raw, Times* times) {
   const double began = now();
-  std::byte bytes[kRecordSize];
-  WPR_STORE_TRY(file.read(offset, bytes));
   Record record;
-  if (!read_record(bytes, head_, offset, file_size, &record) || record.step != step ||
-      record.kind == Kind::kIndex)
-    return fail(WPR_CHECKSUM, "%s: step %" PRIu64 ": the record's head at %" PRIu64 " is damaged",
-                file.path(), step, offset);
-  const bool packed = record.kind == Kind::kFrame;
-  // Blocks of 1 KiB cost 8 bytes each, and no frame costs more.
-  const uint64_t most = head_.raw_size + head_.raw_size / 64 + WPR_MAX_HEADER + 64;
-  if (packed && record.stored_size > most)
-    return fail(WPR_CORRUPT,
-                "%s: step %" PRIu64 ": %" PRIu64 " bytes for a frame of at most %" PRIu64,
-                file.path(), step, record.stored_size, most);
-  const Bytes payload{packed ? staging(record.stored_size) : raw, record.stored_size};
-  WPR_STORE_TRY(file.read(offset + kRecordSize, payload));
-  if (checksum(payload, head_.id) != record.checksum)
-    return fail(WPR_CHECKSUM,
-                "%s: step %" PRIu64 ": the checksum of its %" PRIu64 " bytes at %" PRIu64
-                " does not match",
-                file.path(), step, record.stored_size, offset + kRecordSize);
+  WPR_STORE_TRY(head_of(file, step, offset, file_size, &record));
+  const bool packed_up = record.kind != Kind::kRaw;
+  const Bytes payload{packed_up ? staging(record.stored_size) : raw, record.stored_size};
+  WPR_STORE_TRY(payload_of(file, step, offset, record, payload));
   const double middle = now();
   times->read += middle - began;
-  if (!packed) return {};
-  const Status status = expand(payload, raw);
+  if (!packed_up) return {};
+  const Status status = expand_any(record.kind, payload, raw);
   times->expand += now() - middle;
   if (!status.ok())
     return fail(status.code, "%s: step %" PRIu64 ": %s", file.path(), step, status.text);
+  return {};
+}
+
+Status Codec::load_tiles(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
+                         const Grid& grid, Bytes room, std::vector<ConstBytes>* tiles,
+                         Times* times) {
+  const double began = now();
+  tiles->clear();
+  Record record;
+  WPR_STORE_TRY(head_of(file, step, offset, file_size, &record));
+  if (record.kind != Kind::kTiles || record.stored_size > room.size()) return {};
+  const Bytes payload = room.first(record.stored_size);
+  WPR_STORE_TRY(payload_of(file, step, offset, record, payload));
+  times->read += now() - began;
+  Grid found;
+  const Status status = read_tiles(payload, head_, &found, tiles);
+  if (!status.ok())
+    return fail(status.code, "%s: step %" PRIu64 ": %s", file.path(), step, status.text);
+  if (!(found == grid)) tiles->clear();
   return {};
 }
 

@@ -5,8 +5,11 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <span>
+#include <vector>
 
 #include "store/file.hpp"
+#include "store/tiles.hpp"
 
 namespace wirepress::store {
 
@@ -43,6 +46,13 @@ struct Times {
 
 double now();  // seconds, monotonic
 
+// Options of a codec's context; recipe and engine NULL: the option's value.
+struct Settings {
+  const char* recipe = nullptr;
+  const char* engine = nullptr;
+  std::span<const char* const> options;  // key, value, ...
+};
+
 class Codec {
  public:
   Codec() = default;
@@ -50,25 +60,46 @@ class Codec {
   Codec(const Codec&) = delete;
   Codec& operator=(const Codec&) = delete;
 
-  // recipe NULL: the option's value. Fails where it does not take the dtype.
-  Status open(const Head& head, const char* recipe);
+  // Fails where the recipe does not take the dtype.
+  Status open(const Head& head, const Settings& settings);
+  bool is_open() const { return context_ != nullptr; }
   size_t bound() const { return bound_; }  // of a payload
 
   // The payload lies in this object until its next call.
   Status compress(const std::byte* raw, ConstBytes* payload);
   // payload may be anything; raw has the head's raw_size bytes.
   Status expand(ConstBytes payload, std::byte* raw);
+  // The same of one tile. What does not lie side by side is gathered first, in this object.
+  Status compress_tile(const Grid& grid, const Tile& tile, const std::byte* src,
+                       const Strides& strides, ConstBytes* payload);
+  Status expand_tile(const Grid& grid, const Tile& tile, ConstBytes payload, std::byte* dst,
+                     const Strides& strides);
+  Status expand_tiles(const Grid& grid, std::span<const ConstBytes> tiles, std::byte* raw);
+  // The payload of a record, or of one in memory, to a frame.
+  Status expand_any(Kind kind, ConstBytes payload, std::byte* raw);
+  size_t tile_bound(const Grid& grid) const { return wpr_bound(context_, grid.largest()); }
+
   // Reads the record of a step at `offset` and writes its frame to raw.
   Status load(const File& file, uint64_t step, uint64_t offset, uint64_t file_size, std::byte* raw,
               Times* times);
+  // Reads its payload only and finds its tiles in it. None: it has not the tiles of this grid.
+  Status load_tiles(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
+                    const Grid& grid, Bytes room, std::vector<ConstBytes>* tiles, Times* times);
 
  private:
   std::byte* staging(size_t size);
+  std::byte* gathered(size_t size);
+  Status expand_shape(ConstBytes payload, int n_dims, const uint64_t* shape, uint64_t size,
+                      std::byte* dst);
+  Status head_of(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
+                 Record* record);
+  Status payload_of(const File& file, uint64_t step, uint64_t offset, const Record& record,
+                    Bytes payload);
 
   wpr_ctx* context_ = nullptr;
   Head head_;
   size_t bound_ = 0;
-  Buffer staging_;
+  Buffer staging_, gathered_;
 };
 
 }  // namespace wirepress::store

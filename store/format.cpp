@@ -112,7 +112,7 @@ bool read_record(ConstBytes bytes, const Head& head, uint64_t offset, uint64_t f
   if (bytes.size() < kRecordSize || get<uint32_t>(bytes, 0) != kRecordMagic) return false;
   if (get<uint64_t>(bytes, 48) != checksum(bytes.first(48), head.id + offset)) return false;
   const auto kind = get<uint8_t>(bytes, 4);
-  if (kind < 1 || kind > 3 || !is_zero(bytes.subspan(5, 3))) return false;
+  if (kind < 1 || kind > 4 || !is_zero(bytes.subspan(5, 3))) return false;
   record->kind = static_cast<Kind>(kind);
   record->sequence = get<uint64_t>(bytes, 8);
   record->step = get<uint64_t>(bytes, 16);

@@ -23,7 +23,7 @@ constexpr size_t kIndexEntrySize = 24;
 constexpr uint32_t kRecordMagic = 0x72525057;  // "WPRr"
 constexpr uint64_t kMostRaw = uint64_t{1} << 48;
 
-enum class Kind : uint8_t { kRaw = 1, kFrame = 2, kIndex = 3 };
+enum class Kind : uint8_t { kRaw = 1, kFrame = 2, kIndex = 3, kTiles = 4 };
 
 struct Head {
   uint64_t id = 0;  // random: no other store's record is valid in this one

@@ -2,7 +2,6 @@
 #include "store/frame_store.hpp"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cinttypes>
@@ -109,22 +108,35 @@ Status FrameStore::open(const char* path, bool append, const wpr_store_config& c
 }
 
 Status FrameStore::check_config(const wpr_store_config& config) const {
-  if (policy_ < WPR_STORE_MEMORY || policy_ > WPR_STORE_COMPRESSED)
+  if (policy_ < WPR_STORE_MEMORY || policy_ > WPR_STORE_IN_WORKER)
     return fail(WPR_PARAMETER, "policy %d is not known", static_cast<int>(policy_));
   if (config.on_error < WPR_STORE_STOP || config.on_error > WPR_STORE_SPILL)
     return fail(WPR_PARAMETER, "on_error %d is not known", static_cast<int>(config.on_error));
   if (config.servants < 0 || config.servants > kMostServants)
     return fail(WPR_PARAMETER, "%d servants: 1 to %d can be had", config.servants, kMostServants);
   if (config.n_pin && !config.pin) return fail(WPR_PARAMETER, "pin is NULL");
-  cpu_set_t usable;
-  if (config.n_pin && ::sched_getaffinity(0, sizeof usable, &usable) != 0)
-    return fail(WPR_DEVICE, "the cores of this process cannot be read");
-  for (size_t i = 0; i < config.n_pin; ++i) {
-    const int core = config.pin[i];
-    if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(static_cast<size_t>(core), &usable))
-      return fail(WPR_PARAMETER, "core %d is not one that this process may use", core);
-  }
-  return {};
+  if (config.n_nodes && !config.nodes) return fail(WPR_PARAMETER, "nodes is NULL");
+  if (config.n_options && !config.options) return fail(WPR_PARAMETER, "options is NULL");
+  if (config.n_options % 2)
+    return fail(WPR_PARAMETER, "%zu options: keys and values take turns", config.n_options);
+  WPR_STORE_TRY(check_cores({config.pin, config.n_pin}));
+  return check_nodes({config.nodes, config.n_nodes});
+}
+
+// Recipes matter to those that compress; the others still read frames of any recipe.
+Status FrameStore::keep_settings(const wpr_store_config& config) {
+  const bool packs = policy_ == WPR_STORE_COMPRESSED || policy_ == WPR_STORE_IN_WORKER;
+  if (packs && config.recipe) recipe_ = config.recipe;
+  if (!packs || (!writable_ && !config.recipe)) recipe_ = "store";
+  if (config.engine) engine_ = config.engine;
+  for (size_t i = 0; i < config.n_options; ++i) options_.emplace_back(config.options[i]);
+  for (const std::string& text : options_) option_texts_.push_back(text.c_str());
+  return Grid::make(head_, config.tile, &grid_);
+}
+
+Settings FrameStore::settings() const {
+  return {recipe_.empty() ? nullptr : recipe_.c_str(), engine_.empty() ? nullptr : engine_.c_str(),
+          option_texts_};
 }
 
 Status FrameStore::start(const wpr_store_config& config) {
@@ -132,34 +144,36 @@ Status FrameStore::start(const wpr_store_config& config) {
   on_error_ = config.on_error;
   memory_ = config.memory;
   if (config.direct && writable_) direct_bytes_ = Appender::buffer_size(head_.raw_size);
-  if (policy_ != WPR_STORE_MEMORY) {
-    const size_t n = static_cast<size_t>(std::max(1, config.servants));
-    // Recipes matter to policy compressed only; the others still read frames of any recipe.
-    const char* recipe = policy_ == WPR_STORE_COMPRESSED ? config.recipe : nullptr;
-    if (policy_ != WPR_STORE_COMPRESSED || (!writable_ && !recipe)) recipe = "store";
-    WPR_STORE_TRY(direct_.open(head_, recipe));
-    for (size_t i = 0; i < n; ++i) WPR_STORE_TRY(codecs_.emplace_back().open(head_, recipe));
-    WPR_STORE_TRY(set_up_buffers());
-    WPR_STORE_TRY(start_servants(config));
+  WPR_STORE_TRY(keep_settings(config));
+  if (policy_ == WPR_STORE_MEMORY) return {};
+  const size_t n = static_cast<size_t>(std::max(1, config.servants));
+  WPR_STORE_TRY(direct_.open(head_, settings()));
+  for (size_t i = 0; i < n; ++i) WPR_STORE_TRY(codecs_.emplace_back().open(head_, settings()));
+  WPR_STORE_TRY(set_up_buffers());
+  for (Slot& slot : slots_) {
+    if (config.n_nodes) prefer_node(slot.data.data(), slot.data.size(), config.nodes[0]);
   }
-  return {};
+  return start_servants(config);
 }
 
 // Every servant, and a caller that reads what was not read ahead, may hold one payload; the rest of
 // the budget is the ring. Direct writes have a buffer of their own.
 Status FrameStore::set_up_buffers() {
   const uint64_t payloads = (codecs_.size() + 1) * direct_.bound() + direct_bytes_;
-  const uint64_t least = payloads + kLeastSlots * head_.raw_size;
-  if (memory_ == 0) memory_ = payloads + kDefaultSlots * head_.raw_size;
+  slot_size_ = head_.raw_size;
+  if (policy_ == WPR_STORE_IN_WORKER)
+    slot_size_ = tiles_head_size(grid_.n_tiles()) + grid_.n_tiles() * direct_.tile_bound(grid_);
+  const uint64_t least = payloads + kLeastSlots * slot_size_;
+  if (memory_ == 0) memory_ = payloads + kDefaultSlots * slot_size_;
   if (memory_ < least)
     return fail(WPR_PARAMETER,
                 "memory is %" PRIu64
                 " bytes; %zu buffers of a frame and %zu of a payload need %" PRIu64,
                 memory_, kLeastSlots, codecs_.size() + 1, least);
-  const uint64_t n = (memory_ - payloads) / head_.raw_size;
+  const uint64_t n = (memory_ - payloads) / slot_size_;
   for (uint64_t i = 0; i < std::min(n, kMostSlots); ++i)
-    slots_.emplace_back().data = Buffer(head_.raw_size);
-  stats_.buffer_bytes = payloads + slots_.size() * head_.raw_size;
+    slots_.emplace_back().data = Buffer(slot_size_);
+  stats_.buffer_bytes = payloads + slots_.size() * slot_size_;
   return {};
 }
 
@@ -172,13 +186,16 @@ Status FrameStore::start_servants(const wpr_store_config& config) {
       if (i > 0) break;  // work with what there is
       return fail(WPR_NO_MEMORY, "no servant thread can be made: %s", error.what());
     }
-    if (config.n_pin == 0) continue;
+    if (config.n_pin == 0 && config.n_nodes == 0) continue;
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(static_cast<size_t>(config.pin[i % config.n_pin]), &set);
+    if (config.n_pin) {
+      CPU_SET(static_cast<size_t>(config.pin[i % config.n_pin]), &set);
+    } else {
+      WPR_STORE_TRY(cores_of_node(config.nodes[i % config.n_nodes], &set));
+    }
     if (pthread_setaffinity_np(servants_.back().native_handle(), sizeof set, &set) != 0)
-      return fail(WPR_DEVICE, "servant %zu cannot be pinned to core %d", i,
-                  config.pin[i % config.n_pin]);
+      return fail(WPR_DEVICE, "servant %zu cannot be pinned", i);
   }
   return {};
 }
@@ -221,7 +238,8 @@ void FrameStore::write_slot(Codec& codec, Slot* slot) {
   const uint64_t step = slot->step;
   const bool packed = policy_ == WPR_STORE_COMPRESSED;
   const double began = now();
-  ConstBytes payload{slot->data.data(), head_.raw_size};
+  const bool in_tiles = policy_ == WPR_STORE_IN_WORKER;
+  ConstBytes payload{slot->data.data(), in_tiles ? slot->used.load() : head_.raw_size};
   Status status;
   try {
     if (packed) status = codec.compress(slot->data.data(), &payload);
@@ -231,7 +249,7 @@ void FrameStore::write_slot(Codec& codec, Slot* slot) {
   const double middle = now();
   // The payload lies elsewhere; but a frame that spills needs its buffer.
   const bool release_now = packed && status.ok() && on_error_ != WPR_STORE_SPILL;
-  const Kind kind = packed && status.ok() ? Kind::kFrame : Kind::kRaw;
+  const Kind kind = in_tiles ? Kind::kTiles : packed && status.ok() ? Kind::kFrame : Kind::kRaw;
   const uint64_t ticket = slot->ticket;
   if (release_now) {
     const std::lock_guard lock(mutex_);
@@ -305,17 +323,17 @@ void FrameStore::spill(Slot* slot, Kind kind, ConstBytes payload) {
   const bool packed = kind == Kind::kFrame && payload.size() < head_.raw_size;
   if (packed) {
     std::memcpy(slot->data.data(), payload.data(), payload.size());
-    slot->data.shrink(payload.size());
   }
+  if (packed || kind == Kind::kTiles) slot->data.shrink(payload.size());
   *memory = std::move(slot->data);
   slot->state = Slot::State::kGone;
   Entry& entry = entries_[slot->step];
   entry.place = Entry::Place::kMemory;
-  entry.kind = packed ? Kind::kFrame : Kind::kRaw;
+  entry.kind = kind == Kind::kTiles || packed ? kind : Kind::kRaw;
   entry.stored_size = memory->size();
   entry.memory = std::move(memory);
   ++stats_.spilled;
-  stats_.buffer_bytes -= head_.raw_size - entry.stored_size;
+  stats_.buffer_bytes -= slot_size_ - entry.stored_size;
   fill_ring();
 }
 
@@ -323,14 +341,14 @@ void FrameStore::spill(Slot* slot, Kind kind, ConstBytes payload) {
 void FrameStore::fill_ring() {
   for (Slot& slot : slots_) {
     if (slot.state != Slot::State::kGone) continue;
-    if (stats_.buffer_bytes + head_.raw_size > memory_) return;
+    if (stats_.buffer_bytes + slot_size_ > memory_) return;
     try {
-      slot.data = Buffer(head_.raw_size);
+      slot.data = Buffer(slot_size_);
     } catch (const std::exception&) {
       return;
     }
     slot.state = Slot::State::kFree;
-    stats_.buffer_bytes += head_.raw_size;
+    stats_.buffer_bytes += slot_size_;
   }
 }
 
@@ -340,8 +358,18 @@ void FrameStore::read_slot(Codec& codec, Slot* slot) {
     const std::lock_guard lock(mutex_);
     entry = entries_[slot->step];
   }
-  const Status status = load(slot->step, entry, codec, slot->data.data());
+  Status status;
+  Times times;
+  slot->tiles.clear();
+  if (policy_ == WPR_STORE_IN_WORKER && entry.place == Entry::Place::kFile)
+    status = codec.load_tiles(file_, slot->step, entry.offset,
+                              entry.offset + kRecordSize + entry.stored_size, grid_,
+                              {slot->data.data(), slot_size_}, &slot->tiles, &times);
+  if (status.ok() && slot->tiles.empty())
+    status = load(slot->step, entry, codec, slot->data.data());
   const std::lock_guard lock(mutex_);
+  times_.read += times.read;
+  slot->n_got = 0;
   slot->status = status;
   slot->state = Slot::State::kReady;
 }
@@ -353,12 +381,10 @@ Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::by
     if (entry.place == Entry::Place::kFile) {
       status = codec.load(file_, step, entry.offset, entry.offset + kRecordSize + entry.stored_size,
                           dst, &times);
-    } else if (entry.kind == Kind::kFrame) {
-      const double began = now();
-      status = codec.expand({entry.memory->data(), entry.memory->size()}, dst);
-      times.expand = now() - began;
     } else {
-      std::memcpy(dst, entry.memory->data(), head_.raw_size);
+      const double began = now();
+      status = codec.expand_any(entry.kind, {entry.memory->data(), entry.memory->size()}, dst);
+      times.expand = now() - began;
     }
   } catch (const std::exception&) {
     status = fail(WPR_NO_MEMORY, "no memory to read step %" PRIu64, step);
@@ -371,17 +397,29 @@ Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::by
 
 // ---- writing ------------------------------------------------------------------------------
 
-Status FrameStore::put(uint64_t step, const void* src, size_t n) {
-  Lock lock(mutex_);
+Status FrameStore::check_put(uint64_t step, const void* src) const {
   if (!open_) return fail(WPR_PARAMETER, "the store is closed");
   if (!writable_) return fail(WPR_PARAMETER, "the store is open for reading only");
-  if (n != head_.raw_size || !src)
-    return fail(WPR_PARAMETER, "step %" PRIu64 " has %zu bytes; a frame of this store has %" PRIu64,
-                step, n, head_.raw_size);
+  if (!src) return fail(WPR_PARAMETER, "step %" PRIu64 ": src is NULL", step);
   if (!broken_.ok()) return broken_;
   if (entries_.contains(step))
     return fail(WPR_PARAMETER, "step %" PRIu64 " is in the store already", step);
+  return {};
+}
+
+Status FrameStore::put(uint64_t step, const void* src, size_t n) {
+  Lock lock(mutex_);
+  WPR_STORE_TRY(check_put(step, src));
+  if (n != head_.raw_size)
+    return fail(WPR_PARAMETER, "step %" PRIu64 " has %zu bytes; a frame of this store has %" PRIu64,
+                step, n, head_.raw_size);
+  if (filling_.contains(step))
+    return fail(WPR_PARAMETER, "step %" PRIu64 " is being put by tiles", step);
   if (policy_ == WPR_STORE_MEMORY) return put_in_memory(step, src);
+  if (policy_ == WPR_STORE_IN_WORKER) {
+    lock.unlock();
+    return put_by_tiles(step, src);
+  }
 
   Entry& entry = entries_[step];
   const uint64_t ticket = next_ticket_++;
@@ -400,7 +438,7 @@ Status FrameStore::put(uint64_t step, const void* src, size_t n) {
   slot->step = step;
   slot->state = Slot::State::kToWrite;
   entry.put_wait = waited;
-  stats_.put_wait_seconds += waited;
+  count_put_wait(waited);
   ++stats_.puts;
   lock.unlock();
   const double began = now();
@@ -413,26 +451,39 @@ Status FrameStore::put(uint64_t step, const void* src, size_t n) {
   return {};
 }
 
+void FrameStore::count_put_wait(double waited) {
+  stats_.put_wait_seconds += waited;
+  stats_.longest_put_wait_seconds = std::max(stats_.longest_put_wait_seconds, waited);
+}
+
+Status FrameStore::room_in_memory(uint64_t step) const {
+  if (memory_ == 0 || stats_.buffer_bytes + head_.raw_size <= memory_) return {};
+  return fail(WPR_NO_MEMORY,
+              "step %" PRIu64 ": %" PRIu64 " bytes of frames are in memory and %" PRIu64
+              " are allowed; a frame has %" PRIu64,
+              step, stats_.buffer_bytes, memory_, head_.raw_size);
+}
+
 Status FrameStore::put_in_memory(uint64_t step, const void* src) {
-  if (memory_ != 0 && stats_.buffer_bytes + head_.raw_size > memory_)
-    return fail(WPR_NO_MEMORY,
-                "step %" PRIu64 ": %" PRIu64 " bytes of frames are in memory and %" PRIu64
-                " are allowed; a frame has %" PRIu64,
-                step, stats_.buffer_bytes, memory_, head_.raw_size);
+  WPR_STORE_TRY(room_in_memory(step));
   const double began = now();
   Buffer copy(head_.raw_size);
   std::memcpy(copy.data(), src, head_.raw_size);
+  stats_.put_copy_seconds += now() - began;
+  stats_.buffer_bytes += head_.raw_size;
+  keep_in_memory(step, std::make_shared<const Buffer>(std::move(copy)));
+  return {};
+}
+
+void FrameStore::keep_in_memory(uint64_t step, std::shared_ptr<const Buffer> frame) {
   Entry entry;
   entry.place = Entry::Place::kMemory;
   entry.stored_size = head_.raw_size;
-  entry.memory = std::make_shared<const Buffer>(std::move(copy));
+  entry.memory = std::move(frame);
   entries_.emplace(step, std::move(entry));
-  stats_.put_copy_seconds += now() - began;
-  stats_.buffer_bytes += head_.raw_size;
   stats_.raw_bytes += head_.raw_size;
   stats_.stored_bytes += head_.raw_size;
   ++stats_.puts;
-  return {};
 }
 
 // A free buffer, or one that was read ahead and is not wanted as much. *slot stays NULL: the store
@@ -446,7 +497,7 @@ Status FrameStore::wait_for_slot(Lock& lock, Slot** slot) {
       for (const Slot::State state : {Slot::State::kFree, Slot::State::kReady}) {
         for (Slot& each : slots_) {
           all_gone = all_gone && each.state == Slot::State::kGone;
-          if (each.state != state) continue;
+          if (each.state != state || each.n_users > 0) continue;
           *slot = &each;
           return true;
         }
@@ -512,8 +563,11 @@ Status FrameStore::close() {
   open_ = false;  // before the last sync: an index must not outlive what it names
   to_read_.clear();
   changed_.notify_all();
+  changed_.wait(lock, [this] { return n_busy_ == 0; });
+  const Status incomplete = drop_incomplete();
   const bool has_file = policy_ != WPR_STORE_MEMORY && writable_;
   Status status = has_file ? flush(lock) : Status();
+  if (status.ok()) status = incomplete;
   lock.unlock();
   stop_servants();
   lock.lock();
@@ -548,13 +602,8 @@ Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
     return fail(WPR_DST_TOO_SMALL, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
                 head_.raw_size);
   const double began = now();
-  auto found = entries_.find(step);
-  if (found == entries_.end()) return missing(step);
-  changed_.wait(lock, [&] {  // it may be lost meanwhile
-    found = entries_.find(step);
-    return found == entries_.end() || found->second.place != Entry::Place::kPending;
-  });
-  if (found == entries_.end()) return broken_.ok() ? missing(step) : broken_;
+  Entries::iterator found;
+  WPR_STORE_TRY(find_written(step, lock, &found));
   follow(step);
   const Entry entry = found->second;
   bool served = false;
@@ -565,12 +614,30 @@ Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
     lock.lock();
     if (!status.ok()) return status;
   }
-  const double waited = now() - began;
-  stats_.get_wait_seconds += waited;
   ++stats_.gets;
-  found = entries_.find(step);
-  if (found != entries_.end()) found->second.get_wait = waited;
+  count_get(step, now() - began);
   return {};
+}
+
+Status FrameStore::find_written(uint64_t step, Lock& lock, Entries::iterator* found) {
+  *found = entries_.find(step);
+  if (*found == entries_.end() && filling_.contains(step))
+    return fail(WPR_PARAMETER, "step %" PRIu64 " is not complete: %" PRIu64 " of %" PRIu64 " tiles",
+                step, filling_[step].n_done, grid_.n_tiles());
+  if (*found == entries_.end()) return missing(step);
+  changed_.wait(lock, [&] {  // it may be lost meanwhile
+    *found = entries_.find(step);
+    return *found == entries_.end() || (*found)->second.place != Entry::Place::kPending;
+  });
+  if (*found != entries_.end()) return {};
+  return broken_.ok() ? missing(step) : broken_;
+}
+
+void FrameStore::count_get(uint64_t step, double waited) {
+  stats_.get_wait_seconds += waited;
+  stats_.longest_get_wait_seconds = std::max(stats_.longest_get_wait_seconds, waited);
+  const auto found = entries_.find(step);
+  if (found != entries_.end()) found->second.get_wait += waited;
 }
 
 FrameStore::Slot* FrameStore::slot_of(uint64_t step) {
@@ -584,7 +651,11 @@ FrameStore::Slot* FrameStore::slot_of(uint64_t step) {
 
 Status FrameStore::load_directly(uint64_t step, const Entry& entry, std::byte* dst) {
   if (entry.place == Entry::Place::kMemory && entry.kind == Kind::kRaw) {
+    const double began = now();
     std::memcpy(dst, entry.memory->data(), head_.raw_size);
+    const double took = now() - began;
+    const std::lock_guard lock(mutex_);
+    stats_.get_copy_seconds += took;
     return {};
   }
   const std::lock_guard lock(direct_mutex_);
@@ -598,20 +669,28 @@ Status FrameStore::take_from_slot(uint64_t step, Lock& lock, void* dst, bool* se
   changed_.wait(lock, [&] { return slot->state != Slot::State::kReading || !open_; });
   if (slot->state != Slot::State::kReady || slot->step != step) return {};
   if (!slot->status.ok()) {  // the caller reads it again, and says why it cannot
-    slot->state = Slot::State::kFree;
-    changed_.notify_all();
+    forget(slot);
     return {};
   }
-  slot->state = Slot::State::kTaken;
+  ++slot->n_users;
   lock.unlock();
-  std::memcpy(dst, slot->data.data(), head_.raw_size);
+  const double began = now();
+  Status status;
+  if (slot->tiles.empty()) {
+    std::memcpy(dst, slot->data.data(), head_.raw_size);
+  } else {
+    const std::lock_guard direct(direct_mutex_);
+    status = direct_.expand_tiles(grid_, slot->tiles, static_cast<std::byte*>(dst));
+  }
+  const double took = now() - began;
   lock.lock();
-  slot->state = Slot::State::kFree;
+  (slot->tiles.empty() ? stats_.get_copy_seconds : times_.expand) += took;
+  slot->n_got = grid_.n_tiles();
+  leave(slot);
   *served = true;
   ++stats_.read_ahead;
-  changed_.notify_all();
   if (direction_) read_ahead(step, direction_);
-  return {};
+  return status;
 }
 
 // Two gets at neighbouring steps say where the reader is going.
@@ -655,7 +734,7 @@ FrameStore::Slot* FrameStore::slot_for_reading(const std::vector<uint64_t>& want
     if (slot.state == Slot::State::kFree) return &slot;
   }
   for (Slot& slot : slots_) {
-    if (slot.state == Slot::State::kReady && slot.step != last_got_ &&
+    if (slot.state == Slot::State::kReady && slot.n_users == 0 && slot.step != last_got_ &&
         std::find(wanted.begin(), wanted.end(), slot.step) == wanted.end())
       return &slot;
   }
@@ -696,6 +775,7 @@ void FrameStore::info(wpr_store_info* info) {
   info->raw_size = head_.raw_size;
   info->n_frames = entries_.size();
   info->n_buffers = slots_.size();
+  info->n_tiles = grid_.n_tiles();
   info->torn_bytes = torn_bytes_;
   info->from_index = from_index_;
   info->direct = appender_.is_direct();

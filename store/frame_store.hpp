@@ -3,6 +3,7 @@
 // compressing and file access happen outside it.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "store/appender.hpp"
 #include "store/codec.hpp"
+#include "store/place.hpp"
 #include "store/scan.hpp"
 
 namespace wirepress::store {
@@ -30,6 +32,9 @@ class FrameStore {
   Status open(const char* path, bool append, const wpr_store_config& config);
   Status put(uint64_t step, const void* src, size_t n);
   Status get(uint64_t step, void* dst, size_t cap);
+  Status put_tile(uint64_t step, uint64_t tile, const void* src, const uint64_t* strides);
+  Status get_tile(uint64_t step, uint64_t tile, void* dst, const uint64_t* strides);
+  Status tile_at(uint64_t tile, wpr_store_tile* out);
   Status prefetch(uint64_t step, int direction);
   Status sync();
   Status close();
@@ -49,19 +54,43 @@ class FrameStore {
     std::shared_ptr<const Buffer> memory;
     double put_wait = 0, get_wait = 0;
   };
-  // A buffer of the ring. It is gone while its memory holds a frame that spilled.
+  // A buffer of the ring. Policy in-worker keeps payloads of tiles there, others raw bytes. It is
+  // gone while its memory holds a frame that spilled.
   struct Slot {
-    enum class State { kFree, kToWrite, kReading, kReady, kTaken, kGone } state = State::kFree;
+    enum class State { kFree, kFilling, kToWrite, kReading, kReady, kGone } state = State::kFree;
     uint64_t step = 0;
     uint64_t ticket = 0;  // of the put
     Buffer data;
-    Status status;  // of reading
+    Status status;                  // of reading
+    std::atomic<size_t> used{0};    // of the payload, while it is made
+    std::vector<ConstBytes> tiles;  // of a payload that was read; none: raw bytes
+    size_t n_users = 0;             // callers that copy or expand out of it
+    uint64_t n_got = 0;             // tiles
   };
+  // A frame that is put by tiles and not complete. Its step is no entry yet.
+  struct Filling {
+    Slot* slot = nullptr;
+    std::shared_ptr<Buffer> memory;  // policy memory
+    std::vector<bool> taken;         // tiles
+    uint64_t n_done = 0;
+    double waited = 0;
+    bool ready() const { return slot || memory; }
+  };
+  // A caller's thread gets its own codec again: its buffers are in that core's cache.
+  struct CallerCodec {
+    std::thread::id owner;
+    bool busy = false;
+    Codec codec;
+  };
+  class Busy;
+  struct Borrowed;
   using Entries = std::map<uint64_t, Entry>;
   using Lock = std::unique_lock<std::mutex>;
 
   Status create_file(const char* path);
   Status start(const wpr_store_config& config);
+  Status keep_settings(const wpr_store_config& config);
+  Settings settings() const;
   Status check_config(const wpr_store_config& config) const;
   Status set_up_buffers();
   Status start_servants(const wpr_store_config& config);
@@ -75,6 +104,28 @@ class FrameStore {
   void not_written(Slot* slot, uint64_t step, Kind kind, ConstBytes payload, const Status& why);
   void spill(Slot* slot, Kind kind, ConstBytes payload);
   void fill_ring();
+
+  Status put_by_tiles(uint64_t step, const void* src);
+  Status check_put(uint64_t step, const void* src) const;
+  Status begin_frame(uint64_t step, Lock& lock, Filling** filling);
+  Status fill(Filling* filling, uint64_t tile, const std::byte* src, const Strides& strides,
+              Times* times, double* copied);
+  void complete(uint64_t step, Filling* filling);
+  Status drop_incomplete();
+  Status find_written(uint64_t step, Lock& lock, Entries::iterator* found);
+  Status wait_for_reading(uint64_t step, Lock& lock, Slot** slot);
+  Status tile_directly(uint64_t step, const Entry& entry, const Tile& tile, std::byte* dst,
+                       const Strides& strides);
+  Status tile_from_slot(Slot* slot, uint64_t tile, std::byte* dst, const Strides& strides,
+                        Times* times, double* copied);
+  Status borrow(CallerCodec** codec);
+  void give_back(CallerCodec* codec);
+  void leave(Slot* slot);
+  void forget(Slot* slot);
+  void count_put_wait(double waited);
+  void count_get(uint64_t step, double waited);
+  Status room_in_memory(uint64_t step) const;
+  void keep_in_memory(uint64_t step, std::shared_ptr<const Buffer> frame);
 
   Status put_in_memory(uint64_t step, const void* src);
   Status wait_for_slot(Lock& lock, Slot** slot);
@@ -98,14 +149,19 @@ class FrameStore {
   Appender appender_{file_};
   wpr_store_policy policy_ = WPR_STORE_MEMORY;
   wpr_store_on_error on_error_ = WPR_STORE_STOP;
-  std::string recipe_;
-  bool has_recipe_ = false;
+  std::string recipe_, engine_;
+  std::vector<std::string> options_;
+  std::vector<const char*> option_texts_;
+  Grid grid_;
   uint64_t memory_ = 0;
   size_t direct_bytes_ = 0;  // of the buffer of direct writes
   bool writable_ = false, open_ = false, stop_ = false, from_index_ = false;
   Entries entries_;
   std::deque<Slot> slots_;
+  size_t slot_size_ = 0;
   std::deque<Slot*> to_write_, to_read_;
+  std::map<uint64_t, Filling> filling_;
+  size_t n_busy_ = 0;           // calls for tiles
   std::set<uint64_t> pending_;  // tickets of what was put and is not yet written
   uint64_t next_ticket_ = 0;
   Status broken_;  // why no frame is taken any more
@@ -123,6 +179,8 @@ class FrameStore {
 
   std::mutex direct_mutex_;  // guards direct_, the caller's own codec
   Codec direct_;
+  std::mutex callers_mutex_;  // guards callers_
+  std::deque<CallerCodec> callers_;
   std::deque<Codec> codecs_;
   std::vector<std::thread> servants_;
 };

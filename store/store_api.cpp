@@ -101,6 +101,20 @@ wpr_status wpr_store_get(wpr_store* store, uint64_t step, void* dst, size_t cap)
   return call(store, [&] { return store->frames.get(step, dst, cap); });
 }
 
+wpr_status wpr_store_put_tile(wpr_store* store, uint64_t step, uint64_t tile, const void* src,
+                              const uint64_t* strides) {
+  return call(store, [&] { return store->frames.put_tile(step, tile, src, strides); });
+}
+
+wpr_status wpr_store_get_tile(wpr_store* store, uint64_t step, uint64_t tile, void* dst,
+                              const uint64_t* strides) {
+  return call(store, [&] { return store->frames.get_tile(step, tile, dst, strides); });
+}
+
+wpr_status wpr_store_tile_at(wpr_store* store, uint64_t tile, wpr_store_tile* out) {
+  return call(store, [&] { return store->frames.tile_at(tile, out); });
+}
+
 wpr_status wpr_store_prefetch(wpr_store* store, uint64_t step, int direction) {
   return call(store, [&] { return store->frames.prefetch(step, direction); });
 }

@@ -20,9 +20,12 @@ extern "C" {
 typedef struct wpr_store wpr_store;
 
 typedef enum wpr_store_policy {
-  WPR_STORE_MEMORY = 0,    /* frames stay in memory; there is no file */
-  WPR_STORE_DISK = 1,      /* the file holds them raw */
-  WPR_STORE_COMPRESSED = 2 /* the file holds them as wirepress frames */
+  WPR_STORE_MEMORY = 0,     /* frames stay in memory; there is no file */
+  WPR_STORE_DISK = 1,       /* the file holds them raw */
+  WPR_STORE_COMPRESSED = 2, /* the file holds them as wirepress frames, made by the servants */
+  WPR_STORE_IN_WORKER = 3   /* the same, a wirepress frame for each tile, made and expanded by the
+                               threads that call, while the tile is in their cache; nobody copies
+                               a frame, and servants only write and read */
 } wpr_store_policy;
 
 /* What happens to a frame that the file system does not take. Frames before it stay readable. */
@@ -38,7 +41,7 @@ typedef struct wpr_store_config {
   uint64_t shape[WPR_MAX_DIMS];
   wpr_store_policy policy;
   wpr_store_on_error on_error;
-  const char *recipe; /* of WPR_STORE_COMPRESSED; NULL: the option "recipe" */
+  const char *recipe; /* of the two that compress; NULL: the option "recipe" */
   uint64_t memory;    /* bytes that buffers (policy memory: frames) may take; 0: enough for four
                          frames (policy memory: no limit) */
   int servants;       /* threads that compress, write, read and expand; 0: one */
@@ -46,6 +49,14 @@ typedef struct wpr_store_config {
   size_t n_pin;
   int direct;       /* 1: writes go past the page cache (O_DIRECT), where the file system can */
   uint64_t reserve; /* bytes of disk to allocate ahead of what is written; 0: none */
+  const int *nodes; /* NUMA nodes, one for each servant in turn, which runs on its cores where pin
+                       is NULL; buffers come from the first one while it has memory */
+  size_t n_nodes;
+  const char *engine;          /* the option "engine" of those who compress; NULL: its value */
+  const char *const *options;  /* more options of theirs: key, value, key, value ... */
+  size_t n_options;            /* strings: twice the number of options */
+  uint64_t tile[WPR_MAX_DIMS]; /* extents of the boxes that put_tile and get_tile take; those at
+                                  the upper edges are smaller. All 0: about 256 KiB */
 } wpr_store_config;
 
 /* A new store; a file that exists is refused. As with wpr_create, *store is set, for
@@ -69,6 +80,24 @@ WPR_API wpr_status wpr_store_put(wpr_store *store, uint64_t step, const void *sr
 /* Writes the frame of a step to dst (cap: at least its size). Two calls at neighbouring steps, in
  * either direction, make the servants read ahead that way. */
 WPR_API wpr_status wpr_store_get(wpr_store *store, uint64_t step, void *dst, size_t cap);
+/* The same by tiles, from as many threads as wanted. strides: bytes from element to element along
+ * each dimension in the caller's memory, whose last one is the element's size; NULL: the tile is
+ * packed. A frame is in the store when its last tile was put; until then it takes a buffer, and
+ * close gives up on it. Each tile is put once. */
+WPR_API wpr_status wpr_store_put_tile(wpr_store *store, uint64_t step, uint64_t tile,
+                                      const void *src, const uint64_t *strides);
+/* The buffer of a frame is free again after as many calls as it has tiles. */
+WPR_API wpr_status wpr_store_get_tile(wpr_store *store, uint64_t step, uint64_t tile, void *dst,
+                                      const uint64_t *strides);
+
+typedef struct wpr_store_tile {
+  uint64_t raw_size;
+  uint64_t first[WPR_MAX_DIMS]; /* its place in the frame, in elements */
+  uint64_t shape[WPR_MAX_DIMS];
+} wpr_store_tile;
+
+/* Tile 0, 1, ... n_tiles - 1, in C order; WPR_PARAMETER past the end. */
+WPR_API wpr_status wpr_store_tile_at(wpr_store *store, uint64_t tile, wpr_store_tile *out);
 /* Starts reading ahead at this step; direction is -1 or 1. */
 WPR_API wpr_status wpr_store_prefetch(wpr_store *store, uint64_t step, int direction);
 /* Returns when every frame put before is on stable storage. */
@@ -84,6 +113,7 @@ typedef struct wpr_store_info {
   uint64_t raw_size;   /* bytes of a frame */
   uint64_t n_frames;   /* that get would give, those still being written included */
   uint64_t n_buffers;  /* of one frame each */
+  uint64_t n_tiles;    /* of a frame */
   uint64_t torn_bytes; /* an open for append cut them, one for reading passed over them */
   int from_index;      /* 1: the file had an index; 0: it was scanned */
   int direct;          /* 1: writes go past the page cache */
@@ -97,8 +127,11 @@ typedef struct wpr_store_stats {
   uint64_t buffer_bytes;            /* what buffers (policy memory: frames) take, at most memory */
   double put_wait_seconds;          /* the producer waited for a buffer ... */
   double put_copy_seconds;          /* ... and copied to it */
-  double get_wait_seconds;          /* the consumer waited for its frame, reading included */
-  double compress_seconds, write_seconds, read_seconds, expand_seconds; /* of all servants */
+  double get_wait_seconds;          /* the consumer waited for its frame, reading included ... */
+  double get_copy_seconds;          /* ... and copied it from a buffer */
+  double longest_put_wait_seconds, longest_get_wait_seconds;
+  /* Of all servants and, in policy in-worker and where nothing was read ahead, of the callers. */
+  double compress_seconds, write_seconds, read_seconds, expand_seconds;
 } wpr_store_stats;
 
 typedef struct wpr_store_frame {
@@ -117,7 +150,7 @@ WPR_API int wpr_store_frame_from(wpr_store *store, uint64_t step, wpr_store_fram
 
 typedef struct wpr_store_record {
   uint64_t offset, sequence, step, stored_size;
-  int kind;          /* 1 raw, 2 wirepress frame, 3 index */
+  int kind;          /* 1 raw, 2 wirepress frame, 3 index, 4 tiles */
   wpr_status status; /* WPR_OK, WPR_CHECKSUM or WPR_CORRUPT */
 } wpr_store_record;
 

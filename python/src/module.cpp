@@ -129,15 +129,24 @@ NB_MODULE(_core, m) {
       .def("stats", stats_row)
       .def("reset_stats", &Context::reset_stats);
 
+  nb::class_<Store::More>(m, "StoreMore")
+      .def(nb::init<>())
+      .def_rw("engine", &Store::More::engine)
+      .def_rw("options", &Store::More::options)
+      .def_rw("nodes", &Store::More::nodes)
+      .def_rw("tile", &Store::More::tile);
   nb::class_<Store>(m, "Store")
       .def(nb::init<const std::string&, const std::string&, int, const std::vector<uint64_t>&, int,
-                    int, const std::string&, uint64_t, int, const std::vector<int>&, bool,
-                    uint64_t>(),
+                    int, const std::string&, uint64_t, int, const std::vector<int>&, bool, uint64_t,
+                    const Store::More&>(),
            nb::arg("path"), nb::arg("mode"), nb::arg("dtype"), nb::arg("shape"), nb::arg("policy"),
            nb::arg("on_error"), nb::arg("recipe"), nb::arg("memory"), nb::arg("servants"),
-           nb::arg("pin"), nb::arg("direct"), nb::arg("reserve"))
+           nb::arg("pin"), nb::arg("direct"), nb::arg("reserve"), nb::arg("more"))
       .def("put", &Store::put, nb::arg("step"), nb::arg("data"))
       .def("get", &Store::get, nb::arg("step"), nb::arg("out"))
+      .def("put_tile", &Store::put_tile, nb::arg("step"), nb::arg("tile"), nb::arg("data"))
+      .def("get_tile", &Store::get_tile, nb::arg("step"), nb::arg("tile"), nb::arg("out"))
+      .def("tile_at", &Store::tile_at, nb::arg("tile"))
       .def("prefetch", &Store::prefetch, nb::arg("step"), nb::arg("direction"))
       .def("sync", &Store::sync)
       .def("close", &Store::close)

@@ -30,7 +30,7 @@ void Store::run(Call call) {
 Store::Store(const std::string& path, const std::string& mode, int dtype,
              const std::vector<uint64_t>& shape, int policy, int on_error,
              const std::string& recipe, uint64_t memory, int servants, const std::vector<int>& pin,
-             bool direct, uint64_t reserve) {
+             bool direct, uint64_t reserve, const More& more) {
   wpr_store_config config = {};
   config.dtype = static_cast<wpr_dtype>(dtype);
   config.n_dims = static_cast<int>(shape.size());
@@ -44,6 +44,14 @@ Store::Store(const std::string& path, const std::string& mode, int dtype,
   config.n_pin = pin.size();
   config.direct = direct;
   config.reserve = reserve;
+  std::vector<const char*> options;
+  for (const std::string& text : more.options) options.push_back(text.c_str());
+  config.engine = more.engine.empty() ? nullptr : more.engine.c_str();
+  config.options = options.data();
+  config.n_options = options.size();
+  config.nodes = more.nodes.data();
+  config.n_nodes = more.nodes.size();
+  std::copy_n(more.tile.begin(), std::min<size_t>(more.tile.size(), WPR_MAX_DIMS), config.tile);
   wpr_store* store = nullptr;
   wpr_status status;
   {
@@ -65,6 +73,45 @@ void Store::get(uint64_t step, nb::handle out) {
   run([&](wpr_store* store) { return wpr_store_get(store, step, output.data(), output.size()); });
 }
 
+// The shape of a tile gives its size; a wrong one is refused here, for the library sees a pointer.
+void Store::put_tile(uint64_t step, uint64_t tile, nb::handle data) {
+  const Input input(data);
+  expect_tile(tile, input.size());
+  run([&](wpr_store* store) {
+    return wpr_store_put_tile(store, step, tile, input.data(), nullptr);
+  });
+}
+
+void Store::get_tile(uint64_t step, uint64_t tile, nb::handle out) {
+  const Output output(out);
+  expect_tile(tile, output.size());
+  run([&](wpr_store* store) {
+    return wpr_store_get_tile(store, step, tile, output.data(), nullptr);
+  });
+}
+
+void Store::expect_tile(uint64_t tile, size_t size) {
+  wpr_store_tile found;
+  run([&](wpr_store* store) { return wpr_store_tile_at(store, tile, &found); });
+  if (size == found.raw_size) return;
+  throw Error(WPR_PARAMETER, "tile " + std::to_string(tile) + " has " +
+                                 std::to_string(found.raw_size) + " bytes, not " +
+                                 std::to_string(size));
+}
+
+nb::tuple Store::tile_at(uint64_t tile) {
+  wpr_store_info i;
+  wpr_store_tile found;
+  run([&](wpr_store* store) { return wpr_store_get_info(store, &i); });
+  run([&](wpr_store* store) { return wpr_store_tile_at(store, tile, &found); });
+  nb::list first, shape;
+  for (int dim = 0; dim < i.n_dims; ++dim) {
+    first.append(found.first[dim]);
+    shape.append(found.shape[dim]);
+  }
+  return nb::make_tuple(nb::tuple(first), nb::tuple(shape));
+}
+
 void Store::prefetch(uint64_t step, int direction) {
   run([&](wpr_store* store) { return wpr_store_prefetch(store, step, direction); });
 }
@@ -78,7 +125,7 @@ nb::tuple Store::info() {
   nb::list shape;
   for (int dim = 0; dim < i.n_dims; ++dim) shape.append(i.shape[dim]);
   return nb::make_tuple(static_cast<int>(i.dtype), nb::tuple(shape), i.raw_size, i.n_frames,
-                        i.n_buffers, i.torn_bytes, i.from_index != 0, i.direct != 0);
+                        i.n_buffers, i.torn_bytes, i.from_index != 0, i.direct != 0, i.n_tiles);
 }
 
 nb::tuple Store::stats() {
@@ -86,8 +133,9 @@ nb::tuple Store::stats() {
   run([&](wpr_store* store) { return wpr_store_get_stats(store, &s); });
   return nb::make_tuple(s.puts, s.gets, s.raw_bytes, s.stored_bytes, s.read_ahead, s.dropped,
                         s.spilled, s.buffer_bytes, s.put_wait_seconds, s.put_copy_seconds,
-                        s.get_wait_seconds, s.compress_seconds, s.write_seconds, s.read_seconds,
-                        s.expand_seconds);
+                        s.get_wait_seconds, s.get_copy_seconds, s.longest_put_wait_seconds,
+                        s.longest_get_wait_seconds, s.compress_seconds, s.write_seconds,
+                        s.read_seconds, s.expand_seconds);
 }
 
 nb::list Store::frames() {

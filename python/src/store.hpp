@@ -15,13 +15,24 @@ namespace wirepress::python {
 
 class Store {
  public:
+  // What is seldom given. Empty: as if it were not there.
+  struct More {
+    std::string engine;
+    std::vector<std::string> options;  // key, value, ...
+    std::vector<int> nodes;
+    std::vector<uint64_t> tile;
+  };
   // mode: "x", "a" or "r". An empty recipe is the option's value; numbers are those of store.h.
   Store(const std::string& path, const std::string& mode, int dtype,
         const std::vector<uint64_t>& shape, int policy, int on_error, const std::string& recipe,
-        uint64_t memory, int servants, const std::vector<int>& pin, bool direct, uint64_t reserve);
+        uint64_t memory, int servants, const std::vector<int>& pin, bool direct, uint64_t reserve,
+        const More& more);
 
   void put(uint64_t step, nanobind::handle data);
   void get(uint64_t step, nanobind::handle out);
+  void put_tile(uint64_t step, uint64_t tile, nanobind::handle data);
+  void get_tile(uint64_t step, uint64_t tile, nanobind::handle out);
+  nanobind::tuple tile_at(uint64_t tile);  // (first, shape)
   void prefetch(uint64_t step, int direction);
   void sync();
   void close();
@@ -39,6 +50,7 @@ class Store {
   };
   template <class Call>
   void run(Call call);
+  void expect_tile(uint64_t tile, size_t size);
   std::unique_ptr<wpr_store, Free> store_;
 };
 

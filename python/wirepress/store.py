@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 from wirepress import _core, arrays
 from wirepress.errors import ParameterError
 
-POLICIES = ("memory", "disk", "compressed")
+POLICIES = ("memory", "disk", "compressed", "in-worker")
 ON_ERROR = ("stop", "drop", "spill")
 
 
@@ -34,6 +34,11 @@ class StoreStats:
     put_copy_seconds: float
     """... and copied to it."""
     get_wait_seconds: float
+    """The consumer waited for its frame, reading included ..."""
+    get_copy_seconds: float
+    """... and copied it from a buffer."""
+    longest_put_wait_seconds: float
+    longest_get_wait_seconds: float
     compress_seconds: float
     write_seconds: float
     read_seconds: float
@@ -47,7 +52,7 @@ class StoreStats:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoreFrame:
-    """A frame of a store: its record's place, and how long its last put and get waited."""
+    """A frame of a store: its record's place, and how long its put and its gets waited."""
 
     step: int
     stored_size: int
@@ -79,14 +84,19 @@ class FrameStore:
         path: the file; None for policy "memory".
         shape: of a frame; None: open a store that exists.
         dtype: of a frame.
-        recipe: for policy "compressed"; None: the library's option.
-        policy: "memory", "disk" (raw) or "compressed".
+        recipe: for policies "compressed" and "in-worker"; None: the library's option.
+        policy: "memory", "disk" (raw), "compressed" (by the servants) or "in-worker" (by the
+            threads that call `put_tile` and `get_tile`, tile by tile, while it is in their cache).
         memory: bytes that buffers (policy "memory": frames) may take; None: for four frames (no
             limit).
         servants: threads.
         pin: cores, one for each servant in turn.
         direct: writes go past the page cache (O_DIRECT), where the file system can.
         reserve: bytes of disk to allocate ahead of what is written.
+        nodes: NUMA nodes, one for each servant in turn; buffers come from the first.
+        engine: where compressing runs, such as "cpu" or "cpu:scalar"; None: the library's option.
+        options: more options for compressing, such as {"block_size": "1MiB"} (`wirepress options`).
+        tile: extents of the boxes of `put_tile` and `get_tile`; None: about 256 KiB.
         mode: "x" makes a file, "a" appends to one, "r" reads; None: "x" with a shape, else "r".
         on_error: what happens to a frame that the file does not take. "stop": it is lost, and put
             and sync fail from then on; "drop": it is lost and counted; "spill": it stays in memory,
@@ -113,6 +123,10 @@ class FrameStore:
         pin: Sequence[int] = (),
         direct: bool = False,
         reserve: int = 0,
+        nodes: Sequence[int] = (),
+        engine: str | None = None,
+        options: Mapping[str, object] | None = None,
+        tile: Sequence[int] | None = None,
         mode: str | None = None,
         on_error: str = "stop",
     ) -> None:
@@ -127,6 +141,13 @@ class FrameStore:
             raise ParameterError(f"{len(shape)} dimensions: a frame has 0 to {_core.MAX_DIMS}")
         if servants < 1:
             raise ParameterError(f"{servants} servants: at least one is needed")
+        if tile is not None and shape is not None and len(tile) != len(shape):
+            raise ParameterError(f"tile {tuple(tile)} and shape {tuple(shape)} differ in length")
+        more = _core.StoreMore()
+        more.engine = engine or ""
+        more.options = [str(word) for pair in (options or {}).items() for word in pair]
+        more.nodes = list(nodes)
+        more.tile = [int(extent) for extent in tile or ()]
         name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
         self._store = _core.Store(
             "" if path is None else os.fspath(path),
@@ -141,6 +162,7 @@ class FrameStore:
             list(pin),
             direct,
             reserve,
+            more,
         )
         self._dtype, self._shape = self._store.info()[:2]
 
@@ -184,6 +206,37 @@ class FrameStore:
             return out
         array, memory = arrays.empty(self._dtype, self.shape)
         self._store.get(step, memory)
+        return array
+
+    def tiles(self) -> list[tuple[slice, ...]]:
+        """Where each tile lies in a frame: `frame[store.tiles()[n]]` is tile n."""
+        places = (self._store.tile_at(tile) for tile in range(int(self._store.info()[8])))
+        return [
+            tuple(slice(at, at + n) for at, n in zip(first, shape, strict=True))
+            for first, shape in places
+        ]
+
+    def put_tile(self, step: int, tile: int, array: Any) -> None:
+        """Puts a part of a frame, from any thread; the frame is there when all were put.
+
+        Until then it takes a buffer; close gives up on it.
+        """
+        view = arrays.describe(array)
+        _, shape = self._store.tile_at(tile)
+        if view.dtype != self._dtype or tuple(view.shape) != shape:
+            raise ParameterError(
+                f"tile {tile} of step {step} is {arrays.DTYPES[view.dtype]} of shape "
+                f"{tuple(view.shape)}, not {self.dtype} of shape {shape}"
+            )
+        self._store.put_tile(_step(step), tile, view.buffer)
+
+    def get_tile(self, step: int, tile: int, out: Any = None) -> Any:
+        """A part of a frame, as a new NumPy array; or in `out`, a writable buffer."""
+        if out is not None:
+            self._store.get_tile(_step(step), tile, out)
+            return out
+        array, memory = arrays.empty(self._dtype, self._store.tile_at(tile)[1])
+        self._store.get_tile(_step(step), tile, memory)
         return array
 
     def steps(self) -> list[int]:

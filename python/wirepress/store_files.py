@@ -11,7 +11,7 @@ from wirepress import _core, arrays, npy, show
 from wirepress.errors import of_status
 from wirepress.store import FrameStore
 
-_KINDS = {1: "raw", 2: "frame", 3: "index"}
+_KINDS = {1: "raw", 2: "frame", 3: "index", 4: "tiles"}
 _REPORT = ("file_size", "frames", "damaged", "good_size", "torn_bytes", "index")
 _RECORD = ("offset", "sequence", "step", "stored_size", "kind", "status")
 
