@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#define RTM_LANES 16
+#include "stencil_rows.hpp"
+
+namespace rtm {
+extern const StepRows avx512_rows;
+const StepRows avx512_rows = step_rows;
+}  // namespace rtm

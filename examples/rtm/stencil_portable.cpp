@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#define RTM_LANES 4
+#include "stencil_rows.hpp"
+
+namespace rtm {
+extern const StepRows portable_rows;
+const StepRows portable_rows = step_rows;
+}  // namespace rtm
