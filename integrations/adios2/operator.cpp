@@ -147,9 +147,12 @@ class Operator final : public ::adios2::plugin::PluginOperatorInterface {
 }  // namespace
 }  // namespace wirepress::adios2
 
+// The names are ADIOS2's.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 WPR_API adios2::plugin::PluginOperatorInterface* OperatorCreate(const adios2::Params& parameters) {
   return new wirepress::adios2::Operator(parameters);
 }
 WPR_API void OperatorDestroy(adios2::plugin::PluginOperatorInterface* object) { delete object; }
 }
+// NOLINTEND(readability-identifier-naming)

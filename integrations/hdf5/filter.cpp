@@ -224,9 +224,12 @@ constexpr FilterClass kClass = {1,       WPR_HDF5_FILTER_ID, 1,     1, "wirepres
 }  // namespace
 }  // namespace wirepress::hdf5
 
+// The names are HDF5's.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 WPR_API int H5PLget_plugin_type() { return 0; }  // H5PL_TYPE_FILTER
 WPR_API const void* H5PLget_plugin_info() { return &wirepress::hdf5::kClass; }
 // The last failure of the filter in this thread, "" if there was none.
 WPR_API const char* wirepress_hdf5_error() { return wirepress::hdf5::last_error; }
 }
+// NOLINTEND(readability-identifier-naming)

@@ -56,6 +56,10 @@ def test_wheel(tmp_path: Path, root: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     assert {"py.typed", "_core.pyi", "cli.py"} <= {p.name for p in (site / "wirepress").iterdir()}
+    plugins = site / "wirepress" / "hdf5" / "plugin"  # HDF5 loads all that lies there
+    assert [path.name for path in plugins.iterdir()] == ["libwirepress_hdf5.so"]
+    (entries,) = site.glob("wirepress-*.dist-info/entry_points.txt")
+    assert "[zarr.codecs]" in entries.read_text() and "[numcodecs.codecs]" in entries.read_text()
     program = (
         "import sys, wirepress\n"
         "assert wirepress.__file__.startswith(sys.argv[1]), wirepress.__file__\n"
