@@ -95,24 +95,19 @@ class _Chunks:
         memory = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
         return self._compressor().compress_view(arrays.View(memory, *self._view))
 
-    def decode(self, stored: bytes, raw: bool, start: tuple[int, ...]) -> np.ndarray:
-        """The chunk of what is stored; `raw`: the filter was left out."""
-        if not raw:
-            chunk = np.empty(self.shape, self.dataset.dtype)
-            memory = chunk.reshape(-1).view(np.uint8)
-            raw_size = self._compressor().inspect(stored).raw_size
-            if raw_size == self.size:
-                self._compressor().decompress(stored, memory)
-                return chunk
-            stored_size = raw_size
-        elif len(stored) == self.size:
-            return np.frombuffer(stored, self.dataset.dtype).reshape(self.shape)
+    def decode(self, stored: bytes, raw: bool, start: tuple[int, ...], chunk: np.ndarray) -> None:
+        """Fills a chunk with what is stored; `raw`: the filter was left out."""
+        size = len(stored) if raw else self._compressor().inspect(stored).raw_size
+        if size != self.size:
+            raise CorruptError(
+                f"dataset {self.dataset.name}: the chunk at {start} holds {size} bytes, a chunk "
+                f"has {self.size}"
+            )
+        memory = chunk.reshape(-1).view(np.uint8)
+        if raw:
+            memory[:] = np.frombuffer(stored, np.uint8)
         else:
-            stored_size = len(stored)
-        raise CorruptError(
-            f"dataset {self.dataset.name}: the chunk at {start} holds {stored_size} bytes, a chunk "
-            f"has {self.size}"
-        )
+            self._compressor().decompress(stored, memory)
 
 
 def _items(region: Any, n_dims: int) -> list[Any]:
@@ -243,6 +238,12 @@ def _reads(chunks: _Chunks, box: Box, out: np.ndarray) -> Iterator[Callable[[], 
             start: Any = start, here: Box = here, there: Box = there, stored: Any = stored,
             raw: bool = bool(left_out & 1),
         ) -> None:  # fmt: skip
-            out[there] = chunks.decode(stored, raw, start)[here]
+            part = out[there]
+            if part.shape == chunks.shape and part.flags.c_contiguous:
+                chunks.decode(stored, raw, start, part)
+            else:
+                chunk = np.empty(chunks.shape, dataset.dtype)
+                chunks.decode(stored, raw, start, chunk)
+                part[...] = chunk[here]
 
         yield expand

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import multiprocessing
 import os
 import shutil
@@ -398,3 +399,59 @@ def test_direct_bad_input(file: h5py.File) -> None:
     dataset.id.write_direct_chunk((8, 0, 0), wirepress.compress(np.zeros(9)))
     with pytest.raises(wirepress.CorruptError, match=r"chunk at \(8, 0, 0\) holds 72 bytes"):
         wirepress.hdf5.read(dataset)
+
+
+TWO_LIBRARIES = """
+import ctypes, sys
+import h5py, numpy as np, wirepress, wirepress.hdf5
+other = ctypes.CDLL(sys.argv[1])
+Id, Sizes = ctypes.c_int64, ctypes.c_uint64 * 2
+def call(name, *arguments):
+    function = other[name]
+    function.restype = Id
+    result = function(*[Id(a) if isinstance(a, int) else a for a in arguments])
+    assert result >= 0, name
+    return result
+def known(name):
+    return Id.in_dll(other, name).value
+call("H5open")
+field = np.random.default_rng(1).normal(size=(100, 200)).astype("f4")
+pointer = field.ctypes.data_as(ctypes.c_void_p)
+values = (ctypes.c_uint * 3)(*wirepress.hdf5.cd_values("bx:m=6"))
+for _ in range(2):  # both libraries, in turns
+    file = call("H5Fcreate", b"a.h5", ctypes.c_uint(2), 0, 0)
+    plist = call("H5Pcreate", known("H5P_CLS_DATASET_CREATE_ID_g"))
+    call("H5Pset_chunk", plist, ctypes.c_int(2), Sizes(50, 100))
+    call("H5Pset_filter", plist, ctypes.c_int(wirepress.hdf5.FILTER), ctypes.c_uint(0),
+         ctypes.c_size_t(3), values)
+    space = call("H5Screate_simple", ctypes.c_int(2), Sizes(100, 200), None)
+    kind = known("H5T_NATIVE_FLOAT_g")
+    data = call("H5Dcreate2", file, b"d", kind, space, 0, plist, 0)
+    call("H5Dwrite", data, kind, 0, 0, 0, pointer)
+    call("H5Dclose", data), call("H5Fclose", file)
+    with h5py.File("a.h5") as ours, h5py.File("b.h5", "w") as mine:
+        frame = ours["d"].id.read_direct_chunk((0, 0))[1]
+        info = wirepress.inspect(frame)
+        assert (info.dtype, info.shape, info.recipe) == ("float32", (50, 100), "bx:m=6"), info
+        assert np.all(np.abs(ours["d"][:] - field) <= np.abs(field) / 128)
+        mine.create_dataset("d", data=field, chunks=(50, 100), **wirepress.hdf5.options("planes"))
+    file = call("H5Fopen", b"b.h5", ctypes.c_uint(0), 0)
+    data = call("H5Dopen2", file, b"d", 0)
+    back = np.zeros_like(field)
+    call("H5Dread", data, kind, 0, 0, 0, back.ctypes.data_as(ctypes.c_void_p))
+    assert np.array_equal(back, field)
+    call("H5Dclose", data), call("H5Fclose", file)
+"""
+
+
+def test_two_hdf5_libraries_in_one_process(tmp_path: Path) -> None:
+    name = ctypes.util.find_library("hdf5_serial")
+    if name is None:
+        pytest.skip("Debian's HDF5 library is not installed (hdf5-tools)")
+    environment = os.environ | {"HDF5_PLUGIN_PATH": wirepress.hdf5.plugin_path()}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_LIBRARIES, name],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
