@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,7 @@ def test_xarray(tmp_path: Path) -> None:
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(wirepress.ParameterError, match='"zpaq"'):
         WirepressCodec("zpaq")
+    assert pickle.loads(pickle.dumps(WirepressCodec("bx"))) == WirepressCodec("bx", threads=2)
     with pytest.raises(wirepress.ParameterError, match="bx cannot code int64: bx: takes"):
         create(tmp_path / "a", FIELD.astype("i8"), "bx")
     with pytest.raises(wirepress.ParameterError, match=r"unknown configuration \['level'\]"):
