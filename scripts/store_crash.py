@@ -118,10 +118,12 @@ class Chain:
         words = [w for name, value in options.items() for w in (f"--{name}", str(value))]
         return Writer([str(self.program), "write", str(self.file), *words])
 
-    def end(self, writer: Writer) -> int:
-        """Waits for the dead or dying writer; its status."""
+    def end(self, writer: Writer, acknowledged: int | None = None) -> int:
+        """Waits for the dead or dying writer; its status. acknowledged: in time."""
         status, complaint = writer.end()
-        self.acknowledged = max(self.acknowledged, writer.acknowledged())
+        if acknowledged is None:
+            acknowledged = writer.acknowledged()
+        self.acknowledged = max(self.acknowledged, acknowledged)
         if status in (1, 3) or (status < 0 and status != -9):
             raise Found(f"status {status}: {complaint}: {writer.command}")
         return status
@@ -212,8 +214,11 @@ def cut(chain: Chain, device: Disk) -> None:
     writer = chain.write(frames=10**6)
     writer.wait_for_a_sync()
     time.sleep(chain.rng.random() * 0.2)
+    # What is said from here on nobody hears where power really fails; a sync that runs into the
+    # shutdown may still say that it is done.
+    before = writer.acknowledged()
     device.cut_power()
-    chain.end(writer)  # its calls fail, and it ends
+    chain.end(writer, before)  # its calls fail, and it ends
     device.start_again()
 
 
