@@ -3,6 +3,7 @@
 """The frame store where data does not fit in memory and the disk is slow: policies side by side.
 
     bench/store.py [--rates 200 500 1000 0] [--workers 1 2] [--sides 128 200] [--rounds 3]
+    bench/store.py --writes [--rates ..]  page cache, direct, reserved: seconds of writing
     bench/store.py --page                 the page from the last results
     bench/store.py --quick --out FILE     a smoke test, some seconds; no page
 
@@ -247,6 +248,43 @@ def measure(args: argparse.Namespace, rows: dict[Key, Row], save: Callable[[str]
     bar.close()
 
 
+# ---- ways of writing ------------------------------------------------------------------------
+
+WAYS = {  # name: direct, bytes reserved ahead
+    "page cache": (False, 0),
+    "page cache, 64 MiB reserved": (False, 64 * MIB),
+    "direct": (True, 0),
+    "direct, 64 MiB reserved": (True, 64 * MIB),
+}
+
+
+def write_paths(args: argparse.Namespace) -> None:
+    """Policy disk in every way of writing, in turns: the forward pass, sync included."""
+    from tqdm import tqdm
+
+    side, frames = 128, SIZES[128][0]
+    rows: list[Row] = []
+    with slow_disk(args, int(frames * 4 * side**3 * 1.1) + 256 * MIB) as disk:
+        cell(args.program, disk, (side, 1, UNLIMITED, "memory"), args)
+        turns = [(t, rate, way) for t in range(args.rounds) for rate in args.rates for way in WAYS]
+        for _, rate, way in tqdm(turns, unit="run", disable=None):
+            args.direct, args.reserve = WAYS[way]
+            row = cell(args.program, disk, (side, 1, rate, "disk"), args)
+            rows.append({"rate": rate, "way": way} | row)
+        about = results.compiler(args.program.resolve().parents[1])
+        measured = {"how": disk.how, "note": args.note, "rows": rows}
+    path = results.write("store_writes", measured, compiler=about)
+    print("| way | " + " | ".join(rate_name(rate) for rate in args.rates) + " |")
+    print("|---|" + "---:|" * len(args.rates))
+    for way in WAYS:
+        cells = []
+        for rate in args.rates:
+            mine = [r["forward"] for r in rows if (r["rate"], r["way"]) == (rate, way)]
+            cells.append(f"{min(mine):.2f} {statistics.median(mine):.2f} {max(mine):.2f}")
+        print(f"| {way} | " + " | ".join(cells) + " |")
+    print(f"written: {path.relative_to(ROOT)}")
+
+
 # ---- the model and the page -----------------------------------------------------------------
 
 
@@ -427,6 +465,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="measure what is there, too")
     parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("--quick", action="store_true", help="a smoke test")
+    parser.add_argument("--writes", action="store_true", help="the ways of writing, in turns")
     parser.add_argument("--program", type=Path, help="store_bench; without it, it is built")
     parser.add_argument("--out", type=Path, default=results.FOLDER / "store.json")
     args = parser.parse_args()
@@ -445,6 +484,10 @@ def main() -> int:
 
     if not args.page:
         args.program = args.program or build()
+    if args.writes:
+        write_paths(args)
+        return 0
+    if not args.page:
         measure(args, rows, save)
     measured = json.loads(args.out.read_text())
     print(f"how: {measured['how']}")

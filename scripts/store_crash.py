@@ -129,7 +129,6 @@ class Chain:
         return status
 
     def verify(self) -> None:
-        self.counts["deaths"] += 1
         command = [self.program, "verify", self.file, str(self.acknowledged), str(self.life)]
         if self.file.exists() or self.acknowledged:
             try:
@@ -159,13 +158,15 @@ def kill_at_random(chain: Chain) -> None:
 
 
 def kill_at_a_point(chain: Chain) -> None:
-    call = chain.rng.choice(list(POINTS))
-    n, phases = POINTS[call]
-    number, phase = chain.rng.randrange(n), chain.rng.choice(phases)
-    if chain.end(chain.write(frames=200, die=f"{call}:{number}:{phase}")) == -9:
-        chain.counts["at a named point"] += 1
-    else:
-        chain.counts["ended before its point"] += 1
+    while True:
+        call = chain.rng.choice(list(POINTS))
+        n, phases = POINTS[call]
+        number, phase = chain.rng.randrange(n), chain.rng.choice(phases)
+        if chain.end(chain.write(frames=200, die=f"{call}:{number}:{phase}")) == -9:
+            chain.counts["at a named point"] += 1
+            return
+        chain.counts["ended before their point"] += 1
+        chain.verify()
 
 
 def run(*command: object) -> str:
@@ -283,12 +284,12 @@ def main() -> int:
     root = os.geteuid() == 0
 
     def part(name: str, n: int, chain: Chain, die: object) -> None:
-        began, deaths = time.time(), 0
+        began = time.time()
         for _ in tqdm(range(n), desc=name, unit="death", disable=None):
             try:
                 die()  # type: ignore[operator]
+                chain.counts["deaths"] += 1
                 chain.verify()
-                deaths += 1
             except Found as bad:
                 found.append(f"{name}: {bad}")
                 chain.begin()

@@ -345,7 +345,7 @@ TEST_P(StoreFault, WritesAndTruncatesFailTogether) {
 INSTANTIATE_TEST_SUITE_P(Policies, StoreFault,
                          testing::Values(Way{WPR_STORE_DISK, false},
                                          Way{WPR_STORE_COMPRESSED, false},
-                                         Way{WPR_STORE_DISK, true},
+                                         Way{WPR_STORE_IN_WORKER, false}, Way{WPR_STORE_DISK, true},
                                          Way{WPR_STORE_COMPRESSED, true}));
 
 // Spilled frames lie in the budget: when they fill it, put says so and takes no frame; nothing that
