@@ -9,7 +9,7 @@
 
 namespace rtm {
 
-constexpr int kPlanes = 4;  // that are computed at once, where there are as many
+constexpr int kPlanes = 2;  // that are computed at once, where there are as many
 
 // Rows of kPlanes planes or one. next holds `previous` and is written over. What is behind n in a
 // row, up to a whole vector, must be zeros in next, u and c2; it stays so.
