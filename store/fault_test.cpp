@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -385,6 +386,18 @@ TEST(StoreSpill, StaysInTheBudget) {
     EXPECT_EQ(steps_of(again).size(), n);
     expect_right(again);
   }
+}
+
+TEST(StoreHead, UnknownTypesAreRefused) {
+  Head head;
+  head.dtype = WPR_FLOAT32;
+  std::byte bytes[kHeadSize];
+  write_head(head, bytes);
+  ASSERT_TRUE(read_head(bytes, &head).ok());
+  bytes[24] = std::byte{246};
+  const uint64_t sum = checksum({bytes, kHeadSize - 8}, 0);
+  std::memcpy(bytes + kHeadSize - 8, &sum, sizeof sum);
+  EXPECT_EQ(read_head(bytes, &head).code, WPR_UNSUPPORTED);
 }
 
 // A sync waits for what was put before it, not for what others put meanwhile.

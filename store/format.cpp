@@ -89,7 +89,9 @@ Status read_head(ConstBytes bytes, Head* head) {
   if (!is_zero(bytes.subspan(12, 4)) || !is_zero(bytes.subspan(26, 6)))
     return fail(WPR_UNSUPPORTED, "the head has flags that this library does not know");
   head->id = get<uint64_t>(bytes, 16);
-  head->dtype = static_cast<wpr_dtype>(get<uint8_t>(bytes, 24));
+  const auto dtype = get<uint8_t>(bytes, 24);
+  if (dtype > WPR_COMPLEX128) return fail(WPR_UNSUPPORTED, "dtype %d is not known", dtype);
+  head->dtype = static_cast<wpr_dtype>(dtype);
   head->n_dims = get<uint8_t>(bytes, 25);
   for (size_t i = 0; i < WPR_MAX_DIMS; ++i) head->shape[i] = get<uint64_t>(bytes, 32 + 8 * i);
   return measure(head);
