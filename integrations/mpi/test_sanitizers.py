@@ -110,6 +110,9 @@ def test_races(mpi, words):
         # Of the MPIs, which know nothing of the sanitizer, only the calls are seen.
         "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:suppressions={HERE}/tests/tsan.supp",
     }
+    if words[0] == "soak.c":
+        # Open MPI's locks that it gives back unseen add up: 64 are as many as a thread may hold.
+        settings["TSAN_OPTIONS"] += ":detect_deadlocks=0"
     program = program_of(mine, "thread", words)
     if not runs_under_tsan(settings):
         program = ["setarch", "-R", *program]
