@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import socket
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -347,7 +348,10 @@ def goes_with_the_model() -> bool:
     train(ddp, torch.optim.SGD(ddp.parameters(), 0.1), range(3))
     there = weakref.ref(state)
     del ddp, state
-    gc.collect()
+    end = time.monotonic() + 10
+    while there() is not None and time.monotonic() < end:
+        time.sleep(0.01)  # the last thread may still be about to put its job down
+        gc.collect()
     return there() is None
 
 
