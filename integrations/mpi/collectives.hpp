@@ -502,7 +502,7 @@ int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own, bo
     ++stats(call).bypass[turn.trial ? kLearning : kNotFaster];
   }
   const int error = turn.own ? own(shadow) : plain();
-  end_turn(contest, shadow, turn);
+  end_turn(contest, shadow, turn, total);
   return error;
 }
 

@@ -15,7 +15,6 @@ namespace wirepress {
 
 struct Contest {
   uint32_t key;
-  size_t size = 0;  // of the call under way
   ContestResult result;
   int step = 0;   // of a trial: 0 MPI's turn, 1 ours
   int pairs = 0;  // of this trial so far
@@ -30,8 +29,7 @@ constexpr double kClearlyFaster = 0.95;  // ours of MPI's, to take a call over .
 constexpr double kStillFaster = 0.99;    // ... and to keep it
 // For the first decision: to win or lose by two pairs ...
 constexpr double kNoDoubt = 1.5;
-constexpr double kPlainly =
-    3;  // ... or by one: it may have been disturbed, or ours was at its first
+constexpr double kPlainly = 3;  // ... or by one, which may have been disturbed, or the first of all
 constexpr int kMostPairs = 3;
 constexpr int kSecondChance = 8;  // ours was slow at its first try: its buffers were new
 constexpr int kShortest = 16, kLongest = 1024;
@@ -97,13 +95,10 @@ Contest* find_contest(Comm* comm, Call call, wpr_dtype dtype, size_t size) {
   const uint32_t key =
       static_cast<uint32_t>(call) << 16 | static_cast<uint32_t>(dtype) << 8 | size_class;
   for (Contest* contest : comm->contests) {
-    if (contest->key != key) continue;
-    contest->size = size;
-    return contest;
+    if (contest->key == key) return contest;
   }
   auto* contest = new Contest;
   contest->key = key;
-  contest->size = size;
   contest->result.call = call;
   contest->result.dtype = dtype;
   contest->result.size_class = static_cast<int>(size_class);
@@ -134,7 +129,7 @@ Turn begin_turn(Contest* contest, Shadow* shadow) {
   return turn;
 }
 
-void end_turn(Contest* contest, Shadow* shadow, const Turn& turn) {
+void end_turn(Contest* contest, Shadow* shadow, const Turn& turn, size_t size) {
   if (!turn.trial) return;
   const double seconds = now() - turn.start;
   double& best = contest->best[contest->step];
@@ -146,7 +141,7 @@ void end_turn(Contest* contest, Shadow* shadow, const Turn& turn) {
   if (PMPI_Allreduce(contest->best, slowest, 2, MPI_DOUBLE, MPI_MAX, shadow->all) != MPI_SUCCESS) {
     return;
   }
-  if (moves_all(contest->result.call)) learn_plain_collective(contest->size, slowest[0]);
+  if (moves_all(contest->result.call)) learn_plain_collective(size, slowest[0]);
   decide(contest, slowest[0], slowest[1]);
 }
 

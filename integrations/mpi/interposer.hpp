@@ -393,7 +393,7 @@ struct Turn {
 // All members name the same call, type (of a reduction, else WPR_BYTES) and size.
 Contest* find_contest(Comm* comm, Call call, wpr_dtype dtype, size_t size);
 Turn begin_turn(Contest* contest, Shadow* shadow);
-void end_turn(Contest* contest, Shadow* shadow, const Turn& turn);
+void end_turn(Contest* contest, Shadow* shadow, const Turn& turn, size_t size);
 void free_contests(Comm* comm);
 
 // ---- non-blocking collectives (nonblocking.cpp) ----

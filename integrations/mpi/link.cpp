@@ -131,7 +131,7 @@ void learn_collective(size_t bytes, double seconds, int chunks, bool framed) {
 }
 
 void learn_plain_collective(size_t bytes, double seconds) {
-  if (bytes < kWindow) return;  // buffers may have taken it
+  if (g_fixed_rate > 0 || bytes < kWindow) return;  // so few may be in buffers
   const double rate = static_cast<double>(bytes) / std::max(seconds, 1e-9);
   double before = g_least_collective.load(std::memory_order_relaxed);
   while (rate > before && !g_least_collective.compare_exchange_weak(before, rate)) {

@@ -73,12 +73,10 @@ def _work(
 ) -> None:
     while (job := inbox.get()) is not None:
         start = time.perf_counter()
-        _take_part(job, name, failed)
+        error = _take_part(job, name, failed)
         seconds[name] += time.perf_counter() - start
-        if failed:
-            job.done(failed[0])
-        elif outbox is None:
-            job.done(None)
+        if error is not None or outbox is None:
+            job.done(error)
         else:
             outbox.put(job)
         del job  # its buffers go while this thread waits, and whom it would call
@@ -86,13 +84,15 @@ def _work(
         outbox.put(None)
 
 
-def _take_part(job: Job, name: str, failed: list[BaseException]) -> None:
-    if failed:
-        return
-    try:
-        getattr(job, name, _nothing)()
-    except BaseException as error:
-        failed.append(error)
+def _take_part(job: Job, name: str, failed: list[BaseException]) -> BaseException | None:
+    """What ends the job: an earlier failure, or its own."""
+    if not failed:
+        try:
+            getattr(job, name, _nothing)()
+            return None
+        except BaseException as error:
+            failed.append(error)
+    return failed[0]
 
 
 def _nothing() -> None:
