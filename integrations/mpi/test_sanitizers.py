@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test programs with the library built by the sanitizers (presets asan-mpi and tsan-mpi).
 
-WIREPRESS_SOAK_SECONDS lets the random program run longer than 10 s:
+WIREPRESS_SOAK_SECONDS lets the random program run longer than 10 s, WIREPRESS_SOAK_RANKS on more
+than 2 ranks:
     WIREPRESS_SOAK_SECONDS=1200 .venv/bin/python -m pytest integrations/mpi/test_sanitizers.py
 """
 
@@ -18,6 +19,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SOAK_SECONDS = int(os.environ.get("WIREPRESS_SOAK_SECONDS", "10"))
+SOAK_RANKS = int(os.environ.get("WIREPRESS_SOAK_RANKS", "2"))
 EVERYTHING = {
     "WIREPRESS_MPI_TRUST": "1",
     "WIREPRESS_MPI_SAME_HOST": "1",
@@ -75,6 +77,10 @@ def program_of(mpi, sanitizers: str, words: list[str]) -> list[str | Path]:
     return [target, *words[1:]]
 
 
+def ranks_of(words: list[str]) -> int:
+    return SOAK_RANKS if words[0] == "soak.c" else 2
+
+
 def name_of(words: list[str]) -> str:
     return " ".join(word for word in words if word.endswith((".c", "multiple", "threads")))
 
@@ -90,7 +96,7 @@ def test_addresses(mpi, words):
         "LSAN_OPTIONS": "exitcode=0",  # the MPIs leave a lot behind
     }
     program = program_of(mine, "address,undefined", words)
-    done = mine.start([settings] * 2, program, seconds=200 + 2 * SOAK_SECONDS)
+    done = mine.start([settings] * ranks_of(words), program, seconds=200 + 2 * SOAK_SECONDS)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-6000:]
     # By function: what an MPI's plug-in left that is gone by now is shown as somebody else's.
@@ -116,7 +122,7 @@ def test_races(mpi, words):
     program = program_of(mine, "thread", words)
     if not runs_under_tsan(settings):
         program = ["setarch", "-R", *program]
-    done = mine.start([settings] * 2, program, seconds=300 + 2 * SOAK_SECONDS)
+    done = mine.start([settings] * ranks_of(words), program, seconds=300 + 2 * SOAK_SECONDS)
     said = done.stdout + done.stderr
     assert done.returncode == 0 and "ThreadSanitizer" not in said, said[-6000:]
 
