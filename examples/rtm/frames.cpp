@@ -38,6 +38,8 @@ Frames::Frames(const Storage& storage, Size image, const Tiling& tiling)
   config.n_pin = storage.cores.size();
   config.nodes = storage.nodes.data();
   config.n_nodes = storage.nodes.size();
+  config.direct = storage.direct;
+  config.reserve = storage.reserve;
   wpr_store* store = nullptr;
   const wpr_status status = wpr_store_create(storage.path.c_str(), &config, &store);
   store_.reset(store);
@@ -76,6 +78,12 @@ wpr_store_stats Frames::stats() const {
   wpr_store_stats stats;
   wpr_store_get_stats(store_.get(), &stats);
   return stats;
+}
+
+bool Frames::is_direct() const {
+  wpr_store_info info;
+  wpr_store_get_info(store_.get(), &info);
+  return info.direct != 0;
 }
 
 std::vector<wpr_store_frame> Frames::list() const {

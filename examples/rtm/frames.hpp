@@ -21,6 +21,8 @@ struct Storage {
   uint64_t memory = 0;
   int servants = 1;
   std::vector<int> cores, nodes;  // of the servants
+  bool direct = false;            // writes past the page cache
+  uint64_t reserve = 0;           // bytes of disk, ahead of what is written
 };
 
 const std::vector<std::string>& policies();
@@ -38,6 +40,7 @@ class Frames {
   void close();
 
   wpr_store_stats stats() const;
+  bool is_direct() const;
   std::vector<wpr_store_frame> list() const;
   size_t frame_size() const { return 4 * image_.n(); }
 

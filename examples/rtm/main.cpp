@@ -12,6 +12,7 @@
 #include "options.hpp"
 #include "picture.hpp"
 #include "report.hpp"
+#include "rivals.hpp"
 
 namespace rtm {
 namespace {
@@ -64,6 +65,7 @@ std::vector<Storage> storages_of(const Options& o) {
   }
   const auto plain = [](const Storage& s) { return !compresses(s.policy) && s.policy != "none"; };
   const bool packs =
+      !o.rivals.empty() ||
       std::any_of(list.begin(), list.end(), [](const Storage& s) { return compresses(s.policy); });
   const auto reference = std::find_if(list.begin(), list.end(), plain);
   if (reference != list.end()) {
@@ -122,7 +124,33 @@ class Program {
     report_.kernel = wave.kernel();
     report_.n_points = wave.n_points();
     if (o_.roofline) report_.rooflines.emplace_back(threads, measure_roofline(wave, team, 3));
+    const size_t first = report_.runs.size();
     for (const Storage& storage : storages_of(o_)) run_one(wave, team, storage);
+    if (threads != o_.threads.back()) return;  // images do not depend on it
+    for (const std::string& rival : o_.rivals) {
+      const size_t its = run_compressed(wave, team, rival, first);
+      Peers peers{its, {}};
+      for (const Scale& scale : scales()) {
+        if (std::find(o_.match.begin(), o_.match.end(), scale.recipe) == o_.match.end()) continue;
+        const int n = most_exact(scale, report_.runs[its].stats.stored_bytes, [&](int tried) {
+          const size_t i = run_compressed(wave, team, scale.at(tried), first);
+          return report_.runs[i].stats.stored_bytes;
+        });
+        if (n >= scale.least) peers.ours.push_back(run_compressed(wave, team, scale.at(n), first));
+      }
+      report_.peers.push_back(std::move(peers));
+    }
+  }
+
+  // Where the run by this recipe is, among those from `first` on; it is made where there is none.
+  size_t run_compressed(Wave& wave, Team& team, const std::string& recipe, size_t first) {
+    for (size_t i = first; i < report_.runs.size(); ++i)
+      if (report_.runs[i].policy == "compressed" && report_.runs[i].recipe == recipe) return i;
+    Storage storage = o_.storage;
+    storage.policy = "compressed";
+    storage.recipe = recipe;
+    run_one(wave, team, storage);
+    return report_.runs.size() - 1;
   }
 
   void run_one(Wave& wave, Team& team, Storage storage) {
@@ -140,7 +168,8 @@ class Program {
             migration.times,
             migration.stats,
             std::move(migration.frames),
-            {}};
+            {},
+            migration.direct};
     if (storage.policy != "none") {
       image_ = image.normalised();
       if (reference_.empty()) reference_ = image_;

@@ -250,6 +250,7 @@ Migration migrate(Wave& wave, Team& team, const Survey& survey, const Storage& s
     if (i == 0) result.predicted = std::move(shot.heard());
     if (!frames) continue;
     if (i == 0) result.frames = frames->list();
+    result.direct = frames->is_direct();
     const double began = now();
     frames->close();
     result.times.finish += now() - began;

@@ -71,6 +71,7 @@ struct Migration {
   wpr_store_stats stats = {};
   std::vector<wpr_store_frame> frames;  // of the first shot
   Traces predicted;                     // of the first shot, in the smooth earth
+  bool direct = false;                  // what was written went past the page cache
 };
 
 // Adds all shots to the image; policy none leaves it alone and only propagates.

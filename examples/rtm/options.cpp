@@ -10,6 +10,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "rivals.hpp"
+
 namespace rtm {
 namespace {
 
@@ -28,6 +30,8 @@ examples:
       the same shot by four policies on one and two workers; plot.py run.json run.png draws it
   rtm --policies compressed --recipe bx:m=5 --recipe bx:m=6,round=truncate --recipe bf16
       what recipes do to time, size and image
+  rtm --policies memory --rivals bf16,int8
+      the image's error by others' codecs and by ours, frames being of equal size
   rtm --model salt --shots 4 --image image.png --gather gather.png
       pictures of a vertical slice of the image and of what a line of receivers heard
 
@@ -93,15 +97,21 @@ Size size_of(const std::string& text) {
   return {whole(parts[0], 8, 4096), whole(parts[1], 8, 4096), whole(parts[2], 8, 4096)};
 }
 
-std::vector<std::string> known_policies(const std::string& text) {
+std::vector<std::string> known(const std::string& text, const std::vector<std::string>& all) {
   const std::vector<std::string> names = split(text, ',');
   for (const std::string& name : names) {
-    if (std::find(policies().begin(), policies().end(), name) != policies().end()) continue;
-    std::string all;
-    for (const std::string& policy : policies()) all += " " + policy;
-    throw std::invalid_argument("\"" + name + "\" is not one of" + all);
+    if (std::find(all.begin(), all.end(), name) != all.end()) continue;
+    std::string list;
+    for (const std::string& one : all) list += " " + one;
+    throw std::invalid_argument("\"" + name + "\" is not one of" + list);
   }
   return names;
+}
+
+std::vector<std::string> known_scales(const std::string& text) {
+  std::vector<std::string> all;
+  for (const Scale& scale : scales()) all.push_back(scale.recipe);
+  return known(text, all);
 }
 
 int usable_cores() {
@@ -144,13 +154,19 @@ std::vector<Row> rows_of(Options* o) {
       {"smooth", "CELLS", "radius by which the migration's velocity is smoothed (size / 20)",
        integer(&o->smooth, 1, 1000)},
       {"policies", "LIST", "none, memory, disk, compressed, in-worker (memory,compressed)",
-       [o](const std::string& v) { o->policies = known_policies(v); }},
+       [o](const std::string& v) { o->policies = known(v, policies()); }},
       {"recipe", "RECIPE", "for the two that compress (bx:m=5); repeated: each is a run of its own",
        [o, given = false](const std::string& v) mutable {
          if (!given) o->recipes.clear();
          given = true;
          o->recipes.push_back(v);
        }},
+      {"rivals", "LIST",
+       "recipes, such as bf16,int8, to be compared with the most exact ones of --match whose "
+       "frames are not larger",
+       [o](const std::string& v) { o->rivals = split(v, ','); }},
+      {"match", "LIST", "of bx:m, fre:m, zfp:precision, zfp:rate (bx:m,zfp:precision)",
+       [o](const std::string& v) { o->match = known_scales(v); }},
       {"set", "KEY=VALUE", "an option of the library for compressing; may be repeated",
        [&s](const std::string& v) {
          const size_t at = v.find('=');
@@ -164,6 +180,10 @@ std::vector<Row> rows_of(Options* o) {
       {"servants", "N", "threads of the store (1)", integer(&s.servants, 1, 256)},
       {"memory", "BYTES", "of the store's buffers (policy memory: frames), such as 2GiB",
        [&s](const std::string& v) { s.memory = bytes(v); }},
+      {"direct", nullptr, "writes go past the page cache, where the file system can",
+       flag(&s.direct)},
+      {"reserve", "BYTES", "of disk to allocate ahead of what is written (0)",
+       [&s](const std::string& v) { s.reserve = bytes(v); }},
       {"pin", "LIST", "cores of the workers, in turn",
        [o](const std::string& v) { o->pin = wholes(v, 0, CPU_SETSIZE - 1); }},
       {"pin-servants", "LIST", "cores of the servants, in turn",

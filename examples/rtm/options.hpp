@@ -19,6 +19,8 @@ struct Options {
   int every = 4, receiver_step = 2, shots = 1, smooth = 0;
   std::vector<std::string> policies = {"memory", "compressed"};
   std::vector<std::string> recipes = {"bx:m=5"};
+  std::vector<std::string> rivals;  // recipes to be compared with at equal size
+  std::vector<std::string> match = {"bx:m", "zfp:precision"};  // with these
   std::vector<int> threads;
   Storage storage;  // without policy and recipe
   std::vector<int> pin;

@@ -69,18 +69,46 @@ def draw_errors(axes: Any, runs: list[dict[str, Any]]) -> None:
         axes.legend(fontsize=8)
 
 
+def draw_sizes(axes: Any, report: dict[str, Any]) -> None:
+    """Each recipe's image by the size of its frames; lines join what is of equal size."""
+    points = {}
+    for run in report["runs"]:
+        if run["recipe"] and "image" in run and not run["image"]["equal"]:
+            points[run["recipe"]] = (run["ratio"], run["image"]["snr_db"])
+    for recipe, (ratio, snr) in points.items():
+        axes.plot(ratio, snr, "o")
+        axes.annotate(recipe, (ratio, snr), fontsize=7, xytext=(4, 3), textcoords="offset points")
+    for pair in report["equal_size"]:
+        for ours in pair["ours"]:
+            ends = [points.get(end["recipe"]) for end in (pair["rival"], ours)]
+            if all(ends):
+                axes.plot(*zip(*ends, strict=True), "k:", linewidth=1)
+    axes.set(xlabel="ratio of all frames", ylabel="dB", title="SNR of the image by size")
+
+
+def draw_column(axes: Any, report: dict[str, Any]) -> None:
+    """The image in the middle, and where the earth reflects."""
+    axes.plot(report["column"], range(len(report["column"])))
+    for depth in report["reflectors"]:
+        axes.axhline(depth, color="gray", linestyle=":", linewidth=1)
+    axes.invert_yaxis()
+    axes.set(ylabel="cells of depth", title="image in the middle; reflectors of the earth")
+
+
 def draw(report: dict[str, Any], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     runs = report["runs"]
-    figure = Figure(figsize=(12, 8), layout="constrained")
+    figure = Figure(figsize=(16, 8), layout="constrained")
     FigureCanvasAgg(figure)
-    (parts, threads), (ratios, errors) = figure.subplots(2, 2)
+    (parts, threads, sizes), (ratios, errors, column) = figure.subplots(2, 3)
     draw_parts(parts, runs)
     draw_threads(threads, runs)
     draw_ratios(ratios, runs)
     draw_errors(errors, runs)
+    draw_sizes(sizes, report)
+    draw_column(column, report)
     x, y, z = report["size"]
     figure.suptitle(f"{x} x {y} x {z} cells, {report['model']}, {report['steps']} steps, "
                     f"every {report['every']}. kept")  # fmt: skip

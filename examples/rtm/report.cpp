@@ -69,6 +69,22 @@ double ratio(const wpr_store_stats& stats) {
              : 1;
 }
 
+// Of the frame that is kept last, which the wave fills.
+double last_ratio(const Run& run, size_t frame_size) {
+  return run.frames.empty()
+             ? 0
+             : static_cast<double>(frame_size) / static_cast<double>(run.frames.back().stored_size);
+}
+
+double below_one_percent(const Difference& difference) {
+  double share = 0;
+  for (const Bin& bin : difference.histogram) {
+    if (bin.name == "< 2 %") break;
+    share += bin.share;
+  }
+  return share;
+}
+
 void write_pass(Json& json, const char* name, const PassTimes& times) {
   json.open(name, '{');
   json.value("wall", times.wall);
@@ -135,10 +151,38 @@ void write_run(Json& json, const Run& run, size_t frame_size) {
   write_pass(json, "backward", run.times.backward);
   json.value("finish", run.times.finish);
   json.value("ratio", ratio(run.stats));
+  json.value("direct", run.direct);
   write_stats(json, run.stats);
   write_frames(json, run.frames, frame_size);
   if (run.difference) write_difference(json, *run.difference);
   json.close('}');
+}
+
+void write_peer(Json& json, const char* name, const Run& run, size_t frame_size) {
+  json.open(name, '{');
+  json.value("recipe", run.recipe);
+  json.value("stored_bytes", run.stats.stored_bytes);
+  json.value("ratio", ratio(run.stats));
+  json.value("ratio_of_last_frame", last_ratio(run, frame_size));
+  if (run.difference) {
+    json.value("equal", run.difference->equal);
+    json.value("snr_db", run.difference->snr_db);
+    json.value("points_below_1_percent", below_one_percent(*run.difference));
+  }
+  json.close('}');
+}
+
+void write_peers(Json& json, const Report& report) {
+  json.open("equal_size", '[');
+  for (const Peers& peers : report.peers) {
+    json.open(nullptr, '{');
+    write_peer(json, "rival", report.runs[peers.rival], report.frame_size);
+    json.open("ours", '[');
+    for (const size_t i : peers.ours) write_peer(json, nullptr, report.runs[i], report.frame_size);
+    json.close(']');
+    json.close('}');
+  }
+  json.close(']');
 }
 
 void write_rooflines(Json& json, const Report& report) {
@@ -201,6 +245,35 @@ void print_histogram(const Report& report) {
   }
 }
 
+void print_peer(const Report& report, const Run& run) {
+  std::printf("%-20s %6.2f %6.2f %9s %6.1f %%\n", run.recipe.c_str(), ratio(run.stats),
+              last_ratio(run, report.frame_size), image_column(run).c_str(),
+              run.difference ? 100 * below_one_percent(*run.difference) : 0.0);
+}
+
+void print_peers(const Report& report) {
+  if (report.peers.empty()) return;
+  std::printf(
+      "\nimages at equal size: a rival, then the most exact of ours whose frames, all together, "
+      "are\nnot larger. last: ratio of the last frame; < 1 %%: points with such an error\n"
+      "%-20s %6s %6s %9s %8s\n",
+      "recipe", "ratio", "last", "image", "< 1 %");
+  for (const Peers& peers : report.peers) {
+    print_peer(report, report.runs[peers.rival]);
+    for (const size_t i : peers.ours) print_peer(report, report.runs[i]);
+    if (peers.ours.empty()) std::printf("  none of ours is as small\n");
+  }
+}
+
+void print_direct(const Report& report) {
+  if (!report.options.storage.direct) return;
+  for (const Run& run : report.runs) {
+    if (run.direct || run.policy == "none" || run.policy == "memory") continue;
+    std::printf("%s %s: the file system takes no direct writes; they went through the page cache\n",
+                run.policy.c_str(), run.recipe.c_str());
+  }
+}
+
 }  // namespace
 
 void print_table(const Report& report) {
@@ -228,6 +301,8 @@ void print_table(const Report& report) {
   std::printf("\n");
   print_ages(report);
   print_histogram(report);
+  print_peers(report);
+  print_direct(report);
 }
 
 void write_json(const Report& report, const std::string& path) {
@@ -248,11 +323,14 @@ void write_json(const Report& report, const std::string& path) {
   json.value("frame_size", report.frame_size);
   json.value("kernel", report.kernel);
   json.value("servants", report.options.storage.servants);
+  json.value("direct_asked", report.options.storage.direct);
+  json.value("reserve", report.options.storage.reserve);
   json.value("model_seconds", report.model_seconds);
   write_rooflines(json, report);
   json.open("runs", '[');
   for (const Run& run : report.runs) write_run(json, run, report.frame_size);
   json.close(']');
+  write_peers(json, report);
   json.list("reflectors", report.reflectors);
   json.list("column", report.column);
   json.close('}');

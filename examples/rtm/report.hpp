@@ -20,6 +20,13 @@ struct Run {
   wpr_store_stats stats = {};
   std::vector<wpr_store_frame> frames;
   std::optional<Difference> difference;  // from the reference's image
+  bool direct = false;                   // what was written went past the page cache
+};
+
+// Runs at equal size, as places in Report::runs.
+struct Peers {
+  size_t rival;
+  std::vector<size_t> ours;  // those that can be as small
 };
 
 struct Report {
@@ -31,6 +38,7 @@ struct Report {
   double model_seconds = 0;                         // of the observed data
   std::vector<std::pair<int, Roofline>> rooflines;  // by threads
   std::vector<Run> runs;
+  std::vector<Peers> peers;
   std::vector<int> reflectors;  // depths in the middle
   std::vector<float> column;    // of the last image, sharpened, in the middle
 };

@@ -93,6 +93,25 @@ def test_errors_of_the_image(migrated: dict[str, Any]) -> None:
     assert same[0] == same[1] == by["compressed", "fre:m=6,round=truncate"]["image"]
 
 
+def test_rivals_at_equal_size(rtm: Path, tmp_path: Path) -> None:
+    report = run(rtm, tmp_path, "--size", "32x24x32", "--sponge", "8", "--every", "12",
+                 "--policies", "memory", "--rivals", "bf16,int8,topk:ratio=1e-3", "--direct",
+                 "--reserve", "1MiB")  # fmt: skip
+    bf16, int8, topk = report["equal_size"]
+    assert topk["rival"]["recipe"] == "topk:ratio=1e-3" and topk["ours"] == []  # far smaller
+    sizes = {one["recipe"]: one["store"]["stored_bytes"] for one in report["runs"]}
+    for pair, recipe in (bf16, "bf16"), (int8, "int8"):
+        assert pair["rival"]["recipe"] == recipe
+        assert [one["recipe"].split("=")[0] for one in pair["ours"]] == ["bx:m", "zfp:precision"]
+        for one in pair["ours"]:
+            name, n = one["recipe"].split("=")
+            assert one["stored_bytes"] == sizes[one["recipe"]] <= sizes[recipe]
+            # With one more it would be larger: that was tried.
+            assert sizes[f"{name}={int(n) + 1}"] > sizes[recipe]
+        assert pair["ours"][1]["snr_db"] > pair["rival"]["snr_db"] + 6
+    assert report["direct_asked"] and report["reserve"] == 1 << 20
+
+
 def test_pictures(migrated: dict[str, Any]) -> None:
     folder = migrated["folder"]
     for name in ("image.png", "gather.png"):
@@ -115,6 +134,8 @@ def test_help_and_wrong_requests(rtm: Path, tmp_path: Path) -> None:
         (["--model", "cheese", *SMALL], "cheese"),
         (["--velocity", "/dev/null", *SMALL], "has not the 245760 bytes"),
         (["--policies", "disk", "--folder", str(tmp_path / "none"), *SMALL], "No such file"),
+        (["--rivals", "bf16", "--match", "zfp:accuracy", *SMALL], "is not one of bx:m fre:m zfp:"),
+        (["--reserve", "1 MB"], "--reserve"),
         (["--memory", "10KiB", *SMALL, "--policies", "compressed"], "10240"),
     ]:
         done = subprocess.run([rtm, *words], capture_output=True, text=True, cwd=tmp_path)
