@@ -5,7 +5,7 @@
     scripts/store_crash.py --kills 1000 --power-cuts 50 --full 20
 
 --kills       SIGKILL, at a random time or at a named point of a file's life (before, half through
-              or after a certain open, write, truncate or sync)
+              or after a certain open, write, truncate or sync, or a tile that a worker puts)
 --power-cuts  the file system, ext4 on a loop device of its own, is shut down without flushing its
               log, and mounted again; needs root, and says so where it is missing
 --full        the file system has no room, and the writer is killed or stopped by that
@@ -29,8 +29,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
@@ -46,7 +47,9 @@ POINTS = {  # calls of a life that are worth dying at, and how many there are
     "sync": (20, ("before", "after")),
     "folder": (1, ("before", "after")),
     "truncate": (1, ("before", "after")),
+    "tile": (400, ("before", "after")),  # of a writer that puts frames by tiles
 }
+POLICIES = ("disk", "compressed", "in-worker")
 
 
 class Found(Exception):
@@ -92,8 +95,10 @@ class Writer:
 class Chain:
     """One file, and the writers that come after one another to it."""
 
-    def __init__(self, program: Path, folder: Path, rng: random.Random) -> None:
-        self.program, self.folder, self.rng = program, folder, rng
+    def __init__(
+        self, program: Path, folder: Path, rng: random.Random, policies: Sequence[str]
+    ) -> None:
+        self.program, self.folder, self.rng, self.policies = program, folder, rng, policies
         self.counts: collections.Counter[str] = collections.Counter()
         self.file, self.n_files = folder / "frames0", 0
         self.begin()
@@ -105,12 +110,15 @@ class Chain:
         self.file = self.folder / f"frames{self.n_files}"
         self.life = self.acknowledged = 0
         rng = self.rng
-        self.options = {
-            "policy": rng.choice(("disk", "compressed")),
+        values = rng.choice((100, 1000, 3000, 40000))
+        self.options: dict[str, Any] = {
+            "policy": rng.choice(self.policies),
             "servants": rng.choice((1, 1, 2, 3)),
-            "values": rng.choice((100, 1000, 3000, 40000)),
+            "values": values,
             "direct": rng.choice((0, 0, 1)),
             "reserve": rng.choice((0, 0, 1 << 20)),
+            "workers": rng.choice((0, 1, 2, 3)),  # 0: frames are put whole
+            "tile": rng.choice((0, values, values // 7 + 1)),
         }
 
     def write(self, **more: object) -> Writer:
@@ -159,7 +167,7 @@ def kill_at_random(chain: Chain) -> None:
 
 def kill_at_a_point(chain: Chain) -> None:
     while True:
-        call = chain.rng.choice(list(POINTS))
+        call = chain.rng.choice([c for c in POINTS if c != "tile" or chain.options["workers"]])
         n, phases = POINTS[call]
         number, phase = chain.rng.randrange(n), chain.rng.choice(phases)
         if chain.end(chain.write(frames=200, die=f"{call}:{number}:{phase}")) == -9:
@@ -272,6 +280,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--power-cuts", type=int, default=50)
     parser.add_argument("--full", type=int, default=20)
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=POLICIES)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "dev")
     parser.add_argument("--program", type=Path, help="store_crash; without it, it is built")
@@ -289,6 +298,8 @@ def main() -> int:
             try:
                 die()  # type: ignore[operator]
                 chain.counts["deaths"] += 1
+                chain.counts[f"policy {chain.options['policy']}"] += 1
+                chain.counts["put by tiles"] += chain.options["workers"] > 0
                 chain.verify()
             except Found as bad:
                 found.append(f"{name}: {bad}")
@@ -298,7 +309,7 @@ def main() -> int:
 
     if args.kills:
         with tempfile.TemporaryDirectory(prefix="wirepress-crash") as folder:
-            chain = Chain(program, Path(folder), rng)
+            chain = Chain(program, Path(folder), rng, args.policies)
             part(
                 "kill -9",
                 args.kills,
@@ -313,7 +324,7 @@ def main() -> int:
             skipped.append(f"{name}: needs root (loop devices)")
         elif n:
             with disk(size) as device:
-                chain = Chain(program, device.mount, rng)
+                chain = Chain(program, device.mount, rng, args.policies)
                 part(name, n, chain, lambda die=die, chain=chain, device=device: die(chain, device))
     for line in skipped:
         print(f"NOT RUN: {line}", file=sys.stderr)

@@ -30,7 +30,15 @@ def test_killed_writers(root: Path, build_dir: Path, tmp_path: Path) -> None:
     options = ("--kills", "40", "--power-cuts", "0", "--full", "0")
     (row,) = crash(root, build_dir, tmp_path, *options)
     assert row["deaths"] == 40 and row["frames verified"] > row["of them acknowledged"] > 100
+    assert min(row[f"policy {policy}"] for policy in ("disk", "compressed", "in-worker")) > 3
     assert row["at a random time"] > 5 and row["at a named point"] > 3
+
+
+def test_killed_workers(root: Path, build_dir: Path, tmp_path: Path) -> None:
+    """Of policy in-worker: threads of the caller die half through a frame."""
+    options = ("--kills", "30", "--power-cuts", "0", "--full", "0", "--policies", "in-worker")
+    (row,) = crash(root, build_dir, tmp_path, *options, "--seed", "2")
+    assert row["deaths"] == row["policy in-worker"] == 30 and row["put by tiles"] > 10
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")

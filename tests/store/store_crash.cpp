@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A writer of a frame store that is to be killed, and what looks at the file then.
 //
-//   store_crash write FILE [--policy disk|compressed] [--servants N] [--values N] [--frames N]
-//               [--life N] [--seed N] [--die CALL:NUMBER:PHASE] [--on-error stop|spill]
-//               [--direct 1] [--reserve N]
+//   store_crash write FILE [--policy disk|compressed|in-worker] [--servants N] [--values N]
+//               [--frames N] [--life N] [--seed N] [--die CALL:NUMBER:PHASE]
+//               [--on-error stop|spill] [--direct 1] [--reserve N] [--workers N] [--tile N]
 //     goes on with FILE, or makes it, and puts frames; prints "ack N" when the first N steps are
-//     synced. --die: SIGKILL before, after or half through the number-th call of a kind.
+//     synced. --workers: threads that put them together, tile by tile of so many values; 0: frames
+//     are put whole. --die: SIGKILL before, after or half through the number-th call of a kind, one
+//     kind being "tile".
 //   store_crash verify FILE ACKED LIFE
 //     status 0: the first ACKED steps are there, and every frame is what a life up to LIFE put.
 //
@@ -18,9 +20,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 
 #include "store/frame_store.hpp"
@@ -38,7 +42,7 @@ struct Options {
   std::string file;
   wpr_store_config config = {};
   uint64_t life = 0, seed = 1, n_frames = 200;
-  size_t n_values = 3000;
+  size_t n_values = 3000, n_workers = 0;
   std::string die_call, die_phase;
   uint64_t die_number = 0;
 };
@@ -87,6 +91,9 @@ class DyingFile : public Calls {
   }
   int sync_folder(const char* folder) override {
     return at("folder", [&](bool) { return Calls::sync_folder(folder); });
+  }
+  Status put_tile(const std::function<Status()>& put) {
+    return at("tile", [&](bool) { return put(); });
   }
 
  private:
@@ -142,6 +149,33 @@ Status open(FrameStore& store, const Options& options) {
   return store.create(options.file.c_str(), options.config);
 }
 
+// Worker i puts every n-th tile, another one first at every step.
+Status put_by_tiles(FrameStore& store, DyingFile& calls, uint64_t step, const Frame& frame,
+                    size_t n_workers) {
+  wpr_store_info info;
+  store.info(&info);
+  std::vector<Status> results(n_workers);
+  const auto work = [&](size_t worker) {
+    for (uint64_t i = worker; i < info.n_tiles; i += n_workers) {
+      const uint64_t number = (i + step) % info.n_tiles;
+      wpr_store_tile tile;
+      Status status = store.tile_at(number, &tile);
+      if (status.ok())
+        status = calls.put_tile(
+            [&] { return store.put_tile(step, number, frame.data() + tile.first[0], nullptr); });
+      if (!status.ok()) results[worker] = status;
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (size_t i = 1; i < n_workers; ++i) workers.emplace_back(work, i);
+    work(0);
+  }
+  for (const Status& status : results)
+    if (!status.ok()) return status;
+  return {};
+}
+
 // One life: puts, syncs, looks back, closes and opens again, as the seed says.
 int write(const Options& options) {
   DyingFile calls(options);
@@ -156,7 +190,8 @@ int write(const Options& options) {
     for (; step < std::min(until, options.n_frames); ++step) {
       if (has(store, step)) continue;
       const Frame frame = frame_of(step, options.life, options.n_values);
-      status = store.put(step, frame.data(), 4 * frame.size());
+      status = options.n_workers ? put_by_tiles(store, calls, step, frame, options.n_workers)
+                                 : store.put(step, frame.data(), 4 * frame.size());
       if (!status.ok()) return complain("put", status, kRefused);
       if (random() % 6 == 0) {
         status = store.sync();
@@ -214,6 +249,7 @@ bool parse(int n, char** words, Options* options) {
     const uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
     if (name == "--policy") {
       if (value == "disk") options->config.policy = WPR_STORE_DISK;
+      if (value == "in-worker") options->config.policy = WPR_STORE_IN_WORKER;
     } else if (name == "--on-error") {
       if (value == "spill") options->config.on_error = WPR_STORE_SPILL;
     } else if (name == "--servants") {
@@ -222,6 +258,10 @@ bool parse(int n, char** words, Options* options) {
       options->config.direct = number != 0;
     } else if (name == "--reserve") {
       options->config.reserve = number;
+    } else if (name == "--workers") {
+      options->n_workers = number;
+    } else if (name == "--tile") {
+      options->config.tile[0] = number;
     } else if (name == "--values") {
       options->n_values = number;
     } else if (name == "--frames") {
