@@ -99,7 +99,10 @@ class Operator final : public ::adios2::plugin::PluginOperatorInterface {
     return written;
   }
 
-  // ADIOS2 does not say how much room there is; it is what the block had when it was written.
+  // ADIOS2 says neither how much room there is nor for what type and shape, and nothing that it
+  // hands over holds them: they are in its metadata, this block is in its data file. It takes no
+  // notice of the size that comes back either. So the frame's own size is believed: its checksums
+  // find damage, not a whole frame that belongs elsewhere.
   size_t InverseOperate(const char* buffer, const size_t size, char* data) override {
     if (!context_) throw std::runtime_error("wirepress: no memory");
     wpr_info info;

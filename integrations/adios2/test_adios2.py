@@ -140,6 +140,30 @@ np.testing.assert_array_equal(read("t.bp")[0], field)
     said(code, tmp_path)
 
 
+def test_whole_frames_of_another_size_are_not_noticed(tmp_path: Path) -> None:
+    """What the guide says of the interface, with a smaller frame: a larger one ends the process.
+    Fails when ADIOS2 looks at the size, or says it: then the operator and the guide can do better.
+    """
+    code = """
+import pathlib
+data = np.arange(1000, dtype="f4")
+write("t.bp", data, "store", sys.argv[1])
+path = pathlib.Path("t.bp/data.0")
+good, frame = path.read_bytes(), wirepress.compress(data, recipe="store")
+at = good.index(frame[:8])
+noise = np.random.default_rng(1).integers(0, 255, 4000, dtype=np.uint8)
+small = wirepress.Compressor("store", block_size=1024)
+size = next(n for n in range(3000, 4000) if len(small.compress(noise[:n])) == len(frame))
+path.write_bytes(good[:at] + small.compress(noise[:size]) + good[at + len(frame) :])
+back = read("t.bp")[0]
+assert back.shape == data.shape and back.tobytes()[:size] == noise[:size].tobytes()
+"""
+    for engine in "BP4", "BP5":
+        folder = tmp_path / engine
+        folder.mkdir()
+        said(code, folder, engine)
+
+
 def test_damaged_blocks_are_errors(tmp_path: Path) -> None:
     code = """
 import pathlib
