@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The frame store where data does not fit in memory and the disk is slow: policies side by side.
 
-    bench/store.py [--rates 200 500 1000 0] [--workers 1 2] [--sides 128 200] [--rounds 3]
+    bench/store.py --again --rounds 3     all of it; about 12 minutes on a quiet machine
+    bench/store.py [--rates 200 500 1000 0] [--workers 1 2] [--sides 128 200] [--policies ...]
     bench/store.py --writes [--rates ..]  page cache, direct, reserved: seconds of writing
     bench/store.py --page                 the page from the last results
     bench/store.py --quick --out FILE     a smoke test, some seconds; no page
@@ -14,14 +15,16 @@ layer throttles. No other device is touched. Without root there is neither: then
 the store's calls is the slow disk, memory is not limited, and results say so. Policy `memory` runs
 without a limit: it is what the others are measured against.
 
-Writes bench/results/store.json and docs/benchmarks/store.md with its picture. Cells that are there
-are not measured again (--again).
+Writes bench/results/store.json and docs/benchmarks/store.md with its picture, and says of every
+cell whether it meets what is asked of it. Cells that are there are not measured again (--again).
+What was stopped goes on where it was, with the same program and options (--restart: it does not).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import statistics
@@ -29,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +52,7 @@ POLICIES = {  # name: policy, recipe, what it promises
     "memory": ("memory", "", "all frames in memory"),
     "disk": ("disk", "", "raw"),
     "bx:m=6": ("compressed", "bx:m=6", "relative error 2^-7"),
+    "in-worker bx:m=6": ("in-worker", "bx:m=6", "relative error 2^-7"),
     "fre:m=6": ("compressed", "fre:m=6", "relative error 2^-7"),
     "bf16": ("compressed", "bf16", "cut to 16 bits"),
     "int8": ("compressed", "int8", "blocks of 8 bits"),
@@ -55,17 +60,22 @@ POLICIES = {  # name: policy, recipe, what it promises
     "bx:m=5": ("compressed", "bx:m=5", "about as large as int8"),
     "fre:m=5": ("compressed", "fre:m=5", "about as large as int8"),
     "bx:m=23": ("compressed", "bx:m=23", "lossless"),
+    "zfp:precision=16": ("compressed", "zfp:precision=16", "16 planes of bits"),
     "shuffle+lz4": ("compressed", "shuffle+lz4:1", "lossless"),
 }
-RIVALS = ("bx:m=13", "bx:m=5", "fre:m=5")  # for their errors: in one cell only
-SIZES = {32: (16, 0), 128: (64, 256 * MIB), 200: (64, 832 * MIB)}  # side: frames, memory limit
+GRID = ("memory", "disk", "bx:m=6", "in-worker bx:m=6")  # in every cell; the others in one
+ONCE = 500  # MB/s, where it is among the rates
+SIZES = {32: (16, 0), 128: (64, 256 * MIB), 200: (40, 640 * MIB)}  # side: frames, memory limit
+ALLOWED = 1.1  # times the time of policy memory, where the disk is fast enough
+GAINED = 0.9  # of the ratio, against policy disk, where the disk is the bound
 
 HOW_TO_READ = """
 A wave (25-point stencil) is computed, every step goes to the store; then all come back in reverse
-while another wave is computed. A cell: seconds of both (the model's), how many times as long as
-`memory` (m), and how many times as fast as `disk` (d). The model, for each gigabyte and way:
-max(1/K + 1/(P C), 1/(r B)), with kernel K, codec C of one thread, P = {cores} cores, ratio r
-and disk B; all but B measured in the same process. Without a limit B is what `disk` saw.
+while another wave is computed, and are multiplied with it. By every policy the workers put and get
+tiles. A cell: seconds of both passes (the model's), how many times as long as `memory` (m), and how
+many times as fast as `disk` (d). The model, for each gigabyte and way: max(1/K + 1/(P C), 1/(r B)),
+with kernel K, codec C of one thread, P = {cores} cores, ratio r and disk B; all but B measured in
+the same process. Without a limit B is what `disk` saw.
 """
 
 Row = dict[str, Any]
@@ -84,35 +94,84 @@ def run(*command: object) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
-class Group:
-    """Control groups of its own, version 1 or 2; the limits of one device."""
+class Unavailable(Exception):
+    """This machine does not let us slow a disk down; says why."""
 
-    def __init__(self, undo: contextlib.ExitStack) -> None:
-        self.two = (CGROUP / "cgroup.controllers").exists()
-        self.folder = CGROUP / ("" if self.two else "memory") / f"wirepress-store-{os.getpid()}"
-        self.folder.mkdir()
-        undo.callback(self.folder.rmdir)
+
+def write_to(file: Path, text: str) -> None:
+    """One write, as control groups want it."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Unavailable(f"{file}: {error.strerror}") from None
+
+
+class Group:
+    """A control group of its own, version 1 or 2; the limits of memory and of one device."""
+
+    def __init__(self, undo: contextlib.ExitStack, root: Path = CGROUP) -> None:
+        self.root = root
+        self.two = (root / "cgroup.controllers").exists()
+        parent = root if self.two else root / "memory"
         if self.two:
-            (CGROUP / "cgroup.subtree_control").write_text("+memory +io")
+            self._enable(("memory", "io"))
+        elif not (parent.is_dir() and (root / "blkio").is_dir()):
+            raise Unavailable(f"{root} has no control groups of memory and blkio")
+        self.folder = parent / f"wirepress-store-{os.getpid()}"
+        try:
+            self.folder.mkdir()
+        except OSError as error:
+            raise Unavailable(f"{self.folder}: {error.strerror}") from None
+        undo.callback(self._remove)
+
+    def _enable(self, wanted: tuple[str, ...]) -> None:
+        """Version 2: a child has the controllers that its parent hands down. A parent that holds
+        processes, as that of a container may, hands none down (EBUSY)."""
+        there = (self.root / "cgroup.controllers").read_text().split()
+        if missing := [name for name in wanted if name not in there]:
+            raise Unavailable(f"{self.root} has no controller {' and '.join(missing)}")
+        control = self.root / "cgroup.subtree_control"
+        given = control.read_text().split() if control.is_file() else []
+        if add := [f"+{name}" for name in wanted if name not in given]:
+            write_to(control, " ".join(add))
+
+    def _remove(self) -> None:
+        for _ in range(50):  # a process that has ended leaves it a little later
+            try:
+                self.folder.rmdir()
+            except OSError:
+                time.sleep(0.1)
+            else:
+                return
+        print(f"left behind: {self.folder}", file=sys.stderr)
 
     def limit_memory(self, size: int) -> None:
-        name = "memory.max" if self.two else "memory.limit_in_bytes"
-        (self.folder / name).write_text(str(size or "max" if self.two else size or -1))
+        """0: no limit. What is in the page cache counts; nothing is swapped out instead."""
+        if self.two:
+            write_to(self.folder / "memory.max", str(size or "max"))
+            if (self.folder / "memory.swap.max").exists():
+                write_to(self.folder / "memory.swap.max", "0" if size else "max")
+        else:
+            write_to(self.folder / "memory.limit_in_bytes", str(size or -1))
 
     def limit_device(self, number: str, rate: int) -> None:
         """Bytes a second of this device; 0: as fast as it goes."""
-        if self.two:
+        if self.two:  # what the page cache writes back is charged to the group, too
             most = rate or "max"
-            (self.folder / "io.max").write_text(f"{number} rbps={most} wbps={most}")
+            write_to(self.folder / "io.max", f"{number} rbps={most} wbps={most}")
             return
         # Of the root group: what the page cache writes back is charged there.
         for way in ("read", "write"):
-            file = CGROUP / "blkio" / f"blkio.throttle.{way}_bps_device"
-            file.write_text(f"{number} {rate}")
+            file = self.root / "blkio" / f"blkio.throttle.{way}_bps_device"
+            write_to(file, f"{number} {rate}")
 
     def join(self) -> None:
         """Called in the child."""
-        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+        write_to(self.folder / "cgroup.procs", str(os.getpid()))
 
 
 class SlowDisk:
@@ -122,18 +181,22 @@ class SlowDisk:
 
     def __init__(self, folder: Path, size: int, undo: contextlib.ExitStack) -> None:
         image = folder / "image"
+        self.group = Group(undo)
         with image.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, size)  # else the first pass is slow
         undo.callback(image.unlink)
-        run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0", image)
-        direct = ("--direct-io=on",)  # else its data are twice in the page cache
-        self.device = run("losetup", "--find", "--show", *direct, image).strip()
-        undo.callback(run, "losetup", "--detach", self.device)
-        self.folder = folder / "mount"
-        self.folder.mkdir(exist_ok=True)
-        run("mount", self.device, self.folder)
+        try:
+            run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0", image)
+            direct = ("--direct-io=on",)  # else its data are twice in the page cache
+            self.device = run("losetup", "--find", "--show", *direct, image).strip()
+            undo.callback(run, "losetup", "--detach", self.device)
+            self.folder = folder / "mount"
+            self.folder.mkdir(exist_ok=True)
+            run("mount", self.device, self.folder)
+        except (subprocess.CalledProcessError, FileNotFoundError) as error:
+            said = getattr(error, "stderr", "") or str(error)
+            raise Unavailable(f"no loop device: {said.strip()}") from None
         undo.callback(run, "umount", self.folder)
-        self.group = Group(undo)
         stat = os.stat(self.device)
         self.number = f"{os.major(stat.st_rdev)}:{os.minor(stat.st_rdev)}"
         undo.callback(self.group.limit_device, self.number, UNLIMITED)
@@ -149,12 +212,13 @@ class SlowDisk:
 
 
 class Bucket:
-    """What there is without root."""
+    """What there is without root, and where the machine does not let us slow a disk down."""
 
-    how = "token bucket in the store's calls (no root): memory is not limited, the disk not slow"
-
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, why: str) -> None:
         self.folder = folder
+        self.how = (
+            f"token bucket in the store's calls ({why}): memory is not limited, the disk not slow"
+        )
 
     @contextlib.contextmanager
     def limits(self, rate: int, memory: int) -> Iterator[tuple[list[str], Callable[[], None]]]:
@@ -169,10 +233,16 @@ def slow_disk(args: argparse.Namespace, size: int) -> Iterator[SlowDisk | Bucket
         tempfile.TemporaryDirectory(dir=args.folder) as name,
         contextlib.ExitStack() as undo,
     ):
-        if args.bucket or os.geteuid() != 0:
-            yield Bucket(Path(name))
-            return
-        yield SlowDisk(Path(name), size, undo)
+        why = "as asked" if args.bucket else "no root" if os.geteuid() != 0 else ""
+        disk: SlowDisk | Bucket | None = None
+        if not why:
+            try:
+                disk = SlowDisk(Path(name), size, undo)
+            except Unavailable as error:
+                why = str(error)
+                print(f"no slow disk: {why}", file=sys.stderr)
+                undo.close()
+        yield disk or Bucket(Path(name), why)
 
 
 # ---- measuring ------------------------------------------------------------------------------
@@ -212,40 +282,120 @@ def median_row(rows: list[Row]) -> Row:
     return rows[(len(rows) - 1) // 2] | {"totals": totals}
 
 
-def measure(args: argparse.Namespace, rows: dict[Key, Row], save: Callable[[str], None]) -> None:
-    from tqdm import tqdm
-
-    program = args.program
-    keys = [
+def grid(args: argparse.Namespace) -> list[Key]:
+    once = (min(args.sides), args.workers[0], ONCE if ONCE in args.rates else args.rates[0])
+    return [
         (side, workers, rate, name)
         for side in args.sides
         for workers in args.workers
         for rate in args.rates
         for name in args.policies
-        if (side, workers, rate, name) not in rows
-        and (name not in RIVALS or (rate, workers) == (args.rates[0], args.workers[0]))
+        if (name in GRID or (side, workers, rate) == once)
         and (name != "memory" or rate == args.rates[0])  # it knows no disk
     ]
+
+
+class Runs:
+    """What was measured so far, in a file of its own, so that a stopped measurement goes on."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.file = args.folder / "unfinished.json"
+        program = hashlib.sha256(args.program.read_bytes()).hexdigest()
+        self.same = {"program": program, "direct": args.direct, "reserve": args.reserve}
+        self.same |= {"bucket": args.bucket, "out": str(args.out)}
+        self.rows: list[Row] = []
+        if args.restart or not self.file.exists():
+            return
+        old = json.loads(self.file.read_text())
+        if all(old[name] == value for name, value in self.same.items()):
+            self.rows = old["rows"]
+            print(f"goes on after {len(self.rows)} runs ({self.file})", file=sys.stderr)
+
+    def of(self, key: Key) -> list[Row]:
+        return [row for row in self.rows if key_of(row) == key]
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps(self.same | {"rows": self.rows}))
+
+
+def expected_seconds(key: Key) -> float:
+    """Of one run, about: for the time that is left."""
+    side, workers, rate, name = key
+    gigabytes = SIZES[side][0] * 4 * side**3 / 1e9
+    ratio = 1 if name == "disk" else 2 if name == "bf16" else 3
+    slow = 1000 / (rate * ratio) if rate and name != "memory" else 0
+    return 0.8 + 2 * gigabytes * max(1 / (0.8 * workers) + 0.3, slow)
+
+
+class Progress:
+    """A bar by expected seconds on a terminal; elsewhere a line for each run."""
+
+    def __init__(self, keys: list[Key]) -> None:
+        from tqdm import tqdm
+
+        self.left = sum(map(expected_seconds, keys))
+        self.done, self.n_done, self.n, self.began = 0.0, 0, len(keys), time.monotonic()
+        form = "{desc} |{bar}| {percentage:3.0f} %, {elapsed} of it, {remaining} left"
+        self.bar = tqdm(total=round(self.left, 1), disable=None, bar_format=form)
+        print(f"{self.n} runs, about {self.left / 60:.0f} minutes", file=sys.stderr)
+
+    def starts(self, text: str) -> None:
+        self.bar.set_description(f"{self.n_done + 1} of {self.n}: {text}")
+
+    def ends(self, key: Key, text: str) -> None:
+        mine = expected_seconds(key)
+        self.left -= mine
+        self.done += mine
+        self.n_done += 1
+        self.bar.update(min(mine, self.bar.total - self.bar.n))
+        if self.bar.disable:
+            minutes = (time.monotonic() - self.began) / self.done * self.left / 60
+            print(f"{self.n_done} of {self.n}, {minutes:.1f} min left: {text}", file=sys.stderr)
+
+
+def measure(args: argparse.Namespace, rows: dict[Key, Row], save: Callable[[str], None]) -> None:
+    runs = Runs(args)
+    keys = [key for key in grid(args) if key not in rows]
+    todo = [
+        (turn, key)
+        for side in args.sides
+        for turn in range(args.rounds)
+        for key in keys
+        if key[0] == side and len(runs.of(key)) <= turn
+    ]
+    progress = Progress([key for _, key in todo])
     sizes = {side: int(SIZES[side][0] * 4 * side**3 * 1.1) + 256 * MIB for side in args.sides}
-    bar = tqdm(total=len(keys) * args.rounds, unit="run", disable=None)
     for side in args.sides:
-        mine = [key for key in keys if key[0] == side]
+        mine = [key for _, key in todo if key[0] == side]
         if not mine:
             continue
         with slow_disk(args, sizes[side]) as disk:
-            once = (side, *mine[0][1:3], "memory")
-            cell(program, disk, once, args)  # makes the wave, outside of any limit
-            runs: dict[Key, list[Row]] = {key: [] for key in mine}
-            for turn in range(args.rounds):
-                for key in mine:
-                    bar.set_description(f"{side}^3, {key[1]} workers, {key[2]} MB/s, {key[3]}")
-                    runs[key].append(cell(program, disk, key, args))
-                    bar.update()
-                    if turn == args.rounds - 1:
-                        what = {"rate": key[2], "policy": key[3], "direct_asked": args.direct}
-                        rows[key] = median_row(runs[key]) | what
-                        save(disk.how)
-    bar.close()
+            for name in "memory", "disk":  # makes the wave; the first file is a slow one
+                cell(args.program, disk, (side, 1, UNLIMITED, name), args)
+            for key in mine:
+                text = name_of(key)
+                progress.starts(text)
+                row = cell(args.program, disk, key, args)
+                row |= {"rate": key[2], "policy": key[3], "direct_asked": args.direct}
+                runs.add(row | {"how": disk.how})
+                progress.ends(key, f"{text}: {seconds_of(row):.2f} s")
+        progress.bar.refresh()
+    progress.bar.close()
+    how = ""
+    for key in keys:
+        row = median_row(runs.of(key))
+        how = row.pop("how")
+        rows[key] = row
+    if keys:
+        save(how)
+    runs.file.unlink(missing_ok=True)
+
+
+def name_of(key: Key) -> str:
+    side, workers, rate, name = key
+    return f"{side}^3, {workers} worker{'s' * (workers > 1)}, {rate_name(rate)}, {name}"
 
 
 # ---- ways of writing ------------------------------------------------------------------------
@@ -317,6 +467,36 @@ def model(rows: dict[Key, Row], row: Row, cores: int) -> float:
     return total
 
 
+def verdict(rows: dict[Key, Row], row: Row) -> tuple[bool, str] | None:
+    """Whether a run that compresses meets what is asked of it, and what that is. None: it lacks
+    what it is to be compared with."""
+    side, workers, rate, name = key = key_of(row)
+    memory = next((r for k, r in rows.items() if k[:2] == key[:2] and k[3] == "memory"), None)
+    raw, speed = rows.get((side, workers, rate, "disk")), min(disk_speeds(rows, key))
+    if POLICIES[name][0] not in ("compressed", "in-worker") or not (memory and raw and speed):
+        return None
+    ratio = row["raw_bytes"] / row["stored_bytes"]
+    kernel = row["kernel_gbps"]
+    enough = f"{ratio:.2f} x {speed:.2f} GB/s {'>=' if ratio * speed >= kernel else '<'} "
+    enough += f"{kernel:.2f} of the kernel"
+    if ratio * speed >= kernel:
+        times = seconds_of(row) / seconds_of(memory)
+        return times <= ALLOWED, f"{times:.2f} x the time of memory, {ALLOWED} allowed ({enough})"
+    gain = seconds_of(raw) / seconds_of(row)
+    asked = f"{GAINED * ratio:.2f} asked"
+    return gain >= GAINED * ratio, f"{gain:.2f} x as fast as disk, {asked} ({enough})"
+
+
+def verdicts(rows: dict[Key, Row]) -> list[tuple[str, bool, str]]:
+    """Of each cell of the grid: its name, whether it is met, and what was asked."""
+    found = []
+    for key in sorted(rows, key=lambda k: (k[0], k[1], k[2] or 10**9, k[3])):
+        said = verdict(rows, rows[key]) if key[3] in GRID else None
+        if said:
+            found.append((name_of(key), *said))
+    return found
+
+
 def seconds_of(row: Row) -> float:
     return row["forward"] + row["backward"]
 
@@ -359,7 +539,7 @@ def errors_table(rows: dict[Key, Row]) -> Iterator[str]:
     yield "|---|---|---:|---:|---:|---:|---:|---:|"
     seen = set()
     for row in rows.values():
-        if row["policy"] in ("memory", "disk") or (row["side"], row["policy"]) in seen:
+        if row["policy"] in GRID[:2] or (row["side"], row["policy"]) in seen:
             continue
         seen.add((row["side"], row["policy"]))
         snr = f"{row['snr_db']:.1f}" if row["snr_db"] else "exact"
@@ -438,7 +618,20 @@ def page(measured: Row) -> str:
             *table(rows, side, workers, cores),
             "",
         ]
+    said = verdicts(rows)
     lines += [
+        "## What is asked of compressing",
+        "",
+        *fill(
+            f"Where ratio times disk is at least the kernel's rate: at most {ALLOWED} times the "
+            f"time of `memory`. Elsewhere the disk is the bound: at least {GAINED} times the ratio "
+            f"faster than `disk`. {sum(met for _, met, _ in said)} of {len(said)} cells meet it."
+        ),
+        "",
+        "| cell | met | |",
+        "|---|---|---|",
+        *(f"| {name} | {'yes' if met else '**no**'} | {what} |" for name, met, what in said),
+        "",
         "## What comes back",
         "",
         "Of the last frame against the one that was put; SNR is 10 log10. Speeds are GB/s of one",
@@ -463,6 +656,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=WORK, help="where the loop device's file is")
     parser.add_argument("--note", default="", help="said on the page")
     parser.add_argument("--again", action="store_true", help="measure what is there, too")
+    parser.add_argument("--restart", action="store_true", help="forget a run that was stopped")
     parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("--quick", action="store_true", help="a smoke test")
     parser.add_argument("--writes", action="store_true", help="the ways of writing, in turns")
@@ -495,6 +689,12 @@ def main() -> int:
     for side, workers in sorted({key[:2] for key in rows}):
         print(f"\n{side}^3, {workers} workers")
         print("\n".join(table(rows, side, workers, cores)))
+    said = verdicts(rows)
+    print()
+    for name, met, what in said:
+        print(f"{'met    ' if met else 'NOT MET'} {name}: {what}")
+    if said:
+        print(f"{sum(met for _, met, _ in said)} of {len(said)} met")
     if args.out == results.FOLDER / "store.json":
         picture(rows, PICTURE, cores)
         PAGE.write_text(page(measured))

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/codec.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstring>
+#include <new>
 
 namespace wirepress::store {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Buffer::Buffer(size_t size, size_t align) : size_(size) {
+  constexpr size_t kHugePage = 2 << 20;
+  const bool large = size >= 2 * kHugePage;
+  if (large) align = std::max(align, kHugePage);
+  data_.reset(std::aligned_alloc(align, (size + align) / align * align));
+  if (!data_) throw std::bad_alloc();
+  if (large) (void)::madvise(data_.get(), size, MADV_HUGEPAGE);  // only a wish
 }
 
 Status Codec::open(const Head& head, const Settings& settings) {

@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
@@ -13,14 +12,11 @@
 
 namespace wirepress::store {
 
-// Memory that is not filled with zeros first.
+// Memory that is not filled with zeros first; in huge pages where it is large.
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(size_t size, size_t align = 64)
-      : data_(std::aligned_alloc(align, (size + align) / align * align)), size_(size) {
-    if (!data_) throw std::bad_alloc();
-  }
+  explicit Buffer(size_t size, size_t align = 64);
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
   size_t size() const { return size_; }
   // Gives the memory behind its first bytes back.
