@@ -133,13 +133,20 @@ class Network:
             return alpha_beta(size, self.latency, self.rate)
         return self.codec.message(size, self.latency, self.rate)
 
-    def shared(self, size: float, link_flows: int, in_turn: int = 1) -> float:
-        """Seconds of `link_flows` messages of `size` at once over one link, `in_turn` times; the
-        engines at that link's end are shared by them, too."""
-        return in_turn * (self.message(size) - size / self._through() * (1 - link_flows))
-
-    def _through(self) -> float:
-        return self.rate if self.codec is None else self.codec.through(self.rate)
+    def fan(self, size: float, senders: int, receivers: int) -> float:
+        """Seconds of messages of `size` that all start at once, from `senders` into one node or
+        from one node to `receivers` (or both: n to n). The node's link and engines are shared by
+        all of them."""
+        flows = max(senders, receivers)
+        if self.codec is None:
+            return self.latency + flows * size / self.rate
+        c = self.codec
+        one = c.message(size, self.latency, self.rate) - size / c.through(self.rate)
+        # one sender compresses for all receivers, one receiver expands from all senders
+        compress = c.compress * (flows / receivers)
+        decompress = c.decompress * (flows / senders)
+        host = c.host_link
+        return one + flows * size / min(c.ratio * self.rate, compress, decompress, host)
 
 
 def _workers(n: int) -> None:
@@ -177,26 +184,26 @@ def parameter_server(n: int, size: float, net: Network) -> float:
     """n workers push at once over the head's one link, then get the result: 2 n size / rate.
     G, table 2.1: peak bandwidth O(N)."""
     _workers(n)
-    return net.shared(size, n, in_turn=2)
+    return net.fan(size, n, 1) + net.fan(size, 1, n)
 
 
 def concurrent_allreduce(n: int, size: float, net: Network) -> float:
     """All gather from all others at once: (n-1) vectors over every link; n (n-1) in the whole
     network. G, section 2.1: O(N^2) bandwidth."""
     _workers(n)
-    return net.shared(size, n - 1) if n > 1 else 0.0
+    return net.fan(size, n - 1, n - 1) if n > 1 else 0.0
 
 
 def concurrent_allreduce_one_link(n: int, size: float, net: Network) -> float:
     """The same where all n (n-1) vectors cross one link: the reading of G's O(N^2) as time."""
     _workers(n)
-    return net.shared(size, n * (n - 1)) if n > 1 else 0.0
+    return net.fan(size, n * (n - 1), n * (n - 1)) if n > 1 else 0.0
 
 
 def sequential_allreduce(n: int, size: float, net: Network) -> float:
     """One worker after the other gathers from all others. G, table 2.1: O(N) and O(N)."""
     _workers(n)
-    return net.shared(size, n - 1, in_turn=n) if n > 1 else 0.0
+    return n * net.fan(size, n - 1, 1) if n > 1 else 0.0
 
 
 def point_to_point(n: int, size: float, net: Network) -> float:
@@ -216,6 +223,18 @@ SCHEMES: dict[str, Callable[[int, float, Network], float]] = {
     "p2p": point_to_point,
 }
 """Seconds of (workers, bytes, network), by the name that the commands use."""
+
+SENT: dict[str, Callable[[int], float]] = {
+    "ring": lambda n: 2 * (n - 1) / n,
+    "recursive-doubling": lambda n: math.floor(math.log2(n)) + (2 if n & (n - 1) else 0),
+    "tree": lambda n: 2 * math.ceil(math.log2(n)),
+    "broadcast": lambda n: math.ceil(math.log2(n)),
+    "ps": lambda n: n,
+    "concurrent": lambda n: n - 1,
+    "sequential": lambda n: n * (n - 1),
+    "p2p": lambda n: 1,
+}
+"""Vectors that pass the busiest link in one direction, one after the other."""
 
 PEAK_BANDWIDTH: dict[str, Callable[[int], float]] = {
     "ps": lambda n: n,
@@ -278,8 +297,8 @@ def bucket_sizes(size: float, bucket: float) -> list[float]:
 @dataclasses.dataclass(frozen=True)
 class TwoLevels:
     """S, table 1: `nodes` N of `local` M accelerators; rates and start-ups inside and between
-    `chunked`: a ring hop moves g/M (inside) and g/N (between nodes), and the NIC codes all of g in
-    N hops together. The paper's equations have the whole g in every hop, with which its figure 3
+    nodes; `share` r: compressed by raw size; seconds per raw byte of the codec on the GPU and in
+    the NIC, for compressing and expanding.
 
     `chunked`: a ring's hop moves g/M (inside) and g/N (between nodes), and the NIC codes all of g
     in N hops together. The paper's equations have the whole g in every hop, with which its figure 3

@@ -412,9 +412,8 @@ def test_lists(wirepress_in: Command) -> None:
 
 def test_help_has_examples(wirepress_in: Command) -> None:
     top = wirepress_in("--help", check=True).stdout.decode()
-    for (
-        command
-    ) in "compress decompress inspect codecs engines options bench run completion".split():
+    commands = "compress decompress inspect codecs engines options bench explain plan reproduce"
+    for command in [*commands.split(), "run", "completion"]:
         assert re.search(rf"^    {command}\s", top, re.MULTILINE)
         if command != "run":
             shown = wirepress_in(command, "--help", check=True).stdout.decode()

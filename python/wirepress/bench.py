@@ -229,7 +229,7 @@ def _plain(data: memoryview) -> Iterator[Subject]:
 # ---- the command ----------------------------------------------------------------------------
 
 
-def _read(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]:
+def read_sample(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]:
     """A file's bytes, at most --limit of them, and what they are."""
     dtype = args.dtype
     with files.open_input(name) as file:
@@ -246,7 +246,7 @@ def _read(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]
 
 
 def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
-    data, view = _read(name, args)
+    data, view = read_sample(name, args)
     label = os.path.basename(name)
     for recipe in args.recipes or _default_recipes(view.dtype):
         for engine in _engines_of(recipe):
@@ -281,7 +281,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _report(rows: list[Row], args: argparse.Namespace) -> dict[str, Any]:
+def provenance() -> dict[str, Any]:
+    """Where, when, by what and how a report was made."""
     from wirepress import __version__
 
     return {
@@ -289,6 +290,11 @@ def _report(rows: list[Row], args: argparse.Namespace) -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": shlex.join(sys.argv),
         "machine": machine(),
+    }
+
+
+def _report(rows: list[Row], args: argparse.Namespace) -> dict[str, Any]:
+    return provenance() | {
         "threads": args.threads,
         "rows": [row.as_json() for row in rows],
     }

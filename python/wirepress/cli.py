@@ -13,6 +13,7 @@ from typing import Any
 
 from wirepress import _core, api, bench, explain, files, run, show, store_files
 from wirepress.errors import ParameterError, WirepressError
+from wirepress.sim import plan, reproduce
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -252,6 +253,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_lists(parsers)
     bench.add_parser(parsers)
     explain.add_parser(parsers)
+    plan.add_parser(parsers)
+    reproduce.add_parser(parsers)
     store_files.add_parser(parsers)
     run.add_parser(subparsers)
     _add_completion(parsers)

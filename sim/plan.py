@@ -1,0 +1,680 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wirepress plan`: which codec on which engine pays, how many engines, until which link, and why.
+
+Closed forms only (models.py); nothing is simulated, so the answer is there at once. Ratios come
+from the user's data where a sample is given, speeds of this machine's CPU as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from wirepress import api, arrays, bench, files, show
+from wirepress.errors import ParameterError
+from wirepress.sim import engine_files, models, units
+from wirepress.sim.engine_files import CodecModel, Engine
+
+SAME = 0.01  # what is nearer than this is the same: then fewer engines win
+WORTH = 1.01  # a smaller gain is not worth a codec
+LOSSLESS = ("lz4", "snappy", "zstd:1", "zstd:3", "zstd:9", "shuffle+zstd:1")
+FLOATS = ("bx:m=23", "planes")
+LOSSY = ("bf16", "int8", "int4", "bx:m=5", "onebit")
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """The job: bytes that every worker exchanges in a step, and what it computes meanwhile."""
+
+    size: float
+    workers: int
+    link: float
+    latency: float
+    scheme: str
+    compute: float
+    overlap: bool
+    bucket: float
+
+    def exchange(self, codec: models.Stage | None) -> float:
+        """Seconds of a step's messages when nothing else happens."""
+        return sum(
+            self._bucket(size, codec) for size in models.bucket_sizes(self.size, self.bucket)
+        )
+
+    def step(self, codec: models.Stage | None, contends: bool) -> float:
+        """Seconds of a step. An engine that `contends` takes its time from computing."""
+        *others, last = models.bucket_sizes(self.size, self.bucket)
+        other = self._bucket(others[0], codec) if others else 0.0
+        compute = self.compute
+        if self.overlap and contends and codec is not None:
+            coded = models.SENT[self.scheme](self.workers) * self.size
+            compute += coded / codec.compress + coded / codec.decompress
+        return models.step(
+            compute, other, self._bucket(last, codec), len(others) + 1, overlap=self.overlap
+        )
+
+    def _bucket(self, size: float, codec: models.Stage | None) -> float:
+        net = models.Network(self.link, self.latency, codec)
+        return models.SCHEMES[self.scheme](self.workers, size, net)
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One codec on one engine with its counts, and what it does for the request."""
+
+    engine: Engine
+    codec: CodecModel
+    stage: models.Stage
+    ratio_data: str
+    exchange: float
+    step: float
+    speed_up: float
+    published: CodecModel  # with the counts of the engine file, which power was measured with
+
+    @property
+    def label(self) -> str:
+        return f"{self.codec.name} on {self.engine.name}"
+
+    @property
+    def counts(self) -> str:
+        return f"{self.codec.compress.engines}c{self.codec.decompress.engines}d"
+
+    @property
+    def full_ratio_until(self) -> float:
+        return models.full_ratio_until(self.stage)
+
+    @property
+    def break_even(self) -> float:
+        return models.break_even(self.stage)
+
+    def needed(self, link: float) -> tuple[int, int]:
+        """Engines for the whole ratio at that link."""
+        rate = link * self.stage.ratio
+        c, d = self.codec.compress.rate, self.codec.decompress.rate
+        assert c and d
+        return models.engines_for(rate, c), models.engines_for(rate, d)
+
+    def pays_from(self, link: float) -> float:
+        """Bytes of the smallest message for which the start-up is worth it; inf: none."""
+        saved = 1 / link - 1 / self.stage.through(link)
+        return 2 * self.stage.latency / saved if saved > 0 else math.inf
+
+    def as_json(self) -> dict[str, Any]:
+        codec = self.codec
+        joules = self.published.joules_per_byte
+        return {
+            "engine": self.engine.name,
+            "codec": codec.name,
+            "recipe": codec.recipe,
+            "lossless": codec.lossless,
+            "compress_engines": codec.compress.engines,
+            "decompress_engines": codec.decompress.engines,
+            "ratio": self.stage.ratio,
+            "ratio_data": self.ratio_data,
+            "compress_rate": self.stage.compress,
+            "decompress_rate": self.stage.decompress,
+            "exchange_seconds": self.exchange,
+            "step_seconds": self.step,
+            "speed_up": self.speed_up,
+            "full_ratio_until_link": self.full_ratio_until,
+            "break_even_link": self.break_even,
+            "area": codec.area(),
+            "clock": codec.compress.clock,
+            "watts_as_published": codec.power,
+            "joules_per_gb": None if joules is None else 1e9 * joules,
+            "source": codec.source,
+        }
+
+
+# ---- candidates -----------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Sample:
+    """The user's data, and what recipes make of them."""
+
+    name: str
+    data: memoryview
+    view: arrays.View
+
+    def ratio(self, recipe: str) -> float:
+        frame = api.Compressor(recipe).compress_view(self.view)
+        return len(self.data) / len(frame)
+
+    @property
+    def floats(self) -> bool:
+        return arrays.DTYPES[self.view.dtype].startswith(("float", "bfloat"))
+
+
+class Left(Exception):
+    """A codec that cannot be planned with; the text says why."""
+
+
+def _measured_cpu(
+    samples: list[Sample], recipes: list[str], args: argparse.Namespace, left: dict[str, str]
+) -> Engine:
+    """This machine on the samples: ratio and speed are those of all of them together."""
+    codecs = {}
+    bar = files.bar_of_rows(args)
+    for recipe in recipes:
+        rows = []
+        try:
+            for s in samples:
+                subject = bench.frame_subject(s.data, s.view, recipe, threads=args.threads)
+                rows.append(bench.measure(s.name, s.data, subject, args.seconds))
+        except ParameterError as error:
+            if args.recipes:
+                raise
+            left[f"{recipe} on cpu"] = str(error)
+            continue
+        bar.update(1)
+        raw = sum(row.raw_size for row in rows)
+        rates = [
+            raw / sum(row.raw_size / getattr(row, side) for row in rows) * 1e9
+            for side in ("compress_gbps", "decompress_gbps")
+        ]
+        codecs[recipe] = CodecModel(
+            name=recipe,
+            compress=engine_files.Side(rates[0]),
+            decompress=engine_files.Side(rates[1]),
+            recipe=recipe,
+            lossless=all(codec.lossless for codec in bench.codecs_of(recipe)),
+            ratio=raw / sum(row.frame_size for row in rows),
+            ratio_data="the sample",
+            source="measured now",
+        )
+    bar.close()
+    threads = "1 thread" if args.threads == 1 else f"{args.threads} threads"
+    cpu = bench.machine()["cpu"]
+    title = f"{threads} of this machine ({cpu}), measured on the sample"
+    return Engine("cpu", title, "cpu", cpu, "measured now", codecs, contends=True)
+
+
+def _recipes(samples: list[Sample], args: argparse.Namespace) -> list[str]:
+    if args.recipes:
+        return list(args.recipes)
+    floats = any(sample.floats for sample in samples)
+    return [*LOSSLESS, *(FLOATS if floats else ()), *(LOSSY if floats and args.lossy else ())]
+
+
+def _ratio_of(
+    codec: CodecModel, samples: list[Sample], given: dict[str, float]
+) -> tuple[float, str]:
+    """The ratio to plan with, and of which data it is."""
+    if codec.name in given or codec.recipe in given:
+        return given.get(codec.name, given.get(codec.recipe, 0.0)), "given"
+    if samples and codec.source != "measured now":
+        try:
+            ratios = [(len(s.data), s.ratio(codec.recipe)) for s in samples]
+        except ParameterError as error:
+            raise Left(f"{codec.recipe} cannot code the sample: {error}") from None
+        return sum(n for n, _ in ratios) / sum(n / r for n, r in ratios), "the sample"
+    if codec.ratio is None:
+        raise Left("the engine file has no ratio; give a sample or --ratio")
+    return codec.ratio, codec.ratio_data
+
+
+def _stage(engine: Engine, codec: CodecModel, ratio: float) -> models.Stage:
+    c, d = codec.compress.total, codec.decompress.total
+    if c is None or d is None:
+        raise Left(f"no speed is known ({engine.note or engine.source})")
+    return models.Stage(ratio, c, d, engine.latency, engine.host_link or math.inf)
+
+
+def _fits(engine: Engine, codec: CodecModel, c: int, d: int) -> bool:
+    area = codec.with_counts(c, d).area()
+    return all(area.get(key, 0) <= limit for key, limit in engine.capacity.items())
+
+
+def _counts(
+    request: Request, engine: Engine, codec: CodecModel, ratio: float, most: int
+) -> CodecModel:
+    """The codec with the fewest engines whose step is as fast as with any number that fits."""
+    c1, d1 = codec.compress.rate, codec.decompress.rate
+    if c1 is None or d1 is None:
+        return codec
+    needed = ratio * request.link
+    choices = []
+    for c in range(1, min(models.engines_for(needed, c1), most) + 1):
+        d = min(models.engines_for(min(c * c1, needed), d1), most)
+        if _fits(engine, codec, c, d):
+            model = codec.with_counts(c, d)
+            choices.append((request.step(_stage(engine, model, ratio), engine.contends), model))
+    if not choices:
+        return codec
+    best = min(seconds for seconds, _ in choices)
+    return next(model for seconds, model in choices if seconds <= best * (1 + SAME))
+
+
+def _engines(
+    samples: list[Sample], args: argparse.Namespace, left: dict[str, str]
+) -> Iterator[tuple[Engine, list[str], bool]]:
+    """(engine, names of codecs, whether the counts were given)."""
+    for text in args.engine or ["cpu", "fpga"]:
+        if text == "cpu" and samples:
+            engine = _measured_cpu(samples, _recipes(samples, args), args, left)
+            yield engine, list(engine.codecs), True
+        else:
+            engine, names = engine_files.choose(text)
+            if args.recipes and ":" not in text:
+                names = [n for n in names if {n, engine.codecs[n].recipe} & set(args.recipes)]
+            yield engine, names, "=" in text.rpartition(":")[2] or engine.kind != "fpga"
+
+
+def options(
+    request: Request, samples: list[Sample], args: argparse.Namespace, left: dict[str, str]
+) -> list[Option]:
+    """All that could be done, fastest step first; `left` gets what was left out, and why."""
+    plain = request.step(None, False)
+    found = []
+    for engine, names, counted in _engines(samples, args, left):
+        for name in names:
+            codec = engine.codecs[name]
+            if not codec.lossless and not args.lossy:
+                left[f"{name} on {engine.name}"] = "lossy (--lossy admits it)"
+                continue
+            published = codec
+            try:
+                ratio, data = _ratio_of(codec, samples, args.ratio)
+                if not counted:
+                    codec = _counts(request, engine, codec, ratio, args.max_engines)
+                stage = _stage(engine, codec, ratio)
+            except Left as why:
+                left[f"{name} on {engine.name}"] = str(why)
+                continue
+            seconds = request.step(stage, engine.contends)
+            exchange = request.exchange(stage)
+            found.append(
+                Option(engine, codec, stage, data, exchange, seconds, plain / seconds, published)
+            )
+    return _sorted(found)
+
+
+def _sorted(found: list[Option]) -> list[Option]:
+    """Fastest first; among those as fast as the first, the smallest area first."""
+    limit = min((option.step for option in found), default=0.0) * (1 + SAME)
+
+    def key(option: Option) -> tuple[bool, float, float]:
+        same = option.step <= limit
+        return (not same, sum(option.codec.area().values()) if same else 0.0, option.step)
+
+    return sorted(found, key=key)
+
+
+# ---- the answer in words --------------------------------------------------------------------
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}x"
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n} {word}" + ("" if n == 1 else "s")
+
+
+def _what(request: Request) -> str:
+    plain = request.exchange(None)
+    moved = models.SENT[request.scheme](request.workers) * request.size
+    text = (
+        f"{units.size(request.size)} by {request.scheme} among "
+        f"{_plural(request.workers, 'worker')}: {units.size(moved)} pass the busiest link, "
+        f"{units.seconds(plain)} at {units.link(request.link)}"
+    )
+    if not request.compute:
+        return text + "."
+    step = request.step(None, False)
+    hidden = ", partly hidden behind computing" if request.overlap else ""
+    least = max(request.compute, 1e-300)
+    return (
+        f"{text}{hidden}. A step takes {units.seconds(step)}, of which computing "
+        f"{units.seconds(request.compute)}: no codec can gain more than {_times(step / least)}."
+    )
+
+
+def _counts_of(option: Option) -> str:
+    if option.engine.kind != "fpga":
+        return ""
+    c, d = option.codec.compress.engines, option.codec.decompress.engines
+    return f" with {_plural(c, 'compress engine')} and {d} to expand"
+
+
+def _headline(request: Request, best: Option | None) -> str:
+    plain = request.step(None, False)
+    what = "a step" if request.compute else "the exchange"
+    if best is None:
+        return "Send raw: nothing that was looked at can be planned with."
+    if best.speed_up >= WORTH:
+        return (
+            f"Use {best.label}{_counts_of(best)}: {what} takes {units.seconds(best.step)} instead "
+            f"of {units.seconds(plain)} ({_times(best.speed_up)})."
+        )
+    return (
+        f"Send raw: {what} takes {units.seconds(plain)}; with the best codec ({best.label}"
+        f"{_counts_of(best)}) it takes {units.seconds(best.step)} ({_times(best.speed_up)})."
+    )
+
+
+def _why_best(request: Request, best: Option) -> str:
+    stage, link = best.stage, request.link
+    of = f" ({best.ratio_data})" if best.ratio_data else ""
+    text = f"{best.label}: ratio {stage.ratio:.3g}{of}. "
+    wanted = stage.ratio * link
+    if stage.ratio <= 1:
+        return text + "It does not make these data smaller."
+    need = f"To fill {units.link(link)} with it, {units.rate(wanted)} of raw data must be coded; "
+    if stage.rate >= wanted * (1 - SAME):
+        return text + need + f"the engines do {units.rate(stage.rate)}: the link limits."
+    slow = {
+        stage.compress: "compressing",
+        stage.decompress: "expanding",
+        stage.host_link: "the way to the engine",
+    }[stage.rate]
+    c, d = best.needed(link)
+    more = f"{c} to compress and {d} to expand"
+    if best.engine.kind == "cpu":
+        more = f"{c} cores to compress and {d} to expand"
+    return (
+        text + need + f"{slow} does {units.rate(stage.rate)} and limits. Messages go "
+        f"{_times(models.gain(stage, link))} as fast as raw; {more} would give the whole ratio."
+    )
+
+
+def _limits(request: Request, best: Option) -> str:
+    if best.stage.ratio <= 1:
+        return "Break-even: none; send these data raw at every link rate."
+    text = (
+        f"Break-even: whole ratio up to {units.link(best.full_ratio_until)}, a gain up to "
+        f"{units.link(best.break_even)}; on faster links send raw"
+    )
+    text += " or take more engines" if best.engine.kind == "fpga" else " or use more cores"
+    pays = best.pays_from(request.link)
+    if 0 < pays < math.inf:
+        text += f". Messages below {units.size(pays)} go raw: starting the engine costs more"
+    return text + "."
+
+
+def _cost(best: Option) -> str | None:
+    codec, published, parts = best.codec, best.published, []
+    for key, value in codec.area().items():
+        limit = best.engine.capacity.get(key)
+        share = f" ({value / limit:.0%})" if limit else ""
+        parts.append(f"{value:,.0f} {key.upper() if key != 'slices' else key}{share}")
+    if codec.compress.clock:
+        parts.append(f"{codec.compress.clock / 1e6:.0f} MHz")
+    if published.power:
+        of = published.compress.engines, published.decompress.engines
+        with_counts = f" (published for {of[0]}c{of[1]}d)" if best.engine.kind == "fpga" else ""
+        parts.append(f"{published.power:g} W{with_counts}")
+    if joules := published.joules_per_byte:
+        parts.append(f"{1e9 * joules:.3g} J per GB compressed and expanded")
+    where = f" of {best.engine.device}" if best.engine.device and codec.area() else ""
+    return f"It takes{where}: {', '.join(parts)}." if parts else None
+
+
+def _others(found: list[Option]) -> list[str]:
+    lines = []
+    best = found[0]
+    for option in found[1:]:
+        if option.step <= best.step * (1 + SAME):
+            lines.append(f"{option.label} ({option.counts}) is as fast.")
+    slower = [o for o in found if o.speed_up < 1]
+    if slower:
+        names = ", ".join(f"{o.label} {_times(o.speed_up)}" for o in slower[:6])
+        more = f" and {len(slower) - 6} more" if len(slower) > 6 else ""
+        lines.append(f"Bypass, because they would cost time: {names}{more}.")
+    return lines
+
+
+def _applies(request: Request, best: Option | None) -> list[str]:
+    """Where the closed forms end."""
+    lines = []
+    if best is not None and best.engine.contends and not request.overlap and request.compute:
+        lines.append("The CPU is taken to be free while messages travel (no --overlap).")
+    if request.scheme == "recursive-doubling" and request.workers & (request.workers - 1):
+        lines.append(f"{request.workers} is no power of two: two messages more are counted.")
+    lines.append(
+        "Model: every worker has a link of its own through a network that is never the bottleneck, "
+        "all start together, adding costs nothing; `wirepress simulate` is for the rest."
+    )
+    return lines
+
+
+def sentences(request: Request, found: list[Option]) -> list[str]:
+    """The answer, first sentence first."""
+    best = found[0] if found else None
+    lines = [_headline(request, best), _what(request)]
+    if best is not None:
+        lines += [_why_best(request, best), _limits(request, best)]
+        lines += [cost] if (cost := _cost(best)) else []
+        lines += _others(found)
+    return lines + _applies(request, best)
+
+
+def _table(request: Request, found: list[Option], limit: int) -> str:
+    head = (
+        "engine",
+        "codec",
+        "engines",
+        "ratio",
+        "codes",
+        "exchange",
+        "step",
+        "gain",
+        "pays up to",
+    )
+    cells = [
+        ("raw", "", "", "1", "", units.seconds(request.exchange(None)),
+         units.seconds(request.step(None, False)), "1.00x", "")
+    ]  # fmt: skip
+    for option in found[:limit]:
+        cells.append(
+            (
+                option.engine.name,
+                option.codec.name,
+                option.counts if option.engine.kind == "fpga" else "",
+                f"{option.stage.ratio:.3f}",
+                units.rate(option.stage.rate),
+                units.seconds(option.exchange),
+                units.seconds(option.step),
+                _times(option.speed_up),
+                units.link(option.break_even) if option.break_even else "never",
+            )
+        )
+    return show.table(cells, head, right=head[3:])
+
+
+def _sweep(request: Request, found: list[Option], links: list[float]) -> list[dict[str, Any]]:
+    """The best at other link rates, with the counts as they are."""
+    rows = []
+    for link in links:
+        there = dataclasses.replace(request, link=link)
+        plain = there.step(None, False)
+        steps = [(there.step(o.stage, o.engine.contends), o) for o in found]
+        seconds, option = min(steps, key=lambda pair: pair[0], default=(math.inf, None))
+        raw = option is None or plain / seconds < WORTH
+        rows.append(
+            {
+                "link": link,
+                "plain_seconds": plain,
+                "best": None if raw or option is None else option.label,
+                "step_seconds": plain if raw else seconds,
+                "speed_up": 1.0 if raw else plain / seconds,
+            }
+        )
+    return rows
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+
+def _quantity(kind: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            return units.parse(text, kind)
+        except ParameterError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def _ratio(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0.0
+    if not name or not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f'"{text}" is not CODEC=RATIO with a ratio above 0')
+    return name, value
+
+
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a count of at least 1')
+    return value
+
+
+def _request(samples: list[Sample], args: argparse.Namespace) -> Request:
+    size = args.size if args.size is not None else float(sum(len(s.data) for s in samples))
+    if not size:
+        raise files.UsageError("give a sample of the data, or --size: what a worker sends a step")
+    if not args.link:
+        raise files.UsageError("--link must be more than 0")
+    return Request(
+        size=size,
+        workers=args.workers,
+        link=args.link,
+        latency=args.latency,
+        scheme=args.scheme,
+        compute=args.compute,
+        overlap=args.overlap,
+        bucket=args.bucket or size,
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    samples = [Sample(name, *bench.read_sample(name, args)) for name in args.files]
+    args.ratio = dict(args.ratio)
+    request = _request(samples, args)
+    left: dict[str, str] = {}
+    found = options(request, samples, args, left)
+    sweep = _sweep(request, found, args.sweep)
+    if args.json:
+        show.print_json(
+            {
+                "request": dataclasses.asdict(request),
+                "plain": {
+                    "exchange_seconds": request.exchange(None),
+                    "step_seconds": request.step(None, False),
+                },
+                "raw_is_best": not found or found[0].speed_up < WORTH,
+                "options": [option.as_json() for option in found],
+                "left_out": left,
+                "sweep": sweep,
+                "sentences": sentences(request, found),
+            }
+        )
+        return 0
+    for line in sentences(request, found):
+        print(line)
+    print("\n" + _table(request, found, args.rows))
+    if len(found) > args.rows:
+        print(f"{len(found) - args.rows} more: --rows {len(found)} shows all")
+    if sweep:
+        cells = [
+            (units.link(row["link"]), units.seconds(row["plain_seconds"]), row["best"] or "raw",
+             units.seconds(row["step_seconds"]), _times(row["speed_up"]))
+            for row in sweep
+        ]  # fmt: skip
+        head = ("link", "raw step", "best", "step", "gain")
+        print("\n" + show.table(cells, head, right=("link", "raw step", "step", "gain")))
+    if left:
+        print("\nleft out:")
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for name, why in left.items():
+            codec, _, engine = name.partition(" on ")
+            reasons.setdefault((engine, why), []).append(codec)
+        for (engine, why), codecs in reasons.items():
+            print(f"  {', '.join(codecs)} on {engine}: {why}")
+    return 0
+
+
+def add_parser(parsers: Any) -> None:
+    parser = parsers.add(
+        "plan",
+        "say which codec on which engine pays for a job, how many engines, and why",
+        main,
+        "  wirepress plan gradients.npy --link 25Gbps --workers 16 --compute 300ms\n"
+        "  wirepress plan --size 395MB --compute 190ms --engine fpga --link 25Gbps\n"
+        "  wirepress plan --size 395MB --engine fpga:zstd=16c8d --sweep 10Gbps 25Gbps 100Gbps\n"
+        "  wirepress plan halo.raw --dtype float32 --scheme p2p --engine cpu --engine card.toml\n"
+        "  wirepress plan --size 2.5GB --bucket 230MB --overlap --engine gcow --lossy --json\n",
+    )
+    job = parser.add_argument_group("the job")
+    job.add_argument("files", nargs="*", metavar="SAMPLE", help="of the data that are sent")
+    job.add_argument("--dtype", metavar="NAME", help="what the elements of raw files are")
+    job.add_argument(
+        "--limit", type=_count, default=64, metavar="MIB", help="of each file at most (64)"
+    )
+    job.add_argument(
+        "--size", type=_quantity("size"), metavar="SIZE",
+        help="that each worker exchanges in a step (default: the sample's)",
+    )  # fmt: skip
+    job.add_argument("--workers", type=_count, default=4, metavar="N", help="(4)")
+    job.add_argument(
+        "--compute", type=_quantity("time"), default=0.0, metavar="TIME",
+        help="of a step; without it only the exchange is compared",
+    )  # fmt: skip
+    job.add_argument(
+        "--overlap", action="store_true", help="buckets are exchanged while the next is computed"
+    )
+    job.add_argument(
+        "--bucket", type=_quantity("size"), metavar="SIZE", help="25MiB: DDP's (default: one)"
+    )
+    job.add_argument(
+        "--scheme", choices=tuple(models.SCHEMES), default="ring", help="of the exchange (ring)"
+    )
+    network = parser.add_argument_group("the network")
+    network.add_argument(
+        "--link", type=_quantity("rate"), default=units.parse("10Gbps", "rate"), metavar="RATE",
+        help="of each worker, each way (10Gbps)",
+    )  # fmt: skip
+    network.add_argument(
+        "--latency", type=_quantity("time"), default=10e-6, metavar="TIME", help="(10us)"
+    )
+    network.add_argument(
+        "--sweep", nargs="+", type=_quantity("rate"), default=[], metavar="RATE",
+        help="what is best at these link rates, with the engines chosen for --link",
+    )  # fmt: skip
+    codecs = parser.add_argument_group("codecs and engines")
+    codecs.add_argument(
+        "--engine", action="append", metavar="ENGINE[:CODEC[=32c4d],...]",
+        help="one of " + ", ".join(engine_files.names()).replace("%", "%%")
+        + ", a FILE.toml, or a report of `wirepress bench --json`; several (cpu, fpga). "
+        "cpu is measured on the sample, if there is one",
+    )  # fmt: skip
+    codecs.add_argument(
+        "--recipes", nargs="+", metavar="RECIPE", help="only these (cpu: lossless, some levels)"
+    )
+    codecs.add_argument("--lossy", action="store_true", help="lossy codecs, too")
+    codecs.add_argument(
+        "--ratio", action="append", type=_ratio, default=[], metavar="CODEC=R",
+        help="instead of the sample's or the engine file's",
+    )  # fmt: skip
+    codecs.add_argument("--threads", type=_count, default=1, metavar="N", help="of the CPU (1)")
+    codecs.add_argument(
+        "--max-engines", type=_count, default=256, metavar="N", help="of one kind (256)"
+    )
+    codecs.add_argument(
+        "--seconds", type=float, default=0.2, metavar="S", help="that each timing may take (0.2)"
+    )
+    parser.add_argument("--rows", type=_count, default=12, metavar="N", help="of the table (12)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", action="store_true", help="print JSON")
