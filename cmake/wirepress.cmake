@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The functions that codec, engine and integration folders call, and the generated registry.
 
-# wpr_add_folders(DIR): every folder of DIR with a CMakeLists.txt.
+# wpr_add_folders(DIR [NAME...]): every folder of DIR with a CMakeLists.txt, or those named.
 function(wpr_add_folders dir)
   file(GLOB lists CONFIGURE_DEPENDS "${dir}/*/CMakeLists.txt")
   foreach(list IN LISTS lists)
     get_filename_component(folder "${list}" DIRECTORY)
     get_filename_component(room "${dir}" NAME)
     get_filename_component(name "${folder}" NAME)
+    if(ARGN AND NOT name IN_LIST ARGN)
+      continue()
+    endif()
     add_subdirectory("${folder}" "${CMAKE_BINARY_DIR}/${room}/${name}")
   endforeach()
 endfunction()

@@ -28,10 +28,10 @@ constexpr double kWorth = 0.9;        // of the raw finish time, to leave raw ..
 constexpr double kStillWorth = 0.97;  // ... and to stay
 constexpr double kHysteresis = 0.95;  // of the others', for the present choice
 constexpr double kLeastRatio = 1.05;
-constexpr double kBudget = 0.01;        // of the time of a site's messages, for samples
-constexpr double kCredit = 0.2;         // of the time of one message, at the beginning
-constexpr double kCallSeconds = 4e-6;   // that a frame takes besides its bytes, on both sides
-constexpr double kDefaultLink = 125e6;  // for collectives, until it is measured: 1 Gbit/s
+constexpr double kBudget = 0.01;       // of the time of a site's messages, for samples
+constexpr double kCredit = 0.2;        // of the time of one message, at the beginning
+constexpr double kCallSeconds = 4e-6;  // that a frame takes besides its bytes, on both sides
+constexpr double kOtherLink = 1.25;    // so much faster or slower it asks for another choice
 constexpr int kLook = 64, kRarestLook = 1024;
 constexpr uint64_t kRefresh = 512, kRefreshing = 4;  // messages; of them so many go raw
 
@@ -62,6 +62,7 @@ struct Site {
   std::array<Known, kMostCandidates> known{};
   size_t next = 0;  // to be tried
   double spent = 0, took = 0;
+  double link = 0;  // its rate at the last decision
   bool overlapped = false;
 };
 
@@ -233,11 +234,9 @@ double finish_time(const Known& known, double link, bool overlapped, double size
   return (overlapped ? std::max(wire, codec) : wire + codec) + kCallSeconds / size;
 }
 
-// Of the site's link, for messages of this size; 0: not known. A collective must start somewhere.
+// Of the site's link, for messages of this size; 0: not known.
 double rate_for(const Site& site, size_t size) {
-  const double rate = link_rate(site.node, size);
-  if (site.node != kCollectiveLink) return rate;
-  return std::max(rate > 0 ? rate : kDefaultLink, least_collective_rate());
+  return site.node == kCollectiveLink ? collective_rate(size) : link_rate(site.node, size);
 }
 
 // The best of what is known, or why raw is.
@@ -258,6 +257,11 @@ int best_of(const Site& site, double link, double size) {
     }
   }
   return best != kRaw ? best : best_ratio > kLeastRatio ? kRawFaster : kRaw;
+}
+
+void decide(Site* site, double link, double size) {
+  site->choice.store(best_of(*site, link, size), std::memory_order_relaxed);
+  site->link = link;
 }
 
 // Could it win if it shrank the data to nothing, at the speed that it had here before?
@@ -287,11 +291,11 @@ void look(Site* site, const Byte* data, size_t size, const Type& type, double li
   }
   site->spent += end - start;
   const int before = site->choice.load(std::memory_order_relaxed);
-  const int best = best_of(*site, link, n_bytes);
-  site->choice.store(best, std::memory_order_relaxed);
+  decide(site, link, n_bytes);
   if (site->next < n) return;  // more with the next message
   site->next = 0;
   const int gap = site->gap.load(std::memory_order_relaxed);
+  const int best = site->choice.load(std::memory_order_relaxed);
   const int longer = gap && best == before ? std::min(2 * gap, kRarestLook) : kLook;
   site->gap.store(longer, std::memory_order_relaxed);
   site->left.store(longer, std::memory_order_relaxed);
@@ -440,7 +444,11 @@ int choose(Site* site, const Byte* data, size_t size, const Type& type, bool ove
   if (const std::unique_lock hold(site->lock, std::try_to_lock); hold) {
     site->took += static_cast<double>(size) / link;
     site->overlapped = overlapped;
-    if (left <= 0) look(site, data, size, type, link);
+    if (left <= 0) {
+      look(site, data, size, type, link);
+    } else if (link > kOtherLink * site->link || site->link > kOtherLink * link) {
+      decide(site, link, static_cast<double>(size));
+    }
   }
   const int choice = site->choice.load(std::memory_order_relaxed);
   // Only raw messages show what the link can do.
@@ -473,7 +481,7 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   learn(&fraction, wire_size ? static_cast<double>(wire_size) / n : 1);
   known.ratio = 1 / fraction;
   const double link = rate_for(*site, size);
-  if (link > 0) site->choice.store(best_of(*site, link, n), std::memory_order_relaxed);
+  if (link > 0) decide(site, link, n);
 }
 
 // ---- the report ----

@@ -455,11 +455,12 @@ struct Traffic {
 void prepare_links(double fixed_rate);  // 0: measure
 // Bytes a second to a node for messages of this size; 0: not known yet.
 double link_rate(int node, size_t size);
+// Of chunks of a collective: of raw ones where such were seen, else the most that can be said.
+double collective_rate(size_t size);
 void learn_sent(int node, size_t bytes, bool framed, double seconds);  // by a blocking call
 void learn_collective(size_t bytes, double seconds, int chunks, bool framed);
 // MPI's own collective brought so many bytes to every node, or to its root: no link is slower.
 void learn_plain_collective(size_t bytes, double seconds);
-double least_collective_rate();
 void note_sent(int node, size_t bytes, bool framed);  // by a call that did not wait
 void note_arrived(const Comm* comm, int source, size_t bytes, bool framed);
 // A call was blocked for what was noted; `duplex`: it waited for both directions at once.

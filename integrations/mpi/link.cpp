@@ -21,6 +21,7 @@ constexpr size_t kSamples = 7;
 constexpr size_t kLeastMessage = 32 << 10;  // below it is latency
 constexpr size_t kWindow = 1 << 20, kLargeWindow = 16 << 20;
 constexpr int kLeastCalls = 4;
+constexpr double kDefaultLink = 125e6;  // for collectives, until it is measured: 1 Gbit/s
 
 size_t class_of(size_t size) {
   return size < (256 << 10) ? 0 : size < (1 << 20) ? 1 : size < (8 << 20) ? 2 : 3;
@@ -30,6 +31,7 @@ size_t class_of(size_t size) {
 class Estimate {
  public:
   double rate() const { return rate_.load(std::memory_order_relaxed); }
+  bool of_raw() const { return of_raw_.load(std::memory_order_relaxed); }
 
   void add(double bytes, double seconds, int calls, bool framed) {
     std::lock_guard hold(lock_);
@@ -40,6 +42,7 @@ class Estimate {
     if (bytes_ < kLargeWindow && (bytes_ < kWindow || calls_ < kLeastCalls)) return;
     const double sample = bytes_ / std::max(seconds_, 1e-9);
     const bool use = !framed_ || sample > rate();
+    if (!framed_) of_raw_.store(true, std::memory_order_relaxed);
     bytes_ = seconds_ = 0;
     calls_ = 0;
     framed_ = false;
@@ -58,6 +61,7 @@ class Estimate {
 
   std::mutex lock_;
   std::atomic<double> rate_{0};
+  std::atomic<bool> of_raw_{false};  // raw windows are among the samples
   double bytes_ = 0, seconds_ = 0, sample_[kSamples] = {};
   int calls_ = 0;
   bool framed_ = false;
@@ -67,16 +71,16 @@ class Estimate {
 struct Link {
   Estimate estimate[kClasses];
 
-  // Of the class nearest to this size that is known; 0: none is.
-  double rate(size_t size) const {
+  // Of the class nearest to this size that is known; null: none is.
+  const Estimate* find(size_t size) const {
     const auto at = static_cast<int>(class_of(size));
     for (int distance = 0; distance < static_cast<int>(kClasses); ++distance) {
       for (const int i : {at + distance, at - distance}) {
         if (i < 0 || i >= static_cast<int>(kClasses)) continue;
-        if (const double known = estimate[i].rate(); known > 0) return known;
+        if (estimate[i].rate() > 0) return &estimate[i];
       }
     }
-    return 0;
+    return nullptr;
   }
 };
 
@@ -117,9 +121,18 @@ double link_rate(int node, size_t size) {
   if (g_fixed_rate > 0) return g_fixed_rate;
   for (const int at : {node, kAnyLink}) {
     const Link* link = link_of(at);
-    if (const double rate = link ? link->rate(size) : 0; rate > 0) return rate;
+    if (const Estimate* known = link ? link->find(size) : nullptr) return known->rate();
   }
   return 0;
+}
+
+double collective_rate(size_t size) {
+  if (g_fixed_rate > 0) return g_fixed_rate;
+  const Link* link = link_of(kCollectiveLink);
+  const Estimate* known = link ? link->find(size) : nullptr;
+  if (known && known->of_raw()) return known->rate();
+  return std::max(known ? known->rate() : kDefaultLink,
+                  g_least_collective.load(std::memory_order_relaxed));
 }
 
 void learn_sent(int node, size_t bytes, bool framed, double seconds) {
@@ -137,8 +150,6 @@ void learn_plain_collective(size_t bytes, double seconds) {
   while (rate > before && !g_least_collective.compare_exchange_weak(before, rate)) {
   }
 }
-
-double least_collective_rate() { return g_least_collective.load(std::memory_order_relaxed); }
 
 namespace {
 

@@ -26,7 +26,8 @@ endforeach()
 
 # In a file, since a list would fall apart on its way to the command line.
 file(WRITE "${BUILD}/settings.cmake"
-     "set(WPR_CODEC_DIRS \"${SOURCE}/codecs;${BUILD}/codecs\" CACHE STRING \"\" FORCE)\n")
+     "set(WPR_CODEC_DIRS \"${SOURCE}/codecs;${BUILD}/codecs\" CACHE STRING \"\" FORCE)\n"
+     "set(WPR_CODECS \"mirror;store\" CACHE STRING \"\" FORCE)\n")
 run("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BUILD}/build" -G "${GENERATOR}" -C "${BUILD}/settings.cmake"
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DWPR_TESTS=ON
     -DWPR_INTEGRATIONS=OFF)
