@@ -277,6 +277,17 @@ def step(
     return compute + others + last_bucket + codec
 
 
+def overlapped_step(buckets: Sequence[tuple[float, float]]) -> float:
+    """Seconds of a step whose buckets (seconds of computing, seconds of exchange) are exchanged in
+    order, each from when it is computed. G, figure 2.2. `step` supposes that the first bucket is
+    there at once."""
+    computed = sent = 0.0
+    for compute, exchange in buckets:
+        computed += compute
+        sent = max(sent, computed) + exchange
+    return sent
+
+
 def buckets(size: float, n_buckets: int) -> tuple[float, float]:
     """Bytes of the first k-1 buckets and of the last where `size` is cut in k equal ones."""
     _require(n_buckets >= 1, f"{n_buckets} buckets: at least 1 is needed")

@@ -46,15 +46,15 @@ class Request:
 
     def step(self, codec: models.Stage | None, contends: bool) -> float:
         """Seconds of a step. An engine that `contends` takes its time from computing."""
-        *others, last = models.bucket_sizes(self.size, self.bucket)
-        other = self._bucket(others[0], codec) if others else 0.0
         compute = self.compute
         if self.overlap and contends and codec is not None:
             coded = models.SENT[self.scheme](self.workers) * self.size
             compute += coded / codec.compress + coded / codec.decompress
-        return models.step(
-            compute, other, self._bucket(last, codec), len(others) + 1, overlap=self.overlap
-        )
+        sizes = models.bucket_sizes(self.size, self.bucket)
+        if not self.overlap:
+            return compute + self.exchange(codec)
+        buckets = [(compute * size / self.size, self._bucket(size, codec)) for size in sizes]
+        return models.overlapped_step(buckets)
 
     def _bucket(self, size: float, codec: models.Stage | None) -> float:
         net = models.Network(self.link, self.latency, codec)
@@ -510,7 +510,7 @@ def _sweep(request: Request, found: list[Option], links: list[float]) -> list[di
 # ---- the command ----------------------------------------------------------------------------
 
 
-def _quantity(kind: str) -> Callable[[str], float]:
+def quantity(kind: str) -> Callable[[str], float]:
     def parse(text: str) -> float:
         try:
             return units.parse(text, kind)
@@ -520,7 +520,7 @@ def _quantity(kind: str) -> Callable[[str], float]:
     return parse
 
 
-def _ratio(text: str) -> tuple[str, float]:
+def ratio(text: str) -> tuple[str, float]:
     name, _, number = text.rpartition("=")
     try:
         value = float(number)
@@ -531,7 +531,7 @@ def _ratio(text: str) -> tuple[str, float]:
     return name, value
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     try:
         value = int(text)
     except ValueError:
@@ -621,36 +621,36 @@ def add_parser(parsers: Any) -> None:
     job.add_argument("files", nargs="*", metavar="SAMPLE", help="of the data that are sent")
     job.add_argument("--dtype", metavar="NAME", help="what the elements of raw files are")
     job.add_argument(
-        "--limit", type=_count, default=64, metavar="MIB", help="of each file at most (64)"
+        "--limit", type=count, default=64, metavar="MIB", help="of each file at most (64)"
     )
     job.add_argument(
-        "--size", type=_quantity("size"), metavar="SIZE",
+        "--size", type=quantity("size"), metavar="SIZE",
         help="that each worker exchanges in a step (default: the sample's)",
     )  # fmt: skip
-    job.add_argument("--workers", type=_count, default=4, metavar="N", help="(4)")
+    job.add_argument("--workers", type=count, default=4, metavar="N", help="(4)")
     job.add_argument(
-        "--compute", type=_quantity("time"), default=0.0, metavar="TIME",
+        "--compute", type=quantity("time"), default=0.0, metavar="TIME",
         help="of a step; without it only the exchange is compared",
     )  # fmt: skip
     job.add_argument(
         "--overlap", action="store_true", help="buckets are exchanged while the next is computed"
     )
     job.add_argument(
-        "--bucket", type=_quantity("size"), metavar="SIZE", help="25MiB: DDP's (default: one)"
+        "--bucket", type=quantity("size"), metavar="SIZE", help="25MiB: DDP's (default: one)"
     )
     job.add_argument(
         "--scheme", choices=tuple(models.SCHEMES), default="ring", help="of the exchange (ring)"
     )
     network = parser.add_argument_group("the network")
     network.add_argument(
-        "--link", type=_quantity("rate"), default=units.parse("10Gbps", "rate"), metavar="RATE",
+        "--link", type=quantity("rate"), default=units.parse("10Gbps", "rate"), metavar="RATE",
         help="of each worker, each way (10Gbps)",
     )  # fmt: skip
     network.add_argument(
-        "--latency", type=_quantity("time"), default=10e-6, metavar="TIME", help="(10us)"
+        "--latency", type=quantity("time"), default=10e-6, metavar="TIME", help="(10us)"
     )
     network.add_argument(
-        "--sweep", nargs="+", type=_quantity("rate"), default=[], metavar="RATE",
+        "--sweep", nargs="+", type=quantity("rate"), default=[], metavar="RATE",
         help="what is best at these link rates, with the engines chosen for --link",
     )  # fmt: skip
     codecs = parser.add_argument_group("codecs and engines")
@@ -665,16 +665,16 @@ def add_parser(parsers: Any) -> None:
     )
     codecs.add_argument("--lossy", action="store_true", help="lossy codecs, too")
     codecs.add_argument(
-        "--ratio", action="append", type=_ratio, default=[], metavar="CODEC=R",
+        "--ratio", action="append", type=ratio, default=[], metavar="CODEC=R",
         help="instead of the sample's or the engine file's",
     )  # fmt: skip
-    codecs.add_argument("--threads", type=_count, default=1, metavar="N", help="of the CPU (1)")
+    codecs.add_argument("--threads", type=count, default=1, metavar="N", help="of the CPU (1)")
     codecs.add_argument(
-        "--max-engines", type=_count, default=256, metavar="N", help="of one kind (256)"
+        "--max-engines", type=count, default=256, metavar="N", help="of one kind (256)"
     )
     codecs.add_argument(
         "--seconds", type=float, default=0.2, metavar="S", help="that each timing may take (0.2)"
     )
-    parser.add_argument("--rows", type=_count, default=12, metavar="N", help="of the table (12)")
+    parser.add_argument("--rows", type=count, default=12, metavar="N", help="of the table (12)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     parser.add_argument("--json", action="store_true", help="print JSON")

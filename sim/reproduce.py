@@ -30,7 +30,7 @@ _MEANING = {
     papers.MATCHES: "within the printed digits, or the tolerance that the row's text implies",
     papers.DEVIATES: "the paper's own parameters give something else",
     papers.IMPOSSIBLE: "cannot be computed: a parameter, the data or the hardware is missing",
-    papers.NOT_RUN: "needs files of yours (--data)",
+    papers.NOT_RUN: "needs files of yours (--data), or SimGrid",
     papers.OURS: "the paper prints no number",
 }
 
@@ -64,14 +64,17 @@ def choose(wanted: list[str]) -> list[tuple[Paper, Experiment]]:
     return chosen
 
 
-def run(experiment: Experiment, identity: str, data: Data, known: dict[str, float]) -> Result:
+def run(
+    experiment: Experiment, identity: str, data: Data, known: dict[str, tuple[float, str]]
+) -> Result:
     """The experiment; rows that need files take what was measured before, if it is known."""
     result = experiment.run(data)
     rows = []
     for row in result.rows:
         key = f"{identity}: {row.what}"
         if row.status == papers.NOT_RUN and key in known:
-            row = dataclasses.replace(row, ours=known[key], reason="")
+            ours, reason = known[key]
+            row = dataclasses.replace(row, ours=ours, reason=reason)
         rows.append(row)
     return dataclasses.replace(result, rows=rows)
 
@@ -240,14 +243,14 @@ def page(found: list[tuple[Paper, Experiment, Result]], figures: str | None) -> 
 # ---- the command ----------------------------------------------------------------------------
 
 
-def _known(path: str | None) -> dict[str, float]:
-    """What earlier runs measured on files, by experiment and row."""
+def _known(path: str | None) -> dict[str, tuple[float, str]]:
+    """What earlier runs found on files or by simulation, and why it deviates, by row."""
     if path is None:
         return {}
     try:
         report = json.loads(Path(path).read_text())
         return {
-            f"{experiment['id']}: {row['what']}": row["ours"]
+            f"{experiment['id']}: {row['what']}": (float(row["ours"]), str(row["reason"]))
             for experiment in report["experiments"]
             for row in experiment["rows"]
             if row["needs_data"] and row["ours"] is not None
@@ -284,7 +287,7 @@ def main(args: argparse.Namespace) -> int:
         require_matplotlib("--report")
     if args.data and not os.path.isdir(args.data):
         raise files.UsageError(f"--data {args.data} is no folder")
-    data = Data(Path(args.data) if args.data else None)
+    data = Data(Path(args.data) if args.data else None, simulate=not args.no_simulation)
     known = _known(args.measured)
     found = []
     for paper, experiment in chosen:
@@ -339,7 +342,10 @@ def add_parser(parsers: Any) -> None:
         "--data", metavar="FOLDER", help="files by their names (xml, mr ...; .zst and .gz, too)"
     )
     parser.add_argument(
-        "--measured", metavar="FILE", help="a --json of before, for rows that need files"
+        "--measured", metavar="FILE", help="a --json of before, for rows that need files or SimGrid"
+    )
+    parser.add_argument(
+        "--no-simulation", action="store_true", help="leave out what SimGrid is needed for"
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the figure (.png, .svg, .pdf)")
     parser.add_argument(

@@ -77,7 +77,7 @@ def test_files_of_the_user(tmp_path: Path) -> None:
 def test_the_page_is_current(tmp_path: Path) -> None:
     """docs/reproduced.md is what the command writes; so are the names of its figures."""
     known = reproduce._known(str(MEASURED))
-    assert known["pedal/table-v: xml, zlib"] == pytest.approx(7.769, abs=1e-3)
+    assert known["pedal/table-v: xml, zlib"][0] == pytest.approx(7.769, abs=1e-3)
     found = [
         (paper, e, reproduce.run(e, reproduce.full_id(paper, e), Data(), known))
         for paper, e in reproduce.catalogue()

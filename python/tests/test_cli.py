@@ -412,7 +412,9 @@ def test_lists(wirepress_in: Command) -> None:
 
 def test_help_has_examples(wirepress_in: Command) -> None:
     top = wirepress_in("--help", check=True).stdout.decode()
-    commands = "compress decompress inspect codecs engines options bench explain plan reproduce"
+    commands = (
+        "compress decompress inspect codecs engines options bench explain plan reproduce simulate"
+    )
     for command in [*commands.split(), "run", "completion"]:
         assert re.search(rf"^    {command}\s", top, re.MULTILINE)
         if command != "run":

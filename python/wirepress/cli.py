@@ -13,7 +13,7 @@ from typing import Any
 
 from wirepress import _core, api, bench, explain, files, run, show, store_files
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import plan, reproduce
+from wirepress.sim import plan, reproduce, simulate
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -255,6 +255,7 @@ def make_parser() -> argparse.ArgumentParser:
     explain.add_parser(parsers)
     plan.add_parser(parsers)
     reproduce.add_parser(parsers)
+    simulate.add_parser(parsers)
     store_files.add_parser(parsers)
     run.add_parser(subparsers)
     _add_completion(parsers)

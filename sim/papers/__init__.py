@@ -28,7 +28,7 @@ class Row:
         ours: what comes out; None: it cannot be computed, or was not.
         tolerance: relative deviation up to which the numbers are the same: the printed digits.
         reason: why it deviates, cannot be had, or what to give.
-        needs_data: ours is None because files of the user are needed.
+        needs_data: without files of the user, or a simulation, ours is None.
     """
 
     what: str
@@ -80,9 +80,10 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """The user's files, if any."""
+    """The user's files, if any, and whether experiments may simulate (seconds each)."""
 
     folder: Path | None = None
+    simulate: bool = False
 
     def find(self, name: str) -> bytes | None:
         """The file of that name, or of that name with .zst or .gz; None where there is none."""

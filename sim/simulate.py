@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wirepress simulate`: replays a job in SimGrid, with a codec in the path of every message.
+
+replay.py is the simulation; it runs in whichever Python has SimGrid (the system's, on Debian).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from wirepress import files, show
+from wirepress.errors import ParameterError, WirepressError
+from wirepress.sim import calls, engine_files, models, plan, units
+from wirepress.sim.engine_files import CodecModel, Engine
+
+_STEPS_DRAWN = 3
+SCRIPT = Path(__file__).parent / "replay.py"
+ALGORITHMS = ("ring", "flow", "doubling", "tree", "ps")
+CLOSED_FORM = {
+    "ring": "ring",
+    "flow": "ring",
+    "doubling": "recursive-doubling",
+    "tree": "tree",
+    "ps": "ps",
+}
+
+
+class SimulationError(WirepressError, RuntimeError):
+    """SimGrid failed, or is not there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """Links of `rate` bytes a second each way with `latency` seconds a message; `fabric`: bytes a
+    second of all messages together, None: never the bottleneck."""
+
+    rate: float
+    latency: float
+    fabric: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a simulation found; lists are by rank, times in seconds."""
+
+    seconds: float
+    computing: list[float]
+    exchange: list[float]
+    messages: int
+    bypassed: int
+    raw_bytes: float
+    wire_bytes: float
+    intervals: list[list[tuple[str, float, float]]]
+    simgrid: str
+
+
+@functools.cache
+def interpreter() -> str:
+    """A Python that has SimGrid: this one, or the system's. Raises SimulationError without."""
+    for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
+        try:
+            done = subprocess.run([python, "-I", "-c", "import simgrid"], capture_output=True)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return python
+    raise SimulationError(
+        "SimGrid is not here: apt-get install python3-simgrid (Debian, Ubuntu), or pip install "
+        "simgrid"
+    )
+
+
+def bypass_below(stage: models.Stage, network: Network) -> float:
+    """Bytes from which a message is faster through the codec; inf: never."""
+    saved = 1 / network.rate - 1 / stage.through(network.rate)
+    return stage.startup(stage.block, network.rate) / saved if saved > 0 else math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A simulation. `bypass`: messages that the codec would delay go raw.
+
+    allreduce: "ring", "doubling" (recursive), "tree" (binomial, to rank 0 and back), "ps" (a head
+    beside the workers), or "flow": a ring as one flow to the neighbour, for many ranks; the same
+    time where all links are alike.
+    """
+
+    workload: calls.Workload
+    network: Network
+    codec: models.Stage | None = None
+    allreduce: str = "ring"
+    bypass: bool = True
+    intervals: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """As replay.py takes it."""
+        codec, network = self.codec, self.network
+        least = 0.0
+        if codec is not None and self.bypass:
+            least = bypass_below(codec, network)
+        stage = None
+        if codec is not None and not math.isinf(least):
+            stage = {
+                "ratio": codec.ratio,
+                "compress": min(codec.compress, codec.host_link, 1e15),
+                "decompress": min(codec.decompress, codec.host_link, 1e15),
+                "latency": codec.startup(codec.block, network.rate) / 2,
+            }
+        n = self.workload.n_ranks
+        head = n if self.allreduce == "ps" else None
+        return {
+            "ranks": n + (head is not None),
+            "head": head,
+            "link": network.rate,
+            "latency": network.latency,
+            "fabric": network.fabric,
+            "codec": stage,
+            "bypass_below": 0 if stage is None else least,
+            "programs": [[call.row() for call in p] for p in self.workload.programs],
+            "repeat": self.workload.repeat,
+            "allreduce": self.allreduce,
+            "intervals": self.intervals,
+        }
+
+
+def run(jobs: Sequence[Job]) -> Iterator[Outcome]:
+    """Runs the jobs, one after the other; each outcome comes as soon as it is there.
+
+    Raises SimulationError where SimGrid is missing or finds that a job cannot end.
+    """
+    with tempfile.TemporaryFile("w+") as request, tempfile.TemporaryFile("w+") as errors:
+        json.dump([job.as_json() for job in jobs], request)
+        request.seek(0)
+        process = subprocess.Popen(
+            [interpreter(), "-I", str(SCRIPT)],
+            stdin=request,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+        done = 0
+        try:
+            assert process.stdout
+            for line in process.stdout:
+                yield Outcome(**json.loads(line))
+                done += 1
+        finally:
+            if process.poll() is None and done < len(jobs):
+                process.terminate()
+            process.communicate()
+        if done < len(jobs):
+            errors.seek(0)
+            raise _failure(jobs[done].workload.name, errors.read())
+
+
+def _failure(name: str, text: str) -> SimulationError:
+    if "deadlock: " in text:
+        where = text.rpartition("deadlock: ")[2].strip()
+        return SimulationError(f"{name}: the ranks wait for each other forever: {where}")
+    lines = [line for line in text.splitlines() if line.strip()]
+    return SimulationError(f"{name}: SimGrid failed: {lines[-1] if lines else 'it said nothing'}")
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One simulation: a codec (or none) at a link rate."""
+
+    link: float
+    engine: Engine | None
+    codec: CodecModel | None
+    stage: models.Stage | None
+    outcome: Outcome
+    plain: float  # seconds without a codec at this link
+    closed_form: float | None
+
+    @property
+    def label(self) -> str:
+        if self.codec is None or self.engine is None:
+            return "raw"
+        return f"{self.codec.name} on {self.engine.name}"
+
+    @property
+    def speed_up(self) -> float:
+        return self.plain / self.outcome.seconds
+
+    def as_json(self) -> dict[str, Any]:
+        codec = self.codec
+        return {
+            "link": self.link,
+            "engine": self.engine and self.engine.name,
+            "codec": codec and codec.name,
+            "compress_engines": codec and codec.compress.engines,
+            "decompress_engines": codec and codec.decompress.engines,
+            "ratio": self.stage.ratio if self.stage else 1.0,
+            "speed_up": self.speed_up,
+            "closed_form_seconds": self.closed_form,
+        } | {k: v for k, v in dataclasses.asdict(self.outcome).items() if k != "intervals"}
+
+
+def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.Stage]]:
+    found = []
+    for text in args.engine or ["fpga"]:
+        engine, names = engine_files.choose(text)
+        for name in names:
+            codec = engine.codecs[name]
+            ratio = args.ratio.get(name, codec.ratio)
+            c, d = codec.compress.total, codec.decompress.total
+            if not codec.lossless and ":" not in text and not args.lossy:
+                continue
+            if ratio is None:
+                raise ParameterError(f"{name} on {engine.name}: no ratio; give --ratio {name}=R")
+            if c is None or d is None:
+                raise ParameterError(f"{name} on {engine.name}: no speed is known: {engine.note}")
+            host = engine.host_link or math.inf
+            found.append((engine, codec, models.Stage(ratio, c, d, engine.latency, host)))
+    return found
+
+
+def _with_codec_time(
+    workload: calls.Workload, stage: models.Stage, allreduce: str
+) -> calls.Workload:
+    """Computing takes longer where the codec runs on what computes, and both overlap."""
+    sent = models.SENT[CLOSED_FORM[allreduce]](workload.n_ranks)
+    (program,) = workload.programs
+    total = sum(call.size for call in program)
+    busy = sum(call.seconds for call in program)
+    extra = sent * total * (1 / stage.compress + 1 / stage.decompress)
+    longer = [
+        dataclasses.replace(c, seconds=c.seconds * (1 + extra / busy)) if c.seconds else c
+        for c in program
+    ]
+    return dataclasses.replace(workload, programs=[longer])
+
+
+def _request(args: argparse.Namespace, link: float) -> plan.Request:
+    return plan.Request(
+        args.size, args.ranks, link, args.latency, CLOSED_FORM[args.collective], args.compute,
+        args.overlap, args.bucket or args.size,
+    )  # fmt: skip
+
+
+def _closed_form(
+    args: argparse.Namespace, link: float, stage: models.Stage | None, contends: bool
+) -> float | None:
+    """What `plan` says; only for made-up trainings without a fabric."""
+    if args.trace or args.fabric:
+        return None
+    request = _request(args, link)
+    network = Network(link, args.latency)
+    if stage is not None and not args.no_bypass and math.isinf(bypass_below(stage, network)):
+        stage = None
+    return args.iterations * request.step(stage, contends)
+
+
+def _jobs(
+    workload: calls.Workload, args: argparse.Namespace, links: list[float]
+) -> Iterator[tuple[Job, Engine | None, CodecModel | None, float | None]]:
+    """The simulations, with what the closed form says of each; raw first at each link rate."""
+    codecs = _codecs(args)
+    plot = bool(args.plot)
+    for link in links:
+        network = Network(link, args.latency, args.fabric)
+        raw = Job(workload, network, None, args.collective, intervals=plot)
+        yield raw, None, None, _closed_form(args, link, None, False)
+        for engine, codec, stage in codecs:
+            job, coded = workload, not math.isinf(bypass_below(stage, network)) or args.no_bypass
+            contends = engine.contends and workload.overlaps and coded
+            if contends:
+                job = _with_codec_time(workload, stage, args.collective)
+            form = _closed_form(args, link, stage, contends)
+            bypass = not args.no_bypass
+            yield Job(job, network, stage, args.collective, bypass, plot), engine, codec, form
+
+
+def _rows(workload: calls.Workload, args: argparse.Namespace, links: list[float]) -> list[Row]:
+    jobs = list(_jobs(workload, args, links))
+    rows, plain = [], 0.0
+    bar = files.bar_of_rows(args)
+    outcomes = run([job for job, *_ in jobs])
+    for (job, engine, codec, form), outcome in zip(jobs, outcomes, strict=True):
+        plain = outcome.seconds if codec is None else plain
+        rows.append(Row(job.network.rate, engine, codec, job.codec, outcome, plain, form))
+        bar.update(1)
+    bar.close()
+    return rows
+
+
+def _table(rows: list[Row]) -> str:
+    head = ("link", "codec", "engines", "seconds", "gain", "computing", "waiting", "on the wire",
+            "raw sent", "closed form")  # fmt: skip
+    cells = []
+    for row in rows:
+        out, codec = row.outcome, row.codec
+        computing = sum(out.computing) / len(out.computing)
+        counts = f"{codec.compress.engines}c{codec.decompress.engines}d" if codec else ""
+        raw = f"{out.bypassed / out.messages:.0%}" if out.messages else "-"
+        cells.append(
+            (
+                units.link(row.link),
+                row.label,
+                counts if row.engine and row.engine.kind == "fpga" else "",
+                f"{out.seconds:,.4g}" if out.seconds < 1e4 else f"{out.seconds:,.2f}",
+                f"{row.speed_up:.3f}x",
+                f"{computing / out.seconds:.0%}",
+                f"{1 - computing / out.seconds:.0%}",
+                units.size(out.wire_bytes),
+                raw if codec else "",
+                "" if row.closed_form is None else f"{row.closed_form / out.seconds - 1:+.2%}",
+            )
+        )
+    return show.table(cells, head, right=("link", *head[3:]))
+
+
+def _words(rows: list[Row]) -> Iterator[str]:
+    for link in dict.fromkeys(row.link for row in rows):
+        here = [row for row in rows if row.link == link]
+        best = min(here, key=lambda row: row.outcome.seconds)
+        if best.codec is None or best.speed_up < plan.WORTH:
+            yield f"{units.link(link)}: send raw."
+        else:
+            yield f"{units.link(link)}: {best.label} is {best.speed_up:.2f}x as fast as raw."
+
+
+def _draw(rows: list[Row], path: str, title: str, iterations: int) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    links = list(dict.fromkeys(row.link for row in rows))
+    count = 1 if len(links) > 1 else len(rows)
+    figure = Figure(figsize=(9, 4.5 if count == 1 else 1 + 1.3 * count), layout="constrained")
+    FigureCanvasAgg(figure)
+    if len(links) > 1:
+        draw_sweep(figure, rows, links)
+    else:
+        until = rows[0].outcome.seconds * min(_STEPS_DRAWN, iterations) / iterations
+        draw_timelines(figure, [(row.label, row.outcome) for row in rows], until=until)
+    figure.suptitle(title, fontsize=10)
+    figure.savefig(path, format=Path(path).suffix.lstrip(".") or "png", dpi=150)
+
+
+def draw_sweep(figure: Any, rows: list[Row], links: list[float]) -> None:
+    """Speed-up by link rate."""
+    axes = figure.subplots()
+    for label in dict.fromkeys(row.label for row in rows):
+        points = [(8 * r.link / 1e9, r.speed_up) for r in rows if r.label == label]
+        raw = label == "raw"
+        axes.plot(*zip(*points, strict=True), "-" if raw else "o-", label=label,
+                  color="0.4" if raw else None, linewidth=1 if raw else 1.8)  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xticks([8 * link / 1e9 for link in links], [f"{8 * link / 1e9:g}" for link in links])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("link, Gb/s")
+    axes.set_ylabel("speed-up")
+    axes.grid(color="0.92")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_timelines(
+    figure: Any, outcomes: list[tuple[str, Outcome]], n_ranks: int = 8, until: float | None = None
+) -> None:
+    """When which rank computed and exchanged, one panel an outcome, all on one scale. `until`: of
+    the first so many seconds; None: of all."""
+    panels = figure.subplots(len(outcomes), 1, sharex=True, squeeze=False)[:, 0]
+    end = until or max(out.seconds for _, out in outcomes)
+    for axes, (label, out) in zip(panels, outcomes, strict=True):
+        for rank, intervals in enumerate(out.intervals[:n_ranks]):
+            for name, colour in (("compute", "tab:blue"), (None, "tab:orange")):
+                spans = [
+                    (begin, stop - begin)
+                    for kind, begin, stop in intervals
+                    if begin < end and (kind == "compute") == (name == "compute")
+                ]
+                axes.broken_barh(spans, (rank - 0.4, 0.8), color=colour)
+        axes.set_yticks(range(min(len(out.intervals), n_ranks)))
+        axes.invert_yaxis()
+        axes.set_ylabel("rank")
+        axes.set_title(f"{label}: {out.seconds:,.4g} s in all", loc="left", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlim(0, end)
+    panels[-1].set_xlabel("seconds (blue: computing, orange: exchange)")
+
+
+def _workload(args: argparse.Namespace) -> calls.Workload:
+    if args.trace:
+        workload = calls.read_ti(args.trace, args.flops)
+        if args.overlap:
+            raise files.UsageError("--overlap is for made-up trainings; a trace says what overlaps")
+        return dataclasses.replace(workload, repeat=args.iterations)
+    if args.size is None or not args.ranks:
+        raise files.UsageError("give a folder of traces, or --ranks and --size of a training")
+    if not args.size:
+        raise files.UsageError("--size must be more than 0")
+    bucket = args.bucket or args.size
+    return calls.training(
+        args.ranks, args.size, args.compute, bucket, args.overlap, args.iterations
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    from wirepress.sim import reproduce
+
+    if args.plot:
+        reproduce.require_matplotlib("--plot")
+    args.ratio = dict(args.ratio)
+    workload = _workload(args)
+    links = args.sweep or [args.link]
+    if not all(links):
+        raise files.UsageError("a link must be faster than 0")
+    rows = _rows(workload, args, links)
+    if args.plot:
+        title = f"{workload.name}, {workload.n_ranks} ranks, {args.collective}"
+        _draw(rows, args.plot, title, workload.repeat)
+    if args.json:
+        from wirepress import bench
+
+        body = {"workload": workload.name, "ranks": workload.n_ranks, "iterations": workload.repeat}
+        body |= {"collective": args.collective, "latency": args.latency, "fabric": args.fabric}
+        show.print_json(bench.provenance() | body | {"rows": [row.as_json() for row in rows]})
+        return 0
+    print(_table(rows))
+    print()
+    for line in _words(rows):
+        print(line)
+    return 0
+
+
+def add_parser(parsers: Any) -> None:
+    parser = parsers.add(
+        "simulate",
+        "replay a job in SimGrid with a codec in the path of its messages",
+        main,
+        "  wirepress simulate --ranks 16 --size 395MB --bucket 25MiB --compute 190ms --overlap\n"
+        "  wirepress simulate --ranks 4 --size 395MB --engine fpga:lz4=32c4d,zstd \\\n"
+        "      --compute 72ms --sweep 10Gbps 25Gbps 100Gbps --plot gain.png\n"
+        "  wirepress simulate traces/ --engine here.json --ratio lz4=1.5 --link 1Gbps\n"
+        "  wirepress simulate --ranks 1024 --size 100MB --compute 300ms --collective flow\n",
+    )
+    job = parser.add_argument_group("the job")
+    job.add_argument(
+        "trace", nargs="?", metavar="TRACES",
+        help="folder of SimGrid's time-independent traces; without it a training is made up",
+    )  # fmt: skip
+    job.add_argument(
+        "--flops", type=float, default=calls.SPEED, metavar="N", help="a second, of traces (1e9)"
+    )
+    job.add_argument("--ranks", type=plan.count, metavar="N", help="of the training")
+    job.add_argument(
+        "--size", type=plan.quantity("size"), metavar="SIZE", help="of its Allreduce a step"
+    )
+    job.add_argument("--bucket", type=plan.quantity("size"), metavar="SIZE", help="(one)")
+    job.add_argument(
+        "--compute", type=plan.quantity("time"), default=0.0, metavar="TIME", help="of a step (0s)"
+    )
+    job.add_argument(
+        "--overlap", action="store_true", help="buckets travel while the next is computed"
+    )
+    job.add_argument(
+        "--iterations", type=plan.count, default=1, metavar="N", help="steps, or times a trace (1)"
+    )
+    job.add_argument(
+        "--collective", choices=ALGORITHMS, default="ring",
+        help="how Allreduce goes; flow: a ring as one flow, for many ranks (ring)",
+    )  # fmt: skip
+    network = parser.add_argument_group("the network")
+    network.add_argument(
+        "--link", type=plan.quantity("rate"), default=units.parse("10Gbps", "rate"),
+        metavar="RATE", help="of each rank, each way (10Gbps)",
+    )  # fmt: skip
+    network.add_argument(
+        "--latency", type=plan.quantity("time"), default=10e-6, metavar="TIME", help="(10us)"
+    )
+    network.add_argument(
+        "--fabric", type=plan.quantity("rate"), metavar="RATE",
+        help="of all messages together (default: never the bottleneck)",
+    )  # fmt: skip
+    network.add_argument(
+        "--sweep", nargs="+", type=plan.quantity("rate"), default=[], metavar="RATE",
+        help="these link rates instead of --link",
+    )  # fmt: skip
+    codecs = parser.add_argument_group("codecs and engines")
+    codecs.add_argument(
+        "--engine", action="append", metavar="ENGINE[:CODEC[=32c4d],...]",
+        help="one of " + ", ".join(engine_files.names()) + ", a FILE.toml, or a report of "
+        "`wirepress bench --json`; several (fpga)",
+    )  # fmt: skip
+    codecs.add_argument(
+        "--ratio", action="append", type=plan.ratio, default=[], metavar="CODEC=R",
+        help="instead of the engine file's",
+    )  # fmt: skip
+    codecs.add_argument(
+        "--lossy", action="store_true", help="an engine's lossy codecs, too, without naming them"
+    )
+    codecs.add_argument(
+        "--no-bypass", action="store_true", help="code every message, also where it costs time"
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw the sweep, or when which rank computed (.png, .svg)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", action="store_true", help="print JSON")
