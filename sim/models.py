@@ -206,6 +206,19 @@ def sequential_allreduce(n: int, size: float, net: Network) -> float:
     return n * net.fan(size, n - 1, 1) if n > 1 else 0.0
 
 
+def hierarchical_allreduce(
+    nodes: int, local: int, size: float, net: Network, intra: Network
+) -> float:
+    """Reduce-scatter inside nodes of `local` ranks, a ring between the nodes for each part, all
+    at once over the node's one link, allgather inside. S, approach 1 (LR+INC), with chunks in every
+    hop and a way back to all ranks."""
+    _workers(nodes)
+    _workers(local)
+    inside = 2 * (local - 1) * intra.message(size / local)
+    between = 2 * (nodes - 1) * net.fan(size / (nodes * local), local, local)
+    return inside + between
+
+
 def point_to_point(n: int, size: float, net: Network) -> float:
     """One message; n is not looked at."""
     _workers(n)

@@ -7,8 +7,9 @@ simulate.py makes the jobs and says what their fields mean.
 Every rank is an actor. A message is a flow between the hosts of its two ranks, from the moment that
 both are in the call; its route is, for coded messages, compressor, link up, (fabric,) link down,
 expander, and without the engines for those that bypass them. Sizes are those on the wire, and the
-engines' rates are divided by the ratio, so that links are shared by their true bytes. Each job runs
-in a process of its own, because SimGrid has one engine a process.
+engines' rates are divided by the ratio, so that links are shared by their true bytes. The ranks
+of a node share its link and its engines; what they send to each other goes raw over links inside
+the node. Each job runs in a process of its own, because SimGrid has one engine a process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import simgrid
@@ -35,22 +37,28 @@ def now() -> float:
 
 
 class Platform:
-    """One host a rank and way, in a star: full bisection but for a fabric in the middle, if any."""
+    """Hosts for the ways of messages, in a star: full bisection but for a fabric in the middle, if
+    any. One for each node and way, and one for each rank inside its node."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.zone = NetZone.create_star_zone("network")
         codec = job["codec"]
         fabric = [self._link("fabric", job["fabric"], 0)] if job["fabric"] else []
-        self.coded, self.raw = [], []
-        for rank in range(job["ranks"]):
-            up = self._link(f"up{rank}", job["link"], job["latency"])
-            down = self._link(f"down{rank}", job["link"], 0)
-            self.raw.append(self._host(f"raw{rank}", [up, *fabric], [down]))
+        self.coded, self.raw, self.inside = [], [], []
+        local = job["local"]
+        for node in range(-(-job["ranks"] // local)):
+            up = self._link(f"up{node}", job["link"], job["latency"])
+            down = self._link(f"down{node}", job["link"], 0)
+            self.raw.append(self._host(f"raw{node}", [up, *fabric], [down]))
             if codec:
                 ratio, start = codec["ratio"], codec["latency"]
-                first = self._link(f"compress{rank}", codec["compress"] / ratio, start)
-                last = self._link(f"expand{rank}", codec["decompress"] / ratio, start)
-                self.coded.append(self._host(f"node{rank}", [first, up, *fabric], [down, last]))
+                first = self._link(f"compress{node}", codec["compress"] / ratio, start)
+                last = self._link(f"expand{node}", codec["decompress"] / ratio, start)
+                self.coded.append(self._host(f"node{node}", [first, up, *fabric], [down, last]))
+        for rank in range(job["ranks"] if local > 1 else 0):
+            out = self._link(f"out{rank}", job["intra"], job["intra_latency"])
+            back = self._link(f"in{rank}", job["intra"], 0)
+            self.inside.append(self._host(f"inside{rank}", [out], [back]))
         # where the actors live; no message passes it
         self.desk = self._host("desk", [self._link("desk", 1e12, 0)], [])
         self.zone.seal()
@@ -110,6 +118,12 @@ class World:
 
     def _start(self, source: int, target: int, size: float) -> Any:
         codec, hosts, wire = self.job["codec"], self.platform.raw, size
+        if source == target:
+            return True
+        here, there = source // self.job["local"], target // self.job["local"]
+        if here == there:
+            hosts = self.platform.inside
+            return Comm.sendto_async(hosts[source], hosts[target], max(round(size), 1))
         self.messages += 1
         self.raw_bytes += size
         if codec and size >= self.job["bypass_below"]:
@@ -117,9 +131,7 @@ class World:
         else:
             self.bypassed += 1
         self.wire_bytes += wire
-        if source == target:
-            return True
-        return Comm.sendto_async(hosts[source], hosts[target], max(round(wire), 1))
+        return Comm.sendto_async(hosts[here], hosts[there], max(round(wire), 1))
 
 
 class Rank:
@@ -276,6 +288,16 @@ class Rank:
             start += 2 * codec["latency"]
         this_actor.sleep_for((2 * (n - 1) - 1) * start)
 
+    def _allreduce_hierarchical(self, size: float) -> None:
+        """Reduce-scatter in the node, a ring between the nodes for each part, allgather."""
+        local = self.world.job["local"]
+        node, place = divmod(self.rank, local)
+        mates = [node * local + i for i in range(local)]
+        peers = [i * local + place for i in range(self.n // local)]
+        self._ring_of(mates, local - 1, size / local)
+        self._ring_of(peers, 2 * (len(peers) - 1), size / self.n)
+        self._ring_of(mates, local - 1, size / local)
+
     def _allreduce_tree(self, size: float) -> None:
         self.do_reduce(size)
         self.do_bcast(size)
@@ -303,9 +325,13 @@ class Rank:
             self._send(self.rank + whole, size, (tag, "out")).wait()
 
     def _ring(self, steps: int, size: float) -> None:
-        tag = self._tag()
+        self._ring_of(range(self.n), steps, size)
+
+    def _ring_of(self, members: Sequence[int], steps: int, size: float) -> None:
+        tag, me = self._tag(), members.index(self.rank)
+        after, before = members[(me + 1) % len(members)], members[me - 1]
         for _ in range(steps):
-            self._both((self.rank + 1) % self.n, (self.rank - 1) % self.n, size, tag)
+            self._both(after, before, size, tag)
 
     def _star(self, size: float, root: int, into: bool) -> None:
         """All at once, to the root or from it (its own part moves nothing)."""

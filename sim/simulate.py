@@ -25,7 +25,8 @@ from wirepress.sim.engine_files import CodecModel, Engine
 
 _STEPS_DRAWN = 3
 SCRIPT = Path(__file__).parent / "replay.py"
-ALGORITHMS = ("ring", "flow", "doubling", "tree", "ps")
+ALGORITHMS = ("ring", "flow", "doubling", "tree", "ps", "hierarchical")
+MANY = 16  # ranks; beyond that a ring is simulated as flows
 CLOSED_FORM = {
     "ring": "ring",
     "flow": "ring",
@@ -41,12 +42,16 @@ class SimulationError(WirepressError, RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """Links of `rate` bytes a second each way with `latency` seconds a message; `fabric`: bytes a
-    second of all messages together, None: never the bottleneck."""
+    """Nodes of `local` ranks; links of `rate` bytes a second a node and way with `latency` seconds
+    a message; `fabric`: bytes a second of all messages together, None: never the bottleneck.
+    `intra`: bytes a second of each rank and way inside its node."""
 
     rate: float
     latency: float
     fabric: float | None = None
+    local: int = 1
+    intra: float = 1e12
+    intra_latency: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +96,9 @@ class Job:
     """A simulation. `bypass`: messages that the codec would delay go raw.
 
     allreduce: "ring", "doubling" (recursive), "tree" (binomial, to rank 0 and back), "ps" (a head
-    beside the workers), or "flow": a ring as one flow to the neighbour, for many ranks; the same
-    time where all links are alike.
+    beside the workers), "hierarchical" (reduce-scatter in the node, rings between the nodes,
+    allgather), or "flow": a ring as one flow to the neighbour, for many ranks; the same time where
+    all links are alike. Raises ParameterError where the ranks do not fill the nodes.
     """
 
     workload: calls.Workload
@@ -101,6 +107,13 @@ class Job:
     allreduce: str = "ring"
     bypass: bool = True
     intervals: bool = False
+
+    def __post_init__(self) -> None:
+        n, local = self.workload.n_ranks, self.network.local
+        if n % local:
+            raise ParameterError(f"{n} ranks do not fill nodes of {local}")
+        if local > 1 and self.allreduce in ("flow", "ps"):
+            raise ParameterError(f"{self.allreduce} is for nodes of one rank, not of {local}")
 
     def as_json(self) -> dict[str, Any]:
         """As replay.py takes it."""
@@ -124,6 +137,9 @@ class Job:
             "link": network.rate,
             "latency": network.latency,
             "fabric": network.fabric,
+            "local": network.local,
+            "intra": network.intra,
+            "intra_latency": network.intra_latency,
             "codec": stage,
             "bypass_below": 0 if stage is None else least,
             "programs": [[call.row() for call in p] for p in self.workload.programs],
@@ -233,7 +249,7 @@ def _with_codec_time(
     workload: calls.Workload, stage: models.Stage, allreduce: str
 ) -> calls.Workload:
     """Computing takes longer where the codec runs on what computes, and both overlap."""
-    sent = models.SENT[CLOSED_FORM[allreduce]](workload.n_ranks)
+    sent = models.SENT[CLOSED_FORM.get(allreduce, "ring")](workload.n_ranks)
     (program,) = workload.programs
     total = sum(call.size for call in program)
     busy = sum(call.seconds for call in program)
@@ -258,11 +274,30 @@ def _closed_form(
     """What `plan` says; only for made-up trainings without a fabric."""
     if args.trace or args.fabric:
         return None
+    if args.local > 1:
+        return _hierarchical(args, link, stage) if args.collective == "hierarchical" else None
     request = _request(args, link)
     network = Network(link, args.latency)
     if stage is not None and not args.no_bypass and math.isinf(bypass_below(stage, network)):
         stage = None
     return args.iterations * request.step(stage, contends)
+
+
+def _hierarchical(args: argparse.Namespace, link: float, stage: models.Stage | None) -> float:
+    inside = models.Network(args.intra, args.intra_latency)
+    between = models.Network(link, args.latency, stage)
+    size = args.size
+
+    def exchange(part: float) -> float:
+        return models.hierarchical_allreduce(
+            args.ranks // args.local, args.local, part, between, inside
+        )
+
+    sizes = models.bucket_sizes(size, args.bucket or size)
+    if args.overlap:
+        pairs = [(args.compute * part / size, exchange(part)) for part in sizes]
+        return args.iterations * models.overlapped_step(pairs)
+    return args.iterations * (args.compute + sum(map(exchange, sizes)))
 
 
 def _jobs(
@@ -272,7 +307,9 @@ def _jobs(
     codecs = _codecs(args)
     plot = bool(args.plot)
     for link in links:
-        network = Network(link, args.latency, args.fabric)
+        network = Network(
+            link, args.latency, args.fabric, args.local, args.intra, args.intra_latency
+        )
         raw = Job(workload, network, None, args.collective, intervals=plot)
         yield raw, None, None, _closed_form(args, link, None, False)
         for engine, codec, stage in codecs:
@@ -417,8 +454,11 @@ def main(args: argparse.Namespace) -> int:
         reproduce.require_matplotlib("--plot")
     args.ratio = dict(args.ratio)
     workload = _workload(args)
+    if args.collective is None:
+        many = workload.n_ranks > MANY and args.local == 1
+        args.collective = "hierarchical" if args.local > 1 else "flow" if many else "ring"
     links = args.sweep or [args.link]
-    if not all(links):
+    if not all([*links, args.intra]):
         raise files.UsageError("a link must be faster than 0")
     rows = _rows(workload, args, links)
     if args.plot:
@@ -472,8 +512,8 @@ def add_parser(parsers: Any) -> None:
         "--iterations", type=plan.count, default=1, metavar="N", help="steps, or times a trace (1)"
     )
     job.add_argument(
-        "--collective", choices=ALGORITHMS, default="ring",
-        help="how Allreduce goes; flow: a ring as one flow, for many ranks (ring)",
+        "--collective", choices=ALGORITHMS,
+        help=f"how Allreduce goes (ring; over {MANY} ranks flow: the ring as one flow a rank)",
     )  # fmt: skip
     network = parser.add_argument_group("the network")
     network.add_argument(
@@ -487,6 +527,16 @@ def add_parser(parsers: Any) -> None:
         "--fabric", type=plan.quantity("rate"), metavar="RATE",
         help="of all messages together (default: never the bottleneck)",
     )  # fmt: skip
+    network.add_argument(
+        "--local", type=plan.count, default=1, metavar="N", help="ranks that share a link (1)"
+    )
+    network.add_argument(
+        "--intra", type=plan.quantity("rate"), default=units.parse("75GB/s", "rate"),
+        metavar="RATE", help="of a rank inside its node, each way (75GB/s)",
+    )  # fmt: skip
+    network.add_argument(
+        "--intra-latency", type=plan.quantity("time"), default=5e-6, metavar="TIME", help="(5us)"
+    )
     network.add_argument(
         "--sweep", nargs="+", type=plan.quantity("rate"), default=[], metavar="RATE",
         help="these link rates instead of --link",
