@@ -18,8 +18,7 @@
 
 namespace wirepress {
 
-inline constexpr size_t kInFlight = 4;  // chunks on their way at a time, each way
-inline constexpr size_t kLag = 3;       // of them, those sent before the first is waited for
+inline constexpr size_t kLag = kInFlight - 1;      // chunks sent before the first is waited for
 inline constexpr size_t kLeastSegment = 16 << 10;  // smaller ones wait for latency, not the link
 inline constexpr size_t kPiece = size_t{1} << 30;  // given to one MPI call, for its int counts
 inline constexpr int kTag = 1;

@@ -41,6 +41,7 @@ extern std::atomic<int> g_mode;
 inline constexpr size_t kCookieSize = 16;
 // The shortest frame: header 12, block word 4, payload 1. What is shorter cannot be compressed.
 inline constexpr size_t kMinWire = kCookieSize + 17;
+inline constexpr size_t kInFlight = 16;  // chunks of a collective on their way at a time, each way
 
 // Tags on the private communicator, by use; each use counts through kTagMask + 1 of them.
 inline constexpr int kTagDeliver = 0, kTagMessage = 0x2000, kTagRequest = 0x4000;

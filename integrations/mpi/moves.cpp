@@ -10,7 +10,8 @@
 namespace wirepress {
 namespace {
 
-constexpr size_t kPeers = 32;  // looked after at a time, each way
+constexpr size_t kPeers = 32;         // looked after at a time, each way
+constexpr size_t kLeastInFlight = 4;  // chunks to or from a peer: the link is shared by all peers
 // Tags by call: what a wrong program sends too much must not be taken by the next call.
 constexpr int kFirstTag = 0x100;
 constexpr unsigned kTags = 0x3FFF;
@@ -223,6 +224,10 @@ class Traffic {
     return true;
   }
 
+  static size_t window(const Side& side) {
+    return std::max(kLeastInFlight, kInFlight / std::max<size_t>(side.active.size(), 1));
+  }
+
   // The next peers' turn.
   void activate(Side* side, bool sends) {
     while (side->active.size() < kPeers && side->next < side->parcels.size()) {
@@ -252,7 +257,7 @@ class Traffic {
   void start_receives() {
     activate(&in_, false);
     for (Parcel* parcel : in_.active) {
-      while (parcel->next < parcel->n_chunks && parcel->n_flying < kInFlight) {
+      while (parcel->next < parcel->n_chunks && parcel->n_flying < window(in_)) {
         const size_t chunk = parcel->next;
         const size_t slot = take_slot(parcel, true, chunk);
         if (chunk == 0) {
@@ -296,7 +301,7 @@ class Traffic {
   Sent send_chunk() {
     activate(&out_, true);
     for (Parcel* parcel : out_.active) {
-      if (parcel->next == parcel->n_chunks || parcel->n_flying == kInFlight) continue;
+      if (parcel->next == parcel->n_chunks || parcel->n_flying >= window(out_)) continue;
       const size_t chunk = parcel->next;
       const size_t slot = take_slot(parcel, false, chunk);
       const bool tries = parcel->candidate >= 0;

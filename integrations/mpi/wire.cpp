@@ -13,8 +13,9 @@ namespace {
 // Free buffers by size class, smallest 4 KiB, doubling. A process keeps at most 256 MiB of them.
 struct Pool {
   static constexpr int kClasses = 24;
-  // A broadcast without memory for its message holds at most 8 + 5 chunks, its thread one more.
-  static constexpr size_t kSpares = 16;
+  // A broadcast without memory for its message holds 2 windows of chunks, and frames for another
+  // and one more, its thread one.
+  static constexpr size_t kSpares = 3 * kInFlight + 2;
   static constexpr size_t kKeep = size_t{256} << 20;
   std::mutex lock;
   std::vector<Byte*> free[kClasses];
