@@ -11,7 +11,6 @@
 namespace wirepress::store {
 namespace {
 
-constexpr size_t kBlock = 4096;  // what any device and file system takes
 constexpr size_t kMostBuffer = 4 << 20;
 
 }  // namespace
@@ -25,7 +24,7 @@ Status Appender::open(uint64_t end, size_t buffer_size, uint64_t reserve) {
   reserved_ = end;
   if (buffer_size == 0) return {};
   chunk_ = Buffer(buffer_size, kBlock);
-  if (!direct_.open_direct(file_)) return {};
+  if (!direct_.open_direct(file_, File::Way::kWrite)) return {};
   return read_last_block(end);
 }
 

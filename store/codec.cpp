@@ -49,7 +49,7 @@ namespace {
 std::byte* grown(Buffer* buffer, size_t size) {
   if (buffer->size() < size) {
     *buffer = Buffer();
-    *buffer = Buffer(size);
+    *buffer = Buffer(size, kBlock);
   }
   return buffer->data();
 }
@@ -140,10 +140,36 @@ Status Codec::expand_any(Kind kind, ConstBytes payload, std::byte* raw) {
   return {};
 }
 
-Status Codec::head_of(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
-                      Record* record) {
+namespace {
+
+// The blocks that a record lies in.
+struct Blocks {
+  uint64_t first;
+  size_t size;
+  Blocks(uint64_t offset, uint64_t end)
+      : first(offset / kBlock * kBlock), size((end - first + kBlock - 1) / kBlock * kBlock) {}
+};
+
+// The bytes from offset to end, in room, past the page cache; none: they are to be read otherwise.
+ConstBytes read_direct(const Source& source, uint64_t offset, uint64_t end, Bytes room) {
+  const Blocks blocks(offset, end);
+  if (room.size() < blocks.size || reinterpret_cast<uintptr_t>(room.data()) % kBlock != 0 ||
+      !source.direct->read_blocks(blocks.first, room.first(blocks.size), end - blocks.first))
+    return {};
+  return room.subspan(offset - blocks.first, end - offset);
+}
+
+}  // namespace
+
+// whole: the record where it was read already, else nothing.
+Status Codec::head_of(const File& file, ConstBytes whole, uint64_t step, uint64_t offset,
+                      uint64_t file_size, Record* record) {
   std::byte bytes[kRecordSize];
-  WPR_STORE_TRY(file.read(offset, bytes));
+  if (whole.empty()) {
+    WPR_STORE_TRY(file.read(offset, bytes));
+  } else {
+    std::memcpy(bytes, whole.data(), kRecordSize);
+  }
   if (!read_record(bytes, head_, offset, file_size, record) || record->step != step ||
       record->kind == Kind::kIndex)
     return fail(WPR_CHECKSUM, "%s: step %" PRIu64 ": the record's head at %" PRIu64 " is damaged",
@@ -157,24 +183,36 @@ Status Codec::head_of(const File& file, uint64_t step, uint64_t offset, uint64_t
               file.path(), step, record->stored_size, most);
 }
 
-Status Codec::payload_of(const File& file, uint64_t step, uint64_t offset, const Record& record,
-                         Bytes payload) {
-  WPR_STORE_TRY(file.read(offset + kRecordSize, payload));
-  if (checksum(payload, head_.id) == record.checksum) return {};
+Status Codec::payload_of(const File& file, ConstBytes whole, uint64_t step, uint64_t offset,
+                         const Record& record, Bytes room, ConstBytes* payload) {
+  if (whole.empty()) {
+    WPR_STORE_TRY(file.read(offset + kRecordSize, room.first(record.stored_size)));
+    *payload = room.first(record.stored_size);
+  } else {
+    *payload = whole.subspan(kRecordSize, record.stored_size);
+  }
+  if (checksum(*payload, head_.id) == record.checksum) return {};
   return fail(WPR_CHECKSUM,
               "%s: step %" PRIu64 ": the checksum of its %" PRIu64 " bytes at %" PRIu64
               " does not match",
               file.path(), step, record.stored_size, offset + kRecordSize);
 }
 
-Status Codec::load(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
+Status Codec::load(const Source& source, uint64_t step, uint64_t offset, uint64_t file_size,
                    std::byte* raw, Times* times) {
   const double began = now();
+  const File& file = source.file;
+  ConstBytes whole, payload;
+  // No more memory than a frame can need, whatever the file says of it.
+  const size_t blocks = Blocks(offset, file_size).size;
+  if (source.direct && blocks <= room(true))
+    whole = read_direct(source, offset, file_size, {staging(blocks), blocks});
   Record record;
-  WPR_STORE_TRY(head_of(file, step, offset, file_size, &record));
+  WPR_STORE_TRY(head_of(file, whole, step, offset, file_size, &record));
   const bool packed_up = record.kind != Kind::kRaw;
-  const Bytes payload{packed_up ? staging(record.stored_size) : raw, record.stored_size};
-  WPR_STORE_TRY(payload_of(file, step, offset, record, payload));
+  std::byte* to = whole.empty() && packed_up ? staging(record.stored_size) : raw;
+  WPR_STORE_TRY(payload_of(file, whole, step, offset, record, {to, record.stored_size}, &payload));
+  if (!packed_up && !whole.empty()) std::memcpy(raw, payload.data(), head_.raw_size);
   const double middle = now();
   times->read += middle - began;
   if (!packed_up) return {};
@@ -185,16 +223,18 @@ Status Codec::load(const File& file, uint64_t step, uint64_t offset, uint64_t fi
   return {};
 }
 
-Status Codec::load_tiles(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
+Status Codec::load_tiles(const Source& source, uint64_t step, uint64_t offset, uint64_t file_size,
                          const Grid& grid, Bytes room, std::vector<ConstBytes>* tiles,
                          Times* times) {
   const double began = now();
+  const File& file = source.file;
   tiles->clear();
+  ConstBytes whole, payload;
+  if (source.direct) whole = read_direct(source, offset, file_size, room);
   Record record;
-  WPR_STORE_TRY(head_of(file, step, offset, file_size, &record));
+  WPR_STORE_TRY(head_of(file, whole, step, offset, file_size, &record));
   if (record.kind != Kind::kTiles || record.stored_size > room.size()) return {};
-  const Bytes payload = room.first(record.stored_size);
-  WPR_STORE_TRY(payload_of(file, step, offset, record, payload));
+  WPR_STORE_TRY(payload_of(file, whole, step, offset, record, room, &payload));
   times->read += now() - began;
   Grid found;
   const Status status = read_tiles(payload, head_, &found, tiles);

@@ -49,6 +49,12 @@ struct Settings {
   std::span<const char* const> options;  // key, value, ...
 };
 
+// Where records are; direct: the same file past the page cache, or NULL.
+struct Source {
+  const File& file;
+  const File* direct = nullptr;
+};
+
 class Codec {
  public:
   Codec() = default;
@@ -60,6 +66,8 @@ class Codec {
   Status open(const Head& head, const Settings& settings);
   bool is_open() const { return context_ != nullptr; }
   size_t bound() const { return bound_; }  // of a payload
+  // Of the buffer that holds one: what is read directly is whole blocks.
+  size_t room(bool direct) const { return bound_ + (direct ? 3 * kBlock : 0); }
 
   // The payload lies in this object until its next call.
   Status compress(const std::byte* raw, ConstBytes* payload);
@@ -76,10 +84,10 @@ class Codec {
   size_t tile_bound(const Grid& grid) const { return wpr_bound(context_, grid.largest()); }
 
   // Reads the record of a step at `offset` and writes its frame to raw.
-  Status load(const File& file, uint64_t step, uint64_t offset, uint64_t file_size, std::byte* raw,
-              Times* times);
+  Status load(const Source& source, uint64_t step, uint64_t offset, uint64_t file_size,
+              std::byte* raw, Times* times);
   // Reads its payload only and finds its tiles in it. None: it has not the tiles of this grid.
-  Status load_tiles(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
+  Status load_tiles(const Source& source, uint64_t step, uint64_t offset, uint64_t file_size,
                     const Grid& grid, Bytes room, std::vector<ConstBytes>* tiles, Times* times);
 
  private:
@@ -87,10 +95,10 @@ class Codec {
   std::byte* gathered(size_t size);
   Status expand_shape(ConstBytes payload, int n_dims, const uint64_t* shape, uint64_t size,
                       std::byte* dst);
-  Status head_of(const File& file, uint64_t step, uint64_t offset, uint64_t file_size,
-                 Record* record);
-  Status payload_of(const File& file, uint64_t step, uint64_t offset, const Record& record,
-                    Bytes payload);
+  Status head_of(const File& file, ConstBytes whole, uint64_t step, uint64_t offset,
+                 uint64_t file_size, Record* record);
+  Status payload_of(const File& file, ConstBytes whole, uint64_t step, uint64_t offset,
+                    const Record& record, Bytes room, ConstBytes* payload);
 
   wpr_ctx* context_ = nullptr;
   Head head_;

@@ -103,10 +103,10 @@ Status File::open(const char* path, Access access) {
   return {};
 }
 
-bool File::open_direct(const File& other) {
+bool File::open_direct(const File& other, Way way) {
   const std::string same = "/proc/self/fd/" + std::to_string(other.descriptor_);
   path_ = other.path_;
-  descriptor_ = calls_.open(same.c_str(), O_WRONLY | O_DIRECT);
+  descriptor_ = calls_.open(same.c_str(), (way == Way::kWrite ? O_WRONLY : O_RDONLY) | O_DIRECT);
   return is_open();
 }
 
@@ -136,6 +136,11 @@ Status File::read(uint64_t offset, Bytes dst) const {
     offset += static_cast<uint64_t>(n);
   }
   return {};
+}
+
+bool File::read_blocks(uint64_t offset, Bytes dst, size_t least) const {
+  const ssize_t n = calls_.read(descriptor_, dst.data(), dst.size(), offset);
+  return n >= 0 && static_cast<size_t>(n) >= least;
 }
 
 Status File::write(uint64_t offset, ConstBytes first, ConstBytes second, size_t* taken) {

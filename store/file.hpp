@@ -10,6 +10,8 @@
 
 namespace wirepress::store {
 
+constexpr size_t kBlock = 4096;  // what any device and file system takes past the page cache
+
 enum class Access { kCreate, kAppend, kRead };
 
 // The system calls of a file; the test kit (kit/) tears, refuses, slows and records them.
@@ -36,10 +38,15 @@ class File {
 
   // To write is alone: a second writer of the file is refused, of this process or another.
   Status open(const char* path, Access access);
-  // The file of another one, past the page cache, only to write; false: this file system cannot.
-  bool open_direct(const File& other);
+  // The file of another one, past the page cache, to write or to read; false: this file system
+  // cannot.
+  enum class Way { kWrite, kRead };
+  bool open_direct(const File& other, Way way);
   Status size(uint64_t* bytes) const;
   Status read(uint64_t offset, Bytes dst) const;
+  // One call, as direct reading has it: offset, dst and its size are whole blocks. False: there
+  // were less than `least` bytes, or none, for whatever reason.
+  bool read_blocks(uint64_t offset, Bytes dst, size_t least) const;
   Status write(uint64_t offset, ConstBytes first, ConstBytes second = {}, size_t* taken = nullptr);
   // The last write failed for where or how long it was, not for its bytes.
   bool refused_shape() const { return refused_shape_; }

@@ -61,6 +61,7 @@ Status FrameStore::create(const char* path, const wpr_store_config& config) {
   if (policy_ != WPR_STORE_MEMORY) WPR_STORE_TRY(create_file(path));
   changed_file_ = policy_ != WPR_STORE_MEMORY;
   if (changed_file_) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
+  if (changed_file_ && asked_direct_) (void)direct_reads_.open_direct(file_, File::Way::kRead);
   open_ = true;
   return {};
 }
@@ -102,6 +103,7 @@ Status FrameStore::open(const char* path, bool append, const wpr_store_config& c
   WPR_STORE_TRY(start(config));
   if (append && torn_bytes_ > 0) WPR_STORE_TRY(file_.truncate(tail_));
   if (append) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
+  if (asked_direct_) (void)direct_reads_.open_direct(file_, File::Way::kRead);
   changed_file_ = append && !from_index_;
   open_ = true;
   return {};
@@ -143,6 +145,7 @@ Status FrameStore::start(const wpr_store_config& config) {
   WPR_STORE_TRY(check_config(config));
   on_error_ = config.on_error;
   memory_ = config.memory;
+  asked_direct_ = config.direct != 0;
   if (config.direct && writable_) direct_bytes_ = Appender::buffer_size(head_.raw_size);
   WPR_STORE_TRY(keep_settings(config));
   if (policy_ == WPR_STORE_MEMORY) return {};
@@ -159,10 +162,11 @@ Status FrameStore::start(const wpr_store_config& config) {
 // Every servant, and a caller that reads what was not read ahead, may hold one payload; the rest of
 // the budget is the ring. Direct writes have a buffer of their own.
 Status FrameStore::set_up_buffers() {
-  const uint64_t payloads = (codecs_.size() + 1) * direct_.bound() + direct_bytes_;
+  const uint64_t payloads = (codecs_.size() + 1) * direct_.room(asked_direct_) + direct_bytes_;
   slot_size_ = head_.raw_size;
   if (policy_ == WPR_STORE_IN_WORKER)
-    slot_size_ = tiles_head_size(grid_.n_tiles()) + grid_.n_tiles() * direct_.tile_bound(grid_);
+    slot_size_ = tiles_head_size(grid_.n_tiles()) + grid_.n_tiles() * direct_.tile_bound(grid_) +
+                 (asked_direct_ ? 3 * kBlock : 0);  // payloads are read into it
   const uint64_t least = payloads + kLeastSlots * slot_size_;
   if (memory_ == 0) memory_ = payloads + kDefaultSlots * slot_size_;
   if (memory_ < least)
@@ -172,7 +176,7 @@ Status FrameStore::set_up_buffers() {
                 memory_, kLeastSlots, codecs_.size() + 1, least);
   const uint64_t n = (memory_ - payloads) / slot_size_;
   for (uint64_t i = 0; i < std::min(n, kMostSlots); ++i)
-    slots_.emplace_back().data = Buffer(slot_size_);
+    slots_.emplace_back().data = Buffer(slot_size_, kBlock);
   stats_.buffer_bytes = payloads + slots_.size() * slot_size_;
   return {};
 }
@@ -343,7 +347,7 @@ void FrameStore::fill_ring() {
     if (slot.state != Slot::State::kGone) continue;
     if (stats_.buffer_bytes + slot_size_ > memory_) return;
     try {
-      slot.data = Buffer(slot_size_);
+      slot.data = Buffer(slot_size_, kBlock);
     } catch (const std::exception&) {
       return;
     }
@@ -362,7 +366,7 @@ void FrameStore::read_slot(Codec& codec, Slot* slot) {
   Times times;
   slot->tiles.clear();
   if (policy_ == WPR_STORE_IN_WORKER && entry.place == Entry::Place::kFile)
-    status = codec.load_tiles(file_, slot->step, entry.offset,
+    status = codec.load_tiles(source(), slot->step, entry.offset,
                               entry.offset + kRecordSize + entry.stored_size, grid_,
                               {slot->data.data(), slot_size_}, &slot->tiles, &times);
   if (status.ok() && slot->tiles.empty())
@@ -379,8 +383,8 @@ Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::by
   Status status;
   try {
     if (entry.place == Entry::Place::kFile) {
-      status = codec.load(file_, step, entry.offset, entry.offset + kRecordSize + entry.stored_size,
-                          dst, &times);
+      status = codec.load(source(), step, entry.offset,
+                          entry.offset + kRecordSize + entry.stored_size, dst, &times);
     } else {
       const double began = now();
       status = codec.expand_any(entry.kind, {entry.memory->data(), entry.memory->size()}, dst);
@@ -575,6 +579,7 @@ Status FrameStore::close() {
     const Status indexed = write_the_index();
     if (status.ok()) status = indexed;
   }
+  direct_reads_.close();
   file_.close();
   return status;
 }
@@ -778,7 +783,7 @@ void FrameStore::info(wpr_store_info* info) {
   info->n_tiles = grid_.n_tiles();
   info->torn_bytes = torn_bytes_;
   info->from_index = from_index_;
-  info->direct = appender_.is_direct();
+  info->direct = writable_ ? appender_.is_direct() : direct_reads_.is_open();
 }
 
 void FrameStore::stats(wpr_store_stats* stats) {

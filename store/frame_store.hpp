@@ -23,7 +23,7 @@ namespace wirepress::store {
 
 class FrameStore {
  public:
-  explicit FrameStore(Calls& calls = Calls::system()) : file_(calls) {}
+  explicit FrameStore(Calls& calls = Calls::system()) : file_(calls), direct_reads_(calls) {}
   ~FrameStore() { stop_servants(); }
   FrameStore(const FrameStore&) = delete;
   FrameStore& operator=(const FrameStore&) = delete;
@@ -133,6 +133,7 @@ class FrameStore {
   Status take_from_slot(uint64_t step, Lock& lock, void* dst, bool* served);
   Status load_directly(uint64_t step, const Entry& entry, std::byte* dst);
   Status load(uint64_t step, const Entry& entry, Codec& codec, std::byte* dst);
+  Source source() const { return {file_, direct_reads_.is_open() ? &direct_reads_ : nullptr}; }
   void follow(uint64_t step);
   void read_ahead(uint64_t step, int direction);
   Slot* slot_for_reading(const std::vector<uint64_t>& wanted);
@@ -154,6 +155,8 @@ class FrameStore {
   std::vector<const char*> option_texts_;
   Grid grid_;
   uint64_t memory_ = 0;
+  bool asked_direct_ = false;
+  File direct_reads_;        // open where it was asked and can be
   size_t direct_bytes_ = 0;  // of the buffer of direct writes
   bool writable_ = false, open_ = false, stop_ = false, from_index_ = false;
   Entries entries_;

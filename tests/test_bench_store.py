@@ -23,7 +23,15 @@ def test_a_slow_disk_of_the_test_kit(root: Path, build_dir: Path, tmp_path: Path
     out = tmp_path / "store.json"
     command = [sys.executable, root / "bench" / "store.py", "--quick", "--bucket", "--rates", "20"]
     command += ["--program", program, "--folder", tmp_path / "work", "--out", out]
-    command += ["--policies", "memory", "disk", "bx:m=6", "in-worker bx:m=6"]
+    command += [
+        "--reserve",
+        str(1 << 20),
+        "--policies",
+        "memory",
+        "disk",
+        "bx:m=6",
+        "in-worker bx:m=6",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "token bucket" in done.stdout and "4 of 4, 0.0 min left" in done.stderr
@@ -37,7 +45,8 @@ def test_a_slow_disk_of_the_test_kit(root: Path, build_dir: Path, tmp_path: Path
     # What was stopped goes on: the file of one that was, less its last run.
     kept = [dict(row, totals=None) for row in rows.values()]
     sha = hashlib.sha256(program.read_bytes()).hexdigest()
-    unfinished = {"program": sha, "direct": False, "reserve": 0, "bucket": True, "out": str(out)}
+    unfinished = {"program": sha, "direct": True, "reserve": 1 << 20, "bucket": True}
+    unfinished["out"] = str(out)
     unfinished["rows"] = [row | {"how": "token bucket"} for row in kept[:3]]
     (tmp_path / "work" / "unfinished.json").write_text(json.dumps(unfinished))
     done = subprocess.run([*command, "--again"], capture_output=True, text=True)

@@ -47,7 +47,7 @@ typedef struct wpr_store_config {
   int servants;       /* threads that compress, write, read and expand; 0: one */
   const int *pin;     /* cores, one for each servant in turn; NULL: not pinned */
   size_t n_pin;
-  int direct;       /* 1: writes go past the page cache (O_DIRECT), where the file system can */
+  int direct;       /* 1: past the page cache (O_DIRECT), where the file system can */
   uint64_t reserve; /* bytes of disk to allocate ahead of what is written; 0: none */
   const int *nodes; /* NUMA nodes, one for each servant in turn, which runs on its cores where pin
                        is NULL; buffers come from the first one while it has memory */
@@ -116,7 +116,7 @@ typedef struct wpr_store_info {
   uint64_t n_tiles;    /* of a frame */
   uint64_t torn_bytes; /* an open for append cut them, one for reading passed over them */
   int from_index;      /* 1: the file had an index; 0: it was scanned */
-  int direct;          /* 1: writes go past the page cache */
+  int direct;          /* 1: writes (of one only to read: reads) go past the page cache */
 } wpr_store_info;
 
 typedef struct wpr_store_stats {

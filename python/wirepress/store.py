@@ -91,7 +91,7 @@ class FrameStore:
             limit).
         servants: threads.
         pin: cores, one for each servant in turn.
-        direct: writes go past the page cache (O_DIRECT), where the file system can.
+        direct: past the page cache (O_DIRECT), where the file system can.
         reserve: bytes of disk to allocate ahead of what is written.
         nodes: NUMA nodes, one for each servant in turn; buffers come from the first.
         engine: where compressing runs, such as "cpu" or "cpu:scalar"; None: the library's option.
@@ -183,7 +183,7 @@ class FrameStore:
 
     @property
     def direct(self) -> bool:
-        """Whether writes go past the page cache."""
+        """Whether writes (of a store open only to read: reads) go past the page cache."""
         return bool(self._store.info()[7])
 
     def put(self, step: int, array: Any) -> None:
