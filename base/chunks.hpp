@@ -11,6 +11,7 @@
 //   static constexpr const char* kName;
 //   static constexpr size_t kValues, kHeadSize;      // kValues: a multiple of 32
 //   static size_t planes(const Args&);
+//   static size_t values(const Args&);               // where chunks can be smaller than kValues
 //   template <bool kFeedback>                        // residual: nullptr without feedback
 //   void encode(const std::byte* src, std::byte* residual, const Run&, std::byte* code) const;
 //   template <bool kAdd>                             // false: no encoder wrote this
@@ -104,6 +105,13 @@ struct Layout {
   size_t size;
 };
 
+// Values of a chunk of C.
+template <typename C>
+static inline size_t values(const Args& args) {
+  if constexpr (requires { C::values(args); }) return C::values(args);
+  return C::kValues;
+}
+
 template <typename C>
 class Blocks {
  public:
@@ -138,11 +146,10 @@ class Blocks {
   }
 
  private:
-  static constexpr size_t kRawSize = 4 * C::kValues;
-  struct alignas(64) Scratch : std::array<std::byte, kRawSize> {};
+  struct alignas(64) Scratch : std::array<std::byte, 4 * C::kValues> {};
 
   static Layout layout_of(const Args& args, size_t raw_size) {
-    return {raw_size, C::kValues, C::kHeadSize, C::planes(args)};
+    return {raw_size, values<C>(args), C::kHeadSize, C::planes(args)};
   }
 
   template <bool kFeedback>
@@ -155,12 +162,12 @@ class Blocks {
     const C chunk(args);
     const std::byte* from = src.data();
     std::byte* code = dst.data();
+    const size_t n = values<C>(args);
     size_t done = 0;
-    for (; done + C::kValues <= layout.values; done += C::kValues) {
-      chunk.template encode<kFeedback>(from, residual, {C::kValues, C::kValues, args.first + done},
-                                       code);
-      from += kRawSize;
-      if constexpr (kFeedback) residual += kRawSize;
+    for (; done + n <= layout.values; done += n) {
+      chunk.template encode<kFeedback>(from, residual, {n, n, args.first + done}, code);
+      from += 4 * n;
+      if constexpr (kFeedback) residual += 4 * n;
       code += layout.chunk_size;
     }
     if (done < layout.values)
@@ -198,17 +205,18 @@ class Blocks {
     const C chunk(args);
     const std::byte* code = src.data();
     std::byte* to = dst.data();
+    const size_t n = values<C>(args);
     size_t done = 0;
-    for (; done + C::kValues <= layout.values; done += C::kValues) {
-      if (!chunk.template decode<kAdd>(code, C::kValues, to))
-        return invalid(layout, done / C::kValues, code);
+    for (; done + n <= layout.values; done += n) {
+      if (!chunk.template decode<kAdd>(code, n, to)) return invalid(layout, done / n, code);
       code += layout.chunk_size;
-      to += kRawSize;
+      to += 4 * n;
     }
     if (done == layout.values) return {};
-    const size_t n = layout.values - done;
-    if (!zeros_after(code + C::kHeadSize, layout, n) || !decode_last<kAdd>(chunk, code, n, to))
-      return invalid(layout, done / C::kValues, code);
+    const size_t rest = layout.values - done;
+    if (!zeros_after(code + C::kHeadSize, layout, rest) ||
+        !decode_last<kAdd>(chunk, code, rest, to))
+      return invalid(layout, done / n, code);
     return {};
   }
 

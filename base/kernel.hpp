@@ -52,6 +52,9 @@ struct Param {
   const char* const* words;  // nullptr, or max + 1 names for the values 0..max
   const char* sentence;
   bool real = false;
+  // Came after the codec's first release; such ones stand last. Where all of them have their
+  // fallback they are left out of the frame header, which is then as it was before.
+  bool later = false;
 
   size_t size() const { return real ? 3 : 1; }  // bytes in the frame header
 };

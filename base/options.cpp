@@ -61,6 +61,10 @@ constexpr OptionRow kRows[] = {
      "link rate that mpi_codec=auto reckons with, such as 1Gbps; auto measures it"},
     {"mpi_report", OptionType::kText, "", "", 0, 0,
      "without `wirepress run`: file to which rank 0 writes the report"},
+    {"torch_recipe", OptionType::kText, "auto", "", 0, 0,
+     "recipe of PyTorch's process groups; auto loses nothing, by the type of the data"},
+    {"torch_threshold", OptionType::kSize, "256KiB", "", 0, uint64_t{1} << 40,
+     "tensors below this size go raw in PyTorch's process groups"},
 };
 static_assert(std::size(kRows) <= kMaxOptions);
 

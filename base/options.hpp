@@ -27,7 +27,7 @@ struct OptionRow {
 std::span<const OptionRow> option_rows();
 const char* option_type_name(OptionType type);
 
-inline constexpr size_t kMaxOptions = 24;
+inline constexpr size_t kMaxOptions = 32;
 
 // Values of all options, each with its origin. Text is checked when it is set: a stored value is
 // always valid for its row.

@@ -7,8 +7,9 @@ root), with DistributedDataParallel as it is, with PyTorch's fp16, bf16 and Powe
 wirepress's, and with one that sends nothing. In one job all of them train in turns, each its own
 copy of the model, a few steps at a time; seconds are medians of the blocks, ratios medians of the
 ratios of neighbours. Bytes are those of the network cards. The loss comes from jobs without a limit
-of the rate, which change nothing but the clock. Results that are there are not measured again
-(--again). Writes bench/results/torch_steps.json and a part of docs/torch.md.
+of the rate, which change nothing but the clock. All of it takes about 35 minutes on two quiet
+cores, and goes on where it was stopped: a job that is there is not run again (--again). Writes
+bench/results/torch_steps.json and a part of docs/torch.md.
 """
 
 from __future__ import annotations
@@ -17,23 +18,22 @@ import argparse
 import json
 import math
 import os
-import subprocess
 import sys
-import tempfile
 import time
-import traceback
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import results
+import torch_jobs
 import trainings
 from results import ROOT
+from torch_jobs import Row
 
 sys.path.insert(0, str(ROOT / "tests" / "net"))
 from hosts import Hosts, why_not
 
-THEIRS = {  # name in the table: arguments of train.py
+THEIRS = {  # name in the table: arguments of train.py; {warm}: a fifth of the steps
     "plain": "",
     "noop": "--hook noop",
     "fp16": "--hook fp16",
@@ -45,52 +45,38 @@ OURS = {
     "wp none": "--compress none",
     "wp int8": "--compress int8",
     "wp int4": "--compress int4",
-    "wp onebit": "--compress onebit --warmup 10",
+    "wp onebit": "--compress onebit:block=7 --warmup {warm}",
     "wp terngrad": "--compress terngrad",
     "wp topk 1 %": "--compress topk:ratio=0.01",
-    "wp dgc 1 %": "--compress dgc:ratio=0.01",
+    "wp dgc 1 %": "--compress dgc:ratio=0.01 --set ramp_steps={warm}",
     "wp powersgd 4": "--compress powersgd:rank=4",
     "wp auto": "--compress auto",
 }
 METHODS = THEIRS | OURS
-NOT_BY_DEFAULT = ("wp none",)
-LOSS_STEPS = {"lstm": 40, "gpt": 60, "cnn": 60}
+NOT_BY_DEFAULT = ("wp none", "wp topk 1 %")
+LOSS_STEPS = {"lstm": 80, "gpt": 100, "cnn": 100}
 WARM = 3  # steps before a method's first block: DDP makes its buckets anew after the first
 AUTO_WARM = 20  # until auto has chosen
 BLOCK = 2  # steps timed in a block, after one that is not
-ROUNDS = (2, 8)  # blocks of each method, at least and at most
+ROUNDS = (3, 8)  # blocks of each method, at least and at most
 WITHIN = 0.005  # of the baseline's loss
-PORT = "29511"
-Row = dict[str, Any]
+ABOUT = {"lstm": 65, "gpt": 60, "cnn": 35}  # seconds of a job on two ranks at 1 Gb/s
+ABOUT_LOSS = {"lstm": 300, "gpt": 420, "cnn": 60}
 
 
 # ---- a rank --------------------------------------------------------------------------------------
 
 
-def worker(job: Row) -> None:
-    """The life of a rank; the first one writes the rows."""
-    import torch
-    import torch.distributed as dist
-
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    try:
-        task = trainings.task_type(job["model"])(job["size"])
-        rows = (losses if job["what"] == "loss" else blocks)(job, task)
-    except BaseException:  # the others may wait for this rank: let them be killed
-        traceback.print_exc()
-        os._exit(1)
-    dist.destroy_process_group()
-    if int(os.environ["RANK"]) == 0:
-        Path(job["out"]).write_text(json.dumps(rows))
+def worker(job: Row) -> list[Row]:
+    task = trainings.task_type(job["model"])(job["size"])
+    return (losses if job["what"] == "loss" else blocks)(job, task)
 
 
 def options_of(task: Any, method: str, steps: int, timed: bool) -> argparse.Namespace:
     from ddp_common import training
 
-    words = METHODS[method].split()
-    if timed and "--warmup" in words:  # what is timed is the compressed step
-        words[words.index("--warmup") + 1] = "0"
+    # what is timed is the step of after the warm-up
+    words = METHODS[method].format(warm=0 if timed else steps // 5).split()
     parser = training.make_parser(type(task), task.NAME)
     return parser.parse_args([*words, "--steps", str(steps)])
 
@@ -99,7 +85,8 @@ def losses(job: Row, task: Any) -> list[Row]:
     from ddp_common import training
 
     rows = []
-    for method in job["methods"]:
+    for number, method in enumerate(job["methods"]):
+        torch_jobs.tell(job, number / len(job["methods"]))
         if method == "noop":
             continue
         trainer = training.Trainer(task, options_of(task, method, job["steps"], False))
@@ -110,29 +97,25 @@ def losses(job: Row, task: Any) -> list[Row]:
 
 
 def blocks(job: Row, task: Any) -> list[Row]:
-    import torch
-    import torch.distributed as dist
     from ddp_common import training
 
     trainers = {}
-    for method in job["methods"]:
+    for number, method in enumerate(job["methods"]):
         trainers[method] = training.Trainer(task, options_of(task, method, 10**6, True))
         for _ in range(AUTO_WARM if method == "wp auto" else WARM):
             trainers[method].step()
+        torch_jobs.tell(job, 0.3 * number / len(job["methods"]))
     rows: dict[str, Row] = {m: {"method": m, "seconds": [], "bytes": []} for m in trainers}
-    began, rounds, most = time.perf_counter(), 0, torch.tensor(float(ROUNDS[0]))
-    while rounds < int(most):
+
+    def one(number: int) -> None:
         names = list(trainers)
-        turn = rounds * 5 % len(names)
+        turn = number * 5 % len(names)
         for method in names[turn:] + names[:turn]:
             seconds, sent = block(trainers[method])
             rows[method]["seconds"].append(seconds)
             rows[method]["bytes"].append(sent)
-        rounds += 1
-        if rounds == 1:  # all ranks must agree on how many there is time for
-            fit = job["seconds"] / (time.perf_counter() - began)
-            most = torch.tensor(min(max(fit, ROUNDS[0]), ROUNDS[1]))
-            dist.broadcast(most, 0)
+
+    torch_jobs.rounds_of(job, ROUNDS, one)
     for method, trainer in trainers.items():
         if trainer.state is not None:
             rows[method]["statistics"] = json.loads(
@@ -164,78 +147,53 @@ def block(trainer: Any) -> tuple[float, float]:
 # ---- jobs ----------------------------------------------------------------------------------------
 
 
-def run(hosts: Hosts, ranks: int, job: Row, limit: float) -> list[Row]:
-    """Runs worker() on `ranks` ranks, as many on each host."""
-    with tempfile.TemporaryDirectory() as folder:
-        job = {**job, "out": f"{folder}/rows.json"}
-        a_host = ranks // hosts.n
-        common = {
-            "WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": hosts.address(0),
-            "MASTER_PORT": PORT,
-            "GLOO_SOCKET_IFNAME": "eth0",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        command = [sys.executable, __file__, "--worker", json.dumps(job)]
-        said = open(f"{folder}/said", "w+")  # noqa: SIM115
-        running = [
-            subprocess.Popen(
-                hosts.on(rank // a_host, command),
-                env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank % a_host)},
-                stdout=said,
-                stderr=subprocess.STDOUT,
-            )
-            for rank in range(ranks)
-        ]
-        try:
-            wait_for(running, limit)
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
-            said.seek(0)
-            text = said.read()[-4000:]
-            said.close()
-        if any(process.returncode for process in running):
-            raise SystemExit(f"torch_steps: {job} failed:\n{text}")
-        return json.loads(Path(job["out"]).read_text())
-
-
-def wait_for(running: list[subprocess.Popen[bytes]], limit: float) -> None:
-    """Until all have ended, or one with an error, or the time is over."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        codes = [process.poll() for process in running]
-        if None not in codes or any(codes):
-            return
-        time.sleep(0.1)
-
-
 def measure(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
     default = [m for m in METHODS if m not in NOT_BY_DEFAULT]
     methods = [m for m in METHODS if m in (options.methods or default)]
     if trainings.without_hook():
         print("torch_steps: there is no wirepress.torch: PyTorch's own hooks only")
         methods = [m for m in methods if m in THEIRS]
+    left = [job for job in jobs(options) if options.again or not there(rows, job, methods)]
+    if not left:
+        return rows
+    progress = torch_jobs.Progress([about(job, len(methods)) for job in left])
     with Hosts(2, "none") as hosts:
-        for job in jobs(options):
-            there = {row["method"] for row in rows if same(row, job)}
-            if job["what"] == "loss":
-                there.add("noop")  # learns on each rank apart
-            if there >= set(methods) and not options.again:
-                continue
+        for job in left:
             hosts.set_rate(job["rate"])
             more = {"methods": methods, "size": options.size, "seconds": options.seconds,
                     "steps": options.loss_steps or LOSS_STEPS[job["model"]]}  # fmt: skip
             began = time.monotonic()
-            measured = run(hosts, job["ranks"], job | more, options.limit)
+            measured = torch_jobs.run(
+                __file__, hosts, job["ranks"], job | more, options.limit, progress.at
+            )
             rows = [r for r in rows if not (same(r, job) and r["method"] in methods)]
-            rows += [job | {"size": options.size} | row for row in measured]
+            rows += [
+                job | {"size": options.size, "arguments": METHODS[row["method"]]} | row
+                for row in measured
+            ]
             results.write("torch_steps", {"torch": trainings.version(), "rows": rows}, options.raw)
             words = " ".join(str(value) for value in job.values())
-            print(f"{words}: {time.monotonic() - began:.0f} s", flush=True)
+            progress.next(f"{words}: {time.monotonic() - began:.0f} s")
+    progress.close()
     return rows
+
+
+def there(rows: list[Row], job: Row, methods: list[str]) -> bool:
+    """Whether a job was done, with these methods as they are now."""
+    found = {
+        r["method"] for r in rows if same(r, job) and r.get("arguments") == METHODS[r["method"]]
+    }
+    if job["what"] == "loss":
+        found.add("noop")  # learns on each rank apart
+    return found >= set(methods)
+
+
+def about(job: Row, n_methods: int) -> float:
+    """Seconds that a job takes, about."""
+    if job["what"] == "loss":
+        return ABOUT_LOSS[job["model"]] * n_methods / 13
+    slower = 1.6 if job["rate"] == "200mbit" else 1.0
+    return (15 + ABOUT[job["model"]] * job["ranks"] / 2 * slower) * n_methods / 13
 
 
 def jobs(options: argparse.Namespace) -> list[Row]:
@@ -375,9 +333,10 @@ def main() -> int:
     parser.add_argument("--raw", type=Path, default=results.FOLDER / "torch_steps.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "torch.md")
     parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
+    parser.epilog = "example: torch_steps.py --models gpt --rates 1gbit --ranks 2 --no-loss"
     options = parser.parse_args()
     if options.worker:
-        worker(options.worker)
+        torch_jobs.work(options.worker, worker)
         return 0
     options.models = [m for m in options.models if not trainings.missing("torch_steps", m)]
     if not options.models:

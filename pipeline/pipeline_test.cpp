@@ -82,7 +82,8 @@ class Door {
 
 TEST(Recipe, TextRoundTrips) {
   for (const char* text :
-       {"store", "zstd:3", "shuffle:4+zstd:-7", "fre:m=6,round=truncate", "shuffle:8+lz4:9"}) {
+       {"store", "zstd:3", "shuffle:4+zstd:-7", "fre:m=6,round=truncate", "shuffle:8+lz4:9",
+        "onebit", "onebit:7"}) {
     Recipe recipe;
     ASSERT_TRUE(parse_recipe(text, DType::kFloat32, "auto", &recipe).ok()) << text;
     EXPECT_EQ(recipe_text(recipe), text);
@@ -119,6 +120,33 @@ TEST(Recipe, FramesCarryOnlyResolvedParameters) {
   EXPECT_TRUE(recipe_of(header.stages, header, "auto", &recipe).ok());
   header.stages.stage[0].bytes[0] = 0;
   EXPECT_EQ(recipe_of(header.stages, header, "auto", &recipe).code(), Code::kCorrupt);
+}
+
+// A parameter that came later changes no frame that does without it.
+TEST(Recipe, LaterParametersAreLeftOutWhereTheyHaveTheirDefaults) {
+  const auto stages = [](const char* text) {
+    Recipe recipe;
+    EXPECT_TRUE(parse_recipe(text, DType::kFloat32, "auto", &recipe).ok()) << text;
+    return stages_of(recipe);
+  };
+  const Header header;
+  Recipe recipe;
+  const Stages plain = stages("onebit");
+  EXPECT_EQ(plain.stage[0].n_bytes, 0);
+  EXPECT_EQ(stages("onebit:block=12").stage[0].n_bytes, 0);
+  ASSERT_TRUE(recipe_of(plain, header, "auto", &recipe).ok());
+  EXPECT_EQ(recipe.step[0].args.value[0], 12);
+  Stages small = stages("onebit:block=7");
+  ASSERT_EQ(small.stage[0].n_bytes, 1);
+  EXPECT_EQ(small.stage[0].bytes[0], 7);
+  ASSERT_TRUE(recipe_of(small, header, "auto", &recipe).ok());
+  EXPECT_EQ(recipe.step[0].args.value[0], 7);
+  for (const uint8_t bad : {12, 13, 4}) {
+    small.stage[0].bytes[0] = bad;
+    EXPECT_EQ(recipe_of(small, header, "auto", &recipe).code(), Code::kCorrupt) << int{bad};
+  }
+  small.stage[0].n_bytes = 2;
+  EXPECT_EQ(recipe_of(small, header, "auto", &recipe).code(), Code::kUnsupported);
 }
 
 TEST(Probe, TellsNoiseFromData) {

@@ -120,9 +120,21 @@ Status check_order(const Recipe& recipe) {
   return {};
 }
 
-size_t params_size(const Codec& codec) {
+// How many parameters stand in a header: all, or those before the later ones.
+size_t n_early(const Codec& codec) {
+  return static_cast<size_t>(
+      std::ranges::count_if(codec.params, [](const Param& param) { return !param.later; }));
+}
+
+size_t n_stored(const Codec& codec, const Args& args) {
+  for (size_t i = n_early(codec); i < codec.params.size(); ++i)
+    if (args.value[i] != codec.params[i].fallback) return codec.params.size();
+  return n_early(codec);
+}
+
+size_t params_size(const Codec& codec, size_t n) {
   size_t size = 0;
-  for (const Param& param : codec.params) size += param.size();
+  for (const Param& param : codec.params.first(n)) size += param.size();
   return size;
 }
 
@@ -134,15 +146,18 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
                 stage.id, known_codecs().c_str());
   }
   const Codec& codec = *entry->codec;
-  if (stage.n_bytes != params_size(codec)) {
+  const size_t n = stage.n_bytes == params_size(codec, n_early(codec)) ? n_early(codec)
+                                                                       : codec.params.size();
+  if (stage.n_bytes != params_size(codec, n)) {
     return fail(Code::kUnsupported,
                 "header: stage %d (%s) has %d bytes of parameters, the codec has %zu", number,
-                codec.name, stage.n_bytes, params_size(codec));
+                codec.name, stage.n_bytes, params_size(codec, n));
   }
   *step = {};
   step->args.dtype = dtype;
+  for (size_t i = n; i < codec.params.size(); ++i) step->args.value[i] = codec.params[i].fallback;
   const uint8_t* bytes = stage.bytes;
-  for (size_t i = 0; i < codec.params.size(); bytes += codec.params[i++].size()) {
+  for (size_t i = 0; i < n; bytes += codec.params[i++].size()) {
     const Param& param = codec.params[i];
     int& value = step->args.value[i];
     if (param.real) {
@@ -159,6 +174,10 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
       return fail(Code::kCorrupt, "header: stage %d (%s) has %s=%d, not in %d..%d", number,
                   codec.name, param.name, value, param.min, param.max);
     }
+  }
+  if (n != n_stored(codec, step->args)) {
+    return fail(Code::kCorrupt, "header: stage %d (%s) has defaults that are left out", number,
+                codec.name);
   }
   const Args stored = step->args;
   WPR_TRY(finish_step(entry, engine, step));
@@ -225,7 +244,7 @@ Stages stages_of(const Recipe& recipe) {
     Stage& stage = stages.stage[i];
     stage.id = step.entry->id;
     const Codec& codec = *step.entry->codec;
-    for (size_t p = 0; p < codec.params.size(); ++p) {
+    for (size_t p = 0; p < n_stored(codec, step.args); ++p) {
       const int value = step.args.value[p];
       const int bits =
           codec.params[p].real ? real_digits(value) | real_exponent(value) << 16 : value;
@@ -247,7 +266,7 @@ std::string recipe_text(const Recipe& recipe) {
     for (size_t p = 0; p < codec.params.size(); ++p) {
       const Param& param = codec.params[p];
       const int value = step.args.value[p];
-      if (value == param.fallback && codec.params.size() > 1) continue;
+      if (value == param.fallback && (codec.params.size() > 1 || param.later)) continue;
       text += mark;
       if (codec.params.size() > 1) text.append(param.name).append("=");
       text += param.words  ? param.words[value]

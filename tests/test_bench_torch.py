@@ -27,7 +27,7 @@ def gradients() -> np.ndarray:
 
 
 def encoder(recipe: str, feedback: bool = False, warm: float = 0.0) -> convergence.Encoder:
-    method = convergence.Method(recipe, recipe, feedback, warm)
+    method = convergence.Method(recipe, recipe, feedback, warm=warm)
     made = convergence.encoder(method, SHAPE, 3, STEPS)
     assert made is not None
     return made
@@ -75,6 +75,29 @@ def test_warm_steps_are_not_compressed(gradients):
     coder = encoder("onebit", True, warm=0.2)
     assert coder.mean(gradients, 1)[1] == gradients[0].nbytes
     assert coder.mean(gradients, 2)[1] < gradients[0].nbytes / 20
+
+
+def test_a_residual_that_decays(gradients):
+    method = convergence.Method("", "topk:ratio=0.05", True, decay=0.5)
+    coder = convergence.encoder(method, SHAPE, 3, STEPS)
+    coder.mean(gradients, 0)
+    kept = coder.residuals.copy()
+    sent, _ = coder.mean(gradients, 1)
+    left = (coder.residuals - 0.5 * kept).mean(axis=0)
+    assert np.allclose(sent + left, gradients.mean(axis=0), atol=1e-5)
+
+
+def summary(name: str, by_seed: dict[int, float]) -> convergence.Summary:
+    return convergence.Summary(convergence.Method(name, name), "gpt", by_seed, 1.0, 0.0)
+
+
+def test_verdicts_compare_the_same_seeds():
+    base = summary("none", {1: 2.0, 2: 2.2, 3: 2.1})
+    assert convergence.noise(base) == pytest.approx(0.2 / 2.1)
+    assert summary("a", {2: 2.2}).worse(base) == pytest.approx(0)
+    assert convergence.verdict(summary("a", {1: 2.02, 2: 2.222}), base) == "as good (+1.0 %)"
+    assert convergence.verdict(summary("a", {1: 2.4}), base) == "**20 % worse**"
+    assert convergence.verdict(summary("a", {1: float("nan")}), base) == "diverges"
 
 
 def test_dgc_ramps_and_masks_momentum(gradients):

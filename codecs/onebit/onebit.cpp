@@ -5,6 +5,16 @@
 namespace wirepress {
 namespace {
 
+constexpr Param kParams[] = {
+    {.name = "block",
+     .min = onebit::kLeastBlock,
+     .max = onebit::kMostBlock,
+     .fallback = onebit::kMostBlock,
+     .words = nullptr,
+     .sentence = "two means for each 2^block values; small ones for error feedback",
+     .later = true},
+};
+
 Status check(Args* args) {
   if (args->dtype != DType::kFloat32 && args->dtype != DType::kBytes)
     return fail(Code::kParameter, "onebit: takes float32 (or bytes that are float32), not %s",
@@ -12,8 +22,8 @@ Status check(Args* args) {
   return {};
 }
 
-size_t bound(const Args&, size_t n) {
-  return chunks::Layout(n, onebit::kValues, onebit::kHeadSize, 1).size;
+size_t bound(const Args& args, size_t n) {
+  return chunks::Layout(n, onebit::values(args), onebit::kHeadSize, 1).size;
 }
 
 }  // namespace
@@ -22,7 +32,7 @@ extern const Codec onebit_codec;
 const Codec onebit_codec = {
     .name = "onebit",
     .sentence = "gradients at 1 bit a value: its sign, and two means for 4096 (1-bit SGD)",
-    .params = {},
+    .params = kParams,
     .lossless = false,
     .exact_encode = true,
     .keeps_size = false,

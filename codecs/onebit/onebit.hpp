@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of a chunk of onebit: the two means.
+// The block of onebit: how many values, and its head, the two means.
 #pragma once
 
 #include "base/chunks.hpp"
@@ -7,8 +7,13 @@
 namespace wirepress::onebit {
 
 constexpr const char* kName = "onebit";
-constexpr size_t kValues = 4096;
+constexpr size_t kValues = 4096;  // the most
 constexpr size_t kHeadSize = 8;
+
+enum ParamIndex { kBlock = 0 };
+constexpr int kLeastBlock = 5, kMostBlock = 12;
+
+static inline size_t values(const Args& args) { return size_t{1} << args.value[kBlock]; }
 
 struct Means {
   float negative;

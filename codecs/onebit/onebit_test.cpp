@@ -8,16 +8,25 @@ namespace {
 
 using namespace feedback;
 
-TEST(Onebit, KeepsTheLawOfFeedback) { check_law(Coder("onebit", {}), "onebit"); }
+constexpr int kDefault = onebit::kMostBlock;
 
-TEST(Onebit, NanChunks) { check_nan_chunks(Coder("onebit", {}), onebit::kValues); }
+TEST(Onebit, KeepsTheLawOfFeedback) {
+  for (int block = onebit::kLeastBlock; block <= onebit::kMostBlock; ++block)
+    check_law(Coder("onebit", {block}), "2^" + std::to_string(block));
+}
+
+TEST(Onebit, NanBlocks) {
+  for (const int block : {5, 7, 12})
+    check_nan_chunks(Coder("onebit", {block}), size_t{1} << block);
+}
 
 // Value by value against the definition, in doubles.
-TEST(Onebit, DecodesToTheMeanOfItsClass) {
+void check_means(int block) {
   const Floats values = gradient(10000, 5);
-  const Floats decoded = Coder("onebit", {}).quantised(values);
-  for (size_t begin = 0; begin < values.size(); begin += onebit::kValues) {
-    const size_t end = std::min(begin + onebit::kValues, values.size());
+  const Floats decoded = Coder("onebit", {block}).quantised(values);
+  const size_t size = size_t{1} << block;
+  for (size_t begin = 0; begin < values.size(); begin += size) {
+    const size_t end = std::min(begin + size, values.size());
     double sum[2] = {}, n[2] = {};
     for (size_t i = begin; i < end; ++i) {
       sum[values[i] < 0] += static_cast<double>(values[i]);
@@ -30,8 +39,37 @@ TEST(Onebit, DecodesToTheMeanOfItsClass) {
   }
 }
 
+TEST(Onebit, DecodesToTheMeanOfItsClass) {
+  for (const int block : {5, 6, 7, 11, 12}) check_means(block);
+}
+
+// What a block misses of values whose size changes from one run of 64 to the next, a small one has.
+TEST(Onebit, SmallBlocksFollowTheSizeOfValues) {
+  Floats values = normal(1 << 16, 3, 1);
+  for (size_t i = 0; i < values.size(); ++i) values[i] *= i / 64 % 8 == 0 ? 1.0f : 0.01f;
+  const auto error = [&](int block) {
+    const Floats decoded = Coder("onebit", {block}).quantised(values);
+    double lost = 0, all = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double x = double{values[i]};
+      lost += (x - double{decoded[i]}) * (x - double{decoded[i]});
+      all += x * x;
+    }
+    return std::sqrt(lost / all);
+  };
+  EXPECT_NEAR(error(6), std::sqrt(1 - 2 / 3.141592653589793), 0.02);  // of normal values
+  EXPECT_GT(error(12), 0.9);
+}
+
+TEST(Onebit, SizesByBlock) {
+  for (int block = onebit::kLeastBlock; block <= onebit::kMostBlock; ++block) {
+    const size_t n = 10000, n_blocks = (n + (size_t{1} << block) - 1) >> block;
+    EXPECT_EQ(Coder("onebit", {block}).encode(Floats(n)).size(), 8 * n_blocks + 4 * ((n + 31) / 32));
+  }
+}
+
 TEST(Onebit, FeedbackLosesNothingInTheLongRun) {
-  const Coder coder("onebit", {});
+  const Coder coder("onebit", {kDefault});
   const size_t n = 5000;
   const Floats g = gradient(n, 9);
   Floats residual(n), sum(n);
@@ -51,14 +89,14 @@ TEST(Onebit, FeedbackLosesNothingInTheLongRun) {
 
 TEST(Onebit, TheExampleOfTheSpecification) {
   const Floats raw = {1.0f, -2.0f, 0.0f, -0.0f, -4.0f};
-  const Coded code = Coder("onebit", {}).encode(raw);
+  const Coded code = Coder("onebit", {kDefault}).encode(raw);
   const uint8_t expected[] = {0x00, 0x00, 0x40, 0xC0, 0xAB, 0xAA, 0xAA, 0x3E, 0x12, 0, 0, 0};
   ASSERT_EQ(code.size(), sizeof(expected));
   EXPECT_EQ(std::memcmp(code.data(), expected, sizeof(expected)), 0);
 }
 
 TEST(Onebit, RefusesWhatNoEncoderWrites) {
-  const Coder coder("onebit", {});
+  const Coder coder("onebit", {kDefault});
   const auto refuses = [&](uint32_t negative, uint32_t other, uint32_t bits) {
     Coded code(12);
     std::memcpy(code.data(), &negative, 4);
@@ -81,7 +119,7 @@ TEST(Onebit, RefusesWhatNoEncoderWrites) {
 }
 
 TEST(Onebit, TakesFloat32Only) {
-  Args args{DType::kFloat64, {}};
+  Args args{DType::kFloat64, {kDefault}};
   EXPECT_EQ(find_codec("onebit", 6)->codec->check(&args).code(), Code::kParameter);
 }
 

@@ -13,6 +13,7 @@ class Onebit {
   static constexpr size_t kValues = onebit::kValues;
   static constexpr size_t kHeadSize = onebit::kHeadSize;
   static size_t planes(const Args&) { return 1; }
+  static size_t values(const Args& args) { return onebit::values(args); }
   explicit Onebit(const Args&) {}
 
   template <bool kFeedback>

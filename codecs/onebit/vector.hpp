@@ -15,6 +15,7 @@ class Vector {
   static constexpr size_t kValues = onebit::kValues;
   static constexpr size_t kHeadSize = onebit::kHeadSize;
   static size_t planes(const Args&) { return 1; }
+  static size_t values(const Args& args) { return onebit::values(args); }
   explicit Vector(const Args&) {}
 
   template <bool kFeedback>

@@ -97,7 +97,7 @@ class Tuner:
         self.plain_seconds = self.own_seconds = 0.0
         self.verdict = "not tuned yet"
         self._group, self._n = wires.gather.group, wires.gather.size
-        self._everyone = wires.everyone  # decides: ranks of one host must not differ either
+        self._everyone = wires.everyone.group  # decides: ranks of one host must not differ either
         self._coders = {recipe: Coder(recipe) for recipe in (*LOSSLESS, *LOSSY)}
         self._samples: dict[str, list[float]] = {}  # numbers of one parameter, see `sample`
         self._phase, self._left = "settle", _SETTLE

@@ -18,6 +18,15 @@ def first_codec(recipe: str) -> str:
     return recipe.split("+")[0].split(":")[0].strip()
 
 
+def settled(recipe: str) -> str:
+    """With what a method's paper has and the codec's defaults have not: `terngrad` clips at 2.5
+    standard deviations (Wen et al. 2017, section 4), unless the recipe says `clip=`."""
+    first, plus, rest = recipe.partition("+")
+    if first_codec(first) == "terngrad" and ":" not in first:
+        first = f"{first.strip()}:clip=2.5"
+    return first + plus + rest
+
+
 def parameter(recipe: str, name: str, fallback: float) -> float:
     """A number of the first codec, "ratio" of "topk:ratio=0.01"; a lone number is its first."""
     words = recipe.split("+")[0].partition(":")[2]

@@ -25,6 +25,7 @@ from wirepress.torch.coder import (
     gather_is_smaller,
     parameter,
     second_coder,
+    settled,
 )
 from wirepress.torch.exchange import EXPANDS, NOT_FINITE, CodedMean, Counts, Flagged, Piece
 from wirepress.torch.stages import Job, Stages
@@ -43,6 +44,7 @@ class Settings:
     method: str
     rules: tuple[tuple[str, str], ...] = ()
     error_feedback: bool | None = None
+    feedback_decay: float = 1.0
     warmup_steps: int = 0
     min_values: int = 4096
     algorithm: str = "auto"
@@ -75,6 +77,8 @@ class Settings:
             raise ParameterError(f"partition={self.partition}: at least {ALIGN} values")
         if not 0 <= self.momentum < 1:
             raise ParameterError(f"momentum={self.momentum}: from 0 to below 1")
+        if not 0 < self.feedback_decay <= 1:
+            raise ParameterError(f"feedback_decay={self.feedback_decay}: above 0, at most 1")
         if not 0 <= self.error_budget < 1:
             raise ParameterError(f"error_budget={self.error_budget}: from 0 to below 1")
         if self.clip is not None and not self.clip > 0:
@@ -149,6 +153,8 @@ class _GradientPiece(Piece):
             rest = self._part(owned.residual)
             self.values.add_(rest)
             rest.zero_()
+        if residual is not None and state.settings.feedback_decay != 1:
+            residual.mul_(state.settings.feedback_decay)
         if owned.momentum:
             self._accumulate(owned)
         if state.watches and residual is not None:
@@ -181,10 +187,12 @@ class _GradientPiece(Piece):
         return EXPANDS if left >= self.norm > 0 else 0
 
     def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int:
-        owned, _ = self._what
+        owned, state = self._what
         residual = None
         if owned.feedback:
             residual = owned.sum_residuals.setdefault(self.start, torch.zeros_like(mean))
+            if state.settings.feedback_decay != 1:
+                residual.mul_(state.settings.feedback_decay)
         assert self.second
         return self.second.encode(mean, out, residual, self.seed ^ 1)
 
@@ -208,6 +216,7 @@ class State:
         self._seconds: dict[str, Coder | PlainCoder] = {}  # for sums, by recipe
         self._tuner: Tuner | None = None
         self._nothing = settings.method == "noop"
+        self._closed = False
         self._wires: Wires | None = None
         self._stages: Stages | None = None
         self._lost = False  # a gradient of this step was not finite, and the step is skipped
@@ -249,7 +258,7 @@ class State:
                 parameter_.q = powersgd.first_q(parameter_.matrix[1], rank, seed)
             return
         check_recipe(method)
-        coder = self._coder(method)
+        coder = self._coder(settled(method))
         parameter_.coder = coder
         parameter_.feedback = self._feedback(coder)
         if first_codec(method) == "dgc":
@@ -354,6 +363,7 @@ class State:
         self._lost = False
 
     def _hook(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        self._check_open()
         buffer = bucket.buffer()
         if bucket.index() == 0:
             self._begin_step()
@@ -505,9 +515,38 @@ class State:
         assert p.matrix is not None and p.q is not None
         if p.feedback and p.residual is None:
             p.residual = torch.zeros(p.matrix)
+        if p.residual is not None and self.settings.feedback_decay != 1:
+            p.residual.mul_(self.settings.feedback_decay)
         return powersgd.Matrix(values.view(p.matrix), p.residual, p.q)
 
     # ---- for the user ----
+
+    def close(self) -> None:
+        """Ends the threads and process groups, and frees the residuals.
+
+        Every rank calls it, between steps; more than once does no harm. (Groups of a model on some
+        of the ranks stay until `destroy_process_group`.) After it the model cannot
+        exchange gradients (its backward pass raises ParameterError), for PyTorch lets go of no
+        hook: wrap the module in a new DistributedDataParallel to train on. `statistics`, `choices`
+        and `explain` still answer. Without it all that ends with the model.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._stages:
+            self._stages.close()
+        if self._wires:
+            self._wires.close()
+        for p in self._parameters.values():
+            p.residual = p.velocity = p.q = None
+            p.sum_residuals, p.backup = {}, []
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ParameterError(
+                "this state was closed, and its model's gradients cannot be exchanged any more: "
+                "wrap the module in a new DistributedDataParallel"
+            )
 
     def statistics(self) -> dict[str, Any]:
         """What this rank did so far: `Counts`, the bytes it sent, seconds by stage.
@@ -547,6 +586,7 @@ class State:
 
         Call it between steps. Tensors are copies.
         """
+        self._check_open()
         residuals = {}
         for p in self._parameters.values():
             own = {"residual": p.residual, "velocity": p.velocity, "q": p.q}
@@ -575,6 +615,7 @@ class State:
         Raises:
             ParameterError: it does not fit.
         """
+        self._check_open()
         if saved.get("format") != _FORMAT:
             raise ParameterError(f"not a state that this version saved: {saved.get('format')!r}")
         mine = {
@@ -631,6 +672,9 @@ def compress(
         threads: that encode and decode, per stage; None: the processors of this rank, at most 4.
         error_feedback: send in the next step what a lossy codec dropped in this; None: where the
             codec wants it, which is all but the finest and the unbiased ones.
+        feedback_decay: what is left of a residual in the next step (ECQ-SGD; Wu, Huang, Huang,
+            Zhang; ICML 2018). Below 1 not all that was dropped arrives, but what does is newer:
+            0.5 steadies onebit at learning rates near the highest that training bears.
         warmup_steps: first steps that go uncompressed (onebit needs some).
         min_values: smaller parameters go uncompressed.
         algorithm: "gather" (one lossy step, small payloads, few ranks), "scatter", or "auto".

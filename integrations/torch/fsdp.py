@@ -17,10 +17,10 @@ import torch.distributed as dist
 import wirepress
 from torch import nn
 from wirepress.errors import ParameterError, UnsupportedError
-from wirepress.torch.coder import Coder, check_recipe
+from wirepress.torch.coder import Coder, check_recipe, settled
 from wirepress.torch.group import Traffic
 from wirepress.torch.packer import FLOATS, Packer
-from wirepress.torch.transport import Post
+from wirepress.torch.transport import Post, open_post
 
 try:
     from torch.distributed.fsdp import FSDPModule
@@ -58,6 +58,7 @@ class FsdpState:
         self._threads = threads
         self._traffic = {"gradients": Traffic(), "parameters": Traffic()}
         self._posts: dict[tuple[int, ...], Post] = {}
+        self._closed = False
         rank, size = dist.get_rank(), dist.get_world_size()
         self.packers = {
             what: Packer(recipe, threads=threads, seed=rank, seed_step=size)
@@ -70,11 +71,29 @@ class FsdpState:
 
     def post(self, group: dist.ProcessGroup) -> Post:
         """Messages of bytes between the ranks of `group`, whatever that itself can carry."""
+        self._check_open()
         ranks = tuple(dist.get_process_group_ranks(group))
         if ranks not in self._posts:
-            made = dist.new_group(list(ranks), backend="gloo", use_local_synchronization=True)
-            self._posts[ranks] = Post(made)
+            self._posts[ranks] = open_post([ranks])
         return self._posts[ranks]
+
+    def close(self) -> None:
+        """Takes down its process groups and frees the residuals; every rank calls it, between
+        steps. After it the model's passes raise ParameterError where they would compress, for
+        PyTorch lets go of no collectives. `statistics` still answers."""
+        self._closed = True
+        for post in self._posts.values():
+            post.close()
+        for packer in self.packers.values():
+            packer.close()
+        self._posts, self.residuals = {}, {}
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ParameterError(
+                "this state was closed, and its model cannot exchange anything any more: wrap the "
+                "module by fully_shard anew"
+            )
 
     def count(self, what: str, raw: int, wire: int, compressed: bool) -> None:
         """Adds one operation of a unit."""
@@ -99,6 +118,7 @@ class FsdpState:
 
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint. Residuals belong to a rank: every rank saves its own."""
+        self._check_open()
         return {
             "format": _FORMAT,
             "rank": dist.get_rank(),
@@ -117,6 +137,7 @@ class FsdpState:
         Raises:
             ParameterError: another rank, number of ranks, or other settings, and `strict`.
         """
+        self._check_open()
         if saved.get("format") != _FORMAT:
             raise ParameterError(f"a state of format {saved.get('format')}, not {_FORMAT}")
         mine = {
@@ -281,7 +302,7 @@ def compress_fsdp(
             f"collectives of its own; tested with 2.13.0"
         )
     feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
-    settings = FsdpSettings(gradients, parameters, feedback, threshold)
+    settings = FsdpSettings(settled(gradients), parameters, feedback, threshold)
     units = list(_units(module))
     _agree(settings, units, module)
     state = FsdpState(settings, threads)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import os
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -56,27 +56,22 @@ class GroupOptions:
     threads: int = 1
 
     def settled(self) -> GroupOptions:
-        """With what is open from the environment: WIREPRESS_TORCH_RECIPE, ..._THRESHOLD."""
-        recipe = self.recipe or os.environ.get("WIREPRESS_TORCH_RECIPE") or AUTO
+        """With what is open from the library's options torch_recipe and torch_threshold, which
+        WIREPRESS_TORCH_RECIPE and WIREPRESS_TORCH_THRESHOLD set."""
+        library = wirepress.Compressor()
+        recipe = self.recipe or library.option("torch_recipe")[0] or AUTO
         threshold = self.threshold
         if threshold < 0:
-            threshold = _size(os.environ.get("WIREPRESS_TORCH_THRESHOLD") or "256KiB")
+            threshold = _size(library.option("torch_threshold")[0])
         return dataclasses.replace(self, recipe=recipe, threshold=threshold)
 
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-_UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-
-
 def _size(text: str) -> int:
-    """Bytes; "64KiB" -> 65536."""
-    number = text.rstrip("BKMGi")
-    unit = text[len(number) :]
-    if not number.isdecimal() or unit not in _UNITS:
-        raise ParameterError(
-            f'WIREPRESS_TORCH_THRESHOLD: "{text}" is not a size such as 64KiB or 1MB'
-        )
-    return int(number) * _UNITS[unit]
+    """Bytes of an option that the library has checked; "64KiB" -> 65536."""
+    words = re.fullmatch(r"(\d+) *(?:([KMG])(I?B)?|B)?", text.upper())
+    assert words, text
+    exponent = " KMG".index(words[2] or " ")
+    return int(words[1]) * (1000 if words[3] == "B" else 1024) ** exponent
 
 
 @dataclasses.dataclass

@@ -48,10 +48,14 @@ class Stages:
         ]
         for thread in threads:
             thread.start()
-        weakref.finalize(self, _end, self._queues[0], threads)
+        self._end = weakref.finalize(self, _end, self._queues[0], threads)
 
     def submit(self, job: Job) -> None:
         self._queues[0].put(job)
+
+    def close(self) -> None:
+        """Ends the threads, after the jobs that were submitted."""
+        self._end()
 
 
 def _end(inbox: queue.SimpleQueue[Any], threads: list[threading.Thread]) -> None:

@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import socket
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -174,6 +175,45 @@ def test_error_feedback(on_ranks: Callable[..., Any]) -> None:
     for found in on_ranks(feedback_sums, 3):
         for method, error in found.items():
             assert error < 0.25, method
+
+
+def decayed() -> float:
+    plain, ddp = make_ddp(make_model()), make_ddp(make_model())
+    state = wirepress.torch.compress(ddp, "topk:ratio=0.1", feedback_decay=0.5)
+    x, y = batch(0)
+    nn.functional.cross_entropy(plain(x), y).backward()
+    expected = gradients(plain)
+    for _ in range(2):
+        before = {n: r["residual"] for n, r in state.state_dict()["residuals"].items()}
+        ddp.zero_grad()
+        nn.functional.cross_entropy(ddp(x), y).backward()
+    after = {n: r["residual"] for n, r in state.state_dict()["residuals"].items()}
+    arrived = []
+    for name, p in ddp.module.named_parameters():
+        flat = p.grad.flatten()
+        if name in after:  # what came and what is left, but for half of what was left before
+            flat = flat + after[name] - 0.5 * before[name]
+        arrived.append(flat)
+    assert before
+    return relative(torch.cat(arrived), expected)
+
+
+def test_feedback_that_decays(on_ranks: Callable[..., Any]) -> None:
+    (error,) = on_ranks(decayed, 1)
+    assert error < 1e-6
+
+
+def chosen() -> set[str]:
+    found = set()
+    for method in ("terngrad", "terngrad+zstd", "terngrad:clip=0"):
+        state = wirepress.torch.compress(make_ddp(make_model()), method)
+        found |= set(state.choices().values()) - {"none"}
+    return found
+
+
+def test_terngrad_clips_as_its_paper_does(on_ranks: Callable[..., Any]) -> None:
+    (found,) = on_ranks(chosen, 1)
+    assert found == {"terngrad:clip=2.5", "terngrad:clip=2.5+zstd", "terngrad:clip=0"}
 
 
 def two_levels() -> dict[str, Any]:
@@ -359,6 +399,36 @@ def test_goes_with_the_model(on_ranks: Callable[..., Any]) -> None:
     assert on_ranks(goes_with_the_model, 2) == [True, True]
 
 
+def closed(levels: int | None) -> bool:
+    before = threading.active_count()
+    ddp = make_ddp(make_model())
+    state = wirepress.torch.compress(ddp, "onebit", min_values=100, levels=levels)
+    optimizer = torch.optim.SGD(ddp.parameters(), 0.1)
+    train(ddp, optimizer, range(3))
+    groups = len(dist.distributed_c10d._world.pg_map)
+    sent = state.statistics()["sent_bytes"]
+    for _ in range(2):
+        state.close()
+    assert threading.active_count() == before
+    assert len(dist.distributed_c10d._world.pg_map) == groups - (5 if levels == 2 else 2)
+    for forbidden in (
+        lambda: train(ddp, optimizer, range(3, 4)),
+        state.state_dict,
+        lambda: state.load_state_dict({}),
+    ):
+        with pytest.raises((RuntimeError, wirepress.ParameterError), match="was closed"):
+            forbidden()
+    again = make_ddp(make_model())  # the module's next one
+    wirepress.torch.compress(again, "onebit", min_values=100, levels=levels)
+    train(again, torch.optim.SGD(again.parameters(), 0.1), range(2))
+    return sent == state.statistics()["sent_bytes"] > 0
+
+
+@pytest.mark.parametrize("levels", [None, 2])
+def test_closed(on_ranks: Callable[..., Any], levels: int | None) -> None:
+    assert on_ranks(closed, 2, levels) == [True, True]
+
+
 def compiled() -> tuple[bool, bool]:
     ends = []
     for compiled in (False, True):
@@ -386,6 +456,7 @@ def refusals() -> None:
         ("nosuch", (ddp, "nosuch"), {}),
         ("one of", (ddp, "int8"), {"algorithm": "tree"}),
         ("negative", (ddp, "int8"), {"warmup_steps": -1}),
+        ("above 0", (ddp, "onebit"), {"feedback_decay": 0.0}),
         ("votes", (ddp, "signsgd:scale=none"), {}),
         ("momentum", (ddp, "dgc"), {"momentum": 1.0}),
         ("without", (ddp, "dgc"), {"error_feedback": False}),

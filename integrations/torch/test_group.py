@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch.distributed as dist  # noqa: E402
+import wirepress  # noqa: E402
 import wirepress.torch as wt  # noqa: E402
 from wirepress.errors import ParameterError  # noqa: E402
 from wirepress.torch.group import _Contest, _size  # noqa: E402
@@ -209,7 +210,8 @@ def test_as_the_backend_of_all_ranks(on_ranks: OnRanks, backend: str) -> None:
 
 
 def settings_of_this_rank(name: str) -> str:
-    os.environ[name] = ["int8", "1MB"][name.endswith("THRESHOLD")] if dist.get_rank() else ""
+    if dist.get_rank():
+        os.environ[name] = "1MB" if name.endswith("THRESHOLD") else "int8"
     try:
         wt.wrap_group()
     except ParameterError as error:
@@ -221,6 +223,19 @@ def test_settings_that_differ_are_named_on_all_ranks(on_ranks: OnRanks) -> None:
     for name, word in ("WIREPRESS_TORCH_RECIPE", "int8"), ("WIREPRESS_TORCH_THRESHOLD", "1000000"):
         for said in on_ranks(settings_of_this_rank, 2, name):
             assert "settings differ" in said and word in said and "rank 1" in said
+
+
+def wrong_variable() -> str:
+    if dist.get_rank():
+        os.environ["WIREPRESS_TORCH_THRESHOLD"] = "12 parsecs"
+    with pytest.raises(ParameterError) as caught:
+        wt.wrap_group()
+    return str(caught.value)
+
+
+def test_a_wrong_variable_is_an_error_on_all_ranks(on_ranks: OnRanks) -> None:
+    for said in on_ranks(wrong_variable, 2):
+        assert "rank 1" in said and "torch_threshold" in said and "12 parsecs" in said
 
 
 def wrong_recipe() -> str:
@@ -403,8 +418,10 @@ def test_the_contest_keeps_the_faster_way_and_tries_the_other() -> None:
     assert contest.wants_raw()
 
 
-def test_sizes() -> None:
-    assert [_size(text) for text in ("0", "7B", "64KiB", "1MB")] == [0, 7, 65536, 1000000]
-    for text in "", "x", "KiB", "-1", "64kb":
+def test_sizes_are_those_of_the_library() -> None:
+    for text, size in {"0": 0, "7B": 7, "3K": 3072, "2 mb": 2_000_000, "1GiB": 1 << 30}.items():
+        wirepress.Compressor(torch_threshold=text)  # takes it
+        assert _size(text) == size
+    for text in "", "x", "KiB", "-1", "64kx":
         with pytest.raises(ParameterError):
-            _size(text)
+            wirepress.Compressor(torch_threshold=text)

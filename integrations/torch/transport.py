@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -37,14 +38,23 @@ class Post:
     """Sends bytes between the ranks of `group`, in CPU memory; one call at a time.
 
     Every call first tells all ranks how much comes, and a number of the caller's (`flags`): one
-    round trip, and nobody has to guess. `sent` counts the bytes that left this rank.
+    round trip, and nobody has to guess. `sent` counts the bytes that left this rank. `close` takes
+    down the group if it `owns` it.
     """
 
-    def __init__(self, group: dist.ProcessGroup) -> None:
+    def __init__(self, group: dist.ProcessGroup, owns: bool = False) -> None:
         self.group = group
+        self._owns = owns
         self.rank = group.rank()
         self.size = group.size()
         self.sent = 0
+
+    def close(self) -> None:
+        """No more messages."""
+        # torch.distributed may have taken it down already, with all others.
+        if self._owns and self.group in dist.distributed_c10d._world.pg_map:
+            dist.destroy_process_group(self.group)
+        self._owns = False
 
     def _announce(self, row: Sequence[int]) -> torch.Tensor:
         """The rows of all ranks, by rank."""
@@ -104,3 +114,23 @@ class Post:
                     works.append(self.group.send([piece], to, tag))
         for work in works:
             work.wait()
+
+
+def open_post(parts: Sequence[Sequence[int]], timeout: timedelta | None = None) -> Post:
+    """A gloo group of that part (ranks of the program) which holds this rank; a collective call of
+    all ranks of all parts."""
+    me, made = dist.get_rank(), None
+    # Groups that all ranks make together are numbered. Others get a name that PyTorch may give
+    # again once such a group is gone, and then finds the old one's addresses: they stay.
+    together = sum(len(part) for part in parts) == dist.get_world_size()
+    for part in parts:
+        if together or me in part:
+            group = dist.new_group(
+                list(part),
+                backend="gloo",
+                timeout=timeout,
+                use_local_synchronization=not together,
+            )
+            made = group if me in part else made
+    assert made is not None
+    return Post(made, owns=together)

@@ -16,7 +16,7 @@ from datetime import timedelta
 import torch.distributed as dist
 from wirepress.errors import ParameterError
 from wirepress.torch.shared import Rooms, open_rooms
-from wirepress.torch.transport import Post
+from wirepress.torch.transport import Post, open_post
 
 
 @dataclasses.dataclass
@@ -27,11 +27,18 @@ class Wires:
     n_ranks: int
     send: Post  # between hosts: of ranks with the same number on their host
     gather: Post
-    everyone: dist.ProcessGroup  # by gloo
+    everyone: Post
     local_in: Post | None = None  # inside the host; None: one level
     local_out: Post | None = None
     rooms_in: Rooms | None = None  # memory that the host's ranks share; None: they send messages
     rooms_out: Rooms | None = None
+
+    def close(self) -> None:
+        """Takes down its groups and lets go of shared memory."""
+        posts = [self.send, self.gather, self.everyone, self.local_in, self.local_out]
+        for post in filter(None, posts):
+            post.close()
+        self.rooms_in = self.rooms_out = None
 
     @property
     def sent(self) -> int:
@@ -80,21 +87,15 @@ def connect(
     rank, n_ranks = dist.get_rank(group), dist.get_world_size(group)
     across = [list(ranks) for ranks in zip(*hosts, strict=True)] if two else [list(range(n_ranks))]
     groups = [across, across, *([hosts, hosts] if two else [])]
-    send, gather, *local = (_mine(group, parts, timeout) for parts in groups)
-    whole = _mine(group, [list(range(n_ranks))], timeout) if two else gather
-    wires = Wires(rank, n_ranks, send, gather, whole.group, *local)
+    send, gather, *local = (open_post(_global(group, parts), timeout) for parts in groups)
+    whole = open_post(_global(group, [list(range(n_ranks))]), timeout) if two else gather
+    wires = Wires(rank, n_ranks, send, gather, whole, *local)
     if wires.local_in and wires.local_out:
         wires.rooms_in = open_rooms(wires.local_in, n_values)
         wires.rooms_out = open_rooms(wires.local_out, n_values)
     return wires
 
 
-def _mine(group: dist.ProcessGroup, parts: list[list[int]], timeout: timedelta | None) -> Post:
-    """A new gloo group of that part of `group` which holds this rank."""
-    me = dist.get_rank(group)
-    ranks = next(part for part in parts if me in part)
-    everywhere = [dist.get_global_rank(group, rank) for rank in ranks]
-    made = dist.new_group(
-        everywhere, backend="gloo", timeout=timeout, use_local_synchronization=True
-    )
-    return Post(made)
+def _global(group: dist.ProcessGroup, parts: list[list[int]]) -> list[list[int]]:
+    """Ranks of the program for those of the group."""
+    return [[dist.get_global_rank(group, rank) for rank in part] for part in parts]

@@ -141,7 +141,8 @@ class Engine:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
-    """A setting: keyword argument `key`, environment variable `variable`, flag `flag`."""
+    """A setting: keyword argument `key`, environment variable `variable`, flag `flag`; those of
+    PyTorch's process groups, `torch_...`, are fields of `wirepress.torch.GroupOptions` instead."""
 
     key: str
     type: str
@@ -156,7 +157,9 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The command-line flag that sets it."""
+        """The command-line flag that sets it; "" where no command does."""
+        if self.key.startswith("torch_"):
+            return ""
         return "--" + self.key.replace("_", "-")
 
 

@@ -91,12 +91,12 @@ def _completion(args: argparse.Namespace) -> int:
 
 
 def _add_library_options(parser: argparse.ArgumentParser, *, but: Sequence[str] = ()) -> None:
-    """One flag for every row of the library's option table that is not about MPI."""
+    """One flag for every row of the library's option table that is not an integration's."""
     group = parser.add_argument_group(
         "library options", "the same as WIREPRESS_* variables; `wirepress options` lists all"
     )
     for option in api.options():
-        if option.key.startswith(run.OPTION_PREFIX) or option.key in but:
+        if option.key.startswith((run.OPTION_PREFIX, "torch_")) or option.key in but:
             continue
         names = [option.flag] + (["-r"] if option.key == "recipe" else [])
         sentence = f"{option.sentence} (default {option.default or 'none'})"

@@ -270,14 +270,15 @@ def options(args: argparse.Namespace) -> int:
             r["default"] or "-",
             r["value"] or "-",
             r["origin"],
-            r["flag"],
+            r["flag"] or "-",
             r["variable"],
         )
         for r in rows
     ]
     print(table(cells, ("option", "type", "default", "value", "origin", "flag", "variable")))
     print(
-        "\nIn Python, options are keyword arguments; the mpi_ ones are flags of `wirepress run`.\n"
+        "\nIn Python, options are keyword arguments; the mpi_ ones are flags of `wirepress run`,\n"
+        "the torch_ ones fields of wirepress.torch.GroupOptions.\n"
     )
     print(table([(row["key"], row["sentence"]) for row in rows], ("option", "what")))
     return 0
