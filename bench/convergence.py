@@ -65,7 +65,9 @@ def all_methods() -> list[Method]:
         *plain("signs", "terngrad:clip=2.5"),
         *fed_back("signs", "onebit", "signsgd", "tbq:tau=3", "tbq:tau=1e-3,of=one"),
         *fed_back("signs", "onebit", "signsgd", "onebit:block=7", warm=0.2),
+        *fed_back("signs", "onebit:block=7", warm=0.2, decay=0.5),
         *fed_back("signs", "onebit:block=6", warm=0.2, decay=0.3),
+        Method("onebit:block=7, after 20%", "onebit:block=7", warm=0.2, family="signs"),
         *fed_back("sparse", "topk:ratio=0.01", "topk:ratio=0.001", "graddrop:ratio=0.01"),
         Method("DGC 1 %", "dgc:ratio=0.01", family="sparse"),
         Method("DGC 1 %, ramp of 20%", "dgc:ratio=0.01", warm=0.2, family="sparse"),
@@ -516,6 +518,7 @@ def main() -> int:
     parser.add_argument("--methods", nargs="*", help="by name, as in the table")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--again", action="store_true", help="compute what is there already")
+    parser.add_argument("--page-only", action="store_true", help="from the results that are there")
     parser.add_argument("--raw", type=Path, default=results.FOLDER / "convergence.json")
     parser.add_argument("--page", type=Path, default=ROOT / "docs/torch-convergence.md")
     options = parser.parse_args()
@@ -526,7 +529,8 @@ def main() -> int:
     if options.raw.exists() and not options.again:
         for row in json.loads(options.raw.read_text())["rows"]:
             rows[row["model"], row["method"], row["seed"]] = row
-    measure(options, rows)
+    if not options.page_only:
+        measure(options, rows)
     write_page(options, rows)
     print(table(summaries(rows)))
     return 0

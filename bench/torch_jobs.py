@@ -73,7 +73,7 @@ def rounds_of(job: Row, most: Iterable[int], one: Callable[[int], None]) -> None
 
 
 class Progress:
-    """A line over jobs whose lengths are known only about; drawn once a minute where nobody watches."""
+    """A line over jobs, whose lengths are known only about; once a minute where nobody watches."""
 
     def __init__(self, weights: list[float]) -> None:
         from tqdm import tqdm

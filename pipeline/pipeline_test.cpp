@@ -81,9 +81,8 @@ class Door {
 };
 
 TEST(Recipe, TextRoundTrips) {
-  for (const char* text :
-       {"store", "zstd:3", "shuffle:4+zstd:-7", "fre:m=6,round=truncate", "shuffle:8+lz4:9",
-        "onebit", "onebit:7"}) {
+  for (const char* text : {"store", "zstd:3", "shuffle:4+zstd:-7", "fre:m=6,round=truncate",
+                           "shuffle:8+lz4:9", "onebit", "onebit:7"}) {
     Recipe recipe;
     ASSERT_TRUE(parse_recipe(text, DType::kFloat32, "auto", &recipe).ok()) << text;
     EXPECT_EQ(recipe_text(recipe), text);

@@ -146,8 +146,8 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
                 stage.id, known_codecs().c_str());
   }
   const Codec& codec = *entry->codec;
-  const size_t n = stage.n_bytes == params_size(codec, n_early(codec)) ? n_early(codec)
-                                                                       : codec.params.size();
+  const size_t n =
+      stage.n_bytes == params_size(codec, n_early(codec)) ? n_early(codec) : codec.params.size();
   if (stage.n_bytes != params_size(codec, n)) {
     return fail(Code::kUnsupported,
                 "header: stage %d (%s) has %d bytes of parameters, the codec has %zu", number,

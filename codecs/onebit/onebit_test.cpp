@@ -16,8 +16,7 @@ TEST(Onebit, KeepsTheLawOfFeedback) {
 }
 
 TEST(Onebit, NanBlocks) {
-  for (const int block : {5, 7, 12})
-    check_nan_chunks(Coder("onebit", {block}), size_t{1} << block);
+  for (const int block : {5, 7, 12}) check_nan_chunks(Coder("onebit", {block}), size_t{1} << block);
 }
 
 // Value by value against the definition, in doubles.
@@ -64,7 +63,8 @@ TEST(Onebit, SmallBlocksFollowTheSizeOfValues) {
 TEST(Onebit, SizesByBlock) {
   for (int block = onebit::kLeastBlock; block <= onebit::kMostBlock; ++block) {
     const size_t n = 10000, n_blocks = (n + (size_t{1} << block) - 1) >> block;
-    EXPECT_EQ(Coder("onebit", {block}).encode(Floats(n)).size(), 8 * n_blocks + 4 * ((n + 31) / 32));
+    EXPECT_EQ(Coder("onebit", {block}).encode(Floats(n)).size(),
+              8 * n_blocks + 4 * ((n + 31) / 32));
   }
 }
 
