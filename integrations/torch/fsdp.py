@@ -299,7 +299,7 @@ def compress_fsdp(
     if missing:
         raise UnsupportedError(
             f"PyTorch {torch.__version__} has no FSDPModule.{missing[0]}: FSDP2 cannot be given "
-            f"collectives of its own; tested with 2.13.0"
+            f"collectives of its own; tested with 2.13.0 and 2.15.0"
         )
     feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
     settings = FsdpSettings(settled(gradients), parameters, feedback, threshold)
