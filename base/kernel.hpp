@@ -163,9 +163,9 @@ std::span<const Entry> registry();
 const Entry* find_codec(const char* name, size_t name_size);  // nullptr: unknown
 const Entry* find_codec(uint16_t id);
 
-// The first usable kernel that `choice` allows: "" or "auto", an engine ("cpu"), or engine and
-// variant ("cpu:scalar"; a codec without that variant gives its best one on that engine, so that a
-// recipe of several codecs can be forced). nullptr: none.
+// The first usable kernel that `choice` allows: "" or "auto" (the processor), an engine ("cpu"), or
+// engine and variant ("cpu:scalar"; a codec without that variant gives its best one on that engine,
+// so that a recipe of several codecs can be forced). nullptr: none.
 const Kernel* choose_kernel(const Entry& entry, const char* choice);
 
 // What kernels name as their `usable`. A file named avx2 is compiled for x86-64-v3, one named
@@ -180,6 +180,8 @@ struct Engine {
   const char* name;
   const char* sentence;
   const char* (*unavailable)();  // nullptr: it can be used here; else one sentence why not
+  // Clocks that its kernels took in this process; nullptr: it has no clock of its own.
+  uint64_t (*clocks)() = nullptr;
 };
 std::span<const Engine* const> engines();  // generated, like registry()
 

@@ -31,13 +31,13 @@ function(wpr_find_library target header library package)
   target_link_libraries(${target} INTERFACE "${${target}_LIBRARY}")
 endfunction()
 
-# wpr_add_codec(NAME ID 0x20 KERNELS avx2.cpp scalar.cpp [LIBRARIES target...])
+# wpr_add_codec(NAME ID 0x20 KERNELS avx2.cpp scalar.cpp [LIBRARIES target...] [CORES module...])
 #
 # The folder holds NAME.cpp, which defines `wirepress::NAME_codec`, and each kernel file KERNEL.cpp
 # (best first, the portable one last), which defines `wirepress::NAME_KERNEL`. A kernel file named
-# after an instruction set is compiled for it.
+# after an instruction set is compiled for it; one named rtl runs the FPGA cores CORES (rtl/).
 function(wpr_add_codec name)
-  cmake_parse_arguments(arg "" "ID" "KERNELS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "ID" "KERNELS;LIBRARIES;CORES" ${ARGN})
   math(EXPR id "${arg_ID}")
   if(id LESS 1 OR id GREATER 4095)
     message(FATAL_ERROR "codec ${name}: id ${arg_ID} is not in 1..0xFFF")
@@ -65,6 +65,14 @@ function(wpr_add_codec name)
   add_library(codec_${name} OBJECT ${name}.cpp ${files})
   target_include_directories(codec_${name} PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(codec_${name} PRIVATE ${arg_LIBRARIES})
+  if(WPR_VERILATOR)
+    foreach(core IN LISTS arg_CORES)
+      wpr_verilate(${core})
+      target_include_directories(codec_${name} SYSTEM PRIVATE
+                                 "${CMAKE_BINARY_DIR}/rtl/${core}" "${WPR_VERILATOR_ROOT}/include")
+      add_dependencies(codec_${name} core_${core})
+    endforeach()
+  endif()
   list(JOIN kernels "|" kernels)
   set_property(GLOBAL APPEND PROPERTY wpr_codecs "${id}:${name}:${kernels}")
   set_property(GLOBAL APPEND PROPERTY wpr_objects codec_${name})
@@ -95,6 +103,10 @@ function(wpr_instruction_set kernel here flags)
     set(${flags} -march=x86-64-v4 -mavx512vbmi -mavx512vbmi2 -mgfni -ffp-contract=off PARENT_SCOPE)
   elseif(kernel STREQUAL "neon")
     set(${here} ${arm} PARENT_SCOPE)
+  elseif(kernel STREQUAL "rtl")
+    if(NOT WPR_VERILATOR)
+      set(${here} FALSE PARENT_SCOPE)
+    endif()
   endif()
 endfunction()
 

@@ -357,6 +357,11 @@ int wpr_engine_at(size_t i, wpr_engine_info* info) {
   return 1;
 }
 
+uint64_t wpr_engine_clocks(size_t i) {
+  const auto list = wirepress::engines();
+  return i < list.size() && list[i]->clocks != nullptr ? list[i]->clocks() : 0;
+}
+
 int wpr_option_at(size_t i, wpr_option_info* info) {
   const auto rows = wirepress::option_rows();
   if (i >= rows.size()) return 0;

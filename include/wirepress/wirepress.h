@@ -277,6 +277,8 @@ WPR_API int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info *info);
 WPR_API int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info *info);
 WPR_API int wpr_engine_at(size_t i, wpr_engine_info *info);
 WPR_API int wpr_option_at(size_t i, wpr_option_info *info);
+/* Clocks that the kernels of engine i have taken in this process; 0: it has no clock of its own. */
+WPR_API uint64_t wpr_engine_clocks(size_t i);
 
 #ifdef __cplusplus
 }

@@ -64,6 +64,8 @@ nb::list engines() {
   });
 }
 
+uint64_t engine_clocks(size_t i) { return wpr_engine_clocks(i); }
+
 nb::list options() {
   return table<wpr_option_info>(wpr_option_at, [](size_t, const wpr_option_info& row) {
     return nb::make_tuple(row.key, row.type, row.fallback, row.choices, row.sentence);
@@ -90,6 +92,7 @@ NB_MODULE(_core, m) {
   m.def("version", wirepress::version);
   m.def("codecs", codecs);
   m.def("engines", engines);
+  m.def("engine_clocks", engine_clocks, nb::arg("i"));
   m.def("options", options);
 
   nb::class_<Array>(m, "Array")

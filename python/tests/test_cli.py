@@ -447,7 +447,9 @@ def test_bench(wirepress_in: Command, tmp_path: Path, text: bytes, field: np.nda
     report = json.loads((tmp_path / "out.json").read_text())
     rows = {(row["file"], row["recipe"], row["kernel"]): row for row in report["rows"]}
     for codec in wirepress.codecs():
-        kernels = [f"{k.engine}:{k.variant}" for k in codec.kernels if k.usable]
+        kernels = [
+            f"{k.engine}:{k.variant}" for k in codec.kernels if k.usable and k.engine == "cpu"
+        ]
         found = [
             key for key in rows if key[1].split("+")[0] == codec.name and key[0] == "field.npy"
         ]
@@ -464,6 +466,21 @@ def test_bench(wirepress_in: Command, tmp_path: Path, text: bytes, field: np.nda
     assert report["machine"]["cores"] == os.cpu_count()
     table = done.stdout.decode().splitlines()
     assert len(table) == 1 + len(rows)
+
+
+def test_bench_of_an_engine(wirepress_in: Command, tmp_path: Path, field: np.ndarray) -> None:
+    np.save(tmp_path / "field.npy", field)
+    assert "known:" in one_line(wirepress_in("bench", "field.npy", "--engine", "abacus").stderr)
+    if not next(engine for engine in wirepress.engines() if engine.name == "rtl").available:
+        pytest.skip("built without Verilator")
+    command = "bench field.npy --engine rtl --recipes fre:5 --seconds 0 --json out.json".split()
+    done = wirepress_in(*command)
+    assert done.returncode == 0, done.stderr
+    assert b"B/clock" in done.stdout
+    (row,) = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert row["kernel"] == "rtl:verilator"
+    for clocks in (row["compress_clocks"], row["decompress_clocks"]):
+        assert field.nbytes / 4 <= clocks <= 1.05 * field.nbytes / 4 + 100
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

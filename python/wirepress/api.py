@@ -558,6 +558,18 @@ def engines() -> list[Engine]:
     return [Engine(*row) for row in _core.engines()]
 
 
+def engine_clocks(name: str) -> int:
+    """Clock cycles that the kernels of an engine have taken in this process; 0: it has no clock.
+
+    Raises ParameterError for an unknown engine.
+    """
+    for i, engine in enumerate(engines()):
+        if engine.name == name:
+            return int(_core.engine_clocks(i))
+    known = ", ".join(engine.name for engine in engines())
+    raise ParameterError(f'unknown engine "{name}"; known: {known}')
+
+
 def options() -> list[Option]:
     """Every option of the library.
 

@@ -41,6 +41,8 @@ class Row:
     decompress_gbps: float
     memcpy_gbps: float
     turns: int
+    compress_clocks: int = 0  # of an engine that counts them: once over the file
+    decompress_clocks: int = 0
 
     @property
     def compress_per_memcpy(self) -> float:
@@ -55,6 +57,10 @@ class Row:
             "compress_per_memcpy": self.compress_per_memcpy,
             "decompress_per_memcpy": self.decompress_per_memcpy,
         }
+
+    def bytes_a_clock(self) -> tuple[str, str]:
+        clocks = (self.compress_clocks, self.decompress_clocks)
+        return tuple(f"{self.raw_size / n:.3f}" if n else "-" for n in clocks)  # type: ignore[return-value]
 
 
 @dataclasses.dataclass
@@ -92,10 +98,18 @@ def _copier(data: memoryview) -> Callable[[], None]:
     return copy
 
 
+def _clocks() -> int:
+    """Of all engines together; one is measured at a time."""
+    return sum(api.engine_clocks(engine.name) for engine in api.engines())
+
+
 def measure(name: str, data: memoryview, subject: Subject, seconds: float) -> Row:
     """Times one subject for about `seconds`."""
+    clocks = [_clocks()]
     frame_size = subject.compress()
+    clocks.append(_clocks())
     subject.decompress()
+    clocks.append(_clocks())
     subject.check()
     calls = (_copier(data), subject.compress, subject.decompress)
     best = [float("inf")] * len(calls)
@@ -116,6 +130,8 @@ def measure(name: str, data: memoryview, subject: Subject, seconds: float) -> Ro
         decompress,
         copy,
         turns,
+        clocks[1] - clocks[0],
+        clocks[2] - clocks[1],
     )
 
 
@@ -175,12 +191,14 @@ def codecs_of(recipe: str) -> list[api.Codec]:
     return [codec for codec in api.codecs() if codec.name in names]
 
 
-def _engines_of(recipe: str) -> list[str]:
-    """The kernels of the recipe's codec that has most of them; the other codecs take their best
-    where they lack one of these."""
-    usable = [[k for k in codec.kernels if k.usable] for codec in codecs_of(recipe)]
+def _engines_of(recipe: str, engine: str) -> list[str]:
+    """The kernels on `engine` of the recipe's codec that has most of them; the other codecs take
+    their best where they lack one of these."""
+    usable = [
+        [k for k in codec.kernels if k.usable and k.engine == engine] for codec in codecs_of(recipe)
+    ]
     kernels = max(usable, key=len, default=[])
-    return [f"{kernel.engine}:{kernel.variant}" for kernel in kernels] or ["auto"]
+    return [f"{kernel.engine}:{kernel.variant}" for kernel in kernels] or [engine]
 
 
 def _shrinks(recipe: str) -> bool:
@@ -188,10 +206,12 @@ def _shrinks(recipe: str) -> bool:
     return len(api.compress(zeros, recipe, dtype="float32", probe=False)) < len(zeros)
 
 
-def _default_recipes(dtype: int) -> Iterator[str]:
-    """Every codec: alone, or where it only prepares data, before the default recipe."""
+def _default_recipes(dtype: int, engine: str) -> Iterator[str]:
+    """The engine's codecs: alone, or what only prepares data before the default recipe."""
     default = next(option.default for option in api.options() if option.key == "recipe")
     for codec in api.codecs():
+        if not any(kernel.engine == engine for kernel in codec.kernels):
+            continue
         if not codec.lossless and dtype == 0:
             print(
                 f"wirepress: {codec.name}: left out, opaque bytes must not be changed "
@@ -248,8 +268,8 @@ def read_sample(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays
 def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
     data, view = read_sample(name, args)
     label = os.path.basename(name)
-    for recipe in args.recipes or _default_recipes(view.dtype):
-        for engine in _engines_of(recipe):
+    for recipe in args.recipes or _default_recipes(view.dtype, args.engine):
+        for engine in _engines_of(recipe, args.engine):
             try:
                 subject = frame_subject(data, view, recipe, engine, threads=args.threads)
             except ParameterError as error:
@@ -302,6 +322,9 @@ def _report(rows: list[Row], args: argparse.Namespace) -> dict[str, Any]:
 
 def print_table(rows: list[Row]) -> None:
     head = ("file", "recipe", "kernel", "ratio", "comp GB/s", "x memcpy", "exp GB/s", "x memcpy")
+    counted = any(row.compress_clocks for row in rows)
+    if counted:
+        head += ("comp B/clock", "exp B/clock")
     cells = [
         (
             row.file,
@@ -312,6 +335,7 @@ def print_table(rows: list[Row]) -> None:
             f"{row.compress_per_memcpy:.3f}",
             f"{row.decompress_gbps:.3f}",
             f"{row.decompress_per_memcpy:.3f}",
+            *(row.bytes_a_clock() if counted else ()),
         )
         for row in rows
     ]
@@ -319,6 +343,7 @@ def print_table(rows: list[Row]) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    api.engine_clocks(args.engine)  # it is known
     if args.plot:
         from wirepress import plot
 
@@ -346,13 +371,20 @@ def add_parser(parsers: Any) -> None:
         main,
         "  wirepress bench field.npy\n"
         "  wirepress bench log.txt --recipes lz4 lz4:9 zstd:1 zstd:9 --plot log.png\n"
-        "  wirepress bench field.raw --dtype float32 --plain --json field.json\n",
+        "  wirepress bench field.raw --dtype float32 --plain --json field.json\n"
+        "  wirepress bench field.npy --engine rtl --recipes fre:5 --limit 4\n",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
     parser.add_argument(
         "--recipes", nargs="+", metavar="RECIPE", help="instead of every codec x kernel"
     )
     parser.add_argument("--dtype", metavar="NAME", help="what the elements of raw files are")
+    parser.add_argument(
+        "--engine",
+        default="cpu",
+        metavar="NAME",
+        help="whose kernels (cpu); rtl simulates the FPGA cores and also says bytes a clock",
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of the library (1)")
     parser.add_argument(
         "--seconds", type=float, default=0.5, metavar="S", help="that each row may take (0.5)"

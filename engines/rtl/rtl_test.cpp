@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cores against the portable kernels while both sides of every stream pause; the conformance
+// suite runs them without.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "base/kernel.hpp"
+#include "base/simulation.hpp"
+
+namespace wirepress {
+namespace {
+
+using Buffer = std::vector<std::byte>;
+
+constexpr rtl::Pauses kPauses[] = {
+    {.source = 0, .sink = 0, .seed = 1},    {.source = 128, .sink = 0, .seed = 2},
+    {.source = 0, .sink = 128, .seed = 3},  {.source = 128, .sink = 128, .seed = 4},
+    {.source = 16, .sink = 240, .seed = 5}, {.source = 240, .sink = 16, .seed = 6},
+};
+
+struct Pair {
+  const Entry* entry;
+  const Kernel* core;
+};
+
+std::vector<Pair> pairs() {
+  std::vector<Pair> found;
+  for (const Entry& entry : registry())
+    for (const Kernel* kernel : entry.kernels)
+      if (std::string_view(kernel->engine) == "rtl") found.push_back({&entry, kernel});
+  return found;
+}
+
+class Opened {
+ public:
+  Opened(const Kernel* kernel, const Args& args) : kernel_(kernel), args_(args) {
+    if (kernel->open) {
+      EXPECT_TRUE(kernel->open(args, &state_).ok());
+    }
+  }
+  ~Opened() {
+    if (kernel_->close) kernel_->close(state_);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  bool encode(ConstBytes src, Buffer* dst) {
+    size_t written = 0;
+    const Status status = kernel_->encode(state_, args_, src, *dst, &written);
+    EXPECT_NE(status.code(), Code::kDevice) << status.text();  // it hung
+    dst->resize(written);
+    return status.ok();
+  }
+  bool decode(ConstBytes src, Bytes dst) {
+    size_t written = 0;
+    const Status status = kernel_->decode(state_, args_, src, dst, &written);
+    EXPECT_NE(status.code(), Code::kDevice) << status.text();
+    return status.ok() && written == dst.size();
+  }
+
+ private:
+  const Kernel* kernel_;
+  const Args args_;
+  void* state_ = nullptr;
+};
+
+// Values as they are met: smooth, equal, zero, and every word there is.
+Buffer values(size_t n, std::mt19937_64* random) {
+  Buffer data(4 * n);
+  const double step = std::ldexp(1.0, static_cast<int>((*random)() % 12) - 8);
+  const unsigned kind = static_cast<unsigned>((*random)() % 5);
+  float before = 1;
+  for (size_t i = 0; i < n; ++i) {
+    uint32_t word = static_cast<uint32_t>((*random)());
+    float value = static_cast<float>(std::sin(step * static_cast<double>(i)));
+    if (kind == 1 && word % 4 != 0) value = before;
+    if (kind == 2 && word % 4 != 0) value = 0;
+    if (kind == 4 && word % 8 != 0) word &= 0x807FFFFF;  // denormals
+    before = value;
+    if (kind < 3) std::memcpy(&word, &value, sizeof(word));
+    std::memcpy(data.data() + 4 * i, &word, sizeof(word));
+  }
+  return data;
+}
+
+Args random_args(const Codec& codec, std::mt19937_64* random) {
+  Args args;
+  for (;;) {
+    args.dtype = (*random)() % 4 == 0 ? DType::kBfloat16 : DType::kFloat32;
+    for (size_t i = 0; i < codec.params.size(); ++i) {
+      const Param& param = codec.params[i];
+      const auto range = static_cast<uint64_t>(param.max - param.min + 1);
+      args.value[i] = param.min + static_cast<int>((*random)() % range);
+    }
+    if (!codec.check || codec.check(&args).ok()) return args;
+  }
+}
+
+// Both directions, and damaged codes between good ones.
+void compare(const Pair& pair, const Args& args, size_t n, std::mt19937_64* random) {
+  const Codec& codec = *pair.entry->codec;
+  Opened core(pair.core, args), scalar(pair.entry->kernels.back(), args);
+  for (int packet = 0; packet < 4; ++packet) {
+    const Buffer raw = values(n + static_cast<size_t>(packet), random);
+    Buffer expected(codec.bound(args, raw.size())), code(expected.size());
+    ASSERT_TRUE(scalar.encode(raw, &expected));
+    ASSERT_TRUE(core.encode(raw, &code));
+    ASSERT_EQ(code, expected);
+    Buffer means(raw.size()), decoded(raw.size());
+    ASSERT_TRUE(scalar.decode(code, means));
+    ASSERT_TRUE(core.decode(code, decoded));
+    ASSERT_EQ(decoded, means);
+
+    Buffer damaged = code;
+    const size_t at = (*random)() % damaged.size();
+    switch ((*random)() % 3) {
+      case 0:
+        damaged[at] ^= std::byte{1} << ((*random)() % 8);
+        break;
+      case 1:
+        damaged.resize(at);
+        break;
+      default:
+        damaged.resize(damaged.size() + 1 + at % 9, std::byte{0});
+    }
+    const bool good = scalar.decode(damaged, means);
+    ASSERT_EQ(core.decode(damaged, decoded), good);
+    if (good) {
+      ASSERT_EQ(decoded, means);
+    }
+    Buffer small(code.size() - 1);
+    ASSERT_FALSE(core.encode(raw, &small));
+  }
+}
+
+void compare_all(int n_settings, size_t n_values) {
+  std::mt19937_64 random(1);
+  for (const Pair& pair : pairs())
+    for (int i = 0; i < n_settings; ++i) {
+      rtl::pauses = kPauses[static_cast<size_t>(i) % std::size(kPauses)];
+      const Args args = random_args(*pair.entry->codec, &random);
+      SCOPED_TRACE(testing::Message()
+                   << pair.entry->codec->name << " " << args.value[0] << " " << args.value[1] << " "
+                   << args.value[2] << " " << args.value[3] << " " << dtype_name(args.dtype)
+                   << ", setting " << i);
+      compare(pair, args, n_values, &random);
+      if (testing::Test::HasFatalFailure()) break;
+    }
+  rtl::pauses = {};
+}
+
+TEST(Rtl, PausesChangeNothing) {
+  if (pairs().empty()) GTEST_SKIP() << "built without Verilator";
+  compare_all(120, 300);
+}
+
+// --gtest_also_run_disabled_tests: over 10^7 values.
+TEST(Rtl, DISABLED_Long) { compare_all(1200, 2100); }
+
+TEST(Rtl, ClocksAreCounted) {
+  for (const Pair& pair : pairs()) {
+    Args args;
+    for (size_t i = 0; i < pair.entry->codec->params.size(); ++i)
+      args.value[i] = pair.entry->codec->params[i].fallback;
+    args.dtype = DType::kFloat32;
+    Opened core(pair.core, args);
+    const Buffer raw(4 * 4096);
+    Buffer code(pair.entry->codec->bound(args, raw.size()));
+    const uint64_t before = rtl::clocks;
+    ASSERT_TRUE(core.encode(raw, &code));
+    const uint64_t between = rtl::clocks;
+    EXPECT_GT(between, before);
+    Buffer decoded(raw.size());
+    ASSERT_TRUE(core.decode(code, decoded));
+    EXPECT_GT(rtl::clocks, between);
+  }
+}
+
+}  // namespace
+}  // namespace wirepress

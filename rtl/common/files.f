@@ -1,0 +1,2 @@
+common/wpr_skid.sv
+common/wpr_fifo.sv

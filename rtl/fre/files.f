@@ -1,0 +1,3 @@
+fre/wpr_fre_pkg.sv
+fre/wpr_fre_enc.sv
+fre/wpr_fre_dec.sv
