@@ -352,7 +352,8 @@ class Progress:
         self.n_done += 1
         self.bar.update(min(mine, self.bar.total - self.bar.n))
         if self.bar.disable:
-            minutes = (time.monotonic() - self.began) / self.done * self.left / 60
+            rate = (time.monotonic() - self.began) / self.done
+            minutes = max(0.0, rate * self.left / 60)
             print(f"{self.n_done} of {self.n}, {minutes:.1f} min left: {text}", file=sys.stderr)
 
 
