@@ -228,7 +228,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   any_ = false;
   std::string what = std::string(engine) + "/" + dtype_name(dtype_) + "/" + real_text(goal.rel) +
                      "/" + real_text(goal.abs) + (goal.kind == Goal::Kind::kRatio ? "/ratio" : "");
-  for (int i = 1; i < header.n_dims; ++i) what += "/" + std::to_string(header.shape[i]);
+  for (int i = 1; i < header.n_dims; ++i) what.append("/").append(std::to_string(header.shape[i]));
   if (what == begun_) return {};
   begun_.clear();
   candidates_.clear();

@@ -197,8 +197,9 @@ bool write_vectors(const Entry& entry, const Options& options) {
     if (dtype == DType::kBytes) continue;
     for (const Setting& setting : settings_of(entry, dtype)) {
       if (!setting.is_default) continue;
-      const std::string name = std::string("_") + dtype_name(dtype) +
-                               (setting.shape ? "_" + std::to_string(setting.shape) : "");
+      const std::string name =
+          std::string("_") + dtype_name(dtype) +
+          (setting.shape ? std::string("_").append(std::to_string(setting.shape)) : "");
       writer.add("float_bits" + name, setting, *find_generator("float_bits"), kSize);
       writer.add("wave" + name, setting, *find_generator("wave"), kSize);
     }
