@@ -189,7 +189,7 @@ inline void check_nan_chunks(const Coder& coder, size_t chunk) {
   for (const float odd :
        {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
         std::numeric_limits<float>::quiet_NaN()}) {
-    for (const size_t at : {size_t{0}, chunk - 1, chunk, 2 * chunk + 77, n - 1}) {
+    for (const size_t at : {size_t{0}, chunk - 1, chunk, 2 * chunk + 77 % chunk, n - 1}) {
       Floats g = gradient(n, at);
       g[at] = odd;
       const Floats decoded = coder.quantised(g);
