@@ -260,10 +260,12 @@ void encode_stream(const Quantiser& quantise, const typename Wide::State& state,
   encode_rest<Element>(quantise, state, src + sizeof(Element) * done, n - done, previous, out);
 }
 
-template <class Wide>
-Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  const Shape shape(args, src.size());
-  const Quantiser quantise(args);
+// The sizes of streams, the streams, the tail. stream(begin, end, room, &size) codes those values;
+// size is kNoRoom where they do not fit.
+constexpr size_t kNoRoom = SIZE_MAX;
+template <class EncodeStream>
+Status encode_ways(const Shape& shape, ConstBytes src, Bytes dst, size_t* written,
+                   EncodeStream stream) {
   const auto full = [&] {
     return fail(Code::kDstTooSmall, "fre: the code of %zu bytes does not fit %zu", src.size(),
                 dst.size());
@@ -271,22 +273,34 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   size_t position = shape.framing();
   if (position + shape.tail > dst.size()) return full();
   const Bytes room = dst.first(dst.size() - shape.tail);
-  const auto stream =
-      shape.size == 2 ? encode_stream<Wide, uint16_t> : encode_stream<Wide, uint32_t>;
   for (size_t way = 0; way < shape.ways && shape.n > 0; ++way) {
-    BitWriter out(room.subspan(position));
-    const size_t begin = shape.begin(way);
-    stream(quantise, *static_cast<const typename Wide::State*>(state),
-           src.data() + shape.size * begin, shape.begin(way + 1) - begin, &out);
-    if (!out.finish()) return full();
-    position += out.position();
-    const uint32_t size = static_cast<uint32_t>(out.position());
+    size_t n = 0;
+    WPR_TRY(stream(shape.begin(way), shape.begin(way + 1), room.subspan(position), &n));
+    if (n == kNoRoom) return full();
+    position += n;
+    const uint32_t size = static_cast<uint32_t>(n);
     if (way + 1 < shape.ways) std::memcpy(dst.data() + way * kLengthSize, &size, sizeof(size));
   }
   if (shape.tail > 0)
     std::memcpy(dst.data() + position, src.data() + shape.size * shape.n, shape.tail);
   *written = position + shape.tail;
   return {};
+}
+
+template <class Wide>
+Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
+  const Shape shape(args, src.size());
+  const Quantiser quantise(args);
+  const auto stream =
+      shape.size == 2 ? encode_stream<Wide, uint16_t> : encode_stream<Wide, uint32_t>;
+  return encode_ways(shape, src, dst, written,
+                     [&](size_t begin, size_t end, Bytes room, size_t* size) -> Status {
+                       BitWriter out(room);
+                       stream(quantise, *static_cast<const typename Wide::State*>(state),
+                              src.data() + shape.size * begin, end - begin, &out);
+                       *size = out.finish() ? out.position() : kNoRoom;
+                       return {};
+                     });
 }
 
 // ---- decoder --------------------------------------------------------------------------------

@@ -82,27 +82,16 @@ struct BytesOut {
 Status encode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
                       size_t* written) noexcept {
   const Shape shape(args, src.size());
-  const auto too_small = [&] {
-    return fail(Code::kDstTooSmall, "fre: the code of %zu bytes does not fit %zu", src.size(),
-                dst.size());
-  };
-  size_t position = shape.framing();
-  if (position + shape.tail > dst.size()) return too_small();
-  const Bytes room = dst.first(dst.size() - shape.tail);
   NoPorts no_ports;
-  for (size_t way = 0; way < shape.ways && shape.n > 0; ++way) {
-    Values values{shape, src, shape.begin(way), shape.begin(way + 1)};
-    BytesOut out{room.subspan(position)};
-    if (values.more()) WPR_TRY(static_cast<Cores*>(state)->encoder.run(values, out, no_ports));
-    if (out.over) return too_small();
-    position += out.size;
-    const uint32_t size = static_cast<uint32_t>(out.size);
-    if (way + 1 < shape.ways) std::memcpy(dst.data() + way * kLengthSize, &size, sizeof(size));
-  }
-  if (shape.tail > 0)
-    std::memcpy(dst.data() + position, src.data() + shape.size * shape.n, shape.tail);
-  *written = position + shape.tail;
-  return {};
+  return encode_ways(shape, src, dst, written,
+                     [&](size_t begin, size_t end, Bytes room, size_t* size) -> Status {
+                       Values values{shape, src, begin, end};
+                       BytesOut out{room};
+                       if (values.more())
+                         WPR_TRY(static_cast<Cores*>(state)->encoder.run(values, out, no_ports));
+                       *size = out.over ? kNoRoom : out.size;
+                       return {};
+                     });
 }
 
 // A stream's bytes, four a beat.
