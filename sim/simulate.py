@@ -212,7 +212,7 @@ class Row:
     def speed_up(self) -> float:
         return self.plain / self.outcome.seconds
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, timeline: bool) -> dict[str, Any]:
         codec = self.codec
         return {
             "link": self.link,
@@ -223,7 +223,7 @@ class Row:
             "ratio": self.stage.ratio if self.stage else 1.0,
             "speed_up": self.speed_up,
             "closed_form_seconds": self.closed_form,
-        } | {k: v for k, v in dataclasses.asdict(self.outcome).items() if k != "intervals"}
+        } | {k: v for k, v in vars(self.outcome).items() if timeline or k != "intervals"}
 
 
 def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.Stage]]:
@@ -305,12 +305,12 @@ def _jobs(
 ) -> Iterator[tuple[Job, Engine | None, CodecModel | None, float | None]]:
     """The simulations, with what the closed form says of each; raw first at each link rate."""
     codecs = _codecs(args)
-    plot = bool(args.plot)
+    intervals = bool(args.plot or args.timeline)
     for link in links:
         network = Network(
             link, args.latency, args.fabric, args.local, args.intra, args.intra_latency
         )
-        raw = Job(workload, network, None, args.collective, intervals=plot)
+        raw = Job(workload, network, None, args.collective, intervals=intervals)
         yield raw, None, None, _closed_form(args, link, None, False)
         for engine, codec, stage in codecs:
             job, coded = workload, not math.isinf(bypass_below(stage, network)) or args.no_bypass
@@ -319,7 +319,8 @@ def _jobs(
                 job = _with_codec_time(workload, stage, args.collective)
             form = _closed_form(args, link, stage, contends)
             bypass = not args.no_bypass
-            yield Job(job, network, stage, args.collective, bypass, plot), engine, codec, form
+            coding = Job(job, network, stage, args.collective, bypass, intervals)
+            yield coding, engine, codec, form
 
 
 def _rows(workload: calls.Workload, args: argparse.Namespace, links: list[float]) -> list[Row]:
@@ -452,6 +453,8 @@ def main(args: argparse.Namespace) -> int:
 
     if args.plot:
         reproduce.require_matplotlib("--plot")
+    if args.timeline and not args.json:
+        raise files.UsageError("--timeline goes with --json")
     args.ratio = dict(args.ratio)
     workload = _workload(args)
     if args.collective is None:
@@ -469,7 +472,8 @@ def main(args: argparse.Namespace) -> int:
 
         body = {"workload": workload.name, "ranks": workload.n_ranks, "iterations": workload.repeat}
         body |= {"collective": args.collective, "latency": args.latency, "fabric": args.fabric}
-        show.print_json(bench.provenance() | body | {"rows": [row.as_json() for row in rows]})
+        body["rows"] = [row.as_json(args.timeline) for row in rows]
+        show.print_json(bench.provenance() | body)
         return 0
     print(_table(rows))
     print()
@@ -562,3 +566,7 @@ def add_parser(parsers: Any) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--timeline", action="store_true",
+        help="with --json: also when each rank computed and exchanged, for `wirepress report`",
+    )  # fmt: skip

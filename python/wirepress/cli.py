@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wirepress import _core, api, bench, explain, files, run, show, store_files
+from wirepress import _core, api, bench, explain, files, report, run, show, store_files
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.sim import plan, reproduce, simulate
 
@@ -254,6 +254,7 @@ def make_parser() -> argparse.ArgumentParser:
     bench.add_parser(parsers)
     explain.add_parser(parsers)
     plan.add_parser(parsers)
+    report.add_parser(parsers)
     reproduce.add_parser(parsers)
     simulate.add_parser(parsers)
     store_files.add_parser(parsers)

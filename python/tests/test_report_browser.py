@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of `wirepress report` in a real headless Chromium: plots, sorting, filters, print."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from python.tests.report_samples import NASTY, RESULTS, bench, mpi_job, simulation, write
+from wirepress import cli
+
+pytest.importorskip("plotly", reason="package plotly is not installed (wirepress[report])")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="package playwright is not installed"
+)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+if not CHROMIUM:
+    pytest.skip("no chromium is installed", allow_module_level=True)
+
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 812}
+WAIT = 60_000  # milliseconds; machines are busy
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=WAIT
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Makes the page of some files and opens it; in the end nothing was said on its console, no
+    script of a file ran, and nothing was asked of a network."""
+    said: list[str] = []
+    contexts: list[Any] = []
+
+    def call(*values: Any, viewport: dict[str, int] = DESKTOP, scheme: str = "light") -> Any:
+        names = [
+            str(value) if isinstance(value, Path) else write(tmp_path, f"f{i}.json", value)
+            for i, value in enumerate(values)
+        ]
+        target = tmp_path / "page.html"
+        assert cli.main(["report", "-q", *names, "-o", str(target)]) == 0
+        context = browser.new_context(viewport=viewport, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        page.on("console", lambda message: said.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda r: r.url.startswith(("file:", "data:", "blob:"))
+                or said.append(f"request: {r.url}"))  # fmt: skip
+        page.goto(target.as_uri())
+        page.wait_for_selector("html[data-ready=yes]")
+        return page
+
+    yield call
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+def drawn(page: Any) -> list[int]:
+    """Marks of each plot: paths and texts beyond what an empty one has."""
+    return page.evaluate(
+        """[...document.querySelectorAll(".plot")].map((plot) => plot.querySelectorAll(
+             ".plot-container .trace, .plot-container .hm image, .plot-container .point").length)"""
+    )  # type: ignore[no-any-return]
+
+
+def overflow(page: Any) -> int:
+    return page.evaluate("document.documentElement.scrollWidth - innerWidth")  # type: ignore[no-any-return]
+
+
+def column(page: Any, table: Any, i: int) -> list[str]:
+    return table.locator(f"tbody tr:not([hidden]) td:nth-child({i})").all_text_contents()  # type: ignore[no-any-return]
+
+
+def test_a_page_with_hostile_text_works(open_page: Open) -> None:
+    page = open_page(mpi_job(text=NASTY), viewport=PHONE, scheme="dark")
+    assert all(drawn(page)) and len(drawn(page)) == 6
+    assert overflow(page) <= 0
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 22, 26)"
+
+    sites = page.locator(".table", has=page.get_by_role("heading", name="Sites:"))
+    assert len(column(page, sites, 1)) == 8
+    sites.locator(".search").fill("from>500kB")
+    assert set(column(page, sites, 4)) == {"1.05 MB"} and len(column(page, sites, 4)) == 4
+    assert sites.locator(".count").text_content() == "4 of 8 rows"
+    sites.locator(".search").fill("")
+    sites.get_by_label("to node").select_option("several")
+    assert set(column(page, sites, 5)) == {"several"}
+
+    ranks = page.locator(".table", has=page.get_by_role("heading", name="Ranks", exact=True))
+    head = ranks.get_by_role("button", name="waiting")
+    head.click()
+    assert column(page, ranks, 1)[-1] == "3"  # waits least
+    head.click()
+    assert column(page, ranks, 1)[0] == "3"
+
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(244, 245, 247)"
+    assert all(drawn(page))
+
+
+@pytest.mark.slow
+def test_views_and_filters_of_a_section_go_together(open_page: Open) -> None:
+    page = open_page(bench(), bench(1.5))
+    table = page.locator(".table", has=page.get_by_role("heading", name="All of it"))
+    plot = page.locator(".plot", has=page.get_by_role("heading", name="compressing"))
+    before = plot.locator(".main-svg").first.inner_html()
+    plot.locator(".view").select_option("log.txt")
+    assert set(column(page, table, 2)) == {"log.txt"}
+    assert plot.locator(".main-svg").first.inner_html() != before or all(drawn(page))
+    table.get_by_label("file").select_option("field.npy")
+    assert plot.locator(".view").input_value() == "field.npy"
+    names = plot.locator(".legend button").all_text_contents()
+    assert "lz4 (f0)" in names and "lz4 (f1)" in names
+    marks = plot.locator(".point").count()
+    plot.locator(".legend button").first.click()
+    page.wait_for_function(
+        "([plot, n]) => plot.querySelectorAll('.point').length < n",
+        arg=[plot.element_handle(), marks],
+    )
+
+
+@pytest.mark.slow
+def test_rows_can_be_drawn_by_any_columns(open_page: Open) -> None:
+    page = open_page(RESULTS / "hdf5.json")
+    plot = page.locator(".explorer")
+    assert plot.locator(".point").count() > 10
+    plot.locator('[data-axis="up"]').select_option("read_mb_s")
+    assert "read_mb_s" in plot.locator(".ytitle").text_content()
+
+
+KINDS: dict[str, Any] = {
+    "job": mpi_job(),
+    "bench": bench(),
+    "simulation": simulation(),
+    **{path.stem: path for path in sorted(RESULTS.glob("*.json"))},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_drawn(open_page: Open, kind: str) -> None:
+    page = open_page(KINDS[kind], viewport=PHONE)
+    assert all(drawn(page)), page.locator(".plot h3").all_text_contents()
+    assert overflow(page) <= 0
+    page.set_viewport_size(DESKTOP)
+    page.wait_for_timeout(400)
+    assert overflow(page) <= 0 and all(drawn(page))
+    assert page.locator("table").count() > 0
+
+
+@pytest.mark.slow
+def test_print_is_light_and_whole(open_page: Open, tmp_path: Path) -> None:
+    page = open_page(mpi_job(), scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert (
+        not page.locator("#theme").is_visible() and not page.locator(".search").first.is_visible()
+    )
+    widths = page.evaluate("[...document.querySelectorAll('.main-svg')].map((s) => s.clientWidth)")
+    assert max(widths) <= 700
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.emulate_media(media="screen")
+    pdf = page.pdf(path=str(tmp_path / "page.pdf"), format="A4")
+    assert pdf[:5] == b"%PDF-" and len(pdf) > 20_000
