@@ -12,8 +12,17 @@ from wirepress.report.parts import Figure, short
 COMPUTE, CODEC, EXPAND, WIRE, WAIT, GREY = (
     "#4c8dd6", "#e39a26", "#c9742f", "#35a57c", "#c9577f", "#8b929c",
 )  # fmt: skip
-COLOURS = (COMPUTE, CODEC, WIRE, WAIT, "#8f76cf", "#41b3c9", "#a6823c", "#7f9a3a", "#d0654a",
-           GREY)  # fmt: skip
+_TONES = (COMPUTE, CODEC, WIRE, WAIT, "#8f76cf", "#41b3c9", "#a6823c", "#7f9a3a", "#d0654a",
+          GREY)  # fmt: skip
+
+
+def _mixed(tone: str, other: int, part: float) -> str:
+    channels = (int(tone[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(c + (other - c) * part):02x}" for c in channels)
+
+
+# the tones, lighter, and darker
+COLOURS = (*_TONES, *(_mixed(t, 255, 0.4) for t in _TONES), *(_mixed(t, 0, 0.3) for t in _TONES))
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _BAR = 26  # pixels that a horizontal bar takes
 _AXES = 64  # pixels of what is around them
@@ -25,6 +34,12 @@ def axis(title: str, log: bool = False, **more: Any) -> dict[str, Any]:
     if log:
         settings |= {"type": "log", "dtick": "D2", "exponentformat": "SI"}
     return settings
+
+
+def link_axis(links: Sequence[float]) -> dict[str, Any]:
+    """Bytes a second, as Gb/s, with a tick at each of a few rates."""
+    rates = sorted({8 * link / 1e9 for link in links})
+    return axis("link, Gb/s", type="log", tickvals=rates, ticktext=[f"{r:g}" for r in rates])
 
 
 def stacked(

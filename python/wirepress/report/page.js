@@ -142,11 +142,12 @@ function themed(figure, away, width) {
     margin: {l: narrow ? 44 : 60, r: narrow ? 8 : 20, t: 12, b: 44},
     hoverlabel: {bgcolor: colour("--paper"), bordercolor: soft, font: {color: ink}, align: "left",
                  namelength: 40},
-    height: 380, hovermode: "closest",
+    hovermode: "closest",
     modebar: {bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: colour("--accent")},
   }};
   const layout = structuredClone(figure.layout);
   layout.template = template;
+  layout.height ??= narrow ? 320 : 380;
   layout.showlegend = false;  // legend() wraps, and is as large as a finger
   layout.width = width;
   const data = figure.data.map((trace) => ({

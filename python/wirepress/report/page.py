@@ -35,7 +35,7 @@ GENERATOR = "wirepress report"
 MOST_ROWS = 5000  # of a table
 _MOST_CHOICES = 40  # of a column's filter
 _WIDE = 9  # columns from which a table is printed smaller
-_LONG = 60  # characters of a cell that wants room
+_SHORT, _LONG = 24, 60  # characters of a cell that stays in one line, or wants room
 _TEMPLATES = ("hovertemplate", "texttemplate")  # ours, with %{...}
 
 
@@ -143,7 +143,8 @@ def _filters(part: Table) -> Iterator[str]:
 def _cell(column: Column, value: Any) -> str:
     text = escape(column.show(value))
     if column.unit is None:
-        return f'<td class="long">{text}</td>' if len(text) > _LONG else f"<td>{text}</td>"
+        kind = "long" if len(text) > _LONG else "short" if len(text) <= _SHORT else ""
+        return f'<td class="{kind}">{text}</td>'
     sort = f' data-v="{value!r}"' if is_number(value) else ""
     return f'<td class="n"{sort}>{text}</td>'
 

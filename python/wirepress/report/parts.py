@@ -44,7 +44,12 @@ def plain(value: float) -> str:
 
 
 def times(value: float) -> str:
-    return f"{value:.3g}x" if value >= 100 else f"{value:.2f}x"
+    return f"{factor(value)}x"
+
+
+def factor(value: float) -> str:
+    """Of a ratio or a gain."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def share(value: float) -> str:
@@ -63,7 +68,7 @@ UNITS: dict[str, Callable[[Any], str]] = {
     "link": _of(units.link),
     "x": _of(times),
     "%": _of(share),
-    "+%": _of(lambda value: f"{100 * value:+.3g} %"),
+    "+%": _of(lambda value: f"{100 * value:+.2f} %" if abs(value) >= 5e-5 else "0 %"),
 }
 
 

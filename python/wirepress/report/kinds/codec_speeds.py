@@ -8,9 +8,12 @@ form of `wirepress plan` (sim/models.py).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from wirepress import api
+from wirepress.errors import WirepressError
 from wirepress.report import figures, parts
 from wirepress.report.expect import NUMBER, Either, Maybe, Positive
 from wirepress.report.kinds import first_row
@@ -39,7 +42,7 @@ EXPECTED = {
 }
 _LINKS = tuple(1e9 / 8 * rate for rate in (1, 10, 100))
 _SWEEP = tuple(1e8 / 8 * 10 ** (i / 8) for i in range(30))  # 100 Mb/s to 420 Gb/s
-_LINES = 8
+_LINES = 5  # of each: without loss, with
 _WORTH = 1.02  # a gain from which a codec is better than none
 
 
@@ -58,6 +61,11 @@ class Speed:
     expand: float
     copy: float | None
 
+    @functools.cached_property
+    def loss(self) -> str:
+        """ "none", "some", or "" for what is no recipe of this library."""
+        return _loss(self.recipe)
+
     @property
     def label(self) -> str:
         return f"{self.recipe} ({self.kernel})"
@@ -68,6 +76,14 @@ class Speed:
 
     def gain(self, link: float) -> float:
         return models.gain(self.stage, link)
+
+
+@functools.cache
+def _loss(recipe: str) -> str:
+    try:
+        return "none" if api.Compressor(recipe).lossless() else "some"
+    except WirepressError:
+        return ""
 
 
 def matches(value: Any) -> bool:
@@ -111,27 +127,37 @@ def _best(speeds: Sequence[Speed], link: float) -> Speed:
     return max(speeds, key=lambda speed: speed.gain(link))
 
 
-def _advice(speeds: Sequence[Speed]) -> Iterator[str]:
-    """For each file: what pays on which link."""
+def _by_loss(speeds: Sequence[Speed]) -> Iterator[tuple[str, list[Speed]]]:
+    """(file, rows of it): without loss, then those with some or not known."""
     for data in parts.unique(speed.data for speed in speeds):
         here = [speed for speed in speeds if speed.data == data]
+        exact = [speed for speed in here if speed.loss == "none"]
+        if exact:
+            yield data, exact
+        if rest := [speed for speed in here if speed.loss == "some"]:
+            yield f"{data}, if values may differ", rest
+        if rest := [speed for speed in here if not speed.loss]:
+            yield f"{data}, by others", rest
+
+
+def _advice(speeds: Sequence[Speed]) -> Iterator[str]:
+    """For each file: what pays on which link."""
+    for data, here in _by_loss(speeds):
         said = []
         for link in _LINKS:
             best = _best(here, link)
             gain = best.gain(link)
-            what = "raw" if gain < _WORTH else f"{best.recipe}, {gain:.2f} times raw"
+            what = "raw" if gain < _WORTH else f"{best.recipe}, {parts.factor(gain)} times raw"
             said.append(f"{units.link(link)}: {what}")
-        pays = [speed for speed in here if speed.ratio >= _WORTH]
         text = f"{data}: {'; '.join(said)}."
-        if pays:
-            last = max(pays, key=lambda speed: models.break_even(speed.stage))
-            text += f" From {units.link(models.break_even(last.stage))} on nothing here pays."
+        if pays := [speed for speed in here if speed.ratio >= _WORTH]:
+            last = max(models.break_even(speed.stage) for speed in pays)
+            text += f" From {units.link(last)} on nothing here pays."
         yield text
 
 
 def _extremes(speeds: Sequence[Speed]) -> Iterator[str]:
-    for data in parts.unique(speed.data for speed in speeds):
-        here = [speed for speed in speeds if speed.data == data]
+    for data, here in _by_loss(speeds):
         small = max(here, key=lambda speed: speed.ratio)
         paying = [speed for speed in here if speed.ratio >= _WORTH]
         if not paying:
@@ -139,9 +165,9 @@ def _extremes(speeds: Sequence[Speed]) -> Iterator[str]:
             continue
         fast = max(paying, key=lambda speed: speed.compress)
         yield (
-            f"{data}: {small.label} makes it smallest, {small.ratio:.2f} times at "
+            f"{data}: {small.label} makes it smallest, {parts.factor(small.ratio)} times at "
             f"{units.rate(small.compress)}; {fast.label} is the fastest that shrinks it, "
-            f"{units.rate(fast.compress)} at {fast.ratio:.2f} times."
+            f"{units.rate(fast.compress)} at {parts.factor(fast.ratio)} times."
         )
 
 
@@ -176,15 +202,20 @@ def _scatter(speeds: Sequence[Speed], rate: str, several: bool) -> parts.Figure:
 
 
 def _ladder(speeds: Sequence[Speed], several: bool) -> parts.Figure:
-    """The recipes that are best at some link rate, over all rates."""
-    winners = parts.unique(_best(speeds, link) for link in _SWEEP)
-    others = sorted(speeds, key=lambda speed: -speed.gain(_LINKS[1]))
-    chosen = parts.unique([*winners, *others])[:_LINES]
+    """The recipes that are best at some link rate, without loss and with, over all rates."""
+    chosen = []
+    for lossy in (False, True):
+        group = [speed for speed in speeds if (speed.loss == "some") is lossy]
+        if group:
+            winners = parts.unique(_best(group, link) for link in _SWEEP)
+            others = sorted(group, key=lambda speed: -speed.gain(_LINKS[1]))
+            chosen += parts.unique([*winners, *others])[:_LINES]
     series: dict[str, list[tuple[float | None, float | None]]] = {
         "raw": [(8 * link / 1e9, 1.0) for link in _SWEEP]
     }
     for speed in chosen:
         name = f"{speed.label}, {speed.given}" if several else speed.label
+        name += ", lossy" if speed.loss == "some" else ""
         series[name] = [(8 * link / 1e9, speed.gain(link)) for link in _SWEEP]
     return figures.lines(
         series,
@@ -196,13 +227,14 @@ def _ladder(speeds: Sequence[Speed], several: bool) -> parts.Figure:
 
 def _table(speeds: Sequence[Speed], several: bool) -> Table:
     columns = [
-        Column("input"), Column("file"), Column("recipe"), Column("kernel"), Column("raw", "bytes"),
+        Column("input"), Column("file"), Column("recipe"), Column("kernel"),
+        Column("loss"), Column("raw", "bytes"),
         Column("coded", "bytes"), Column("ratio", "x"), Column("compresses", "rate"),
         Column("expands", "rate"), Column("of memcpy", "%", "compressing against copying"),
         *(Column(f"gain at {units.link(link)}", "x") for link in _LINKS),
     ]  # fmt: skip
     rows = [
-        [s.given, s.data, s.recipe, s.kernel, s.raw, s.coded, s.ratio, s.compress, s.expand,
+        [s.given, s.data, s.recipe, s.kernel, s.loss, s.raw, s.coded, s.ratio, s.compress, s.expand,
          s.compress / s.copy if s.copy else None, *(s.gain(link) for link in _LINKS)]
         for s in speeds
     ]  # fmt: skip

@@ -7,18 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from wirepress.report import expect, figures, parts
-from wirepress.report.expect import NUMBER, Positive
+from wirepress.report.expect import NUMBER, Maybe, Positive
 from wirepress.report.parts import Plot, Unexpected, Words, is_number
 from wirepress.sim import units
 
 Named = Sequence[tuple[str, dict[str, Any]]]  # (input, row)
 _MOST_VIEWS = 60
+_MOST_SAID = 8
+_WIDE = 20  # ratios further apart stand on a logarithmic axis
+_NOTHING = "noop"  # the method of torch_steps that sends nothing
 
 
 def _view(row: dict[str, Any], fields: Sequence[str]) -> str:
-    return ", ".join(
-        f"{row[f]} {f}" if is_number(row[f]) else str(row[f]) for f in fields if f in row
-    )
+    """Which of several figures a row belongs to."""
+    found = {field: row[field] for field in fields if field in row}
+    return ", ".join(f"{f} {v}" if is_number(v) else str(v) for f, v in found.items())
 
 
 def _name(given: str, text: Any, several: bool) -> str:
@@ -87,10 +90,12 @@ def _steps(named: Named, several: bool) -> Iterator[parts.Part]:
     said = []
     for view, by in views.items():
         if by.get("plain"):
-            method = min(by, key=lambda name: by[name])
-            said.append(
-                f"{view}: {method} is {by['plain'] / by[method]:.2f} times as fast as plain."
-            )
+            real = {name: seconds for name, seconds in by.items() if name != _NOTHING}
+            method = min(real, key=lambda name: real[name])
+            text = f"{view}: {method} is {by['plain'] / by[method]:.2f} times as fast as plain"
+            if by.get(_NOTHING):
+                text += f" ({by['plain'] / by[_NOTHING]:.2f} if nothing were sent)"
+            said.append(text + ".")
     if said:
         yield Words("The fastest", said, "change")
     yield Plot(
@@ -172,14 +177,16 @@ def _store(named: Named, several: bool) -> Iterator[parts.Part]:
     work = []
     for given, row in named:
         view = _view(row, ("rate", "side", "workers"))
-        name = _name(given, _view(row, ("policy", "way", "recipe", "direct_asked")), several)
-        put, get = row["put_wait"], row["get_wait"]
+        name = _view(row, ("policy", "way")) + (", direct" if row.get("direct_asked") else "")
+        name = _name(given, name, several)
+        n = row.get("workers") or 1  # waits are summed over them
+        put, get = row["put_wait"] / n, row["get_wait"] / n
         total = row["forward"] + row["backward"]
         known = views.setdefault(view, {})
         known[name if name not in known else f"{name} #{len(known) + 1}"] = (total, put, get)
         work.append((put + get, f"{name} at {view}", total))
     yield Words("Where time was lost", [
-        f"{name}: {units.seconds(wait)} of {units.seconds(total)} waiting for the store "
+        f"{name}: a worker waits {units.seconds(wait)} of {units.seconds(total)} for the store "
         f"({parts.share(parts.quotient(wait, total, 0))})."
         for wait, name, total in sorted(work, key=lambda item: -item[0])[:4]
     ], "lost")  # fmt: skip
@@ -187,13 +194,13 @@ def _store(named: Named, several: bool) -> Iterator[parts.Part]:
     for view, by in views.items():
         best = min(by, key=lambda name: by[name][0])
         worst = max(by, key=lambda name: by[name][0])
-        if best != worst:
-            said.append(
-                f"{view}: {best} takes {units.seconds(by[best][0])}, {worst} "
-                f"{units.seconds(by[worst][0])}."
-            )
+        (least, *_), (most, *_) = by[best], by[worst]
+        if best != worst and least:
+            text = f"{view}: {best} takes {units.seconds(least)}, {worst} {units.seconds(most)}."
+            said.append((most / least, text))
     if said:
-        yield Words("What to use", said, "change")
+        texts = [text for _, text in sorted(said, reverse=True)[:_MOST_SAID]]
+        yield Words("What to use, where it matters most", texts, "change")
     yield Plot(
         "Forward and backward",
         {
@@ -229,9 +236,12 @@ def _migration(named: Named, several: bool) -> Iterator[parts.Part]:
     colours = {"kernel": figures.COMPUTE, "storage": figures.WAIT, "barrier": figures.CODEC}
     yield Plot("Where time goes", {"": figures.stacked(names, split, "seconds", colours)})
     if lines:
-        yield Plot("Ratio by step", {
-            "": figures.lines(lines, figures.axis("step"), figures.axis("ratio"), marks=False)
-        })  # fmt: skip
+        ratios = [ratio for points in lines.values() for _, ratio in points]
+        wide = max(ratios) > _WIDE * min(ratios) > 0
+        figure = figures.lines(
+            lines, figures.axis("step"), figures.axis("ratio", log=wide), marks=False
+        )
+        yield Plot("Ratio by step", {"": figure})
 
 
 def _demo(named: Named, several: bool) -> Iterator[parts.Part]:
@@ -265,7 +275,16 @@ _LENSES: tuple[tuple[dict[str, Any], Lens], ...] = (
     ({"method": str, "seconds": [Positive], "model": str, "ranks": int}, _steps),
     ({"method": str, "model": str, "train": [NUMBER]}, _trainings),
     ({"auto_ms": Positive, "best_ms": Positive, "raw_ms": Positive, "data": str}, _auto),
-    ({"forward": NUMBER, "backward": NUMBER, "put_wait": NUMBER, "get_wait": NUMBER}, _store),
+    (
+        {
+            "forward": NUMBER,
+            "backward": NUMBER,
+            "put_wait": NUMBER,
+            "get_wait": NUMBER,
+            "workers": Maybe(int),
+        },
+        _store,
+    ),
     ({"policy": str, "forward": _WAY, "backward": _WAY, "frames": [{str: NUMBER}]}, _migration),
     ({"program": str, "kind": str, "runs": [{"seconds": Positive}]}, _demo),
 )

@@ -19,10 +19,14 @@ ORDER = 90
 EXPECTED = object
 
 _SIGNS = ("command", "machine", "rows", "runs", "policies_command")
+_PLAIN = ("rows", "results", "table", "runs")  # lists whose names say nothing
+_MOST_WORDS = 8  # of a list of texts that are shown
 _DEEP = 3  # levels that are looked into
-_MOST_COLUMNS = 24
-_SUFFIXES = (("_bytes", "bytes"), ("_seconds", "seconds"), ("_size", "bytes"), ("bytes", "bytes"),
-             ("seconds", "seconds"), ("ratio", "x"))  # fmt: skip
+_MOST_COLUMNS = 40
+_SUFFIXES = (
+    ("_bytes", "bytes"), ("_seconds", "seconds"), ("bytes", "bytes"), ("size", "bytes"),
+    ("seconds", "seconds"), ("ratio", "x"),
+)  # fmt: skip
 
 
 def matches(value: Any) -> bool:
@@ -58,8 +62,12 @@ def flat(value: dict[str, Any], before: str = "", deep: int = 0) -> Iterator[tup
             yield from ((f"{name} {f}", parts.median(seen)) for f, seen in numbers.items())
         elif isinstance(item, list) and item and all(parts.is_number(v) for v in item):
             yield name, parts.median(item)
+        elif isinstance(item, list) and all(isinstance(v, (str, int, float)) for v in item):
+            yield name, ", ".join(str(v) for v in item[:_MOST_WORDS])
         elif isinstance(item, list):
-            yield name, parts.listed([str(v) for v in item[:8]])[:200]
+            yield name, f"{len(item)} lists"
+        elif isinstance(item, bool):
+            yield name, "yes" if item else "no"
         else:
             yield name, item
 
@@ -88,7 +96,7 @@ def _columns(rows: list[dict[str, Any]]) -> list[Column]:
         seen = [row.get(name) for row in rows if row.get(name) is not None]
         numeric = bool(seen) and all(parts.is_number(v) for v in seen)
         found.append(Column(name, _unit(name, numeric)))
-    return found
+    return sorted(found, key=lambda column: column.unit is not None)  # what it is, then how much
 
 
 def _cells(rows: list[dict[str, Any]], columns: Sequence[Column]) -> list[list[Any]]:
@@ -107,7 +115,8 @@ def _explorer(title: str, columns: Sequence[Column], cells: list[list[Any]]) -> 
     if len(cells) < 3 or not numbers or len(varied) < 2:
         return
     x = next((n for n in numbers if n in ("size", "ratio")), texts[0] if texts else numbers[0])
-    y = next((n for n in numbers if n != x), numbers[0])
+    kinds = {c.name: len({row[i] for row in cells}) for i, c in enumerate(columns)}
+    y = max((n for n in numbers if n != x), key=lambda n: kinds[n], default=numbers[0])
     yield Explorer(title, varied, [
         [row[columns.index(c)] for c in varied] for row in cells
     ], (x, y, next((n for n in texts if n != x), "none")))  # fmt: skip
@@ -147,5 +156,6 @@ def build(inputs: Sequence[Input]) -> list[Section]:
             isinstance(v, list) for row in rows for v in row.values()
         ) else ""  # fmt: skip
         content.append(Table("Rows", columns, cells, note))
-        sections.append(Section(name, content))
+        title = "What was measured" if name in _PLAIN else name
+        sections.append(Section(title, content))
     return [*sections, Section("The measurement", [_facts(inputs)])]

@@ -129,7 +129,10 @@ def _sweeps(plans: dict[str, dict[str, Any]]) -> list[parts.Part]:
         for name, rows in found.items()
     }
     figure = figures.lines(
-        lines, figures.axis("link, Gb/s", log=True), figures.axis("gain of the best"), said
+        lines,
+        figures.link_axis([row["link"] for rows in found.values() for row in rows]),
+        figures.axis("gain of the best"),
+        said,
     )
     rows = [
         [name, row["link"], row.get("best") or "raw", row["step_seconds"], row["speed_up"]]

@@ -72,7 +72,12 @@ def _scatter(value: dict[str, Any]) -> Iterator[Plot]:
             trace["marker"]["color"] = _COLOURS.get(trace["name"], figures.GREY)
         for name in "xaxis", "yaxis":
             figure["layout"][name]["dtick"] = 1
-        yield Plot("Ours against the papers'", {"": figure}, note="The same on the diagonal.")
+        seen = [mark[0] for marks in series.values() for mark in marks]
+        ends = [min(seen), max(seen)]
+        diagonal = {"type": "scatter", "mode": "lines", "name": "the same", "x": ends, "y": ends,
+                    "line": {"color": figures.GREY, "width": 1}, "hoverinfo": "skip"}  # fmt: skip
+        figure["data"].insert(0, diagonal)
+        yield Plot("Ours against the papers'", {"": figure})
 
 
 def _statuses(value: dict[str, Any]) -> Plot:
@@ -132,7 +137,7 @@ def build(inputs: Sequence[Input]) -> list[Section]:
         )  # fmt: skip
         words = [
             f"{e['id']}, {row['what']}: {parts.plain(row['ours'])} instead of "
-            f"{parts.plain(row['paper'])}. {row.get('reason') or ''}".strip()
+            f"{parts.plain(row['paper'])}" + (f": {row['reason']}." if row.get("reason") else ".")
             for _, e, row in far[:8]
         ]
         content: list[parts.Part] = [

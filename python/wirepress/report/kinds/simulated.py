@@ -45,7 +45,7 @@ EXPECTED = {
 _WORTH = 1.02
 _MOST_RANKS, _MOST_SPANS = 16, 20_000
 _COMPUTE, _EXCHANGE = "computing", "exchange"
-_COLOURS = {_COMPUTE: figures.COMPUTE, _EXCHANGE: figures.CODEC}
+_COLOURS = {_COMPUTE: figures.COMPUTE, _EXCHANGE: figures.WIRE}
 
 
 def matches(value: Any) -> bool:
@@ -117,7 +117,7 @@ def _sweep(rows: list[dict[str, Any]]) -> Iterator[Plot]:
         {
             "": figures.lines(
                 {name: sorted(points) for name, points in lines.items()},  # type: ignore[type-var]
-                figures.axis("link, Gb/s", log=True),
+                figures.link_axis([row["link"] for row in rows]),
                 figures.axis("speed-up"),
             )
         },
