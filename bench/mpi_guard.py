@@ -116,7 +116,8 @@ def draw(options: argparse.Namespace, cells: dict[Cell, dict[str, Any]]) -> None
     import matplotlib.pyplot as plt
     import numpy as np
 
-    links, calls = options.links, options.calls
+    links = [link for link in LINKS if any(cell[0] == link for cell in cells)]
+    calls = [call for call in CALLS if any(cell[1] == call for cell in cells)]
     figure, axes = plt.subplots(
         len(calls),
         len(links),
@@ -174,8 +175,15 @@ def main() -> int:
         print(f"only shared memory: {reason}", file=sys.stderr)
         options.links = [link for link in options.links if link == "shm"]
     cells: dict[Cell, dict[str, Any]] = {}
-    if options.raw.exists() and not options.again:
+    if options.raw.exists():
         cells = {cell_of(row): row for row in json.loads(options.raw.read_text())["rows"]}
+    if options.again:
+        chosen = (options.links, options.calls, options.kinds, options.sizes)
+        cells = {
+            cell: row
+            for cell, row in cells.items()
+            if not all(part in some for part, some in zip(cell, chosen, strict=True))
+        }
     grid(options, cells)
     draw(options, cells)
     rows = sorted(cells.values(), key=final, reverse=True)

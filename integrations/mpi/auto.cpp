@@ -211,19 +211,18 @@ bool measure(Thread& thread, int candidate, const Type& type, Byte* sample, size
   if (!ctx) return false;
   const uint64_t shape = size / type.element;
   size_t written = 0, expanded;
-  double start = 0;
+  const auto n = static_cast<double>(size);
   for (int run = fresh ? 0 : 1; run < 2; ++run) {  // a new context first gets its memory
-    start = now();
+    const double start = now();
     if (wpr_compress_array(ctx, sample, type.dtype, WPR_NO_SHAPE, &shape, frame, room, &written) !=
         WPR_OK) {
       return false;
     }
+    const double middle = now();
+    if (wpr_decompress(ctx, frame, written, back, size, &expanded) != WPR_OK) return false;
+    known->encode = (middle - start) / n;
+    known->decode = (now() - middle) / n;
   }
-  const double middle = now();
-  if (wpr_decompress(ctx, frame, written, back, size, &expanded) != WPR_OK) return false;
-  const auto n = static_cast<double>(size);
-  known->encode = (middle - start) / n;
-  known->decode = (now() - middle) / n;
   known->ratio = n / static_cast<double>(written + kCookieSize);
   return true;
 }

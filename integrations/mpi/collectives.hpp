@@ -36,11 +36,11 @@ class Operation {
     ++stats(call).messages;
   }
   ~Operation() {
-    // From the first chunk to the last wait; what was overlapped with codecs and sums is not all
-    // the link's.
-    const double elapsed = last_ - first_;
-    learn_collective(std::max(wire_size_, arrived_), std::max(lane_wait_, kLeastShare * elapsed),
-                     n_chunks_, framed_ || arrived_framed_);
+    const bool framed = framed_ || arrived_framed_;
+    self_thread().framed_collectives += framed;
+    // From the first chunk to the last wait. Who only sends sees how fast buffers fill.
+    if (arrived_ == 0) return;
+    learn_collective(std::max(wire_size_, arrived_), lane_wait_, last_ - first_, n_chunks_, framed);
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -169,7 +169,6 @@ class Operation {
     lane_wait_ += last_ - start;
   }
 
-  static constexpr double kLeastShare = 0.7;
   Call call_;
   Site* site_ = nullptr;
   int candidate_ = kRaw;

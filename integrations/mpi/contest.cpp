@@ -13,12 +13,16 @@
 
 namespace wirepress {
 
+namespace {
+constexpr int kMostPairs = 3;  // of a trial
+}
+
 struct Contest {
   uint32_t key;
   ContestResult result;
   int step = 0;   // of a trial: 0 MPI's turn, 1 ours
   int pairs = 0;  // of this trial so far
-  double best[2] = {};
+  double seconds[2][kMostPairs] = {};
   int left = 0;  // calls until the next trial
   int gap = 0;
 };
@@ -30,7 +34,6 @@ constexpr double kStillFaster = 0.99;    // ... and to keep it
 // For the first decision: to win or lose by two pairs ...
 constexpr double kNoDoubt = 1.5;
 constexpr double kPlainly = 3;  // ... or by one, which may have been disturbed, or the first of all
-constexpr int kMostPairs = 3;
 constexpr int kSecondChance = 8;  // ours was slow at its first try: its buffers were new
 constexpr int kShortest = 16, kLongest = 1024;
 constexpr double kLoss = 0.01;  // of all time, that trials may cost
@@ -59,6 +62,15 @@ void publish(const ContestResult& result) {
 
 // Whether every node, or the root's, gets as many bytes from others as the call names.
 bool moves_all(Call call) { return call == kBcast || call == kAllreduce || call == kReduce; }
+
+// Of what one side took in a trial: a first call, or one of two, may have been disturbed; one that
+// is slow every other time is as slow as that.
+double typical(const double* seconds, int n) {
+  const double least = *std::min_element(seconds, seconds + n);
+  if (n < kMostPairs) return least;
+  const double most = *std::max_element(seconds, seconds + n);
+  return seconds[0] + seconds[1] + seconds[2] - least - most;
+}
 
 // After a pair; the times are equal on all members.
 void decide(Contest* contest, double plain, double own) {
@@ -125,6 +137,7 @@ Turn begin_turn(Contest* contest, Shadow* shadow) {
   } else {
     --contest->left;
   }
+  turn.framed_before = self_thread().framed_collectives;
   turn.start = turn.trial ? now() : 0;
   return turn;
 }
@@ -132,17 +145,22 @@ Turn begin_turn(Contest* contest, Shadow* shadow) {
 void end_turn(Contest* contest, Shadow* shadow, const Turn& turn, size_t size) {
   if (!turn.trial) return;
   const double seconds = now() - turn.start;
-  double& best = contest->best[contest->step];
-  best = contest->pairs == 0 ? seconds : std::min(best, seconds);
+  contest->seconds[contest->step][contest->pairs] = seconds;
   contest->step ^= 1;
   if (contest->step == 1) return;
   ++contest->pairs;
-  double slowest[2];
-  if (PMPI_Allreduce(contest->best, slowest, 2, MPI_DOUBLE, MPI_MAX, shadow->all) != MPI_SUCCESS) {
+  const bool framed = self_thread().framed_collectives != turn.framed_before;
+  const double mine[] = {typical(contest->seconds[0], contest->pairs),
+                         typical(contest->seconds[1], contest->pairs), seconds, framed ? 1.0 : 0.0};
+  double most[4];
+  if (PMPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, shadow->all) != MPI_SUCCESS) {
+    contest->pairs = 0;
     return;
   }
-  if (moves_all(contest->result.call)) learn_plain_collective(size, slowest[0]);
-  decide(contest, slowest[0], slowest[1]);
+  const Call call = contest->result.call;
+  if (moves_all(call)) learn_plain_collective(size, most[0]);
+  if ((call == kBcast || call == kReduce) && most[3] == 0) learn_raw_collective(size, most[2]);
+  decide(contest, most[0], most[1]);
 }
 
 std::vector<ContestResult> contest_results() {

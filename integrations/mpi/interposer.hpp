@@ -390,6 +390,7 @@ std::vector<ContestResult> contest_results();
 struct Turn {
   bool own = false, trial = false;
   double start = 0;
+  uint64_t framed_before = 0;
 };
 // All members name the same call, type (of a reduction, else WPR_BYTES) and size.
 Contest* find_contest(Comm* comm, Call call, wpr_dtype dtype, size_t size);
@@ -459,7 +460,10 @@ double link_rate(int node, size_t size);
 // Of chunks of a collective: of raw ones where such were seen, else the most that can be said.
 double collective_rate(size_t size);
 void learn_sent(int node, size_t bytes, bool framed, double seconds);  // by a blocking call
-void learn_collective(size_t bytes, double seconds, int chunks, bool framed);
+// `waited`: of the seconds from the first chunk to the last.
+void learn_collective(size_t bytes, double waited, double seconds, int chunks, bool framed);
+// All members were done after so long with a collective of raw chunks that crossed each link once.
+void learn_raw_collective(size_t bytes, double seconds);
 // MPI's own collective brought so many bytes to every node, or to its root: no link is slower.
 void learn_plain_collective(size_t bytes, double seconds);
 void note_sent(int node, size_t bytes, bool framed);  // by a call that did not wait
@@ -481,6 +485,7 @@ struct Thread {
   Traffic traffic;
   double codec_seconds = 0;  // of the last make_wire ...
   size_t codec_size = 1;     // ... and its raw bytes
+  uint64_t framed_collectives = 0;
   MPI_Comm cached = MPI_COMM_NULL;
   Comm* cached_comm = nullptr;
   uint64_t cached_epoch = UINT64_MAX;

@@ -6,7 +6,8 @@
 // shows in the receive after it. What goes in both directions at once (Sendrecv, Waitall) counts
 // the larger one; what does not, both. Where a peer was late the link looks slow, so that of the
 // last windows nearly the fastest counts. Time spent in codecs on the other side is in it too:
-// windows with compressed messages can only raise an estimate, raw ones replace it.
+// windows with compressed messages can only raise an estimate, and only while there are few raw
+// ones.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -17,10 +18,11 @@ namespace wirepress {
 namespace {
 
 constexpr size_t kClasses = 4;  // of message sizes: latency and buffers weigh differently
-constexpr size_t kSamples = 7;
+constexpr size_t kSamples = 7, kSure = 3;
 constexpr size_t kLeastMessage = 32 << 10;  // below it is latency
 constexpr size_t kWindow = 1 << 20, kLargeWindow = 16 << 20;
 constexpr int kLeastCalls = 4;
+constexpr double kLeastShare = 0.7;
 constexpr double kDefaultLink = 125e6;  // for collectives, until it is measured: 1 Gbit/s
 
 size_t class_of(size_t size) {
@@ -41,8 +43,11 @@ class Estimate {
     framed_ |= framed;
     if (bytes_ < kLargeWindow && (bytes_ < kWindow || calls_ < kLeastCalls)) return;
     const double sample = bytes_ / std::max(seconds_, 1e-9);
-    const bool use = !framed_ || sample > rate();
-    if (!framed_) of_raw_.store(true, std::memory_order_relaxed);
+    const bool use = !framed_ || (n_raw_ < kSure && sample > rate());
+    if (!framed_) {
+      ++n_raw_;
+      of_raw_.store(true, std::memory_order_relaxed);
+    }
     bytes_ = seconds_ = 0;
     calls_ = 0;
     framed_ = false;
@@ -65,7 +70,7 @@ class Estimate {
   double bytes_ = 0, seconds_ = 0, sample_[kSamples] = {};
   int calls_ = 0;
   bool framed_ = false;
-  size_t n_ = 0;
+  size_t n_ = 0, n_raw_ = 0;
 };
 
 struct Link {
@@ -139,8 +144,16 @@ void learn_sent(int node, size_t bytes, bool framed, double seconds) {
   learn(node, bytes, seconds, 1, framed);
 }
 
-void learn_collective(size_t bytes, double seconds, int chunks, bool framed) {
-  learn(kCollectiveLink, bytes, seconds, std::max(chunks, 1), framed);
+void learn_collective(size_t bytes, double waited, double seconds, int chunks, bool framed) {
+  // What was overlapped with sums is not all the link's. Of compressed chunks, which the codecs may
+  // have held up, no link is slower than all of the time says; for some of it, it may be.
+  const double links = framed ? seconds : std::max(waited, kLeastShare * seconds);
+  learn(kCollectiveLink, bytes, links, std::max(chunks, 1), framed);
+}
+
+void learn_raw_collective(size_t bytes, double seconds) {
+  const size_t chunks = std::max<size_t>(bytes / job().chunk, 1);
+  learn(kCollectiveLink, bytes, seconds, static_cast<int>(chunks), false);
 }
 
 void learn_plain_collective(size_t bytes, double seconds) {

@@ -486,8 +486,7 @@ class Traffic {
     } else if (bypass_ != kSameHost || !receives_remote_) {
       ++counts.bypass[bypass_];
     }
-    learn_collective(wire_size_,
-                     std::max(counts.wait_seconds - waited_before_, 0.7 * (now() - begin_)),
+    learn_collective(wire_size_, counts.wait_seconds - waited_before_, now() - begin_,
                      static_cast<int>(wire_size_ / job().chunk), framed_);
   }
 

@@ -236,8 +236,7 @@ int Pieces::finish() {
   const double waited = seconds - (codec_seconds() - codec_);
   stats(call_).wait_seconds += waited;
   if (!late_ && error_ == MPI_SUCCESS) {
-    learn_sent(job().node[static_cast<size_t>(rank_)], wire_size_, true,
-               std::max(waited, 0.7 * seconds));
+    learn_sent(job().node[static_cast<size_t>(rank_)], wire_size_, true, seconds);
   }
   return error_;
 }

@@ -161,17 +161,23 @@ class _Contest:
     def __init__(self) -> None:
         self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last two
         self._pause = self._left = 8
+        self.granted = 0
+        """Calls from the next one on that all ranks have agreed to do raw."""
 
-    def wants_raw(self) -> bool:
+    def raw_calls(self) -> int:
+        """How many calls shall go raw, this one the first; 0: it is compressed."""
         pressed, raw = self._times[False], self._times[True]
         if len(raw) < 2:
-            return len(raw) < len(pressed)
+            return int(len(raw) < len(pressed))
         faster = min(raw) < min(pressed)
-        if self._left:
+        if not self._left:
+            self._pause = self._left = min(2 * self._pause, 256)
+            return int(not faster)
+        if not faster:
             self._left -= 1
-            return faster
-        self._pause = self._left = min(2 * self._pause, 256)
-        return not faster
+            return 0
+        calls, self._left = self._left, 0
+        return calls
 
     def note(self, raw: bool, cost: float) -> None:
         """What an operation took, in seconds a byte."""
@@ -327,13 +333,17 @@ class CompressedGroup(dist.ProcessGroup):
         raw: Callable[[Any], None],
         pressed: Callable[[], None],
     ) -> None:
-        """All do what rank 0 wants."""
+        """All do what rank 0 wants. To ask takes as long as a small operation does, so what goes
+        raw goes so for many calls."""
         contest = self._contests.setdefault((kind, size.bit_length()), _Contest())
-        wants_raw = self.options.adaptive and contest.wants_raw()
-        rows = self._post._announce([_KINDS.index(kind), size, int(wants_raw)])
-        self._check_same(rows)
+        if not contest.granted:
+            wish = contest.raw_calls() if self.options.adaptive else 0
+            rows = self._post._announce([_KINDS.index(kind), size, wish])
+            self._check_same(rows)
+            contest.granted = int(rows[0, 2])
+        goes_raw = contest.granted > 0
+        contest.granted -= goes_raw
         sent, began = self._post.sent, time.perf_counter()
-        goes_raw = bool(rows[0, 2])
         if goes_raw:
             raw(self._line)
             wire = raw_sent

@@ -410,12 +410,12 @@ def test_the_contest_keeps_the_faster_way_and_tries_the_other() -> None:
     contest = _Contest()
     seen = []
     for _ in range(4 + 8 + 1 + 16 + 1):
-        raw = contest.wants_raw()
+        raw = contest.raw_calls()
         seen.append("r" if raw else "p")
-        contest.note(raw, 2.0 if raw else 1.0)
+        contest.note(bool(raw), 2.0 if raw else 1.0)
     assert "".join(seen) == "prpr" + 8 * "p" + "r" + 16 * "p" + "r"
     contest.note(True, 0.5)
-    assert contest.wants_raw()
+    assert contest.raw_calls() == 32  # at once: while nothing is asked nothing is waited for
 
 
 def test_sizes_are_those_of_the_library() -> None:
