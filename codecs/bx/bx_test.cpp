@@ -43,10 +43,31 @@ constexpr DType kDType<bx::Bfloat16> = DType::kBfloat16;
 template <>
 constexpr DType kDType<bx::Float64> = DType::kFloat64;
 
+// What open() made of a kernel that has one, for the last setting asked for.
+void* state_of(const Kernel& kernel, const Args& args) {
+  struct State {
+    const Kernel* kernel = nullptr;
+    Args args;
+    void* state = nullptr;
+    ~State() {
+      if (kernel != nullptr) kernel->close(state);
+    }
+  };
+  static State last;
+  if (kernel.open == nullptr) return nullptr;
+  if (last.kernel == &kernel && last.args.dtype == args.dtype && last.args.value == args.value)
+    return last.state;
+  if (last.kernel != nullptr) last.kernel->close(last.state);
+  last.kernel = &kernel;
+  last.args = args;
+  EXPECT_TRUE(kernel.open(args, &last.state).ok());
+  return last.state;
+}
+
 std::vector<std::byte> encode(const Kernel& kernel, const Args& args, ConstBytes raw) {
   std::vector<std::byte> code(entry().codec->bound(args, raw.size()));
   size_t written = 0;
-  const Status status = kernel.encode(nullptr, args, raw, code, &written);
+  const Status status = kernel.encode(state_of(kernel, args), args, raw, code, &written);
   EXPECT_TRUE(status.ok()) << status.text();
   code.resize(written);
   return code;
@@ -55,7 +76,8 @@ std::vector<std::byte> encode(const Kernel& kernel, const Args& args, ConstBytes
 template <typename Word>
 Status decode(const Kernel& kernel, const Args& args, ConstBytes code, std::vector<Word>* raw) {
   size_t written = 0;
-  return kernel.decode(nullptr, args, code, std::as_writable_bytes(std::span(*raw)), &written);
+  return kernel.decode(state_of(kernel, args), args, code, std::as_writable_bytes(std::span(*raw)),
+                       &written);
 }
 
 uint64_t random_word(uint64_t* state) {  // splitmix64

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA cores of fre (rtl/fre), simulated. The cores know one bit stream each; sizes of streams
-// and last bytes are put around them here, as whoever builds them into a card must.
+// The FPGA cores of fre (rtl/fre), simulated. Whole blocks of ways=4 go through the cores of four
+// ways; others, and those that are too large for their memories, stream by stream through the cores
+// that know one. Last bytes, and there the sizes of streams, are put around them here, as whoever
+// builds them into a card must.
 #include "base/rtl.hpp"
 
 #include <cstring>
 
 #include "Vwpr_fre_dec.h"
+#include "Vwpr_fre_dec4.h"
 #include "Vwpr_fre_enc.h"
+#include "Vwpr_fre_enc4.h"
 #include "codecs/fre/code.hpp"
 
 namespace wirepress {
@@ -14,38 +18,65 @@ namespace {
 
 using Encoder = Vwpr_fre_enc;
 using Decoder = Vwpr_fre_dec;
+using Encoder4 = Vwpr_fre_enc4;
+using Decoder4 = Vwpr_fre_dec4;
 
 constexpr size_t kMostValues = size_t{1} << 24;  // CountWidth of the decoder
+constexpr size_t kMostValues4 = 4096;            // LogBlock of the cores of four ways
+constexpr int kMostM4 = 20;
 
+struct Cores4 {
+  rtl::Core<Encoder4> encoder;
+  rtl::Core<Decoder4> decoder;
+};
 struct Cores {
   rtl::Core<Encoder> encoder;
   rtl::Core<Decoder> decoder;
+  std::unique_ptr<Cores4> of_four;  // where the settings allow it
 };
+
+template <class Encoder, class Decoder>
+void set(const Args& args, rtl::Core<Encoder>* encoder, rtl::Core<Decoder>* decoder) {
+  const auto m = static_cast<uint8_t>(args.value[kM]);
+  encoder->ports().cfg_m_i = m;
+  encoder->ports().cfg_nearest_i = args.value[kRound] == kNearest;
+  encoder->ports().cfg_flush_i = args.value[kFlush] != 0;
+  decoder->ports().cfg_m_i = m;
+  decoder->ports().cfg_midpoint_i = args.value[kRound] == kMidpoint;
+  decoder->ports().cfg_bfloat16_i = is_short(args);
+  encoder->reset();
+  decoder->reset();
+}
 
 Status open_cores(const Args& args, void** state) noexcept {
   auto* cores = new (std::nothrow) Cores;
   if (cores == nullptr) return fail(Code::kNoMemory, "fre: no memory for simulated cores");
-  const auto m = static_cast<uint8_t>(args.value[kM]);
-  Encoder& encoder = cores->encoder.ports();
-  encoder.cfg_m_i = m;
-  encoder.cfg_nearest_i = args.value[kRound] == kNearest;
-  encoder.cfg_flush_i = args.value[kFlush] != 0;
-  Decoder& decoder = cores->decoder.ports();
-  decoder.cfg_m_i = m;
-  decoder.cfg_midpoint_i = args.value[kRound] == kMidpoint;
-  decoder.cfg_bfloat16_i = is_short(args);
-  cores->encoder.reset();
-  cores->decoder.reset();
+  set(args, &cores->encoder, &cores->decoder);
+  if (args.value[kWays] == 4 && args.value[kM] <= kMostM4) {
+    cores->of_four.reset(new (std::nothrow) Cores4);
+    if (cores->of_four) set(args, &cores->of_four->encoder, &cores->of_four->decoder);
+  }
   *state = cores;
   return {};
 }
 
 void close_cores(void* state) noexcept { delete static_cast<Cores*>(state); }
 
-struct NoPorts {  // the encoder has none but its streams
-  void before(Encoder&) {}
-  void after(const Encoder&) {}
+struct NoPorts {  // the encoders have none but their streams
+  void before(const auto&) {}
+  void after(const auto&) {}
 };
+
+uint32_t load_value(const Shape& shape, ConstBytes src, size_t i) {
+  return shape.size == 2 ? load_word<uint16_t>(src.data(), i) : load_word<uint32_t>(src.data(), i);
+}
+void store_value(const Shape& shape, Bytes dst, size_t i, uint32_t word) {
+  if (shape.size == 2) {
+    store_word<uint16_t>(dst.data(), i, word);
+  } else {
+    store_word<uint32_t>(dst.data(), i, word);
+  }
+}
 
 // Values [i, end) of src, one a beat.
 struct Values {
@@ -55,20 +86,35 @@ struct Values {
   bool more() const { return i < end; }
   void sent() { ++i; }
   void offer(Encoder& core) const {
-    core.s_axis_tdata =
-        shape.size == 2 ? load_word<uint16_t>(src.data(), i) : load_word<uint32_t>(src.data(), i);
+    core.s_axis_tdata = load_value(shape, src, i);
     core.s_axis_tlast = i + 1 == end;
   }
 };
 
-// A stream's bytes, as far as there is room.
+// All values of src, four a beat.
+struct FourValues {
+  const Shape& shape;
+  ConstBytes src;
+  size_t i = 0;
+  bool more() const { return i < shape.n; }
+  void sent() { i += 4; }
+  void offer(Encoder4& core) const {
+    const size_t n = std::min<size_t>(shape.n - i, 4);
+    for (size_t k = 0; k < 4; ++k)
+      core.s_axis_tdata[k] = k < n ? load_value(shape, src, i + k) : ~0u;
+    core.s_axis_tkeep = static_cast<uint16_t>((1u << 4 * n) - 1);
+    core.s_axis_tlast = i + 4 >= shape.n;
+  }
+};
+
+// A packet's bytes, as far as there is room.
 struct BytesOut {
   Bytes room;
   size_t size = 0;
   bool over = false;
   bool full() const { return over; }
-  bool take(const Encoder& core) {
-    const uint32_t word = core.m_axis_tdata;
+  bool take(const auto& core) {
+    const auto word = core.m_axis_tdata;
     const auto n = static_cast<size_t>(std::popcount(static_cast<unsigned>(core.m_axis_tkeep)));
     over = over || n > room.size() - size;
     if (!over) {
@@ -79,33 +125,50 @@ struct BytesOut {
   }
 };
 
+Status too_small(ConstBytes src, Bytes dst) {
+  return fail(Code::kDstTooSmall, "fre: the code of %zu bytes does not fit %zu", src.size(),
+              dst.size());
+}
+
 Status encode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
                       size_t* written) noexcept {
   const Shape shape(args, src.size());
+  auto* cores = static_cast<Cores*>(state);
   NoPorts no_ports;
+  if (cores->of_four && shape.n > 0 && shape.n <= kMostValues4) {
+    if (shape.tail > dst.size()) return too_small(src, dst);
+    FourValues values{shape, src};
+    BytesOut out{dst.first(dst.size() - shape.tail)};
+    WPR_TRY(cores->of_four->encoder.run(values, out, no_ports));
+    if (out.over) return too_small(src, dst);
+    if (shape.tail > 0)
+      std::memcpy(dst.data() + out.size, src.data() + shape.size * shape.n, shape.tail);
+    *written = out.size + shape.tail;
+    return {};
+  }
   return encode_ways(shape, src, dst, written,
                      [&](size_t begin, size_t end, Bytes room, size_t* size) -> Status {
                        Values values{shape, src, begin, end};
                        BytesOut out{room};
-                       if (values.more())
-                         WPR_TRY(static_cast<Cores*>(state)->encoder.run(values, out, no_ports));
+                       if (values.more()) WPR_TRY(cores->encoder.run(values, out, no_ports));
                        *size = out.over ? kNoRoom : out.size;
                        return {};
                      });
 }
 
-// A stream's bytes, four a beat.
+// A packet's bytes, as many a beat as Word has.
+template <class Word>
 struct BytesIn {
   ConstBytes rest;
   bool more() const { return !rest.empty(); }
-  void sent() { rest = rest.subspan(std::min<size_t>(rest.size(), 4)); }
-  void offer(Decoder& core) const {
-    uint32_t word = ~0u;  // bytes that are not there may be anything
-    const size_t n = std::min<size_t>(rest.size(), 4);
-    std::memcpy(&word, rest.data(), n);
+  size_t size() const { return std::min(rest.size(), sizeof(Word)); }
+  void sent() { rest = rest.subspan(size()); }
+  void offer(auto& core) const {
+    Word word = ~Word{0};  // bytes that are not there may be anything
+    std::memcpy(&word, rest.data(), size());
     core.s_axis_tdata = word;
-    core.s_axis_tkeep = static_cast<uint8_t>((1u << n) - 1);
-    core.s_axis_tlast = rest.size() <= 4;
+    core.s_axis_tkeep = static_cast<uint8_t>((1u << size()) - 1);
+    core.s_axis_tlast = rest.size() <= sizeof(Word);
   }
 };
 
@@ -117,15 +180,24 @@ struct ValuesOut {
   bool bad = false;
   bool full() const { return false; }
   bool take(const Decoder& core) {
-    if (i < end) {
-      if (shape.size == 2) {
-        store_word<uint16_t>(dst.data(), i, core.m_axis_tdata);
-      } else {
-        store_word<uint32_t>(dst.data(), i, core.m_axis_tdata);
-      }
-    }
+    if (i < end) store_value(shape, dst, i, core.m_axis_tdata);
     ++i;
-    if (core.m_axis_tlast) bad = core.m_axis_tuser || i != end;
+    if (core.m_axis_tlast) bad = core.m_axis_tuser;
+    return core.m_axis_tlast;
+  }
+};
+
+// All values of dst.
+struct FourValuesOut {
+  const Shape& shape;
+  Bytes dst;
+  size_t i = 0;
+  bool bad = false;
+  bool full() const { return false; }
+  bool take(const Decoder4& core) {
+    for (size_t k = 0; k < 4 && (core.m_axis_tkeep >> 4 * k & 1) != 0; ++k, ++i)
+      if (i < shape.n) store_value(shape, dst, i, core.m_axis_tdata[k]);
+    if (core.m_axis_tlast) bad = core.m_axis_tuser;
     return core.m_axis_tlast;
   }
 };
@@ -133,12 +205,24 @@ struct ValuesOut {
 struct Command {  // how many values the packet has
   uint32_t last;
   bool sent = false;
-  void before(Decoder& core) const {
+  void before(auto& core) const {
     core.s_cmd_tvalid = !sent;
     core.s_cmd_tdata = last;
+    if constexpr (requires { core.s_cmd_tuser; }) core.s_cmd_tuser = 0;
   }
-  void after(const Decoder& core) { sent = sent || core.s_cmd_tready; }
+  void after(const auto& core) { sent = sent || core.s_cmd_tready; }
 };
+
+// A core of four ways takes no more than values have.
+bool fits_four(const Cores& cores, const Shape& shape, ConstBytes codes) {
+  return cores.of_four && shape.n > 0 && shape.n <= kMostValues4 && !codes.empty() &&
+         codes.size() <= 4 * kMostValues4;
+}
+
+// What no core does: a good packet of another size.
+Status miscounted(size_t n, size_t expected) {
+  return fail(Code::kDevice, "fre: the core gave %zu values, not %zu", n, expected);
+}
 
 Status decode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
                       size_t* written) noexcept {
@@ -149,12 +233,30 @@ Status decode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
   const ConstBytes codes = src.first(src.size() - shape.tail);
   if (shape.n == 0 && !codes.empty())
     return fail(Code::kCorrupt, "fre: %zu bytes of codes for no value", codes.size());
+  auto* cores = static_cast<Cores*>(state);
+  const auto finish = [&]() -> Status {
+    if (shape.tail > 0)
+      std::memcpy(dst.data() + shape.size * shape.n, src.data() + codes.size(), shape.tail);
+    *written = dst.size();
+    return {};
+  };
+  if (fits_four(*cores, shape, codes)) {
+    BytesIn<uint64_t> bytes{codes};
+    FourValuesOut values{shape, dst};
+    Command command{static_cast<uint32_t>(shape.n - 1)};
+    WPR_TRY(cores->of_four->decoder.run(bytes, values, command));
+    if (values.bad)
+      return fail(Code::kCorrupt, "fre: %zu bytes do not hold %zu values in four streams",
+                  codes.size(), shape.n);
+    if (values.i != shape.n) return miscounted(values.i, shape.n);
+    return finish();
+  }
   std::array<ConstBytes, kWaysMax> streams;
   if (shape.n > 0) WPR_TRY(cut_streams(shape, codes, &streams));
   for (size_t way = 0; way < shape.ways && shape.n > 0; ++way) {
     ValuesOut values{shape, dst, shape.begin(way), shape.begin(way + 1)};
     const size_t n = values.end - values.i;
-    BytesIn bytes{streams[way]};
+    BytesIn<uint32_t> bytes{streams[way]};
     if ((n == 0) != streams[way].empty())
       return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", way,
                   shape.ways, n);
@@ -163,15 +265,13 @@ Status decode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
       return fail(Code::kUnsupported, "fre: the core counts to %zu, a stream has %zu values",
                   kMostValues, n);
     Command command{static_cast<uint32_t>(n - 1)};
-    WPR_TRY(static_cast<Cores*>(state)->decoder.run(bytes, values, command));
+    WPR_TRY(cores->decoder.run(bytes, values, command));
     if (values.bad)
       return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", way,
                   shape.ways, n);
+    if (values.i != values.end) return miscounted(n - (values.end - values.i), n);
   }
-  if (shape.tail > 0)
-    std::memcpy(dst.data() + shape.size * shape.n, src.data() + codes.size(), shape.tail);
-  *written = dst.size();
-  return {};
+  return finish();
 }
 
 }  // namespace

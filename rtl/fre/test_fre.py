@@ -7,6 +7,6 @@ import pytest
 from rtl import simulate
 
 
-@pytest.mark.parametrize("core", ["wpr_fre_enc", "wpr_fre_dec"])
+@pytest.mark.parametrize("core", ["wpr_fre_enc", "wpr_fre_dec", "wpr_fre_enc4", "wpr_fre_dec4"])
 def test_streams(core: str) -> None:
-    simulate.run(core, "fre", f"bench_{core.removeprefix('wpr_fre_')}")
+    simulate.run(core, "fre", f"bench_{core.removeprefix('wpr_fre_').removesuffix('4')}")

@@ -35,6 +35,7 @@ module wpr_fre_dec
   input  logic                  s_cmd_tvalid,
   output logic                  s_cmd_tready,
   input  logic [CountWidth-1:0] s_cmd_tdata,   // values of the next packet, less one
+  input  logic [           1:0] s_cmd_tuser,   // bytes of its first word before the stream
 
   input  logic        s_axis_tvalid,
   output logic        s_axis_tready,
@@ -164,7 +165,7 @@ module wpr_fre_dec
       if (state_q == Idle) left_q <= s_cmd_tdata;
       else if (emit) left_q <= left_q - 1'b1;
     end
-    if (state_q == Idle) at_q <= '0;
+    if (state_q == Idle) at_q <= {2'b0, s_cmd_tuser, 3'b0};
     else if (emit) at_q <= next;
     else if (skip) at_q <= {1'b0, at_q[6], at_q[4:0]};
     if (!rst_ni) state_q <= Idle;
@@ -183,7 +184,7 @@ module wpr_fre_dec
     if (move) begin
       {v3t_q, v2t_q, v1t_q}    <= {v2t_q, v1t_q, emit || finish};
       {end3_q, end2_q, end1_q} <= {end2_q, end1_q, finish};
-      {bad3_q, bad2_q, bad1_q} <= {bad2_q, bad1_q, !good_end};
+      {bad3_q, bad2_q, bad1_q} <= {bad2_q, bad1_q, !good_end || state_q == Run};
       at1_q   <= at_q[4:0];
       none1_q <= at_q[5] && finish;  // the last code ended with the last word
       at2_q   <= at1_q[0];

@@ -24,6 +24,19 @@ package wpr_fre_pkg;
     endcase
   endfunction
 
+  // Where the payload of a difference begins, in twos less one, and whether one more.
+  function automatic logic [3:0] twos_of(input class_t c);
+    case (c)
+      4'd0: return {3'd0, 1'b0};
+      4'd1: return {3'd1, 1'b0};
+      4'd2: return {3'd1, 1'b1};
+      4'd3: return {3'd2, 1'b0};
+      4'd4: return {3'd2, 1'b1};
+      4'd5: return {3'd3, 1'b0};
+      default: return {3'd4, 1'b0};
+    endcase
+  endfunction
+
   // What stands there; bits are sent from the lowest up. Of zeros all: `negative` is their sign.
   function automatic logic [9:0] prefix_of(input class_t c, input logic negative);
     case (c)
@@ -59,6 +72,18 @@ package wpr_fre_pkg;
     if (!bits[0]) return !bits[1] ? Equal : bits[2] ? Escape : bits[3] ? Denormal : Zero;
     for (int k = 0; k < 6; k++) if (!bits[k+1]) return class_t'(k);
     return 4'd6;
+  endfunction
+
+  // Of a block of ways=4 in rows of four values: whether a way has none, which is so in few rows
+  // only. `rows` and `words` of the last row, both less one; tiny: fewer than four rows.
+  function automatic logic empty_way(input int way, input logic tiny, input logic [1:0] rows,
+                                     input logic [1:0] words);
+    case (way)
+      1: return tiny && rows == 2'd0 && words == 2'd0;
+      2: return tiny && rows == 2'd0 && !words[1];
+      3: return tiny && 3'(rows) + 3'(words) < 3'd3;
+      default: return 1'b0;
+    endcase
   endfunction
 
 endpackage

@@ -6,6 +6,7 @@ module wpr_fre_dec_props (
   input logic        clk_i,
   input logic        rst_ni,
   input logic [ 3:0] s_cmd_tdata,
+  input logic [ 1:0] s_cmd_tuser,
   input logic        s_cmd_tvalid,
   input logic        s_bit_i,
   input logic [ 3:0] s_axis_tkeep,

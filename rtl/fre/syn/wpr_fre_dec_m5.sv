@@ -6,6 +6,7 @@ module wpr_fre_dec_m5 (
   input  logic        s_cmd_tvalid,
   output logic        s_cmd_tready,
   input  logic [23:0] s_cmd_tdata,
+  input  logic [ 1:0] s_cmd_tuser,
   input  logic        s_axis_tvalid,
   output logic        s_axis_tready,
   input  logic [31:0] s_axis_tdata,

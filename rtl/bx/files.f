@@ -1,0 +1,2 @@
+bx/wpr_bx_enc.sv
+bx/wpr_bx_dec.sv

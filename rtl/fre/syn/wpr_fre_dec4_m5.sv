@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder of four ways with its settings tied to m=5, round=nearest, float32.
+module wpr_fre_dec4_m5 (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         s_cmd_tvalid,
+  output logic         s_cmd_tready,
+  input  logic [ 11:0] s_cmd_tdata,
+  input  logic         s_axis_tvalid,
+  output logic         s_axis_tready,
+  input  logic [ 63:0] s_axis_tdata,
+  input  logic [  7:0] s_axis_tkeep,
+  input  logic         s_axis_tlast,
+  output logic         m_axis_tvalid,
+  input  logic         m_axis_tready,
+  output logic [127:0] m_axis_tdata,
+  output logic [ 15:0] m_axis_tkeep,
+  output logic         m_axis_tlast,
+  output logic         m_axis_tuser
+);
+  wpr_fre_dec4 decoder (
+    .cfg_m_i(5'd5),
+    .cfg_midpoint_i(1'b0),
+    .cfg_bfloat16_i(1'b0),
+    .*
+  );
+endmodule

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The encoder of four ways with its settings tied to m=5, round=nearest.
+module wpr_fre_enc4_m5 (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         s_axis_tvalid,
+  output logic         s_axis_tready,
+  input  logic [127:0] s_axis_tdata,
+  input  logic [ 15:0] s_axis_tkeep,
+  input  logic         s_axis_tlast,
+  output logic         m_axis_tvalid,
+  input  logic         m_axis_tready,
+  output logic [ 63:0] m_axis_tdata,
+  output logic [  7:0] m_axis_tkeep,
+  output logic         m_axis_tlast,
+  output logic         m_axis_tuser
+);
+  wpr_fre_enc4 encoder (
+    .cfg_m_i(5'd5),
+    .cfg_nearest_i(1'b1),
+    .cfg_flush_i(1'b0),
+    .*
+  );
+endmodule
