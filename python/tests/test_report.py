@@ -9,16 +9,17 @@ from __future__ import annotations
 import copy
 import html.parser
 import json
+import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from python.tests.report_samples import NASTY, RESULTS, bench, mpi_job, simulation, write
-from wirepress import cli
-from wirepress.report import expect, kinds, sections
+from wirepress import cli, files
+from wirepress.report import expect, kinds, page, sections
 from wirepress.report.parts import Plot, Section, Table, Unexpected, Words
 
 pytest.importorskip("plotly", reason="package plotly is not installed (wirepress[report])")
@@ -289,6 +290,36 @@ def test_one_broken_file_of_several_is_named(run: Run, tmp_path: Path) -> None:
     assert run("good.json", "none.json")[0] == 1
 
 
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield place
+    if isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places(inner, (*place, key))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [mpi_job(), bench(), simulation()], ids=["job", "bench", "sim"])
+def test_spoiled_files_are_taken_or_refused(value: dict[str, Any]) -> None:
+    rng, refused = random.Random(1), 0
+    places = [place for place in _places(value) if place]
+    for _ in range(500):
+        spoiled, place = copy.deepcopy(value), rng.choice(places)
+        inner: Any = spoiled
+        for key in place[:-1]:
+            inner = inner[key]
+        if rng.random() < 0.3:
+            del inner[place[-1]]
+        else:
+            inner[place[-1]] = rng.choice(
+                [None, True, -1, 0, 3.5, 1e300, float("nan"), "x", "", [], {}, [[]], {"a": 1}]
+            )
+        try:
+            page.write("t", "", sections(["f.json"], [spoiled]))
+        except files.UsageError as error:
+            refused += str(error).startswith(("f.json: ", "f: "))  # it is named
+    assert 100 < refused < 500
+
+
 def test_expect_says_the_place() -> None:
     with pytest.raises(Unexpected, match=r"a\.b\[1\]\.c: expected text, found a list"):
         expect.check({"a": {"b": [{"c": ""}, {"c": []}]}}, {"a": {str: [{"c": str}]}})
@@ -360,8 +391,6 @@ def test_open_starts_the_browser(run: Run, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_without_plotly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wirepress.report import page
-
     write(tmp_path, "job.json", mpi_job())
     page.plotly.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly.offline", None)

@@ -140,7 +140,7 @@ def add_parser(parsers: Any) -> None:
         "  wirepress run --report job.json -- mpirun -n 4 ./app\n"
         "  wirepress report job.json --open              one HTML file, needs no network\n"
         "  wirepress report before.json after.json -o both.html         side by side\n"
-        "  wirepress plan --size 395MB --sweep 10Gbps 100Gbps --json | wirepress report - -o plan.html\n",
+        "  wirepress plan --size 395MB --link 10Gbps --json | wirepress report - -o plan.html\n",
     )
     argument = parser.add_argument("files", nargs="+", metavar="FILE", help="JSON; - is stdin")
     argument.complete = shtab.FILE

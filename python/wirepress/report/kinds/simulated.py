@@ -54,7 +54,7 @@ def matches(value: Any) -> bool:
 
 
 def _label(row: dict[str, Any]) -> str:
-    return f"{row['codec']} on {row['engine']}" if row.get("codec") else "raw"
+    return f"{row['codec']} on {row.get('engine')}" if row.get("codec") else "raw"
 
 
 def _mean(values: Sequence[float]) -> float:
