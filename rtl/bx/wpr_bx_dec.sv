@@ -60,7 +60,8 @@ module wpr_bx_dec #(
     words_in = '0;
     odd_in   = 1'b0;
     for (int i = 0; i < 32; i++) begin
-      if (s_axis_tkeep[2*i]) words_in = 6'(i + 1);
+      // The last one that is there.
+      if (s_axis_tkeep[2*i] && (i == 31 || !s_axis_tkeep[2*(i%31)+2])) words_in |= 6'(i + 1);
       odd_in = odd_in || (s_axis_tkeep[2*i] && !s_axis_tkeep[2*i+1]);
     end
   end
@@ -158,10 +159,15 @@ module wpr_bx_dec #(
 
   logic [GroupWidth-1:0] groups_q;  // of the packet that are left, less one
   logic [3:0] rest_q;               // values of its last group, less one
-  logic [7:0] chunk_groups;         // less one
-  logic chunk_is_last;
-  assign chunk_is_last = groups_q[GroupWidth-1:8] == '0;
-  assign chunk_groups  = chunk_is_last ? groups_q[7:0] : 8'hFF;
+  // Of the chunk, a clock after it has begun: they are wanted later.
+  logic [7:0] chunk_groups_q;  // less one
+  logic chunk_is_last_q;
+  logic [4:0] map_words_q;
+  always_ff @(posedge clk_i) begin
+    chunk_is_last_q <= groups_q[GroupWidth-1:8] == '0;
+    chunk_groups_q  <= groups_q[GroupWidth-1:8] == '0 ? groups_q[7:0] : 8'hFF;
+    map_words_q     <= 5'(chunk_groups_q[7:4]) + 5'd1;
+  end
 
   logic [14:0] left_q;  // words of the chunk
   logic dense_q, empty_q;
@@ -169,8 +175,6 @@ module wpr_bx_dec #(
   logic [255:0] map_q;
   logic [3:0] count_q;
   logic [5:0] ones_q;
-  logic [4:0] map_words;
-  assign map_words = 5'(chunk_groups[7:4]) + 5'd1;
 
   function automatic logic [5:0] ones(input logic [31:0] bits);
     logic [5:0] sum;
@@ -206,7 +210,7 @@ module wpr_bx_dec #(
     if (state_q != Groups) begin
       {v_h1_q, v_h2_q} <= '0;
       more_q           <= 1'b1;
-      ahead_q          <= chunk_groups;
+      ahead_q          <= chunk_groups_q;
       header_q         <= '0;
     end else if (ahead) begin
       v_h1_q       <= more_q;
@@ -241,9 +245,11 @@ module wpr_bx_dec #(
   always_comb begin
     case (state_q)
       Head: {asks, wanted} = {!failed_q, 6'd1};
-      Map: {asks, wanted} = {1'b1, 6'(map_words)};
-      Headers: {asks, wanted} = {headers_left_q != '0 && !failed_q,
-                                 headers_left_q > 9'd32 ? 6'd32 : headers_left_q[5:0]};
+      Map: {asks, wanted} = {1'b1, 6'(map_words_q)};
+      Headers: begin
+        asks   = headers_left_q != '0 && !failed_q;
+        wanted = headers_left_q[8:5] != '0 ? 6'd32 : {1'b0, headers_left_q[4:0]};
+      end
       Groups: {asks, wanted} = {v_h2_q && !bad_h2_q && !failed_q, planes_h2_q};
       default: {asks, wanted} = '0;
     endcase
@@ -259,7 +265,7 @@ module wpr_bx_dec #(
     tag.zero     = header_h2_q[12] || !present_h2_q;
     tag.width    = header_h2_q[11:8];
     tag.base     = header_h2_q[7:0];
-    tag.last     = state_q == Refuse || (last_h2_q && chunk_is_last);
+    tag.last     = state_q == Refuse || (last_h2_q && chunk_is_last_q);
     tag.rest     = rest_q;
     tag.bad      = state_q == Refuse || !packet_good;
   end
@@ -279,12 +285,12 @@ module wpr_bx_dec #(
       MapWait: if (tag3_q.map && move) state_q <= Count;
       Count: if (count_q == 4'd8) state_q <= Headers;
       Headers: begin
-        if (headers_left_q == '0) state_q <= Groups;
-        else if (take && headers_left_q <= 9'd32) state_q <= HeadersWait;
+        if (headers_left_q == '0) state_q <= HeadersWait;
+        else if (take && headers_left_q[8:5] == '0) state_q <= HeadersWait;
       end
       HeadersWait: if (!tag1_q.headers && !tag2_q.headers && !tag3_q.headers) state_q <= Groups;
       Groups:
-        if (take && last_h2_q) state_q <= chunk_is_last ? Drain : chunk_good ? Head : Refuse;
+        if (take && last_h2_q) state_q <= chunk_is_last_q ? Drain : chunk_good ? Head : Refuse;
       Refuse: if (move) state_q <= Drain;
       default: if (v0_q && last0_q) state_q <= Idle;
     endcase
@@ -297,8 +303,8 @@ module wpr_bx_dec #(
       left_q         <= window_q[14:0];
       dense_q        <= window_q[15];
       empty_q        <= window_q[15:0] == '0;
-      present_q      <= window_q[15] ? 9'(chunk_groups) + 9'd1 : '0;
-      headers_left_q <= 9'(chunk_groups) + 9'd1;
+      present_q      <= window_q[15] ? 9'(chunk_groups_q) + 9'd1 : '0;
+      headers_left_q <= 9'(chunk_groups_q) + 9'd1;
     end else if (take) begin
       left_q <= left_q - 15'(wanted);
     end
@@ -308,11 +314,11 @@ module wpr_bx_dec #(
     if (state_q == Count) begin
       headers_left_q <= present_q + 9'(ones_q);
     end else if (take && state_q == Headers) begin
-      headers_left_q <= headers_left_q - 9'd32;
+      headers_left_q <= headers_left_q[8:5] == '0 ? '0 : headers_left_q - 9'd32;
     end
     if (tag3_q.map && move) begin
       for (int i = 0; i < 16; i++) begin
-        map_q[16*i+:16] <= 5'(i) < map_words ? window_q[16*i+:16] : '0;
+        map_q[16*i+:16] <= 5'(i) < map_words_q ? window_q[16*i+:16] : '0;
       end
     end else if (state_q == Count && !count_q[3]) begin
       map_q <= {map_q[31:0], map_q[255:32]};

@@ -21,7 +21,9 @@
 module wpr_fre_dec
   import wpr_fre_pkg::*;
 #(
-  parameter int unsigned CountWidth = 24  // bits of the number of values
+  parameter int unsigned CountWidth = 24,  // bits of the number of values
+  // A word is taken every other clock at most, and s_axis_tready comes from a register.
+  parameter bit HalfRate = 1'b0
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -73,7 +75,7 @@ module wpr_fre_dec
   assign take1         = v2_q && (last2_q || v3_q) &&
                          (take0 ? !last1_q : !v1_q && !(v0_q && last0_q && !pop));
   assign take2         = v3_q && (!v2_q || take1);
-  assign s_axis_tready = !v3_q || take2;
+  assign s_axis_tready = !v3_q || (take2 && !HalfRate);
 
   logic [37:0] ahead;  // w2 and the bits that decide sizes at its end
   assign ahead = {last2_q ? 6'd0 : w3_q[5:0], w2_q};
@@ -111,7 +113,7 @@ module wpr_fre_dec
     v0_q <= take0 || (v0_q && !pop);
     v1_q <= take1 || (v1_q && !take0);
     v2_q <= take2 || (v2_q && !take1);
-    v3_q <= s_axis_tready ? s_axis_tvalid : v3_q;
+    v3_q <= s_axis_tready ? s_axis_tvalid : v3_q && !take2;
     if (!rst_ni) {v0_q, v1_q, v2_q, v3_q} <= '0;
   end
 

@@ -161,10 +161,11 @@ module wpr_fre_dec4
   logic [3:0] wants, holds, first_q, upper_q, stop_upper_q;
   logic [3:0][LogCodes-1:0] next_q, stop_q;  // the row to be read, and the last one
   logic [3:0] more_q;  // rows are to be read
+  logic [3:0] at_stop_q;
   logic [3:0][1:0] skip_q, stop_bytes_q;
   logic issue, issue_last, read_q, read_last_q;
   assign issue      = state_q == Run && more_q[slot_q] && wants[slot_q];
-  assign issue_last = next_q[slot_q] == stop_q[slot_q];
+  assign issue_last = at_stop_q[slot_q];
   assign address    = state_q == Idle ? '0 : state_q == Sizes01 ? LogCodes'(1) : next_q[slot_q];
   always_ff @(posedge clk_i) begin
     slot_q      <= slot_q + 2'd1;
@@ -183,6 +184,7 @@ module wpr_fre_dec4
       stop_upper_q[way_q] <= last_of_way[2];
       stop_bytes_q[way_q] <= last_of_way[1:0];
     end
+    for (int w = 0; w < 4; w++) at_stop_q[w] <= next_q[w] == stop_q[w];
     if (state_q == Start) more_q <= run_way;
     if (!rst_ni) begin
       slot_q <= '0;
@@ -237,7 +239,10 @@ module wpr_fre_dec4
         cmd_q   <= 1'b0;
       end
     end
-    wpr_fre_dec #(.CountWidth(LogRows)) decoder (
+    wpr_fre_dec #(
+      .CountWidth(LogRows),
+      .HalfRate  (1'b1)
+    ) decoder (
       .clk_i,
       .rst_ni,
       .cfg_m_i,

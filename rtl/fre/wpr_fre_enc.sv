@@ -141,20 +141,20 @@ module wpr_fre_enc
   logic v5_q, last5_q;
   logic [9:0] prefix5_q;
   logic [5:0] size5_q;
-  logic [2:0] place5_q;     // where a difference's payload begins, in twos, less one
+  logic [2:0] place5_q;     // where a difference's payload begins, in twos
   logic [24:0] near5_q;     // a difference's: fraction and sign
   logic [31:0] escape5_q;   // an escape's: fraction, exponent, sign
   logic [23:0] denormal5_q;
-  logic [3:0] twos;
-  assign twos = twos_of(class4_q);
+  logic [3:0] place;
+  assign place = place_of(class4_q);
   always_ff @(posedge clk_i) begin
     if (move) begin
       last5_q     <= last4_q;
       prefix5_q   <= prefix_of(class4_q, class4_q == Zero ? word4_q[31] : negative4_q);
       size5_q     <= size_of(class4_q, cfg_m_i);
-      place5_q    <= twos[3:1];
+      place5_q    <= place[3:1];
       near5_q     <= class4_q > MaxDifference ? '0
-                   : 25'({word4_q[31], word4_q[22:0]} >> shift_q) << twos[0];
+                   : 25'({word4_q[31], word4_q[22:0]} >> shift_q) << place[0];
       escape5_q   <= class4_q != Escape ? '0 : word4_q >> shift_q;
       denormal5_q <= class4_q != Denormal ? '0 : {word4_q[31], word4_q[22:0]};
     end
@@ -172,7 +172,7 @@ module wpr_fre_enc
       size6_q <= size5_q;
       code6_q <= CodeWidth'(prefix5_q) | CodeWidth'({escape5_q, 3'b0}) |
                  CodeWidth'({denormal5_q, 4'b0}) |
-                 CodeWidth'({near5_q, 2'b0}) << {place5_q, 1'b0};
+                 CodeWidth'(near5_q) << {place5_q, 1'b0};
     end else if (move_pack) begin
       size6_q <= size6_q - 6'd32;
       code6_q <= code6_q >> 32;

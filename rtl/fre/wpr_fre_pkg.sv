@@ -24,19 +24,6 @@ package wpr_fre_pkg;
     endcase
   endfunction
 
-  // Where the payload of a difference begins, in twos less one, and whether one more.
-  function automatic logic [3:0] twos_of(input class_t c);
-    case (c)
-      4'd0: return {3'd0, 1'b0};
-      4'd1: return {3'd1, 1'b0};
-      4'd2: return {3'd1, 1'b1};
-      4'd3: return {3'd2, 1'b0};
-      4'd4: return {3'd2, 1'b1};
-      4'd5: return {3'd3, 1'b0};
-      default: return {3'd4, 1'b0};
-    endcase
-  endfunction
-
   // What stands there; bits are sent from the lowest up. Of zeros all: `negative` is their sign.
   function automatic logic [9:0] prefix_of(input class_t c, input logic negative);
     case (c)
