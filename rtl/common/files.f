@@ -1,2 +1,13 @@
 common/wpr_skid.sv
 common/wpr_fifo.sv
+common/wpr_bit_merge.sv
+common/wpr_pack.sv
+common/wpr_split.sv
+common/wpr_packet_fifo.sv
+common/wpr_prepend.sv
+common/wpr_behead.sv
+common/wpr_narrow.sv
+common/wpr_widen.sv
+common/wpr_packetizer.sv
+common/wpr_reassembler.sv
+common/wpr_pool.sv

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams through the parts that cores share, with pauses, losses and damage (bench_common.py)."""
+
+from rtl import simulate
+
+
+def test_streams() -> None:
+    simulate.run("wpr_common_tb", "common", "bench_common", extra=("tb/wpr_common_tb.sv",))

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inverse of wpr_packetizer, over a way that loses, repeats and reorders blocks: takes headers
+// off, puts blocks in the order of their numbers and gives messages back byte for byte.
+//
+// A block waits in slot number % 2^LogSlots until all before it have left; one that is ahead of all
+// slots waits outside, which stops the input. Dropped, with dropped_o for a clock: one whose size is
+// not what its header says or does not fit a slot, and one that was there already or is too late.
+// A block that is missing is given up when later ones have waited for cfg_patience_i
+// clocks, or when one ahead of all slots comes and none waits: then the message ends with a beat without
+// bytes, tkeep = 0 and tuser = 1, and what follows is dropped up to the next block that begins a
+// message. The loss of the last blocks before a pause is noticed after it.
+module wpr_reassembler #(
+  parameter int unsigned Bytes    = 64,  // a beat's; 16 or more
+  parameter int unsigned LogSlots = 3,
+  parameter int unsigned LogBeats = 6,   // of a slot
+  localparam int unsigned Log = $clog2(Bytes)
+) (
+  input  logic               clk_i,
+  input  logic               rst_ni,         // synchronous
+  input  logic [       15:0] cfg_patience_i,
+  input  logic               s_axis_tvalid,
+  output logic               s_axis_tready,
+  input  logic [8*Bytes-1:0] s_axis_tdata,
+  input  logic [  Bytes-1:0] s_axis_tkeep,
+  input  logic               s_axis_tlast,
+  output logic               m_axis_tvalid,
+  input  logic               m_axis_tready,
+  output logic [8*Bytes-1:0] m_axis_tdata,
+  output logic [  Bytes-1:0] m_axis_tkeep,
+  output logic               m_axis_tlast,
+  output logic               m_axis_tuser,   // with tlast: the message lacks something
+  output logic               dropped_o
+);
+
+  localparam int unsigned Slots = 1 << LogSlots;
+  localparam int unsigned SizeBits = LogBeats + Log + 1;
+
+  // ---- headers off, sizes counted ----------------------------------------------------------------
+
+  logic p_valid, p_ready, p_last, runt;
+  logic [63:0] p_header;
+  logic [8*Bytes-1:0] p_data;
+  logic [Bytes-1:0] p_keep;
+  wpr_behead #(.Bytes(Bytes), .Header(8)) behead (
+    .clk_i,
+    .rst_ni,
+    .s_axis_tvalid,
+    .s_axis_tready,
+    .s_axis_tdata,
+    .s_axis_tkeep,
+    .s_axis_tlast,
+    .h_data_o     (p_header),
+    .m_axis_tvalid(p_valid),
+    .m_axis_tready(p_ready),
+    .m_axis_tdata (p_data),
+    .m_axis_tkeep (p_keep),
+    .m_axis_tlast (p_last),
+    .runt_o       (runt)
+  );
+
+  logic [Log:0] size;
+  always_comb begin
+    size = '0;
+    for (int i = 0; i < Bytes; i++) begin
+      if (p_keep[i] && (i == Bytes - 1 || !p_keep[(i+1)%Bytes])) size |= (Log + 1)'(i + 1);
+    end
+  end
+
+  logic v_q, last_q, take, bad_q;
+  logic [63:0] header_q;
+  logic [8*Bytes-1:0] data_q;
+  logic [Log:0] size_q;
+  logic [LogBeats-1:0] beat_q;
+  assign p_ready = take || !v_q;
+  always_ff @(posedge clk_i) begin
+    if (p_ready) begin
+      v_q      <= p_valid;
+      last_q   <= p_last;
+      header_q <= p_header;
+      data_q   <= p_data;
+      size_q   <= size;
+    end
+    if (!rst_ni) v_q <= 1'b0;
+  end
+
+  // ---- into its slot -----------------------------------------------------------------------------
+
+  logic [15:0] next_q, number, ahead;  // next_q: the block that leaves next
+  logic [Slots-1:0] filled_q;
+  logic [LogSlots-1:0] slot, slot_next;
+  logic [Slots-1:0][SizeBits-1:0] sizes_q;
+  logic [Slots-1:0] firsts_q, lasts_q;
+  logic fits, late, plausible, beyond, whole, store, none, give_up, leave, jump, move;
+  assign number    = header_q[47:32];
+  assign ahead     = number - next_q;
+  assign slot      = number[LogSlots-1:0];
+  assign slot_next = next_q[LogSlots-1:0];
+  assign fits      = ahead < 16'(Slots) && !filled_q[slot];
+  assign late      = ahead >= 16'(65536 - 4 * Slots);
+  assign plausible = header_q[29:0] != '0 && header_q[29:0] <= 30'(Bytes << LogBeats);
+  assign beyond    = ahead >= 16'(Slots) && !late && plausible;
+  assign none      = filled_q == '0;
+  assign whole     = !bad_q && header_q[29:0] == 30'({beat_q, {Log{1'b0}}}) + 30'(size_q);
+  assign jump      = v_q && beyond && none && move;
+  assign take      = !(v_q && (beyond || give_up));
+  assign store     = v_q && take && last_q && fits && whole;
+  assign dropped_o = runt || (v_q && take && last_q && !store);
+
+  logic [8*Bytes-1:0] words_q[1 << (LogSlots + LogBeats)];
+  always_ff @(posedge clk_i) begin
+    if (v_q && fits && !bad_q) words_q[{slot, beat_q}] <= data_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (v_q && take) begin
+      beat_q  <= last_q ? '0 : beat_q + 1'b1;
+      bad_q  <= !last_q && (bad_q || beat_q == '1 || !fits);
+    end
+    if (store) begin
+      sizes_q[slot]  <= header_q[SizeBits-1:0];
+      firsts_q[slot] <= header_q[48];
+      lasts_q[slot]  <= header_q[30];
+    end
+    if (!rst_ni) begin
+      beat_q  <= '0;
+      bad_q  <= 1'b0;
+    end
+  end
+
+  // ---- out of the next slot ----------------------------------------------------------------------
+
+  logic ready_next, deaf_q;  // deaf: until a message begins
+  logic [15:0] waited_q;
+  logic [LogBeats-1:0] at_q, last_at;
+  logic [SizeBits-1:0] less_one;
+  logic skip, read, end_read, lost;
+  assign ready_next = filled_q[slot_next];
+  assign less_one   = sizes_q[slot_next] - 1'b1;
+  assign last_at    = less_one[SizeBits-2:Log];
+  assign skip       = ready_next && deaf_q && !firsts_q[slot_next];
+  assign read       = ready_next && !skip && move;
+  assign end_read   = read && at_q == last_at;
+  assign leave      = end_read || skip;
+  assign give_up    = !ready_next && !none && waited_q >= cfg_patience_i && move;
+  assign lost       = (give_up || jump) && !deaf_q;
+
+  always_ff @(posedge clk_i) begin
+    if (leave || give_up) next_q <= next_q + 1'b1;
+    else if (jump) next_q <= number;
+    if (none || ready_next) waited_q <= '0;
+    else if (waited_q < cfg_patience_i) waited_q <= waited_q + 1'b1;
+    if (read) at_q <= end_read ? '0 : at_q + 1'b1;
+    if (give_up || jump) deaf_q <= 1'b1;
+    else if (read) deaf_q <= 1'b0;
+    for (int i = 0; i < Slots; i++) begin
+      if (store && slot == (LogSlots)'(i)) filled_q[i] <= 1'b1;
+      if (leave && slot_next == (LogSlots)'(i)) filled_q[i] <= 1'b0;
+    end
+    if (!rst_ni) begin
+      next_q   <= '0;
+      waited_q <= '0;
+      at_q     <= '0;
+      deaf_q   <= 1'b0;
+      filled_q <= '0;
+    end
+  end
+
+  logic v1_q, end1_q, lost1_q, message1_q;
+  logic [8*Bytes-1:0] word_q;
+  logic [Log-1:0] size1_q;
+  assign move = m_axis_tready || !m_axis_tvalid;
+  always_ff @(posedge clk_i) begin
+    if (move) begin
+      v1_q          <= read || lost;
+      lost1_q       <= lost;
+      end1_q        <= end_read;
+      message1_q    <= end_read && lasts_q[slot_next];
+      size1_q       <= sizes_q[slot_next][Log-1:0];
+      m_axis_tvalid <= v1_q;
+      m_axis_tdata  <= word_q;
+      m_axis_tlast  <= message1_q || lost1_q;
+      m_axis_tuser  <= lost1_q;
+      for (int i = 0; i < Bytes; i++) begin
+        m_axis_tkeep[i] <= !lost1_q && (!end1_q || size1_q == '0 || (Log)'(i) < size1_q);
+      end
+    end
+    if (!rst_ni) begin
+      v1_q          <= 1'b0;
+      m_axis_tvalid <= 1'b0;
+    end
+  end
+  always_ff @(posedge clk_i) if (move) word_q <= words_q[{slot_next, at_q}];
+
+endmodule

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool of fre decoders for wpr_nic_rx: packets of codes, 64 bytes a beat, to packets of float32
+// words. Each engine makes 4 bytes a clock. code_tuser is the number of bytes that a packet holds, a
+// multiple of 4; raw_tuser with tlast: the code is not valid.
+module wpr_nic_fre_dec
+  import wpr_nic_pkg::*;
+#(
+  parameter int unsigned Engines  = 4,
+  parameter int unsigned LogQueue = 5
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,          // synchronous
+  input  logic [  4:0] cfg_m_i,
+  input  logic         cfg_midpoint_i,
+  input  logic         code_tvalid,
+  output logic         code_tready,
+  input  logic [511:0] code_tdata,
+  input  logic [ 63:0] code_tkeep,
+  input  logic         code_tlast,
+  input  logic [ 15:0] code_tuser,
+  output logic         raw_tvalid,
+  input  logic         raw_tready,
+  output logic [511:0] raw_tdata,
+  output logic [ 63:0] raw_tkeep,
+  output logic         raw_tlast,
+  output logic         raw_tuser
+);
+
+  logic [5:0] out_size;
+  logic [Engines-1:0] e_valid, e_ready, e_last, f_valid, f_ready, f_last;
+  logic [Engines-1:0][531:0] e_data;
+  logic [Engines-1:0][518:0] f_data;
+  logic [13:0] n_less_one;
+  assign n_less_one = code_tuser[15:2] - 14'd1;
+  wpr_pool #(.Engines(Engines), .In(532), .Out(519), .LogQueue(LogQueue), .LogInside(5)) pool (
+    .clk_i, .rst_ni,
+    .s_valid_i(code_tvalid), .s_ready_o(code_tready),
+    .s_data_i({n_less_one, 6'(size_of(code_tkeep)), code_tdata}), .s_last_i(code_tlast),
+    .m_valid_o(raw_tvalid), .m_ready_i(raw_tready), .m_data_o({raw_tuser, out_size, raw_tdata}),
+    .m_last_o(raw_tlast),
+    .e_valid_o(e_valid), .e_ready_i(e_ready), .e_data_o(e_data), .e_last_o(e_last),
+    .f_valid_i(f_valid), .f_ready_o(f_ready), .f_data_i(f_data), .f_last_i(f_last)
+  );
+  assign raw_tkeep = keep_of(out_size);
+
+  for (genvar i = 0; i < Engines; i++) begin : g_engine
+    // The number of values goes ahead of a packet.
+    logic told_q, cmd_ready, wide_ready;
+    assign e_ready[i] = told_q && wide_ready;
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) told_q <= 1'b0;
+      else if (e_valid[i] && e_ready[i] && e_last[i]) told_q <= 1'b0;
+      else if (e_valid[i] && cmd_ready) told_q <= 1'b1;
+    end
+
+    logic n_valid, n_ready, n_last, r_valid, r_ready, r_last, r_bad;
+    logic [31:0] n_data, r_data;
+    logic [3:0] n_keep;
+    logic [63:0] w_keep;
+    wpr_narrow #(.Wide(64), .Narrow(4)) narrow (
+      .clk_i, .rst_ni,
+      .s_axis_tvalid(e_valid[i] && told_q), .s_axis_tready(wide_ready),
+      .s_axis_tdata(e_data[i][511:0]), .s_axis_tkeep(keep_of(e_data[i][517:512])),
+      .s_axis_tlast(e_last[i]),
+      .m_axis_tvalid(n_valid), .m_axis_tready(n_ready), .m_axis_tdata(n_data),
+      .m_axis_tkeep(n_keep), .m_axis_tlast(n_last)
+    );
+    wpr_fre_dec #(.CountWidth(14)) decoder (
+      .clk_i, .rst_ni, .cfg_m_i, .cfg_midpoint_i, .cfg_bfloat16_i(1'b0),
+      .s_cmd_tvalid(e_valid[i] && !told_q), .s_cmd_tready(cmd_ready),
+      .s_cmd_tdata(e_data[i][531:518]), .s_cmd_tuser(2'd0),
+      .s_axis_tvalid(n_valid), .s_axis_tready(n_ready), .s_axis_tdata(n_data),
+      .s_axis_tkeep(n_keep), .s_axis_tlast(n_last),
+      .m_axis_tvalid(r_valid), .m_axis_tready(r_ready), .m_axis_tdata(r_data),
+      .m_axis_tlast(r_last), .m_axis_tuser(r_bad)
+    );
+    wpr_widen #(.Wide(64), .Narrow(4)) widen (
+      .clk_i, .rst_ni,
+      .s_axis_tvalid(r_valid), .s_axis_tready(r_ready), .s_axis_tdata(r_data),
+      .s_axis_tkeep(4'hF), .s_axis_tlast(r_last), .s_axis_tuser(r_bad),
+      .m_axis_tvalid(f_valid[i]), .m_axis_tready(f_ready[i]), .m_axis_tdata(f_data[i][511:0]),
+      .m_axis_tkeep(w_keep), .m_axis_tlast(f_last[i]), .m_axis_tuser(f_data[i][518])
+    );
+    assign f_data[i][517:512] = 6'(size_of(w_keep));
+  end
+
+endmodule

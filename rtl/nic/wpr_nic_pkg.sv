@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ethernet, IPv4 and UDP headers as the NIC box reads and writes them: byte i of a packet in bits
+// 8 * i and up, numbers of more than one byte in network order.
+package wpr_nic_pkg;
+
+  localparam int unsigned HeaderBytes = 42;  // Ethernet 14, IPv4 20, UDP 8
+  localparam int unsigned MostBeats = 256;   // of a packet; longer ones are cut and dropped
+
+  typedef logic [8*HeaderBytes-1:0] header_t;
+
+  function automatic logic [15:0] number_at(input header_t header, input int byte_at);
+    return {header[8*byte_at+:8], header[8*byte_at+8+:8]};
+  endfunction
+
+  function automatic logic [15:0] swapped(input logic [15:0] number);
+    return {number[7:0], number[15:8]};
+  endfunction
+
+  // An IPv4 packet without options that holds one whole UDP datagram and nothing else.
+  function automatic logic is_udp(input header_t header, input logic [15:0] size);
+    return number_at(header, 12) == 16'h0800 && header[8*14+:8] == 8'h45 &&
+           header[8*23+:8] == 8'd17 && (number_at(header, 20) & 16'hBFFF) == 16'd0 &&
+           number_at(header, 16) + 16'd14 == size &&
+           number_at(header, 38) + 16'd34 == size && size > 16'(HeaderBytes);
+  endfunction
+
+  // Of the settings: one of four destination ports; 0 is none.
+  function automatic logic is_ours(input header_t header, input logic [3:0][15:0] ports);
+    logic found;
+    found = 1'b0;
+    for (int i = 0; i < 4; i++) found |= ports[i] != 16'd0 && ports[i] == number_at(header, 36);
+    return found;
+  endfunction
+
+  // Bytes of a beat by its tkeep, which has no gaps: 1 to 64.
+  function automatic logic [6:0] size_of(input logic [63:0] keep);
+    logic [6:0] size;
+    size = '0;
+    for (int i = 0; i < 64; i++) if (keep[i] && (i == 63 || !keep[(i+1)%64])) size |= 7'(i + 1);
+    return size;
+  endfunction
+
+  // tkeep of so many bytes; 0 stands for 64.
+  function automatic logic [63:0] keep_of(input logic [5:0] size);
+    logic [63:0] keep;
+    for (int i = 0; i < 64; i++) keep[i] = size == '0 || 6'(i) < size;
+    return keep;
+  endfunction
+
+endpackage

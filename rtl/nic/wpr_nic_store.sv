@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets, whole, and what is known of each when its last beat is in: how many bytes, the sum of its
+// 16-bit words, and whether it is kept. A packet that is bad or does not fit leaves no beats, but its
+// facts. Facts may come a few clocks after the packet could leave: ask for them first.
+//
+// At most 60 packets are inside; who feeds it sees to that.
+module wpr_nic_store
+  import wpr_nic_pkg::*;
+#(
+  parameter int unsigned LogDepth = 9,  // beats
+  parameter int unsigned Skip     = 0   // bytes that the sum leaves out at the beginning
+) (
+  input  logic         clk_i,
+  input  logic         rst_ni,     // synchronous
+  input  logic         s_valid_i,
+  output logic         s_ready_o,
+  input  logic [511:0] s_data_i,
+  input  logic [ 63:0] s_keep_i,
+  input  logic         s_last_i,
+  input  logic         s_bad_i,    // with last
+  output logic         m_valid_o,
+  input  logic         m_ready_i,
+  output logic [511:0] m_data_o,
+  output logic [ 63:0] m_keep_o,
+  output logic         m_last_o,
+  output logic         f_valid_o,
+  input  logic         f_ready_i,
+  output logic         f_kept_o,
+  output logic         f_bad_o,    // as it came
+  output logic [ 15:0] f_size_o,
+  output logic [ 15:0] f_sum_o
+);
+
+  logic v_q, last_q, bad_q, go, move, dropped, p_valid, p_ready, p_last;
+  logic [511:0] p_data;
+  logic [5:0] p_size;
+  logic [511:0] data_q;
+  logic [63:0] keep_q;
+  logic [6:0] size_q;
+  logic [8:0] beat_q;
+  assign s_ready_o = go || !v_q;
+  assign move      = v_q && go;
+  always_ff @(posedge clk_i) begin
+    if (s_ready_o) begin
+      v_q    <= s_valid_i;
+      data_q <= s_data_i;
+      keep_q <= s_keep_i;
+      last_q <= s_last_i;
+      bad_q  <= s_bad_i;
+      size_q <= size_of(s_keep_i);
+    end
+    if (move) beat_q <= last_q ? '0 : beat_q + 1'b1;
+    if (!rst_ni) begin
+      v_q    <= 1'b0;
+      beat_q <= '0;
+    end
+  end
+
+  wpr_packet_fifo #(.Width(512), .Meta(6), .LogDepth(LogDepth), .LogPackets(6)) packets (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(v_q),
+    .s_ready_o(go),
+    .s_data_i (data_q),
+    .s_last_i (last_q),
+    .s_drop_i (bad_q),
+    .s_meta_i (size_q[5:0]),
+    .m_valid_o(p_valid),
+    .m_ready_i(p_ready),
+    .m_data_o (p_data),
+    .m_first_o(),
+    .m_last_o (p_last),
+    .m_meta_o (p_size),
+    .dropped_o(dropped)
+  );
+  wpr_skid #(.Width(577)) slice (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(p_valid),
+    .s_ready_o(p_ready),
+    .s_data_i ({p_data, keep_of(p_last ? p_size : '0), p_last}),
+    .m_valid_o,
+    .m_ready_i,
+    .m_data_o ({m_data_o, m_keep_o, m_last_o})
+  );
+
+  logic known, kept, bad;
+  logic [15:0] sum, size;
+  wpr_sum16 #(.Skip(Skip), .Tag(18)) adder (
+    .clk_i,
+    .rst_ni,
+    .valid_i(move),
+    .last_i (last_q),
+    .data_i (data_q),
+    .keep_i (keep_q),
+    .tag_i  ({!dropped, bad_q, 16'({beat_q, 6'b0}) + 16'(size_q)}),
+    .valid_o(known),
+    .sum_o  (sum),
+    .tag_o  ({kept, bad, size})
+  );
+  wpr_fifo #(.Width(34), .LogDepth(6)) facts (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(known),
+    .s_ready_o(),  // always
+    .s_data_i ({kept, bad, size, sum}),
+    .m_valid_o(f_valid_o),
+    .m_ready_i(f_ready_i),
+    .m_data_o ({f_kept_o, f_bad_o, f_size_o, f_sum_o}),
+    .level_o  ()
+  );
+
+endmodule

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the host to the wire: UDP datagrams for one of cfg_ports_i leave with a frame of spec/frame.md
+// for payload, which holds the code of what they had, or the bytes themselves where the code is not
+// smaller (or the payload is no whole number of Unit bytes, or the codec gave up). All others,
+// and those that would be larger than cfg_max_i, leave as they came. Order is kept.
+//
+// Dropped: what is longer than 16 KiB, and a datagram as it came that begins with the frame header
+// itself, which the other side would take for ours.
+//
+// The codec makes one packet of code of each packet of raw bytes, in order; tuser with tlast: it gave
+// up. It may hold any number of packets.
+module wpr_nic_tx
+  import wpr_nic_pkg::*;
+#(
+  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header: 14 is none that it can be
+  parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
+  parameter int unsigned LogRaw      = 9,   // beats of memory for packets ...
+  parameter int unsigned LogCode     = 7    // ... and for codes, which are given up beyond
+) (
+  input  logic                     clk_i,
+  input  logic                     rst_ni,             // synchronous
+  input  logic                     cfg_enable_i,
+  input  logic [ 3:0][15:0]        cfg_ports_i,        // of destination; 0: none
+  input  logic [ 15:0]             cfg_max_i,          // the largest packet with a frame
+  input  logic [8*FrameHeader-1:0] cfg_header_i,       // as the library writes it
+
+  input  logic                     s_axis_tvalid,
+  output logic                     s_axis_tready,
+  input  logic [511:0]             s_axis_tdata,
+  input  logic [ 63:0]             s_axis_tkeep,
+  input  logic                     s_axis_tlast,
+  input  logic [ 15:0]             s_axis_tuser_size,
+  input  logic [ 15:0]             s_axis_tuser_src,
+
+  output logic                     m_axis_tvalid,
+  input  logic                     m_axis_tready,
+  output logic [511:0]             m_axis_tdata,
+  output logic [ 63:0]             m_axis_tkeep,
+  output logic                     m_axis_tlast,
+  output logic [ 15:0]             m_axis_tuser_size,
+  output logic [ 15:0]             m_axis_tuser_src,
+
+  output logic                     raw_tvalid,         // to the codec
+  input  logic                     raw_tready,
+  output logic [511:0]             raw_tdata,
+  output logic [ 63:0]             raw_tkeep,
+  output logic                     raw_tlast,
+
+  input  logic                     code_tvalid,        // from the codec
+  output logic                     code_tready,
+  input  logic [511:0]             code_tdata,
+  input  logic [ 63:0]             code_tkeep,
+  input  logic                     code_tlast,
+  input  logic                     code_tuser,
+
+  output logic [3:0]               event_o  // a packet left coded, stored, as it came; was dropped
+);
+
+  localparam int unsigned Prefix = FrameHeader + 8;
+  localparam int unsigned Header = HeaderBytes + Prefix;
+
+  // ---- in: to memory, and the payload to the codec ---------------------------------------------
+
+  logic b_valid, b_ready, b_first, b_last, b_cut, b_udp, b_marked, b_coded, coded_q;
+  logic [511:0] b_data;
+  logic [63:0] b_keep;
+  logic [15:0] b_size, b_src;
+  wpr_nic_in #(.FrameHeader(FrameHeader)) in (
+    .clk_i, .rst_ni, .cfg_ports_i, .cfg_header_i,
+    .s_axis_tvalid, .s_axis_tready, .s_axis_tdata, .s_axis_tkeep, .s_axis_tlast,
+    .s_axis_tuser_size, .s_axis_tuser_src,
+    .m_valid_o(b_valid), .m_ready_i(b_ready), .m_data_o(b_data), .m_keep_o(b_keep),
+    .m_first_o(b_first), .m_last_o(b_last), .m_cut_o(b_cut), .m_size_o(b_size), .m_src_o(b_src),
+    .m_udp_o(b_udp), .m_marked_o(b_marked), .next_valid_o(), .next_data_o(), .next_keep_o()
+  );
+
+  logic to_store, to_codec, store_ready, codec_ready, d_ready, e_ready, b_ours;
+  assign b_ours  = b_udp && cfg_enable_i;
+  assign b_coded = b_first ? b_ours && ((b_size - 16'(HeaderBytes)) & 16'(Unit - 1)) == '0
+                           : coded_q;
+  assign b_ready = store_ready && (!b_coded || codec_ready) && (!b_first || (d_ready && e_ready));
+  assign to_store = b_valid && b_ready;
+  assign to_codec = b_valid && b_ready && b_coded;
+  always_ff @(posedge clk_i) if (b_valid && b_first) coded_q <= b_coded;
+
+  // What is known at the first beat: for sizes and checksums, and for the packet that leaves.
+  logic d_valid, d_ours, d_coded, d_marked, take;
+  logic [15:0] d_ip, d_udp, d_size;
+  wpr_fifo #(.Width(51), .LogDepth(5)) first_facts (
+    .clk_i, .rst_ni,
+    .s_valid_i(to_store && b_first), .s_ready_o(d_ready),
+    .s_data_i({number_at(b_data[335:0], 24), number_at(b_data[335:0], 40), b_size, b_ours, b_coded,
+               b_marked}),
+    .m_valid_o(d_valid), .m_ready_i(take),
+    .m_data_o({d_ip, d_udp, d_size, d_ours, d_coded, d_marked}), .level_o()
+  );
+  logic e_valid, load;
+  header_t e_header;
+  logic [15:0] e_src;
+  wpr_fifo #(.Width(8 * HeaderBytes + 16), .LogDepth(5)) headers (
+    .clk_i, .rst_ni,
+    .s_valid_i(to_store && b_first), .s_ready_o(e_ready), .s_data_i({b_data[335:0], b_src}),
+    .m_valid_o(e_valid), .m_ready_i(load), .m_data_o({e_header, e_src}), .level_o()
+  );
+
+  logic r_valid, r_ready, r_last, rf_valid, rf_cut;
+  logic [511:0] r_data;
+  logic [63:0] r_keep;
+  logic [15:0] rf_size, rf_sum;
+  wpr_nic_store #(.LogDepth(LogRaw), .Skip(HeaderBytes)) raw (
+    .clk_i, .rst_ni,
+    .s_valid_i(to_store), .s_ready_o(store_ready), .s_data_i(b_data), .s_keep_i(b_keep),
+    .s_last_i(b_last), .s_bad_i(b_cut),
+    .m_valid_o(r_valid), .m_ready_i(r_ready), .m_data_o(r_data), .m_keep_o(r_keep),
+    .m_last_o(r_last),
+    .f_valid_o(rf_valid), .f_ready_i(take), .f_kept_o(), .f_bad_o(rf_cut), .f_size_o(rf_size),
+    .f_sum_o(rf_sum)
+  );
+
+  logic p_valid, p_ready, p_last;
+  logic [511:0] p_data;
+  logic [63:0] p_keep;
+  wpr_behead #(.Bytes(64), .Header(HeaderBytes)) payload (
+    .clk_i, .rst_ni,
+    .s_axis_tvalid(to_codec), .s_axis_tready(codec_ready), .s_axis_tdata(b_data),
+    .s_axis_tkeep(b_keep), .s_axis_tlast(b_last), .h_data_o(),
+    .m_axis_tvalid(p_valid), .m_axis_tready(p_ready), .m_axis_tdata(p_data),
+    .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
+  );
+  wpr_skid #(.Width(577)) to_raw (
+    .clk_i, .rst_ni,
+    .s_valid_i(p_valid), .s_ready_o(p_ready), .s_data_i({p_data, p_keep, p_last}),
+    .m_valid_o(raw_tvalid), .m_ready_i(raw_tready), .m_data_o({raw_tdata, raw_tkeep, raw_tlast})
+  );
+
+  logic c_valid, c_ready, c_last, cf_valid, cf_kept;
+  logic [511:0] c_data;
+  logic [63:0] c_keep;
+  logic [15:0] cf_size, cf_sum;
+  wpr_nic_store #(.LogDepth(LogCode)) codes (
+    .clk_i, .rst_ni,
+    .s_valid_i(code_tvalid), .s_ready_o(code_tready), .s_data_i(code_tdata),
+    .s_keep_i(code_tkeep), .s_last_i(code_tlast), .s_bad_i(code_tuser),
+    .m_valid_o(c_valid), .m_ready_i(c_ready), .m_data_o(c_data), .m_keep_o(c_keep),
+    .m_last_o(c_last),
+    .f_valid_o(cf_valid), .f_ready_i(take && d_coded), .f_kept_o(cf_kept), .f_bad_o(),
+    .f_size_o(cf_size), .f_sum_o(cf_sum)
+  );
+
+  // ---- what becomes of it: a pipeline of 8 clocks that never stops -------------------------------
+
+  typedef enum logic [1:0] {Pass, Stored, Coded, Drop} mode_t;
+  logic [4:0] level;
+  assign take = d_valid && rf_valid && (!d_coded || cf_valid) && level < 5'd8;
+
+  logic [15:0] header_sum_q;  // of the frame's header; it does not change while packets are inside
+  logic [20:0] header_all, header_all_q;
+  always_comb begin
+    header_all = '0;
+    for (int i = 0; i < FrameHeader; i++) begin
+      header_all += i % 2 == 0 ? 21'({cfg_header_i[8*i+:8], 8'd0}) : 21'(cfg_header_i[8*i+:8]);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    header_all_q <= header_all;
+    header_sum_q <= folded(21'(folded(header_all_q)));
+  end
+  function automatic logic [15:0] folded(input logic [20:0] sum);
+    logic [16:0] once;
+    once = 17'(sum[15:0]) + 17'(sum[20:16]);
+    return once[15:0] + 16'(once[16]);
+  endfunction
+
+  typedef struct packed {
+    mode_t mode;
+    logic raw;   // its beats are in memory
+    logic kept;  // so is a code
+    logic [15:0] size, n_stored;
+  } plan_t;
+
+  logic [7:0] valid_q;
+  plan_t plan2_q, plan_h;
+  plan_t [3:0] late_q;
+  logic coded1_q, fits1_q, ours1_q, cut1_q, marked1_q, kept1_q;
+  logic [15:0] ip1_q, ip2_q, ip3_q, ip4_q, udp1_q, udp2_q, udp3_q, udp4_q;
+  logic [15:0] size1_q, n_code1_q, sum1_q, sum2_q, sum3_q, sum4_q;
+  logic [15:0] code_sum1_q, pay_sum2_q, pay_sum3_q;
+  logic [15:0] ip_new, udp_new;
+  logic [17:0] tail3_q;
+  logic [19:0] new_sum4_q;
+  plan_t plan3_q, plan4_q;
+
+  // At an odd place, bytes of a word change sides.
+  function automatic logic [15:0] placed(input logic [15:0] sum);
+    return FrameHeader % 2 == 1 ? swapped(sum) : sum;
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    // 1: comparisons
+    coded1_q    <= d_coded && cf_kept && cf_size < rf_size - 16'(HeaderBytes) &&
+                   17'(cf_size) + 17'(Header) <= 17'(cfg_max_i);
+    fits1_q     <= 17'(rf_size) + 17'(Prefix) <= 17'(cfg_max_i);
+    ours1_q     <= d_ours && rf_size == d_size;
+    cut1_q      <= rf_cut;
+    marked1_q   <= d_marked;
+    kept1_q     <= d_coded && cf_kept;
+    ip1_q       <= d_ip;
+    udp1_q      <= d_udp;
+    size1_q     <= rf_size;
+    sum1_q      <= rf_sum;
+    n_code1_q   <= cf_size;
+    code_sum1_q <= cf_sum;
+    // 2: how
+    plan2_q.mode     <= cut1_q ? Drop : !ours1_q ? Pass : coded1_q ? Coded : fits1_q ? Stored
+                      : marked1_q ? Drop : Pass;
+    plan2_q.raw      <= !cut1_q;
+    plan2_q.kept     <= kept1_q;
+    plan2_q.size     <= size1_q;
+    plan2_q.n_stored <= coded1_q ? n_code1_q : size1_q - 16'(HeaderBytes);
+    pay_sum2_q       <= coded1_q ? code_sum1_q : sum1_q;
+    sum2_q           <= sum1_q;
+    {ip2_q, udp2_q}  <= {ip1_q, udp1_q};
+    // 3: the sum of block word and raw size, which are little endian
+    tail3_q    <= 18'(placed(swapped(plan2_q.n_stored))) +
+                  18'(placed(plan2_q.mode == Coded ? 16'h0040 : 16'h00C0)) +
+                  18'(placed(swapped(plan2_q.size - 16'(HeaderBytes))));
+    plan3_q    <= plan2_q;
+    pay_sum3_q <= pay_sum2_q;
+    sum3_q     <= sum2_q;
+    {ip3_q, udp3_q} <= {ip2_q, udp2_q};
+    // 4: of all
+    new_sum4_q <= 20'(header_sum_q) + 20'(tail3_q) + 20'(placed(pay_sum3_q));
+    plan4_q    <= plan3_q;
+    sum4_q     <= sum3_q;
+    {ip4_q, udp4_q} <= {ip3_q, udp3_q};
+    late_q     <= {late_q[2:0], plan4_q};
+    valid_q    <= {valid_q[6:0], take};
+    if (!rst_ni) valid_q <= '0;
+  end
+  wpr_nic_rewrite rewrite (
+    .clk_i, .ip_i(ip4_q), .udp_i(udp4_q), .size_i(plan4_q.size),
+    .new_size_i(plan4_q.n_stored + 16'(Header)), .sum_i(sum4_q), .new_sum_i(new_sum4_q),
+    .ip_o(ip_new), .udp_o(udp_new)
+  );
+
+  logic h_valid;
+  logic [15:0] h_ip, h_udp;
+  wpr_fifo #(.Width($bits(plan_t) + 32), .LogDepth(4)) plans (
+    .clk_i, .rst_ni,
+    .s_valid_i(valid_q[7]), .s_ready_o(), .s_data_i({late_q[3], ip_new, udp_new}),
+    .m_valid_o(h_valid), .m_ready_i(load), .m_data_o({plan_h, h_ip, h_udp}), .level_o(level)
+  );
+
+  // ---- out: a packet's plan in registers, and a clock between packets ---------------------------
+
+  logic busy_q, done, r_done_q, c_done_q, o_done_q, out_done;
+  logic s_valid, s_ready, s_last, q_valid, q_ready, q_last, q_in_ready;
+  logic [511:0] s_data, q_data;
+  logic [63:0] s_keep, q_keep;
+  logic [15:0] n_new, size_q, src_q;
+  header_t header;
+  mode_t mode_q;
+  logic [8*Header-1:0] header_q;
+  assign n_new = plan_h.n_stored + 16'(Header);
+  assign done  = busy_q && r_done_q && c_done_q && o_done_q;
+  assign load  = h_valid && e_valid && (!busy_q || done);
+  always_comb begin
+    header           = e_header;
+    header[8*16+:16] = swapped(n_new - 16'd14);
+    header[8*24+:16] = swapped(h_ip);
+    header[8*38+:16] = swapped(n_new - 16'd34);
+    header[8*40+:16] = swapped(h_udp);
+  end
+  always_ff @(posedge clk_i) begin
+    if (load) begin
+      mode_q   <= plan_h.mode;
+      src_q    <= e_src;
+      size_q   <= plan_h.mode == Pass ? plan_h.size : n_new;
+      header_q <= {16'd0, plan_h.size - 16'(HeaderBytes), plan_h.mode == Stored, 15'h4000,
+                   plan_h.n_stored, cfg_header_i, header};
+      r_done_q <= !plan_h.raw;
+      c_done_q <= !plan_h.kept;
+      o_done_q <= plan_h.mode == Drop;
+    end else begin
+      if (r_valid && r_ready && r_last) r_done_q <= 1'b1;
+      if (c_valid && c_ready && c_last) c_done_q <= 1'b1;
+      if (out_done) o_done_q <= 1'b1;
+    end
+    busy_q <= rst_ni && (load || (busy_q && !done));
+  end
+
+  wpr_behead #(.Bytes(64), .Header(HeaderBytes)) stored (
+    .clk_i, .rst_ni,
+    .s_axis_tvalid(r_valid && busy_q && mode_q == Stored && !r_done_q),
+    .s_axis_tready(q_in_ready), .s_axis_tdata(r_data), .s_axis_tkeep(r_keep),
+    .s_axis_tlast(r_last), .h_data_o(),
+    .m_axis_tvalid(q_valid), .m_axis_tready(q_ready), .m_axis_tdata(q_data),
+    .m_axis_tkeep(q_keep), .m_axis_tlast(q_last), .runt_o()
+  );
+
+  logic forget;
+  assign forget = mode_q == Coded || mode_q == Drop;
+  always_comb begin
+    case (mode_q)
+      Stored: {s_valid, s_data, s_keep, s_last} = {q_valid, q_data, q_keep, q_last};
+      Coded: {s_valid, s_data, s_keep, s_last} = {c_valid && !c_done_q, c_data, c_keep, c_last};
+      default: {s_valid, s_data, s_keep, s_last} = {r_valid && !r_done_q, r_data, r_keep, r_last};
+    endcase
+  end
+  assign q_ready = s_ready && mode_q == Stored;
+  assign r_ready = busy_q && !r_done_q && (forget || (mode_q == Stored ? q_in_ready : s_ready));
+  assign c_ready = busy_q && !c_done_q && (mode_q != Coded || s_ready);
+  wpr_nic_out #(.Header(Header)) out (
+    .clk_i, .rst_ni,
+    .h_valid_i(busy_q && !o_done_q), .h_done_o(out_done), .h_framed_i(mode_q != Pass),
+    .h_data_i(header_q), .h_size_i(size_q), .h_src_i(src_q),
+    .s_valid_i(s_valid), .s_ready_o(s_ready), .s_data_i(s_data), .s_keep_i(s_keep),
+    .s_last_i(s_last),
+    .m_axis_tvalid, .m_axis_tready, .m_axis_tdata, .m_axis_tkeep, .m_axis_tlast,
+    .m_axis_tuser_size, .m_axis_tuser_src
+  );
+
+  always_comb for (int i = 0; i < 4; i++) event_o[i] = done && mode_q ==
+      mode_t'(i == 0 ? Coded : i == 1 ? Stored : i == 2 ? Pass : Drop);
+
+endmodule
