@@ -32,6 +32,8 @@ class Call:
         peer: the other rank of a message; the root; the source of what `wait` waits for.
         target: the receiver of what `wait` waits for.
         tag: of a message.
+        request: number, within its rank, of what a non-blocking call starts and `complete` waits
+            for; 0: `wait` or `waitall` does.
     """
 
     op: str
@@ -40,6 +42,7 @@ class Call:
     peer: int = 0
     target: int = 0
     tag: int = 0
+    request: int = 0
 
     def row(self) -> list[Any]:
         """As replay.py takes it."""
@@ -49,11 +52,12 @@ class Call:
 OPS: dict[str, tuple[str, ...]] = {
     "compute": ("seconds",),
     "sleep": ("seconds",),
-    **dict.fromkeys(("send", "recv", "isend", "irecv"), ("peer", "size", "tag")),
+    **dict.fromkeys(("send", "recv"), ("peer", "size", "tag")),
+    **dict.fromkeys(("isend", "irecv"), ("peer", "size", "tag", "request")),
+    "complete": ("request",),
     "wait": ("peer", "target", "tag"),
     "waitall": (),
     "allreduce": ("size",),
-    "iallreduce": ("size",),
     "bcast": ("size", "peer"),
     "reduce": ("size", "peer"),
     "allgather": ("size",),
@@ -65,7 +69,9 @@ OPS: dict[str, tuple[str, ...]] = {
 }
 """What each call needs."""
 
-_LOCAL = {"compute", "sleep", "send", "recv", "isend", "irecv", "wait", "waitall"}
+_LOCAL = {"compute", "sleep", "send", "recv", "isend", "irecv", "wait", "waitall", "complete"}
+NONBLOCKING = frozenset("i" + op for op in OPS if op not in _LOCAL)
+OPS |= {op: (*OPS[op[1:]], "request") for op in NONBLOCKING}
 
 
 @dataclasses.dataclass
@@ -131,7 +137,7 @@ class Workload:
 
     @property
     def overlaps(self) -> bool:
-        return any(call.op == "iallreduce" for calls in self.programs for call in calls)
+        return any(call.op in NONBLOCKING for calls in self.programs for call in calls)
 
 
 def training(
@@ -227,8 +233,9 @@ def _program(path: Path, lines: Iterable[tuple[int, str]], flops: float) -> Iter
             continue
         if op == "reducescatter":
             raise line.fail("reducescatter has no one meaning in these traces; not read")
-        if op not in OPS or op == "iallreduce":
-            raise line.fail(f"unknown call; known: {', '.join(o for o in OPS if o[:2] != 'ia')}")
+        if op not in OPS or op in NONBLOCKING or op == "complete":
+            known = (o for o in OPS if o not in NONBLOCKING and o != "complete")
+            raise line.fail(f"unknown call; known: {', '.join(known)}")
         yield _parse(line, op, unit, flops)
 
 
@@ -240,7 +247,10 @@ def read_ti(folder: str | Path, flops: float = SPEED) -> Workload:
     OSError where files cannot be opened.
     """
     path = Path(folder)
-    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():  # write_ti's list of the others is none of them
+        files = sorted(p for p in path.iterdir() if p.is_file())
+        files = [p for p in files if p.name != "traces"] or files
     lines: dict[int, tuple[Path, list[tuple[int, str]]]] = {}
     for file in files:
         try:
@@ -279,12 +289,31 @@ def write_ti(workload: Workload, folder: Path, flops: float = SPEED) -> None:
         calls = workload.programs[rank if len(workload.programs) > 1 else 0]
         lines = [f"{rank} init"]
         for _ in range(workload.repeat):
-            lines += [f"{rank} {_ti(call, flops)}" for call in calls]
+            lines += [f"{rank} {_ti(call, flops)}" for call in _without_requests(rank, calls)]
         lines.append(f"{rank} finalize")
         path = folder / f"rank-{rank}.ti"
         path.write_text("\n".join(lines) + "\n")
         names.append(str(path.resolve()))
     (folder / "traces").write_text("\n".join(names) + "\n")
+
+
+def _without_requests(rank: int, calls: list[Call]) -> Iterator[Call]:
+    """`wait` for `complete`; non-blocking collectives where they are waited for, which is later
+    than where they begin. Requests that nothing completes are waited for at the end."""
+    pending: dict[int, Call] = {}
+    for call in calls:
+        if call.op in NONBLOCKING and call.request:
+            pending[call.request] = dataclasses.replace(call, op=call.op[1:], request=0)
+        elif call.op == "complete":
+            yield pending.pop(call.request)
+        else:
+            if call.request:
+                ends = (rank, call.peer) if call.op == "isend" else (call.peer, rank)
+                pending[call.request] = Call("wait", peer=ends[0], target=ends[1], tag=call.tag)
+            yield call
+    yield from (call for call in pending.values() if call.op != "wait")
+    if pending:
+        yield Call("waitall")
 
 
 def _ti(call: Call, flops: float) -> str:

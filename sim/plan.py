@@ -153,7 +153,7 @@ class Left(Exception):
     """A codec that cannot be planned with; the text says why."""
 
 
-def _measured_cpu(
+def measured_cpu(
     samples: list[Sample], recipes: list[str], args: argparse.Namespace, left: dict[str, str]
 ) -> Engine:
     """This machine on the samples: ratio and speed are those of all of them together."""
@@ -193,14 +193,14 @@ def _measured_cpu(
     return Engine("cpu", title, "cpu", cpu, "measured now", codecs, contends=True)
 
 
-def _recipes(samples: list[Sample], args: argparse.Namespace) -> list[str]:
+def recipes_for(samples: list[Sample], args: argparse.Namespace) -> list[str]:
     if args.recipes:
         return list(args.recipes)
     floats = any(sample.floats for sample in samples)
     return [*LOSSLESS, *(FLOATS if floats else ()), *(LOSSY if floats and args.lossy else ())]
 
 
-def _ratio_of(
+def ratio_of(
     codec: CodecModel, samples: list[Sample], given: dict[str, float]
 ) -> tuple[float, str]:
     """The ratio to plan with, and of which data it is."""
@@ -255,7 +255,7 @@ def _engines(
     """(engine, names of codecs, whether the counts were given)."""
     for text in args.engine or ["cpu", "fpga"]:
         if text == "cpu" and samples:
-            engine = _measured_cpu(samples, _recipes(samples, args), args, left)
+            engine = measured_cpu(samples, recipes_for(samples, args), args, left)
             yield engine, list(engine.codecs), True
         else:
             engine, names = engine_files.choose(text)
@@ -278,7 +278,7 @@ def options(
                 continue
             published = codec
             try:
-                ratio, data = _ratio_of(codec, samples, args.ratio)
+                ratio, data = ratio_of(codec, samples, args.ratio)
                 if not counted:
                     codec = _counts(request, engine, codec, ratio, args.max_engines)
                 stage = _stage(engine, codec, ratio)
@@ -549,18 +549,52 @@ def _request(samples: list[Sample], args: argparse.Namespace) -> Request:
         raise files.UsageError("--link must be more than 0")
     return Request(
         size=size,
-        workers=args.workers,
+        workers=args.workers or 4,
         link=args.link,
         latency=args.latency,
-        scheme=args.scheme,
-        compute=args.compute,
+        scheme=args.scheme or "ring",
+        compute=args.compute or 0.0,
         overlap=args.overlap,
         bucket=args.bucket or size,
     )
 
 
+def samples_of(job: Any) -> list[Sample]:
+    """The payloads that a trace (trace.Job) has, by element type."""
+    from wirepress.sim import trace
+
+    found = []
+    for dtype, data in trace.samples(job):
+        code = arrays.dtype_code(dtype)
+        size = arrays.n_bytes(code, (1,))
+        data = data[: len(data) // size * size]
+        view = arrays.View(memoryview(data), code, 1, (len(data) // size,))
+        found.append(Sample(f"{dtype} of the trace", memoryview(data), view))
+    return found
+
+
+def _from_trace(args: argparse.Namespace) -> list[Sample]:
+    """The trace's samples; what the flags do not say is taken from it: the whole job is a step."""
+    try:
+        from wirepress.sim import trace, traced
+    except ImportError:
+        raise ImportError("a trace needs NumPy: pip install numpy") from None
+    job = trace.read(args.trace, args.partial)
+    found = traced.profile(job)
+    if not found.size:
+        raise files.UsageError(f"{args.trace}: its ranks sent nothing that can be planned for")
+    args.size = found.size if args.size is None else args.size
+    args.workers = args.workers or found.workers
+    args.scheme = args.scheme or found.scheme
+    args.compute = found.compute if args.compute is None else args.compute
+    args.bucket = args.bucket or found.size / max(round(found.messages), 1)
+    return samples_of(job)
+
+
 def main(args: argparse.Namespace) -> int:
     samples = [Sample(name, *bench.read_sample(name, args)) for name in args.files]
+    if args.trace:
+        samples += _from_trace(args)
     args.ratio = dict(args.ratio)
     request = _request(samples, args)
     left: dict[str, str] = {}
@@ -613,6 +647,7 @@ def add_parser(parsers: Any) -> None:
         main,
         "  wirepress plan gradients.npy --link 25Gbps --workers 16 --compute 300ms\n"
         "  wirepress plan --size 395MB --compute 190ms --engine fpga --link 25Gbps\n"
+        "  wirepress plan --trace wirepress-trace --link 10Gbps\n"
         "  wirepress plan --size 395MB --engine fpga:zstd=16c8d --sweep 10Gbps 25Gbps 100Gbps\n"
         "  wirepress plan halo.raw --dtype float32 --scheme p2p --engine cpu --engine card.toml\n"
         "  wirepress plan --size 2.5GB --bucket 230MB --overlap --engine gcow --lossy --json\n",
@@ -627,9 +662,17 @@ def add_parser(parsers: Any) -> None:
         "--size", type=quantity("size"), metavar="SIZE",
         help="that each worker exchanges in a step (default: the sample's)",
     )  # fmt: skip
-    job.add_argument("--workers", type=count, default=4, metavar="N", help="(4)")
     job.add_argument(
-        "--compute", type=quantity("time"), default=0.0, metavar="TIME",
+        "--trace", metavar="DIR",
+        help="of `wirepress trace`: its samples, bytes, messages, ranks and compute time, where "
+        "nothing else is said; all of the job is one step",
+    )  # fmt: skip
+    job.add_argument(
+        "--partial", action="store_true", help="of ranks that were killed, what is whole"
+    )
+    job.add_argument("--workers", type=count, metavar="N", help="(4)")
+    job.add_argument(
+        "--compute", type=quantity("time"), metavar="TIME",
         help="of a step; without it only the exchange is compared",
     )  # fmt: skip
     job.add_argument(
@@ -638,9 +681,7 @@ def add_parser(parsers: Any) -> None:
     job.add_argument(
         "--bucket", type=quantity("size"), metavar="SIZE", help="25MiB: DDP's (default: one)"
     )
-    job.add_argument(
-        "--scheme", choices=tuple(models.SCHEMES), default="ring", help="of the exchange (ring)"
-    )
+    job.add_argument("--scheme", choices=tuple(models.SCHEMES), help="of the exchange (ring)")
     network = parser.add_argument_group("the network")
     network.add_argument(
         "--link", type=quantity("rate"), default=units.parse("10Gbps", "rate"), metavar="RATE",

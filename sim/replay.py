@@ -14,6 +14,7 @@ the node. Each job runs in a process of its own, because SimGrid has one engine 
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import sys
@@ -30,6 +31,11 @@ OPTIONS = (
     "--cfg=network/crosstraffic:0",
     "--log=root.thresh:critical",
 )
+NONBLOCKING = {
+    f"i{name}"
+    for name in ("allreduce", "bcast", "reduce", "allgather", "reducescatter", "alltoall",
+                 "gather", "scatter", "barrier")
+}  # fmt: skip
 
 
 def now() -> float:
@@ -144,7 +150,8 @@ class Rank:
         self.computing = self.exchange = self.finish = 0.0
         self.at: tuple[int, str] | None = (0, "start")  # None: at the end
         self.requests: list[tuple[tuple[Any, ...], Request]] = []
-        self.collective = 0
+        self.collective, self.side = 0, "collective"
+        self.named: dict[int, Any] = {}
         self.queue: list[tuple[str, list[Any], Semaphore]] = []
         self.work, self.pending = Semaphore(0), []
         self.intervals: list[tuple[str, float, float]] = []
@@ -153,7 +160,10 @@ class Rank:
         for _ in range(self.world.job["repeat"]):
             for i, (name, *rest) in enumerate(self.calls):
                 begin, self.at = now(), (i, name)
-                getattr(self, f"do_{name}")(*rest)
+                if name in NONBLOCKING:
+                    self.start(name[1:], *rest)
+                else:
+                    getattr(self, f"do_{name}")(*rest)
                 spent = now() - begin
                 if name == "compute":
                     self.computing += spent
@@ -167,12 +177,14 @@ class Rank:
 
     def in_background(self) -> None:
         """The rank's communication thread: non-blocking collectives, one after the other."""
+        thread = copy.copy(self)  # tags of its own: its collectives have an order of their own
+        thread.side, thread.collective = "background", 0
         while True:
             self.work.acquire()
             name, rest, done = self.queue.pop(0)
             if name == "stop":
                 return
-            getattr(self, f"do_{name}")(*rest)
+            getattr(thread, f"do_{name}")(*rest)
             done.release()
 
     # ---- calls
@@ -188,11 +200,20 @@ class Rank:
     def do_recv(self, peer: int, size: float, tag: Any = 0) -> None:
         self._recv(peer, size, tag).wait()
 
-    def do_isend(self, peer: int, size: float, tag: Any = 0) -> None:
-        self.requests.append(((self.rank, peer, tag), self._send(peer, size, tag)))
+    def do_isend(self, peer: int, size: float, tag: Any = 0, number: int = 0) -> None:
+        self._keep((self.rank, peer, tag), number, self._send(peer, size, tag))
 
-    def do_irecv(self, peer: int, size: float, tag: Any = 0) -> None:
-        self.requests.append(((peer, self.rank, tag), self._recv(peer, size, tag)))
+    def do_irecv(self, peer: int, size: float, tag: Any = 0, number: int = 0) -> None:
+        self._keep((peer, self.rank, tag), number, self._recv(peer, size, tag))
+
+    def _keep(self, key: tuple[Any, ...], number: int, request: Request) -> None:
+        if number:
+            self.named[number] = request.wait
+        else:
+            self.requests.append((key, request))
+
+    def do_complete(self, number: int) -> None:
+        self.named.pop(number)()
 
     def do_wait(self, source: int, target: int, tag: Any = 0) -> None:
         key = (source, target, tag)
@@ -207,10 +228,14 @@ class Rank:
             done.acquire()
         self.pending.clear()
 
-    def do_iallreduce(self, size: float) -> None:
+    def start(self, name: str, *rest: Any) -> None:
+        """A non-blocking collective; its last argument is the request's number."""
         done = Semaphore(0)
-        self.queue.append(("allreduce", [size], done))
-        self.pending.append(done)
+        self.queue.append((name, list(rest[:-1]), done))
+        if rest[-1]:
+            self.named[rest[-1]] = done.acquire
+        else:
+            self.pending.append(done)
         self.work.release()
 
     def do_allreduce(self, size: float) -> None:
@@ -349,7 +374,7 @@ class Rank:
 
     def _tag(self) -> Any:
         self.collective += 1
-        return ("collective", self.collective)
+        return (self.side, self.collective)
 
     def _send(self, peer: int, size: float, tag: Any) -> Request:
         return self.world.meet(0, self.rank, peer, tag, size)
@@ -368,7 +393,7 @@ def simulate(job: dict[str, Any]) -> dict[str, Any]:
     if job["head"] is not None:
         sums = [call for call in programs[0] if call[0] in ("allreduce", "iallreduce", "waitall")]
         ranks.append(Rank(world, job["head"], sums))
-    threaded = any(call[0] == "iallreduce" for calls in programs for call in calls)
+    threaded = any(call[0] in NONBLOCKING for calls in programs for call in calls)
     create = getattr(platform.desk, "add_actor", None)  # SimGrid 4.1
     for rank in ranks:
         for name, body in (("rank", rank.run), ("thread", rank.in_background)):

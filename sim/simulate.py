@@ -226,13 +226,25 @@ class Row:
         } | {k: v for k, v in vars(self.outcome).items() if timeline or k != "intervals"}
 
 
+def _engine(text: str, args: argparse.Namespace) -> tuple[Engine, list[str]]:
+    """The processor is measured on the payloads that a trace has, if any."""
+    if text == "cpu" and args.samples:
+        left: dict[str, str] = {}
+        engine = plan.measured_cpu(args.samples, plan.recipes_for(args.samples, args), args, left)
+        return engine, list(engine.codecs)
+    return engine_files.choose(text)
+
+
 def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.Stage]]:
     found = []
-    for text in args.engine or ["fpga"]:
-        engine, names = engine_files.choose(text)
+    for text in args.engine or ["cpu" if args.samples else "fpga"]:
+        engine, names = _engine(text, args)
         for name in names:
             codec = engine.codecs[name]
-            ratio = args.ratio.get(name, codec.ratio)
+            try:
+                ratio: float | None = plan.ratio_of(codec, args.samples, args.ratio)[0]
+            except plan.Left:
+                ratio = None
             c, d = codec.compress.total, codec.decompress.total
             if not codec.lossless and ":" not in text and not args.lossy:
                 continue
@@ -250,15 +262,18 @@ def _with_codec_time(
 ) -> calls.Workload:
     """Computing takes longer where the codec runs on what computes, and both overlap."""
     sent = models.SENT[CLOSED_FORM.get(allreduce, "ring")](workload.n_ranks)
-    (program,) = workload.programs
-    total = sum(call.size for call in program)
-    busy = sum(call.seconds for call in program)
-    extra = sent * total * (1 / stage.compress + 1 / stage.decompress)
-    longer = [
-        dataclasses.replace(c, seconds=c.seconds * (1 + extra / busy)) if c.seconds else c
-        for c in program
-    ]
-    return dataclasses.replace(workload, programs=[longer])
+    programs = []
+    for program in workload.programs:
+        total = sum(call.size for call in program if call.op in calls.NONBLOCKING)
+        busy = sum(call.seconds for call in program)
+        extra = sent * total * (1 / stage.compress + 1 / stage.decompress)
+        programs.append(
+            [
+                dataclasses.replace(c, seconds=c.seconds * (1 + extra / busy)) if c.seconds else c
+                for c in program
+            ]
+        )
+    return dataclasses.replace(workload, programs=programs)
 
 
 def _request(args: argparse.Namespace, link: float) -> plan.Request:
@@ -432,11 +447,40 @@ def draw_timelines(
     panels[-1].set_xlabel("seconds (blue: computing, orange: exchange)")
 
 
+def _is_own_trace(name: str) -> bool:
+    path = Path(name)
+    return path.suffix == ".wpt" or any(path.glob("*.wpt"))
+
+
+def _time_independent(args: argparse.Namespace) -> calls.Workload:
+    return calls.read_ti(args.trace, args.flops)
+
+
+def _traced(args: argparse.Namespace) -> calls.Workload:
+    _require_numpy("a trace")
+    from wirepress.sim import trace, traced
+
+    job = trace.read(args.trace, args.partial)
+    args.samples = plan.samples_of(job)
+    args.traced_seconds = job.seconds
+    workload, left = traced.workload(job, int(args.eager))
+    if left.counts and not args.quiet:
+        print(f"wirepress: not simulated: {left}", file=sys.stderr)
+    return workload
+
+
+def _require_numpy(what: str) -> None:
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        raise ImportError(f"{what} needs NumPy: pip install numpy") from None
+
+
 def _workload(args: argparse.Namespace) -> calls.Workload:
     if args.trace:
-        workload = calls.read_ti(args.trace, args.flops)
         if args.overlap:
             raise files.UsageError("--overlap is for made-up trainings; a trace says what overlaps")
+        workload = _traced(args) if _is_own_trace(args.trace) else _time_independent(args)
         return dataclasses.replace(workload, repeat=args.iterations)
     if args.size is None or not args.ranks:
         raise files.UsageError("give a folder of traces, or --ranks and --size of a training")
@@ -456,6 +500,7 @@ def main(args: argparse.Namespace) -> int:
     if args.timeline and not args.json:
         raise files.UsageError("--timeline goes with --json")
     args.ratio = dict(args.ratio)
+    args.samples, args.traced_seconds = [], None
     workload = _workload(args)
     if args.collective is None:
         many = workload.n_ranks > MANY and args.local == 1
@@ -472,11 +517,14 @@ def main(args: argparse.Namespace) -> int:
 
         body = {"workload": workload.name, "ranks": workload.n_ranks, "iterations": workload.repeat}
         body |= {"collective": args.collective, "latency": args.latency, "fabric": args.fabric}
+        body["traced_seconds"] = args.traced_seconds
         body["rows"] = [row.as_json(args.timeline) for row in rows]
         show.print_json(bench.provenance() | body)
         return 0
     print(_table(rows))
     print()
+    if args.traced_seconds is not None:
+        print(f"As it was traced: {units.seconds(args.traced_seconds)}.")
     for line in _words(rows):
         print(line)
     return 0
@@ -491,12 +539,21 @@ def add_parser(parsers: Any) -> None:
         "  wirepress simulate --ranks 4 --size 395MB --engine fpga:lz4=32c4d,zstd \\\n"
         "      --compute 72ms --sweep 10Gbps 25Gbps 100Gbps --plot gain.png\n"
         "  wirepress simulate traces/ --engine here.json --ratio lz4=1.5 --link 1Gbps\n"
+        "  wirepress simulate wirepress-trace --link 1Gbps     what `wirepress trace` recorded\n"
         "  wirepress simulate --ranks 1024 --size 100MB --compute 300ms --collective flow\n",
     )
     job = parser.add_argument_group("the job")
     job.add_argument(
         "trace", nargs="?", metavar="TRACES",
-        help="folder of SimGrid's time-independent traces; without it a training is made up",
+        help="folder of `wirepress trace`, or of SimGrid's time-independent traces; without it a "
+        "training is made up",
+    )  # fmt: skip
+    job.add_argument(
+        "--partial", action="store_true", help="of ranks that were killed, what is whole"
+    )
+    job.add_argument(
+        "--eager", type=plan.quantity("size"), default=64 << 10, metavar="SIZE",
+        help="sends of a trace up to it do not wait for their receives (64KiB)",
     )  # fmt: skip
     job.add_argument(
         "--flops", type=float, default=calls.SPEED, metavar="N", help="a second, of traces (1e9)"
@@ -549,8 +606,16 @@ def add_parser(parsers: Any) -> None:
     codecs.add_argument(
         "--engine", action="append", metavar="ENGINE[:CODEC[=32c4d],...]",
         help="one of " + ", ".join(engine_files.names()) + ", a FILE.toml, or a report of "
-        "`wirepress bench --json`; several (fpga)",
+        "`wirepress bench --json`; several (fpga; of a trace with samples: cpu, which is measured "
+        "on them)",
     )  # fmt: skip
+    codecs.add_argument(
+        "--recipes", nargs="+", metavar="RECIPE", help="only these are measured on samples"
+    )
+    codecs.add_argument("--threads", type=plan.count, default=1, metavar="N", help="of the CPU (1)")
+    codecs.add_argument(
+        "--seconds", type=float, default=0.2, metavar="S", help="that each timing may take (0.2)"
+    )
     codecs.add_argument(
         "--ratio", action="append", type=plan.ratio, default=[], metavar="CODEC=R",
         help="instead of the engine file's",

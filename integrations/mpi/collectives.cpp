@@ -2,6 +2,8 @@
 // Bcast and Allgather between nodes.
 #include "collectives.hpp"
 
+#include "trace.hpp"
+
 namespace wirepress {
 namespace {
 
@@ -272,13 +274,16 @@ using namespace wirepress;
   WPR_EXPORT int MPI_Bcast##suffix(void* buf, N count, MPI_Datatype type, int root,             \
                                    MPI_Comm comm) {                                             \
     WPR_NOTE_CALLER;                                                                            \
-    return bcast<N>(buf, count, type, root, comm);                                              \
+    WPR_TRACE(kBcast, comm, bcast(buf, count, type, root, comm),                                \
+              bcast<N>(buf, count, type, root, comm));                                          \
   }                                                                                             \
   WPR_EXPORT int MPI_Allgather##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype, \
                                        void* recvbuf, N recvcount, MPI_Datatype recvtype,       \
                                        MPI_Comm comm) {                                         \
     WPR_NOTE_CALLER;                                                                            \
-    return allgather<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);      \
+    WPR_TRACE(kAllgather, comm,                                                                 \
+              allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm),      \
+              allgather<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));  \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

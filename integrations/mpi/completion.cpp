@@ -4,6 +4,7 @@
 
 #include "interposer.hpp"
 #include "pmpi.hpp"
+#include "trace.hpp"
 
 namespace wirepress {
 namespace {
@@ -330,6 +331,23 @@ int some(int n, MPI_Request* requests, int* n_done, int* indices, MPI_Status* us
   return result;
 }
 
+int wait_some(int n, MPI_Request requests[], int* n_done, int indices[], MPI_Status statuses[]) {
+  return some(n, requests, n_done, indices, statuses, [&](MPI_Request* seen, MPI_Status* to) {
+    const double start = now();
+    const int error = PMPI_Waitsome(n, seen, n_done, indices, to);
+    if (g_mode.load(std::memory_order_relaxed) != kInert) {
+      stats(kWaitsome).wait_seconds += now() - start;
+    }
+    return error;
+  });
+}
+
+int test_some(int n, MPI_Request requests[], int* n_done, int indices[], MPI_Status statuses[]) {
+  return some(n, requests, n_done, indices, statuses, [&](MPI_Request* seen, MPI_Status* to) {
+    return PMPI_Testsome(n, seen, n_done, indices, to);
+  });
+}
+
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
   Record* record = inert() ? nullptr : take(request);
   if (!record) return PMPI_Request_get_status(request, flag, status);
@@ -388,45 +406,48 @@ int cancel(MPI_Request* request) {
 using namespace wirepress;
 
 WPR_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  return wait_one(request, status);
+  WPR_TRACE(kWait, MPI_COMM_NULL, completes(1, request, &status, false), wait_one(request, status));
 }
 WPR_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  return test_one(request, flag, status);
+  WPR_TRACE(kTest, MPI_COMM_NULL, when(flag).completes(1, request, &status, false),
+            test_one(request, flag, status));
 }
 WPR_EXPORT int MPI_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
-  return wait_all(n, requests, statuses);
+  WPR_TRACE(kWaitall, MPI_COMM_NULL, completes(n, requests, &statuses, true),
+            wait_all(n, requests, statuses));
 }
 WPR_EXPORT int MPI_Testall(int n, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
-  return test_all(n, requests, flag, statuses);
+  WPR_TRACE(kTestall, MPI_COMM_NULL, when(flag).completes(n, requests, &statuses, true),
+            test_all(n, requests, flag, statuses));
 }
 WPR_EXPORT int MPI_Waitany(int n, MPI_Request requests[], int* index, MPI_Status* status) {
-  return wait_any(n, requests, index, status);
+  WPR_TRACE(kWaitany, MPI_COMM_NULL, one_of(index).completes(n, requests, &status, false),
+            wait_any(n, requests, index, status));
 }
 WPR_EXPORT int MPI_Testany(int n, MPI_Request requests[], int* index, int* flag,
                            MPI_Status* status) {
-  return test_any(n, requests, index, flag, status);
+  WPR_TRACE(kTestany, MPI_COMM_NULL,
+            one_of(index).when(flag).completes(n, requests, &status, false),
+            test_any(n, requests, index, flag, status));
 }
 WPR_EXPORT int MPI_Waitsome(int n, MPI_Request requests[], int* n_done, int indices[],
                             MPI_Status statuses[]) {
-  return some(n, requests, n_done, indices, statuses, [&](MPI_Request* seen, MPI_Status* to) {
-    const double start = now();
-    const int error = PMPI_Waitsome(n, seen, n_done, indices, to);
-    if (g_mode.load(std::memory_order_relaxed) != kInert) {
-      stats(kWaitsome).wait_seconds += now() - start;
-    }
-    return error;
-  });
+  WPR_TRACE(kWaitsome, MPI_COMM_NULL,
+            some_of(n_done, indices).completes(n, requests, &statuses, true),
+            wait_some(n, requests, n_done, indices, statuses));
 }
 WPR_EXPORT int MPI_Testsome(int n, MPI_Request requests[], int* n_done, int indices[],
                             MPI_Status statuses[]) {
-  return some(n, requests, n_done, indices, statuses, [&](MPI_Request* seen, MPI_Status* to) {
-    return PMPI_Testsome(n, seen, n_done, indices, to);
-  });
+  WPR_TRACE(kTestsome, MPI_COMM_NULL,
+            polls().some_of(n_done, indices).completes(n, requests, &statuses, true),
+            test_some(n, requests, n_done, indices, statuses));
 }
 WPR_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
-  return get_status(request, flag, status);
+  WPR_TRACE(kRequestGetStatus, MPI_COMM_NULL, polls(), get_status(request, flag, status));
 }
-WPR_EXPORT int MPI_Request_free(MPI_Request* request) { return request_free(request); }
+WPR_EXPORT int MPI_Request_free(MPI_Request* request) {
+  WPR_TRACE(kRequestFree, MPI_COMM_NULL, frees(request), request_free(request));
+}
 WPR_EXPORT int MPI_Cancel(MPI_Request* request) { return cancel(request); }
 
 #ifdef WPR_MPI_GET_STATUS_ALL

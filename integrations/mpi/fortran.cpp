@@ -399,6 +399,9 @@ WPR_FORTRAN(request_get_status_some, REQUEST_GET_STATUS_SOME,
 #endif
 WPR_FORTRAN(request_free, REQUEST_FREE, MPI_Request_free(RequestOut(request)), int* request,
             int* error)
+WPR_FORTRAN(barrier, BARRIER, MPI_Barrier(comm), CommIn comm, int* error)
+WPR_FORTRAN(ibarrier, IBARRIER, MPI_Ibarrier(comm, RequestOut(request)), CommIn comm, int* request,
+            int* error)
 WPR_FORTRAN(cancel, CANCEL, MPI_Cancel(RequestOut(request)), int* request, int* error)
 
 #ifdef OPEN_MPI

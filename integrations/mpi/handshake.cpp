@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "interposer.hpp"
+#include "trace.hpp"
 
 namespace wirepress {
 
@@ -166,6 +166,9 @@ std::string read_options() {
   j.link = wpr_get(ctx, "mpi_link");
   j.error = wpr_get(ctx, "mpi_error");
   j.report_file = wpr_get(ctx, "mpi_report");
+  j.compress = is_on(wpr_get(ctx, "mpi_compress"));
+  j.trace = wpr_get(ctx, "mpi_trace");
+  j.trace_sample = size_of(wpr_get(ctx, "mpi_trace_sample"));
   j.threshold = size_of(wpr_get(ctx, "mpi_threshold"));
   j.pieces_from = size_of(wpr_get(ctx, "mpi_pieces"));
   j.chunk = std::max<size_t>(size_of(wpr_get(ctx, "mpi_chunk")) / 64 * 64, 4096);
@@ -193,7 +196,8 @@ std::string config_hash() {
       std::to_string(j.chunk) + "|" + std::to_string(j.partitions) + "|" +
       std::to_string((j.nonblocking && j.multiple) * 32 + j.contest * 16 + j.deterministic * 8 +
                      j.collectives * 4 + j.same_host * 2 + j.checksum) +
-      "|" + j.report_file;
+      "|" + j.report_file + "|" + std::to_string(j.compress) + "|" +
+      std::to_string(j.trace_sample) + "|" + j.trace;
   const uint64_t hash = fnv1a(text.data(), text.size());
   char hex[17];
   std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
@@ -454,7 +458,8 @@ bool wants_threads() {
   if (!std::getenv("WIREPRESS_RENDEZVOUS") && !std::getenv("WIREPRESS_MPI_TRUST")) return false;
   wpr_ctx* ctx = nullptr;
   wpr_create(&ctx);
-  const bool wants = ctx && is_on(wpr_get(ctx, "mpi_nonblocking"));
+  const bool wants =
+      ctx && is_on(wpr_get(ctx, "mpi_nonblocking")) && is_on(wpr_get(ctx, "mpi_compress"));
   wpr_free(ctx);
   return wants;
 }
@@ -491,13 +496,19 @@ void activate() {
   if (j.same_host) {
     for (size_t i = 0; i < j.node.size(); ++i) j.node[i] = static_cast<int>(i);
   }
-  prepare_bounded();
   learn_types();
-  start_choosing();
   PMPI_Comm_dup(MPI_COMM_SELF, &j.self);
   PMPI_Comm_set_errhandler(j.self, MPI_ERRORS_RETURN);
-  prepare_pieces();
   prepare_comms();
+  if (verdict.mode == kOn) start_trace();  // a passive rank knows no nodes
+  if (!j.compress) {
+    j.state = "off";
+    j.reason = "mpi_compress=off";
+    return;
+  }
+  prepare_bounded();
+  start_choosing();
+  prepare_pieces();
   prepare_queues();
   g_mode.store(verdict.mode, std::memory_order_release);
 }
@@ -549,10 +560,14 @@ std::vector<std::string>& kept_reports() {
 }  // namespace
 
 void deactivate() {
-  if (g_mode.load() == kInert) return;
-  end_queues();
-  drain_orphans(true);
-  end_pieces();
+  const bool compresses = g_mode.load() != kInert;
+  if (!compresses && job().self == MPI_COMM_NULL) return;
+  if (compresses) {
+    end_queues();
+    drain_orphans(true);
+    end_pieces();
+  }
+  end_trace();
   const std::string report = rank_report();
   if (!job().rendezvous.empty()) {
     kept_reports() = {report};

@@ -68,6 +68,9 @@ struct Job {
 
   // options
   std::string codec = "auto", report_file, link, error;
+  bool compress = true;  // false: only traces
+  std::string trace;     // the folder of traces, "": none
+  uint64_t trace_sample = 0;
   Bound bound;
   size_t pieces_from = 1 << 20;
   size_t threshold = 64 << 10, chunk = 512 << 10, partitions = 4;
@@ -177,6 +180,25 @@ enum Call : uint8_t {
   kReduceScatterBlockInit,
   kScanInit,
   kExscanInit,
+  // only in traces
+  kTest,
+  kTestall,
+  kTestany,
+  kTestsome,
+  kRequestGetStatus,
+  kRequestFree,
+  kCancel,
+  kStart,
+  kProbe,
+  kIprobe,
+  kMprobe,
+  kImprobe,
+  kIsendrecvReplace,
+  kBarrier,
+  kIbarrier,
+  kBarrierInit,
+  kCompletion,  // of a request, by a call that completed several
+  kTracer,      // writing the trace
   kCallCount
 };
 
@@ -318,8 +340,9 @@ struct Comm {
 
   int collectives = -1;  // -1: not looked at yet; 0: left to MPI; 1: compressed
   Shadow* shadow = nullptr;
-  Queue* queue = nullptr;  // of non-blocking collectives
-  int early = 0;           // collectives that came before it was worth looking at
+  Queue* queue = nullptr;           // of non-blocking collectives
+  std::atomic<uint32_t> traced{0};  // its number in the trace
+  int early = 0;                    // collectives that came before it was worth looking at
   std::vector<Contest*> contests;
 
   bool may_send_frames(int source) const {

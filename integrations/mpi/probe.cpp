@@ -5,6 +5,7 @@
 
 #include "interposer.hpp"
 #include "pmpi.hpp"
+#include "trace.hpp"
 
 namespace wirepress {
 namespace {
@@ -121,41 +122,65 @@ int imrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_R
   return error;
 }
 
+int any_probe(int source, int tag, MPI_Comm handle, MPI_Status* status) {
+  Comm* comm = aware_comm(handle, source);
+  return comm ? probe(comm, source, tag, status) : PMPI_Probe(source, tag, handle, status);
+}
+
+int any_iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) {
+  Comm* comm = aware_comm(handle, source);
+  return comm ? iprobe(comm, source, tag, flag, status)
+              : PMPI_Iprobe(source, tag, handle, flag, status);
+}
+
+int any_mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_Status* status) {
+  Comm* comm = aware_comm(handle, source);
+  return comm ? mprobe(comm, source, tag, message, status)
+              : PMPI_Mprobe(source, tag, handle, message, status);
+}
+
+int any_improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message,
+                MPI_Status* status) {
+  Comm* comm = aware_comm(handle, source);
+  return comm ? improbe(comm, source, tag, flag, message, status)
+              : PMPI_Improbe(source, tag, handle, flag, message, status);
+}
+
 }  // namespace
 }  // namespace wirepress
 
 using namespace wirepress;
 
 WPR_EXPORT int MPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) {
-  Comm* comm = aware_comm(handle, source);
-  return comm ? probe(comm, source, tag, status) : PMPI_Probe(source, tag, handle, status);
+  WPR_TRACE(kProbe, handle, probes(source, tag, nullptr, nullptr, &status),
+            any_probe(source, tag, handle, status));
 }
 WPR_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) {
-  Comm* comm = aware_comm(handle, source);
-  return comm ? iprobe(comm, source, tag, flag, status)
-              : PMPI_Iprobe(source, tag, handle, flag, status);
+  WPR_TRACE(kIprobe, handle, probes(source, tag, flag, nullptr, &status),
+            any_iprobe(source, tag, handle, flag, status));
 }
 WPR_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message,
                           MPI_Status* status) {
-  Comm* comm = aware_comm(handle, source);
-  return comm ? mprobe(comm, source, tag, message, status)
-              : PMPI_Mprobe(source, tag, handle, message, status);
+  WPR_TRACE(kMprobe, handle, probes(source, tag, nullptr, message, &status),
+            any_mprobe(source, tag, handle, message, status));
 }
 WPR_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message,
                            MPI_Status* status) {
-  Comm* comm = aware_comm(handle, source);
-  return comm ? improbe(comm, source, tag, flag, message, status)
-              : PMPI_Improbe(source, tag, handle, flag, message, status);
+  WPR_TRACE(kImprobe, handle, probes(source, tag, flag, message, &status),
+            any_improbe(source, tag, handle, flag, message, status));
 }
 
 #define WPR_DEFINE(suffix, N)                                                                    \
   WPR_EXPORT int MPI_Mrecv##suffix(void* buf, N count, MPI_Datatype type, MPI_Message* message,  \
                                    MPI_Status* status) {                                         \
-    return mrecv<N>(buf, count, type, message, status);                                          \
+    WPR_TRACE(kMrecv, MPI_COMM_NULL, matched(message, count, type, &status),                     \
+              mrecv<N>(buf, count, type, message, status));                                      \
   }                                                                                              \
   WPR_EXPORT int MPI_Imrecv##suffix(void* buf, N count, MPI_Datatype type, MPI_Message* message, \
                                     MPI_Request* request) {                                      \
-    return imrecv<N>(buf, count, type, message, request);                                        \
+    WPR_TRACE(kImrecv, MPI_COMM_NULL,                                                            \
+              matched(message, count, type, nullptr).starts(request, true),                      \
+              imrecv<N>(buf, count, type, message, request));                                    \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "interposer.hpp"
+#include "trace.hpp"
 
 namespace wirepress {
 
@@ -101,7 +101,25 @@ constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
                                                 "MPI_Reduce_scatter_init",
                                                 "MPI_Reduce_scatter_block_init",
                                                 "MPI_Scan_init",
-                                                "MPI_Exscan_init"};
+                                                "MPI_Exscan_init",
+                                                "MPI_Test",
+                                                "MPI_Testall",
+                                                "MPI_Testany",
+                                                "MPI_Testsome",
+                                                "MPI_Request_get_status",
+                                                "MPI_Request_free",
+                                                "MPI_Cancel",
+                                                "MPI_Start",
+                                                "MPI_Probe",
+                                                "MPI_Iprobe",
+                                                "MPI_Mprobe",
+                                                "MPI_Improbe",
+                                                "MPI_Isendrecv_replace",
+                                                "MPI_Barrier",
+                                                "MPI_Ibarrier",
+                                                "MPI_Barrier_init",
+                                                "completion",
+                                                "tracer"};
 constexpr const char* kBypassNames[kBypassCount] = {
     "small",   "same_host",   "noncontiguous", "incompressible", "not_faster",  "not_smaller",
     "no_peer", "unsupported", "passive",       "no_codec",       "nonblocking", "learning"};
@@ -303,8 +321,9 @@ std::string rank_report() {
   append(&json, ", \"events\": {\"stashed\": %llu, \"orphans\": %llu, \"truncated\": %llu, ",
          Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
   append(&json, "\"in_pieces\": %llu, \"left\": %llu, ", Number{e.in_pieces}, Number{e.left});
-  append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}}", Number{e.corrupt}, Number{e.no_memory});
-  return json;
+  append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}", Number{e.corrupt}, Number{e.no_memory});
+  const std::string trace = trace_json();
+  return json + (trace.empty() ? "}" : ", \"trace\": " + trace + "}");
 }
 
 bool write_report(const std::string& file, const std::vector<std::string>& ranks) {

@@ -12,16 +12,19 @@ and NumPy. See `compress` for the methods, `GroupOptions` for the settings of gr
 from wirepress.torch.ddp import Settings, State, compress
 from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
+from wirepress.torch.trace import Tracer, trace_buckets
 
 __all__ = [
     "FsdpState",
     "GroupOptions",
     "Settings",
     "State",
+    "Tracer",
     "Traffic",
     "compress",
     "compress_fsdp",
     "statistics",
+    "trace_buckets",
     "wrap_group",
 ]
 

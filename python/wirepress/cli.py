@@ -13,7 +13,7 @@ from typing import Any
 
 from wirepress import _core, api, bench, explain, files, report, run, show, store_files
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import plan, reproduce, simulate
+from wirepress.sim import plan, record, reproduce, simulate
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -259,6 +259,7 @@ def make_parser() -> argparse.ArgumentParser:
     simulate.add_parser(parsers)
     store_files.add_parser(parsers)
     run.add_parser(subparsers)
+    record.add_parser(parsers)
     _add_completion(parsers)
     return parser
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +248,12 @@ def finish(args: argparse.Namespace, rendezvous: Rendezvous, header: dict[str, A
             say(f"report: {path}")
 
 
-def launch(args: argparse.Namespace, command: list[str], private: Path) -> int:
+def launch(
+    args: argparse.Namespace,
+    command: list[str],
+    private: Path,
+    conclude: Callable[[argparse.Namespace, Rendezvous, dict[str, Any]], None],
+) -> int:
     if shutil.which(command[0]) is None:
         raise RunError(f"{command[0]}: no such command")
     flavour = args.mpi or (find_flavour(command) if is_launcher(command[0]) else "")
@@ -270,7 +276,7 @@ def launch(args: argparse.Namespace, command: list[str], private: Path) -> int:
     finally:
         rendezvous.stop()
     header["seconds"] = round(time.monotonic() - began, 3)
-    finish(args, rendezvous, header)
+    conclude(args, rendezvous, header)
     return header["exit_code"]
 
 
@@ -282,9 +288,14 @@ def main(args: argparse.Namespace) -> int:
     if args.report is not None and not args.report.parent.is_dir():
         say(f"--report: {args.report.parent} is not a folder")
         return 2
+    return start(args, command)
+
+
+def start(args: argparse.Namespace, command: list[str], conclude: Any = finish) -> int:
+    """Runs the command; `conclude` has the last word. The exit status."""
     private = Path(tempfile.mkdtemp(prefix="wirepress-run-"))
     try:
-        return launch(args, command, private)
+        return launch(args, command, private, conclude)
     except RunError as error:
         say(str(error))
         return 2
