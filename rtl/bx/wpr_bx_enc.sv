@@ -9,8 +9,8 @@
 // Does not know bytes behind the last whole value: who frames the code appends them. A packet has at
 // least one value.
 //
-// Rate: 16 values a clock; a chunk that is not compressed to under 0.96 of its size takes up to nine
-// clocks more. Latency: a chunk, and 18 clocks.
+// Rate: 16 values a clock; up to 11 clocks more a chunk, of which nine are for its head and headers.
+// Latency: a chunk, and about 20 clocks.
 //
 // In: quantise (3 clocks), find least and largest exponent (4), make the header (4). Out: rows of up
 // to 32 words of 16 bits (a head with its bitmap, headers, a group's planes) are turned to where the

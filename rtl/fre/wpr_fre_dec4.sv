@@ -11,8 +11,8 @@
 //
 // Does not know bytes behind the last value. m is at most 20.
 //
-// Rate: four values a clock while a way's code has 16 bits on average or fewer; thirty to forty
-// clocks more a block. Latency: a payload comes in, is decoded, and leaves.
+// Rate: four values a clock while a way's code has 16 bits on average or fewer; about 120 clocks
+// more a block. Latency: a payload comes in, is decoded, and leaves.
 module wpr_fre_dec4
   import wpr_fre_pkg::*;
 #(
