@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wirepress report FILE...`: a page to look at, from any JSON that wirepress writes.
+"""`wirepress report FILE...`: a page from any JSON that wirepress writes, and from traces.
 
 parts.py is what pages are made of, page.py writes them, kinds/ turns files into parts: one module
 for each kind of file, found by being there.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from wirepress.report import expect, kinds, page
 from wirepress.report.parts import Input, Section, Unexpected, file_name
 from wirepress.run import write_atomically
 
+TRACE_SUFFIX = ".wpt"
 _HEAD = 400  # bytes in which a page of ours says so
 
 
@@ -40,6 +42,27 @@ def _read(name: str) -> Any:
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise files.UsageError(f"{what}: expected JSON that wirepress wrote: {why}") from None
+
+
+def _read_all(names: Sequence[str]) -> tuple[list[str], list[Any]]:
+    """What the inputs are called, and their content: JSON, or traces: a folder is one, and so are
+    all .wpt files together."""
+    pieces = [name for name in names if name.endswith(TRACE_SUFFIX)]
+    found: list[tuple[str, Any]] = []
+    for name in names:
+        if os.path.isdir(name):
+            found.append((name.rstrip("/"), _read_trace([name])))
+        elif name not in pieces:
+            found.append((name, _read(name)))
+        elif name == pieces[0]:
+            found.append((str(Path(name).resolve().parent), _read_trace(pieces)))
+    return [name for name, _ in found], [value for _, value in found]
+
+
+def _read_trace(names: Sequence[str]) -> Any:
+    from wirepress.sim import trace  # needs numpy
+
+    return trace.read(names, partial=True)
 
 
 def _labels(names: Sequence[str]) -> list[str]:
@@ -89,7 +112,7 @@ def _output(args: argparse.Namespace) -> str:
     if args.output:
         return str(args.output)
     one = args.files[0] if len(args.files) == 1 and args.files[0] != files.PIPE else "report"
-    return Path(file_name(one)).with_suffix(".html").name
+    return Path(file_name(os.path.abspath(one))).with_suffix(".html").name
 
 
 def _require_ours(path: Path) -> None:
@@ -108,9 +131,10 @@ def main(args: argparse.Namespace) -> int:
         raise files.UsageError("--open needs a file, not stdout")
     if output != files.PIPE and not args.force:
         _require_ours(Path(output))
-    found = sections(args.files, [_read(name) for name in args.files])
-    title = args.title or f"wirepress: {', '.join(_labels(args.files))}"
-    text = page.write(title, _about(args.files), found)
+    names, values = _read_all(args.files)
+    found = sections(names, values)
+    title = args.title or f"wirepress: {', '.join(_labels(names))}"
+    text = page.write(title, _about(names), found)
     if output == files.PIPE:
         sys.stdout.write(text)
         return 0
@@ -135,14 +159,17 @@ def add_parser(parsers: Any) -> None:
 
     parser = parsers.add(
         "report",
-        "make a page to look at from any JSON that wirepress writes",
+        "make a page to look at from any JSON that wirepress writes, and from traces",
         main,
         "  wirepress run --report job.json -- mpirun -n 4 ./app\n"
         "  wirepress report job.json --open              one HTML file, needs no network\n"
         "  wirepress report before.json after.json -o both.html         side by side\n"
+        "  wirepress report app.trace/ -o trace.html     when each rank was in which call\n"
         "  wirepress plan --size 395MB --link 10Gbps --json | wirepress report - -o plan.html\n",
     )
-    argument = parser.add_argument("files", nargs="+", metavar="FILE", help="JSON; - is stdin")
+    argument = parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="JSON, or a trace: its folder; - is stdin"
+    )
     argument.complete = shtab.FILE
     parser.add_argument(
         "-o", "--output", metavar="PAGE",
