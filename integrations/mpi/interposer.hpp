@@ -196,7 +196,6 @@ enum Call : uint8_t {
   kIsendrecvReplace,
   kBarrier,
   kIbarrier,
-  kBarrierInit,
   kCompletion,  // of a request, by a call that completed several
   kTracer,      // writing the trace
   kCallCount

@@ -117,7 +117,6 @@ constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
                                                 "MPI_Isendrecv_replace",
                                                 "MPI_Barrier",
                                                 "MPI_Ibarrier",
-                                                "MPI_Barrier_init",
                                                 "completion",
                                                 "tracer"};
 constexpr const char* kBypassNames[kBypassCount] = {
