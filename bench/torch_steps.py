@@ -166,7 +166,9 @@ def measure(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
             measured = torch_jobs.run(
                 __file__, hosts, job["ranks"], job | more, options.limit, progress.at
             )
-            rows = [r for r in rows if not (same(r, job) and r["method"] in methods)]
+            # Blocks of another run are no neighbours of these.
+            timed = job["what"] == "steps"
+            rows = [r for r in rows if not (same(r, job) and (timed or r["method"] in methods))]
             rows += [
                 job | {"size": options.size, "arguments": METHODS[row["method"]]} | row
                 for row in measured
@@ -295,9 +297,9 @@ def mark(value: float, aim: float) -> str:
 
 
 def page_text(rows: list[Row]) -> str:
-    keys = dict.fromkeys(
-        (r["model"], r["rate"], r["ranks"]) for r in rows if r["what"] == "steps"
-    )  # fmt: skip
+    found = {(r["model"], r["rate"], r["ranks"]) for r in rows if r["what"] == "steps"}
+    order = {model: place for place, model in enumerate(LOSS_STEPS)}
+    keys = sorted(found, key=lambda key: (order[key[0]], key[1:]))
     tables = {key: Table(rows, key[0], key[2], key[1]) for key in keys}
     tables = {key: table for key, table in tables.items() if {"plain", "noop"} <= set(table.rows)}
     text = (
