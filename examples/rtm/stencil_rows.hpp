@@ -21,7 +21,9 @@ inline void store(float* at, Vector value) { *reinterpret_cast<Loose*>(at) = val
 constexpr float kMiddle = -3 * 205.0F / 72;
 constexpr float kWeight[] = {0, 8.0F / 5, -1.0F / 5, 8.0F / 315, -1.0F / 560};
 
-constexpr int kAhead = 1;  // rows that are asked for ahead
+// Rows that are asked for ahead, into the second cache: the first is full of the rows in use.
+constexpr int kAhead = 2;
+constexpr int kSecondCache = 2;
 
 // What begins `shift` values after the first vector, of two that follow each other.
 template <int shift, int... i>
@@ -66,9 +68,9 @@ inline void step_row(const Rows& rows, int y) {
     // Rows are too short for the hardware to see what comes.
     if (x % kVector == 0) {
       for (int z = 0; z < n_planes; ++z) {  // GCC drops a lambda that only prefetches
-        __builtin_prefetch(u + (z + kRadius) * plane + kAhead * row);
-        __builtin_prefetch(next + z * plane + kAhead * row, 1);
-        __builtin_prefetch(c2 + z * plane + kAhead * row, 0, 0);
+        __builtin_prefetch(u + (z + kRadius) * plane + kAhead * row, 0, kSecondCache);
+        __builtin_prefetch(next + z * plane + kAhead * row, 0, kSecondCache);
+        __builtin_prefetch(c2 + z * plane + kAhead * row, 0, kSecondCache);
       }
     }
     Vector along[n_planes + 2 * kRadius];

@@ -9,8 +9,8 @@
 namespace rtm {
 namespace {
 
-constexpr int kBlockRows =
-    32;  // nine planes of them, and what goes with them, fit a cache of 1 MiB
+// Ten planes of them, and what goes with them, fit a cache of 1 MiB.
+constexpr int kBlockRows = 64;
 constexpr float kMostFriction = 0.12F;
 
 // Friction of each cell along one dimension: it rises with the square, into the sponge.
