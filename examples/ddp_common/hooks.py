@@ -19,6 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = group.add_mutually_exclusive_group()
     which.add_argument("--compress", metavar="METHOD", help="by wirepress: int8, onebit, auto, ...")
     which.add_argument("--hook", help=f"PyTorch's own: {HOOKS} (sends nothing, learns apart)")
+    group.add_argument(
+        "--bucket-mb",
+        type=float,
+        metavar="MB",
+        help="DDP's bucket_cap_mb; small ones are on their way sooner (25)",
+    )
     group.add_argument("--warmup", type=int, default=0, metavar="N",
                        help="steps at the start without compression (%(default)s)")  # fmt: skip
     group.add_argument("--no-error-feedback", action="store_true",
@@ -29,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        help="a knob of the method")  # fmt: skip
 
 
-def bucket_cap(options: argparse.Namespace) -> int | None:
+def bucket_cap(options: argparse.Namespace) -> float | None:
     """DDP's bucket_cap_mb. PyTorch's PowerSGD starts collectives when others have ended; with two
     buckets under way on gloo, ranks can start them in another order, and fail. So it gets one."""
-    return 1 << 20 if (options.hook or "").startswith("powersgd") else None
+    return 1 << 20 if (options.hook or "").startswith("powersgd") else options.bucket_mb
 
 
 def name(options: argparse.Namespace) -> str:
