@@ -101,6 +101,11 @@ def test_a_page_with_hostile_text_works(open_page: Open) -> None:
     sites.locator(".search").fill("")
     sites.get_by_label("to node").select_option("several")
     assert set(column(page, sites, 5)) == {"several"}
+    long = sites.locator("tr:not([hidden]) td.long").first
+    closed = long.bounding_box()["height"]
+    assert closed < 60  # two lines
+    long.click()
+    assert long.bounding_box()["height"] > closed
 
     ranks = page.locator(".table", has=page.get_by_role("heading", name="Ranks", exact=True))
     head = ranks.get_by_role("button", name="waiting")
@@ -166,6 +171,12 @@ def test_every_kind_is_drawn(open_page: Open, kind: str) -> None:
     page.wait_for_timeout(400)
     assert overflow(page) <= 0 and all(drawn(page))
     assert page.locator("table").count() > 0
+    # the buttons of a plot stand above what is drawn
+    assert page.evaluate(
+        """[...document.querySelectorAll(".canvas")].every((c) =>
+             c.querySelector(".modebar").getBoundingClientRect().bottom <= c._fullLayout._size.t
+               + c.querySelector(".main-svg").getBoundingClientRect().top)"""
+    )
 
 
 @pytest.mark.slow

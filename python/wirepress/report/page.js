@@ -5,6 +5,7 @@
 const all = (what, where = document) => [...where.querySelectorAll(what)];
 const root = document.documentElement;
 const PRINTED_ROWS = 60, PRINTED_WIDTH = 690, NARROW = 560;
+const TOOLBAR = 24;  // pixels above a plot for its buttons, which would cover what is drawn there
 
 // ---- light and dark ------------------------------------------------------------------------
 
@@ -100,6 +101,9 @@ function makeTable(box) {
     filter();
   }
   heads.forEach((head, i) => head.firstElementChild.addEventListener("click", () => sort(i)));
+  body.addEventListener("click", ({target}) => {  // long texts show two lines until pressed
+    if (!String(getSelection())) target.closest("td.long")?.parentElement.classList.toggle("open");
+  });
   search?.addEventListener("input", filter);
   for (const pick of picks) {
     pick.addEventListener("change", () => {
@@ -131,7 +135,7 @@ function colour(name) { return getComputedStyle(root).getPropertyValue(name).tri
 
 function themed(figure, away, width) {
   const ink = colour("--ink"), soft = colour("--soft"), line = colour("--line");
-  const narrow = width < NARROW;
+  const narrow = width < NARROW, above = narrow || printing ? 0 : TOOLBAR;
   const axis = {
     gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true, color: soft,
     title: {font: {color: soft, size: 12}, standoff: 8}, tickfont: {size: narrow ? 10 : 12},
@@ -139,7 +143,7 @@ function themed(figure, away, width) {
   const template = {layout: {
     font: {family: getComputedStyle(document.body).fontFamily, color: ink, size: 12},
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", xaxis: axis, yaxis: axis,
-    margin: {l: narrow ? 44 : 60, r: narrow ? 8 : 20, t: 12, b: 44},
+    margin: {l: narrow ? 44 : 60, r: narrow ? 8 : 20, t: 12 + above, b: 44},
     hoverlabel: {bgcolor: colour("--paper"), bordercolor: soft, font: {color: ink}, align: "left",
                  namelength: 40},
     hovermode: "closest",
@@ -147,7 +151,7 @@ function themed(figure, away, width) {
   }};
   const layout = structuredClone(figure.layout);
   layout.template = template;
-  layout.height ??= narrow ? 320 : 380;
+  layout.height = (layout.height ?? (narrow ? 320 : 380)) + above;
   layout.showlegend = false;  // legend() wraps, and is as large as a finger
   layout.width = width;
   const data = figure.data.map((trace) => ({
