@@ -168,6 +168,17 @@ def recursive_doubling_allreduce(n: int, size: float, net: Network) -> float:
     return (int(math.log2(n)) + extra) * net.message(size)
 
 
+def recursive_halving_allreduce(n: int, size: float, net: Network) -> float:
+    """log2 n exchanges of half, a quarter ... of the vector, whose parts are summed, and the same
+    back: Rabenseifner's algorithm, Open MPI's for large vectors. Where n is no power of two, the
+    surplus workers hand theirs over before and get the result after."""
+    _workers(n)
+    steps = int(math.log2(n))
+    extra = 0 if n & (n - 1) == 0 else 2
+    parts = sum(net.message(size / (2 << i)) for i in range(steps))
+    return 2 * parts + extra * net.message(size)
+
+
 def tree_allreduce(n: int, size: float, net: Network) -> float:
     """A binomial tree up (reduce) and down (broadcast): 2 ceil(log2 n) messages of the vector."""
     _workers(n)
@@ -228,6 +239,7 @@ def point_to_point(n: int, size: float, net: Network) -> float:
 SCHEMES: dict[str, Callable[[int, float, Network], float]] = {
     "ring": ring_allreduce,
     "recursive-doubling": recursive_doubling_allreduce,
+    "recursive-halving": recursive_halving_allreduce,
     "tree": tree_allreduce,
     "broadcast": tree_broadcast,
     "ps": parameter_server,
@@ -239,6 +251,9 @@ SCHEMES: dict[str, Callable[[int, float, Network], float]] = {
 
 SENT: dict[str, Callable[[int], float]] = {
     "ring": lambda n: 2 * (n - 1) / n,
+    "recursive-halving": lambda n: (
+        2 * (1 - 1 / (1 << int(math.log2(n)))) + (2 if n & (n - 1) else 0)
+    ),
     "recursive-doubling": lambda n: math.floor(math.log2(n)) + (2 if n & (n - 1) else 0),
     "tree": lambda n: 2 * math.ceil(math.log2(n)),
     "broadcast": lambda n: math.ceil(math.log2(n)),

@@ -10,16 +10,21 @@ expander, and without the engines for those that bypass them. Sizes are those on
 engines' rates are divided by the ratio, so that links are shared by their true bytes. The ranks
 of a node share its link and its engines; what they send to each other goes raw over links inside
 the node. Each job runs in a process of its own, because SimGrid has one engine a process.
+
+What a transport adds (simulate.Transport) is here, too: eager messages begin without their receive;
+the answer that others wait for stands behind what the receiver is sending itself; after a pause a
+link lets a burst pass at once.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import simgrid
@@ -43,24 +48,41 @@ def now() -> float:
 
 
 class Platform:
-    """Hosts for the ways of messages, in a star: full bisection but for a fabric in the middle, if
-    any. One for each node and way, and one for each rank inside its node."""
+    """Hosts for the ways of messages, in a star: full bisection but for a fabric in the middle, or
+    the up-links of a tree's switches, if any. One for each node and way, and one for each rank
+    inside its node. `raw[n]` and `coded[n]` are ways over n levels of the tree."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.zone = NetZone.create_star_zone("network")
+        self.tree = job["tree"]
         codec = job["codec"]
         fabric = [self._link("fabric", job["fabric"], 0)] if job["fabric"] else []
-        self.coded, self.raw, self.inside = [], [], []
+        self.switches: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.coded: list[list[Any]] = [[] for _ in range(len(self.tree) + 1)]
+        self.raw: list[list[Any]] = [[] for _ in range(len(self.tree) + 1)]
+        self.inside = []
         local = job["local"]
         for node in range(-(-job["ranks"] // local)):
             up = self._link(f"up{node}", job["link"], job["latency"])
             down = self._link(f"down{node}", job["link"], 0)
-            self.raw.append(self._host(f"raw{node}", [up, *fabric], [down]))
+            ends: tuple[list[Any], list[Any]] = ([], [])
             if codec:
                 ratio, start = codec["ratio"], codec["latency"]
                 first = self._link(f"compress{node}", codec["compress"] / ratio, start)
                 last = self._link(f"expand{node}", codec["decompress"] / ratio, start)
-                self.coded.append(self._host(f"node{node}", [first, up, *fabric], [down, last]))
+                core = []
+                if codec["core"]:  # one core compresses what goes and expands what comes
+                    core = [self._link(f"core{node}", codec["core"] / ratio, 0)]
+                ends = [first, *core], [*core, last]
+            for level in range(len(self.tree) + 1):
+                pairs = [self._switch(i, node) for i in range(level)]
+                ups = [up, *fabric, *(pair[0] for pair in pairs)]
+                downs = [*(pair[1] for pair in reversed(pairs)), down]
+                self.raw[level].append(self._host(f"raw{level}-{node}", ups, downs))
+                if codec:
+                    name = f"node{level}-{node}"
+                    host = self._host(name, [*ends[0], *ups], [*downs, *ends[1]])
+                    self.coded[level].append(host)
         for rank in range(job["ranks"] if local > 1 else 0):
             out = self._link(f"out{rank}", job["intra"], job["intra_latency"])
             back = self._link(f"in{rank}", job["intra"], 0)
@@ -68,6 +90,25 @@ class Platform:
         # where the actors live; no message passes it
         self.desk = self._host("desk", [self._link("desk", 1e12, 0)], [])
         self.zone.seal()
+
+    def ways(self, here: int, there: int, coded: bool) -> tuple[Any, Any]:
+        """The hosts between which a message of two nodes is a flow."""
+        level = 0
+        for nodes, _ in self.tree:
+            if here // nodes == there // nodes:
+                break
+            level += 1
+        hosts = (self.coded if coded else self.raw)[level]
+        return hosts[here], hosts[there]
+
+    def _switch(self, level: int, node: int) -> tuple[Any, Any]:
+        """All links of a node's switch up to the next level, and back, as one each."""
+        nodes, rate = self.tree[level]
+        key = level, node // nodes
+        if key not in self.switches:
+            name = f"switch{level}-{key[1]}"
+            self.switches[key] = self._link(name + "up", rate, 0), self._link(name, rate, 0)
+        return self.switches[key]
 
     def _link(self, name: str, rate: float, latency: float) -> Any:
         link = self.zone.create_link(name, rate)
@@ -87,11 +128,21 @@ class Platform:
         return host
 
 
+def create_actor(name: str, host: Any, body: Callable[[], None]) -> None:
+    create = getattr(host, "add_actor", None)  # SimGrid 4.1
+    if create:
+        create(name, body)
+    else:
+        Actor.create(name, host, body)
+
+
 class Request:
     """One side of a message; the side that comes second starts the flow."""
 
     def __init__(self, size: float) -> None:
         self.size, self.flow, self.ready = size, None, Semaphore(0)
+        self.started = False
+        self.followers: list[Request] = []  # receives that came while it was delayed
 
     def wait(self) -> None:
         if self.flow is None:
@@ -108,36 +159,119 @@ class World:
         self.waiting: dict[tuple[Any, ...], list[Request]] = defaultdict(list)
         self.messages = self.bypassed = 0
         self.raw_bytes = self.wire_bytes = 0.0
+        # of each node: when what it has begun to send will be on its way
+        self.drained: dict[int, float] = defaultdict(float)
+        # of each end of a link: bytes that it lets pass at once, and when it was so
+        self.tokens: dict[tuple[str, int], tuple[float, float]] = {}
 
     def meet(self, side: int, source: int, target: int, tag: Any, size: float) -> Request:
-        """Announces one side (0 sends, 1 receives); starts the flow if the other was there."""
+        """Announces one side (0 sends, 1 receives); starts the flow if the other was there, or
+        need not be."""
         mine, others = (source, target, tag, side), (source, target, tag, 1 - side)
         request = Request(size)
         if not self.waiting[others]:
             self.waiting[mine].append(request)
+            if side == 0 and self._is_eager(source, target, size):
+                self._start(source, target, size, [request], True)
             return request
         other = self.waiting[others].pop(0)
-        request.flow = self._start(source, target, size if side == 0 else other.size)
-        other.flow = request.flow
-        other.ready.release()
+        if side == 1 and other.started:
+            request.flow = other.flow
+            if other.flow is None:
+                other.followers.append(request)
+            return request
+        eager = self._is_eager(source, target, size)
+        self._start(source, target, size if side == 0 else other.size, [request, other], eager)
         return request
 
-    def _start(self, source: int, target: int, size: float) -> Any:
-        codec, hosts, wire = self.job["codec"], self.platform.raw, size
+    def _coded(self, size: float) -> bool:
+        return bool(self.job["codec"]) and size >= self.job["bypass_below"]
+
+    def _wire(self, size: float) -> float:
+        return size / self.job["codec"]["ratio"] if self._coded(size) else size
+
+    def _is_eager(self, source: int, target: int, size: float) -> bool:
+        local = self.job["local"]
+        return source // local != target // local and self._wire(size) <= self.job["eager"]
+
+    def _start(
+        self, source: int, target: int, size: float, requests: list[Request], eager: bool
+    ) -> None:
+        """Begins a message, now or when what delays it is over."""
         if source == target:
-            return True
+            return self._begun(True, requests)
         here, there = source // self.job["local"], target // self.job["local"]
         if here == there:
             hosts = self.platform.inside
-            return Comm.sendto_async(hosts[source], hosts[target], max(round(size), 1))
+            flow = Comm.sendto_async(hosts[source], hosts[target], max(round(size), 1))
+            return self._begun(flow, requests)
         self.messages += 1
         self.raw_bytes += size
-        if codec and size >= self.job["bypass_below"]:
-            hosts, wire = self.platform.coded, size / codec["ratio"]
-        else:
-            self.bypassed += 1
+        wire, coded = self._wire(size), self._coded(size)
+        self.bypassed += not coded
         self.wire_bytes += wire
-        return Comm.sendto_async(hosts[here], hosts[there], max(round(wire), 1))
+        hosts = self.platform.ways(here, there, coded)
+        delay = self.startup(size) if coded else 0.0
+        if not eager:
+            delay += self._answer(there)
+        for request in requests:
+            request.started = True
+        if delay <= 0:
+            return self._send(here, there, wire, hosts, requests)
+        body = functools.partial(self._later, delay, here, there, wire, hosts, requests)
+        create_actor("courier", self.platform.desk, body)
+        return None
+
+    def _later(self, delay: float, *rest: Any) -> None:
+        this_actor.sleep_for(delay)
+        self._send(*rest)
+
+    def startup(self, size: float) -> float:
+        """Seconds that the first block of a message spends in the codec's other stages."""
+        codec = self.job["codec"]
+        piece = min(codec["block"], size)
+        stages = [
+            piece / codec["compress"],
+            piece / (codec["ratio"] * self.job["link"]),
+            piece / codec["decompress"],
+        ]
+        return sum(stages) - max(stages)
+
+    def _answer(self, there: int) -> float:
+        """Seconds until the sender knows that the receiver is there."""
+        if not self.job["handshake"] and not self.job["buffer"]:
+            return 0.0
+        link = self.job["link"]
+        ahead = max(self.drained[there] - now(), 0.0) * link
+        return self.job["handshake"] + min(ahead, self.job["buffer"]) / link
+
+    def _send(
+        self, here: int, there: int, wire: float, hosts: tuple[Any, Any], requests: list[Request]
+    ) -> None:
+        self.drained[here] = max(self.drained[here], now()) + wire / self.job["link"]
+        size = wire - self._at_once(here, there, wire)
+        self._begun(Comm.sendto_async(*hosts, max(round(size), 1)), requests)
+
+    def _at_once(self, here: int, there: int, wire: float) -> float:
+        """Bytes of a message that pass at once: two token buckets, one after the other."""
+        burst, link = self.job["burst"], self.job["link"]
+        if not burst:
+            return 0.0
+        levels = {}
+        for end in (("up", here), ("down", there)):
+            level, since = self.tokens.get(end, (burst, 0.0))
+            levels[end] = min(burst, level + link * (now() - since))
+        for end, level in levels.items():
+            self.tokens[end] = level - wire, now()
+        return max(min(*levels.values(), wire), 0.0)
+
+    def _begun(self, flow: Any, requests: list[Request]) -> None:
+        for request in requests:
+            request.started, request.flow = True, flow
+            request.ready.release()
+            for follower in request.followers:
+                follower.flow = flow
+                follower.ready.release()
 
 
 class Rank:
@@ -257,7 +391,7 @@ class Rank:
                 self._send((me + bit + root) % self.n, size, tag).wait()
 
     def do_reduce(self, size: float, root: int = 0) -> None:
-        """A binomial tree, upside down; adding takes no time."""
+        """A binomial tree, upside down."""
         tag, me = self._tag(), (self.rank - root) % self.n
         bit = 1
         while bit < self.n:
@@ -266,6 +400,7 @@ class Rank:
                 return
             if me + bit < self.n:
                 self._recv((me + bit + root) % self.n, size, tag).wait()
+                self._add(size)
             bit <<= 1
 
     def do_allgather(self, size: float) -> None:
@@ -274,7 +409,7 @@ class Rank:
 
     def do_reducescatter(self, size: float) -> None:
         """`size` bytes at every rank before, in a ring."""
-        self._ring(self.n - 1, size / self.n)
+        self._ring(self.n - 1, size / self.n, self.n - 1)
 
     def do_alltoall(self, size: float) -> None:
         """`size` bytes to every rank, in pairs."""
@@ -298,7 +433,7 @@ class Rank:
     # ---- algorithms
 
     def _allreduce_ring(self, size: float) -> None:
-        self._ring(2 * (self.n - 1), size / self.n)
+        self._ring(2 * (self.n - 1), size / self.n, self.n - 1)
 
     def _allreduce_flow(self, size: float) -> None:
         """A ring as one flow to the neighbour: 2(n-1)/n of the bytes; the same on equal links."""
@@ -310,8 +445,9 @@ class Rank:
         codec = self.world.job["codec"]
         start = self.world.job["latency"]
         if codec and size / n >= self.world.job["bypass_below"]:
-            start += 2 * codec["latency"]
+            start += 2 * codec["latency"] + self.world.startup(size / n)
         this_actor.sleep_for((2 * (n - 1) - 1) * start)
+        self._add((n - 1) / n * size)
 
     def _allreduce_hierarchical(self, size: float) -> None:
         """Reduce-scatter in the node, a ring between the nodes for each part, allgather."""
@@ -319,8 +455,8 @@ class Rank:
         node, place = divmod(self.rank, local)
         mates = [node * local + i for i in range(local)]
         peers = [i * local + place for i in range(self.n // local)]
-        self._ring_of(mates, local - 1, size / local)
-        self._ring_of(peers, 2 * (len(peers) - 1), size / self.n)
+        self._ring_of(mates, local - 1, size / local, local - 1)
+        self._ring_of(peers, 2 * (len(peers) - 1), size / self.n, len(peers) - 1)
         self._ring_of(mates, local - 1, size / local)
 
     def _allreduce_tree(self, size: float) -> None:
@@ -333,7 +469,32 @@ class Rank:
         self._star(size, self.head, into=False)
 
     def _allreduce_doubling(self, size: float) -> None:
-        """Recursive doubling; the ranks beyond the largest power of two hand theirs over before."""
+        """Recursive doubling."""
+        self._powers_of_two(size, self._doubling)
+
+    def _doubling(self, whole: int, size: float, tag: Any) -> None:
+        bit = 1
+        while bit < whole:
+            self._both(self.rank ^ bit, self.rank ^ bit, size, (tag, bit))
+            self._add(size)
+            bit <<= 1
+
+    def _allreduce_halving(self, size: float) -> None:
+        """Recursive halving to sums of parts, recursive doubling to get all of them."""
+        self._powers_of_two(size, self._halving)
+
+    def _halving(self, whole: int, size: float, tag: Any) -> None:
+        bits = [1 << i for i in range(whole.bit_length() - 1)]
+        for bit in bits:
+            size /= 2
+            self._both(self.rank ^ bit, self.rank ^ bit, size, (tag, bit, "sums"))
+            self._add(size)
+        for bit in reversed(bits):
+            self._both(self.rank ^ bit, self.rank ^ bit, size, (tag, bit, "parts"))
+            size *= 2
+
+    def _powers_of_two(self, size: float, run: Callable[[int, float, Any], None]) -> None:
+        """The ranks beyond the largest power of two hand theirs over before, and get the sum."""
         tag, whole = self._tag(), 1 << (self.n.bit_length() - 1)
         extra = self.n - whole
         if self.rank >= whole:
@@ -342,21 +503,26 @@ class Rank:
             return
         if self.rank < extra:
             self._recv(self.rank + whole, size, (tag, "in")).wait()
-        bit = 1
-        while bit < whole:
-            self._both(self.rank ^ bit, self.rank ^ bit, size, (tag, bit))
-            bit <<= 1
+            self._add(size)
+        run(whole, size, tag)
         if self.rank < extra:
             self._send(self.rank + whole, size, (tag, "out")).wait()
 
-    def _ring(self, steps: int, size: float) -> None:
-        self._ring_of(range(self.n), steps, size)
+    def _ring(self, steps: int, size: float, adds: int = 0) -> None:
+        self._ring_of(range(self.n), steps, size, adds)
 
-    def _ring_of(self, members: Sequence[int], steps: int, size: float) -> None:
+    def _ring_of(self, members: Sequence[int], steps: int, size: float, adds: int = 0) -> None:
+        """What comes in the first `adds` steps is added."""
         tag, me = self._tag(), members.index(self.rank)
         after, before = members[(me + 1) % len(members)], members[me - 1]
-        for _ in range(steps):
+        for step in range(steps):
             self._both(after, before, size, tag)
+            if step < adds:
+                self._add(size)
+
+    def _add(self, size: float) -> None:
+        if self.world.job["add"]:
+            this_actor.sleep_for(size / self.world.job["add"])
 
     def _star(self, size: float, root: int, into: bool) -> None:
         """All at once, to the root or from it (its own part moves nothing)."""
@@ -394,14 +560,10 @@ def simulate(job: dict[str, Any]) -> dict[str, Any]:
         sums = [call for call in programs[0] if call[0] in ("allreduce", "iallreduce", "waitall")]
         ranks.append(Rank(world, job["head"], sums))
     threaded = any(call[0] in NONBLOCKING for calls in programs for call in calls)
-    create = getattr(platform.desk, "add_actor", None)  # SimGrid 4.1
     for rank in ranks:
         for name, body in (("rank", rank.run), ("thread", rank.in_background)):
             if name == "rank" or threaded:
-                if create:
-                    create(f"{name}{rank.rank}", body)
-                else:
-                    Actor.create(f"{name}{rank.rank}", platform.desk, body)
+                create_actor(f"{name}{rank.rank}", platform.desk, body)
     engine.run()
     if stuck := [rank for rank in ranks if rank.at]:
         where = (f"rank {r.rank} in {r.at[1]} (call {r.at[0]})" for r in stuck[:4])

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,17 +21,18 @@ from typing import Any
 
 from wirepress import files, show
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import calls, engine_files, models, plan, units
+from wirepress.sim import calibrate, calls, engine_files, models, plan, units
 from wirepress.sim.engine_files import CodecModel, Engine
 
 _STEPS_DRAWN = 3
 SCRIPT = Path(__file__).parent / "replay.py"
-ALGORITHMS = ("ring", "flow", "doubling", "tree", "ps", "hierarchical")
+ALGORITHMS = ("ring", "flow", "doubling", "halving", "tree", "ps", "hierarchical")
 MANY = 16  # ranks; beyond that a ring is simulated as flows
 CLOSED_FORM = {
     "ring": "ring",
     "flow": "ring",
     "doubling": "recursive-doubling",
+    "halving": "recursive-halving",
     "tree": "tree",
     "ps": "ps",
 }
@@ -41,10 +43,81 @@ class SimulationError(WirepressError, RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
+class Transport:
+    """What lies between a program and the links: MPI or gloo, the kernel, the processor.
+
+    Attributes:
+        eager: bytes on the wire up to which a message does not wait for its receive.
+        handshake: seconds that a longer one takes beyond, to hear that the receiver is there.
+        buffer: bytes that a node has sent and that are not on the wire yet, behind which that
+            answer waits: two nodes that send to each other take turns up to it.
+        burst: bytes that a link lets pass at once after a pause (a token bucket).
+        add: bytes a second of adding vectors.
+        block: raw bytes that a codec on a processor compresses before any of them leaves.
+        slowdown: how much longer a codec takes while all ranks of a node work.
+    """
+
+    eager: float = 0.0
+    handshake: float = 0.0
+    buffer: float = 0.0
+    burst: float = 0.0
+    add: float = math.inf
+    block: float = 0.0
+    slowdown: float = 1.0
+
+    def __post_init__(self) -> None:
+        values = self.eager, self.handshake, self.buffer, self.burst, self.block
+        if min(values) < 0 or self.add <= 0 or self.slowdown <= 0:
+            raise ParameterError(f"a transport's numbers must not be negative: {self}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """A fat tree of switches: `groups[0]` nodes at each of the lowest ones, `groups[1]` of these at
+    each of the next, and so on. The links from a switch upwards carry together what comes from
+    below, divided by `oversubscribed`; messages spread over them evenly."""
+
+    groups: tuple[int, ...]
+    oversubscribed: tuple[float, ...]
+
+    @property
+    def nodes(self) -> int:
+        return math.prod(self.groups)
+
+    def levels(self, link: float) -> list[tuple[int, float]]:
+        """Of each level but the top: nodes below a switch, bytes a second from it upwards."""
+        found, nodes, rate = [], 1, link
+        for group, over in zip(self.groups[:-1], self.oversubscribed, strict=True):
+            nodes, rate = nodes * group, rate * group / over
+            found.append((nodes, rate))
+        return found
+
+
+def topology(text: str) -> Tree | None:
+    """ "star", "fat-tree:16x8" (8 switches of 16 nodes), "fat-tree:16x8x4:2,1" (twice as much comes
+    from below as the lowest switches can send up). Raises ParameterError."""
+    if text == "star":
+        return None
+    match = re.fullmatch(r"fat-tree:(\d+(?:x\d+)+)(?::([\d.]+(?:,[\d.]+)*))?", text)
+    if not match:
+        raise ParameterError(f"{text!r} is not star, or like fat-tree:16x8 or fat-tree:16x8x4:2,1")
+    groups = tuple(int(word) for word in match[1].split("x"))
+    over = tuple(float(word) for word in (match[2] or "1").split(","))
+    over *= len(groups) - 1 if match[2] is None else 1
+    if min(groups) < 1 or min(over) <= 0 or len(over) != len(groups) - 1:
+        raise ParameterError(
+            f"{text!r}: {len(groups)} levels need groups of 1 or more, and {len(groups) - 1} "
+            "oversubscriptions of more than 0"
+        )
+    return Tree(groups, over)
+
+
+@dataclasses.dataclass(frozen=True)
 class Network:
     """Nodes of `local` ranks; links of `rate` bytes a second a node and way with `latency` seconds
     a message; `fabric`: bytes a second of all messages together, None: never the bottleneck.
-    `intra`: bytes a second of each rank and way inside its node."""
+    `intra`: bytes a second of each rank and way inside its node. `tree`: of the switches, None: all
+    nodes at one. Nodes stand in it in the order of their ranks."""
 
     rate: float
     latency: float
@@ -52,6 +125,8 @@ class Network:
     local: int = 1
     intra: float = 1e12
     intra_latency: float = 0.0
+    transport: Transport = Transport()
+    tree: Tree | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +173,9 @@ class Job:
     allreduce: "ring", "doubling" (recursive), "tree" (binomial, to rank 0 and back), "ps" (a head
     beside the workers), "hierarchical" (reduce-scatter in the node, rings between the nodes,
     allgather), or "flow": a ring as one flow to the neighbour, for many ranks; the same time where
-    all links are alike. Raises ParameterError where the ranks do not fill the nodes.
+    all links are alike; "halving" (recursive, to sums of parts, and doubling). `one_core`: the
+    codec compresses and expands on one core of each node, not with engines of their own. Raises
+    ParameterError where the ranks do not fill the nodes.
     """
 
     workload: calls.Workload
@@ -107,11 +184,18 @@ class Job:
     allreduce: str = "ring"
     bypass: bool = True
     intervals: bool = False
+    one_core: bool = False
 
     def __post_init__(self) -> None:
         n, local = self.workload.n_ranks, self.network.local
         if n % local:
             raise ParameterError(f"{n} ranks do not fill nodes of {local}")
+        tree, nodes = self.network.tree, n // local + (self.allreduce == "ps")
+        if tree and nodes > tree.nodes:
+            raise ParameterError(
+                f"a fat tree of {'x'.join(map(str, tree.groups))} holds {tree.nodes} nodes; "
+                f"{n} ranks, {local} a node, need {nodes}"
+            )
         if local > 1 and self.allreduce in ("flow", "ps"):
             raise ParameterError(f"{self.allreduce} is for nodes of one rank, not of {local}")
 
@@ -127,19 +211,28 @@ class Job:
                 "ratio": codec.ratio,
                 "compress": min(codec.compress, codec.host_link, 1e15),
                 "decompress": min(codec.decompress, codec.host_link, 1e15),
-                "latency": codec.startup(codec.block, network.rate) / 2,
+                "latency": codec.latency,
+                "block": min(codec.block, 1e15),
+                "core": 2 / (1 / codec.compress + 1 / codec.decompress) if self.one_core else None,
             }
         n = self.workload.n_ranks
         head = n if self.allreduce == "ps" else None
+        transport = network.transport
         return {
             "ranks": n + (head is not None),
             "head": head,
             "link": network.rate,
             "latency": network.latency,
             "fabric": network.fabric,
+            "tree": network.tree.levels(network.rate) if network.tree else [],
             "local": network.local,
             "intra": network.intra,
             "intra_latency": network.intra_latency,
+            "eager": min(transport.eager, 1e15),
+            "handshake": transport.handshake,
+            "buffer": min(transport.buffer, 1e15),
+            "burst": transport.burst,
+            "add": 0 if math.isinf(transport.add) else transport.add,
             "codec": stage,
             "bypass_below": 0 if stage is None else least,
             "programs": [[call.row() for call in p] for p in self.workload.programs],
@@ -253,7 +346,11 @@ def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.S
             if c is None or d is None:
                 raise ParameterError(f"{name} on {engine.name}: no speed is known: {engine.note}")
             host = engine.host_link or math.inf
-            found.append((engine, codec, models.Stage(ratio, c, d, engine.latency, host)))
+            slower, block = 1.0, 0.0
+            if engine.contends:
+                slower, block = args.transport.slowdown, args.transport.block
+            stage = models.Stage(ratio, c / slower, d / slower, engine.latency, host, block)
+            found.append((engine, codec, stage))
     return found
 
 
@@ -287,7 +384,13 @@ def _closed_form(
     args: argparse.Namespace, link: float, stage: models.Stage | None, contends: bool
 ) -> float | None:
     """What `plan` says; only for made-up trainings without a fabric."""
-    if args.trace or args.fabric:
+    if (
+        args.topology
+        or args.trace
+        or args.fabric
+        or args.calibration
+        or args.coded != args.collective
+    ):
         return None
     if args.local > 1:
         return _hierarchical(args, link, stage) if args.collective == "hierarchical" else None
@@ -323,18 +426,20 @@ def _jobs(
     intervals = bool(args.plot or args.timeline)
     for link in links:
         network = Network(
-            link, args.latency, args.fabric, args.local, args.intra, args.intra_latency
-        )
+            link, args.latency, args.fabric, args.local, args.intra, args.intra_latency,
+            args.transport, args.topology,
+        )  # fmt: skip
         raw = Job(workload, network, None, args.collective, intervals=intervals)
         yield raw, None, None, _closed_form(args, link, None, False)
         for engine, codec, stage in codecs:
             job, coded = workload, not math.isinf(bypass_below(stage, network)) or args.no_bypass
             contends = engine.contends and workload.overlaps and coded
             if contends:
-                job = _with_codec_time(workload, stage, args.collective)
+                job = _with_codec_time(workload, stage, args.coded)
             form = _closed_form(args, link, stage, contends)
             bypass = not args.no_bypass
-            coding = Job(job, network, stage, args.collective, bypass, intervals)
+            core = engine.contends and bool(args.calibration)
+            coding = Job(job, network, stage, args.coded, bypass, intervals, core)
             yield coding, engine, codec, form
 
 
@@ -463,7 +568,7 @@ def _traced(args: argparse.Namespace) -> calls.Workload:
     job = trace.read(args.trace, args.partial)
     args.samples = plan.samples_of(job)
     args.traced_seconds = job.seconds
-    workload, left = traced.workload(job, int(args.eager))
+    workload, left = traced.workload(job, args.eager)
     if left.counts and not args.quiet:
         print(f"wirepress: not simulated: {left}", file=sys.stderr)
     return workload
@@ -492,6 +597,48 @@ def _workload(args: argparse.Namespace) -> calls.Workload:
     )
 
 
+def _topology(text: str) -> Tree | None:
+    try:
+        return topology(text)
+    except ParameterError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _algorithms(text: str) -> list[str]:
+    names = text.split(",")
+    if len(names) > 2 or not set(names) <= set(ALGORITHMS):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not one, or RAW,CODED, of {', '.join(ALGORITHMS)}"
+        )
+    return names
+
+
+def transport_of(measured: calibrate.Calibration) -> Transport:
+    return Transport(
+        measured.eager, measured.handshake, measured.buffer, measured.burst, measured.add,
+        calibrate.BLOCK, measured.slowdown,
+    )  # fmt: skip
+
+
+def _apply_calibration(args: argparse.Namespace) -> None:
+    """What was measured stands for what is not given."""
+    args.transport, rate, latency, eager = Transport(), None, None, None
+    if args.calibration:
+        measured = calibrate.read(args.calibration)
+        if measured.rate is None and args.link is None and not args.sweep:
+            raise files.UsageError(
+                f"{args.calibration} is of one host without a network: give --link or --sweep"
+            )
+        args.transport = transport_of(measured)
+        rate, latency, eager = measured.rate, measured.latency, measured.eager
+        if args.fabric is None and args.link is None and not args.sweep and not args.topology:
+            args.fabric = measured.fabric
+    default = (rate or units.parse("10Gbps", "rate"), latency or 10e-6, eager or float(64 << 10))
+    for name, value in zip(("link", "latency", "eager"), default, strict=True):
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+
+
 def main(args: argparse.Namespace) -> int:
     from wirepress.sim import reproduce
 
@@ -501,10 +648,14 @@ def main(args: argparse.Namespace) -> int:
         raise files.UsageError("--timeline goes with --json")
     args.ratio = dict(args.ratio)
     args.samples, args.traced_seconds = [], None
+    _apply_calibration(args)
     workload = _workload(args)
     if args.collective is None:
         many = workload.n_ranks > MANY and args.local == 1
-        args.collective = "hierarchical" if args.local > 1 else "flow" if many else "ring"
+        args.collective = ["hierarchical" if args.local > 1 else "flow" if many else "ring"]
+    args.collective, args.coded = args.collective[0], args.collective[-1]
+    if args.topology and args.fabric:
+        raise files.UsageError("--topology says what --fabric would: give one of them")
     links = args.sweep or [args.link]
     if not all([*links, args.intra]):
         raise files.UsageError("a link must be faster than 0")
@@ -517,6 +668,8 @@ def main(args: argparse.Namespace) -> int:
 
         body = {"workload": workload.name, "ranks": workload.n_ranks, "iterations": workload.repeat}
         body |= {"collective": args.collective, "latency": args.latency, "fabric": args.fabric}
+        body["topology"] = args.topology and dataclasses.asdict(args.topology)
+        body["calibration"] = args.calibration
         body["traced_seconds"] = args.traced_seconds
         body["rows"] = [row.as_json(args.timeline) for row in rows]
         show.print_json(bench.provenance() | body)
@@ -540,6 +693,7 @@ def add_parser(parsers: Any) -> None:
         "      --compute 72ms --sweep 10Gbps 25Gbps 100Gbps --plot gain.png\n"
         "  wirepress simulate traces/ --engine here.json --ratio lz4=1.5 --link 1Gbps\n"
         "  wirepress simulate wirepress-trace --link 1Gbps     what `wirepress trace` recorded\n"
+        "  wirepress simulate wirepress-trace --calibration here.json    of `wirepress calibrate`\n"
         "  wirepress simulate --ranks 1024 --size 100MB --compute 300ms --collective flow\n",
     )
     job = parser.add_argument_group("the job")
@@ -552,7 +706,7 @@ def add_parser(parsers: Any) -> None:
         "--partial", action="store_true", help="of ranks that were killed, what is whole"
     )
     job.add_argument(
-        "--eager", type=plan.quantity("size"), default=64 << 10, metavar="SIZE",
+        "--eager", type=plan.quantity("size"), metavar="SIZE",
         help="sends of a trace up to it do not wait for their receives (64KiB)",
     )  # fmt: skip
     job.add_argument(
@@ -573,20 +727,29 @@ def add_parser(parsers: Any) -> None:
         "--iterations", type=plan.count, default=1, metavar="N", help="steps, or times a trace (1)"
     )
     job.add_argument(
-        "--collective", choices=ALGORITHMS,
-        help=f"how Allreduce goes (ring; over {MANY} ranks flow: the ring as one flow a rank)",
+        "--collective", type=_algorithms, metavar="HOW",
+        help=f"how Allreduce goes: {', '.join(ALGORITHMS)} (ring; over {MANY} ranks flow: the ring "
+        "as one flow a rank); two, as in halving,ring: raw, and with a codec",
     )  # fmt: skip
     network = parser.add_argument_group("the network")
     network.add_argument(
-        "--link", type=plan.quantity("rate"), default=units.parse("10Gbps", "rate"),
-        metavar="RATE", help="of each rank, each way (10Gbps)",
+        "--calibration", metavar="FILE",
+        help="of `wirepress calibrate`: link, latency and fabric, unless given, how messages of "
+        "MPI or gloo wait for one another, and how fast vectors are added",
     )  # fmt: skip
     network.add_argument(
-        "--latency", type=plan.quantity("time"), default=10e-6, metavar="TIME", help="(10us)"
-    )
+        "--link", type=plan.quantity("rate"), metavar="RATE",
+        help="of each rank, each way (10Gbps)",
+    )  # fmt: skip
+    network.add_argument("--latency", type=plan.quantity("time"), metavar="TIME", help="(10us)")
     network.add_argument(
         "--fabric", type=plan.quantity("rate"), metavar="RATE",
         help="of all messages together (default: never the bottleneck)",
+    )  # fmt: skip
+    network.add_argument(
+        "--topology", type=_topology, metavar="HOW",
+        help="star, or fat-tree:16x8 (8 switches of 16 nodes), fat-tree:16x8x4:2,1 (and how many "
+        "times more comes from below than each level can send up) (star)",
     )  # fmt: skip
     network.add_argument(
         "--local", type=plan.count, default=1, metavar="N", help="ranks that share a link (1)"

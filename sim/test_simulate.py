@@ -42,7 +42,7 @@ def one(call: Call, n: int = 4) -> Workload:
 def test_allreduce_is_the_closed_form(n: int) -> None:
     """Every algorithm, without and with a codec: to 1e-6 (SimGrid rounds sizes to bytes)."""
     jobs, expected = [], []
-    for algorithm in ("ring", "flow", "doubling", "tree", "ps"):
+    for algorithm in ("ring", "flow", "doubling", "halving", "tree", "ps"):
         for codec in (None, STAGE):
             jobs.append(simulate.Job(one(Call("allreduce", 1e8), n), NET, codec, algorithm))
             scheme = models.SCHEMES[simulate.CLOSED_FORM[algorithm]]
@@ -373,3 +373,62 @@ def test_1024_workers() -> None:
     request = plan.Request(1e8, 1024, NET.rate, NET.latency, "ring", 0.3, True, 2.5e7)
     (found,) = seconds(simulate.Job(job, NET, STAGE, "flow", bypass=False))
     assert found == pytest.approx(request.step(STAGE, False), rel=1e-3)
+
+
+# ---- trees of switches ------------------------------------------------------------------------
+
+
+@needs_simgrid
+def test_fat_tree_is_as_fast_as_its_tightest_switch() -> None:
+    """1e8 bytes at 1e9 B/s each: within a switch, and out of it by both nodes at once."""
+
+    def exchange(pairs: dict[int, int]) -> Workload:
+        programs: list[list[Call]] = [[] for _ in range(8)]
+        for source, target in pairs.items():
+            programs[source].append(Call("send", 1e8, peer=target))
+            programs[target].append(Call("recv", 1e8, peer=source))
+        return Workload("test", 8, programs)
+
+    def jobs(text: str) -> list[simulate.Job]:
+        net = simulate.Network(1e9, 0.0, tree=simulate.topology(text))
+        inside, out, far = {0: 1, 2: 3}, {0: 2, 1: 3}, {0: 4, 1: 5, 2: 6, 3: 7}
+        return [simulate.Job(exchange(pairs), net) for pairs in (inside, out, far)]
+
+    assert seconds(*jobs("fat-tree:2x2x2")) == pytest.approx([0.1, 0.1, 0.1], rel=1e-6)
+    assert seconds(*jobs("fat-tree:2x2x2:2,1")) == pytest.approx([0.1, 0.2, 0.2], rel=1e-6)
+    assert seconds(*jobs("fat-tree:2x2x2:1,4")) == pytest.approx([0.1, 0.1, 0.4], rel=1e-6)
+    assert seconds(*jobs("fat-tree:4x2:8")) == pytest.approx([0.1, 0.1, 0.8], rel=1e-6)
+
+
+@needs_simgrid
+def test_codec_in_a_fat_tree_saves_up_links() -> None:
+    tree = simulate.topology("fat-tree:2x2:4")
+    net = simulate.Network(1e9, 0.0, tree=tree)
+    fast = models.Stage(2.0, compress=1e10, decompress=1e10)
+    pattern = [Call("alltoall", 1e8)]
+    raw, coded = seconds(*(simulate.Job(Workload("t", 4, [pattern]), net, c) for c in (None, fast)))
+    assert coded == pytest.approx(raw / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("torus:4x4", "'torus:4x4' is not star, or like fat-tree:16x8"),
+        ("fat-tree:16", "is not star"),
+        ("fat-tree:4x4:1,2", "2 levels need groups of 1 or more, and 1 oversubscriptions"),
+        ("fat-tree:0x4", "groups of 1 or more"),
+        ("fat-tree:4x4:0", "more than 0"),
+    ],
+)
+def test_topology_refuses(text: str, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        simulate.topology(text)
+
+
+def test_tree_that_cannot_hold_the_ranks() -> None:
+    net = simulate.Network(1e9, 0.0, tree=simulate.topology("fat-tree:4x2"))
+    simulate.Job(one(Call("barrier"), 8), net)
+    with pytest.raises(ParameterError, match=r"4x2 holds 8 nodes; 9 ranks, 1 a node, need 9"):
+        simulate.Job(one(Call("barrier"), 9), net)
+    with pytest.raises(ParameterError, match="need 9"):  # the head of a parameter server is a node
+        simulate.Job(one(Call("allreduce", 1e6), 8), net, None, "ps")

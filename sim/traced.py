@@ -288,6 +288,8 @@ class _Program:
 
     def _receive(self, record: Any, kind: _Kind, comm: Communicator) -> list[Call]:
         said = record
+        if int(record["peer"]) == trace.PROC_NULL:
+            return []
         if not kind.blocking:
             said = self.ends.get(int(record["request"]))
             if said is None:
@@ -345,7 +347,7 @@ class _Program:
 class _Maker:
     """What the programs share."""
 
-    def __init__(self, job: Job, eager: int) -> None:
+    def __init__(self, job: Job, eager: float) -> None:
         self.job, self.eager, self.n_ranks = job, eager, job.n_ranks
         self.left = Left()
         self.tags: dict[Any, int] = {}
@@ -386,7 +388,7 @@ class _Maker:
         return gone
 
 
-def workload(job: Job, eager: int = EAGER) -> tuple[Workload, Left]:
+def workload(job: Job, eager: float = EAGER) -> tuple[Workload, Left]:
     """The job for the simulator. Sends of up to `eager` bytes do not wait for their receives.
 
     Collectives of all ranks stay collectives; those of some are the messages that replay.py would

@@ -13,7 +13,7 @@ from typing import Any
 
 from wirepress import _core, api, bench, explain, files, report, run, show, store_files
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import plan, record, reproduce, simulate
+from wirepress.sim import calibrate, plan, record, reproduce, simulate
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -252,6 +252,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_inspect(parsers)
     _add_lists(parsers)
     bench.add_parser(parsers)
+    calibrate.add_parser(parsers)
     explain.add_parser(parsers)
     plan.add_parser(parsers)
     report.add_parser(parsers)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wirepress calibrate`: the fit, the file, and what it does to simulations."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wirepress import cli
+from wirepress.errors import ParameterError
+from wirepress.sim import calibrate, simulate
+from wirepress.sim.calls import Call, Workload
+
+try:
+    simulate.interpreter()
+    HAVE_SIMGRID = True
+except simulate.SimulationError:
+    HAVE_SIMGRID = False
+needs_simgrid = pytest.mark.skipif(not HAVE_SIMGRID, reason="SimGrid is not installed")
+
+RATE, LATENCY, BURST = 125e6, 50e-6, 72_000
+
+
+def found(**more: Any) -> dict[str, Any]:
+    """What the ranks would say of links that are known: both ways at once messages take turns."""
+    sizes = (128 << 10, 256 << 10, 4 << 20, 16 << 20)
+    points = [{"kind": "there and back", "size": 8, "seconds": [LATENCY] * 3}]
+    for size in sizes:
+        whole = 2 * LATENCY + size / RATE
+        points.append({"kind": "one way", "size": size, "seconds": [9 * whole, whole, whole]})
+        rested = 2 * LATENCY + (size - BURST) / RATE
+        points.append({"kind": "after a pause", "size": size, "seconds": [rested] * 5})
+    for size in sizes[2:]:
+        turns = 2 * LATENCY + 2 * size / RATE
+        points.append({"kind": "both ways", "size": size, "seconds": [turns] * 3})
+    points.append({"kind": "all at once", "size": 16 << 20, "seconds": [(16 << 20) / 100e6]})
+    return {"transport": "Test MPI", "ranks": 4, "hosts": ["a", "b", "c", "d"], "eager": 65536,
+            "add": 4e9, "add_together": 2e9, "codec": 1e9, "codec_together": 4e8,
+            "points": points} | more  # fmt: skip
+
+
+def test_fit_finds_what_the_links_do() -> None:
+    fitted = calibrate.fit(found())
+    assert fitted.rate == pytest.approx(RATE, rel=1e-6)  # in spite of a time nine times as long
+    assert (fitted.latency, fitted.handshake) == (LATENCY, 2 * LATENCY)
+    assert fitted.burst == pytest.approx(BURST, rel=1e-6)
+    assert fitted.fabric == pytest.approx(4 * 100e6)
+    assert math.isinf(fitted.buffer) and fitted.eager == 65536
+    assert (fitted.add, fitted.slowdown) == (2e9, 2.5)
+
+
+def test_fit_of_gloo_and_of_one_host() -> None:
+    points = found()["points"]
+    single = [p for p in points if p["kind"] not in ("both ways", "all at once")]
+    single += [dict(p, kind="both ways") for p in points if p["kind"] == "one way"]
+    fitted = calibrate.fit(found(points=single, eager=None))
+    assert math.isinf(fitted.eager) and fitted.buffer == fitted.handshake == 0
+    assert fitted.fabric is None
+    alone = calibrate.fit(found(points=[], ranks=1, hosts=["a"]))
+    assert alone.rate is None and alone.burst == 0 and alone.add == 2e9
+
+
+def test_fit_refuses_nonsense() -> None:
+    points = [dict(p) for p in found()["points"]]
+    next(p for p in points if p["kind"] == "one way" and p["size"] == 16 << 20)["seconds"] = [1e-3]
+    with pytest.raises(ParameterError, match=r"16,777,216 bytes took 0\.001 s"):
+        calibrate.fit(found(points=points))
+
+
+def write(path: Path, body: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(body))
+    return path
+
+
+def test_file_comes_back(tmp_path: Path) -> None:
+    fitted = calibrate.fit(found(eager=None))
+    assert calibrate.read(write(tmp_path / "a.json", calibrate.as_json(fitted))) == fitted
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value", "said"),
+    [
+        (None, "kind", "wirepress bench", '"kind" is not "wirepress calibration"'),
+        (None, "version", 2, "version 2; 1 was expected"),
+        (None, "messages", None, '"messages" is missing'),
+        (None, "points", 3, '"points" must be a list'),
+        ("link", "bytes_per_second", "fast", "bytes_per_second is 'fast'; a number, more than 0"),
+        ("link", "latency_seconds", -1, "latency_seconds is -1; a number, 0 or more"),
+        ("link", "rate", 1e9, "unknown rate; known: bytes_per_second, latency_seconds"),
+        ("processor", "codec_slowdown", 0, "codec_slowdown is 0; a number, more than 0"),
+        ("messages", "eager_bytes", True, "eager_bytes is True"),
+        ("messages", "burst_bytes", None, "burst_bytes is None"),
+    ],
+)
+def test_file_that_is_wrong_is_refused(
+    tmp_path: Path, part: str | None, key: str, value: Any, said: str
+) -> None:
+    body = calibrate.as_json(calibrate.fit(found()))
+    (body[part] if part else body)[key] = value
+    path = write(tmp_path / "a.json", body)
+    with pytest.raises(ParameterError) as error:
+        calibrate.read(path)
+    assert said in str(error.value) and str(path) in str(error.value)
+
+
+def test_missing_key_and_no_json(tmp_path: Path) -> None:
+    body = calibrate.as_json(calibrate.fit(found()))
+    del body["link"]["latency_seconds"]
+    with pytest.raises(ParameterError, match='"link": latency_seconds is missing'):
+        calibrate.read(write(tmp_path / "a.json", body))
+    (tmp_path / "b.json").write_text("{")
+    with pytest.raises(ParameterError, match=r"b\.json: no JSON"):
+        calibrate.read(tmp_path / "b.json")
+
+
+# ---- what it does to simulations ------------------------------------------------------------
+
+
+def seconds(calls: list[list[Call]], **transport: float) -> float:
+    network = simulate.Network(1e9, 0.0, transport=simulate.Transport(**transport))
+    job = simulate.Job(Workload("test", len(calls), calls), network)
+    (outcome,) = simulate.run([job])
+    return outcome.seconds
+
+
+def both(size: float) -> list[list[Call]]:
+    """Two ranks that send to each other, the second one a little later."""
+    return [
+        [Call("irecv", size, peer=1), Call("isend", size, peer=1), Call("waitall")],
+        [Call("compute", seconds=1e-4), Call("irecv", size, peer=0), Call("isend", size, peer=0),
+         Call("waitall")],
+    ]  # fmt: skip
+
+
+@needs_simgrid
+def test_two_that_send_to_each_other_take_turns() -> None:
+    """The answer to the second one's message stands behind the first one's data."""
+    size = 1e8
+    assert seconds(both(size)) == pytest.approx(0.1001, rel=1e-3)
+    assert seconds(both(size), buffer=math.inf) == pytest.approx(0.2001, rel=1e-3)
+    assert seconds(both(size), buffer=2e7) == pytest.approx(0.1201, rel=1e-3)
+    assert seconds(both(size), buffer=math.inf, eager=size) == pytest.approx(0.1001, rel=1e-3)
+    assert seconds(both(size), handshake=0.01) == pytest.approx(0.1101, rel=1e-3)
+
+
+@needs_simgrid
+def test_eager_messages_travel_before_their_receive() -> None:
+    late = [[Call("send", 1e8, peer=1)], [Call("compute", seconds=1), Call("recv", 1e8, peer=0)]]
+    assert seconds(late) == pytest.approx(1.1, rel=1e-6)
+    assert seconds(late, eager=1e8) == pytest.approx(1.0, rel=1e-6)
+    assert seconds(late, eager=1e8 - 1) == pytest.approx(1.1, rel=1e-6)
+
+
+@needs_simgrid
+def test_burst_passes_at_once_after_a_pause() -> None:
+    """1e7 of 3e7 bytes at first; then nothing, until the link has rested for 5 ms."""
+    send, receive = Call("send", 3e7, peer=1), Call("recv", 3e7, peer=0)
+    assert seconds([[send], [receive]], burst=1e7) == pytest.approx(0.02, rel=1e-3)
+    assert seconds([[send] * 2, [receive] * 2], burst=1e7) == pytest.approx(0.05, rel=1e-3)
+    rest = Call("compute", seconds=0.005)
+    program = [send, rest, send], [receive, rest, receive]
+    assert seconds(list(map(list, program)), burst=1e7) == pytest.approx(0.05, rel=1e-3)
+    assert seconds([[send], [receive]], burst=1e9) < 1e-3
+
+
+@needs_simgrid
+@pytest.mark.parametrize("algorithm", ["ring", "flow", "doubling", "halving", "tree"])
+def test_adding_takes_time(algorithm: str) -> None:
+    """Bytes that one rank adds one after the other, of 1e8, by four ranks."""
+    added = {"ring": 0.75, "flow": 0.75, "halving": 0.75, "doubling": 2, "tree": 2}[algorithm]
+    workload = Workload("test", 4, [[Call("allreduce", 1e8)]])
+    times = []
+    for add in (math.inf, 1e9):
+        network = simulate.Network(1e9, 0.0, transport=simulate.Transport(add=add))
+        times += [out.seconds for out in simulate.run([simulate.Job(workload, network, None,
+                                                                    algorithm)])]  # fmt: skip
+    assert times[1] - times[0] == pytest.approx(0.1 * added, rel=1e-6)
+
+
+@needs_simgrid
+def test_simulate_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "a.json", calibrate.as_json(calibrate.fit(found())))
+    words = ["simulate", "--ranks", "4", "--size", "100MB", "--calibration", str(path), "--json",
+             "--engine", "cpu:lz4", "--ratio", "lz4=2", "-q"]  # fmt: skip
+    assert cli.main(words) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["rows"][0]["link"] == pytest.approx(RATE) and body["latency"] == LATENCY
+    assert body["fabric"] == pytest.approx(4e8)
+    # a ring of six steps of 25 MB: the fabric's 1e8 bytes a second, in turns
+    assert body["rows"][0]["seconds"] > 6 * 25e6 / 100e6
+    assert cli.main([*words, "--link", "10Gbps"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["rows"][0]["link"] == 1.25e9 and body["fabric"] is None
+
+
+def test_simulate_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = calibrate.as_json(calibrate.fit(found(points=[], ranks=1, hosts=["a"])))
+    path = write(tmp_path / "a.json", alone)
+    words = ["simulate", "--ranks", "4", "--size", "1MB", "--calibration"]
+    assert cli.main([*words, str(path)]) == cli.USAGE
+    assert "one host without a network: give --link" in capsys.readouterr().err
+    with pytest.raises(OSError, match=r"none\.json"):
+        calibrate.read(tmp_path / "none.json")
+    with pytest.raises(SystemExit):
+        cli.main([*words[:-1], "--collective", "ring,star"])
+    assert "'ring,star' is not one, or RAW,CODED" in capsys.readouterr().err
+
+
+# ---- measuring ------------------------------------------------------------------------------
+
+
+def test_processor_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    words = ["calibrate", "--seconds", "0.02", "-q", "-o", str(path)]
+    assert cli.main(words) == 0
+    assert "adding vectors" in capsys.readouterr().out
+    read = calibrate.read(path)
+    assert read.rate is None and read.add > 1e6
+    assert cli.main(words) == cli.USAGE
+    assert "--force replaces it" in capsys.readouterr().err
+
+
+def test_launcher_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["calibrate", "-q", "--", "wirepress-no-such-launcher"]) == cli.FAILED
+    assert "wirepress-no-such-launcher cannot be started" in capsys.readouterr().err
+    fails = [sys.executable, "-c", "import sys; sys.exit('no hosts')"]
+    assert cli.main(["calibrate", "-q", "--", *fails]) == cli.FAILED
+    err = capsys.readouterr().err
+    assert "exit status 1" in err and "no hosts" in err
+    slow = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert cli.main(["calibrate", "-q", "--limit", "0.2", "--", *slow]) == cli.FAILED
+    assert "not done after 0.2 s" in capsys.readouterr().err
