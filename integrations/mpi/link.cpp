@@ -33,7 +33,8 @@ size_t class_of(size_t size) {
 class Estimate {
  public:
   double rate() const { return rate_.load(std::memory_order_relaxed); }
-  bool of_raw() const { return of_raw_.load(std::memory_order_relaxed); }
+  // Whether raw windows are among the samples.
+  bool of_raw() const { return n_raw_.load(std::memory_order_relaxed) > 0; }
 
   void add(double bytes, double seconds, int calls, bool framed) {
     std::lock_guard hold(lock_);
@@ -44,10 +45,7 @@ class Estimate {
     if (bytes_ < kLargeWindow && (bytes_ < kWindow || calls_ < kLeastCalls)) return;
     const double sample = bytes_ / std::max(seconds_, 1e-9);
     const bool use = !framed_ || (n_raw_ < kSure && sample > rate());
-    if (!framed_) {
-      ++n_raw_;
-      of_raw_.store(true, std::memory_order_relaxed);
-    }
+    if (!framed_) ++n_raw_;
     bytes_ = seconds_ = 0;
     calls_ = 0;
     framed_ = false;
@@ -66,11 +64,11 @@ class Estimate {
 
   std::mutex lock_;
   std::atomic<double> rate_{0};
-  std::atomic<bool> of_raw_{false};  // raw windows are among the samples
+  std::atomic<size_t> n_raw_{0};
   double bytes_ = 0, seconds_ = 0, sample_[kSamples] = {};
   int calls_ = 0;
   bool framed_ = false;
-  size_t n_ = 0, n_raw_ = 0;
+  size_t n_ = 0;
 };
 
 struct Link {
