@@ -172,6 +172,7 @@ module wpr_bx_dec #(
   logic [14:0] left_q;  // words of the chunk
   logic dense_q, empty_q;
   logic [8:0] present_q, headers_left_q;
+  logic [5:0] row_headers_q;  // of these, in the next row
   logic [255:0] map_q;
   logic [3:0] count_q;
   logic [5:0] ones_q;
@@ -181,6 +182,10 @@ module wpr_bx_dec #(
     sum = '0;
     for (int i = 0; i < 32; i++) sum += 6'(bits[i]);
     return sum;
+  endfunction
+
+  function automatic logic [5:0] in_row(input logic [8:0] headers);
+    return headers[8:5] != '0 ? 6'd32 : {1'b0, headers[4:0]};
   endfunction
 
   // Headers, 32 a row; a group's is read two clocks before its planes are taken.
@@ -247,8 +252,8 @@ module wpr_bx_dec #(
       Head: {asks, wanted} = {!failed_q, 6'd1};
       Map: {asks, wanted} = {1'b1, 6'(map_words_q)};
       Headers: begin
-        asks   = headers_left_q != '0 && !failed_q;
-        wanted = headers_left_q[8:5] != '0 ? 6'd32 : {1'b0, headers_left_q[4:0]};
+        asks   = row_headers_q != '0 && !failed_q;
+        wanted = row_headers_q;
       end
       Groups: {asks, wanted} = {v_h2_q && !bad_h2_q && !failed_q, planes_h2_q};
       default: {asks, wanted} = '0;
@@ -285,7 +290,7 @@ module wpr_bx_dec #(
       MapWait: if (tag3_q.map && move) state_q <= Count;
       Count: if (count_q == 4'd8) state_q <= Headers;
       Headers: begin
-        if (headers_left_q == '0) state_q <= HeadersWait;
+        if (row_headers_q == '0) state_q <= HeadersWait;
         else if (take && headers_left_q[8:5] == '0) state_q <= HeadersWait;
       end
       HeadersWait: if (!tag1_q.headers && !tag2_q.headers && !tag3_q.headers) state_q <= Groups;
@@ -305,6 +310,7 @@ module wpr_bx_dec #(
       empty_q        <= window_q[15:0] == '0;
       present_q      <= window_q[15] ? 9'(chunk_groups_q) + 9'd1 : '0;
       headers_left_q <= 9'(chunk_groups_q) + 9'd1;
+      row_headers_q  <= in_row(9'(chunk_groups_q) + 9'd1);
     end else if (take) begin
       left_q <= left_q - 15'(wanted);
     end
@@ -313,8 +319,10 @@ module wpr_bx_dec #(
     if (state_q == Count) present_q <= present_q + 9'(ones_q);
     if (state_q == Count) begin
       headers_left_q <= present_q + 9'(ones_q);
+      row_headers_q  <= in_row(present_q + 9'(ones_q));
     end else if (take && state_q == Headers) begin
       headers_left_q <= headers_left_q[8:5] == '0 ? '0 : headers_left_q - 9'd32;
+      row_headers_q  <= headers_left_q[8:5] == '0 ? '0 : in_row(headers_left_q - 9'd32);
     end
     if (tag3_q.map && move) begin
       for (int i = 0; i < 16; i++) begin

@@ -8,8 +8,11 @@
 // 1 to 2^LogBlock values; of one with more m_axis_tuser says so, and its code is of the first
 // 2^LogBlock. m is at most 20: longer codes may not fit their memory.
 //
-// Rate: four values a clock while a code has 16 bits on average or fewer, which is 64 a clock; five
-// clocks more a block. Latency: a block comes in, is encoded, and leaves.
+// Rate: four values a clock while a code has 16 bits on average or fewer, which is 64 a clock; about
+// 13 clocks more a block. Latency: a block comes in, is encoded, and leaves.
+//
+// Nothing stops a block that is being encoded: it begins when there is a free buffer for its code,
+// and behind the one before in such a distance that its values do not meet that one's end.
 module wpr_fre_enc4
   import wpr_fre_pkg::*;
 #(
@@ -76,15 +79,15 @@ module wpr_fre_enc4
 
   // ---- each way reads its quarter: way w from bank (w + slot) % 4, so that no two meet -----------
 
-  logic move;  // what reads moves at once, and the slot with it
   logic running_q, start, tiny;
-  logic [1:0] slot_q, slot1_q;
+  logic [2:0] quiet_q;  // clocks since the last value was read
+  logic [1:0] slot_q, slot1_q, slot2_q;
   logic [1:0] inside_q;  // blocks begun whose code has not left
   logic code_q;          // where the code of the next block goes
   logic [1:0] over_code_q;
   logic [3:0][LogBlock-1:0] at_q;
   logic [3:0][LogRows-1:0] left_q;
-  logic [3:0] active_q, go, go1_q, go2_q, last1_q, last2_q, empty, free;
+  logic [3:0] active_q, go, go1_q, go2_q, go3_q, last1_q, last2_q, last3_q, empty;
   logic [LogRows-1:0] rows;
   logic [LogRows:0] quarter;
   logic sent;  // a code has left
@@ -92,7 +95,9 @@ module wpr_fre_enc4
   assign quarter = (LogRows + 1)'(rows) + 1'b1;
   // Only in blocks of fewer than four rows may a way have no value: they wait until all is quiet.
   assign tiny    = rows < LogRows'(3);
-  assign start   = !running_q && full_q[run_q] && inside_q != 2'd3 && (!tiny || inside_q == '0);
+  // An encoder takes nothing in one clock, seven after a stream's last value.
+  assign start   = !running_q && full_q[run_q] && &quiet_q && !inside_q[1] &&
+                   (!tiny || inside_q == '0);
 
   always_comb begin
     for (int w = 0; w < 4; w++) begin
@@ -102,21 +107,21 @@ module wpr_fre_enc4
   end
   assign release_block = running_q && active_q == '0;
   always_ff @(posedge clk_i) begin
-    if (move) begin
-      slot_q  <= slot_q + 2'd1;
-      slot1_q <= slot_q;
-      for (int w = 0; w < 4; w++) begin
-        go1_q[w]   <= go[w];
-        last1_q[w] <= left_q[w] == '0;
-        if (go[w]) begin
-          at_q[w]     <= at_q[w] + 1'b1;
-          left_q[w]   <= left_q[w] - 1'b1;
-          active_q[w] <= left_q[w] != '0;
-        end
+    slot_q  <= slot_q + 2'd1;
+    slot1_q <= slot_q;
+    slot2_q <= slot1_q;
+    for (int w = 0; w < 4; w++) begin
+      go1_q[w]   <= go[w];
+      last1_q[w] <= left_q[w] == '0;
+      if (go[w]) begin
+        at_q[w]     <= at_q[w] + 1'b1;
+        left_q[w]   <= left_q[w] - 1'b1;
+        active_q[w] <= left_q[w] != '0;
       end
-      go2_q   <= go1_q;
-      last2_q <= last1_q;
     end
+    {go3_q, go2_q}     <= {go2_q, go1_q};
+    {last3_q, last2_q} <= {last2_q, last1_q};
+    quiet_q <= active_q != '0 ? '0 : quiet_q + 3'(!(&quiet_q));
     if (start) begin
       at_q[0]             <= '0;
       at_q[1]             <= LogBlock'(quarter);
@@ -140,11 +145,11 @@ module wpr_fre_enc4
       {running_q, run_q, code_q} <= '0;
       inside_q                   <= '0;
       slot_q                     <= '0;
-      {active_q, go1_q, go2_q}   <= '0;
+      {active_q, go1_q, go2_q, go3_q} <= '0;
     end
   end
 
-  logic [3:0][31:0] read, value_q;
+  logic [3:0][31:0] read, read_q, value_q;
   for (genvar b = 0; b < 4; b++) begin : g_bank
     logic [31:0] values_q[2 << LogRows];
     logic [LogRows-1:0] address;
@@ -152,23 +157,22 @@ module wpr_fre_enc4
     always_ff @(posedge clk_i) begin
       if (take && !dropping_q) values_q[{in_q, row_q}] <= s_axis_tdata[32*b+:32];
     end
-    always_ff @(posedge clk_i) if (move) read[b] <= values_q[{run_q, address}];
+    always_ff @(posedge clk_i) read[b] <= values_q[{run_q, address}];
   end
   always_ff @(posedge clk_i) begin
-    if (move) for (int w = 0; w < 4; w++) value_q[w] <= read[2'(w)+slot1_q];
+    read_q <= read;
+    for (int w = 0; w < 4; w++) value_q[w] <= read_q[2'(w)+slot2_q];
   end
 
   // ---- four encoders, each into its part of a code's buffer ---------------------------------------
 
   logic leave_q;  // the buffer that leaves
-  logic [3:0] ready;
   logic [3:0][1:0] done_q;
   logic [3:0][1:0][LogBlock-1:0] most_q;  // bytes less one
   logic [3:1][1:0] none_q;  // the way has no value, and none after it has
   logic [3:0][63:0] code_row;
   logic [LogCodes-1:0] leave_row;
   logic leave_move;
-  assign move = &ready;
   for (genvar w = 0; w < 4; w++) begin : g_way
     logic valid, last, to_q;
     logic [31:0] word;
@@ -180,19 +184,18 @@ module wpr_fre_enc4
       .cfg_m_i,
       .cfg_nearest_i,
       .cfg_flush_i,
-      .s_axis_tvalid(go2_q[w] && move),
-      .s_axis_tready(ready[w]),
+      .s_axis_tvalid(go3_q[w]),
+      .s_axis_tready(),  // it is
       .s_axis_tdata (value_q[w]),
-      .s_axis_tlast (last2_q[w]),
+      .s_axis_tlast (last3_q[w]),
       .m_axis_tvalid(valid),
-      .m_axis_tready(free[w]),
+      .m_axis_tready(1'b1),
       .m_axis_tdata (word),
       .m_axis_tkeep (keep),
       .m_axis_tlast (last)
     );
-    assign free[w] = !done_q[w][to_q];
     always_ff @(posedge clk_i) begin
-      if (valid && free[w]) begin
+      if (valid) begin
         count_q <= last ? '0 : count_q + 1'b1;
         if (last) begin
           most_q[w][to_q] <= {count_q, keep[2], keep[3] || (keep[1] && !keep[2])};
@@ -213,14 +216,14 @@ module wpr_fre_enc4
     end
     if (w > 0) begin : g_none
       always_ff @(posedge clk_i) begin
-        if (valid && free[w] && last) none_q[w][to_q] <= 1'b0;
+        if (valid && last) none_q[w][to_q] <= 1'b0;
         if (start && empty[w]) none_q[w][to_q] <= 1'b1;
       end
     end
     for (genvar h = 0; h < 2; h++) begin : g_half
       logic [31:0] codes_q[2 << LogCodes];
       always_ff @(posedge clk_i) begin
-        if (valid && free[w] && count_q[0] == 1'(h)) codes_q[{to_q, count_q[LogCodes:1]}] <= word;
+        if (valid && count_q[0] == 1'(h)) codes_q[{to_q, count_q[LogCodes:1]}] <= word;
       end
       always_ff @(posedge clk_i) begin
         if (leave_move) code_row[w][32*h+:32] <= codes_q[{leave_q, leave_row}];
@@ -231,7 +234,7 @@ module wpr_fre_enc4
   // ---- the code leaves: two rows of sizes, the ways' rows, and what is left of the last one -------
 
   typedef enum logic [2:0] {Sizes01, Size2, Way0, Way1, Way2, Way3, Rest} step_t;
-  step_t step_q, step1_q;
+  step_t step_q;
   logic valid0, valid1_q, valid2_q, valid3_q;
   logic [LogBlock-1:0] left_code_q, first_left;  // bytes of the way, less one
   logic way_last, final_way, ends, whole, ends1_q, whole1_q, ends2_q, whole2_q, ends3_q, whole3_q;
@@ -281,7 +284,6 @@ module wpr_fre_enc4
         if (ends) leave_q <= !leave_q;
       end
       valid1_q <= valid0;
-      step1_q  <= step_q;
       ends1_q  <= ends;
       whole1_q <= whole;
       fill1_q  <= fill_q;
@@ -301,9 +303,8 @@ module wpr_fre_enc4
     return none ? 32'd0 : 32'(most) + 32'd1;
   endfunction
   logic over1_q, over2_q, over3_q;
-  logic [63:0] sizes1_q, row2_q, turned_q;
-  logic [1:0] way1;
-  assign way1 = 2'(step1_q - Way0);
+  logic [63:0] sizes1_q, row2_q, turned_q;  // sizes: 0 in steps of ways
+  logic [3:0] way1_q;
   always_ff @(posedge clk_i) begin
     if (leave_move) begin
       over1_q <= over_code_q[leave_q];
@@ -311,7 +312,11 @@ module wpr_fre_enc4
       sizes1_q[31:0] <= step_q == Sizes01 ? size_of_way(1'b0, most_q[0][leave_q])
                                           : size_of_way(none_q[2][leave_q], most_q[2][leave_q]);
       sizes1_q[63:32] <= size_of_way(none_q[1][leave_q], most_q[1][leave_q]);
-      row2_q <= step1_q < Way0 ? sizes1_q : code_row[way1];
+      if (step_q >= Way0) sizes1_q <= '0;
+      for (int w = 0; w < 4; w++) way1_q[w] <= step_q == step_t'(int'(Way0) + w);
+      // The memories are slow: only two gates behind them.
+      row2_q <= sizes1_q | (code_row[0] & {64{way1_q[0]}}) | (code_row[1] & {64{way1_q[1]}}) |
+                (code_row[2] & {64{way1_q[2]}}) | (code_row[3] & {64{way1_q[3]}});
     end
   end
 
