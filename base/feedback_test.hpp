@@ -46,7 +46,7 @@ inline Floats normal(size_t n, uint64_t seed, double sigma) {
   return out;
 }
 
-// A codec with one set of parameters: every kernel of this machine.
+// A codec with one set of parameters: every kernel of this machine that knows feedback.
 class Coder {
  public:
   Coder(const std::string& name, std::array<int, kMaxParams> params) {
@@ -56,7 +56,7 @@ class Coder {
     const Status status = entry_->codec->check(&args_);
     EXPECT_TRUE(status.ok()) << status.text();
     for (const Kernel* kernel : entry_->kernels)
-      if (kernel->usable()) kernels_.push_back(kernel);
+      if (kernel->usable() && kernel->encode_feedback) kernels_.push_back(kernel);
   }
   Args& args() { return args_; }
   const Args& args() const { return args_; }

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,16 +33,18 @@ class FloatCodec {
     args_.seed = seed;
     args_.first = first;
     EXPECT_TRUE(entry_.codec->check(&args_).ok());
+    for (const Kernel* kernel : entry_.kernels) states_.push_back(opened(*kernel));
   }
 
   // What every kernel writes.
   Code8 encode(ConstBytes raw) const {
     Code8 first;
-    for (const Kernel* kernel : entry_.kernels) {
+    for (size_t i = 0; i < entry_.kernels.size(); ++i) {
+      const Kernel* kernel = entry_.kernels[i];
       if (!kernel->usable()) continue;
       Code8 code(entry_.codec->bound(args_, raw.size()));
       size_t written = 0;
-      const Status status = kernel->encode(nullptr, args_, raw, code, &written);
+      const Status status = kernel->encode(states_[i].get(), args_, raw, code, &written);
       EXPECT_TRUE(status.ok()) << status.text();
       code.resize(written);
       if (kernel == entry_.kernels.back() || !first.empty()) {
@@ -60,10 +63,11 @@ class FloatCodec {
   Code decode(ConstBytes code, Bytes raw) const {
     Code said = Code::kOk;
     std::vector<std::byte> first;
-    for (const Kernel* kernel : entry_.kernels) {
+    for (size_t i = 0; i < entry_.kernels.size(); ++i) {
+      const Kernel* kernel = entry_.kernels[i];
       if (!kernel->usable()) continue;
       size_t written = 0;
-      const Code now = kernel->decode(nullptr, args_, code, raw, &written).code();
+      const Code now = kernel->decode(states_[i].get(), args_, code, raw, &written).code();
       const std::vector<std::byte> decoded(raw.begin(), raw.end());
       if (!first.empty()) {
         EXPECT_EQ(now, said) << kernel->variant;
@@ -87,8 +91,17 @@ class FloatCodec {
   }
 
  private:
+  // What a kernel has opened, until the last copy of this goes.
+  std::shared_ptr<void> opened(const Kernel& kernel) const {
+    void* state = nullptr;
+    if (kernel.open == nullptr || !kernel.usable()) return nullptr;
+    EXPECT_TRUE(kernel.open(args_, &state).ok());
+    return {state, kernel.close};
+  }
+
   const Entry& entry_;
   Args args_;
+  std::vector<std::shared_ptr<void>> states_;  // of entry_.kernels
 };
 
 // Calls function(words) with blocks of all 2^32 words where the environment has `all`, else of a

@@ -67,7 +67,10 @@ function(wpr_add_codec name)
   target_link_libraries(codec_${name} PRIVATE ${arg_LIBRARIES})
   if(WPR_VERILATOR)
     foreach(core IN LISTS arg_CORES)
-      wpr_verilate(${core})
+      if(NOT TARGET core_${core})  # codecs may share one
+        wpr_verilate(${core})
+        set_property(GLOBAL APPEND PROPERTY wpr_objects core_${core})
+      endif()
       target_include_directories(codec_${name} SYSTEM PRIVATE
                                  "${CMAKE_BINARY_DIR}/rtl/${core}" "${WPR_VERILATOR_ROOT}/include")
       add_dependencies(codec_${name} core_${core})

@@ -35,7 +35,7 @@ class Bench:
 
     async def reset(self) -> None:
         self.dut.rst_ni.value = 0
-        for name in ("nearest", "midpoint", "flush", "bfloat16"):
+        for name in ("nearest", "midpoint", "flush", "bfloat16", "half", "saturate"):
             if hasattr(self.dut, f"cfg_{name}_i"):
                 getattr(self.dut, f"cfg_{name}_i").value = 0
         await ClockCycles(self.dut.clk_i, 4)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 CODECS = Path(__file__).resolve().parent.parent / "codecs"
@@ -18,36 +20,45 @@ class Setting(NamedTuple):
     ways: int = 1
 
 
-def by_setting(codec: str, ways: int = 1) -> dict[Setting, list[tuple[bytes, bytes]]]:
-    """Raw and coded, of float32; bytes behind the last value are not the cores' business."""
+def whole_values(codec: str) -> Iterator[tuple[dict[str, str], bytes, bytes]]:
+    """Parameters, raw and coded, of float32; bytes behind the last value are not the cores'
+    business."""
     folder = CODECS / codec / "vectors"
-    found: dict[Setting, list[tuple[bytes, bytes]]] = {}
     for line in (folder / "index.txt").read_text().splitlines():
         name, recipe, *rest = line.split()
         raw = folder / f"{name}.raw"
         if "ok" not in rest or {"bfloat16", "float16", "float64"} & set(rest) or not raw.exists():
             continue
-        values: dict[str, int] = {}
-        for text in recipe.partition(":")[2].split(","):
-            key, _, value = text.partition("=")
-            if key:
-                values[key] = ROUNDS.index(value) if key == "round" else int(value)
+        parameters = dict(text.split("=") for text in recipe.partition(":")[2].split(",") if text)
+        content, code = raw.read_bytes(), raw.with_suffix(".enc").read_bytes()
+        tail = len(content) % 4
+        if len(content) >= 4:
+            yield parameters, content[: len(content) - tail], code[: len(code) - tail]
+
+
+def by_setting(codec: str, ways: int = 1) -> dict[Setting, list[tuple[bytes, bytes]]]:
+    found: dict[Setting, list[tuple[bytes, bytes]]] = {}
+    for parameters, raw, code in whole_values(codec):
+        values = {key: ROUNDS.index(text) if key == "round" else int(text)
+                  for key, text in parameters.items()}  # fmt: skip
         values["m"] = values.get("m", 5) or 23
-        setting, content = Setting(**values), raw.read_bytes()
-        code, tail = raw.with_suffix(".enc").read_bytes(), len(content) % 4
-        if len(content) >= 4 and setting.ways == ways:
-            pair = (content[: len(content) - tail], code[: len(code) - tail])
-            found.setdefault(setting, []).append(pair)
+        setting = Setting(**values)
+        if setting.ways == ways:
+            found.setdefault(setting, []).append((raw, code))
     assert found
     return found
 
 
 def decoded(codec: str, setting: Setting, code: bytes, raw_size: int) -> bytes:
     """By the independent decoder of the specification."""
+    parameters = list(setting if codec == "fre" else setting[:3])
+    return reference(codec).decode(code, parameters, raw_size, "float32")
+
+
+def reference(codec: str) -> ModuleType:
     path = CODECS / codec / "reference.py"
     spec = importlib.util.spec_from_file_location(f"{codec}_reference", path)
     assert spec and spec.loader
-    reference = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reference)
-    parameters = list(setting if codec == "fre" else setting[:3])
-    return reference.decode(code, parameters, raw_size, "float32")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

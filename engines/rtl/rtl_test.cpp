@@ -97,6 +97,10 @@ Args random_args(const Codec& codec, std::mt19937_64* random) {
       const auto range = static_cast<uint64_t>(param.max - param.min + 1);
       args.value[i] = param.min + static_cast<int>((*random)() % range);
     }
+    args.seed = (*random)();
+    // Anywhere in an array, and where the lower half of the index overflows.
+    args.first = (*random)() >> (*random)() % 64;
+    if ((*random)() % 4 == 0) args.first |= 0xFFFFFF00;
     if (!codec.check || codec.check(&args).ok()) return args;
   }
 }

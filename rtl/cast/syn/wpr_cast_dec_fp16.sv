@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder with its setting tied to fp16.
+module wpr_cast_dec_fp16 (
+  input  logic         clk_i,
+  input  logic         rst_ni,
+  input  logic         s_axis_tvalid,
+  output logic         s_axis_tready,
+  input  logic [511:0] s_axis_tdata,
+  input  logic [ 63:0] s_axis_tkeep,
+  input  logic         s_axis_tlast,
+  output logic         m_axis_tvalid,
+  input  logic         m_axis_tready,
+  output logic [511:0] m_axis_tdata,
+  output logic [ 63:0] m_axis_tkeep,
+  output logic         m_axis_tlast,
+  output logic         m_axis_tuser
+);
+  wpr_cast_dec decoder (
+    .cfg_half_i(1'b1),
+    .*
+  );
+endmodule

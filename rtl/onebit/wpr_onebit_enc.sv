@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// onebit encoder (codecs/onebit/spec.md): a packet of float32 words in, 16 a clock; a packet of its
+// code out. The bytes are those of every other encoder of onebit: each of the 16 partial sums of a
+// class of a block is one lane's, added up in order and rounded after each value.
+//
+// Does not know bytes behind the last whole value: who frames the code appends them. A packet has at
+// least one value.
+//
+// An addition takes eight clocks, so eight blocks are added up at once, a row of one in each clock;
+// blocks come into a memory that has room for 2^LogBuffers.
+//
+// Rate: 16 values a clock, less 9 rows a block; a block of 512 values or fewer takes about 75 clocks
+// at least, in which its means are divided. Latency: a block comes in, is read in eight times as many
+// clocks, and about 150 clocks.
+module wpr_onebit_enc #(
+  parameter int unsigned LogBuffers = 4  // blocks of 4096 values in memory; 10 are in use
+) (
+  input logic clk_i,
+  input logic rst_ni,  // synchronous
+
+  // Constant from two clocks before a packet until its last beat has left.
+  input logic [3:0] cfg_block_i,  // 5 to 12: a block has so many values, as a power of two
+
+  input  logic         s_axis_tvalid,
+  output logic         s_axis_tready,
+  input  logic [511:0] s_axis_tdata,   // the value that comes first lowest
+  input  logic [ 63:0] s_axis_tkeep,   // read with tlast only: whole values
+  input  logic         s_axis_tlast,
+
+  output logic         m_axis_tvalid,
+  input  logic         m_axis_tready,
+  output logic [511:0] m_axis_tdata,
+  output logic [ 63:0] m_axis_tkeep,   // all ones but with tlast
+  output logic         m_axis_tlast
+);
+
+  localparam int unsigned Lanes = 16;
+  localparam int unsigned Buffers = 1 << LogBuffers;
+  typedef logic [LogBuffers-1:0] buffer_t;
+
+  // ---- in: rows to memory -------------------------------------------------------------------------
+
+  logic [7:0] mask_q;  // rows of a block, less one
+  always_ff @(posedge clk_i) for (int i = 0; i < 8; i++) mask_q[i] <= i + 4 < int'(cfg_block_i);
+
+  logic [LogBuffers:0] in_buffer_q, done_buffer_q, out_buffer_q;  // with a bit for the time round
+  logic [7:0] in_row_q;
+  logic take, block_last, room_q;
+  assign s_axis_tready = room_q;
+  assign take          = s_axis_tvalid && room_q;
+  assign block_last    = s_axis_tlast || in_row_q == mask_q;
+  logic [LogBuffers:0] in_buffer_d;
+  assign in_buffer_d = in_buffer_q + (LogBuffers + 1)'(take && block_last);
+  always_ff @(posedge clk_i) begin
+    in_buffer_q <= in_buffer_d;
+    room_q      <= in_buffer_d - out_buffer_q != (LogBuffers + 1)'(Buffers);
+    if (take) in_row_q <= block_last ? '0 : in_row_q + 8'd1;
+    if (!rst_ni) begin
+      in_buffer_q <= '0;
+      in_row_q    <= '0;
+      room_q      <= 1'b0;
+    end
+  end
+
+  logic v1_q, v2_q, block_last1_q, last1_q;
+  buffer_t buffer1_q, buffer2_q;
+  logic [7:0] row1_q;
+  logic [Lanes-1:0][31:0] words1_q;
+  logic [Lanes-1:0] negative1, keep1_q;
+  always_comb begin
+    // -0 is not; a NaN may be, since its block has no bits in the end.
+    for (int l = 0; l < int'(Lanes); l++) negative1[l] = words1_q[l][31] && words1_q[l][30:0] != '0;
+  end
+  always_ff @(posedge clk_i) begin
+    v1_q          <= take;
+    block_last1_q <= block_last;
+    last1_q       <= s_axis_tlast;
+    buffer1_q     <= in_buffer_q[LogBuffers-1:0];
+    row1_q        <= in_row_q;
+    for (int l = 0; l < int'(Lanes); l++) begin
+      keep1_q[l]  <= !s_axis_tlast || s_axis_tkeep[4*l];
+      words1_q[l] <= s_axis_tdata[32*l+:32] & {32{!s_axis_tlast || s_axis_tkeep[4*l]}};
+    end
+    if (!rst_ni) v1_q <= 1'b0;
+  end
+
+  logic [511:0] rows_q[Buffers << 8];
+  always_ff @(posedge clk_i) if (v1_q) rows_q[{buffer1_q, row1_q}] <= words1_q;
+  // Bits, two rows a word.
+  logic [15:0] even_bits_q[Buffers << 7];
+  logic [15:0] odd_bits_q[Buffers << 7];
+  always_ff @(posedge clk_i) begin
+    if (v1_q && !row1_q[0]) even_bits_q[{buffer1_q, row1_q[7:1]}] <= negative1;
+  end
+  always_ff @(posedge clk_i) begin
+    if (v1_q && row1_q[0]) odd_bits_q[{buffer1_q, row1_q[7:1]}] <= negative1;
+  end
+
+  function automatic logic [4:0] ones(input logic [Lanes-1:0] bits);
+    logic [4:0] sum;
+    sum = '0;
+    for (int i = 0; i < int'(Lanes); i++) sum += 5'(bits[i]);
+    return sum;
+  endfunction
+
+  logic [4:0] negatives2_q, others2_q;
+  logic first2_q, block_last2_q, last2_q;
+  logic [7:0] row2_q;
+  logic [12:0] n_negative_q, n_other_q, n_negative, n_other;
+  // What is known of a block when it is in: its rows, less one; how many values have which mean; and
+  // whether it is the last of its packet.
+  logic [7:0] all_rows_q[Buffers];
+  logic [25:0] counts_q[Buffers];
+  logic [Buffers-1:0] lasts_q;
+  assign n_negative = 13'(negatives2_q) + (first2_q ? '0 : n_negative_q);
+  assign n_other    = 13'(others2_q) + (first2_q ? '0 : n_other_q);
+  always_ff @(posedge clk_i) begin
+    v2_q          <= v1_q;
+    negatives2_q  <= ones(negative1);
+    others2_q     <= ones(keep1_q & ~negative1);
+    first2_q      <= row1_q == '0;
+    block_last2_q <= block_last1_q;
+    last2_q       <= last1_q;
+    row2_q        <= row1_q;
+    buffer2_q     <= buffer1_q;
+    if (v2_q) begin
+      n_negative_q <= n_negative;
+      n_other_q    <= n_other;
+      if (block_last2_q) done_buffer_q <= done_buffer_q + 1'b1;
+    end
+    if (!rst_ni) begin
+      v2_q          <= 1'b0;
+      done_buffer_q <= '0;
+    end
+  end
+  always_ff @(posedge clk_i) if (v2_q && block_last2_q) all_rows_q[buffer2_q] <= row2_q;
+  always_ff @(posedge clk_i) begin
+    if (v2_q && block_last2_q) counts_q[buffer2_q] <= {n_other, n_negative};
+  end
+  always_ff @(posedge clk_i) if (v2_q && block_last2_q) lasts_q[buffer2_q] <= last2_q;
+
+  // ---- what is added in this clock: slots take turns, each with a block ------------------------------
+  // Row by row, and then the lanes' partial sums: 8 apart, 4, 2 and 1, of one class and of the other.
+
+  typedef struct packed {
+    logic       busy;
+    buffer_t    buffer;
+    logic [7:0] rows;   // less one
+    logic [7:0] row;
+    logic       total;  // partial sums; then in row's lowest bits: class, and how far apart
+  } slot_t;
+  slot_t [7:0] slots_q;  // the one whose turn it is lowest
+  slot_t slot, slot_next;
+  logic [LogBuffers:0] next_buffer_q;
+  logic have_q, begins;
+  assign slot   = slots_q[0];
+  assign begins = !slot.busy && have_q;
+  always_comb begin
+    slot_next = slot;
+    if (!slot.busy) begin
+      slot_next = '{busy: have_q, buffer: next_buffer_q[LogBuffers-1:0],
+                    rows: all_rows_q[next_buffer_q[LogBuffers-1:0]], row: '0, total: 1'b0};
+    end else if (slot.row == slot.rows) begin
+      slot_next.row   = '0;
+      slot_next.rows  = 8'd7;
+      slot_next.total = 1'b1;
+      slot_next.busy  = !slot.total;
+    end else begin
+      slot_next.row = slot.row + 8'd1;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    slots_q <= {slot_next, slots_q[7:1]};
+    if (begins) next_buffer_q <= next_buffer_q + 1'b1;
+    have_q <= done_buffer_q != next_buffer_q + (LogBuffers + 1)'(begins);
+    if (!rst_ni) begin
+      for (int i = 0; i < 8; i++) slots_q[i].busy <= 1'b0;
+      next_buffer_q <= '0;
+      have_q        <= 1'b0;
+    end
+  end
+
+  // What goes along with an addition.
+  typedef struct packed {
+    logic       add;
+    logic       first;   // row: sums were +0
+    logic       total;
+    logic       others;  // the class of partial sums
+    logic [1:0] level;
+    logic       done;
+    logic [2:0] turn;
+    buffer_t    buffer;
+  } tag_t;
+  tag_t tag1_q, tag2_q;
+  tag_t [9:3] tags_q;
+  logic [2:0] turn_q;
+  logic [511:0] read_q, row_q;
+  always_ff @(posedge clk_i) begin
+    turn_q <= turn_q + 3'd1;
+    tag1_q <= '{add: slot.busy, first: !slot.total && slot.row == '0, total: slot.total,
+                others: slot.row[2], level: slot.row[1:0], done: slot.total && &slot.row[2:0],
+                turn: turn_q, buffer: slot.buffer};
+    tag2_q <= tag1_q;
+    tags_q <= {tags_q[8:3], tag2_q};
+    read_q <= rows_q[{slot.buffer, slot.row}];
+    row_q  <= read_q;
+    if (!rst_ni) begin
+      turn_q <= '0;
+      {tag1_q, tag2_q, tags_q} <= '0;
+    end
+  end
+
+  // ---- lanes ------------------------------------------------------------------------------------------
+
+  logic [Lanes-1:0][30:0] chosen;  // of the class that is added
+  logic [Lanes-1:0][61:0] sums9;   // both classes after an addition; the other one's above
+  for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
+    (* ram_style = "distributed" *) logic [61:0] sums_q[8];  // of others, of negative values
+    logic [61:0] sums;
+    logic other;  // the class
+    logic [30:0] partner, a3_q, b3_q, sum;
+    logic [9:3][30:0] rest_q;  // of the class that is not added
+    assign sums      = sums_q[tag2_q.turn];
+    assign other     = tag2_q.total ? tag2_q.others : !row_q[32*l+31];
+    assign chosen[l] = other ? sums[61:31] : sums[30:0];
+    always_comb begin
+      // A lane that has given away its sum adds up anything.
+      if (l >= 8) partner = row_q[32*l+:31];
+      else if (l >= 4 || tag2_q.level == 2'd0) partner = chosen[(l+8)%int'(Lanes)];
+      else if (l >= 2 || tag2_q.level == 2'd1) partner = chosen[(l+4)%int'(Lanes)];
+      else if (l >= 1 || tag2_q.level == 2'd2) partner = chosen[(l+2)%int'(Lanes)];
+      else partner = chosen[1];
+    end
+    logic [9:3] others_q;
+    always_ff @(posedge clk_i) begin
+      a3_q     <= chosen[l] & {31{!tag2_q.first}};
+      b3_q     <= tag2_q.total ? partner : row_q[32*l+:31];
+      rest_q   <= {rest_q[8:3], (other ? sums[30:0] : sums[61:31]) & {31{!tag2_q.first}}};
+      others_q <= {others_q[8:3], other};
+    end
+    wpr_add_same adder (
+      .clk_i,
+      .a_i  (a3_q),
+      .b_i  (b3_q),
+      .sum_o(sum)
+    );
+    assign sums9[l] = others_q[9] ? {sum, rest_q[9]} : {rest_q[9], sum};
+    always_ff @(posedge clk_i) if (tags_q[9].add) sums_q[tags_q[9].turn] <= sums9[l];
+  end
+
+  // ---- means, one after the other ------------------------------------------------------------------------
+
+  logic total_valid, total_ready, mean_ready, mean_valid, second_q, dividing_q;
+  buffer_t total_buffer, mean_buffer_q;
+  logic [30:0] total_other, total_negative, mean;
+  logic [12:0] n_total_other, n_total_negative;
+  wpr_fifo #(.Width(LogBuffers + 62), .LogDepth(LogBuffers)) totals (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(tags_q[9].add && tags_q[9].done),
+    .s_ready_o(),  // always: it has room for all blocks
+    .s_data_i ({tags_q[9].buffer, sums9[0]}),
+    .m_valid_o(total_valid),
+    .m_ready_i(total_ready),
+    .m_data_o ({total_buffer, total_other, total_negative}),
+    .level_o  ()
+  );
+  assign {n_total_other, n_total_negative} = counts_q[total_buffer];
+  assign total_ready = total_valid && mean_ready && !dividing_q && second_q;
+  wpr_mean #(.Bits(13)) division (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(total_valid && !dividing_q),
+    .s_ready_o(mean_ready),
+    .sum_i    (second_q ? total_other : total_negative),
+    .n_i      (second_q ? n_total_other : n_total_negative),
+    .m_valid_o(mean_valid),
+    .m_data_o (mean)
+  );
+  logic [Buffers-1:0] ready_q;  // both means are there
+  logic [30:0] negatives_q[Buffers];
+  logic [30:0] others_q[Buffers];
+  logic for_second_q, free;
+  always_ff @(posedge clk_i) begin
+    if (total_valid && mean_ready && !dividing_q) begin
+      dividing_q    <= 1'b1;
+      second_q      <= !second_q;
+      for_second_q  <= second_q;
+      mean_buffer_q <= total_buffer;
+    end
+    if (mean_valid) begin
+      dividing_q <= 1'b0;
+      if (for_second_q) ready_q[mean_buffer_q] <= 1'b1;
+    end
+    if (free) ready_q[out_buffer_q[LogBuffers-1:0]] <= 1'b0;
+    if (!rst_ni) begin
+      ready_q    <= '0;
+      dividing_q <= 1'b0;
+      second_q   <= 1'b0;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (mean_valid && !for_second_q) negatives_q[mean_buffer_q] <= mean;
+  end
+  always_ff @(posedge clk_i) if (mean_valid && for_second_q) others_q[mean_buffer_q] <= mean;
+
+  // ---- out: the means of a block, and its words of bits, one a clock ------------------------------------
+
+  typedef enum logic [1:0] {Wait, Negative, Other, Words} step_t;
+  step_t step_q;
+  buffer_t out_buffer;
+  logic [7:0] out_rows_q;
+  logic out_last_q;
+  logic [30:0] out_negative_q, out_other_q;
+  logic [6:0] word_q;
+  logic out_move, nan, word_last;
+  assign out_buffer = out_buffer_q[LogBuffers-1:0];
+  assign nan        = out_negative_q[30:23] == '1 || out_other_q[30:23] == '1;
+  assign word_last  = word_q == out_rows_q[7:1];
+  assign free       = out_move && step_q == Words && word_last;
+  always_ff @(posedge clk_i) begin
+    if (out_move) begin
+      unique case (step_q)
+        Wait: if (ready_q[out_buffer]) step_q <= Negative;
+        Negative: step_q <= Other;
+        Other: step_q <= Words;
+        default: if (word_last) step_q <= Wait;
+      endcase
+      word_q <= step_q == Words ? word_q + 7'd1 : '0;
+      if (step_q == Wait) begin
+        out_rows_q     <= all_rows_q[out_buffer];
+        out_last_q     <= lasts_q[out_buffer];
+        out_negative_q <= negatives_q[out_buffer];
+        out_other_q    <= others_q[out_buffer];
+      end
+    end
+    if (free) out_buffer_q <= out_buffer_q + 1'b1;
+    if (!rst_ni) begin
+      step_q       <= Wait;
+      out_buffer_q <= '0;
+    end
+  end
+
+  // The memories are read a clock later.
+  logic v3_q, last3_q, head3_q, nan3_q, half3_q;
+  logic [31:0] head_q;
+  logic [15:0] even_q, odd_q;
+  always_ff @(posedge clk_i) begin
+    if (out_move) begin
+      v3_q    <= step_q != Wait;
+      last3_q <= step_q == Words && word_last && out_last_q;
+      head3_q <= step_q != Words;
+      nan3_q  <= nan;
+      half3_q <= word_last && !out_rows_q[0];  // of the last word there is only one half
+      head_q  <= nan ? 32'h7FC00000
+               : step_q == Negative ? {out_negative_q != '0, out_negative_q} : {1'b0, out_other_q};
+    end
+    if (!rst_ni) v3_q <= 1'b0;
+  end
+  always_ff @(posedge clk_i) if (out_move) even_q <= even_bits_q[{out_buffer, word_q}];
+  always_ff @(posedge clk_i) if (out_move) odd_q <= odd_bits_q[{out_buffer, word_q}];
+
+  logic [31:0] word;
+  assign word = head3_q ? head_q : {odd_q & {16{!half3_q}}, even_q} & {32{!nan3_q}};
+  wpr_widen #(.Wide(64), .Narrow(4)) widen (
+    .clk_i,
+    .rst_ni,
+    .s_axis_tvalid(v3_q),
+    .s_axis_tready(out_move),
+    .s_axis_tdata (word),
+    .s_axis_tkeep (4'hF),
+    .s_axis_tlast (last3_q),
+    .s_axis_tuser (1'b0),
+    .m_axis_tvalid,
+    .m_axis_tready,
+    .m_axis_tdata,
+    .m_axis_tkeep,
+    .m_axis_tlast,
+    .m_axis_tuser ()
+  );
+
+endmodule
