@@ -143,7 +143,7 @@ def _filters(part: Table) -> Iterator[str]:
 def _cell(column: Column, value: Any) -> str:
     text = escape(column.show(value))
     if column.unit is None:
-        kind = "long" if len(text) > _LONG else "short" if len(text) <= _SHORT else ""
+        kind = "long" if len(text) > _LONG else "short" if len(text) <= _SHORT else "middle"
         return f'<td class="{kind}"><div>{text}</div></td>'
     sort = f' data-v="{value!r}"' if is_number(value) else ""
     return f'<td class="n"{sort}>{text}</td>'
