@@ -20,7 +20,7 @@ check: ## the everyday part of test, under four minutes
 check-all: test ## test, and the conformance suite on 64-bit Arm under qemu
 	@scripts/check-aarch64
 conformance: build ## every codec x kernel against the shared suite; ARGS=--bench to time them
-	@build/dev/tests/conformance/conformance $(ARGS)
+	@build/dev/tests/conformance $(ARGS)
 conformance-mpi: setup build ## public MPI suites, without and with the interposer; ARGS=--help
 	@$(PY) scripts/conformance_mpi.py $(ARGS)
 bench: setup ## measurements with raw results in bench/results
