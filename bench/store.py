@@ -16,9 +16,10 @@ the store's calls is the slow disk, memory is not limited, and results say so. P
 without a limit: it is what the others are measured against. The others write and read past the
 page cache (--no-direct): that takes fewer of the cores' time from the workers.
 
-Writes bench/results/store.json and docs/benchmarks/store.md with its picture, and says of every
-cell whether it meets what is asked of it. Cells that are there are not measured again (--again).
-What was stopped goes on where it was, with the same program and options (--restart: it does not).
+Writes bench/results/store.json and docs/benchmarks/store.md with its picture (--out: a file of
+another name there, and its page), and says of every cell whether it meets what is asked of it.
+Cells that are there are not measured again (--again). What was stopped goes on where it was, with
+the same program and options (--restart: it does not).
 """
 
 from __future__ import annotations
@@ -43,8 +44,7 @@ from frame_cost import BUILD, configure
 
 ROOT = results.ROOT
 WORK = ROOT / "build" / "bench" / "store"
-PAGE = ROOT / "docs" / "benchmarks" / "store.md"
-PICTURE = PAGE.with_suffix(".svg")
+PAGES = ROOT / "docs" / "benchmarks"  # a page for each file of results
 CGROUP = Path("/sys/fs/cgroup")
 MIB, MB = 1 << 20, 10**6
 UNLIMITED = 0
@@ -589,14 +589,14 @@ def fill(text: str) -> list[str]:
     return textwrap.wrap(text.strip(), 100, break_on_hyphens=False, break_long_words=False)
 
 
-def page(measured: Row) -> str:
+def page(measured: Row, stem: str) -> str:
     rows = {key_of(row): row for row in measured["rows"]}
     cores = measured["machine"].get("cores") or os.cpu_count() or 1
     machine = measured["machine"]
     lines = [
         "# The frame store on slow disks and in little memory",
         "",
-        "<!-- Written by bench/store.py from bench/results/store.json; do not edit. -->",
+        f"<!-- Written by bench/store.py from bench/results/{stem}.json; do not edit. -->",
         "",
         *fill(
             f"Measured {measured['date'][:10]} with `{measured['command']}` on {machine['cpu']}, "
@@ -605,7 +605,7 @@ def page(measured: Row) -> str:
         "",
         *fill(HOW_TO_READ.format(cores=cores)),
         "",
-        "![seconds by policy](store.svg)",
+        f"![seconds by policy]({stem}.svg)",
         "",
     ]
     for side, workers in sorted({key[:2] for key in rows}):
@@ -702,10 +702,11 @@ def main() -> int:
         print(f"{'met    ' if met else 'NOT MET'} {name}: {what}")
     if said:
         print(f"{sum(met for _, met, _ in said)} of {len(said)} met")
-    if args.out == results.FOLDER / "store.json":
-        picture(rows, PICTURE, cores)
-        PAGE.write_text(page(measured))
-        print(f"\nwritten: {PAGE.relative_to(ROOT)}")
+    if args.out.resolve().parent == results.FOLDER:
+        written = PAGES / f"{args.out.stem}.md"
+        picture(rows, written.with_suffix(".svg"), cores)
+        written.write_text(page(measured, args.out.stem))
+        print(f"\nwritten: {written.relative_to(ROOT)}")
     return 0
 
 

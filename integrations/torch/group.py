@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process groups whose tensors are smaller on the wire: the backend "wirepress".
 
-A group has two gloo groups. What goes raw is called on the first by the thread that asks, as with
-gloo itself. What may be compressed goes through one queue and one thread to the second, so that its
-messages have the same order on all ranks, whatever asks for them.
+A group has two gloo groups. What never is compressed is called on the first by the thread that
+asks, as with gloo itself. What may be goes to the second, in the order in which it is asked for, so
+that messages have the same order on all ranks: through one queue and one thread, or, where it is
+agreed to go raw and nothing else is waiting, by the thread that asks.
 """
 
 from __future__ import annotations
@@ -135,21 +136,41 @@ class _Work(dist.Work):
         return self._future
 
 
-def _serve(jobs: queue.SimpleQueue[Any]) -> None:
-    """The thread of a group. It knows the queue only, so that a forgotten group can go."""
-    failed: Exception | None = None
+class _Jobs:
+    """What waits for the thread of a group, and what it is at."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.left = 0
+        self.failed: Exception | None = None
+        """What all later jobs end with: after half an exchange nothing fits any more."""
+
+    def put(self, work: _Work, run: Callable[[], None]) -> None:
+        """With the lock held."""
+        self.left += 1
+        self.queue.put((work, run))
+
+    @property
+    def idle(self) -> bool:
+        return not self.left and self.failed is None
+
+
+def _serve(jobs: _Jobs) -> None:
+    """The thread of a group. It knows the jobs only, so that a forgotten group can go."""
     with torch.inference_mode():  # results are written to whatever tensors the user has
-        while (job := jobs.get()) is not None:
+        while (job := jobs.queue.get()) is not None:
             work, run = job
-            error = failed
+            error = jobs.failed
             if error is None:
                 try:
                     run()
                 except Exception as caught:
                     error = caught
-                    # After half an exchange nothing fits any more: what follows fails at once.
                     if not isinstance(caught, ParameterError):
-                        failed = caught
+                        jobs.failed = caught
+            with jobs.lock:
+                jobs.left -= 1
             work.finish(error)
             del job, work, run
 
@@ -158,26 +179,29 @@ class _Contest:
     """Whether operations of one kind and about one size go raw: each way is timed twice, the
     faster one stays, and the other one is tried again after 8, 16 ... 256 calls."""
 
+    GAIN = 0.95
+    """Compressed ones shall take at most this part of the time: a thread does them, whose waking
+    is not timed; a raw one is done by the thread that asks."""
+
     def __init__(self) -> None:
         self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last two
-        self._pause = self._left = 8
+        self._pause = 8
+        self._trial = False
+        self.raw = False
         self.granted = 0
-        """Calls from the next one on that all ranks have agreed to do raw."""
+        """Calls from the next one on that all ranks have agreed to do this way."""
 
-    def raw_calls(self) -> int:
-        """How many calls shall go raw, this one the first; 0: it is compressed."""
+    def plan(self) -> tuple[bool, int]:
+        """Which way the next calls shall go (raw?), and how many, at least one."""
         pressed, raw = self._times[False], self._times[True]
         if len(raw) < 2:
-            return int(len(raw) < len(pressed))
-        faster = min(raw) < min(pressed)
-        if not self._left:
-            self._pause = self._left = min(2 * self._pause, 256)
-            return int(not faster)
-        if not faster:
-            self._left -= 1
-            return 0
-        calls, self._left = self._left, 0
-        return calls
+            return len(raw) < len(pressed), 1
+        faster = self.GAIN * min(raw) < min(pressed)
+        self._trial = not self._trial
+        if not self._trial:
+            return not faster, 1
+        calls, self._pause = self._pause, min(2 * self._pause, 256)
+        return faster, calls
 
     def note(self, raw: bool, cost: float) -> None:
         """What an operation took, in seconds a byte."""
@@ -207,7 +231,8 @@ class CompressedGroup(dist.ProcessGroup):
         self._counting = threading.Lock()
         self._contests: dict[Any, _Contest] = {}
         self.options, self._packer = self._shake_hands(options or GroupOptions())
-        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._jobs = _Jobs()
+        self._turn = 0  # kind and size of the operation that the thread is at
         self._thread: threading.Thread | None = None
         self._rooms: dict[str, torch.Tensor] = {}
 
@@ -257,7 +282,7 @@ class CompressedGroup(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         if self._thread is not None:
-            self._jobs.put(None)
+            self._jobs.queue.put(None)
             self._thread.join(60)
             self._thread = None
         self._direct.shutdown()
@@ -301,16 +326,17 @@ class CompressedGroup(dist.ProcessGroup):
         is_sum = any(op == each for each in _SUMS)
         return is_sum and tensors[0].dtype in FLOATS and self._suits(size, *tensors)
 
-    # Compressed, by the group's thread.
+    # What may be compressed.
 
     def _submit(self, result: Any, run: Callable[[], None]) -> _Work:
+        """To the group's thread; with the lock of the jobs held."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=_serve, args=(self._jobs,), name="wirepress", daemon=True
             )
             self._thread.start()
         work = _Work(result)
-        self._jobs.put((work, run))
+        self._jobs.put(work, run)
         return work
 
     def _compressed(
@@ -319,47 +345,72 @@ class CompressedGroup(dist.ProcessGroup):
         result: Any,
         size: int,
         raw_sent: float,
-        raw: Callable[[Any], None],
+        raw: Callable[[Any], Any],
         pressed: Callable[[], None],
-    ) -> _Work:
-        """An operation on `size` bytes, -1 where ranks differ in that. `raw` does it on a group."""
-        return self._submit(result, lambda: self._vote(kind, size, raw_sent, raw, pressed))
+        waits: bool = False,
+    ) -> Any:
+        """An operation on `size` bytes, -1 where ranks differ in that.
 
-    def _vote(
+        `raw` begins it on a group and returns its work; if it `waits`, it returns when all is done.
+        """
+        contest = self._contests.setdefault((kind, size.bit_length()), _Contest())
+        with self._jobs.lock:
+            # The thread being idle, the contest is this thread's. Which of them begins an operation
+            # of the line does not matter to other ranks: the order is the same.
+            if waits or not (self._jobs.idle and contest.granted and contest.raw):
+                return self._submit(
+                    result, lambda: self._take_turn(contest, kind, size, raw_sent, raw, pressed)
+                )
+            work = raw(self._line)
+            contest.granted -= 1
+        self._count(kind, raw_sent, raw_sent)
+        return work
+
+    def _take_turn(
         self,
+        contest: _Contest,
         kind: str,
         size: int,
         raw_sent: float,
-        raw: Callable[[Any], None],
+        raw: Callable[[Any], Any],
         pressed: Callable[[], None],
     ) -> None:
-        """All do what rank 0 wants. To ask takes as long as a small operation does, so what goes
-        raw goes so for many calls."""
-        contest = self._contests.setdefault((kind, size.bit_length()), _Contest())
+        self._turn = _KINDS.index(kind) << 48 | (size + 1)
         if not contest.granted:
-            wish = contest.raw_calls() if self.options.adaptive else 0
-            rows = self._post._announce([_KINDS.index(kind), size, wish])
-            self._check_same(rows)
-            contest.granted = int(rows[0, 2])
-        goes_raw = contest.granted > 0
-        contest.granted -= goes_raw
+            self._vote(contest)
+        contest.granted -= 1
         sent, began = self._post.sent, time.perf_counter()
-        if goes_raw:
-            raw(self._line)
+        if contest.raw:
+            work = raw(self._line)
+            if work is not None:
+                work.wait()
             wire = raw_sent
         else:
             pressed()
             wire = self._post.sent - sent
-        contest.note(goes_raw, (time.perf_counter() - began) / abs(size))
-        self._count(kind, raw_sent, wire, not goes_raw)
+        contest.note(contest.raw, (time.perf_counter() - began) / abs(size))
+        self._count(kind, raw_sent, wire, not contest.raw)
 
-    def _check_same(self, rows: torch.Tensor) -> None:
-        odd = (rows[:, :2] != rows[0, :2]).any(dim=1).nonzero().view(-1).tolist()
-        if odd:
-            words = [f"{_KINDS[rows[r, 0]]} of {rows[r, 1]} bytes" for r in (0, odd[0])]
+    def _vote(self, contest: _Contest) -> None:
+        """All do what rank 0 wants, for as many calls as it says: to ask takes as long as a small
+        operation does."""
+        raw, calls = contest.plan() if self.options.adaptive else (False, 256)
+        rows = self._post._announce([self._turn, calls if raw else -calls])
+        self._check_same(rows[:, 0].tolist())
+        agreed = int(rows[0, 1])
+        contest.raw, contest.granted = agreed > 0, abs(agreed)
+
+    def _check_same(self, turns: Sequence[int]) -> None:
+        """Raises where ranks, by their turns, are in different operations."""
+        odd = next((rank for rank, turn in enumerate(turns) if turn != turns[0]), None)
+        if odd is not None:
+            words = [
+                f"{_KINDS[turn >> 48]} of {(turn & (1 << 48) - 1) - 1} bytes"
+                for turn in (turns[0], turns[odd])
+            ]
             raise RuntimeError(
                 f"wirepress: collectives differ between ranks: rank 0 is in {words[0]}, rank "
-                f"{odd[0]} in {words[1]}"
+                f"{odd} in {words[1]}"
             )
 
     def _room(self, name: str, size: int) -> torch.Tensor:
@@ -384,7 +435,9 @@ class CompressedGroup(dist.ProcessGroup):
     def _swap(self, parts: Sequence[torch.Tensor | None], lossy: bool) -> list[torch.Tensor]:
         """Sends a part to every rank; returns the messages from every rank."""
         others = [None if rank == self._rank else part for rank, part in enumerate(parts)]
-        return self._post.all_to_all(*self._pack_all(others, lossy))[0]
+        messages, turns = self._post.all_to_all(*self._pack_all(others, lossy), self._turn)
+        self._check_same(turns)
+        return messages
 
     def _sum_mine(self, parts: Sequence[torch.Tensor], mine: torch.Tensor, op: Any) -> None:
         """Sums this rank's part over the ranks, into `mine`: its own, then by rank."""
@@ -402,7 +455,9 @@ class CompressedGroup(dist.ProcessGroup):
         """Gathers `mine` of every rank; with loss, this rank too gets what the others get."""
         message, _ = self._pack_all([mine], lossy)
         exact = not lossy or self._packer.lossless(mine.dtype)
-        for rank, got in enumerate(self._post.all_gather(message)[0]):
+        messages, turns = self._post.all_gather(message, self._turn)
+        self._check_same(turns)
+        for rank, got in enumerate(messages):
             if rank != self._rank or not exact:
                 self._packer.unpack(got, outs[rank])
             elif outs[rank].data_ptr() != mine.data_ptr():
@@ -429,8 +484,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not self._suits_sum(op, size, *tensors):
             return self._raw("all_reduce", sent, tensors[0], "allreduce", tensors, opts)
 
-        def raw(group: Any) -> None:
-            group.allreduce(tensors, opts).wait()
+        def raw(group: Any) -> Any:
+            return group.allreduce(tensors, opts)
 
         def pressed() -> None:
             flat = _flat(tensors)
@@ -455,8 +510,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not self._suits(tensor.nbytes, tensor):
             return self._raw("broadcast", sent, tensor, "broadcast", tensors, opts)
 
-        def raw(group: Any) -> None:
-            group.broadcast(tensors, opts).wait()
+        def raw(group: Any) -> Any:
+            return group.broadcast(tensors, opts)
 
         def pressed() -> None:
             flat = _flat(tensors)
@@ -490,8 +545,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not even or not self._suits(sum(out.nbytes for out in outs), tensor, *outs):
             return self._raw("all_gather", sent, tensor, "allgather", lists, tensors, opts)
 
-        def raw(group: Any) -> None:
-            group.allgather(lists, tensors, opts).wait()
+        def raw(group: Any) -> Any:
+            return group.allgather(lists, tensors, opts)
 
         def pressed() -> None:
             rooms = [_flat([out]) for out in outs]
@@ -509,8 +564,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not whole or not self._suits(output.nbytes, input, output):
             return self._raw("all_gather", sent, input, "_allgather_base", output, input, opts)
 
-        def raw(group: Any) -> None:
-            group._allgather_base(output, input, opts).wait()
+        def raw(group: Any) -> Any:
+            return group._allgather_base(output, input, opts)
 
         def pressed() -> None:
             self._share(_flat([input]), output.view(-1).chunk(self._size), lossy=False)
@@ -551,8 +606,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not even or not self._suits_sum(op, size, out, *parts):
             return self._raw("reduce_scatter", sent, out, method, *args)
 
-        def raw(group: Any) -> None:
-            getattr(group, method)(*args).wait()
+        def raw(group: Any) -> Any:
+            return getattr(group, method)(*args)
 
         def pressed() -> None:
             flats = [_flat([part]) for part in parts]
@@ -599,8 +654,8 @@ class CompressedGroup(dist.ProcessGroup):
         parts, outs = self._rows(input, going), self._rows(output, coming)
         sent = input.nbytes - parts[self._rank].nbytes
 
-        def raw(group: Any) -> None:
-            group.alltoall_base(output, input, coming, going, opts).wait()
+        def raw(group: Any) -> Any:
+            return group.alltoall_base(output, input, coming, going, opts)
 
         def pressed() -> None:
             self._deal(parts, outs)
@@ -642,7 +697,7 @@ class CompressedGroup(dist.ProcessGroup):
             for room, out in zip(rooms, outs, strict=True):
                 _scatter_back(room, [out])
 
-        return self._compressed("all_to_all", outs, -1, sent, raw, pressed)
+        return self._compressed("all_to_all", outs, -1, sent, raw, pressed, waits=True)
 
     def reduce(self, tensors: Any, opts: Any = None) -> dist.Work:
         tensors, opts = _list(tensors), _options(opts, dist.ReduceOptions)
@@ -653,8 +708,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not self._suits_sum(op, tensor.nbytes, tensor):
             return self._raw("reduce", sent, tensor, "reduce", tensors, opts)
 
-        def raw(group: Any) -> None:
-            group.reduce(tensors, opts).wait()
+        def raw(group: Any) -> Any:
+            return group.reduce(tensors, opts)
 
         def pressed() -> None:
             flat = _flat(tensors)
@@ -687,8 +742,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not self._suits(tensor.nbytes, tensor):
             return self._raw("gather", sent, tensor, "gather", lists, tensors, opts)
 
-        def raw(group: Any) -> None:
-            group.gather(lists, tensors, opts).wait()
+        def raw(group: Any) -> Any:
+            return group.gather(lists, tensors, opts)
 
         def pressed() -> None:
             outs = lists[0] if self._rank == root else []
@@ -707,8 +762,8 @@ class CompressedGroup(dist.ProcessGroup):
         if not self._suits(out.nbytes, out):
             return self._raw("scatter", sent, out, "scatter", outs, lists, opts)
 
-        def raw(group: Any) -> None:
-            group.scatter(outs, lists, opts).wait()
+        def raw(group: Any) -> Any:
+            return group.scatter(outs, lists, opts)
 
         def pressed() -> None:
             at_root = self._rank == root
@@ -743,7 +798,8 @@ class CompressedGroup(dist.ProcessGroup):
             self._count("barrier", 0, 0)
             self._line.barrier(opts).wait()
 
-        return self._submit([], run)
+        with self._jobs.lock:
+            return self._submit([], run)
 
     # The names that other versions of PyTorch call.
     _allgather_base = all_gather_single

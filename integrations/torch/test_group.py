@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -248,8 +249,10 @@ def test_a_wrong_recipe_is_an_error_on_all_ranks(on_ranks: OnRanks) -> None:
     assert all("rank 1" in said and "int9" in said for said in on_ranks(wrong_recipe, 2))
 
 
-def different_calls() -> list[str]:
+def different_calls(before: int = 0) -> list[str]:
     group = wt.wrap_group(**ALWAYS)
+    for _ in range(before):
+        dist.all_reduce(torch.ones(10_000), group=group)
     said = []
     for n in 10_000 + dist.get_rank(), 10_000:
         with pytest.raises(RuntimeError) as caught:
@@ -258,8 +261,9 @@ def different_calls() -> list[str]:
     return said
 
 
-def test_collectives_that_differ_are_an_error_that_stays(on_ranks: OnRanks) -> None:
-    for said in on_ranks(different_calls, 2):
+@pytest.mark.parametrize("before", [0, 2])  # votes, and the calls they are for
+def test_collectives_that_differ_are_an_error_that_stays(on_ranks: OnRanks, before: int) -> None:
+    for said in on_ranks(different_calls, 2, before):
         assert "all_reduce of 40000 bytes" in said[0] and "40004" in said[0]
         assert said[1] == said[0]
 
@@ -409,13 +413,67 @@ def test_where_it_is_slower_it_is_seldom_tried(on_ranks: OnRanks) -> None:
 def test_the_contest_keeps_the_faster_way_and_tries_the_other() -> None:
     contest = _Contest()
     seen = []
-    for _ in range(4 + 8 + 1 + 16 + 1):
-        raw = contest.raw_calls()
-        seen.append("r" if raw else "p")
-        contest.note(bool(raw), 2.0 if raw else 1.0)
-    assert "".join(seen) == "prpr" + 8 * "p" + "r" + 16 * "p" + "r"
-    contest.note(True, 0.5)
-    assert contest.raw_calls() == 32  # at once: while nothing is asked nothing is waited for
+    for _ in range(8):
+        raw, calls = contest.plan()
+        seen.append(f"{calls} {'raw' if raw else 'pressed'}")
+        contest.note(raw, 2.0 if raw else 1.0)
+    learnt = ["1 pressed", "1 raw"] * 2
+    assert seen == [*learnt, "8 pressed", "1 raw", "16 pressed", "1 raw"]
+    contest.note(True, 1.04)  # not enough
+    assert contest.plan() == (True, 32)
+
+
+class Fixed(_Contest):
+    """Always the same way."""
+
+    def __init__(self, raw: bool, calls: int) -> None:
+        super().__init__()
+        self.fixed = raw, calls
+
+    def plan(self) -> tuple[bool, int]:
+        return self.fixed
+
+
+def raw_among_compressed() -> tuple[int, int]:
+    """How many raw operations the asking thread began, and how many the group's thread."""
+    group = wt.wrap_group(threshold=1000)
+    rank, line = dist.get_rank(), group._line
+    asking, by_asking = threading.current_thread(), []
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            by_asking.append(threading.current_thread() is asking)
+            return getattr(line, name)
+
+    size = 80_000
+    group._contests["all_reduce", size.bit_length()] = Fixed(True, 50)
+    group._contests["reduce_scatter", size.bit_length()] = Fixed(False, 3)
+    group._line = Watched()
+    parts, sums, works = [], [], []
+    for step in range(120):
+        if step % 7 == rank:  # ranks differ in what is done when they ask for the next one
+            time.sleep(0.005)
+        sums.append(torch.full((size // 4,), float(step + rank)))
+        works.append(dist.all_reduce(sums[-1], group=group, async_op=True))
+        if step % 5 == 4:
+            whole, part = torch.full((size // 4,), float(step * (rank + 1))), torch.empty(size // 8)
+            works.append(dist.reduce_scatter_tensor(part, whole, group=group, async_op=True))
+            parts.append((3.0 * step, part))
+        if step % 3 == 2:
+            works[-1].wait()
+    for work in works:
+        work.wait()
+    for step, got in enumerate(sums):
+        assert torch.equal(got, torch.full_like(got, 2.0 * step + 1))
+    for value, part in parts:
+        assert torch.equal(part, torch.full_like(part, value))
+    return by_asking.count(True), by_asking.count(False)
+
+
+def test_raw_ones_go_at_once_where_nothing_waits(on_ranks: OnRanks) -> None:
+    for by_asking, by_thread in on_ranks(raw_among_compressed, 2):
+        assert by_asking > 0
+        assert by_asking + by_thread == 120
 
 
 def test_sizes_are_those_of_the_library() -> None:

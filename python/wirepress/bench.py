@@ -9,6 +9,7 @@ made before and reused.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import io
 import os
@@ -283,18 +284,20 @@ def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
             yield measure(label, data, subject, args.seconds)
 
 
+_VECTORS = {"avx512_vbmi2": "AVX-512", "avx2": "AVX2"}  # as the library's kernels ask for
+
+
 def machine() -> dict[str, Any]:
     """Where a measurement was made."""
-    model = platform.processor()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(
-            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-        )
-    except (OSError, StopIteration):
-        pass
+    about: dict[str, str] = {}
+    with contextlib.suppress(OSError):  # of the first processor
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        about = {key.strip(): value.strip() for key, _, value in (x.partition(":") for x in lines)}
+    flags = set(about.get("flags", "").split())
+    # A codec's kernels are twice as fast with the wider ones.
+    vectors = next((name for flag, name in _VECTORS.items() if flag in flags), "")
     return {
-        "cpu": model,
+        "cpu": ", ".join(filter(None, [about.get("model name") or platform.processor(), vectors])),
         "cores": os.cpu_count(),
         "system": platform.platform(),
         "python": platform.python_version(),
