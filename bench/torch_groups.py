@@ -39,10 +39,11 @@ GROUPS: dict[str, dict[str, Any]] = {  # beside "gloo"; arguments of wrap_group
     "always": {"adaptive": False},
     "int8": {"recipe": "int8"},
 }
-LEARNT = 24  # calls before a group's first block: both ways timed, and one pause of the contest
+LEARNT = 26  # calls before a group's first block: both ways timed, and one pause of the contest
 BLOCK_SECONDS = 0.03
 PAIRS = (8, 60)
 LIMIT = 1.02  # adaptive against gloo, median
+THRESHOLD_KIB = 256  # the groups' default
 WAYS: dict[str, dict[str, str] | None] = {  # of FSDP2; arguments of compress_fsdp
     "plain": None,
     "gradients int8": {"gradients": "int8"},
@@ -222,13 +223,13 @@ def jobs(options: argparse.Namespace) -> list[Row]:
     return groups + sharded
 
 
-def measure(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
+def measure(options: argparse.Namespace, rows: list[Row]) -> None:
     def mine(row: Row, job: Row) -> bool:
         return all(row.get(key) == value for key, value in job.items())
 
     left = [job for job in jobs(options) if options.again or not any(mine(r, job) for r in rows)]
     if not left:
-        return rows
+        return
     seconds = options.seconds
     weights = [100.0 if j["what"] == "fsdp" else 15 + 1.3 * seconds * len(KIB) for j in left]
     progress = torch_jobs.Progress(weights)
@@ -246,7 +247,6 @@ def measure(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
             words = " ".join(str(value) for value in job.values())
             progress.next(f"{words}: {time.monotonic() - began:.0f} s")
     progress.close()
-    return rows
 
 
 # ---- the page ------------------------------------------------------------------------------------
@@ -306,21 +306,26 @@ def marked(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio <= LIMIT else f"**{ratio:.2f}**"
 
 
-def page_text(rows: list[Row]) -> str:
+def page_text(measured: Row) -> str:
+    rows, machine = measured["rows"], measured["machine"]
     groups = [row for row in rows if row["what"] == "group"]
     adaptive = [row for row in groups if row["group"] == "adaptive"]
     base = {cell_of(r): r for r in groups if r["group"] == "gloo"}
     slow = [r for r in adaptive if median(ratios(r, base[cell_of(r)])) > LIMIT]
     text = (
-        "Made by `make bench ARGS=torch_groups`; 2 ranks on 2 hosts, calls of gloo and of the "
+        f"Made by `make bench ARGS=torch_groups` on {measured['date'][:10]}, {machine['cpu']}, "
+        f"{machine['cores']} cores; 2 ranks on 2 hosts, calls of gloo and of the "
         "backend `wirepress` in turns, the median of the ratios of neighbouring blocks. *mean*: "
         "with the calls that `adaptive` spends on trying the other way. *rows*: a gradient 98 % of "
-        "whose rows are zero. Below the threshold of 256 KiB all go raw.\n"
+        f"whose rows are zero. Below the threshold of {THRESHOLD_KIB} KiB all go raw.\n"
     )
     if adaptive:
+        below = [r for r in adaptive if r["kib"] < THRESHOLD_KIB]
+        slow_below = [r for r in slow if r["kib"] < THRESHOLD_KIB]
         text += (
-            f"\nOf {len(adaptive)} cells {len(slow)} are slower than gloo by more than "
-            f"{LIMIT - 1:.0%} (bold).\n"
+            f"\nOf {len(adaptive) - len(below)} cells above the threshold "
+            f"{len(slow) - len(slow_below)} are slower than gloo by more than {LIMIT - 1:.0%} "
+            f"(bold); of {len(below)} below it, where both do the same, {len(slow_below)}: noise.\n"
         )
     return text + group_tables(groups) + fsdp_tables([r for r in rows if r["what"] == "fsdp"])
 
@@ -352,8 +357,8 @@ def main() -> int:
             print(f"torch_groups: {reason}", file=sys.stderr)
             return 77
     rows = json.loads(options.raw.read_text())["rows"] if options.raw.exists() else []
-    rows = measure(options, rows)
-    text = page_text(rows)
+    measure(options, rows)
+    text = page_text(json.loads(options.raw.read_text()))
     print(text)
     results.put(options.page, "torch_groups", text, "# PyTorch\n")
     return 0

@@ -421,7 +421,8 @@ def mpich_source() -> Path:
 def mpich_build(mpi: Mpi) -> Path:
     source = mpich_source()
     folder = WORK / "suites" / f"mpich-{mpi.name}"
-    if not (folder / "runtests").exists():
+    whole = folder / "configured"  # not moved into place, as by once(): it knows where it lies
+    if not whole.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         command: list[str | Path] = [
@@ -442,6 +443,7 @@ def mpich_build(mpi: Mpi) -> Path:
             shell(command, log, cwd=folder / "util", env=mpi.environment())
             for listed in folder.glob("f[0-9]*/testlist"):  # files: minutes, and left to MPI
                 listed.write_text(listed.read_text().replace("\nio\n", "\n"))
+        whole.touch()
     return folder
 
 

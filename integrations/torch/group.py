@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from statistics import median
 from typing import Any
 
 import torch
@@ -176,15 +177,15 @@ def _serve(jobs: _Jobs) -> None:
 
 
 class _Contest:
-    """Whether operations of one kind and about one size go raw: each way is timed twice, the
-    faster one stays, and the other one is tried again after 8, 16 ... 256 calls."""
+    """Whether operations of one kind and about one size go raw: each way is timed three times, what
+    is faster in the middle stays, and the other one is tried again after 8, 16 ... 256 calls."""
 
     GAIN = 0.95
     """Compressed ones shall take at most this part of the time: a thread does them, whose waking
     is not timed; a raw one is done by the thread that asks."""
 
     def __init__(self) -> None:
-        self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last two
+        self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last three
         self._pause = 8
         self._trial = False
         self.raw = False
@@ -194,9 +195,9 @@ class _Contest:
     def plan(self) -> tuple[bool, int]:
         """Which way the next calls shall go (raw?), and how many, at least one."""
         pressed, raw = self._times[False], self._times[True]
-        if len(raw) < 2:
+        if len(raw) < 3:
             return len(raw) < len(pressed), 1
-        faster = self.GAIN * min(raw) < min(pressed)
+        faster = self.GAIN * median(raw) < median(pressed)
         self._trial = not self._trial
         if not self._trial:
             return not faster, 1
@@ -205,7 +206,7 @@ class _Contest:
 
     def note(self, raw: bool, cost: float) -> None:
         """What an operation took, in seconds a byte."""
-        self._times[raw] = [*self._times[raw], cost][-2:]
+        self._times[raw] = [*self._times[raw], cost][-3:]
 
 
 class CompressedGroup(dist.ProcessGroup):
@@ -876,7 +877,7 @@ def _stay_uncompiled() -> None:
 _ENTRIES = [
     name
     for name in vars(CompressedGroup)
-    if not name.startswith("__") and callable(vars(CompressedGroup)[name])
+    if (name[0] != "_" or name.endswith("_base")) and callable(vars(CompressedGroup)[name])
 ]
 
 
