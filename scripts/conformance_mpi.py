@@ -485,7 +485,7 @@ def short_lists(build: Path, source: Path, folder: str, programs: set[str]) -> s
     return name
 
 
-def run_mpich(mpi: Mpi, folder: str, way: str, only: set[str] | None) -> Verdicts:
+def run_mpich(mpi: Mpi, folder: str, limit: int, way: str, only: set[str] | None) -> Verdicts:
     source, build = mpich_source().resolve(), mpich_build(mpi).resolve()
     listed = "testlist"
     if only is not None:
@@ -495,7 +495,7 @@ def run_mpich(mpi: Mpi, folder: str, way: str, only: set[str] | None) -> Verdict
     tap = log.with_suffix(".tap")
     environment = mpi.environment() | {
         "MPITEST_CLEANUP": "0",
-        "MPITEST_TIMEOUT": "180",
+        "MPITEST_TIMEOUT": str(limit),
         "MPITEST_PROGRAM_WRAPPER": str(mpi.under(way)),
     }
     srcdir = f"-srcdir={os.path.relpath(source, build)}"
@@ -510,7 +510,7 @@ def mpich_suite(mpi: Mpi, options: argparse.Namespace) -> Iterator[Part]:
     for folder in MPICH_FOLDERS:
         if folder.startswith("f") and not mpi.fortran:
             continue
-        yield Part("mpich", folder, functools.partial(run_mpich, mpi, folder))
+        yield Part("mpich", folder, functools.partial(run_mpich, mpi, folder, options.limit))
 
 
 # ---- NetPIPE, HPCC, ScaLAPACK ------------------------------------------------------------------
@@ -849,6 +849,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--ranks", action="append", type=int, help="mpi4py: default 1 and 2")
     parser.add_argument("--osu", type=Path, metavar="DIR", help="built OSU micro-benchmarks")
     parser.add_argument("--imb", type=Path, metavar="DIR", help="built Intel MPI Benchmarks")
+    parser.add_argument(
+        "--limit", type=int, default=180, help="seconds of a test of MPICH's suite (%(default)s)"
+    )
     parser.add_argument("--tries", type=int, default=3, help="runs before a difference counts")
     parser.add_argument("--fresh", action="store_true", help="run plain again, too")
     parser.add_argument("--json", type=Path, help="default: build/conformance-mpi/result.json")
