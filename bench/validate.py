@@ -77,8 +77,7 @@ def jobs(args: argparse.Namespace) -> list[Job]:
     language = (sys.executable, model, "--steps", "6", "--text", "1000000")
     found = [
         Job("wave", "mpi", "lz4", command=wave),
-        # Open MPI's Allreduce of vectors this large is Rabenseifner's
-        Job("lm", "mpi", "lz4", ("halving", "ring"), language),
+        Job("lm", "mpi", "lz4", ("openmpi", "ring"), language),
         Job("gpt", "torch", "int8"),
     ]
     if args.short:
@@ -253,7 +252,9 @@ def predict(job: Job, n: int, rate: str) -> dict[bool, float]:
     slower = transport.slowdown
     stage = models.Stage(codec["ratio"], codec["compress"] / slower, codec["decompress"] / slower,
                          block=transport.block)  # fmt: skip
-    coded = simulate._with_codec_time(made, stage, job.collective[1]) if made.overlaps else made
+    coded = made
+    if made.overlaps:
+        coded = simulate._with_codec_time(made, stage, job.collective[1], transport.crowd)
     todo = [
         simulate.Job(made, network, None, job.collective[0]),
         simulate.Job(coded, network, stage, job.collective[1], bypass=False, one_core=True),

@@ -24,8 +24,9 @@ from wirepress.errors import ParameterError, WirepressError
 from wirepress.sim import units
 
 KIND = "wirepress calibration"
-VERSION = 1
+VERSION = 2
 BLOCK = 1 << 20  # bytes of a message that the interposer compresses before any of it leaves
+CHUNK = 60 << 10  # raw bytes of the messages of its collectives: option mpi_chunk
 WHOLE = 0.7  # so much of a message in the way of the other direction: all of every message is
 NOTHING = 0.15
 LIMITED = 0.93  # of a link's rate when all hosts send: below it something else limits
@@ -43,7 +44,8 @@ class Calibration:
     Attributes:
         transport: the MPI, or PyTorch with gloo.
         rate, latency, fabric: as in simulate.Network.
-        eager, handshake, buffer, burst, add, slowdown: as in simulate.Transport.
+        eager, handshake, buffer, socket, burst, add, slowdown, cores, machine: as in
+            simulate.Transport.
         points: the seconds of every message that was timed, by kind and size.
     """
 
@@ -56,9 +58,12 @@ class Calibration:
     eager: float
     handshake: float
     buffer: float
+    socket: float
     burst: float
     add: float
     slowdown: float
+    cores: int
+    machine: int
     points: list[dict[str, Any]]
 
 
@@ -92,7 +97,7 @@ def fit(found: dict[str, Any]) -> Calibration:
     """Numbers from what probe.py says. Raises ParameterError where times make no sense."""
     points = _Points(found["points"])
     link: dict[str, Any] = {"rate": None, "latency": None, "fabric": None}
-    messages = {"eager": 0.0, "handshake": 0.0, "buffer": 0.0, "burst": 0.0}
+    messages = {"eager": 0.0, "handshake": 0.0, "buffer": 0.0, "socket": 0.0, "burst": 0.0}
     one = points.of("one way")
     if one:
         (small, t_small), (large, t_large) = [*one.items()][-2:]
@@ -109,6 +114,7 @@ def fit(found: dict[str, Any]) -> Calibration:
             "eager": math.inf if eager is None else float(eager),
             "handshake": 0.0 if eager is None else 2 * latency,
             "buffer": _buffer(points, rate),
+            "socket": _socket(points, rate, latency),
             "burst": _burst(points, rate, latency),
         }
     return Calibration(
@@ -119,6 +125,8 @@ def fit(found: dict[str, Any]) -> Calibration:
         **messages,
         add=found["add_together"],
         slowdown=max(found["codec"] / found["codec_together"], 1.0),
+        cores=found["cores"],
+        machine=found["machine"],
         points=found["points"],
     )
 
@@ -138,6 +146,14 @@ def _buffer(points: _Points, rate: float) -> float:
     if not shares or max(shares) < NOTHING:
         return 0.0
     return math.inf if shares[-1] > WHOLE else max(shares[-1], 0.0) * max(points.of("both ways"))
+
+
+def _socket(points: _Points, rate: float, latency: float) -> float:
+    """Bytes that were still to come when the send was done."""
+    one = points.of("one way")
+    left = [(one[size] - latency - seconds) * rate for size, seconds in
+            points.of("until sent").items()]  # fmt: skip
+    return max(left[-1], 0.0) if left else 0.0
 
 
 def _burst(points: _Points, rate: float, latency: float) -> float:
@@ -174,12 +190,19 @@ _FIELDS: dict[str, dict[str, str]] = {
         "eager": "eager_bytes",
         "handshake": "handshake_seconds",
         "buffer": "buffer_bytes",
+        "socket": "socket_bytes",
         "burst": "burst_bytes",
     },
-    "processor": {"add": "add_bytes_per_second", "slowdown": "codec_slowdown"},
+    "processor": {
+        "add": "add_bytes_per_second",
+        "slowdown": "codec_slowdown",
+        "cores": "cores_of_machine",
+        "machine": "ranks_of_machine",
+    },
 }
 _ENDLESS = ("eager", "buffer")  # null: without end
 _OPTIONAL = ("rate", "latency", "fabric")  # null: not measured, or no limit
+_COUNTS = ("cores", "machine")
 
 
 def as_json(calibration: Calibration) -> dict[str, Any]:
@@ -235,11 +258,15 @@ def _value(path: str | Path, part: str, key: str, name: str, section: dict[str, 
     value = section[key]
     if value is None and name in (*_ENDLESS, *_OPTIONAL):
         return math.inf if name in _ENDLESS else None
-    positive = name in ("rate", "fabric", "add", "slowdown")
+    positive = name in ("rate", "fabric", "add", "slowdown", *_COUNTS)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0 or (positive and value == 0):
         what = "more than 0" if positive else "0 or more"
         raise ParameterError(f'{path}: "{part}": {key} is {value!r}; a number, {what}, is due')
+    if name in _COUNTS:
+        if value != int(value):
+            raise ParameterError(f'{path}: "{part}": {key} is {value!r}; a whole number is due')
+        return int(value)
     return float(value)
 
 
@@ -296,18 +323,21 @@ def _text(calibration: Calibration) -> str:
         eager = "of any size" if math.isinf(c.eager) else f"up to {units.size(c.eager)}"
         turns = "do not hinder each other"
         if c.buffer:
-            turns = "take turns" + ("" if math.isinf(c.buffer) else f" for {units.size(c.buffer)}")
+            turns = "may take turns"
+            turns += "" if math.isinf(c.buffer) else f" for {units.size(c.buffer)}"
         rows += [
             ("link", f"{units.link(c.rate)} of payload ({units.rate(c.rate)})"),
             ("latency", units.seconds(c.latency)),
             ("all hosts at once", "as fast" if c.fabric is None else units.rate(c.fabric)),
             ("sends that wait for nobody", eager),
             ("two hosts that send to each other", turns),
+            ("left to send when a large send is done", units.size(c.socket)),
             ("at once after a pause", units.size(c.burst)),
         ]
     rows += [
         ("adding vectors, all ranks at once", units.rate(c.add)),
         ("codecs when all ranks work", f"{c.slowdown:.2f} times as long"),
+        ("ranks and cores of a machine", f"{c.machine}, {c.cores}"),
     ]
     return show.table(rows, (f"{c.ranks} ranks, {c.hosts} hosts", c.transport))
 

@@ -14,7 +14,9 @@ import os
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,11 @@ class Mpi:
 
     def wait(self, requests: list[Any]) -> None:
         self._mpi.Request.Waitall(requests)
+
+    def await_announcement(self, source: int) -> None:
+        """Returns when a message from `source` is known here."""
+        while not self._comm.Iprobe(source):
+            pass
 
     def gather(self, value: Any) -> list[Any]:
         self.barrier()
@@ -97,6 +104,9 @@ class Gloo:
     def wait(self, requests: list[Any]) -> None:
         for request in requests:
             request.wait()
+
+    def await_announcement(self, source: int) -> None:
+        """gloo announces nothing."""
 
     def gather(self, value: Any) -> list[Any]:
         found: list[Any] = [None] * self.size
@@ -197,8 +207,8 @@ class Probe:
         return self.one_way(size, PAUSE)
 
     def both_ways(self, size: int) -> float:
-        """The same where both send, the second rank a little later, as in all real jobs: its answer
-        to the first one's message is on its way before its own message."""
+        """The same where both send, the second rank a little later: it knows of the first one's
+        message and answers it before it sends its own."""
         self.ranks.barrier()
         began = time.perf_counter()
         if self.me in (0, 1):
@@ -206,13 +216,30 @@ class Probe:
             requests = [self.ranks.irecv(self.into[:1], other)]
             requests.append(self.ranks.isend(self.out[:1], other))
             self.ranks.wait(requests)
-            began = time.perf_counter() + SKEW
-            while self.me == 1 and time.perf_counter() < began:
-                pass
+            began = time.perf_counter()
+            if self.me == 1:
+                while time.perf_counter() < began + SKEW:
+                    pass
+                self.ranks.await_announcement(other)
             requests = [self.ranks.irecv(self.into[:size], other)]
             requests.append(self.ranks.isend(self.out[:size], other))
             self.ranks.wait(requests)
         return time.perf_counter() - began
+
+    def until_sent(self, size: int) -> float:
+        """Seconds until a send to one who receives is done. Right on the first rank."""
+        self.ranks.barrier()
+        seconds = 0.0
+        if self.me == 1:
+            self.ranks.recv(self.into[:size], self.leaders[0])
+            self.ranks.send(self.out[:1], self.leaders[0])
+        elif self.me == 0:
+            time.sleep(SKEW)  # the receive is posted
+            began = time.perf_counter()
+            self.ranks.send(self.out[:size], self.leaders[1])
+            seconds = time.perf_counter() - began
+            self.ranks.recv(self.into[:1], self.leaders[1])
+        return seconds
 
     def all_at_once(self, size: int) -> float:
         """Every host to the next one, in small pieces; seconds of the slowest."""
@@ -284,6 +311,7 @@ class Probe:
                                  "hosts": self.hosts}  # fmt: skip
         if len(self.leaders) > 1:
             self._network(found)
+        found["machine"], found["cores"] = _sharing(self.ranks.gather(_place()))
         self._say("the processor")
         found["add"], found["add_together"] = self.adding()
         found["codec"], found["codec_together"] = self.coding()
@@ -304,6 +332,8 @@ class Probe:
         for part in (size // 4, size):
             self._times("one way", part, self.one_way)
         self._say("both ways, and all hosts at once")
+        if isinstance(self.ranks, Mpi):
+            self._times("until sent", size, self.until_sent)
         self._times("both ways", size // 4, self.both_ways)
         self._times("both ways", size, self.both_ways)
         self._times("all at once", size, self.all_at_once)
@@ -317,6 +347,28 @@ class Probe:
     def _say(self, what: str) -> None:
         if self.ranks.rank == 0:
             print(f"calibrate: {what}", file=sys.stderr, flush=True)
+
+
+def _place() -> tuple[str, list[int]]:
+    """What tells machines apart although they have several hosts, as containers are; and the cores
+    that this rank may use."""
+    try:
+        machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        machine = socket.gethostname()
+    try:
+        cores = sorted(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        cores = list(range(os.cpu_count() or 1))
+    return machine, cores
+
+
+def _sharing(places: list[tuple[str, list[int]]]) -> tuple[int, int]:
+    """Ranks of the fullest machine, and the cores that these share."""
+    ranks = Counter(machine for machine, _ in places)
+    fullest = max(ranks, key=lambda machine: ranks[machine])
+    cores = {core for machine, several in places if machine == fullest for core in several}
+    return ranks[fullest], len(cores)
 
 
 def _speed(work: Callable[[], None], bytes_: int, seconds: float) -> float:

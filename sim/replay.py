@@ -12,24 +12,30 @@ of a node share its link and its engines; what they send to each other goes raw 
 the node. Each job runs in a process of its own, because SimGrid has one engine a process.
 
 What a transport adds (simulate.Transport) is here, too: eager messages begin without their receive;
-the answer that others wait for stands behind what the receiver is sending itself; after a pause a
-link lets a burst pass at once.
+longer ones are announced, answered and then sent, and what one rank sends to another stands in
+one line, answers behind data (Connection); a rank hears of announcements and answers only while it
+waits in a call (Progress); after a pause a link lets a burst pass at once. Ranks of one machine
+share its cores.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import heapq
+import itertools
 import json
 import os
 import sys
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import simgrid
 from simgrid import Actor, Comm, Engine, LinkInRoute, NetZone, Semaphore, this_actor
 
+SPEED = 1e9  # of a core, in SimGrid's flops a second: any number
+PRECISION = 1e-9  # seconds: SimGrid's
 OPTIONS = (
     "--cfg=network/model:CM02",  # a flow gets what is left of the bandwidth, not 97 % of it
     "--cfg=network/TCP-gamma:0",
@@ -47,6 +53,31 @@ def now() -> float:
     return Engine.clock if hasattr(Engine, "clock") else Engine.get_clock()
 
 
+# Open MPI 4.1 and 5, coll/tuned: ranks of a communicator below the first number take, for vectors
+# below each size in bytes, this algorithm for Allreduce by an operation that commutes
+# (coll_tuned_decision_fixed.c). Its segmented ring is a ring here, its non-overlapping reduce and
+# broadcast a tree, Rabenseifner's algorithm is "halving".
+OPEN_MPI = (
+    (4, ((8, "ring"), (4096, "doubling"), (8192, "ring"), (16384, "doubling"), (262144, "ring"))),
+    (8, ((16, "ring"), (8192, "doubling"))),
+    (16, ((8192, "doubling"),)),
+    (32, ((64, "ring"), (4096, "doubling"))),
+    (64, ((128, "ring"),)),
+    (128, ((262144, "doubling"),)),
+    (256, ((131072, "tree"), (262144, "doubling"))),
+    (512, ((4096, "tree"),)),
+    (2048, ((2048, "tree"), (16384, "doubling"))),
+    (4096, ((2048, "tree"), (4096, "ring"), (16384, "doubling"))),
+    (float("inf"), ((2048, "tree"), (16384, "ring"), (32768, "doubling"))),
+)
+
+
+def open_mpi_allreduce(n: int, size: float) -> str:
+    """The algorithm that Open MPI takes for a vector of `size` bytes on n ranks."""
+    sizes = next(sizes for below, sizes in OPEN_MPI if n < below)
+    return next((name for below, name in sizes if size < below), "halving")
+
+
 class Platform:
     """Hosts for the ways of messages, in a star: full bisection but for a fabric in the middle, or
     the up-links of a tree's switches, if any. One for each node and way, and one for each rank
@@ -55,6 +86,7 @@ class Platform:
     def __init__(self, job: dict[str, Any]) -> None:
         self.zone = NetZone.create_star_zone("network")
         self.tree = job["tree"]
+        self.cores, self.machine = job["cores"], job["machine"]
         codec = job["codec"]
         fabric = [self._link("fabric", job["fabric"], 0)] if job["fabric"] else []
         self.switches: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -87,9 +119,22 @@ class Platform:
             out = self._link(f"out{rank}", job["intra"], job["intra_latency"])
             back = self._link(f"in{rank}", job["intra"], 0)
             self.inside.append(self._host(f"inside{rank}", [out], [back]))
-        # where the actors live; no message passes it
+        # where the actors live; no message passes these
         self.desk = self._host("desk", [self._link("desk", 1e12, 0)], [])
+        self.machines = []  # whose cores the ranks share
+        if job["cores"]:
+            self.machines = [self._machine(i) for i in range(-(-job["ranks"] // job["machine"]))]
         self.zone.seal()
+
+    def _machine(self, number: int) -> Any:
+        host = self.zone.create_host(f"machine{number}", SPEED)
+        host.core_count = self.cores
+        host.seal()
+        return host
+
+    def home(self, rank: int) -> Any:
+        """Where an actor of the rank lives."""
+        return self.machines[rank // self.machine] if self.machines else self.desk
 
     def ways(self, here: int, there: int, coded: bool) -> tuple[Any, Any]:
         """The hosts between which a message of two nodes is a flow."""
@@ -117,7 +162,7 @@ class Platform:
         return link
 
     def _host(self, name: str, up: list[Any], down: list[Any]) -> Any:
-        host = self.zone.create_host(name, 1e9)
+        host = self.zone.create_host(name, SPEED)
         for ends, links in (((host.netpoint, None), up), ((None, host.netpoint), down)):
             route = [LinkInRoute(link) for link in links]
             try:
@@ -136,19 +181,125 @@ def create_actor(name: str, host: Any, body: Callable[[], None]) -> None:
         Actor.create(name, host, body)
 
 
-class Request:
-    """One side of a message; the side that comes second starts the flow."""
+class Clock:
+    """Calls functions later, all from one actor."""
 
-    def __init__(self, size: float) -> None:
-        self.size, self.flow, self.ready = size, None, Semaphore(0)
-        self.started = False
-        self.followers: list[Request] = []  # receives that came while it was delayed
+    def __init__(self, desk: Any) -> None:
+        self.due: list[tuple[float, int, Callable[[], Any]]] = []
+        self.number, self.changed = itertools.count(), Semaphore(0)
+        create_actor("clock", desk, self._run)
+
+    def after(self, delay: float, body: Callable[[], Any]) -> None:
+        heapq.heappush(self.due, (now() + delay, next(self.number), body))
+        self.changed.release()
+
+    def _run(self) -> None:
+        Actor.self().daemonize()
+        while True:
+            while self.due and self.due[0][0] <= now() + PRECISION:
+                heapq.heappop(self.due)[2]()
+            if self.due:
+                self.changed.acquire_timeout(self.due[0][0] - now())
+            else:
+                self.changed.acquire()
+
+
+class Progress:
+    """What came for ranks that were not in MPI: they hear of it when they next wait for something.
+    Open MPI, MPICH and others have no thread that would answer meanwhile."""
+
+    def __init__(self) -> None:
+        self.listening: dict[int, int] = defaultdict(int)
+        self.unheard: dict[int, deque[Callable[[], Any]]] = defaultdict(deque)
+
+    def tell(self, rank: int, body: Callable[[], Any]) -> None:
+        if self.listening[rank]:
+            body()
+        else:
+            self.unheard[rank].append(body)
+
+    def enter(self, rank: int) -> None:
+        self.listening[rank] += 1
+        unheard = self.unheard[rank]
+        while unheard:
+            unheard.popleft()()
+
+    def leave(self, rank: int) -> None:
+        self.listening[rank] -= 1
+
+
+class Connection:
+    """The line from one rank to another, as a TCP connection is one: nothing overtakes."""
+
+    def __init__(self, desk: Any) -> None:
+        self.line: deque[tuple[float, Callable[[], Any]]] = deque()
+        self.queued, self.work = 0.0, Semaphore(0)
+        create_actor("connection", desk, self._run)
+
+    def put(self, size: float, begin: Callable[[], Any]) -> None:
+        """`begin` is called when all before it is through; it may wait. `size`: of its bytes."""
+        self.queued += size
+        self.line.append((size, begin))
+        self.work.release()
+
+    def _run(self) -> None:
+        Actor.self().daemonize()
+        while True:
+            self.work.acquire()
+            size, begin = self.line.popleft()
+            begin()
+            self.queued -= size
+
+
+class Request:
+    """One side of a message. `flow`: what it waits for; True: nothing more; None: not known yet."""
+
+    def __init__(self, progress: Progress, rank: int) -> None:
+        self.progress, self.rank = progress, rank
+        self.flow: Any = None
+        self.ready = Semaphore(0)
+
+    def begin(self, flow: Any) -> None:
+        self.flow = flow
+        self.ready.release()
 
     def wait(self) -> None:
+        self.progress.enter(self.rank)
         if self.flow is None:
             self.ready.acquire()
         if self.flow is not True:
             self.flow.wait()
+        self.progress.leave(self.rank)
+
+
+class Message:
+    """Both sides of a message, of which one may still be missing. `heard`: the receiver knows of
+    it; `chunked`: it stands for chunks of a coded collective."""
+
+    def __init__(self, source: int, target: int, chunked: bool) -> None:
+        self.source, self.target, self.chunked = source, target, chunked
+        self.size = 0.0
+        self.sides: list[Request | None] = [None, None]
+        self.flow: Any = None  # of the receiver, once it has begun
+        self.heard = False
+
+    def join(self, side: int, request: Request, size: float) -> None:
+        self.sides[side] = request
+        if side == 0:
+            self.size = size
+        elif self.flow is not None:
+            request.begin(self.flow)
+
+    @property
+    def met(self) -> bool:
+        return None not in self.sides
+
+    def begin(self, side: int, flow: Any) -> None:
+        if side == 1:
+            self.flow = flow
+        request = self.sides[side]
+        if request:
+            request.begin(flow)
 
 
 class World:
@@ -156,80 +307,94 @@ class World:
 
     def __init__(self, job: dict[str, Any], platform: Platform) -> None:
         self.job, self.platform = job, platform
-        self.waiting: dict[tuple[Any, ...], list[Request]] = defaultdict(list)
+        self.clock, self.progress = Clock(platform.desk), Progress()
+        self.waiting: dict[tuple[Any, ...], deque[Message]] = defaultdict(deque)
+        self.connections: dict[tuple[int, int], Connection] = {}
         self.messages = self.bypassed = 0
         self.raw_bytes = self.wire_bytes = 0.0
-        # of each node: when what it has begun to send will be on its way
-        self.drained: dict[int, float] = defaultdict(float)
         # of each end of a link: bytes that it lets pass at once, and when it was so
         self.tokens: dict[tuple[str, int], tuple[float, float]] = {}
 
     def meet(self, side: int, source: int, target: int, tag: Any, size: float) -> Request:
-        """Announces one side (0 sends, 1 receives); starts the flow if the other was there, or
-        need not be."""
-        mine, others = (source, target, tag, side), (source, target, tag, 1 - side)
-        request = Request(size)
-        if not self.waiting[others]:
-            self.waiting[mine].append(request)
-            if side == 0 and self._is_eager(source, target, size):
-                self._start(source, target, size, [request], True)
-            return request
-        other = self.waiting[others].pop(0)
-        if side == 1 and other.started:
-            request.flow = other.flow
-            if other.flow is None:
-                other.followers.append(request)
-            return request
-        eager = self._is_eager(source, target, size)
-        self._start(source, target, size if side == 0 else other.size, [request, other], eager)
+        """Announces one side (0 sends, 1 receives)."""
+        others = self.waiting[source, target, tag, 1 - side]
+        if others:
+            message = others.popleft()
+        else:
+            chunked = bool(self.job["codec"]) and isinstance(tag, tuple)
+            message = Message(source, target, chunked)
+            self.waiting[source, target, tag, side].append(message)
+        request = Request(self.progress, target if side else source)
+        message.join(side, request, size)
+        if side == 0:
+            self._sent(message)
+        else:
+            self._posted(message)
         return request
 
-    def _coded(self, size: float) -> bool:
-        return bool(self.job["codec"]) and size >= self.job["bypass_below"]
-
-    def _wire(self, size: float) -> float:
-        return size / self.job["codec"]["ratio"] if self._coded(size) else size
-
-    def _is_eager(self, source: int, target: int, size: float) -> bool:
-        local = self.job["local"]
-        return source // local != target // local and self._wire(size) <= self.job["eager"]
-
-    def _start(
-        self, source: int, target: int, size: float, requests: list[Request], eager: bool
-    ) -> None:
-        """Begins a message, now or when what delays it is over."""
-        if source == target:
-            return self._begun(True, requests)
-        here, there = source // self.job["local"], target // self.job["local"]
-        if here == there:
-            hosts = self.platform.inside
-            flow = Comm.sendto_async(hosts[source], hosts[target], max(round(size), 1))
-            return self._begun(flow, requests)
-        self.messages += 1
-        self.raw_bytes += size
-        wire, coded = self._wire(size), self._coded(size)
-        self.bypassed += not coded
-        self.wire_bytes += wire
-        hosts = self.platform.ways(here, there, coded)
-        delay = self.startup(size) if coded else 0.0
-        if not eager:
-            delay += self._answer(there)
-        for request in requests:
-            request.started = True
-        if delay <= 0:
-            return self._send(here, there, wire, hosts, requests)
-        body = functools.partial(self._later, delay, here, there, wire, hosts, requests)
-        create_actor("courier", self.platform.desk, body)
+    def _sent(self, message: Message) -> None:
+        if self._between_nodes(message):
+            self.messages += 1
+            self.raw_bytes += message.size
+            self.wire_bytes += self._wire(message)
+            self.bypassed += not self._coded(message)
+            if self._is_eager(message):
+                return self._after_startup(message, self._send)
+            if self.job["handshake"]:
+                return self._after_startup(message, self._announce)
+        if message.met:
+            self._start(message)
         return None
 
-    def _later(self, delay: float, *rest: Any) -> None:
-        this_actor.sleep_for(delay)
-        self._send(*rest)
+    def _posted(self, message: Message) -> None:
+        if message.flow is not None or message.sides[0] is None:
+            return
+        if message.heard:
+            self._answer(message)
+        elif not self._between_nodes(message) or not (
+            self._is_eager(message) or self.job["handshake"]
+        ):
+            self._start(message)
 
-    def startup(self, size: float) -> float:
+    def _start(self, message: Message) -> None:
+        """Both sides are there, and nothing else is waited for."""
+        source, target = message.source, message.target
+        if self._between_nodes(message):
+            return self._after_startup(message, self._send)
+        flow: Any = True
+        if source != target:
+            hosts = self.platform.inside
+            flow = Comm.sendto_async(hosts[source], hosts[target], max(round(message.size), 1))
+        message.begin(0, flow)
+        message.begin(1, flow)
+        return None
+
+    # ---- what a message is
+
+    def _node(self, rank: int) -> int:
+        local: int = self.job["local"]
+        return rank // local
+
+    def _between_nodes(self, message: Message) -> bool:
+        return self._node(message.source) != self._node(message.target)
+
+    def _coded(self, message: Message) -> bool:
+        return bool(self.job["codec"]) and message.size >= self.job["bypass_below"]
+
+    def _wire(self, message: Message) -> float:
+        return message.size / self.job["codec"]["ratio"] if self._coded(message) else message.size
+
+    def _is_eager(self, message: Message) -> bool:
+        size = self._wire(message)
+        if message.chunked and self.job["codec"]["chunk"]:
+            size = min(size, self.job["codec"]["chunk"])
+        return size <= self.job["eager"]
+
+    def startup(self, size: float, chunked: bool) -> float:
         """Seconds that the first block of a message spends in the codec's other stages."""
         codec = self.job["codec"]
-        piece = min(codec["block"], size)
+        block = codec["chunk"] if chunked and codec["chunk"] else codec["block"]
+        piece = min(block, size)
         stages = [
             piece / codec["compress"],
             piece / (codec["ratio"] * self.job["link"]),
@@ -237,20 +402,76 @@ class World:
         ]
         return sum(stages) - max(stages)
 
-    def _answer(self, there: int) -> float:
-        """Seconds until the sender knows that the receiver is there."""
-        if not self.job["handshake"] and not self.job["buffer"]:
-            return 0.0
-        link = self.job["link"]
-        ahead = max(self.drained[there] - now(), 0.0) * link
-        return self.job["handshake"] + min(ahead, self.job["buffer"]) / link
+    # ---- how it goes
 
-    def _send(
-        self, here: int, there: int, wire: float, hosts: tuple[Any, Any], requests: list[Request]
-    ) -> None:
-        self.drained[here] = max(self.drained[here], now()) + wire / self.job["link"]
+    def _after_startup(self, message: Message, body: Callable[[Message], None]) -> None:
+        delay = self.startup(message.size, message.chunked) if self._coded(message) else 0.0
+        if delay > 0:
+            self.clock.after(delay, functools.partial(body, message))
+        else:
+            body(message)
+
+    def _connection(self, source: int, target: int) -> Connection:
+        key = source, target
+        if key not in self.connections:
+            self.connections[key] = Connection(self.platform.desk)
+        return self.connections[key]
+
+    def _announce(self, message: Message) -> None:
+        self._control(message.source, message.target, functools.partial(self._heard, message))
+
+    def _heard(self, message: Message) -> None:
+        message.heard = True
+        if message.met:
+            self._answer(message)
+
+    def _answer(self, message: Message) -> None:
+        self._control(message.target, message.source, functools.partial(self._send, message))
+
+    def _control(self, source: int, target: int, body: Callable[[], None]) -> None:
+        """A few bytes that the other rank acts upon, behind what is on its way there; where a
+        transport has its data in pieces, behind so much of it."""
+        connection, ahead = self._connection(source, target), self.job["buffer"]
+        tell = functools.partial(self.progress.tell, target, body)
+        through = functools.partial(self.clock.after, self.job["handshake"] / 2, tell)
+        if connection.queued <= ahead:
+            connection.put(0.0, through)
+        else:
+            self.clock.after(ahead / self.job["link"], through)
+
+    def _send(self, message: Message) -> None:
+        if not self.job["handshake"]:
+            flow = self._flow(message, self._wire(message))
+            message.begin(0, flow)
+            message.begin(1, flow)
+            return
+        eager = self._is_eager(message)
+        if eager:
+            message.begin(0, True)
+        body = functools.partial(self._pass, message, eager)
+        self._connection(message.source, message.target).put(self._wire(message), body)
+
+    def _pass(self, message: Message, eager: bool) -> None:
+        """A message's turn in its line. The send is done when the rest fits in the socket."""
+        wire = self._wire(message)
+        if eager:
+            return message.begin(1, self._flow(message, wire))
+        rest = min(self.job["socket"], wire)
+        if wire > rest:
+            first = self._flow(message, wire - rest)
+            message.begin(0, first)
+            first.wait()
+        else:
+            message.begin(0, True)
+        last: Any = self._flow(message, rest) if rest else True
+        message.begin(1, last)
+        return last.wait() if rest else None
+
+    def _flow(self, message: Message, wire: float) -> Any:
+        here, there = self._node(message.source), self._node(message.target)
         size = wire - self._at_once(here, there, wire)
-        self._begun(Comm.sendto_async(*hosts, max(round(size), 1)), requests)
+        hosts = self.platform.ways(here, there, self._coded(message))
+        return Comm.sendto_async(*hosts, max(round(size), 1))
 
     def _at_once(self, here: int, there: int, wire: float) -> float:
         """Bytes of a message that pass at once: two token buckets, one after the other."""
@@ -264,14 +485,6 @@ class World:
         for end, level in levels.items():
             self.tokens[end] = level - wire, now()
         return max(min(*levels.values(), wire), 0.0)
-
-    def _begun(self, flow: Any, requests: list[Request]) -> None:
-        for request in requests:
-            request.started, request.flow = True, flow
-            request.ready.release()
-            for follower in request.followers:
-                follower.flow = flow
-                follower.ready.release()
 
 
 class Rank:
@@ -324,9 +537,13 @@ class Rank:
     # ---- calls
 
     def do_compute(self, seconds: float) -> None:
-        this_actor.sleep_for(seconds)
+        if self.world.job["cores"]:
+            this_actor.execute(seconds * SPEED)
+        else:
+            this_actor.sleep_for(seconds)
 
-    do_sleep = do_compute
+    def do_sleep(self, seconds: float) -> None:
+        this_actor.sleep_for(seconds)
 
     def do_send(self, peer: int, size: float, tag: Any = 0) -> None:
         self._send(peer, size, tag).wait()
@@ -445,7 +662,7 @@ class Rank:
         codec = self.world.job["codec"]
         start = self.world.job["latency"]
         if codec and size / n >= self.world.job["bypass_below"]:
-            start += 2 * codec["latency"] + self.world.startup(size / n)
+            start += 2 * codec["latency"] + self.world.startup(size / n, True)
         this_actor.sleep_for((2 * (n - 1) - 1) * start)
         self._add((n - 1) / n * size)
 
@@ -478,6 +695,9 @@ class Rank:
             self._both(self.rank ^ bit, self.rank ^ bit, size, (tag, bit))
             self._add(size)
             bit <<= 1
+
+    def _allreduce_openmpi(self, size: float) -> None:
+        getattr(self, "_allreduce_" + open_mpi_allreduce(self.n, size))(size)
 
     def _allreduce_halving(self, size: float) -> None:
         """Recursive halving to sums of parts, recursive doubling to get all of them."""
@@ -534,7 +754,8 @@ class Rank:
             call.wait()
 
     def _both(self, target: int, source: int, size: float, tag: Any) -> None:
-        outgoing, incoming = self._send(target, size, tag), self._recv(source, size, tag)
+        """As MPI_Sendrecv: the receive first, so that it may be answered before the send."""
+        incoming, outgoing = self._recv(source, size, tag), self._send(target, size, tag)
         outgoing.wait()
         incoming.wait()
 
@@ -561,9 +782,9 @@ def simulate(job: dict[str, Any]) -> dict[str, Any]:
         ranks.append(Rank(world, job["head"], sums))
     threaded = any(call[0] in NONBLOCKING for calls in programs for call in calls)
     for rank in ranks:
-        for name, body in (("rank", rank.run), ("thread", rank.in_background)):
-            if name == "rank" or threaded:
-                create_actor(f"{name}{rank.rank}", platform.desk, body)
+        create_actor(f"rank{rank.rank}", platform.home(rank.rank), rank.run)
+        if threaded:
+            create_actor(f"thread{rank.rank}", platform.desk, rank.in_background)
     engine.run()
     if stuck := [rank for rank in ranks if rank.at]:
         where = (f"rank {r.rank} in {r.at[1]} (call {r.at[0]})" for r in stuck[:4])

@@ -26,7 +26,7 @@ from wirepress.sim.engine_files import CodecModel, Engine
 
 _STEPS_DRAWN = 3
 SCRIPT = Path(__file__).parent / "replay.py"
-ALGORITHMS = ("ring", "flow", "doubling", "halving", "tree", "ps", "hierarchical")
+ALGORITHMS = ("ring", "flow", "doubling", "halving", "tree", "ps", "hierarchical", "openmpi")
 MANY = 16  # ranks; beyond that a ring is simulated as flows
 CLOSED_FORM = {
     "ring": "ring",
@@ -48,27 +48,42 @@ class Transport:
 
     Attributes:
         eager: bytes on the wire up to which a message does not wait for its receive.
-        handshake: seconds that a longer one takes beyond, to hear that the receiver is there.
-        buffer: bytes that a node has sent and that are not on the wire yet, behind which that
-            answer waits: two nodes that send to each other take turns up to it.
+        handshake: seconds that a longer one is announced and answered in. Both sides act upon it
+            only while they wait in a call. 0: a message begins when both sides are there.
+        buffer: bytes of its own messages to the other side behind which an answer waits at most:
+            two ranks of which one answered before it announced take turns up to it.
+        socket: bytes of a message that may still wait for the link when its send is done.
         burst: bytes that a link lets pass at once after a pause (a token bucket).
         add: bytes a second of adding vectors.
         block: raw bytes that a codec on a processor compresses before any of them leaves.
-        slowdown: how much longer a codec takes while all ranks of a node work.
+        chunk: raw bytes of the messages that a coded collective consists of; 0: whole parts.
+        slowdown: how much longer a codec takes while all ranks work.
+        cores: that the ranks of a machine share when they compute; 0: each has its own.
+        machine: ranks of a machine.
     """
 
     eager: float = 0.0
     handshake: float = 0.0
     buffer: float = 0.0
+    socket: float = 0.0
     burst: float = 0.0
     add: float = math.inf
     block: float = 0.0
+    chunk: float = 0.0
     slowdown: float = 1.0
+    cores: int = 0
+    machine: int = 1
 
     def __post_init__(self) -> None:
-        values = self.eager, self.handshake, self.buffer, self.burst, self.block
+        values = (self.eager, self.handshake, self.buffer, self.socket, self.burst, self.block,
+                  self.chunk, self.cores, self.machine - 1)  # fmt: skip
         if min(values) < 0 or self.add <= 0 or self.slowdown <= 0:
             raise ParameterError(f"a transport's numbers must not be negative: {self}")
+
+    @property
+    def crowd(self) -> float:
+        """Ranks by cores, where there are more ranks."""
+        return max(self.machine / self.cores, 1.0) if self.cores else 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +188,8 @@ class Job:
     allreduce: "ring", "doubling" (recursive), "tree" (binomial, to rank 0 and back), "ps" (a head
     beside the workers), "hierarchical" (reduce-scatter in the node, rings between the nodes,
     allgather), or "flow": a ring as one flow to the neighbour, for many ranks; the same time where
-    all links are alike; "halving" (recursive, to sums of parts, and doubling). `one_core`: the
+    all links are alike; "halving" (recursive, to sums of parts, and doubling); "openmpi": which of
+    these Open MPI takes for the size and the number of ranks. `one_core`: the
     codec compresses and expands on one core of each node, not with engines of their own. Raises
     ParameterError where the ranks do not fill the nodes.
     """
@@ -213,6 +229,7 @@ class Job:
                 "decompress": min(codec.decompress, codec.host_link, 1e15),
                 "latency": codec.latency,
                 "block": min(codec.block, 1e15),
+                "chunk": network.transport.chunk,
                 "core": 2 / (1 / codec.compress + 1 / codec.decompress) if self.one_core else None,
             }
         n = self.workload.n_ranks
@@ -231,6 +248,9 @@ class Job:
             "eager": min(transport.eager, 1e15),
             "handshake": transport.handshake,
             "buffer": min(transport.buffer, 1e15),
+            "socket": min(transport.socket, 1e15),
+            "cores": transport.cores if transport.crowd > 1 else 0,
+            "machine": transport.machine,
             "burst": transport.burst,
             "add": 0 if math.isinf(transport.add) else transport.add,
             "codec": stage,
@@ -355,15 +375,16 @@ def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.S
 
 
 def _with_codec_time(
-    workload: calls.Workload, stage: models.Stage, allreduce: str
+    workload: calls.Workload, stage: models.Stage, allreduce: str, crowd: float
 ) -> calls.Workload:
-    """Computing takes longer where the codec runs on what computes, and both overlap."""
+    """Computing takes longer where the codec runs on what computes, and both overlap. `crowd`: how
+    much longer it takes in the simulation anyway when all ranks compute."""
     sent = models.SENT[CLOSED_FORM.get(allreduce, "ring")](workload.n_ranks)
     programs = []
     for program in workload.programs:
         total = sum(call.size for call in program if call.op in calls.NONBLOCKING)
         busy = sum(call.seconds for call in program)
-        extra = sent * total * (1 / stage.compress + 1 / stage.decompress)
+        extra = sent * total * (1 / stage.compress + 1 / stage.decompress) / crowd
         programs.append(
             [
                 dataclasses.replace(c, seconds=c.seconds * (1 + extra / busy)) if c.seconds else c
@@ -435,7 +456,7 @@ def _jobs(
             job, coded = workload, not math.isinf(bypass_below(stage, network)) or args.no_bypass
             contends = engine.contends and workload.overlaps and coded
             if contends:
-                job = _with_codec_time(workload, stage, args.coded)
+                job = _with_codec_time(workload, stage, args.coded, args.transport.crowd)
             form = _closed_form(args, link, stage, contends)
             bypass = not args.no_bypass
             core = engine.contends and bool(args.calibration)
@@ -615,16 +636,19 @@ def _algorithms(text: str) -> list[str]:
 
 def transport_of(measured: calibrate.Calibration) -> Transport:
     return Transport(
-        measured.eager, measured.handshake, measured.buffer, measured.burst, measured.add,
-        calibrate.BLOCK, measured.slowdown,
+        measured.eager, measured.handshake, measured.buffer, measured.socket, measured.burst,
+        measured.add, calibrate.BLOCK, calibrate.CHUNK, measured.slowdown, measured.cores,
+        measured.machine,
     )  # fmt: skip
 
 
 def _apply_calibration(args: argparse.Namespace) -> None:
     """What was measured stands for what is not given."""
     args.transport, rate, latency, eager = Transport(), None, None, None
+    args.mpi = ""
     if args.calibration:
         measured = calibrate.read(args.calibration)
+        args.mpi = measured.transport
         if measured.rate is None and args.link is None and not args.sweep:
             raise files.UsageError(
                 f"{args.calibration} is of one host without a network: give --link or --sweep"
@@ -639,6 +663,15 @@ def _apply_calibration(args: argparse.Namespace) -> None:
             setattr(args, name, value)
 
 
+def _usual_collective(n_ranks: int, args: argparse.Namespace) -> list[str]:
+    """Raw, and with a codec."""
+    if args.local > 1:
+        return ["hierarchical"]
+    if n_ranks > MANY:
+        return ["flow"]
+    return ["openmpi", "ring"] if args.mpi.startswith("Open MPI") else ["ring"]
+
+
 def main(args: argparse.Namespace) -> int:
     from wirepress.sim import reproduce
 
@@ -651,8 +684,7 @@ def main(args: argparse.Namespace) -> int:
     _apply_calibration(args)
     workload = _workload(args)
     if args.collective is None:
-        many = workload.n_ranks > MANY and args.local == 1
-        args.collective = ["hierarchical" if args.local > 1 else "flow" if many else "ring"]
+        args.collective = _usual_collective(workload.n_ranks, args)
     args.collective, args.coded = args.collective[0], args.collective[-1]
     if args.topology and args.fabric:
         raise files.UsageError("--topology says what --fabric would: give one of them")
@@ -729,7 +761,8 @@ def add_parser(parsers: Any) -> None:
     job.add_argument(
         "--collective", type=_algorithms, metavar="HOW",
         help=f"how Allreduce goes: {', '.join(ALGORITHMS)} (ring; over {MANY} ranks flow: the ring "
-        "as one flow a rank); two, as in halving,ring: raw, and with a codec",
+        "as one flow a rank; calibrated with Open MPI openmpi,ring); two, as in halving,ring: "
+        "raw, and with a codec",
     )  # fmt: skip
     network = parser.add_argument_group("the network")
     network.add_argument(

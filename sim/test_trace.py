@@ -409,6 +409,60 @@ def test_collectives_of_some_ranks_are_messages(tmp_path: Path) -> None:
     assert out.seconds == pytest.approx(2 * 1e6 / 1e9, rel=1e-4)
 
 
+def test_a_killed_job_ends_where_all_of_it_was_written(wirepress_in, tmp_path: Path) -> None:
+    """Rank 1 was killed in its third step, rank 0 wrote more: both end after the second."""
+    for rank, steps in ((0, 4), (1, 3)):
+        file = File(rank, 2).comm(0, 1)
+        for i in range(steps):
+            at = 10.0 * i
+            file.calls(
+                call(
+                    "MPI_Isend", at, at + 1, peer=1 - rank, tag=1, sent=1 << 20, request=2 * i + 1
+                ),
+                call("MPI_Recv", at + 1, at + 2, peer=1 - rank, tag=1, received=1 << 20),
+                *[call("MPI_Wait", at + 3, at + 4, request=2 * i + 1)] * (rank == 0 or i < 2),
+                *[call("MPI_Allreduce", at + 5, at + 6, sent=800)] * (rank == 0 or i < 2),
+            )
+        file.end = False
+        file.write(tmp_path)
+    done = wirepress_in("simulate", ".", "--link", "1Gbps")
+    assert done.returncode != 0 and "--partial reads what is whole" in done.stderr
+    made, left = traced.workload(trace.read(tmp_path, partial=True))
+    kinds = [Counter(c.op for c in p if c.op != "compute") for p in made.programs]
+    assert kinds[0] == {"isend": 3, "recv": 3, "complete": 3, "allreduce": 2}
+    assert kinds[1] == {"isend": 3, "recv": 3, "complete": 2, "allreduce": 2}
+    assert left.counts["calls after the end of a killed rank's trace"] > 0
+    shown = wirepress_in("trace", "show", ".", "--partial")
+    assert shown.returncode == 0 and "cut" in shown.stdout, shown.stderr
+
+
+def test_ranks_that_were_killed_at_once(tmp_path: Path) -> None:
+    whole = File(0, 2).comm(0, 1).calls(call("MPI_Barrier", 1, 2)).write(tmp_path).read_bytes()
+    path = tmp_path / "job-1.wpt"
+    for data in (b"", whole[:50], whole[:64], whole[:200]):
+        path.write_bytes(data)
+        with pytest.raises(TruncatedError, match=r"job-1\.wpt: the rank ended before its trace"):
+            trace.read(tmp_path, partial=True)
+
+
+def test_ranks_that_shared_a_core_computed_as_much_as_it_did(tmp_path: Path) -> None:
+    """Rank 0 computes from 1 to 5 ms, rank 1 from 3 to 9, on one core: 3 and 5 ms of it."""
+    records = [
+        [call("MPI_Barrier", 0, 1), call("MPI_Barrier", 5, 10)],
+        [call("MPI_Barrier", 0, 3), call("MPI_Barrier", 9, 10)],
+    ]
+
+    def computed(**meta: str) -> list[float]:
+        made, _ = traced.workload(pair(tmp_path, *records, **meta))
+        return [sum(c.seconds for c in program) for program in made.programs]
+
+    assert computed() == pytest.approx([4e-3, 6e-3])
+    assert computed(machine="m", cores="0") == pytest.approx([3e-3, 5e-3])
+    assert computed(machine="m", cores="0,4-5") == pytest.approx([4e-3, 6e-3])
+    with pytest.raises(CorruptError, match=r'"cores" is .many.; numbers like 0-3,8'):
+        computed(machine="m", cores="many")
+
+
 def test_samples_are_weighed(tmp_path: Path) -> None:
     file = File().comm(0)
     for i in range(8):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ _CLOCK = struct.Struct("<QqQII")
 _SAMPLE = struct.Struct("<QQQIBB2x")
 _TRAILER = struct.Struct("<8sQQ")
 _META, _CALLS, _COMM, _SAMPLES, _CLOCKS, _INDEXES = range(1, 7)
+_CORES = re.compile(r"(\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*)?")  # as the kernel lists them
 _MOST_RAW = 1 << 28
 _NO_TIME = 1 << 61  # ns: 73 years
 _MOST_RANKS = 1 << 20
@@ -261,7 +263,20 @@ def _meta(file: _File, block: _Block, size: int) -> dict[str, Any]:
     nodes = meta["nodes"]
     if len(nodes) != size or not all(type(n) is int and 0 <= n < size for n in nodes):
         raise file.corrupt(f'"nodes" must be {size} numbers of nodes')
+    if not all(isinstance(meta.setdefault(key, ""), str) for key in ("machine", "cores")):
+        raise file.corrupt('"machine" and "cores" must be texts')
+    if not _CORES.fullmatch(meta["cores"]):
+        raise file.corrupt(f'"cores" is {meta["cores"][:60]!r}; numbers like 0-3,8 were expected')
     return meta
+
+
+def cores_of(rank: Rank) -> set[int]:
+    """The cores that a rank could use; none: not known."""
+    found: set[int] = set()
+    for part in filter(None, rank.meta["cores"].split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
 
 
 def _communicator(file: _File, block: _Block, size: int, known: Counter[Any]) -> Communicator:
@@ -362,7 +377,6 @@ def read_rank(path: str | Path, partial: bool = False) -> Rank:
     OSError where it cannot be opened.
     """
     file = _File(Path(path))
-    job, number, size, realtime, monotonic = _head(file)
     meta: dict[str, Any] = {}
     comms: dict[int, Communicator] = {}
     groups: Counter[Any] = Counter()
@@ -370,6 +384,7 @@ def read_rank(path: str | Path, partial: bool = False) -> Rank:
     seen: list[tuple[int, ...]] = []
     whole = True
     try:
+        job, number, size, realtime, monotonic = _head(file)
         for block in _blocks(file):
             if (block.kind == _META) != (file.block == 0):
                 raise file.corrupt("the first block, and no other, must be the description")
@@ -396,8 +411,13 @@ def read_rank(path: str | Path, partial: bool = False) -> Rank:
                 _check_end(file, block, seen)
             seen.append((block.offset, block.kind, block.thread, block.n, block.first, block.last))
     except TruncatedError:
-        if not partial or not meta:
+        if not partial:
             raise
+        if not meta:
+            raise TruncatedError(
+                f"{file.path}: the rank ended before its trace had a description: nothing of it "
+                "can be read"
+            ) from None
         whole = False
     records, thread = np.concatenate(parts), np.concatenate(threads)
     order = np.argsort(records["begin"], kind="stable")

@@ -6,6 +6,7 @@ The interposer's own writer is integrations/mpi/trace_file.cpp.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 import time
@@ -24,6 +25,17 @@ CALLS = ("tracer", "completion", "MPI_Iallreduce", "MPI_Waitall")
 def clock() -> int:
     """Nanoseconds on the clock of traces."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def place() -> dict[str, str]:
+    """What a description says of the machine: its name, which containers on it share, and the cores
+    that this process may use. "": not known."""
+    found = {"machine": "", "cores": ""}
+    with contextlib.suppress(OSError):
+        found["machine"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        status = Path("/proc/self/status").read_text()
+        found["cores"] = status.partition("Cpus_allowed_list:")[2].partition("\n")[0].strip()
+    return found
 
 
 class Samples:
@@ -72,7 +84,8 @@ class Writer:
                            rank, len(nodes), time.time_ns(), self._origin)  # fmt: skip
         self._write(head + struct.pack("<Q", trace.fnv(head)))
         meta = {"nodes": list(nodes), "multiple": False, "codec": None, "sample_bytes": 0}
-        meta |= {"calls": list(CALLS), "dtypes": list(arrays.DTYPES)} | about
+        meta |= {"calls": list(CALLS), "dtypes": list(arrays.DTYPES)}
+        meta |= place() | about
         self._block(1, json.dumps(meta).encode(), 1, codec=self._codec)
         members = [1, rank, len(nodes), 0, *range(len(nodes))]
         self._block(3, struct.pack(f"<{len(members)}i", *members), 1)

@@ -30,6 +30,7 @@ _WORLD = {
     "Alltoallw": "alltoall", "Reduce_scatter": "reducescatter",
     "Reduce_scatter_block": "reducescatter", "Barrier": "barrier", "Scan": "scan", "Exscan": "scan",
 }  # fmt: skip
+_WORLD_OPS = set(_WORLD.values()) - {"scan"}
 _SENDS = {"Send", "Ssend", "Rsend", "Bsend", "Isend", "Issend", "Irsend", "Ibsend", "Sendrecv",
           "Sendrecv_replace", "Isendrecv", "Isendrecv_replace"}  # fmt: skip
 _RECEIVES = {"Recv", "Irecv", "Mrecv", "Imrecv"}
@@ -158,6 +159,10 @@ class _Members:
 # ---- the workload ---------------------------------------------------------------------------
 
 
+def _is_collective(call: Call) -> bool:
+    return call.op.removeprefix("i") in _WORLD_OPS
+
+
 @dataclasses.dataclass
 class _Message:
     """A send or receive of the program that is being made; `calls` are to vanish where nobody has
@@ -167,11 +172,56 @@ class _Message:
     calls: list[Call]
 
 
-class _Program:
-    """Makes the calls of one rank."""
+def _computing(rank: Rank, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Changes of the number of computing ranks by this one: rows of time and +1 or -1. A rank
+    computes while not all of its threads are in MPI, from its first call to its last."""
+    if not len(begin):
+        return np.empty((0, 2))
+    threads = len(np.unique(rank.threads))
+    times = np.concatenate([begin, end])
+    steps = np.repeat([1, -1], len(begin))
+    order = np.lexsort((steps, times))
+    times, inside = times[order], np.cumsum(steps[order])
+    busy = inside < threads
+    busy[-1] = False
+    changes = np.diff(np.concatenate([[False], busy]).astype(int))
+    return np.column_stack([times, changes])[changes != 0]
 
-    def __init__(self, maker: _Maker, rank: Rank, begin: np.ndarray, end: np.ndarray) -> None:
+
+class _Machine:
+    """What its cores did for a rank until a time, in seconds of a core: where more ranks than cores
+    computed at the same time, each had its part of them."""
+
+    def __init__(self, changes: list[np.ndarray], n_cores: int) -> None:
+        rows = np.concatenate(changes)
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        busy = np.cumsum(rows[:, 1])[:-1]
+        speed = np.minimum(1.0, n_cores / np.maximum(busy, 1.0))
+        self.times = rows[:, 0]
+        self.work = np.concatenate([[0.0], np.cumsum(np.diff(self.times) * speed)])
+
+    def between(self, begin: float, end: float) -> float:
+        if not len(self.times):
+            return end - begin
+        a, b = np.interp([begin, end], self.times, self.work)
+        # beyond the first and the last change nobody shares
+        outside = max(self.times[0] - begin, 0.0) + max(end - self.times[-1], 0.0)
+        return float(b - a + outside)
+
+
+class _Program:
+    """Makes the calls of one rank. `machine`: whose cores its ranks share, if there are fewer."""
+
+    def __init__(
+        self,
+        maker: _Maker,
+        rank: Rank,
+        begin: np.ndarray,
+        end: np.ndarray,
+        machine: _Machine | None,
+    ) -> None:
         self.maker, self.rank, self.begin, self.end = maker, rank, begin, end
+        self.machine = machine
         self.me = rank.rank
         self.records = rank.records
         self.kinds = [_kind(name) for name in rank.calls]
@@ -193,6 +243,13 @@ class _Program:
                 found[int(record["request"])] = record
         return found
 
+    def cut(self, end: int) -> None:
+        """Leaves the first `end` calls."""
+        kept = {id(call) for call in self.calls[:end]}
+        self.calls = self.calls[:end]
+        for messages in (self.sends, self.receives):
+            messages[:] = [m for m in messages if id(m.calls[0]) in kept]
+
     # Everything by time: at an end, what began there and still waits; at a begin, the call.
     def make(self) -> None:
         records = self.records
@@ -212,7 +269,7 @@ class _Program:
             i = int(which[event])
             now = float(times[event])
             if inside < threads and now > since:
-                self._compute(now - since - (0.0 if is_end[event] else float(polled[i])))
+                self._compute(since, now, 0.0 if is_end[event] else float(polled[i]))
             since = now
             if is_end[event]:
                 inside -= 1
@@ -223,7 +280,12 @@ class _Program:
                 if waits:
                     later[i] = waits
 
-    def _compute(self, seconds: float) -> None:
+    def _compute(self, begin: float, end: float, polled: float) -> None:
+        """From `begin` to `end`, but for `polled` seconds in calls that found nothing."""
+        seconds = end - begin
+        if self.machine:
+            seconds = self.machine.between(begin, end)
+        seconds *= 1 - polled / (end - begin)
         if seconds > 0:
             self.calls.append(Call("compute", seconds=seconds))
 
@@ -361,12 +423,41 @@ class _Maker:
 
     def make(self) -> list[list[Call]]:
         programs = []
+        machines = self._machines()
         for rank, begin, end in zip(self.job.ranks, self.job.begin, self.job.end, strict=True):
-            program = _Program(self, rank, begin, end)
+            program = _Program(self, rank, begin, end, machines.get(rank.meta["machine"]))
             program.make()
             programs.append(program)
+        if not all(rank.whole for rank in self.job.ranks):
+            self._cut(programs)
         gone = self._unmatched(programs)
         return [[call for call in program.calls if id(call) not in gone] for program in programs]
+
+    def _machines(self) -> dict[str, _Machine]:
+        """Those with more ranks than cores."""
+        ranks: dict[str, list[Rank]] = defaultdict(list)
+        for rank in self.job.ranks:
+            ranks[rank.meta["machine"]].append(rank)
+        found = {}
+        for name, here in ranks.items():
+            cores = set().union(*(trace.cores_of(rank) for rank in here))
+            if name and 0 < len(cores) < len(here):
+                changes = [_computing(rank, self.job.begin[rank.rank], self.job.end[rank.rank])
+                           for rank in here]  # fmt: skip
+                found[name] = _Machine(changes, len(cores))
+        return found
+
+    def _cut(self, programs: list[_Program]) -> None:
+        """Of ranks that were killed not all have written as much: all end before the first
+        collective of all ranks that one of them has not."""
+        n = min(sum(_is_collective(call) for call in program.calls) for program in programs)
+        for program in programs:
+            places = [i for i, call in enumerate(program.calls) if _is_collective(call)]
+            if len(places) > n:
+                self.left.counts["calls after the end of a killed rank's trace"] += (
+                    len(program.calls) - places[n]
+                )
+                program.cut(places[n])
 
     def _unmatched(self, programs: list[_Program]) -> set[int]:
         """Calls of messages that have one side only: the last ones of their kind."""

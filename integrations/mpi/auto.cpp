@@ -7,7 +7,8 @@
 // sees them under the present load, together with the link's rate give the finish time of each, and
 // of sending raw; what real messages then take corrects them. While nothing changes sites are
 // looked at ever more rarely. One recipe given by the user replaces the candidates; then only the
-// backing off from what does not shrink remains.
+// backing off from what does not shrink remains, message by message: a site may have several
+// buffers, of which one shrinks (all calls of a Python program come from one place in mpi4py).
 #include <dlfcn.h>
 #include <strings.h>
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr size_t kDTypes = 18, kSites = 2048, kMostCandidates = 12;
 constexpr size_t kLeastSample = 16 << 10, kMostSample = 256 << 10;
+constexpr size_t kLeastGlance = 4 << 10, kMostGlance = 64 << 10;
 constexpr double kWorth = 0.9;        // of the raw finish time, to leave raw ...
 constexpr double kStillWorth = 0.97;  // ... and to stay
 constexpr double kHysteresis = 0.95;  // of the others', for the present choice
@@ -187,10 +189,9 @@ void offer_lossless(wpr_ctx* ctx, wpr_dtype dtype, const std::vector<std::string
   }
 }
 
-// Pieces from all over the message.
-size_t take_sample(const Byte* data, size_t size, size_t element, Byte* sample) {
-  const size_t want = std::min(size, std::clamp(size / 8, kLeastSample, kMostSample));
-  if (want == size) {
+// `want` bytes, or a little less, from all over the message.
+size_t take_sample(const Byte* data, size_t size, size_t element, size_t want, Byte* sample) {
+  if (want >= size) {
     std::memcpy(sample, data, size);
     return size;
   }
@@ -289,7 +290,10 @@ void look(Site* site, const Byte* data, size_t size, const Type& type, double li
   size_t sampled = 0;
   for (; site->next < n && site->spent + (end - start) < allowed; ++site->next) {
     if (hopeless(*site, site->next, link, n_bytes)) continue;
-    if (sampled == 0) sampled = take_sample(data, size, type.element, thread.sample.data());
+    if (sampled == 0) {
+      const size_t want = std::clamp(size / 8, kLeastSample, kMostSample);
+      sampled = take_sample(data, size, type.element, want, thread.sample.data());
+    }
     measure(thread, (*site->list)[site->next], type, thread.sample.data(), sampled,
             &site->known[site->next]);
     end = now();
@@ -319,9 +323,27 @@ bool is_fixed(const Site& site) {
   return job().deterministic && is_lossy((*site.list)[0]);
 }
 
-int choose_fixed(Site* site) {
+// Whether a 64th of the message shrinks: the price of coding every 64th one in vain.
+bool shrinks(int candidate, const Byte* data, size_t size, const Type& type) {
+  Thread& thread = self_thread();
+  const size_t want = std::clamp(size / 64, kLeastGlance, kMostGlance);
+  if (!thread.sample.reserve(4 * kMostSample)) return false;
+  wpr_ctx* ctx = context(thread, candidate);
+  if (!ctx) return false;
+  Byte* sample = thread.sample.data();
+  const size_t sampled = take_sample(data, size, type.element, want, sample);
+  const uint64_t shape = sampled / type.element;
+  size_t written = 0;
+  return wpr_compress_array(ctx, sample, type.dtype, WPR_NO_SHAPE, &shape, sample + kMostSample,
+                            3 * kMostSample, &written) == WPR_OK &&
+         kLeastRatio * static_cast<double>(written) < static_cast<double>(sampled);
+}
+
+int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
   if (site->list->empty()) return kUntaken;
-  if (site->left.load(std::memory_order_relaxed) <= 0) return (*site->list)[0];
+  const int candidate = (*site->list)[0];
+  if (site->left.load(std::memory_order_relaxed) <= 0) return candidate;
+  if (shrinks(candidate, data, size, type)) return candidate;
   site->left.fetch_sub(1, std::memory_order_relaxed);
   return site->choice.load(std::memory_order_relaxed);
 }
@@ -439,7 +461,7 @@ Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {
 int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped) {
   const uint64_t number = site->messages.fetch_add(1, std::memory_order_relaxed);
   site->raw_size.fetch_add(size, std::memory_order_relaxed);
-  if (is_fixed(*site)) return choose_fixed(site);
+  if (is_fixed(*site)) return choose_fixed(site, data, size, type);
   const double link = rate_for(*site, size);
   const bool collective = site->node == kCollectiveLink;
   if (link == 0) return kUnknownLink;

@@ -143,6 +143,17 @@ def test_more_than_2_gib(mpi, tmp_path):
         assert calls(report)[name]["wire_bytes"] < 1 << 28
 
 
+def test_what_shrinks_is_coded_beside_what_does_not(mpi, tmp_path):
+    """Half of the bytes shrink to nearly nothing, message by message in turns."""
+    report = tmp_path / "report.json"
+    settings = TRUST | {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_REPORT": str(report)}
+    out = mpi.run(2, [mpi.build("mixed.c")], settings | {"WIREPRESS_MPI_CONTEST": "off"})
+    assert out.count("ok mixed") == 2
+    for name in ("MPI_Send", "MPI_Allreduce"):
+        said = calls(report)[name]
+        assert 0.4 < said["wire_bytes"] / said["raw_bytes"] < 0.56, (name, said)
+
+
 def test_sites_are_explained(mpi, tmp_path):
     """Each type comes from a call of its own: the report says from where, and what was decided."""
     report = tmp_path / "report.json"

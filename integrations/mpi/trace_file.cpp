@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <string_view>
 
 #include "trace.hpp"
 
@@ -267,6 +268,21 @@ std::string own_command() {
   return command;
 }
 
+// The first line of a file of the kernel's that begins with `key`, without it; "" where there is none.
+std::string kernel_line(const char* path, std::string_view key) {
+  std::string found;
+  if (FILE* file = std::fopen(path, "r")) {
+    char line[4096];
+    while (found.empty() && std::fgets(line, sizeof line, file)) {
+      if (std::string_view(line).starts_with(key)) found = line + key.size();
+    }
+    std::fclose(file);
+  }
+  const size_t begin = found.find_first_not_of(" \t\n");
+  if (begin == std::string::npos) return "";
+  return found.substr(begin, found.find_last_not_of(" \t\n") + 1 - begin);
+}
+
 std::string meta_json() {
   const Job& j = job();
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -280,6 +296,9 @@ std::string meta_json() {
   for (size_t i = 0; i < j.node.size(); ++i) append(&json, "%s%d", i ? ", " : "", j.node[i]);
   json += "], \"command\": " + json_string(own_command()) + ", \"mpi\": " + json_string(mpi);
   json += ", \"wirepress\": " + json_string(wpr_version());
+  const std::string machine = kernel_line("/proc/sys/kernel/random/boot_id", "");
+  const std::string cores = kernel_line("/proc/self/status", "Cpus_allowed_list:");
+  json += ", \"machine\": " + json_string(machine) + ", \"cores\": " + json_string(cores);
   json += ", \"codec\": " + (j.compress ? json_string(j.codec) : std::string("null"));
   append(&json, ", \"sample_bytes\": %llu, \"calls\": [",
          static_cast<unsigned long long>(writer().budget));
