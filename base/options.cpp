@@ -45,7 +45,7 @@ constexpr OptionRow kRows[] = {
      "compress non-blocking collectives too, by a thread for each communicator that has them"},
     {"mpi_same_host", OptionType::kBoolean, "off", "", 0, 1,
      "compress between ranks of one host too (for tests on one machine)"},
-    {"mpi_chunk", OptionType::kSize, "128KiB", "", 4 * kKiB, 256 * kMiB,
+    {"mpi_chunk", OptionType::kSize, "60KiB", "", 4 * kKiB, 256 * kMiB,
      "pieces in which collectives overlap compressing, sending and expanding"},
     {"mpi_partitions", OptionType::kInteger, "4", "", 1, 64,
      "parts of an allreduce that overlap shared memory and network, on nodes with several ranks"},

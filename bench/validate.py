@@ -7,7 +7,7 @@ training with DistributedDataParallel (gloo). Each is traced once on 2 and on 4 
 namespaces; needs root) whose links are not limited. Then the links are limited, `wirepress
 calibrate` measures them, the trace is replayed with what it found, and the job runs there, without
 and with a codec. What is compared: the seconds of the program's loop, or of a training step; the
-fastest of --runs counts. The codec's speed and ratio are measured on samples in the trace.
+middle of --runs counts. The codec's speed and ratio are measured on samples in the trace.
 
 About ten minutes on two quiet cores; what is in bench/results/validate.json is not measured again
 (--again), and --for SECONDS stops in time, to go on later. --predict replays the kept traces again
@@ -73,7 +73,7 @@ class Job:
 
 def jobs(args: argparse.Namespace) -> list[Job]:
     model = str(ROOT / "examples" / "lm_mpi" / "lm_mpi.py")
-    wave = (str(KEPT / "wave_mpi"), "--steps", "48", "--every", "16")
+    wave = (str(KEPT / "wave_mpi"), "--steps", "144", "--every", "16")
     language = (sys.executable, model, "--steps", "6", "--text", "1000000")
     found = [
         Job("wave", "mpi", "lz4", command=wave),
@@ -384,7 +384,7 @@ def predict_all(rows: list[Row], args: argparse.Namespace, say: Callable[[str], 
         found = cell.rows(rows)
         for coded, row in found.items():
             row["predicted"] = predicted[coded]
-            row["measured"] = min(row["runs"])
+            row["measured"] = median(row["runs"])
             row["error"] = row["predicted"] / row["measured"] - 1
         say(f"{cell}: {found[False]['error']:+.1%}, {cell.job.recipe} {found[True]['error']:+.1%}")
 
@@ -447,7 +447,7 @@ def main() -> int:
     parser.add_argument("--jobs", nargs="+", default=[], metavar="JOB", help="wave, lm, gpt")
     parser.add_argument("--hosts", nargs="+", type=int, default=[2, 4], metavar="N")
     parser.add_argument("--rates", nargs="+", default=list(RATES), choices=RATES, metavar="RATE")
-    parser.add_argument("--runs", type=int, default=2, help="of each job (%(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="of each job (%(default)s)")
     parser.add_argument("--for", dest="seconds", type=float, metavar="SECONDS",
                         help="begin nothing after it")  # fmt: skip
     parser.add_argument("--short", action="store_true", help="the wave alone, once, at 1gbit")

@@ -27,6 +27,7 @@ KIND = "wirepress calibration"
 VERSION = 2
 BLOCK = 1 << 20  # bytes of a message that the interposer compresses before any of it leaves
 CHUNK = 60 << 10  # raw bytes of the messages of its collectives: option mpi_chunk
+SPREAD = 0.02, 0.1
 WHOLE = 0.7  # so much of a message in the way of the other direction: all of every message is
 NOTHING = 0.15
 LIMITED = 0.93  # of a link's rate when all hosts send: below it something else limits
@@ -44,7 +45,7 @@ class Calibration:
     Attributes:
         transport: the MPI, or PyTorch with gloo.
         rate, latency, fabric: as in simulate.Network.
-        eager, handshake, buffer, socket, burst, add, slowdown, cores, machine: as in
+        eager, handshake, buffer, socket, burst, spread, add, slowdown, cores, machine: as in
             simulate.Transport.
         points: the seconds of every message that was timed, by kind and size.
     """
@@ -60,6 +61,7 @@ class Calibration:
     buffer: float
     socket: float
     burst: float
+    spread: float
     add: float
     slowdown: float
     cores: int
@@ -97,7 +99,7 @@ def fit(found: dict[str, Any]) -> Calibration:
     """Numbers from what probe.py says. Raises ParameterError where times make no sense."""
     points = _Points(found["points"])
     link: dict[str, Any] = {"rate": None, "latency": None, "fabric": None}
-    messages = {"eager": 0.0, "handshake": 0.0, "buffer": 0.0, "socket": 0.0, "burst": 0.0}
+    messages = dict.fromkeys(("eager", "handshake", "buffer", "socket", "burst", "spread"), 0.0)
     one = points.of("one way")
     if one:
         (small, t_small), (large, t_large) = [*one.items()][-2:]
@@ -116,6 +118,7 @@ def fit(found: dict[str, Any]) -> Calibration:
             "buffer": _buffer(points, rate),
             "socket": _socket(points, rate, latency),
             "burst": _burst(points, rate, latency),
+            "spread": _spread(found["points"], large),
         }
     return Calibration(
         transport=found["transport"],
@@ -156,6 +159,16 @@ def _socket(points: _Points, rate: float, latency: float) -> float:
     return max(left[-1], 0.0) if left else 0.0
 
 
+def _spread(points: list[dict[str, Any]], size: int) -> float:
+    """Between the quartiles of a large message's times. Two that begin together never end together:
+    SPREAD is the least and the most that is believed."""
+    times = sorted(
+        next(p["seconds"] for p in points if (p["kind"], p["size"]) == ("one way", size))
+    )
+    upper = times[3 * (len(times) - 1) // 4]
+    return min(max(upper / lower(times) - 1, SPREAD[0]), SPREAD[1])
+
+
 def _burst(points: _Points, rate: float, latency: float) -> float:
     """The answer takes a latency, too."""
     at_once = [
@@ -192,6 +205,7 @@ _FIELDS: dict[str, dict[str, str]] = {
         "buffer": "buffer_bytes",
         "socket": "socket_bytes",
         "burst": "burst_bytes",
+        "spread": "spread",
     },
     "processor": {
         "add": "add_bytes_per_second",

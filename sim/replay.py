@@ -26,6 +26,7 @@ import heapq
 import itertools
 import json
 import os
+import random
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -210,10 +211,12 @@ class Progress:
 
     def __init__(self) -> None:
         self.listening: dict[int, int] = defaultdict(int)
+        self.left: dict[int, float] = {}  # when a rank last listened
         self.unheard: dict[int, deque[Callable[[], Any]]] = defaultdict(deque)
 
     def tell(self, rank: int, body: Callable[[], Any]) -> None:
-        if self.listening[rank]:
+        """What comes with the end of what a rank waited for is read with it."""
+        if self.listening[rank] or self.left.get(rank) == now():
             body()
         else:
             self.unheard[rank].append(body)
@@ -226,6 +229,7 @@ class Progress:
 
     def leave(self, rank: int) -> None:
         self.listening[rank] -= 1
+        self.left[rank] = now()
 
 
 class Connection:
@@ -310,6 +314,7 @@ class World:
         self.clock, self.progress = Clock(platform.desk), Progress()
         self.waiting: dict[tuple[Any, ...], deque[Message]] = defaultdict(deque)
         self.connections: dict[tuple[int, int], Connection] = {}
+        self.random = random.Random(1)  # any seed: the same job takes the same time twice
         self.messages = self.bypassed = 0
         self.raw_bytes = self.wire_bytes = 0.0
         # of each end of a link: bytes that it lets pass at once, and when it was so
@@ -432,8 +437,15 @@ class World:
         """A few bytes that the other rank acts upon, behind what is on its way there; where a
         transport has its data in pieces, behind so much of it."""
         connection, ahead = self._connection(source, target), self.job["buffer"]
-        tell = functools.partial(self.progress.tell, target, body)
-        through = functools.partial(self.clock.after, self.job["handshake"] / 2, tell)
+        due = now() + self.job["handshake"] / 2
+
+        def through() -> None:
+            tell = functools.partial(self.progress.tell, target, body)
+            if due > now():
+                self.clock.after(due - now(), tell)
+            else:
+                tell()
+
         if connection.queued <= ahead:
             connection.put(0.0, through)
         else:
@@ -470,6 +482,7 @@ class World:
     def _flow(self, message: Message, wire: float) -> Any:
         here, there = self._node(message.source), self._node(message.target)
         size = wire - self._at_once(here, there, wire)
+        size *= 1 + self.job["spread"] * self.random.random()
         hosts = self.platform.ways(here, there, self._coded(message))
         return Comm.sendto_async(*hosts, max(round(size), 1))
 

@@ -54,6 +54,8 @@ class Transport:
             two ranks of which one answered before it announced take turns up to it.
         socket: bytes of a message that may still wait for the link when its send is done.
         burst: bytes that a link lets pass at once after a pause (a token bucket).
+        spread: part of its time by which a message takes longer at most, at random. Two that begin
+            together then do not end together, which decides who announces first (see handshake).
         add: bytes a second of adding vectors.
         block: raw bytes that a codec on a processor compresses before any of them leaves.
         chunk: raw bytes of the messages that a coded collective consists of; 0: whole parts.
@@ -67,6 +69,7 @@ class Transport:
     buffer: float = 0.0
     socket: float = 0.0
     burst: float = 0.0
+    spread: float = 0.0
     add: float = math.inf
     block: float = 0.0
     chunk: float = 0.0
@@ -75,8 +78,8 @@ class Transport:
     machine: int = 1
 
     def __post_init__(self) -> None:
-        values = (self.eager, self.handshake, self.buffer, self.socket, self.burst, self.block,
-                  self.chunk, self.cores, self.machine - 1)  # fmt: skip
+        values = (self.eager, self.handshake, self.buffer, self.socket, self.burst, self.spread,
+                  self.block, self.chunk, self.cores, self.machine - 1)  # fmt: skip
         if min(values) < 0 or self.add <= 0 or self.slowdown <= 0:
             raise ParameterError(f"a transport's numbers must not be negative: {self}")
 
@@ -252,6 +255,7 @@ class Job:
             "cores": transport.cores if transport.crowd > 1 else 0,
             "machine": transport.machine,
             "burst": transport.burst,
+            "spread": transport.spread,
             "add": 0 if math.isinf(transport.add) else transport.add,
             "codec": stage,
             "bypass_below": 0 if stage is None else least,
@@ -415,6 +419,8 @@ def _closed_form(
         return None
     if args.local > 1:
         return _hierarchical(args, link, stage) if args.collective == "hierarchical" else None
+    if args.collective not in CLOSED_FORM:
+        return None
     request = _request(args, link)
     network = Network(link, args.latency)
     if stage is not None and not args.no_bypass and math.isinf(bypass_below(stage, network)):
@@ -637,8 +643,8 @@ def _algorithms(text: str) -> list[str]:
 def transport_of(measured: calibrate.Calibration) -> Transport:
     return Transport(
         measured.eager, measured.handshake, measured.buffer, measured.socket, measured.burst,
-        measured.add, calibrate.BLOCK, calibrate.CHUNK, measured.slowdown, measured.cores,
-        measured.machine,
+        measured.spread, measured.add, calibrate.BLOCK, calibrate.CHUNK, measured.slowdown,
+        measured.cores, measured.machine,
     )  # fmt: skip
 
 
