@@ -268,7 +268,8 @@ std::string own_command() {
   return command;
 }
 
-// The first line of a file of the kernel's that begins with `key`, without it; "" where there is none.
+// The first line of a file of the kernel's that begins with `key`, without it; "" where there is
+// none.
 std::string kernel_line(const char* path, std::string_view key) {
   std::string found;
   if (FILE* file = std::fopen(path, "r")) {

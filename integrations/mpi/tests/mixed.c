@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two buffers of one size, of which one shrinks, in turns from one place: as mpi4py's calls all come
- * from one. Two ranks; sends, and sums by Allreduce. */
+ * Two buffers of one size, of which one shrinks, in turns from one place: as mpi4py's calls all
+ * come from one. Two ranks; sends, and sums by Allreduce. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum { kBytes = 1 << 18, kRounds = 24 };
 
 static unsigned char mine[2][kBytes], got[kBytes], sums[2][kBytes];
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
