@@ -15,9 +15,9 @@
 // Latency 12 clocks from the fourth word, or the last one, to the first value; a value leaves when
 // the next is known.
 //
-// The next code's place depends on this code's size, which depends on its first seven bits. So the
-// size of a code at each of a word's 32 bits is made one word ahead, and what is left of the loop
-// is a lookup and an addition; fields are cut out after it in a pipeline.
+// The next code's place depends on this code's size, which depends on its first seven bits. So for
+// each of a word's 32 bits the end of a code that begins there is made one word ahead, and what is
+// left of the loop is a lookup; fields are cut out after it in a pipeline.
 module wpr_fre_dec
   import wpr_fre_pkg::*;
 #(
@@ -59,7 +59,8 @@ module wpr_fre_dec
   logic v0_q, v1_q, v2_q, v3_q, last0_q, last1_q, last2_q, last3_q;
   logic [31:0] w0_q, w1_q, w2_q, w3_q;
   logic [2:0] bytes0_q, bytes1_q, bytes2_q, bytes3_q;  // of a last word, 1 to 4
-  logic [5:0][31:0] size0_q, size1_q;  // of a code that begins at each bit of w0 and w1, by planes
+  // Where a code ends that begins at each bit of w0 and of w1, from that word's beginning, by planes.
+  logic [6:0][31:0] ends0_q, ends1_q;
   logic pop, take0, take1, take2;
 
   logic [31:0] masked;
@@ -77,24 +78,25 @@ module wpr_fre_dec
   assign take2         = v3_q && (!v2_q || take1);
   assign s_axis_tready = !v3_q || (take2 && !HalfRate);
 
-  logic [37:0] ahead;  // w2 and the bits that decide sizes at its end
+  logic [37:0] ahead;  // w2 and the bits that decide how long codes at its end are
   assign ahead = {last2_q ? 6'd0 : w3_q[5:0], w2_q};
-  logic [5:0][31:0] size2;
+  logic [6:0][31:0] ends2;
   always_comb begin
-    for (int i = 0; i < 32; i++) begin
-      {size2[5][i], size2[4][i], size2[3][i], size2[2][i], size2[1][i], size2[0][i]} =
-          size_of(class_of(ahead[i+:7]), cfg_m_i);
+    for (int unsigned i = 0; i < 32; i++) begin
+      logic [6:0] code_end;
+      code_end = end_of(class_of(ahead[i+:7]), cfg_m_i, i);
+      for (int b = 0; b < 7; b++) ends2[b][i] = code_end[b];
     end
   end
   always_ff @(posedge clk_i) begin
     if (take0) begin
       w0_q     <= w1_q;
-      size0_q  <= size1_q;
+      ends0_q  <= ends1_q;
       last0_q  <= last1_q;
       bytes0_q <= bytes1_q;
     end
     if (take1) begin
-      size1_q  <= size2;
+      ends1_q  <= ends2;
       last1_q  <= last2_q;
       bytes1_q <= bytes2_q;
     end
@@ -127,15 +129,13 @@ module wpr_fre_dec
   logic [6:0] at_q, next;  // from the beginning of w0
   logic beyond, known, emit, finish, skip, ended0, ended1, good_end;
 
-  logic [63:0] sizes;
-  logic [5:0] size;
   always_comb begin
-    for (int b = 0; b < 6; b++) begin
-      sizes   = {size1_q[b], size0_q[b]};
-      size[b] = sizes[at_q[5:0]];
+    for (int b = 0; b < 7; b++) begin
+      logic [63:0] ends;
+      ends    = {ends1_q[b], ends0_q[b]};
+      next[b] = ends[at_q[5:0]];
     end
   end
-  assign next   = 7'(at_q[4:0]) + 7'(size);
   assign beyond = !last0_q && (at_q[6] || at_q[5]);
 
   // The code's words are there and will be w0, w1 and, for codes of more than 32 bits, w2.

@@ -96,27 +96,21 @@ module wpr_fre_dec4
   logic [LogBlock-1:0] count_q;  // values less one
   logic [LogRows-1:0] rows;      // less one
   logic tiny, bad_q, ended, out_free;
-  logic [3:0] empty, run_way;
+  logic [3:0] empty_q, run_way;
   logic [2:0][LogBytes-1:0] size_q;
+  logic [1:0][31-LogBytes:0] high_q;  // of sizes: more bits than a payload's have
   logic [LogBytes:0] at_q, end_of_way;  // a way's first byte, and the first byte after it
   logic [LogBytes-1:0] last_of_way;
   logic none;  // the way has no byte
   assign rows = count_q[LogBlock-1:2];
   assign tiny = rows < LogRows'(3);
-  always_comb begin
-    for (int w = 0; w < 4; w++) empty[w] = empty_way(w, tiny, 2'(rows), count_q[1:0]);
-  end
   assign last_of_way = way_q == 2'd3 ? most_q[run_q] : LogBytes'(end_of_way - 1'b1);
   assign end_of_way  = at_q + (LogBytes + 1)'(size_q[0]);
   assign none = way_q == 2'd3 ? at_q > {1'b0, most_q[run_q]} : size_q[0] == '0;
-  // Sizes of more bits than a payload's are the first to be refused.
-  logic too_big_0, too_big_1;
-  assign too_big_0 = read[31:LogBytes] != '0;
-  assign too_big_1 = read[63:32+LogBytes] != '0;
 
   assign s_cmd_tready = state_q == Idle && full_q[run_q] && out_free;
   assign release_code = state_q == Run && ended;
-  assign run_way      = state_q == Start && !bad_q ? ~empty : '0;
+  assign run_way      = state_q == Start && !bad_q ? ~empty_q : '0;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Idle: if (s_cmd_tvalid && s_cmd_tready) state_q <= Sizes01;
@@ -132,20 +126,22 @@ module wpr_fre_dec4
       at_q    <= (LogBytes + 1)'(Head);
       way_q   <= '0;
     end
+    // The memory is slow: what is read is looked at a clock later.
+    for (int i = 0; i < 2; i++) high_q[i] <= read[32*i+LogBytes+:32-LogBytes];
+    for (int w = 0; w < 4; w++) empty_q[w] <= empty_way(w, tiny, 2'(rows), count_q[1:0]);
     if (state_q == Sizes01) begin
       size_q[0] <= read[LogBytes-1:0];
       size_q[1] <= read[32+:LogBytes];
-      bad_q     <= bad_q || too_big_0 || too_big_1;
     end
     if (state_q == Size2) begin
       size_q[2] <= read[LogBytes-1:0];
-      bad_q     <= bad_q || too_big_0;
+      bad_q     <= bad_q || high_q != '0;
     end
     if (state_q == Ways) begin
       way_q        <= way_q + 2'd1;
       at_q         <= end_of_way;
       size_q[1:0]  <= size_q[2:1];
-      bad_q        <= bad_q || none != empty[way_q] ||
+      bad_q        <= bad_q || none != empty_q[way_q] || (way_q == 2'd0 && high_q[0] != '0) ||
                       (way_q != 2'd3 && end_of_way > {1'b0, most_q[run_q]} + 1'b1);
     end
     if (release_code) run_q <= !run_q;

@@ -37,21 +37,28 @@ package wpr_fre_pkg;
     endcase
   endfunction
 
-  // Bits of the whole code. A table, not a sum: with m tied it is five functions of the case.
-  function automatic logic [5:0] size_of(input class_t c, input logic [4:0] m);
+  // The bit after a code that begins at bit `at`. A table, not a sum: with m tied it is a function of
+  // the case.
+  function automatic logic [6:0] end_of(input class_t c, input logic [4:0] m,
+                                        input int unsigned at);
     case (c)
-      Equal: return 6'd2;
-      Zero: return 6'd5;
-      Denormal: return 6'd28;
-      Escape: return 6'd12 + 6'(m);
-      4'd0: return 6'd3 + 6'(m);
-      4'd1: return 6'd5 + 6'(m);
-      4'd2: return 6'd6 + 6'(m);
-      4'd3: return 6'd7 + 6'(m);
-      4'd4: return 6'd8 + 6'(m);
-      4'd5: return 6'd9 + 6'(m);
-      default: return 6'd11 + 6'(m);
+      Equal: return 7'(at + 2);
+      Zero: return 7'(at + 5);
+      Denormal: return 7'(at + 28);
+      Escape: return 7'(at + 12) + 7'(m);
+      4'd0: return 7'(at + 3) + 7'(m);
+      4'd1: return 7'(at + 5) + 7'(m);
+      4'd2: return 7'(at + 6) + 7'(m);
+      4'd3: return 7'(at + 7) + 7'(m);
+      4'd4: return 7'(at + 8) + 7'(m);
+      4'd5: return 7'(at + 9) + 7'(m);
+      default: return 7'(at + 11) + 7'(m);
     endcase
+  endfunction
+
+  // Bits of the whole code.
+  function automatic logic [5:0] size_of(input class_t c, input logic [4:0] m);
+    return 6'(end_of(c, m, 0));
   endfunction
 
   // The case of a code by its first seven bits; of differences of 6 to 9 always 6.
