@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-# Out of context synthesis and implementation of one top of rtl/area.json, from the project's root:
-#   vivado -mode batch -source rtl/vivado.tcl -tclargs TOP PART MHZ
-# Writes build/rtl/vivado/TOP/{utilization,timing}.rpt. Not run by the project's own tests: Vivado is
-# not free software.
-lassign $argv top part mhz
-if {$mhz eq ""} { error "usage: -tclargs TOP PART MHZ" }
+# Out of context synthesis and implementation of a core, from the project's root, with its settings
+# tied as rtl/area.json has them:
+#   vivado -mode batch -source rtl/vivado.tcl -tclargs MODULE PART MHZ [PORT=VALUE...]
+# Writes build/rtl/vivado/MODULE/{utilization,timing}.rpt. Not run by the project's own tests: Vivado
+# is not free software.
+set ties [lassign $argv top part mhz]
+if {$mhz eq ""} { error "usage: -tclargs MODULE PART MHZ \[PORT=VALUE...\]" }
 set out build/rtl/vivado/$top
 file mkdir $out
+set files {}
 foreach list [glob rtl/*/files.f] {
   set file [open $list]
-  foreach name [split [string trim [read $file]] "\n"] { read_verilog -sv rtl/$name }
+  foreach name [split [string trim [read $file]] "\n"] {
+    if {$name ni $files} { lappend files $name; read_verilog -sv rtl/$name }
+  }
   close $file
 }
-read_verilog -sv [glob rtl/*/syn/*.sv]
 synth_design -top $top -part $part -mode out_of_context -flatten_hierarchy rebuilt
 create_clock -name clk -period [expr 1000.0 / $mhz] [get_ports clk_i]
+foreach tie $ties {
+  lassign [split $tie =] name value
+  foreach port [get_ports -regexp "${name}(\\\[.*\\\])?"] {
+    set bit 0
+    regexp {\[(\d+)\]} $port all bit
+    if {($value >> $bit) & 1} { set_logic_one $port } else { set_logic_zero $port }
+  }
+}
 opt_design
 place_design
 phys_opt_design
