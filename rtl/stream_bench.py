@@ -6,6 +6,7 @@ never a hang, and change nothing for the next packet."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import cocotb
 from cocotb.clock import Clock
@@ -23,6 +24,8 @@ class Bench:
         self.names = {"reset": dut.rst_ni, "reset_active_level": False}
         self.source = self.stream(AxiStreamSource, "s_axis")
         self.sink = self.stream(AxiStreamSink, "m_axis")
+        if hasattr(dut, "s_cmd_tvalid"):
+            self.commands = self.stream(AxiStreamSource, "s_cmd", byte_lanes=1)
         self.source.set_pause_generator(simulate.pauses(1, simulate.PAUSES[paused][0]))
         self.sink.set_pause_generator(simulate.pauses(2, simulate.PAUSES[paused][1]))
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
@@ -48,6 +51,27 @@ class Bench:
                 getattr(self.dut, f"cfg_{name}_i").value = value
         await ClockCycles(self.dut.clk_i, 3)
 
+    async def received(self) -> tuple[bytes, bool]:
+        """The next packet, and whether it says that it is not valid."""
+        frame = await self.sink.recv(compact=False)
+        bad = frame.tuser[-1] if isinstance(frame.tuser, list) else frame.tuser
+        frame.compact()
+        return bytes(frame.tdata), bool(bad)
+
+    async def decoded(self, code: bytes, n_values: int) -> tuple[bytes, bool]:
+        await self.commands.send(AxiStreamFrame([n_values - 1]))
+        await self.source.send(AxiStreamFrame(code))
+        return await self.received()
+
+    async def refuses(self, codes: Iterable[bytes], n_values: int) -> int:
+        """Sends damaged codes; how many there were."""
+        n_codes = 0
+        for code in codes:
+            values, bad = await self.decoded(code, n_values)
+            assert bad and len(values) <= 4 * n_values
+            n_codes += 1
+        return n_codes
+
     async def idle(self) -> None:
         await ClockCycles(self.dut.clk_i, 30)
         assert self.sink.empty() and self.sink.idle()
@@ -68,16 +92,6 @@ async def encode_vectors(dut, paused: str, codec: str, ways: int = 1) -> None:
 async def decode_vectors(dut, paused: str, codec: str, ways: int = 1) -> None:
     drawn = random.Random(1)
     bench = Bench(dut, paused)
-    commands = bench.stream(AxiStreamSource, "s_cmd", byte_lanes=1)
-
-    async def packet(code: bytes, n_values: int) -> tuple[bytes, bool]:
-        await commands.send(AxiStreamFrame([n_values - 1]))
-        await bench.source.send(AxiStreamFrame(code))
-        frame = await bench.sink.recv(compact=False)
-        bad = frame.tuser[-1] if isinstance(frame.tuser, list) else frame.tuser
-        frame.compact()
-        return bytes(frame.tdata), bool(bad)
-
     await bench.reset()
     for setting, packets in vectors.by_setting(codec, ways).items():
         await bench.set(setting)
@@ -85,9 +99,7 @@ async def decode_vectors(dut, paused: str, codec: str, ways: int = 1) -> None:
             n_values = len(raw) // 4
             cut = code[: drawn.randrange(len(code) // 2, len(code))]
             junk = code + bytes(drawn.randrange(256) for _ in range(1 + drawn.randrange(9)))
-            for damaged in filter(None, (cut, junk)):
-                values, bad = await packet(damaged, n_values)
-                assert bad and len(values) <= len(raw)
+            await bench.refuses(filter(None, (cut, junk)), n_values)
             expected = vectors.decoded(codec, setting, code, len(raw))
-            assert await packet(code, n_values) == (expected, False)
+            assert await bench.decoded(code, n_values) == (expected, False)
         await bench.idle()

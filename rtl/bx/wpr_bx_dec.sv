@@ -395,9 +395,8 @@ module wpr_bx_dec #(
 
   // ---- 6: out ----------------------------------------------------------------------------------------------------
 
-  logic out_valid_q, out_last_q, out_bad_q;
-  logic [Lanes-1:0] beyond, keep_q;
-  logic [Lanes-1:0][31:0] out_q;
+  logic [Lanes-1:0] beyond;
+  logic [Lanes-1:0][31:0] values;
   logic [22:0] half_q;
   logic more;  // what is after the last value is not +0
   always_comb begin
@@ -405,27 +404,28 @@ module wpr_bx_dec #(
     for (int l = 0; l < int'(Lanes); l++) begin
       beyond[l] = last5_q && 4'(l) > rest5_q;
       more      = more || (beyond[l] && word5_q[l] != '0);
+      values[l] = word5_q[l] | {9'b0, half_q & {23{word5_q[l][30:23] != 8'h00 &&
+                                                   word5_q[l][30:23] != 8'hFF && !full5_q}}};
     end
   end
-  assign move = m_axis_tready || !out_valid_q;
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < 23; i++) half_q[i] <= i == 22 - int'(cfg_m_i) && cfg_midpoint_i;
-    if (move) begin
-      out_valid_q <= group5_q;
-      out_last_q  <= last5_q;
-      out_bad_q   <= last5_q && (bad5_q || more);
-      keep_q      <= ~beyond;
-      for (int l = 0; l < int'(Lanes); l++) begin
-        out_q[l] <= word5_q[l] | {9'b0, half_q & {23{word5_q[l][30:23] != 8'h00 &&
-                                                    word5_q[l][30:23] != 8'hFF && !full5_q}}};
-      end
-    end
-    if (!rst_ni) out_valid_q <= 1'b0;
   end
-  assign m_axis_tvalid = out_valid_q;
-  assign m_axis_tdata  = out_q;
-  assign m_axis_tlast  = out_last_q;
-  assign m_axis_tuser  = out_bad_q;
-  always_comb for (int l = 0; l < int'(Lanes); l++) m_axis_tkeep[4*l+:4] = {4{keep_q[l]}};
+  wpr_rows_out out (
+    .clk_i,
+    .rst_ni,
+    .move_o      (move),
+    .row_valid_i (group5_q),
+    .row_last_i  (last5_q),
+    .row_wrong_i (last5_q && (bad5_q || more)),
+    .row_keep_i  (~beyond),
+    .row_values_i(values),
+    .m_axis_tvalid,
+    .m_axis_tready,
+    .m_axis_tdata,
+    .m_axis_tkeep,
+    .m_axis_tlast,
+    .m_axis_tuser
+  );
 
 endmodule

@@ -60,28 +60,25 @@ module wpr_bx_enc (
 
   // ---- in: a chunk fills one of two buffers -------------------------------------------------------
 
-  logic [1:0] busy_q;  // from a buffer's first group to its last row out
-  logic in_q, take, chunk_last;
-  logic [7:0] group_q;
-  logic release_chunk, out_q;
-  assign s_axis_tready = !busy_q[in_q];
-  assign take          = s_axis_tvalid && s_axis_tready;
-  assign chunk_last    = s_axis_tlast || &group_q;
-  always_ff @(posedge clk_i) begin
-    if (take) begin
-      group_q <= chunk_last ? '0 : group_q + 1'b1;
-      if (chunk_last) begin
-        in_q         <= !in_q;
-        busy_q[in_q] <= 1'b1;
-      end
-    end
-    if (release_chunk) busy_q[out_q] <= 1'b0;
-    if (!rst_ni) begin
-      busy_q  <= '0;
-      in_q    <= 1'b0;
-      group_q <= '0;
-    end
-  end
+  logic take, chunk_last, in_buffer, release_chunk, out_q;
+  logic [7:0] in_row;
+  logic [Lanes-1:0][31:0] words;
+  wpr_chunks_in chunks (
+    .clk_i,
+    .rst_ni,
+    .s_axis_tvalid,
+    .s_axis_tready,
+    .s_axis_tdata,
+    .s_axis_tkeep,
+    .s_axis_tlast,
+    .row_o        (take),
+    .words_o      (words),
+    .buffer_o     (in_buffer),
+    .number_o     (in_row),
+    .last_o       (chunk_last),
+    .free_i       (release_chunk),
+    .free_buffer_i(out_q)
+  );
 
   // A group on its way to its header: bit i of these is of stage i.
   localparam int unsigned Stages = 11;
@@ -91,8 +88,8 @@ module wpr_bx_enc (
     valid_q  <= {valid_q[Stages-1:1], take};
     last_q   <= {last_q[Stages-1:1], chunk_last};
     end_q    <= {end_q[Stages-1:1], s_axis_tlast};
-    to_q     <= {to_q[Stages-1:1], in_q};
-    number_q <= {number_q[Stages-1:1], group_q};
+    to_q     <= {to_q[Stages-1:1], in_buffer};
+    number_q <= {number_q[Stages-1:1], in_row};
     if (!rst_ni) valid_q <= '0;
   end
 
@@ -106,7 +103,7 @@ module wpr_bx_enc (
     logic [22:0] fraction;
     logic [30:0] rounded;
     logic tiny, special, guard, sticky, odd, full, cut_nan;
-    assign word     = s_axis_tdata[32*l+:32] & {32{!s_axis_tlast || s_axis_tkeep[4*l]}};
+    assign word     = words[l];
     assign fraction = word[22:0];
     assign tiny     = word[30:23] == 8'h00;
     assign special  = word[30:23] == 8'hFF;

@@ -112,24 +112,21 @@ module wpr_cast_dec (
 
   // ---- 4: out --------------------------------------------------------------------------------------
 
-  logic out_valid_q, out_last_q, out_bad_q;
-  logic [Lanes-1:0] out_keep_q;
-  logic [Lanes-1:0][31:0] out_q;
-  assign move = m_axis_tready || !out_valid_q;
-  always_ff @(posedge clk_i) begin
-    if (move) begin
-      out_valid_q <= v3_q;
-      out_last_q  <= last3_q;
-      out_bad_q   <= last3_q && bad3_q;
-      out_keep_q  <= keep3_q;
-      out_q       <= value3_q;
-    end
-    if (!rst_ni) out_valid_q <= 1'b0;
-  end
-  assign m_axis_tvalid = out_valid_q;
-  assign m_axis_tdata  = out_q;
-  assign m_axis_tlast  = out_last_q;
-  assign m_axis_tuser  = out_bad_q;
-  always_comb for (int l = 0; l < int'(Lanes); l++) m_axis_tkeep[4*l+:4] = {4{out_keep_q[l]}};
+  wpr_rows_out out (
+    .clk_i,
+    .rst_ni,
+    .move_o      (move),
+    .row_valid_i (v3_q),
+    .row_last_i  (last3_q),
+    .row_wrong_i (bad3_q),
+    .row_keep_i  (keep3_q),
+    .row_values_i(value3_q),
+    .m_axis_tvalid,
+    .m_axis_tready,
+    .m_axis_tdata,
+    .m_axis_tkeep,
+    .m_axis_tlast,
+    .m_axis_tuser
+  );
 
 endmodule

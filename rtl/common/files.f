@@ -11,3 +11,8 @@ common/wpr_widen.sv
 common/wpr_packetizer.sv
 common/wpr_reassembler.sv
 common/wpr_pool.sv
+common/wpr_chunks_in.sv
+common/wpr_groups_in.sv
+common/wpr_rows_out.sv
+common/wpr_add_same.sv
+common/wpr_mean.sv

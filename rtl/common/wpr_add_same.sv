@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sum of two float32 numbers that are not negative, rounded to nearest even, denormals included:
-// magnitudes, without their signs. A pair a clock, latency 6 clocks, nothing stops it.
+// magnitudes, without their signs. A pair a clock, latency 5 clocks, nothing stops it.
 //
 // Numbers of one sign lose no leading bits, so there is nothing to count or to shift up behind the
-// addition, and it is half of a float adder. What is not finite, or has become so, has an exponent of
-// 255 from there on; which fraction it has is not said (infinity and NaN are one).
+// addition, and it is half of a float adder. The smaller one is shifted by a multiplication, which
+// is a DSP block. What is not finite, or has become so, has an exponent of 255 from there on; which
+// fraction it has is not said (infinity and NaN are one).
 module wpr_add_same (
   input  logic        clk_i,
   input  logic [30:0] a_i,
@@ -13,85 +14,92 @@ module wpr_add_same (
 );
 
   // Denormals have the exponent of the smallest normal numbers.
-  function automatic logic [7:0] exponent(input logic [7:0] field);
-    return field == '0 ? 8'd1 : field;
-  endfunction
-  function automatic logic [23:0] significand(input logic [30:0] word);
-    return {word[30:23] != '0, word[22:0]};
+  function automatic logic [8:0] exponent(input logic [7:0] field);
+    return {1'b0, field[7:1], field[0] || field == '0};
   endfunction
 
-  // ---- 1: which is larger, and by how many bits --------------------------------------------------
+  // ---- 1: how far the exponents are apart --------------------------------------------------------
 
-  logic larger_b1_q;
-  logic [7:0] exponent_a1_q, exponent_b1_q, above_a1_q, above_b1_q;
+  logic [8:0] apart1_q;
+  logic [7:0] field_a1_q, field_b1_q;
   logic [23:0] a1_q, b1_q;
+  logic low_a1_q, low_b1_q;  // bits that go where 16 go
   always_ff @(posedge clk_i) begin
-    larger_b1_q   <= b_i[30:23] > a_i[30:23];
-    above_a1_q    <= exponent(a_i[30:23]) - exponent(b_i[30:23]);
-    above_b1_q    <= exponent(b_i[30:23]) - exponent(a_i[30:23]);
-    exponent_a1_q <= exponent(a_i[30:23]);
-    exponent_b1_q <= exponent(b_i[30:23]);
-    a1_q          <= significand(a_i);
-    b1_q          <= significand(b_i);
+    apart1_q   <= exponent(b_i[30:23]) - exponent(a_i[30:23]);
+    field_a1_q <= a_i[30:23];
+    field_b1_q <= b_i[30:23];
+    a1_q       <= {a_i[30:23] != '0, a_i[22:0]};
+    b1_q       <= {b_i[30:23] != '0, b_i[22:0]};
+    low_a1_q   <= a_i[14:0] != '0;
+    low_b1_q   <= b_i[15:0] != '0;
   end
 
-  // ---- 2: that one first --------------------------------------------------------------------------
+  // ---- 2: the larger one first; the other one's place but for 16 bits ------------------------------
+  // Below the other one is one bit more. Where a is the larger one, apart is that distance less one
+  // inverted: the one is in that bit.
 
-  logic [23:0] x2_q, y2_q;
-  logic [7:0] exponent2_q, above;
-  logic [4:0] shift2_q;  // 26 and more: y is only not 0
-  assign above = larger_b1_q ? above_b1_q : above_a1_q;
+  logic a_larger, low2_q;
+  logic [7:0] shift, field2_q;
+  logic [23:0] x2_q;
+  logic [24:0] y, y2_q;
+  logic [15:0] times2_q;  // 2^15 shifted down by the other four bits
+  assign a_larger = apart1_q[8];
+  assign shift    = apart1_q[7:0] ^ {8{a_larger}};
+  assign y        = a_larger ? {1'b0, b1_q} : {a1_q, 1'b0};
   always_ff @(posedge clk_i) begin
-    x2_q        <= larger_b1_q ? b1_q : a1_q;
-    y2_q        <= larger_b1_q ? a1_q : b1_q;
-    exponent2_q <= larger_b1_q ? exponent_b1_q : exponent_a1_q;
-    shift2_q    <= above[7:5] != '0 ? 5'd31 : above[4:0];
+    x2_q     <= a_larger ? a1_q : b1_q;
+    field2_q <= a_larger ? field_a1_q : field_b1_q;
+    // A denormal and one of the smallest normal numbers are as far up.
+    if (!a_larger && !b1_q[23]) field2_q[0] <= field_a1_q[0];
+    y2_q     <= shift[4] ? {16'b0, y[24:16]} : y;
+    low2_q   <= shift[4] && (a_larger ? low_b1_q : low_a1_q);
+    for (int i = 0; i < 16; i++) times2_q[i] <= shift[3:0] == 4'(15 - i);
+    // Nothing of it is left, and so no tie: what lies below is the same to the sum.
+    if (shift[7:5] != '0) y2_q <= '0;
   end
 
-  // ---- 3: the other one to its place; below it the next bit, and whether there is more -------------
+  // ---- 3: to its place -------------------------------------------------------------------------------
 
-  logic [23:0] x3_q, gone;
-  logic [24:0] y3_q;
-  logic [7:0] exponent3_q;
-  logic sticky3_q;
-  always_comb for (int i = 0; i < 24; i++) gone[i] = i + 1 < int'(shift2_q);
+  logic [39:0] y3_q;  // 24 bits, the next one, and all below
+  logic [23:0] x3_q;
+  logic [7:0] field3_q;
+  logic low3_q, lost3_q, top3_q, tiny3_q;
   always_ff @(posedge clk_i) begin
-    x3_q        <= x2_q;
-    y3_q        <= {y2_q, 1'b0} >> shift2_q;
-    exponent3_q <= exponent2_q;
-    sticky3_q   <= (y2_q & gone) != '0;
+    y3_q     <= 40'(y2_q) * 40'(times2_q);
+    x3_q     <= x2_q;
+    field3_q <= field2_q;
+    low3_q   <= low2_q;
+    lost3_q  <= field2_q == 8'hFF;  // not finite: it stays so
+    top3_q   <= field2_q == 8'hFE;
+    tiny3_q  <= field2_q == 8'h00;
   end
 
-  // ---- 4: sum ---------------------------------------------------------------------------------------
+  // ---- 4: sum ----------------------------------------------------------------------------------------
 
   logic [24:0] sum4_q;
-  logic guard4_q, sticky4_q;
-  logic [7:0] exponent4_q;
+  logic [7:0] field4_q;
+  logic guard4_q, low4_q, lost4_q, top4_q, tiny4_q;
   always_ff @(posedge clk_i) begin
-    sum4_q      <= {1'b0, x3_q} + {1'b0, y3_q[24:1]};
-    guard4_q    <= y3_q[0];
-    sticky4_q   <= sticky3_q;
-    exponent4_q <= exponent3_q;
+    sum4_q   <= {1'b0, x3_q} + {1'b0, y3_q[39:16]};
+    guard4_q <= y3_q[15];
+    low4_q   <= low3_q || y3_q[14:0] != '0;
+    field4_q <= field3_q;
+    {lost4_q, top4_q, tiny4_q} <= {lost3_q, top3_q, tiny3_q};
   end
 
-  // ---- 5: its exponent, and whether it is rounded up --------------------------------------------------
+  // ---- 5: its exponent; rounded, from a denormal to a number or to infinity where it must be -----------
 
-  logic carry, lost;
-  logic [22:0] fraction5_q;
-  logic [7:0] exponent5_q;
-  logic up5_q;
-  assign carry = sum4_q[24];
-  assign lost  = exponent4_q == '1;  // not finite: it stays so
+  logic carry, above, up;
+  logic [22:0] fraction;
+  assign carry    = sum4_q[24];
+  assign fraction = carry ? sum4_q[23:1] : sum4_q[22:0];
+  assign above    = !lost4_q && (carry || (tiny4_q && sum4_q[23]));
+  // Infinite already, it is not rounded.
+  assign up       = !lost4_q && (carry ? !top4_q && sum4_q[0] && (guard4_q || low4_q || sum4_q[1])
+                                       : guard4_q && (low4_q || sum4_q[0]));
+  logic unused;
   always_ff @(posedge clk_i) begin
-    fraction5_q <= carry ? sum4_q[23:1] : sum4_q[22:0];
-    exponent5_q <= lost ? '1 : carry ? exponent4_q + 8'd1 : sum4_q[23] ? exponent4_q : '0;
-    up5_q       <= !lost && (carry ? sum4_q[0] && (guard4_q || sticky4_q || sum4_q[1])
-                                   : guard4_q && (sticky4_q || sum4_q[0]));
-    if (!lost && carry && exponent4_q == 8'hFE) up5_q <= 1'b0;  // infinite already
+    {sum_o, unused} <= {field4_q, fraction, 1'b1} + {7'b0, above, 23'b0, up};
   end
-
-  // ---- 6: rounded, from a denormal to a number or to infinity where it must be -------------------------
-
-  always_ff @(posedge clk_i) sum_o <= {exponent5_q, fraction5_q} + 31'(up5_q);
 
 endmodule

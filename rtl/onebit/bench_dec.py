@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import cocotb
 from cocotb.triggers import ClockCycles
-from cocotbext.axi import AxiStreamFrame
 
 from rtl import simulate, stream_bench, vectors
 
@@ -28,27 +27,15 @@ async def vectors_stream(dut, paused: str) -> None:
     drawn = random.Random(1)
     reference = vectors.reference("onebit")
     bench = stream_bench.Bench(dut, paused)
-    commands = bench.stream(stream_bench.AxiStreamSource, "s_cmd", byte_lanes=1)
-
-    async def packet(code: bytes, n_values: int) -> tuple[bytes, bool]:
-        await commands.send(AxiStreamFrame([n_values - 1]))
-        await bench.source.send(AxiStreamFrame(code))
-        frame = await bench.sink.recv(compact=False)
-        bad = frame.tuser[-1] if isinstance(frame.tuser, list) else frame.tuser
-        frame.compact()
-        return bytes(frame.tdata), bool(bad)
-
     await bench.reset()
     n_bad = 0
     for parameters, raw, code in vectors.whole_values("onebit"):
         block = int(parameters.get("block", "12"))
         dut.cfg_block_i.value = block
         await ClockCycles(dut.clk_i, 3)
-        for wrong in damaged(code, len(raw) // 4, drawn):
-            values, bad = await packet(wrong, len(raw) // 4)
-            assert bad and len(values) <= len(raw)
-            n_bad += 1
+        n_values = len(raw) // 4
+        n_bad += await bench.refuses(damaged(code, n_values, drawn), n_values)
         expected = reference.decode(code, [block] if block < 12 else [], len(raw))
-        assert await packet(code, len(raw) // 4) == (expected, False)
+        assert await bench.decoded(code, n_values) == (expected, False)
     assert n_bad > 10
     await bench.idle()

@@ -32,7 +32,11 @@ async def gradients(dut, paused: str) -> None:
         await ClockCycles(dut.clk_i, 3)
         packets = []
         for n_values in (4096, 6, 31, 32, 33, 250, 1000, 16, 700):
-            values = [drawn.gauss(0, 1) * 2.0 ** drawn.randrange(-8, 8) for _ in range(n_values)]
+            # Close together, down to denormals, and up to sums that are infinite.
+            low, high = drawn.choice(((-8, 8), (-149, -120), (-149, 90), (110, 126)))
+            values = [
+                drawn.gauss(0, 1) * 2.0 ** drawn.randrange(low, high) for _ in range(n_values)
+            ]
             packets.append(struct.pack(f"<{n_values}f", *values))
         for raw in packets:
             await bench.source.send(AxiStreamFrame(raw))

@@ -187,7 +187,7 @@ module wpr_onebit_enc #(
     logic       total;
     logic       others;  // the class of partial sums
     logic [1:0] level;
-    logic       done;
+    logic       done;    // the class
     logic [2:0] turn;
     buffer_t    buffer;
   } tag_t;
@@ -198,7 +198,7 @@ module wpr_onebit_enc #(
   always_ff @(posedge clk_i) begin
     turn_q <= turn_q + 3'd1;
     tag1_q <= '{add: slot.busy, first: !slot.total && slot.row == '0, total: slot.total,
-                others: slot.row[2], level: slot.row[1:0], done: slot.total && &slot.row[2:0],
+                others: slot.row[2], level: slot.row[1:0], done: slot.total && &slot.row[1:0],
                 turn: turn_q, buffer: slot.buffer};
     tag2_q <= tag1_q;
     tags_q <= {tags_q[8:3], tag2_q};
@@ -212,97 +212,92 @@ module wpr_onebit_enc #(
 
   // ---- lanes ------------------------------------------------------------------------------------------
 
-  logic [Lanes-1:0][30:0] chosen;  // of the class that is added
-  logic [Lanes-1:0][61:0] sums9;   // both classes after an addition; the other one's above
+  // A lane has eight sums of either class. One that nothing has been added to is 0, whatever its
+  // memory holds.
+
+  logic [Lanes-1:0][30:0] own3_q, sums9;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
-    (* ram_style = "distributed" *) logic [61:0] sums_q[8];  // of others, of negative values
-    logic [61:0] sums;
+    (* ram_style = "distributed" *) logic [30:0] sums_q[16];
+    (* ram_style = "distributed" *) logic [1:0] begun_q[8];
     logic other;  // the class
-    logic [30:0] partner, a3_q, b3_q, sum;
-    logic [9:3][30:0] rest_q;  // of the class that is not added
-    assign sums      = sums_q[tag2_q.turn];
-    assign other     = tag2_q.total ? tag2_q.others : !row_q[32*l+31];
-    assign chosen[l] = other ? sums[61:31] : sums[30:0];
-    always_comb begin
-      // A lane that has given away its sum adds up anything.
-      if (l >= 8) partner = row_q[32*l+:31];
-      else if (l >= 4 || tag2_q.level == 2'd0) partner = chosen[(l+8)%int'(Lanes)];
-      else if (l >= 2 || tag2_q.level == 2'd1) partner = chosen[(l+4)%int'(Lanes)];
-      else if (l >= 1 || tag2_q.level == 2'd2) partner = chosen[(l+2)%int'(Lanes)];
-      else partner = chosen[1];
+    logic [1:0] begun;
+    assign other = tag2_q.total ? tag2_q.others : !row_q[32*l+31];
+    assign begun = tag2_q.first ? '0 : begun_q[tag2_q.turn];
+    always_ff @(posedge clk_i) begin
+      if (tag2_q.add) begun_q[tag2_q.turn] <= begun | {other, !other};
     end
+
+    logic [30:0] value3_q, partner, a4_q, b4_q;
     logic [9:3] others_q;
     always_ff @(posedge clk_i) begin
-      a3_q     <= chosen[l] & {31{!tag2_q.first}};
-      b3_q     <= tag2_q.total ? partner : row_q[32*l+:31];
-      rest_q   <= {rest_q[8:3], (other ? sums[30:0] : sums[61:31]) & {31{!tag2_q.first}}};
+      own3_q[l] <= sums_q[{tag2_q.turn, other}];
+      if (!begun[other]) own3_q[l] <= '0;
+      value3_q <= row_q[32*l+:31];
       others_q <= {others_q[8:3], other};
+      a4_q     <= own3_q[l];
+      b4_q     <= tags_q[3].total ? partner : value3_q;
+    end
+    always_comb begin
+      // A lane that has given away its sum adds up anything.
+      if (l >= 8) partner = value3_q;
+      else if (l >= 4 || tags_q[3].level == 2'd0) partner = own3_q[(l+8)%int'(Lanes)];
+      else if (l >= 2 || tags_q[3].level == 2'd1) partner = own3_q[(l+4)%int'(Lanes)];
+      else if (l >= 1 || tags_q[3].level == 2'd2) partner = own3_q[(l+2)%int'(Lanes)];
+      else partner = own3_q[1];
     end
     wpr_add_same adder (
       .clk_i,
-      .a_i  (a3_q),
-      .b_i  (b3_q),
-      .sum_o(sum)
+      .a_i  (a4_q),
+      .b_i  (b4_q),
+      .sum_o(sums9[l])
     );
-    assign sums9[l] = others_q[9] ? {sum, rest_q[9]} : {rest_q[9], sum};
-    always_ff @(posedge clk_i) if (tags_q[9].add) sums_q[tags_q[9].turn] <= sums9[l];
+    always_ff @(posedge clk_i) begin
+      if (tags_q[9].add) sums_q[{tags_q[9].turn, others_q[9]}] <= sums9[l];
+    end
   end
 
   // ---- means, one after the other ------------------------------------------------------------------------
 
-  logic total_valid, total_ready, mean_ready, mean_valid, second_q, dividing_q;
+  logic total_valid, total_others, mean_ready, mean_valid, mean_others_q;
   buffer_t total_buffer, mean_buffer_q;
-  logic [30:0] total_other, total_negative, mean;
+  logic [30:0] total, mean;
   logic [12:0] n_total_other, n_total_negative;
-  wpr_fifo #(.Width(LogBuffers + 62), .LogDepth(LogBuffers)) totals (
+  wpr_fifo #(.Width(LogBuffers + 32), .LogDepth(LogBuffers + 1)) totals (
     .clk_i,
     .rst_ni,
     .s_valid_i(tags_q[9].add && tags_q[9].done),
     .s_ready_o(),  // always: it has room for all blocks
-    .s_data_i ({tags_q[9].buffer, sums9[0]}),
+    .s_data_i ({tags_q[9].buffer, tags_q[9].others, sums9[0]}),
     .m_valid_o(total_valid),
-    .m_ready_i(total_ready),
-    .m_data_o ({total_buffer, total_other, total_negative}),
+    .m_ready_i(mean_ready),
+    .m_data_o ({total_buffer, total_others, total}),
     .level_o  ()
   );
   assign {n_total_other, n_total_negative} = counts_q[total_buffer];
-  assign total_ready = total_valid && mean_ready && !dividing_q && second_q;
   wpr_mean #(.Bits(13)) division (
     .clk_i,
     .rst_ni,
-    .s_valid_i(total_valid && !dividing_q),
+    .s_valid_i(total_valid),
     .s_ready_o(mean_ready),
-    .sum_i    (second_q ? total_other : total_negative),
-    .n_i      (second_q ? n_total_other : n_total_negative),
+    .sum_i    (total),
+    .n_i      (total_others ? n_total_other : n_total_negative),
     .m_valid_o(mean_valid),
     .m_data_o (mean)
   );
-  logic [Buffers-1:0] ready_q;  // both means are there
+  logic [Buffers-1:0] ready_q;  // both means are there: the other values' comes second
   logic [30:0] negatives_q[Buffers];
   logic [30:0] others_q[Buffers];
-  logic for_second_q, free;
+  logic free;
   always_ff @(posedge clk_i) begin
-    if (total_valid && mean_ready && !dividing_q) begin
-      dividing_q    <= 1'b1;
-      second_q      <= !second_q;
-      for_second_q  <= second_q;
-      mean_buffer_q <= total_buffer;
-    end
-    if (mean_valid) begin
-      dividing_q <= 1'b0;
-      if (for_second_q) ready_q[mean_buffer_q] <= 1'b1;
-    end
+    if (total_valid && mean_ready) {mean_buffer_q, mean_others_q} <= {total_buffer, total_others};
+    if (mean_valid && mean_others_q) ready_q[mean_buffer_q] <= 1'b1;
     if (free) ready_q[out_buffer_q[LogBuffers-1:0]] <= 1'b0;
-    if (!rst_ni) begin
-      ready_q    <= '0;
-      dividing_q <= 1'b0;
-      second_q   <= 1'b0;
-    end
+    if (!rst_ni) ready_q <= '0;
   end
   always_ff @(posedge clk_i) begin
-    if (mean_valid && !for_second_q) negatives_q[mean_buffer_q] <= mean;
+    if (mean_valid && !mean_others_q) negatives_q[mean_buffer_q] <= mean;
   end
-  always_ff @(posedge clk_i) if (mean_valid && for_second_q) others_q[mean_buffer_q] <= mean;
+  always_ff @(posedge clk_i) if (mean_valid && mean_others_q) others_q[mean_buffer_q] <= mean;
 
   // ---- out: the means of a block, and its words of bits, one a clock ------------------------------------
 

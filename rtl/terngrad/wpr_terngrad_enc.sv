@@ -47,27 +47,25 @@ module wpr_terngrad_enc (
 
   // ---- in: a chunk fills one of two buffers -------------------------------------------------------
 
-  logic [1:0] busy_q;
-  logic in_q, take, chunk_last, release_chunk, released;
-  logic [7:0] in_row_q;
-  assign s_axis_tready = !busy_q[in_q];
-  assign take          = s_axis_tvalid && s_axis_tready;
-  assign chunk_last    = s_axis_tlast || &in_row_q;
-  always_ff @(posedge clk_i) begin
-    if (take) begin
-      in_row_q <= chunk_last ? '0 : in_row_q + 8'd1;
-      if (chunk_last) begin
-        in_q         <= !in_q;
-        busy_q[in_q] <= 1'b1;
-      end
-    end
-    if (release_chunk) busy_q[released] <= 1'b0;
-    if (!rst_ni) begin
-      busy_q   <= '0;
-      in_q     <= 1'b0;
-      in_row_q <= '0;
-    end
-  end
+  logic take, chunk_last, in_buffer, release_chunk, released;
+  logic [7:0] in_row;
+  logic [Lanes-1:0][31:0] words;
+  wpr_chunks_in chunks (
+    .clk_i,
+    .rst_ni,
+    .s_axis_tvalid,
+    .s_axis_tready,
+    .s_axis_tdata,
+    .s_axis_tkeep,
+    .s_axis_tlast,
+    .row_o        (take),
+    .words_o      (words),
+    .buffer_o     (in_buffer),
+    .number_o     (in_row),
+    .last_o       (chunk_last),
+    .free_i       (release_chunk),
+    .free_buffer_i(released)
+  );
 
   logic [5:1] v_q, last_q, end_q, first_q, to_q;
   logic [7:0] row1_q;
@@ -76,12 +74,10 @@ module wpr_terngrad_enc (
     v_q     <= {v_q[4:1], take};
     last_q  <= {last_q[4:1], chunk_last};
     end_q   <= {end_q[4:1], s_axis_tlast};
-    first_q <= {first_q[4:1], in_row_q == '0};
-    to_q    <= {to_q[4:1], in_q};
-    row1_q  <= in_row_q;
-    for (int l = 0; l < int'(Lanes); l++) begin
-      words1_q[l] <= s_axis_tdata[32*l+:32] & {32{!s_axis_tlast || s_axis_tkeep[4*l]}};
-    end
+    first_q <= {first_q[4:1], in_row == '0};
+    to_q    <= {to_q[4:1], in_buffer};
+    row1_q  <= in_row;
+    words1_q <= words;
     if (!rst_ni) v_q <= '0;
   end
   logic [511:0] rows_q[512];
@@ -197,8 +193,7 @@ module wpr_terngrad_enc (
     assign below    = exponent11 - exponent;
     logic taken;
     assign taken = some13_q && !nan_q[13] &&
-                   (far13_q ? none13_q
-                            : {product13_q, 2'b0} < middle13_q + 49'(odd13_q));
+                   (far13_q ? none13_q : {product13_q, 2'b0, !odd13_q} < {middle13_q, 1'b1});
     always_ff @(posedge clk_i) begin
       low12_q     <= 40'(drawn) * 40'(significand11[16:0]);
       high12_q    <= 30'(drawn) * 30'(significand11[23:17]);
