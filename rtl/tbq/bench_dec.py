@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes of lists, planes, sums and chunks of NaNs through the decoder, with pauses on both sides, against
-the specification's own decoder; behind damaged ones, which are an error with the last beat, never a
-hang, and change nothing for the next packet."""
+"""Codes of lists, planes, sums and chunks of NaNs through the decoder, with pauses on both sides,
+against the specification's own decoder; behind damaged ones, which are an error with the last beat,
+never a hang, and change nothing for the next packet."""
 
 import random
 import struct
@@ -27,11 +27,11 @@ def packets(drawn: random.Random) -> Iterator[tuple[bytes, int]]:
             places = sorted(drawn.sample(range(n_values), min(n_values, n_most * share // 2)))
             yield in_list({at: drawn.choice((1, -1)) for at in places}), n_values
             yield in_list({at: drawn.choice(counts) for at in places}), n_values
-    sparse = {at: 1 for at in range(0, 4096, 100)}
+    sparse = dict.fromkeys(range(0, 4096, 100), 1)
     nan = b"\xff\xff\xff\xff"
     yield in_list(sparse) + nan + in_planes([1, 0, -1]), 2 * 4096 + 3
     # Rows that are full, of the first and of the last chunk, and an entry behind each.
-    full = {at: -1 for at in [*range(32), 40, *range(4064, 4080), 4081]}
+    full = dict.fromkeys([*range(32), 40, *range(4064, 4080), 4081], -1)
     yield in_list(full) + in_list(full), 4096 + 4090
 
 
