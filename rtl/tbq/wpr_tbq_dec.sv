@@ -97,7 +97,7 @@ module wpr_tbq_dec #(
   assign chunk_row_end   = row_q == '1 || final_row_q;
   assign chunk_group_end = row_q[7:1] == '1 || final_group_q;
 
-  // ---- a list: up to two entries a clock ----------------------------------------------------------
+  // ---- a list: up to two entries a clock ------------------------------------------------------------
   // A row is done where the next entry is of another one; a chunk's last row when the list's last word
   // has gone, too.
 
@@ -107,27 +107,32 @@ module wpr_tbq_dec #(
   logic [15:0] entry0, entry1;
   logic [7:0] entry2_row;
   mark_t mark0, mark1;
-  logic some, two, more, one_word, in0, in1, in2, step, lacking, clean, list_row, uses_up;
+  logic some_q, two_q, more_q, four, five;  // there are so many entries, or more
+  logic one_word, in0, in1, in2, step, lacking, clean, list_row, uses_up;
+  logic wait1, wait2;  // the list ends here, in the lower half of a word
+  logic [2:0] same;    // entries of this row
   logic [1:0] taken;
   assign entry0   = used_q ? word0[31:16] : word0[15:0];
   assign entry1   = used_q ? word1 : word0[31:16];
   assign entry2_row = used_q ? word1_row : word1[11:4];
   assign mark0      = {entry0[15:12], entry0[3:0]};
   assign mark1      = {entry1[15:12], entry1[3:0]};
-  assign some     = entries_q != '0;
-  assign two      = entries_q[11:1] != '0;
-  assign more     = entries_q[11:2] != '0 || entries_q[1:0] == '1;
-  assign one_word = used_q ? !two : !more;  // all are in the first word
-  assign in0      = some && entry0[11:4] == row_q;
-  assign in1      = in0 && two && entry1[11:4] == row_q;
-  assign in2      = in1 && more && entry2_row == row_q;
+  assign four     = entries_q[11:2] != '0;
+  assign five     = entries_q[11:3] != '0 || (entries_q[2] && entries_q[1:0] != '0);
+  assign one_word = used_q ? !two_q : !more_q;  // all are in the first word
+  assign same     = {entry2_row == row_q, entry1[11:4] == row_q, entry0[11:4] == row_q};
+  assign in0      = some_q && same[0];
+  assign in1      = two_q && same[1:0] == '1;
+  assign in2      = more_q && same == '1;
   assign taken    = {in1, in0 && !in1};
-  assign lacking  = some && (ended_q || (v0 && last0 && !one_word));
-  assign clean    = used_q && !some;  // the half of a word behind the list goes
-  assign step     = state_q == List && (!some || (v0 && (v1 || one_word))) && !lacking;
+  assign lacking  = some_q && (ended_q || (v0 && last0 && !one_word));
+  assign clean    = used_q && !some_q;  // the half of a word behind the list goes
+  assign step     = state_q == List && (!some_q || (v0 && (v1 || one_word))) && !lacking;
   assign used     = clean ? 1'b0 : used_q ^ taken[0];
-  assign uses_up  = entries_q == 12'(taken);
-  assign list_row = step && !in2 && !(chunk_row_end && uses_up && used);
+  assign uses_up  = in1 ? two_q && !more_q : in0 ? some_q && !two_q : !some_q;
+  assign wait1    = chunk_row_end && !two_q && !used_q;
+  assign wait2    = chunk_row_end && !more_q && used_q;
+  assign list_row = step && !in2 && !(in1 ? wait2 : in0 && wait1);
 
   // ---- planes: two rows at once, of which the upper one leaves a clock later ----------------------
 
@@ -135,11 +140,9 @@ module wpr_tbq_dec #(
   logic [31:0] any_q, beyond;  // values that are not 0; that are not there
   logic top_q;
   logic [2:0] last_plane_q, plane_q;
-  logic lower, wrong_group;
+  logic lower;
   assign lower = state_q == Group && v0 && !ended_q && plane_q == last_plane_q;
   always_comb for (int i = 0; i < 32; i++) beyond[i] = final_group_q && 5'(i) > left_q[4:0];
-  assign wrong_group = (word0 & ~any_q) != '0 || (any_q & beyond) != '0 ||
-                       (chunk_group_end && !top_q);
 
   // ---- states -------------------------------------------------------------------------------------
 
@@ -153,7 +156,7 @@ module wpr_tbq_dec #(
   always_comb begin
     unique case (state_q)
       Head, Group: pop = move && v0 && !ended_q;
-      List: pop = move && step && (taken[1] || (used_q && taken[0]) || clean);
+      List: pop = move && step && (used_q ? in0 || clean : in1);
       Drain: pop = 1'b1;
       default: pop = 1'b0;
     endcase
@@ -204,6 +207,9 @@ module wpr_tbq_dec #(
         entries_q    <= head_nan ? '0 : word0[11:0];
         words_q      <= head_nan ? '0 : 11'(word0[11:1]) + 11'(word0[0]);
         used_q       <= 1'b0;
+        some_q       <= !head_nan && word0[11:0] != '0;
+        two_q        <= !head_nan && word0[11:1] != '0;
+        more_q       <= !head_nan && (word0[11:2] != '0 || word0[1:0] == '1);
         last_plane_q <= word0[18:16];
         plane_q      <= '0;
         planes_q     <= '0;
@@ -212,6 +218,9 @@ module wpr_tbq_dec #(
       if (step) begin
         entries_q <= entries_q - 12'(taken);
         used_q    <= used;
+        some_q    <= in1 ? more_q : in0 ? two_q : some_q;
+        two_q     <= in1 ? four : in0 ? more_q : two_q;
+        more_q    <= in1 ? five : in0 ? four : more_q;
       end
       if (list_row) row_q <= row_q + 8'd1;
       if (lower) row_q <= row_q + 8'd2;
@@ -232,7 +241,7 @@ module wpr_tbq_dec #(
   logic [5:1][Lanes-1:0] keep_q;
   logic list_q;
   logic [2:1] nans_q, ends_q;  // ends: of a chunk's list
-  logic upper_last_q, wrong1_q;
+  logic upper_last_q, wrong1_q, wrong_sign1_q, wrong_beyond1_q;
   logic [3:0] upper_rest_q;
   logic [Planes-1:0][Lanes-1:0] upper_planes_q, planes1_q;
   logic [Lanes-1:0] upper_negative_q, negative1_q;
@@ -266,9 +275,12 @@ module wpr_tbq_dec #(
       mark1_q     <= mark1;
       words_of_q  <= {words_of_q[1], words_q};
       groups_of_q <= {groups_of_q[1], row_q[7:1]};
+      wrong_sign1_q   <= lower && (word0 & ~any_q) != '0;
+      wrong_beyond1_q <= lower && (any_q & beyond) != '0;
       wrong1_q    <= refuse || (rows_end && unfinished) ||
                      (list_row && chunk_row_end && !uses_up) ||
-                     (step && clean && word0[31:16] != '0) || (lower && wrong_group) ||
+                     (step && clean && word0[31:16] != '0) ||
+                     (lower && chunk_group_end && !top_q) ||
                      (pop && last0 && !whole0 && state_q != Drain);
     end
     if (!rst_ni) {v_q, upper_q} <= '0;
@@ -313,7 +325,7 @@ module wpr_tbq_dec #(
       most2_q     <= most;
       any_lane_q  <= (any_lane_q || in1_q[0]) && !v_q[1];
       if (in1_q[0]) last_lane_q <= in1_q[1] ? mark1_q.lane : mark0_q.lane;
-      wrong2_q    <= wrong1_q ||
+      wrong2_q    <= wrong1_q || wrong_sign1_q || wrong_beyond1_q ||
                      (in1_q[0] && any_lane_q && mark0_q.lane <= last_lane_q) ||
                      (in1_q[1] && mark1_q.lane <= mark0_q.lane);
       wrong3_q    <= wrong2_q || too_long || (v_q[2] && (some2 & ~keep_q[2]) != '0);
