@@ -11,7 +11,7 @@ enum { kBytes = 1 << 18, kRounds = 24 };
 
 static unsigned char mine[2][kBytes], got[kBytes], sums[2][kBytes];
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
