@@ -94,9 +94,10 @@ Args random_args(const Codec& codec, std::mt19937_64* random) {
     args.dtype = (*random)() % 4 == 0 ? DType::kBfloat16 : DType::kFloat32;
     for (size_t i = 0; i < codec.params.size(); ++i) {
       const Param& param = codec.params[i];
-      if (param.real) {  // 1e-6 to 1e3
+      if (param.real) {  // 1e-6 to 1e3, or what it is by default, which may be all a core knows
         const int digits = 1 + 10 * static_cast<int>((*random)() % 999);
-        args.value[i] = real_param(digits, static_cast<int>((*random)() % 6) - 6);
+        const int drawn = real_param(digits, static_cast<int>((*random)() % 6) - 6);
+        args.value[i] = (*random)() % 2 == 0 ? param.fallback : drawn;
         continue;
       }
       const auto range = static_cast<uint64_t>(param.max - param.min + 1);
