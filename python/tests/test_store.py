@@ -63,7 +63,8 @@ def test_reverse(policy: str, path: Path) -> None:
         expect_reversed(store, 25)
         stats = store.stats()
         assert (stats.puts, stats.gets, stats.raw_bytes) == (25, 25, 25 * 4 * 6000)
-        assert policy in ("memory", "disk") or stats.ratio > 1.1
+        # "auto" leaves raw what this machine's disk takes faster than its codecs
+        assert policy in ("memory", "disk", "auto") or stats.ratio > 1.1
         assert policy == "memory" or stats.read_ahead >= 20
     if where:
         with FrameStore(path) as store:
