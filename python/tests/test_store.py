@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from conftest import Command
 
 SHAPE = (20, 30, 10)
-RECIPES = ["shuffle+lz4", "zstd:1", "bx:m=23", "auto"]
+# a link is named: without one auto may leave raw what a fast machine's memory takes sooner
+RECIPES = ["shuffle+lz4", "zstd:1", "bx:m=23", "auto:link=100Mbps"]
 
 
 def frame(step: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -63,8 +64,7 @@ def test_reverse(policy: str, path: Path) -> None:
         expect_reversed(store, 25)
         stats = store.stats()
         assert (stats.puts, stats.gets, stats.raw_bytes) == (25, 25, 25 * 4 * 6000)
-        # "auto" leaves raw what this machine's disk takes faster than its codecs
-        assert policy in ("memory", "disk", "auto") or stats.ratio > 1.1
+        assert policy in ("memory", "disk") or stats.ratio > 1.1
         assert policy == "memory" or stats.read_ahead >= 20
     if where:
         with FrameStore(path) as store:
