@@ -254,7 +254,7 @@ def predict(job: Job, n: int, rate: str) -> dict[bool, float]:
                          block=transport.block)  # fmt: skip
     coded = made
     if made.overlaps:
-        coded = simulate._with_codec_time(made, stage, job.collective[1], transport.crowd)
+        coded = simulate.with_codec_time(made, stage, job.collective[1], transport.crowd)
     todo = [
         simulate.Job(made, network, None, job.collective[0]),
         simulate.Job(coded, network, stage, job.collective[1], bypass=False, one_core=True),

@@ -378,7 +378,7 @@ def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.S
     return found
 
 
-def _with_codec_time(
+def with_codec_time(
     workload: calls.Workload, stage: models.Stage, allreduce: str, crowd: float
 ) -> calls.Workload:
     """Computing takes longer where the codec runs on what computes, and both overlap. `crowd`: how
@@ -462,7 +462,7 @@ def _jobs(
             job, coded = workload, not math.isinf(bypass_below(stage, network)) or args.no_bypass
             contends = engine.contends and workload.overlaps and coded
             if contends:
-                job = _with_codec_time(workload, stage, args.coded, args.transport.crowd)
+                job = with_codec_time(workload, stage, args.coded, args.transport.crowd)
             form = _closed_form(args, link, stage, contends)
             bypass = not args.no_bypass
             core = engine.contends and bool(args.calibration)
