@@ -85,7 +85,7 @@ module wpr_int8_dec #(
   typedef enum logic [1:0] {Idle, Rows, Drain} state_t;
   state_t state_q;
   logic move, here, row, alone, no_row, crosses, final_q, begins_q, wrong;
-  logic begins_d, final_d;
+  logic begins_d, final_d, next_final_q;
   logic [CountWidth-1:0] left_q;  // values that have not left, less one
   logic [7:0] row_q;              // of the block
   logic block_end_q;              // it is the block's last one
@@ -111,7 +111,7 @@ module wpr_int8_dec #(
   assign begins_d   = state_q == Idle || (!alone && block_end_q);
   assign at_d       = state_q == Idle ? 2'd1 : at_q + 2'(begins_d);
   assign final_d    = state_q == Idle ? s_cmd_tdata[CountWidth-1:4] == '0
-                    : alone ? final_q : left_q[CountWidth-1:4] == 1;
+                    : alone ? final_q : next_final_q;
   assign final_size = state_q == Idle ? 5'(s_cmd_tdata[3:0]) + 5'd1 : final_size_q;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
@@ -127,13 +127,15 @@ module wpr_int8_dec #(
     end
     final_size_q <= final_size;
     if (state_q == Idle) begin
-      left_q      <= s_cmd_tdata;
-      row_q       <= '0;
-      block_end_q <= 1'b0;
+      left_q       <= s_cmd_tdata;
+      next_final_q <= s_cmd_tdata[CountWidth-1:4] == 1;
+      row_q        <= '0;
+      block_end_q  <= 1'b0;
     end else if (row) begin
-      left_q      <= left_q - CountWidth'(Lanes);
-      row_q       <= block_end_q ? '0 : row_q + 8'd1;
-      block_end_q <= row_q + 8'd1 == mask_q;
+      left_q       <= left_q - CountWidth'(Lanes);
+      next_final_q <= left_q[CountWidth-1:4] == 2;
+      row_q        <= block_end_q ? '0 : row_q + 8'd1;
+      block_end_q  <= row_q + 8'd1 == mask_q;
     end
     if (!rst_ni) state_q <= Idle;
   end

@@ -360,6 +360,11 @@ module wpr_tbq_dec #(
                      (in1_q[1] && mark1_q.lane <= mark0_q.lane);
       wrong3_q    <= wrong2_q || too_long || (v_q[2] && (some2 & ~keep_q[2]) != '0);
     end
+    // A list that a reset has cut leaves nothing to the next one.
+    if (!rst_ni) begin
+      most2_q    <= '0;
+      any_lane_q <= 1'b0;
+    end
   end
 
   // ---- 3, 4, 5: values ----------------------------------------------------------------------------
