@@ -63,9 +63,9 @@ module wpr_onebit_enc #(
   end
 
   logic v1_q, block_last1_q, last1_q;
-  logic [3:2] v_q;
+  logic [4:2] v_q;
   buffer_t buffer1_q;
-  buffer_t [3:2] buffer_q;
+  buffer_t [4:2] buffer_q;
   logic [7:0] row1_q;
   logic [Lanes-1:0][31:0] words1_q;
   logic [Lanes-1:0] negative1, keep1_q;
@@ -102,36 +102,39 @@ module wpr_onebit_enc #(
     return 3'(bits[0]) + 3'(bits[1]) + 3'(bits[2]) + 3'(bits[3]);
   endfunction
 
-  logic [3:0][2:0] negatives2_q, others2_q;  // of four lanes
-  logic [4:0] negatives3_q, others3_q;
-  logic [3:2] first_q, block_last_q, last_q;
-  logic [3:2][7:0] rows_beside_q;
+  logic [Lanes-1:0] negative2_q, other2_q;
+  logic [3:0][2:0] negatives3_q, others3_q;  // of four lanes
+  logic [4:0] negatives4_q, others4_q;
+  logic [4:2] first_q, block_last_q, last_q;
+  logic [4:2][7:0] rows_beside_q;
   logic [12:0] n_negative_q, n_other_q, n_negative, n_other;
   // What is known of a block when it is in: its rows, less one; how many values have which mean; and
   // whether it is the last of its packet.
   logic [7:0] all_rows_q[Buffers];
   logic [25:0] counts_q[Buffers];
   logic [Buffers-1:0] lasts_q;
-  assign n_negative = 13'(negatives3_q) + (first_q[3] ? '0 : n_negative_q);
-  assign n_other    = 13'(others3_q) + (first_q[3] ? '0 : n_other_q);
+  assign n_negative = 13'(negatives4_q) + (first_q[4] ? '0 : n_negative_q);
+  assign n_other    = 13'(others4_q) + (first_q[4] ? '0 : n_other_q);
   always_ff @(posedge clk_i) begin
+    negative2_q   <= negative1;
+    other2_q      <= keep1_q & ~negative1;
     for (int k = 0; k < 4; k++) begin
-      negatives2_q[k] <= ones(negative1[4*k+:4]);
-      others2_q[k]    <= ones(keep1_q[4*k+:4] & ~negative1[4*k+:4]);
+      negatives3_q[k] <= ones(negative2_q[4*k+:4]);
+      others3_q[k]    <= ones(other2_q[4*k+:4]);
     end
-    negatives3_q  <= 5'(negatives2_q[0]) + 5'(negatives2_q[1]) + 5'(negatives2_q[2]) +
-                     5'(negatives2_q[3]);
-    others3_q     <= 5'(others2_q[0]) + 5'(others2_q[1]) + 5'(others2_q[2]) + 5'(others2_q[3]);
-    v_q           <= {v_q[2], v1_q};
-    first_q       <= {first_q[2], row1_q == '0};
-    block_last_q  <= {block_last_q[2], block_last1_q};
-    last_q        <= {last_q[2], last1_q};
-    rows_beside_q <= {rows_beside_q[2], row1_q};
-    buffer_q      <= {buffer_q[2], buffer1_q};
-    if (v_q[3]) begin
+    negatives4_q  <= 5'(negatives3_q[0]) + 5'(negatives3_q[1]) + 5'(negatives3_q[2]) +
+                     5'(negatives3_q[3]);
+    others4_q     <= 5'(others3_q[0]) + 5'(others3_q[1]) + 5'(others3_q[2]) + 5'(others3_q[3]);
+    v_q           <= {v_q[3:2], v1_q};
+    first_q       <= {first_q[3:2], row1_q == '0};
+    block_last_q  <= {block_last_q[3:2], block_last1_q};
+    last_q        <= {last_q[3:2], last1_q};
+    rows_beside_q <= {rows_beside_q[3:2], row1_q};
+    buffer_q      <= {buffer_q[3:2], buffer1_q};
+    if (v_q[4]) begin
       n_negative_q <= n_negative;
       n_other_q    <= n_other;
-      if (block_last_q[3]) done_buffer_q <= done_buffer_q + 1'b1;
+      if (block_last_q[4]) done_buffer_q <= done_buffer_q + 1'b1;
     end
     if (!rst_ni) begin
       v_q           <= '0;
@@ -139,10 +142,10 @@ module wpr_onebit_enc #(
     end
   end
   logic done;
-  assign done = v_q[3] && block_last_q[3];
-  always_ff @(posedge clk_i) if (done) all_rows_q[buffer_q[3]] <= rows_beside_q[3];
-  always_ff @(posedge clk_i) if (done) counts_q[buffer_q[3]] <= {n_other, n_negative};
-  always_ff @(posedge clk_i) if (done) lasts_q[buffer_q[3]] <= last_q[3];
+  assign done = v_q[4] && block_last_q[4];
+  always_ff @(posedge clk_i) if (done) all_rows_q[buffer_q[4]] <= rows_beside_q[4];
+  always_ff @(posedge clk_i) if (done) counts_q[buffer_q[4]] <= {n_other, n_negative};
+  always_ff @(posedge clk_i) if (done) lasts_q[buffer_q[4]] <= last_q[4];
 
   // ---- what is added in this clock: slots take turns, each with a block ------------------------------
   // Row by row, and then the lanes' partial sums: 8 apart, 4, 2 and 1, of one class and of the other.
