@@ -16,7 +16,7 @@ module wpr_mean #(
   output logic [    30:0] m_data_o
 );
 
-  typedef enum logic [2:0] {Idle, Normal, Divide, Denormal, Round} state_t;
+  typedef enum logic [2:0] {Idle, Begin, Normal, Divide, Denormal, Round} state_t;
   state_t state_q;
   logic signed [9:0] exponent_q;
   logic [24:0] rest_q;     // of the dividend, and where it is still whole
@@ -40,19 +40,22 @@ module wpr_mean #(
     m_valid_o <= 1'b0;
     unique case (state_q)
       Idle: begin
-        exponent_q <= signed'({2'b0, sum_i[30:24], sum_i[23] || sum_i[30:23] == '0}) -
+        m_data_o <= sum_i;  // as it is
+        n_q      <= n_i;
+        if (s_valid_i) state_q <= Begin;
+      end
+      Begin: begin
+        exponent_q <= signed'({2'b0, m_data_o[30:24], m_data_o[23] || m_data_o[30:23] == '0}) -
                       10'(Bits - 1);
-        rest_q     <= {1'b0, sum_i[30:23] != '0, sum_i[22:0]};
-        n_q        <= n_i;
+        rest_q     <= {1'b0, m_data_o[30:23] != '0, m_data_o[22:0]};
         sticky_q   <= 1'b0;
         count_q    <= '0;
-        if (s_valid_i) begin
-          if (n_i == '0 || sum_i == '0 || sum_i[30:23] == '1) begin
-            m_valid_o <= 1'b1;
-            m_data_o  <= sum_i[30:23] == '1 ? sum_i : '0;
-          end else begin
-            state_q <= Normal;
-          end
+        if (n_q == '0 || m_data_o == '0 || m_data_o[30:23] == '1) begin
+          m_valid_o <= 1'b1;
+          if (m_data_o[30:23] != '1) m_data_o <= '0;
+          state_q <= Idle;
+        end else begin
+          state_q <= Normal;
         end
       end
       // Both with their first bit uppermost. The divisor's is worth 2^(Bits - 1).

@@ -78,8 +78,9 @@ module wpr_fre_dec
   assign take2         = v3_q && (!v2_q || take1);
   assign s_axis_tready = !v3_q || (take2 && !HalfRate);
 
-  logic [37:0] ahead;  // w2 and the bits that decide how long codes at its end are
-  assign ahead = {last2_q ? 6'd0 : w3_q[5:0], w2_q};
+  logic [5:0] behind_q;  // the bits behind w2
+  logic [37:0] ahead;    // w2 and the bits that decide how long codes at its end are
+  assign ahead = {behind_q, w2_q};
   logic [6:0][31:0] ends2;
   always_comb begin
     for (int unsigned i = 0; i < 32; i++) begin
@@ -106,6 +107,9 @@ module wpr_fre_dec
       w2_q     <= w3_q;
       last2_q  <= last3_q;
       bytes2_q <= bytes3_q;
+    end
+    if (s_axis_tready || take2) begin
+      behind_q <= (take2 ? last3_q : last2_q) ? '0 : s_axis_tdata[5:0];
     end
     if (s_axis_tready) begin
       w3_q     <= masked;

@@ -97,8 +97,8 @@ module wpr_fre_dec4
   logic [LogRows-1:0] rows;      // less one
   logic tiny, bad_q, ended, out_free;
   logic [3:0] empty_q, run_way;
-  logic [2:0][LogBytes-1:0] size_q;
-  logic [1:0][31-LogBytes:0] high_q;  // of sizes: more bits than a payload's have
+  logic [1:0][LogBytes-1:0] low_q, size_q;  // size: of this way and the next
+  logic [1:0][31-LogBytes:0] high_q;        // of sizes: more bits than a payload's have
   logic [LogBytes:0] at_q, end_of_way;  // a way's first byte, and the first byte after it
   logic [LogBytes-1:0] last_of_way;
   logic none;  // the way has no byte
@@ -127,22 +127,18 @@ module wpr_fre_dec4
       way_q   <= '0;
     end
     // The memory is slow: what is read is looked at a clock later.
-    for (int i = 0; i < 2; i++) high_q[i] <= read[32*i+LogBytes+:32-LogBytes];
+    for (int i = 0; i < 2; i++) {high_q[i], low_q[i]} <= read[32*i+:32];
     for (int w = 0; w < 4; w++) empty_q[w] <= empty_way(w, tiny, 2'(rows), count_q[1:0]);
-    if (state_q == Sizes01) begin
-      size_q[0] <= read[LogBytes-1:0];
-      size_q[1] <= read[32+:LogBytes];
-    end
     if (state_q == Size2) begin
-      size_q[2] <= read[LogBytes-1:0];
-      bad_q     <= bad_q || high_q != '0;
+      size_q <= low_q;
+      bad_q  <= bad_q || high_q != '0;
     end
     if (state_q == Ways) begin
-      way_q        <= way_q + 2'd1;
-      at_q         <= end_of_way;
-      size_q[1:0]  <= size_q[2:1];
-      bad_q        <= bad_q || none != empty_q[way_q] || (way_q == 2'd0 && high_q[0] != '0) ||
-                      (way_q != 2'd3 && end_of_way > {1'b0, most_q[run_q]} + 1'b1);
+      way_q  <= way_q + 2'd1;
+      at_q   <= end_of_way;
+      size_q <= {low_q[0], size_q[1]};  // the third one comes beside the first way
+      bad_q  <= bad_q || none != empty_q[way_q] || (way_q == 2'd0 && high_q[0] != '0) ||
+                (way_q != 2'd3 && end_of_way > {1'b0, most_q[run_q]} + 1'b1);
     end
     if (release_code) run_q <= !run_q;
     if (!rst_ni) begin

@@ -237,7 +237,8 @@ module wpr_fre_enc4
   step_t step_q;
   logic valid0, valid1_q, valid2_q, valid3_q;
   logic [LogBlock-1:0] left_code_q, first_left;  // bytes of the way, less one
-  logic way_last, final_way, ends, whole, ends1_q, whole1_q, ends2_q, whole2_q, ends3_q, whole3_q;
+  logic way_last_q, first_is_last, next_way;  // the way's last row
+  logic final_way, ends, whole, ends1_q, whole1_q, ends2_q, whole2_q, ends3_q, whole3_q;
   logic [3:0] n_bytes, sum;
   logic [2:0] fill_q, fill1_q, fill2_q, end1_q, end2_q, end3_q;  // bytes before a row, and after it
   logic [LogCodes-1:0] leave_row_q;
@@ -245,13 +246,14 @@ module wpr_fre_enc4
   assign leave_move = m_axis_tready || !m_axis_tvalid;
   assign valid0     = done_q[0][leave_q] && done_q[1][leave_q] && done_q[2][leave_q] &&
                       done_q[3][leave_q];
-  assign way_last   = left_code_q[LogBlock-1:3] == '0;
+  assign first_is_last = first_left[LogBlock-1:3] == '0;
+  assign next_way      = step_q < Way0 || way_last_q;
   always_comb begin
     case (step_q)
       Sizes01: n_bytes = 4'd8;
       Size2: n_bytes = 4'd4;
       Rest: n_bytes = 4'd0;
-      default: n_bytes = way_last ? {1'b0, left_code_q[2:0]} + 4'd1 : 4'd8;
+      default: n_bytes = way_last_q ? {1'b0, left_code_q[2:0]} + 4'd1 : 4'd8;
     endcase
     case (step_q)
       Size2: first_left = most_q[0][leave_q];
@@ -260,10 +262,10 @@ module wpr_fre_enc4
       default: first_left = most_q[3][leave_q];
     endcase
     case (step_q)
-      Way0: final_way = way_last && none_q[1][leave_q];
-      Way1: final_way = way_last && none_q[2][leave_q];
-      Way2: final_way = way_last && none_q[3][leave_q];
-      Way3: final_way = way_last;
+      Way0: final_way = way_last_q && none_q[1][leave_q];
+      Way1: final_way = way_last_q && none_q[2][leave_q];
+      Way2: final_way = way_last_q && none_q[3][leave_q];
+      Way3: final_way = way_last_q;
       default: final_way = 1'b0;
     endcase
   end
@@ -278,9 +280,10 @@ module wpr_fre_enc4
         fill_q <= ends ? '0 : sum[2:0];
         if (ends) step_q <= Sizes01;
         else if (final_way) step_q <= Rest;
-        else if (step_q < Way0 || way_last) step_q <= step_t'(step_q + 3'd1);
-        leave_row_q <= step_q < Way0 || way_last ? '0 : leave_row_q + 1'b1;
-        left_code_q <= step_q < Way0 || way_last ? first_left : left_code_q - LogBlock'(8);
+        else if (next_way) step_q <= step_t'(step_q + 3'd1);
+        leave_row_q <= next_way ? '0 : leave_row_q + 1'b1;
+        left_code_q <= next_way ? first_left : left_code_q - LogBlock'(8);
+        way_last_q  <= next_way ? first_is_last : left_code_q[LogBlock-1:3] == 1;
         if (ends) leave_q <= !leave_q;
       end
       valid1_q <= valid0;

@@ -2,6 +2,9 @@ common/wpr_fifo.sv
 common/wpr_narrow.sv
 common/wpr_widen.sv
 common/wpr_window.sv
+common/wpr_words_in.sv
 common/wpr_multiple.sv
+common/wpr_multiples_out.sv
+common/wpr_largest.sv
 int8/wpr_int8_enc.sv
 int8/wpr_int8_dec.sv

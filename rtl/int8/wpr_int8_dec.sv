@@ -48,10 +48,15 @@ module wpr_int8_dec #(
 
   // ---- four words, and the four behind them -------------------------------------------------------
 
-  logic n_valid, n_ready, n_last;
-  logic [127:0] n_data;
-  logic [15:0] n_keep;
-  wpr_narrow #(.Wide(64), .Narrow(16)) narrow (
+  logic v0, v1, last0, last1, pop;
+  logic [3:0][31:0] words0, words1;
+  logic [15:0] come_keep;
+  logic [4:0] size, size0, size1;  // bytes
+  always_comb begin
+    size = '0;
+    for (int i = 0; i < 16; i++) if (come_keep[i]) size = 5'(i + 1);
+  end
+  wpr_words_in #(.Narrow(16), .Beside(5)) fours (
     .clk_i,
     .rst_ni,
     .s_axis_tvalid,
@@ -59,31 +64,19 @@ module wpr_int8_dec #(
     .s_axis_tdata,
     .s_axis_tkeep,
     .s_axis_tlast,
-    .m_axis_tvalid(n_valid),
-    .m_axis_tready(n_ready),
-    .m_axis_tdata (n_data),
-    .m_axis_tkeep (n_keep),
-    .m_axis_tlast (n_last)
-  );
-
-  logic v0, v1, last0, last1, pop;
-  logic [3:0][31:0] words0, words1;
-  logic [4:0] size, size0, size1;  // bytes
-  always_comb begin
-    size = '0;
-    for (int i = 0; i < 16; i++) if (n_keep[i]) size = 5'(i + 1);
-  end
-  wpr_window #(.Width(134)) window (
-    .clk_i,
-    .rst_ni,
-    .s_valid_i     (n_valid),
-    .s_ready_o     (n_ready),
-    .s_data_i      ({size, n_last, n_data}),
-    .first_valid_o (v0),
-    .first_o       ({size0, last0, words0}),
-    .second_valid_o(v1),
-    .second_o      ({size1, last1, words1}),
-    .pop_i         (pop)
+    .come_o         (),
+    .come_data_o    (),
+    .come_keep_o    (come_keep),
+    .come_beside_i  (size),
+    .first_valid_o  (v0),
+    .first_last_o   (last0),
+    .first_data_o   (words0),
+    .first_beside_o (size0),
+    .second_valid_o (v1),
+    .second_last_o  (last1),
+    .second_data_o  (words1),
+    .second_beside_o(size1),
+    .pop_i          (pop)
   );
 
   // ---- a row: 16 codes, with a scale in front of a block's first ----------------------------------
@@ -91,48 +84,58 @@ module wpr_int8_dec #(
 
   typedef enum logic [1:0] {Idle, Rows, Drain} state_t;
   state_t state_q;
-  logic move, here, row, alone, crosses, final_q, begins_q, wrong;
+  logic move, here, row, alone, no_row, crosses, final_q, begins_q, wrong;
+  logic begins_d, final_d, next_final_q;
   logic [CountWidth-1:0] left_q;  // values that have not left, less one
   logic [7:0] row_q;              // of the block
-  logic [1:0] at_q, at;           // the word where the scale or the row begins; the row
-  logic [5:0] ends;               // bytes up to the row's end
+  logic block_end_q;              // it is the block's last one
+  logic [1:0] at_q, at_d;         // the word where the row begins, behind its scale
+  logic [4:0] ends_q;             // bytes up to the row's end
+  logic [4:0] final_size, final_size_q;  // bytes of the final row
   assign s_cmd_tready = state_q == Idle;
-  assign at           = at_q + 2'(begins_q);
-  assign ends         = {2'b00, at, 2'b00} + (final_q ? 6'(left_q[3:0]) + 6'd1 : 6'd16);
-  assign crosses      = ends > 6'd16;
+  assign crosses      = ends_q[4] && ends_q[3:0] != '0;
   assign here         = state_q == Rows && v0 && move;
-  assign alone        = here && begins_q && at_q == '1 && !last0;
-  assign row          = here && !(begins_q && at_q == '1 && !last0) &&
-                        (!crosses || last0 || v1);
+  assign no_row       = begins_q && at_q == '0;
+  assign alone        = here && no_row && !last0;
+  assign row          = here && (last0 || (!no_row && (!crosses || v1)));
   // Behind a row that is not the final one there is more; behind that one there is nothing.
   always_comb begin
-    if (begins_q && at_q == '1) wrong = 1'b1;
-    else if (!final_q) wrong = last0 || (crosses && last1 && ends > 6'(size1) + 6'd16);
-    else if (crosses) wrong = last0 || !last1 || ends != 6'(size1) + 6'd16;
-    else wrong = !last0 || ends != 6'(size0);
+    if (no_row) wrong = 1'b1;
+    else if (!final_q) wrong = last0 || (crosses && last1 && !size1[4] && ends_q[3:0] > size1[3:0]);
+    else if (crosses) wrong = last0 || !last1 || size1[4] || ends_q[3:0] != size1[3:0];
+    else wrong = !last0 || ends_q != size0;
   end
   assign pop = state_q == Drain || alone || (row && !final_q && !wrong);
+
+  // The next row.
+  assign begins_d   = state_q == Idle || (!alone && block_end_q);
+  assign at_d       = state_q == Idle ? 2'd1 : at_q + 2'(begins_d);
+  assign final_d    = state_q == Idle ? s_cmd_tdata[CountWidth-1:4] == '0
+                    : alone ? final_q : next_final_q;
+  assign final_size = state_q == Idle ? 5'(s_cmd_tdata[3:0]) + 5'd1 : final_size_q;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Idle: if (s_cmd_tvalid) state_q <= Rows;
       Rows: if (row && (final_q || wrong)) state_q <= Drain;
       default: if (v0 && last0) state_q <= Idle;
     endcase
+    if (state_q == Idle || row || alone) begin
+      final_q  <= final_d;
+      begins_q <= begins_d;
+      at_q     <= at_d;
+      ends_q   <= {1'b0, at_d, 2'b00} + (final_d ? final_size : 5'd16);
+    end
+    final_size_q <= final_size;
     if (state_q == Idle) begin
-      left_q   <= s_cmd_tdata;
-      final_q  <= s_cmd_tdata[CountWidth-1:4] == '0;
-      row_q    <= '0;
-      at_q     <= '0;
-      begins_q <= 1'b1;
+      left_q       <= s_cmd_tdata;
+      next_final_q <= s_cmd_tdata[CountWidth-1:4] == 1;
+      row_q        <= '0;
+      block_end_q  <= 1'b0;
     end else if (row) begin
-      left_q   <= left_q - CountWidth'(Lanes);
-      final_q  <= left_q[CountWidth-1:4] == 1;
-      row_q    <= row_q == mask_q ? '0 : row_q + 8'd1;
-      at_q     <= at;
-      begins_q <= row_q == mask_q;
-    end else if (alone) begin
-      at_q     <= '0;
-      begins_q <= 1'b0;
+      left_q       <= left_q - CountWidth'(Lanes);
+      next_final_q <= left_q[CountWidth-1:4] == 2;
+      row_q        <= block_end_q ? '0 : row_q + 8'd1;
+      block_end_q  <= row_q + 8'd1 == mask_q;
     end
     if (!rst_ni) state_q <= Idle;
   end
@@ -140,23 +143,23 @@ module wpr_int8_dec #(
   // ---- 1: a row and its scale ---------------------------------------------------------------------
 
   logic [7:0][31:0] words;
-  logic [3:1] v_q, last_q;
+  logic [2:1] v_q, last_q;
   logic wrong1_q;
   logic [31:0] scale1_q;
   logic [3:0][31:0] row1_q;
   logic [Lanes-1:0][7:0] codes1;
-  logic [5:1][Lanes-1:0] keep_q;
+  logic [2:1][Lanes-1:0] keep_q;
   assign words  = {words1, words0};
   assign codes1 = row1_q;
   always_ff @(posedge clk_i) begin
     if (move) begin
-      if (begins_q) scale1_q <= words0[at_q];
+      if (begins_q) scale1_q <= words0[at_q-2'd1];
       wrong1_q <= wrong;
-      for (int j = 0; j < 4; j++) row1_q[j] <= words[3'(at)+3'(j)];
+      for (int j = 0; j < 4; j++) row1_q[j] <= words[3'(at_q)+3'(j)];
       for (int l = 0; l < int'(Lanes); l++) keep_q[1][l] <= !final_q || 4'(l) <= left_q[3:0];
-      for (int s = 2; s <= 5; s++) keep_q[s] <= keep_q[s-1];
-      v_q    <= {v_q[2:1], row};
-      last_q <= {last_q[2:1], final_q || wrong};
+      keep_q[2] <= keep_q[1];
+      v_q       <= {v_q[1], row};
+      last_q    <= {last_q[1], final_q || wrong};
     end
     if (!rst_ni) v_q <= '0;
   end
@@ -184,42 +187,31 @@ module wpr_int8_dec #(
                           {7{keep_q[1][l]}};
         least2_q[l]    <= keep_q[1][l] && codes1[l] == 8'h80;
       end
-      wrong3_q <= wrong2_q || !valid2_q || least2_q != '0 || (!plain2_q && some2 != '0);
+      wrong3_q <= v_q[2] && (wrong2_q || !valid2_q || least2_q != '0 ||
+                             (!plain2_q && some2 != '0));
     end
   end
 
   // ---- 3, 4, 5: values ----------------------------------------------------------------------------
 
-  logic v4_q, last4_q, wrong4_q, out_valid_q, out_last_q, out_bad_q, bad_q;
-  logic [Lanes-1:0][31:0] out;
-  for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
-    wpr_multiple value (
-      .clk_i,
-      .move_i    (move),
-      .nan_i     (nan2_q),
-      .negative_i(negative2_q[l]),
-      .count_i   (counts2_q[l]),
-      .unit_i    (unit3_q),
-      .product_o (out[l])
-    );
-  end
-  assign move = m_axis_tready || !out_valid_q;
-  always_ff @(posedge clk_i) begin
-    if (move) begin
-      v4_q        <= v_q[3];
-      last4_q     <= last_q[3];
-      wrong4_q    <= wrong3_q;
-      out_valid_q <= v4_q;
-      out_last_q  <= last4_q;
-      out_bad_q   <= last4_q && (bad_q || wrong4_q);
-      if (v4_q) bad_q <= !last4_q && (bad_q || wrong4_q);
-    end
-    if (!rst_ni) {v4_q, out_valid_q, bad_q} <= '0;
-  end
-  assign m_axis_tvalid = out_valid_q;
-  assign m_axis_tdata  = out;
-  assign m_axis_tlast  = out_last_q;
-  assign m_axis_tuser  = out_bad_q;
-  always_comb for (int l = 0; l < int'(Lanes); l++) m_axis_tkeep[4*l+:4] = {4{keep_q[5][l]}};
+  wpr_multiples_out out (
+    .clk_i,
+    .rst_ni,
+    .move_o        (move),
+    .row_valid_i   (v_q[2]),
+    .row_last_i    (last_q[2]),
+    .row_keep_i    (keep_q[2]),
+    .row_nan_i     (nan2_q),
+    .row_negative_i(negative2_q),
+    .row_counts_i  (counts2_q),
+    .unit_i        (unit3_q),
+    .wrong_i       (wrong3_q),
+    .m_axis_tvalid,
+    .m_axis_tready,
+    .m_axis_tdata,
+    .m_axis_tkeep,
+    .m_axis_tlast,
+    .m_axis_tuser
+  );
 
 endmodule

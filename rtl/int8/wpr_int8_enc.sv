@@ -104,19 +104,10 @@ module wpr_int8_enc (
 
   // ---- the largest magnitude of a block -----------------------------------------------------------
 
-  function automatic logic [30:0] larger(input logic [30:0] a, input logic [30:0] b);
-    return a > b ? a : b;
-  endfunction
-  logic [7:0][30:0] most2_q;
-  logic [3:0][30:0] most3_q;
-  logic [1:0][30:0] most4_q;
-  logic [30:0] most5_q, most6_q;
+  logic [30:0] most5, most6_q;
+  wpr_largest largest (.clk_i, .words_i(words1_q), .most_o(most5));
   always_ff @(posedge clk_i) begin
-    for (int i = 0; i < 8; i++) most2_q[i] <= larger(words1_q[2*i][30:0], words1_q[2*i+1][30:0]);
-    for (int i = 0; i < 4; i++) most3_q[i] <= larger(most2_q[2*i], most2_q[2*i+1]);
-    for (int i = 0; i < 2; i++) most4_q[i] <= larger(most3_q[2*i], most3_q[2*i+1]);
-    most5_q <= larger(most4_q[0], most4_q[1]);
-    if (v_q[5]) most6_q <= first_q[5] ? most5_q : larger(most5_q, most6_q);
+    if (v_q[5] && (first_q[5] || most5 > most6_q)) most6_q <= most5;
   end
 
   // ---- its scale ----------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 common/wpr_fifo.sv
 common/wpr_narrow.sv
 common/wpr_widen.sv
+common/wpr_words_out.sv
 common/wpr_groups_in.sv
 common/wpr_rows_out.sv
+common/wpr_bits_dec.sv
 common/wpr_add_same.sv
 common/wpr_mean.sv
 onebit/wpr_onebit_enc.sv

@@ -44,10 +44,11 @@ module wpr_onebit_dec #(
   always_ff @(posedge clk_i) for (int i = 0; i < 7; i++) groups_q[i] <= i + 5 < int'(cfg_block_i);
 
   // A block: two means; a group: which values have the first of them.
-  logic move, valid, last, lost, group;
-  logic [15:0] keep, bits;
+  logic group, nan, finite, wrong;
+  logic [15:0][31:0] values;
+  logic [15:0] bits;
   logic [31:0] negative, other, all_bits, beyond;
-  wpr_groups_in #(.CountWidth(CountWidth), .Heads(2), .Words(1)) groups (
+  wpr_bits_dec #(.CountWidth(CountWidth), .Heads(2), .Words(1)) decoder (
     .clk_i,
     .rst_ni,
     .cfg_groups_i(groups_q),
@@ -59,37 +60,13 @@ module wpr_onebit_dec #(
     .s_axis_tdata,
     .s_axis_tkeep,
     .s_axis_tlast,
-    .move_i  (move),
-    .valid_o (valid),
-    .last_o  (last),
-    .wrong_o (lost),
-    .keep_o  (keep),
     .bits_o  (bits),
     .heads_o ({other, negative}),
     .group_o (group),
     .words_o (all_bits),
-    .beyond_o(beyond)
-  );
-
-  // Whether an encoder writes this.
-  logic nan, finite, wrong;
-  logic [15:0][31:0] values;
-  assign nan    = negative == Nan && other == Nan;
-  assign finite = !other[31] && other[30:23] != '1 &&
-                  (negative == '0 || (negative[31] && negative[30:0] != '0 &&
-                                      negative[30:23] != '1));
-  assign wrong  = lost || !(nan || finite) ||
-                  (group && ((all_bits & beyond) != '0 || (nan && all_bits != '0)));
-  always_comb for (int l = 0; l < 16; l++) values[l] = bits[l] ? negative : other;
-  wpr_rows_out out (
-    .clk_i,
-    .rst_ni,
-    .move_o      (move),
-    .row_valid_i (valid),
-    .row_last_i  (last),
-    .row_wrong_i (wrong),
-    .row_keep_i  (keep),
-    .row_values_i(values),
+    .beyond_o(beyond),
+    .values_i(values),
+    .wrong_i (wrong),
     .m_axis_tvalid,
     .m_axis_tready,
     .m_axis_tdata,
@@ -97,5 +74,14 @@ module wpr_onebit_dec #(
     .m_axis_tlast,
     .m_axis_tuser
   );
+
+  // Whether an encoder writes this.
+  assign nan    = negative == Nan && other == Nan;
+  assign finite = !other[31] && other[30:23] != '1 &&
+                  (negative == '0 || (negative[31] && negative[30:0] != '0 &&
+                                      negative[30:23] != '1));
+  assign wrong  = !(nan || finite) ||
+                  (group && ((all_bits & beyond) != '0 || (nan && all_bits != '0)));
+  always_comb for (int l = 0; l < 16; l++) values[l] = bits[l] ? negative : other;
 
 endmodule

@@ -62,8 +62,10 @@ module wpr_onebit_enc #(
     end
   end
 
-  logic v1_q, v2_q, block_last1_q, last1_q;
-  buffer_t buffer1_q, buffer2_q;
+  logic v1_q, block_last1_q, last1_q;
+  logic [4:2] v_q;
+  buffer_t buffer1_q;
+  buffer_t [4:2] buffer_q;
   logic [7:0] row1_q;
   logic [Lanes-1:0][31:0] words1_q;
   logic [Lanes-1:0] negative1, keep1_q;
@@ -96,48 +98,54 @@ module wpr_onebit_enc #(
     if (v1_q && row1_q[0]) odd_bits_q[{buffer1_q, row1_q[7:1]}] <= negative1;
   end
 
-  function automatic logic [4:0] ones(input logic [Lanes-1:0] bits);
-    logic [4:0] sum;
-    sum = '0;
-    for (int i = 0; i < int'(Lanes); i++) sum += 5'(bits[i]);
-    return sum;
+  function automatic logic [2:0] ones(input logic [3:0] bits);
+    return 3'(bits[0]) + 3'(bits[1]) + 3'(bits[2]) + 3'(bits[3]);
   endfunction
 
-  logic [4:0] negatives2_q, others2_q;
-  logic first2_q, block_last2_q, last2_q;
-  logic [7:0] row2_q;
+  logic [Lanes-1:0] negative2_q, other2_q;
+  logic [3:0][2:0] negatives3_q, others3_q;  // of four lanes
+  logic [4:0] negatives4_q, others4_q;
+  logic [4:2] first_q, block_last_q, last_q;
+  logic [4:2][7:0] rows_beside_q;
   logic [12:0] n_negative_q, n_other_q, n_negative, n_other;
   // What is known of a block when it is in: its rows, less one; how many values have which mean; and
   // whether it is the last of its packet.
   logic [7:0] all_rows_q[Buffers];
   logic [25:0] counts_q[Buffers];
   logic [Buffers-1:0] lasts_q;
-  assign n_negative = 13'(negatives2_q) + (first2_q ? '0 : n_negative_q);
-  assign n_other    = 13'(others2_q) + (first2_q ? '0 : n_other_q);
+  assign n_negative = 13'(negatives4_q) + (first_q[4] ? '0 : n_negative_q);
+  assign n_other    = 13'(others4_q) + (first_q[4] ? '0 : n_other_q);
   always_ff @(posedge clk_i) begin
-    v2_q          <= v1_q;
-    negatives2_q  <= ones(negative1);
-    others2_q     <= ones(keep1_q & ~negative1);
-    first2_q      <= row1_q == '0;
-    block_last2_q <= block_last1_q;
-    last2_q       <= last1_q;
-    row2_q        <= row1_q;
-    buffer2_q     <= buffer1_q;
-    if (v2_q) begin
+    negative2_q   <= negative1;
+    other2_q      <= keep1_q & ~negative1;
+    for (int k = 0; k < 4; k++) begin
+      negatives3_q[k] <= ones(negative2_q[4*k+:4]);
+      others3_q[k]    <= ones(other2_q[4*k+:4]);
+    end
+    negatives4_q  <= 5'(negatives3_q[0]) + 5'(negatives3_q[1]) + 5'(negatives3_q[2]) +
+                     5'(negatives3_q[3]);
+    others4_q     <= 5'(others3_q[0]) + 5'(others3_q[1]) + 5'(others3_q[2]) + 5'(others3_q[3]);
+    v_q           <= {v_q[3:2], v1_q};
+    first_q       <= {first_q[3:2], row1_q == '0};
+    block_last_q  <= {block_last_q[3:2], block_last1_q};
+    last_q        <= {last_q[3:2], last1_q};
+    rows_beside_q <= {rows_beside_q[3:2], row1_q};
+    buffer_q      <= {buffer_q[3:2], buffer1_q};
+    if (v_q[4]) begin
       n_negative_q <= n_negative;
       n_other_q    <= n_other;
-      if (block_last2_q) done_buffer_q <= done_buffer_q + 1'b1;
+      if (block_last_q[4]) done_buffer_q <= done_buffer_q + 1'b1;
     end
     if (!rst_ni) begin
-      v2_q          <= 1'b0;
+      v_q           <= '0;
       done_buffer_q <= '0;
     end
   end
-  always_ff @(posedge clk_i) if (v2_q && block_last2_q) all_rows_q[buffer2_q] <= row2_q;
-  always_ff @(posedge clk_i) begin
-    if (v2_q && block_last2_q) counts_q[buffer2_q] <= {n_other, n_negative};
-  end
-  always_ff @(posedge clk_i) if (v2_q && block_last2_q) lasts_q[buffer2_q] <= last2_q;
+  logic done;
+  assign done = v_q[4] && block_last_q[4];
+  always_ff @(posedge clk_i) if (done) all_rows_q[buffer_q[4]] <= rows_beside_q[4];
+  always_ff @(posedge clk_i) if (done) counts_q[buffer_q[4]] <= {n_other, n_negative};
+  always_ff @(posedge clk_i) if (done) lasts_q[buffer_q[4]] <= last_q[4];
 
   // ---- what is added in this clock: slots take turns, each with a block ------------------------------
   // Row by row, and then the lanes' partial sums: 8 apart, 4, 2 and 1, of one class and of the other.
@@ -261,26 +269,27 @@ module wpr_onebit_enc #(
   logic total_valid, total_others, mean_ready, mean_valid, mean_others_q;
   buffer_t total_buffer, mean_buffer_q;
   logic [30:0] total, mean;
-  logic [12:0] n_total_other, n_total_negative;
-  wpr_fifo #(.Width(LogBuffers + 32), .LogDepth(LogBuffers + 1)) totals (
+  logic [12:0] n8_other, n8_negative, n9_q, n_total;  // how many values were added up
+  assign {n8_other, n8_negative} = counts_q[tags_q[8].buffer];
+  always_ff @(posedge clk_i) n9_q <= tags_q[8].others ? n8_other : n8_negative;
+  wpr_fifo #(.Width(LogBuffers + 45), .LogDepth(LogBuffers + 1)) totals (
     .clk_i,
     .rst_ni,
     .s_valid_i(tags_q[9].add && tags_q[9].done),
     .s_ready_o(),  // always: it has room for all blocks
-    .s_data_i ({tags_q[9].buffer, tags_q[9].others, sums9[0]}),
+    .s_data_i ({tags_q[9].buffer, tags_q[9].others, n9_q, sums9[0]}),
     .m_valid_o(total_valid),
     .m_ready_i(mean_ready),
-    .m_data_o ({total_buffer, total_others, total}),
+    .m_data_o ({total_buffer, total_others, n_total, total}),
     .level_o  ()
   );
-  assign {n_total_other, n_total_negative} = counts_q[total_buffer];
   wpr_mean #(.Bits(13)) division (
     .clk_i,
     .rst_ni,
     .s_valid_i(total_valid),
     .s_ready_o(mean_ready),
     .sum_i    (total),
-    .n_i      (total_others ? n_total_other : n_total_negative),
+    .n_i      (n_total),
     .m_valid_o(mean_valid),
     .m_data_o (mean)
   );
@@ -355,23 +364,29 @@ module wpr_onebit_enc #(
   always_ff @(posedge clk_i) if (out_move) even_q <= even_bits_q[{out_buffer, word_q}];
   always_ff @(posedge clk_i) if (out_move) odd_q <= odd_bits_q[{out_buffer, word_q}];
 
-  logic [31:0] word;
-  assign word = head3_q ? head_q : {odd_q & {16{!half3_q}}, even_q} & {32{!nan3_q}};
-  wpr_widen #(.Wide(64), .Narrow(4)) widen (
+  // They are slow: a register between them and all the places where a word can go.
+  logic v4_q, last4_q;
+  logic [31:0] word4_q;
+  always_ff @(posedge clk_i) begin
+    if (out_move) begin
+      v4_q    <= v3_q;
+      last4_q <= last3_q;
+      word4_q <= head3_q ? head_q : {odd_q & {16{!half3_q}}, even_q} & {32{!nan3_q}};
+    end
+    if (!rst_ni) v4_q <= 1'b0;
+  end
+  wpr_words_out out (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid(v3_q),
-    .s_axis_tready(out_move),
-    .s_axis_tdata (word),
-    .s_axis_tkeep (4'hF),
-    .s_axis_tlast (last3_q),
-    .s_axis_tuser (1'b0),
+    .s_valid_i(v4_q),
+    .s_ready_o(out_move),
+    .s_data_i (word4_q),
+    .s_last_i (last4_q),
     .m_axis_tvalid,
     .m_axis_tready,
     .m_axis_tdata,
     .m_axis_tkeep,
-    .m_axis_tlast,
-    .m_axis_tuser ()
+    .m_axis_tlast
   );
 
 endmodule

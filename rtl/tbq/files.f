@@ -1,6 +1,10 @@
 common/wpr_narrow.sv
 common/wpr_widen.sv
+common/wpr_words_out.sv
+common/wpr_chunks_in.sv
 common/wpr_window.sv
+common/wpr_words_in.sv
 common/wpr_multiple.sv
+common/wpr_multiples_out.sv
 tbq/wpr_tbq_enc.sv
 tbq/wpr_tbq_dec.sv

@@ -51,13 +51,19 @@ module wpr_tbq_dec #(
   } mark_t;
 
   // ---- a word, and the one behind it --------------------------------------------------------------
+  // Beside a word: whether it is whole, and whether its two entries are of the row of the entry before.
 
-  logic n_valid, n_ready, n_last, v0, v1, last0, whole0, pop;
-  logic [31:0] n_data, word0;
-  logic [15:0] word1;      // its lower half
-  logic [7:0] word1_row;  // of the entry in its upper half
-  logic [3:0] n_keep;
-  wpr_narrow #(.Wide(64), .Narrow(4)) narrow (
+  logic come, v0, v1, last0, whole0, lower_goes_on1, upper_goes_on0, upper_goes_on1, pop;
+  logic [31:0] word0;
+  logic [15:0] word1;       // its lower half
+  logic [7:0] word1_row;    // of the entry in its upper half
+  logic [3:0] come_keep;
+  logic [1:0][7:0] come_rows;  // of its entries
+  logic [7:0] row_before_q;    // of the upper entry of the word before
+  logic [15:0] unused_come;
+  logic [7:0] unused_data1;
+  logic unused_last1, unused_whole1, unused_goes_on0;
+  wpr_words_in #(.Narrow(4), .Beside(3)) words (
     .clk_i,
     .rst_ni,
     .s_axis_tvalid,
@@ -65,25 +71,22 @@ module wpr_tbq_dec #(
     .s_axis_tdata,
     .s_axis_tkeep,
     .s_axis_tlast,
-    .m_axis_tvalid(n_valid),
-    .m_axis_tready(n_ready),
-    .m_axis_tdata (n_data),
-    .m_axis_tkeep (n_keep),
-    .m_axis_tlast (n_last)
+    .come_o         (come),
+    .come_data_o    ({unused_come[15:12], come_rows[1], unused_come[11:4], come_rows[0],
+                      unused_come[3:0]}),
+    .come_keep_o    (come_keep),
+    .come_beside_i  ({come_keep[3], come_rows[1] == come_rows[0], come_rows[0] == row_before_q}),
+    .first_valid_o  (v0),
+    .first_last_o   (last0),
+    .first_data_o   (word0),
+    .first_beside_o ({whole0, upper_goes_on0, unused_goes_on0}),
+    .second_valid_o (v1),
+    .second_last_o  (unused_last1),
+    .second_data_o  ({unused_data1[7:4], word1_row, unused_data1[3:0], word1}),
+    .second_beside_o({unused_whole1, upper_goes_on1, lower_goes_on1}),
+    .pop_i          (pop)
   );
-  logic [9:0] unused1;
-  wpr_window #(.Width(34)) window (
-    .clk_i,
-    .rst_ni,
-    .s_valid_i     (n_valid),
-    .s_ready_o     (n_ready),
-    .s_data_i      ({n_keep[3], n_last, n_data}),
-    .first_valid_o (v0),
-    .first_o       ({whole0, last0, word0}),
-    .second_valid_o(v1),
-    .second_o      ({unused1[9:4], word1_row, unused1[3:0], word1}),
-    .pop_i         (pop)
-  );
+  always_ff @(posedge clk_i) if (come) row_before_q <= come_rows[1];
 
   // ---- where the packet is ------------------------------------------------------------------------
 
@@ -93,8 +96,10 @@ module wpr_tbq_dec #(
   logic [CountWidth-1:0] left_q;  // values that have not left, less one
   logic final_row_q, final_group_q, chunk_row_end, chunk_group_end;
   logic [7:0] row_q;  // of the chunk
+  logic [7:0] next_row_q;   // the one after it
+  logic row_255_q;          // of a list
   logic nan_q, upper_q;
-  assign chunk_row_end   = row_q == '1 || final_row_q;
+  assign chunk_row_end   = row_255_q || final_row_q;
   assign chunk_group_end = row_q[7:1] == '1 || final_group_q;
 
   // ---- a list: up to two entries a clock ------------------------------------------------------------
@@ -105,25 +110,29 @@ module wpr_tbq_dec #(
   logic [11:0] entries_q;  // that have not been taken
   logic [10:0] words_q;    // of the list
   logic [15:0] entry0, entry1;
-  logic [7:0] entry2_row;
+  logic [7:0] row2;  // of the entry after these
   mark_t mark0, mark1;
+  logic here_q;              // the first entry is of this row
+  logic [7:0] come_first;    // row of the first entry of a list
+  logic [2:0] next_row;      // entries that are of the next row
   logic some_q, two_q, more_q, four, five;  // there are so many entries, or more
   logic one_word, in0, in1, in2, step, lacking, clean, list_row, uses_up;
   logic wait1, wait2;  // the list ends here, in the lower half of a word
-  logic [2:0] same;    // entries of this row
+  logic same1, same2;  // an entry is of the row of the one before it
   logic [1:0] taken;
   assign entry0   = used_q ? word0[31:16] : word0[15:0];
   assign entry1   = used_q ? word1 : word0[31:16];
-  assign entry2_row = used_q ? word1_row : word1[11:4];
-  assign mark0      = {entry0[15:12], entry0[3:0]};
-  assign mark1      = {entry1[15:12], entry1[3:0]};
+  assign row2     = used_q ? word1_row : word1[11:4];
+  assign mark0    = {entry0[15:12], entry0[3:0]};
+  assign mark1    = {entry1[15:12], entry1[3:0]};
+  assign same1    = used_q ? lower_goes_on1 : upper_goes_on0;
+  assign same2    = used_q ? upper_goes_on1 : lower_goes_on1;
   assign four     = entries_q[11:2] != '0;
   assign five     = entries_q[11:3] != '0 || (entries_q[2] && entries_q[1:0] != '0);
   assign one_word = used_q ? !two_q : !more_q;  // all are in the first word
-  assign same     = {entry2_row == row_q, entry1[11:4] == row_q, entry0[11:4] == row_q};
-  assign in0      = some_q && same[0];
-  assign in1      = two_q && same[1:0] == '1;
-  assign in2      = more_q && same == '1;
+  assign in0      = some_q && here_q;
+  assign in1      = two_q && here_q && same1;
+  assign in2      = more_q && here_q && same1 && same2;
   assign taken    = {in1, in0 && !in1};
   assign lacking  = some_q && (ended_q || (v0 && last0 && !one_word));
   assign clean    = used_q && !some_q;  // the half of a word behind the list goes
@@ -133,6 +142,18 @@ module wpr_tbq_dec #(
   assign wait1    = chunk_row_end && !two_q && !used_q;
   assign wait2    = chunk_row_end && !more_q && used_q;
   assign list_row = step && !in2 && !(in1 ? wait2 : in0 && wait1);
+
+  // Whether the next clock's first entry is of its row: what was taken decides which one that is, late.
+  // A list's first one is compared until it has come; any other one is there.
+  assign come_first = v1 ? word1[11:4] : come_rows[0];
+  assign next_row   = {row2 == next_row_q, entry1[11:4] == next_row_q,
+                       entry0[11:4] == next_row_q};
+  always_ff @(posedge clk_i) begin
+    if (state_q != List || !v0) here_q <= come_first == '0;
+    else if (move && step) begin
+      here_q <= !list_row || (in1 ? next_row[2] : in0 ? next_row[1] : next_row[0]);
+    end
+  end
 
   // ---- planes: two rows at once, of which the upper one leaves a clock later ----------------------
 
@@ -146,7 +167,7 @@ module wpr_tbq_dec #(
 
   // ---- states -------------------------------------------------------------------------------------
 
-  logic head_nan, head_list, head_planes, refuse, rows_end, unfinished;
+  logic head_nan, head_list, head_planes, refuse, rows_end;
   assign head_nan    = word0 == '1;
   assign head_list   = word0[31:12] == '0;
   assign head_planes = word0[31:19] == '0 && word0[15:0] == '0;
@@ -162,7 +183,6 @@ module wpr_tbq_dec #(
     endcase
   end
   assign ended      = ended_q || (pop && last0);
-  assign unfinished = !ended || (list_row && !uses_up);
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Idle: if (s_cmd_tvalid) state_q <= Head;
@@ -196,13 +216,16 @@ module wpr_tbq_dec #(
       final_row_q   <= s_cmd_tdata[CountWidth-1:4] == '0;
       final_group_q <= s_cmd_tdata[CountWidth-1:5] == '0;
     end else if (move && (list_row || lower)) begin
-      left_q        <= left_q - CountWidth'(list_row ? Lanes : 2 * Lanes);
-      final_row_q   <= left_q[CountWidth-1:6] == '0 && (!left_q[5] || (lower && !left_q[4]));
-      final_group_q <= left_q[CountWidth-1:6] == '0 && (lower || left_q[5:4] != '1);
+      left_q        <= left_q - CountWidth'(state_q == List ? Lanes : 2 * Lanes);
+      final_row_q   <= left_q[CountWidth-1:6] == '0 &&
+                       (!left_q[5] || (state_q != List && !left_q[4]));
+      final_group_q <= left_q[CountWidth-1:6] == '0 && (state_q != List || left_q[5:4] != '1);
     end
     if (move) begin
       if (state_q == Head) begin
         row_q        <= '0;
+        next_row_q   <= 8'd1;
+        row_255_q    <= 1'b0;
         nan_q        <= head_nan;
         entries_q    <= head_nan ? '0 : word0[11:0];
         words_q      <= head_nan ? '0 : 11'(word0[11:1]) + 11'(word0[0]);
@@ -222,7 +245,11 @@ module wpr_tbq_dec #(
         two_q     <= in1 ? four : in0 ? more_q : two_q;
         more_q    <= in1 ? five : in0 ? four : more_q;
       end
-      if (list_row) row_q <= row_q + 8'd1;
+      if (list_row) begin
+        row_q      <= next_row_q;
+        next_row_q <= next_row_q + 8'd1;
+        row_255_q  <= next_row_q == '1;
+      end
       if (lower) row_q <= row_q + 8'd2;
       if (state_q == Group && v0 && !ended_q) begin
         plane_q <= lower ? '0 : plane_q + 3'd1;
@@ -237,18 +264,19 @@ module wpr_tbq_dec #(
 
   // ---- 1: a row of planes, or entries for a row ---------------------------------------------------
 
-  logic [4:1] v_q, last_q;
-  logic [5:1][Lanes-1:0] keep_q;
+  logic [2:1] v_q, last_q;
+  logic [2:1][Lanes-1:0] keep_q;
   logic list_q;
   logic [2:1] nans_q, ends_q;  // ends: of a chunk's list
-  logic upper_last_q, wrong1_q, wrong_sign1_q, wrong_beyond1_q;
+  logic upper_last_q, wrong1_q, wrong_sign1_q, wrong_beyond1_q, wrong_list1_q;
+  logic rows_end1_q, ended1_q;
   logic [3:0] upper_rest_q;
   logic [Planes-1:0][Lanes-1:0] upper_planes_q, planes1_q;
   logic [Lanes-1:0] upper_negative_q, negative1_q;
   logic [1:0] in1_q;
   mark_t mark0_q, mark1_q;
   logic [2:1][10:0] words_of_q;
-  logic [2:1][6:0] groups_of_q;
+  logic [2:1][7:0] groups_of_q;
   always_ff @(posedge clk_i) begin
     if (move) begin
       upper_q          <= lower && !final_row_q;
@@ -260,13 +288,13 @@ module wpr_tbq_dec #(
         planes1_q[p]      <= upper_q ? upper_planes_q[p] : planes_q[p][15:0];
       end
       negative1_q <= upper_q ? upper_negative_q : word0[15:0];
-      v_q    <= {v_q[3:1], list_row || lower || upper_q || refuse};
-      last_q <= {last_q[3:1], upper_q ? upper_last_q : final_row_q || refuse};
+      v_q    <= {v_q[1], list_row || lower || upper_q || refuse};
+      last_q <= {last_q[1], upper_q ? upper_last_q : final_row_q || refuse};
       for (int l = 0; l < int'(Lanes); l++) begin
         keep_q[1][l] <= !refuse && (upper_q ? !upper_last_q || 4'(l) <= upper_rest_q
                                             : !final_row_q || 4'(l) <= left_q[3:0]);
       end
-      for (int s = 2; s <= 5; s++) keep_q[s] <= keep_q[s-1];
+      keep_q[2]   <= keep_q[1];
       list_q      <= state_q == List;
       nans_q      <= {nans_q[1], nan_q && state_q == List};
       ends_q      <= {ends_q[1], list_row && chunk_row_end};
@@ -274,12 +302,13 @@ module wpr_tbq_dec #(
       mark0_q     <= mark0;
       mark1_q     <= mark1;
       words_of_q  <= {words_of_q[1], words_q};
-      groups_of_q <= {groups_of_q[1], row_q[7:1]};
+      groups_of_q <= {groups_of_q[1], 8'(row_q[7:1]) + 8'd1};
       wrong_sign1_q   <= lower && (word0 & ~any_q) != '0;
       wrong_beyond1_q <= lower && (any_q & beyond) != '0;
-      wrong1_q    <= refuse || (rows_end && unfinished) ||
-                     (list_row && chunk_row_end && !uses_up) ||
-                     (step && clean && word0[31:16] != '0) ||
+      rows_end1_q     <= rows_end;
+      ended1_q        <= ended;
+      wrong_list1_q   <= list_row && chunk_row_end && !uses_up;
+      wrong1_q    <= refuse || (step && clean && word0[31:16] != '0) ||
                      (lower && chunk_group_end && !top_q) ||
                      (pop && last0 && !whole0 && state_q != Drain);
     end
@@ -308,7 +337,7 @@ module wpr_tbq_dec #(
     most |= {&mark1_q.less, mark1_q.less > 3'd2, |mark1_q.less} & {3{in1_q[1]}};
   end
   logic [9:0] groups, limit;  // words of planes for the largest count
-  assign groups = 10'(groups_of_q[2]) + 10'd1;
+  assign groups = 10'(groups_of_q[2]);
   assign limit  = most2_q[2] ? (groups << 2) + groups
                 : most2_q[1] ? groups << 2
                 : most2_q[0] ? (groups << 1) + groups : groups << 1;
@@ -325,43 +354,39 @@ module wpr_tbq_dec #(
       most2_q     <= most;
       any_lane_q  <= (any_lane_q || in1_q[0]) && !v_q[1];
       if (in1_q[0]) last_lane_q <= in1_q[1] ? mark1_q.lane : mark0_q.lane;
-      wrong2_q    <= wrong1_q || wrong_sign1_q || wrong_beyond1_q ||
+      wrong2_q    <= wrong1_q || wrong_sign1_q || wrong_beyond1_q || wrong_list1_q ||
+                     (rows_end1_q && !ended1_q) ||
                      (in1_q[0] && any_lane_q && mark0_q.lane <= last_lane_q) ||
                      (in1_q[1] && mark1_q.lane <= mark0_q.lane);
       wrong3_q    <= wrong2_q || too_long || (v_q[2] && (some2 & ~keep_q[2]) != '0);
+    end
+    // A list that a reset has cut leaves nothing to the next one.
+    if (!rst_ni) begin
+      most2_q    <= '0;
+      any_lane_q <= 1'b0;
     end
   end
 
   // ---- 3, 4, 5: values ----------------------------------------------------------------------------
 
-  logic wrong4_q, out_valid_q, out_last_q, out_bad_q, bad_q;
-  logic [Lanes-1:0][31:0] out;
-  for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
-    wpr_multiple value (
-      .clk_i,
-      .move_i    (move),
-      .nan_i     (nans_q[2]),
-      .negative_i(negative2_q[l]),
-      .count_i   (counts2_q[l]),
-      .unit_i    ({cfg_tau_i, 1'b0}),
-      .product_o (out[l])
-    );
-  end
-  assign move = m_axis_tready || !out_valid_q;
-  always_ff @(posedge clk_i) begin
-    if (move) begin
-      wrong4_q    <= wrong3_q;
-      out_valid_q <= v_q[4];
-      out_last_q  <= last_q[4];
-      out_bad_q   <= last_q[4] && (bad_q || wrong4_q);
-      bad_q       <= !(v_q[4] && last_q[4]) && (bad_q || wrong4_q);
-    end
-    if (!rst_ni) {out_valid_q, bad_q} <= '0;
-  end
-  assign m_axis_tvalid = out_valid_q;
-  assign m_axis_tdata  = out;
-  assign m_axis_tlast  = out_last_q;
-  assign m_axis_tuser  = out_bad_q;
-  always_comb for (int l = 0; l < int'(Lanes); l++) m_axis_tkeep[4*l+:4] = {4{keep_q[5][l]}};
+  wpr_multiples_out out (
+    .clk_i,
+    .rst_ni,
+    .move_o        (move),
+    .row_valid_i   (v_q[2]),
+    .row_last_i    (last_q[2]),
+    .row_keep_i    (keep_q[2]),
+    .row_nan_i     (nans_q[2]),
+    .row_negative_i(negative2_q),
+    .row_counts_i  (counts2_q),
+    .unit_i        ({cfg_tau_i, 1'b0}),
+    .wrong_i       (wrong3_q),
+    .m_axis_tvalid,
+    .m_axis_tready,
+    .m_axis_tdata,
+    .m_axis_tkeep,
+    .m_axis_tlast,
+    .m_axis_tuser
+  );
 
 endmodule

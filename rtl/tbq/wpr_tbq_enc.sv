@@ -44,27 +44,26 @@ module wpr_tbq_enc (
 
   // ---- in: a chunk fills one of two buffers -------------------------------------------------------
 
-  logic [1:0] busy_q, ready_q;
-  logic in_q, out_q, take, chunk_last, release_chunk;
-  logic [7:0] in_row_q;
-  assign s_axis_tready = !busy_q[in_q];
-  assign take          = s_axis_tvalid && s_axis_tready;
-  assign chunk_last    = s_axis_tlast || &in_row_q;
-  always_ff @(posedge clk_i) begin
-    if (take) begin
-      in_row_q <= chunk_last ? '0 : in_row_q + 8'd1;
-      if (chunk_last) begin
-        in_q         <= !in_q;
-        busy_q[in_q] <= 1'b1;
-      end
-    end
-    if (release_chunk) busy_q[out_q] <= 1'b0;
-    if (!rst_ni) begin
-      busy_q   <= '0;
-      in_q     <= 1'b0;
-      in_row_q <= '0;
-    end
-  end
+  logic [1:0] ready_q;
+  logic in_buffer, out_q, take, chunk_last, release_chunk;
+  logic [7:0] in_row;
+  logic [Lanes-1:0][31:0] words;
+  wpr_chunks_in chunks (
+    .clk_i,
+    .rst_ni,
+    .s_axis_tvalid,
+    .s_axis_tready,
+    .s_axis_tdata,
+    .s_axis_tkeep,
+    .s_axis_tlast,
+    .row_o        (take),
+    .words_o      (words),
+    .buffer_o     (in_buffer),
+    .number_o     (in_row),
+    .last_o       (chunk_last),
+    .free_i       (release_chunk),
+    .free_buffer_i(out_q)
+  );
 
   // What goes along with a row.
   typedef struct packed {
@@ -77,8 +76,8 @@ module wpr_tbq_enc (
   } tag_t;
   tag_t [9:1] tags_q;
   always_ff @(posedge clk_i) begin
-    tags_q <= {tags_q[8:1], tag_t'{row: take, first: in_row_q == '0, last: chunk_last,
-                                   final_: s_axis_tlast, buffer: in_q, number: in_row_q}};
+    tags_q <= {tags_q[8:1], tag_t'{row: take, first: in_row == '0, last: chunk_last,
+                                   final_: s_axis_tlast, buffer: in_buffer, number: in_row}};
     if (!rst_ni) for (int i = 1; i <= 9; i++) tags_q[i].row <= 1'b0;
   end
 
@@ -96,9 +95,9 @@ module wpr_tbq_enc (
   end
   always_ff @(posedge clk_i) begin
     for (int l = 0; l < int'(Lanes); l++) begin
-      words1_q[l]    <= !s_axis_tlast || s_axis_tkeep[4*l] ? s_axis_tdata[32*l+:32] : '0;
       negative2_q[l] <= words1_q[l][31];
     end
+    words1_q    <= words;
     marks2_q    <= above1;
     special2_q  <= special1 != '0;
     marks3_q    <= marks2_q;
@@ -280,21 +279,18 @@ module wpr_tbq_enc (
     end
     if (!rst_ni) vb_q <= 1'b0;
   end
-  wpr_widen #(.Wide(64), .Narrow(4)) widen (
+  wpr_words_out out (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid(vb_q),
-    .s_axis_tready(move),
-    .s_axis_tdata (wordb_q),
-    .s_axis_tkeep (4'hF),
-    .s_axis_tlast (lastb_q),
-    .s_axis_tuser (1'b0),
+    .s_valid_i(vb_q),
+    .s_ready_o(move),
+    .s_data_i (wordb_q),
+    .s_last_i (lastb_q),
     .m_axis_tvalid,
     .m_axis_tready,
     .m_axis_tdata,
     .m_axis_tkeep,
-    .m_axis_tlast,
-    .m_axis_tuser ()
+    .m_axis_tlast
   );
 
 endmodule

@@ -1,9 +1,12 @@
 common/wpr_fifo.sv
 common/wpr_narrow.sv
 common/wpr_widen.sv
+common/wpr_words_out.sv
 common/wpr_chunks_in.sv
 common/wpr_groups_in.sv
 common/wpr_rows_out.sv
+common/wpr_bits_dec.sv
+common/wpr_largest.sv
 terngrad/wpr_times.sv
 terngrad/wpr_hash.sv
 terngrad/wpr_terngrad_enc.sv

@@ -38,10 +38,11 @@ module wpr_terngrad_dec #(
   localparam logic [31:0] Nan = 32'h7FC00000;
 
   // A chunk: its scale; a group: which values are not 0, and which of those are negative.
-  logic move, valid, last, lost, group;
-  logic [15:0] keep, taken, negative;
+  logic group, nan, finite, wrong;
+  logic [15:0][31:0] values;
+  logic [15:0] taken, negative;
   logic [31:0] scale, all_taken, all_negative, beyond;
-  wpr_groups_in #(.CountWidth(CountWidth), .Heads(1), .Words(2)) groups (
+  wpr_bits_dec #(.CountWidth(CountWidth), .Heads(1), .Words(2)) decoder (
     .clk_i,
     .rst_ni,
     .cfg_groups_i(7'd127),
@@ -53,40 +54,13 @@ module wpr_terngrad_dec #(
     .s_axis_tdata,
     .s_axis_tkeep,
     .s_axis_tlast,
-    .move_i  (move),
-    .valid_o (valid),
-    .last_o  (last),
-    .wrong_o (lost),
-    .keep_o  (keep),
     .bits_o  ({negative, taken}),
     .heads_o (scale),
     .group_o (group),
     .words_o ({all_negative, all_taken}),
-    .beyond_o(beyond)
-  );
-
-  // Whether an encoder writes this.
-  logic nan, finite, wrong;
-  logic [15:0][31:0] values;
-  assign nan    = scale == Nan;
-  assign finite = !scale[31] && scale[30:23] != '1;
-  assign wrong  = lost || !(nan || finite) ||
-                  (group && ((all_negative & ~all_taken) != '0 || (all_taken & beyond) != '0 ||
-                             (nan && all_taken != '0)));
-  always_comb begin
-    for (int l = 0; l < 16; l++) begin
-      values[l] = nan ? Nan : {negative[l], scale[30:0]} & {32{taken[l]}};
-    end
-  end
-  wpr_rows_out out (
-    .clk_i,
-    .rst_ni,
-    .move_o      (move),
-    .row_valid_i (valid),
-    .row_last_i  (last),
-    .row_wrong_i (wrong),
-    .row_keep_i  (keep),
-    .row_values_i(values),
+    .beyond_o(beyond),
+    .values_i(values),
+    .wrong_i (wrong),
     .m_axis_tvalid,
     .m_axis_tready,
     .m_axis_tdata,
@@ -94,5 +68,17 @@ module wpr_terngrad_dec #(
     .m_axis_tlast,
     .m_axis_tuser
   );
+
+  // Whether an encoder writes this.
+  assign nan    = scale == Nan;
+  assign finite = !scale[31] && scale[30:23] != '1;
+  assign wrong  = !(nan || finite) ||
+                  (group && ((all_negative & ~all_taken) != '0 || (all_taken & beyond) != '0 ||
+                             (nan && all_taken != '0)));
+  always_comb begin
+    for (int l = 0; l < 16; l++) begin
+      values[l] = nan ? Nan : {negative[l], scale[30:0]} & {32{taken[l]}};
+    end
+  end
 
 endmodule

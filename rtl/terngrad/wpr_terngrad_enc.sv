@@ -85,23 +85,14 @@ module wpr_terngrad_enc (
 
   // ---- the largest magnitude ----------------------------------------------------------------------
 
-  function automatic logic [30:0] larger(input logic [30:0] a, input logic [30:0] b);
-    return a > b ? a : b;
-  endfunction
-  logic [7:0][30:0] most2_q;
-  logic [3:0][30:0] most3_q;
-  logic [1:0][30:0] most4_q;
-  logic [30:0] most5_q, most_q, most;
-  assign most = first_q[5] ? most5_q : larger(most5_q, most_q);
+  logic [30:0] most5, most_q, most;
+  wpr_largest largest (.clk_i, .words_i(words1_q), .most_o(most5));
+  assign most = first_q[5] || most5 > most_q ? most5 : most_q;
   logic [1:0][30:0] scales_q;
   logic [1:0][7:0] chunk_rows_q;  // less one
   logic [1:0] ends_q, ready_q;
   logic [5:2][7:0] rows_beside_q;
   always_ff @(posedge clk_i) begin
-    for (int i = 0; i < 8; i++) most2_q[i] <= larger(words1_q[2*i][30:0], words1_q[2*i+1][30:0]);
-    for (int i = 0; i < 4; i++) most3_q[i] <= larger(most2_q[2*i], most2_q[2*i+1]);
-    for (int i = 0; i < 2; i++) most4_q[i] <= larger(most3_q[2*i], most3_q[2*i+1]);
-    most5_q       <= larger(most4_q[0], most4_q[1]);
     rows_beside_q <= {rows_beside_q[4:2], row1_q};
     if (v_q[5]) begin
       most_q <= most;
@@ -263,21 +254,18 @@ module wpr_terngrad_enc (
   end
   assign word = head_q ? (scale[30:23] == '1 ? 32'h7FC00000 : {1'b0, scale})
               : second_q ? g_negative : g_taken;
-  wpr_widen #(.Wide(64), .Narrow(4)) widen (
+  wpr_words_out out (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid(g_valid),
-    .s_axis_tready(w_ready),
-    .s_axis_tdata (word),
-    .s_axis_tkeep (4'hF),
-    .s_axis_tlast (!head_q && second_q && g_last),
-    .s_axis_tuser (1'b0),
+    .s_valid_i(g_valid),
+    .s_ready_o(w_ready),
+    .s_data_i (word),
+    .s_last_i (!head_q && second_q && g_last),
     .m_axis_tvalid,
     .m_axis_tready,
     .m_axis_tdata,
     .m_axis_tkeep,
-    .m_axis_tlast,
-    .m_axis_tuser ()
+    .m_axis_tlast
   );
 
 endmodule
