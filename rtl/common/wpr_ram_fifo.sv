@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of a stream in block RAM: 2^LogDepth words, and one more that is offered, which comes from
-// the memory's own register. A word in and a word out every clock while it is neither full nor empty;
-// latency 2 clocks.
+// A queue of a stream in block RAM: 2^LogDepth words, and one more that is offered, which comes
+// from the memory's own register. A word in and a word out every clock while it is neither full
+// nor empty; latency 2 clocks.
 //
 // Does not cross clock domains and does not know packets.
 module wpr_ram_fifo #(

@@ -16,7 +16,7 @@ from rtl.sparse import model
 
 N_MOST = 1 << 9  # LogValues of the test
 CLOCK_NS = 4
-MORE_CLOCKS = 26  # a packet
+MORE_CLOCKS = 23  # a packet
 
 
 def codes(drawn: random.Random) -> Iterator[tuple[bytes, int]]:

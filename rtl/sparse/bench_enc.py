@@ -15,7 +15,7 @@ from rtl.sparse import model
 
 N_MOST = 1 << 9  # LogValues of the test
 CLOCK_NS = 4
-MORE_CLOCKS = 17  # a block
+MORE_CLOCKS = 18  # a block
 DEVIATIONS = (0, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 3, 12, 30, 100)
 ODD = (float("inf"), float("nan"), -0.0, 1.0, -1.0, 1e-45)
 

@@ -1,7 +1,7 @@
 common/wpr_fifo.sv
 common/wpr_ram_fifo.sv
 common/wpr_pack.sv
-common/wpr_split.sv
+common/wpr_window.sv
 common/wpr_behead.sv
 common/wpr_prepend.sv
 common/wpr_widen.sv

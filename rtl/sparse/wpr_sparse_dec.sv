@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoder of the sparse codecs graddrop, dgc and topk (codecs/graddrop/spec.md), whose codes are of one
-// kind: a packet of code in, 512 bits a beat; a packet of float32 words out, up to 16 a clock.
+// Decoder of the sparse codecs graddrop, dgc and topk (codecs/graddrop/spec.md), whose codes are
+// of one kind: a packet of code in, 512 bits a beat; a packet of float32 words out, up to 16 a
+// clock.
 //
-// How many values a packet has is not in its code and comes by s_cmd. A code that the specification
-// refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are then not to be
-// used, there may be fewer of them, and the next packet begins afresh.
+// How many values a packet has is not in its code and comes by s_cmd. A code that the
+// specification refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are
+// then not to be used, there may be fewer of them, and the next packet begins afresh.
 //
 // Does not know bytes behind the last value.
 //
-// Positions follow the values, so a packet is stored, twice the largest for the next one to come in
-// meanwhile. Values, high and low parts of positions are then read side by side, a word a clock.
+// Positions follow the values, so a packet is stored, twice the largest for the next one to come
+// in meanwhile. Values, high and low parts of positions are then read side by side, a word a
+// clock.
 //
-// Rate: 16 values a clock, but for rows of 16 with more than one value sent, which take a clock for
-// each, and 45 clocks more a packet; 16 values a clock where all are written. Latency: a packet, and
-// about 60 clocks.
+// Rate: 16 values a clock, but for rows of 16 with more than one value sent, which take a clock
+// for each, and 22 clocks more a packet; 16 values a clock where all are written. Latency: a
+// packet, and about 60 clocks.
 module wpr_sparse_dec #(
   parameter int unsigned LogValues = 14  // a block has up to 2^LogValues values; 9 or more
 ) (
@@ -51,7 +53,7 @@ module wpr_sparse_dec #(
   typedef logic [LogRows:0] rows_t;
   typedef logic [LogValues+2:0] bytes_t;  // of a packet, without its count
 
-  // ---- in: the count aside, the rest in rows that begin with the values ----------------------------
+  // ---- in: the count aside, the rest in rows that begin with the values -------------------------
 
   logic many, in_ready, body_valid, body_ready, body_last, runt, full, write, close;
   logic free, pop_facts;
@@ -61,7 +63,7 @@ module wpr_sparse_dec #(
   rows_t in_rows_q;
   logic [LogMemory:0] used_q;
   logic [LogFacts-1:0] packets_q;  // that are in, and wait
-  assign many          = packets_q[LogFacts-1:1] == '1;
+  assign many          = packets_q[LogFacts-1];  // three more may be on their way
   assign s_axis_tready = in_ready && !many;
   wpr_behead #(.Bytes(64), .Header(4)) behead (
     .clk_i,
@@ -84,55 +86,67 @@ module wpr_sparse_dec #(
   assign write      = body_valid && body_ready && !in_rows_q[LogRows];
   assign close      = body_valid && body_ready && body_last;
 
+  // How many bytes a last row has: full sixteens, and where the ones end in what follows them.
+  function automatic logic [2:0] sixteens_of(input logic [63:0] keep);
+    return 3'(keep[15]) + 3'(keep[31]) + 3'(keep[47]) + 3'(keep[63]);
+  endfunction
+  function automatic logic [14:0] rest_of(input logic [63:0] keep);
+    logic [14:0] rest;
+    rest = '0;
+    for (int s = 0; s < 4; s++) rest |= keep[16*s+:15] & {15{!keep[16*s+15]}};
+    return rest;
+  endfunction
+  function automatic logic [3:0] size_of(input logic [14:0] rest);
+    logic [3:0] size;
+    size[3] = rest[7];
+    size[2] = rest[7] ? rest[11] : rest[3];
+    size[1] = rest[{size[3:2], 2'b01}];
+    size[0] = rest[{size[3:1], 1'b0}];
+    return size;
+  endfunction
+
   // What is known of a packet when it is in; its size takes a clock more.
-  logic closed_q, bad_q;
+  logic closed_q, counted_q, bad_q, facts_bad_q;
+  rows_t facts_rows_q;
+  logic [2:0] sixteens_q;
+  logic [14:0] rest_q;
+  count_t facts_count_q;
   logic [31:0] head_q;
   logic [63:0] keep_q;
-  rows_t stored_q;
+  rows_t stored_q, rows_q;  // rows_q: of the packet that is read
   at_t write_q;
   logic [511:0] rows[1 << LogMemory];
-  rows_t free_rows;
   always_ff @(posedge clk_i) begin
     if (write) write_q <= write_q + 1'b1;
     if (body_valid && body_ready) begin
       in_rows_q <= body_last ? '0 : in_rows_q + rows_t'(!in_rows_q[LogRows]);
     end
-    closed_q  <= close || runt;
-    head_q    <= runt ? s_axis_tdata[31:0] : head;
-    keep_q    <= runt ? '0 : body_keep;
-    stored_q  <= runt ? '0 : in_rows_q + rows_t'(write);
-    bad_q     <= runt ? !s_axis_tkeep[3] : in_rows_q[LogRows];
-    used_q    <= used_q + (LogMemory + 1)'(write) - (free ? (LogMemory + 1)'(free_rows) : '0);
-    packets_q <= packets_q + LogFacts'(close || runt) - LogFacts'(pop_facts);
+    closed_q      <= close || runt;
+    head_q        <= runt ? s_axis_tdata[31:0] : head;
+    keep_q        <= runt ? '0 : body_keep;
+    stored_q      <= runt ? '0 : in_rows_q + rows_t'(write);
+    bad_q         <= runt ? !s_axis_tkeep[3] : in_rows_q[LogRows];
+    counted_q     <= closed_q;
+    facts_bad_q   <= bad_q || head_q[31:LogValues+1] != '0;
+    facts_rows_q  <= stored_q;
+    sixteens_q    <= sixteens_of(keep_q);
+    rest_q        <= rest_of(keep_q);
+    facts_count_q <= head_q[LogValues:0];
+    used_q        <= used_q + (LogMemory + 1)'(write)
+                     - (free ? (LogMemory + 1)'(rows_q) : '0);
+    packets_q     <= packets_q + LogFacts'(closed_q) - LogFacts'(pop_facts);
     if (!rst_ni) begin
       write_q   <= '0;
       in_rows_q <= '0;
       closed_q  <= 1'b0;
+      counted_q <= 1'b0;
       used_q    <= '0;
       packets_q <= '0;
     end
   end
   always_ff @(posedge clk_i) if (write) rows[write_q] <= body;
 
-  // How many bytes a last row has: where its ones end.
-  function automatic logic [6:0] size_of(input logic [63:0] keep);
-    logic [6:0] size;
-    logic [30:0] half;
-    size[6] = keep[63];
-    size[5] = keep[31] && !keep[63];
-    half    = size[5] ? keep[62:32] : keep[30:0];
-    size[4] = half[15] && !keep[63];
-    half[14:0] = size[4] ? half[30:16] : half[14:0];
-    size[3] = half[7] && !keep[63];
-    half[6:0] = size[3] ? half[14:8] : half[6:0];
-    size[2] = half[3] && !keep[63];
-    half[2:0] = size[2] ? half[6:4] : half[2:0];
-    size[1] = half[1] && !keep[63];
-    size[0] = (size[1] ? half[2] : half[0]) && !keep[63];
-    return size;
-  endfunction
-
-  // ---- how a packet is to be read ----------------------------------------------------------------
+  // ---- how a packet is to be read ---------------------------------------------------------------
 
   logic have_facts, facts_bad, layout_done, dense;
   rows_t facts_rows;
@@ -146,10 +160,9 @@ module wpr_sparse_dec #(
   wpr_fifo #(.Width(LogRows + LogValues + 10), .LogDepth(LogFacts)) facts (
     .clk_i,
     .rst_ni,
-    .s_valid_i(closed_q),
+    .s_valid_i(counted_q),
     .s_ready_o(),  // there is room: packets_q
-    .s_data_i ({bad_q || head_q[31:LogValues+1] != '0, stored_q, size_of(keep_q),
-                head_q[LogValues:0]}),
+    .s_data_i ({facts_bad_q, facts_rows_q, sixteens_q, size_of(rest_q), facts_count_q}),
     .m_valid_o(have_facts),
     .m_ready_i(pop_facts),
     .m_data_o ({facts_bad, facts_rows, facts_size, facts_count}),
@@ -210,22 +223,19 @@ module wpr_sparse_dec #(
     if (!rst_ni) plan_state_q <= Wait;
   end
 
-  // ---- a packet ----------------------------------------------------------------------------------
+  // ---- a packet ---------------------------------------------------------------------------------
 
   typedef enum logic [2:0] {Idle, Sparse, Dense, Refuse, Clear} state_t;
   state_t state_q;
   logic wrong_q, move, row_leaves, row_last, fresh;
   at_t base_q;
-  rows_t rows_q;
   position_t last_q, top_q;
-  count_t count_q;
   logic [WidthBits-1:0] width_q;
   logic [2:0] pad_q;               // bits behind the low parts
   logic [1:0] high_rest_q;         // bytes in the last of them, 0: four
   assign begin_packet = plan_state_q == Planned && state_q == Idle;
   assign fresh        = rst_ni && state_q != Clear && state_q != Idle;
   assign free         = state_q == Clear;
-  assign free_rows    = rows_q;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Idle: begin
@@ -235,7 +245,6 @@ module wpr_sparse_dec #(
         rows_q       <= plan_rows_q;
         last_q       <= plan_last;
         top_q        <= top;
-        count_q      <= plan_count;
         width_q      <= width;
         pad_q       <= pad;
         high_rest_q <= high_bytes[1:0];
@@ -254,50 +263,55 @@ module wpr_sparse_dec #(
     end
   end
 
-  // ---- the memory, read for three queues in turns: words by their numbers ---------------------------
+  // ---- the memory, read for three queues in turns: words by their numbers -----------------------
 
   typedef enum logic [1:0] {Value, High, Low} part_t;
   localparam int unsigned WordBits = LogValues + 1;
   logic [2:0][WordBits-1:0] next_q;   // words to read
   logic [2:0][LogValues:0] left_q;    // so many of them
+  logic [2:0] some_q, final_word;     // there are some; it is one
   logic [2:0][LogQueue:0] held_q;     // words of a queue that are inside, or on their way
-  logic [2:0] want, pop;
+  logic [2:0] want, pop_q;
   logic pick, read_on, dense_next;
   part_t part;
-  logic [1:0] low_skip_q;             // bytes before the low parts in their first word
   bytes_t low_at;
   assign low_at = {plan_count, 2'b00} + bytes_t'(high_bytes);
   always_comb begin
-    for (int p = 0; p < 3; p++) want[p] = left_q[p] != '0 && !held_q[p][LogQueue];
+    for (int p = 0; p < 3; p++) begin
+      want[p]       = some_q[p] && !held_q[p][LogQueue];
+      final_word[p] = left_q[p] == count_t'(1);
+    end
     part = want[High] ? High : want[Low] ? Low : Value;
     pick = state_q == Sparse && want != '0;
   end
-  assign dense_next = state_q == Dense && left_q[Value] != '0;
+  assign dense_next = state_q == Dense && some_q[Value];
   assign read_on    = state_q != Dense || move;
   always_ff @(posedge clk_i) begin
     if (state_q == Idle) begin
       next_q[Value] <= '0;
       left_q[Value] <= plan_dense_q ? count_t'(plan_last[LogValues-1:4]) + 1'b1 : plan_count;
       next_q[High]  <= plan_count;
-      left_q[High]  <= plan_dense_q ? '0 : count_t'(high_bytes[LogValues-2:2])
-                                           + count_t'(high_bytes[1:0] != '0);
+      left_q[High]  <= count_t'(high_bytes[LogValues-2:2]) + count_t'(high_bytes[1:0] != '0);
       next_q[Low]   <= WordBits'(low_at >> 2);
-      low_skip_q    <= low_at[1:0];
-      left_q[Low]   <= plan_dense_q || low_bytes == '0 ? '0
-                     : (count_t'(low_bytes) + count_t'(low_at[1:0]) + count_t'(3)) >> 2;
+      left_q[Low]   <= (count_t'(low_bytes) + count_t'(low_at[1:0]) + count_t'(3)) >> 2;
+      some_q[Value] <= plan_dense_q || plan_count != '0;
+      some_q[High]  <= !plan_dense_q && high_bytes != '0;
+      some_q[Low]   <= !plan_dense_q && low_bytes != '0;
       held_q        <= '0;
     end else begin
       for (int p = 0; p < 3; p++) begin
         if (pick && part == part_t'(p)) begin
           next_q[p] <= next_q[p] + 1'b1;
           left_q[p] <= left_q[p] - 1'b1;
+          some_q[p] <= !final_word[p];
         end
         held_q[p] <= held_q[p] + (LogQueue + 1)'(pick && part == part_t'(p))
-                     - (LogQueue + 1)'(pop[p]);
+                     - (LogQueue + 1)'(pop_q[p]);
       end
       if (dense_next && read_on) begin
         next_q[Value] <= next_q[Value] + WordBits'(Lanes);
         left_q[Value] <= left_q[Value] - 1'b1;
+        some_q[Value] <= !final_word[Value];
       end
     end
   end
@@ -309,19 +323,26 @@ module wpr_sparse_dec #(
   logic [WordBits-1:0] word1_q;  // its number
   at_t at2_q;
   logic [511:0] row3_q, row4_q;
-  logic [Lanes-1:0] minus_zero_q;  // of row 4
+  logic [Lanes-1:0] in_last_q;               // lanes of a packet's last row
+  logic [Lanes-1:0] keep4_q;                 // those of row 4 that have values
+  logic [Lanes-1:0] sign_only_q, no_more_q;  // of the upper and lower half of its words
   logic [31:0] word5_q;
   always_ff @(posedge clk_i) begin
     if (read_on) begin
       v_q     <= {v_q[4:1], pick || dense_next};
       part_q  <= {part_q[4:1], part};
       lane_q  <= {lane_q[3:2], word1_q[3:0]};
-      end_q   <= {end_q[4:1], left_q[part] == count_t'(1)};
+      end_q   <= {end_q[4:1], final_word[part]};
       word1_q <= next_q[part];
       at2_q   <= base_q + LogMemory'(word1_q >> 4);
       row4_q  <= row3_q;
-      for (int l = 0; l < int'(Lanes); l++) minus_zero_q[l] <= row3_q[32*l+:32] == 32'h80000000;
+      keep4_q <= end_q[3] ? in_last_q : '1;
+      for (int l = 0; l < int'(Lanes); l++) begin
+        sign_only_q[l] <= row3_q[32*l+16+:16] == 16'h8000;
+        no_more_q[l]   <= row3_q[32*l+:16] == 16'h0000;
+      end
     end
+    for (int l = 0; l < int'(Lanes); l++) in_last_q[l] <= 4'(l) <= last_q[3:0];
     word5_q <= row4_q[32*lane_q[4]+:32];
     if (!fresh) v_q <= '0;
   end
@@ -362,16 +383,19 @@ module wpr_sparse_dec #(
     .m_data_o ({low_end, low_word}),
     .level_o  ()
   );
-  assign pop = {low_valid && low_ready, high_valid && high_ready, join_go};
+  always_ff @(posedge clk_i) begin
+    pop_q <= {low_valid && low_ready, high_valid && high_ready, join_go} & {3{fresh}};
+  end
 
-  // ---- high parts: the ones of their words -----------------------------------------------------------
+  // ---- high parts: the ones of their words ------------------------------------------------------
 
-  logic one_valid, one_ready, ones_none, high_over_q, at_valid_q, at_ready, all_found, too_few;
+  logic one_valid, one_ready, ones_none, high_over_q, at_valid, at_ready, all_found_q, too_few;
   logic [31:0] high_mask;
   logic [LogValues-5:0] high_number_q, one_word;
   logic [4:0] one_bit;
   count_t index_q;     // of the value whose position comes next
-  count_t at_q;  // its high part
+  count_t unfound_q;   // values whose position is to come
+  count_t at;          // a value's high part
   always_comb begin
     for (int b = 0; b < 4; b++) begin
       high_mask[8*b+:8] = {8{!high_end || high_rest_q == '0 || 2'(b) < high_rest_q}};
@@ -390,101 +414,126 @@ module wpr_sparse_dec #(
     .m_tag_o  (one_word),
     .none_o   (ones_none)
   );
-  assign at_ready  = !at_valid_q || join_go;
-  assign one_ready = at_ready && !all_found;
-  assign all_found  = index_q == count_q;
-  assign too_few   = high_over_q && ones_none && !all_found;
+  assign one_ready = at_ready && !all_found_q;
+  assign too_few   = high_over_q && ones_none && !all_found_q;
   always_ff @(posedge clk_i) begin
-    if (at_ready) begin
-      at_valid_q <= one_valid && !all_found;
-      at_q       <= {one_word, one_bit} - index_q;
+    if (one_valid && one_ready) begin
+      index_q     <= index_q + 1'b1;
+      unfound_q   <= unfound_q - 1'b1;
+      all_found_q <= unfound_q == count_t'(1);
     end
-    if (one_valid && one_ready) index_q <= index_q + 1'b1;
     if (high_valid && high_ready) begin
       high_number_q <= high_number_q + 1'b1;
       high_over_q   <= high_end;
     end
     if (!fresh) begin
-      at_valid_q    <= 1'b0;
       index_q       <= '0;
+      unfound_q     <= plan_count;
+      all_found_q   <= plan_count == '0;
       high_number_q <= '0;
       high_over_q   <= state_q == Idle && plan_count == '0;
     end
   end
-
-  // ---- low parts: pieces of their words, between what is before and behind them ----------------------
-
-  typedef enum logic [1:0] {Skip, Parts, Pad, None} ask_t;
-  ask_t ask_q;
-  logic ask_ready, piece_valid, piece_last, piece_wrong, first_q, low_over_q, some_low;
-  logic [5:0] ask_size;
-  logic [31:0] piece;
-  logic [1:0] low_rest_q;  // bytes in the last word, 0: four
-  count_t asked_q;
-  assign some_low = width_q != '0;
-  always_comb begin
-    unique case (ask_q)
-      Skip:    ask_size = {1'b0, low_skip_q, 3'b0};
-      Parts:   ask_size = 6'(width_q);
-      default: ask_size = 6'(pad_q);
-    endcase
-  end
-  wpr_split #(.Lanes(32), .Unit(1)) split (
+  wpr_fifo #(.Width(LogValues + 1), .LogDepth(LogQueue)) places (
     .clk_i,
     .rst_ni   (fresh),
-    .s_valid_i(low_valid),
-    .s_ready_o(low_ready),
-    .s_data_i (low_word),
-    .s_size_i (low_rest_q == '0 ? 6'd32 : {1'b0, low_rest_q, 3'b0}),
-    .s_last_i (low_end),
-    .c_valid_i(ask_q != None && some_low),
-    .c_ready_o(ask_ready),
-    .c_size_i (ask_size),
-    .c_last_i (ask_q == Pad),
-    .m_valid_o(piece_valid),
-    .m_ready_i(join_go || first_q || piece_last),
-    .m_data_o (piece),
-    .m_size_o (),
-    .m_last_o (piece_last),
-    .m_error_o(piece_wrong)
+    .s_valid_i(one_valid && !all_found_q),
+    .s_ready_o(at_ready),
+    .s_data_i ({one_word, one_bit} - index_q),
+    .m_valid_o(at_valid),
+    .m_ready_i(join_go),
+    .m_data_o (at),
+    .level_o  ()
   );
+
+  // ---- low parts: pieces of their words, and the bits behind the last one -----------------------
+
+  typedef enum logic [1:0] {Parts, Pad, None} ask_t;
+  ask_t ask_q;
+  logic word0_valid, word0_end, word1_valid, unused_end, cut, low_near_q, piece_valid;
+  logic some_low_q, low_over_q;
+  logic [31:0] word0, word1;
+  logic [4:0] cut_at_q;
+  logic [5:0] cut_end;
+  logic [WidthBits-1:0] cut_size_q, size1_q;
+  count_t uncut_q;
+  logic [2:1] cut_q, pad_cut_q;
+  logic [LogValues+6:0] bytes1_q;
+  logic [2:0] shift1_q;
+  position_t piece2_q, piece;
+  logic [LogQueue:0] piece_level;
+  wpr_window #(.Width(33)) window (
+    .clk_i,
+    .rst_ni        (fresh),
+    .s_valid_i     (low_valid),
+    .s_ready_o     (low_ready),
+    .s_data_i      ({low_end, low_word}),
+    .first_valid_o (word0_valid),
+    .first_o       ({word0_end, word0}),
+    .second_valid_o(word1_valid),
+    .second_o      ({unused_end, word1}),
+    .pop_i         (cut && cut_end[5])
+  );
+  assign cut     = ask_q != None && word0_valid && (word1_valid || word0_end) && !low_near_q;
+  assign cut_end = 6'(cut_at_q) + 6'(cut_size_q);
   always_ff @(posedge clk_i) begin
-    if (ask_ready) begin
-      unique case (ask_q)
-        Skip:    ask_q <= Parts;
-        Parts:   if (asked_q == count_t'(1)) ask_q <= Pad;
-        default: ask_q <= None;
-      endcase
-      if (ask_q == Parts) asked_q <= asked_q - 1'b1;
+    if (cut) begin
+      cut_at_q <= cut_end[4:0];
+      uncut_q  <= uncut_q - 1'b1;
+      if (ask_q == Pad) begin
+        ask_q <= None;
+      end else if (uncut_q == count_t'(1)) begin
+        ask_q      <= pad_q == '0 ? None : Pad;
+        cut_size_q <= WidthBits'(pad_q);
+      end
     end
-    if (piece_valid) first_q <= 1'b0;
-    low_over_q <= low_over_q || (piece_valid && piece_last);
+    cut_q      <= {cut_q[1], cut};
+    pad_cut_q  <= {pad_cut_q[1], ask_q == Pad};
+    bytes1_q   <= (LogValues + 7)'({word1, word0} >> {cut_at_q[4:3], 3'b0});
+    shift1_q   <= cut_at_q[2:0];
+    size1_q    <= cut_size_q;
+    piece2_q   <= position_t'(bytes1_q >> shift1_q) & ~('1 << size1_q);
+    low_over_q <= low_over_q || (cut_q[2] && pad_cut_q[2]);
+    low_near_q <= piece_level >= (LogQueue + 1)'(8);
     if (!fresh) begin
-      ask_q      <= Skip;
-      first_q    <= 1'b1;
-      asked_q    <= plan_count;
-      low_rest_q <= expected_q[1:0];
-      low_over_q <= width == '0 || plan_count == '0;
+      cut_q      <= '0;
+      cut_at_q   <= {low_at[1:0], 3'b0};
+      cut_size_q <= width;
+      uncut_q    <= plan_count;
+      ask_q      <= width == '0 ? None : Parts;
+      some_low_q <= width != '0;
+      low_over_q <= width == '0 || pad == '0;
     end
   end
+  wpr_fifo #(.Width(LogValues), .LogDepth(LogQueue)) pieces (
+    .clk_i,
+    .rst_ni   (fresh),
+    .s_valid_i(cut_q[2] && !pad_cut_q[2]),
+    .s_ready_o(),  // there is room: low_near_q
+    .s_data_i (piece2_q),
+    .m_valid_o(piece_valid),
+    .m_ready_i(join_go && some_low_q),
+    .m_data_o (piece),
+    .level_o  (piece_level)
+  );
 
-  // ---- a value with its position ---------------------------------------------------------------------
+  // ---- a value with its position ----------------------------------------------------------------
 
-  logic near_q, v1_q, v2_q, v3_q, beyond1_q, beyond2_q, any_q, low_bad, entry_bad;
+  logic near_q, v1_q, v2_q, v3_q, beyond1_q, beyond2_q, any_q;
+  logic low_bad, entry_bad;
   position_t high1_q, low1_q, position2_q, before_q;
   logic [LogRows-1:0] rows3_q;  // between its row and that of the value before it
   logic [3:0] lane3_q;
   logic [31:0] value1_q, value2_q, value3_q;
-  assign join_go   = at_valid_q && value_valid && !near_q && state_q == Sparse &&
-                     (!some_low || (piece_valid && !first_q && !piece_last));
-  assign low_bad   = piece_valid && (piece_wrong || (piece_last && piece != '0));
+  assign join_go   = at_valid && value_valid && !near_q && (!some_low_q || piece_valid);
+  assign low_bad   = cut_q[2] && pad_cut_q[2] && piece2_q != '0;
   assign entry_bad = beyond2_q || position2_q > last_q || (any_q && position2_q <= before_q) ||
                      value2_q[30:0] == '0;
   always_ff @(posedge clk_i) begin
     v1_q        <= join_go;
-    beyond1_q   <= at_q > count_t'(top_q);
-    high1_q     <= position_t'(at_q) << width_q;
-    low1_q      <= some_low ? piece[LogValues-1:0] : '0;
+    beyond1_q   <= at > count_t'(top_q);
+    high1_q     <= position_t'(at) << width_q;
+    low1_q      <= some_low_q ? piece : '0;
     value1_q    <= value;
     v2_q        <= v1_q;
     beyond2_q   <= beyond1_q;
@@ -496,13 +545,14 @@ module wpr_sparse_dec #(
     value3_q    <= value2_q;
     if (v2_q) before_q <= position2_q;
     any_q       <= any_q || v2_q;
-    wrong_q     <= wrong_q || (v2_q && entry_bad) || too_few || (one_valid && all_found) || low_bad;
+    wrong_q     <= wrong_q || (v2_q && entry_bad) || low_bad || too_few
+                   || (one_valid && all_found_q);
     if (!fresh) begin
       {v1_q, v2_q, v3_q, any_q, wrong_q} <= '0;
       before_q <= '0;
     end
   end
-  logic entry_valid, next_valid, next_ready, take;
+  logic next_valid, next_ready, take;
   logic [LogRows-1:0] next_rows, rows_on_q;  // rows from the one that is being made to the value's
   logic [3:0] next_lane, lane_of_q;
   logic [31:0] next_value, entry_q;
@@ -520,34 +570,36 @@ module wpr_sparse_dec #(
   );
   always_ff @(posedge clk_i) near_q <= entry_level >= (LogQueue + 1)'(8);
 
-  // ---- rows ------------------------------------------------------------------------------------------
+  // ---- rows -------------------------------------------------------------------------------------
   // A row leaves when the next value belongs to another one; the last row, when all is known to be
   // right. In the clock in which it leaves, the next row can have its first value.
 
   logic [LogRows-1:0] row_after_q;  // behind the one that is being made
-  logic last_row_q, all_in_q, good_q, here_q, after_q, complete, row_go, row_wrong, row_valid;
-  count_t untaken_q;  // values that have no row yet
-  logic [Lanes-1:0] in_last, row_keep;
+  logic last_row_q, all_in_q, good_q, complete, row_go, row_wrong, row_valid;
+  logic here_q, on_q, after_q;  // the next value is of this row, of a later one, of the next one
+  count_t untaken_q;            // values that have no row yet
+  logic [Lanes-1:0] row_keep;
   logic [Lanes-1:0][31:0] values_q;
-  assign next_ready = take || !entry_valid;
+  assign next_ready = take || !(here_q || on_q);
   always_ff @(posedge clk_i) begin
     if (next_ready) begin
-      entry_valid <= next_valid;
-      rows_on_q   <= next_rows;
-      here_q      <= next_rows == '0;
-      after_q     <= next_rows == LogRows'(1);
-      lane_of_q   <= next_lane;
-      entry_q     <= next_value;
+      here_q    <= next_valid && next_rows == '0;
+      on_q      <= next_valid && next_rows != '0;
+      after_q   <= next_valid && next_rows == LogRows'(1);
+      rows_on_q <= next_rows;
+      lane_of_q <= next_lane;
+      entry_q   <= next_value;
     end else if (row_go) begin
       rows_on_q <= rows_on_q - 1'b1;
       here_q    <= after_q;
-      after_q   <= rows_on_q == LogRows'(2);
+      on_q      <= on_q && !after_q;
+      after_q   <= on_q && rows_on_q == LogRows'(2);
     end
-    if (!fresh) entry_valid <= 1'b0;
+    if (!fresh) {here_q, on_q, after_q} <= '0;
   end
-  assign complete   = (entry_valid && !here_q) || (all_in_q && (!last_row_q || good_q));
-  assign row_go     = state_q == Sparse && complete && move;
-  assign take       = entry_valid && (here_q || (after_q && row_go));
+  assign complete   = on_q || (all_in_q && (!last_row_q || good_q));
+  assign row_go     = complete && move;
+  assign take       = here_q || (after_q && row_go);
   always_ff @(posedge clk_i) begin
     if (row_go) begin
       row_after_q <= row_after_q + 1'b1;
@@ -555,7 +607,7 @@ module wpr_sparse_dec #(
     end
     if (take) untaken_q <= untaken_q - 1'b1;
     all_in_q <= untaken_q == '0 || (take && untaken_q == count_t'(1));
-    good_q   <= all_in_q && high_over_q && ones_none && all_found && low_over_q && !wrong_q;
+    good_q   <= all_in_q && high_over_q && ones_none && all_found_q && low_over_q && !wrong_q;
     for (int l = 0; l < int'(Lanes); l++) begin
       if (take && lane_of_q == 4'(l)) values_q[l] <= entry_q;
       else if (row_go || !fresh) values_q[l] <= '0;
@@ -570,16 +622,15 @@ module wpr_sparse_dec #(
   end
 
   always_comb begin
-    for (int l = 0; l < int'(Lanes); l++) in_last[l] = 4'(l) <= last_q[3:0];
     unique case (state_q)
       Sparse: begin
         {row_valid, row_last, row_wrong} = {complete, last_row_q, 1'b0};
-        row_keep = last_row_q ? in_last : '1;
+        row_keep = last_row_q ? in_last_q : '1;
       end
       Dense: begin
         {row_valid, row_last} = {v_q[4], end_q[4]};
-        row_keep  = end_q[4] ? in_last : '1;
-        row_wrong = (minus_zero_q & row_keep) != '0;
+        row_keep  = keep4_q;
+        row_wrong = (sign_only_q & no_more_q & keep4_q) != '0;  // -0
       end
       default: begin
         {row_valid, row_last, row_wrong} = {state_q == Refuse, 2'b11};

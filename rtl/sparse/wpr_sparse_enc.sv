@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoder of the sparse codecs (codecs/graddrop/spec.md): a packet of float32 words in, 16 a clock; a
-// packet with those that reach a threshold, and their positions, out. The bytes are those of every other
-// encoder of graddrop that takes the same threshold.
+// Encoder of the sparse codecs (codecs/graddrop/spec.md): a packet of float32 words in, 16 a
+// clock; a packet with those that reach a threshold, and their positions, out. The bytes are
+// those of every other encoder of graddrop that takes the same threshold.
 //
-// Does not find the threshold: a sample's, or the one that suited the block before, is an input. Does
-// no error feedback, and does not know bytes behind the last whole value: who frames the code appends
-// them. A packet has at least one value. One with more than 2^LogValues is cut there, and its code ends
-// with m_axis_tuser.
+// Does not find the threshold: a sample's, or the one that suited the block before, is an input.
+// Does no error feedback, and does not know bytes behind the last whole value: who frames the
+// code appends them. A packet has at least one value. One with more than 2^LogValues is cut
+// there, and its code ends with m_axis_tuser.
 //
-// How many values are sent decides how all is written, so a block is stored, twice for the next one to
-// come in meanwhile. Then its rows are looked through, 16 values a clock, and what is sent leaves one
-// a clock; positions wait in two queues till the values have left.
+// How many values are sent decides how all is written, so a block is stored, twice for the next
+// one to come in meanwhile. Then its rows are looked through, 16 values a clock, and what is sent
+// leaves one a clock; positions wait in two queues till the values have left.
 //
-// Rate: 16 values a clock where up to one in 16 is sent, less 30 clocks a block; 1 value sent a clock where more are; 16
-// values a clock where all are written because positions do not pay. Latency: a block, and about 40 clocks.
+// Rate: 16 values a clock where up to one in 16 is sent, and where all are written because
+// positions do not pay; between, one value that is sent a clock; 17 clocks more a block. Latency:
+// a block, and about 40 clocks.
 module wpr_sparse_enc #(
   parameter int unsigned LogValues = 14  // a block has up to 2^LogValues values; 9 or more
 ) (
@@ -49,7 +50,7 @@ module wpr_sparse_enc #(
   typedef logic [LogValues-1:0] position_t;
   typedef logic [LogValues:0] count_t;
 
-  // ---- in: rows of two blocks ---------------------------------------------------------------------
+  // ---- in: rows of two blocks -------------------------------------------------------------------
 
   logic take, store, close, full, many, free, pop_facts;
   logic beyond_q;  // the packet has filled its block
@@ -96,7 +97,7 @@ module wpr_sparse_enc #(
     if (!rst_ni) for (int i = 1; i <= 5; i++) {tags_q[i].row, tags_q[i].close} <= '0;
   end
 
-  // ---- 1, 2, 3: what is sent, and as which word; the rest is 0 --------------------------------------
+  // ---- 1, 2, 3: what is sent, and as which word; the rest is 0 ----------------------------------
 
   logic [Lanes-1:0][31:0] words1_q, words2_q, words3_q;
   logic [Lanes-1:0] reach1, nan1, reach2_q, nan2_q, reach3_q;
@@ -125,7 +126,7 @@ module wpr_sparse_enc #(
   logic [511:0] rows[1 << LogMemory];
   logic [Lanes-1:0] marks[1 << LogMemory];
   logic [511:0] row1_q;
-  logic [Lanes-1:0] marks_q;
+  logic [Lanes-1:0] marks1_q, marks2_q;
   always_ff @(posedge clk_i) begin
     if (tags_q[3].row) write_q <= write_q + 1'b1;
     if (!rst_ni) write_q <= '0;
@@ -133,9 +134,9 @@ module wpr_sparse_enc #(
   always_ff @(posedge clk_i) if (tags_q[3].row) rows[write_q] <= words3_q;
   always_ff @(posedge clk_i) if (tags_q[3].row) marks[write_q] <= reach3_q;
   always_ff @(posedge clk_i) if (go) row1_q <= rows[read];
-  always_ff @(posedge clk_i) marks_q <= marks[scan_q];
+  always_ff @(posedge clk_i) marks1_q <= marks[scan_q];
 
-  // ---- 4, 5: how many are sent ---------------------------------------------------------------------
+  // ---- 4, 5: how many are sent ------------------------------------------------------------------
 
   function automatic logic [2:0] ones(input logic [3:0] bits);
     return 3'(bits[0]) + 3'(bits[1]) + 3'(bits[2]) + 3'(bits[3]);
@@ -151,7 +152,7 @@ module wpr_sparse_enc #(
     if (!rst_ni) count_q <= '0;
   end
 
-  // ---- how a block is written -----------------------------------------------------------------------
+  // ---- how a block is written -------------------------------------------------------------------
 
   logic have_facts, beyond, busy_q, planned_q, beyond_plan_q, planned, begin_pass;
   position_t last, plan_last;
@@ -197,11 +198,13 @@ module wpr_sparse_enc #(
     if (!rst_ni) {busy_q, planned_q} <= '0;
   end
 
-  // ---- a pass over a block: its rows in which something is sent, all where positions do not pay ----
+  // ---- a pass over a block: its rows in which something is sent, all where positions do not pay -
 
-  logic pass_q, scanning_q, scanned_q, dense_q, drained, queued;
+  logic pass_q, scanning_q, dense_q, drained, queued;
+  logic [2:1] scanned_q;
   logic [LogRows-1:0] scan_row_q;
-  at_t base_q, scanned_at_q;
+  at_t base_q;
+  at_t [2:1] scanned_at_q;
   logic [WidthBits-1:0] width_q;
   count_t left_q;                    // values, or rows, that have not left the memory
   logic [LogValues-5:0] end_word_q;  // of the high parts
@@ -228,19 +231,21 @@ module wpr_sparse_enc #(
     scanning_q   <= begin_pass || (scanning_q && !(scan && scan_row_q == rows_q));
     scan_row_q   <= begin_pass ? '0 : scan_row_q + LogRows'(scan);
     scan_q       <= scan_q + LogMemory'(scan);
-    scanned_q    <= scan;
-    scanned_at_q <= scan_q;
+    scanned_q    <= {scanned_q[1], scan};
+    scanned_at_q <= {scanned_at_q[1], scan_q};
+    marks2_q     <= marks1_q;
     if (!rst_ni) begin
-      {pass_q, scanning_q, scanned_q} <= '0;
-      scan_q <= '0;
+      {pass_q, scanning_q} <= '0;
+      scanned_q <= '0;
+      scan_q    <= '0;
     end
   end
   wpr_fifo #(.Width(LogMemory + Lanes), .LogDepth(5)) found (
     .clk_i,
     .rst_ni,
-    .s_valid_i(scanned_q && (dense_q || marks_q != '0)),
+    .s_valid_i(scanned_q[2] && (dense_q || marks2_q != '0)),
     .s_ready_o(),  // there is room: row_level
-    .s_data_i ({scanned_at_q, dense_q ? Lanes'(1) : marks_q}),
+    .s_data_i ({scanned_at_q[2], dense_q ? Lanes'(1) : marks2_q}),
     .m_valid_o(row_valid),
     .m_ready_i(row_ready),
     .m_data_o ({row_at, row_marks}),
@@ -260,7 +265,7 @@ module wpr_sparse_enc #(
     .none_o   ()
   );
 
-  // ---- a value of a row, or a row --------------------------------------------------------------------
+  // ---- a value of a row, or a row ---------------------------------------------------------------
 
   logic near_q, dense_ready;  // near: a queue is so full that values wait
   logic [2:1] v_q, final_q;
@@ -314,7 +319,7 @@ module wpr_sparse_enc #(
     .level_o  (value_level)
   );
 
-  // ---- high parts: bits at their places in words -----------------------------------------------------
+  // ---- high parts: bits at their places in words ------------------------------------------------
 
   logic bit_valid, bit_final, same, flush, tail_q, word_ready, high_valid, high_ready;
   count_t bit_at;
@@ -361,7 +366,7 @@ module wpr_sparse_enc #(
     .level_o  ()
   );
 
-  // ---- low parts: behind each other ------------------------------------------------------------------
+  // ---- low parts: behind each other -------------------------------------------------------------
 
   logic low_valid, low_final, low_ready, packed_valid, packed_ready, lows_valid, lows_ready;
   position_t low;
@@ -404,14 +409,14 @@ module wpr_sparse_enc #(
     .m_data_o (lows_word),
     .level_o  ()
   );
-  assign drained = !scanning_q && !scanned_q && left_q == '0 && v_q == '0 &&
+  assign drained = !scanning_q && scanned_q == '0 && left_q == '0 && v_q == '0 &&
                    !v3_q && !v4_q && !v5_q && !bit_valid && !low_valid && !tail_q;
   always_ff @(posedge clk_i) begin
     near_q <= value_level >= 10'd496 || bit_level >= (LogQueue + 1)'(8) ||
               low_level >= (LogQueue + 1)'(8);
   end
 
-  // ---- out: the parts of a packet, a word a clock; or its rows -----------------------------------
+  // ---- out: the parts of a packet, a word a clock; or its rows ----------------------------------
 
   typedef enum logic [2:0] {Head, Values, Highs, Lows, Rows} part_t;
   part_t part_q;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the sparse codecs lay out a block (codecs/graddrop/spec.md, "Payload"): the width of low parts, the
-// sizes of both bit fields, and whether all values are written instead. From start_i, LogValues + 5
-// clocks at most; what is shown stays until the next start.
+// How the sparse codecs lay out a block (codecs/graddrop/spec.md, "Payload"): the width of low
+// parts, the sizes of both bit fields, and whether all values are written instead. From start_i,
+// LogValues + 5 clocks at most; what is shown stays until the next start.
 //
-// The width is the greatest one for which count * 2^width is not above the number of values: it is
-// found one bit a clock.
+// The width is the greatest one for which count * 2^width is not above the number of values: it
+// is found one bit a clock.
 module wpr_sparse_layout #(
   parameter int unsigned LogValues = 14,  // the largest block has 2^LogValues values
   localparam int unsigned WidthBits = $clog2(LogValues + 1)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_ram_fifo: any one word, chosen by pick_i, comes out behind exactly those that were before it; what
-// is offered is held; a word that waits is offered in the clock after the way ahead opens.
+// wpr_ram_fifo: any one word, chosen by pick_i, comes out behind exactly those that were before
+// it; what is offered is held; a word that waits is offered in the clock after the way ahead
+// opens.
 module wpr_ram_fifo_props (
   input logic       clk_i,
   input logic       rst_ni,

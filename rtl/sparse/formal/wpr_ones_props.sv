@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_ones: the numbers of all ones leave, of a word from the lowest on, with their word's tag; what is
-// offered is held; none_o says that nothing is left to leave.
+// wpr_ones: the numbers of all ones leave, of a word from the lowest on, with their word's tag;
+// what is offered is held; none_o says that nothing is left to leave.
 module wpr_ones_props (
   input logic       clk_i,
   input logic       rst_ni,
