@@ -63,9 +63,10 @@ module wpr_ones #(
     if (!rst_ni) {in_valid_q, have_q, some_q} <= '0;
   end
 
-  always_comb begin
-    m_one_o = '0;
-    for (int i = 0; i < int'(Bits); i++) if (lowest_q[i]) m_one_o |= Log'(i);
+  for (genvar k = 0; k < int'(Log); k++) begin : g_one
+    logic [Bits-1:0] having;  // those with bit k in their number
+    always_comb for (int i = 0; i < int'(Bits); i++) having[i] = lowest_q[i] && i[k];
+    assign m_one_o[k] = having != '0;
   end
 
 endmodule
