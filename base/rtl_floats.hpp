@@ -99,9 +99,7 @@ class FloatCores {
             .decode = decode};
   }
 
- private:
-  static constexpr size_t kWordSize = sizeof(uint32_t);
-
+  // What `state` is, and the functions, for a kernel that does more around them.
   struct Cores {
     Core<typename C::Encoder> encoder;
     Core<typename C::Decoder> decoder;
@@ -172,6 +170,9 @@ class FloatCores {
     *written = dst.size();
     return {};
   }
+
+ private:
+  static constexpr size_t kWordSize = sizeof(uint32_t);
 };
 
 }  // namespace wirepress::rtl

@@ -456,6 +456,18 @@ Status encode(const char* codec, Scans scans, const Rule& rule, const Args& args
   return {};
 }
 
+Status find_threshold(const char* codec, Scans scans, const Rule& rule, const Args& args,
+                      Room* room, ConstBytes src, uint32_t* threshold, bool* all) {
+  const size_t n = src.size() / 4;
+  Keys keys;
+  WPR_TRY(Chooser(codec, scans, rule, args, room, src, {}).choose(&keys));
+  *threshold = std::min(least_magnitude(keys), kInfinity);
+  size_t count = 0;
+  for (size_t i = 0; i < n; ++i) count += (load_word(src.data(), i) & ~kSign) >= *threshold;
+  *all = count == keys.count;
+  return {};
+}
+
 Status decode(const char* codec, ConstBytes src, Bytes dst, size_t* written) {
   Cursor in;
   WPR_TRY(in.open(codec, src, dst.size()));

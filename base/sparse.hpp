@@ -101,6 +101,10 @@ void close(void* room) noexcept;
 // The functions of a Kernel; `codec` is for their sentences. `residual` may be empty: none.
 Status encode(const char* codec, Scans scans, const Rule& rule, const Args& args, Room* room,
               ConstBytes src, Bytes residual, Bytes dst, size_t* written);
+// For who sends what reaches a threshold and knows no other choice: one that the values sent of src
+// reach, and whether no other value does.
+Status find_threshold(const char* codec, Scans scans, const Rule& rule, const Args& args,
+                      Room* room, ConstBytes src, uint32_t* threshold, bool* all);
 Status decode(const char* codec, ConstBytes src, Bytes dst, size_t* written);
 Status decode_add(const char* codec, ConstBytes src, Bytes dst);
 Status add(const char* codec, ConstBytes a, ConstBytes b, size_t raw_size, Bytes dst,

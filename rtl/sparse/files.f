@@ -1,0 +1,12 @@
+common/wpr_fifo.sv
+common/wpr_ram_fifo.sv
+common/wpr_pack.sv
+common/wpr_window.sv
+common/wpr_behead.sv
+common/wpr_prepend.sv
+common/wpr_widen.sv
+common/wpr_rows_out.sv
+sparse/wpr_ones.sv
+sparse/wpr_sparse_layout.sv
+sparse/wpr_sparse_enc.sv
+sparse/wpr_sparse_dec.sv
