@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes back to back and against the library (pair/), over UDP sockets on loopback. The program checks
-every packet; here is looked at what it counts."""
+"""Boxes back to back and against the library (pair/), over UDP sockets on loopback. The program
+checks every packet; here is looked at what it counts."""
 
 from __future__ import annotations
 

@@ -12,36 +12,38 @@ namespace nic {
 namespace {
 
 constexpr char kHelp[] =
-    R"(Two simulated NIC boxes back to back: packets of two hosts go into both at once, leave compressed over
-UDP sockets on 127.0.0.1 (a datagram is one whole Ethernet packet), and arrive expanded at the other host.
+    R"(Two simulated NIC boxes back to back: packets of two hosts go into both at once, leave
+compressed over UDP sockets on 127.0.0.1 (a datagram is one whole Ethernet packet), and arrive
+expanded at the other host.
 
   scripts/rtl nic [OPTIONS]
 
-  --against box|software    the other end: a second box, or the library (default box)
-  --recipe RECIPE           fre:m=M, 2 to 23, or tbq:tau=T,of=one with T a power of two (default fre:m=5)
-  --lanes N                 in the place of a box up to 64 lanes from the host to one wire, with tbq, one way
-                            (rtl/nic/wpr_nic_lanes.sv); the other end is the library
-  --off                     compress and expand nothing: the boxes alone
-  --sizes N,N,...           bytes of a packet without FCS, 60 to 9600
-  --data KIND,KIND,...      wave; noise: every bit random; even[:R]: in [1, 2), a part R of the values equal
-                            to the one before; sparse[:P]: a part P is 1 or -1, the others are 0
-  --packets N               of each size and kind in each direction, up to 60000 (default 100)
-  --other P                 a part P of them for a port that is not compressed (default 0.125)
-  --drop P --reorder P --corrupt P
-                            a part P is lost, overtaken by up to 8 others, or has one bit flipped
-  --pause P                 hosts and wire pause in a part P of the clocks
-  --line GBPS               rate of the wire, with preambles, FCS and gaps (default 0: as fast as it goes)
-  --seed N                  of all that is drawn (default 1)
-  --json FILE               the rows as JSON
+  --against box|software  the other end: a second box, or the library (default box)
+  --recipe RECIPE         fre:m=M, 2 to 23, or tbq:tau=T,of=one, T a power of two (default fre:m=5)
+  --lanes N               in the place of a box up to 64 lanes from the host to one wire, with tbq,
+                          one way (rtl/nic/wpr_nic_lanes.sv); the other end is the library
+  --off                   compress and expand nothing: the boxes alone
+  --sizes N,N,...         bytes of a packet without FCS, 60 to 9600
+  --data KIND,KIND,...    wave; noise: every bit random; even[:R]: in [1, 2), a part R of the values
+                          equal to the one before; sparse[:P]: a part P is 1 or -1, the others 0
+  --packets N             of each size and kind in each direction, up to 60000 (default 100)
+  --other P               a part P of them for a port that is not compressed (default 0.125)
+  --drop P, --reorder P, --corrupt P
+                          a part P is lost, overtaken by up to 8 others, or has one bit flipped
+  --pause P               hosts and wire pause in a part P of the clocks, up to 0.9
+  --line GBPS             rate of the wire, with preambles, FCS and gaps (default 0: no limit)
+  --seed N                of all that is drawn (default 1)
+  --json FILE             the rows as JSON
 
-Checked: what leaves on the wire is byte for byte the library's frame; what arrives is what the library makes
-of it, and without a lossy code what was sent; order; lengths and checksums; every packet and every
-counter of the boxes is accounted for. Status 1 where anything is not so, or nothing moves any more.
+Checked: what leaves on the wire is byte for byte the library's frame; what arrives is what the
+library makes of it, which without a lossy code is what was sent; order, lengths, checksums; every
+packet and every counter of the boxes is accounted for. Status 1 where anything is not so, or nothing
+moves any more.
 
   scripts/rtl nic --sizes 1518,9018 --packets 500
   scripts/rtl nic --drop 0.05 --reorder 0.1 --corrupt 0.05 --seed 7
-  scripts/rtl nic --lanes 16 --recipe tbq:tau=1,of=one --data sparse:0.02 --sizes 9018 --line 100
   scripts/rtl nic --against software --recipe tbq:tau=1,of=one --data sparse:0.06
+  scripts/rtl nic --lanes 16 --recipe tbq:tau=1,of=one --data sparse:0.02 --sizes 9018 --line 100
 )";
 
 [[noreturn]] void stop(const std::string& why) {
