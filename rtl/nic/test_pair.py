@@ -82,6 +82,28 @@ def test_a_wire_of_100_gbps(tmp_path: Path) -> None:
     assert all(flow["gbps"] > 100 for flow in flows(tmp_path, *sizes))
 
 
+@pytest.mark.parametrize("lanes", [1, 2, 8, 64])
+def test_lanes(tmp_path: Path, lanes: int) -> None:
+    """Order is kept in each lane, nothing is lost, and the wire is shared to the last bit."""
+    packets = ("--lanes", str(lanes), "--packets", str(10 * lanes), *TBQ[:2], "--other", "0.2")
+    mixed = ("--sizes", "64,66,1518,9594", "--data", "sparse,noise", "--pause", "0.3")
+    path = tmp_path / "lanes.json"
+    done = run(*packets, *mixed, "--json", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [row["flows"][0] for row in json.loads(path.read_text())["rows"]]
+    assert all(flow["delivered"] == flow["sent"] == 10 * lanes for flow in found)
+    assert min(total(found, kind) for kind in ("coded", "stored", "passed")) > 0
+
+
+def test_lanes_fill_the_wire(tmp_path: Path) -> None:
+    options = ("--lanes", "4", "--off", "--sizes", "9018", "--data", "noise", "--line", "100")
+    path = tmp_path / "lanes.json"
+    done = run(*TBQ[:2], *options, "--packets", "60", "--json", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (flow, _) = json.loads(path.read_text())["rows"][0]["flows"]
+    assert 0.99 * 99.7 < flow["gbps"] < 1.01 * 99.7
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -91,6 +113,7 @@ def test_a_wire_of_100_gbps(tmp_path: Path) -> None:
         (("--data", "text"), "none of wave"),
         (("--speed", "1"), "is no option"),
         (("--seed",), "wants a value"),
+        (("--lanes", "4"), "they have tbq"),
     ],
 )
 def test_wrong_options(options: tuple[str, ...], said: str) -> None:
