@@ -28,4 +28,5 @@ nic/wpr_nic_fre_dec.sv
 nic/wpr_nic_fre.sv
 nic/wpr_nic_tbq.sv
 nic/wpr_nic_merge.sv
+nic/wpr_nic_lane.sv
 nic/wpr_nic_lanes.sv

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host side wider than the wire: lanes of 64 bytes a clock, each with its own wpr_nic_tx and encoder of
-// tbq (of=one), and one stream to the wire, in which their packets take turns. Order is kept within a
+// A host side wider than the wire: lanes (wpr_nic_lane) of 64 bytes a clock, each with its own memories
+// and encoder, and one stream to the wire, in which their packets take turns. Order is kept within a
 // lane. Only this direction; settings are inputs, constant while packets are inside.
 module wpr_nic_lanes #(
   parameter int unsigned Lanes = 4  // 1, or a power of two
@@ -35,29 +35,18 @@ module wpr_nic_lanes #(
   logic [Lanes-1:0] valid, ready, last;
   logic [Lanes-1:0][607:0] data;
   for (genvar i = 0; i < Lanes; i++) begin : g_lane
-    logic raw_tvalid, raw_tready, raw_tlast, code_tvalid, code_tready, code_tlast;
-    logic [511:0] raw_tdata, code_tdata, tdata;
-    logic [63:0] raw_tkeep, code_tkeep, tkeep;
+    logic [511:0] tdata;
+    logic [63:0] tkeep;
     logic [15:0] tuser_size, tuser_src;
-    wpr_nic_tx #(.FrameHeader(16), .Unit(4)) tx (
-      .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_max_i, .cfg_header_i,
+    wpr_nic_lane lane (
+      .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_max_i, .cfg_header_i, .cfg_tau_i,
       .s_axis_tvalid(s_axis_tvalid[i]), .s_axis_tready(s_axis_tready[i]),
       .s_axis_tdata(s_axis_tdata[i]), .s_axis_tkeep(s_axis_tkeep[i]),
       .s_axis_tlast(s_axis_tlast[i]), .s_axis_tuser_size(s_axis_tuser_size[i]),
       .s_axis_tuser_src(s_axis_tuser_src[i]),
       .m_axis_tvalid(valid[i]), .m_axis_tready(ready[i]), .m_axis_tdata(tdata),
       .m_axis_tkeep(tkeep), .m_axis_tlast(last[i]), .m_axis_tuser_size(tuser_size),
-      .m_axis_tuser_src(tuser_src),
-      .raw_tvalid, .raw_tready, .raw_tdata, .raw_tkeep, .raw_tlast,
-      .code_tvalid, .code_tready, .code_tdata, .code_tkeep, .code_tlast, .code_tuser(1'b0),
-      .event_o(event_o[i])
-    );
-    wpr_tbq_enc encoder (
-      .clk_i, .rst_ni, .cfg_tau_i,
-      .s_axis_tvalid(raw_tvalid), .s_axis_tready(raw_tready), .s_axis_tdata(raw_tdata),
-      .s_axis_tkeep(raw_tkeep), .s_axis_tlast(raw_tlast),
-      .m_axis_tvalid(code_tvalid), .m_axis_tready(code_tready), .m_axis_tdata(code_tdata),
-      .m_axis_tkeep(code_tkeep), .m_axis_tlast(code_tlast)
+      .m_axis_tuser_src(tuser_src), .event_o(event_o[i])
     );
     assign data[i] = {tdata, tkeep, tuser_size, tuser_src};
   end
