@@ -5,9 +5,9 @@ and of lanes from a host that is faster than the wire, with their area.
 
     bench/nic.py [--packets 200] [--only 5]
 
-Runs `scripts/rtl nic` (of build/dev), prints both tables, writes bench/results/nic.json and the
-tables of docs/fpga-nic.md. Areas are those of bench/results/rtl_area.json (scripts/rtl area --write).
-What is measured is clocks, so the machine does not matter.
+Runs `scripts/rtl nic` (of build/dev), prints both tables, writes bench/results/nic.json, the tables
+of docs/fpga-nic.md and sim/engines/nic.toml. Areas are those of bench/results/rtl_area.json, which
+`scripts/rtl area --write` measures. What is counted is clocks, so the machine does not matter.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import results
 from wirepress.sim import engine_files
 
 PAGE = results.ROOT / "docs" / "fpga-nic.md"
+ENGINE = results.ROOT / "sim" / "engines" / "nic.toml"
 AREA = results.FOLDER / "rtl_area.json"
 HEADERS, OVERHEAD, PREFIX = 42, 24, 24  # of a packet; on the wire beside it; of a frame
 CLOCK = 250e6
@@ -37,6 +38,24 @@ MODEL = engine_files.load("squeezenic")
 PAPER5 = {int(row[0]): [float(value) for value in row[1:]] for row in MODEL.tables["5"]["rows"]}
 PAPER6 = {int(row[0]): row[1:] for row in MODEL.tables["6"]["rows"]}
 LUTS = MODEL.capacity["luts"]
+ENGINE_HEAD = """\
+# SPDX-License-Identifier: Apache-2.0
+# Made by bench/nic.py; do not edit.
+title = "a NIC with the box of rtl/nic, simulated at 250 MHz"
+kind = "fpga"
+device = "none: clocks of a simulation, areas before place and route for UltraScale+"
+source = "bench/results/nic.json, bench/results/rtl_area.json"
+capacity = {{ luts = {capacity:.0f} }}  # of an Alveo U280
+"""
+CODEC = """\
+[codec.{name}]
+recipe = "{recipe}"
+lossless = false
+ratio = {code_ratio:.2f}
+ratio_data = "made for this ratio (docs/fpga-nic.md)"
+compress = {{ rate = "{gbps_without_wire:.2f} Gbps", engines = 1, clock = "250 MHz" }}
+decompress = {{ rate = "{gbps_without_wire:.2f} Gbps", engines = 1, clock = "250 MHz" }}
+"""
 
 
 def simulated(*options: str) -> dict[str, Any]:
@@ -158,6 +177,36 @@ def text_6(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def engine(measured: dict[str, Any]) -> str:
+    """The engine model of a box, with what was measured as tables."""
+    five = {(row["ratio"], row["size"]): row for row in measured["rows"] if row["table"] == 5}
+    sizes = sorted({size for _, size in five})
+    ratios = sorted({ratio for ratio, _ in five})
+    lines = [
+        ENGINE_HEAD.format(capacity=LUTS),
+        *(
+            CODEC.format(name=name, recipe=recipe, **five[ratio, max(sizes)])
+            for name, recipe, ratio in (("fre", "fre:m=6", 8), ("tbq", TBQ, 32))
+        ),
+        '[[table]]\nid = "5"\ntitle = "host to host through two boxes and 100 Gb/s Ethernet, Gb/s, '
+        'by compression ratio and packet size"',
+        "columns = " + json.dumps(["ratio", *(f"{size} B" for size in sizes)]),
+        "rows = [",
+        *(
+            f"  {json.dumps([ratio, *(round(five[ratio, size]['gbps'], 2) for size in sizes)])},"
+            for ratio in ratios
+        ),
+        ']\n\n[[table]]\nid = "6"\ntitle = "lanes to one wire of 100 Gb/s, by host rate in Gb/s"',
+        'columns = ["host Gb/s", "simulated Gb/s", "LUTs", "FFs"]',
+        "rows = [",
+    ]
+    for row in measured["rows"]:
+        if row["table"] == 6:
+            numbers = [row["host_gbps"], round(row["gbps"], 1), round(row["lut"]), round(row["ff"])]
+            lines.append(f"  {json.dumps(numbers)},")
+    return "\n".join([*lines, "]"]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=200, help="of each cell and direction")
@@ -180,6 +229,7 @@ def main() -> None:
     if not args.out:
         for number, text in texts.items():
             results.put(PAGE, f"table {number}", text, PAGE.read_text())
+        ENGINE.write_text(engine(measured))
 
 
 def verilator() -> str:

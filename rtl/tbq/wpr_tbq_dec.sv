@@ -330,6 +330,7 @@ module wpr_tbq_dec #(
                      (in1_q[1] && mark1_q.lane <= mark0_q.lane);
       wrong3_q    <= wrong2_q || too_long || (v_q[2] && (some2 & ~keep_q[2]) != '0);
     end
+    if (!rst_ni) {any_lane_q, most2_q} <= '0;  // else a packet that a reset cut off spoils the next
   end
 
   // ---- 3, 4, 5: values ----------------------------------------------------------------------------

@@ -83,9 +83,10 @@ bool datagram_of(View packet, Datagram* datagram, std::string* why) {
   return true;
 }
 
-Bytes with_payload(View packet, Bytes payload) {
-  Bytes made(packet.begin(), packet.begin() + kHeaders);
-  made.insert(made.end(), payload.begin(), payload.end());
+Bytes with_payload(View packet, View payload) {
+  Bytes made(kHeaders + payload.size());
+  std::copy_n(packet.begin(), kHeaders, made.begin());
+  std::copy(payload.begin(), payload.end(), made.begin() + kHeaders);
   finish(&made);
   return made;
 }

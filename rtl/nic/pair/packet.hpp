@@ -31,7 +31,7 @@ Bytes packet_of(const Datagram& datagram, bool from_b);
 bool datagram_of(View packet, Datagram* datagram, std::string* why);
 
 // The same packet with another payload; lengths and checksums are made new.
-Bytes with_payload(View packet, Bytes payload);
+Bytes with_payload(View packet, View payload);
 
 // Bytes of the packet that a checksum covers: IPv4 and UDP headers, payload; not Ethernet's
 // padding.

@@ -40,10 +40,10 @@ class Software : public End {
   void send(const Bytes& packet) {
     Datagram datagram;
     if (ours(packet, &datagram)) {
-      Bytes frame = library_->frame(datagram.payload);
+      const Bytes frame = library_->frame(datagram.payload);
       if (kHeaders + frame.size() <= settings_.largest) {
         ++(Library::is_coded(frame) ? counted_.coded : counted_.stored);
-        return put(&to_wire, with_payload(packet, std::move(frame)));
+        return put(&to_wire, with_payload(packet, frame));
       }
     }
     ++counted_.passed;
@@ -57,9 +57,9 @@ class Software : public End {
       return put(&to_host, packet);
     }
     try {
-      Bytes payload = library_->expanded(datagram.payload);
+      const Bytes payload = library_->expanded(datagram.payload);
       ++counted_.expanded;
-      put(&to_host, with_payload(packet, std::move(payload)));
+      put(&to_host, with_payload(packet, payload));
     } catch (const wirepress::Error&) {
       ++counted_.host_dropped;
     }

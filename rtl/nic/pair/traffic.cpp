@@ -10,8 +10,9 @@
 namespace nic {
 namespace {
 
-constexpr int kMostIdle = 20000;  // clocks; an engine of fre is busy with a packet for some 2500
-constexpr int kAfter = 300;       // clocks in which nothing more may come
+constexpr int kMostIdle = 20000;    // clocks; an engine of fre is busy with a packet for some 2500
+constexpr int kAfter = 300;         // clocks in which nothing more may come
+constexpr size_t kMostCode = 8192;  // LogCode of wpr_nic_tx
 constexpr double kGbpsOfBytesPerClock = 8 * 0.25;
 
 [[noreturn]] void fail(const char* format, auto... values) {
@@ -167,19 +168,24 @@ class Direction {
     bool done;
   };
 
-  // Whether a datagram leaves as a frame, which is then the library's own but where its code
-  // is smaller by less than a 64th: the library stores that, the box does not.
+  // Whether a datagram leaves as a frame, which is then the library's own. But a box stores
+  // payloads that are no whole values and codes beyond its memory, and keeps a code that is smaller
+  // by less than the 64th below which the library stores.
   bool must_be_framed(const Datagram& datagram, const Datagram& seen) {
     if (!options_.settings.on || datagram.port != options_.settings.port) return false;
     if (datagram.payload.size() < kLeast - kHeaders) return false;  // padded
     const Bytes frame = library_->frame(datagram.payload);
     if (seen.payload == frame) return true;
-    const size_t room = options_.settings.largest - kHeaders;
-    if (!Library::is_coded(frame) && library_->is_frame(seen.payload) &&
-        Library::is_coded(seen.payload) && seen.payload.size() < frame.size())
-      return true;
-    if (frame.size() <= room) fail("packet %u is not the library's frame", datagram.number);
-    return false;
+    const bool coded = Library::is_coded(frame);
+    const bool codable = datagram.payload.size() % sizeof(float) == 0 &&
+                         frame.size() <= kPrefix + kMostCode && coded;
+    const bool fits = kHeaders + kPrefix + datagram.payload.size() <= options_.settings.largest;
+    const bool framed = library_->is_frame(seen.payload);
+    const bool smaller =
+        framed && Library::is_coded(seen.payload) && !coded && seen.payload.size() < frame.size();
+    if (!smaller && (codable || framed != fits))
+      fail("packet %u is not the library's frame", datagram.number);
+    return framed;
   }
 
   const Options& options_;
