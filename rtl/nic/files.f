@@ -27,6 +27,7 @@ nic/wpr_nic_fre_enc.sv
 nic/wpr_nic_fre_dec.sv
 nic/wpr_nic_fre.sv
 nic/wpr_nic_tbq.sv
+nic/wpr_nic_merge4.sv
 nic/wpr_nic_merge.sv
 nic/wpr_nic_lane.sv
 nic/wpr_nic_lanes.sv

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of several streams into one, each whole, in turns: a tree whose nodes take four. A beat a
-// clock; a clock more a packet where only one stream has some. Latency 2 clocks a level.
+// Packets of several streams into one, each whole, in turns: a tree of wpr_nic_merge4.
 module wpr_nic_merge #(
-  parameter int unsigned Inputs = 4,  // 1 to 4, or 4 times what is allowed
+  parameter int unsigned Inputs = 4,
   parameter int unsigned Width  = 608
 ) (
   input  logic                         clk_i,
@@ -17,55 +16,35 @@ module wpr_nic_merge #(
   output logic                         m_last_o
 );
 
-  localparam int unsigned Part = Inputs > 4 ? Inputs / 4 : 1;
-  localparam int unsigned Here = Inputs / Part;
-
-  logic [3:0] valid, last;
-  logic [Here-1:0] ready;
-  logic [3:0][Width-1:0] data;
-  if (Inputs > 4) begin : g_tree
-    for (genvar i = 0; i < Here; i++) begin : g_part
-      wpr_nic_merge #(.Inputs(Part), .Width(Width)) part (
-        .clk_i, .rst_ni, .s_valid_i(s_valid_i[Part*i+:Part]), .s_ready_o(s_ready_o[Part*i+:Part]),
-        .s_data_i(s_data_i[Part*i+:Part]), .s_last_i(s_last_i[Part*i+:Part]),
-        .m_valid_o(valid[i]), .m_ready_i(ready[i]), .m_data_o(data[i]), .m_last_o(last[i])
-      );
-    end
-  end else begin : g_leaf
-    assign valid     = 4'(s_valid_i);
-    assign data      = (4 * Width)'(s_data_i);
-    assign last      = 4'(s_last_i);
-    assign s_ready_o = ready;
+  // All streams: those that come in, then what the nodes make. Node i takes 4 i to 4 i + 3, as far as
+  // they are before its own.
+  localparam int unsigned Nodes = (Inputs + 1) / 3;
+  localparam int unsigned Streams = Inputs + Nodes;
+  logic [Streams-1:0] valid, ready, last;
+  logic [Streams-1:0][Width-1:0] data;
+  for (genvar i = 0; i < Inputs; i++) begin : g_in
+    assign {valid[i], data[i], last[i]} = {s_valid_i[i], s_data_i[i], s_last_i[i]};
+    assign s_ready_o[i] = ready[i];
   end
-
-  // Whose turn it is: the next one that has something. At the end of a packet its stream does not
-  // count, since what it has then is not known.
-  logic busy_q, found, o_valid, o_ready, done;
-  logic [1:0] turn_q, turn;
-  logic [3:0] may;
-  always_comb begin
-    may = valid;
-    if (busy_q) may[turn_q] = 1'b0;
-    turn  = turn_q;
-    found = |may;
-    for (int i = 4; i > 0; i--) if (may[2'(turn_q+2'(i))]) turn = turn_q + 2'(i);
-  end
-  assign o_valid = busy_q && valid[turn_q];
-  assign done    = o_valid && o_ready && last[turn_q];
-  always_comb for (int i = 0; i < Here; i++) ready[i] = busy_q && o_ready && turn_q == 2'(i);
-  always_ff @(posedge clk_i) begin
-    if (!busy_q || done) begin
-      busy_q <= found;
-      turn_q <= turn;
+  for (genvar i = 0; i < Nodes; i++) begin : g_node
+    logic [3:0] n_valid, n_ready, n_last;
+    logic [3:0][Width-1:0] n_data;
+    for (genvar j = 0; j < 4; j++) begin : g_of
+      if (4 * i + j < Inputs + i) begin : g_one
+        assign {n_valid[j], n_data[j], n_last[j]} = {valid[4*i+j], data[4*i+j], last[4*i+j]};
+        assign ready[4*i+j] = n_ready[j];
+      end else begin : g_none
+        assign {n_valid[j], n_data[j], n_last[j]} = '0;
+      end
     end
-    if (!rst_ni) begin
-      busy_q <= 1'b0;
-      turn_q <= '0;
-    end
+    wpr_nic_merge4 #(.Width(Width)) node (
+      .clk_i, .rst_ni, .s_valid_i(n_valid), .s_ready_o(n_ready), .s_data_i(n_data),
+      .s_last_i(n_last), .m_valid_o(valid[Inputs+i]), .m_ready_i(ready[Inputs+i]),
+      .m_data_o(data[Inputs+i]), .m_last_o(last[Inputs+i])
+    );
   end
-  wpr_skid #(.Width(Width + 1)) slice (
-    .clk_i, .rst_ni, .s_valid_i(o_valid), .s_ready_o(o_ready),
-    .s_data_i({data[turn_q], last[turn_q]}), .m_valid_o, .m_ready_i, .m_data_o({m_data_o, m_last_o})
-  );
+  assign {m_valid_o, m_data_o, m_last_o} =
+      {valid[Streams-1], data[Streams-1], last[Streams-1]};
+  assign ready[Streams-1] = m_ready_i;
 
 endmodule
