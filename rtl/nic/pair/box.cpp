@@ -59,11 +59,11 @@ class Box : public End {
     m.eval();
     if (m.m_axis_adap_tx_tuser_dst != kToWire || m.m_axis_c2h_tuser_dst != kToHost)
       throw std::runtime_error("tuser_dst is wrong");
-    bool ended = false, moved = false;
+    bool moved = false;
     if (m.rst_ni) {
-      moved |= host_in_.moves(h2c(), &ended);
-      if (ended && begun == 0) begun = now_;
-      moved |= wire_in_.moves(adap_rx(), &ended);
+      moved |= host_in_.moves(h2c());
+      if (moved && begun == 0) begun = now_;
+      moved |= wire_in_.moves(adap_rx());
       moved |= wire_out_.moves(adap_tx(), now_, &to_wire);
       moved |= host_out_.moves(c2h(), now_, &to_host);
     }

@@ -42,7 +42,7 @@ class End {
   virtual bool clock(uint64_t now) = 0;
   virtual Counted counted() = 0;
   std::deque<Timed> to_wire, to_host;
-  uint64_t begun = 0;  // the clock in which the first packet from the host had come in
+  uint64_t begun = 0;  // the clock in which the first packet from the host came
 };
 
 // Models of rtl/nic/: "fre" or "tbq", with the library's frame header in their registers. Null:

@@ -41,10 +41,10 @@ class Lane {
     model_->clk_i = 0;
     model_->eval();
   }
-  bool answer(bool taken, bool* ended) {
+  bool answer(bool taken) {
     model_->m_axis_tready = taken;
     model_->eval();
-    return source_.moves(h2c(), ended);
+    return source_.moves(h2c());
   }
   void rise() {
     model_->clk_i = 1;
@@ -105,11 +105,11 @@ class Lanes : public End {
   bool step() {
     for (auto& lane : lanes_) lane->offer();
     join();
-    bool moved = false, ended = false;
+    bool moved = false;
     for (size_t i = 0; i < lanes_.size(); ++i)
-      moved |= lanes_[i]->answer((merge_->s_ready_o >> i & 1) != 0, &ended);
+      moved |= lanes_[i]->answer((merge_->s_ready_o >> i & 1) != 0);
     if (merge_->rst_ni) {
-      if (ended && begun == 0) begun = now_;
+      if (moved && begun == 0) begun = now_;
       moved |= wire_out_.moves(adap_tx(), now_, &to_wire);
       for (auto& lane : lanes_) count(lane->ports().event_o);
     }

@@ -63,14 +63,13 @@ class Source {
     ports.size = static_cast<uint16_t>(packet.size());
     ports.src = kSource;
   }
-  // After the box has answered; whether a beat moves, and *ended whether it was a packet's last.
-  bool moves(const auto& ports, bool* ended) {
+  // After the box has answered: whether a beat moves.
+  bool moves(const auto& ports) {
     const bool moved = offered_ && ports.ready;
     if (!moved) return false;
     offered_ = false;
     at_ += kBeat;
-    *ended = at_ >= queue_.front().size();
-    if (*ended) {
+    if (at_ >= queue_.front().size()) {
       queue_.pop_front();
       at_ = 0;
     }

@@ -11,7 +11,8 @@ struct Flow {
   uint64_t sent = 0, delivered = 0, refused = 0, dropped = 0, corrupted = 0, reordered = 0;
   uint64_t host_bytes = 0, wire_bytes = 0;  // of packets, before anything was lost
   uint64_t raw_bytes = 0, code_bytes = 0;   // of payloads that were coded, and of their codes
-  // From the end of the first packet in to the last one's out, and to the first one's beginning.
+  // From the first packet's beginning in to the last one's end out, and to the first one's
+  // beginning.
   uint64_t clocks = 0, latency = 0;
   double gbps = 0;   // of host packets that were delivered, at 250 MHz
   Counted from, to;  // by the ends
