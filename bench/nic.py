@@ -138,8 +138,8 @@ def reason(row: dict[str, Any]) -> str:
     if abs(row["gbps"] / row["paper_gbps"] - 1) <= 0.1:
         return ""
     if row["size"] < 1518:
-        return "their generator, 4 to 5 million packets a second"
-    return "the wire, which carries less than the host sends"
+        return "their host, 3 to 5 million packets a second"
+    return "codes leave room on the wire, so the host can send faster than it"
 
 
 def text_5(rows: list[dict[str, Any]]) -> str:
