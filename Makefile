@@ -1,5 +1,5 @@
 # The front door: every line calls CMake presets, pytest or a script.
-.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area
+.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area rtl-nic
 PY := .venv/bin/python
 ARGS ?=
 
@@ -45,5 +45,7 @@ rtl-formal: ## FPGA cores: proofs, and that every mutant breaks one; ARGS="skid 
 	@scripts/rtl formal $(ARGS)
 rtl-area: ## FPGA cores: area, depth and clock against their bounds; ARGS=--write renews the table
 	@scripts/rtl area $(ARGS)
+rtl-nic: build ## FPGA cores: two simulated NIC boxes back to back over UDP sockets; ARGS=--help
+	@scripts/rtl nic $(ARGS)
 clean: ## remove build/, .venv and .venv-rtl
 	@rm -rf build .venv .venv-rtl

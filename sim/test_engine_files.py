@@ -127,3 +127,11 @@ def test_cpu_is_what_was_measured() -> None:
     """engines/cpu.toml is made from bench/results by a script; it is current."""
     made = runpy.run_path(str(ROOT / "bench" / "cpu_engine.py"))["engine"]()
     assert (ROOT / "sim" / "engines" / "cpu.toml").read_text() == made
+
+
+def test_nic_is_what_was_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """engines/nic.toml, too."""
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    measured = json.loads((ROOT / "bench" / "results" / "nic.json").read_text())
+    made = runpy.run_path(str(ROOT / "bench" / "nic.py"))["engine"](measured)
+    assert (ROOT / "sim" / "engines" / "nic.toml").read_text() == made

@@ -5,10 +5,14 @@ common/wpr_prepend.sv
 common/wpr_behead.sv
 common/wpr_narrow.sv
 common/wpr_widen.sv
+common/wpr_window.sv
+common/wpr_multiple.sv
 common/wpr_pool.sv
 fre/wpr_fre_pkg.sv
 fre/wpr_fre_enc.sv
 fre/wpr_fre_dec.sv
+tbq/wpr_tbq_enc.sv
+tbq/wpr_tbq_dec.sv
 nic/wpr_nic_pkg.sv
 nic/wpr_sum16.sv
 nic/wpr_nic_store.sv
@@ -22,3 +26,8 @@ nic/wpr_nic_box.sv
 nic/wpr_nic_fre_enc.sv
 nic/wpr_nic_fre_dec.sv
 nic/wpr_nic_fre.sv
+nic/wpr_nic_tbq.sv
+nic/wpr_nic_merge4.sv
+nic/wpr_nic_merge.sv
+nic/wpr_nic_lane.sv
+nic/wpr_nic_lanes.sv

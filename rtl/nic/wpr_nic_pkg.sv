@@ -35,8 +35,12 @@ package wpr_nic_pkg;
   // Bytes of a beat by its tkeep, which has no gaps: 1 to 64.
   function automatic logic [6:0] size_of(input logic [63:0] keep);
     logic [6:0] size;
-    size = '0;
-    for (int i = 0; i < 64; i++) if (keep[i] && (i == 63 || !keep[(i+1)%64])) size |= 7'(i + 1);
+    logic [63:0] last, of_bit;  // byte i is the last one; and its size has that bit
+    last = keep & ~(keep >> 1);
+    for (int j = 0; j < 7; j++) begin
+      for (int i = 0; i < 64; i++) of_bit[i] = last[i] && (((i + 1) >> j) & 1) == 1;
+      size[j] = |of_bit;
+    end
     return size;
   endfunction
 

@@ -73,16 +73,16 @@ module wpr_nic_store
     .m_meta_o (p_size),
     .dropped_o(dropped)
   );
-  wpr_skid #(.Width(577)) slice (
-    .clk_i,
-    .rst_ni,
-    .s_valid_i(p_valid),
-    .s_ready_o(p_ready),
-    .s_data_i ({p_data, keep_of(p_last ? p_size : '0), p_last}),
-    .m_valid_o,
-    .m_ready_i,
-    .m_data_o ({m_data_o, m_keep_o, m_last_o})
-  );
+  assign p_ready = m_ready_i || !m_valid_o;
+  always_ff @(posedge clk_i) begin
+    if (p_ready) begin
+      m_valid_o <= p_valid;
+      m_data_o  <= p_data;
+      m_keep_o  <= keep_of(p_last ? p_size : '0);
+      m_last_o  <= p_last;
+    end
+    if (!rst_ni) m_valid_o <= 1'b0;
+  end
 
   logic known, kept, bad;
   logic [15:0] sum, size;

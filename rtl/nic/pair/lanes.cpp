@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// rtl/nic/wpr_nic_lanes.sv in its parts, clock by clock: lanes, to which packets from the host go
+// in turns, and what merges their streams. (As one model it would be a C++ file of 80 MB.)
+#include <verilated.h>
+
+#include "Vwpr_nic_lane.h"
+#include "Vwpr_nic_merge.h"
+#include "streams.hpp"
+
+namespace nic {
+namespace {
+
+// A beat in the merged stream, in words: src and size, tkeep, tdata.
+constexpr size_t kKeepAt = 1, kDataAt = 3, kBeatWords = 19;
+
+class Lane {
+  auto h2c() {
+    Vwpr_nic_lane& m = *model_;
+    return Ports{m.s_axis_tvalid, m.s_axis_tready,     m.s_axis_tdata,    m.s_axis_tkeep,
+                 m.s_axis_tlast,  m.s_axis_tuser_size, m.s_axis_tuser_src};
+  }
+
+ public:
+  Lane(VerilatedContext* context, const Settings& settings, const Bytes& header, uint64_t seed)
+      : model_(std::make_unique<Vwpr_nic_lane>(context)), source_(settings.pause, seed) {
+    constexpr int kTauExponent = 15;  // in cfg_tau_i
+    model_->cfg_enable_i = settings.on;
+    model_->cfg_ports_i = settings.port;
+    model_->cfg_max_i = settings.largest;
+    model_->cfg_tau_i = static_cast<uint32_t>(settings.codec) << kTauExponent;
+    for (size_t i = 0; i < kFrameHeader / 4; ++i)
+      std::memcpy(&model_->cfg_header_i[i], header.data() + 4 * i, 4);
+  }
+  ~Lane() { model_->final(); }
+
+  Source& source() { return source_; }
+  Vwpr_nic_lane& ports() { return *model_; }
+
+  void offer() {
+    source_.offer(h2c());
+    model_->clk_i = 0;
+    model_->eval();
+  }
+  bool answer(bool taken) {
+    model_->m_axis_tready = taken;
+    model_->eval();
+    return source_.moves(h2c());
+  }
+  void rise() {
+    model_->clk_i = 1;
+    model_->eval();
+  }
+
+ private:
+  std::unique_ptr<Vwpr_nic_lane> model_;
+  Source source_;
+};
+
+class Lanes : public End {
+  auto adap_tx() {
+    Vwpr_nic_merge& m = *merge_;
+    uint64_t keep = 0;
+    std::memcpy(&keep, &m.m_data_o[kKeepAt], sizeof(keep));
+    return Ports{m.m_valid_o,
+                 m.m_ready_i,
+                 &m.m_data_o[kDataAt],
+                 uint64_t{keep},
+                 m.m_last_o,
+                 static_cast<uint16_t>(m.m_data_o[0] >> 16),
+                 static_cast<uint16_t>(m.m_data_o[0])};
+  }
+
+ public:
+  Lanes(const Settings& settings, Library* library)
+      : wire_out_("adap_tx", settings.pause, settings.line, settings.seed) {
+    context_.randReset(2);  // what has no reset begins with anything
+    merge_ = std::make_unique<Vwpr_nic_merge>(&context_);
+    for (size_t i = 0; i < settings.lanes; ++i)
+      lanes_.push_back(
+          std::make_unique<Lane>(&context_, settings, library->header(), settings.seed + 1 + i));
+    merge_->s_valid_i = 0;
+    reset(0);
+    for (int i = 0; i < 5; ++i) step();
+    reset(1);
+  }
+  ~Lanes() override { merge_->final(); }
+
+  void from_host(Bytes packet) override {
+    lanes_[next_]->source().add(std::move(packet));
+    next_ = (next_ + 1) % lanes_.size();
+  }
+  void from_wire(Bytes) override {}
+  bool clock(uint64_t now) override {
+    now_ = now;
+    return step();
+  }
+  Counted counted() override { return counted_; }
+
+ private:
+  void reset(uint8_t level) {
+    merge_->rst_ni = level;
+    for (auto& lane : lanes_) lane->ports().rst_ni = level;
+  }
+
+  bool step() {
+    for (auto& lane : lanes_) lane->offer();
+    join();
+    bool moved = false;
+    for (size_t i = 0; i < lanes_.size(); ++i)
+      moved |= lanes_[i]->answer((merge_->s_ready_o >> i & 1) != 0);
+    if (merge_->rst_ni) {
+      if (moved && begun == 0) begun = now_;
+      moved |= wire_out_.moves(adap_tx(), now_, &to_wire);
+      for (auto& lane : lanes_) count(lane->ports().event_o);
+    }
+    for (auto& lane : lanes_) lane->rise();
+    merge_->clk_i = 1;
+    merge_->eval();
+    return moved;
+  }
+
+  // The lanes' beats into the merged stream.
+  void join() {
+    uint64_t valid = 0, last = 0;
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      const Vwpr_nic_lane& lane = lanes_[i]->ports();
+      valid |= uint64_t{lane.m_axis_tvalid} << i;
+      last |= uint64_t{lane.m_axis_tlast} << i;
+      if (!lane.m_axis_tvalid) continue;
+      EData* words = &merge_->s_data_i[kBeatWords * i];
+      words[0] = static_cast<uint32_t>(lane.m_axis_tuser_size) << 16 | lane.m_axis_tuser_src;
+      std::memcpy(words + kKeepAt, &lane.m_axis_tkeep, sizeof(lane.m_axis_tkeep));
+      for (size_t j = 0; j < kBeat / 4; ++j) words[kDataAt + j] = lane.m_axis_tdata[j];
+    }
+    merge_->s_valid_i = valid;
+    merge_->s_last_i = last;
+    wire_out_.ready(adap_tx());
+    merge_->clk_i = 0;
+    merge_->eval();
+  }
+
+  void count(unsigned events) {
+    counted_.coded += events & 1;
+    counted_.stored += events >> 1 & 1;
+    counted_.passed += events >> 2 & 1;
+    counted_.dropped += events >> 3 & 1;
+  }
+
+  VerilatedContext context_;
+  std::unique_ptr<Vwpr_nic_merge> merge_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  Sink wire_out_;
+  size_t next_ = 0;
+  uint64_t now_ = 0;
+  Counted counted_;
+};
+
+}  // namespace
+
+std::unique_ptr<End> lanes(const Settings& settings, Library* library) {
+  return std::make_unique<Lanes>(settings, library);
+}
+
+}  // namespace nic
