@@ -28,7 +28,7 @@ module wpr_chunks_in (
   assign last_o        = s_axis_tlast || &number_o;
   always_comb begin
     for (int l = 0; l < 16; l++) begin
-      words_o[l] = s_axis_tdata[32*l+:32] & {32{!s_axis_tlast || s_axis_tkeep[4*l]}};
+      words_o[l] = !s_axis_tlast || s_axis_tkeep[4*l] ? s_axis_tdata[32*l+:32] : '0;
     end
   end
   always_ff @(posedge clk_i) begin
