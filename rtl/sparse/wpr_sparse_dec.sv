@@ -322,9 +322,9 @@ module wpr_sparse_dec #(
   logic [5:1] end_q;  // the last one of its part
   logic [WordBits-1:0] word1_q;  // its number
   at_t at2_q;
-  logic [511:0] row3_q, row4_q;
+  logic [511:0] row3_q, row4_q, row5_q;
   logic [Lanes-1:0] in_last_q;               // lanes of a packet's last row
-  logic [Lanes-1:0] keep4_q;                 // those of row 4 that have values
+  logic [Lanes-1:0] keep5_q;                 // those of row 5 that have values
   logic [Lanes-1:0] sign_only_q, no_more_q;  // of the upper and lower half of its words
   logic [31:0] word5_q;
   always_ff @(posedge clk_i) begin
@@ -336,10 +336,11 @@ module wpr_sparse_dec #(
       word1_q <= next_q[part];
       at2_q   <= base_q + LogMemory'(word1_q >> 4);
       row4_q  <= row3_q;
-      keep4_q <= end_q[3] ? in_last_q : '1;
+      row5_q  <= row4_q;
+      keep5_q <= end_q[4] ? in_last_q : '1;
       for (int l = 0; l < int'(Lanes); l++) begin
-        sign_only_q[l] <= row3_q[32*l+16+:16] == 16'h8000;
-        no_more_q[l]   <= row3_q[32*l+:16] == 16'h0000;
+        sign_only_q[l] <= row4_q[32*l+16+:16] == 16'h8000;
+        no_more_q[l]   <= row4_q[32*l+:16] == 16'h0000;
       end
     end
     for (int l = 0; l < int'(Lanes); l++) in_last_q[l] <= 4'(l) <= last_q[3:0];
@@ -628,9 +629,9 @@ module wpr_sparse_dec #(
         row_keep = last_row_q ? in_last_q : '1;
       end
       Dense: begin
-        {row_valid, row_last} = {v_q[4], end_q[4]};
-        row_keep  = keep4_q;
-        row_wrong = (sign_only_q & no_more_q & keep4_q) != '0;  // -0
+        {row_valid, row_last} = {v_q[5], end_q[5]};
+        row_keep  = keep5_q;
+        row_wrong = (sign_only_q & no_more_q & keep5_q) != '0;  // -0
       end
       default: begin
         {row_valid, row_last, row_wrong} = {state_q == Refuse, 2'b11};
@@ -647,7 +648,7 @@ module wpr_sparse_dec #(
     .row_last_i  (row_last),
     .row_wrong_i (row_wrong),
     .row_keep_i  (row_keep),
-    .row_values_i(state_q == Dense ? row4_q : values_q),
+    .row_values_i(state_q == Dense ? row5_q : values_q),
     .m_axis_tvalid,
     .m_axis_tready,
     .m_axis_tdata,

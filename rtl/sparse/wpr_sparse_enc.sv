@@ -211,8 +211,9 @@ module wpr_sparse_enc #(
   logic [5:0] row_level;
   logic row_valid, row_ready, one_valid;
   logic [Lanes-1:0] row_marks;
-  at_t row_at;
-  logic [3:0] one_lane;
+  at_t row_at, lane_at;
+  logic lane_valid, lane_ready;
+  logic [3:0] lane, one_lane;
   assign begin_pass = planned_q && !pass_q && queued;
   assign scan       = scanning_q && row_level < 6'd24;
   assign free       = pass_q && drained;
@@ -258,11 +259,21 @@ module wpr_sparse_enc #(
     .s_ready_o(row_ready),
     .s_bits_i (row_marks),
     .s_tag_i  (row_at),
+    .m_valid_o(lane_valid),
+    .m_ready_i(lane_ready),
+    .m_one_o  (lane),
+    .m_tag_o  (lane_at),
+    .none_o   ()
+  );
+  wpr_skid #(.Width(LogMemory + 4)) one (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(lane_valid),
+    .s_ready_o(lane_ready),
+    .s_data_i ({lane_at, lane}),
     .m_valid_o(one_valid),
     .m_ready_i(go),
-    .m_one_o  (one_lane),
-    .m_tag_o  (read),
-    .none_o   ()
+    .m_data_o ({read, one_lane})
   );
 
   // ---- a value of a row, or a row ---------------------------------------------------------------
