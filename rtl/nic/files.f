@@ -5,8 +5,12 @@ common/wpr_prepend.sv
 common/wpr_behead.sv
 common/wpr_narrow.sv
 common/wpr_widen.sv
+common/wpr_words_out.sv
+common/wpr_chunks_in.sv
 common/wpr_window.sv
+common/wpr_words_in.sv
 common/wpr_multiple.sv
+common/wpr_multiples_out.sv
 common/wpr_pool.sv
 fre/wpr_fre_pkg.sv
 fre/wpr_fre_enc.sv
