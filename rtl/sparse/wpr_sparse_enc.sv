@@ -12,8 +12,8 @@
 // one to come in meanwhile. Then its rows are looked through, 16 values a clock, and what is sent
 // leaves one a clock; positions wait in two queues till the values have left.
 //
-// Rate: 16 values a clock where up to one in 16 is sent, and where all are written because
-// positions do not pay; between, one value that is sent a clock; 17 clocks more a block. Latency:
+// Rate: 16 values a clock where up to one in 19 is sent, and where all are written because
+// positions do not pay; between, a word of 32 bits of the code a clock; 18 clocks more a block. Latency:
 // a block, and about 40 clocks.
 module wpr_sparse_enc #(
   parameter int unsigned LogValues = 14  // a block has up to 2^LogValues values; 9 or more
