@@ -315,8 +315,8 @@ module wpr_sparse_enc #(
     end
   end
 
-  logic value_valid, value_ready;
-  logic [31:0] value;
+  logic [31:0] stored[3];  // from the queues of values, high parts and low parts
+  logic [2:0] stored_valid, stored_ready;
   logic [9:0] value_level;
   wpr_ram_fifo #(.Width(32), .LogDepth(9)) values (
     .clk_i,
@@ -324,19 +324,19 @@ module wpr_sparse_enc #(
     .s_valid_i(v3_q),
     .s_ready_o(),  // there is room: near_q
     .s_data_i (value3_q),
-    .m_valid_o(value_valid),
-    .m_ready_i(value_ready),
-    .m_data_o (value),
+    .m_valid_o(stored_valid[0]),
+    .m_ready_i(stored_ready[0]),
+    .m_data_o (stored[0]),
     .level_o  (value_level)
   );
 
   // ---- high parts: bits at their places in words ------------------------------------------------
 
-  logic bit_valid, bit_final, same, flush, tail_q, word_ready, high_valid, high_ready;
+  logic bit_valid, bit_final, same, flush, tail_q, word_ready;
   count_t bit_at;
   logic [LogQueue:0] bit_level;
   logic [LogValues-5:0] word_q;
-  logic [31:0] word_bits_q, high_word;
+  logic [31:0] word_bits_q;
   wpr_fifo #(.Width(LogValues + 2), .LogDepth(LogQueue)) bits (
     .clk_i,
     .rst_ni,
@@ -371,18 +371,18 @@ module wpr_sparse_enc #(
     .s_valid_i(flush),
     .s_ready_o(word_ready),
     .s_data_i (word_bits_q),
-    .m_valid_o(high_valid),
-    .m_ready_i(high_ready),
-    .m_data_o (high_word),
+    .m_valid_o(stored_valid[1]),
+    .m_ready_i(stored_ready[1]),
+    .m_data_o (stored[1]),
     .level_o  ()
   );
 
   // ---- low parts: behind each other -------------------------------------------------------------
 
-  logic low_valid, low_final, low_ready, packed_valid, packed_ready, lows_valid, lows_ready;
+  logic low_valid, low_final, low_ready, packed_valid, packed_ready;
   position_t low;
   logic [LogQueue:0] low_level;
-  logic [31:0] packed_word, lows_word;
+  logic [31:0] packed_word;
   logic [5:0] packed_size;
   wpr_fifo #(.Width(LogValues + 1), .LogDepth(LogQueue)) parts (
     .clk_i,
@@ -415,9 +415,9 @@ module wpr_sparse_enc #(
     .s_valid_i(packed_valid && packed_size != '0),
     .s_ready_o(packed_ready),
     .s_data_i (packed_word),
-    .m_valid_o(lows_valid),
-    .m_ready_i(lows_ready),
-    .m_data_o (lows_word),
+    .m_valid_o(stored_valid[2]),
+    .m_ready_i(stored_ready[2]),
+    .m_data_o (stored[2]),
     .level_o  ()
   );
   assign drained = !scanning_q && scanned_q == '0 && left_q == '0 && v_q == '0 &&
@@ -428,6 +428,22 @@ module wpr_sparse_enc #(
   end
 
   // ---- out: the parts of a packet, a word a clock; or its rows ----------------------------------
+
+  // Block RAM is late in its clock: what is read goes to registers before it is chosen from.
+  logic [31:0] part[3];
+  logic [2:0] part_valid, part_ready;
+  for (genvar i = 0; i < 3; i++) begin : gen_parts
+    wpr_skid #(.Width(32)) slice (
+      .clk_i,
+      .rst_ni,
+      .s_valid_i(stored_valid[i]),
+      .s_ready_o(stored_ready[i]),
+      .s_data_i (stored[i]),
+      .m_valid_o(part_valid[i]),
+      .m_ready_i(part_ready[i]),
+      .m_data_o (part[i])
+    );
+  end
 
   typedef enum logic [2:0] {Head, Values, Highs, Lows, Rows} part_t;
   part_t part_q;
@@ -456,9 +472,9 @@ module wpr_sparse_enc #(
   assign ends = bytes_q <= (LogValues + 3)'(4);
   always_comb begin
     unique case (part_q)
-      Values:  {piece_valid, piece} = {value_valid, value};
-      Highs:   {piece_valid, piece} = {high_valid, high_word};
-      Lows:    {piece_valid, piece} = {lows_valid, lows_word};
+      Values:  {piece_valid, piece} = {part_valid[0], part[0]};
+      Highs:   {piece_valid, piece} = {part_valid[1], part[1]};
+      Lows:    {piece_valid, piece} = {part_valid[2], part[2]};
       default: {piece_valid, piece} = {plan_valid && !plan_dense && !words_out_q, 32'(head)};
     endcase
     if (part_q == Rows) piece_valid = 1'b0;
@@ -469,11 +485,9 @@ module wpr_sparse_enc #(
       default: piece_last = 1'b0;
     endcase
   end
-  assign piece_size  = part_q == Head || !ends ? 3'd4 : bytes_q[2:0];
-  assign value_ready = part_q == Values && piece_ready;
-  assign high_ready  = part_q == Highs && piece_ready;
-  assign lows_ready  = part_q == Lows && piece_ready;
-  assign leave       = part_q == Rows ? rows_end : piece_valid && piece_ready && piece_last;
+  assign piece_size = part_q == Head || !ends ? 3'd4 : bytes_q[2:0];
+  assign part_ready = {3{piece_ready}} & {part_q == Lows, part_q == Highs, part_q == Values};
+  assign leave      = part_q == Rows ? rows_end : piece_valid && piece_ready && piece_last;
   always_ff @(posedge clk_i) begin
     if (leave) begin
       part_q <= Head;
