@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_prepend and wpr_behead behind each other: packets come out as they went in, with their headers
 // beside them, however beats end and either side pauses. Each packet's first byte is its
-// number here, which is also its header.
+// number here, which is also its header. While what leaves is taken, an offered beat is in one of three
+// clocks, so they never hang.
 module wpr_header_props (
   input logic        clk_i,
   input logic        rst_ni,
@@ -41,6 +42,7 @@ module wpr_header_props (
   logic push, pop, waits_q, h_waits_q;  // offered, and not taken: who offers must go on
   logic [35:0] s_beat_q;
   logic [31:0] bits;
+  logic [1:0] calm_q = '0;
   assign push = s_valid_i && s_ready;
   assign pop  = m_valid && m_ready_i;
   always_comb for (int i = 0; i < 4; i++) bits[8*i+:8] = {8{m_keep[i]}} & m_data[8*i+:8];
@@ -61,6 +63,8 @@ module wpr_header_props (
       n_q <= n_q + 2'(push) - 2'(pop);
       long_q <= long_q || (pop && !m_last);
     end
+    if (!rst_ni || s_ready || !s_valid_i || !h_valid_i || !m_ready_i) calm_q <= '0;
+    else calm_q <= calm_q + 2'd1;
     assume (rst_ni == started_q);
     assume (s_last_i ? s_size_i != 0 && s_size_i <= 3'd4 : s_size_i == 3'd4);
     assume (!started_q || !waits_q || (s_valid_i && s_beat_q == {s_data_i, s_size_i, s_last_i}));
@@ -68,6 +72,7 @@ module wpr_header_props (
     for (int i = 0; i < 4; i++) assume (s_keep[i] || s_data_i[8*i+:8] == 8'd0);
     if (started_q && rst_ni) begin
       room: assert (n_q <= 2'd2 && !runt);
+      moves: assert (calm_q != 2'd3);
     end
     if (started_q && rst_ni && m_valid) begin
       bytes: assert (n_q != 0 && {bits, m_keep, m_last} == queue_q[0]);
