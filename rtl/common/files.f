@@ -9,6 +9,8 @@ common/wpr_prepend.sv
 common/wpr_behead.sv
 common/wpr_narrow.sv
 common/wpr_widen.sv
+common/wpr_size.sv
+common/wpr_keep.sv
 common/wpr_window.sv
 common/wpr_words_in.sv
 common/wpr_words_out.sv

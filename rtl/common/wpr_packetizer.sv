@@ -33,16 +33,10 @@ module wpr_packetizer #(
   logic v_q, last_q, ends_q, go;
   logic [8*Bytes-1:0] data_q;
   logic [Log:0] size_q, size;
-  logic [LogDepth-1:0] beat_q;
-  logic first_q;
-  always_comb begin
-    size = '0;
-    for (int i = 0; i < Bytes; i++) begin
-      if (s_axis_tkeep[i] && (i == Bytes - 1 || !s_axis_tkeep[(i+1)%Bytes])) begin
-        size |= (Log + 1)'(i + 1);
-      end
-    end
-  end
+  logic [LogDepth-1:0] beat_q, next_q;  // its place in its block, and that of the one behind it
+  logic ends, first_q;
+  wpr_size #(.Bytes(Bytes)) count (.keep_i(s_axis_tkeep), .size_o(size));
+  assign ends          = s_axis_tlast || next_q == cfg_beats_i;
   assign s_axis_tready = go || !v_q;
   always_ff @(posedge clk_i) begin
     if (s_axis_tready) begin
@@ -50,18 +44,18 @@ module wpr_packetizer #(
       data_q <= s_axis_tdata;
       last_q <= s_axis_tlast;
       size_q <= s_axis_tlast ? size : (Log + 1)'(Bytes);
+      ends_q <= ends;
+      beat_q <= next_q;
+      if (s_axis_tvalid) next_q <= ends ? '0 : next_q + 1'b1;
     end
-    if (!rst_ni) v_q <= 1'b0;
-  end
-  assign ends_q = last_q || beat_q == cfg_beats_i;
-  always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      beat_q  <= '0;
-      first_q <= 1'b1;
-    end else if (v_q && go) begin
-      beat_q <= ends_q ? '0 : beat_q + 1'b1;
-      if (ends_q) first_q <= last_q;
+      v_q    <= 1'b0;
+      next_q <= '0;
     end
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) first_q <= 1'b1;
+    else if (v_q && go && ends_q) first_q <= last_q;
   end
 
   localparam int unsigned SizeBits = LogDepth + Log + 1;
@@ -91,11 +85,10 @@ module wpr_packetizer #(
   logic [15:0] number_q;
   logic [Bytes-1:0] keep;
   logic h_ready;
-  always_comb begin
-    for (int i = 0; i < Bytes; i++) begin
-      keep[i] = !b_last || b_size[Log-1:0] == '0 || (Log)'(i) < b_size[Log-1:0];
-    end
-  end
+  wpr_keep #(.Bytes(Bytes)) last_keep (
+    .size_i(b_last ? b_size[Log-1:0] : '0),
+    .keep_o(keep)
+  );
   always_ff @(posedge clk_i) begin
     if (!rst_ni) number_q <= '0;
     else if (h_ready) number_q <= number_q + 1'b1;

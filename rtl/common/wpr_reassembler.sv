@@ -33,7 +33,6 @@ module wpr_reassembler #(
 );
 
   localparam int unsigned Slots = 1 << LogSlots;
-  localparam int unsigned SizeBits = LogBeats + Log + 1;
 
   // ---- headers off, sizes counted ----------------------------------------------------------------
 
@@ -59,12 +58,7 @@ module wpr_reassembler #(
   );
 
   logic [Log:0] size;
-  always_comb begin
-    size = '0;
-    for (int i = 0; i < Bytes; i++) begin
-      if (p_keep[i] && (i == Bytes - 1 || !p_keep[(i+1)%Bytes])) size |= (Log + 1)'(i + 1);
-    end
-  end
+  wpr_size #(.Bytes(Bytes)) count (.keep_i(p_keep), .size_o(size));
 
   logic v_q, last_q, take, bad_q;
   logic [63:0] header_q;
@@ -88,7 +82,8 @@ module wpr_reassembler #(
   logic [15:0] next_q, number, ahead;  // next_q: the block that leaves next
   logic [Slots-1:0] filled_q;
   logic [LogSlots-1:0] slot, slot_next;
-  logic [Slots-1:0][SizeBits-1:0] sizes_q;
+  logic [Slots-1:0][Log-1:0] sizes_q;        // of the last beat; 0: whole
+  logic [Slots-1:0][LogBeats-1:0] ends_q;  // the last beat's place
   logic [Slots-1:0] firsts_q, lasts_q;
   logic fits, late, plausible, beyond, whole, store, none, give_up, leave, jump, move;
   assign number    = header_q[47:32];
@@ -104,7 +99,7 @@ module wpr_reassembler #(
   assign jump      = v_q && beyond && none && move;
   assign take      = !(v_q && (beyond || give_up));
   assign store     = v_q && take && last_q && fits && whole;
-  assign dropped_o = runt || (v_q && take && last_q && !store);
+  always_ff @(posedge clk_i) dropped_o <= rst_ni && (runt || (v_q && take && last_q && !store));
 
   logic [8*Bytes-1:0] words_q[1 << (LogSlots + LogBeats)];
   always_ff @(posedge clk_i) begin
@@ -116,7 +111,8 @@ module wpr_reassembler #(
       bad_q  <= !last_q && (bad_q || beat_q == '1 || !fits);
     end
     if (store) begin
-      sizes_q[slot]  <= header_q[SizeBits-1:0];
+      sizes_q[slot]  <= header_q[Log-1:0];
+      ends_q[slot]   <= beat_q;
       firsts_q[slot] <= header_q[48];
       lasts_q[slot]  <= header_q[30];
     end
@@ -128,26 +124,34 @@ module wpr_reassembler #(
 
   // ---- out of the next slot ----------------------------------------------------------------------
 
-  logic ready_next, deaf_q;  // deaf: until a message begins
+  logic ready_next_q, first_next_q;  // of slot_next, but for a store: filled_q, firsts_q, ends_q
+  logic [LogBeats-1:0] last_at_q;
+  logic store_q;                     // in the clock before
+  logic deaf_q;                      // until a message begins
+  logic [LogSlots-1:0] slot_after;
   logic [15:0] waited_q;
-  logic [LogBeats-1:0] at_q, last_at;
-  logic [SizeBits-1:0] less_one;
+  logic [LogBeats-1:0] at_q;
+  logic expired_q;  // since the clock before
   logic skip, read, end_read, lost;
-  assign ready_next = filled_q[slot_next];
-  assign less_one   = sizes_q[slot_next] - 1'b1;
-  assign last_at    = less_one[SizeBits-2:Log];
-  assign skip       = ready_next && deaf_q && !firsts_q[slot_next];
-  assign read       = ready_next && !skip && move;
-  assign end_read   = read && at_q == last_at;
+  assign slot_after = slot_next + 1'b1;
+  assign skip       = ready_next_q && deaf_q && !first_next_q;
+  assign read       = ready_next_q && !skip && move;
+  assign end_read   = read && at_q == last_at_q;
   assign leave      = end_read || skip;
-  assign give_up    = !ready_next && !none && waited_q >= cfg_patience_i && move;
+  assign give_up    = !ready_next_q && !store_q && !none && expired_q && move;
   assign lost       = (give_up || jump) && !deaf_q;
 
   always_ff @(posedge clk_i) begin
     if (leave || give_up) next_q <= next_q + 1'b1;
     else if (jump) next_q <= number;
-    if (none || ready_next) waited_q <= '0;
+    if (none || ready_next_q) waited_q <= '0;
     else if (waited_q < cfg_patience_i) waited_q <= waited_q + 1'b1;
+    // No slot is filled where a jump goes.
+    {ready_next_q, first_next_q, last_at_q} <= leave || give_up
+        ? {filled_q[slot_after], firsts_q[slot_after], ends_q[slot_after]}
+        : {filled_q[slot_next], firsts_q[slot_next], ends_q[slot_next]};
+    store_q   <= store;
+    expired_q <= !none && !ready_next_q && waited_q >= cfg_patience_i;
     if (read) at_q <= end_read ? '0 : at_q + 1'b1;
     if (give_up || jump) deaf_q <= 1'b1;
     else if (read) deaf_q <= 1'b0;
@@ -161,27 +165,27 @@ module wpr_reassembler #(
       at_q     <= '0;
       deaf_q   <= 1'b0;
       filled_q <= '0;
+      {expired_q, ready_next_q, store_q} <= '0;
     end
   end
 
-  logic v1_q, end1_q, lost1_q, message1_q;
+  logic v1_q, lost1_q, message1_q;
   logic [8*Bytes-1:0] word_q;
-  logic [Log-1:0] size1_q;
+  logic [Log-1:0] size1_q;  // of the beat; 0: whole
+  logic [Bytes-1:0] keep1;
+  wpr_keep #(.Bytes(Bytes)) keep_of_beat (.size_i(size1_q), .keep_o(keep1));
   assign move = m_axis_tready || !m_axis_tvalid;
   always_ff @(posedge clk_i) begin
     if (move) begin
       v1_q          <= read || lost;
       lost1_q       <= lost;
-      end1_q        <= end_read;
       message1_q    <= end_read && lasts_q[slot_next];
-      size1_q       <= sizes_q[slot_next][Log-1:0];
+      size1_q       <= end_read ? sizes_q[slot_next] : '0;
       m_axis_tvalid <= v1_q;
       m_axis_tdata  <= word_q;
       m_axis_tlast  <= message1_q || lost1_q;
       m_axis_tuser  <= lost1_q;
-      for (int i = 0; i < Bytes; i++) begin
-        m_axis_tkeep[i] <= !lost1_q && (!end1_q || size1_q == '0 || (Log)'(i) < size1_q);
-      end
+      m_axis_tkeep  <= lost1_q ? '0 : keep1;
     end
     if (!rst_ni) begin
       v1_q          <= 1'b0;
