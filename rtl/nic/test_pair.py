@@ -17,9 +17,7 @@ TBQ = ("--recipe", "tbq:tau=1,of=one", "--data", "sparse,sparse:0.9,noise")
 
 
 def rtl(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(ROOT / "scripts" / "rtl"), *words], capture_output=True, text=True
-    )
+    return subprocess.run([str(ROOT / "scripts" / "rtl"), *words], capture_output=True, text=True)
 
 
 WITHOUT = rtl("simulator").stderr.strip()
