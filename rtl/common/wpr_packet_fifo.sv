@@ -11,7 +11,7 @@ module wpr_packet_fifo #(
   parameter int unsigned Meta       = 16,
   parameter int unsigned LogDepth   = 9,   // beats
   parameter int unsigned LogPackets = 5,   // packets inside
-  parameter string       RamStyle   = "auto"  // "distributed": LUT RAM, for a shallow one that is wide
+  parameter string       RamStyle   = "auto"  // "distributed": LUT RAM, if shallow and wide
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,     // synchronous

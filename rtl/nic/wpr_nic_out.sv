@@ -13,7 +13,7 @@ module wpr_nic_out #(
   input  logic                rst_ni,             // synchronous
   input  logic                h_valid_i,          // what to do with the next packet
   output logic                h_done_o,           // its last beat leaves
-  input  logic [ 1:0]         h_from_i,           // 0: s as it is; 1: s, other header; 2: b behind it
+  input  logic [ 1:0]         h_from_i,           // 0: s as it is; 1: s, other header; 2: b behind
   input  logic [8*Header-1:0] h_data_i,
   input  logic [ 15:0]        h_size_i,           // of the whole packet
   input  logic [ 15:0]        h_src_i,
@@ -90,8 +90,8 @@ module wpr_nic_out #(
     for (int j = 0; j < 64; j++) begin
       logic [1:0] from;
       from = h_from_i | {2{first && j < int'(Header)}};
-      data[8*j+:8] = from[1] ? from[0] ? h_data_i[8*(j%int'(Header))+:8] : with_b[8*j+:8]
-                             : from[0] ? with_s[8*j+:8] : s_data_i[8*j+:8];
+      data[8*j+:8] = from[1] ? (from[0] ? h_data_i[8*(j%int'(Header))+:8] : with_b[8*j+:8])
+                             : (from[0] ? with_s[8*j+:8] : s_data_i[8*j+:8]);
     end
   end
 

@@ -15,8 +15,8 @@ module wpr_nic_tx
   parameter int unsigned FrameHeader = 16,  // bytes of a frame's header: 14 is none that it can be
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
   parameter int unsigned LogRaw      = 9,   // beats of memory for packets ...
-  parameter int unsigned LogCode     = 7    // ... and for codes, which are given up beyond; LUT RAM,
-                                            // as block RAM so wide would be of 512 beats
+  parameter int unsigned LogCode     = 7    // ... and for codes, given up beyond; LUT RAM, as
+                                            // block RAM so wide would be of 512 beats
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,             // synchronous

@@ -53,7 +53,8 @@ module wpr_sum16 #(
     end
     fold_q  <= 17'(sum_q[15:0]) + 17'(sum_q[29:16]);
     sum_o   <= fold_q[15:0] + 16'(fold_q[16]);
-    valid_q <= {valid_q[Late+1:Late], valid_q[Late-1] && last_q[Late-1], valid_q[Late-2:0], valid_i};
+    valid_q <= {valid_q[Late+1:Late], valid_q[Late-1] && last_q[Late-1], valid_q[Late-2:0],
+                valid_i};
     last_q  <= {last_q[Late-2:0], last_i};
     tag_q   <= {tag_q[Late:0], tag_i};
     tag_o   <= tag_q[Late+1];
