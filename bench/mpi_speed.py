@@ -107,9 +107,12 @@ def main() -> int:
     parser.add_argument("--rates", nargs="*", default=list(RATES))
     parser.add_argument("--codecs", nargs="*", default=list(CODECS))
     parser.add_argument("--again", action="store_true", help="measure what is there already")
-    parser.add_argument("--raw", type=Path, default=results.FOLDER / "mpi_speed.json")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "mpi.md")
+    parser.add_argument("--raw", type=Path, help="bench/results/mpi_speed[-mpich].json")
+    parser.add_argument("--page", type=Path, help="docs/mpi[-mpich].md")
     options = parser.parse_args()
+    suffix = "-mpich" if options.mpi == "mpich" else ""
+    options.raw = options.raw or results.FOLDER / f"mpi_speed{suffix}.json"
+    options.page = options.page or ROOT / "docs" / f"mpi{suffix}.md"
     if reason := mpi_jobs.why_not():
         print(f"mpi_speed: {reason}", file=sys.stderr)
         return 77
@@ -121,7 +124,8 @@ def main() -> int:
     measure(options, rows)
     text = table(rows, [name for name in CODECS if any(key[1] == name for key in rows)])
     print(text)
-    about = "Times as fast as plain MPI; made by `make bench ARGS=mpi_speed`.\n\n"
+    words = "mpi_speed" if options.mpi == "openmpi" else '"mpi_speed --mpi mpich"'
+    about = f"Times as fast as plain MPI; made by `make bench ARGS={words}`.\n\n"
     results.put(options.page, "mpi_speed", about + text, "# MPI\n\n## Measured\n")
     return 0
 

@@ -36,10 +36,14 @@ target_compile_options(verilated PRIVATE -w)
 target_link_libraries(verilated PUBLIC Threads::Threads)
 set_property(GLOBAL APPEND PROPERTY wpr_objects verilated)
 
-# wpr_verilate(CORE [-GName=value...]): an object library core_CORE with class V<CORE>, the
-# simulation of module CORE, which is rtl/FOLDER/CORE.sv with the files of rtl/FOLDER/files.f.
+# wpr_verilate(CORE [TOP module] [-GName=value...]): an object library core_CORE with class V<CORE>, the
+# simulation of a module (CORE), which is rtl/FOLDER/MODULE.sv with the files of rtl/FOLDER/files.f.
 function(wpr_verilate core)
-  file(GLOB source "${CMAKE_SOURCE_DIR}/rtl/*/${core}.sv")
+  cmake_parse_arguments(arg "" "TOP" "" ${ARGN})
+  if(NOT arg_TOP)
+    set(arg_TOP ${core})
+  endif()
+  file(GLOB source "${CMAKE_SOURCE_DIR}/rtl/*/${arg_TOP}.sv")
   get_filename_component(folder "${source}" DIRECTORY)
   file(STRINGS "${folder}/files.f" sources REGEX "^[^/]")
   list(TRANSFORM sources PREPEND "${CMAKE_SOURCE_DIR}/rtl/")
@@ -50,8 +54,8 @@ function(wpr_verilate core)
     COMMAND "${CMAKE_COMMAND}" -E rm -rf "${made}"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${made}"
     COMMAND "${CMAKE_COMMAND}" -E env "VERILATOR_ROOT=${WPR_VERILATOR_ROOT}"
-            "${WPR_VERILATOR}" --cc -O3 --x-assign fast --x-initial unique --top-module ${core}
-            --prefix V${core} --Mdir "${made}" -Wno-fatal -Wno-WIDTH ${ARGN} ${sources}
+            "${WPR_VERILATOR}" --cc -O3 --x-assign fast --x-initial unique --top-module ${arg_TOP}
+            --prefix V${core} --Mdir "${made}" -Wno-fatal -Wno-WIDTH ${arg_UNPARSED_ARGUMENTS} ${sources}
             > "${CMAKE_BINARY_DIR}/rtl/${core}.log"
     COMMAND "${CMAKE_COMMAND}" "-DFOLDER=${made}" -P "${CMAKE_SOURCE_DIR}/cmake/verilated.cmake"
     DEPENDS ${sources} "${CMAKE_SOURCE_DIR}/cmake/verilated.cmake"

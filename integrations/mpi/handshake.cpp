@@ -559,6 +559,19 @@ std::vector<std::string>& kept_reports() {
 
 }  // namespace
 
+namespace {
+
+// MPICH 4.0 over UCX hangs in MPI_Finalize where a rank that is still in another call of MPI
+// answers one that is there already: that one goes on to wait for all outside of MPI, where it
+// cannot answer in turn. A pause outside of MPI lets all leave the barriers before.
+void let_all_leave() {
+#ifdef MPICH_VERSION
+  usleep(20'000);
+#endif
+}
+
+}  // namespace
+
 void deactivate() {
   const bool compresses = g_mode.load() != kInert;
   if (!compresses && job().self == MPI_COMM_NULL) return;
@@ -573,11 +586,11 @@ void deactivate() {
     kept_reports() = {report};
   } else if (!job().report_file.empty()) {
     kept_reports() = gather_reports(report);
-    // MPICH 4.0 over UCX may hang if ranks come to MPI_Finalize one by one.
     PMPI_Barrier(MPI_COMM_WORLD);
   }
   g_mode.store(kInert, std::memory_order_release);
   PMPI_Comm_free(&job().self);
+  if (compresses && job().size > 1) let_all_leave();
 }
 
 void leave_reports() {

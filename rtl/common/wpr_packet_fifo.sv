@@ -10,7 +10,8 @@ module wpr_packet_fifo #(
   parameter int unsigned Width      = 512,
   parameter int unsigned Meta       = 16,
   parameter int unsigned LogDepth   = 9,   // beats
-  parameter int unsigned LogPackets = 5    // packets inside
+  parameter int unsigned LogPackets = 5,   // packets inside
+  parameter string       RamStyle   = "auto"  // "distributed": LUT RAM, if shallow and wide
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,     // synchronous
@@ -29,7 +30,7 @@ module wpr_packet_fifo #(
   output logic             dropped_o
 );
 
-  logic [Width-1:0] words_q[1 << LogDepth];
+  (* ram_style = RamStyle *) logic [Width-1:0] words_q[1 << LogDepth];
 
   // ---- in ----------------------------------------------------------------------------------------
 
@@ -47,8 +48,8 @@ module wpr_packet_fifo #(
   always_ff @(posedge clk_i) begin
     begin_q    <= begin_d;
     write_q    <= write_d;
-    full_q     <= write_d - read_q == (LogDepth + 1)'(1 << LogDepth);
-    own_full_q <= write_d - begin_d == (LogDepth + 1)'(1 << LogDepth);
+    full_q     <= write_d == {!read_q[LogDepth], read_q[LogDepth-1:0]};
+    own_full_q <= write_d == {!begin_d[LogDepth], begin_d[LogDepth-1:0]};
     swallow_q  <= push ? !s_last_i && (swallow_q || own_full_q) : swallow_q;
     if (!rst_ni) begin
       begin_q    <= '0;

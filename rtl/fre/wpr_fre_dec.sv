@@ -63,13 +63,6 @@ module wpr_fre_dec
   logic [6:0][31:0] ends0_q, ends1_q;
   logic pop, take0, take1, take2;
 
-  logic [31:0] masked;
-  always_comb begin
-    for (int i = 0; i < 4; i++) begin
-      masked[8*i+:8] = s_axis_tdata[8*i+:8] & {8{s_axis_tkeep[i] || !s_axis_tlast}};
-    end
-  end
-
   // A word goes to w1 when the bits after it are known. Behind the last word of a packet are zeros,
   // and w1 stays empty until that has gone.
   assign take0         = v1_q && (!v0_q || pop);
@@ -112,7 +105,9 @@ module wpr_fre_dec
       behind_q <= (take2 ? last3_q : last2_q) ? '0 : s_axis_tdata[5:0];
     end
     if (s_axis_tready) begin
-      w3_q     <= masked;
+      for (int i = 0; i < 4; i++) begin
+        w3_q[8*i+:8] <= s_axis_tkeep[i] || !s_axis_tlast ? s_axis_tdata[8*i+:8] : '0;
+      end
       last3_q  <= s_axis_tlast;
       bytes3_q <= 3'(s_axis_tkeep[3]) + 3'(s_axis_tkeep[2]) + 3'(s_axis_tkeep[1]) + 3'd1;
     end

@@ -99,14 +99,13 @@ module wpr_fre_dec4
   logic [3:0] empty_q, run_way;
   logic [1:0][LogBytes-1:0] low_q, size_q;  // size: of this way and the next
   logic [1:0][31-LogBytes:0] high_q;        // of sizes: more bits than a payload's have
-  logic [LogBytes:0] at_q, end_of_way;  // a way's first byte, and the first byte after it
-  logic [LogBytes-1:0] last_of_way;
+  logic [LogBytes:0] at_q, limit_q;  // a way's first byte, and the first byte after the payload
+  logic [LogBytes-1:0] last_of_way;  // of the way before; of the last one in the first one's clock
   logic none;  // the way has no byte
   assign rows = count_q[LogBlock-1:2];
   assign tiny = rows < LogRows'(3);
-  assign last_of_way = way_q == 2'd3 ? most_q[run_q] : LogBytes'(end_of_way - 1'b1);
-  assign end_of_way  = at_q + (LogBytes + 1)'(size_q[0]);
-  assign none = way_q == 2'd3 ? at_q > {1'b0, most_q[run_q]} : size_q[0] == '0;
+  assign last_of_way = LogBytes'((way_q == 2'd0 ? limit_q : at_q) - 1'b1);
+  assign none        = way_q == 2'd3 ? at_q >= limit_q : size_q[0] == '0;
 
   assign s_cmd_tready = state_q == Idle && full_q[run_q] && out_free;
   assign release_code = state_q == Run && ended;
@@ -126,6 +125,7 @@ module wpr_fre_dec4
       at_q    <= (LogBytes + 1)'(Head);
       way_q   <= '0;
     end
+    limit_q <= {1'b0, most_q[run_q]} + 1'b1;
     // The memory is slow: what is read is looked at a clock later.
     for (int i = 0; i < 2; i++) {high_q[i], low_q[i]} <= read[32*i+:32];
     for (int w = 0; w < 4; w++) empty_q[w] <= empty_way(w, tiny, 2'(rows), count_q[1:0]);
@@ -135,10 +135,10 @@ module wpr_fre_dec4
     end
     if (state_q == Ways) begin
       way_q  <= way_q + 2'd1;
-      at_q   <= end_of_way;
+      at_q   <= at_q + (LogBytes + 1)'(size_q[0]);
       size_q <= {low_q[0], size_q[1]};  // the third one comes beside the first way
       bad_q  <= bad_q || none != empty_q[way_q] || (way_q == 2'd0 && high_q[0] != '0) ||
-                (way_q != 2'd3 && end_of_way > {1'b0, most_q[run_q]} + 1'b1);
+                (way_q != 2'd0 && at_q > limit_q);
     end
     if (release_code) run_q <= !run_q;
     if (!rst_ni) begin
@@ -172,9 +172,9 @@ module wpr_fre_dec4
       next_q[way_q]       <= at_q[LogBytes-1:3];
       upper_q[way_q]      <= at_q[2];  // the stream begins in the upper word
       skip_q[way_q]       <= at_q[1:0];
-      stop_q[way_q]       <= last_of_way[LogBytes-1:3];
-      stop_upper_q[way_q] <= last_of_way[2];
-      stop_bytes_q[way_q] <= last_of_way[1:0];
+      stop_q[way_q-2'd1]       <= last_of_way[LogBytes-1:3];
+      stop_upper_q[way_q-2'd1] <= last_of_way[2];
+      stop_bytes_q[way_q-2'd1] <= last_of_way[1:0];
     end
     for (int w = 0; w < 4; w++) at_stop_q[w] <= next_q[w] == stop_q[w];
     if (state_q == Start) more_q <= run_way;

@@ -9,7 +9,7 @@
 // and the reciprocal of that, by which the values are multiplied.
 //
 // Rate: 16 values a clock, less one clock in four blocks; a block, and so a packet, takes 8 clocks at
-// least. Latency: a block, and about 60 clocks.
+// least. Latency: a block, and about 65 clocks.
 module wpr_int8_enc (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -33,16 +33,15 @@ module wpr_int8_enc (
   localparam int unsigned Lanes = 16;
   localparam int unsigned LogRows = 9;  // of the memory: more than a block of 4096 values
 
-  typedef enum logic [1:0] {Zero, Normal, Nan} kind_t;
   // What is known of a block when it is in.
   typedef struct packed {
     logic       last;  // of its packet
     logic [7:0] rows;  // less one
     logic [3:0] rest;  // values of its last row, less one
   } block_t;
-  // Its scale: a float32 word with 16 bits of fraction.
+  // Its scale: a float32 word with 16 bits of fraction. The codes beside 0 and NaN are all 0.
   typedef struct packed {
-    kind_t       kind;
+    logic        coded;
     logic [7:0]  exponent;
     logic [15:0] fraction;
   } scale_t;
@@ -132,13 +131,15 @@ module wpr_int8_enc (
     whole8_q    <= whole7_q + 18'(rest7_q[10:7]);
     rest8_q     <= 8'(rest7_q[6:0]) + 8'(rest7_q[10:7]);
     quotient9_q <= whole8_q + (rest8_q > 8'd127 ? 18'd2 : 18'(rest8_q != '0));
-    scale10_q.kind     <= exponent_q[9] == '1 ? Nan : exponent_q[9] < 8'd27 ? Zero : Normal;
+    scale10_q.coded    <= exponent_q[9] != '1 && exponent_q[9] >= 8'd27;
     scale10_q.exponent <= exponent_q[9] - (quotient9_q[17] ? 8'd6 : 8'd7);
     scale10_q.fraction <= quotient9_q[17] ? halved9 : quotient9_q[15:0];
     // 127 times the scale must be finite.
     if (quotient9_q[17] && exponent_q[9] == 8'd254 && halved9 == 16'h0205) begin
       scale10_q.fraction <= 16'h0204;
     end
+    if (exponent_q[9] == '1) {scale10_q.exponent, scale10_q.fraction} <= 24'hFF8000;
+    if (exponent_q[9] < 8'd27) {scale10_q.exponent, scale10_q.fraction} <= '0;
   end
 
   scale_t scale;
@@ -253,7 +254,7 @@ module wpr_int8_enc (
     scale_t     scale;
   } tag_t;
   tag_t tag;
-  tag_t [7:1] tags_q;
+  tag_t [11:1] tags_q;
   logic ends, room;
   logic [7:0] row_q;
   always_comb begin
@@ -266,13 +267,13 @@ module wpr_int8_enc (
   end
   assign r_ready = room && ends;
   always_ff @(posedge clk_i) begin
-    tags_q <= {tags_q[6:1], tag};
+    tags_q <= {tags_q[10:1], tag};
     if (tag.row) begin
       out_q <= out_q + 1'b1;
       row_q <= ends ? '0 : row_q + 8'd1;
     end
     if (!rst_ni) begin
-      for (int i = 1; i <= 7; i++) tags_q[i].row <= 1'b0;
+      for (int i = 1; i <= 11; i++) tags_q[i].row <= 1'b0;
       out_q <= '0;
       row_q <= '0;
     end
@@ -280,13 +281,15 @@ module wpr_int8_enc (
 
   logic [Lanes-1:0][31:0] read_q, words2_q;
   logic [23:0] inverse1_q, inverse2_q;
-  logic [8:0] above1_q, above2_q;  // of the block: 260 less the reciprocal's exponent
+  // Of the block: 260 less the reciprocal's exponent; far above every value's where it has no codes.
+  logic [8:0] above1_q, above2_q;
   always_ff @(posedge clk_i) read_q <= rows_q[out_q[LogRows-1:0]];
   always_ff @(posedge clk_i) begin
     words2_q   <= read_q;
     inverse1_q <= {1'b1, r_inverse[22:0]};
     inverse2_q <= inverse1_q;
     above1_q   <= 9'(r_scale.exponent) + 9'd7 - 9'(r_inverse[23]);
+    if (!r_scale.coded) above1_q <= '1;
     above2_q   <= above1_q;
   end
 
@@ -294,84 +297,101 @@ module wpr_int8_enc (
   // The product of 48 bits is rounded to a float, which is rounded to a whole number. Both at once: up
   // where it is above a half, and to even where the float is a half.
 
-  logic [Lanes-1:0][7:0] codes7_q;
+  logic [Lanes-1:0][7:0] codes11_q;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
-    // 3: two products. Denormals have none: beside a scale that is not 0 their code is 0.
-    logic [40:0] low3_q;
-    logic [30:0] high3_q;
-    logic [8:0] below3_q;
-    logic [6:3] sign_q;
-    logic [23:0] significand;
-    assign significand = {1'b1, words2_q[l][22:0]};
+    // 3: factors; that of values whose code is 0 is 0. Denormals are such, beside a scale that is not
+    // 0. Each lane has a factor of its own, which can lie beside its multipliers.
+    logic [8:0] below;
+    logic [23:0] significand3_q, inverse3_q;
+    logic [3:0] below3_q;
+    logic [10:3] sign_q;
+    assign below = above2_q - 9'(words2_q[l][30:23]);
     always_ff @(posedge clk_i) begin
-      low3_q   <= 41'(significand) * 41'(inverse2_q[16:0]);
-      high3_q  <= 31'(significand) * 31'(inverse2_q[23:17]);
-      below3_q <= above2_q - 9'(words2_q[l][30:23]);
-      sign_q   <= {sign_q[5:3], words2_q[l][31]};
+      significand3_q <= {1'b1, words2_q[l][22:0]};
+      inverse3_q     <= inverse2_q;
+      if (below > 9'd8) inverse3_q <= '0;
+      below3_q       <= below[3:0];
+      sign_q         <= {sign_q[9:3], words2_q[l][31]};
     end
 
-    // 4: their sum; bit 46 is worth 2^(6 - below).
-    logic [47:0] product4_q;
-    logic [3:0] below4_q;
-    logic tiny4_q;
+    // 4 to 7: two products. Registers on both sides can lie beside the multipliers, or in them.
+    logic [23:0] significand4_q, significand5_q, inverse4_q, inverse5_q;
+    logic [40:0] low6_q, low7_q;
+    logic [30:0] high6_q, high7_q;
     always_ff @(posedge clk_i) begin
-      product4_q <= {high3_q + 31'(low3_q[40:17]), low3_q[16:0]};
-      below4_q   <= below3_q[3:0];
-      tiny4_q    <= below3_q > 9'd8;
+      significand4_q <= significand3_q;
+      significand5_q <= significand4_q;
+      inverse4_q     <= inverse3_q;
+      inverse5_q     <= inverse4_q;
+      low6_q         <= 41'(significand5_q) * 41'(inverse5_q[16:0]);
+      high6_q        <= 31'(significand5_q) * 31'(inverse5_q[23:17]);
+      low7_q         <= low6_q;
+      high7_q        <= high6_q;
     end
 
-    // 5: whether the bits behind the whole number are alike, but for nine of them. The float has 24
-    // bits, from the first of the product's 48 that is 1, which is its first or its second.
-    logic [8:0] upper5_q;
-    logic zeros5_q, ones5_q, guard5_q, sticky5_q, tiny5_q;
-    logic [3:0] below5_q;
+    // 8: their sum; bit 46 is worth 2^(6 - below).
+    logic [47:0] product8_q;
+    logic [8:4][3:0] below_q;
     always_ff @(posedge clk_i) begin
-      upper5_q  <= product4_q[47:39];
-      zeros5_q  <= product4_q[38:24] == '0 && (product4_q[47] || !product4_q[23]);
-      ones5_q   <= product4_q[38:24] == '1 && (product4_q[47] || product4_q[23]);
-      guard5_q  <= product4_q[47] ? product4_q[23] : product4_q[22];
-      sticky5_q <= product4_q[21:0] != '0 || (product4_q[47] && product4_q[22]);
-      below5_q  <= below4_q;
-      tiny5_q   <= tiny4_q;
+      product8_q <= {high7_q + 31'(low7_q[40:17]), low7_q[16:0]};
+      below_q    <= {below_q[7:4], below3_q};
     end
 
-    // 6: the whole number and the bit behind it; whether the float is a half if that bit is 1 or 0.
-    logic [7:0] whole6_q;
-    logic half1_q, half0_q, kept6_q;
-    logic [7:0] behind;
-    always_comb for (int i = 0; i < 8; i++) behind[i] = 4'(i) < below5_q;
+    // 9: whether the bits behind the whole number are alike, but for nine of them, and the float is a
+    // half if those are. The float has 24 bits, from the first of the product's 48 that is 1, which is
+    // its first or its second. Bits of 1 it must carry into, and must not carry into bits of 0.
+    function automatic logic alike(input logic [5:0] bits);
+      return bits == '0 || bits == '1;
+    endfunction
+    logic [8:0] upper9_q;
+    logic ones9_q, near9_q, guard, sticky;
+    logic [2:0] alike9_q;
+    logic [3:0] below9_q;
+    assign guard  = product8_q[47] ? product8_q[23] : product8_q[22];
+    assign sticky = product8_q[21:0] != '0 || (product8_q[47] && product8_q[22]);
     always_ff @(posedge clk_i) begin
-      whole6_q <= 8'(upper5_q >> below5_q);
-      half1_q  <= zeros5_q && (upper5_q[7:0] & behind) == '0 && !(guard5_q && sticky5_q);
-      half0_q  <= ones5_q && (~upper5_q[7:0] & behind) == '0 && guard5_q;
-      kept6_q  <= !tiny5_q && tags_q[5].scale.kind == Normal;
+      upper9_q <= product8_q[47:39];
+      ones9_q  <= product8_q[38];
+      alike9_q <= {alike(product8_q[38:33]), alike(product8_q[33:28]),
+                   alike({product8_q[28:24], product8_q[24]})};
+      near9_q  <= (product8_q[47] || product8_q[24] == product8_q[23]) &&
+                  (product8_q[24] ? guard : !(guard && sticky));
+      below9_q <= below_q[8];
     end
 
-    // 7: rounded, with its sign.
+    // 10: the whole number and the bit behind it; whether the float is a half if that bit is unlike
+    // those behind it.
+    logic [7:0] whole10_q;
+    logic half10_q, ones10_q;
+    logic [7:0] unlike;
+    always_comb for (int i = 0; i < 8; i++) unlike[i] = 4'(i) < below9_q && upper9_q[i] != ones9_q;
+    always_ff @(posedge clk_i) begin
+      whole10_q <= 8'(upper9_q >> below9_q);
+      half10_q  <= &alike9_q && near9_q && unlike == '0;
+      ones10_q  <= ones9_q;
+    end
+
+    // 11: rounded, with its sign.
     logic up;
-    assign up = (whole6_q[0] ? half1_q : half0_q) ? whole6_q[1] : whole6_q[0];
+    assign up = half10_q && whole10_q[0] != ones10_q ? whole10_q[1] : whole10_q[0];
     always_ff @(posedge clk_i) begin
-      if (kept6_q) codes7_q[l] <= ({1'b0, whole6_q[7:1]} ^ {8{sign_q[6]}}) + 8'(up != sign_q[6]);
-      else codes7_q[l] <= '0;
+      codes11_q[l] <= ({1'b0, whole10_q[7:1]} ^ {8{sign_q[10]}}) + 8'(up != sign_q[10]);
     end
   end
 
   logic f_valid, f_ready, f_begins, f_last;
   logic [3:0] f_rest;
-  logic [31:0] f_scale;
+  logic [23:0] f_scale;
   logic [3:0][31:0] f_codes;
   logic [5:0] f_level;
-  logic [31:0] word7;
-  assign word7 = tags_q[7].scale.kind == Nan ? 32'h7FC00000
-               : {1'b0, tags_q[7].scale.exponent, tags_q[7].scale.fraction, 7'b0} &
-                 {32{tags_q[7].scale.kind == Normal}};
-  assign room  = f_level < 6'd20;  // up to eight more are on their way
-  wpr_fifo #(.Width(166), .LogDepth(5)) queue (
+  assign room = f_level < 6'd18;  // up to twelve more are on their way
+  wpr_fifo #(.Width(158), .LogDepth(5)) queue (
     .clk_i,
     .rst_ni,
-    .s_valid_i(tags_q[7].row),
+    .s_valid_i(tags_q[11].row),
     .s_ready_o(),  // it is
-    .s_data_i ({tags_q[7].begins, tags_q[7].last, tags_q[7].rest, word7, codes7_q}),
+    .s_data_i ({tags_q[11].begins, tags_q[11].last, tags_q[11].rest, tags_q[11].scale.exponent,
+                 tags_q[11].scale.fraction, codes11_q}),
     .m_valid_o(f_valid),
     .m_ready_i(f_ready),
     .m_data_o ({f_begins, f_last, f_rest, f_scale, f_codes}),
@@ -392,52 +412,52 @@ module wpr_int8_enc (
   assign spills    = less_size[4];
   assign f_ready   = move && !tail_q && !alone;
 
-  logic v8_q, alone8_q, begins8_q, last8_q;
-  logic [2:0] kept8_q;
-  logic [3:0] less8_q;
-  logic [31:0] scale8_q;
-  logic [3:0][31:0] codes8_q, kept_words_q, words;
+  logic v9_q, alone9_q, begins9_q, last9_q;
+  logic [2:0] kept9_q;
+  logic [3:0] less9_q;
+  logic [31:0] scale9_q;
+  logic [3:0][31:0] codes9_q, kept_words_q, words;
   always_ff @(posedge clk_i) begin
     if (move) begin
-      v8_q      <= tail_q || f_valid;
-      alone8_q  <= tail_q || alone;
-      begins8_q <= f_begins;
-      last8_q   <= tail_q || (!alone && f_last && !spills);
-      less8_q   <= tail_q ? tail_less_q : !alone && f_last && !spills ? less_size[3:0] : 4'd15;
-      kept8_q   <= kept_q;
-      scale8_q  <= f_scale;
-      for (int j = 0; j < 4; j++) codes8_q[j] <= f_codes[2'(j)-at[1:0]];
+      v9_q      <= tail_q || f_valid;
+      alone9_q  <= tail_q || alone;
+      begins9_q <= f_begins;
+      last9_q   <= tail_q || (!alone && f_last && !spills);
+      less9_q   <= tail_q ? tail_less_q : !alone && f_last && !spills ? less_size[3:0] : 4'd15;
+      kept9_q   <= kept_q;
+      scale9_q  <= {1'b0, f_scale, 7'b0};
+      for (int j = 0; j < 4; j++) codes9_q[j] <= f_codes[2'(j)-at[1:0]];
       tail_q      <= !tail_q && f_valid && !alone && f_last && spills;
       tail_less_q <= less_size[3:0];
       if (!tail_q && f_valid) begin
         kept_q      <= alone || f_last ? '0 : at;
         kept_next_q <= alone || f_last ? 3'd1 : at + 3'd1;
       end
-      if (v8_q && !alone8_q) kept_words_q <= codes8_q;
+      if (v9_q && !alone9_q) kept_words_q <= codes9_q;
     end
     if (!rst_ni) begin
-      v8_q        <= 1'b0;
+      v9_q        <= 1'b0;
       tail_q      <= 1'b0;
       kept_q      <= '0;
       kept_next_q <= 3'd1;
     end
   end
-  logic [15:0] keep8;
+  logic [15:0] keep9;
   always_comb begin
     for (int j = 0; j < 4; j++) begin
-      words[j] = alone8_q || 3'(j) < kept8_q ? kept_words_q[j]
-               : begins8_q && 3'(j) == kept8_q ? scale8_q : codes8_q[j];
+      words[j] = alone9_q || 3'(j) < kept9_q ? kept_words_q[j]
+               : begins9_q && 3'(j) == kept9_q ? scale9_q : codes9_q[j];
     end
-    for (int i = 0; i < 16; i++) keep8[i] = 4'(i) <= less8_q;
+    for (int i = 0; i < 16; i++) keep9[i] = 4'(i) <= less9_q;
   end
   wpr_widen #(.Wide(64), .Narrow(16)) widen (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid(v8_q),
+    .s_axis_tvalid(v9_q),
     .s_axis_tready(move),
     .s_axis_tdata (words),
-    .s_axis_tkeep (keep8),
-    .s_axis_tlast (last8_q),
+    .s_axis_tkeep (keep9),
+    .s_axis_tlast (last9_q),
     .s_axis_tuser (1'b0),
     .m_axis_tvalid,
     .m_axis_tready,

@@ -15,6 +15,9 @@ common/wpr_pool.sv
 fre/wpr_fre_pkg.sv
 fre/wpr_fre_enc.sv
 fre/wpr_fre_dec.sv
+common/wpr_rows_out.sv
+bx/wpr_bx_enc.sv
+bx/wpr_bx_dec.sv
 tbq/wpr_tbq_enc.sv
 tbq/wpr_tbq_dec.sv
 nic/wpr_nic_pkg.sv
@@ -28,9 +31,9 @@ nic/wpr_nic_rx.sv
 nic/wpr_nic_regs.sv
 nic/wpr_nic_box.sv
 nic/wpr_nic_fre_enc.sv
+nic/wpr_nic_count.sv
 nic/wpr_nic_fre_dec.sv
-nic/wpr_nic_fre.sv
-nic/wpr_nic_tbq.sv
+nic/wpr_nic.sv
 nic/wpr_nic_merge4.sv
 nic/wpr_nic_merge.sv
 nic/wpr_nic_lane.sv

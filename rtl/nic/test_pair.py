@@ -5,7 +5,6 @@ checks every packet; here is looked at what it counts."""
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,23 +12,20 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / "build" / "dev" / "CMakeCache.txt"
+BX = ("--recipe", "bx:m=5")
 TBQ = ("--recipe", "tbq:tau=1,of=one", "--data", "sparse,sparse:0.9,noise")
 
 
-def without() -> str:
-    if not CACHE.exists():
-        return "make build: there is no build/dev"
-    found = re.search(r"^WPR_VERILATOR:.*=(?!.*NOTFOUND)", CACHE.read_text(), re.MULTILINE)
-    return "" if found else "build/dev has no Verilator"
+def rtl(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(ROOT / "scripts" / "rtl"), *words], capture_output=True, text=True)
 
 
-pytestmark = pytest.mark.skipif(bool(without()), reason=without())
+WITHOUT = rtl("simulator").stderr.strip()
+pytestmark = pytest.mark.skipif(bool(WITHOUT), reason=WITHOUT)
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [str(ROOT / "scripts" / "rtl"), "nic", *options]
-    return subprocess.run(command, capture_output=True, text=True)
+    return rtl("nic", *options)
 
 
 def flows(tmp_path: Path, *options: str) -> list[dict[str, Any]]:
@@ -45,7 +41,7 @@ def total(found: list[dict[str, Any]], key: str) -> int:
     return sum(flow[key] for flow in found)
 
 
-@pytest.mark.parametrize("options", [(), TBQ, ("--off",), ("--pause", "0.5")], ids=" ".join)
+@pytest.mark.parametrize("options", [(), TBQ, BX, ("--off",), ("--pause", "0.5")], ids=" ".join)
 @pytest.mark.parametrize("end", ["box", "software"])
 def test_everything_arrives(tmp_path: Path, end: str, options: tuple[str, ...]) -> None:
     sizes = () if not options else ("--sizes", "64,66,306,1518,9594")
@@ -60,7 +56,7 @@ def test_everything_arrives(tmp_path: Path, end: str, options: tuple[str, ...]) 
         assert total(found, "code_bytes") < total(found, "coded_bytes") / 2
 
 
-@pytest.mark.parametrize("options", [(), TBQ], ids=["fre", "tbq"])
+@pytest.mark.parametrize("options", [(), TBQ, BX], ids=["fre", "tbq", "bx"])
 @pytest.mark.parametrize("end", ["box", "software"])
 def test_a_bad_network(tmp_path: Path, end: str, options: tuple[str, ...]) -> None:
     faults = ("--drop", "0.1", "--reorder", "0.2", "--corrupt", "0.3", "--pause", "0.2")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is between host and wire of one port, for the 250 MHz user box of an OpenNIC shell: wpr_nic_tx,
-// wpr_nic_rx and their registers; the codec is its user's (wpr_nic_fre is one with fre).
+// wpr_nic_rx and their registers; the codec is its user's.
 //
 // tuser_dst: packets to the wire get ToWire, those to the host ToHost.
 module wpr_nic_box #(

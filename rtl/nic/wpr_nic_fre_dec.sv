@@ -44,22 +44,21 @@ module wpr_nic_fre_dec
   assign raw_tkeep = keep_of(out_size);
 
   for (genvar i = 0; i < Engines; i++) begin : g_engine
-    // The number of values goes ahead of a packet.
-    logic told_q, cmd_ready, wide_ready;
-    assign e_ready[i] = told_q && wide_ready;
-    always_ff @(posedge clk_i) begin
-      if (!rst_ni) told_q <= 1'b0;
-      else if (e_valid[i] && e_ready[i] && e_last[i]) told_q <= 1'b0;
-      else if (e_valid[i] && cmd_ready) told_q <= 1'b1;
-    end
-
+    logic v_valid, v_ready, cmd_valid, cmd_ready;
+    logic [13:0] cmd_data;
+    wpr_nic_count count (
+      .clk_i, .rst_ni, .s_axis_tvalid(e_valid[i]), .s_axis_tready(e_ready[i]),
+      .s_axis_tlast(e_last[i]), .s_axis_tuser(e_data[i][531:518]), .m_axis_tvalid(v_valid),
+      .m_axis_tready(v_ready), .m_cmd_tvalid(cmd_valid), .m_cmd_tready(cmd_ready),
+      .m_cmd_tdata(cmd_data)
+    );
     logic n_valid, n_ready, n_last, r_valid, r_ready, r_last, r_bad;
     logic [31:0] n_data, r_data;
     logic [3:0] n_keep;
     logic [63:0] w_keep;
     wpr_narrow #(.Wide(64), .Narrow(4)) narrow (
       .clk_i, .rst_ni,
-      .s_axis_tvalid(e_valid[i] && told_q), .s_axis_tready(wide_ready),
+      .s_axis_tvalid(v_valid), .s_axis_tready(v_ready),
       .s_axis_tdata(e_data[i][511:0]), .s_axis_tkeep(keep_of(e_data[i][517:512])),
       .s_axis_tlast(e_last[i]),
       .m_axis_tvalid(n_valid), .m_axis_tready(n_ready), .m_axis_tdata(n_data),
@@ -67,8 +66,8 @@ module wpr_nic_fre_dec
     );
     wpr_fre_dec #(.CountWidth(14)) decoder (
       .clk_i, .rst_ni, .cfg_m_i, .cfg_midpoint_i, .cfg_bfloat16_i(1'b0),
-      .s_cmd_tvalid(e_valid[i] && !told_q), .s_cmd_tready(cmd_ready),
-      .s_cmd_tdata(e_data[i][531:518]), .s_cmd_tuser(2'd0),
+      .s_cmd_tvalid(cmd_valid), .s_cmd_tready(cmd_ready), .s_cmd_tdata(cmd_data),
+      .s_cmd_tuser(2'd0),
       .s_axis_tvalid(n_valid), .s_axis_tready(n_ready), .s_axis_tdata(n_data),
       .s_axis_tkeep(n_keep), .s_axis_tlast(n_last),
       .m_axis_tvalid(r_valid), .m_axis_tready(r_ready), .m_axis_tdata(r_data),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packets come in: a register slice, then each beat beside what its packet's header says. A packet
-// of more than MostBeats beats is cut there, with tuser bad on its last beat, and the rest swallowed.
+// Where packets come in: a short queue, then each beat beside what its packet's header says, with zeros
+// behind the packet's last byte. A packet of more than MostBeats beats is cut there, with tuser bad on
+// its last beat, and the rest swallowed.
 module wpr_nic_in
   import wpr_nic_pkg::*;
 #(
@@ -37,7 +38,7 @@ module wpr_nic_in
   logic [511:0] a_data;
   logic [63:0] a_keep;
   logic [15:0] a_size, a_src;
-  wpr_skid #(.Width(609)) slice (
+  wpr_fifo #(.Width(609), .LogDepth(2)) queue (
     .clk_i,
     .rst_ni,
     .s_valid_i(s_axis_tvalid),
@@ -45,7 +46,8 @@ module wpr_nic_in
     .s_data_i ({s_axis_tdata, s_axis_tkeep, s_axis_tlast, s_axis_tuser_size, s_axis_tuser_src}),
     .m_valid_o(a_valid),
     .m_ready_i(a_ready),
-    .m_data_o ({a_data, a_keep, a_last, a_size, a_src})
+    .m_data_o ({a_data, a_keep, a_last, a_size, a_src}),
+    .level_o  ()
   );
 
   logic first_q, swallow_q;
@@ -63,7 +65,7 @@ module wpr_nic_in
       beat_q    <= a_last || cut ? '0 : beat_q + 1'b1;
       swallow_q <= cut;
       if (cut) first_q <= 1'b1;
-      m_data_o  <= a_data;
+      for (int i = 0; i < 64; i++) m_data_o[8*i+:8] <= a_keep[i] ? a_data[8*i+:8] : '0;
       m_keep_o  <= a_keep;
       m_first_o <= first_q;
       m_last_o  <= a_last || cut;

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packets go out: a stream as it is, or behind a header of Header bytes. One clock more a packet
-// only where its last bytes need a beat of their own.
+// Where packets go out: as they are in memory; or with Header bytes in place of their own header, which
+// is Insert bytes shorter; or such a header and another stream behind it. A clock more a packet only
+// where its last bytes need a beat of their own.
+//
+// Each bit passes one LUT, that of four sources, on its way to a queue whose ready is a register:
+// nothing that is decided here reaches further than the queue.
 module wpr_nic_out #(
-  parameter int unsigned Header = 66  // 1 to 127, but not 64
+  parameter int unsigned Header = 66,  // 1 to 127, but not 64
+  parameter int unsigned Insert = 24   // up to Header, and 63
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,             // synchronous
   input  logic                h_valid_i,          // what to do with the next packet
   output logic                h_done_o,           // its last beat leaves
-  input  logic                h_framed_i,
+  input  logic [ 1:0]         h_from_i,           // 0: s as it is; 1: s, other header; 2: b behind
   input  logic [8*Header-1:0] h_data_i,
   input  logic [ 15:0]        h_size_i,           // of the whole packet
   input  logic [ 15:0]        h_src_i,
-  input  logic                s_valid_i,
+  input  logic                s_valid_i,          // from 1: more bytes than its header has
   output logic                s_ready_o,
   input  logic [511:0]        s_data_i,
   input  logic [ 63:0]        s_keep_i,
   input  logic                s_last_i,
+  input  logic                b_valid_i,
+  output logic                b_ready_o,
+  input  logic [511:0]        b_data_i,
+  input  logic [ 63:0]        b_keep_i,
+  input  logic                b_last_i,
   output logic                m_axis_tvalid,
   input  logic                m_axis_tready,
   output logic [511:0]        m_axis_tdata,
@@ -29,53 +39,72 @@ module wpr_nic_out #(
   localparam int unsigned Whole = Header / 64;  // beats of nothing but header: 0 or 1
   localparam int unsigned Rest = Header % 64;
 
-  logic p_valid, p_ready, p_last, p_in_ready;
-  logic [511:0] p_data;
-  logic [63:0] p_keep;
-  logic led_q, lead;  // the whole beat of the header has left
-  wpr_prepend #(.Bytes(64), .Header(Rest)) prepend (
-    .clk_i,
-    .rst_ni,
-    .h_valid_i    (1'b1),
-    .h_ready_o    (),
-    .h_data_i     (h_data_i[8*Header-1:8*(Header-Rest)]),
-    .s_axis_tvalid(s_valid_i && h_valid_i && h_framed_i && !lead),
-    .s_axis_tready(p_in_ready),
-    .s_axis_tdata (s_data_i),
-    .s_axis_tkeep (s_keep_i),
-    .s_axis_tlast (s_last_i),
-    .m_axis_tvalid(p_valid),
-    .m_axis_tready(p_ready),
-    .m_axis_tdata (p_data),
-    .m_axis_tkeep (p_keep),
-    .m_axis_tlast (p_last)
-  );
-
-  logic o_valid, o_ready, o_last;
-  logic [511:0] o_data;
-  logic [63:0] o_keep;
-  assign lead      = h_valid_i && h_framed_i && Whole == 1 && !led_q;
-  assign p_ready   = o_ready && !lead;
-  assign s_ready_o = h_valid_i && (h_framed_i ? p_in_ready : o_ready);
-  assign o_valid   = lead || p_valid || (h_valid_i && !h_framed_i && s_valid_i);
-  assign o_last    = !lead && (h_framed_i ? p_last : s_last_i);
-  assign o_keep    = lead ? '1 : h_framed_i ? p_keep : s_keep_i;
-  assign o_data    = lead ? 512'(h_data_i) : h_framed_i ? p_data : s_data_i;
-  assign h_done_o  = o_valid && o_ready && o_last;
+  // The bytes of a beat that the next one begins with. In the beat of nothing but header they are the
+  // header's last ones.
+  logic led_q, tail_q, first, lead, open, room, push, last, s_spills, b_spills;
+  logic [8*Insert-1:0] s_carry, s_carry_q;
+  logic [Insert-1:0] s_carry_keep_q;
+  logic [8*Rest-1:0] b_carry_q;
+  logic [Rest-1:0] b_carry_keep_q;
+  assign first     = h_from_i != 2'd0 && !led_q;
+  assign lead      = first && Whole == 1;
+  assign open      = h_valid_i && room && !tail_q;
+  assign s_ready_o = open && h_from_i != 2'd2;
+  assign b_ready_o = open && h_from_i == 2'd2 && !lead;
+  assign s_spills  = s_last_i && s_keep_i[64-Insert];
+  assign b_spills  = b_last_i && b_keep_i[64-Rest] && !lead;
+  assign push      = h_valid_i && room &&
+                     (tail_q || (h_from_i == 2'd2 ? lead || b_valid_i : s_valid_i));
+  assign h_done_o  = push && last;
+  always_comb begin
+    s_carry = s_data_i[511-:8*Insert];
+    for (int j = 0; j < Insert && j < Rest; j++) begin
+      if (lead) s_carry[8*j+:8] = h_data_i[8*(int'(Header-Rest)+j)+:8];
+    end
+  end
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || h_done_o) led_q <= 1'b0;
-    else if (lead && o_ready) led_q <= 1'b1;
+    if (push) begin
+      led_q  <= !last;
+      tail_q <= !tail_q && (h_from_i == 2'd1 ? s_spills : h_from_i == 2'd2 && b_spills);
+      s_carry_q      <= s_carry;
+      s_carry_keep_q <= s_keep_i[63-:Insert];
+      b_carry_q      <= lead ? h_data_i[8*Header-1-:8*Rest] : b_data_i[511-:8*Rest];
+      b_carry_keep_q <= b_keep_i[63-:Rest];
+    end
+    if (!rst_ni) begin
+      led_q  <= 1'b0;
+      tail_q <= 1'b0;
+    end
   end
 
-  wpr_skid #(.Width(609)) slice (
+  logic [511:0] data, with_s, with_b;
+  logic [63:0] keep, keep_s, keep_b;
+  assign with_s = {s_data_i[511-8*Insert:0], s_carry_q};
+  assign with_b = {b_data_i[511-8*Rest:0], b_carry_q};
+  assign keep_s = tail_q ? 64'(s_carry_keep_q) : {s_keep_i[63-Insert:0], {Insert{1'b1}}};
+  assign keep_b = tail_q ? 64'(b_carry_keep_q) : {b_keep_i[63-Rest:0], {Rest{1'b1}}};
+  assign keep   = lead ? '1 : h_from_i[1] ? keep_b : h_from_i[0] ? keep_s : s_keep_i;
+  assign last   = tail_q || (h_from_i[1] ? !lead && b_last_i && !b_spills
+                                         : s_last_i && !(h_from_i[0] && s_spills));
+  always_comb begin
+    for (int j = 0; j < 64; j++) begin
+      logic [1:0] from;
+      from = h_from_i | {2{first && j < int'(Header)}};
+      data[8*j+:8] = from[1] ? (from[0] ? h_data_i[8*(j%int'(Header))+:8] : with_b[8*j+:8])
+                             : (from[0] ? with_s[8*j+:8] : s_data_i[8*j+:8]);
+    end
+  end
+
+  wpr_fifo #(.Width(609), .LogDepth(2)) queue (
     .clk_i,
     .rst_ni,
-    .s_valid_i(o_valid),
-    .s_ready_o(o_ready),
-    .s_data_i ({o_data, o_keep, o_last, h_size_i, h_src_i}),
+    .s_valid_i(push),
+    .s_ready_o(room),
+    .s_data_i ({data, keep, last, h_size_i, h_src_i}),
     .m_valid_o(m_axis_tvalid),
     .m_ready_i(m_axis_tready),
-    .m_data_o ({m_axis_tdata, m_axis_tkeep, m_axis_tlast, m_axis_tuser_size, m_axis_tuser_src})
+    .m_data_o ({m_axis_tdata, m_axis_tkeep, m_axis_tlast, m_axis_tuser_size, m_axis_tuser_src}),
+    .level_o  ()
   );
 
 endmodule

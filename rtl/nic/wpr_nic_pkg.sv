@@ -16,12 +16,20 @@ package wpr_nic_pkg;
     return {number[7:0], number[15:8]};
   endfunction
 
+  // a + b == sum, without a carry through all bits: what a bit needs from the one below, that must give.
+  function automatic logic adds_up(input logic [15:0] a, input logic [15:0] b,
+                                   input logic [15:0] sum);
+    logic [14:0] given;
+    given = (a[14:0] & b[14:0]) | ((a[14:0] | b[14:0]) & ~sum[14:0]);
+    return (a ^ b ^ sum) == {given, 1'b0};
+  endfunction
+
   // An IPv4 packet without options that holds one whole UDP datagram and nothing else.
   function automatic logic is_udp(input header_t header, input logic [15:0] size);
     return number_at(header, 12) == 16'h0800 && header[8*14+:8] == 8'h45 &&
            header[8*23+:8] == 8'd17 && (number_at(header, 20) & 16'hBFFF) == 16'd0 &&
-           number_at(header, 16) + 16'd14 == size &&
-           number_at(header, 38) + 16'd34 == size && size > 16'(HeaderBytes);
+           adds_up(number_at(header, 16), 16'd14, size) &&
+           adds_up(number_at(header, 38), 16'd34, size) && size > 16'(HeaderBytes);
   endfunction
 
   // Of the settings: one of four destination ports; 0 is none.
@@ -32,14 +40,17 @@ package wpr_nic_pkg;
     return found;
   endfunction
 
-  // Bytes of a beat by its tkeep, which has no gaps: 1 to 64.
+  // Bytes of a beat by its tkeep, which has no gaps: 1 to 64. A bit of it is set where the keep ends
+  // within one of the spans in which numbers have that bit.
   function automatic logic [6:0] size_of(input logic [63:0] keep);
     logic [6:0] size;
-    logic [63:0] last, of_bit;  // byte i is the last one; and its size has that bit
-    last = keep & ~(keep >> 1);
+    logic [64:0] until_byte;
+    until_byte = {1'b0, keep};
     for (int j = 0; j < 7; j++) begin
-      for (int i = 0; i < 64; i++) of_bit[i] = last[i] && (((i + 1) >> j) & 1) == 1;
-      size[j] = |of_bit;
+      size[j] = 1'b0;
+      for (int i = 1 << j; i <= 64; i += 2 << j) begin
+        size[j] |= until_byte[i-1] && !until_byte[i+(1<<j)-1 > 64 ? 64 : i+(1<<j)-1];
+      end
     end
     return size;
   endfunction

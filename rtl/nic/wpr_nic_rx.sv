@@ -80,24 +80,24 @@ module wpr_nic_rx
   );
 
   logic [31:0] word, raw_size;
-  logic [15:0] n_stored;
-  logic known_q, framed_q, coded_q, body_begins;
+  logic [15:0] most_q;  // bytes that a packet may hold
+  logic known_q, framed, framed_q, coded_q, body_begins;  // coded_q: framed_q, too
   logic [15:0] raw_size_q;
   assign {raw_size, word} = 64'({next_data, b_data[511:8*(HeaderBytes+FrameHeader)]});
   assign body_begins = Whole == 1 ? !b_last && next_keep[Rest%4] : b_keep[Rest];
-  assign n_stored = b_size - 16'(Header);
+  assign framed   = cfg_enable_i && b_udp && b_marked && body_begins &&
+                    b_size > 16'(Header) && word[30:16] == 15'h4000 &&
+                    adds_up(word[15:0], 16'(Header), b_size) && raw_size[31:16] == '0 &&
+                    raw_size[15:0] >= word[15:0] && raw_size[15:0] <= most_q &&
+                    (word[31] ? raw_size[15:0] == word[15:0]
+                              : (raw_size[15:0] & 16'(Unit - 1)) == '0);
   always_ff @(posedge clk_i) begin
+    most_q <= cfg_max_i < 16'(HeaderBytes) ? '0 : cfg_max_i - 16'(HeaderBytes);
     if (!known_q) begin
       known_q    <= b_valid && b_first && (b_last || next_valid);
       raw_size_q <= raw_size[15:0];
-      coded_q    <= !word[31];
-      framed_q   <= cfg_enable_i && b_udp && b_marked && body_begins &&
-                    b_size > 16'(Header) && word[30:29] == 2'b10 &&
-                    word[28:0] == 29'(n_stored) && raw_size[31:16] == '0 &&
-                    raw_size[15:0] >= n_stored &&
-                    17'(raw_size[15:0]) + 17'(HeaderBytes) <= 17'(cfg_max_i) &&
-                    (word[31] ? raw_size[15:0] == n_stored
-                              : (raw_size[15:0] & 16'(Unit - 1)) == '0);
+      framed_q   <= framed;
+      coded_q    <= framed && !word[31];
     end else if (b_valid && b_ready && b_last) begin
       known_q <= 1'b0;
     end
@@ -106,58 +106,53 @@ module wpr_nic_rx
 
   // ---- to the codec, or past it ------------------------------------------------------------------
 
-  logic move, to_behead, skip, b_room, p_valid, p_ready, p_last, p_coded_q, h_in_ready;
-  logic d_ready, e_ready, o_ready, y_ready, y_room, c_ready;
+  logic move, begun, skip, p_valid, p_ready, p_last, h_in_ready, e_ready, y_ready, y_room;
   logic [511:0] p_data;
   logic [63:0] p_keep;
   logic [15:0] p_size_q;
-  assign skip      = framed_q && Whole == 1 && b_first;  // nothing but header
-  assign to_behead = b_valid && known_q && framed_q && !skip;
-  // A packet as it came waits for the last bytes of the one before it.
-  assign b_room    = !b_first || (d_ready && e_ready && o_ready);
-  assign b_ready   = known_q && b_room && (skip || (framed_q ? h_in_ready : !p_valid && y_room));
-  assign move      = b_valid && b_ready;
-  wpr_behead #(.Bytes(64), .Header(Rest)) body (
+  assign skip    = framed_q && Whole == 1 && b_first;  // nothing but header
+  // Of the queues of facts, that which is asked for them last is the first to be full.
+  assign begun   = known_q && (!b_first || e_ready);
+  assign b_ready = begun && (skip || (coded_q ? h_in_ready : y_room));
+  assign move    = b_valid && b_ready;
+  wpr_behead #(.Bytes(64), .Header(Rest)) code (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(to_behead && b_room), .s_axis_tready(h_in_ready), .s_axis_tdata(b_data),
-    .s_axis_tkeep(b_keep), .s_axis_tlast(b_last), .h_data_o(),
+    .s_axis_tvalid(b_valid && begun && coded_q && !skip), .s_axis_tready(h_in_ready),
+    .s_axis_tdata(b_data), .s_axis_tkeep(b_keep), .s_axis_tlast(b_last), .h_data_o(),
     .m_axis_tvalid(p_valid), .m_axis_tready(p_ready), .m_axis_tdata(p_data),
     .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
   );
   logic p_begins_q;  // the next beat is the first of a packet that goes there
   always_ff @(posedge clk_i) begin
-    if (move && framed_q && !skip) begin
+    if (move && coded_q && !skip) begin
       p_begins_q <= b_last;
-      if (p_begins_q) {p_coded_q, p_size_q} <= {coded_q, raw_size_q};
+      if (p_begins_q) p_size_q <= raw_size_q;
     end
     if (!rst_ni) p_begins_q <= 1'b1;
   end
-  assign p_ready = p_coded_q ? c_ready : y_room;
-  wpr_skid #(.Width(593)) to_code (
+  wpr_fifo #(.Width(593), .LogDepth(2)) to_code (
     .clk_i, .rst_ni,
-    .s_valid_i(p_valid && p_coded_q), .s_ready_o(c_ready),
-    .s_data_i({p_data, p_keep, p_last, p_size_q}),
+    .s_valid_i(p_valid), .s_ready_o(p_ready), .s_data_i({p_data, p_keep, p_last, p_size_q}),
     .m_valid_o(code_tvalid), .m_ready_i(code_tready),
-    .m_data_o({code_tdata, code_tkeep, code_tlast, code_tuser})
+    .m_data_o({code_tdata, code_tkeep, code_tlast, code_tuser}), .level_o()
   );
-  logic y_valid, y_last, y_plain;
+  logic y_valid, y_last;
   logic [511:0] y_data;
   logic [63:0] y_keep;
-  assign y_plain = move && !framed_q;
   wpr_fifo #(.Width(577), .LogDepth(4)) past (
     .clk_i, .rst_ni,
-    .s_valid_i(y_plain || (p_valid && !p_coded_q)), .s_ready_o(y_room),
-    .s_data_i(y_plain ? {b_data, b_keep, b_last} : {p_data, p_keep, p_last}),
+    .s_valid_i(b_valid && begun && !coded_q && !skip), .s_ready_o(y_room),
+    .s_data_i({b_data, b_keep, b_last}),
     .m_valid_o(y_valid), .m_ready_i(y_ready), .m_data_o({y_data, y_keep, y_last}), .level_o()
   );
 
   // What is known at the first beat, and at the last.
-  logic d_valid, d_framed, take, e_valid, load;
+  logic d_valid, d_framed, take, load;
   logic [15:0] d_ip, d_udp, d_size, d_raw, e_src;
   header_t e_header;
   wpr_fifo #(.Width(65), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
-    .s_valid_i(move && b_first), .s_ready_o(d_ready),
+    .s_valid_i(move && b_first), .s_ready_o(),
     .s_data_i({number_at(b_data[335:0], 24), number_at(b_data[335:0], 40), b_size, raw_size_q,
                framed_q}),
     .m_valid_o(d_valid), .m_ready_i(take), .m_data_o({d_ip, d_udp, d_size, d_raw, d_framed}),
@@ -166,7 +161,7 @@ module wpr_nic_rx
   wpr_fifo #(.Width(8 * HeaderBytes + 16), .LogDepth(5)) headers (
     .clk_i, .rst_ni,
     .s_valid_i(move && b_first), .s_ready_o(e_ready), .s_data_i({b_data[335:0], b_src}),
-    .m_valid_o(e_valid), .m_ready_i(load), .m_data_o({e_header, e_src}), .level_o()
+    .m_valid_o(), .m_ready_i(load), .m_data_o({e_header, e_src}), .level_o()
   );
   logic i_known, i_cut, if_valid, if_cut;
   logic [15:0] i_sum, i_size, if_sum, if_size;
@@ -176,7 +171,7 @@ module wpr_nic_rx
     else if (move) beat_q <= b_last ? '0 : beat_q + 1'b1;
   end
   wpr_sum16 #(.Skip(HeaderBytes), .Tag(17)) adder (
-    .clk_i, .rst_ni, .valid_i(move), .last_i(b_last), .data_i(b_data), .keep_i(b_keep),
+    .clk_i, .rst_ni, .valid_i(move), .last_i(b_last), .data_i(b_data),
     .tag_i({b_cut, 16'({beat_q, 6'b0}) + 16'(size_of(b_keep))}),
     .valid_o(i_known), .sum_o(i_sum), .tag_o({i_cut, i_size})
   );
@@ -188,20 +183,29 @@ module wpr_nic_rx
 
   // ---- one behind the other again ----------------------------------------------------------------
 
-  logic o_valid, o_coded, j_valid, j_ready, j_last, j_bad;
-  logic [511:0] j_data;
-  logic [63:0] j_keep;
-  wpr_fifo #(.Width(1), .LogDepth(5)) order (
+  logic o_valid, o_coded, o_framed, j_valid, j_ready, j_last, j_bad, q_valid, q_last, q_in_ready;
+  logic [511:0] j_data, q_data;
+  logic [63:0] j_keep, q_keep;
+  wpr_fifo #(.Width(2), .LogDepth(5)) order (
     .clk_i, .rst_ni,
-    .s_valid_i(move && b_first), .s_ready_o(o_ready), .s_data_i(framed_q && coded_q),
-    .m_valid_o(o_valid), .m_ready_i(j_valid && j_ready && j_last), .m_data_o(o_coded), .level_o()
+    .s_valid_i(move && b_first), .s_ready_o(), .s_data_i({framed_q, coded_q}),
+    .m_valid_o(o_valid), .m_ready_i(j_valid && j_ready && j_last),
+    .m_data_o({o_framed, o_coded}), .level_o()
   );
-  assign j_valid    = o_valid && (o_coded ? raw_tvalid : y_valid);
+  wpr_behead #(.Bytes(64), .Header(Rest)) stored (
+    .clk_i, .rst_ni,
+    .s_axis_tvalid(y_valid && o_valid && o_framed && !o_coded), .s_axis_tready(q_in_ready),
+    .s_axis_tdata(y_data), .s_axis_tkeep(y_keep), .s_axis_tlast(y_last), .h_data_o(),
+    .m_axis_tvalid(q_valid), .m_axis_tready(j_ready && o_framed && !o_coded),
+    .m_axis_tdata(q_data), .m_axis_tkeep(q_keep), .m_axis_tlast(q_last), .runt_o()
+  );
+  assign j_valid    = o_valid && (o_coded ? raw_tvalid : o_framed ? q_valid : y_valid);
   assign raw_tready = o_valid && o_coded && j_ready;
-  assign y_ready    = o_valid && !o_coded && j_ready;
+  assign y_ready    = o_valid && !o_coded && (o_framed ? q_in_ready : j_ready);
   assign j_bad      = o_coded && raw_tuser;
   assign {j_data, j_keep, j_last} = o_coded ? {raw_tdata, raw_tkeep, raw_tlast}
-                                            : {y_data, y_keep, y_last};
+                                  : o_framed ? {q_data, q_keep, q_last}
+                                             : {y_data, y_keep, y_last};
 
   logic r_valid, r_ready, r_last, rf_valid, rf_kept;
   logic [511:0] r_data;
@@ -271,19 +275,19 @@ module wpr_nic_rx
 
   // ---- out: a packet's plan in registers, and a clock between packets ---------------------------
 
-  logic busy_q, done, r_done_q, o_done_q, out_done, s_ready;
+  logic busy_q, done, r_open_q, o_open_q, drop_q, out_done, s_ready, f_ready;
   logic [15:0] n_new, size_q, src_q;
   header_t header, header_q;
   mode_t mode_q;
   assign n_new   = plan_h.size + 16'(HeaderBytes);
-  assign done    = busy_q && r_done_q && o_done_q;
-  assign load    = h_valid && e_valid && (!busy_q || done);
-  assign r_ready = busy_q && !r_done_q && (mode_q == Drop || s_ready);
+  assign done    = busy_q && !r_open_q && !o_open_q;
+  assign load    = h_valid && (!busy_q || done);
+  assign r_ready = r_open_q && (drop_q || s_ready || f_ready);
   always_comb begin
     header           = e_header;
-    header[8*16+:16] = swapped(n_new - 16'd14);
+    header[8*16+:16] = swapped(plan_h.size + 16'(HeaderBytes - 14));
     header[8*24+:16] = swapped(h_ip);
-    header[8*38+:16] = swapped(n_new - 16'd34);
+    header[8*38+:16] = swapped(plan_h.size + 16'(HeaderBytes - 34));
     header[8*40+:16] = swapped(h_udp);
   end
   always_ff @(posedge clk_i) begin
@@ -292,20 +296,24 @@ module wpr_nic_rx
       src_q    <= e_src;
       size_q   <= plan_h.mode == Pass ? plan_h.size : n_new;
       header_q <= header;
-      r_done_q <= !plan_h.raw;
-      o_done_q <= plan_h.mode == Drop;
+      r_open_q <= plan_h.raw;
+      o_open_q <= plan_h.mode != Drop;
+      drop_q   <= plan_h.mode == Drop;
     end else begin
-      if (r_valid && r_ready && r_last) r_done_q <= 1'b1;
-      if (out_done) o_done_q <= 1'b1;
+      if (r_valid && r_ready && r_last) r_open_q <= 1'b0;
+      if (out_done) o_open_q <= 1'b0;
     end
-    busy_q <= rst_ni && (load || (busy_q && !done));
+    busy_q <= load || (busy_q && !done);
+    if (!rst_ni) {busy_q, r_open_q, o_open_q} <= '0;
   end
-  wpr_nic_out #(.Header(HeaderBytes)) out (
+  wpr_nic_out #(.Header(HeaderBytes), .Insert(HeaderBytes)) out (
     .clk_i, .rst_ni,
-    .h_valid_i(busy_q && !o_done_q), .h_done_o(out_done), .h_framed_i(mode_q == Expanded),
+    .h_valid_i(o_open_q), .h_done_o(out_done), .h_from_i({mode_q == Expanded, 1'b0}),
     .h_data_i(header_q), .h_size_i(size_q), .h_src_i(src_q),
-    .s_valid_i(r_valid && !r_done_q), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),
+    .s_valid_i(r_valid), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),
     .s_last_i(r_last),
+    .b_valid_i(r_valid), .b_ready_o(f_ready), .b_data_i(r_data), .b_keep_i(r_keep),
+    .b_last_i(r_last),
     .m_axis_tvalid, .m_axis_tready, .m_axis_tdata, .m_axis_tkeep, .m_axis_tlast,
     .m_axis_tuser_size, .m_axis_tuser_src
   );

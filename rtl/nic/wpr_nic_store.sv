@@ -8,7 +8,8 @@ module wpr_nic_store
   import wpr_nic_pkg::*;
 #(
   parameter int unsigned LogDepth = 9,  // beats
-  parameter int unsigned Skip     = 0   // bytes that the sum leaves out at the beginning
+  parameter int unsigned Skip     = 0,  // bytes that the sum leaves out at the beginning
+  parameter string       RamStyle = "auto"
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,     // synchronous
@@ -36,18 +37,18 @@ module wpr_nic_store
   logic [5:0] p_size;
   logic [511:0] data_q;
   logic [63:0] keep_q;
-  logic [6:0] size_q;
+  logic [6:0] size;
   logic [8:0] beat_q;
   assign s_ready_o = go || !v_q;
   assign move      = v_q && go;
+  assign size      = size_of(keep_q);
   always_ff @(posedge clk_i) begin
     if (s_ready_o) begin
       v_q    <= s_valid_i;
-      data_q <= s_data_i;
-      keep_q <= s_keep_i;
+      for (int i = 0; i < 64; i++) data_q[8*i+:8] <= s_keep_i[i] ? s_data_i[8*i+:8] : '0;
       last_q <= s_last_i;
       bad_q  <= s_bad_i;
-      size_q <= size_of(s_keep_i);
+      keep_q <= s_keep_i;
     end
     if (move) beat_q <= last_q ? '0 : beat_q + 1'b1;
     if (!rst_ni) begin
@@ -56,7 +57,9 @@ module wpr_nic_store
     end
   end
 
-  wpr_packet_fifo #(.Width(512), .Meta(6), .LogDepth(LogDepth), .LogPackets(6)) packets (
+  wpr_packet_fifo #(
+    .Width(512), .Meta(6), .LogDepth(LogDepth), .LogPackets(6), .RamStyle(RamStyle)
+  ) packets (
     .clk_i,
     .rst_ni,
     .s_valid_i(v_q),
@@ -64,7 +67,7 @@ module wpr_nic_store
     .s_data_i (data_q),
     .s_last_i (last_q),
     .s_drop_i (bad_q),
-    .s_meta_i (size_q[5:0]),
+    .s_meta_i (size[5:0]),
     .m_valid_o(p_valid),
     .m_ready_i(p_ready),
     .m_data_o (p_data),
@@ -85,25 +88,24 @@ module wpr_nic_store
   end
 
   logic known, kept, bad;
-  logic [15:0] sum, size;
+  logic [15:0] sum, n_bytes;
   wpr_sum16 #(.Skip(Skip), .Tag(18)) adder (
     .clk_i,
     .rst_ni,
     .valid_i(move),
     .last_i (last_q),
     .data_i (data_q),
-    .keep_i (keep_q),
-    .tag_i  ({!dropped, bad_q, 16'({beat_q, 6'b0}) + 16'(size_q)}),
+    .tag_i  ({!dropped, bad_q, 16'({beat_q, 6'b0}) + 16'(size)}),
     .valid_o(known),
     .sum_o  (sum),
-    .tag_o  ({kept, bad, size})
+    .tag_o  ({kept, bad, n_bytes})
   );
   wpr_fifo #(.Width(34), .LogDepth(6)) facts (
     .clk_i,
     .rst_ni,
     .s_valid_i(known),
     .s_ready_o(),  // always
-    .s_data_i ({kept, bad, size, sum}),
+    .s_data_i ({kept, bad, n_bytes, sum}),
     .m_valid_o(f_valid_o),
     .m_ready_i(f_ready_i),
     .m_data_o ({f_kept_o, f_bad_o, f_size_o, f_sum_o}),

@@ -15,7 +15,8 @@ module wpr_nic_tx
   parameter int unsigned FrameHeader = 16,  // bytes of a frame's header: 14 is none that it can be
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
   parameter int unsigned LogRaw      = 9,   // beats of memory for packets ...
-  parameter int unsigned LogCode     = 7    // ... and for codes, which are given up beyond
+  parameter int unsigned LogCode     = 7    // ... and for codes, given up beyond; LUT RAM, as
+                                            // block RAM so wide would be of 512 beats
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,             // synchronous
@@ -74,33 +75,34 @@ module wpr_nic_tx
     .m_udp_o(b_udp), .m_marked_o(b_marked), .next_valid_o(), .next_data_o(), .next_keep_o()
   );
 
-  logic to_store, to_codec, store_ready, codec_ready, d_ready, e_ready, b_ours;
+  logic to_store, to_codec, store_ready, codec_ready, e_ready, b_ours;
   assign b_ours  = b_udp && cfg_enable_i;
   assign b_coded = b_first ? b_ours && ((b_size - 16'(HeaderBytes)) & 16'(Unit - 1)) == '0
                            : coded_q;
-  assign b_ready = store_ready && (!b_coded || codec_ready) && (!b_first || (d_ready && e_ready));
+  // Of the queues of facts, that which is asked for them last is the first to be full.
+  assign b_ready = store_ready && (!b_coded || codec_ready) && (!b_first || e_ready);
   assign to_store = b_valid && b_ready;
   assign to_codec = b_valid && b_ready && b_coded;
   always_ff @(posedge clk_i) if (b_valid && b_first) coded_q <= b_coded;
 
-  // What is known at the first beat: for sizes and checksums, and for the packet that leaves.
+  // What is known at the first beat: for sizes and checksums, and for the packet that leaves. Its
+  // header is asked of the memory.
   logic d_valid, d_ours, d_coded, d_marked, take;
   logic [15:0] d_ip, d_udp, d_size;
   wpr_fifo #(.Width(51), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
-    .s_valid_i(to_store && b_first), .s_ready_o(d_ready),
+    .s_valid_i(to_store && b_first), .s_ready_o(),
     .s_data_i({number_at(b_data[335:0], 24), number_at(b_data[335:0], 40), b_size, b_ours, b_coded,
                b_marked}),
     .m_valid_o(d_valid), .m_ready_i(take),
     .m_data_o({d_ip, d_udp, d_size, d_ours, d_coded, d_marked}), .level_o()
   );
-  logic e_valid, load;
-  header_t e_header;
+  logic load;
   logic [15:0] e_src;
-  wpr_fifo #(.Width(8 * HeaderBytes + 16), .LogDepth(5)) headers (
+  wpr_fifo #(.Width(16), .LogDepth(5)) sources (
     .clk_i, .rst_ni,
-    .s_valid_i(to_store && b_first), .s_ready_o(e_ready), .s_data_i({b_data[335:0], b_src}),
-    .m_valid_o(e_valid), .m_ready_i(load), .m_data_o({e_header, e_src}), .level_o()
+    .s_valid_i(to_store && b_first), .s_ready_o(e_ready), .s_data_i(b_src),
+    .m_valid_o(), .m_ready_i(load), .m_data_o(e_src), .level_o()
   );
 
   logic r_valid, r_ready, r_last, rf_valid, rf_cut;
@@ -127,17 +129,18 @@ module wpr_nic_tx
     .m_axis_tvalid(p_valid), .m_axis_tready(p_ready), .m_axis_tdata(p_data),
     .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
   );
-  wpr_skid #(.Width(577)) to_raw (
+  wpr_fifo #(.Width(577), .LogDepth(2)) to_raw (
     .clk_i, .rst_ni,
     .s_valid_i(p_valid), .s_ready_o(p_ready), .s_data_i({p_data, p_keep, p_last}),
-    .m_valid_o(raw_tvalid), .m_ready_i(raw_tready), .m_data_o({raw_tdata, raw_tkeep, raw_tlast})
+    .m_valid_o(raw_tvalid), .m_ready_i(raw_tready), .m_data_o({raw_tdata, raw_tkeep, raw_tlast}),
+    .level_o()
   );
 
   logic c_valid, c_ready, c_last, cf_valid, cf_kept;
   logic [511:0] c_data;
   logic [63:0] c_keep;
   logic [15:0] cf_size, cf_sum;
-  wpr_nic_store #(.LogDepth(LogCode)) codes (
+  wpr_nic_store #(.LogDepth(LogCode), .RamStyle("distributed")) codes (
     .clk_i, .rst_ni,
     .s_valid_i(code_tvalid), .s_ready_o(code_tready), .s_data_i(code_tdata),
     .s_keep_i(code_tkeep), .s_last_i(code_tlast), .s_bad_i(code_tuser),
@@ -147,11 +150,11 @@ module wpr_nic_tx
     .f_size_o(cf_size), .f_sum_o(cf_sum)
   );
 
-  // ---- what becomes of it: a pipeline of 8 clocks that never stops -------------------------------
+  // ---- what becomes of it: a pipeline of 9 clocks that never stops -------------------------------
 
-  typedef enum logic [1:0] {Pass, Stored, Coded, Drop} mode_t;
+  typedef enum logic [1:0] {Pass, Stored, Coded, Drop} mode_t;  // the first three as of wpr_nic_out
   logic [4:0] level;
-  assign take = d_valid && rf_valid && (!d_coded || cf_valid) && level < 5'd8;
+  assign take = d_valid && rf_valid && (!d_coded || cf_valid) && level < 5'd7;
 
   logic [15:0] header_sum_q;  // of the frame's header; it does not change while packets are inside
   logic [20:0] header_all, header_all_q;
@@ -178,10 +181,13 @@ module wpr_nic_tx
     logic [15:0] size, n_stored;
   } plan_t;
 
-  logic [7:0] valid_q;
+  logic [8:0] valid_q;
   plan_t plan2_q, plan_h;
   plan_t [3:0] late_q;
+  logic coded0_q, same0_q, ours0_q, cut0_q, marked0_q;
   logic coded1_q, fits1_q, ours1_q, cut1_q, marked1_q, kept1_q;
+  logic [15:0] ip0_q, udp0_q, size0_q, n_raw0_q, n_code0_q, sum0_q, code_sum0_q, n_raw1_q;
+  logic [16:0] with_code0_q, with_raw0_q;  // sizes with a frame
   logic [15:0] ip1_q, ip2_q, ip3_q, ip4_q, udp1_q, udp2_q, udp3_q, udp4_q;
   logic [15:0] size1_q, n_code1_q, sum1_q, sum2_q, sum3_q, sum4_q;
   logic [15:0] code_sum1_q, pay_sum2_q, pay_sum3_q;
@@ -196,27 +202,29 @@ module wpr_nic_tx
   endfunction
 
   always_ff @(posedge clk_i) begin
+    // 0: sizes
+    coded0_q     <= d_coded && cf_kept;
+    same0_q      <= rf_size == d_size;
+    n_raw0_q     <= rf_size - 16'(HeaderBytes);
+    with_code0_q <= 17'(cf_size) + 17'(Header);
+    with_raw0_q  <= 17'(rf_size) + 17'(Prefix);
+    {size0_q, sum0_q, n_code0_q, code_sum0_q} <= {rf_size, rf_sum, cf_size, cf_sum};
+    {ip0_q, udp0_q, ours0_q, cut0_q, marked0_q} <= {d_ip, d_udp, d_ours, rf_cut, d_marked};
     // 1: comparisons
-    coded1_q    <= d_coded && cf_kept && cf_size < rf_size - 16'(HeaderBytes) &&
-                   17'(cf_size) + 17'(Header) <= 17'(cfg_max_i);
-    fits1_q     <= 17'(rf_size) + 17'(Prefix) <= 17'(cfg_max_i);
-    ours1_q     <= d_ours && rf_size == d_size;
-    cut1_q      <= rf_cut;
-    marked1_q   <= d_marked;
-    kept1_q     <= d_coded && cf_kept;
-    ip1_q       <= d_ip;
-    udp1_q      <= d_udp;
-    size1_q     <= rf_size;
-    sum1_q      <= rf_sum;
-    n_code1_q   <= cf_size;
-    code_sum1_q <= cf_sum;
+    coded1_q <= coded0_q && n_code0_q < n_raw0_q && with_code0_q <= 17'(cfg_max_i);
+    fits1_q  <= with_raw0_q <= 17'(cfg_max_i);
+    ours1_q  <= ours0_q && same0_q;
+    kept1_q  <= coded0_q;
+    n_raw1_q <= n_raw0_q;
+    {size1_q, sum1_q, n_code1_q, code_sum1_q} <= {size0_q, sum0_q, n_code0_q, code_sum0_q};
+    {ip1_q, udp1_q, cut1_q, marked1_q} <= {ip0_q, udp0_q, cut0_q, marked0_q};
     // 2: how
     plan2_q.mode     <= cut1_q ? Drop : !ours1_q ? Pass : coded1_q ? Coded : fits1_q ? Stored
                       : marked1_q ? Drop : Pass;
     plan2_q.raw      <= !cut1_q;
     plan2_q.kept     <= kept1_q;
     plan2_q.size     <= size1_q;
-    plan2_q.n_stored <= coded1_q ? n_code1_q : size1_q - 16'(HeaderBytes);
+    plan2_q.n_stored <= coded1_q ? n_code1_q : n_raw1_q;
     pay_sum2_q       <= coded1_q ? code_sum1_q : sum1_q;
     sum2_q           <= sum1_q;
     {ip2_q, udp2_q}  <= {ip1_q, udp1_q};
@@ -234,7 +242,7 @@ module wpr_nic_tx
     sum4_q     <= sum3_q;
     {ip4_q, udp4_q} <= {ip3_q, udp3_q};
     late_q     <= {late_q[2:0], plan4_q};
-    valid_q    <= {valid_q[6:0], take};
+    valid_q    <= {valid_q[7:0], take};
     if (!rst_ni) valid_q <= '0;
   end
   wpr_nic_rewrite rewrite (
@@ -247,28 +255,28 @@ module wpr_nic_tx
   logic [15:0] h_ip, h_udp;
   wpr_fifo #(.Width($bits(plan_t) + 32), .LogDepth(4)) plans (
     .clk_i, .rst_ni,
-    .s_valid_i(valid_q[7]), .s_ready_o(), .s_data_i({late_q[3], ip_new, udp_new}),
+    .s_valid_i(valid_q[8]), .s_ready_o(), .s_data_i({late_q[3], ip_new, udp_new}),
     .m_valid_o(h_valid), .m_ready_i(load), .m_data_o({plan_h, h_ip, h_udp}), .level_o(level)
   );
 
   // ---- out: a packet's plan in registers, and a clock between packets ---------------------------
 
-  logic busy_q, done, r_done_q, c_done_q, o_done_q, out_done;
-  logic s_valid, s_ready, s_last, q_valid, q_ready, q_last, q_in_ready;
-  logic [511:0] s_data, q_data;
-  logic [63:0] s_keep, q_keep;
+  logic busy_q, done, r_open_q, c_open_q, o_open_q, skip_r_q, skip_c_q, out_done;
+  logic s_ready, f_ready;
   logic [15:0] n_new, size_q, src_q;
   header_t header;
   mode_t mode_q;
   logic [8*Header-1:0] header_q;
-  assign n_new = plan_h.n_stored + 16'(Header);
-  assign done  = busy_q && r_done_q && c_done_q && o_done_q;
-  assign load  = h_valid && e_valid && (!busy_q || done);
+  assign n_new   = plan_h.n_stored + 16'(Header);
+  assign done    = busy_q && !r_open_q && !c_open_q && !o_open_q;
+  assign load    = h_valid && (r_valid || !plan_h.raw) && (!busy_q || done);
+  assign r_ready = r_open_q && (skip_r_q || s_ready);
+  assign c_ready = c_open_q && (skip_c_q || f_ready);
   always_comb begin
-    header           = e_header;
-    header[8*16+:16] = swapped(n_new - 16'd14);
+    header           = r_data[8*HeaderBytes-1:0];
+    header[8*16+:16] = swapped(plan_h.n_stored + 16'(Header - 14));
     header[8*24+:16] = swapped(h_ip);
-    header[8*38+:16] = swapped(n_new - 16'd34);
+    header[8*38+:16] = swapped(plan_h.n_stored + 16'(Header - 34));
     header[8*40+:16] = swapped(h_udp);
   end
   always_ff @(posedge clk_i) begin
@@ -278,44 +286,27 @@ module wpr_nic_tx
       size_q   <= plan_h.mode == Pass ? plan_h.size : n_new;
       header_q <= {16'd0, plan_h.size - 16'(HeaderBytes), plan_h.mode == Stored, 15'h4000,
                    plan_h.n_stored, cfg_header_i, header};
-      r_done_q <= !plan_h.raw;
-      c_done_q <= !plan_h.kept;
-      o_done_q <= plan_h.mode == Drop;
+      r_open_q <= plan_h.raw;
+      c_open_q <= plan_h.kept;
+      o_open_q <= plan_h.mode != Drop;
+      skip_r_q <= plan_h.mode == Coded || plan_h.mode == Drop;
+      skip_c_q <= plan_h.mode != Coded;
     end else begin
-      if (r_valid && r_ready && r_last) r_done_q <= 1'b1;
-      if (c_valid && c_ready && c_last) c_done_q <= 1'b1;
-      if (out_done) o_done_q <= 1'b1;
+      if (r_valid && r_ready && r_last) r_open_q <= 1'b0;
+      if (c_valid && c_ready && c_last) c_open_q <= 1'b0;
+      if (out_done) o_open_q <= 1'b0;
     end
-    busy_q <= rst_ni && (load || (busy_q && !done));
+    busy_q <= load || (busy_q && !done);
+    if (!rst_ni) {busy_q, r_open_q, c_open_q, o_open_q} <= '0;
   end
-
-  wpr_behead #(.Bytes(64), .Header(HeaderBytes)) stored (
+  wpr_nic_out #(.Header(Header), .Insert(Prefix)) out (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(r_valid && busy_q && mode_q == Stored && !r_done_q),
-    .s_axis_tready(q_in_ready), .s_axis_tdata(r_data), .s_axis_tkeep(r_keep),
-    .s_axis_tlast(r_last), .h_data_o(),
-    .m_axis_tvalid(q_valid), .m_axis_tready(q_ready), .m_axis_tdata(q_data),
-    .m_axis_tkeep(q_keep), .m_axis_tlast(q_last), .runt_o()
-  );
-
-  logic forget;
-  assign forget = mode_q == Coded || mode_q == Drop;
-  always_comb begin
-    case (mode_q)
-      Stored: {s_valid, s_data, s_keep, s_last} = {q_valid, q_data, q_keep, q_last};
-      Coded: {s_valid, s_data, s_keep, s_last} = {c_valid && !c_done_q, c_data, c_keep, c_last};
-      default: {s_valid, s_data, s_keep, s_last} = {r_valid && !r_done_q, r_data, r_keep, r_last};
-    endcase
-  end
-  assign q_ready = s_ready && mode_q == Stored;
-  assign r_ready = busy_q && !r_done_q && (forget || (mode_q == Stored ? q_in_ready : s_ready));
-  assign c_ready = busy_q && !c_done_q && (mode_q != Coded || s_ready);
-  wpr_nic_out #(.Header(Header)) out (
-    .clk_i, .rst_ni,
-    .h_valid_i(busy_q && !o_done_q), .h_done_o(out_done), .h_framed_i(mode_q != Pass),
-    .h_data_i(header_q), .h_size_i(size_q), .h_src_i(src_q),
-    .s_valid_i(s_valid), .s_ready_o(s_ready), .s_data_i(s_data), .s_keep_i(s_keep),
-    .s_last_i(s_last),
+    .h_valid_i(o_open_q), .h_done_o(out_done), .h_from_i(mode_q), .h_data_i(header_q),
+    .h_size_i(size_q), .h_src_i(src_q),
+    .s_valid_i(r_valid), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),
+    .s_last_i(r_last),
+    .b_valid_i(c_valid), .b_ready_o(f_ready), .b_data_i(c_data), .b_keep_i(c_keep),
+    .b_last_i(c_last),
     .m_axis_tvalid, .m_axis_tready, .m_axis_tdata, .m_axis_tkeep, .m_axis_tlast,
     .m_axis_tuser_size, .m_axis_tuser_src
   );

@@ -3,10 +3,11 @@
  * all from one seed, so that every rank knows what it must receive, to the last byte. Floats hold
  * whole numbers: every order of adding them gives the same sum.
  *
- *   soak [--seed N] [--seconds S] [--steps N] [--largest BYTES] [--multiple]
+ *   soak [--seed N] [--seconds S] [--steps N] [--warm N] [--largest BYTES] [--multiple]
  *
  * A difference ends the job and names seed and step. At the end rank 0 prints how much memory the
- * rank that grew most had from the middle on, and at the end. */
+ * rank that grew most had in the middle, and at the end. The middle is not before step --warm, nor
+ * the end before twice as many: until then steps come that are larger than all before. */
 #include <complex.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -1452,7 +1453,7 @@ static long resident_kib(void) {
 
 int main(int argc, char **argv) {
   double seconds = 5;
-  long steps = 1000000000;
+  long steps = 1000000000, warm = 0;
   int level = MPI_THREAD_SINGLE;
   for (int i = 1; i < argc; ++i) {
     const char *value = i + 1 < argc ? argv[i + 1] : "0";
@@ -1463,6 +1464,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[i], "--seed")) seed = strtoull(value, NULL, 10);
     if (!strcmp(argv[i], "--seconds")) seconds = atof(value);
     if (!strcmp(argv[i], "--steps")) steps = atol(value);
+    if (!strcmp(argv[i], "--warm")) warm = atol(value);
     if (!strcmp(argv[i], "--largest")) largest = strtoull(value, NULL, 10);
     ++i;
   }
@@ -1484,8 +1486,8 @@ int main(int argc, char **argv) {
     if (step % 8 != 7) continue;
     doing = "between steps";
     const double past = MPI_Wtime() - began;
-    if (past < seconds / 2) memory[0] = resident_kib();
-    go_on = past < seconds && step + 1 < steps;
+    if (past < seconds / 2 || step <= warm) memory[0] = resident_kib();
+    go_on = (past < seconds || step < 2 * warm) && step + 1 < steps;
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   memory[1] = resident_kib();

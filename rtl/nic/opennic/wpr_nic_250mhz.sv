@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_nic_fre in the 250 MHz user box of an OpenNIC shell (1.0: one QDMA): a box for each pair of
+// wpr_nic with fre in the 250 MHz user box of an OpenNIC shell (1.0: one QDMA): a box for each pair of
 // physical function and port, with the ports that the shell's plugin p2p_250mhz has. Registers of
 // interface i are at 0x100 * i. generic_reset and axi_lite_clock_converter are the shell's own.
 //
-// Not compiled by the project's own tests, which have no shell: wpr_nic_fre is what they test.
+// Not compiled by the project's own tests, which have no shell: wpr_nic is what they test.
 module wpr_nic_250mhz #(
   parameter int NUM_INTF = 1,  // 1 or 2
   parameter int ENGINES  = 16  // of each direction and interface, 4 bytes a clock each
@@ -110,7 +110,7 @@ module wpr_nic_250mhz #(
   for (genvar i = 0; i < NUM_INTF; i++) begin : g_intf
     assign aw_here[i] = int'(r_awaddr[11:8]) % NUM_INTF == i && !(|p_bvalid);
     assign ar_here[i] = int'(r_araddr[11:8]) % NUM_INTF == i && !(|p_rvalid);
-    wpr_nic_fre #(
+    wpr_nic #(
       .Encoders(ENGINES), .Decoders(ENGINES), .ToWire(16'h1 << (6 + i)), .ToHost(16'h1 << i)
     ) box (
       .clk_i(axis_aclk), .rst_ni(rst_n_q[1]), .s_axil_awvalid(r_awvalid && aw_here[i]),

@@ -2,9 +2,11 @@
 // Boxes of rtl/nic that Verilator made C++ of, clock by clock.
 #include <verilated.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
+#include "Vwpr_nic_bx.h"
 #include "Vwpr_nic_fre.h"
 #include "Vwpr_nic_tbq.h"
 #include "streams.hpp"
@@ -18,7 +20,7 @@ constexpr uint8_t kControl = 0x04, kLargest = 0x08, kPort = 0x10, kHeader = 0x20
 template <class Model>
 class Box : public End {
  public:
-  Box(const Settings& settings, Library* library)
+  Box(const Settings& settings, Library* library, size_t frame_header)
       : host_in_(settings.pause, 4 * settings.seed),
         wire_in_(settings.pause, 4 * settings.seed + 1),
         wire_out_("adap_tx", settings.pause, settings.line, 4 * settings.seed + 2),
@@ -30,7 +32,7 @@ class Box : public End {
     model_->s_axil_wstrb = 15;
     for (int i = 0; i < 5; ++i) step();
     model_->rst_ni = 1;
-    set_up(settings, library->header());
+    set_up(settings, library->header(), frame_header);
   }
   ~Box() override { model_->final(); }
 
@@ -97,16 +99,16 @@ class Box : public End {
                  m.m_axis_c2h_tuser_src};
   }
 
-  void set_up(const Settings& settings, const Bytes& header) {
-    if (header.size() != kFrameHeader)
-      throw std::runtime_error("the box takes a frame header of " + std::to_string(kFrameHeader) +
+  void set_up(const Settings& settings, const Bytes& header, size_t frame_header) {
+    if (header.size() != frame_header)
+      throw std::runtime_error("the box takes a frame header of " + std::to_string(frame_header) +
                                " bytes, this recipe's has " + std::to_string(header.size()));
     if (read(0) != 0x01525057) throw std::runtime_error("register 0 is not the box's");
     write(kLargest, settings.largest);
     write(kPort, settings.port);
-    for (uint8_t i = 0; i < kFrameHeader / 4; ++i) {
+    for (size_t i = 0; 4 * i < header.size(); ++i) {
       uint32_t word = 0;
-      std::memcpy(&word, header.data() + 4 * i, 4);
+      std::memcpy(&word, header.data() + 4 * i, std::min<size_t>(4, header.size() - 4 * i));
       write(static_cast<uint8_t>(kHeader + 4 * i), word);
     }
     write(kControl, (settings.on ? 3u : 0u) | static_cast<uint32_t>(settings.codec) << 8);
@@ -147,8 +149,9 @@ class Box : public End {
 
 std::unique_ptr<End> simulated(const std::string& codec, const Settings& settings,
                                Library* library) {
-  if (codec == "fre") return std::make_unique<Box<Vwpr_nic_fre>>(settings, library);
-  if (codec == "tbq") return std::make_unique<Box<Vwpr_nic_tbq>>(settings, library);
+  if (codec == "fre") return std::make_unique<Box<Vwpr_nic_fre>>(settings, library, 16);
+  if (codec == "bx") return std::make_unique<Box<Vwpr_nic_bx>>(settings, library, 15);
+  if (codec == "tbq") return std::make_unique<Box<Vwpr_nic_tbq>>(settings, library, 16);
   return nullptr;
 }
 

@@ -45,8 +45,8 @@ class End {
   uint64_t begun = 0;  // the clock in which the first packet from the host came
 };
 
-// Models of rtl/nic/: "fre" or "tbq", with the library's frame header in their registers. Null:
-// there is no such box.
+// Models of rtl/nic/: "fre", "bx" or "tbq", with the library's frame header in their registers.
+// Null: there is no such box.
 std::unique_ptr<End> simulated(const std::string& codec, const Settings& settings,
                                Library* library);
 // rtl/nic/wpr_nic_lanes.sv: nothing may come from the wire.

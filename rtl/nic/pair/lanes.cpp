@@ -28,7 +28,7 @@ class Lane {
     model_->cfg_ports_i = settings.port;
     model_->cfg_max_i = settings.largest;
     model_->cfg_tau_i = static_cast<uint32_t>(settings.codec) << kTauExponent;
-    for (size_t i = 0; i < kFrameHeader / 4; ++i)
+    for (size_t i = 0; i < header.size() / 4; ++i)
       std::memcpy(&model_->cfg_header_i[i], header.data() + 4 * i, 4);
   }
   ~Lane() { model_->final(); }

@@ -42,7 +42,7 @@ Bytes Library::expanded(View frame) {
 }
 
 bool Library::is_frame(View payload) const {
-  return payload.size() > kPrefix && std::equal(header_.begin(), header_.end(), payload.begin());
+  return payload.size() > prefix() && std::equal(header_.begin(), header_.end(), payload.begin());
 }
 
 }  // namespace nic

@@ -9,19 +9,18 @@
 
 namespace nic {
 
-constexpr size_t kFrameHeader = 16;           // of the boxes here
-constexpr size_t kPrefix = kFrameHeader + 8;  // with block word and raw size
-
 class Library {
  public:
   explicit Library(const std::string& recipe);
   const Bytes& header() const { return header_; }
+  // Of a frame's bytes, with block word and raw size.
+  size_t prefix() const { return header_.size() + 8; }
   // Header, one block; its bytes as they are where they do not shrink.
   Bytes frame(View payload);
   // Throws wirepress::Error.
   Bytes expanded(View frame);
   bool is_frame(View payload) const;
-  static bool is_coded(View frame) { return (frame[kFrameHeader + 3] & 0x80) == 0; }
+  bool is_coded(View frame) const { return (frame[header_.size() + 3] & 0x80) == 0; }
 
  private:
   wirepress::Context context_;

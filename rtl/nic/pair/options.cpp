@@ -19,7 +19,8 @@ expanded at the other host.
   scripts/rtl nic [OPTIONS]
 
   --against box|software  the other end: a second box, or the library (default box)
-  --recipe RECIPE         fre:m=M, 2 to 23, or tbq:tau=T,of=one, T a power of two (default fre:m=5)
+  --recipe RECIPE         fre:m=M or bx:m=M, 2 to 23, or tbq:tau=T,of=one, T a power of two
+                          (default fre:m=5)
   --lanes N               in the place of a box up to 64 lanes from the host to one wire, with tbq,
                           one way (rtl/nic/wpr_nic_lanes.sv); the other end is the library
   --off                   compress and expand nothing: the boxes alone
@@ -108,13 +109,16 @@ void set_recipe(const std::string& recipe, Options* options) {
   if (std::sscanf(text, "fre:m=%d%n", &m, &used) == 1 && used == size && m >= 2 && m <= 23) {
     options->codec = "fre";
     options->settings.codec = static_cast<uint8_t>(m) | kNearest;
+  } else if (std::sscanf(text, "bx:m=%d%n", &m, &used) == 1 && used == size && m >= 2 && m <= 23) {
+    options->codec = "bx";
+    options->settings.codec = static_cast<uint8_t>(m) | kNearest;
   } else if (std::sscanf(text, "tbq:tau=%lf,of=one%n", &tau, &used) == 1 && used == size &&
              tau >= 0x1p-60 && tau <= 0x1p60 && std::exp2(std::ilogb(tau)) == tau) {
     options->codec = "tbq";
     options->settings.codec = static_cast<uint8_t>(std::ilogb(tau) + kBias);
   } else {
     stop("--recipe: \"" + recipe +
-         "\" is neither fre:m=M nor tbq:tau=T,of=one as the boxes take them");
+         "\" is none of fre:m=M, bx:m=M and tbq:tau=T,of=one as the boxes take them");
   }
   options->recipe = recipe;
 }

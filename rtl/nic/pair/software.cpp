@@ -42,7 +42,7 @@ class Software : public End {
     if (ours(packet, &datagram)) {
       const Bytes frame = library_->frame(datagram.payload);
       if (kHeaders + frame.size() <= settings_.largest) {
-        ++(Library::is_coded(frame) ? counted_.coded : counted_.stored);
+        ++(library_->is_coded(frame) ? counted_.coded : counted_.stored);
         return put(&to_wire, with_payload(packet, frame));
       }
     }

@@ -85,9 +85,9 @@ class Direction {
       fail("packet %u passed the box and is not as it came", seen.number);
     sent.expected = framed ? library_->expanded(seen.payload) : seen.payload;
     if (!framed) return;
-    if (Library::is_coded(seen.payload)) {
+    if (library_->is_coded(seen.payload)) {
       flow.raw_bytes += sent.expected.size();
-      flow.code_bytes += seen.payload.size() - kPrefix;
+      flow.code_bytes += seen.payload.size() - library_->prefix();
     } else if (sent.expected != sent.datagram.payload) {
       fail("packet %u was stored and is not as it came", seen.number);
     }
@@ -181,13 +181,14 @@ class Direction {
     if (datagram.payload.size() < kLeast - kHeaders) return false;  // padded
     const Bytes frame = library_->frame(datagram.payload);
     if (seen.payload == frame) return true;
-    const bool coded = Library::is_coded(frame);
+    const bool coded = library_->is_coded(frame);
     const bool codable = datagram.payload.size() % sizeof(float) == 0 &&
-                         frame.size() <= kPrefix + kMostCode && coded;
-    const bool fits = kHeaders + kPrefix + datagram.payload.size() <= options_.settings.largest;
+                         frame.size() <= library_->prefix() + kMostCode && coded;
+    const bool fits =
+        kHeaders + library_->prefix() + datagram.payload.size() <= options_.settings.largest;
     const bool framed = library_->is_frame(seen.payload);
     const bool smaller =
-        framed && Library::is_coded(seen.payload) && !coded && seen.payload.size() < frame.size();
+        framed && library_->is_coded(seen.payload) && !coded && seen.payload.size() < frame.size();
     if (!smaller && (codable || framed != fits))
       fail("packet %u is not the library's frame", datagram.number);
     return framed;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoder is told how many values a packet holds, where wpr_nic_rx says beside each beat how many
+// bytes: with a packet's first beat the count, less one, goes to a short queue.
+module wpr_nic_count (
+  input  logic        clk_i,
+  input  logic        rst_ni,         // synchronous
+  input  logic        s_axis_tvalid,
+  output logic        s_axis_tready,
+  input  logic        s_axis_tlast,
+  input  logic [13:0] s_axis_tuser,   // values of the packet, less one
+  output logic        m_axis_tvalid,  // what else a beat is goes past this module
+  input  logic        m_axis_tready,
+  output logic        m_cmd_tvalid,
+  input  logic        m_cmd_tready,
+  output logic [13:0] m_cmd_tdata
+);
+
+  logic told_q, room, may;
+  assign may           = told_q || room;
+  assign m_axis_tvalid = s_axis_tvalid && may;
+  assign s_axis_tready = m_axis_tready && may;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || (s_axis_tvalid && s_axis_tready && s_axis_tlast)) told_q <= 1'b0;
+    else if (s_axis_tvalid && room) told_q <= 1'b1;
+  end
+  wpr_fifo #(.Width(14), .LogDepth(2)) counts (
+    .clk_i, .rst_ni, .s_valid_i(s_axis_tvalid && !told_q), .s_ready_o(room),
+    .s_data_i(s_axis_tuser), .m_valid_o(m_cmd_tvalid), .m_ready_i(m_cmd_tready),
+    .m_data_o(m_cmd_tdata), .level_o()
+  );
+
+endmodule
