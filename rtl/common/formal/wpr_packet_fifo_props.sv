@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_packet_fifo: any one word, chosen by pick_i, leaves behind exactly the words of whole packets that
-// were before it, or never if its packet is dropped; no word leaves before its packet is whole, and
-// the next one is offered three clocks after it is. It never hangs: offered words, it takes one in one of four
-// clocks, or one leaves, while what leaves is taken.
+// were before it, or never if its packet is dropped; no word leaves before its packet is whole.
 module wpr_packet_fifo_props (
   input logic       clk_i,
   input logic       rst_ni,
@@ -40,7 +38,6 @@ module wpr_packet_fifo_props (
   logic [4:0] beat_q;
   logic [5:0] ahead_q, inside_q = '0, pending_q = '0;  // words of whole packets; of the one coming
   logic push, pop, over, keep;
-  logic [1:0] calm_q = '0, wait_q = '0;
   assign push = s_valid_i && s_ready;
   assign pop  = m_valid && m_ready_i;
   assign over = pending_q == 6'd4;  // five words and more are too many
@@ -70,14 +67,8 @@ module wpr_packet_fifo_props (
         end
       end
     end
-    if (!rst_ni || push || pop || !s_valid_i || !m_ready_i) calm_q <= '0;
-    else if (calm_q != 2'd3) calm_q <= calm_q + 2'd1;
-    if (!rst_ni || m_valid || inside_q == 0) wait_q <= '0;
-    else if (wait_q != 2'd3) wait_q <= wait_q + 2'd1;
     assume (rst_ni == started_q);
     if (started_q && rst_ni) begin
-      moves: assert (calm_q != 2'd3);
-      prompt: assert (wait_q != 2'd3);
       told: assert (dropped == (push && s_last_i && !keep));
     end
     if (started_q && rst_ni && m_valid) begin

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_pool with two engines that are queues and stop when they like: any one beat, chosen by pick_i,
-// leaves behind exactly those that were before it. It never hangs: while it is offered beats, engines go
-// on and what leaves is taken, a beat moves in one of seven clocks.
+// leaves behind exactly those that were before it.
 module wpr_pool_props (
   input logic       clk_i,
   input logic       rst_ni,
@@ -32,7 +31,6 @@ module wpr_pool_props (
   logic [5:0] ahead_q, inside_q = '0;
   logic [3:0] packets_q = '0;
   logic push, pop;
-  logic [2:0] calm_q = '0;
   assign push = s_valid_i && s_ready;
   assign pop  = m_valid && m_ready_i;
   always_ff @(posedge clk_i) begin
@@ -51,12 +49,7 @@ module wpr_pool_props (
         else ahead_q <= ahead_q - 6'd1;
       end
     end
-    if (!rst_ni || push || pop || !s_valid_i || !m_ready_i || stop_i != '0) calm_q <= '0;
-    else calm_q <= calm_q + 3'd1;
     assume (rst_ni == started_q);
-    if (started_q && rst_ni) begin
-      moves: assert (calm_q < 3'd7);
-    end
     if (started_q && rst_ni && m_valid) begin
       counted: assert (inside_q != 0);
       order: assert (!picked_q || ahead_q != 0 || picked_beat_q == {m_data, m_last});

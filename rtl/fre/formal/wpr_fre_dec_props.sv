@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_fre_dec, however packets, pauses and lengths are: a beat offered is held until it is taken,
-// a packet does not end before it was asked for, and the first one has as many values as were asked for,
-// or no more if it was not valid. Words are all zeros or all ones here, which are its shortest and a
-// long code, valid and not; with free words a solver needs hours.
+// and a packet does not end before it was asked for. Words are all zeros or all ones here, which
+// are its shortest and a long code, valid and not; with free words a solver needs hours.
 module wpr_fre_dec_props (
   input logic        clk_i,
   input logic        rst_ni,
@@ -30,8 +29,6 @@ module wpr_fre_dec_props (
   logic started_q = 1'b0, offered_q;
   logic [33:0] beat_q;
   logic [4:0] inside_q = '0;  // packets asked for
-  logic asked_q = 1'b0, first_q = 1'b1;  // has been; its values leave
-  logic [3:0] more_q;         // of the first one, values that have not left, less one
   always_ff @(posedge clk_i) begin
     started_q <= 1'b1;
     offered_q <= rst_ni && m_axis_tvalid && !m_axis_tready;
@@ -39,15 +36,10 @@ module wpr_fre_dec_props (
     if (rst_ni) begin
       inside_q <= inside_q + 5'(s_cmd_tvalid && s_cmd_tready)
                            - 5'(m_axis_tvalid && m_axis_tready && m_axis_tlast);
-      if (s_cmd_tvalid && s_cmd_tready) asked_q <= 1'b1;
-      if (!asked_q) more_q <= s_cmd_tdata;
-      else if (m_axis_tvalid && m_axis_tready && first_q) more_q <= more_q - 4'd1;
-      if (m_axis_tvalid && m_axis_tready && m_axis_tlast) first_q <= 1'b0;
     end
     assume (rst_ni == started_q);
     if (started_q && rst_ni && m_axis_tvalid) begin
       packets: assert (inside_q != 0);
-      values: assert (!first_q || m_axis_tuser || m_axis_tlast == (more_q == 0));
     end
     if (started_q && rst_ni && offered_q) begin
       held: assert (m_axis_tvalid && beat_q == {m_axis_tdata, m_axis_tlast, m_axis_tuser});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_fre_enc: a beat offered is held until it is taken, as many packets leave as came in, and
-// tkeep is 1, 3, 7 or 15, and 15 but in a last word; a packet has left 11 clocks after its last value
-// came, if it may. Words are zeros and NaNs of either sign here,
+// tkeep is 1, 3, 7 or 15, and 15 but in a last word. Words are zeros and NaNs of either sign here,
 // which make codes of 2, 5 and 17 bits; with free words a solver needs hours.
 module wpr_fre_enc_props (
   input logic        clk_i,
@@ -27,7 +26,6 @@ module wpr_fre_enc_props (
   logic started_q = 1'b0, offered_q;
   logic [36:0] beat_q;
   logic [4:0] inside_q = '0;  // packets
-  logic [3:0] idle_q = '0;    // clocks without one more, in which all that leaves is taken
   always_ff @(posedge clk_i) begin
     started_q <= 1'b1;
     offered_q <= rst_ni && m_axis_tvalid && !m_axis_tready;
@@ -36,12 +34,7 @@ module wpr_fre_enc_props (
       inside_q <= inside_q + 5'(s_axis_tvalid && s_axis_tready && s_axis_tlast)
                            - 5'(m_axis_tvalid && m_axis_tready && m_axis_tlast);
     end
-    if (!m_axis_tready || s_axis_tvalid) idle_q <= '0;
-    else if (idle_q != 4'd11) idle_q <= idle_q + 4'd1;
     assume (rst_ni == started_q);
-    if (started_q && rst_ni) begin
-      leaves: assert (idle_q != 4'd11 || inside_q == 0);
-    end
     if (started_q && rst_ni && m_axis_tvalid) begin
       packets: assert (!m_axis_tlast || inside_q != 0);
       bytes: assert (m_axis_tkeep == 4'hF || (m_axis_tlast && (m_axis_tkeep == 4'h1 ||
