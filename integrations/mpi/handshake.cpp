@@ -557,10 +557,6 @@ std::vector<std::string>& kept_reports() {
   return *reports;
 }
 
-}  // namespace
-
-namespace {
-
 // MPICH 4.0 over UCX hangs in MPI_Finalize where a rank that is still in another call of MPI
 // answers one that is there already: that one goes on to wait for all outside of MPI, where it
 // cannot answer in turn. A pause outside of MPI lets all leave the barriers before.
