@@ -33,7 +33,9 @@ def run(
     os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_SLOW=-O0"
     if shutil.which("ccache"):
         os.environ.setdefault("OBJCACHE", "ccache")
-    build = BUILD / core
+    build = BUILD / "-".join(
+        [core, *(f"{key}{value}" for key, value in (parameters or {}).items())]
+    )
     names = (RTL / folder / "files.f").read_text().split()
     runner.build(
         sources=[*(RTL / name for name in names), *(RTL / folder / name for name in extra)],

@@ -22,6 +22,7 @@ common/wpr_groups_in.sv
 common/wpr_rows_out.sv
 common/wpr_bits_dec.sv
 common/wpr_largest.sv
+common/wpr_product.sv
 common/wpr_add_same.sv
 common/wpr_mean.sv
 common/wpr_multiple.sv

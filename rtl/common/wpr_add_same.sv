@@ -6,7 +6,9 @@
 // addition, and it is half of a float adder. The smaller one is shifted by a multiplication, which
 // is a DSP block. What is not finite, or has become so, has an exponent of 255 from there on; which
 // fraction it has is not said (infinity and NaN are one).
-module wpr_add_same (
+module wpr_add_same #(
+  parameter bit Mult18 = 1'b0  // for multipliers of 18 by 18 bits: two, where one of 27 by 18 does
+) (
   input  logic        clk_i,
   input  logic [30:0] a_i,
   input  logic [30:0] b_i,
@@ -60,12 +62,11 @@ module wpr_add_same (
 
   // ---- 3: to its place -------------------------------------------------------------------------------
 
-  logic [39:0] y3_q;  // 24 bits, the next one, and all below
+  logic [39:0] y3;  // 24 bits, the next one, and all below
   logic [23:0] x3_q;
   logic [7:0] field3_q;
   logic low3_q, lost3_q, top3_q, tiny3_q;
   always_ff @(posedge clk_i) begin
-    y3_q     <= 40'(y2_q) * 40'(times2_q);
     x3_q     <= x2_q;
     field3_q <= field2_q;
     low3_q   <= low2_q;
@@ -74,15 +75,30 @@ module wpr_add_same (
     tiny3_q  <= field2_q == 8'h00;
   end
 
+  if (Mult18) begin : g_18
+    // Times a power of two: the parts have no bit in common, and need no sum.
+    logic [33:0] lower3_q;
+    logic [21:0] upper3_q;
+    always_ff @(posedge clk_i) begin
+      lower3_q <= 34'(y2_q[17:0]) * 34'(times2_q);
+      upper3_q <= 22'(y2_q[24:18]) * 22'(times2_q);
+    end
+    assign y3 = {upper3_q, 18'b0} | 40'(lower3_q);
+  end else begin : g_27
+    logic [39:0] y3_q;
+    always_ff @(posedge clk_i) y3_q <= 40'(y2_q) * 40'(times2_q);
+    assign y3 = y3_q;
+  end
+
   // ---- 4: sum ----------------------------------------------------------------------------------------
 
   logic [24:0] sum4_q;
   logic [7:0] field4_q;
   logic guard4_q, low4_q, lost4_q, top4_q, tiny4_q;
   always_ff @(posedge clk_i) begin
-    sum4_q   <= {1'b0, x3_q} + {1'b0, y3_q[39:16]};
-    guard4_q <= y3_q[15];
-    low4_q   <= low3_q || y3_q[14:0] != '0;
+    sum4_q   <= {1'b0, x3_q} + {1'b0, y3[39:16]};
+    guard4_q <= y3[15];
+    low4_q   <= low3_q || y3[14:0] != '0;
     field4_q <= field3_q;
     {lost4_q, top4_q, tiny4_q} <= {lost3_q, top3_q, tiny3_q};
   end

@@ -33,6 +33,7 @@ module wpr_reassembler #(
 );
 
   localparam int unsigned Slots = 1 << LogSlots;
+  localparam int unsigned LogSize = Log + LogBeats;  // of a slot's bytes
 
   // ---- headers off, sizes counted ----------------------------------------------------------------
 
@@ -79,26 +80,48 @@ module wpr_reassembler #(
 
   // ---- into its slot -----------------------------------------------------------------------------
 
-  logic [15:0] next_q, number, ahead;  // next_q: the block that leaves next
+  logic [15:0] next_q, number;  // next_q: the block that leaves next
+  // How far ahead of it this one is, but for a step of next_q in the clock before. A register, as
+  // the input stops for it; so whose distance it is was guessed: the next block's or, where the input
+  // stood, that of the one that is there. A wrong guess costs a clock.
+  logic [15:0] ahead, not_ahead_q;
+  logic stepped_q, guess, stopped_q, right_q;
   logic [Slots-1:0] filled_q;
   logic [LogSlots-1:0] slot, slot_next;
-  logic [Slots-1:0][Log-1:0] sizes_q;        // of the last beat; 0: whole
-  logic [Slots-1:0][LogBeats-1:0] ends_q;  // the last beat's place
-  logic [Slots-1:0] firsts_q, lasts_q;
-  logic fits, late, plausible, beyond, whole, store, none, give_up, leave, jump, move;
+  typedef struct packed {
+    logic                first;  // of its message
+    logic                last;
+    logic [LogBeats-1:0] at;     // the last beat
+    logic [Log-1:0]      size;   // its bytes; 0: whole
+  } block_t;
+  block_t blocks_q[Slots];
+  logic near, fits, late, plausible, beyond, whole, store, none, give_up, leave, jump, move;
   assign number    = header_q[47:32];
-  assign ahead     = number - next_q;
   assign slot      = number[LogSlots-1:0];
   assign slot_next = next_q[LogSlots-1:0];
-  assign fits      = ahead < 16'(Slots) && !filled_q[slot];
-  assign late      = ahead >= 16'(65536 - 4 * Slots);
-  assign plausible = header_q[29:0] != '0 && header_q[29:0] <= 30'(Bytes << LogBeats);
-  assign beyond    = ahead >= 16'(Slots) && !late && plausible;
+  assign ahead     = ~not_ahead_q;
+  // By bits, not by comparisons, which would be chains of carries. The distance is ahead - stepped_q.
+  assign near      = right_q && ahead[15:LogSlots+1] == '0 &&
+                     (!stepped_q ? !ahead[LogSlots]
+                                 : ahead[LogSlots] == (ahead[LogSlots-1:0] == '0));
+  assign late      = ahead[15:LogSlots+2] == '1 ? !(stepped_q && ahead[LogSlots+1:0] == '0)
+                                                : stepped_q && ahead == '0;
+  assign fits      = near && !filled_q[slot];
+  assign plausible = header_q[29:0] != '0 && header_q[29:LogSize+1] == '0 &&
+                     !(header_q[LogSize] && header_q[LogSize-1:0] != '0);
+  assign beyond    = right_q && !near && !late && plausible;
   assign none      = filled_q == '0;
   assign whole     = !bad_q && header_q[29:0] == 30'({beat_q, {Log{1'b0}}}) + 30'(size_q);
   assign jump      = v_q && beyond && none && move;
-  assign take      = !(v_q && (beyond || give_up));
+  assign take      = right_q && !(v_q && (beyond || give_up));
   assign store     = v_q && take && last_q && fits && whole;
+  assign guess     = right_q ? !stopped_q : !v_q;
+  always_ff @(posedge clk_i) begin
+    not_ahead_q <= next_q + ~(guess ? p_header[47:32] : number);
+    stepped_q   <= leave || give_up;
+    stopped_q   <= right_q && !p_ready;
+    right_q     <= guess == p_ready && !jump;
+  end
   always_ff @(posedge clk_i) dropped_o <= rst_ni && (runt || (v_q && take && last_q && !store));
 
   logic [8*Bytes-1:0] words_q[1 << (LogSlots + LogBeats)];
@@ -110,21 +133,19 @@ module wpr_reassembler #(
       beat_q  <= last_q ? '0 : beat_q + 1'b1;
       bad_q  <= !last_q && (bad_q || beat_q == '1 || !fits);
     end
-    if (store) begin
-      sizes_q[slot]  <= header_q[Log-1:0];
-      ends_q[slot]   <= beat_q;
-      firsts_q[slot] <= header_q[48];
-      lasts_q[slot]  <= header_q[30];
-    end
     if (!rst_ni) begin
       beat_q  <= '0;
       bad_q  <= 1'b0;
     end
   end
 
+  always_ff @(posedge clk_i) begin
+    if (store) blocks_q[slot] <= '{header_q[48], header_q[30], beat_q, header_q[Log-1:0]};
+  end
+
   // ---- out of the next slot ----------------------------------------------------------------------
 
-  logic ready_next_q, first_next_q;  // of slot_next, but for a store: filled_q, firsts_q, ends_q
+  logic ready_next_q, first_next_q;  // of slot_next, but for a store: filled_q, first and at
   logic [LogBeats-1:0] last_at_q;
   logic store_q;                     // in the clock before
   logic deaf_q;                      // until a message begins
@@ -133,6 +154,12 @@ module wpr_reassembler #(
   logic [LogBeats-1:0] at_q;
   logic expired_q;  // since the clock before
   logic skip, read, end_read, lost;
+  block_t block_next;
+  logic after_first;
+  logic [LogBeats-1:0] after_at;
+  assign block_next  = blocks_q[slot_next];
+  assign after_first = blocks_q[slot_after].first;
+  assign after_at    = blocks_q[slot_after].at;
   assign slot_after = slot_next + 1'b1;
   assign skip       = ready_next_q && deaf_q && !first_next_q;
   assign read       = ready_next_q && !skip && move;
@@ -148,8 +175,8 @@ module wpr_reassembler #(
     else if (waited_q < cfg_patience_i) waited_q <= waited_q + 1'b1;
     // No slot is filled where a jump goes.
     {ready_next_q, first_next_q, last_at_q} <= leave || give_up
-        ? {filled_q[slot_after], firsts_q[slot_after], ends_q[slot_after]}
-        : {filled_q[slot_next], firsts_q[slot_next], ends_q[slot_next]};
+        ? {filled_q[slot_after], after_first, after_at}
+        : {filled_q[slot_next], block_next.first, block_next.at};
     store_q   <= store;
     expired_q <= !none && !ready_next_q && waited_q >= cfg_patience_i;
     if (read) at_q <= end_read ? '0 : at_q + 1'b1;
@@ -179,8 +206,8 @@ module wpr_reassembler #(
     if (move) begin
       v1_q          <= read || lost;
       lost1_q       <= lost;
-      message1_q    <= end_read && lasts_q[slot_next];
-      size1_q       <= end_read ? sizes_q[slot_next] : '0;
+      message1_q    <= end_read && block_next.last;
+      size1_q       <= end_read ? block_next.size : '0;
       m_axis_tvalid <= v1_q;
       m_axis_tdata  <= word_q;
       m_axis_tlast  <= message1_q || lost1_q;

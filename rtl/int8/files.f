@@ -6,5 +6,6 @@ common/wpr_words_in.sv
 common/wpr_multiple.sv
 common/wpr_multiples_out.sv
 common/wpr_largest.sv
+common/wpr_product.sv
 int8/wpr_int8_enc.sv
 int8/wpr_int8_dec.sv

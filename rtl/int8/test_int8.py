@@ -7,6 +7,10 @@ import pytest
 from rtl import simulate
 
 
-@pytest.mark.parametrize("core", ["wpr_int8_enc", "wpr_int8_dec"])
-def test_streams(core: str) -> None:
-    simulate.run(core, "int8", f"bench_{core.removeprefix('wpr_int8_')}")
+@pytest.mark.parametrize("mult18", [0, 1])
+def test_encoder(mult18: int) -> None:
+    simulate.run("wpr_int8_enc", "int8", "bench_enc", {"Mult18": mult18})
+
+
+def test_decoder() -> None:
+    simulate.run("wpr_int8_dec", "int8", "bench_dec")

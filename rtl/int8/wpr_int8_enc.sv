@@ -10,7 +10,9 @@
 //
 // Rate: 16 values a clock, less one clock in four blocks; a block, and so a packet, takes 8 clocks at
 // least. Latency: a block, and about 65 clocks.
-module wpr_int8_enc (
+module wpr_int8_enc #(
+  parameter bit Mult18 = 1'b0  // for multipliers of 18 by 18 bits (wpr_product)
+) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
 
@@ -314,28 +316,16 @@ module wpr_int8_enc (
       sign_q         <= {sign_q[9:3], words2_q[l][31]};
     end
 
-    // 4 to 7: two products. Registers on both sides can lie beside the multipliers, or in them.
-    logic [23:0] significand4_q, significand5_q, inverse4_q, inverse5_q;
-    logic [40:0] low6_q, low7_q;
-    logic [30:0] high6_q, high7_q;
-    always_ff @(posedge clk_i) begin
-      significand4_q <= significand3_q;
-      significand5_q <= significand4_q;
-      inverse4_q     <= inverse3_q;
-      inverse5_q     <= inverse4_q;
-      low6_q         <= 41'(significand5_q) * 41'(inverse5_q[16:0]);
-      high6_q        <= 31'(significand5_q) * 31'(inverse5_q[23:17]);
-      low7_q         <= low6_q;
-      high7_q        <= high6_q;
-    end
-
-    // 8: their sum; bit 46 is worth 2^(6 - below).
+    // 4 to 8: the product; bit 46 is worth 2^(6 - below).
     logic [47:0] product8_q;
     logic [8:4][3:0] below_q;
-    always_ff @(posedge clk_i) begin
-      product8_q <= {high7_q + 31'(low7_q[40:17]), low7_q[16:0]};
-      below_q    <= {below_q[7:4], below3_q};
-    end
+    wpr_product #(.Mult18(Mult18)) multiplier (
+      .clk_i,
+      .a_i      (significand3_q),
+      .b_i      (inverse3_q),
+      .product_o(product8_q)
+    );
+    always_ff @(posedge clk_i) below_q <= {below_q[7:4], below3_q};
 
     // 9: whether the bits behind the whole number are alike, but for nine of them, and the float is a
     // half if those are. The float has 24 bits, from the first of the product's 48 that is 1, which is

@@ -5,7 +5,7 @@ by the library (peer.py), their checksums are checked as a host does it."""
 import math
 import random
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cocotb
 import pytest
@@ -29,9 +29,10 @@ COUNTERS = ["coded", "stored", "passed", "dropped", "expanded", "host_passed", "
 
 
 class Bench:
-    def __init__(self, dut, paused: str, m: int = 5) -> None:
+    def __init__(self, dut, paused: str, m: int = 5, interface: int = 0) -> None:
         self.dut = dut
         self.m = m
+        self.interface, self.base = interface, 0x100 * interface
         self.peer = peer.Peer(f"fre:m={m}")
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
         dut.rst_ni.value = 0
@@ -49,17 +50,26 @@ class Bench:
             pauses = simulate.pauses(seed + 5, simulate.PAUSES[paused][1])
             self.sink[name].set_pause_generator(pauses)
 
-    async def begin(self, most: int = MOST) -> None:
+    async def read(self, at: int) -> int:
+        return await self.registers.read_dword(self.base + at)
+
+    async def write(self, at: int, word: int) -> None:
+        await self.registers.write_dword(self.base + at, word)
+
+    async def begin(self, most: int = MOST, reset: Any = None) -> None:
+        """reset: a signal that is 1 when reset is done, where it is not at once."""
         await ClockCycles(self.dut.clk_i, 5)
         self.dut.rst_ni.value = 1
         await ClockCycles(self.dut.clk_i, 5)
-        assert (await self.registers.read_dword(0)) == 0x01525057
-        await self.registers.write_dword(0x08, most)
-        await self.registers.write_dword(0x14, PORT)
+        while reset is not None and not reset.value:
+            await ClockCycles(self.dut.clk_i, 5)
+        assert await self.read(0) == 0x01525057
+        await self.write(0x08, most)
+        await self.write(0x14, PORT)
         for i, word in enumerate(struct.unpack("<4I", self.peer.header)):
-            await self.registers.write_dword(0x20 + 4 * i, word)
-        await self.registers.write_dword(0x04, 3 | self.m << 8 | 1 << 13)
-        assert (await self.registers.read_dword(0x14)) == PORT
+            await self.write(0x20 + 4 * i, word)
+        await self.write(0x04, 3 | self.m << 8 | 1 << 13)
+        assert await self.read(0x14) == PORT
 
     async def send(self, name: str, frame: bytes, size: int | None = None) -> None:
         user = (len(frame) if size is None else size) | 3 << 16
@@ -69,7 +79,7 @@ class Bench:
         frame = await self.sink[name].recv()
         users = frame.tuser if isinstance(frame.tuser, list) else [frame.tuser]
         data = bytes(frame.tdata)
-        dst = 0x40 if name == "adap_tx" else 1
+        dst = (0x40 if name == "adap_tx" else 1) << self.interface
         assert set(users) == {len(data) | 3 << 16 | dst << 32}
         return data
 
@@ -79,8 +89,7 @@ class Bench:
             assert sink.empty() and sink.idle()
 
     async def counted(self) -> dict[str, int]:
-        return {name: await self.registers.read_dword(0x40 + 4 * i)
-                for i, name in enumerate(COUNTERS)}  # fmt: skip
+        return {name: await self.read(0x40 + 4 * i) for i, name in enumerate(COUNTERS)}
 
 
 def wave(drawn: random.Random, n_values: int) -> bytes:

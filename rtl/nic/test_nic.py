@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet packets through the NIC box, with the library as peer (bench_nic.py)."""
+"""Ethernet packets through the NIC box, with the library as peer (bench_nic.py), and through it as
+OpenNIC's user box (bench_opennic.py)."""
 
 import pytest
 
@@ -7,6 +8,16 @@ from rtl import simulate
 from rtl.nic import peer
 
 
-@pytest.mark.skipif(not peer.LIBRARY.exists(), reason="make build: there is no library yet")
+pytestmark = pytest.mark.skipif(
+    not peer.LIBRARY.exists(), reason="make build: there is no library yet"
+)
+
+
 def test_packets() -> None:
     simulate.run("wpr_nic_tb", "nic", "bench_nic", extra=("tb/wpr_nic_tb.sv",))
+
+
+def test_opennic() -> None:
+    shell = ("generic_reset", "axi_lite_clock_converter", "wpr_nic_250mhz_tb")
+    files = ("opennic/wpr_nic_250mhz.sv", *(f"tb/{name}.sv" for name in shell))
+    simulate.run("wpr_nic_250mhz_tb", "nic", "bench_opennic", extra=files)

@@ -9,8 +9,9 @@ from rtl.nic import peer
 
 
 @pytest.mark.skipif(not peer.LIBRARY.exists(), reason="make build: there is no library yet")
-def test_encoder() -> None:
-    simulate.run("wpr_onebit_enc", "onebit", "bench_enc")
+@pytest.mark.parametrize("parameters", [{}, {"Mult18": 1, "RamBits": 4}], ids=["", "ecp5"])
+def test_encoder(parameters: dict[str, int]) -> None:
+    simulate.run("wpr_onebit_enc", "onebit", "bench_enc", parameters)
 
 
 def test_decoder() -> None:

@@ -13,7 +13,11 @@
 // at least, in which its means are divided. Latency: a block comes in, is read in eight times as many
 // clocks, and about 150 clocks.
 module wpr_onebit_enc #(
-  parameter int unsigned LogBuffers = 4  // blocks of 4096 values in memory; 10 are in use
+  parameter int unsigned LogBuffers = 4,  // blocks of 4096 values in memory; 10 are in use
+  // Of the device: how wide its block RAM is with 2^(8 + LogBuffers) words, and whether its
+  // multipliers are of 18 by 18 bits (wpr_add_same).
+  parameter int unsigned RamBits = 9,
+  parameter bit Mult18 = 1'b0
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -86,8 +90,18 @@ module wpr_onebit_enc #(
     if (!rst_ni) v1_q <= 1'b0;
   end
 
-  logic [511:0] rows_q[Buffers << 8];
-  always_ff @(posedge clk_i) if (v1_q) rows_q[{buffer1_q, row1_q}] <= words1_q;
+  // Rows, in memories as wide as one block RAM: where two lie one behind the other, far apart, a choice
+  // of them follows their slow outputs.
+  logic [511:0] row1, read_q;
+  buffer_t read_buffer;
+  logic [7:0] read_row;
+  assign row1 = words1_q;
+  for (genvar i = 0; i < 512; i += int'(RamBits)) begin : g_rows
+    localparam int unsigned Width = 512 - i < int'(RamBits) ? 512 - i : RamBits;
+    logic [Width-1:0] rows_q[Buffers << 8];
+    always_ff @(posedge clk_i) if (v1_q) rows_q[{buffer1_q, row1_q}] <= row1[i+:Width];
+    always_ff @(posedge clk_i) read_q[i+:Width] <= rows_q[{read_buffer, read_row}];
+  end
   // Bits, two rows a word.
   logic [15:0] even_bits_q[Buffers << 7];
   logic [15:0] odd_bits_q[Buffers << 7];
@@ -202,7 +216,8 @@ module wpr_onebit_enc #(
   tag_t tag1_q, tag2_q;
   tag_t [9:3] tags_q;
   logic [2:0] turn_q;
-  logic [511:0] read_q, row_q;
+  logic [511:0] row_q;
+  assign {read_buffer, read_row} = {slot.buffer, slot.row};
   always_ff @(posedge clk_i) begin
     turn_q <= turn_q + 3'd1;
     tag1_q <= '{add: slot.busy, first: !slot.total && slot.row == '0, total: slot.total,
@@ -210,7 +225,6 @@ module wpr_onebit_enc #(
                 turn: turn_q, buffer: slot.buffer};
     tag2_q <= tag1_q;
     tags_q <= {tags_q[8:3], tag2_q};
-    read_q <= rows_q[{slot.buffer, slot.row}];
     row_q  <= read_q;
     if (!rst_ni) begin
       turn_q <= '0;
@@ -253,7 +267,7 @@ module wpr_onebit_enc #(
       else if (l >= 1 || tags_q[3].level == 2'd2) partner = own3_q[(l+2)%int'(Lanes)];
       else partner = own3_q[1];
     end
-    wpr_add_same adder (
+    wpr_add_same #(.Mult18(Mult18)) adder (
       .clk_i,
       .a_i  (a4_q),
       .b_i  (b4_q),

@@ -3,7 +3,7 @@
 // physical function and port, with the ports that the shell's plugin p2p_250mhz has. Registers of
 // interface i are at 0x100 * i. generic_reset and axi_lite_clock_converter are the shell's own.
 //
-// Not compiled by the project's own tests, which have no shell: wpr_nic is what they test.
+// The project's own tests have no shell, but a reset and a converter in place of its own (tb/).
 module wpr_nic_250mhz #(
   parameter int NUM_INTF = 1,  // 1 or 2
   parameter int ENGINES  = 16  // of each direction and interface, 4 bytes a clock each
