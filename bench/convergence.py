@@ -448,6 +448,7 @@ def by_ratio(axes: Any, found: dict[tuple[str, str], Summary], model: str) -> No
                       color=COLOURS[entry.method.family], markersize=5)  # fmt: skip
     labels = [f"{entry.method.name}   {entry.ratio:.3g}x" for entry in entries]
     axes.set_yticks(range(len(entries)), labels, fontsize=7)
+    axes.margins(y=0.01)
     if (model, "none") in found:
         axes.axvline(found[model, "none"].mean, color="black", linewidth=0.6)
     axes.set(xlim=(low, high), title=f"{TITLES[model]}\n(x: diverged, or beyond the axis)")
@@ -457,19 +458,19 @@ def by_ratio(axes: Any, found: dict[tuple[str, str], Summary], model: str) -> No
 def zfp_lines(axes: Any, found: dict[tuple[str, str], Summary], model: str) -> None:
     low, high = LIMITS[model]
     worst = high if model == "gpt" else low
+    labels = list(STRENGTHS)
     for mode, strengths in ZFP.items():
         entries = [found.get((model, f"zfp:{mode}={s}")) for s in strengths]
         values = [math.nan if e is None else worst if e.diverged else min(max(e.mean, low), high)
                   for e in entries]  # fmt: skip
         axes.plot(range(len(STRENGTHS)), values, marker="o", label=mode)
         for i, entry in enumerate(entries):
-            if entry is not None:
-                axes.annotate(f"{entry.ratio:.3g}x", (i, values[i]), xytext=(2, 4), fontsize=7,
-                              textcoords="offset points")  # fmt: skip
+            labels[i] += "\n" + ("-" if entry is None else f"{entry.ratio:.3g}x")
     if (model, "none") in found:
         axes.axhline(found[model, "none"].mean, color="black", linewidth=0.6)
-    axes.set_xticks(range(len(STRENGTHS)), STRENGTHS)
-    axes.set(ylim=(low, high), xlabel="strength of zfp", title=TITLES[model])
+    axes.set_xticks(range(len(STRENGTHS)), labels)
+    below = f"strength of zfp; ratio with {', '.join(ZFP)}"
+    axes.set(ylim=(low, high), xlabel=below, title=TITLES[model])
     axes.legend()
     axes.grid(alpha=0.3)
 
@@ -485,11 +486,11 @@ What lossy gradients do to the result of a training, and at which ratio: `bench/
 def what_ran(found: dict[tuple[str, str], Summary], about: str) -> str:
     seeds = {model: [len(s.values) for (m, _), s in found.items() if m == model] for model in STEPS}
     counts = "; ".join(
-        f"{model}: {len(n)} methods, {min(n)} to {max(n)} seeds, {STEPS[model]} steps"
-        for model, n in seeds.items() if n
+        f"{model}: {len(n)} methods, {' to '.join(map(str, sorted({min(n), max(n)})))} seeds, "
+        f"{STEPS[model]} steps" for model, n in seeds.items() if n
     )  # fmt: skip
     base = found.get(("gpt", "none"))
-    within = f"{noise(base):.1%}" if base else "0.5 %"
+    within = f"{100 * noise(base):.1f} %" if base else "0.5 %"
     return (
         f"{about} {counts}. {WORKERS} simulated workers; mean of the seeds ± standard deviation. "
         f"A parameter of fewer than {LEAST:,} values goes as it is, and counts in the ratio. "
