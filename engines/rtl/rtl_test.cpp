@@ -3,6 +3,7 @@
 // suite runs them without.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -197,6 +198,55 @@ TEST(Rtl, PausesChangeNothing) {
 
 // --gtest_also_run_disabled_tests: over 10^7 values.
 TEST(Rtl, DISABLED_Long) { compare_all(1200, 2100); }
+
+// What is drawn for a value, as codecs/terngrad/spec.md says it.
+uint32_t drawn_bits(uint64_t seed, uint64_t index) {
+  uint32_t h = static_cast<uint32_t>(index) * 0x9E3779B1U + static_cast<uint32_t>(seed);
+  h ^= static_cast<uint32_t>(index >> 32) * 0x85EBCA6BU + static_cast<uint32_t>(seed >> 32);
+  h = (h ^ h >> 16) * 0x7FEB352DU;
+  h = (h ^ h >> 15) * 0x846CA68BU;
+  return h ^ h >> 16;
+}
+
+// A chunk of values that are what they are compared with, or a float above or below. Scales of
+// few bits, so that many products lie in the middle between two floats.
+Buffer values_as_drawn(const Args& args, std::mt19937_64* random) {
+  const auto odd = static_cast<float>(1 + 2 * ((*random)() % 16));
+  const float scale = std::ldexp(odd, static_cast<int>((*random)() % 260) - 149);
+  std::vector<uint32_t> words(4096);
+  uint32_t most = 0;
+  std::memcpy(&most, &scale, sizeof(most));
+  for (size_t i = 0; i < words.size(); ++i) {
+    const uint32_t bits = drawn_bits(args.seed, args.first + i) >> 9;
+    const float value = std::ldexp(static_cast<float>(bits), -23) * scale;
+    std::memcpy(&words[i], &value, sizeof(value));
+    const auto step = static_cast<int>((*random)() % 3) - 1;
+    words[i] = std::min(words[i] + static_cast<uint32_t>(words[i] != 0 ? step : 1), most);
+    words[i] |= static_cast<uint32_t>((*random)() % 2) << 31;
+  }
+  words[(*random)() % words.size()] = most;
+  Buffer data(4 * words.size());
+  std::memcpy(data.data(), words.data(), data.size());
+  return data;
+}
+
+TEST(Rtl, TerngradAtWhatIsDrawn) {
+  std::mt19937_64 random(1);
+  for (const Pair& pair : pairs()) {
+    if (std::string_view(pair.entry->codec->name) != "terngrad") continue;
+    for (int i = 0; i < 200; ++i) {
+      Args args;
+      args.seed = random();
+      args.first = random() >> random() % 64;
+      Opened core(pair.core, args), scalar(pair.entry->kernels.back(), args);
+      const Buffer raw = values_as_drawn(args, &random);
+      Buffer expected(pair.entry->codec->bound(args, raw.size())), code(expected.size());
+      ASSERT_TRUE(scalar.encode(raw, &expected));
+      ASSERT_TRUE(core.encode(raw, &code));
+      ASSERT_EQ(code, expected) << i;
+    }
+  }
+}
 
 // Whether the core encodes and decodes with these settings, and its clocks are counted.
 bool counts_clocks(const Pair& pair, const Args& args) {

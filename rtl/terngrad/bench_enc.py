@@ -2,6 +2,9 @@
 """The codec's frozen vectors through the encoder, with pauses on both sides. They hold what codes
 decode to, which is coded again to the same bytes, whatever the seed."""
 
+import random
+import struct
+
 import cocotb
 from cocotb.triggers import ClockCycles
 from cocotbext.axi import AxiStreamFrame
@@ -26,5 +29,36 @@ async def vectors_stream(dut, paused: str) -> None:
     for raw, _ in 2 * packets:
         await bench.source.send(AxiStreamFrame(raw))
     for _, code in 2 * packets:
+        assert bytes((await bench.sink.recv()).tdata) == code
+    await bench.idle()
+
+
+def coded(values: list[float], scale: float) -> bytes:
+    """The code of values that are 0 or the scale or its negative, in one chunk."""
+    code = struct.pack("<f", scale)
+    for i in range(0, len(values), 32):
+        group = values[i : i + 32]
+        code += struct.pack("<I", sum((v != 0) << j for j, v in enumerate(group)))
+        code += struct.pack("<I", sum((v < 0) << j for j, v in enumerate(group)))
+    return code
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+@cocotb.parametrize(paused=list(simulate.PAUSES))
+async def short_packets(dut, paused: str) -> None:
+    """Packets of few rows between longer ones: a chunk waits for the one before it in its buffer,
+    and for the scale of that one."""
+    drawn = random.Random(2)
+    bench = stream_bench.Bench(dut, paused)
+    await bench.reset()
+    codes = []
+    for _ in range(150):
+        scale = 2.0 ** drawn.randrange(-20, 20)
+        n_values = drawn.choice((1, 16, 17, 16 * drawn.randrange(1, 40), drawn.randrange(1, 4097)))
+        values = [drawn.choice((0.0, scale, -scale)) for _ in range(n_values)]
+        values[drawn.randrange(n_values)] = scale
+        await bench.source.send(AxiStreamFrame(struct.pack(f"<{n_values}f", *values)))
+        codes.append(coded(values, scale))
+    for code in codes:
         assert bytes((await bench.sink.recv()).tdata) == code
     await bench.idle()

@@ -6,8 +6,8 @@ common/wpr_chunks_in.sv
 common/wpr_groups_in.sv
 common/wpr_rows_out.sv
 common/wpr_bits_dec.sv
-common/wpr_largest.sv
 terngrad/wpr_times.sv
 terngrad/wpr_hash.sv
+terngrad/wpr_chunk_largest.sv
 terngrad/wpr_terngrad_enc.sv
 terngrad/wpr_terngrad_dec.sv

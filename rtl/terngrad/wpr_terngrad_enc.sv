@@ -8,7 +8,8 @@
 // A chunk of 4096 values is stored, since its scale is that of the largest, twice: while one is read
 // the next one comes in.
 //
-// Rate: 16 values a clock, and one clock more a chunk. Latency: a chunk, and about 25 clocks.
+// Rate: 16 values a clock, and 7.5 clocks more a chunk. Latency: a chunk, and about 48 clocks. The
+// end of a chunk of fewer than 16 rows waits for the scale of the one before it.
 module wpr_terngrad_enc (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -47,14 +48,14 @@ module wpr_terngrad_enc (
 
   // ---- in: a chunk fills one of two buffers -------------------------------------------------------
 
-  logic take, chunk_last, in_buffer, release_chunk, released;
+  logic hold, in_ready, take, chunk_last, in_buffer, release_chunk, released;
   logic [7:0] in_row;
   logic [Lanes-1:0][31:0] words;
   wpr_chunks_in chunks (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid,
-    .s_axis_tready,
+    .s_axis_tvalid(s_axis_tvalid && !hold),
+    .s_axis_tready(in_ready),
     .s_axis_tdata,
     .s_axis_tkeep,
     .s_axis_tlast,
@@ -67,44 +68,76 @@ module wpr_terngrad_enc (
     .free_buffer_i(released)
   );
 
-  logic [5:1] v_q, last_q, end_q, first_q, to_q;
-  logic [7:0] row1_q;
+  assign s_axis_tready = in_ready && !hold;
+
+  logic row1_q, first1_q, last1_q, end1_q, buffer1_q;
+  logic [7:0] number1_q;
   logic [Lanes-1:0][31:0] words1_q;
   always_ff @(posedge clk_i) begin
-    v_q     <= {v_q[4:1], take};
-    last_q  <= {last_q[4:1], chunk_last};
-    end_q   <= {end_q[4:1], s_axis_tlast};
-    first_q <= {first_q[4:1], in_row == '0};
-    to_q    <= {to_q[4:1], in_buffer};
-    row1_q  <= in_row;
-    words1_q <= words;
-    if (!rst_ni) v_q <= '0;
+    row1_q    <= take && rst_ni;
+    first1_q  <= in_row == '0;
+    last1_q   <= chunk_last;
+    end1_q    <= s_axis_tlast;
+    buffer1_q <= in_buffer;
+    number1_q <= in_row;
+    words1_q  <= words;
   end
-  logic [511:0] rows_q[512];
-  always_ff @(posedge clk_i) if (v_q[1]) rows_q[{to_q[1], row1_q}] <= words1_q;
+  // Exponents are wanted before the rest.
+  logic [Lanes-1:0][7:0] exponents1;
+  logic [Lanes-1:0][23:0] rests1;
+  always_comb begin
+    for (int l = 0; l < int'(Lanes); l++) begin
+      exponents1[l] = words1_q[l][30:23];
+      rests1[l]     = {words1_q[l][31], words1_q[l][22:0]};
+    end
+  end
+  logic [8*Lanes-1:0] exponents_q[512];
+  logic [24*Lanes-1:0] rests_q[512];
+  always_ff @(posedge clk_i) begin
+    if (row1_q) begin
+      exponents_q[{buffer1_q, number1_q}] <= exponents1;
+      rests_q[{buffer1_q, number1_q}]     <= rests1;
+    end
+  end
 
   // ---- the largest magnitude ----------------------------------------------------------------------
 
-  logic [30:0] most5, most_q, most;
-  wpr_largest largest (.clk_i, .words_i(words1_q), .most_o(most5));
-  assign most = first_q[5] || most5 > most_q ? most5 : most_q;
+  logic soon, done, soon_buffer_q, done_buffer_q;
+  logic [30:0] most;
+  wpr_chunk_largest largest (
+    .clk_i,
+    .rst_ni,
+    .row_i  (row1_q),
+    .first_i(first1_q),
+    .last_i (last1_q),
+    .words_i(words1_q),
+    .wait_o (hold),
+    .soon_o (soon),
+    .done_o (done),
+    .most_o (most)
+  );
   logic [1:0][30:0] scales_q;
   logic [1:0][7:0] chunk_rows_q;  // less one
   logic [1:0] ends_q, ready_q;
-  logic [5:2][7:0] rows_beside_q;
   always_ff @(posedge clk_i) begin
-    rows_beside_q <= {rows_beside_q[4:2], row1_q};
-    if (v_q[5]) begin
-      most_q <= most;
-      if (last_q[5]) begin
-        scales_q[to_q[5]]     <= most;
-        chunk_rows_q[to_q[5]] <= rows_beside_q[5];
-        ends_q[to_q[5]]       <= end_q[5];
-        ready_q[to_q[5]]      <= 1'b1;
-      end
+    if (row1_q && last1_q) begin
+      chunk_rows_q[buffer1_q] <= number1_q;
+      ends_q[buffer1_q]       <= end1_q;
     end
     if (tag.row && tag.ends) ready_q[out_q] <= 1'b0;
-    if (!rst_ni) ready_q <= '0;
+    if (soon) begin
+      ready_q[soon_buffer_q] <= 1'b1;  // for a scale is wanted six clocks behind a tag
+      soon_buffer_q          <= !soon_buffer_q;
+    end
+    if (done) begin
+      scales_q[done_buffer_q] <= most;
+      done_buffer_q           <= !done_buffer_q;
+    end
+    if (!rst_ni) begin
+      ready_q       <= '0;
+      soon_buffer_q <= 1'b0;
+      done_buffer_q <= 1'b0;
+    end
   end
 
   // ---- the chunk again: rows of random bits, and the values when these are there --------------------
@@ -137,6 +170,7 @@ module wpr_terngrad_enc (
   logic [Lanes-1:0][31:0] bits;
   wpr_hash hash (
     .clk_i,
+    .rst_ni,
     .seed_i (cfg_seed_i),
     .first_i(cfg_first_i),
     .row_i  (tag.row),
@@ -144,61 +178,112 @@ module wpr_terngrad_enc (
     .bits_o (bits)
   );
 
-  assign release_chunk = tags_q[9].row && tags_q[9].ends;
-  assign released      = tags_q[9].buffer;
-  logic [511:0] read_q;
-  logic [Lanes-1:0][31:0] words11_q;
-  logic [30:0] scale11_q;
-  logic [13:12] nan_q;
-  always_ff @(posedge clk_i) read_q <= rows_q[{tags_q[9].buffer, tags_q[9].number}];
+  // Rows come and go in the same order, none faster than the other: the next chunk may come into the
+  // buffer of a long one while its last rows wait to be read, ten clocks behind their tags.
+  logic release_long, release_short;
+  assign release_long  = tags_q[1].row && tags_q[1].ends && tags_q[1].number[7:4] != '0;
+  assign release_short = tags_q[9].row && tags_q[9].ends && tags_q[9].number[7:4] == '0;
+  assign release_chunk = release_long || release_short;
+  assign released      = release_long ? tags_q[1].buffer : tags_q[9].buffer;
+  logic [8*Lanes-1:0] exponents6_q;
+  logic [24*Lanes-1:0] rests11_q;
+  always_ff @(posedge clk_i) exponents6_q <= exponents_q[{tags_q[5].buffer, tags_q[5].number}];
+  always_ff @(posedge clk_i) rests11_q <= rests_q[{tags_q[10].buffer, tags_q[10].number}];
+  logic [Lanes-1:0][7:0] exponents7_q;
+  logic [Lanes-1:0][23:0] rests12_q;
+  logic [9:7][7:0] scale_exponents_q;
+  logic [23:0] significand9_q, significand10_q;
+  logic nan9_q, normal_scale8_q;
   always_ff @(posedge clk_i) begin
-    words11_q <= read_q;
-    scale11_q <= scales_q[tags_q[10].buffer];
-    nan_q     <= {nan_q[12], scale11_q[30:23] == '1};
+    exponents7_q       <= exponents6_q;
+    rests12_q          <= rests11_q;
+    scale_exponents_q  <= {scale_exponents_q[8:7], scales_q[tags_q[6].buffer][30:23]};
+    normal_scale8_q    <= scale_exponents_q[7] != '0;
+    significand9_q     <= {normal_scale8_q, scales_q[tags_q[8].buffer][22:0]};
+    significand10_q    <= significand9_q;
+    nan9_q             <= scale_exponents_q[8] == '1;
   end
-  logic [7:0] exponent11;
-  logic [23:0] significand11;
-  assign exponent11    = scale11_q[30:23] == '0 ? 8'd1 : scale11_q[30:23];
-  assign significand11 = {scale11_q[30:23] != '0, scale11_q[22:0]};
+  logic [7:0] exponent7;
+  assign exponent7 = scale_exponents_q[7] == '0 ? 8'd1 : scale_exponents_q[7];
 
   // A value is taken where it is above drawn * scale, 23 bits by 24, rounded to a float: where the
   // product is below the middle between the value and the float before it, or is the middle and the
-  // value is odd. Both as whole numbers, four times over.
+  // value is odd. As whole numbers, the value being 2^23 times its significand, with the product times
+  // 2 to the difference of the exponents: what is drawn is shifted before it is multiplied, and
+  // where it does not fit 24 bits (the scale is normal then) the product is above any value.
   logic [Lanes-1:0] taken14_q, negative14_q;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
+    // The shift, but for its lowest bit.
+    logic [7:0] below;
+    logic [4:1] shift8_q;
+    logic [2:1] shift9_q;
+    logic [12:8] low_shift_q;
     logic [22:0] drawn;
-    logic [39:0] low12_q;
-    logic [29:0] high12_q;
-    logic [46:0] product13_q;
+    logic [23:0] coarse, coarse9_q, shifted, shifted10_q;
+    logic lost9_q;
+    logic [13:10] never_q;
     assign drawn = bits[l][31:9];
-
-    logic [31:0] word;
-    logic [7:0] exponent, below;
-    logic [25:0] middle12_q;
-    logic [4:0] shift12_q;
-    logic far12_q, far13_q, odd12_q, odd13_q, some12_q, some13_q, sign12_q, sign13_q;
-    logic none12_q, none13_q;  // nothing was drawn: any value but 0 is above that
-    logic [48:0] middle13_q;
-    assign word     = words11_q[l];
-    assign exponent = word[30:23] == '0 ? 8'd1 : word[30:23];
-    assign below    = exponent11 - exponent;
-    logic taken;
-    assign taken = some13_q && !nan_q[13] &&
-                   (far13_q ? none13_q : {product13_q, 2'b0, !odd13_q} < {middle13_q, 1'b1});
+    assign below = exponent7 - (exponents7_q[l] == '0 ? 8'd1 : exponents7_q[l]);
+    always_comb begin
+      unique case (shift8_q[4:3])
+        2'd0: coarse = {1'b0, drawn};
+        2'd1: coarse = {drawn[15:0], 8'b0};
+        2'd2: coarse = {drawn[7:0], 16'b0};
+        default: coarse = '0;
+      endcase
+      unique case (shift9_q)
+        2'd0: shifted = coarse9_q;
+        2'd1: shifted = {coarse9_q[21:0], 2'b0};
+        2'd2: shifted = {coarse9_q[19:0], 4'b0};
+        default: shifted = {coarse9_q[17:0], 6'b0};
+      endcase
+    end
     always_ff @(posedge clk_i) begin
-      low12_q     <= 40'(drawn) * 40'(significand11[16:0]);
-      high12_q    <= 30'(drawn) * 30'(significand11[23:17]);
-      product13_q <= 47'(low12_q) + {high12_q, 17'b0};
-      // The float before a power of two is half as far away.
-      middle12_q  <= {word[30:23] != '0, word[22:0], 2'b0} -
-                     (word[22:0] == '0 && word[30:24] != '0 ? 26'd1 : 26'd2);
-      middle13_q  <= {middle12_q, 23'b0} >> shift12_q;
-      shift12_q   <= below[4:0];
-      {far13_q, far12_q}   <= {far12_q, below > 8'd23};
-      {odd13_q, odd12_q}   <= {odd12_q, word[0]};
-      {some13_q, some12_q} <= {some12_q, word[30:0] != '0};
-      {sign13_q, sign12_q} <= {sign12_q, word[31]};
-      {none13_q, none12_q} <= {none12_q, drawn == '0};
+      shift8_q    <= {below[4:3] | {2{below[7:5] != '0}}, below[2:1]};
+      shift9_q    <= shift8_q[2:1];
+      coarse9_q   <= coarse;
+      lost9_q     <= (shift8_q[4:3] != 2'd0 && drawn[22:16] != '0) ||
+                     (shift8_q[4] && drawn[15:8] != '0) ||
+                     (shift8_q[4:3] == 2'd3 && drawn[7:0] != '0);
+      shifted10_q <= shifted;
+      never_q     <= {never_q[12:10], lost9_q || nan9_q ||
+                      (shift9_q != 2'd0 && coarse9_q[23:22] != '0) ||
+                      (shift9_q[2] && coarse9_q[21:20] != '0) ||
+                      (shift9_q == 2'd3 && coarse9_q[19:18] != '0)};
+      low_shift_q <= {low_shift_q[11:8], below[0]};
+    end
+
+    logic [40:0] low11_q;
+    logic [30:0] high11_q, product12_q;  // from 2^17
+    logic zero12_q;                      // below that
+    always_ff @(posedge clk_i) begin
+      low11_q     <= 41'(shifted10_q) * 41'(significand10_q[16:0]);
+      high11_q    <= 31'(shifted10_q) * 31'(significand10_q[23:17]);
+      product12_q <= 31'(low11_q[40:17]) + high11_q;
+      zero12_q    <= low11_q[16:0] == '0;
+    end
+
+    // The product with the shift's lowest bit, less the value, whose last place is 1 (where that bit
+    // is 0, twice both). The middle is 1/2 below the value, or 1/4 if that is a power of two, for the
+    // float before it is then half as far away: where the difference, rounded down, is -1, lower
+    // bits decide.
+    logic [12:8] normal_q, above_q;  // exponent above 0, above 1
+    logic [23:0] significand12;
+    logic power, middle, beyond, beyond13_q, sign13_q, taken;
+    logic [26:0] less13_q;
+    assign significand12 = {normal_q[12], rests12_q[l][22:0]};
+    assign power = above_q[12] && rests12_q[l][22:0] == '0;
+    assign middle = rests12_q[l][0] && zero12_q && product12_q[2:0] == '0;
+    assign beyond = low_shift_q[12] ? product12_q[4] && (product12_q[3] || !(power || middle)) :
+                    product12_q[4] || !(power || (middle && !product12_q[3]));
+    assign taken = less13_q[26] && !(less13_q[25:0] == '1 && beyond13_q) && !never_q[13];
+    always_ff @(posedge clk_i) begin
+      normal_q   <= {normal_q[11:8], exponents7_q[l] != '0};
+      above_q    <= {above_q[11:8], exponents7_q[l][7:1] != '0};
+      less13_q   <= 27'(product12_q[30:5]) -
+                    (low_shift_q[12] ? 27'(significand12) : 27'({significand12, 1'b0}));
+      beyond13_q <= beyond;
+      sign13_q   <= rests12_q[l][23];
       taken14_q[l]    <= taken;
       negative14_q[l] <= taken && sign13_q;
     end
@@ -206,24 +291,29 @@ module wpr_terngrad_enc (
 
   // ---- out: the scale of a chunk, and two words for two rows, one a clock ----------------------------
 
-  logic [15:0] taken_q, negative_q;  // of the row before
+  // A group is two rows, or at a chunk's end one.
+  logic [15:0] taken15_q, negative15_q, taken_beside_q, negative_beside_q;
+  logic group15_q, ends15_q, last15_q;
   always_ff @(posedge clk_i) begin
-    if (tags_q[14].row && !tags_q[14].number[0]) {taken_q, negative_q} <= {taken14_q, negative14_q};
+    if (!tags_q[14].number[0]) {taken15_q, negative15_q} <= {taken14_q, negative14_q};
+    {taken_beside_q, negative_beside_q} <= tags_q[14].number[0] ? {taken14_q, negative14_q} : '0;
+    group15_q <= tags_q[14].row && (tags_q[14].number[0] || tags_q[14].ends);
+    ends15_q  <= tags_q[14].ends;
+    last15_q  <= tags_q[14].last;
+    if (!rst_ni) group15_q <= 1'b0;
   end
 
   logic g_valid, g_ready, g_ends, g_last, w_ready, head_q, second_q;
-  logic [31:0] taken, negative, g_taken, g_negative, word;
+  logic [31:0] g_taken, g_negative, word;
   logic [30:0] scale;
   logic [5:0] level;
-  assign taken    = tags_q[14].number[0] ? {taken14_q, taken_q} : {16'b0, taken14_q};
-  assign negative = tags_q[14].number[0] ? {negative14_q, negative_q} : {16'b0, negative14_q};
   assign room     = level < 6'd20;  // up to eight more are on their way
   wpr_fifo #(.Width(66), .LogDepth(5)) groups (
     .clk_i,
     .rst_ni,
-    .s_valid_i(tags_q[14].row && (tags_q[14].number[0] || tags_q[14].ends)),
+    .s_valid_i(group15_q),
     .s_ready_o(),  // it is
-    .s_data_i ({tags_q[14].ends, tags_q[14].last, taken, negative}),
+    .s_data_i ({ends15_q, last15_q, taken_beside_q, taken15_q, negative_beside_q, negative15_q}),
     .m_valid_o(g_valid),
     .m_ready_i(g_ready),
     .m_data_o ({g_ends, g_last, g_taken, g_negative}),
@@ -233,9 +323,9 @@ module wpr_terngrad_enc (
   wpr_fifo #(.Width(31), .LogDepth(5)) scales (
     .clk_i,
     .rst_ni,
-    .s_valid_i(tags_q[11].row && tags_q[11].begins),
+    .s_valid_i(tags_q[9].row && tags_q[9].begins),
     .s_ready_o(),
-    .s_data_i (scale11_q),
+    .s_data_i ({scale_exponents_q[9], significand9_q[22:0]}),
     .m_valid_o(),
     .m_ready_i(g_valid && w_ready && head_q),
     .m_data_o (scale),
