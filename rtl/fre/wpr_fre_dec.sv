@@ -16,8 +16,8 @@
 // the next is known.
 //
 // The next code's place depends on this code's size, which depends on its first seven bits. So for
-// each of a word's 32 bits the end of a code that begins there is made one word ahead, and what is
-// left of the loop is a lookup; fields are cut out after it in a pipeline.
+// each of a word's 32 bits a key of the code that begins there is made one word ahead, and what is
+// left of the loop is a lookup, a small table and a sum; fields are cut out after it in a pipeline.
 module wpr_fre_dec
   import wpr_fre_pkg::*;
 #(
@@ -58,58 +58,66 @@ module wpr_fre_dec
 
   logic v0_q, v1_q, v2_q, v3_q, last0_q, last1_q, last2_q, last3_q;
   logic [31:0] w0_q, w1_q, w2_q, w3_q;
-  logic [2:0] bytes0_q, bytes1_q, bytes2_q, bytes3_q;  // of a last word, 1 to 4
-  // Where a code ends that begins at each bit of w0 and of w1, from that word's beginning, by planes.
-  logic [6:0][31:0] ends0_q, ends1_q;
+  logic [2:0] bytes0_q, bytes1_q, bytes2_q;  // of a last word, 1 to 4
+  logic [3:0] gone_q;  // bytes that w3 does not have
+  // The key of a code that begins at each bit of w0 and of w1, by planes.
+  logic [2:0][31:0] keys0_q, keys1_q;
   logic pop, take0, take1, take2;
 
   // A word goes to w1 when the bits after it are known. Behind the last word of a packet are zeros,
-  // and w1 stays empty until that has gone.
-  assign take0         = v1_q && (!v0_q || pop);
-  assign take1         = v2_q && (last2_q || v3_q) &&
-                         (take0 ? !last1_q : !v1_q && !(v0_q && last0_q && !pop));
-  assign take2         = v3_q && (!v2_q || take1);
-  assign s_axis_tready = !v3_q || (take2 && !HalfRate);
-
-  logic [5:0] behind_q;  // the bits behind w2
-  logic [37:0] ahead;    // w2 and the bits that decide how long codes at its end are
-  assign ahead = {behind_q, w2_q};
-  logic [6:0][31:0] ends2;
+  // and w1 stays empty until that has gone. All this is made for both cases of `pop`, which is late.
+  logic [1:0] takes0, takes1, takes2, ready, loads;
   always_comb begin
-    for (int unsigned i = 0; i < 32; i++) begin
-      logic [6:0] code_end;
-      code_end = end_of(class_of(ahead[i+:7]), cfg_m_i, i);
-      for (int b = 0; b < 7; b++) ends2[b][i] = code_end[b];
+    for (int p = 0; p < 2; p++) begin
+      logic stays;  // w0 does
+      stays     = v0_q && p == 0;
+      takes0[p] = v1_q && !stays;
+      takes1[p] = v2_q && (last2_q || v3_q) && (v1_q ? !stays && !last1_q : !(stays && last0_q));
+      takes2[p] = v3_q && (!v2_q || takes1[p]);
+      ready[p]  = !v3_q || (takes2[p] && !HalfRate);
+      loads[p]  = !v3_q || takes2[p];
+    end
+  end
+  assign take0         = takes0[pop];
+  assign take1         = takes1[pop];
+  assign take2         = takes2[pop];
+  assign s_axis_tready = ready[pop];
+
+  logic [5:0] behind_q;  // the bits behind w2, where that is not the last one
+  logic [37:0] ahead;    // w2 and the bits that decide how long codes at its end are
+  assign ahead = {last2_q ? 6'd0 : behind_q, w2_q};
+  logic [2:0][31:0] keys2;
+  always_comb begin
+    for (int i = 0; i < 32; i++) begin
+      {keys2[2][i], keys2[1][i], keys2[0][i]} = key_of(ahead[i+:7]);
     end
   end
   always_ff @(posedge clk_i) begin
     if (take0) begin
       w0_q     <= w1_q;
-      ends0_q  <= ends1_q;
+      keys0_q  <= keys1_q;
       last0_q  <= last1_q;
       bytes0_q <= bytes1_q;
     end
     if (take1) begin
-      ends1_q  <= ends2;
+      keys1_q  <= keys2;
       last1_q  <= last2_q;
       bytes1_q <= bytes2_q;
     end
     if (take0 && last1_q) w1_q <= '0;
     else if (take1) w1_q <= w2_q;
     if (take2) begin
-      w2_q     <= w3_q;
-      last2_q  <= last3_q;
-      bytes2_q <= bytes3_q;
-    end
-    if (s_axis_tready || take2) begin
-      behind_q <= (take2 ? last3_q : last2_q) ? '0 : s_axis_tdata[5:0];
-    end
-    if (s_axis_tready) begin
       for (int i = 0; i < 4; i++) begin
-        w3_q[8*i+:8] <= s_axis_tkeep[i] || !s_axis_tlast ? s_axis_tdata[8*i+:8] : '0;
+        w2_q[8*i+:8] <= gone_q[i] ? '0 : w3_q[8*i+:8];
       end
+      last2_q  <= last3_q;
+      bytes2_q <= 3'(!gone_q[3]) + 3'(!gone_q[2]) + 3'(!gone_q[1]) + 3'd1;
+    end
+    if (loads[pop]) behind_q <= s_axis_tdata[5:0];
+    if (s_axis_tready) begin
+      w3_q     <= s_axis_tdata;
       last3_q  <= s_axis_tlast;
-      bytes3_q <= 3'(s_axis_tkeep[3]) + 3'(s_axis_tkeep[2]) + 3'(s_axis_tkeep[1]) + 3'd1;
+      gone_q   <= s_axis_tlast ? ~{s_axis_tkeep[3:1], 1'b1} : '0;
     end
     v0_q <= take0 || (v0_q && !pop);
     v1_q <= take1 || (v1_q && !take0);
@@ -125,16 +133,27 @@ module wpr_fre_dec
   typedef enum logic [1:0] {Idle, Run, Check, Drain} state_t;
   state_t state_q;
   logic [CountWidth-1:0] left_q;  // values after this one
-  logic [6:0] at_q, next;  // from the beginning of w0
-  logic beyond, known, emit, finish, skip, ended0, ended1, good_end;
+  logic [6:0] at_q;  // from the beginning of w0
+  logic [5:0] base, size;
+  logic beyond, known, begins, emit, finish, skip, ended0, ended1, good_end;
 
+  logic [63:0] words;
+  // Kept: tools that mix the lookup with what is made of it make both longer. A bit by +:1 is a shift,
+  // of which Yosys makes the FPGA's wide multiplexers.
+  (* keep *) logic first;
+  (* keep *) logic [2:0] key;
+  assign words = {w1_q, w0_q};
+  assign first = words[at_q[5:0]+:1];
   always_comb begin
-    for (int b = 0; b < 7; b++) begin
-      logic [63:0] ends;
-      ends    = {ends1_q[b], ends0_q[b]};
-      next[b] = ends[at_q[5:0]];
+    for (int b = 0; b < 3; b++) begin
+      logic [63:0] keys;
+      keys   = {keys1_q[b], keys0_q[b]};
+      key[b] = keys[at_q[5:0]+:1];
     end
   end
+  // A code in w1 begins as far from that word's beginning.
+  assign base   = state_q == Idle ? {1'b0, s_cmd_tuser, 3'b0} : {at_q[6], at_q[4:0]};
+  assign size   = size_of_key(first, key, cfg_m_i);
   assign beyond = !last0_q && (at_q[6] || at_q[5]);
 
   // The code's words are there and will be w0, w1 and, for codes of more than 32 bits, w2.
@@ -146,7 +165,8 @@ module wpr_fre_dec
                     (at_q[2:0] == '0 ? at_q[6:3] == {1'b0, bytes0_q}
                                      : at_q[6:3] + 4'd1 == {1'b0, bytes0_q});
 
-  assign emit   = move && state_q == Run && known && !(beyond ? at_q[6] || ended1 : ended0);
+  assign begins = state_q == Run && !(beyond ? at_q[6] || ended1 : ended0);
+  assign emit   = move && begins && known;
   assign finish = move && v0_q && !beyond && (state_q == Check || (state_q == Run && ended0));
   assign skip   = move && v0_q && beyond && known && (state_q == Run || state_q == Check) && !emit;
   assign pop    = move && v0_q && (state_q == Drain || (state_q != Idle && beyond && known));
@@ -166,9 +186,7 @@ module wpr_fre_dec
       if (state_q == Idle) left_q <= s_cmd_tdata;
       else if (emit) left_q <= left_q - 1'b1;
     end
-    if (state_q == Idle) at_q <= {2'b0, s_cmd_tuser, 3'b0};
-    else if (emit) at_q <= next;
-    else if (skip) at_q <= {1'b0, at_q[6], at_q[4:0]};
+    if (state_q == Idle || emit || skip) at_q <= 7'(base) + (begins ? 7'(size) : 7'd0);
     if (!rst_ni) state_q <= Idle;
   end
 

@@ -37,35 +37,61 @@ package wpr_fre_pkg;
     endcase
   endfunction
 
-  // The bit after a code that begins at bit `at`. A table, not a sum: with m tied it is a function of
-  // the case.
-  function automatic logic [6:0] end_of(input class_t c, input logic [4:0] m,
-                                        input int unsigned at);
+  // Bits of the whole code. A table, not a sum: with m tied it is a function of the case.
+  function automatic logic [5:0] size_of(input class_t c, input logic [4:0] m);
     case (c)
-      Equal: return 7'(at + 2);
-      Zero: return 7'(at + 5);
-      Denormal: return 7'(at + 28);
-      Escape: return 7'(at + 12) + 7'(m);
-      4'd0: return 7'(at + 3) + 7'(m);
-      4'd1: return 7'(at + 5) + 7'(m);
-      4'd2: return 7'(at + 6) + 7'(m);
-      4'd3: return 7'(at + 7) + 7'(m);
-      4'd4: return 7'(at + 8) + 7'(m);
-      4'd5: return 7'(at + 9) + 7'(m);
-      default: return 7'(at + 11) + 7'(m);
+      Equal: return 6'd2;
+      Zero: return 6'd5;
+      Denormal: return 6'd28;
+      Escape: return 6'd12 + 6'(m);
+      4'd0: return 6'd3 + 6'(m);
+      4'd1: return 6'd5 + 6'(m);
+      4'd2: return 6'd6 + 6'(m);
+      4'd3: return 6'd7 + 6'(m);
+      4'd4: return 6'd8 + 6'(m);
+      4'd5: return 6'd9 + 6'(m);
+      default: return 6'd11 + 6'(m);
     endcase
   endfunction
 
-  // Bits of the whole code.
-  function automatic logic [5:0] size_of(input class_t c, input logic [4:0] m);
-    return 6'(end_of(c, m, 0));
+  // The case of a code by its first seven bits; of differences of 6 to 9 always 6. A sum of products:
+  // of a tree of choices Yosys makes wide multiplexers whose selects are undefined (its issue 4722).
+  function automatic class_t class_of(input logic [6:0] bits);
+    class_t c;
+    logic row;  // ones so far
+    c   = {4{!bits[0] && !bits[1]}} & Equal;
+    c  |= {4{!bits[0] && bits[1] && bits[2]}} & Escape;
+    c  |= {4{!bits[0] && bits[1] && !bits[2] && bits[3]}} & Denormal;
+    c  |= {4{!bits[0] && bits[1] && !bits[2] && !bits[3]}} & Zero;
+    row = bits[0];
+    for (int k = 0; k < 6; k++) begin
+      c  |= {4{row && !bits[k+1]}} & class_t'(k);
+      row = row && bits[k+1];
+    end
+    return c | ({4{row}} & 4'd6);
   endfunction
 
-  // The case of a code by its first seven bits; of differences of 6 to 9 always 6.
-  function automatic class_t class_of(input logic [6:0] bits);
-    if (!bits[0]) return !bits[1] ? Equal : bits[2] ? Escape : bits[3] ? Denormal : Zero;
-    for (int k = 0; k < 6; k++) if (!bits[k+1]) return class_t'(k);
-    return 4'd6;
+  // The case follows from a code's first bit and this key of the next six. Behind a 0 it is the next
+  // three; behind a 1, where those are set, how many of the other three are, in a row.
+  function automatic logic [2:0] key_of(input logic [6:0] bits);
+    if (!bits[0]) return {bits[1], bits[2], bits[3]};
+    if (bits[1] && bits[2] && bits[3]) return {1'b1, bits[4] && bits[5],
+                                               bits[4] && (!bits[5] || bits[6])};
+    return {1'b0, bits[1], bits[1] && bits[2]};
+  endfunction
+
+  // Bits of a code; again a sum of products.
+  function automatic logic [5:0] size_of_key(input logic first, input logic [2:0] key,
+                                             input logic [4:0] m);
+    logic [5:0] size;
+    size = '0;
+    if (!first && !key[2]) size |= size_of(Equal, m);
+    if (!first && key == 3'd4) size |= size_of(Zero, m);
+    if (!first && key == 3'd5) size |= size_of(Denormal, m);
+    if (!first && key[2] && key[1]) size |= size_of(Escape, m);
+    if (first && key[2:1] == 2'd0) size |= size_of(4'd0, m);
+    for (int k = 2; k < 8; k++) if (first && key == 3'(k)) size |= size_of(class_t'(k - 1), m);
+    return size;
   endfunction
 
   // Of a block of ways=4 in rows of four values: whether a way has none, which is so in few rows
