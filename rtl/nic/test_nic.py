@@ -7,7 +7,6 @@ import pytest
 from rtl import simulate
 from rtl.nic import peer
 
-
 pytestmark = pytest.mark.skipif(
     not peer.LIBRARY.exists(), reason="make build: there is no library yet"
 )

@@ -33,8 +33,8 @@ module wpr_nic_in
   output logic [ 15:0]             m_src_o,
   output logic                     m_ours_o,           // one UDP datagram for one of our ports,
   output logic                     m_even_o,           // a payload of whole values
-  output logic                     m_marked_o,         // its payload begins with the frame header ...
-  output logic                     m_agree_o,          // ... whose sizes agree, as far as the beat goes
+  output logic                     m_marked_o,         // its payload begins with our header
+  output logic                     m_agree_o,          // whose sizes agree, as far as we see
   output logic                     next_valid_o,       // beside a first beat, the one behind it
   output logic [ 31:0]             next_data_o,        // its first bytes
   output logic [  3:0]             next_keep_o
