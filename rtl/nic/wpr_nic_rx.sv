@@ -63,41 +63,39 @@ module wpr_nic_rx
 
   // ---- in: what it is, in a clock of its own -----------------------------------------------------
 
-  logic b_valid, b_ready, b_first, b_last, b_cut, b_udp, b_marked, next_valid;
+  logic b_valid, b_ready, b_first, b_last, b_cut, b_ours, b_marked, b_agree, next_valid;
   logic [511:0] b_data;
   logic [63:0] b_keep;
   logic [15:0] b_size, b_src;
   logic [31:0] next_data;
   logic [3:0] next_keep;
-  wpr_nic_in #(.FrameHeader(FrameHeader)) in (
-    .clk_i, .rst_ni, .cfg_ports_i, .cfg_header_i,
+  logic [15:0] most_q;  // bytes that a packet may hold
+  always_ff @(posedge clk_i) begin
+    most_q <= cfg_max_i < 16'(HeaderBytes) ? '0 : cfg_max_i - 16'(HeaderBytes);
+  end
+  wpr_nic_in #(.FrameHeader(FrameHeader), .Unit(Unit)) in (
+    .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i(most_q),
     .s_axis_tvalid, .s_axis_tready, .s_axis_tdata, .s_axis_tkeep, .s_axis_tlast,
     .s_axis_tuser_size, .s_axis_tuser_src,
     .m_valid_o(b_valid), .m_ready_i(b_ready), .m_data_o(b_data), .m_keep_o(b_keep),
     .m_first_o(b_first), .m_last_o(b_last), .m_cut_o(b_cut), .m_size_o(b_size), .m_src_o(b_src),
-    .m_udp_o(b_udp), .m_marked_o(b_marked), .next_valid_o(next_valid), .next_data_o(next_data),
-    .next_keep_o(next_keep)
+    .m_ours_o(b_ours), .m_even_o(), .m_marked_o(b_marked), .m_agree_o(b_agree),
+    .next_valid_o(next_valid), .next_data_o(next_data), .next_keep_o(next_keep)
   );
 
-  logic [31:0] word, raw_size;
-  logic [15:0] most_q;  // bytes that a packet may hold
-  logic known_q, framed, framed_q, coded_q, body_begins;  // coded_q: framed_q, too
+  logic [31:0] raw_size;
+  logic known_q, framed, framed_q, coded_q, is_raw, body_begins;  // coded_q: framed_q, too
   logic [15:0] raw_size_q;
-  assign {raw_size, word} = 64'({next_data, b_data[511:8*(HeaderBytes+FrameHeader)]});
+  assign {raw_size, is_raw} = 33'({next_data, b_data[511:8*(HeaderBytes+FrameHeader)+31]});
   assign body_begins = Whole == 1 ? !b_last && next_keep[Rest%4] : b_keep[Rest];
-  assign framed   = cfg_enable_i && b_udp && b_marked && body_begins &&
-                    b_size > 16'(Header) && word[30:16] == 15'h4000 &&
-                    adds_up(word[15:0], 16'(Header), b_size) && raw_size[31:16] == '0 &&
-                    raw_size[15:0] >= word[15:0] && raw_size[15:0] <= most_q &&
-                    (word[31] ? raw_size[15:0] == word[15:0]
-                              : (raw_size[15:0] & 16'(Unit - 1)) == '0);
+  assign framed = b_ours && b_marked && b_agree && body_begins && b_size > 16'(Header) &&
+                  raw_size[31:16] == '0;
   always_ff @(posedge clk_i) begin
-    most_q <= cfg_max_i < 16'(HeaderBytes) ? '0 : cfg_max_i - 16'(HeaderBytes);
     if (!known_q) begin
       known_q    <= b_valid && b_first && (b_last || next_valid);
       raw_size_q <= raw_size[15:0];
       framed_q   <= framed;
-      coded_q    <= framed && !word[31];
+      coded_q    <= framed && !is_raw;
     end else if (b_valid && b_ready && b_last) begin
       known_q <= 1'b0;
     end

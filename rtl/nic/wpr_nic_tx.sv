@@ -62,28 +62,26 @@ module wpr_nic_tx
 
   // ---- in: to memory, and the payload to the codec ---------------------------------------------
 
-  logic b_valid, b_ready, b_first, b_last, b_cut, b_udp, b_marked, b_coded, coded_q;
+  logic b_valid, b_ready, b_first, b_last, b_cut, b_ours, b_even, b_marked, b_coded;
   logic [511:0] b_data;
   logic [63:0] b_keep;
   logic [15:0] b_size, b_src;
-  wpr_nic_in #(.FrameHeader(FrameHeader)) in (
-    .clk_i, .rst_ni, .cfg_ports_i, .cfg_header_i,
+  wpr_nic_in #(.FrameHeader(FrameHeader), .Unit(Unit)) in (
+    .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i('0),
     .s_axis_tvalid, .s_axis_tready, .s_axis_tdata, .s_axis_tkeep, .s_axis_tlast,
     .s_axis_tuser_size, .s_axis_tuser_src,
     .m_valid_o(b_valid), .m_ready_i(b_ready), .m_data_o(b_data), .m_keep_o(b_keep),
     .m_first_o(b_first), .m_last_o(b_last), .m_cut_o(b_cut), .m_size_o(b_size), .m_src_o(b_src),
-    .m_udp_o(b_udp), .m_marked_o(b_marked), .next_valid_o(), .next_data_o(), .next_keep_o()
+    .m_ours_o(b_ours), .m_even_o(b_even), .m_marked_o(b_marked), .m_agree_o(), .next_valid_o(),
+    .next_data_o(), .next_keep_o()
   );
 
-  logic to_store, to_codec, store_ready, codec_ready, e_ready, b_ours;
-  assign b_ours  = b_udp && cfg_enable_i;
-  assign b_coded = b_first ? b_ours && ((b_size - 16'(HeaderBytes)) & 16'(Unit - 1)) == '0
-                           : coded_q;
+  logic to_store, to_codec, store_ready, codec_ready, e_ready;
+  assign b_coded = b_ours && b_even;
   // Of the queues of facts, that which is asked for them last is the first to be full.
   assign b_ready = store_ready && (!b_coded || codec_ready) && (!b_first || e_ready);
   assign to_store = b_valid && b_ready;
   assign to_codec = b_valid && b_ready && b_coded;
-  always_ff @(posedge clk_i) if (b_valid && b_first) coded_q <= b_coded;
 
   // What is known at the first beat: for sizes and checksums, and for the packet that leaves. Its
   // header is asked of the memory.
