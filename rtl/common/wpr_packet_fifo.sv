@@ -59,7 +59,11 @@ module wpr_packet_fifo #(
       swallow_q  <= 1'b0;
     end
   end
-  always_ff @(posedge clk_i) if (store) words_q[write_q[LogDepth-1:0]] <= s_data_i;
+  // LUT RAM is written whenever there is room, so that no decision reaches as many write enables: what was
+  // not pushed is written over. Block RAM has few of them, and power to save.
+  logic write;
+  assign write = RamStyle == "distributed" ? !full_q && !own_full_q : store;
+  always_ff @(posedge clk_i) if (write) words_q[write_q[LogDepth-1:0]] <= s_data_i;
 
   // ---- packets inside ----------------------------------------------------------------------------
 

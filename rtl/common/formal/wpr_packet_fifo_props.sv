@@ -15,7 +15,10 @@ module wpr_packet_fifo_props (
   logic s_ready, m_valid, m_first, m_last, dropped;
   logic [1:0] m_data;
   logic m_meta;
-  wpr_packet_fifo #(.Width(2), .Meta(1), .LogDepth(2), .LogPackets(1)) dut (
+  wpr_packet_fifo #(
+    .Width(2), .Meta(1), .LogDepth(2), .LogPackets(1),
+    .RamStyle("distributed")  // which writes in more clocks
+  ) dut (
     .clk_i,
     .rst_ni,
     .s_valid_i,
