@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes the first Header bytes off every packet of a byte stream and shows them beside each of its
-// beats. A packet of no more bytes than that is thrown away, with runt_o for a clock. A packet takes
-// one clock more only where its last bytes need a beat of their own.
+// beats. A packet of no more bytes than that is thrown away, with runt_o for a clock. A beat a clock: a
+// packet's last bytes, where they need a beat of their own, leave while the next one's first beat comes.
 //
-// tkeep is all ones but in a last beat, where it is without gaps. Valid follows s_axis_tvalid
-// without a register.
+// tkeep is all ones but in a last beat, where it is without gaps. Valid and ready go through without a
+// register: m_axis_tready must not wait for m_axis_tvalid.
 module wpr_behead #(
   parameter int unsigned Bytes  = 64,
   parameter int unsigned Header = 8    // 1 to Bytes - 1
@@ -39,7 +39,7 @@ module wpr_behead #(
   assign m_axis_tkeep  = tail_q ? {{Header{1'b0}}, carry_keep_q}
                        : {s_axis_tkeep[Header-1:0], {Rest{1'b1}}};
   assign m_axis_tlast  = tail_q || (s_axis_tlast && !spill);
-  assign s_axis_tready = !tail_q && (!inside_q || m_axis_tready);
+  assign s_axis_tready = m_axis_tready;
   assign h_data_o      = header_q;
   assign runt_o        = s_axis_tvalid && s_axis_tready && !inside_q && s_axis_tlast && !spill;
 

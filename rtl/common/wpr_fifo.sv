@@ -20,7 +20,7 @@ module wpr_fifo #(
   output logic [LogDepth:0] level_o  // words inside
 );
 
-  logic [Width-1:0] words_q[1 << LogDepth];
+  (* ram_style = "distributed" *) logic [Width-1:0] words_q[1 << LogDepth];
   logic [LogDepth-1:0] write_q, read_q;
   logic [LogDepth:0] level_q;
 

@@ -36,33 +36,40 @@ module wpr_packet_fifo #(
 
   logic [LogDepth:0] begin_q, write_q, read_q;  // with a bit that says which time round
   logic [LogDepth:0] begin_d, write_d;
-  logic full_q, own_full_q, swallow_q, push, store, ends, keep, room;
-  assign s_ready_o = swallow_q || own_full_q || (!full_q && room);
+  logic [LogPackets:0] held;
+  logic own_full_d, own_full_q, swallow_d, swallow_q, ready_q, push, store, ends, keep, room;
+  assign s_ready_o = ready_q;
   assign push      = s_valid_i && s_ready_o;
   assign store     = push && !swallow_q && !own_full_q;
   assign ends      = push && s_last_i;
   assign keep      = store && s_last_i && !s_drop_i;
   assign dropped_o = ends && !keep;
   assign write_d   = ends && !keep ? begin_q : store ? write_q + 1'b1 : write_q;
-  assign begin_d   = keep ? write_q + 1'b1 : begin_q;
+  assign begin_d    = keep ? write_q + 1'b1 : begin_q;
+  assign own_full_d = write_d == {!begin_d[LogDepth], begin_d[LogDepth-1:0]};
+  assign swallow_d  = push ? !s_last_i && (swallow_q || own_full_q) : swallow_q;
+  // One more may come in this clock.
+  assign room       = !held[LogPackets] && !(&held[LogPackets-1:0]);
   always_ff @(posedge clk_i) begin
     begin_q    <= begin_d;
     write_q    <= write_d;
-    full_q     <= write_d == {!read_q[LogDepth], read_q[LogDepth-1:0]};
-    own_full_q <= write_d == {!begin_d[LogDepth], begin_d[LogDepth-1:0]};
-    swallow_q  <= push ? !s_last_i && (swallow_q || own_full_q) : swallow_q;
+    own_full_q <= own_full_d;
+    swallow_q  <= swallow_d;
+    ready_q    <= swallow_d || own_full_d ||
+                  (room && write_d != {!read_q[LogDepth], read_q[LogDepth-1:0]});
     if (!rst_ni) begin
       begin_q    <= '0;
       write_q    <= '0;
-      full_q     <= 1'b0;
       own_full_q <= 1'b0;
       swallow_q  <= 1'b0;
+      ready_q    <= 1'b0;
     end
   end
-  // LUT RAM is written whenever there is room, so that no decision reaches as many write enables: what was
-  // not pushed is written over. Block RAM has few of them, and power to save.
+  // LUT RAM is written whenever a beat could come, so that no decision reaches as many write enables: what
+  // was not stored is written over, or belongs to a packet that fills the memory and is swallowed.
+  // Block RAM has few of them, and power to save.
   logic write;
-  assign write = RamStyle == "distributed" ? !full_q && !own_full_q : store;
+  assign write = RamStyle == "distributed" ? ready_q : store;
   always_ff @(posedge clk_i) if (write) words_q[write_q[LogDepth-1:0]] <= s_data_i;
 
   // ---- packets inside ----------------------------------------------------------------------------
@@ -74,12 +81,12 @@ module wpr_packet_fifo #(
     .clk_i,
     .rst_ni,
     .s_valid_i(keep),
-    .s_ready_o(room),
+    .s_ready_o(),  // it is
     .s_data_i ({s_meta_i, write_q[LogDepth-1:0]}),
     .m_valid_o(have),
     .m_ready_i(next),
     .m_data_o ({meta, last_at}),
-    .level_o  ()
+    .level_o  (held)
   );
 
   // ---- out: the memory's register and one more ---------------------------------------------------

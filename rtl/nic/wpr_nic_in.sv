@@ -32,7 +32,7 @@ module wpr_nic_in
   output logic [ 15:0]             m_size_o,           // as promised
   output logic [ 15:0]             m_src_o,
   output logic                     m_ours_o,           // one UDP datagram for one of our ports,
-  output logic                     m_even_o,           // a payload of whole values
+  output logic                     m_coded_o,          // and its payload of whole values
   output logic                     m_marked_o,         // its payload begins with our header
   output logic                     m_agree_o,          // whose sizes agree, as far as we see
   output logic                     next_valid_o,       // beside a first beat, the one behind it
@@ -63,7 +63,7 @@ module wpr_nic_in
     logic [15:0] size, src;
     logic        ours, even, marked, agree;
   } facts_t;
-  facts_t facts_q, facts, m_facts_q;
+  facts_t facts_q, facts;
   logic [511:0] data_q;
   logic [63:0] keep_q;
   logic valid_q, first_q, swallow_q, cut;
@@ -140,7 +140,10 @@ module wpr_nic_in
   always_ff @(posedge clk_i) begin
     if (pop || !m_valid_o) begin
       m_valid_o <= facts_valid;
-      m_facts_q <= facts;
+      {m_first_o, m_last_o, m_cut_o, m_size_o, m_src_o} <=
+          {facts.first, facts.last, facts.cut, facts.size, facts.src};
+      {m_ours_o, m_coded_o} <= {facts.ours, facts.ours && facts.even};
+      {m_marked_o, m_agree_o} <= {facts.marked, facts.agree};
     end
     if (!rst_ni) m_valid_o <= 1'b0;
   end
@@ -156,8 +159,6 @@ module wpr_nic_in
     .m_data_o ({next_data_o, next_keep_o}),
     .level_o  ()
   );
-  assign {m_first_o, m_last_o, m_cut_o, m_size_o, m_src_o, m_ours_o, m_even_o, m_marked_o,
-          m_agree_o} = m_facts_q;
   always_ff @(posedge clk_i) room_q <= rst_ni && level <= 5'd12;  // up to four are on their way
 
 endmodule

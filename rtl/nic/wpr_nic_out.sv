@@ -4,7 +4,9 @@
 // where its last bytes need a beat of their own.
 //
 // Each bit passes one LUT, that of four sources, on its way to a queue whose ready is a register:
-// nothing that is decided here reaches further than the queue.
+// nothing that is decided here reaches further than the queue. Nor does what s_ready_o and b_ready_o come
+// from, so they say only when a beat fits: who has the streams takes beats of that which h_from_i
+// names, from h_valid_i to its last one.
 module wpr_nic_out #(
   parameter int unsigned Header = 66,  // 1 to 127, but not 64
   parameter int unsigned Insert = 24   // up to Header, and 63
@@ -18,12 +20,12 @@ module wpr_nic_out #(
   input  logic [ 15:0]        h_size_i,           // of the whole packet
   input  logic [ 15:0]        h_src_i,
   input  logic                s_valid_i,          // from 1: more bytes than its header has
-  output logic                s_ready_o,
+  output logic                s_ready_o,          // 0 and 1
   input  logic [511:0]        s_data_i,
   input  logic [ 63:0]        s_keep_i,
   input  logic                s_last_i,
   input  logic                b_valid_i,
-  output logic                b_ready_o,
+  output logic                b_ready_o,          // 2
   input  logic [511:0]        b_data_i,
   input  logic [ 63:0]        b_keep_i,
   input  logic                b_last_i,
@@ -41,16 +43,15 @@ module wpr_nic_out #(
 
   // The bytes of a beat that the next one begins with. In the beat of nothing but header they are the
   // header's last ones.
-  logic led_q, tail_q, first, lead, open, room, push, last, s_spills, b_spills;
+  logic led_q, tail_q, first, lead, room, push, last, s_spills, b_spills;
   logic [8*Insert-1:0] s_carry, s_carry_q;
   logic [Insert-1:0] s_carry_keep_q;
   logic [8*Rest-1:0] b_carry_q;
   logic [Rest-1:0] b_carry_keep_q;
   assign first     = h_from_i != 2'd0 && !led_q;
   assign lead      = first && Whole == 1;
-  assign open      = h_valid_i && room && !tail_q;
-  assign s_ready_o = open && h_from_i != 2'd2;
-  assign b_ready_o = open && h_from_i == 2'd2 && !lead;
+  assign s_ready_o = room;
+  assign b_ready_o = room && (Whole == 0 || led_q);
   assign s_spills  = s_last_i && s_keep_i[64-Insert];
   assign b_spills  = b_last_i && b_keep_i[64-Rest] && !lead;
   assign push      = h_valid_i && room &&

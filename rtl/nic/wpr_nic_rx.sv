@@ -79,12 +79,12 @@ module wpr_nic_rx
     .s_axis_tuser_size, .s_axis_tuser_src,
     .m_valid_o(b_valid), .m_ready_i(b_ready), .m_data_o(b_data), .m_keep_o(b_keep),
     .m_first_o(b_first), .m_last_o(b_last), .m_cut_o(b_cut), .m_size_o(b_size), .m_src_o(b_src),
-    .m_ours_o(b_ours), .m_even_o(), .m_marked_o(b_marked), .m_agree_o(b_agree),
+    .m_ours_o(b_ours), .m_coded_o(), .m_marked_o(b_marked), .m_agree_o(b_agree),
     .next_valid_o(next_valid), .next_data_o(next_data), .next_keep_o(next_keep)
   );
 
   logic [31:0] raw_size;
-  logic known_q, framed, framed_q, coded_q, is_raw, body_begins;  // coded_q: framed_q, too
+  logic known_q, framed, framed_q, coded_q, is_raw, body_begins, e_ready;  // coded_q: framed_q, too
   logic [15:0] raw_size_q;
   assign {raw_size, is_raw} = 33'({next_data, b_data[511:8*(HeaderBytes+FrameHeader)+31]});
   assign body_begins = Whole == 1 ? !b_last && next_keep[Rest%4] : b_keep[Rest];
@@ -92,7 +92,8 @@ module wpr_nic_rx
                   raw_size[31:16] == '0;
   always_ff @(posedge clk_i) begin
     if (!known_q) begin
-      known_q    <= b_valid && b_first && (b_last || next_valid);
+      // Of the queues of facts, that which is asked for them last is the first to be full.
+      known_q    <= b_valid && b_first && (b_last || next_valid) && e_ready;
       raw_size_q <= raw_size[15:0];
       framed_q   <= framed;
       coded_q    <= framed && !is_raw;
@@ -104,18 +105,16 @@ module wpr_nic_rx
 
   // ---- to the codec, or past it ------------------------------------------------------------------
 
-  logic move, begun, skip, p_valid, p_ready, p_last, h_in_ready, e_ready, y_ready, y_room;
+  logic move, skip, p_valid, p_ready, p_last, h_in_ready, y_ready, y_room;
   logic [511:0] p_data;
   logic [63:0] p_keep;
   logic [15:0] p_size_q;
   assign skip    = framed_q && Whole == 1 && b_first;  // nothing but header
-  // Of the queues of facts, that which is asked for them last is the first to be full.
-  assign begun   = known_q && (!b_first || e_ready);
-  assign b_ready = begun && (skip || (coded_q ? h_in_ready : y_room));
+  assign b_ready = known_q && (coded_q ? h_in_ready : y_room);
   assign move    = b_valid && b_ready;
   wpr_behead #(.Bytes(64), .Header(Rest)) code (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(b_valid && begun && coded_q && !skip), .s_axis_tready(h_in_ready),
+    .s_axis_tvalid(b_valid && known_q && coded_q && !skip), .s_axis_tready(h_in_ready),
     .s_axis_tdata(b_data), .s_axis_tkeep(b_keep), .s_axis_tlast(b_last), .h_data_o(),
     .m_axis_tvalid(p_valid), .m_axis_tready(p_ready), .m_axis_tdata(p_data),
     .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
@@ -139,13 +138,13 @@ module wpr_nic_rx
   logic [63:0] y_keep;
   wpr_fifo #(.Width(577), .LogDepth(4)) past (
     .clk_i, .rst_ni,
-    .s_valid_i(b_valid && begun && !coded_q && !skip), .s_ready_o(y_room),
+    .s_valid_i(b_valid && known_q && !coded_q && !skip), .s_ready_o(y_room),
     .s_data_i({b_data, b_keep, b_last}),
     .m_valid_o(y_valid), .m_ready_i(y_ready), .m_data_o({y_data, y_keep, y_last}), .level_o()
   );
 
   // What is known at the first beat, and at the last.
-  logic d_valid, d_framed, take, load;
+  logic d_valid, d_framed, take_q, load;
   logic [15:0] d_ip, d_udp, d_size, d_raw, e_src;
   header_t e_header;
   wpr_fifo #(.Width(65), .LogDepth(5)) first_facts (
@@ -153,7 +152,7 @@ module wpr_nic_rx
     .s_valid_i(move && b_first), .s_ready_o(),
     .s_data_i({number_at(b_data[335:0], 24), number_at(b_data[335:0], 40), b_size, raw_size_q,
                framed_q}),
-    .m_valid_o(d_valid), .m_ready_i(take), .m_data_o({d_ip, d_udp, d_size, d_raw, d_framed}),
+    .m_valid_o(d_valid), .m_ready_i(take_q), .m_data_o({d_ip, d_udp, d_size, d_raw, d_framed}),
     .level_o()
   );
   wpr_fifo #(.Width(8 * HeaderBytes + 16), .LogDepth(5)) headers (
@@ -176,30 +175,37 @@ module wpr_nic_rx
   wpr_fifo #(.Width(33), .LogDepth(6)) in_facts (
     .clk_i, .rst_ni,
     .s_valid_i(i_known), .s_ready_o(), .s_data_i({i_cut, i_size, i_sum}),
-    .m_valid_o(if_valid), .m_ready_i(take), .m_data_o({if_cut, if_size, if_sum}), .level_o()
+    .m_valid_o(if_valid), .m_ready_i(take_q), .m_data_o({if_cut, if_size, if_sum}), .level_o()
   );
 
   // ---- one behind the other again ----------------------------------------------------------------
 
-  logic o_valid, o_coded, o_framed, j_valid, j_ready, j_last, j_bad, q_valid, q_last, q_in_ready;
+  logic n_valid, n_coded, n_framed, o_valid, o_coded, o_framed, next;  // n_: behind o_
+  logic j_valid, j_ready, j_last, j_bad, q_valid, q_last;
   logic [511:0] j_data, q_data;
   logic [63:0] j_keep, q_keep;
   wpr_fifo #(.Width(2), .LogDepth(5)) order (
     .clk_i, .rst_ni,
     .s_valid_i(move && b_first), .s_ready_o(), .s_data_i({framed_q, coded_q}),
-    .m_valid_o(o_valid), .m_ready_i(j_valid && j_ready && j_last),
-    .m_data_o({o_framed, o_coded}), .level_o()
+    .m_valid_o(n_valid), .m_ready_i(next), .m_data_o({n_framed, n_coded}), .level_o()
   );
+  assign next = !o_valid || (j_valid && j_ready && j_last);
+  logic y_over_q;  // all of it has been read, and its last bytes leave
+  always_ff @(posedge clk_i) begin
+    if (next) {o_valid, o_framed, o_coded} <= {n_valid, n_framed, n_coded};
+    y_over_q <= !next && (y_over_q || (y_valid && y_ready && y_last));
+    if (!rst_ni) {o_valid, y_over_q} <= '0;
+  end
   wpr_behead #(.Bytes(64), .Header(Rest)) stored (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(y_valid && o_valid && o_framed && !o_coded), .s_axis_tready(q_in_ready),
+    .s_axis_tvalid(y_valid && o_valid && o_framed && !o_coded && !y_over_q), .s_axis_tready(),
     .s_axis_tdata(y_data), .s_axis_tkeep(y_keep), .s_axis_tlast(y_last), .h_data_o(),
-    .m_axis_tvalid(q_valid), .m_axis_tready(j_ready && o_framed && !o_coded),
+    .m_axis_tvalid(q_valid), .m_axis_tready(j_ready),
     .m_axis_tdata(q_data), .m_axis_tkeep(q_keep), .m_axis_tlast(q_last), .runt_o()
   );
   assign j_valid    = o_valid && (o_coded ? raw_tvalid : o_framed ? q_valid : y_valid);
   assign raw_tready = o_valid && o_coded && j_ready;
-  assign y_ready    = o_valid && !o_coded && (o_framed ? q_in_ready : j_ready);
+  assign y_ready    = o_valid && !o_coded && !y_over_q && j_ready;
   assign j_bad      = o_coded && raw_tuser;
   assign {j_data, j_keep, j_last} = o_coded ? {raw_tdata, raw_tkeep, raw_tlast}
                                   : o_framed ? {q_data, q_keep, q_last}
@@ -215,11 +221,13 @@ module wpr_nic_rx
     .s_last_i(j_last), .s_bad_i(j_bad),
     .m_valid_o(r_valid), .m_ready_i(r_ready), .m_data_o(r_data), .m_keep_o(r_keep),
     .m_last_o(r_last),
-    .f_valid_o(rf_valid), .f_ready_i(take), .f_kept_o(rf_kept), .f_bad_o(),
+    .f_valid_o(rf_valid), .f_ready_i(take_q), .f_kept_o(rf_kept), .f_bad_o(),
     .f_size_o(rf_size), .f_sum_o(rf_sum)
   );
 
-  // ---- what becomes of it: a pipeline of 6 clocks that never stops -------------------------------
+  // ---- what becomes of it: a pipeline of 7 clocks that never stops -------------------------------
+
+  // A packet enters it every other clock at most, which is as fast as they leave.
 
   typedef enum logic [1:0] {Pass, Expanded, Drop} mode_t;
   typedef struct packed {
@@ -232,20 +240,24 @@ module wpr_nic_rx
   logic [5:0] valid_q;
   plan_t plan2_q, plan_h;
   plan_t [3:0] late_q;
-  logic framed1_q, kept1_q, cut1_q, whole1_q;
+  logic fact_framed_q, kept_q, cut_q, framed1_q, kept1_q, cut1_q, whole1_q;
+  logic [15:0] ip_q, udp_q, old_q, promised_q, size_in_q, in_sum_q, size_raw_q, sum_q;
   logic [15:0] ip1_q, ip2_q, udp1_q, udp2_q, old1_q, old2_q, size1_q, sum1_q, sum2_q;
   logic [15:0] in_sum1_q, in_sum2_q, ip_new, udp_new;
-  assign take = d_valid && if_valid && rf_valid && level < 5'd8;
   always_ff @(posedge clk_i) begin
-    framed1_q <= d_framed;
-    kept1_q   <= rf_kept;
-    cut1_q    <= if_cut;
-    whole1_q  <= if_size == d_size && rf_size == d_raw;
-    size1_q   <= rf_size;
-    old1_q    <= d_size;
-    sum1_q    <= rf_sum;
-    in_sum1_q <= if_sum;
-    {ip1_q, udp1_q} <= {d_ip, d_udp};
+    take_q <= rst_ni && d_valid && if_valid && rf_valid && level < 5'd8 && !take_q;
+    {fact_framed_q, ip_q, udp_q, old_q, promised_q} <= {d_framed, d_ip, d_udp, d_size, d_raw};
+    {cut_q, size_in_q, in_sum_q}  <= {if_cut, if_size, if_sum};
+    {kept_q, size_raw_q, sum_q}   <= {rf_kept, rf_size, rf_sum};
+    framed1_q <= fact_framed_q;
+    kept1_q   <= kept_q;
+    cut1_q    <= cut_q;
+    whole1_q  <= size_in_q == old_q && size_raw_q == promised_q;
+    size1_q   <= size_raw_q;
+    old1_q    <= old_q;
+    sum1_q    <= sum_q;
+    in_sum1_q <= in_sum_q;
+    {ip1_q, udp1_q} <= {ip_q, udp_q};
     plan2_q.mode <= cut1_q || !kept1_q || (framed1_q && !whole1_q) ? Drop
                   : framed1_q ? Expanded : Pass;
     plan2_q.raw  <= kept1_q;
@@ -255,7 +267,7 @@ module wpr_nic_rx
     in_sum2_q <= in_sum1_q;
     {ip2_q, udp2_q} <= {ip1_q, udp1_q};
     late_q    <= {late_q[2:0], plan2_q};
-    valid_q   <= {valid_q[4:0], take};
+    valid_q   <= {valid_q[4:0], take_q};
     if (!rst_ni) valid_q <= '0;
   end
   wpr_nic_rewrite rewrite (

@@ -39,7 +39,7 @@ module wpr_nic_store
   logic [63:0] keep_q;
   logic [6:0] size;
   logic [8:0] beat_q;
-  assign s_ready_o = go || !v_q;
+  assign s_ready_o = go;  // a register: what it holds up is wide
   assign move      = v_q && go;
   assign size      = size_of(keep_q);
   always_ff @(posedge clk_i) begin

@@ -62,7 +62,7 @@ module wpr_nic_tx
 
   // ---- in: to memory, and the payload to the codec ---------------------------------------------
 
-  logic b_valid, b_ready, b_first, b_last, b_cut, b_ours, b_even, b_marked, b_coded;
+  logic b_valid, b_ready, b_first, b_last, b_cut, b_ours, b_marked, b_coded;
   logic [511:0] b_data;
   logic [63:0] b_keep;
   logic [15:0] b_size, b_src;
@@ -72,35 +72,36 @@ module wpr_nic_tx
     .s_axis_tuser_size, .s_axis_tuser_src,
     .m_valid_o(b_valid), .m_ready_i(b_ready), .m_data_o(b_data), .m_keep_o(b_keep),
     .m_first_o(b_first), .m_last_o(b_last), .m_cut_o(b_cut), .m_size_o(b_size), .m_src_o(b_src),
-    .m_ours_o(b_ours), .m_even_o(b_even), .m_marked_o(b_marked), .m_agree_o(), .next_valid_o(),
+    .m_ours_o(b_ours), .m_coded_o(b_coded), .m_marked_o(b_marked), .m_agree_o(), .next_valid_o(),
     .next_data_o(), .next_keep_o()
   );
 
-  logic to_store, to_codec, store_ready, codec_ready, e_ready;
-  assign b_coded = b_ours && b_even;
+  logic to_store, to_codec, store_ready, codec_ready, e_room_q;
+  logic [5:0] e_level;
   // Of the queues of facts, that which is asked for them last is the first to be full.
-  assign b_ready = store_ready && (!b_coded || codec_ready) && (!b_first || e_ready);
+  assign b_ready = store_ready && (!b_coded || codec_ready) && e_room_q;
+  always_ff @(posedge clk_i) e_room_q <= rst_ni && e_level < 6'd30;  // two more may be on their way
   assign to_store = b_valid && b_ready;
   assign to_codec = b_valid && b_ready && b_coded;
 
   // What is known at the first beat: for sizes and checksums, and for the packet that leaves. Its
   // header is asked of the memory.
-  logic d_valid, d_ours, d_coded, d_marked, take;
+  logic d_valid, d_ours, d_coded, d_marked, take_q, coded_q;
   logic [15:0] d_ip, d_udp, d_size;
   wpr_fifo #(.Width(51), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
     .s_valid_i(to_store && b_first), .s_ready_o(),
     .s_data_i({number_at(b_data[335:0], 24), number_at(b_data[335:0], 40), b_size, b_ours, b_coded,
                b_marked}),
-    .m_valid_o(d_valid), .m_ready_i(take),
+    .m_valid_o(d_valid), .m_ready_i(take_q),
     .m_data_o({d_ip, d_udp, d_size, d_ours, d_coded, d_marked}), .level_o()
   );
   logic load;
   logic [15:0] e_src;
   wpr_fifo #(.Width(16), .LogDepth(5)) sources (
     .clk_i, .rst_ni,
-    .s_valid_i(to_store && b_first), .s_ready_o(e_ready), .s_data_i(b_src),
-    .m_valid_o(), .m_ready_i(load), .m_data_o(e_src), .level_o()
+    .s_valid_i(to_store && b_first), .s_ready_o(), .s_data_i(b_src),
+    .m_valid_o(), .m_ready_i(load), .m_data_o(e_src), .level_o(e_level)
   );
 
   logic r_valid, r_ready, r_last, rf_valid, rf_cut;
@@ -113,7 +114,7 @@ module wpr_nic_tx
     .s_last_i(b_last), .s_bad_i(b_cut),
     .m_valid_o(r_valid), .m_ready_i(r_ready), .m_data_o(r_data), .m_keep_o(r_keep),
     .m_last_o(r_last),
-    .f_valid_o(rf_valid), .f_ready_i(take), .f_kept_o(), .f_bad_o(rf_cut), .f_size_o(rf_size),
+    .f_valid_o(rf_valid), .f_ready_i(take_q), .f_kept_o(), .f_bad_o(rf_cut), .f_size_o(rf_size),
     .f_sum_o(rf_sum)
   );
 
@@ -144,15 +145,23 @@ module wpr_nic_tx
     .s_keep_i(code_tkeep), .s_last_i(code_tlast), .s_bad_i(code_tuser),
     .m_valid_o(c_valid), .m_ready_i(c_ready), .m_data_o(c_data), .m_keep_o(c_keep),
     .m_last_o(c_last),
-    .f_valid_o(cf_valid), .f_ready_i(take && d_coded), .f_kept_o(cf_kept), .f_bad_o(),
+    .f_valid_o(cf_valid), .f_ready_i(take_q && coded_q), .f_kept_o(cf_kept), .f_bad_o(),
     .f_size_o(cf_size), .f_sum_o(cf_sum)
   );
 
-  // ---- what becomes of it: a pipeline of 9 clocks that never stops -------------------------------
+  // ---- what becomes of it: a pipeline of 10 clocks that never stops ------------------------------
 
+  // A packet enters it every other clock at most, which is as fast as they leave.
   typedef enum logic [1:0] {Pass, Stored, Coded, Drop} mode_t;  // the first three as of wpr_nic_out
   logic [4:0] level;
-  assign take = d_valid && rf_valid && (!d_coded || cf_valid) && level < 5'd7;
+  logic kept_q, ours_q, cut_q, marked_q;
+  logic [15:0] ip_q, udp_q, promised_q, size_raw_q, sum_raw_q, size_code_q, sum_code_q;
+  always_ff @(posedge clk_i) begin
+    take_q <= rst_ni && d_valid && rf_valid && (!d_coded || cf_valid) && level < 5'd8 && !take_q;
+    {coded_q, ours_q, marked_q, cut_q, kept_q} <= {d_coded, d_ours, d_marked, rf_cut, cf_kept};
+    {ip_q, udp_q, promised_q} <= {d_ip, d_udp, d_size};
+    {size_raw_q, sum_raw_q, size_code_q, sum_code_q} <= {rf_size, rf_sum, cf_size, cf_sum};
+  end
 
   logic [15:0] header_sum_q;  // of the frame's header; it does not change while packets are inside
   logic [20:0] header_all, header_all_q;
@@ -201,13 +210,13 @@ module wpr_nic_tx
 
   always_ff @(posedge clk_i) begin
     // 0: sizes
-    coded0_q     <= d_coded && cf_kept;
-    same0_q      <= rf_size == d_size;
-    n_raw0_q     <= rf_size - 16'(HeaderBytes);
-    with_code0_q <= 17'(cf_size) + 17'(Header);
-    with_raw0_q  <= 17'(rf_size) + 17'(Prefix);
-    {size0_q, sum0_q, n_code0_q, code_sum0_q} <= {rf_size, rf_sum, cf_size, cf_sum};
-    {ip0_q, udp0_q, ours0_q, cut0_q, marked0_q} <= {d_ip, d_udp, d_ours, rf_cut, d_marked};
+    coded0_q     <= coded_q && kept_q;
+    same0_q      <= size_raw_q == promised_q;
+    n_raw0_q     <= size_raw_q - 16'(HeaderBytes);
+    with_code0_q <= 17'(size_code_q) + 17'(Header);
+    with_raw0_q  <= 17'(size_raw_q) + 17'(Prefix);
+    {size0_q, sum0_q, n_code0_q, code_sum0_q} <= {size_raw_q, sum_raw_q, size_code_q, sum_code_q};
+    {ip0_q, udp0_q, ours0_q, cut0_q, marked0_q} <= {ip_q, udp_q, ours_q, cut_q, marked_q};
     // 1: comparisons
     coded1_q <= coded0_q && n_code0_q < n_raw0_q && with_code0_q <= 17'(cfg_max_i);
     fits1_q  <= with_raw0_q <= 17'(cfg_max_i);
@@ -240,7 +249,7 @@ module wpr_nic_tx
     sum4_q     <= sum3_q;
     {ip4_q, udp4_q} <= {ip3_q, udp3_q};
     late_q     <= {late_q[2:0], plan4_q};
-    valid_q    <= {valid_q[7:0], take};
+    valid_q    <= {valid_q[7:0], take_q};
     if (!rst_ni) valid_q <= '0;
   end
   wpr_nic_rewrite rewrite (

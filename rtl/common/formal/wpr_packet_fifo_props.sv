@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_packet_fifo: any one word, chosen by pick_i, leaves behind exactly the words of whole packets that
 // were before it, or never if its packet is dropped; no word leaves before its packet is whole.
-module wpr_packet_fifo_props (
+module wpr_packet_fifo_props #(
+  parameter int unsigned LogPackets = 2
+) (
   input logic       clk_i,
   input logic       rst_ni,
   input logic       s_valid_i,
@@ -16,7 +18,7 @@ module wpr_packet_fifo_props (
   logic [1:0] m_data;
   logic m_meta;
   wpr_packet_fifo #(
-    .Width(2), .Meta(1), .LogDepth(2), .LogPackets(1),
+    .Width(2), .Meta(1), .LogDepth(2), .LogPackets(LogPackets),
     .RamStyle("distributed")  // which writes in more clocks
   ) dut (
     .clk_i,
