@@ -296,13 +296,11 @@ module wpr_fre_dec
       bad7_q        <= bad6_q;
       difference7_q <= difference6_q;
       carry7_q      <= exponent[8];
-      if (v6t_q && end6_q) word7_q <= '0;
-      else if (v6t_q && !equal6_q) word7_q <= {sign6_q, exponent[7:0], fraction6_q};
     end
-    if (!rst_ni) begin
-      v7t_q   <= 1'b0;
-      word7_q <= '0;
-    end
+    // One reset for both, which is the registers' own.
+    if (!rst_ni || (move && v6t_q && end6_q)) word7_q <= '0;
+    else if (move && v6t_q && !equal6_q) word7_q <= {sign6_q, exponent[7:0], fraction6_q};
+    if (!rst_ni) v7t_q <= 1'b0;
   end
 
   // ---- 8: a value waits until it is known whether it is the last -------------------------------

@@ -94,7 +94,9 @@ module wpr_fre_enc
       tiny2_q    <= tiny1_q;
       special2_q <= special1_q;
       zero2_q    <= zero1_q;
-      word2_q    <= {word1_q[31], rounded[30:23], rounded[22:0] & ~(drop_q & {23{!tiny1_q}})};
+      word2_q    <= {word1_q[31], rounded};
+      // Written so, it is the registers' reset, and no logic.
+      if (!tiny1_q) for (int i = 0; i < 23; i++) if (drop_q[i]) word2_q[i] <= 1'b0;
     end
   end
 
