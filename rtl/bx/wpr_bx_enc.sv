@@ -99,7 +99,7 @@ module wpr_bx_enc (
   logic [Lanes-1:0] round1_q, tiny1_q, number1_q;
   logic [Lanes-1:0] zero3_q, any3_q, negative3_q, denormal3_q;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_quantise
-    logic [31:0] word, kept;
+    logic [31:0] word;
     logic [22:0] fraction;
     logic [30:0] rounded;
     logic tiny, special, guard, sticky, odd, full, cut_nan;
@@ -114,14 +114,18 @@ module wpr_bx_enc (
     assign full     = word[30:23] == 8'hFE && &(fraction | drop_q);
     assign cut_nan  = special && |fraction && !(|(fraction & ~drop_q));
     assign rounded  = word1_q[l][30:0] + {7'b0, unit_q & {24{round1_q[l]}}};
-    assign kept     = {word1_q[l][31], rounded[30:23],
-                       rounded[22:0] & ~(drop_q & {23{!tiny1_q[l]}})};
     always_ff @(posedge clk_i) begin
       word1_q[l]   <= tiny && cfg_flush_i ? '0 : word | {9'b0, cut_nan, 22'b0};
       tiny1_q[l]   <= tiny;
       number1_q[l] <= !tiny && !special;
       round1_q[l]  <= cfg_nearest_i && guard && (sticky || odd) && !full && !special && !tiny;
-      word2_q[l]   <= kept | {9'b0, guard_q & {23{cfg_midpoint_i && number1_q[l]}}};
+      word2_q[l]   <= {word1_q[l][31], rounded};
+      for (int i = 0; i < 23; i++) begin
+        // Where nothing stands there, it is the register's reset, and no logic.
+        if (!tiny1_q[l] && drop_q[i]) begin
+          word2_q[l][i] <= guard_q[i] && cfg_midpoint_i && number1_q[l];
+        end
+      end
       word3_q[l]   <= word2_q[l];
       zero3_q[l]     <= word2_q[l][30:23] == '0;
       any3_q[l]      <= word2_q[l][30:0] != '0 || word2_q[l][31];

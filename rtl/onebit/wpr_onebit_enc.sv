@@ -85,7 +85,8 @@ module wpr_onebit_enc #(
     row1_q        <= in_row_q;
     for (int l = 0; l < int'(Lanes); l++) begin
       keep1_q[l]  <= !s_axis_tlast || s_axis_tkeep[4*l];
-      words1_q[l] <= s_axis_tdata[32*l+:32] & {32{!s_axis_tlast || s_axis_tkeep[4*l]}};
+      words1_q[l] <= s_axis_tdata[32*l+:32];
+      if (s_axis_tlast && !s_axis_tkeep[4*l]) words1_q[l] <= '0;
     end
     if (!rst_ni) v1_q <= 1'b0;
   end
