@@ -13,21 +13,23 @@ module wpr_packet_fifo #(
   parameter int unsigned LogPackets = 5,   // packets inside
   parameter string       RamStyle   = "auto"  // "distributed": LUT RAM, if shallow and wide
 ) (
-  input  logic             clk_i,
-  input  logic             rst_ni,     // synchronous
-  input  logic             s_valid_i,
-  output logic             s_ready_o,
-  input  logic [Width-1:0] s_data_i,
-  input  logic             s_last_i,
-  input  logic             s_drop_i,   // read with s_last_i, as s_meta_i
-  input  logic [ Meta-1:0] s_meta_i,
-  output logic             m_valid_o,
-  input  logic             m_ready_i,
-  output logic [Width-1:0] m_data_o,
-  output logic             m_first_o,
-  output logic             m_last_o,
-  output logic [ Meta-1:0] m_meta_o,   // with every beat of the packet
-  output logic             dropped_o
+  input  logic                  clk_i,
+  input  logic                  rst_ni,    // synchronous
+  input  logic                  s_valid_i,
+  output logic                  s_ready_o,
+  input  logic [     Width-1:0] s_data_i,
+  input  logic                  s_last_i,
+  input  logic                  s_drop_i,  // read with s_last_i, as s_meta_i
+  input  logic [      Meta-1:0] s_meta_i,
+  output logic                  m_valid_o,
+  input  logic                  m_ready_i,
+  output logic [     Width-1:0] m_data_o,
+  output logic                  m_first_o,
+  output logic                  m_last_o,
+  output logic [      Meta-1:0] m_meta_o,  // with every beat of the packet
+  output logic                  dropped_o,
+  output logic [    LogDepth:0] level_o,   // beats inside, a clock ago: for who cannot stop at once
+  output logic [  LogPackets:0] packets_o
 );
 
   (* ram_style = RamStyle *) logic [Width-1:0] words_q[1 << LogDepth];
@@ -71,6 +73,9 @@ module wpr_packet_fifo #(
   logic write;
   assign write = RamStyle == "distributed" ? ready_q : store;
   always_ff @(posedge clk_i) if (write) words_q[write_q[LogDepth-1:0]] <= s_data_i;
+
+  assign packets_o = held;
+  always_ff @(posedge clk_i) level_o <= write_q - read_q;
 
   // ---- packets inside ----------------------------------------------------------------------------
 

@@ -77,7 +77,9 @@ module wpr_packetizer #(
     .m_first_o(b_first),
     .m_last_o (b_last),
     .m_meta_o ({first, last, b_size}),
-    .dropped_o()
+    .dropped_o(),
+    .level_o  (),
+    .packets_o()
   );
 
   // ---- header, and tkeep again -------------------------------------------------------------------

@@ -166,9 +166,7 @@ module wpr_fre_enc4
 
   // ---- four encoders, each into its part of a code's buffer ---------------------------------------
 
-  typedef enum logic [2:0] {Sizes01, Size2, Way0, Way1, Way2, Way3, Rest} step_t;
-  step_t step_q;  // what leaves
-  logic leave_q;  // of which buffer
+  logic leave_q;  // the buffer that leaves
   logic [3:0][1:0] done_q;
   logic [3:0][1:0][LogBlock-1:0] most_q;  // bytes less one
   logic [3:1][1:0] none_q;  // the way has no value, and none after it has
@@ -228,16 +226,15 @@ module wpr_fre_enc4
         if (valid && count_q[0] == 1'(h)) codes_q[{to_q, count_q[LogCodes:1]}] <= word;
       end
       always_ff @(posedge clk_i) begin
-        if (leave_move) begin
-          code_row[w][32*h+:32] <= codes_q[{leave_q, leave_row}];
-          if (step_q != step_t'(int'(Way0) + w)) code_row[w][32*h+:32] <= '0;
-        end
+        if (leave_move) code_row[w][32*h+:32] <= codes_q[{leave_q, leave_row}];
       end
     end
   end
 
   // ---- the code leaves: two rows of sizes, the ways' rows, and what is left of the last one -------
 
+  typedef enum logic [2:0] {Sizes01, Size2, Way0, Way1, Way2, Way3, Rest} step_t;
+  step_t step_q;
   logic valid0, valid1_q, valid2_q, valid3_q;
   logic [LogBlock-1:0] left_code_q, first_left;  // bytes of the way, less one
   logic way_last_q, first_is_last, next_way;  // the way's last row
@@ -310,6 +307,7 @@ module wpr_fre_enc4
   endfunction
   logic over1_q, over2_q, over3_q;
   logic [63:0] sizes1_q, row2_q, turned_q;  // sizes: 0 in steps of ways
+  logic [3:0] way1_q;
   always_ff @(posedge clk_i) begin
     if (leave_move) begin
       over1_q <= over_code_q[leave_q];
@@ -318,8 +316,10 @@ module wpr_fre_enc4
                                           : size_of_way(none_q[2][leave_q], most_q[2][leave_q]);
       sizes1_q[63:32] <= size_of_way(none_q[1][leave_q], most_q[1][leave_q]);
       if (step_q >= Way0) sizes1_q <= '0;
-      // All but one are 0. The memories are slow: only a gate behind them.
-      row2_q <= sizes1_q | code_row[0] | code_row[1] | code_row[2] | code_row[3];
+      for (int w = 0; w < 4; w++) way1_q[w] <= step_q == step_t'(int'(Way0) + w);
+      // The memories are slow: only two gates behind them.
+      row2_q <= sizes1_q | (code_row[0] & {64{way1_q[0]}}) | (code_row[1] & {64{way1_q[1]}}) |
+                (code_row[2] & {64{way1_q[2]}}) | (code_row[3] & {64{way1_q[3]}});
     end
   end
 

@@ -7,7 +7,8 @@ module wpr_nic_box #(
   parameter int unsigned FrameHeader = 16,         // bytes of a frame's header with this codec
   parameter int unsigned Unit        = 4,          // bytes of its values
   parameter logic [15:0] ToWire      = 16'h0040,
-  parameter logic [15:0] ToHost      = 16'h0001
+  parameter logic [15:0] ToHost      = 16'h0001,
+  parameter bit CodeBlockRam         = 1'b0        // memory for codes: of devices with narrow block RAM
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,  // synchronous
@@ -108,7 +109,7 @@ module wpr_nic_box #(
     .s_axil_rdata, .s_axil_rresp, .cfg_compress_o(compress), .cfg_expand_o(expand), .cfg_codec_o,
     .cfg_max_o(most), .cfg_ports_o(ports), .cfg_header_o(frame_header), .event_i(events)
   );
-  wpr_nic_tx #(.FrameHeader(FrameHeader), .Unit(Unit)) tx (
+  wpr_nic_tx #(.FrameHeader(FrameHeader), .Unit(Unit), .CodeBlockRam(CodeBlockRam)) tx (
     .clk_i, .rst_ni, .cfg_enable_i(compress), .cfg_ports_i(ports), .cfg_max_i(most),
     .cfg_header_i(frame_header), .s_axis_tvalid(s_axis_h2c_tvalid),
     .s_axis_tready(s_axis_h2c_tready), .s_axis_tdata(s_axis_h2c_tdata),

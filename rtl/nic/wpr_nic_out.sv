@@ -13,6 +13,8 @@ module wpr_nic_out #(
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,             // synchronous
+  input  logic                h_load_i,           // in the clock before h_valid_i: h_from_i to come
+  input  logic [ 1:0]         h_next_i,
   input  logic                h_valid_i,          // what to do with the next packet
   output logic                h_done_o,           // its last beat leaves
   input  logic [ 1:0]         h_from_i,           // 0: s as it is; 1: s, other header; 2: b behind
@@ -43,15 +45,16 @@ module wpr_nic_out #(
 
   // The bytes of a beat that the next one begins with. In the beat of nothing but header they are the
   // header's last ones.
-  logic led_q, tail_q, first, lead, room, push, last, s_spills, b_spills;
+  logic tail_q, first, lead, room, push, last, s_spills, b_spills;
+  logic [1:0] from_q;  // of what is to come of the header; 3: that one
   logic [8*Insert-1:0] s_carry, s_carry_q;
   logic [Insert-1:0] s_carry_keep_q;
   logic [8*Rest-1:0] b_carry_q;
   logic [Rest-1:0] b_carry_keep_q;
-  assign first     = h_from_i != 2'd0 && !led_q;
+  assign first     = from_q == 2'd3;
   assign lead      = first && Whole == 1;
   assign s_ready_o = room;
-  assign b_ready_o = room && (Whole == 0 || led_q);
+  assign b_ready_o = room && !lead;
   assign s_spills  = s_last_i && s_keep_i[64-Insert];
   assign b_spills  = b_last_i && b_keep_i[64-Rest] && !lead;
   assign push      = h_valid_i && room &&
@@ -64,18 +67,16 @@ module wpr_nic_out #(
     end
   end
   always_ff @(posedge clk_i) begin
+    if (h_load_i) from_q <= {2{h_next_i != 2'd0}};
+    else if (push) from_q <= h_from_i;
     if (push) begin
-      led_q  <= !last;
       tail_q <= !tail_q && (h_from_i == 2'd1 ? s_spills : h_from_i == 2'd2 && b_spills);
       s_carry_q      <= s_carry;
       s_carry_keep_q <= s_keep_i[63-:Insert];
       b_carry_q      <= lead ? h_data_i[8*Header-1-:8*Rest] : b_data_i[511-:8*Rest];
       b_carry_keep_q <= b_keep_i[63-:Rest];
     end
-    if (!rst_ni) begin
-      led_q  <= 1'b0;
-      tail_q <= 1'b0;
-    end
+    if (!rst_ni) tail_q <= 1'b0;
   end
 
   logic [511:0] data, with_s, with_b;
@@ -90,7 +91,7 @@ module wpr_nic_out #(
   always_comb begin
     for (int j = 0; j < 64; j++) begin
       logic [1:0] from;
-      from = h_from_i | {2{first && j < int'(Header)}};
+      from = j < int'(Header) ? from_q : h_from_i;
       data[8*j+:8] = from[1] ? (from[0] ? h_data_i[8*(j%int'(Header))+:8] : with_b[8*j+:8])
                              : (from[0] ? with_s[8*j+:8] : s_data_i[8*j+:8]);
     end

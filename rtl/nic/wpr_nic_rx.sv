@@ -63,10 +63,10 @@ module wpr_nic_rx
 
   // ---- in: what it is, in a clock of its own -----------------------------------------------------
 
-  logic b_valid, b_ready, b_first, b_last, b_cut, b_ours, b_marked, b_agree, next_valid;
-  logic [511:0] b_data;
-  logic [63:0] b_keep;
-  logic [15:0] b_size, b_src;
+  logic a_valid, a_ready, a_first, a_last, a_cut, a_ours, a_marked, a_agree, next_valid;
+  logic [511:0] a_data;
+  logic [63:0] a_keep;
+  logic [15:0] a_size, a_src;
   logic [31:0] next_data;
   logic [3:0] next_keep;
   logic [15:0] most_q;  // bytes that a packet may hold
@@ -77,70 +77,85 @@ module wpr_nic_rx
     .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i(most_q),
     .s_axis_tvalid, .s_axis_tready, .s_axis_tdata, .s_axis_tkeep, .s_axis_tlast,
     .s_axis_tuser_size, .s_axis_tuser_src,
-    .m_valid_o(b_valid), .m_ready_i(b_ready), .m_data_o(b_data), .m_keep_o(b_keep),
-    .m_first_o(b_first), .m_last_o(b_last), .m_cut_o(b_cut), .m_size_o(b_size), .m_src_o(b_src),
-    .m_ours_o(b_ours), .m_coded_o(), .m_marked_o(b_marked), .m_agree_o(b_agree),
+    .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_keep_o(a_keep),
+    .m_first_o(a_first), .m_last_o(a_last), .m_cut_o(a_cut), .m_size_o(a_size), .m_src_o(a_src),
+    .m_ours_o(a_ours), .m_coded_o(), .m_marked_o(a_marked), .m_agree_o(a_agree),
     .next_valid_o(next_valid), .next_data_o(next_data), .next_keep_o(next_keep)
   );
 
   logic [31:0] raw_size;
-  logic known_q, framed, framed_q, coded_q, is_raw, body_begins, e_ready;  // coded_q: framed_q, too
+  logic known_q, framed, framed_q, coded_q, is_raw, body_begins;  // coded_q: framed_q, too
   logic [15:0] raw_size_q;
-  assign {raw_size, is_raw} = 33'({next_data, b_data[511:8*(HeaderBytes+FrameHeader)+31]});
-  assign body_begins = Whole == 1 ? !b_last && next_keep[Rest%4] : b_keep[Rest];
-  assign framed = b_ours && b_marked && b_agree && body_begins && b_size > 16'(Header) &&
+  assign {raw_size, is_raw} = 33'({next_data, a_data[511:8*(HeaderBytes+FrameHeader)+31]});
+  assign body_begins = Whole == 1 ? !a_last && next_keep[Rest%4] : a_keep[Rest];
+  assign framed = a_ours && a_marked && a_agree && body_begins && a_size > 16'(Header) &&
                   raw_size[31:16] == '0;
   always_ff @(posedge clk_i) begin
     if (!known_q) begin
-      // Of the queues of facts, that which is asked for them last is the first to be full.
-      known_q    <= b_valid && b_first && (b_last || next_valid) && e_ready;
+      known_q    <= a_valid && a_first && (a_last || next_valid);
       raw_size_q <= raw_size[15:0];
       framed_q   <= framed;
       coded_q    <= framed && !is_raw;
-    end else if (b_valid && b_ready && b_last) begin
+    end else if (a_valid && a_ready && a_last) begin
       known_q <= 1'b0;
     end
     if (!rst_ni) known_q <= 1'b0;
   end
 
+  // Beats come while there is room in all queues for those that are on their way, and nothing stops these.
+  // Of the queues of facts, that which is asked for them last is the first to be full.
+  logic go_q, b_valid_q, b_first_q, b_last_q, b_cut_q, b_coded_q, b_framed_q, b_skip_q;
+  logic [511:0] b_data_q;
+  logic [63:0] b_keep_q;
+  logic [15:0] b_size_q, b_src_q, b_raw_size_q;
+  logic [4:0] p_level, y_level;
+  logic [5:0] e_level;
+  assign a_ready = known_q && go_q;
+  always_ff @(posedge clk_i) begin
+    go_q      <= rst_ni && p_level < 5'd10 && y_level < 5'd10 && e_level < 6'd28;
+    b_valid_q <= rst_ni && a_valid && a_ready;
+    {b_data_q, b_keep_q, b_first_q, b_last_q, b_cut_q} <= {a_data, a_keep, a_first, a_last, a_cut};
+    {b_size_q, b_src_q, b_raw_size_q}  <= {a_size, a_src, raw_size_q};
+    {b_coded_q, b_framed_q, b_skip_q} <= {coded_q, framed_q, framed_q && Whole == 1 && a_first};
+  end
+
   // ---- to the codec, or past it ------------------------------------------------------------------
 
-  logic move, skip, p_valid, p_ready, p_last, h_in_ready, y_ready, y_room;
+  logic to_code_now, past_now, p_valid, p_last, y_ready;
   logic [511:0] p_data;
   logic [63:0] p_keep;
   logic [15:0] p_size_q;
-  assign skip    = framed_q && Whole == 1 && b_first;  // nothing but header
-  assign b_ready = known_q && (coded_q ? h_in_ready : y_room);
-  assign move    = b_valid && b_ready;
+  assign to_code_now = b_valid_q && b_coded_q && !b_skip_q;
+  assign past_now    = b_valid_q && !b_coded_q && !b_skip_q;
   wpr_behead #(.Bytes(64), .Header(Rest)) code (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(b_valid && known_q && coded_q && !skip), .s_axis_tready(h_in_ready),
-    .s_axis_tdata(b_data), .s_axis_tkeep(b_keep), .s_axis_tlast(b_last), .h_data_o(),
-    .m_axis_tvalid(p_valid), .m_axis_tready(p_ready), .m_axis_tdata(p_data),
+    .s_axis_tvalid(to_code_now), .s_axis_tready(),
+    .s_axis_tdata(b_data_q), .s_axis_tkeep(b_keep_q), .s_axis_tlast(b_last_q), .h_data_o(),
+    .m_axis_tvalid(p_valid), .m_axis_tready(1'b1), .m_axis_tdata(p_data),
     .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
   );
   logic p_begins_q;  // the next beat is the first of a packet that goes there
   always_ff @(posedge clk_i) begin
-    if (move && coded_q && !skip) begin
-      p_begins_q <= b_last;
-      if (p_begins_q) p_size_q <= raw_size_q;
+    if (to_code_now) begin
+      p_begins_q <= b_last_q;
+      if (p_begins_q) p_size_q <= b_raw_size_q;
     end
     if (!rst_ni) p_begins_q <= 1'b1;
   end
-  wpr_fifo #(.Width(593), .LogDepth(2)) to_code (
+  wpr_fifo #(.Width(593), .LogDepth(4)) to_code (
     .clk_i, .rst_ni,
-    .s_valid_i(p_valid), .s_ready_o(p_ready), .s_data_i({p_data, p_keep, p_last, p_size_q}),
+    .s_valid_i(p_valid), .s_ready_o(), .s_data_i({p_data, p_keep, p_last, p_size_q}),
     .m_valid_o(code_tvalid), .m_ready_i(code_tready),
-    .m_data_o({code_tdata, code_tkeep, code_tlast, code_tuser}), .level_o()
+    .m_data_o({code_tdata, code_tkeep, code_tlast, code_tuser}), .level_o(p_level)
   );
   logic y_valid, y_last;
   logic [511:0] y_data;
   logic [63:0] y_keep;
   wpr_fifo #(.Width(577), .LogDepth(4)) past (
     .clk_i, .rst_ni,
-    .s_valid_i(b_valid && known_q && !coded_q && !skip), .s_ready_o(y_room),
-    .s_data_i({b_data, b_keep, b_last}),
-    .m_valid_o(y_valid), .m_ready_i(y_ready), .m_data_o({y_data, y_keep, y_last}), .level_o()
+    .s_valid_i(past_now), .s_ready_o(), .s_data_i({b_data_q, b_keep_q, b_last_q}),
+    .m_valid_o(y_valid), .m_ready_i(y_ready), .m_data_o({y_data, y_keep, y_last}),
+    .level_o(y_level)
   );
 
   // What is known at the first beat, and at the last.
@@ -149,27 +164,27 @@ module wpr_nic_rx
   header_t e_header;
   wpr_fifo #(.Width(65), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
-    .s_valid_i(move && b_first), .s_ready_o(),
-    .s_data_i({number_at(b_data[335:0], 24), number_at(b_data[335:0], 40), b_size, raw_size_q,
-               framed_q}),
+    .s_valid_i(b_valid_q && b_first_q), .s_ready_o(),
+    .s_data_i({number_at(b_data_q[335:0], 24), number_at(b_data_q[335:0], 40), b_size_q,
+               b_raw_size_q, b_framed_q}),
     .m_valid_o(d_valid), .m_ready_i(take_q), .m_data_o({d_ip, d_udp, d_size, d_raw, d_framed}),
     .level_o()
   );
   wpr_fifo #(.Width(8 * HeaderBytes + 16), .LogDepth(5)) headers (
     .clk_i, .rst_ni,
-    .s_valid_i(move && b_first), .s_ready_o(e_ready), .s_data_i({b_data[335:0], b_src}),
-    .m_valid_o(), .m_ready_i(load), .m_data_o({e_header, e_src}), .level_o()
+    .s_valid_i(b_valid_q && b_first_q), .s_ready_o(), .s_data_i({b_data_q[335:0], b_src_q}),
+    .m_valid_o(), .m_ready_i(load), .m_data_o({e_header, e_src}), .level_o(e_level)
   );
   logic i_known, i_cut, if_valid, if_cut;
   logic [15:0] i_sum, i_size, if_sum, if_size;
   logic [8:0] beat_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) beat_q <= '0;
-    else if (move) beat_q <= b_last ? '0 : beat_q + 1'b1;
+    else if (b_valid_q) beat_q <= b_last_q ? '0 : beat_q + 1'b1;
   end
   wpr_sum16 #(.Skip(HeaderBytes), .Tag(17)) adder (
-    .clk_i, .rst_ni, .valid_i(move), .last_i(b_last), .data_i(b_data),
-    .tag_i({b_cut, 16'({beat_q, 6'b0}) + 16'(size_of(b_keep))}),
+    .clk_i, .rst_ni, .valid_i(b_valid_q), .last_i(b_last_q), .data_i(b_data_q),
+    .tag_i({b_cut_q, 16'({beat_q, 6'b0}) + 16'(size_of(b_keep_q))}),
     .valid_o(i_known), .sum_o(i_sum), .tag_o({i_cut, i_size})
   );
   wpr_fifo #(.Width(33), .LogDepth(6)) in_facts (
@@ -186,7 +201,7 @@ module wpr_nic_rx
   logic [63:0] j_keep, q_keep;
   wpr_fifo #(.Width(2), .LogDepth(5)) order (
     .clk_i, .rst_ni,
-    .s_valid_i(move && b_first), .s_ready_o(), .s_data_i({framed_q, coded_q}),
+    .s_valid_i(b_valid_q && b_first_q), .s_ready_o(), .s_data_i({b_framed_q, b_coded_q}),
     .m_valid_o(n_valid), .m_ready_i(next), .m_data_o({n_framed, n_coded}), .level_o()
   );
   assign next = !o_valid || (j_valid && j_ready && j_last);
@@ -217,7 +232,7 @@ module wpr_nic_rx
   logic [15:0] rf_size, rf_sum;
   wpr_nic_store #(.LogDepth(LogRaw)) store (
     .clk_i, .rst_ni,
-    .s_valid_i(j_valid), .s_ready_o(j_ready), .s_data_i(j_data), .s_keep_i(j_keep),
+    .s_valid_i(j_valid), .s_ready_o(j_ready), .s_ample_o(), .s_data_i(j_data), .s_keep_i(j_keep),
     .s_last_i(j_last), .s_bad_i(j_bad),
     .m_valid_o(r_valid), .m_ready_i(r_ready), .m_data_o(r_data), .m_keep_o(r_keep),
     .m_last_o(r_last),
@@ -318,6 +333,7 @@ module wpr_nic_rx
   end
   wpr_nic_out #(.Header(HeaderBytes), .Insert(HeaderBytes)) out (
     .clk_i, .rst_ni,
+    .h_load_i(load), .h_next_i({plan_h.mode == Expanded, 1'b0}),
     .h_valid_i(o_open_q), .h_done_o(out_done), .h_from_i({mode_q == Expanded, 1'b0}),
     .h_data_i(header_q), .h_size_i(size_q), .h_src_i(src_q),
     .s_valid_i(r_valid), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),

@@ -15,8 +15,8 @@ module wpr_nic_tx
   parameter int unsigned FrameHeader = 16,  // bytes of a frame's header: 14 is none that it can be
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
   parameter int unsigned LogRaw      = 9,   // beats of memory for packets ...
-  parameter int unsigned LogCode     = 7    // ... and for codes, given up beyond; LUT RAM, as
-                                            // block RAM so wide would be of 512 beats
+  parameter int unsigned LogCode     = 7,   // ... and for codes, given up beyond
+  parameter bit CodeBlockRam         = 1'b0 // so wide it would be of 512 beats on many devices
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,             // synchronous
@@ -62,27 +62,39 @@ module wpr_nic_tx
 
   // ---- in: to memory, and the payload to the codec ---------------------------------------------
 
-  logic b_valid, b_ready, b_first, b_last, b_cut, b_ours, b_marked, b_coded;
-  logic [511:0] b_data;
-  logic [63:0] b_keep;
-  logic [15:0] b_size, b_src;
+  logic a_valid, go_q, a_first, a_last, a_cut, a_ours, a_marked, a_coded;
+  logic [511:0] a_data;
+  logic [63:0] a_keep;
+  logic [15:0] a_size, a_src;
   wpr_nic_in #(.FrameHeader(FrameHeader), .Unit(Unit)) in (
     .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i('0),
     .s_axis_tvalid, .s_axis_tready, .s_axis_tdata, .s_axis_tkeep, .s_axis_tlast,
     .s_axis_tuser_size, .s_axis_tuser_src,
-    .m_valid_o(b_valid), .m_ready_i(b_ready), .m_data_o(b_data), .m_keep_o(b_keep),
-    .m_first_o(b_first), .m_last_o(b_last), .m_cut_o(b_cut), .m_size_o(b_size), .m_src_o(b_src),
-    .m_ours_o(b_ours), .m_coded_o(b_coded), .m_marked_o(b_marked), .m_agree_o(), .next_valid_o(),
+    .m_valid_o(a_valid), .m_ready_i(go_q), .m_data_o(a_data), .m_keep_o(a_keep),
+    .m_first_o(a_first), .m_last_o(a_last), .m_cut_o(a_cut), .m_size_o(a_size), .m_src_o(a_src),
+    .m_ours_o(a_ours), .m_coded_o(a_coded), .m_marked_o(a_marked), .m_agree_o(), .next_valid_o(),
     .next_data_o(), .next_keep_o()
   );
 
-  logic to_store, to_codec, store_ready, codec_ready, e_room_q;
+  // Memory, codec and the queues of facts are far from each other. So beats come while there is room in
+  // all of them for those that are on their way, and nothing stops these. Of the queues of facts, that
+  // which is asked for them last is the first to be full.
+  if (1 << LogRaw < MostBeats + 16) begin : g_too_small
+    $error("memory for packets has to hold the longest one, and what is on its way");
+  end
+  logic ample, to_store_q, to_codec_q, b_first_q, b_last_q, b_cut_q, b_ours_q, b_marked_q, b_coded_q;
+  logic [511:0] b_data_q;
+  logic [63:0] b_keep_q;
+  logic [15:0] b_size_q, b_src_q;
+  logic [4:0] p_level;
   logic [5:0] e_level;
-  // Of the queues of facts, that which is asked for them last is the first to be full.
-  assign b_ready = store_ready && (!b_coded || codec_ready) && e_room_q;
-  always_ff @(posedge clk_i) e_room_q <= rst_ni && e_level < 6'd30;  // two more may be on their way
-  assign to_store = b_valid && b_ready;
-  assign to_codec = b_valid && b_ready && b_coded;
+  always_ff @(posedge clk_i) begin
+    go_q       <= rst_ni && ample && p_level < 5'd10 && e_level < 6'd28;
+    to_store_q <= rst_ni && a_valid && go_q;
+    to_codec_q <= rst_ni && a_valid && go_q && a_coded;
+    {b_data_q, b_keep_q, b_first_q, b_last_q, b_cut_q} <= {a_data, a_keep, a_first, a_last, a_cut};
+    {b_size_q, b_src_q, b_ours_q, b_marked_q, b_coded_q} <= {a_size, a_src, a_ours, a_marked, a_coded};
+  end
 
   // What is known at the first beat: for sizes and checksums, and for the packet that leaves. Its
   // header is asked of the memory.
@@ -90,9 +102,9 @@ module wpr_nic_tx
   logic [15:0] d_ip, d_udp, d_size;
   wpr_fifo #(.Width(51), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
-    .s_valid_i(to_store && b_first), .s_ready_o(),
-    .s_data_i({number_at(b_data[335:0], 24), number_at(b_data[335:0], 40), b_size, b_ours, b_coded,
-               b_marked}),
+    .s_valid_i(to_store_q && b_first_q), .s_ready_o(),
+    .s_data_i({number_at(b_data_q[335:0], 24), number_at(b_data_q[335:0], 40), b_size_q, b_ours_q,
+               b_coded_q, b_marked_q}),
     .m_valid_o(d_valid), .m_ready_i(take_q),
     .m_data_o({d_ip, d_udp, d_size, d_ours, d_coded, d_marked}), .level_o()
   );
@@ -100,7 +112,7 @@ module wpr_nic_tx
   logic [15:0] e_src;
   wpr_fifo #(.Width(16), .LogDepth(5)) sources (
     .clk_i, .rst_ni,
-    .s_valid_i(to_store && b_first), .s_ready_o(), .s_data_i(b_src),
+    .s_valid_i(to_store_q && b_first_q), .s_ready_o(), .s_data_i(b_src_q),
     .m_valid_o(), .m_ready_i(load), .m_data_o(e_src), .level_o(e_level)
   );
 
@@ -110,38 +122,38 @@ module wpr_nic_tx
   logic [15:0] rf_size, rf_sum;
   wpr_nic_store #(.LogDepth(LogRaw), .Skip(HeaderBytes)) raw (
     .clk_i, .rst_ni,
-    .s_valid_i(to_store), .s_ready_o(store_ready), .s_data_i(b_data), .s_keep_i(b_keep),
-    .s_last_i(b_last), .s_bad_i(b_cut),
+    .s_valid_i(to_store_q), .s_ready_o(), .s_ample_o(ample), .s_data_i(b_data_q),
+    .s_keep_i(b_keep_q), .s_last_i(b_last_q), .s_bad_i(b_cut_q),
     .m_valid_o(r_valid), .m_ready_i(r_ready), .m_data_o(r_data), .m_keep_o(r_keep),
     .m_last_o(r_last),
     .f_valid_o(rf_valid), .f_ready_i(take_q), .f_kept_o(), .f_bad_o(rf_cut), .f_size_o(rf_size),
     .f_sum_o(rf_sum)
   );
 
-  logic p_valid, p_ready, p_last;
+  logic p_valid, p_last;
   logic [511:0] p_data;
   logic [63:0] p_keep;
   wpr_behead #(.Bytes(64), .Header(HeaderBytes)) payload (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(to_codec), .s_axis_tready(codec_ready), .s_axis_tdata(b_data),
-    .s_axis_tkeep(b_keep), .s_axis_tlast(b_last), .h_data_o(),
-    .m_axis_tvalid(p_valid), .m_axis_tready(p_ready), .m_axis_tdata(p_data),
+    .s_axis_tvalid(to_codec_q), .s_axis_tready(), .s_axis_tdata(b_data_q),
+    .s_axis_tkeep(b_keep_q), .s_axis_tlast(b_last_q), .h_data_o(),
+    .m_axis_tvalid(p_valid), .m_axis_tready(1'b1), .m_axis_tdata(p_data),
     .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
   );
-  wpr_fifo #(.Width(577), .LogDepth(2)) to_raw (
+  wpr_fifo #(.Width(577), .LogDepth(4)) to_raw (
     .clk_i, .rst_ni,
-    .s_valid_i(p_valid), .s_ready_o(p_ready), .s_data_i({p_data, p_keep, p_last}),
+    .s_valid_i(p_valid), .s_ready_o(), .s_data_i({p_data, p_keep, p_last}),
     .m_valid_o(raw_tvalid), .m_ready_i(raw_tready), .m_data_o({raw_tdata, raw_tkeep, raw_tlast}),
-    .level_o()
+    .level_o(p_level)
   );
 
   logic c_valid, c_ready, c_last, cf_valid, cf_kept;
   logic [511:0] c_data;
   logic [63:0] c_keep;
   logic [15:0] cf_size, cf_sum;
-  wpr_nic_store #(.LogDepth(LogCode), .RamStyle("distributed")) codes (
+  wpr_nic_store #(.LogDepth(LogCode), .RamStyle(CodeBlockRam ? "block" : "distributed")) codes (
     .clk_i, .rst_ni,
-    .s_valid_i(code_tvalid), .s_ready_o(code_tready), .s_data_i(code_tdata),
+    .s_valid_i(code_tvalid), .s_ready_o(code_tready), .s_ample_o(), .s_data_i(code_tdata),
     .s_keep_i(code_tkeep), .s_last_i(code_tlast), .s_bad_i(code_tuser),
     .m_valid_o(c_valid), .m_ready_i(c_ready), .m_data_o(c_data), .m_keep_o(c_keep),
     .m_last_o(c_last),
@@ -308,7 +320,8 @@ module wpr_nic_tx
   end
   wpr_nic_out #(.Header(Header), .Insert(Prefix)) out (
     .clk_i, .rst_ni,
-    .h_valid_i(o_open_q), .h_done_o(out_done), .h_from_i(mode_q), .h_data_i(header_q),
+    .h_load_i(load), .h_next_i(plan_h.mode), .h_valid_i(o_open_q), .h_done_o(out_done),
+    .h_from_i(mode_q), .h_data_i(header_q),
     .h_size_i(size_q), .h_src_i(src_q),
     .s_valid_i(r_valid), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),
     .s_last_i(r_last),

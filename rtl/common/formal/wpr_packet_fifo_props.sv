@@ -35,7 +35,9 @@ module wpr_packet_fifo_props #(
     .m_first_o(m_first),
     .m_last_o (m_last),
     .m_meta_o (m_meta),
-    .dropped_o(dropped)
+    .dropped_o(dropped),
+    .level_o  (),
+    .packets_o()
   );
 
   logic started_q = 1'b0, picked_q = 1'b0, whole_q, begins_q = 1'b1, offered_q;
