@@ -2,6 +2,7 @@
 """The codec's frozen vectors through the encoder, with pauses on both sides. They hold what codes
 decode to, which is coded again to the same bytes, whatever the seed."""
 
+import itertools
 import random
 import struct
 
@@ -48,11 +49,24 @@ def coded(values: list[float], scale: float) -> bytes:
 async def short_packets(dut, paused: str) -> None:
     """Packets of few rows between longer ones: a chunk waits for the one before it in its buffer,
     and for the scale of that one."""
-    drawn = random.Random(2)
     bench = stream_bench.Bench(dut, paused)
     await bench.reset()
+    await mixed(bench, 150)
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def sink_stops(dut) -> None:
+    """For so long that all that is stored fills, and what is on its way must have room."""
+    bench = stream_bench.Bench(dut, "none")
+    bench.sink.set_pause_generator(clock % 1500 < 1200 for clock in itertools.count())
+    await bench.reset()
+    await mixed(bench, 60)
+
+
+async def mixed(bench: stream_bench.Bench, n_packets: int) -> None:
+    drawn = random.Random(2)
     codes = []
-    for _ in range(150):
+    for _ in range(n_packets):
         scale = 2.0 ** drawn.randrange(-20, 20)
         n_values = drawn.choice((1, 16, 17, 16 * drawn.randrange(1, 40), drawn.randrange(1, 4097)))
         values = [drawn.choice((0.0, scale, -scale)) for _ in range(n_values)]

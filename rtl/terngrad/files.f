@@ -6,6 +6,7 @@ common/wpr_chunks_in.sv
 common/wpr_groups_in.sv
 common/wpr_rows_out.sv
 common/wpr_bits_dec.sv
+common/wpr_product.sv
 terngrad/wpr_times.sv
 terngrad/wpr_hash.sv
 terngrad/wpr_chunk_largest.sv

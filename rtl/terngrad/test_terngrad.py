@@ -7,6 +7,14 @@ import pytest
 from rtl import simulate
 
 
-@pytest.mark.parametrize("core", ["wpr_terngrad_enc", "wpr_terngrad_dec"])
-def test_streams(core: str) -> None:
-    simulate.run(core, "terngrad", f"bench_{core.removeprefix('wpr_terngrad_')}")
+@pytest.mark.parametrize("mult18", [0, 1])
+def test_encoder(mult18: int) -> None:
+    simulate.run("wpr_terngrad_enc", "terngrad", "bench_enc", {"Mult18": mult18})
+
+
+def test_decoder() -> None:
+    simulate.run("wpr_terngrad_dec", "terngrad", "bench_dec")
+
+
+def test_random_bits() -> None:
+    simulate.run("wpr_hash_tb", "terngrad", "bench_hash", extra=("tb/wpr_hash_tb.sv",))

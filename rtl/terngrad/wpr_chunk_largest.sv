@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest magnitude of a chunk of rows, each of 16 float32 words: that of a NaN above infinity's.
 // A row a clock. Each lane keeps its own largest; when the chunk has ended, one comparator goes through
-// them, which takes less logic than a tree. Latency 19 clocks from a chunk's last row; chunks that end
-// sooner behind each other wait.
+// them, which takes less logic than a tree. Latency 19 clocks from a chunk's last row, or 16 behind the
+// chunk before it. The next chunk may follow at once; the one after it nine clocks behind soon_o: it
+// comes into the buffer of the chunk that is done then, which has been read.
 module wpr_chunk_largest (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -11,9 +12,8 @@ module wpr_chunk_largest (
   input  logic              first_i,  // with row: of its chunk
   input  logic              last_i,   // with row: of its chunk
   input  logic [15:0][31:0] words_i,
-  output logic              wait_o,   // no row in the next clock
 
-  output logic        soon_o,  // done in six clocks
+  output logic        soon_o,  // done in eleven clocks
   output logic        done_o,  // most is of the next chunk
   output logic [30:0] most_o
 );
@@ -30,11 +30,8 @@ module wpr_chunk_largest (
   logic full_q, run_q, run1_q, first1_q, last1_q;
   logic [3:0] lane_q;
   logic [30:0] word1_q;
-  assign soon_o = run_q && lane_q == 4'd11;
+  assign soon_o = run_q && lane_q == 4'd6;
   assign copy = full_q && (!run_q || &lane_q);
-  // The row that comes in the next clock replaces the lanes' values one clock later.
-  assign wait_o  = (row_i && last_i && copy) ||
-                   (((row_i && last_i) || full_q) && run_q && lane_q < 4'd14);
   always_ff @(posedge clk_i) begin
     full_q   <= (row_i && last_i) || (full_q && !copy);
     run_q    <= copy || (run_q && !(&lane_q));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's random bits for 16 elements of an array that follow each other (spec.md of terngrad,
 // qsgd, int8 and others): 32 bits for each, of a seed and of the element's index alone. A row a clock,
-// latency 8 clocks, nothing stops it.
-module wpr_hash (
+// latency 12 clocks, nothing stops it.
+module wpr_hash #(
+  parameter bit Mult18 = 1'b0  // for devices with multipliers of 18x18 bits: adders in their place
+) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
 
@@ -62,19 +64,17 @@ module wpr_hash (
   // ---- lanes ----------------------------------------------------------------------------------------
 
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
-    logic [31:0] x1_q, x2_q, y5, x6_q, y9;
+    logic [31:0] x1_q, x2_q, y6, x7_q, y11;
     logic wrapped1_q;
     always_ff @(posedge clk_i) begin
       x1_q       <= base0_q + 32'(l * IndexLow);
       wrapped1_q <= index0_q[32] || (crosses && int'(index0_q[3:0]) + l > 15);
       x2_q       <= x1_q ^ x1_q >> 16 ^ (wrapped1_q ? wrapped_mixed_q : high_mixed_q);
     end
-    // Seven lanes have one multiplier of 18x18 less, so that terngrad's encoder needs the 156 that an
-    // ECP5-85 has.
-    wpr_times #(.Factor(32'h7FEB352D), .Five(l < 7)) first (.clk_i, .x_i(x2_q), .y_o(y5));
-    always_ff @(posedge clk_i) x6_q <= y5 ^ y5 >> 15;
-    wpr_times #(.Factor(32'h846CA68B)) second (.clk_i, .x_i(x6_q), .y_o(y9));
-    assign bits_o[l] = y9 ^ y9 >> 16;
+    wpr_times #(.Factor(32'h7FEB352D), .Mult18(Mult18)) first (.clk_i, .x_i(x2_q), .y_o(y6));
+    always_ff @(posedge clk_i) x7_q <= y6 ^ y6 >> 15;
+    wpr_times #(.Factor(32'h846CA68B), .Mult18(Mult18)) second (.clk_i, .x_i(x7_q), .y_o(y11));
+    always_ff @(posedge clk_i) bits_o[l] <= y11 ^ y11 >> 16;
   end
 
 endmodule

@@ -8,9 +8,11 @@
 // A chunk of 4096 values is stored, since its scale is that of the largest, twice: while one is read
 // the next one comes in.
 //
-// Rate: 16 values a clock, and 7.5 clocks more a chunk. Latency: a chunk, and about 48 clocks. The
-// end of a chunk of fewer than 16 rows waits for the scale of the one before it.
-module wpr_terngrad_enc (
+// Rate: 16 values a clock, and 5 clocks more a chunk. Latency: a chunk, and about 50 clocks. The
+// scale of a chunk of fewer than 16 rows is found behind that of the one before it.
+module wpr_terngrad_enc #(
+  parameter bit Mult18 = 1'b0  // for devices with multipliers of 18x18 bits: see wpr_times
+) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
 
@@ -43,19 +45,19 @@ module wpr_terngrad_enc (
     logic [7:0] number;
   } tag_t;
   tag_t tag;
-  tag_t [14:1] tags_q;
+  tag_t [22:1] tags_q;
   logic out_q;
 
   // ---- in: a chunk fills one of two buffers -------------------------------------------------------
 
-  logic hold, in_ready, take, chunk_last, in_buffer, release_chunk, released;
+  logic take, chunk_last, in_buffer, release_chunk, released;
   logic [7:0] in_row;
   logic [Lanes-1:0][31:0] words;
   wpr_chunks_in chunks (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid(s_axis_tvalid && !hold),
-    .s_axis_tready(in_ready),
+    .s_axis_tvalid,
+    .s_axis_tready,
     .s_axis_tdata,
     .s_axis_tkeep,
     .s_axis_tlast,
@@ -67,8 +69,6 @@ module wpr_terngrad_enc (
     .free_i       (release_chunk),
     .free_buffer_i(released)
   );
-
-  assign s_axis_tready = in_ready && !hold;
 
   logic row1_q, first1_q, last1_q, end1_q, buffer1_q;
   logic [7:0] number1_q;
@@ -111,7 +111,6 @@ module wpr_terngrad_enc (
     .first_i(first1_q),
     .last_i (last1_q),
     .words_i(words1_q),
-    .wait_o (hold),
     .soon_o (soon),
     .done_o (done),
     .most_o (most)
@@ -126,7 +125,7 @@ module wpr_terngrad_enc (
     end
     if (tag.row && tag.ends) ready_q[out_q] <= 1'b0;
     if (soon) begin
-      ready_q[soon_buffer_q] <= 1'b1;  // for a scale is wanted six clocks behind a tag
+      ready_q[soon_buffer_q] <= 1'b1;  // for a scale is wanted eleven clocks behind a tag
       soon_buffer_q          <= !soon_buffer_q;
     end
     if (done) begin
@@ -153,14 +152,14 @@ module wpr_terngrad_enc (
     tag.number = row_q;
   end
   always_ff @(posedge clk_i) begin
-    tags_q <= {tags_q[13:1], tag};
+    tags_q <= {tags_q[21:1], tag};
     if (tag.row) begin
       row_q           <= tag.ends ? '0 : row_q + 8'd1;
       packet_begins_q <= tag.last;
       if (tag.ends) out_q <= !out_q;
     end
     if (!rst_ni) begin
-      for (int i = 1; i <= 14; i++) tags_q[i].row <= 1'b0;
+      for (int i = 1; i <= 22; i++) tags_q[i].row <= 1'b0;
       row_q           <= '0;
       out_q           <= 1'b0;
       packet_begins_q <= 1'b1;
@@ -168,7 +167,7 @@ module wpr_terngrad_enc (
   end
 
   logic [Lanes-1:0][31:0] bits;
-  wpr_hash hash (
+  wpr_hash #(.Mult18(Mult18)) hash (
     .clk_i,
     .rst_ni,
     .seed_i (cfg_seed_i),
@@ -179,141 +178,152 @@ module wpr_terngrad_enc (
   );
 
   // Rows come and go in the same order, none faster than the other: the next chunk may come into the
-  // buffer of a long one while its last rows wait to be read, ten clocks behind their tags.
+  // buffer of a long one while its last rows wait to be read, 18 clocks behind their tags.
   logic release_long, release_short;
   assign release_long  = tags_q[1].row && tags_q[1].ends && tags_q[1].number[7:4] != '0;
-  assign release_short = tags_q[9].row && tags_q[9].ends && tags_q[9].number[7:4] == '0;
+  assign release_short = tags_q[17].row && tags_q[17].ends && tags_q[17].number[7:4] == '0;
   assign release_chunk = release_long || release_short;
-  assign released      = release_long ? tags_q[1].buffer : tags_q[9].buffer;
-  logic [8*Lanes-1:0] exponents6_q;
-  logic [24*Lanes-1:0] rests11_q;
-  always_ff @(posedge clk_i) exponents6_q <= exponents_q[{tags_q[5].buffer, tags_q[5].number}];
-  always_ff @(posedge clk_i) rests11_q <= rests_q[{tags_q[10].buffer, tags_q[10].number}];
-  logic [Lanes-1:0][7:0] exponents7_q;
-  logic [Lanes-1:0][23:0] rests12_q;
-  logic [9:7][7:0] scale_exponents_q;
-  logic [23:0] significand9_q, significand10_q;
-  logic nan9_q, normal_scale8_q;
+  assign released      = release_long ? tags_q[1].buffer : tags_q[17].buffer;
+  logic [8*Lanes-1:0] exponents11_q;
+  logic [24*Lanes-1:0] rests19_q;
+  always_ff @(posedge clk_i) exponents11_q <= exponents_q[{tags_q[10].buffer, tags_q[10].number}];
+  always_ff @(posedge clk_i) rests19_q <= rests_q[{tags_q[18].buffer, tags_q[18].number}];
+  logic [Lanes-1:0][7:0] exponents12_q;
+  logic [Lanes-1:0][23:0] rests20_q;
+  logic [14:12][7:0] scale_exponents_q;
+  logic [23:0] significand14_q;
+  logic nan14_q, normal_scale13_q;
   always_ff @(posedge clk_i) begin
-    exponents7_q       <= exponents6_q;
-    rests12_q          <= rests11_q;
-    scale_exponents_q  <= {scale_exponents_q[8:7], scales_q[tags_q[6].buffer][30:23]};
-    normal_scale8_q    <= scale_exponents_q[7] != '0;
-    significand9_q     <= {normal_scale8_q, scales_q[tags_q[8].buffer][22:0]};
-    significand10_q    <= significand9_q;
-    nan9_q             <= scale_exponents_q[8] == '1;
+    exponents12_q     <= exponents11_q;
+    rests20_q         <= rests19_q;
+    scale_exponents_q <= {scale_exponents_q[13:12], scales_q[tags_q[11].buffer][30:23]};
+    normal_scale13_q  <= scale_exponents_q[12] != '0;
+    significand14_q   <= {normal_scale13_q, scales_q[tags_q[13].buffer][22:0]};
+    nan14_q           <= scale_exponents_q[13] == '1;
   end
-  logic [7:0] exponent7;
-  assign exponent7 = scale_exponents_q[7] == '0 ? 8'd1 : scale_exponents_q[7];
+  logic [7:0] exponent12;
+  assign exponent12 = scale_exponents_q[12] == '0 ? 8'd1 : scale_exponents_q[12];
 
   // A value is taken where it is above drawn * scale, 23 bits by 24, rounded to a float: where the
   // product is below the middle between the value and the float before it, or is the middle and the
   // value is odd. As whole numbers, the value being 2^23 times its significand, with the product times
   // 2 to the difference of the exponents: what is drawn is shifted before it is multiplied, and
   // where it does not fit 24 bits (the scale is normal then) the product is above any value.
-  logic [Lanes-1:0] taken14_q, negative14_q;
+  logic [Lanes-1:0] taken22_q, negative22_q;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
     // The shift, but for its lowest bit.
     logic [7:0] below;
-    logic [4:1] shift8_q;
-    logic [2:1] shift9_q;
-    logic [12:8] low_shift_q;
+    logic [4:1] shift13_q;
+    logic [2:1] shift14_q;
+    logic [20:13] low_shift_q;
     logic [22:0] drawn;
-    logic [23:0] coarse, coarse9_q, shifted, shifted10_q;
-    logic lost9_q;
-    logic [13:10] never_q;
+    logic [23:0] coarse, coarse14_q, shifted, shifted15_q;
+    logic fits14_q;
+    logic [23:0] significand15_q;
+    logic [21:15] never_q;
     assign drawn = bits[l][31:9];
-    assign below = exponent7 - (exponents7_q[l] == '0 ? 8'd1 : exponents7_q[l]);
+    assign below = exponent12 - (exponents12_q[l] == '0 ? 8'd1 : exponents12_q[l]);
     always_comb begin
-      unique case (shift8_q[4:3])
+      unique case (shift13_q[4:3])
         2'd0: coarse = {1'b0, drawn};
         2'd1: coarse = {drawn[15:0], 8'b0};
         2'd2: coarse = {drawn[7:0], 16'b0};
         default: coarse = '0;
       endcase
-      unique case (shift9_q)
-        2'd0: shifted = coarse9_q;
-        2'd1: shifted = {coarse9_q[21:0], 2'b0};
-        2'd2: shifted = {coarse9_q[19:0], 4'b0};
-        default: shifted = {coarse9_q[17:0], 6'b0};
+      unique case (shift14_q)
+        2'd0: shifted = coarse14_q;
+        2'd1: shifted = {coarse14_q[21:0], 2'b0};
+        2'd2: shifted = {coarse14_q[19:0], 4'b0};
+        default: shifted = {coarse14_q[17:0], 6'b0};
       endcase
     end
     always_ff @(posedge clk_i) begin
-      shift8_q    <= {below[4:3] | {2{below[7:5] != '0}}, below[2:1]};
-      shift9_q    <= shift8_q[2:1];
-      coarse9_q   <= coarse;
-      lost9_q     <= (shift8_q[4:3] != 2'd0 && drawn[22:16] != '0) ||
-                     (shift8_q[4] && drawn[15:8] != '0) ||
-                     (shift8_q[4:3] == 2'd3 && drawn[7:0] != '0);
-      shifted10_q <= shifted;
-      never_q     <= {never_q[12:10], lost9_q || nan9_q ||
-                      (shift9_q != 2'd0 && coarse9_q[23:22] != '0) ||
-                      (shift9_q[2] && coarse9_q[21:20] != '0) ||
-                      (shift9_q == 2'd3 && coarse9_q[19:18] != '0)};
-      low_shift_q <= {low_shift_q[11:8], below[0]};
+      shift13_q   <= {below[4:3] | {2{below[7:5] != '0}}, below[2:1]};
+      shift14_q   <= shift13_q[2:1];
+      coarse14_q  <= coarse;
+      fits14_q    <= !((shift13_q[4:3] != 2'd0 && drawn[22:16] != '0) ||
+                       (shift13_q[4] && drawn[15:8] != '0) ||
+                       (shift13_q[4:3] == 2'd3 && drawn[7:0] != '0));
+      // Those multipliers are many and lie all over a device, so each lane has this register for
+      // itself: it holds what it has where the product does not matter, or synthesis would make
+      // all of them one.
+      if (!Mult18 || fits14_q) significand15_q <= significand14_q;
+      shifted15_q <= shifted;
+      never_q     <= {never_q[20:15], !fits14_q || nan14_q ||
+                      (shift14_q != 2'd0 && coarse14_q[23:22] != '0) ||
+                      (shift14_q[2] && coarse14_q[21:20] != '0) ||
+                      (shift14_q == 2'd3 && coarse14_q[19:18] != '0)};
+      low_shift_q <= {low_shift_q[19:13], below[0]};
     end
 
-    logic [40:0] low11_q;
-    logic [30:0] high11_q, product12_q;  // from 2^17
-    logic zero12_q;                      // below that
-    always_ff @(posedge clk_i) begin
-      low11_q     <= 41'(shifted10_q) * 41'(significand10_q[16:0]);
-      high11_q    <= 31'(shifted10_q) * 31'(significand10_q[23:17]);
-      product12_q <= 31'(low11_q[40:17]) + high11_q;
-      zero12_q    <= low11_q[16:0] == '0;
-    end
+    logic [47:0] whole20;
+    logic [30:0] product20;  // from 2^17
+    logic zero21_q;          // below that
+    wpr_product #(.Mult18(Mult18)) product (
+      .clk_i,
+      .a_i      (shifted15_q),
+      .b_i      (significand15_q),
+      .product_o(whole20)
+    );
+    assign product20 = whole20[47:17];
+    always_ff @(posedge clk_i) zero21_q <= whole20[16:0] == '0;
 
     // The product with the shift's lowest bit, less the value, whose last place is 1 (where that bit
     // is 0, twice both). The middle is 1/2 below the value, or 1/4 if that is a power of two, for the
     // float before it is then half as far away: where the difference, rounded down, is -1, lower
     // bits decide.
-    logic [12:8] normal_q, above_q;  // exponent above 0, above 1
-    logic [23:0] significand12;
-    logic power, middle, beyond, beyond13_q, sign13_q, taken;
-    logic [26:0] less13_q;
-    assign significand12 = {normal_q[12], rests12_q[l][22:0]};
-    assign power = above_q[12] && rests12_q[l][22:0] == '0;
-    assign middle = rests12_q[l][0] && zero12_q && product12_q[2:0] == '0;
-    assign beyond = low_shift_q[12] ? product12_q[4] && (product12_q[3] || !(power || middle)) :
-                    product12_q[4] || !(power || (middle && !product12_q[3]));
-    assign taken = less13_q[26] && !(less13_q[25:0] == '1 && beyond13_q) && !never_q[13];
+    logic [20:13] normal_q, above_q;  // exponent above 0, above 1
+    logic [23:0] significand20;
+    logic power, odd, beyond, beyond_odd, beyond21_q, beyond_zero21_q, sign21_q, taken;
+    logic [26:0] less21_q;
+    assign significand20 = {normal_q[20], rests20_q[l][22:0]};
+    assign power = above_q[20] && rests20_q[l][22:0] == '0;
+    // With zero below, where the value is odd: what is the middle is not beyond it.
+    assign odd = rests20_q[l][0] && product20[2:0] == '0;
+    assign beyond = low_shift_q[20] ? product20[4] && (product20[3] || !power) :
+                    product20[4] || !power;
+    assign beyond_odd = low_shift_q[20] ? product20[4] && product20[3] :
+                        product20[4] || (product20[3] && !power);
+    assign taken = less21_q[26] && !never_q[21] &&
+                   !(less21_q[25:0] == '1 && (zero21_q ? beyond_zero21_q : beyond21_q));
     always_ff @(posedge clk_i) begin
-      normal_q   <= {normal_q[11:8], exponents7_q[l] != '0};
-      above_q    <= {above_q[11:8], exponents7_q[l][7:1] != '0};
-      less13_q   <= 27'(product12_q[30:5]) -
-                    (low_shift_q[12] ? 27'(significand12) : 27'({significand12, 1'b0}));
-      beyond13_q <= beyond;
-      sign13_q   <= rests12_q[l][23];
-      taken14_q[l]    <= taken;
-      negative14_q[l] <= taken && sign13_q;
+      normal_q        <= {normal_q[19:13], exponents12_q[l] != '0};
+      above_q         <= {above_q[19:13], exponents12_q[l][7:1] != '0};
+      less21_q        <= 27'(product20[30:5]) -
+                    (low_shift_q[20] ? 27'(significand20) : 27'({significand20, 1'b0}));
+      beyond21_q      <= beyond;
+      beyond_zero21_q <= odd ? beyond_odd : beyond;
+      sign21_q        <= rests20_q[l][23];
+      taken22_q[l]    <= taken;
+      negative22_q[l] <= taken && sign21_q;
     end
   end
 
   // ---- out: the scale of a chunk, and two words for two rows, one a clock ----------------------------
 
   // A group is two rows, or at a chunk's end one.
-  logic [15:0] taken15_q, negative15_q, taken_beside_q, negative_beside_q;
-  logic group15_q, ends15_q, last15_q;
+  logic [15:0] taken23_q, negative23_q, taken_beside_q, negative_beside_q;
+  logic group23_q, ends23_q, last23_q;
   always_ff @(posedge clk_i) begin
-    if (!tags_q[14].number[0]) {taken15_q, negative15_q} <= {taken14_q, negative14_q};
-    {taken_beside_q, negative_beside_q} <= tags_q[14].number[0] ? {taken14_q, negative14_q} : '0;
-    group15_q <= tags_q[14].row && (tags_q[14].number[0] || tags_q[14].ends);
-    ends15_q  <= tags_q[14].ends;
-    last15_q  <= tags_q[14].last;
-    if (!rst_ni) group15_q <= 1'b0;
+    if (!tags_q[22].number[0]) {taken23_q, negative23_q} <= {taken22_q, negative22_q};
+    {taken_beside_q, negative_beside_q} <= tags_q[22].number[0] ? {taken22_q, negative22_q} : '0;
+    group23_q <= tags_q[22].row && (tags_q[22].number[0] || tags_q[22].ends);
+    ends23_q  <= tags_q[22].ends;
+    last23_q  <= tags_q[22].last;
+    if (!rst_ni) group23_q <= 1'b0;
   end
 
   logic g_valid, g_ready, g_ends, g_last, w_ready, head_q, second_q;
   logic [31:0] g_taken, g_negative, word;
   logic [30:0] scale;
   logic [5:0] level;
-  assign room     = level < 6'd20;  // up to eight more are on their way
+  assign room     = level < 6'd16;  // up to 14 more are on their way
   wpr_fifo #(.Width(66), .LogDepth(5)) groups (
     .clk_i,
     .rst_ni,
-    .s_valid_i(group15_q),
+    .s_valid_i(group23_q),
     .s_ready_o(),  // it is
-    .s_data_i ({ends15_q, last15_q, taken_beside_q, taken15_q, negative_beside_q, negative15_q}),
+    .s_data_i ({ends23_q, last23_q, taken_beside_q, taken23_q, negative_beside_q, negative23_q}),
     .m_valid_o(g_valid),
     .m_ready_i(g_ready),
     .m_data_o ({g_ends, g_last, g_taken, g_negative}),
@@ -323,9 +333,9 @@ module wpr_terngrad_enc (
   wpr_fifo #(.Width(31), .LogDepth(5)) scales (
     .clk_i,
     .rst_ni,
-    .s_valid_i(tags_q[9].row && tags_q[9].begins),
+    .s_valid_i(tags_q[14].row && tags_q[14].begins),
     .s_ready_o(),
-    .s_data_i ({scale_exponents_q[9], significand9_q[22:0]}),
+    .s_data_i ({scale_exponents_q[14], significand14_q[22:0]}),
     .m_valid_o(),
     .m_ready_i(g_valid && w_ready && head_q),
     .m_data_o (scale),
