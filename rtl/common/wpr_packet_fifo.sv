@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A queue of whole packets in block RAM: a packet is offered when its last beat is in, with what is
 // known of it by then (s_meta_i, such as its size) beside its first. One beat a clock both ways;
-// latency 3 clocks from the last beat in to the first one out.
+// latency 4 clocks from the last beat in to the first one out.
 //
 // A packet is forgotten if s_drop_i is set with its last beat, and if it alone is larger than the
 // memory: it is swallowed then, never blocks, and dropped_o is high for a clock in both cases.
@@ -11,7 +11,8 @@ module wpr_packet_fifo #(
   parameter int unsigned Meta       = 16,
   parameter int unsigned LogDepth   = 9,   // beats
   parameter int unsigned LogPackets = 5,   // packets inside
-  parameter string       RamStyle   = "auto"  // "distributed": LUT RAM, if shallow and wide
+  parameter string       RamStyle   = "auto",  // "distributed": LUT RAM, if shallow and wide
+  parameter int unsigned Ample      = 0   // beats, of as many packets: see s_ample_o
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,    // synchronous
@@ -28,8 +29,9 @@ module wpr_packet_fifo #(
   output logic                  m_last_o,
   output logic [      Meta-1:0] m_meta_o,  // with every beat of the packet
   output logic                  dropped_o,
-  output logic [    LogDepth:0] level_o,   // beats inside, a clock ago: for who cannot stop at once
-  output logic [  LogPackets:0] packets_o
+  output logic                  s_ample_o  // two clocks ago there was room for Ample beats: for who cannot
+                                           // stop at once, and sends no packet of as many as there
+                                           // is room for; always, if Ample is 0
 );
 
   (* ram_style = RamStyle *) logic [Width-1:0] words_q[1 << LogDepth];
@@ -39,7 +41,7 @@ module wpr_packet_fifo #(
   logic [LogDepth:0] begin_q, write_q, read_q;  // with a bit that says which time round
   logic [LogDepth:0] begin_d, write_d;
   logic [LogPackets:0] held;
-  logic own_full_d, own_full_q, swallow_d, swallow_q, ready_q, push, store, ends, keep, room;
+  logic own_full_d, own_full_q, swallow_d, swallow_q, ready_q, push, store, ends, keep, room_q;
   assign s_ready_o = ready_q;
   assign push      = s_valid_i && s_ready_o;
   assign store     = push && !swallow_q && !own_full_q;
@@ -50,15 +52,14 @@ module wpr_packet_fifo #(
   assign begin_d    = keep ? write_q + 1'b1 : begin_q;
   assign own_full_d = write_d == {!begin_d[LogDepth], begin_d[LogDepth-1:0]};
   assign swallow_d  = push ? !s_last_i && (swallow_q || own_full_q) : swallow_q;
-  // One more may come in this clock.
-  assign room       = !held[LogPackets] && !(&held[LogPackets-1:0]);
   always_ff @(posedge clk_i) begin
     begin_q    <= begin_d;
     write_q    <= write_d;
     own_full_q <= own_full_d;
     swallow_q  <= swallow_d;
     ready_q    <= swallow_d || own_full_d ||
-                  (room && write_d != {!read_q[LogDepth], read_q[LogDepth-1:0]});
+                  (room_q && write_d != {!read_q[LogDepth], read_q[LogDepth-1:0]});
+    room_q     <= held < (LogPackets + 1)'((1 << LogPackets) - 2);  // two more may be on their way
     if (!rst_ni) begin
       begin_q    <= '0;
       write_q    <= '0;
@@ -74,25 +75,41 @@ module wpr_packet_fifo #(
   assign write = RamStyle == "distributed" ? ready_q : store;
   always_ff @(posedge clk_i) if (write) words_q[write_q[LogDepth-1:0]] <= s_data_i;
 
-  assign packets_o = held;
-  always_ff @(posedge clk_i) level_o <= write_q - read_q;
+  if (Ample == 0) begin : g_always
+    assign s_ample_o = 1'b1;
+  end else begin : g_ample
+    logic [LogDepth:0] used_q;
+    always_ff @(posedge clk_i) begin
+      used_q    <= write_q - read_q;
+      s_ample_o <= rst_ni && used_q <= (LogDepth + 1)'((1 << LogDepth) - Ample) &&
+                   held <= (LogPackets + 1)'((1 << LogPackets) - Ample);
+    end
+  end
 
   // ---- packets inside ----------------------------------------------------------------------------
 
-  logic have, next;
-  logic [LogDepth-1:0] last_at;
-  logic [Meta-1:0] meta;
+  // The one that is read is known by registers.
+  logic have_q, next_have, next;
+  logic [LogDepth-1:0] last_at_q, next_last_at;
+  logic [Meta-1:0] next_meta, this_meta_q;
   wpr_fifo #(.Width(Meta + LogDepth), .LogDepth(LogPackets)) packets (
     .clk_i,
     .rst_ni,
     .s_valid_i(keep),
     .s_ready_o(),  // it is
     .s_data_i ({s_meta_i, write_q[LogDepth-1:0]}),
-    .m_valid_o(have),
-    .m_ready_i(next),
-    .m_data_o ({meta, last_at}),
+    .m_valid_o(next_have),
+    .m_ready_i(next || !have_q),
+    .m_data_o ({next_meta, next_last_at}),
     .level_o  (held)
   );
+  always_ff @(posedge clk_i) begin
+    if (next || !have_q) begin
+      have_q                   <= next_have;
+      {this_meta_q, last_at_q} <= {next_meta, next_last_at};
+    end
+    if (!rst_ni) have_q <= 1'b0;
+  end
 
   // ---- out: the memory's register and one more ---------------------------------------------------
 
@@ -100,19 +117,19 @@ module wpr_packet_fifo #(
   logic [Width-1:0] word_q;
   logic [Meta-1:0] meta_q;
   assign move = m_ready_i || !m_valid_o;
-  assign next = move && have && read_q[LogDepth-1:0] == last_at;
+  assign next = move && have_q && read_q[LogDepth-1:0] == last_at_q;
   always_ff @(posedge clk_i) begin
     if (move) begin
-      v_q       <= have;
+      v_q       <= have_q;
       first_q   <= new_q;
-      last_q    <= read_q[LogDepth-1:0] == last_at;
-      meta_q    <= meta;
+      last_q    <= read_q[LogDepth-1:0] == last_at_q;
+      meta_q    <= this_meta_q;
       m_valid_o <= v_q;
       m_first_o <= first_q;
       m_last_o  <= last_q;
       m_meta_o  <= meta_q;
       m_data_o  <= word_q;
-      if (have) begin
+      if (have_q) begin
         read_q <= read_q + 1'b1;
         new_q  <= next;
       end

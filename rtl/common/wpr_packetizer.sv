@@ -78,8 +78,7 @@ module wpr_packetizer #(
     .m_last_o (b_last),
     .m_meta_o ({first, last, b_size}),
     .dropped_o(),
-    .level_o  (),
-    .packets_o()
+    .s_ample_o()
   );
 
   // ---- header, and tkeep again -------------------------------------------------------------------

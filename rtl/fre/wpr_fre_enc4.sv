@@ -235,12 +235,14 @@ module wpr_fre_enc4
 
   typedef enum logic [2:0] {Sizes01, Size2, Way0, Way1, Way2, Way3, Rest} step_t;
   step_t step_q;
-  logic valid0, valid1_q, valid2_q, valid3_q;
+  logic valid0, valid1_q, valid2_q, valid3_q, valid4_q;
   logic [LogBlock-1:0] left_code_q, first_left;  // bytes of the way, less one
   logic way_last_q, first_is_last, next_way;  // the way's last row
-  logic final_way, ends, whole, ends1_q, whole1_q, ends2_q, whole2_q, ends3_q, whole3_q;
+  logic final_way, ends, ends1_q, ends2_q, ends3_q, ends4_q;
+  logic whole, whole1_q, whole2_q, whole3_q, whole4_q;
   logic [3:0] n_bytes, sum;
-  logic [2:0] fill_q, fill1_q, fill2_q, end1_q, end2_q, end3_q;  // bytes before a row, and after it
+  logic [2:0] fill_q, fill1_q, fill2_q, fill3_q;   // bytes before a row
+  logic [2:0] end1_q, end2_q, end3_q, end4_q;      // and after it
   logic [LogCodes-1:0] leave_row_q;
   assign leave_row  = leave_row_q;
   assign leave_move = m_axis_tready || !m_axis_tvalid;
@@ -305,54 +307,57 @@ module wpr_fre_enc4
   function automatic logic [31:0] size_of_way(input logic none, input logic [LogBlock-1:0] most);
     return none ? 32'd0 : 32'(most) + 32'd1;
   endfunction
-  logic over1_q, over2_q, over3_q;
-  logic [63:0] sizes1_q, row2_q, turned_q;  // sizes: 0 in steps of ways
+  logic over1_q, over2_q, over3_q, over4_q;
+  logic [63:0] sizes1_q, sizes2_q, row3_q, turned_q;  // sizes: 0 in steps of ways
+  logic [3:0][63:0] code2_q;                          // 0 but for that of the way whose step it is
   logic [3:0] way1_q;
   always_ff @(posedge clk_i) begin
     if (leave_move) begin
       over1_q <= over_code_q[leave_q];
-      over2_q <= over1_q;
+      {over3_q, over2_q} <= {over2_q, over1_q};
       sizes1_q[31:0] <= step_q == Sizes01 ? size_of_way(1'b0, most_q[0][leave_q])
                                           : size_of_way(none_q[2][leave_q], most_q[2][leave_q]);
       sizes1_q[63:32] <= size_of_way(none_q[1][leave_q], most_q[1][leave_q]);
       if (step_q >= Way0) sizes1_q <= '0;
       for (int w = 0; w < 4; w++) way1_q[w] <= step_q == step_t'(int'(Way0) + w);
-      // The memories are slow: only two gates behind them.
-      row2_q <= sizes1_q | (code_row[0] & {64{way1_q[0]}}) | (code_row[1] & {64{way1_q[1]}}) |
-                (code_row[2] & {64{way1_q[2]}}) | (code_row[3] & {64{way1_q[3]}});
+      // The memories are slow: no gates behind them, only registers, which have a reset.
+      code2_q  <= code_row;
+      for (int w = 0; w < 4; w++) if (!way1_q[w]) code2_q[w] <= '0;
+      sizes2_q <= sizes1_q;
+      row3_q   <= sizes2_q | code2_q[0] | code2_q[1] | code2_q[2] | code2_q[3];
     end
   end
 
   // Turned by an even number of bytes, then by one or none: byte i of a row to byte fill + i.
-  logic odd3_q;
-  logic [7:0] below3_q;
+  logic odd4_q;
+  logic [7:0] below4_q;
   logic [63:0] half_turned, placed, rest_q, joined, out_q;
   logic out_valid_q, out_last_q, out_over_q;
   logic [7:0] out_keep_q;
   always_comb begin
-    half_turned = fill2_q[2] ? {row2_q[31:0], row2_q[63:32]} : row2_q;
-    placed      = odd3_q ? {turned_q[55:0], turned_q[63:56]} : turned_q;
-    for (int i = 0; i < 8; i++) joined[8*i+:8] = below3_q[i] ? rest_q[8*i+:8] : placed[8*i+:8];
+    half_turned = fill3_q[2] ? {row3_q[31:0], row3_q[63:32]} : row3_q;
+    placed      = odd4_q ? {turned_q[55:0], turned_q[63:56]} : turned_q;
+    for (int i = 0; i < 8; i++) joined[8*i+:8] = below4_q[i] ? rest_q[8*i+:8] : placed[8*i+:8];
   end
   always_ff @(posedge clk_i) begin
     if (leave_move) begin
-      {valid3_q, valid2_q} <= {valid2_q, valid1_q};
-      {ends3_q, ends2_q}   <= {ends2_q, ends1_q};
-      {whole3_q, whole2_q} <= {whole2_q, whole1_q};
-      {end3_q, end2_q}     <= {end2_q, end1_q};
-      fill2_q  <= fill1_q;
-      over3_q  <= over2_q;
-      odd3_q   <= fill2_q[0];
-      turned_q <= fill2_q[1] ? {half_turned[47:0], half_turned[63:48]} : half_turned;
-      for (int i = 0; i < 8; i++) below3_q[i] <= 3'(i) < fill2_q;
-      if (valid3_q) rest_q <= whole3_q ? placed : joined;
-      out_valid_q <= valid3_q && (whole3_q || ends3_q);
+      {valid4_q, valid3_q, valid2_q} <= {valid3_q, valid2_q, valid1_q};
+      {ends4_q, ends3_q, ends2_q}    <= {ends3_q, ends2_q, ends1_q};
+      {whole4_q, whole3_q, whole2_q} <= {whole3_q, whole2_q, whole1_q};
+      {end4_q, end3_q, end2_q}       <= {end3_q, end2_q, end1_q};
+      {fill3_q, fill2_q}             <= {fill2_q, fill1_q};
+      over4_q  <= over3_q;
+      odd4_q   <= fill3_q[0];
+      turned_q <= fill3_q[1] ? {half_turned[47:0], half_turned[63:48]} : half_turned;
+      for (int i = 0; i < 8; i++) below4_q[i] <= 3'(i) < fill3_q;
+      if (valid4_q) rest_q <= whole4_q ? placed : joined;
+      out_valid_q <= valid4_q && (whole4_q || ends4_q);
       out_q       <= joined;
-      out_last_q  <= ends3_q;
-      out_over_q  <= over3_q && ends3_q;
-      for (int i = 0; i < 8; i++) out_keep_q[i] <= whole3_q || 3'(i) < end3_q;
+      out_last_q  <= ends4_q;
+      out_over_q  <= over4_q && ends4_q;
+      for (int i = 0; i < 8; i++) out_keep_q[i] <= whole4_q || 3'(i) < end4_q;
     end
-    if (!rst_ni) {valid3_q, valid2_q, out_valid_q} <= '0;
+    if (!rst_ni) {valid4_q, valid3_q, valid2_q, out_valid_q} <= '0;
   end
   assign m_axis_tvalid = out_valid_q;
   assign m_axis_tdata  = out_q;

@@ -9,14 +9,14 @@ module wpr_nic_store
 #(
   parameter int unsigned LogDepth = 9,  // beats
   parameter int unsigned Skip     = 0,  // bytes that the sum leaves out at the beginning
-  parameter string       RamStyle = "auto"
+  parameter string       RamStyle = "auto",
+  parameter int unsigned Ample    = 0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,     // synchronous
   input  logic         s_valid_i,
   output logic         s_ready_o,
-  output logic         s_ample_o,  // two clocks ago it had room for eight beats, and as many packets:
-                                   // for who cannot stop at once, and sends none as long as that
+  output logic         s_ample_o,  // of Ample beats, as of wpr_packet_fifo
   input  logic [511:0] s_data_i,
   input  logic [ 63:0] s_keep_i,
   input  logic         s_last_i,
@@ -36,8 +36,6 @@ module wpr_nic_store
 
   logic v_q, last_q, bad_q, go, move, dropped, p_valid, p_ready, p_last;
   logic [511:0] p_data;
-  logic [LogDepth:0] level;
-  logic [6:0] n_packets;
   logic [5:0] p_size;
   logic [511:0] data_q;
   logic [63:0] keep_q;
@@ -62,7 +60,8 @@ module wpr_nic_store
   end
 
   wpr_packet_fifo #(
-    .Width(512), .Meta(6), .LogDepth(LogDepth), .LogPackets(6), .RamStyle(RamStyle)
+    .Width(512), .Meta(6), .LogDepth(LogDepth), .LogPackets(6), .RamStyle(RamStyle),
+    .Ample(Ample)
   ) packets (
     .clk_i,
     .rst_ni,
@@ -79,12 +78,8 @@ module wpr_nic_store
     .m_last_o (p_last),
     .m_meta_o (p_size),
     .dropped_o(dropped),
-    .level_o  (level),
-    .packets_o(n_packets)
+    .s_ample_o
   );
-  always_ff @(posedge clk_i) begin
-    s_ample_o <= rst_ni && level <= (LogDepth + 1)'((1 << LogDepth) - 8) && n_packets <= 7'd56;
-  end
   assign p_ready = m_ready_i || !m_valid_o;
   always_ff @(posedge clk_i) begin
     if (p_ready) begin

@@ -120,7 +120,7 @@ module wpr_nic_tx
   logic [511:0] r_data;
   logic [63:0] r_keep;
   logic [15:0] rf_size, rf_sum;
-  wpr_nic_store #(.LogDepth(LogRaw), .Skip(HeaderBytes)) raw (
+  wpr_nic_store #(.LogDepth(LogRaw), .Skip(HeaderBytes), .Ample(8)) raw (
     .clk_i, .rst_ni,
     .s_valid_i(to_store_q), .s_ready_o(), .s_ample_o(ample), .s_data_i(b_data_q),
     .s_keep_i(b_keep_q), .s_last_i(b_last_q), .s_bad_i(b_cut_q),

@@ -36,8 +36,7 @@ module wpr_packet_fifo_props #(
     .m_last_o (m_last),
     .m_meta_o (m_meta),
     .dropped_o(dropped),
-    .level_o  (),
-    .packets_o()
+    .s_ample_o()
   );
 
   logic started_q = 1'b0, picked_q = 1'b0, whole_q, begins_q = 1'b1, offered_q;

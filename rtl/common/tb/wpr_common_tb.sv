@@ -135,7 +135,7 @@ module wpr_common_tb (
     .s_valid_i(j_tvalid), .s_ready_o(j_tready), .s_data_i(j_tdata), .s_last_i(j_tlast),
     .s_drop_i(j_tuser[8]), .s_meta_i(j_tuser[7:0]),
     .m_valid_o(k_tvalid), .m_ready_i(k_tready), .m_data_o(k_tdata), .m_first_o(k_tuser[8]),
-    .m_last_o(k_tlast), .m_meta_o(k_tuser[7:0]), .dropped_o(j_dropped), .level_o(), .packets_o()
+    .m_last_o(k_tlast), .m_meta_o(k_tuser[7:0]), .dropped_o(j_dropped), .s_ample_o()
   );
 
 endmodule
