@@ -29,9 +29,9 @@ module wpr_packet_fifo #(
   output logic                  m_last_o,
   output logic [      Meta-1:0] m_meta_o,  // with every beat of the packet
   output logic                  dropped_o,
-  output logic                  s_ample_o  // two clocks ago there was room for Ample beats: for who cannot
-                                           // stop at once, and sends no packet of as many as there
-                                           // is room for; always, if Ample is 0
+  output logic                  s_ample_o  // two clocks ago there was room for Ample beats: for who
+                                           // cannot stop at once, and sends no packet that fills
+                                           // the memory alone; always, if Ample is 0
 );
 
   (* ram_style = RamStyle *) logic [Width-1:0] words_q[1 << LogDepth];

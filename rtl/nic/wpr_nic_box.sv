@@ -8,7 +8,7 @@ module wpr_nic_box #(
   parameter int unsigned Unit        = 4,          // bytes of its values
   parameter logic [15:0] ToWire      = 16'h0040,
   parameter logic [15:0] ToHost      = 16'h0001,
-  parameter bit CodeBlockRam         = 1'b0        // memory for codes: of devices with narrow block RAM
+  parameter bit CodeBlockRam         = 1'b0  // memory for codes, of devices with narrow block RAM
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,  // synchronous

@@ -45,35 +45,34 @@ module wpr_nic_out #(
 
   // The bytes of a beat that the next one begins with. In the beat of nothing but header they are the
   // header's last ones.
-  logic tail_q, first, lead, room, push, last, s_spills, b_spills;
+  logic tail_q, lead_q, room, push, last, s_spills, b_spills;
   logic [1:0] from_q;  // of what is to come of the header; 3: that one
   logic [8*Insert-1:0] s_carry, s_carry_q;
   logic [Insert-1:0] s_carry_keep_q;
   logic [8*Rest-1:0] b_carry_q;
   logic [Rest-1:0] b_carry_keep_q;
-  assign first     = from_q == 2'd3;
-  assign lead      = first && Whole == 1;
   assign s_ready_o = room;
-  assign b_ready_o = room && !lead;
+  assign b_ready_o = room && !lead_q;
   assign s_spills  = s_last_i && s_keep_i[64-Insert];
-  assign b_spills  = b_last_i && b_keep_i[64-Rest] && !lead;
+  assign b_spills  = b_last_i && b_keep_i[64-Rest] && !lead_q;
   assign push      = h_valid_i && room &&
-                     (tail_q || (h_from_i == 2'd2 ? lead || b_valid_i : s_valid_i));
+                     (tail_q || (h_from_i == 2'd2 ? lead_q || b_valid_i : s_valid_i));
   assign h_done_o  = push && last;
   always_comb begin
     s_carry = s_data_i[511-:8*Insert];
     for (int j = 0; j < Insert && j < Rest; j++) begin
-      if (lead) s_carry[8*j+:8] = h_data_i[8*(int'(Header-Rest)+j)+:8];
+      if (lead_q) s_carry[8*j+:8] = h_data_i[8*(int'(Header-Rest)+j)+:8];
     end
   end
   always_ff @(posedge clk_i) begin
-    if (h_load_i) from_q <= {2{h_next_i != 2'd0}};
-    else if (push) from_q <= h_from_i;
+    // lead: a beat of nothing but header
+    if (h_load_i) {from_q, lead_q} <= {{2{h_next_i != 2'd0}}, Whole == 1 && h_next_i != 2'd0};
+    else if (push) {from_q, lead_q} <= {h_from_i, 1'b0};
     if (push) begin
       tail_q <= !tail_q && (h_from_i == 2'd1 ? s_spills : h_from_i == 2'd2 && b_spills);
       s_carry_q      <= s_carry;
       s_carry_keep_q <= s_keep_i[63-:Insert];
-      b_carry_q      <= lead ? h_data_i[8*Header-1-:8*Rest] : b_data_i[511-:8*Rest];
+      b_carry_q      <= lead_q ? h_data_i[8*Header-1-:8*Rest] : b_data_i[511-:8*Rest];
       b_carry_keep_q <= b_keep_i[63-:Rest];
     end
     if (!rst_ni) tail_q <= 1'b0;
@@ -85,8 +84,8 @@ module wpr_nic_out #(
   assign with_b = {b_data_i[511-8*Rest:0], b_carry_q};
   assign keep_s = tail_q ? 64'(s_carry_keep_q) : {s_keep_i[63-Insert:0], {Insert{1'b1}}};
   assign keep_b = tail_q ? 64'(b_carry_keep_q) : {b_keep_i[63-Rest:0], {Rest{1'b1}}};
-  assign keep   = lead ? '1 : h_from_i[1] ? keep_b : h_from_i[0] ? keep_s : s_keep_i;
-  assign last   = tail_q || (h_from_i[1] ? !lead && b_last_i && !b_spills
+  assign keep   = lead_q ? '1 : h_from_i[1] ? keep_b : h_from_i[0] ? keep_s : s_keep_i;
+  assign last   = tail_q || (h_from_i[1] ? !lead_q && b_last_i && !b_spills
                                          : s_last_i && !(h_from_i[0] && s_spills));
   always_comb begin
     for (int j = 0; j < 64; j++) begin

@@ -82,7 +82,8 @@ module wpr_nic_tx
   if (1 << LogRaw < MostBeats + 16) begin : g_too_small
     $error("memory for packets has to hold the longest one, and what is on its way");
   end
-  logic ample, to_store_q, to_codec_q, b_first_q, b_last_q, b_cut_q, b_ours_q, b_marked_q, b_coded_q;
+  logic ample, to_store_q, to_codec_q;
+  logic b_first_q, b_last_q, b_cut_q, b_ours_q, b_marked_q, b_coded_q;
   logic [511:0] b_data_q;
   logic [63:0] b_keep_q;
   logic [15:0] b_size_q, b_src_q;
@@ -93,7 +94,8 @@ module wpr_nic_tx
     to_store_q <= rst_ni && a_valid && go_q;
     to_codec_q <= rst_ni && a_valid && go_q && a_coded;
     {b_data_q, b_keep_q, b_first_q, b_last_q, b_cut_q} <= {a_data, a_keep, a_first, a_last, a_cut};
-    {b_size_q, b_src_q, b_ours_q, b_marked_q, b_coded_q} <= {a_size, a_src, a_ours, a_marked, a_coded};
+    {b_size_q, b_src_q} <= {a_size, a_src};
+    {b_ours_q, b_marked_q, b_coded_q} <= {a_ours, a_marked, a_coded};
   end
 
   // What is known at the first beat: for sizes and checksums, and for the packet that leaves. Its
@@ -280,17 +282,18 @@ module wpr_nic_tx
 
   // ---- out: a packet's plan in registers, and a clock between packets ---------------------------
 
-  logic busy_q, done, r_open_q, c_open_q, o_open_q, skip_r_q, skip_c_q, out_done;
+  logic busy_q, done, r_open_q, o_open_q, skip_r_q, out_done;
+  logic c_feed_q, c_skip_q;  // the code's beats leave, or are thrown away
   logic s_ready, f_ready;
   logic [15:0] n_new, size_q, src_q;
   header_t header;
   mode_t mode_q;
   logic [8*Header-1:0] header_q;
   assign n_new   = plan_h.n_stored + 16'(Header);
-  assign done    = busy_q && !r_open_q && !c_open_q && !o_open_q;
+  assign done    = busy_q && !r_open_q && !c_feed_q && !c_skip_q && !o_open_q;
   assign load    = h_valid && (r_valid || !plan_h.raw) && (!busy_q || done);
   assign r_ready = r_open_q && (skip_r_q || s_ready);
-  assign c_ready = c_open_q && (skip_c_q || f_ready);
+  assign c_ready = c_skip_q || (c_feed_q && f_ready);
   always_comb begin
     header           = r_data[8*HeaderBytes-1:0];
     header[8*16+:16] = swapped(plan_h.n_stored + 16'(Header - 14));
@@ -306,17 +309,17 @@ module wpr_nic_tx
       header_q <= {16'd0, plan_h.size - 16'(HeaderBytes), plan_h.mode == Stored, 15'h4000,
                    plan_h.n_stored, cfg_header_i, header};
       r_open_q <= plan_h.raw;
-      c_open_q <= plan_h.kept;
+      c_feed_q <= plan_h.mode == Coded;
+      c_skip_q <= plan_h.mode != Coded && plan_h.kept;
       o_open_q <= plan_h.mode != Drop;
       skip_r_q <= plan_h.mode == Coded || plan_h.mode == Drop;
-      skip_c_q <= plan_h.mode != Coded;
     end else begin
       if (r_valid && r_ready && r_last) r_open_q <= 1'b0;
-      if (c_valid && c_ready && c_last) c_open_q <= 1'b0;
+      if (c_valid && c_ready && c_last) {c_feed_q, c_skip_q} <= '0;
       if (out_done) o_open_q <= 1'b0;
     end
     busy_q <= load || (busy_q && !done);
-    if (!rst_ni) {busy_q, r_open_q, c_open_q, o_open_q} <= '0;
+    if (!rst_ni) {busy_q, r_open_q, c_feed_q, c_skip_q, o_open_q} <= '0;
   end
   wpr_nic_out #(.Header(Header), .Insert(Prefix)) out (
     .clk_i, .rst_ni,
