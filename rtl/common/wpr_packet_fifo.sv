@@ -40,7 +40,7 @@ module wpr_packet_fifo #(
 
   logic [LogDepth:0] begin_q, write_q, read_q;  // with a bit that says which time round
   logic [LogDepth:0] begin_d, write_d;
-  logic [LogPackets:0] held;
+  logic [LogPackets:0] put_q, get_q, held;  // packets, with a bit that says which time round
   logic own_full_d, own_full_q, swallow_d, swallow_q, ready_q, push, store, ends, keep, room_q;
   assign s_ready_o = ready_q;
   assign push      = s_valid_i && s_ready_o;
@@ -92,18 +92,18 @@ module wpr_packet_fifo #(
   logic have_q, next_have, next;
   logic [LogDepth-1:0] last_at_q, next_last_at;
   logic [Meta-1:0] next_meta, this_meta_q;
-  wpr_fifo #(.Width(Meta + LogDepth), .LogDepth(LogPackets)) packets (
-    .clk_i,
-    .rst_ni,
-    .s_valid_i(keep),
-    .s_ready_o(),  // it is
-    .s_data_i ({s_meta_i, write_q[LogDepth-1:0]}),
-    .m_valid_o(next_have),
-    .m_ready_i(next || !have_q),
-    .m_data_o ({next_meta, next_last_at}),
-    .level_o  (held)
-  );
+  (* ram_style = "distributed" *) logic [Meta+LogDepth-1:0] packets_q[1 << LogPackets];
+  assign held                      = put_q - get_q;
+  assign next_have                 = put_q != get_q;
+  assign {next_meta, next_last_at} = packets_q[get_q[LogPackets-1:0]];
+  // There is room always: what is no packet's is written over.
   always_ff @(posedge clk_i) begin
+    packets_q[put_q[LogPackets-1:0]] <= {s_meta_i, write_q[LogDepth-1:0]};
+  end
+  always_ff @(posedge clk_i) begin
+    if (keep) put_q <= put_q + 1'b1;
+    if (next_have && (next || !have_q)) get_q <= get_q + 1'b1;
+    if (!rst_ni) {put_q, get_q} <= '0;
     if (next || !have_q) begin
       have_q                   <= next_have;
       {this_meta_q, last_at_q} <= {next_meta, next_last_at};

@@ -77,8 +77,7 @@ module wpr_nic_tx
   );
 
   // Memory, codec and the queues of facts are far from each other. So beats come while there is room in
-  // all of them for those that are on their way, and nothing stops these. Of the queues of facts, that
-  // which is asked for them last is the first to be full.
+  // all of them for those that are on their way, and nothing stops these.
   if (1 << LogRaw < MostBeats + 16) begin : g_too_small
     $error("memory for packets has to hold the longest one, and what is on its way");
   end
@@ -88,9 +87,9 @@ module wpr_nic_tx
   logic [63:0] b_keep_q;
   logic [15:0] b_size_q, b_src_q;
   logic [4:0] p_level;
-  logic [5:0] e_level;
+  logic [5:0] d_level;
   always_ff @(posedge clk_i) begin
-    go_q       <= rst_ni && ample && p_level < 5'd10 && e_level < 6'd28;
+    go_q       <= rst_ni && ample && p_level < 5'd10 && d_level < 6'd28;
     to_store_q <= rst_ni && a_valid && go_q;
     to_codec_q <= rst_ni && a_valid && go_q && a_coded;
     {b_data_q, b_keep_q, b_first_q, b_last_q, b_cut_q} <= {a_data, a_keep, a_first, a_last, a_cut};
@@ -98,24 +97,16 @@ module wpr_nic_tx
     {b_ours_q, b_marked_q, b_coded_q} <= {a_ours, a_marked, a_coded};
   end
 
-  // What is known at the first beat: for sizes and checksums, and for the packet that leaves. Its
-  // header is asked of the memory.
+  // What is known at the first beat, but for the header, which is asked of the memory.
   logic d_valid, d_ours, d_coded, d_marked, take_q, coded_q;
-  logic [15:0] d_ip, d_udp, d_size;
-  wpr_fifo #(.Width(51), .LogDepth(5)) first_facts (
+  logic [15:0] d_ip, d_udp, d_size, d_src;
+  wpr_fifo #(.Width(67), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
     .s_valid_i(to_store_q && b_first_q), .s_ready_o(),
-    .s_data_i({number_at(b_data_q[335:0], 24), number_at(b_data_q[335:0], 40), b_size_q, b_ours_q,
-               b_coded_q, b_marked_q}),
+    .s_data_i({number_at(b_data_q[335:0], 24), number_at(b_data_q[335:0], 40), b_size_q, b_src_q,
+               b_ours_q, b_coded_q, b_marked_q}),
     .m_valid_o(d_valid), .m_ready_i(take_q),
-    .m_data_o({d_ip, d_udp, d_size, d_ours, d_coded, d_marked}), .level_o()
-  );
-  logic load;
-  logic [15:0] e_src;
-  wpr_fifo #(.Width(16), .LogDepth(5)) sources (
-    .clk_i, .rst_ni,
-    .s_valid_i(to_store_q && b_first_q), .s_ready_o(), .s_data_i(b_src_q),
-    .m_valid_o(), .m_ready_i(load), .m_data_o(e_src), .level_o(e_level)
+    .m_data_o({d_ip, d_udp, d_size, d_src, d_ours, d_coded, d_marked}), .level_o(d_level)
   );
 
   logic r_valid, r_ready, r_last, rf_valid, rf_cut;
@@ -169,11 +160,11 @@ module wpr_nic_tx
   typedef enum logic [1:0] {Pass, Stored, Coded, Drop} mode_t;  // the first three as of wpr_nic_out
   logic [4:0] level;
   logic kept_q, ours_q, cut_q, marked_q;
-  logic [15:0] ip_q, udp_q, promised_q, size_raw_q, sum_raw_q, size_code_q, sum_code_q;
+  logic [15:0] ip_q, udp_q, promised_q, src_q, size_raw_q, sum_raw_q, size_code_q, sum_code_q;
   always_ff @(posedge clk_i) begin
     take_q <= rst_ni && d_valid && rf_valid && (!d_coded || cf_valid) && level < 5'd8 && !take_q;
     {coded_q, ours_q, marked_q, cut_q, kept_q} <= {d_coded, d_ours, d_marked, rf_cut, cf_kept};
-    {ip_q, udp_q, promised_q} <= {d_ip, d_udp, d_size};
+    {ip_q, udp_q, promised_q, src_q} <= {d_ip, d_udp, d_size, d_src};
     {size_raw_q, sum_raw_q, size_code_q, sum_code_q} <= {rf_size, rf_sum, cf_size, cf_sum};
   end
 
@@ -199,7 +190,7 @@ module wpr_nic_tx
     mode_t mode;
     logic raw;   // its beats are in memory
     logic kept;  // so is a code
-    logic [15:0] size, n_stored;
+    logic [15:0] size, n_stored, src;
   } plan_t;
 
   logic [8:0] valid_q;
@@ -207,6 +198,7 @@ module wpr_nic_tx
   plan_t [3:0] late_q;
   logic coded0_q, same0_q, ours0_q, cut0_q, marked0_q;
   logic coded1_q, fits1_q, ours1_q, cut1_q, marked1_q, kept1_q;
+  logic [15:0] src0_q, src1_q;
   logic [15:0] ip0_q, udp0_q, size0_q, n_raw0_q, n_code0_q, sum0_q, code_sum0_q, n_raw1_q;
   logic [16:0] with_code0_q, with_raw0_q;  // sizes with a frame
   logic [15:0] ip1_q, ip2_q, ip3_q, ip4_q, udp1_q, udp2_q, udp3_q, udp4_q;
@@ -244,6 +236,7 @@ module wpr_nic_tx
                       : marked1_q ? Drop : Pass;
     plan2_q.raw      <= !cut1_q;
     plan2_q.kept     <= kept1_q;
+    {plan2_q.src, src1_q, src0_q} <= {src1_q, src0_q, src_q};
     plan2_q.size     <= size1_q;
     plan2_q.n_stored <= coded1_q ? n_code1_q : n_raw1_q;
     pay_sum2_q       <= coded1_q ? code_sum1_q : sum1_q;
@@ -272,7 +265,7 @@ module wpr_nic_tx
     .ip_o(ip_new), .udp_o(udp_new)
   );
 
-  logic h_valid;
+  logic h_valid, load;
   logic [15:0] h_ip, h_udp;
   wpr_fifo #(.Width($bits(plan_t) + 32), .LogDepth(4)) plans (
     .clk_i, .rst_ni,
@@ -285,7 +278,7 @@ module wpr_nic_tx
   logic busy_q, done, r_open_q, o_open_q, skip_r_q, out_done;
   logic c_feed_q, c_skip_q;  // the code's beats leave, or are thrown away
   logic s_ready, f_ready;
-  logic [15:0] n_new, size_q, src_q;
+  logic [15:0] n_new, size_q, out_src_q;
   header_t header;
   mode_t mode_q;
   logic [8*Header-1:0] header_q;
@@ -304,7 +297,7 @@ module wpr_nic_tx
   always_ff @(posedge clk_i) begin
     if (load) begin
       mode_q   <= plan_h.mode;
-      src_q    <= e_src;
+      out_src_q <= plan_h.src;
       size_q   <= plan_h.mode == Pass ? plan_h.size : n_new;
       header_q <= {16'd0, plan_h.size - 16'(HeaderBytes), plan_h.mode == Stored, 15'h4000,
                    plan_h.n_stored, cfg_header_i, header};
@@ -325,7 +318,7 @@ module wpr_nic_tx
     .clk_i, .rst_ni,
     .h_load_i(load), .h_next_i(plan_h.mode), .h_valid_i(o_open_q), .h_done_o(out_done),
     .h_from_i(mode_q), .h_data_i(header_q),
-    .h_size_i(size_q), .h_src_i(src_q),
+    .h_size_i(size_q), .h_src_i(out_src_q),
     .s_valid_i(r_valid), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),
     .s_last_i(r_last),
     .b_valid_i(c_valid), .b_ready_o(f_ready), .b_data_i(c_data), .b_keep_i(c_keep),
