@@ -12,8 +12,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_packets() -> None:
-    simulate.run("wpr_nic_tb", "nic", "bench_nic", extra=("tb/wpr_nic_tb.sv",))
+@pytest.mark.parametrize("parameters", [{}, {"CodeBlockRam": 1}], ids=["", "ecp5"])
+def test_packets(parameters: dict[str, int]) -> None:
+    simulate.run("wpr_nic_tb", "nic", "bench_nic", parameters, extra=("tb/wpr_nic_tb.sv",))
 
 
 def test_opennic() -> None:

@@ -11,7 +11,8 @@ module wpr_nic #(
   parameter int unsigned Encoders = 4,             // of fre
   parameter int unsigned Decoders = 4,
   parameter logic [15:0] ToWire   = 16'h0040,
-  parameter logic [15:0] ToHost   = 16'h0001
+  parameter logic [15:0] ToHost   = 16'h0001,
+  parameter bit CodeBlockRam      = 1'b0           // of wpr_nic_box
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,  // synchronous
@@ -85,7 +86,8 @@ module wpr_nic #(
   logic [15:0] dec_code_tuser;
   logic [7:0] cfg_codec;
   wpr_nic_box #(
-    .FrameHeader(Codec == 2 ? 15 : 16), .Unit(4), .ToWire(ToWire), .ToHost(ToHost)
+    .FrameHeader(Codec == 2 ? 15 : 16), .Unit(4), .ToWire(ToWire), .ToHost(ToHost),
+    .CodeBlockRam(CodeBlockRam)
   ) box (
     .*, .cfg_codec_o(cfg_codec)
   );

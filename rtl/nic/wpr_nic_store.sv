@@ -10,7 +10,8 @@ module wpr_nic_store
   parameter int unsigned LogDepth = 9,  // beats
   parameter int unsigned Skip     = 0,  // bytes that the sum leaves out at the beginning
   parameter string       RamStyle = "auto",
-  parameter int unsigned Ample    = 0
+  parameter int unsigned Ample    = 0,
+  parameter bit Queue             = 1'b0  // m_ready_i is late: it goes no further than a queue
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,     // synchronous
@@ -80,15 +81,29 @@ module wpr_nic_store
     .dropped_o(dropped),
     .s_ample_o
   );
-  assign p_ready = m_ready_i || !m_valid_o;
-  always_ff @(posedge clk_i) begin
-    if (p_ready) begin
-      m_valid_o <= p_valid;
-      m_data_o  <= p_data;
-      m_keep_o  <= keep_of(p_last ? p_size : '0);
-      m_last_o  <= p_last;
+  if (Queue) begin : g_queue
+    wpr_fifo #(.Width(577), .LogDepth(2)) queue (
+      .clk_i,
+      .rst_ni,
+      .s_valid_i(p_valid),
+      .s_ready_o(p_ready),
+      .s_data_i ({p_data, keep_of(p_last ? p_size : '0), p_last}),
+      .m_valid_o,
+      .m_ready_i,
+      .m_data_o ({m_data_o, m_keep_o, m_last_o}),
+      .level_o  ()
+    );
+  end else begin : g_register
+    assign p_ready = m_ready_i || !m_valid_o;
+    always_ff @(posedge clk_i) begin
+      if (p_ready) begin
+        m_valid_o <= p_valid;
+        m_data_o  <= p_data;
+        m_keep_o  <= keep_of(p_last ? p_size : '0);
+        m_last_o  <= p_last;
+      end
+      if (!rst_ni) m_valid_o <= 1'b0;
     end
-    if (!rst_ni) m_valid_o <= 1'b0;
   end
 
   logic known, kept, bad;

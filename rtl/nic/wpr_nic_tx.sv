@@ -16,7 +16,9 @@ module wpr_nic_tx
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
   parameter int unsigned LogRaw      = 9,   // beats of memory for packets ...
   parameter int unsigned LogCode     = 7,   // ... and for codes, given up beyond
-  parameter bit CodeBlockRam         = 1'b0 // so wide it would be of 512 beats on many devices
+  // Memory for codes in block RAM, and a queue behind it, which may lie far from the way out: for
+  // devices whose block RAM is not of 512 beats when it is as wide as one.
+  parameter bit CodeBlockRam         = 1'b0
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,             // synchronous
@@ -144,7 +146,9 @@ module wpr_nic_tx
   logic [511:0] c_data;
   logic [63:0] c_keep;
   logic [15:0] cf_size, cf_sum;
-  wpr_nic_store #(.LogDepth(LogCode), .RamStyle(CodeBlockRam ? "block" : "distributed")) codes (
+  wpr_nic_store #(
+    .LogDepth(LogCode), .RamStyle(CodeBlockRam ? "block" : "distributed"), .Queue(CodeBlockRam)
+  ) codes (
     .clk_i, .rst_ni,
     .s_valid_i(code_tvalid), .s_ready_o(code_tready), .s_ample_o(), .s_data_i(code_tdata),
     .s_keep_i(code_tkeep), .s_last_i(code_tlast), .s_bad_i(code_tuser),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_nic with fre and the parts of tuser (dst, src, size) in one, as the AXI4-Stream models of
 // bench_nic.py have it.
-module wpr_nic_tb (
+module wpr_nic_tb #(
+  parameter bit CodeBlockRam = 1'b0
+) (
   input  logic         clk_i,
   input  logic         rst_ni,
   input  logic         s_axil_awvalid,
@@ -46,7 +48,7 @@ module wpr_nic_tb (
   output logic         c2h_tlast,
   output logic [ 47:0] c2h_tuser
 );
-  wpr_nic #(.Encoders(2), .Decoders(2)) box (
+  wpr_nic #(.Encoders(2), .Decoders(2), .CodeBlockRam(CodeBlockRam)) box (
     .clk_i, .rst_ni, .s_axil_awvalid, .s_axil_awready, .s_axil_awaddr, .s_axil_wvalid,
     .s_axil_wready, .s_axil_wdata, .s_axil_wstrb, .s_axil_bvalid, .s_axil_bready, .s_axil_bresp,
     .s_axil_arvalid, .s_axil_arready, .s_axil_araddr, .s_axil_rvalid, .s_axil_rready,
