@@ -40,7 +40,7 @@ def _read(args: argparse.Namespace, what: str) -> Job:
 
 def _sort_jobs(folder: Path, jobs: list[Any]) -> list[Path]:
     """One folder a job: those of a script's second job and so on into folders of their own."""
-    folders = [folder]
+    folders = [folder][: len(jobs)]
     for i, job in enumerate(jobs[1:], 2):
         into = folder / f"job-{i}"
         into.mkdir(exist_ok=True)
@@ -76,11 +76,13 @@ def _summary(folder: Path) -> str:
 
 def _conclude(args: argparse.Namespace, rendezvous: Any, header: dict[str, Any]) -> None:
     jobs = rendezvous.jobs
-    if not jobs or jobs[0].state != "on":
-        run.say(run.summary(jobs[0] if jobs else None, header["exit_code"]).replace(
-            "nothing was compressed", "nothing was traced"))  # fmt: skip
-        return
-    for folder, job in zip(_sort_jobs(Path(args.mpi_trace), jobs), jobs, strict=True):
+    for i, job in enumerate(jobs or [None], 1):
+        if job is None or job.state != "on":
+            said = run.summary(job, header["exit_code"])
+            said = said.replace("nothing was compressed", "nothing was traced")
+            run.say(f"job {i}: {said}" if len(jobs) > 1 else said)
+    on = [job for job in jobs if job.state == "on"]
+    for folder, job in zip(_sort_jobs(Path(args.mpi_trace), on), on, strict=True):
         for rank in sorted(job.reports):
             if problem := (job.reports[rank].get("trace") or {}).get("problem"):
                 run.say(f"rank {rank}: {problem}")

@@ -44,21 +44,18 @@ bool learn_peers(Comm* comm) {
   PMPI_Group_free(&world);
 
   const std::vector<int>& node = job().node;
-  const bool known = node.size() == static_cast<size_t>(job().size);
   comm->remote.assign(n, 0);
   comm->node.assign(n, -1);
   comm->world.assign(n, -1);
-  comm->all_world = known;
+  comm->all_world = true;
   for (size_t i = 0; i < n; ++i) {
     const int world_rank = comm->world[i] = there[i];
     if (world_rank == MPI_UNDEFINED) {
       comm->all_world = false;  // a process of another job: nothing is known about it
       continue;
     }
-    // A passive rank may not know the nodes; it then looks into everything.
-    if (known) comm->node[i] = node[static_cast<size_t>(world_rank)];
-    comm->remote[i] = world_rank != job().rank &&
-                      (!known || comm->node[i] != node[static_cast<size_t>(job().rank)]);
+    comm->node[i] = node[static_cast<size_t>(world_rank)];
+    comm->remote[i] = comm->node[i] != node[static_cast<size_t>(job().rank)];
     comm->any_remote |= comm->remote[i] != 0;
   }
   return true;

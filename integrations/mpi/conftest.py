@@ -130,8 +130,9 @@ def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 class Rendezvous:
     """The protocol of spec/report.md, with the nodes that the test wants.
 
-    `breaks`: ranks whose connection ends after the cookie, the others being told to start.
-    `repeats`: how often who asks again is turned away before it is told; None: always.
+    `breaks`: ranks whose connection ends without a verdict, the others being told.
+    `repeats`: how often such a rank is turned away before it is told; None: always.
+    `crossed`: every rank is told a cookie of its own, as if it were of another job.
     """
 
     def __init__(
@@ -140,12 +141,14 @@ class Rendezvous:
         nodes: list[int] | None,
         breaks: tuple[int, ...] = (),
         repeats: int | None = None,
+        crossed: bool = False,
     ) -> None:
-        self.size, self.nodes, self.breaks = size, nodes, breaks
-        self.token, self.cookie = secrets.token_hex(8), secrets.token_hex(16)
-        self.hellos: dict[int, list[str]] = {}
+        self.size, self.nodes, self.breaks, self.crossed = size, nodes, breaks, crossed
+        self.token, self.cookie = secrets.token_hex(24), secrets.token_hex(8)
+        self.hellos: dict[int, list[str]] = {}  # by rank: what follows its number
         self.reports: dict[int, str] = {}
         self.repeats, self.asked_again = repeats, 0
+        self._ranks: dict[str, int] = {}  # by process
         self._waiting: list[tuple[int, socket.socket]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(0.2)
@@ -177,38 +180,46 @@ class Rendezvous:
             except TimeoutError:
                 continue
             client.settimeout(10)
+            client.sendall(f"wirepress 2 {self.token[:16]}\n".encode())
             stream = client.makefile("r", encoding="utf-8")
-            words = stream.readline().rstrip("\n").split(" ", 8)
+            words = stream.readline().rstrip("\n").split(" ", 11)
+            assert words[1:3] == ["2", self.token]
             if words[0] == "report":
-                assert words[1] == self.token
-                self.reports[int(words[2])] = stream.read(int(words[3]))
+                self.reports[self._ranks[words[3]]] = stream.read(int(words[4]))
                 client.sendall(b"ok\n")
                 client.close()
-            elif words[0] == "again":
-                assert words[1:3] == ["1", self.token] and words[4] == self.cookie
+                continue
+            assert words[0] == "hello"
+            again, rank = words[4] in self._ranks, int(words[5])
+            self._ranks[words[4]] = rank
+            self.hellos[rank] = words[6:]
+            if again:
                 self.asked_again += 1
                 if self.repeats is not None and self.asked_again > self.repeats:
-                    client.sendall(self._verdict())
-                client.close()
-            else:
-                assert words[:3] == ["hello", "1", self.token]
-                self.hellos[int(words[3])] = words[4:]
-                client.sendall(f"cookie {self.cookie}\n".encode())
-                self._waiting.append((int(words[3]), client))
-                if len(self._waiting) == self.size:
-                    self._answer()
+                    client.sendall(self._verdict(rank))
+                self._hang_up(client)
+                continue
+            self._waiting.append((rank, client))
+            if len(self._waiting) == self.size:
+                self._answer()
 
-    def _verdict(self) -> bytes:
-        nodes = self.nodes
-        return (f"on {' '.join(map(str, nodes))}\n" if nodes else "off some reason\n").encode()
+    def _verdict(self, rank: int) -> bytes:
+        if not self.nodes:
+            return b"off some reason\n"
+        own = f"{rank:016x}" if self.crossed else self.cookie
+        return f"on {own}{self.token[:16]} {' '.join(map(str, self.nodes))}\n".encode()
 
     def _answer(self) -> None:
         for rank, client in self._waiting:
             if rank not in self.breaks:
-                client.sendall(self._verdict())
-            client.shutdown(socket.SHUT_RDWR)  # the reader above still holds it open
-            client.close()
+                client.sendall(self._verdict(rank))
+            self._hang_up(client)
         self._waiting.clear()
+
+    @staticmethod
+    def _hang_up(client: socket.socket) -> None:
+        client.shutdown(socket.SHUT_RDWR)  # the reader above still holds it open
+        client.close()
 
 
 @pytest.fixture(scope="session")

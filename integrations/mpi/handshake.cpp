@@ -28,13 +28,16 @@ Job& job() {
 
 namespace {
 
-constexpr double kConnectSeconds = 3, kReportSeconds = 5;
+constexpr int kProtocol = 2;
+constexpr double kConnectSeconds = 3, kGreetingSeconds = 10, kReportSeconds = 30;
 // The server decides some seconds after the first hello (10 unless told otherwise); it lives as
-// long as the job's launcher, so waiting for it longer than that does not hang a job.
-constexpr double kVerdictSeconds = 3600;
-// A rank that lost the connection asks again, after 0.1, 0.2, 0.4 and 0.8 seconds.
-constexpr int kRetries = 4;
-constexpr useconds_t kRetryMicroseconds = 100000;
+// long as the job's launcher, so waiting for it does not hang a job. A connection may break without
+// a word: after so long the rank asks anew.
+constexpr double kVerdictSeconds = 60;
+// A rank that has said hello and lost the connection asks again after 0.1, 0.2 ... 6.4 seconds.
+constexpr int kRetries = 7;
+constexpr useconds_t kRetryMicroseconds = 100'000;
+constexpr size_t kRunDigits = 2 * (kCookieSize - kJobSize);
 
 // ---- sockets ----
 
@@ -44,14 +47,19 @@ class Line {
     if (socket_ >= 0) close(socket_);
   }
 
-  // "HOST:PORT[,HOST:PORT...]": the first that answers becomes *addresses.
-  bool connect_any(std::string* addresses, double seconds) {
+  // "HOST:PORT[,HOST:PORT...]": the first where this run's rendezvous answers becomes *addresses.
+  bool meet(std::string* addresses, const std::string& token) {
+    const std::string greeting =
+        "wirepress " + std::to_string(kProtocol) + " " + token.substr(0, kRunDigits);
     for (size_t begin = 0; begin < addresses->size();) {
       const size_t end = std::min(addresses->find(',', begin), addresses->size());
       const std::string address = addresses->substr(begin, end - begin);
       const size_t colon = address.rfind(':');
+      std::string said;
       if (colon != std::string::npos &&
-          connect_to(address.substr(0, colon), address.substr(colon + 1), now() + seconds)) {
+          connect_to(address.substr(0, colon), address.substr(colon + 1),
+                     now() + kConnectSeconds) &&
+          read_line(&said, now() + kGreetingSeconds) && said == greeting) {
         *addresses = address;
         return true;
       }
@@ -101,6 +109,7 @@ class Line {
   }
 
   bool connect_to(const std::string& host, const std::string& port, double deadline) {
+    pending_.clear();
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
@@ -295,10 +304,15 @@ std::string foreign_function() {
 // ---- agreeing ----
 
 struct Verdict {
-  Mode mode = kInert;
+  bool on = false;
   std::string reason;
-  bool decided = false;  // by the rendezvous
 };
+
+// The word by which the rendezvous knows this process.
+std::string& process_word() {
+  static auto* word = new std::string(random_word());
+  return *word;
+}
 
 bool parse_hex(const std::string& text, Byte* bytes) {
   if (text.size() != 2 * kCookieSize) return false;
@@ -312,6 +326,7 @@ bool parse_hex(const std::string& text, Byte* bytes) {
 }
 
 bool parse_nodes(const std::string& text, std::vector<int>* nodes) {
+  nodes->clear();
   const char* at = text.c_str();
   char* end;
   for (long node = std::strtol(at, &end, 10); end != at; node = std::strtol(at, &end, 10)) {
@@ -321,78 +336,81 @@ bool parse_nodes(const std::string& text, std::vector<int>* nodes) {
   return nodes->size() == static_cast<size_t>(job().size);
 }
 
-Verdict parse_verdict(const std::string& answer) {
-  Job& j = job();
-  j.node.clear();
-  if (answer.rfind("off ", 0) == 0) return {kInert, answer.substr(4), true};
-  if (answer.rfind("on ", 0) == 0 && parse_nodes(answer.substr(3), &j.node)) {
-    return {kOn, "", true};
+// "on COOKIE NODES" or "off REASON".
+bool parse_verdict(const std::string& answer, Verdict* verdict) {
+  if (answer.rfind("off ", 0) == 0) {
+    verdict->reason = answer.substr(4);
+    return true;
   }
-  j.node.clear();
-  return {kPassive, "the rendezvous answered \"" + answer.substr(0, 60) + "\""};
+  const size_t cookie = 3, nodes = cookie + 2 * kCookieSize;
+  verdict->on = answer.size() > nodes && answer.rfind("on ", 0) == 0 &&
+                parse_hex(answer.substr(cookie, 2 * kCookieSize), job().cookie) &&
+                parse_nodes(answer.substr(nodes), &job().node);
+  return verdict->on;
 }
 
-Verdict ask_once(const std::string& addresses, const std::string& token,
-                 const std::string& refuse) {
-  Job& j = job();
-  Line line;
-  std::string address = addresses;
-  if (!line.connect_any(&address, kConnectSeconds)) {
-    return {kInert, "cannot connect to the rendezvous at " + addresses};
-  }
-  j.rendezvous = address;
-  std::string hello = "hello 1 " + token + " " + std::to_string(j.rank) + " " +
-                      std::to_string(j.size) + " " + wpr_version() + " " + config_hash() + " " +
-                      j.host + " " + (refuse.empty() ? "-" : refuse);
+std::string hello_line(const std::string& token, const std::string& name,
+                       const std::string& refuse) {
+  const Job& j = job();
+  std::string hello = "hello " + std::to_string(kProtocol) + " " + token + " " + name + " " +
+                      process_word() + " " + std::to_string(j.rank) + " " + std::to_string(j.size) +
+                      " " + wpr_version() + " " + config_hash() + " " + one_word(j.host) + " " +
+                      one_word(program_invocation_short_name) + " " +
+                      (refuse.empty() ? "-" : refuse);
   std::replace(hello.begin(), hello.end(), '\n', ' ');
   if (hello.size() > 4000) hello.resize(4000);
-  std::string answer;
-  if (!line.send_all(hello + "\n", now() + kConnectSeconds) ||
-      !line.read_line(&answer, now() + kReportSeconds) || answer.rfind("cookie ", 0) != 0 ||
-      !parse_hex(answer.substr(7), j.cookie)) {
-    return {kInert, "the rendezvous at " + addresses + " does not answer"};
-  }
-  // From here on others may be told to start: whatever happens, their messages are understood.
-  if (!line.read_line(&answer, now() + kVerdictSeconds)) {
-    return {kPassive, "the connection to the rendezvous broke"};
-  }
-  return parse_verdict(answer);
+  return hello + "\n";
 }
 
-// The connection broke after the cookie: what was decided? kPassive: it could not be asked.
-Verdict ask_again(const std::string& token, const std::string& refuse) {
-  Job& j = job();
-  std::string address = j.rendezvous, answer, cookie;
-  for (const Byte byte : j.cookie) {
-    char pair[3];
-    std::snprintf(pair, sizeof pair, "%02x", byte);
-    cookie += pair;
-  }
-  {
-    Line line;
-    const std::string again =
-        "again 1 " + token + " " + std::to_string(j.rank) + " " + cookie + "\n";
-    if (!line.connect_any(&address, kConnectSeconds) ||
-        !line.send_all(again, now() + kConnectSeconds) ||
-        !line.read_line(&answer, now() + kReportSeconds)) {
-      return {kPassive, "the connection to the rendezvous broke"};
-    }
-  }
-  if (answer != "undecided") return parse_verdict(answer);
-  // Nobody was told anything yet.
-  const Verdict verdict = ask_once(address, token, refuse);
-  if (verdict.mode == kInert && !verdict.decided) return {kPassive, verdict.reason};
-  return verdict;
+// Others may have been told that this rank takes part, or that nobody does; either guess would end
+// in wrong data or in a hang.
+[[noreturn]] void give_up(const std::string& addresses) {
+  std::fprintf(stderr,
+               "wirepress: rank %d: lost the rendezvous at %s before it said whether messages are "
+               "compressed: the job ends\n",
+               job().rank, addresses.c_str());
+  PMPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
 }
 
 Verdict ask_rendezvous(const std::string& addresses, const std::string& token,
                        const std::string& refuse) {
-  Verdict verdict = ask_once(addresses, token, refuse);
-  for (int i = 0; verdict.mode == kPassive && i < kRetries; ++i) {
-    usleep(kRetryMicroseconds << i);
-    verdict = ask_again(token, refuse);
+  Job& j = job();
+  const std::string name = job_name(process_word());
+  if (process_word().empty() || name.empty()) {
+    const char* reason = name.empty() ? "this launcher does not tell ranks which job they are of"
+                                      : "no random numbers";
+    return {false, reason};
   }
-  return verdict;
+  const std::string hello = hello_line(token, name, refuse);
+  for (int failures = 0; failures <= kRetries; ++failures) {
+    if (failures > 0) usleep(kRetryMicroseconds << (failures - 1));
+    Line line;
+    std::string address = j.rendezvous.empty() ? addresses : j.rendezvous, answer;
+    if (!line.meet(&address, token)) {
+      if (!j.rendezvous.empty() || failures == 0) continue;
+      // No other rank was told of this one: it may keep out.
+      return {false, "cannot connect to the rendezvous at " + addresses};
+    }
+    j.rendezvous = address;
+    if (!line.send_all(hello, now() + kGreetingSeconds)) continue;
+    Verdict verdict;
+    const double deadline = now() + kVerdictSeconds;
+    if (line.read_line(&answer, deadline) && parse_verdict(answer, &verdict)) return verdict;
+    if (now() >= deadline) failures = -1;  // it is there: only the wait is long
+  }
+  give_up(j.rendezvous);
+}
+
+// Collective. All ranks were told to start, so all have the library: were they told the same?
+bool told_alike() {
+  const Job& j = job();
+  const uint64_t hash =
+      fnv1a(j.cookie, kCookieSize) ^ fnv1a(j.node.data(), j.node.size() * sizeof j.node[0]);
+  const uint64_t mine[2] = {hash, ~hash};
+  uint64_t least[2] = {0, 0};
+  return PMPI_Allreduce(mine, least, 2, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD) == MPI_SUCCESS &&
+         least[0] == ~least[1];
 }
 
 struct Hello {
@@ -417,23 +435,25 @@ Verdict ask_world(const std::string& refuse) {
   std::snprintf(mine.host, sizeof mine.host, "%s", j.host.c_str());
   std::snprintf(mine.config, sizeof mine.config, "%s", config_hash().c_str());
   std::snprintf(mine.refuse, sizeof mine.refuse, "%s", refuse.c_str());
-  if (getentropy(j.cookie, kCookieSize) != 0) return {kInert, "no random numbers"};
+  if (getentropy(j.cookie, kCookieSize) != 0 && refuse.empty()) {
+    std::snprintf(mine.refuse, sizeof mine.refuse, "no random numbers");
+  }
   std::vector<Hello> all(static_cast<size_t>(j.size));
   const int size = sizeof(Hello);
   if (PMPI_Bcast(j.cookie, kCookieSize, MPI_BYTE, 0, MPI_COMM_WORLD) != MPI_SUCCESS ||
       PMPI_Allgather(&mine, size, MPI_BYTE, all.data(), size, MPI_BYTE, MPI_COMM_WORLD) !=
           MPI_SUCCESS) {
-    return {kInert, "MPI failed"};
+    return {false, "MPI failed"};
   }
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string rank = "rank " + std::to_string(i);
-    if (all[i].refuse[0]) return {kInert, rank + ": " + all[i].refuse};
+    if (all[i].refuse[0]) return {false, rank + ": " + all[i].refuse};
     if (std::strcmp(all[i].config, all[0].config) != 0) {
-      return {kInert, rank + " has other settings than rank 0"};
+      return {false, rank + " has other settings than rank 0"};
     }
   }
   j.node = number_nodes(all);
-  return {kOn, ""};
+  return {true, ""};
 }
 
 bool has_parent() {
@@ -486,13 +506,16 @@ void activate() {
   if (refuse.empty() && !foreign.empty()) {
     refuse = "there is another " + foreign + ", in the program or preloaded before this library";
   }
-  const Verdict verdict = rendezvous ? ask_rendezvous(addresses, token, refuse) : ask_world(refuse);
-  j.reason = verdict.reason;
-  j.state = verdict.mode == kOn ? "on" : verdict.mode == kPassive ? "passive" : "off";
-  if (verdict.mode != kOn && j.rank == 0) {
-    std::fprintf(stderr, "wirepress: %s: %s\n", j.state.c_str(), j.reason.c_str());
+  Verdict verdict = rendezvous ? ask_rendezvous(addresses, token, refuse) : ask_world(refuse);
+  if (verdict.on && !told_alike()) {
+    verdict = {false, "the rendezvous took ranks of several jobs for one"};
   }
-  if (verdict.mode == kInert) return;
+  j.reason = verdict.reason;
+  j.state = verdict.on ? "on" : "off";
+  if (!verdict.on) {
+    if (j.rank == 0) std::fprintf(stderr, "wirepress: off: %s\n", j.reason.c_str());
+    return;
+  }
   if (j.same_host) {
     for (size_t i = 0; i < j.node.size(); ++i) j.node[i] = static_cast<int>(i);
   }
@@ -500,7 +523,7 @@ void activate() {
   PMPI_Comm_dup(MPI_COMM_SELF, &j.self);
   PMPI_Comm_set_errhandler(j.self, MPI_ERRORS_RETURN);
   prepare_comms();
-  if (verdict.mode == kOn) start_trace();  // a passive rank knows no nodes
+  start_trace();
   if (!j.compress) {
     j.state = "off";
     j.reason = "mpi_compress=off";
@@ -510,7 +533,7 @@ void activate() {
   start_choosing();
   prepare_pieces();
   prepare_queues();
-  g_mode.store(verdict.mode, std::memory_order_release);
+  g_mode.store(kOn, std::memory_order_release);
 }
 
 namespace {
@@ -521,9 +544,9 @@ void leave_report(const std::string& report) {
   Line line;
   const double deadline = now() + kReportSeconds;
   std::string address = job().rendezvous;
-  if (!line.connect_any(&address, kConnectSeconds)) return;
-  const std::string head = "report " + token + " " + std::to_string(job().rank) + " " +
-                           std::to_string(report.size()) + "\n";
+  if (!line.meet(&address, token)) return;
+  const std::string head = "report " + std::to_string(kProtocol) + " " + token + " " +
+                           process_word() + " " + std::to_string(report.size()) + "\n";
   std::string answer;
   if (line.send_all(head + report, deadline)) line.read_line(&answer, deadline);
 }

@@ -2,8 +2,9 @@
 // What the parts of the MPI interposer share. Read README.md first.
 //
 // A compressed message is the job's cookie (16 random bytes) and one frame, always shorter than the
-// raw message, under the same envelope. Everything here runs inside other people's programs: no
-// function throws, prints or ends the process, and no lock is held across a blocking MPI call.
+// raw message, under the same envelope. Half of the cookie is the run's: see Job::cookie.
+// Everything here runs inside other people's programs: no function throws, prints or ends the
+// process, and no lock is held across a blocking MPI call.
 #pragma once
 
 #include <mpi.h>
@@ -31,14 +32,13 @@ using Byte = unsigned char;
 // ---- the job (handshake.cpp) ----
 
 enum Mode : int {
-  kInert,    // every call goes straight through
-  kPassive,  // understands compressed messages, sends none
+  kInert,  // every call goes straight through
   kOn,
 };
 // Written by MPI_Init and MPI_Finalize only.
 extern std::atomic<int> g_mode;
 
-inline constexpr size_t kCookieSize = 16;
+inline constexpr size_t kCookieSize = 16, kJobSize = 8;
 // The shortest frame: header 12, block word 4, payload 1. What is shorter cannot be compressed.
 inline constexpr size_t kMinWire = kCookieSize + 17;
 inline constexpr size_t kInFlight = 16;  // chunks of a collective on their way at a time, each way
@@ -59,6 +59,8 @@ const char* parse_bound(const std::string& text, Bound* bound);
 struct Job {
   int rank = 0, size = 1;
   bool multiple = false;  // MPI_THREAD_MULTIPLE
+  // The job's own bytes, then those that all jobs of one `wirepress run` share: a frame that has
+  // these and not the others is another job's.
   Byte cookie[kCookieSize] = {};
   std::vector<int> node;  // of each world rank; with mpi_same_host each rank is a node of its own
   MPI_Comm self = MPI_COMM_NULL;    // private: messages of a rank to itself
@@ -86,6 +88,14 @@ void activate();       // after PMPI_Init
 void deactivate();     // before PMPI_Finalize
 // After it: what takes this rank a while must not make the others wait inside MPI.
 void leave_reports();
+
+// What names the job among all that run at the same time, alike on all its ranks (identity.cpp).
+// `process` is this rank's own random word. "": its process manager does not say.
+std::string job_name(const std::string& process);
+std::string one_word(std::string text);    // without blanks, not empty
+std::string random_word();                 // 16 hexadecimal digits; "": there are no random numbers
+std::string hexadecimal(uint64_t number);  // 16 digits
+
 // One line on stderr, the first time only.
 void complain(const char* sentence);
 
@@ -211,7 +221,6 @@ enum Bypass : uint8_t {
   kNotSmaller,
   kNoPeer,
   kUnsupported,
-  kPassiveRank,
   kNoCodec,
   kNonblocking,
   kLearning,
@@ -532,8 +541,13 @@ inline Comm* find_comm(MPI_Comm comm) {
 // Cookie and frame of `size` raw bytes into dst; 0: it would not be shorter than raw by enough.
 size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const Type& type,
                  Byte* dst, size_t capacity);
+inline bool is_own(const Byte* wire) { return std::memcmp(wire, job().cookie, kJobSize) == 0; }
+// Frames and messages in pieces of another job: never handed out as data. expand() refuses them.
+bool is_foreign(const Byte* wire);
 inline bool is_framed(const Byte* wire, size_t size) {
-  return size >= kMinWire && std::memcmp(wire, job().cookie, kCookieSize) == 0;
+  return size >= kMinWire &&
+         std::memcmp(wire + kJobSize, job().cookie + kJobSize, kCookieSize - kJobSize) == 0 &&
+         (is_own(wire) || is_foreign(wire));
 }
 // The raw size a framed message claims; MPI_ERR_OTHER: not a frame after all.
 int framed_size(const Byte* wire, size_t size, uint64_t* raw_size);

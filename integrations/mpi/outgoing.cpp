@@ -67,7 +67,6 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
     return out;
   };
   if (out.raw_size < job().threshold || out.raw_size < kMinWire) return raw(kSmall);
-  if (g_mode.load(std::memory_order_relaxed) != kOn) return raw(kPassiveRank);
   if (type.contiguous && !buffer) return raw(kUnsupported);
   out.data = flatten(buffer, count, datatype, &type, out.raw_size);
   if (!out.data) return raw(kNoncontiguous);

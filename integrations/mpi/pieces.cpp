@@ -365,7 +365,7 @@ class Following {
 
 // One piece to where it belongs: exactly `want` bytes.
 int place(Call call, const Byte* wire, size_t size, Byte* dst, size_t want) {
-  if (!is_framed(wire, size)) {
+  if (!is_framed(wire, size) || !is_own(wire)) {
     if (size != want) return MPI_ERR_OTHER;
     std::memcpy(dst, wire, size);
     return MPI_SUCCESS;

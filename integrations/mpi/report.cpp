@@ -120,8 +120,8 @@ constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
                                                 "completion",
                                                 "tracer"};
 constexpr const char* kBypassNames[kBypassCount] = {
-    "small",   "same_host",   "noncontiguous", "incompressible", "not_faster",  "not_smaller",
-    "no_peer", "unsupported", "passive",       "no_codec",       "nonblocking", "learning"};
+    "small",   "same_host",   "noncontiguous", "incompressible", "not_faster", "not_smaller",
+    "no_peer", "unsupported", "no_codec",      "nonblocking",    "learning"};
 
 struct Counts {
   std::array<CallStats, kCallCount> calls{};

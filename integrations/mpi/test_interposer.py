@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -483,7 +485,7 @@ def test_one_rank_lacks_it(mpi, rendezvous_class):
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stderr.splitlines() if "wirepress" in line]
     assert said == ["wirepress: off: some reason"]
-    assert server.hellos[0][0] == "2" and server.hellos[0][4] == "-"
+    assert server.hellos[0][0] == "2" and server.hellos[0][5] == "-"
 
 
 def test_no_server(mpi):
@@ -504,16 +506,63 @@ def test_broken_connection_is_mended(mpi, rendezvous_class):
     assert reports[1]["calls"]["MPI_Sendrecv"]["compressed_messages"] > 0
 
 
+@pytest.mark.slow
 def test_broken_connection(mpi, rendezvous_class):
-    """Told the cookie and then nothing: that rank understands the others and sends raw."""
-    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_COLLECTIVES": "off"}
+    """A rank that is never told cannot guess: the others wait for it, or send raw."""
     with rendezvous_class(2, [0, 1], breaks=(1,)) as server:
-        mpi.run(2, [mpi.build("p2p.c")], server.settings | settings)
-        on, passive = (json.loads(server.reports[rank]) for rank in (0, 1))
-    assert on["state"] == "on" and on["calls"]["MPI_Send"]["compressed_messages"] > 0
-    assert passive["state"] == "passive" and server.asked_again == 4
-    assert passive["calls"]["MPI_Recv"]["received_compressed_messages"] > 0
-    assert not any(call["compressed_messages"] for call in passive["calls"].values())
+        mine = server.settings | {"LD_PRELOAD": str(mpi.library)}
+        done = mpi.start([mine] * 2, [mpi.build("p2p.c")])
+    assert done.returncode != 0 and server.asked_again == 7
+    said = [line for line in done.stderr.splitlines() if line.startswith("wirepress")]
+    assert len(said) == 1 and said[0].startswith("wirepress: rank 1: lost the rendezvous at "), said
+    assert said[0].endswith("said whether messages are compressed: the job ends")
+
+
+def test_other_servers_are_not_asked(mpi):
+    """A server that does not greet as this run's hears no token, and the rank keeps out."""
+    heard: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        for greeting in (b"SSH-2.0-x\r\n", b"wirepress 2 0123456789abcdef\n") * 2:
+            client, _ = listener.accept()
+            client.sendall(greeting)
+            client.settimeout(10)
+            heard.append(client.recv(100))
+            client.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve, args=[listener])
+        server.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        mine = {"WIREPRESS_RENDEZVOUS": f"{address},{address};{'ab' * 24}"}
+        mine |= {"LD_PRELOAD": str(mpi.library)}
+        done = mpi.start([mine, {}], [mpi.build("types.c")])
+        server.join()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("wirepress: off: cannot connect to the rendezvous at") == 1
+    assert heard == [b""] * 4
+
+
+def test_crossed_jobs_compress_nothing(mpi, rendezvous_class):
+    """Told to start, but not the same: ranks find out before anything is sent."""
+    with rendezvous_class(3, [0, 1, 2], crossed=True) as server:
+        mine = server.settings | {"LD_PRELOAD": str(mpi.library), "WIREPRESS_MPI_CODEC": "lz4"}
+        done = mpi.start([mine] * 3, [mpi.build("crossed.c")])
+    assert done.returncode == 0 and done.stdout.count("ok 0") == 3, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if "wirepress" in line]
+    assert said == ["wirepress: off: the rendezvous took ranks of several jobs for one"]
+    assert not server.reports
+
+
+def test_frame_of_another_job(mpi, rendezvous_class):
+    """It is an error of the receive, whichever way it came in, and never data."""
+    with rendezvous_class(2, [0, 1]) as server:
+        mine = server.settings | {"WIREPRESS_MPI_CODEC": "lz4", "LD_PRELOAD": str(mpi.library)}
+        done = mpi.start([mine] * 2, [mpi.build("foreign.c"), server.token[:16]])
+        report = json.loads(server.reports[1])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("rank 1: a compressed message of another job came in") == 1
+    assert report["events"]["corrupt"] == 5
 
 
 @pytest.mark.parametrize(

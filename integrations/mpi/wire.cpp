@@ -164,7 +164,14 @@ size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const T
   return written + kCookieSize;
 }
 
+bool is_foreign(const Byte* wire) {
+  const Byte* frame = wire + kCookieSize;
+  return !is_own(wire) && frame[0] == 'W' && frame[1] == 'P' &&
+         (frame[2] == 'R' || frame[2] == 'P');
+}
+
 int framed_size(const Byte* wire, size_t size, uint64_t* raw_size) {
+  if (!is_own(wire)) return MPI_ERR_OTHER;
   if (is_in_pieces(wire, size)) {
     Head head;
     if (!read_head(wire, size, &head)) return MPI_ERR_OTHER;
@@ -176,6 +183,11 @@ int framed_size(const Byte* wire, size_t size, uint64_t* raw_size) {
 }
 
 int expand(Call call, const Byte* wire, size_t size, Byte* dst, size_t capacity, size_t* written) {
+  if (!is_own(wire)) {
+    ++self_thread().events.corrupt;
+    complain("a compressed message of another job came in");
+    return MPI_ERR_OTHER;
+  }
   if (is_in_pieces(wire, size)) return expand_pieces(call, wire, size, dst, capacity, written);
   return expand_frame(call, wire + kCookieSize, size - kCookieSize, dst, capacity, written);
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -129,6 +130,9 @@ def mpich_alias_dir(launcher: str, private: Path) -> Path | None:
     return folder
 
 
+SECRET = "WIREPRESS_RENDEZVOUS"  # holds the token: every user of a host reads its command lines
+HANDED_ON = ("-genvlist", "--genvlist", "-envlist", "--envlist")  # of hydra
+NOTHING_HANDED_ON = ("-genvnone", "--genvnone", "-envnone", "--envnone")
 SETTING_FLAGS = {"openmpi": ("-x", "--x"), "mpich": ("-genv", "--genv", "-env", "--env")}
 
 
@@ -156,16 +160,35 @@ def take_setting(words: list[str], flavour: str, name: str) -> tuple[list[str], 
 
 
 def inject(command: list[str], flavour: str, variables: dict[str, str]) -> list[str]:
-    """The launcher's command line with the variables set in its ranks, not in itself."""
+    """The launcher's command line with the variables set in its ranks, not in itself.
+
+    SECRET is to be in the launcher's environment: the command line only says that ranks get it.
+    """
     launcher, words = command[0], command[1:]
     for name in variables:
         words, _ = take_setting(words, flavour, name)
+    public = {name: value for name, value in variables.items() if name != SECRET}
     if flavour == "mpich":
-        return [launcher, *(w for item in variables.items() for w in ("-genv", *item)), *words]
-    ours = [word for name, value in variables.items() for word in ("-x", f"{name}={value}")]
+        ours = [word for item in public.items() for word in ("-genv", *item)]
+        return [launcher, *ours, *let_pass(words)]
+    ours = [word for name, value in public.items() for word in ("-x", f"{name}={value}")]
+    ours += ["-x", SECRET] if SECRET in variables else []
     for i in reversed([i for i, word in enumerate(words) if word == ":"]):
         words[i + 1 : i + 1] = ours  # -x holds for one program of an MPMD line, -genv for all
     return [launcher, *ours, *words]
+
+
+def let_pass(words: list[str]) -> list[str]:
+    """Hydra's words with SECRET among the variables that it hands on: all, unless told otherwise."""
+    passing: list[str] = []
+    for before, word in zip(["", *words], words, strict=False):
+        if before in HANDED_ON:
+            passing.append(f"{word},{SECRET}")
+        elif word in NOTHING_HANDED_ON:
+            passing += [f"{word.removesuffix('none')}list", SECRET]
+        else:
+            passing.append(word)
+    return passing
 
 
 def rank_variables(
@@ -176,6 +199,7 @@ def rank_variables(
     def user(name: str) -> str | None:
         return take_setting(command[1:], flavour, name)[1]
 
+    settings = settings | {"WIREPRESS_LAUNCH": secrets.token_hex(8)}  # this call of the launcher
     variables = {name: user(name) or value for name, value in settings.items()}
     variables["LD_PRELOAD"] = merge_preload(
         str(library_for(flavour)), user("LD_PRELOAD") or os.environ.get("LD_PRELOAD")
@@ -203,7 +227,8 @@ def wrap(
     variables = rank_variables(command, flavour, private, settings)
     if os.path.basename(command[0]) == "srun":  # it hands its own environment to the ranks
         return command, os.environ | variables
-    return inject(command, flavour, variables), dict(os.environ)
+    secret = {name: value for name, value in variables.items() if name == SECRET}
+    return inject(command, flavour, variables), os.environ | secret
 
 
 # ---- scripts that start a launcher -----------------------------------------------------------
@@ -226,6 +251,8 @@ def stand_in(private: Path, command: list[str]) -> None:
     """What a shim does: becomes the real launcher, for the ranks of which it adds the variables."""
     # a launcher may itself be a script that starts another: that one is not to be wrapped again
     os.environ["PATH"] = os.environ["PATH"].replace(f"{private / 'bin'}:", "", 1)
+    if SECRET in os.environ:  # by a `wirepress run` inside the script, which wrapped it already
+        os.execv(command[0], [os.path.basename(command[0]), *command[1:]])
     settings = json.loads((private / "settings.json").read_text())
     wrapped, environment = wrap(command, find_flavour(command), private, settings)
     # Open MPI called by a full path changes PATH and LD_LIBRARY_PATH of the ranks: keep the name

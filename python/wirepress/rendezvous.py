@@ -18,11 +18,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-VERSION = 1  # of the protocol
+VERSION = 2  # of the protocol
 MAX_LINE = 4096
 MAX_REPORT = 16 << 20
 MAX_RANKS = 1 << 20
 SLOW_CLIENT_SECONDS = 10.0
+RUN_DIGITS = 16  # of the token that are no secret: they name the run
 TICK_SECONDS = 0.2
 
 
@@ -52,11 +53,14 @@ def ranges(numbers: list[int]) -> str:
 
 @dataclass
 class Hello:
+    job: str  # alike on all ranks of a job, and on no others that run at the same time
+    process: str  # random
     rank: int
     size: int
     version: str
     config: str
     host: str
+    program: str
     reason: str
 
 
@@ -65,7 +69,7 @@ class Job:
     """One MPI job: those who said hello, what was decided, and the reports of its ranks."""
 
     deadline: float
-    cookie: str = field(default_factory=lambda: secrets.token_hex(16))
+    cookie: str
     hellos: dict[int, Hello] = field(default_factory=dict)
     state: str = ""  # "on" or "off" once decided
     reason: str = ""
@@ -73,6 +77,12 @@ class Job:
     nodes: list[int] = field(default_factory=list)
     verdict: str = ""  # the line that every rank gets
     reports: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def program(self) -> str:
+        """Of the first rank that is known: "wave", or "wave..." where others run another."""
+        programs = [self.hellos[rank].program for rank in sorted(self.hellos)]
+        return programs[0] + ("..." if len(set(programs)) > 1 else "") if programs else ""
 
     def decide(self) -> str:
         """The line that every rank gets; who lost it may ask again."""
@@ -88,7 +98,7 @@ class Job:
         numbers: dict[str, int] = {}
         for rank in range(self.size):
             self.nodes.append(numbers.setdefault(self.hellos[rank].host, len(numbers)))
-        return f"on {' '.join(map(str, self.nodes))}\n"
+        return f"on {self.cookie} {' '.join(map(str, self.nodes))}\n"
 
     def objection(self) -> str:
         hellos = [self.hellos[rank] for rank in sorted(self.hellos)]
@@ -119,8 +129,9 @@ class Client:
     deadline: float
     inbox: bytearray = field(default_factory=bytearray)
     outbox: bytearray = field(default_factory=bytearray)
-    hello: Hello | None = None  # waits for the decision
-    report: tuple[int, int] | None = None  # rank and length of the report that is coming in
+    hello: Hello | None = None
+    job: Job | None = None  # whose decision it waits for
+    report: tuple[Job, int, int] | None = None  # with rank and length: it is coming in
     last_words: bool = False  # close it once the outbox is empty
 
 
@@ -137,9 +148,10 @@ class Rendezvous:
 
     def __init__(self, grace: float) -> None:
         self.grace = grace
-        self.token = secrets.token_hex(16)
-        self.jobs: list[Job] = []
-        self._forming: Job | None = None
+        self.token = secrets.token_hex(24)
+        self._jobs: list[Job] = []  # in the order of their first hellos
+        self._latest: dict[str, Job] = {}  # by name
+        self._seats: dict[str, tuple[Job, int]] = {}  # job and rank of each process
         self._clients: set[Client] = set()
         self._selector = selectors.DefaultSelector()
         self._listener = socket.create_server(("", 0), backlog=1024)
@@ -152,6 +164,11 @@ class Rendezvous:
         """The value of WIREPRESS_RENDEZVOUS."""
         port = self._listener.getsockname()[1]
         return ",".join(f"{address}:{port}" for address in own_addresses()) + f";{self.token}"
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Those that were decided, in the order in which their first ranks came."""
+        return [job for job in self._jobs if job.verdict]
 
     def start(self) -> None:
         self._thread.start()
@@ -188,8 +205,10 @@ class Rendezvous:
             return
         sock.setblocking(False)
         client = Client(sock, time.monotonic() + SLOW_CLIENT_SECONDS)
+        client.outbox += f"wirepress {VERSION} {self.token[:RUN_DIGITS]}\n".encode()
         self._clients.add(client)
         self._selector.register(sock, selectors.EVENT_READ, client)
+        self._attend(client, 0)
 
     def _attend(self, client: Client, events: int) -> None:
         try:
@@ -219,21 +238,20 @@ class Rendezvous:
 
     def _take_line(self, client: Client, line: str) -> None:
         words = line.split(" ")
-        if words[0] == "hello" and len(words) >= 9:
-            self._check_token(words[2])
-            if words[1] != str(VERSION):
-                raise BadClientError
-            rank, size = self._number(words[3], MAX_RANKS), self._number(words[4], MAX_RANKS)
+        if len(words) < 3 or words[0] not in ("hello", "report"):
+            raise BadClientError
+        self._check_token(words[2])
+        if words[1] != str(VERSION):
+            raise BadClientError
+        if words[0] == "hello" and len(words) >= 12:
+            rank, size = self._number(words[5], MAX_RANKS), self._number(words[6], MAX_RANKS)
             if rank >= size:
                 raise BadClientError
-            self._take_hello(client, Hello(rank, size, *words[5:8], " ".join(words[8:])))
-        elif words[0] == "again" and len(words) == 5 and words[1] == str(VERSION):
-            self._check_token(words[2])
-            self._repeat(client, self._number(words[3], MAX_RANKS), words[4])
-        elif words[0] == "report" and len(words) == 4:
-            self._check_token(words[1])
-            rank, length = self._number(words[2], MAX_RANKS), self._number(words[3], MAX_REPORT)
-            client.report = (rank, length)
+            hello = Hello(*words[3:5], rank, size, *words[7:11], reason=" ".join(words[11:]))
+            self._take_hello(client, hello)
+        elif words[0] == "report" and len(words) == 5 and words[3] in self._seats:
+            job, rank = self._seats[words[3]]
+            client.report = (job, rank, self._number(words[4], MAX_REPORT))
             self._take_report(client)
         else:
             raise BadClientError
@@ -249,39 +267,50 @@ class Rendezvous:
         return int(word)
 
     def _take_hello(self, client: Client, hello: Hello) -> None:
-        if client.inbox:
+        if client.inbox or client.hello is not None:
             raise BadClientError
-        if self._forming is None:
-            self._forming = Job(time.monotonic() + self.grace)
-        job = self._forming
-        if hello.rank in job.hellos:
-            hello.reason = "two ranks have this number (are two jobs starting at the same time?)"
-        client.hello = job.hellos[hello.rank] = hello
-        client.outbox += f"cookie {job.cookie}\n".encode()
-        if len(job.hellos) == hello.size:
-            self._decide()
+        job = self._job_of(hello)
+        old = job.hellos.get(hello.rank, hello)
+        if crossed := old.process != hello.process:
+            hello.reason = f"another process is rank {hello.rank} of {hello.job}, too"
+        job.hellos[hello.rank] = hello
+        self._seats[hello.process] = (job, hello.rank)
+        client.hello, client.job = hello, job
+        if job.verdict:
+            self._tell(client, job)
+        elif crossed or len(job.hellos) == hello.size:
+            self._decide(job)
 
-    def _repeat(self, client: Client, rank: int, cookie: str) -> None:
-        """The verdict once more, for a rank whose connection broke before it had it."""
-        told = [job.verdict for job in self.jobs if job.cookie == cookie and rank in job.hellos]
-        client.outbox += (told[0] if told else "undecided\n").encode()
-        client.last_words = True
+    def _job_of(self, hello: Hello) -> Job:
+        """The job that a rank belongs to, which may have been decided without it."""
+        if hello.process in self._seats:  # it lost the verdict, and asks again
+            job = self._seats[hello.process][0]
+            if job.verdict or self._latest.get(hello.job) is job:
+                return job
+        job = self._latest.get(hello.job)
+        # A name comes again if ranks run one program after the other.
+        if job is None or (job.verdict and hello.rank in job.hellos):
+            cookie = secrets.token_hex(8) + self.token[:RUN_DIGITS]
+            job = self._latest[hello.job] = Job(time.monotonic() + self.grace, cookie)
+            self._jobs.append(job)
+        return job
 
-    def _decide(self) -> None:
-        job, self._forming = self._forming, None
-        assert job is not None
-        line = job.decide().encode()
-        self.jobs.append(job)
+    def _decide(self, job: Job) -> None:
+        job.decide()
         for client in list(self._clients):
-            if client.hello is not None and not client.last_words:
-                client.outbox += line
-                client.last_words = True
-                client.deadline = time.monotonic() + SLOW_CLIENT_SECONDS
+            if client.job is job and not client.last_words:
+                self._tell(client, job)
                 self._attend(client, 0)
+
+    @staticmethod
+    def _tell(client: Client, job: Job) -> None:
+        client.outbox += job.verdict.encode()
+        client.last_words = True
+        client.deadline = time.monotonic() + SLOW_CLIENT_SECONDS
 
     def _take_report(self, client: Client) -> None:
         assert client.report is not None
-        rank, length = client.report
+        job, rank, length = client.report
         if len(client.inbox) < length:
             return
         if len(client.inbox) > length:
@@ -290,8 +319,7 @@ class Rendezvous:
             report = json.loads(client.inbox)
         except (ValueError, RecursionError):
             raise BadClientError from None
-        job = self.jobs[-1] if self.jobs else None
-        if job is None or rank >= job.size or not isinstance(report, dict):
+        if not isinstance(report, dict):
             raise BadClientError
         job.reports[rank] = report
         client.report = None
@@ -315,8 +343,9 @@ class Rendezvous:
             waits = client.hello is not None and not client.last_words
             if not waits and now > client.deadline:
                 self._drop(client)
-        if self._forming is not None and now > self._forming.deadline:
-            self._decide()
+        for job in self._jobs:
+            if not job.verdict and now > job.deadline:
+                self._decide(job)
 
     def _drop(self, client: Client) -> None:
         """Closes a connection; who leaves before the decision has not said hello."""
@@ -325,8 +354,11 @@ class Rendezvous:
         self._clients.remove(client)
         self._selector.unregister(client.sock)
         client.sock.close()
-        job, hello = self._forming, client.hello
-        if job is not None and hello is not None and job.hellos.get(hello.rank) is hello:
+        job, hello = client.job, client.hello
+        if job is None or hello is None or job.verdict:
+            return
+        if job.hellos.get(hello.rank) is hello:
             del job.hellos[hello.rank]
-            if not job.hellos:
-                self._forming = None
+        if not job.hellos:
+            self._jobs.remove(job)
+            del self._latest[hello.job]

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 if __package__:
-    from .launchers import RunError, find_flavour, is_launcher, wrap, write_shims
-    from .rendezvous import Job, Rendezvous
+    from .launchers import SECRET, RunError, find_flavour, is_launcher, wrap, write_shims
+    from .rendezvous import Job, Rendezvous, ranges
 else:
-    from launchers import RunError, find_flavour, is_launcher, wrap, write_shims
-    from rendezvous import Job, Rendezvous
+    from launchers import SECRET, RunError, find_flavour, is_launcher, wrap, write_shims
+    from rendezvous import Job, Rendezvous, ranges
 
 VERSION = 1  # of the report (spec/report.md)
 OPTION_PREFIX = "mpi_"
@@ -37,7 +37,7 @@ ONLY_WITHOUT = ("mpi_report", "mpi_trust")  # what they are for, this command do
 # ---- the report ------------------------------------------------------------------------------
 
 
-def call_totals(job: Job) -> dict[str, Any]:
+def call_totals(jobs: list[Job]) -> dict[str, Any]:
     """Sums over all ranks and calls; the fields of a call are those of spec/report.md."""
     totals: dict[str, Any] = {
         "messages": 0,
@@ -49,7 +49,7 @@ def call_totals(job: Job) -> dict[str, Any]:
         "decompress_seconds": 0.0,
     }
     bypasses: dict[str, int] = {}
-    for report in job.reports.values():
+    for report in (report for job in jobs for report in job.reports.values()):
         for call in (report.get("calls") or {}).values():
             for name in totals:
                 totals[name] += call.get(name, 0)
@@ -64,11 +64,12 @@ def job_report(job: Job, header: dict[str, Any]) -> dict[str, Any]:
     return {
         "version": VERSION,
         **header,
+        "program": job.program,
         "state": job.state,
         "reason": job.reason,
         "size": job.size,
         "nodes": job.nodes,
-        "totals": call_totals(job),
+        "totals": call_totals([job]),
         "ranks": [job.reports[rank] for rank in sorted(job.reports)],
     }
 
@@ -84,9 +85,15 @@ def summary(job: Job | None, exit_code: int) -> str:
     if job.state == "off":
         # rank 0 said why, if it has the library
         return "nothing was compressed" if 0 in job.hellos else f"off: {job.reason}"
-    if not job.reports:
+    return traffic([job])
+
+
+def traffic(jobs: list[Job]) -> str:
+    """What jobs that were on have reported."""
+    missing, ranks = sum(job.size - len(job.reports) for job in jobs), sum(job.size for job in jobs)
+    if missing == ranks:
         return "on, but no rank reached MPI_Finalize to report"
-    t = call_totals(job)
+    t = call_totals(jobs)
     parts = [
         f"{t['messages']:,} messages, {t['raw_bytes'] / 1e6:,.1f} MB -> "
         f"{t['wire_bytes'] / 1e6:,.1f} MB ({t['ratio']:.2f}x)",
@@ -96,9 +103,32 @@ def summary(job: Job | None, exit_code: int) -> str:
     if t["bypasses"]:
         counts = sorted(t["bypasses"].items(), key=lambda item: -item[1])
         parts.append("sent raw: " + ", ".join(f"{count:,} {reason}" for reason, count in counts))
-    if missing := job.size - len(job.reports):
-        parts.append(f"{missing} of {job.size} ranks did not report")
+    if missing:
+        parts.append(f"{missing} of {ranks} ranks did not report")
     return "; ".join(parts)
+
+
+MOST_JOBS = 8  # that have a line each
+
+
+def summaries(jobs: list[Job], exit_code: int) -> list[str]:
+    """The lines at the end of the run."""
+    if len(jobs) < 2:
+        return [summary(jobs[0] if jobs else None, exit_code)]
+    lines = []
+    if len(jobs) <= MOST_JOBS:
+        for i, job in enumerate(jobs, 1):
+            ranks = "1 rank" if job.size == 1 else f"{job.size} ranks"
+            lines.append(f"job {i} ({job.program}, {ranks}): {summary(job, exit_code)}")
+    on = [job for job in jobs if job.state == "on"]
+    if on:
+        lines.append(f"{len(on)} of {len(jobs)} jobs compressed: {traffic(on)}")
+    off = [i for i, job in enumerate(jobs, 1) if job.state == "off"]
+    for reason in sorted({jobs[i - 1].reason for i in off}) if len(jobs) > MOST_JOBS else []:
+        numbers = [i for i in off if jobs[i - 1].reason == reason]
+        word = "job" if len(numbers) == 1 else "jobs"
+        lines.append(f"off: {word} {ranges(numbers)}: {reason}")
+    return lines
 
 
 SITE_KEY = ("call", "caller", "function", "type", "bytes_from")
@@ -208,7 +238,7 @@ def rank_settings(args: argparse.Namespace, rendezvous: Rendezvous) -> dict[str,
     for key, value in vars(args).items():
         if key.startswith(OPTION_PREFIX) and value is not None:
             settings[f"WIREPRESS_{key.upper()}"] = value
-    settings["WIREPRESS_RENDEZVOUS"] = rendezvous.address()
+    settings[SECRET] = rendezvous.address()
     return settings
 
 
@@ -229,23 +259,25 @@ def say(text: str) -> None:
 
 
 def finish(args: argparse.Namespace, rendezvous: Rendezvous, header: dict[str, Any]) -> None:
-    jobs: list[Job | None] = [*rendezvous.jobs] or [None]
+    jobs = rendezvous.jobs
+    for line in [] if args.quiet else summaries(jobs, header["exit_code"]):
+        say(line)
+    for i, job in enumerate(jobs, 1) if args.explain else ():
+        for line in explanation(job) if job.reports else ():
+            say((f"job {i}: " if len(jobs) > 1 else "") + line)
+    if args.report is None or not jobs:
+        return
+    written = 0
     for i, job in enumerate(jobs):
-        if not args.quiet:
-            say((f"job {i + 1}: " if len(jobs) > 1 else "") + summary(job, header["exit_code"]))
-        if args.explain and job is not None and job.reports:
-            for line in explanation(job):
-                say(line)
-        if args.report is None or job is None:
-            continue
         path = report_path(args.report, i)
         try:
             write_atomically(path, json.dumps(job_report(job, header), indent=1) + "\n")
+            written += 1
         except OSError as error:
             say(f"cannot write the report {path}: {error.strerror}")
-            continue
-        if not args.quiet:
-            say(f"report: {path}")
+    if written and not args.quiet:
+        last = f" to {report_path(args.report, len(jobs) - 1)}" if len(jobs) > 1 else ""
+        say(("reports: " if last else "report: ") + f"{args.report}{last}")
 
 
 def launch(
@@ -265,6 +297,7 @@ def launch(
         folder = write_shims(private, settings)
         wrapped = command
         environment = os.environ | {"PATH": f"{folder}:{os.environ.get('PATH', os.defpath)}"}
+        environment.pop(SECRET, None)  # of another run, a rank of which starts this one
     header = {
         "command": command,
         "mpi": flavour,
