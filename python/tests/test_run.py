@@ -10,12 +10,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
+import re
+import secrets
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -26,6 +31,9 @@ FAKE = """#!/bin/sh
 if [ "$1" = --version ]; then echo "{version}"; exit 0; fi
 {body}
 """
+
+
+SHOW = 'printf "%s\\n" "$@"; echo "environment: $WIREPRESS_RENDEZVOUS"'
 
 
 @pytest.fixture
@@ -45,7 +53,7 @@ def site(tmp_path, monkeypatch):
     return tmp_path
 
 
-def make_launcher(site: Path, name: str, version: str, body: str = 'printf "%s\\n" "$@"') -> Path:
+def make_launcher(site: Path, name: str, version: str, body: str = SHOW) -> Path:
     path = site / "bin" / name
     path.write_text(FAKE.format(version=version, body=body))
     path.chmod(0o755)
@@ -63,24 +71,44 @@ def wirepress_run(*words: str, **kwargs) -> subprocess.CompletedProcess[str]:
 def test_openmpi_ranks_get_the_variables(site):
     done = wirepress_run("--codec", "zstd:3", "--", "mpirun", "-n", "4", "./app", "-x", "y")
     assert done.returncode == 0
-    words = done.stdout.split("\n")[:-1]
+    *words, environment = done.stdout.splitlines()
     assert words[-5:] == ["-n", "4", "./app", "-x", "y"]
-    given = dict(w.split("=", 1) for flag, w in zip(words[:-5:2], words[1:-5:2], strict=True))
+    given = dict((w + "=").split("=", 1) for w in words[1:-5:2])
     assert set(words[:-5:2]) == {"-x"}
-    assert given["LD_PRELOAD"] == str(site / "lib" / "libwirepress_mpi_openmpi.so")
-    assert given["WIREPRESS_MPI_CODEC"] == "zstd:3"
-    addresses, token = given["WIREPRESS_RENDEZVOUS"].split(";")
+    assert given["LD_PRELOAD"] == str(site / "lib" / "libwirepress_mpi_openmpi.so") + "="
+    assert given["WIREPRESS_MPI_CODEC"] == "zstd:3="
+    assert given["WIREPRESS_RENDEZVOUS"] == ""  # from the environment: others read command lines
+    addresses, token = environment.removeprefix("environment: ").split(";")
     assert addresses.split(",")[-1].startswith("127.0.0.1:")
-    assert len(bytes.fromhex(token)) == 16
+    assert len(bytes.fromhex(token)) == 24 and token not in "".join(words)
 
 
 def test_mpich_ranks_get_the_variables(site):
     done = wirepress_run("--", "mpiexec.mpich", "-n", "2", "./app")
-    words = done.stdout.split("\n")[:-1]
+    *words, environment = done.stdout.splitlines()
     assert words[-3:] == ["-n", "2", "./app"]
     assert words[0::3][:2] == ["-genv", "-genv"]
     given = dict(zip(words[1:-3:3], words[2:-3:3], strict=True))
     assert given["LD_PRELOAD"] == str(site / "lib" / "libwirepress_mpi_mpich.so")
+    token = environment.split(";")[1]
+    assert "WIREPRESS_RENDEZVOUS" not in given and token not in "".join(words)
+
+
+@pytest.mark.parametrize(
+    ("own", "passed"),
+    [
+        ("-genvall", "-genvall"),
+        ("-genvnone", "-genvlist WIREPRESS_RENDEZVOUS"),
+        ("-genvlist A,B", "-genvlist A,B,WIREPRESS_RENDEZVOUS"),
+        ("-n 1 -envnone a : -envlist A b", "-n 1 -envlist WIREPRESS_RENDEZVOUS a : "
+         "-envlist A,WIREPRESS_RENDEZVOUS b"),
+    ],
+)  # fmt: skip
+def test_hydra_hands_the_token_on(own, passed):
+    """Where the user restricts what ranks of other hosts get."""
+    variables = {"A": "1", "WIREPRESS_RENDEZVOUS": "secret"}
+    words = launchers.inject(["mpiexec", *own.split(), "./app"], "mpich", variables)
+    assert words == ["mpiexec", "-genv", "A", "1", *passed.split(), "./app"]
 
 
 def test_every_program_of_an_mpmd_line_gets_them():
@@ -99,7 +127,8 @@ def test_own_preload_is_kept(site, monkeypatch, own):
     command = ["mpirun", *own, "./app"]
     words, environment = launchers.wrap(command, "openmpi", site, {})
     ours = str(site / "lib" / "libwirepress_mpi_openmpi.so")
-    assert words == ["mpirun", "-x", f"LD_PRELOAD={ours}:/own.so", "./app"]
+    assert words[-3:] == ["-x", f"LD_PRELOAD={ours}:/own.so", "./app"]
+    assert words.count("LD_PRELOAD") == 0
     assert environment["LD_PRELOAD"] == "/own.so"  # the launcher's own is as before
 
 
@@ -107,7 +136,7 @@ def test_own_preload_of_mpich_is_kept(site):
     command = ["mpiexec", "-genv", "LD_PRELOAD", "/a.so /b.so", "./app"]
     words, _ = launchers.wrap(command, "mpich", site, {})
     ours = str(site / "lib" / "libwirepress_mpi_mpich.so")
-    assert words[1:4] == ["-genv", "LD_PRELOAD", f"{ours}:/a.so:/b.so"]
+    assert words[4:7] == ["-genv", "LD_PRELOAD", f"{ours}:/a.so:/b.so"]
     assert words[-1] == "./app"
     assert words.count("LD_PRELOAD") == 1
 
@@ -142,6 +171,23 @@ def test_mpich_under_its_other_name(tmp_path):
     assert folder is not None
     assert sorted(p.name for p in folder.iterdir()) == ["libmpi.so", "libmpi.so.12"]
     assert {p.resolve() for p in folder.iterdir()} == {real}
+
+
+def test_each_call_of_a_launcher_has_its_own_word(site):
+    done = wirepress_run("--", "sh", "-c", "mpirun a; mpirun b; mpiexec.mpich c")
+    words = re.findall("WIREPRESS_LAUNCH[=\n](.*)", done.stdout)
+    assert len(words) == len(set(words)) == 3 and all(len(word) == 16 for word in words)
+
+
+def test_a_run_inside_a_script_is_its_own(site):
+    """The ranks of the inner one meet at its rendezvous, and their launcher is wrapped once."""
+    for launcher in ("mpirun", "mpiexec.mpich"):
+        inner = [sys.executable, run.__file__, "--codec", "lz4", "--", launcher, "-n", "1", "a"]
+        done = wirepress_run("--", "sh", "-c", shlex.join(inner))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("LD_PRELOAD") == done.stdout.count("WIREPRESS_LAUNCH") == 1
+        assert "WIREPRESS_RENDEZVOUS" in done.stdout or launcher != "mpirun"
+        assert done.stdout.count("environment: ") == 1 and "lz4" in done.stdout
 
 
 def test_launchers_inside_a_script(site):
@@ -247,22 +293,30 @@ def meeting():
     server = rendezvous.Rendezvous(grace=0.6)
     server.start()
     yield server
+    while Rank.open:
+        Rank.open.pop().close()
     server.stop()
 
 
 class Rank:
     """One rank's side of the protocol, from spec/report.md."""
 
-    def __init__(self, server, rank=0, size=SIZE, host="a", config="c", version="1", reason="-"):
+    open: ClassVar[list[Rank]] = []
+
+    def __init__(self, server, rank=0, size=SIZE, host="a", config="c", version="1", reason="-",
+                 job="j", process="", program="wave"):  # fmt: skip
         self.connect(server)
-        line = f"hello 1 {server.token} {rank} {size} {version} {config} {host} {reason}\n"
-        self.sock.sendall(line.encode())
+        self.process = process or secrets.token_hex(8)
+        line = f"hello 2 {server.token} {job} {self.process} {rank} {size} {version} {config} "
+        self.sock.sendall(f"{line}{host} {program} {reason}\n".encode())
 
     def connect(self, server):
         addresses, _ = server.address().split(";")
         host, port = addresses.split(",")[-1].split(":")
         self.sock = socket.create_connection((host, int(port)), 10)
         self.file = self.sock.makefile("rb")
+        self.open.append(self)
+        assert self.line() == f"wirepress 2 {server.token[:16]}\n"
 
     def line(self) -> str:
         return self.file.readline().decode()
@@ -278,102 +332,157 @@ def raw_client(server) -> Rank:
     return client
 
 
-def answers(ranks: list[Rank]) -> tuple[set[str], set[str]]:
-    cookies, decisions = {r.line() for r in ranks}, {r.line() for r in ranks}
+def answers(ranks: list[Rank]) -> set[str]:
+    """What they were told, the nodes without the cookie."""
+    lines = {r.line() for r in ranks}
     for rank in ranks:
         assert rank.line() == ""
         rank.close()
-    return cookies, decisions
+    assert len(lines) == 1
+    return {re.sub("^on [0-9a-f]{32} ", "on ", line) for line in lines}
 
 
 def test_all_come(meeting):
     ranks = [Rank(meeting, r, host="ab"[r // 2]) for r in (2, 0, 3, 1)]
-    cookies, decisions = answers(ranks)
-    assert decisions == {"on 0 0 1 1\n"}
-    (cookie,) = cookies
-    assert len(bytes.fromhex(cookie.removeprefix("cookie ").strip())) == 16
+    (line,) = {rank.line() for rank in ranks}
+    state, cookie, *nodes = line.split()
+    assert state == "on" and nodes == ["0", "0", "1", "1"]
+    assert len(bytes.fromhex(cookie)) == 16 and cookie[16:] == meeting.token[:16]
 
 
 def test_node_numbers_follow_rank_order(meeting):
     ranks = [Rank(meeting, r, host="zyxz"[r]) for r in range(4)]
-    assert answers(ranks)[1] == {"on 0 1 2 0\n"}
+    assert answers(ranks) == {"on 0 1 2 0\n"}
 
 
 def test_someone_is_missing(meeting):
     began = time.monotonic()
-    _, decisions = answers([Rank(meeting, r) for r in (0, 1)])
-    assert decisions == {"off ranks 2,3 did not load wirepress\n"}
-    assert 0.5 < time.monotonic() - began < 5
+    assert answers([Rank(meeting, r) for r in (0, 1)]) == {"off ranks 2,3 did not load wirepress\n"}
+    assert time.monotonic() - began > 0.5
+    # One that was only late is told the same, whoever it is.
+    assert answers([Rank(meeting, 3)]) == {"off ranks 2,3 did not load wirepress\n"}
+    assert len(meeting.jobs) == 1
 
 
 def test_someone_refuses(meeting):
     ranks = [Rank(meeting, r, reason="-" if r else "no memory for it") for r in range(4)]
-    assert answers(ranks)[1] == {"off rank 0: no memory for it\n"}
+    assert answers(ranks) == {"off rank 0: no memory for it\n"}
 
 
 def test_settings_and_versions_differ(meeting):
     ranks = [Rank(meeting, r, config="c" if r < 3 else "d") for r in range(4)]
-    assert answers(ranks)[1] == {"off ranks 0 and 3 have different settings\n"}
+    assert answers(ranks) == {"off ranks 0 and 3 have different settings\n"}
     ranks = [Rank(meeting, r, version="1" if r else "2") for r in range(4)]
-    assert answers(ranks)[1] == {"off rank 0 has wirepress 2, rank 1 has 1\n"}
+    assert answers(ranks) == {"off rank 0 has wirepress 2, rank 1 has 1\n"}
 
 
 def test_two_ranks_with_one_number(meeting):
     ranks = [Rank(meeting, r) for r in (0, 1, 1)]
-    assert answers(ranks)[1] == {
-        "off rank 1: two ranks have this number (are two jobs starting at the same time?)\n"
+    assert answers(ranks) == {"off rank 1: another process is rank 1 of j, too\n"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_jobs_that_meet_at_the_same_time(meeting, seed):
+    """Hellos of many jobs in any order: each gets its own cookie, nodes and reports."""
+    order = random.Random(seed)
+    sizes = [order.randint(1, 5) for _ in range(8)]
+    seats = [(job, rank) for job, size in enumerate(sizes) for rank in range(size)]
+    order.shuffle(seats)
+    ranks = {
+        (job, rank): Rank(meeting, rank, sizes[job], host=f"h{rank * job % 3}", job=f"j{job}")
+        for job, rank in seats
     }
+    cookies = set()
+    for job, size in enumerate(sizes):
+        told = {ranks[job, rank].line() for rank in range(size)}
+        assert len(told) == 1
+        _, cookie, *nodes = told.pop().split()
+        hosts = [rank * job % 3 for rank in range(size)]
+        assert [int(node) for node in nodes] == [list(dict.fromkeys(hosts)).index(h) for h in hosts]
+        cookies.add(cookie)
+    assert len(cookies) == len(sizes)
+    order.shuffle(seats)
+    for job, rank in seats:
+        assert send_report(meeting, ranks[job, rank], {"job": job, "rank": rank}) == "ok\n"
+    found = sorted([report for job in meeting.jobs for report in job.reports.items()], key=str)
+    assert len(found) == len(seats) and all(report["rank"] == rank for rank, report in found)
+    for job in meeting.jobs:
+        assert len({report["job"] for report in job.reports.values()}) == 1
+        assert sorted(job.reports) == list(range(job.size))
 
 
-def ask_again(server, rank: int, cookie: str) -> str:
-    client = raw_client(server)
-    client.sock.sendall(f"again 1 {server.token} {rank} {cookie}\n".encode())
-    answer = client.line()
-    assert client.line() == ""
-    client.close()
-    return answer
+def test_jobs_in_the_worst_order(meeting):
+    """A0 B1 A1 B0 are two jobs, and neither is the first two of them."""
+    a0, b1 = Rank(meeting, 0, 2, job="a"), Rank(meeting, 1, 2, job="b")
+    a1, b0 = Rank(meeting, 1, 2, job="a"), Rank(meeting, 0, 2, job="b")
+    assert answers([a0, a1]) == answers([b0, b1]) == {"on 0 0\n"}
+
+
+def test_a_name_that_comes_again(meeting):
+    """Ranks that run one program after the other keep their job's name."""
+    first = [Rank(meeting, r, 2) for r in range(2)]
+    second = [Rank(meeting, r, 2) for r in range(2)]
+    lines = [rank.line() for rank in (*first, *second)]
+    assert lines[0] == lines[1] != lines[2] == lines[3]
+    assert [send_report(meeting, r, {"n": n}) for n, r in enumerate((*second, *first))] == [
+        "ok\n"
+    ] * 4
+    assert [job.reports[0]["n"] for job in meeting.jobs] == [2, 0]
 
 
 def test_a_rank_that_missed_the_verdict_asks_again(meeting):
     ranks = [Rank(meeting, r, host="ab"[r // 2]) for r in range(4)]
-    cookies, decisions = answers(ranks)
-    first = cookies.pop().split()[1]
-    assert {ask_again(meeting, r, first) for r in (3, 3, 0)} == decisions == {"on 0 0 1 1\n"}
-    answers([Rank(meeting, r, size=2) for r in range(2)])  # another job changes nothing
-    assert ask_again(meeting, 1, first) == "on 0 0 1 1\n"
-    assert ask_again(meeting, 4, first) == "undecided\n"  # no rank of that job
-    assert ask_again(meeting, 0, "00" * 16) == "undecided\n"
+    (line,) = {rank.line() for rank in ranks}
+    others = [Rank(meeting, r, size=2, job="k") for r in range(2)]
+    answers(others)
+    for r in (3, 3, 0):
+        assert Rank(meeting, r, process=ranks[r].process).line() == line
+    again = [Rank(meeting, r) for r in range(4)]  # the next of this name
+    assert Rank(meeting, 1, process=ranks[1].process).line() == line
+    assert {rank.line() for rank in again} != {line}
+    assert len(meeting.jobs) == 3
 
 
 def test_a_rank_that_left_before_the_verdict_says_hello_again(meeting):
     ranks = [Rank(meeting, r) for r in range(3)]
-    cookie = ranks[1].line().split()[1]
     ranks[1].close()
-    assert ask_again(meeting, 1, cookie) == "undecided\n"
-    ranks[1] = Rank(meeting, 1)
+    wait_until(lambda: len(meeting._clients) == 2)
+    ranks[1] = Rank(meeting, 1, process=ranks[1].process)
     ranks.append(Rank(meeting, 3))
-    cookies, decisions = answers(ranks)
-    assert cookies == {f"cookie {cookie}\n"} and decisions == {"on 0 0 0 0\n"}
+    assert answers(ranks) == {"on 0 0 0 0\n"}
+
+
+def test_a_broken_connection_that_the_server_does_not_see(meeting):
+    """The same process, twice: both connections hear the same."""
+    one = Rank(meeting, 0, 2, job="y")
+    two = Rank(meeting, 0, 2, job="y", process=one.process)
+    assert answers([one, two, Rank(meeting, 1, 2, job="y")]) == {"on 0 0\n"}
 
 
 def test_next_job_starts_fresh(meeting):
-    first, _ = answers([Rank(meeting, r) for r in range(4)])
-    second, decisions = answers([Rank(meeting, r, size=2) for r in range(2)])
-    assert decisions == {"on 0 0\n"}
-    assert first != second
+    assert answers([Rank(meeting, r) for r in range(4)]) == {"on 0 0 0 0\n"}
+    assert answers([Rank(meeting, r, size=2, job="k") for r in range(2)]) == {"on 0 0\n"}
     assert [job.size for job in meeting.jobs] == [4, 2]
+    assert meeting.jobs[0].cookie != meeting.jobs[1].cookie
 
 
 def test_a_rank_that_left_can_come_again(meeting):
     Rank(meeting, 0, size=2).close()
-    time.sleep(0.1)
-    assert answers([Rank(meeting, r, size=2) for r in range(2)])[1] == {"on 0 0\n"}
+    wait_until(lambda: not meeting._clients)
+    assert answers([Rank(meeting, r, size=2) for r in range(2)]) == {"on 0 0\n"}
 
 
-def send_report(server, rank: int, report: object, length: int | None = None) -> str:
+def wait_until(condition, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def send_report(server, rank: Rank, report: object, length: int | None = None) -> str:
     data = json.dumps(report).encode()
     client = raw_client(server)
-    header = f"report {server.token} {rank} {len(data) if length is None else length}\n"
+    header = f"report 2 {server.token} {rank.process} {len(data) if length is None else length}\n"
     client.sock.sendall(header.encode() + data)
     client.sock.shutdown(socket.SHUT_WR)
     answer = client.line()
@@ -382,14 +491,18 @@ def send_report(server, rank: int, report: object, length: int | None = None) ->
 
 
 def test_reports(meeting):
-    answers([Rank(meeting, r) for r in range(4)])
+    ranks = [Rank(meeting, r) for r in range(4)]
+    answers(ranks)
     for rank in range(4):
-        assert send_report(meeting, rank, {"rank": rank, "padding": "x" * 300_000}) == "ok\n"
+        report = {"rank": rank, "padding": "x" * 300_000}
+        assert send_report(meeting, ranks[rank], report) == "ok\n"
     assert [meeting.jobs[0].reports[r]["rank"] for r in range(4)] == [0, 1, 2, 3]
-    assert send_report(meeting, 4, {}) == ""  # no such rank
-    assert send_report(meeting, 0, [1]) == ""  # not an object
-    assert send_report(meeting, 0, {}, length=1) == ""
-    assert send_report(meeting, 0, {}, length=1 << 40) == ""
+    stranger = raw_client(meeting)
+    stranger.process = "00" * 8
+    assert send_report(meeting, stranger, {}) == ""
+    assert send_report(meeting, ranks[0], [1]) == ""  # not an object
+    assert send_report(meeting, ranks[0], {}, length=1) == ""
+    assert send_report(meeting, ranks[0], {}, length=1 << 40) == ""
 
 
 GARBAGE = [
@@ -397,15 +510,17 @@ GARBAGE = [
     b"\0" * 5000,
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     b"hello\n",
-    b"hello 1 wrong 0 4 1 c a -\n",
-    b"hello 1 " + "ü".encode() + b" 0 4 1 c a -\n",
-    b"hello 9 TOKEN 0 4 1 c a -\n",
-    b"hello 1 TOKEN 4 4 1 c a -\n",
-    b"hello 1 TOKEN -1 4 1 c a -\n",
-    b"hello 1 TOKEN 0 99999999 1 c a -\n",
-    b"hello 1 TOKEN 0 4 1 c a -\nand more",
-    b"report TOKEN 0 2\n{}",
-    b"report TOKEN 0 200000\n" + b"[" * 200_000,
+    b"hello 2 wrong j p 0 4 1 c a w -\n",
+    b"hello 2 " + "ü".encode() + b" j p 0 4 1 c a w -\n",
+    b"hello 9 TOKEN j p 0 4 1 c a w -\n",
+    b"hello 1 TOKEN 0 4 1 c a -\n",
+    b"hello 2 TOKEN j p 4 4 1 c a w -\n",
+    b"hello 2 TOKEN j p -1 4 1 c a w -\n",
+    b"hello 2 TOKEN j p 0 99999999 1 c a w -\n",
+    b"hello 2 TOKEN j p 0 4 1 c a w -\nand more",
+    b"hello 2 TOKEN j p 0 4 1 c a w\n",
+    b"report 2 TOKEN p 2\n{}",
+    b"report 2 TOKEN p 200000\n" + b"[" * 200_000,
     b"x" * 100_000,
 ]
 
@@ -418,7 +533,7 @@ def test_garbage_is_dropped_and_holds_up_nobody(meeting, words):
     with contextlib.suppress(ConnectionResetError):
         assert client.line() == ""
     client.close()
-    assert answers([Rank(meeting, r) for r in range(4)])[1] == {"on 0 0 0 0\n"}
+    assert answers([Rank(meeting, r) for r in range(4)]) == {"on 0 0 0 0\n"}
 
 
 def test_silent_clients_hold_up_nobody(meeting, monkeypatch):
@@ -426,7 +541,7 @@ def test_silent_clients_hold_up_nobody(meeting, monkeypatch):
     silent = [raw_client(meeting) for _ in range(50)]
     slow = raw_client(meeting)
     slow.sock.sendall(b"hel")
-    assert answers([Rank(meeting, r) for r in range(4)])[1] == {"on 0 0 0 0\n"}
+    assert answers([Rank(meeting, r) for r in range(4)]) == {"on 0 0 0 0\n"}
     for client in (*silent, slow):
         assert client.line() == ""
         client.close()
@@ -434,22 +549,26 @@ def test_silent_clients_hold_up_nobody(meeting, monkeypatch):
 
 def test_many_ranks(meeting):
     ranks = [Rank(meeting, r, size=200, host=f"h{r // 8}") for r in range(200)]
-    (decision,) = answers(ranks)[1]
+    (decision,) = answers(ranks)
     assert decision.split()[-1] == "24"
 
 
 # ---- report and summary ----------------------------------------------------------------------
 
 JOINING = """
-import os, socket, sys
+import os, secrets, socket, sys
 addresses, token = os.environ["WIREPRESS_RENDEZVOUS"].split(";")
 host, port = addresses.split(",")[-1].split(":")
-def connect(): return socket.create_connection((host, int(port)))
-s = connect(); s.sendall(f"hello 1 {token} 0 1 0.1 c a -\\n".encode())
-assert s.makefile().read().split()[2:] == ["on", "0"]
+def connect():
+    s = socket.create_connection((host, int(port)))
+    file = s.makefile(); file.readline()
+    return s, file
+me = secrets.token_hex(8)
+s, file = connect(); s.sendall(f"hello 2 {token} {me} {me} 0 1 0.1 c a wave -\\n".encode())
+assert file.read().split()[::2] == ["on", "0"]
 body = open(sys.argv[1], "rb").read()
-r = connect(); r.sendall(f"report {token} 0 {len(body)}\\n".encode() + body)
-assert r.makefile().read() == "ok\\n"
+r, file = connect(); r.sendall(f"report 2 {token} {me} {len(body)}\\n".encode() + body)
+assert file.read() == "ok\\n"
 """
 
 
@@ -463,8 +582,7 @@ def job(site):
         "bypasses": {"small": 1},
     }  # fmt: skip
     (site / "rank.json").write_text(json.dumps({"rank": 0, "calls": {"MPI_Send": call}}))
-    body = 'for w in "$@"; do case $w in WIREPRESS_RENDEZVOUS=*) export "$w";; esac; done; '
-    body += f"{sys.executable} {site}/rank.py {site}/rank.json"
+    body = f"{sys.executable} {site}/rank.py {site}/rank.json"
     make_launcher(site, "mpirun", "Open MPI", body)
     return site
 
@@ -507,7 +625,21 @@ def test_second_job_has_its_own_report(job):
     done = wirepress_run("--report", str(path), "--", "sh", "-c", "mpirun x; mpirun x")
     assert done.returncode == 0, done.stderr
     assert json.loads((job / "report-2.json").read_text())["state"] == "on"
-    assert "job 2:" in done.stderr
+    assert "job 2 (wave, 1 rank): 3 messages" in done.stderr
+    assert "2 of 2 jobs compressed: 6 messages" in done.stderr
+    assert f"reports: {path} to {job}/report-2.json" in done.stderr
+
+
+def test_many_jobs_have_a_short_summary(job):
+    """A line for all that were on and one for each reason; their reports tell the rest."""
+    script = "for i in 1 2 3 4 5 6 7 8 9 10; do mpirun x & done; wait"
+    done = wirepress_run("--report", str(job / "out.json"), "--", "bash", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) == 2
+    assert "10 of 10 jobs compressed: 30 messages, 30.0 MB -> 10.0 MB" in done.stderr
+    reports = [json.loads(path.read_text()) for path in job.glob("out*.json")]
+    assert len(reports) == 10
+    assert {(r["program"], r["size"], len(r["ranks"])) for r in reports} == {("wave", 1, 1)}
 
 
 def test_quiet(job):

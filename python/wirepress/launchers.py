@@ -179,7 +179,7 @@ def inject(command: list[str], flavour: str, variables: dict[str, str]) -> list[
 
 
 def let_pass(words: list[str]) -> list[str]:
-    """Hydra's words with SECRET among the variables that it hands on: all, unless told otherwise."""
+    """Hydra's words with SECRET among what it hands on: that is all, unless told otherwise."""
     passing: list[str] = []
     for before, word in zip(["", *words], words, strict=False):
         if before in HANDED_ON:
