@@ -554,6 +554,17 @@ def test_crossed_jobs_compress_nothing(mpi, rendezvous_class):
     assert not server.reports
 
 
+def test_ranks_of_a_job_without_a_name(mpi, rendezvous_class):
+    """They cannot be told from those of a job that starts at the same time: off, in a sentence."""
+    with rendezvous_class(2, [0, 1]) as server:
+        preload = f"{mpi.library}:{mpi.build('nameless.c')}"
+        done = mpi.start([server.settings | {"LD_PRELOAD": preload}] * 2, [mpi.build("crossed.c")])
+    assert done.returncode == 0 and done.stdout.count("ok 0") == 2, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if "wirepress" in line]
+    assert said == ["wirepress: off: this launcher does not tell ranks which job they are of"]
+    assert not server.hellos
+
+
 def test_frame_of_another_job(mpi, rendezvous_class):
     """It is an error of the receive, whichever way it came in, and never data."""
     with rendezvous_class(2, [0, 1]) as server:
