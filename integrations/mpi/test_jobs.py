@@ -25,6 +25,7 @@ from wirepress import run
 SETTINGS = {"WIREPRESS_MPI_SAME_HOST": "on", "WIREPRESS_MPI_CODEC": "lz4"}
 SETTINGS |= {"WIREPRESS_MPI_PIECES": "1GiB", "WIREPRESS_MPI_GRACE": "60"}
 WIREPRESS = [sys.executable, run.__file__]
+MANY = int(os.environ.get("WIREPRESS_JOBS", "75"))  # a multiple of 25
 
 
 def wirepress_run(
@@ -56,11 +57,11 @@ def at_the_same_time(launch: list[list[Any]]) -> str:
                       "exit $status"])  # fmt: skip
 
 
-@pytest.mark.parametrize("jobs", [6, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [6, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_jobs_of_a_script(mpi, tmp_path, jobs):
     """`mpirun ... &` many times, as ensembles and sweeps do."""
     program, launcher = mpi.build("crossed.c"), f"mpirun.{mpi.name}"
-    at_once = 6 if jobs < 100 else 25
+    at_once = min(jobs, 25)
     for first in range(0, jobs, at_once):
         (tmp_path / str(first)).mkdir()
         script = at_the_same_time(

@@ -116,6 +116,24 @@ def test_model(pair, mpi, tmp_path):
     assert used["shuffle:4+zstd:1"] < 0.8 * used["store"]
 
 
+def test_the_token_is_in_no_command_line(pair, mpi):
+    """Nor in those of the agents by which launchers reach other hosts."""
+    code = (
+        "import os, pathlib; from mpi4py import MPI\n"
+        "token, seen, agents = os.environ['WIREPRESS_RENDEZVOUS'].split(';')[1], 0, 0\n"
+        "for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):\n"
+        "    try: line = path.read_bytes()\n"
+        "    except OSError: continue\n"
+        "    seen, agents = seen + (token.encode() in line), agents + (b'netns' in line)\n"
+        "MPI.COMM_WORLD.Barrier(); print(f'seen {seen} agents {agents > 0}\\n', end='')"
+    )
+    launcher = pair.mpirun(mpi, 1)
+    words = [*WIREPRESS, "--", *launcher, sys.executable, "-c", code]
+    done = subprocess.run(pair.on(0, words), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("seen 0 agents True") == 2, done.stdout
+
+
 def test_exit_code_of_a_failing_rank(pair, mpi):
     code = "from mpi4py import MPI; import sys; sys.exit(3 * (MPI.COMM_WORLD.rank == 2))"
     words = [*WIREPRESS, "--", *pair.mpirun(mpi, 2), sys.executable, "-c", code]
