@@ -111,6 +111,25 @@ def test_hydra_hands_the_token_on(own, passed):
     assert words == ["mpiexec", "-genv", "A", "1", *passed.split(), "./app"]
 
 
+@pytest.mark.parametrize(
+    ("words", "exported"),
+    [
+        (["-n", "2"], ["-n", "2"]),
+        (["--export=ALL,X=1"], ["--export=ALL,X=1"]),
+        (["--export=NONE"], ["--export=A,WIREPRESS_RENDEZVOUS"]),
+        (["--export", "X"], ["--export", "X,A,WIREPRESS_RENDEZVOUS"]),
+    ],
+)
+def test_srun_hands_its_environment_on(monkeypatch, words, exported):
+    """Also where the user restricts it; sbatch does so by a variable."""
+    monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
+    variables = {"A": "1", "WIREPRESS_RENDEZVOUS": "secret"}
+    given, environment = launchers.export_by_srun(["srun", *words, "./app"], variables)
+    assert given == ["srun", *exported, "./app"]
+    assert environment["SLURM_EXPORT_ENV"] == "A,WIREPRESS_RENDEZVOUS"
+    assert variables.items() <= environment.items()
+
+
 def test_every_program_of_an_mpmd_line_gets_them():
     command = ["mpirun", "-n", "1", "a", ":", "-n", "2", "b"]
     words = launchers.inject(command, "openmpi", {"A": "1"})

@@ -210,6 +210,27 @@ def rank_variables(
     return variables
 
 
+def export_by_srun(
+    command: list[str], variables: dict[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """srun's command line and environment, with the variables in what it hands on."""
+    environment = os.environ | variables
+
+    def more(names: str) -> str:
+        kept = [name for name in names.split(",") if name not in ("", "NONE", "NIL")]
+        return names if "ALL" in kept else ",".join([*kept, *variables])
+
+    words = list(command)
+    for i, word in enumerate(words):
+        if word.startswith("--export="):
+            words[i] = f"--export={more(word.removeprefix('--export='))}"
+        elif word == "--export" and i + 1 < len(words):
+            words[i + 1] = more(words[i + 1])
+    if names := environment.get("SLURM_EXPORT_ENV"):  # from sbatch --export
+        environment["SLURM_EXPORT_ENV"] = more(names)
+    return words, environment
+
+
 def find_flavour(command: list[str]) -> str:
     flavour = flavour_of(command[0]) or flavour_of_program(command[1:])
     if not flavour:
@@ -226,7 +247,7 @@ def wrap(
     """The command line that starts the ranks with the interposer, and its environment."""
     variables = rank_variables(command, flavour, private, settings)
     if os.path.basename(command[0]) == "srun":  # it hands its own environment to the ranks
-        return command, os.environ | variables
+        return export_by_srun(command, variables)
     secret = {name: value for name, value in variables.items() if name == SECRET}
     return inject(command, flavour, variables), os.environ | secret
 
