@@ -408,6 +408,8 @@ bool is_lossy(int candidate) { return candidates()[static_cast<size_t>(candidate
 void start_choosing() { prepare_links(g_fixed_link); }
 
 const List& candidates_for(Call call, wpr_dtype dtype) { return lists()[codings(call) - 1][dtype]; }
+size_t n_candidates() { return candidates().size(); }
+
 const char* candidate_recipe(size_t i) { return candidates()[i].recipe.c_str(); }
 bool suits(int candidate, wpr_dtype dtype) {
   return (candidates()[static_cast<size_t>(candidate)].suits >> dtype & 1) != 0;

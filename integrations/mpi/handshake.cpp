@@ -199,7 +199,7 @@ std::string read_options() {
 // Of what must be the same on every rank.
 std::string config_hash() {
   const Job& j = job();
-  const std::string text =
+  std::string text =
       std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" + j.error + "|" +
       std::to_string(j.threshold) + "|" + std::to_string(j.pieces_from) + "|" +
       std::to_string(j.chunk) + "|" + std::to_string(j.partitions) + "|" +
@@ -207,10 +207,9 @@ std::string config_hash() {
                      j.collectives * 4 + j.same_host * 2 + j.checksum) +
       "|" + j.report_file + "|" + std::to_string(j.compress) + "|" +
       std::to_string(j.trace_sample) + "|" + j.trace;
-  const uint64_t hash = fnv1a(text.data(), text.size());
-  char hex[17];
-  std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
-  return hex;
+  // A library that was built without a codec could not expand what others send.
+  for (size_t i = 0; i < n_candidates(); ++i) text += std::string("|") + candidate_recipe(i);
+  return hexadecimal(fnv1a(text.data(), text.size()));
 }
 
 // ---- who else is there ----
@@ -354,7 +353,7 @@ std::string hello_line(const std::string& token, const std::string& name,
   const Job& j = job();
   std::string hello = "hello " + std::to_string(kProtocol) + " " + token + " " + name + " " +
                       process_word() + " " + std::to_string(j.rank) + " " + std::to_string(j.size) +
-                      " " + wpr_version() + " " + config_hash() + " " + one_word(j.host) + " " +
+                      " " + wpr_version() + " " + config_hash() + " " + node_name(j.host) + " " +
                       one_word(program_invocation_short_name) + " " +
                       (refuse.empty() ? "-" : refuse);
   std::replace(hello.begin(), hello.end(), '\n', ' ');
@@ -414,7 +413,7 @@ bool told_alike() {
 }
 
 struct Hello {
-  char host[256] = {}, config[24] = {}, refuse[256] = {};
+  char host[320] = {}, config[24] = {}, refuse[256] = {};
 };
 
 // Number the nodes by the first rank that names each.
@@ -432,7 +431,7 @@ std::vector<int> number_nodes(const std::vector<Hello>& hellos) {
 Verdict ask_world(const std::string& refuse) {
   Job& j = job();
   Hello mine;
-  std::snprintf(mine.host, sizeof mine.host, "%s", j.host.c_str());
+  std::snprintf(mine.host, sizeof mine.host, "%s", node_name(j.host).c_str());
   std::snprintf(mine.config, sizeof mine.config, "%s", config_hash().c_str());
   std::snprintf(mine.refuse, sizeof mine.refuse, "%s", refuse.c_str());
   if (getentropy(j.cookie, kCookieSize) != 0 && refuse.empty()) {

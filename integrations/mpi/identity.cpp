@@ -115,6 +115,16 @@ std::string hexadecimal(uint64_t number) {
   return digits;
 }
 
+std::string node_name(const std::string& host) {
+  // Hosts may share a name ("localhost"), and containers of a host a kernel.
+  char id[40] = {};
+  if (FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
+    id[std::fread(id, 1, 36, file)] = 0;
+    std::fclose(file);
+  }
+  return one_word(host + "/" + id);
+}
+
 std::string random_word() {
   uint64_t number;
   return getentropy(&number, sizeof number) == 0 ? hexadecimal(number) : "";

@@ -93,6 +93,7 @@ void leave_reports();
 // `process` is this rank's own random word. "": its process manager does not say.
 std::string job_name(const std::string& process);
 std::string one_word(std::string text);    // without blanks, not empty
+std::string node_name(const std::string& host);  // a word that no other host has
 std::string random_word();                 // 16 hexadecimal digits; "": there are no random numbers
 std::string hexadecimal(uint64_t number);  // 16 digits
 
@@ -458,6 +459,7 @@ void start_choosing();  // when the nodes are known
 // What messages of this call and element type can be compressed with; see candidate_recipe.
 const std::vector<int>& candidates_for(Call call, wpr_dtype dtype);
 const char* candidate_recipe(size_t i);
+size_t n_candidates();
 // Whether the candidate may be given data of this type: not all lose nothing of every type.
 bool suits(int candidate, wpr_dtype dtype);
 
