@@ -92,7 +92,7 @@ void leave_reports();
 // What names the job among all that run at the same time, alike on all its ranks (identity.cpp).
 // `process` is this rank's own random word. "": its process manager does not say.
 std::string job_name(const std::string& process);
-std::string one_word(std::string text);    // without blanks, not empty
+std::string one_word(std::string text);          // without blanks, not empty
 std::string node_name(const std::string& host);  // a word that no other host has
 std::string random_word();                 // 16 hexadecimal digits; "": there are no random numbers
 std::string hexadecimal(uint64_t number);  // 16 digits

@@ -253,20 +253,6 @@ def test_srun_is_the_launcher(mpi, srun, tmp_path):
 
 
 @pytest.mark.slow
-def test_programs_of_one_step(mpi, srun, tmp_path):
-    """Ranks that run one MPI program after the other: each has the name of the first."""
-    program = mpi.build("crossed.c")
-    once = subprocess.run(
-        [*srun, "-n", "2", "sh", "-c", f"{program} 1 && {program} 2"], capture_output=True
-    )
-    if once.returncode:
-        pytest.skip(f"{mpi.name} starts one program in a step of this kind")
-    launch = [*srun, "-n", "2", "sh", "-c", f"{program} 1 && {program} 2"]
-    _, reports = wirepress_run(mpi, ["sh", "-c", shlex.join(launch)], tmp_path)
-    check(reports, 2, 2)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("export", ["NONE", "PATH,HOME"])
 def test_variables_that_srun_is_to_keep_back(mpi, srun, tmp_path, export):
     launch = [*srun, f"--export={export}", "-n", "2", mpi.build("crossed.c"), "1"]
