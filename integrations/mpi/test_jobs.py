@@ -79,6 +79,18 @@ def test_jobs_of_a_script(mpi, tmp_path, jobs):
         check(reports, at_once, 2)
 
 
+def test_traces_of_jobs_at_the_same_time(mpi, tmp_path):
+    launch = [f"mpirun.{mpi.name}", "-n", "2", mpi.build("crossed.c")]
+    script = at_the_same_time([[*launch, i] for i in range(2)])
+    environment = mpi.environment() | SETTINGS | {"WIREPRESS_LIB_DIR": str(mpi.library.parent)}
+    command = [sys.executable, "-m", "wirepress", "trace", "-o", tmp_path, "--", "sh", "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    for folder in (tmp_path, tmp_path / "job-2"):
+        first, second = sorted(path.name.split("-") for path in folder.glob("*.wpt"))
+        assert first[0] == second[0] and [first[1], second[1]] == ["00000.wpt", "00001.wpt"]
+
+
 def test_one_job_after_another(mpi, tmp_path):
     """A loop that starts its job again, as after a failure."""
     words = shlex.join([f"mpirun.{mpi.name}", "-n", "2", str(mpi.build("crossed.c"))])
