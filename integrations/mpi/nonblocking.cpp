@@ -304,7 +304,13 @@ void end(Queue* queue) {
 
 void prepare_queues() {
   Job& j = job();
-  if (!j.nonblocking || !j.multiple) return;  // alike on all ranks
+  if (!j.nonblocking) return;
+  if (!j.multiple) {  // alike on all ranks
+    if (j.rank == 0) {
+      complain("MPI has no MPI_THREAD_MULTIPLE: non-blocking collectives are left to it");
+    }
+    return;
+  }
   int ready = fill_waiting();
   PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (ready) return;
