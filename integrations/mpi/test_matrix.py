@@ -71,15 +71,16 @@ def compare(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "codec", "error"),
+    ("nodes", "codec", "error", "nonblocking"),
     [
-        ([0, 1], "lz4", "none"),
-        ([0, 1, 0], "bx", "bits:8"),
-        ([0, 1], "auto", "abs:5"),
+        ([0, 1], "lz4", "none", "on"),
+        ([0, 1, 0], "bx", "bits:8", "off"),
+        ([0, 1], "auto", "abs:5", "off"),
     ],
 )
-def test_matrix_is_quick(mpi, rendezvous_class, nodes, codec, error):
-    compare(mpi, rendezvous_class, nodes, codec, error, 11, 500)
+def test_matrix_is_quick(mpi, rendezvous_class, nodes, codec, error, nonblocking):
+    more = {"WIREPRESS_MPI_NONBLOCKING": nonblocking}
+    compare(mpi, rendezvous_class, nodes, codec, error, 11, 400, **more)
 
 
 @pytest.mark.slow
