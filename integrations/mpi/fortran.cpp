@@ -338,6 +338,21 @@ int make_comm_of_session(const char* next, size_t length, Word made, Words... wo
   return make_comm(made, nullptr, [&](int* error) { call(words..., made, error, length); });
 }
 
+int init_session(const char* next, Word info, Word handler, Word session) {
+  const auto call = reinterpret_cast<void (*)(Word, Word, Word, int*)>(dlsym(RTLD_NEXT, next));
+  int error = MPI_SUCCESS;
+  begin_session();
+  call(info, handler, session, &error);
+  if (error != MPI_SUCCESS) end_session();
+  return error;
+}
+int finalize_session(const char* next, Word session) {
+  int error = MPI_SUCCESS;
+  reinterpret_cast<void (*)(Word, int*)>(dlsym(RTLD_NEXT, next))(session, &error);
+  if (error == MPI_SUCCESS) end_session();
+  return error;
+}
+
 #endif  // WPR_MPI_SESSIONS
 
 }  // namespace
@@ -380,6 +395,11 @@ WPR_FORTRAN(comm_disconnect, COMM_DISCONNECT, MPI_Comm_disconnect(CommOut(comm))
 
 #ifdef WPR_MPI_SESSIONS
 #define WPR_LIST(...) __VA_ARGS__
+WPR_FORTRAN(session_init, SESSION_INIT,
+            init_session(WPR_NEXT(session_init), info, handler, session), Word info, Word handler,
+            Word session, int* error)
+WPR_FORTRAN(session_finalize, SESSION_FINALIZE,
+            finalize_session(WPR_NEXT(session_finalize), session), Word session, int* error)
 #define WPR_MADE(name, NAME, words, ...)                                                       \
   WPR_FORTRAN(name, NAME, make_comm_of(WPR_NEXT(name), made, comm, WPR_LIST words), Word comm, \
               __VA_ARGS__, Word made, int* error)

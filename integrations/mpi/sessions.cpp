@@ -11,18 +11,25 @@
 namespace wirepress {
 namespace {
 
-std::atomic<int> g_key{MPI_KEYVAL_INVALID};
+std::atomic<int> g_key{MPI_KEYVAL_INVALID}, g_n_sessions{0};
+
+// Keys end where MPI does: with the last session, unless the program called MPI_Init.
+int find_key() {
+  static auto* lock = new std::mutex;  // harmless across this call: it waits for nobody
+  std::lock_guard hold(*lock);
+  int key = g_key.load();
+  if (key == MPI_KEYVAL_INVALID) {
+    PMPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
+    g_key = key;
+  }
+  return key;
+}
 
 int mark(int error, MPI_Comm* made) {
   static std::atomic<bool> marked{true};
-  if (error != MPI_SUCCESS || !made || *made == MPI_COMM_NULL) return error;
-  static const int key = [] {
-    int created = MPI_KEYVAL_INVALID;
-    PMPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &created, nullptr);
-    return created;
-  }();
-  g_key = key;
-  PMPI_Comm_set_attr(*made, key, &marked);
+  if (error == MPI_SUCCESS && made && *made != MPI_COMM_NULL) {
+    PMPI_Comm_set_attr(*made, find_key(), &marked);
+  }
   return error;
 }
 
@@ -42,9 +49,31 @@ int inherit_session(int error, MPI_Comm parent, MPI_Comm* made) {
 
 int mark_session(MPI_Comm* made) { return mark(MPI_SUCCESS, made); }
 
+void begin_session() {
+  int begun = 0, ended = 0;
+  if (g_n_sessions.fetch_add(1) > 0) return;
+  PMPI_Initialized(&begun);
+  PMPI_Finalized(&ended);
+  if (!begun || ended) g_key = MPI_KEYVAL_INVALID;
+}
+
+void end_session() { g_n_sessions.fetch_sub(1); }
+
 }  // namespace wirepress
 
 using namespace wirepress;
+
+WPR_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
+  begin_session();
+  const int error = PMPI_Session_init(info, handler, session);
+  if (error != MPI_SUCCESS) end_session();
+  return error;
+}
+WPR_EXPORT int MPI_Session_finalize(MPI_Session* session) {
+  const int error = PMPI_Session_finalize(session);
+  if (error == MPI_SUCCESS) end_session();
+  return error;
+}
 
 WPR_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                           MPI_Errhandler handler, MPI_Comm* made) {
