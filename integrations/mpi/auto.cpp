@@ -13,8 +13,8 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 #include "interposer.hpp"
 
@@ -79,9 +79,10 @@ double g_fixed_link = 0;
 
 // "1Gbps", "10 Gbit/s", "250Mbps" to bytes per second.
 bool parse_link(const char* text, double* rate) {
-  char* end;
-  const double number = std::strtod(text, &end);
-  if (end == text || !(number > 0)) return false;
+  double number;
+  const auto [stop, error] = std::from_chars(text, text + std::strlen(text), number);
+  if (error != std::errc() || !(number > 0)) return false;
+  const char* end = stop;
   while (*end == ' ') ++end;
   double unit = 1;
   switch (*end) {
@@ -371,16 +372,25 @@ const char* prepare_codecs(wpr_ctx* ctx) {
     problem = "mpi_error: \"" + j.error + "\": " + why;
     return problem.c_str();
   }
-  const auto bounded = bounded_recipes(j.codec, j.bound, WPR_FLOAT32, 2, 2);
-  for (const std::string& recipe : bounded) {
-    int lossless;
-    if (wpr_lossless(ctx, recipe.c_str(), WPR_FLOAT32, &lossless) == WPR_OK) continue;
-    problem = "mpi_error: \"" + j.error + "\": " + wpr_error(ctx);
-    return problem.c_str();
+  size_t n_bounded = 0;
+  for (const wpr_dtype dtype : {WPR_FLOAT32, WPR_FLOAT64}) {
+    for (const std::string& recipe : bounded_recipes(j.codec, j.bound, dtype, 1, 2)) {
+      int lossless;
+      ++n_bounded;
+      if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) == WPR_OK) continue;
+      --n_bounded;
+      if (!g_fixed) continue;  // a codec that this build does not have
+      problem = "mpi_error: \"" + j.error + "\": " + wpr_error(ctx);
+      return problem.c_str();
+    }
   }
-  if (!candidates().empty() || !bounded.empty()) return nullptr;
+  if (j.bound.kind == Bound::kNone ? !candidates().empty() : n_bounded > 0) return nullptr;
   problem = "mpi_codec: " + j.codec + " is lossy, MPI messages must not change";
-  if (j.bound.kind == Bound::kRelative) {
+  const bool relative = j.bound.kind == Bound::kRelative;
+  if (!candidates().empty()) {
+    problem = "mpi_error: \"" + j.error + "\": mpi_codec " + j.codec + " loses nothing, take " +
+              (relative ? "auto, bx or fre" : "auto, zfp or sz3") + ", or no mpi_error";
+  } else if (relative) {
     problem = "mpi_codec: " + j.codec + ": of codecs that lose something, bx and fre keep a " +
               "relative error, with the m that it takes";
   } else if (j.bound.kind == Bound::kAbsolute) {
@@ -392,15 +402,23 @@ const char* prepare_codecs(wpr_ctx* ctx) {
 
 void prepare_bounded() {
   const Job& j = job();
+  if (j.bound.kind == Bound::kNone) return;
   const int n_nodes = j.node.empty() ? j.size : 1 + *std::max_element(j.node.begin(), j.node.end());
+  wpr_ctx* ctx = nullptr;
+  wpr_create(&ctx);
+  if (!ctx) return;
   for (const wpr_dtype dtype : {WPR_FLOAT32, WPR_FLOAT64}) {
     for (size_t n = 1; n <= kMostCodings; ++n) {
       for (const std::string& recipe :
            bounded_recipes(j.codec, j.bound, dtype, static_cast<int>(n), n_nodes)) {
-        offer(n, dtype, recipe, true);
+        int lossless = 0;
+        if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) != WPR_OK) continue;
+        // With all bits a recipe is one of those that lose nothing, which auto has anyway.
+        if (!lossless || g_fixed) offer(n, dtype, recipe, !lossless);
       }
     }
   }
+  wpr_free(ctx);
 }
 
 bool is_lossy(int candidate) { return candidates()[static_cast<size_t>(candidate)].lossy; }

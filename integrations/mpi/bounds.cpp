@@ -2,22 +2,33 @@
 // mpi_error: what a bound on the error of a result asks of each coding on the way to it. The proofs
 // are in docs/mpi-error-bounds.md.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 #include "interposer.hpp"
 
 namespace wirepress {
+namespace {
+
+// What a codec's parameter can hold, with room for the parts of many nodes.
+constexpr double kLeastAbsolute = 1e-100, kMostAbsolute = 1e100;
+
+// All of `text`, in any locale that the program may have set.
+bool parse_number(const std::string& text, double* value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  return error == std::errc() && stop == end && std::isfinite(*value);
+}
+
+}  // namespace
 
 const char* parse_bound(const std::string& text, Bound* bound) {
   *bound = {};
   if (text.empty() || text == "none") return nullptr;
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  char* end = nullptr;
-  const char* number = colon == std::string::npos ? "" : text.c_str() + colon + 1;
-  const double value = std::strtod(number, &end);
-  if (end == number || *end || !std::isfinite(value)) {
+  double value = 0;
+  if (colon == std::string::npos || !parse_number(text.substr(colon + 1), &value)) {
     return "is not none, rel:R, abs:A or bits:B, such as rel:1e-3";
   }
   if (kind == "rel") {
@@ -26,30 +37,39 @@ const char* parse_bound(const std::string& text, Bound* bound) {
   }
   if (kind == "abs") {
     *bound = {Bound::kAbsolute, value};
-    return value > 0 ? nullptr : "an absolute error is above 0";
+    const bool in_range = value >= kLeastAbsolute && value <= kMostAbsolute;
+    return in_range ? nullptr : "an absolute error lies between 1e-100 and 1e100";
   }
   if (kind == "bits") {
-    *bound = {Bound::kRelative, std::ldexp(1.0, -static_cast<int>(value))};
     const bool whole = value >= 1 && value <= 52 && value == std::floor(value);
-    return whole ? nullptr : "bits are a whole number from 1 to 52";
+    if (!whole) return "bits are a whole number from 1 to 52";
+    *bound = {Bound::kRelative, std::ldexp(1.0, -static_cast<int>(value))};
+    return nullptr;
   }
   return "is not none, rel:R, abs:A or bits:B, such as rel:1e-3";
 }
 
 namespace {
 
-// Fraction bits such that one coding errs by at most u = 2^-(m+1), or two in a row by 2 u.
+// Fraction bits such that one coding errs by at most u = 2^-(m+1), or two in a row by 2 u. With all
+// of them nothing is lost.
 std::string relative_recipe(const char* codec, double bound, int n_codings, int fraction_bits) {
   int m = 1;
   while (m < fraction_bits && std::ldexp(1.0, n_codings - 2 - m) > bound) ++m;
-  return m < fraction_bits ? codec + (":m=" + std::to_string(m)) : "";
+  return codec + (":m=" + std::to_string(m));
 }
 
+// The largest number of four digits that is not above the bound: recipes hold few. As digits and a
+// power of ten, for a plus would begin the next codec.
 std::string absolute_recipe(const char* codec, double bound) {
-  char text[64];
-  // Recipes hold few digits: rounded, it is still below the bound.
-  std::snprintf(text, sizeof text, "%s=%.3e", codec, bound * (1 - 1e-3));
-  return text;
+  int power = static_cast<int>(std::floor(std::log10(bound))) - 3;
+  int digits = static_cast<int>(bound / std::pow(10.0, power)) + 1;
+  std::string text;
+  double value;
+  do {
+    text = std::to_string(digits--) + "e" + std::to_string(power);
+  } while (parse_number(text, &value) && value > bound);
+  return std::string(codec) + "=" + text;
 }
 
 }  // namespace
@@ -74,7 +94,6 @@ std::vector<std::string> bounded_recipes(const std::string& codec, const Bound& 
     if (wanted("zfp")) recipes.push_back(absolute_recipe("zfp:accuracy", each));
     if (wanted("sz3")) recipes.push_back(absolute_recipe("sz3:abs", each));
   }
-  std::erase(recipes, "");
   return recipes;
 }
 

@@ -225,7 +225,8 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
   if (!direct && !op.error()) {
     for (size_t i = 0; i < shadow->members.size(); ++i) {
       const auto rank = static_cast<size_t>(shadow->members[i]);
-      if (rank == me && in_place) continue;
+      // Coding may have changed it: all ranks are to have what the others got.
+      if (rank == me && in_place && job().bound.kind == Bound::kNone) continue;
       if (type.contiguous) {
         std::memcpy(user_block(rank), all + i * size, size);
       } else {

@@ -96,8 +96,7 @@ class Operation {
 
   // Waits, and returns how many bytes came.
   size_t wait(MPI_Request* request) {
-    MPI_Status status;
-    PMPI_Status_set_elements_x(&status, MPI_BYTE, 0);
+    MPI_Status status{};
     if (first_ == 0) first_ = now();
     lane_timed([&] { return PMPI_Wait(request, &status); });
     return received_size(status);

@@ -58,6 +58,10 @@ bool learn_peers(Comm* comm) {
     comm->remote[i] = comm->node[i] != node[static_cast<size_t>(job().rank)];
     comm->any_remote |= comm->remote[i] != 0;
   }
+  if (comes_from_session(comm->handle)) {
+    comm->remote.assign(n, 0);
+    comm->any_remote = comm->all_world = false;
+  }
   return true;
 }
 

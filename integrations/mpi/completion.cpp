@@ -58,8 +58,7 @@ int wait_one(MPI_Request* request, MPI_Status* status) {
   const bool others = g_n_large.load(std::memory_order_relaxed) > 0;
   if (!record && request && others) await(*request);
   if (!record) return learning(false, [&] { return PMPI_Wait(request, status); });
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) return finish_one(record, status);
   const double start = now();
@@ -76,8 +75,7 @@ int wait_one(MPI_Request* request, MPI_Status* status) {
 int test_one(MPI_Request* request, int* flag, MPI_Status* status) {
   Record* record = inert() || !request ? nullptr : take(*request);
   if (!record) return PMPI_Test(request, flag, status);
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) {
     *flag = 1;
@@ -272,8 +270,7 @@ int finish_any(Batch& batch, int n, int index, MPI_Status* status, int error) {
 int wait_any(int n, MPI_Request* requests, int* index, MPI_Status* status) {
   Batch batch(n, requests);
   if (!batch.any()) return PMPI_Waitany(n, requests, index, status);
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   double seconds = 0;
   int error = MPI_SUCCESS;
@@ -293,8 +290,7 @@ int wait_any(int n, MPI_Request* requests, int* index, MPI_Status* status) {
 int test_any(int n, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   Batch batch(n, requests);
   if (!batch.any()) return PMPI_Testany(n, requests, index, flag, status);
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   int error = MPI_SUCCESS;
   *index = batch.first_completed();
@@ -351,8 +347,7 @@ int test_some(int n, MPI_Request requests[], int* n_done, int indices[], MPI_Sta
 int get_status(MPI_Request request, int* flag, MPI_Status* status) {
   Record* record = inert() ? nullptr : take(request);
   if (!record) return PMPI_Request_get_status(request, flag, status);
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   int error = MPI_SUCCESS;
   if (completed(record)) {

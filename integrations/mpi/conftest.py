@@ -76,7 +76,7 @@ class Mpi:
         target = self.folder / f"{Path(source).stem}-{binding}"
         if str(target) not in self.built:
             modules = self.folder / f"modules-{binding}"
-            modules.mkdir()
+            modules.mkdir(exist_ok=True)
             # One call with buffers of several types is an error otherwise, unless a module says
             # that it is meant.
             command = [wrapper, "-O1", "-g", "-w", "-fallow-argument-mismatch", f"-J{modules}"]

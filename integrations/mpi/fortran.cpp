@@ -77,7 +77,7 @@ int first_index() {
       return 1;
     }
     int n = 1, index = 1, flag, error;
-    MPI_Status status;
+    MPI_Status status{};
     ask(&n, &request, &index, &flag, &status, &error);
     if (request != MPI_REQUEST_NULL) PMPI_Wait(&request, &status);
     return index == 0 ? 0 : 1;
@@ -300,6 +300,61 @@ void give(MPI_Fint* to, int error) {
   if (to) *to = error;  // mpi_f08: optional
 }
 
+#ifdef WPR_MPI_SESSIONS
+
+// Functions that make a communicator go on to the library's own Fortran form, with the arguments
+// that they got.
+using Word = void*;
+#ifdef OPEN_MPI
+#define WPR_NEXT(name) "ompi_" #name "_f"
+#else
+#define WPR_NEXT(name) "mpi_" #name "_f08_"
+#endif
+
+// `parent`: nullptr for a communicator that comes from a session itself.
+template <typename Call>
+int make_comm(Word made, Word parent, Call call) {
+  auto* comm = static_cast<MPI_Fint*>(made);
+  int error = MPI_SUCCESS;
+  *comm = fortran_comm(MPI_COMM_NULL);
+  call(&error);
+  MPI_Comm handle = c_comm(*comm);
+  if (error != MPI_SUCCESS || handle == MPI_COMM_NULL) return error;
+  return parent ? inherit_session(error, c_comm(*static_cast<MPI_Fint*>(parent)), &handle)
+                : mark_session(&handle);
+}
+
+template <typename... Words>
+int make_comm_of(const char* next, Word made, Word parent, Words... words) {
+  const auto call = reinterpret_cast<void (*)(Word, Words..., Word, int*)>(dlsym(RTLD_NEXT, next));
+  return make_comm(made, parent, [&](int* error) { call(parent, words..., made, error); });
+}
+
+// A text among the arguments has its length behind all of them.
+template <typename... Words>
+int make_comm_of_session(const char* next, size_t length, Word made, Words... words) {
+  const auto call =
+      reinterpret_cast<void (*)(Words..., Word, int*, size_t)>(dlsym(RTLD_NEXT, next));
+  return make_comm(made, nullptr, [&](int* error) { call(words..., made, error, length); });
+}
+
+int init_session(const char* next, Word info, Word handler, Word session) {
+  const auto call = reinterpret_cast<void (*)(Word, Word, Word, int*)>(dlsym(RTLD_NEXT, next));
+  int error = MPI_SUCCESS;
+  begin_session();
+  call(info, handler, session, &error);
+  if (error != MPI_SUCCESS) end_session();
+  return error;
+}
+int finalize_session(const char* next, Word session) {
+  int error = MPI_SUCCESS;
+  reinterpret_cast<void (*)(Word, int*)>(dlsym(RTLD_NEXT, next))(session, &error);
+  if (error == MPI_SUCCESS) end_session();
+  return error;
+}
+
+#endif  // WPR_MPI_SESSIONS
+
 }  // namespace
 }  // namespace wirepress
 
@@ -335,6 +390,41 @@ WPR_FORTRAN(finalize, FINALIZE, MPI_Finalize(), int* error)
 WPR_FORTRAN(comm_free, COMM_FREE, MPI_Comm_free(CommOut(comm)), int* comm, int* error)
 WPR_FORTRAN(comm_disconnect, COMM_DISCONNECT, MPI_Comm_disconnect(CommOut(comm)), int* comm,
             int* error)
+
+// ---- sessions.cpp ----
+
+#ifdef WPR_MPI_SESSIONS
+#define WPR_LIST(...) __VA_ARGS__
+WPR_FORTRAN(session_init, SESSION_INIT,
+            init_session(WPR_NEXT(session_init), info, handler, session), Word info, Word handler,
+            Word session, int* error)
+WPR_FORTRAN(session_finalize, SESSION_FINALIZE,
+            finalize_session(WPR_NEXT(session_finalize), session), Word session, int* error)
+#define WPR_MADE(name, NAME, words, ...)                                                       \
+  WPR_FORTRAN(name, NAME, make_comm_of(WPR_NEXT(name), made, comm, WPR_LIST words), Word comm, \
+              __VA_ARGS__, Word made, int* error)
+WPR_MADE(comm_create, COMM_CREATE, (a), Word a)
+WPR_MADE(comm_create_group, COMM_CREATE_GROUP, (a, b), Word a, Word b)
+WPR_MADE(comm_split, COMM_SPLIT, (a, b), Word a, Word b)
+WPR_MADE(comm_split_type, COMM_SPLIT_TYPE, (a, b, c), Word a, Word b, Word c)
+WPR_MADE(cart_create, CART_CREATE, (a, b, c, d), Word a, Word b, Word c, Word d)
+WPR_MADE(cart_sub, CART_SUB, (a), Word a)
+WPR_MADE(graph_create, GRAPH_CREATE, (a, b, c, d), Word a, Word b, Word c, Word d)
+WPR_MADE(dist_graph_create, DIST_GRAPH_CREATE, (a, b, c, d, e, f, g), Word a, Word b, Word c,
+         Word d, Word e, Word f, Word g)
+WPR_MADE(dist_graph_create_adjacent, DIST_GRAPH_CREATE_ADJACENT, (a, b, c, d, e, f, g, h), Word a,
+         Word b, Word c, Word d, Word e, Word f, Word g, Word h)
+WPR_MADE(intercomm_create, INTERCOMM_CREATE, (a, b, c, d), Word a, Word b, Word c, Word d)
+WPR_MADE(intercomm_merge, INTERCOMM_MERGE, (a), Word a)
+WPR_FORTRAN(comm_create_from_group, COMM_CREATE_FROM_GROUP,
+            make_comm_of_session(WPR_NEXT(comm_create_from_group), length, made, a, b, c, d),
+            Word a, Word b, Word c, Word d, Word made, int* error, size_t length)
+WPR_FORTRAN(intercomm_create_from_groups, INTERCOMM_CREATE_FROM_GROUPS,
+            make_comm_of_session(WPR_NEXT(intercomm_create_from_groups), length, made, a, b, c, d,
+                                 e, f, g),
+            Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word made, int* error,
+            size_t length)
+#endif
 
 // ---- persistent.cpp ----
 

@@ -192,6 +192,10 @@ std::string read_options() {
   if (problem.empty()) {
     if (const char* why = prepare_codecs(ctx)) problem = why;
   }
+  if (problem.empty() && j.deterministic && !j.collectives) {
+    problem =
+        "mpi_deterministic: sums have one order only in our collectives, mpi_collectives is off";
+  }
   wpr_free(ctx);
   return problem;
 }

@@ -374,6 +374,19 @@ void forget_comm(MPI_Comm comm);
 // Calls the error handler of the communicator, or of the world's where it is gone.
 int raise(Comm* comm, int error);
 
+// ---- sessions (sessions.cpp) ----
+
+#ifdef WPR_MPI_SESSIONS
+bool comes_from_session(MPI_Comm comm);
+// After a function made a communicator of `parent`, or of a session; the first returns `error`.
+int inherit_session(int error, MPI_Comm parent, MPI_Comm* made);
+int mark_session(MPI_Comm* made);
+void begin_session();  // before MPI_Session_init
+void end_session();    // after MPI_Session_finalize
+#else
+inline bool comes_from_session(MPI_Comm) { return false; }
+#endif
+
 // The parts of a communicator that compressed collectives talk through.
 struct Shadow {
   Shadow() = default;

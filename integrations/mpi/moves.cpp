@@ -692,7 +692,9 @@ int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<
   node_bcast(op, all, begin[n], 0);
   for (size_t i = 0; i < n && !op.error(); ++i) {
     const size_t size = begin[i + 1] - begin[i];
-    if (size == 0 || (i == my_place && in_place)) continue;
+    // Coding may have changed my own block: all ranks are to have what the others got.
+    const bool mine_is_there = i == my_place && in_place && job().bound.kind == Bound::kNone;
+    if (size == 0 || mine_is_there) continue;
     const Block block = blocks(shadow->members[i]);
     op.check(deliver(all + begin[i], size, block.buffer, block.count, block.type));
   }

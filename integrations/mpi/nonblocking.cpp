@@ -66,9 +66,25 @@ int make_base(Queue* queue) {
   return error;
 }
 
+void free_types(Errand* errand) {
+  for (int i = 0; i < 2; ++i) {
+    if (errand->owns[i]) PMPI_Type_free(&errand->types[i]);
+    errand->owns[i] = false;
+  }
+}
+
+void raise_error(Errand* errand) {
+  if (errand->error && !errand->raised) raise(errand->comm, errand->error);
+  errand->raised = true;
+}
+
 void run(Queue* queue, Errand* errand) {
   if (queue->base == MPI_COMM_NULL) errand->error = make_base(queue);
   if (!errand->error) errand->error = errand->body(queue->base);
+  free_types(errand);
+#ifdef MPICH_VERSION
+  raise_error(errand);  // MPICH calls query() under its lock, where no other function may be called
+#endif
   errand->done.store(true, std::memory_order_release);
   PMPI_Grequest_complete(errand->request);
 }
@@ -118,16 +134,13 @@ int query(void* state, MPI_Status* status) {
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_ANY_SOURCE;
   status->MPI_TAG = MPI_ANY_TAG;
-  if (errand->error && !errand->raised) raise(errand->comm, errand->error);
-  errand->raised = true;
+  raise_error(errand);
   return errand->error;
 }
+// Calls nothing of MPI: MPICH holds its lock here.
 int free_errand(void* state) {
   auto* errand = static_cast<Errand*>(state);
   errand->done.load(std::memory_order_acquire);
-  for (int i = 0; i < 2; ++i) {
-    if (errand->owns[i]) PMPI_Type_free(&errand->types[i]);
-  }
   release(errand->comm);
   delete errand;
   return MPI_SUCCESS;
@@ -174,6 +187,7 @@ int send_off(Call call, Queue* queue, Errand* errand, MPI_Request* request) {
   ++stats(call).messages;
   const int error = PMPI_Grequest_start(query, free_errand, cancel, errand, &errand->request);
   if (error) {
+    free_types(errand);
     free_errand(errand);
     return error;
   }
@@ -304,7 +318,13 @@ void end(Queue* queue) {
 
 void prepare_queues() {
   Job& j = job();
-  if (!j.nonblocking || !j.multiple) return;  // alike on all ranks
+  if (!j.nonblocking) return;
+  if (!j.multiple) {  // alike on all ranks
+    if (j.rank == 0) {
+      complain("MPI has no MPI_THREAD_MULTIPLE: non-blocking collectives are left to it");
+    }
+    return;
+  }
   int ready = fill_waiting();
   PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (ready) return;

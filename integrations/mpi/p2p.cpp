@@ -95,8 +95,7 @@ int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm
   if (!comm || !describe(kRecv, comm, buffer, count, type, &in)) {
     return recv_form<N>::call(buffer, count, type, source, tag, handle, status);
   }
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   Stashed* stashed = nullptr;
   double seconds;
@@ -205,8 +204,7 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
   Incoming in;
   const bool aware = comm && comm->may_send_frames(source) &&
                      describe(kSendrecv, comm, recvbuf, recvcount, recvtype, &in);
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (aware && status == MPI_STATUS_IGNORE) status = &own;
   if (aware && (job().multiple || comm->n_stashed.load(std::memory_order_acquire) > 0 ||
                 g_n_large.load(std::memory_order_relaxed) > 0 ||
@@ -255,8 +253,7 @@ int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sen
     return sendrecv_replace_form<N>::call(buffer, count, type, dest, sendtag, source, recvtag,
                                           handle, status);
   }
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   return exchange(kSendrecvReplace, &in, buffer, count, type, dest, sendtag, source, recvtag,
                   status == MPI_STATUS_IGNORE ? &own : status);
 }

@@ -112,7 +112,7 @@ void discard_pieces() {
   for (;;) {
     int flag = 0;
     MPI_Message message;
-    MPI_Status status;
+    MPI_Status status{};
     const int error =
         PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, job().pieces, &flag, &message, &status);
     if (error != MPI_SUCCESS || !flag) return;
@@ -331,7 +331,7 @@ class Following {
   int take(const Byte** wire, size_t* size) {
     Slot& next = slot(taken_);
     if (taken_ == posted_) return MPI_ERR_NO_MEM;
-    MPI_Status status;
+    MPI_Status status{};
     const int error = PMPI_Wait(&next.request, &status);
     ++taken_;
     *wire = next.buffer.data();

@@ -15,7 +15,7 @@ int iprobe(Comm* comm, int source, int tag, int* flag, MPI_Status* status) {
   *flag = 0;
   for (;;) {
     if (peek_stashed(comm, source, tag, status)) return *flag = 1, MPI_SUCCESS;
-    MPI_Status seen;
+    MPI_Status seen{};  // MPICH's probes leave the bit for "cancelled" as it was
     const int error = PMPI_Iprobe(source, tag, comm->handle, flag, &seen);
     if (error || !*flag) return error;
     if (!needs_look(comm, seen)) {
@@ -40,7 +40,7 @@ int probe(Comm* comm, int source, int tag, MPI_Status* status) {
 }
 
 int improbe(Comm* comm, int source, int tag, int* flag, MPI_Message* message, MPI_Status* status) {
-  MPI_Status seen;
+  MPI_Status seen{};
   Stashed* stashed;
   *flag = 0;
   {
@@ -87,8 +87,7 @@ int mrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_St
   Stashed* stashed = take_message(message, &comm);
   if (!stashed) return mrecv_form<N>::call(buffer, count, type, message, status);
   int error = MPI_ERR_ARG;
-  MPI_Status own;
-  own.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status own{};
   if (describe(kMrecv, comm, buffer, count, type, &in)) {
     error = finish_from_stash(&in, stashed, status == MPI_STATUS_IGNORE ? &own : status);
   } else {

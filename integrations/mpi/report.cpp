@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counting and the report (spec/report.md). Each thread counts for itself; nobody is in its way.
+#include <locale.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -242,11 +243,15 @@ std::string contests_json() {
 }  // namespace
 
 void append(std::string* text, const char* format, ...) {
+  // A program may have set a locale that writes 0,5 for 0.5.
+  static const locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", nullptr);
+  const locale_t before = c_locale ? uselocale(c_locale) : nullptr;
   char piece[512];
   va_list args;
   va_start(args, format);
   std::vsnprintf(piece, sizeof piece, format, args);
   va_end(args);
+  if (before) uselocale(before);
   *text += piece;
 }
 

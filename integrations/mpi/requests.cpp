@@ -128,8 +128,7 @@ void let_go(Record* record) {
 
 bool settle_early(Record* record) {
   int flag = 0;
-  MPI_Status status;
-  status.MPI_ERROR = MPI_SUCCESS;
+  MPI_Status status{};
   if (PMPI_Request_get_status(record->request, &flag, &status) != MPI_SUCCESS || !flag) {
     return false;
   }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import threading
@@ -320,6 +321,8 @@ def test_contest(mpi, rendezvous_class, nodes):
         slow("rel:0.015625", "fre"),
         ("abs:1e-3", "zfp"),
         slow("abs:1e-3", "sz3"),
+        slow("abs:2", "zfp"),
+        ("abs:16", "sz3"),
     ],
 )
 @pytest.mark.parametrize("nodes", [[0, 0, 1, 1], slow([0, 1, 2, 3])])
@@ -345,6 +348,19 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
             {"WIREPRESS_MPI_ERROR": "abs:1", "WIREPRESS_MPI_CODEC": "bx"},
             "mpi_codec: bx: of codecs that lose something, zfp and sz3 keep an absolute error",
         ),
+        (
+            {"WIREPRESS_MPI_ERROR": "rel:1e-3", "WIREPRESS_MPI_CODEC": "lz4"},
+            'mpi_error: "rel:1e-3": mpi_codec lz4 loses nothing, take auto, bx or fre, or no mpi_',
+        ),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e-300"}, 'mpi_error: "abs:1e-300": an absolute error lies'),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e300"}, 'mpi_error: "abs:1e300": an absolute error lies'),
+        ({"WIREPRESS_MPI_ERROR": "bits:1e300"}, 'mpi_error: "bits:1e300": bits are a whole number'),
+        (
+            {"WIREPRESS_MPI_DETERMINISTIC": "on", "WIREPRESS_MPI_COLLECTIVES": "off"},
+            "mpi_deterministic: sums have one order only in our collectives, mpi_collectives",
+        ),
+        ({"WIREPRESS_MPI_ERROR": "abs:nan"}, 'mpi_error: "abs:nan": is not none, rel:R, abs:A or'),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e-3x"}, 'mpi_error: "abs:1e-3x": is not none, rel:R, abs:'),
     ],
 )
 def test_errors_only_on_request(mpi, settings, reason):
@@ -353,6 +369,36 @@ def test_errors_only_on_request(mpi, settings, reason):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"wirepress: off: rank 0: {reason}" in done.stderr
+
+
+def test_locale_of_the_program(mpi, tmp_path):
+    """A comma in its numbers is in none of ours."""
+    if not shutil.which("localedef"):
+        pytest.skip("no localedef on this machine")
+    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("localedef cannot make de_DE.UTF-8 on this machine")
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_ERROR": "abs:0.001", "WIREPRESS_MPI_LINK": "0.1Gbps"}
+    settings |= {"WIREPRESS_MPI_REPORT": str(report), "LOCPATH": str(tmp_path)}
+    assert "ok locale" in mpi.run(2, [mpi.build("locale.c")], TRUST | settings)
+    sent = calls(report)["MPI_Sendrecv"]
+    assert sent["wire_bytes"] < 0.3 * sent["raw_bytes"] and sent["compress_seconds"] > 0
+
+
+def test_communicators_of_sessions(mpi, tmp_path):
+    """They outlive MPI_Finalize, and with it who would expand what comes: they stay raw."""
+    if mpi.name == "openmpi":
+        pytest.skip("Open MPI has sessions from version 5 on")
+    report = tmp_path / "report.json"
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_REPORT": str(report)}
+    assert "ok session" in mpi.run(2, [mpi.build("session.c")], TRUST | settings)
+    sent = calls(report)
+    assert sent["MPI_Isend"]["compressed_messages"] == 0
+    assert sent["MPI_Send"]["compressed_messages"] == 1
+    program = mpi.build_fortran("session.F90", "mpi_f08")
+    assert "ok session" in mpi.run(2, [program], TRUST | settings)
+    assert "MPI_Isend" not in calls(report) or not calls(report)["MPI_Isend"]["compressed_messages"]
 
 
 def test_collectives_off(mpi, tmp_path):

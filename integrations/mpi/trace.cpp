@@ -167,8 +167,10 @@ Tracing& Tracing::probes(int source, int tag, int* flag, MPI_Message* message,
 }
 
 void Tracing::look_at(const MPI_Status* status, TraceRecord* record) const {
+  // MPICH's probes leave the bit for "cancelled" as it was: that of a probe says nothing.
+  const bool probed = call_ >= kProbe && call_ <= kImprobe;
   int cancelled = 0;
-  if (PMPI_Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled) {
+  if (!probed && PMPI_Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled) {
     record->flags |= kTraceCancelled;
     record->received = 0;
     return;

@@ -214,7 +214,7 @@ class Tracing {
   Comm* comm_ = nullptr;
   TraceRecord record_, second_;
   bool has_second_ = false, receives_ = false, poll_ = false;
-  MPI_Status own_, *status_ = nullptr, *second_status_ = nullptr;
+  MPI_Status own_{}, *status_ = nullptr, *second_status_ = nullptr;
   std::unique_ptr<MPI_Status[]> own_statuses_;
   int *flag_ = nullptr, *index_ = nullptr, *n_done_ = nullptr;
   MPI_Request* made_ = nullptr;
