@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError
-from wirepress.torch import powersgd
+from wirepress.torch import agreement, powersgd
 from wirepress.torch.auto import Tuner
 from wirepress.torch.coder import (
     Coder,
@@ -101,13 +101,25 @@ class _Parameter:
         self.residual: torch.Tensor | None = None
         self.velocity: torch.Tensor | None = None
         self.q: torch.Tensor | None = None
+        self.first_q: torch.Tensor | None = None
         self.sum_residuals: dict[int, torch.Tensor] = {}  # by the piece's first value
-        self.backup: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.backup: dict[str, Any] = {}
 
-    def tensors(self) -> list[torch.Tensor]:
-        """All that changes from step to step."""
-        own = (self.residual, self.velocity, self.q)
-        return [t for t in (*own, *self.sum_residuals.values()) if t is not None]
+    def saved(self) -> dict[str, Any]:
+        """Copies of all that changes from step to step; what is not there yet is left out."""
+        own = {"residual": self.residual, "velocity": self.velocity, "q": self.q}
+        entry: dict[str, Any] = {key: t.clone() for key, t in own.items() if t is not None}
+        if self.sum_residuals:
+            entry["sums"] = {start: t.clone() for start, t in self.sum_residuals.items()}
+        return entry
+
+    def load(self, entry: Mapping[str, Any]) -> None:
+        """Takes copies of what `saved` gave; what that left out starts anew."""
+        for key in ("residual", "velocity"):
+            setattr(self, key, entry[key].clone() if key in entry else None)
+        q = entry.get("q", self.first_q)
+        self.q = None if q is None else q.clone()
+        self.sum_residuals = {start: t.clone() for start, t in entry.get("sums", {}).items()}
 
     def pieces(self, n_owners: int) -> list[tuple[int, int]]:
         """(first value, end) of its pieces. They depend on nothing but n and the number of owners,
@@ -255,7 +267,8 @@ class State:
             parameter_.feedback = settings.error_feedback is not False
             if parameter_.matrix:
                 seed = settings.seed + parameter_.number
-                parameter_.q = powersgd.first_q(parameter_.matrix[1], rank, seed)
+                parameter_.first_q = powersgd.first_q(parameter_.matrix[1], rank, seed)
+                parameter_.q = parameter_.first_q.clone()
             return
         check_recipe(method)
         coder = self._coder(settled(method))
@@ -329,14 +342,7 @@ class State:
         """Finds out at once whether ranks have other settings or another model."""
         model = hashlib.sha256(repr([(n, tuple(p.shape), p.dtype) for n, p in named]).encode())
         mine = {**dataclasses.asdict(self.settings), "model": model.hexdigest()}
-        all_of_them: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(self._group))]
-        dist.all_gather_object(all_of_them, mine, group=self._group)
-        for rank, other in enumerate(all_of_them):
-            for key, value in all_of_them[0].items():
-                if other[key] != value:
-                    raise ParameterError(
-                        f"ranks differ in {key}: {value!r} on rank 0, {other[key]!r} on rank {rank}"
-                    )
+        agreement.check_alike(mine, self._group)
 
     # ---- the hook ----
 
@@ -356,10 +362,9 @@ class State:
             self.counts.skipped_steps += 1
         for p in self._parameters.values():
             if self._lost:
-                for tensor, copy in p.backup:
-                    tensor.copy_(copy)
+                p.load(p.backup)
             else:
-                p.backup = [(tensor, tensor.clone()) for tensor in p.tensors()]
+                p.backup = p.saved()
         self._lost = False
 
     def _hook(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -539,7 +544,7 @@ class State:
             self._wires.close()
         for p in self._parameters.values():
             p.residual = p.velocity = p.q = None
-            p.sum_residuals, p.backup = {}, []
+            p.sum_residuals, p.backup = {}, {}
 
     def _check_open(self) -> None:
         if self._closed:
@@ -582,18 +587,15 @@ class State:
         return self._tuner.explain()
 
     def state_dict(self) -> dict[str, Any]:
-        """What training needs to go on with the same bits. It is of this rank: save one for each.
+        """What training needs to go on with the same bits. It is of this rank: save one for each,
+        or `full_state_dict`.
 
         Call it between steps. Tensors are copies.
         """
         self._check_open()
         residuals = {}
         for p in self._parameters.values():
-            own = {"residual": p.residual, "velocity": p.velocity, "q": p.q}
-            entry: dict[str, Any] = {k: t.clone() for k, t in own.items() if t is not None}
-            if p.sum_residuals:
-                entry["sums"] = {start: t.clone() for start, t in p.sum_residuals.items()}
-            if entry:
+            if entry := p.saved():
                 residuals[p.name] = entry
         return {
             "format": _FORMAT,
@@ -605,45 +607,73 @@ class State:
             "residuals": residuals,
         }
 
+    def full_state_dict(self) -> dict[str, Any]:
+        """The states of all ranks in one, on rank 0 of the model's group; {} on the others.
+
+        A collective call, for programs that save on one rank and load the same file on all
+        (`FullState` gives them that). Rank 0 needs memory for the residuals of all ranks: about 4
+        bytes for each value of the gradient and rank.
+        """
+        return agreement.full(self.state_dict(), self._group)
+
     def load_state_dict(self, saved: Mapping[str, Any], *, strict: bool = True) -> None:
-        """Goes on from what `state_dict` of the same rank gave.
+        """Goes on from what `state_dict` of the same rank, or `full_state_dict`, gave.
+
+        A collective call. What the saved state does not hold starts anew.
 
         Args:
-            strict: refuse what was saved with other settings or another number of ranks. Else such
-                residuals are dropped: error feedback begins anew.
+            strict: refuse what was saved with other settings, by another rank or another number of
+                ranks. Else its residuals are dropped: error feedback begins anew.
 
         Raises:
-            ParameterError: it does not fit.
+            ParameterError: it does not fit, on any rank; then no rank has changed anything.
         """
         self._check_open()
+        mine = agreement.own_part(saved, dist.get_rank(self._group))
+        if problem := agreement.first_problem(self._problem(mine), self._group):
+            raise ParameterError(problem)
+        differ = agreement.first_problem(self._difference(mine), self._group)
+        if differ and strict:
+            raise ParameterError(differ)
+        agreement.check_alike({"the saved step": mine["step"]}, self._group)
+        self.step = int(mine["step"])
+        residuals = {} if differ else mine["residuals"]
+        if not differ:
+            self._take_over(mine["choices"])
+        for p in self._parameters.values():
+            p.load(residuals.get(p.name, {}))
+
+    def _problem(self, saved: Mapping[str, Any]) -> str:
+        """What makes a saved state unusable; "": nothing."""
+        if not saved:
+            return "the saved state is empty: full_state_dict gives it on rank 0 only"
         if saved.get("format") != _FORMAT:
-            raise ParameterError(f"not a state that this version saved: {saved.get('format')!r}")
+            return f"not a state that this version saved: format {saved.get('format')!r}"
+        return ""
+
+    def _difference(self, saved: Mapping[str, Any]) -> str:
+        """Why its residuals cannot be used here; "": they can."""
         mine = {
             "settings": dataclasses.asdict(self.settings),
-            "rank": dist.get_rank(self._group),
             "world_size": dist.get_world_size(self._group),
+            "rank": dist.get_rank(self._group),
             "choices": saved["choices"] if self._tuner else self.choices(),
         }
         differ = [
             key for key, value in mine.items() if _plain_data(saved[key]) != _plain_data(value)
         ]
-        self.step = int(saved["step"])
-        if differ:
-            if strict:
-                raise ParameterError(
-                    f"saved with other {', '.join(differ)}: "
-                    + "; ".join(f"{key} {saved[key]!r}, now {mine[key]!r}" for key in differ[:2])
-                    + ". strict=False drops its residuals"
-                )
-            return
-        if self._tuner:
-            self._take_over(saved["choices"])
-        for name, entry in saved["residuals"].items():
-            p = self._parameters[name]
-            for key in ("residual", "velocity", "q"):
-                if key in entry:
-                    setattr(p, key, entry[key].clone())
-            p.sum_residuals = {start: t.clone() for start, t in entry.get("sums", {}).items()}
+        if not differ:
+            return ""
+        if differ == ["rank"]:
+            return (
+                f"the state was saved by rank {saved['rank']} and is loaded by rank {mine['rank']}: "
+                f"save state_dict() on every rank, each its own, or full_state_dict() on rank 0"
+            )
+        return (
+            f"saved with other {', '.join(differ)}: "
+            + "; ".join(f"{key} {saved[key]!r}, now {mine[key]!r}" for key in differ[:2])
+            + ". strict=False drops its residuals"
+        )
 
 
 def compress(

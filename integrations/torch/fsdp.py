@@ -9,7 +9,7 @@ rank encodes its shard once for all. So all ranks see the same bits, in every ru
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ import torch.distributed as dist
 import wirepress
 from torch import nn
 from wirepress.errors import ParameterError, UnsupportedError
+from wirepress.torch import agreement
 from wirepress.torch.coder import Coder, check_recipe, settled
 from wirepress.torch.group import Traffic
 from wirepress.torch.packer import FLOATS, Packer
@@ -117,7 +118,8 @@ class FsdpState:
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """For a checkpoint. Residuals belong to a rank: every rank saves its own."""
+        """For a checkpoint. Residuals belong to a rank: every rank saves its own, or rank 0
+        `full_state_dict`."""
         self._check_open()
         return {
             "format": _FORMAT,
@@ -128,35 +130,64 @@ class FsdpState:
             "residuals": {unit: tensor.clone() for unit, tensor in self.residuals.items()},
         }
 
-    def load_state_dict(self, saved: dict[str, Any], strict: bool = True) -> None:
-        """Takes what `state_dict` gave on the same rank of as many.
+    def full_state_dict(self) -> dict[str, Any]:
+        """The states of all ranks in one, on rank 0; {} on the others.
 
-        With `strict=False`, the state of another number of ranks is let go: residuals begin at
-        zero, which costs no more than what one step dropped.
+        A collective call, for programs that save on one rank and load the same file on all
+        (`FullState` gives them that). Rank 0 needs memory for the residuals of all ranks: with
+        error feedback 4 bytes for each value of the whole gradient and rank.
+        """
+        return agreement.full(self.state_dict())
+
+    def load_state_dict(self, saved: Mapping[str, Any], *, strict: bool = True) -> None:
+        """Takes what `state_dict` gave on the same rank of as many, or `full_state_dict`.
+
+        A collective call. With `strict=False`, the residuals of another number of ranks, or of
+        other settings, are let go: they begin at zero, which costs no more than what one step
+        dropped.
 
         Raises:
-            ParameterError: another rank, number of ranks, or other settings, and `strict`.
+            ParameterError: it does not fit, on any rank; then no rank has changed anything.
         """
         self._check_open()
+        mine = agreement.own_part(saved, dist.get_rank())
+        if problem := agreement.first_problem(self._problem(mine)):
+            raise ParameterError(problem)
+        differ = agreement.first_problem(self._difference(mine))
+        if differ and strict:
+            raise ParameterError(differ)
+        self.residuals = {}
+        if differ:
+            return
+        for unit, tensor in mine["residuals"].items():
+            self.residuals[unit] = tensor.clone()
+        for what, seed in mine["seeds"].items():
+            self.packers[what].seed = seed
+
+    def _problem(self, saved: Mapping[str, Any]) -> str:
+        """What makes a saved state unusable; "": nothing."""
+        if not saved:
+            return "the saved state is empty: full_state_dict gives it on rank 0 only"
         if saved.get("format") != _FORMAT:
-            raise ParameterError(f"a state of format {saved.get('format')}, not {_FORMAT}")
+            return f"a state of format {saved.get('format')!r}, not {_FORMAT}"
+        return ""
+
+    def _difference(self, saved: Mapping[str, Any]) -> str:
+        """Why its residuals cannot be used here; "": they can."""
         mine = {
-            "rank": dist.get_rank(),
-            "world_size": dist.get_world_size(),
             "settings": dataclasses.asdict(self.settings),
+            "world_size": dist.get_world_size(),
+            "rank": dist.get_rank(),
         }
         for key, value in mine.items():
             if saved[key] != value:
-                if not strict:
-                    self.residuals = {}
-                    return
-                raise ParameterError(
-                    f"the state was saved with {key} {saved[key]!r}, not {value!r}; strict=False "
-                    f"begins without residuals"
+                hint = (
+                    "save state_dict() on every rank, each its own, or full_state_dict() on rank 0"
+                    if key == "rank"
+                    else "strict=False begins without residuals"
                 )
-        self.residuals = {unit: tensor.clone() for unit, tensor in saved["residuals"].items()}
-        for what, seed in saved["seeds"].items():
-            self.packers[what].seed = seed
+                return f"the state was saved with {key} {saved[key]!r}, not {value!r}: {hint}"
+        return ""
 
 
 class _Memory:
@@ -348,11 +379,4 @@ def _agree(settings: FsdpSettings, units: list[tuple[str, Any]], module: nn.Modu
         "units": [name for name, _ in units],
         "parameters of the model": [(n, tuple(p.shape)) for n, p in module.named_parameters()],
     }
-    everyone: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(everyone, mine)
-    for rank, other in enumerate(everyone):
-        for key, value in everyone[0].items():
-            if other[key] != value:
-                raise ParameterError(
-                    f"ranks differ in {key}: {value!r} on rank 0, {other[key]!r} on rank {rank}"
-                )
+    agreement.check_alike(mine)

@@ -306,11 +306,42 @@ def other_states() -> None:
     other.load_state_dict(saved, strict=False)
     assert other.step == 2 and not other.state_dict()["residuals"]
     with pytest.raises(wirepress.ParameterError, match="version"):
-        other.load_state_dict({})
+        other.load_state_dict({"format": 0})
 
 
 def test_a_state_that_does_not_fit(on_ranks: Callable[..., Any]) -> None:
     on_ranks(other_states, 2)
+
+
+def saved_on_one_rank() -> list[bool]:
+    """As accelerate and others do: rank 0 writes a file, which all ranks read."""
+    found = []
+    for method in ("int4", "powersgd:rank=2"):
+        ddp = make_ddp(make_model())
+        state = wirepress.torch.compress(ddp, method)
+        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), range(2))
+        for wrong in ([state.state_dict()], [wirepress.torch.FullState(state).state_dict()]):
+            dist.broadcast_object_list(wrong)
+            if "ranks" not in wrong[0]:
+                with pytest.raises(wirepress.ParameterError, match=r"full_state_dict\(\) on rank 0"):
+                    state.load_state_dict(wrong[0])
+        right = wrong[0]
+        weight = {k: v.clone() for k, v in ddp.module.state_dict().items()}
+        ends = []
+        for _ in range(2):
+            ddp.module.load_state_dict(weight)
+            wirepress.torch.FullState(state).load_state_dict(right)
+            train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), range(2, 4))
+            ends.append(weights(ddp))
+        found.append(torch.equal(*ends) and same_on_all(ends[0]))
+        right["ranks"].pop()
+        with pytest.raises(wirepress.ParameterError, match="saved with other world_size|empty"):
+            state.load_state_dict({**right, "ranks": []} if dist.get_rank() else right)
+    return found
+
+
+def test_a_state_of_all_ranks(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(saved_on_one_rank, 2) == [[True, True]] * 2
 
 
 def accumulation() -> tuple[bool, bool, int]:
