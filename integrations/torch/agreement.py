@@ -3,11 +3,48 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Protocol
 
 import torch.distributed as dist
 from wirepress.errors import ParameterError
+from wirepress.torch.transport import store_of, timeout_of
+
+_SILENCE = timedelta(seconds=30)  # of a wait, before it is told
+
+
+def await_everyone(call: str, group: dist.ProcessGroup) -> None:
+    """Waits until all ranks of `group` make the same call.
+
+    By the store: a collective would wait without a word for a rank that does not call, or would
+    meet another collective of that rank.
+
+    Raises:
+        ParameterError: some did not within the group's timeout; it names them.
+    """
+    store, rank, limit = store_of(group), dist.get_rank(group), timeout_of(group)
+    calls = f"wirepress/{call}/{rank}/calls"
+    number = store.add(calls, 1)
+    keys = [f"wirepress/{call}/{other}/{number}" for other in range(dist.get_world_size(group))]
+    store.set(keys[rank], "here")
+    try:
+        store.wait(keys, min(limit, _SILENCE))
+        return
+    except RuntimeError:  # DistStoreError is one
+        absent = [other for other, key in enumerate(keys) if not store.check([key])]
+    missing = f"{call} is a collective call, and ranks {absent} of {len(keys)} have not made it"
+    if limit > _SILENCE:
+        warnings.warn(f"{missing} in {_SILENCE.seconds} s: waiting for them", stacklevel=3)
+        try:
+            store.wait(keys, limit - _SILENCE)
+            return
+        except RuntimeError:
+            pass
+    store.add(calls, -1)
+    store.delete_key(keys[rank])
+    raise ParameterError(f"{missing} in {limit.total_seconds():g} s, the timeout of the group")
 
 
 def check_alike(mine: Mapping[str, Any], group: dist.ProcessGroup | None = None) -> None:

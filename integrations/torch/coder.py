@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 import wirepress
 from wirepress.errors import CorruptError, ParameterError
+from wirepress.torch.transport import as_array
 
 # Unbiased codecs, whose error averages out over steps and workers, and fine ones, whose error is
 # far below the noise of a gradient: error feedback costs memory and time and gains nothing.
@@ -53,7 +54,7 @@ class Coder:
         self.recipe = recipe
         self._encoder = wirepress.Compressor(recipe, threads=threads, checksum=checksum)
         self._decoder = wirepress.Compressor(threads=threads)
-        self._encoder.compress(torch.zeros(1).numpy())  # what parsing cannot see is said now
+        self._encoder.compress(as_array(torch.zeros(1)))  # what parsing cannot see is said now
         self.lossless = self._encoder.lossless("float32")
         self.sparse = first_codec(recipe) in SPARSE
 
@@ -79,20 +80,21 @@ class Coder:
         `seed`: what codecs that round at random draw from.
         """
         self._encoder.set("seed", seed)
+        source, target = as_array(values), as_array(out)
         if residual is None:
-            return self._encoder.compress_into(values.numpy(), out.numpy())
-        return self._encoder.compress_feedback_into(values.numpy(), residual.numpy(), out.numpy())
+            return self._encoder.compress_into(source, target)
+        return self._encoder.compress_feedback_into(source, as_array(residual), target)
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a frame of as many float32 values as `out` has."""
-        info = self._decoder.inspect(frame.numpy())
+        info = self._decoder.inspect(as_array(frame))
         if info.raw_size != 4 * out.numel():
             raise CorruptError(f"the frame holds {info.raw_size} bytes, not {4 * out.numel()}")
-        self._decoder.decompress(frame.numpy(), out.numpy())
+        self._decoder.decompress(as_array(frame), as_array(out))
 
     def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Adds what a frame holds to `out`."""
-        n = self._decoder.decompress_add(frame.numpy(), out.numpy())
+        n = self._decoder.decompress_add(as_array(frame), as_array(out))
         if n != out.numel():
             raise CorruptError(f"the frame holds {n} values, not {out.numel()}")
 

@@ -21,7 +21,7 @@ from wirepress.torch import agreement
 from wirepress.torch.coder import Coder, check_recipe, settled
 from wirepress.torch.group import Traffic
 from wirepress.torch.packer import FLOATS, Packer
-from wirepress.torch.transport import Post, open_post
+from wirepress.torch.transport import Opener, Post
 
 try:
     from torch.distributed.fsdp import FSDPModule
@@ -75,7 +75,7 @@ class FsdpState:
         self._check_open()
         ranks = tuple(dist.get_process_group_ranks(group))
         if ranks not in self._posts:
-            self._posts[ranks] = open_post([ranks])
+            self._posts[ranks] = Opener(group).open([range(len(ranks))])
         return self._posts[ranks]
 
     def close(self) -> None:
