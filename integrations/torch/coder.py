@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import atexit
+import weakref
+from typing import Any
+
 import torch
 import wirepress
 from wirepress.errors import CorruptError, ParameterError
@@ -38,6 +42,16 @@ def parameter(recipe: str, name: str, fallback: float) -> float:
     return fallback
 
 
+_ALIVE: weakref.WeakSet[Coder] = weakref.WeakSet()
+
+
+@atexit.register
+def _let_go() -> None:
+    """A thread that waits for a dead rank outlives Python; the library's objects must not."""
+    for coder in list(_ALIVE):
+        coder.close()
+
+
 class Coder:
     """A recipe, with its settings and its memory; calls from several threads wait for each other.
 
@@ -52,11 +66,16 @@ class Coder:
 
     def __init__(self, recipe: str, *, threads: int = 1, checksum: bool = False) -> None:
         self.recipe = recipe
-        self._encoder = wirepress.Compressor(recipe, threads=threads, checksum=checksum)
-        self._decoder = wirepress.Compressor(threads=threads)
+        _ALIVE.add(self)
+        self._encoder: Any = wirepress.Compressor(recipe, threads=threads, checksum=checksum)
+        self._decoder: Any = wirepress.Compressor(threads=threads)
         self._encoder.compress(as_array(torch.zeros(1)))  # what parsing cannot see is said now
         self.lossless = self._encoder.lossless("float32")
         self.sparse = first_codec(recipe) in SPARSE
+
+    def close(self) -> None:
+        """Frees memory; the coder cannot be used any more."""
+        self._encoder = self._decoder = None
 
     @property
     def wants_feedback(self) -> bool:

@@ -462,7 +462,9 @@ class State:
     ) -> torch.futures.Future[torch.Tensor]:
         """PyTorch's own all-reduce, as without a hook."""
         self.counts.plain_bytes += _n_bytes(buffer)
-        buffer.mul_(1 / dist.get_world_size(self._group))  # as DDP without a hook, to the bit
+        factor = 1 / dist.get_world_size(self._group)  # as DDP without a hook, to the bit
+        # The values of a sparse gradient may be memory of another one that is still on its way.
+        buffer = buffer * factor if buffer.is_sparse else buffer.mul_(factor)
         names = [self._by_id[id(tensor)].name for tensor in bucket.parameters()]
 
         def finish(done: torch.futures.Future[Any]) -> torch.Tensor:
