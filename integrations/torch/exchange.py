@@ -46,12 +46,13 @@ class Flags:
 
     def found(self, kind: int, index: int) -> None:
         """This rank found something (0: nothing) about the piece of that index."""
-        if kind and not self.value:
-            self.value = kind | index << 8 | self._rank << 40
+        if kind:
+            mine = kind | index << 8 | self._rank << 40
+            self.value = _worst([self.value, mine])
 
-    def note(self, others: Iterable[int]) -> None:
-        """Values of all ranks, in one order on all."""
-        self.value = self.value or next(filter(None, others), 0)
+    def note(self, everyone: Sequence[int]) -> None:
+        """Values of all ranks, in one order on all: of several all ranks take the same."""
+        self.value = _worst(everyone)
 
     def error(self, names: Sequence[str]) -> Flagged | None:
         """For the first that was found; `names` of the pieces by index."""
@@ -59,6 +60,11 @@ class Flags:
             return None
         index = self.value >> 8 & 0xFFFFFFFF
         return Flagged(self.value & 0xFF, names[index], self.value >> 40)
+
+
+def _worst(flags: Sequence[int]) -> int:
+    """The first of the lowest kind; 0: none. A gradient that is not finite comes before all."""
+    return min(filter(None, flags), key=lambda flag: flag & 0xFF, default=0)
 
 
 @dataclasses.dataclass

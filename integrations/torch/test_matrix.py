@@ -144,7 +144,7 @@ class Run:
         self.method, self.feature = method, feature
         make, self.options = FEATURES[feature]
         self.module = make()
-        self.knobs: dict[str, Any] = {"min_values": 20}
+        self.knobs: dict[str, Any] = {"min_values": 20, "on_expansion": "plain"}
         if feature == "one value":
             self.knobs["min_values"] = 1
         self.gradient = torch.empty(0)
@@ -154,7 +154,9 @@ class Run:
         module = self.module
         if self.feature == "compiled before":
             module = torch.compile(module, backend="eager")
-        cap = 1e-6 if self.feature == "one value" else 0.004
+        cap = {"one value": 1e-6, "compiled before": 25, "compiled after": 25}.get(
+            self.feature, 0.004
+        )
         self.ddp = DistributedDataParallel(module, bucket_cap_mb=cap, **self.options)
         self.model: Any = self.ddp
         if self.feature == "compiled after":
