@@ -18,6 +18,11 @@ _NEEDS_NO_FEEDBACK = {"bf16", "fp16", "fp8", "int8", "qsgd", "terngrad"}
 SPARSE = {"topk", "dgc", "graddrop"}  # send some values, as they are
 
 
+def own_name(name: str) -> str:
+    """Of a parameter or module, without what torch.compile puts into it."""
+    return ".".join(word for word in name.split(".") if word != "_orig_mod")
+
+
 def first_codec(recipe: str) -> str:
     """The name of the codec that sees the values; "topk:ratio=0.01+zstd" -> "topk"."""
     return recipe.split("+")[0].split(":")[0].strip()

@@ -24,6 +24,7 @@ from wirepress.torch.coder import (
     check_recipe,
     first_codec,
     gather_is_smaller,
+    own_name,
     parameter,
     second_coder,
     settled,
@@ -915,7 +916,7 @@ def _named_parameters(model: DistributedDataParallel) -> Iterator[tuple[str, tor
     """Those that DDP may put into buckets, by the names that they have without torch.compile."""
     for name, tensor in model.module.named_parameters():
         if name not in model.parameters_to_ignore:
-            yield ".".join(word for word in name.split(".") if word != "_orig_mod"), tensor
+            yield own_name(name), tensor
 
 
 def _with_sparse_gradients(model: DistributedDataParallel) -> set[int]:

@@ -9,6 +9,7 @@ rank encodes its shard once for all. So all ranks see the same bits, in every ru
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,11 +17,11 @@ import torch
 import torch.distributed as dist
 import wirepress
 from torch import nn
-from wirepress.errors import ParameterError, UnsupportedError
+from wirepress.errors import ParameterError, UnsupportedError, WirepressError
 from wirepress.torch import agreement
-from wirepress.torch.coder import Coder, check_recipe, settled
+from wirepress.torch.coder import Coder, check_recipe, own_name, settled
 from wirepress.torch.group import Traffic
-from wirepress.torch.packer import FLOATS, Packer
+from wirepress.torch.packer import AUTO, FLOATS, Packer
 from wirepress.torch.transport import Opener, Post
 
 try:
@@ -47,19 +48,30 @@ class FsdpSettings:
     parameters: str = NONE
     error_feedback: bool = False
     threshold: int = 64 << 10
+    on_nonfinite: str = "pass"
+
+
+class _Pass:
+    """A backward pass in which gradients that are not finite are looked for."""
+
+    def __init__(self) -> None:
+        self.backup: dict[str, torch.Tensor | None] = {}  # residuals before it, by unit
+        self.found: list[tuple[str, int]] = []  # units and ranks
 
 
 class FsdpState:
     """What `compress_fsdp` returns: settings, residuals and statistics of one model."""
 
-    def __init__(self, settings: FsdpSettings, threads: int) -> None:
+    def __init__(self, settings: FsdpSettings, threads: int, model: str = "") -> None:
         self.settings = settings
+        self._model = model  # what tells it from others
         self.residuals: dict[str, torch.Tensor] = {}
         """What the gradients of a unit lacked, by its name: float32, a row for each owner."""
         self._threads = threads
         self._traffic = {"gradients": Traffic(), "parameters": Traffic()}
         self._posts: dict[tuple[int, ...], Post] = {}
         self._closed = False
+        self._pass: _Pass | None = None
         rank, size = dist.get_rank(), dist.get_world_size()
         self.packers = {
             what: Packer(recipe, threads=threads, seed=rank, seed_step=size)
@@ -117,6 +129,31 @@ class FsdpState:
             found = self.residuals[unit] = torch.zeros(shape)
         return found
 
+    def watch(self, unit: str) -> _Pass | None:
+        """What is noted of this backward pass, the unit's residual among it; None: nothing."""
+        if self.settings.on_nonfinite == "pass":
+            return None
+        if self._pass is None:
+            self._pass = _Pass()
+            # after FSDP's own, which was queued when the pass began
+            torch.autograd.Variable._execution_engine.queue_callback(self._end_pass)
+        kept = self.residuals.get(unit)
+        self._pass.backup[unit] = None if kept is None else kept.clone()
+        return self._pass
+
+    def _end_pass(self) -> None:
+        ended, self._pass = self._pass, None
+        if ended is None or not ended.found:
+            return
+        for unit, residual in ended.backup.items():
+            if residual is None:
+                self.residuals.pop(unit, None)
+            else:
+                self.residuals[unit] = residual
+        if self.settings.on_nonfinite == "raise":
+            unit, rank = ended.found[0]
+            raise FloatingPointError(f'the gradient of unit "{unit}" is not finite on rank {rank}')
+
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint. Residuals belong to a rank: every rank saves its own, or rank 0
         `full_state_dict`."""
@@ -126,6 +163,7 @@ class FsdpState:
             "rank": dist.get_rank(),
             "world_size": dist.get_world_size(),
             "settings": dataclasses.asdict(self.settings),
+            "model": self._model,
             "seeds": {what: packer.seed for what, packer in self.packers.items()},
             "residuals": {unit: tensor.clone() for unit, tensor in self.residuals.items()},
         }
@@ -176,6 +214,7 @@ class FsdpState:
         """Why its residuals cannot be used here; "": they can."""
         mine = {
             "settings": dataclasses.asdict(self.settings),
+            "model": self._model,
             "world_size": dist.get_world_size(),
             "rank": dist.get_rank(),
         }
@@ -235,6 +274,9 @@ class _ReduceScatter(_Memory, ReduceScatter):
     def _sum(self, parts: torch.Tensor, post: Post) -> torch.Tensor:
         """The sum over ranks of the row that this rank owns."""
         packer, dtype = self._state.packers["gradients"], parts.dtype
+        watched, flag = self._state.watch(self._unit), 0
+        if watched and not bool(parts.isfinite().all()):
+            flag = 1
         residual = None
         if dtype in _FEEDBACK and not packer.lossless(dtype):
             residual = self._state.residual(self._unit, (parts.shape[0], parts.shape[1]))
@@ -247,12 +289,15 @@ class _ReduceScatter(_Memory, ReduceScatter):
                 size = packer.pack(part, room[at:], lossy=True, residual=left)
             sizes.append(size)
             at += size
-        messages, _ = post.all_to_all(room[:at], sizes)
+        messages, flags = post.all_to_all(room[:at], sizes, flag)
         wide = dtype if dtype == torch.float64 else torch.float32
         total = parts[post.rank].to(wide, copy=True)
         for rank, message in enumerate(messages):
             if rank != post.rank:
                 packer.add(message, total, dtype)
+        if watched and any(flags):
+            watched.found.append((self._unit, flags.index(1)))
+            total.fill_(float("nan"))
         return total
 
 
@@ -302,6 +347,7 @@ def compress_fsdp(
     error_feedback: bool | None = None,
     threshold: int = 64 << 10,
     threads: int = 1,
+    on_nonfinite: str = "pass",
 ) -> FsdpState:
     """Makes the units of an FSDP2 model exchange gradients and parameters in compressed form.
 
@@ -317,6 +363,11 @@ def compress_fsdp(
             value of the whole gradient, on every rank. None: where the codec needs it (not int8).
         threshold: units with fewer bytes go raw.
         threads: that encode and decode.
+        on_nonfinite: NaN or infinity in the gradient of a unit that is compressed: "pass" as the
+            codec does; "skip": the unit's whole gradient becomes NaN on all ranks, so that a
+            GradScaler skips the step, and at the end of the backward pass all residuals go back to
+            before it; "raise": FloatingPointError comes out of `backward`, on all ranks that share
+            the unit, too after residuals went back.
 
     Raises:
         ParameterError: no such recipe; nothing was wrapped; it was called before; settings or
@@ -332,11 +383,21 @@ def compress_fsdp(
             f"PyTorch {torch.__version__} has no FSDPModule.{missing[0]}: FSDP2 cannot be given "
             f"collectives of its own; tested with 2.13.0 and 2.15.0"
         )
-    feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
-    settings = FsdpSettings(settled(gradients), parameters, feedback, threshold)
-    units = list(_units(module))
-    _agree(settings, units, module)
-    state = FsdpState(settings, threads)
+    agreement.await_everyone("compress_fsdp", dist.group.WORLD)
+    problem, units, settings = "", [], FsdpSettings()
+    try:
+        if on_nonfinite not in ("pass", "skip", "raise"):
+            raise ParameterError(f"on_nonfinite={on_nonfinite!r}: one of 'pass', 'skip', 'raise'")
+        feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
+        settings = FsdpSettings(settled(gradients), parameters, feedback, threshold, on_nonfinite)
+        units = list(_units(module))
+        Packer(parameters if parameters != NONE else AUTO).close()
+        Packer(settings.gradients if gradients != NONE else AUTO).close()
+    except (WirepressError, ValueError) as error:
+        problem = str(error)
+    if problem := agreement.first_problem(problem):
+        raise ParameterError(problem)
+    state = FsdpState(settings, threads, _agree(settings, units, module))
     for name, unit in units:
         if gradients != NONE:
             _set(name, unit.set_custom_reduce_scatter, _ReduceScatter(state, name))
@@ -368,15 +429,20 @@ def _units(module: nn.Module) -> Iterator[tuple[str, Any]]:
     for name, unit in found:
         if hasattr(unit, "_wirepress"):
             raise ParameterError(f'unit "{name}" is compressed already')
-        yield name, unit
+        yield own_name(name), unit
 
 
-def _agree(settings: FsdpSettings, units: list[tuple[str, Any]], module: nn.Module) -> None:
-    """Finds out at once whether ranks have other settings or another model."""
+def _agree(settings: FsdpSettings, units: list[tuple[str, Any]], module: nn.Module) -> str:
+    """Finds out at once whether ranks have other settings or another model; returns what tells
+    this model from others."""
     mine = {
         "version": wirepress.__version__,
         **dataclasses.asdict(settings),
         "units": [name for name, _ in units],
-        "parameters of the model": [(n, tuple(p.shape)) for n, p in module.named_parameters()],
+        "parameters of the model": [
+            (own_name(n), tuple(p.shape), p.dtype) for n, p in module.named_parameters()
+        ],
     }
     agreement.check_alike(mine)
+    model = repr((mine["units"], mine["parameters of the model"]))
+    return hashlib.sha256(model.encode()).hexdigest()
