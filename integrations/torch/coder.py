@@ -23,6 +23,13 @@ def own_name(name: str) -> str:
     return ".".join(word for word in name.split(".") if word != "_orig_mod")
 
 
+def uncompiled(model: Any) -> Any:
+    """What torch.compile made the model of, or the model itself."""
+    while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
+        model = model._modules["_orig_mod"]
+    return model
+
+
 def first_codec(recipe: str) -> str:
     """The name of the codec that sees the values; "topk:ratio=0.01+zstd" -> "topk"."""
     return recipe.split("+")[0].split(":")[0].strip()

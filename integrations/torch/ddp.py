@@ -28,6 +28,7 @@ from wirepress.torch.coder import (
     parameter,
     second_coder,
     settled,
+    uncompiled,
 )
 from wirepress.torch.exchange import EXPANDS, NOT_FINITE, CodedMean, Counts, Flagged, Piece
 from wirepress.torch.stages import Job, Stages
@@ -867,8 +868,7 @@ def compress(
         ParameterError: `model` is no DistributedDataParallel or has a hook, an unknown method or
             knob, or ranks with different settings.
     """
-    while isinstance(model, nn.Module) and "_orig_mod" in model._modules:  # of torch.compile
-        model = model._modules["_orig_mod"]
+    model = uncompiled(model)
     if not isinstance(model, DistributedDataParallel):
         raise ParameterError(
             f"compress wants a DistributedDataParallel model, not {type(model).__name__}"
