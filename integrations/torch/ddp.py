@@ -294,7 +294,7 @@ class State:
                 p = _Parameter(number, name, tensor, self._method(name), id(tensor) in sparse)
                 self._by_id[id(tensor)] = p
                 self._choose(p, tensor)
-        except (WirepressError, ValueError) as error:
+        except (WirepressError, ValueError, TypeError) as error:
             return str(error)
         return ""
 
@@ -829,10 +829,11 @@ def compress(
     """Registers a communication hook that sends the gradients of `model` in compressed form.
 
     A collective call: every rank makes it, after DistributedDataParallel and before the first
-    backward pass. Gradients of float32, bfloat16 and float16, on the CPU or CUDA, are compressed;
-    those of other types go by PyTorch's own all-reduce.
+    backward pass. Gradients of float32, bfloat16, float16 and complex64, on the CPU or CUDA, are
+    compressed; those of other types, and sparse ones, go by PyTorch's own all-reduce.
 
     Args:
+        model: may be compiled (torch.compile), and so may the module in it.
         method: a recipe of codecs ("int8", "onebit", "terngrad+zstd", "topk:ratio=0.01", "planes";
             see `wirepress.codecs`), "dgc:ratio=0.001" (with momentum correction: give the
             optimizer no momentum of its own), "powersgd:rank=4", "none" (PyTorch's all-reduce),
@@ -854,7 +855,8 @@ def compress(
         partition: values of a bucket that pass the pipeline at once.
         on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
             "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
-            step, and residuals go back to before it; "raise" on all ranks, with the name.
+            step, and residuals go back to before it (they are copied for that in every step);
+            "raise": FloatingPointError with the name comes out of `backward` on all ranks.
         on_expansion: a codec whose error exceeds the gradient, so that error feedback diverges:
             "raise", or "plain": that parameter goes uncompressed from then on.
         error_budget: of auto: relative error (root mean square) of the whole gradient; 0: lossless.
@@ -866,7 +868,8 @@ def compress(
 
     Raises:
         ParameterError: `model` is no DistributedDataParallel or has a hook, an unknown method or
-            knob, or ranks with different settings.
+            knob, a rule that fits no parameter, ranks with different settings, or ranks that do not
+            call it.
     """
     model = uncompiled(model)
     if not isinstance(model, DistributedDataParallel):
