@@ -9,6 +9,7 @@ group carries, `torch.distributed.init_process_group("wirepress")` after this im
 and NumPy. See `compress` for the methods, `GroupOptions` for the settings of groups.
 """
 
+from wirepress.torch.agreement import FullState
 from wirepress.torch.ddp import Settings, State, compress
 from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
@@ -16,6 +17,7 @@ from wirepress.torch.trace import Tracer, trace_buckets
 
 __all__ = [
     "FsdpState",
+    "FullState",
     "GroupOptions",
     "Settings",
     "State",

@@ -20,6 +20,7 @@ import time
 import torch
 import torch.distributed as dist
 from wirepress.torch.coder import Coder, gather_is_smaller
+from wirepress.torch.transport import all_gather_into, all_reduce_in
 from wirepress.torch.wires import Wires
 
 LOSSLESS = ("planes", "bx:m=0")
@@ -166,7 +167,7 @@ class Tuner:
     def _agreed(self, numbers: list[float], how: str) -> torch.Tensor:
         tensor = torch.tensor(numbers, dtype=torch.float64)
         operation = dist.ReduceOp.MAX if how == "max" else dist.ReduceOp.SUM
-        dist.all_reduce(tensor, operation, group=self._everyone)
+        all_reduce_in(tensor, self._everyone, operation)
         return tensor if how == "max" else tensor / self._everyone.size()
 
     # ---- measuring ----
@@ -174,12 +175,12 @@ class Tuner:
     def measure_link(self) -> None:
         """The rate at which this rank's frames reach the others; a collective call."""
         message = torch.zeros(_PROBE, dtype=torch.uint8)
-        rooms = [torch.empty_like(message) for _ in range(self._n)]
+        room = torch.empty(_PROBE * self._n, dtype=torch.uint8)
         times = []
         for _ in range(3):
-            dist.barrier(group=self._group)
+            all_reduce_in(torch.zeros(1), self._group)
             start = time.perf_counter()
-            dist.all_gather(rooms, message, group=self._group)
+            all_gather_into(room, message, self._group)
             times.append(time.perf_counter() - start)
         slowest = float(self._agreed([min(times)], "max")[0])
         self.link = _PROBE * max(self._n - 1, 1) / slowest

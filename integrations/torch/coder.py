@@ -3,14 +3,31 @@
 
 from __future__ import annotations
 
+import atexit
+import weakref
+from typing import Any
+
 import torch
 import wirepress
 from wirepress.errors import CorruptError, ParameterError
+from wirepress.torch.transport import as_array
 
 # Unbiased codecs, whose error averages out over steps and workers, and fine ones, whose error is
 # far below the noise of a gradient: error feedback costs memory and time and gains nothing.
 _NEEDS_NO_FEEDBACK = {"bf16", "fp16", "fp8", "int8", "qsgd", "terngrad"}
 SPARSE = {"topk", "dgc", "graddrop"}  # send some values, as they are
+
+
+def own_name(name: str) -> str:
+    """Of a parameter or module, without what torch.compile puts into it."""
+    return ".".join(word for word in name.split(".") if word != "_orig_mod")
+
+
+def uncompiled(model: Any) -> Any:
+    """What torch.compile made the model of, or the model itself."""
+    while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
+        model = model._modules["_orig_mod"]
+    return model
 
 
 def first_codec(recipe: str) -> str:
@@ -37,6 +54,16 @@ def parameter(recipe: str, name: str, fallback: float) -> float:
     return fallback
 
 
+_ALIVE: weakref.WeakSet[Coder] = weakref.WeakSet()
+
+
+@atexit.register
+def _let_go() -> None:
+    """A thread that waits for a dead rank outlives Python; the library's objects must not."""
+    for coder in list(_ALIVE):
+        coder.close()
+
+
 class Coder:
     """A recipe, with its settings and its memory; calls from several threads wait for each other.
 
@@ -51,11 +78,16 @@ class Coder:
 
     def __init__(self, recipe: str, *, threads: int = 1, checksum: bool = False) -> None:
         self.recipe = recipe
-        self._encoder = wirepress.Compressor(recipe, threads=threads, checksum=checksum)
-        self._decoder = wirepress.Compressor(threads=threads)
-        self._encoder.compress(torch.zeros(1).numpy())  # what parsing cannot see is said now
+        _ALIVE.add(self)
+        self._encoder: Any = wirepress.Compressor(recipe, threads=threads, checksum=checksum)
+        self._decoder: Any = wirepress.Compressor(threads=threads)
+        self._encoder.compress(as_array(torch.zeros(1)))  # what parsing cannot see is said now
         self.lossless = self._encoder.lossless("float32")
         self.sparse = first_codec(recipe) in SPARSE
+
+    def close(self) -> None:
+        """Frees memory; the coder cannot be used any more."""
+        self._encoder = self._decoder = None
 
     @property
     def wants_feedback(self) -> bool:
@@ -79,20 +111,21 @@ class Coder:
         `seed`: what codecs that round at random draw from.
         """
         self._encoder.set("seed", seed)
+        source, target = as_array(values), as_array(out)
         if residual is None:
-            return self._encoder.compress_into(values.numpy(), out.numpy())
-        return self._encoder.compress_feedback_into(values.numpy(), residual.numpy(), out.numpy())
+            return self._encoder.compress_into(source, target)
+        return self._encoder.compress_feedback_into(source, as_array(residual), target)
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a frame of as many float32 values as `out` has."""
-        info = self._decoder.inspect(frame.numpy())
+        info = self._decoder.inspect(as_array(frame))
         if info.raw_size != 4 * out.numel():
             raise CorruptError(f"the frame holds {info.raw_size} bytes, not {4 * out.numel()}")
-        self._decoder.decompress(frame.numpy(), out.numpy())
+        self._decoder.decompress(as_array(frame), as_array(out))
 
     def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Adds what a frame holds to `out`."""
-        n = self._decoder.decompress_add(frame.numpy(), out.numpy())
+        n = self._decoder.decompress_add(as_array(frame), as_array(out))
         if n != out.numel():
             raise CorruptError(f"the frame holds {n} values, not {out.numel()}")
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Collection
+from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from time import monotonic
@@ -72,6 +73,7 @@ def run_on_ranks(
     backend: str = "gloo",
     timeout: float = 60,
     dying: Collection[int] = (),
+    timeout_of_group: float | None = None,
     **group: Any,
 ) -> list[Any]:
     """What `function(*args)` returns on each of `n` ranks, by rank.
@@ -81,8 +83,11 @@ def run_on_ranks(
             with one thread for computing; arguments and results are pickled.
         timeout: in seconds; then all ranks are killed, and the test fails.
         dying: ranks that end without a result; theirs is None.
+        timeout_of_group: in seconds, instead of PyTorch's.
         **group: further arguments of `init_process_group`. backend="": no group is made.
     """
+    if timeout_of_group is not None:
+        group["timeout"] = timedelta(seconds=timeout_of_group)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOAD)
     with tempfile.TemporaryDirectory() as folder:

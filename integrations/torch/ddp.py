@@ -8,14 +8,15 @@ import fnmatch
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from wirepress.errors import ParameterError
-from wirepress.torch import powersgd
+from wirepress.errors import ParameterError, WirepressError
+from wirepress.torch import agreement, powersgd
 from wirepress.torch.auto import Tuner
 from wirepress.torch.coder import (
     Coder,
@@ -23,9 +24,11 @@ from wirepress.torch.coder import (
     check_recipe,
     first_codec,
     gather_is_smaller,
+    own_name,
     parameter,
     second_coder,
     settled,
+    uncompiled,
 )
 from wirepress.torch.exchange import EXPANDS, NOT_FINITE, CodedMean, Counts, Flagged, Piece
 from wirepress.torch.stages import Job, Stages
@@ -88,9 +91,13 @@ class Settings:
 class _Parameter:
     """How one parameter's gradient is sent, and what is remembered of it."""
 
-    def __init__(self, number: int, name: str, parameter: torch.Tensor, method: str) -> None:
+    def __init__(
+        self, number: int, name: str, parameter: torch.Tensor, method: str, sparse: bool
+    ) -> None:
         self.number, self.name, self.method = number, name, method
-        self.n = parameter.numel()
+        self.n = _n_reals(parameter)
+        self.trained = parameter.requires_grad
+        self.fits = not sparse and _fits(parameter)
         self.coder: Coder | PlainCoder = PlainCoder()
         self.second: Coder | PlainCoder = self.coder
         self.feedback = self.gather = False
@@ -102,12 +109,26 @@ class _Parameter:
         self.velocity: torch.Tensor | None = None
         self.q: torch.Tensor | None = None
         self.sum_residuals: dict[int, torch.Tensor] = {}  # by the piece's first value
-        self.backup: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.backup: dict[str, Any] = {}
 
-    def tensors(self) -> list[torch.Tensor]:
-        """All that changes from step to step."""
-        own = (self.residual, self.velocity, self.q)
-        return [t for t in (*own, *self.sum_residuals.values()) if t is not None]
+    def saved(self) -> dict[str, Any]:
+        """Copies of all that changes from step to step; what is not there yet is left out."""
+        own = {"residual": self.residual, "velocity": self.velocity, "q": self.q}
+        entry: dict[str, Any] = {key: t.clone() for key, t in own.items() if t is not None}
+        if self.sum_residuals:
+            entry["sums"] = {start: t.clone() for start, t in self.sum_residuals.items()}
+        return entry
+
+    def takes(self, entry: Mapping[str, Any]) -> bool:
+        """Whether what was saved has this parameter's sizes."""
+        flat = [entry[key] for key in ("residual", "velocity") if key in entry]
+        return all(tensor.numel() == self.n for tensor in flat)
+
+    def load(self, entry: Mapping[str, Any]) -> None:
+        """Takes copies of what `saved` gave; what that left out starts anew."""
+        for key in ("residual", "velocity", "q"):
+            setattr(self, key, entry[key].clone() if key in entry else None)
+        self.sum_residuals = {start: t.clone() for start, t in entry.get("sums", {}).items()}
 
     def pieces(self, n_owners: int) -> list[tuple[int, int]]:
         """(first value, end) of its pieces. They depend on nothing but n and the number of owners,
@@ -197,21 +218,45 @@ class _GradientPiece(Piece):
         return self.second.encode(mean, out, residual, self.seed ^ 1)
 
 
+class _Step:
+    """The buckets of one backward pass: what is still on its way, and what went wrong."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_left, self._all_there = 0, False
+        self.lost = False  # a gradient was not finite, and the step is skipped
+        self.error: BaseException | None = None  # the first
+
+    def add(self, last: bool) -> None:
+        with self._lock:
+            self._n_left += 1
+            self._all_there = last
+
+    def finish_one(self) -> bool:
+        """Whether that was the last bucket."""
+        with self._lock:
+            self._n_left -= 1
+            return self._all_there and not self._n_left
+
+    def note(self, error: BaseException) -> None:
+        with self._lock:
+            self.error = self.error or error
+
+    def check(self) -> None:
+        """Raises what went wrong, once."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
 class State:
     """What `compress` returns: settings, residuals and statistics of one model's hook."""
 
     def __init__(self, model: DistributedDataParallel, settings: Settings, threads: int) -> None:
-        settings.check()
         self.settings, self.threads = settings, threads
         self.step = 0
         self.counts = Counts()
         self._group = model.process_group
-        named = [(n, p) for n, p in model.module.named_parameters() if p.requires_grad]
-        self._by_id = {
-            id(p): _Parameter(i, n, p, self._method(n)) for i, (n, p) in enumerate(named)
-        }
-        self._agree(named)
-        self._parameters = {p.name: p for p in self._by_id.values()}
         self._coders: dict[str, Coder] = {}
         self._seconds: dict[str, Coder | PlainCoder] = {}  # for sums, by recipe
         self._tuner: Tuner | None = None
@@ -219,15 +264,55 @@ class State:
         self._closed = False
         self._wires: Wires | None = None
         self._stages: Stages | None = None
-        self._lost = False  # a gradient of this step was not finite, and the step is skipped
-        self._lock = threading.Lock()
-        for name, tensor in named:
-            self._choose(self._parameters[name], tensor)
-        methods = {p.method for p in self._parameters.values()}
-        if not self._nothing and methods - {"none", "noop"}:
+        self._current = _Step()
+        self._by_id: dict[int, _Parameter] = {}
+        agreement.await_everyone("compress", self._group)
+        problem = agreement.first_problem(self._prepare(model), self._group)
+        if problem:
+            raise ParameterError(problem)
+        self._parameters = {p.name: p for p in self._by_id.values()}
+        self._first_choices = self.choices()
+        self._agree(model)
+        methods = {p.method for p in self._by_id.values()}
+        if not self._nothing and methods - {"none"}:
             self._open()
 
     # ---- what is sent how ----
+
+    def _prepare(self, model: DistributedDataParallel) -> str:
+        """Sets up the parameters; returns what is wrong with the settings, "" for nothing."""
+        try:
+            self.settings.check()
+            if model._comm_hooks:
+                raise ParameterError(
+                    "the model cannot take a hook: it has one, and PyTorch takes no second"
+                )
+            named = list(_named_parameters(model))
+            self._check_methods([name for name, _ in named])
+            sparse = _with_sparse_gradients(model)
+            for number, (name, tensor) in enumerate(named):
+                p = _Parameter(number, name, tensor, self._method(name), id(tensor) in sparse)
+                self._by_id[id(tensor)] = p
+                self._choose(p, tensor)
+        except (WirepressError, ValueError, TypeError) as error:
+            return str(error)
+        return ""
+
+    def _check_methods(self, names: Sequence[str]) -> None:
+        """What can be said of methods and rules before there is a gradient."""
+        rules = self.settings.rules
+        for pattern, _ in rules:
+            if not fnmatch.filter(names, pattern):
+                some = ", ".join(f'"{name}"' for name in names[:3])
+                raise ParameterError(f'rule "{pattern}" fits no parameter; there are {some} ...')
+        for method in (self.settings.method, *(method for _, method in rules)):
+            if method == "noop" and method != self.settings.method:
+                raise ParameterError("noop is for a whole model: no rule can choose it")
+            if first_codec(method) == "powersgd":
+                powersgd.rank_of(method)
+            elif method not in ("none", "noop", "auto"):
+                check_recipe(method)
+                self._coder(settled(method))
 
     def _method(self, name: str) -> str:
         for pattern, method in self.settings.rules:
@@ -238,30 +323,23 @@ class State:
     def _choose(self, parameter_: _Parameter, tensor: torch.Tensor) -> None:
         """The coder, or the matrix, of a parameter."""
         settings, method = self.settings, parameter_.method
-        if first_codec(method) == "dgc":
-            if settings.warmup_steps:
-                raise ParameterError(
-                    "dgc is warmed up by ramp_steps: plain steps lack its momentum"
-                )
-            # of small ones, too: the optimizer has none
+        dgc = first_codec(method) == "dgc"
+        if dgc and settings.warmup_steps:
+            raise ParameterError("dgc is warmed up by ramp_steps: plain steps lack its momentum")
+        if not parameter_.fits:
+            return
+        if dgc:  # of small ones, too: the optimizer has none
             parameter_.momentum, parameter_.clip = settings.momentum, settings.clip
         if method in ("none", "noop", "auto") or parameter_.n < settings.min_values:
             return
         if first_codec(method) == "powersgd":
-            rank = int(parameter(method, "rank", 1))
-            if rank < 1:
-                raise ParameterError(f'"{method}": rank is at least 1')
-            parameter_.matrix = powersgd.shape_of(tensor, rank)
+            rank = powersgd.rank_of(method)
+            parameter_.matrix = powersgd.shape_of(tuple(tensor.shape), parameter_.n, rank)
             parameter_.feedback = settings.error_feedback is not False
-            if parameter_.matrix:
-                seed = settings.seed + parameter_.number
-                parameter_.q = powersgd.first_q(parameter_.matrix[1], rank, seed)
             return
-        check_recipe(method)
-        coder = self._coder(settled(method))
-        parameter_.coder = coder
-        parameter_.feedback = self._feedback(coder)
-        if first_codec(method) == "dgc":
+        parameter_.coder = self._coder(settled(method))
+        parameter_.feedback = self._feedback(parameter_.coder)
+        if dgc:
             self._choose_dgc(parameter_)
 
     def _choose_dgc(self, parameter_: _Parameter) -> None:
@@ -315,7 +393,7 @@ class State:
         """Choices of recipes by parameter, of the tuner or of a checkpoint."""
         for name, recipe in choices.items():
             p = self._parameters[name]
-            if p.method == "auto":
+            if p.coder.recipe != recipe and not p.matrix:
                 coder = PlainCoder() if recipe == "none" else self._coder(recipe)
                 p.feedback = self._feedback(coder)
                 p.sum_residuals = {}
@@ -325,18 +403,12 @@ class State:
         wanted = self.settings.error_feedback
         return not coder.lossless and (coder.wants_feedback if wanted is None else wanted)
 
-    def _agree(self, named: Sequence[tuple[str, torch.Tensor]]) -> None:
+    def _agree(self, model: DistributedDataParallel) -> None:
         """Finds out at once whether ranks have other settings or another model."""
-        model = hashlib.sha256(repr([(n, tuple(p.shape), p.dtype) for n, p in named]).encode())
-        mine = {**dataclasses.asdict(self.settings), "model": model.hexdigest()}
-        all_of_them: list[dict[str, Any]] = [{} for _ in range(dist.get_world_size(self._group))]
-        dist.all_gather_object(all_of_them, mine, group=self._group)
-        for rank, other in enumerate(all_of_them):
-            for key, value in all_of_them[0].items():
-                if other[key] != value:
-                    raise ParameterError(
-                        f"ranks differ in {key}: {value!r} on rank 0, {other[key]!r} on rank {rank}"
-                    )
+        words = [(n, tuple(p.shape), p.dtype, p.requires_grad) for n, p in _named_parameters(model)]
+        model_ = hashlib.sha256(repr(words).encode()).hexdigest()
+        mine = {**dataclasses.asdict(self.settings), "model": model_}
+        agreement.check_alike(mine, self._group)
 
     # ---- the hook ----
 
@@ -348,61 +420,98 @@ class State:
     def _begin_step(self) -> None:
         self.step += 1
         self.counts.steps += 1
+        self._current = _Step()
         if self._tuner and self._tuner.begin_step():
             self._take_over({choice.name: choice.recipe for choice in self._tuner.choices})
-        if self.settings.on_nonfinite != "skip":
-            return
-        if self._lost:
-            self.counts.skipped_steps += 1
-        for p in self._parameters.values():
-            if self._lost:
-                for tensor, copy in p.backup:
-                    tensor.copy_(copy)
-            else:
-                p.backup = [(tensor, tensor.clone()) for tensor in p.tensors()]
-        self._lost = False
+        if self.settings.on_nonfinite == "skip":
+            for p in self._parameters.values():
+                p.backup = p.saved()
 
     def _hook(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         self._check_open()
         buffer = bucket.buffer()
         if bucket.index() == 0:
             self._begin_step()
+        step = self._current
+        in_backward = torch._C._current_graph_task_id() >= 0
+        if bucket.is_last() and in_backward:
+            _after_backward(step.check)
+        step.add(bucket.is_last())
+        future = self._exchange(bucket, buffer, step)
+        if not in_backward:  # DDP's join, of a rank without data, which looks at no error
+            future.wait()
+            if bucket.is_last():
+                step.check()
+        return future
+
+    def _exchange(
+        self, bucket: dist.GradBucket, buffer: torch.Tensor, step: _Step
+    ) -> torch.futures.Future[torch.Tensor]:
         if self._nothing:
             future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
             future.set_result(buffer)
             return future
         if self._stages is None or self.step <= self.settings.warmup_steps or not _fits(buffer):
-            return self._plain(buffer)
+            return self._plain(bucket, buffer, step)
         if self._tuner and self._tuner.plain:
             if self._tuner.samples:
-                self._sample(self._tuner, bucket)
-            return self._plain(buffer)
-        return self._compressed(bucket, buffer)
+                self._sample(self._tuner, bucket, buffer)
+            return self._plain(bucket, buffer, step)
+        return self._compressed(bucket, buffer, step)
 
-    def _plain(self, buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+    def _plain(
+        self, bucket: dist.GradBucket, buffer: torch.Tensor, step: _Step
+    ) -> torch.futures.Future[torch.Tensor]:
         """PyTorch's own all-reduce, as without a hook."""
-        self.counts.plain_bytes += buffer.numel() * buffer.element_size()
-        buffer.mul_(1 / dist.get_world_size(self._group))  # as DDP without a hook, to the bit
-        work = dist.all_reduce(buffer, group=self._group, async_op=True)
-        return work.get_future().then(lambda future: future.value()[0])
+        self.counts.plain_bytes += _n_bytes(buffer)
+        factor = 1 / dist.get_world_size(self._group)  # as DDP without a hook, to the bit
+        # The values of a sparse gradient may be memory of another one that is still on its way.
+        buffer = buffer * factor if buffer.is_sparse else buffer.mul_(factor)
+        names = [self._by_id[id(tensor)].name for tensor in bucket.parameters()]
 
-    def _sample(self, tuner: Tuner, bucket: dist.GradBucket) -> None:
-        for gradient, tensor in zip(bucket.gradients(), bucket.parameters(), strict=True):
-            p = self._by_id[id(tensor)]
+        def finish(done: torch.futures.Future[Any]) -> torch.Tensor:
+            result = buffer
+            try:
+                result = done.value()[0]
+                if self.settings.on_nonfinite != "pass" and not _is_finite(result):
+                    self._act_not_finite(names, "a rank", step)
+            except BaseException as error:
+                step.note(error)
+            self._finish_bucket(step)
+            return result
+
+        future: torch.futures.Future[Any] = dist.all_reduce(
+            buffer, group=self._group, async_op=True
+        ).get_future()
+        return future.then(finish)
+
+    def _sample(self, tuner: Tuner, bucket: dist.GradBucket, buffer: torch.Tensor) -> None:
+        for p, values in self._slices(bucket, buffer):
             if p.method == "auto" and p.n >= self.settings.min_values:
-                tuner.sample(p.name, gradient.detach().float().cpu().flatten())
+                tuner.sample(p.name, values.detach().float().cpu())
+
+    def _slices(
+        self, bucket: dist.GradBucket, values: torch.Tensor
+    ) -> list[tuple[_Parameter, torch.Tensor]]:
+        """The parameters of a bucket, and which of its values are theirs: one behind the other.
+        (`bucket.gradients()` is wrong for complex ones: it takes half of their numbers.)"""
+        parameters = [self._by_id[id(tensor)] for tensor in bucket.parameters()]
+        sizes = [p.n for p in parameters]
+        if sum(sizes) != values.numel():
+            raise ParameterError(
+                f"a bucket of {values.numel()} values has parameters of {sum(sizes)}: this PyTorch "
+                f"({torch.__version__}) arranges buckets in a way that wirepress does not know"
+            )
+        return list(zip(parameters, values.split(sizes), strict=True))
 
     def _compressed(
-        self, bucket: dist.GradBucket, buffer: torch.Tensor
+        self, bucket: dist.GradBucket, buffer: torch.Tensor, step: _Step
     ) -> torch.futures.Future[torch.Tensor]:
         host, fetch = _on_host(buffer)
         jobs: list[Callable[[Callable[[BaseException | None], None]], Job]] = []
         pieces: dict[bool, list[Piece]] = {True: [], False: []}
         matrices: list[powersgd.Matrix] = []
-        for gradient, tensor in zip(bucket.gradients(), bucket.parameters(), strict=True):
-            p = self._by_id[id(tensor)]
-            at = gradient.storage_offset() - buffer.storage_offset()
-            values = host[at : at + p.n]
+        for p, values in self._slices(bucket, host):
             if p.matrix:
                 matrices.append(self._matrix(p, values))
             elif p.n:
@@ -419,7 +528,7 @@ class State:
                 )
         if matrices:
             jobs.append(lambda finished: powersgd.LowRankMean(wires, matrices, counts, finished))
-        return self._submit(jobs, buffer, host, fetch)
+        return self._submit(jobs, buffer, host, fetch, step)
 
     def _submit(
         self,
@@ -427,46 +536,57 @@ class State:
         buffer: torch.Tensor,
         host: torch.Tensor,
         fetch: Callable[[], None],
+        step: _Step,
     ) -> torch.futures.Future[torch.Tensor]:
         devices = [buffer.device] if buffer.is_cuda else None
         future: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
         waiting = [len(jobs)]
         errors: list[BaseException] = []
+        lock = threading.Lock()
 
         def finished(error: BaseException | None) -> None:
-            with self._lock:
+            with lock:
                 if error:
                     errors.append(error)
                 waiting[0] -= 1
-                if waiting[0]:
+                if waiting[0] > 0:
                     return
             try:
                 for found in errors:
-                    self._act(found, host)
+                    self._act(found, host, step)
                 fetch()
-                future.set_result(buffer)
             except BaseException as raised:
-                future.set_exception(raised)  # type: ignore[arg-type]
+                step.note(raised)
+            self._finish_bucket(step)
+            future.set_result(buffer)
 
         assert self._stages
         if not jobs:
-            future.set_result(buffer)
+            finished(None)
         for job in jobs:
             self._stages.submit(job(finished))
         return future
 
-    def _act(self, error: BaseException, host: torch.Tensor) -> None:
+    def _finish_bucket(self, step: _Step) -> None:
+        """After the last one of a step that is skipped, all is as before it."""
+        if not step.finish_one():
+            return
+        if step.lost:
+            self.counts.skipped_steps += 1
+            for p in self._parameters.values():
+                p.load(p.backup)
+        for p in self._parameters.values():
+            p.backup = {}
+
+    def _act(self, error: BaseException, host: torch.Tensor, step: _Step) -> None:
         """On what a rank found, the same on all; anything else is raised."""
         if not isinstance(error, Flagged):
+            host.fill_(float("nan"))
             raise error
         p = self._parameters[error.name]
         if error.kind == NOT_FINITE:
-            if self.settings.on_nonfinite == "raise":
-                raise FloatingPointError(
-                    f'the gradient of "{error.name}" is not finite on rank {error.rank}'
-                )
-            self._lost = True
             host.fill_(float("nan"))
+            self._act_not_finite([error.name], f"rank {error.rank}", step)
         elif self.settings.on_expansion == "raise":
             raise ParameterError(
                 f'"{p.method}" with error feedback makes the residual of "{error.name}" grow (rank '
@@ -476,6 +596,12 @@ class State:
         else:
             p.feedback, p.residual, p.sum_residuals = False, None, {}
             self._send_with(p, PlainCoder())
+
+    def _act_not_finite(self, names: Sequence[str], where: str, step: _Step) -> None:
+        if self.settings.on_nonfinite == "raise":
+            some = " or ".join(f'"{name}"' for name in names[:3]) + " ..." * (len(names) > 3)
+            raise FloatingPointError(f"the gradient of {some} is not finite on {where}")
+        step.lost = True
 
     def _clip(self, p: _Parameter, values: torch.Tensor) -> None:
         """Local gradient clipping of DGC, by parameter. The paper clips what a rank adds to the
@@ -512,12 +638,16 @@ class State:
         ]
 
     def _matrix(self, p: _Parameter, values: torch.Tensor) -> powersgd.Matrix:
-        assert p.matrix is not None and p.q is not None
+        assert p.matrix is not None
+        if p.q is None:
+            seed = self.settings.seed + p.number
+            p.q = powersgd.first_q(p.matrix[1], powersgd.rank_of(p.method), seed)
         if p.feedback and p.residual is None:
             p.residual = torch.zeros(p.matrix)
         if p.residual is not None and self.settings.feedback_decay != 1:
             p.residual.mul_(self.settings.feedback_decay)
-        return powersgd.Matrix(values.view(p.matrix), p.residual, p.q)
+        watched = self.settings.on_nonfinite != "pass"
+        return powersgd.Matrix(p.name, values.view(p.matrix), p.residual, p.q, watched)
 
     # ---- for the user ----
 
@@ -539,7 +669,7 @@ class State:
             self._wires.close()
         for p in self._parameters.values():
             p.residual = p.velocity = p.q = None
-            p.sum_residuals, p.backup = {}, []
+            p.sum_residuals, p.backup = {}, {}
 
     def _check_open(self) -> None:
         if self._closed:
@@ -565,10 +695,14 @@ class State:
         }
 
     def choices(self) -> dict[str, str]:
-        """How each parameter's gradient is sent, by its name."""
-        return {
-            p.name: (p.method if p.matrix else p.coder.recipe) for p in self._parameters.values()
-        }
+        """How the gradient of each parameter that is trained is sent, by its name; "none": as it
+        is, because of the settings, its size or its type."""
+        return {p.name: self._choice(p) for p in self._parameters.values() if p.trained}
+
+    def _choice(self, p: _Parameter) -> str:
+        if self._nothing:
+            return "noop"
+        return p.method if p.matrix else p.coder.recipe
 
     def with_momentum(self) -> set[str]:
         """Names of the parameters whose gradients arrive with momentum, by DGC: the optimizer
@@ -582,18 +716,15 @@ class State:
         return self._tuner.explain()
 
     def state_dict(self) -> dict[str, Any]:
-        """What training needs to go on with the same bits. It is of this rank: save one for each.
+        """What training needs to go on with the same bits. It is of this rank: save one for each,
+        or `full_state_dict`.
 
         Call it between steps. Tensors are copies.
         """
         self._check_open()
         residuals = {}
         for p in self._parameters.values():
-            own = {"residual": p.residual, "velocity": p.velocity, "q": p.q}
-            entry: dict[str, Any] = {k: t.clone() for k, t in own.items() if t is not None}
-            if p.sum_residuals:
-                entry["sums"] = {start: t.clone() for start, t in p.sum_residuals.items()}
-            if entry:
+            if entry := p.saved():
                 residuals[p.name] = entry
         return {
             "format": _FORMAT,
@@ -605,45 +736,86 @@ class State:
             "residuals": residuals,
         }
 
+    def full_state_dict(self) -> dict[str, Any]:
+        """The states of all ranks in one, on rank 0 of the model's group; {} on the others.
+
+        A collective call, for programs that save on one rank and load the same file on all
+        (`FullState` gives them that). Rank 0 needs memory for the residuals of all ranks: about 4
+        bytes for each value of the gradient and rank.
+        """
+        return agreement.full(self.state_dict(), self._group)
+
     def load_state_dict(self, saved: Mapping[str, Any], *, strict: bool = True) -> None:
-        """Goes on from what `state_dict` of the same rank gave.
+        """Goes on from what `state_dict` of the same rank, or `full_state_dict`, gave.
+
+        A collective call. What the saved state does not hold starts anew.
 
         Args:
-            strict: refuse what was saved with other settings or another number of ranks. Else such
-                residuals are dropped: error feedback begins anew.
+            strict: refuse what was saved with other settings, by another rank or another number of
+                ranks. Else its residuals are dropped: error feedback begins anew.
 
         Raises:
-            ParameterError: it does not fit.
+            ParameterError: it does not fit, on any rank; then no rank has changed anything.
         """
         self._check_open()
+        mine = agreement.own_part(saved, dist.get_rank(self._group))
+        if problem := agreement.first_problem(self._problem(mine), self._group):
+            raise ParameterError(problem)
+        differ = agreement.first_problem(self._difference(mine), self._group)
+        if differ and strict:
+            raise ParameterError(differ)
+        agreement.check_alike({"the saved step": mine["step"]}, self._group)
+        self.step = int(mine["step"])
+        residuals = {} if differ else mine["residuals"]
+        if not differ:
+            self._take_over(mine["choices"])
+        for p in self._parameters.values():
+            p.load(residuals.get(p.name, {}))
+
+    def _problem(self, saved: Mapping[str, Any]) -> str:
+        """What makes a saved state unusable; "": nothing."""
+        if not saved:
+            return "the saved state is empty: full_state_dict gives it on rank 0 only"
         if saved.get("format") != _FORMAT:
-            raise ParameterError(f"not a state that this version saved: {saved.get('format')!r}")
+            return f"not a state that this version saved: format {saved.get('format')!r}"
+        return ""
+
+    def _difference(self, saved: Mapping[str, Any]) -> str:
+        """Why its residuals cannot be used here; "": they can."""
         mine = {
             "settings": dataclasses.asdict(self.settings),
-            "rank": dist.get_rank(self._group),
             "world_size": dist.get_world_size(self._group),
-            "choices": saved["choices"] if self._tuner else self.choices(),
+            "rank": dist.get_rank(self._group),
+            "choices": self._allowed(saved["choices"]),
         }
         differ = [
             key for key, value in mine.items() if _plain_data(saved[key]) != _plain_data(value)
         ]
-        self.step = int(saved["step"])
+        if differ == ["rank"]:
+            return (
+                f"the state was saved by rank {saved['rank']}, and this is rank {mine['rank']}: "
+                f"save state_dict() on every rank, each its own, or full_state_dict() on rank 0"
+            )
         if differ:
-            if strict:
-                raise ParameterError(
-                    f"saved with other {', '.join(differ)}: "
-                    + "; ".join(f"{key} {saved[key]!r}, now {mine[key]!r}" for key in differ[:2])
-                    + ". strict=False drops its residuals"
-                )
-            return
-        if self._tuner:
-            self._take_over(saved["choices"])
+            return (
+                f"saved with other {', '.join(differ)}: "
+                + "; ".join(f"{key} {saved[key]!r}, now {mine[key]!r}" for key in differ[:2])
+                + ". strict=False drops its residuals"
+            )
         for name, entry in saved["residuals"].items():
-            p = self._parameters[name]
-            for key in ("residual", "velocity", "q"):
-                if key in entry:
-                    setattr(p, key, entry[key].clone())
-            p.sum_residuals = {start: t.clone() for start, t in entry.get("sums", {}).items()}
+            if not self._parameters[name].takes(entry):
+                return f'saved with another shape of "{name}". strict=False drops its residuals'
+        return ""
+
+    def _allowed(self, saved: Mapping[str, str]) -> dict[str, str]:
+        """What `choices` may have been: of auto any, and none after an expansion."""
+        plain = self.settings.on_expansion == "plain"
+        allowed = {}
+        for p in filter(lambda p: p.trained, self._parameters.values()):
+            was = saved.get(p.name, "")
+            free = p.fits and was and (p.method == "auto" or (plain and was == "none"))
+            allowed[p.name] = was if free else self._first_choices[p.name]
+        return allowed
 
 
 def compress(
@@ -657,10 +829,11 @@ def compress(
     """Registers a communication hook that sends the gradients of `model` in compressed form.
 
     A collective call: every rank makes it, after DistributedDataParallel and before the first
-    backward pass. Gradients of float32, bfloat16 and float16, on the CPU or CUDA, are compressed;
-    those of other types go by PyTorch's own all-reduce.
+    backward pass. Gradients of float32, bfloat16, float16 and complex64, on the CPU or CUDA, are
+    compressed; those of other types, and sparse ones, go by PyTorch's own all-reduce.
 
     Args:
+        model: may be compiled (torch.compile), and so may the module in it.
         method: a recipe of codecs ("int8", "onebit", "terngrad+zstd", "topk:ratio=0.01", "planes";
             see `wirepress.codecs`), "dgc:ratio=0.001" (with momentum correction: give the
             optimizer no momentum of its own), "powersgd:rank=4", "none" (PyTorch's all-reduce),
@@ -682,7 +855,8 @@ def compress(
         partition: values of a bucket that pass the pipeline at once.
         on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
             "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
-            step, and residuals go back to before it; "raise" on all ranks, with the name.
+            step, and residuals go back to before it (they are copied for that in every step);
+            "raise": FloatingPointError with the name comes out of `backward` on all ranks.
         on_expansion: a codec whose error exceeds the gradient, so that error feedback diverges:
             "raise", or "plain": that parameter goes uncompressed from then on.
         error_budget: of auto: relative error (root mean square) of the whole gradient; 0: lossless.
@@ -694,8 +868,10 @@ def compress(
 
     Raises:
         ParameterError: `model` is no DistributedDataParallel or has a hook, an unknown method or
-            knob, or ranks with different settings.
+            knob, a rule that fits no parameter, ranks with different settings, or ranks that do not
+            call it.
     """
+    model = uncompiled(model)
     if not isinstance(model, DistributedDataParallel):
         raise ParameterError(
             f"compress wants a DistributedDataParallel model, not {type(model).__name__}"
@@ -706,12 +882,7 @@ def compress(
         raise ParameterError(f"no knob {unknown[0]!r}; known: {', '.join(sorted(known))}")
     settings = Settings(method, tuple((rules or {}).items()), **knobs)
     state = State(model, settings, threads if threads else _threads())
-    try:
-        model.register_comm_hook(state, _call)
-    except RuntimeError as error:
-        raise ParameterError(
-            f"the model cannot take a hook: {str(error).splitlines()[0]}"
-        ) from None
+    model.register_comm_hook(state, _call)
     return state
 
 
@@ -725,10 +896,48 @@ def _threads() -> int:
     return max(1, min(4, len(os.sched_getaffinity(0)) // max(ranks, 1)))
 
 
-def _fits(buffer: torch.Tensor) -> bool:
-    return (
-        not buffer.is_sparse and buffer.dtype in _DTYPES and buffer.device.type in ("cpu", "cuda")
-    )
+def _fits(values: torch.Tensor) -> bool:
+    """Whether such gradients, or buckets, are compressed."""
+    dtype = values.dtype.to_real() if values.is_complex() else values.dtype
+    return not values.is_sparse and dtype in _DTYPES and values.device.type in ("cpu", "cuda")
+
+
+def _n_reals(tensor: torch.Tensor) -> int:
+    """How many numbers of a bucket are its: complex ones are pairs there."""
+    return tensor.numel() * (2 if tensor.is_complex() else 1)
+
+
+def _n_bytes(buffer: torch.Tensor) -> int:
+    return buffer._indices().nbytes + buffer._values().nbytes if buffer.is_sparse else buffer.nbytes
+
+
+def _is_finite(sums: torch.Tensor) -> bool:
+    return bool((sums._values() if sums.is_sparse else sums).isfinite().all())
+
+
+def _named_parameters(model: DistributedDataParallel) -> Iterator[tuple[str, torch.Tensor]]:
+    """Those that DDP may put into buckets, by the names that they have without torch.compile."""
+    for name, tensor in model.module.named_parameters():
+        if name not in model.parameters_to_ignore:
+            yield own_name(name), tensor
+
+
+def _with_sparse_gradients(model: DistributedDataParallel) -> set[int]:
+    """Ids of the parameters whose gradients DDP takes for sparse."""
+    kinds = (nn.Embedding, nn.EmbeddingBag)
+    modules = [m for m in model.module.modules() if isinstance(m, kinds) and m.sparse]
+    return {id(tensor) for module in modules for tensor in module.parameters(False)}
+
+
+def _after_backward(check: Callable[[], None]) -> None:
+    """Calls `check` at the end of the backward pass, after DDP is done with it: what that raises
+    comes out of `backward` as it is. (Of an error of a future DDP keeps neither type nor text.)
+
+    Called from the hook for the last bucket, after which DDP queues the end of its own work; so
+    that a callback that this one queues comes after it.
+    """
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    queue(lambda: queue(check))
 
 
 def _on_host(buffer: torch.Tensor) -> tuple[torch.Tensor, Callable[[], None]]:

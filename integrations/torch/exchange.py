@@ -24,6 +24,7 @@ from wirepress.errors import CorruptError
 from wirepress.torch.coder import Coder, PlainCoder
 from wirepress.torch.shared import Rooms
 from wirepress.torch.stages import Job
+from wirepress.torch.transport import as_array
 from wirepress.torch.wires import Wires
 
 NOT_FINITE, EXPANDS = 1, 2  # kinds of flags
@@ -35,6 +36,35 @@ class Flagged(Exception):
     def __init__(self, kind: int, name: str, rank: int) -> None:
         super().__init__(kind, name, rank)
         self.kind, self.name, self.rank = kind, name, rank
+
+
+class Flags:
+    """What ranks found, in one number that travels with the sizes: kind, index and rank."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank, self.value = rank, 0
+
+    def found(self, kind: int, index: int) -> None:
+        """This rank found something (0: nothing) about the piece of that index."""
+        if kind:
+            mine = kind | index << 8 | self._rank << 40
+            self.value = _worst([self.value, mine])
+
+    def note(self, everyone: Sequence[int]) -> None:
+        """Values of all ranks, in one order on all: of several all ranks take the same."""
+        self.value = _worst(everyone)
+
+    def error(self, names: Sequence[str]) -> Flagged | None:
+        """For the first that was found; `names` of the pieces by index."""
+        if not self.value:
+            return None
+        index = self.value >> 8 & 0xFFFFFFFF
+        return Flagged(self.value & 0xFF, names[index], self.value >> 40)
+
+
+def _worst(flags: Sequence[int]) -> int:
+    """The first of the lowest kind; 0: none. A gradient that is not finite comes before all."""
+    return min(filter(None, flags), key=lambda flag: flag & 0xFF, default=0)
 
 
 @dataclasses.dataclass
@@ -100,13 +130,13 @@ class CodedMean(Job):
         self._wires, self._counts, self._by_gather = wires, counts, gather
         self._pieces = self._mine = list(pieces)
         self._finished = finished
-        self._flag = 0
+        self._flags = Flags(wires.rank)
         self._message = _EMPTY
         self._sizes: list[int] = []
         self._frames: list[list[torch.Tensor]] = []
 
     def done(self, error: BaseException | None) -> None:
-        self._finished(error or self._flagged())
+        self._finished(error or self._flags.error([piece.name for piece in self._pieces]))
 
     # ---- stages ----
 
@@ -146,8 +176,8 @@ class CodedMean(Job):
         if self._by_gather:
             return
         post = self._wires.send
-        parts, flags = post.all_to_all(self._message, self._sizes, self._flag)
-        self._note(flags)
+        parts, flags = post.all_to_all(self._message, self._sizes, self._flags.value)
+        self._flags.note(flags)
         n_own = len(self._of_owner(post.rank))
         self._frames = [_cut(part, n_own) for part in parts]
 
@@ -165,8 +195,8 @@ class CodedMean(Job):
 
     def gather(self) -> None:
         post = self._wires.gather
-        messages, flags = post.all_gather(self._message, self._flag)
-        self._note(flags)
+        messages, flags = post.all_gather(self._message, self._flags.value)
+        self._flags.note(flags)
         self._frames = [
             _cut(message, len(self._mine if self._by_gather else self._of_owner(rank)))
             for rank, message in enumerate(messages)
@@ -189,8 +219,8 @@ class CodedMean(Job):
             self._gather_in_memory(self._wires.rooms_out, post.rank)
             return
         message = _joined(piece.values for piece in self._mine)
-        messages, flags = post.all_gather(message.view(torch.uint8), self._flag)
-        self._note(flags)
+        messages, flags = post.all_gather(message.view(torch.uint8), self._flags.value)
+        self._flags.note(flags)
         for rank, part in enumerate(messages):
             pieces = self._of_local(rank)
             sizes = [4 * piece.values.numel() for piece in pieces]
@@ -217,13 +247,13 @@ class CodedMean(Job):
         for start, piece in self._placed():
             if piece.local_owner == me:
                 rooms.values(me)[start : start + piece.values.numel()] = piece.values
-        rooms.set_flag(self._flag)
+        rooms.set_flag(self._flags.value)
         rooms.wait()
         for start, piece in self._placed():
             if piece.local_owner != me:
                 end = start + piece.values.numel()
                 piece.values.copy_(rooms.values(piece.local_owner)[start:end])
-        self._note([rooms.flag(rank) for rank in range(rooms.n_ranks)])
+        self._flags.note([rooms.flag(rank) for rank in range(rooms.n_ranks)])
         rooms.next_turn()
 
     def _placed(self) -> Iterator[tuple[int, Piece]]:
@@ -256,21 +286,9 @@ class CodedMean(Job):
             piece.coder.decode_add(frame, piece.values)
         piece.values.mul_(1 / self._wires.n_ranks)
 
-    # ---- flags: kind, piece and rank in one number that travels with the sizes ----
-
     def _look(self, piece: Piece, kind: int) -> None:
-        if kind and not self._flag:
-            index = next(i for i, other in enumerate(self._pieces) if other is piece)
-            self._flag = kind | index << 8 | self._wires.rank << 40
-
-    def _note(self, flags: list[int]) -> None:
-        self._flag = self._flag or next(filter(None, flags), 0)
-
-    def _flagged(self) -> Flagged | None:
-        if not self._flag:
-            return None
-        piece = self._pieces[self._flag >> 8 & 0xFFFFFFFF]
-        return Flagged(self._flag & 0xFF, piece.name, self._flag >> 40)
+        if kind:
+            self._flags.found(kind, next(i for i, p in enumerate(self._pieces) if p is piece))
 
 
 class _Frames:
@@ -295,7 +313,7 @@ class _Frames:
 def _cut(message: torch.Tensor, n: int) -> list[torch.Tensor]:
     """The `n` frames of a message."""
     if message.numel() >= 8 * n:
-        sizes = np.frombuffer(message[: 8 * n].numpy().tobytes(), dtype="<i8").tolist()
+        sizes = np.frombuffer(as_array(message[: 8 * n]).tobytes(), dtype="<i8").tolist()
         if all(size >= 0 for size in sizes) and 8 * n + sum(sizes) == message.numel():
             return list(message[8 * n :].split(sizes)) if n else []
     raise CorruptError(f"a message of {message.numel()} bytes does not hold {n} frames")

@@ -9,18 +9,20 @@ rank encodes its shard once for all. So all ranks see the same bits, in every ru
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import wirepress
 from torch import nn
-from wirepress.errors import ParameterError, UnsupportedError
-from wirepress.torch.coder import Coder, check_recipe, settled
+from wirepress.errors import ParameterError, UnsupportedError, WirepressError
+from wirepress.torch import agreement
+from wirepress.torch.coder import Coder, check_recipe, own_name, settled
 from wirepress.torch.group import Traffic
-from wirepress.torch.packer import FLOATS, Packer
-from wirepress.torch.transport import Post, open_post
+from wirepress.torch.packer import AUTO, FLOATS, Packer
+from wirepress.torch.transport import Opener, Post
 
 try:
     from torch.distributed.fsdp import FSDPModule
@@ -46,19 +48,30 @@ class FsdpSettings:
     parameters: str = NONE
     error_feedback: bool = False
     threshold: int = 64 << 10
+    on_nonfinite: str = "pass"
+
+
+class _Pass:
+    """A backward pass in which gradients that are not finite are looked for."""
+
+    def __init__(self) -> None:
+        self.backup: dict[str, torch.Tensor | None] = {}  # residuals before it, by unit
+        self.found: list[tuple[str, int]] = []  # units and ranks
 
 
 class FsdpState:
     """What `compress_fsdp` returns: settings, residuals and statistics of one model."""
 
-    def __init__(self, settings: FsdpSettings, threads: int) -> None:
+    def __init__(self, settings: FsdpSettings, threads: int, model: str = "") -> None:
         self.settings = settings
+        self._model = model  # what tells it from others
         self.residuals: dict[str, torch.Tensor] = {}
         """What the gradients of a unit lacked, by its name: float32, a row for each owner."""
         self._threads = threads
         self._traffic = {"gradients": Traffic(), "parameters": Traffic()}
         self._posts: dict[tuple[int, ...], Post] = {}
         self._closed = False
+        self._pass: _Pass | None = None
         rank, size = dist.get_rank(), dist.get_world_size()
         self.packers = {
             what: Packer(recipe, threads=threads, seed=rank, seed_step=size)
@@ -74,7 +87,7 @@ class FsdpState:
         self._check_open()
         ranks = tuple(dist.get_process_group_ranks(group))
         if ranks not in self._posts:
-            self._posts[ranks] = open_post([ranks])
+            self._posts[ranks] = Opener(group).open([range(len(ranks))])
         return self._posts[ranks]
 
     def close(self) -> None:
@@ -116,47 +129,104 @@ class FsdpState:
             found = self.residuals[unit] = torch.zeros(shape)
         return found
 
+    def watch(self, unit: str) -> _Pass | None:
+        """What is noted of this backward pass, the unit's residual among it; None: nothing."""
+        if self.settings.on_nonfinite == "pass":
+            return None
+        if self._pass is None:
+            self._pass = _Pass()
+            # after FSDP's own, which was queued when the pass began
+            torch.autograd.Variable._execution_engine.queue_callback(self._end_pass)
+        kept = self.residuals.get(unit)
+        self._pass.backup[unit] = None if kept is None else kept.clone()
+        return self._pass
+
+    def _end_pass(self) -> None:
+        ended, self._pass = self._pass, None
+        if ended is None or not ended.found:
+            return
+        for unit, residual in ended.backup.items():
+            if residual is None:
+                self.residuals.pop(unit, None)
+            else:
+                self.residuals[unit] = residual
+        if self.settings.on_nonfinite == "raise":
+            unit, rank = ended.found[0]
+            raise FloatingPointError(f'the gradient of unit "{unit}" is not finite on rank {rank}')
+
     def state_dict(self) -> dict[str, Any]:
-        """For a checkpoint. Residuals belong to a rank: every rank saves its own."""
+        """For a checkpoint. Residuals belong to a rank: every rank saves its own, or rank 0
+        `full_state_dict`."""
         self._check_open()
         return {
             "format": _FORMAT,
             "rank": dist.get_rank(),
             "world_size": dist.get_world_size(),
             "settings": dataclasses.asdict(self.settings),
+            "model": self._model,
             "seeds": {what: packer.seed for what, packer in self.packers.items()},
             "residuals": {unit: tensor.clone() for unit, tensor in self.residuals.items()},
         }
 
-    def load_state_dict(self, saved: dict[str, Any], strict: bool = True) -> None:
-        """Takes what `state_dict` gave on the same rank of as many.
+    def full_state_dict(self) -> dict[str, Any]:
+        """The states of all ranks in one, on rank 0; {} on the others.
 
-        With `strict=False`, the state of another number of ranks is let go: residuals begin at
-        zero, which costs no more than what one step dropped.
+        A collective call, for programs that save on one rank and load the same file on all
+        (`FullState` gives them that). Rank 0 needs memory for the residuals of all ranks: with
+        error feedback 4 bytes for each value of the whole gradient and rank.
+        """
+        return agreement.full(self.state_dict())
+
+    def load_state_dict(self, saved: Mapping[str, Any], *, strict: bool = True) -> None:
+        """Takes what `state_dict` gave on the same rank of as many, or `full_state_dict`.
+
+        A collective call. With `strict=False`, the residuals of another number of ranks, or of
+        other settings, are let go: they begin at zero, which costs no more than what one step
+        dropped.
 
         Raises:
-            ParameterError: another rank, number of ranks, or other settings, and `strict`.
+            ParameterError: it does not fit, on any rank; then no rank has changed anything.
         """
         self._check_open()
+        mine = agreement.own_part(saved, dist.get_rank())
+        if problem := agreement.first_problem(self._problem(mine)):
+            raise ParameterError(problem)
+        differ = agreement.first_problem(self._difference(mine))
+        if differ and strict:
+            raise ParameterError(differ)
+        self.residuals = {}
+        if differ:
+            return
+        for unit, tensor in mine["residuals"].items():
+            self.residuals[unit] = tensor.clone()
+        for what, seed in mine["seeds"].items():
+            self.packers[what].seed = seed
+
+    def _problem(self, saved: Mapping[str, Any]) -> str:
+        """What makes a saved state unusable; "": nothing."""
+        if not saved:
+            return "the saved state is empty: full_state_dict gives it on rank 0 only"
         if saved.get("format") != _FORMAT:
-            raise ParameterError(f"a state of format {saved.get('format')}, not {_FORMAT}")
+            return f"a state of format {saved.get('format')!r}, not {_FORMAT}"
+        return ""
+
+    def _difference(self, saved: Mapping[str, Any]) -> str:
+        """Why its residuals cannot be used here; "": they can."""
         mine = {
-            "rank": dist.get_rank(),
-            "world_size": dist.get_world_size(),
             "settings": dataclasses.asdict(self.settings),
+            "model": self._model,
+            "world_size": dist.get_world_size(),
+            "rank": dist.get_rank(),
         }
         for key, value in mine.items():
             if saved[key] != value:
-                if not strict:
-                    self.residuals = {}
-                    return
-                raise ParameterError(
-                    f"the state was saved with {key} {saved[key]!r}, not {value!r}; strict=False "
-                    f"begins without residuals"
+                hint = (
+                    "save state_dict() on every rank, each its own, or full_state_dict() on rank 0"
+                    if key == "rank"
+                    else "strict=False begins without residuals"
                 )
-        self.residuals = {unit: tensor.clone() for unit, tensor in saved["residuals"].items()}
-        for what, seed in saved["seeds"].items():
-            self.packers[what].seed = seed
+                return f"the state was saved with {key} {saved[key]!r}, not {value!r}: {hint}"
+        return ""
 
 
 class _Memory:
@@ -204,6 +274,9 @@ class _ReduceScatter(_Memory, ReduceScatter):
     def _sum(self, parts: torch.Tensor, post: Post) -> torch.Tensor:
         """The sum over ranks of the row that this rank owns."""
         packer, dtype = self._state.packers["gradients"], parts.dtype
+        watched, flag = self._state.watch(self._unit), 0
+        if watched and not bool(parts.isfinite().all()):
+            flag = 1
         residual = None
         if dtype in _FEEDBACK and not packer.lossless(dtype):
             residual = self._state.residual(self._unit, (parts.shape[0], parts.shape[1]))
@@ -216,12 +289,15 @@ class _ReduceScatter(_Memory, ReduceScatter):
                 size = packer.pack(part, room[at:], lossy=True, residual=left)
             sizes.append(size)
             at += size
-        messages, _ = post.all_to_all(room[:at], sizes)
+        messages, flags = post.all_to_all(room[:at], sizes, flag)
         wide = dtype if dtype == torch.float64 else torch.float32
         total = parts[post.rank].to(wide, copy=True)
         for rank, message in enumerate(messages):
             if rank != post.rank:
                 packer.add(message, total, dtype)
+        if watched and any(flags):
+            watched.found.append((self._unit, flags.index(1)))
+            total.fill_(float("nan"))
         return total
 
 
@@ -271,6 +347,7 @@ def compress_fsdp(
     error_feedback: bool | None = None,
     threshold: int = 64 << 10,
     threads: int = 1,
+    on_nonfinite: str = "pass",
 ) -> FsdpState:
     """Makes the units of an FSDP2 model exchange gradients and parameters in compressed form.
 
@@ -286,6 +363,11 @@ def compress_fsdp(
             value of the whole gradient, on every rank. None: where the codec needs it (not int8).
         threshold: units with fewer bytes go raw.
         threads: that encode and decode.
+        on_nonfinite: NaN or infinity in the gradient of a unit that is compressed: "pass" as the
+            codec does; "skip": the unit's whole gradient becomes NaN on all ranks, so that a
+            GradScaler skips the step, and at the end of the backward pass all residuals go back to
+            before it; "raise": FloatingPointError comes out of `backward`, on all ranks that share
+            the unit, too after residuals went back.
 
     Raises:
         ParameterError: no such recipe; nothing was wrapped; it was called before; settings or
@@ -301,11 +383,21 @@ def compress_fsdp(
             f"PyTorch {torch.__version__} has no FSDPModule.{missing[0]}: FSDP2 cannot be given "
             f"collectives of its own; tested with 2.13.0 and 2.15.0"
         )
-    feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
-    settings = FsdpSettings(settled(gradients), parameters, feedback, threshold)
-    units = list(_units(module))
-    _agree(settings, units, module)
-    state = FsdpState(settings, threads)
+    agreement.await_everyone("compress_fsdp", dist.group.WORLD)
+    problem, units, settings = "", [], FsdpSettings()
+    try:
+        if on_nonfinite not in ("pass", "skip", "raise"):
+            raise ParameterError(f"on_nonfinite={on_nonfinite!r}: one of 'pass', 'skip', 'raise'")
+        feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
+        settings = FsdpSettings(settled(gradients), parameters, feedback, threshold, on_nonfinite)
+        units = list(_units(module))
+        Packer(parameters if parameters != NONE else AUTO).close()
+        Packer(settings.gradients if gradients != NONE else AUTO).close()
+    except (WirepressError, ValueError) as error:
+        problem = str(error)
+    if problem := agreement.first_problem(problem):
+        raise ParameterError(problem)
+    state = FsdpState(settings, threads, _agree(settings, units, module))
     for name, unit in units:
         if gradients != NONE:
             _set(name, unit.set_custom_reduce_scatter, _ReduceScatter(state, name))
@@ -337,22 +429,20 @@ def _units(module: nn.Module) -> Iterator[tuple[str, Any]]:
     for name, unit in found:
         if hasattr(unit, "_wirepress"):
             raise ParameterError(f'unit "{name}" is compressed already')
-        yield name, unit
+        yield own_name(name), unit
 
 
-def _agree(settings: FsdpSettings, units: list[tuple[str, Any]], module: nn.Module) -> None:
-    """Finds out at once whether ranks have other settings or another model."""
+def _agree(settings: FsdpSettings, units: list[tuple[str, Any]], module: nn.Module) -> str:
+    """Finds out at once whether ranks have other settings or another model; returns what tells
+    this model from others."""
     mine = {
         "version": wirepress.__version__,
         **dataclasses.asdict(settings),
         "units": [name for name, _ in units],
-        "parameters of the model": [(n, tuple(p.shape)) for n, p in module.named_parameters()],
+        "parameters of the model": [
+            (own_name(n), tuple(p.shape), p.dtype) for n, p in module.named_parameters()
+        ],
     }
-    everyone: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(everyone, mine)
-    for rank, other in enumerate(everyone):
-        for key, value in everyone[0].items():
-            if other[key] != value:
-                raise ParameterError(
-                    f"ranks differ in {key}: {value!r} on rank 0, {other[key]!r} on rank {rank}"
-                )
+    agreement.check_alike(mine)
+    model = repr((mine["units"], mine["parameters of the model"]))
+    return hashlib.sha256(model.encode()).hexdigest()

@@ -10,10 +10,12 @@ orthonormal for itself, so ranks get the same bits where their processors and li
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 
 import torch
-from wirepress.torch.exchange import Counts
+from wirepress.errors import ParameterError
+from wirepress.torch.exchange import NOT_FINITE, Counts, Flags
 from wirepress.torch.stages import Job
 from wirepress.torch.transport import Post
 from wirepress.torch.wires import Wires
@@ -23,17 +25,31 @@ from wirepress.torch.wires import Wires
 class Matrix:
     """A gradient as a matrix, what is left of the last ones, and the last Q."""
 
+    name: str
     values: torch.Tensor  # (n, m), a view of the bucket
     residual: torch.Tensor | None  # (n, m)
     q: torch.Tensor  # (m, r)
+    watched: bool = False  # whether a value that is not finite is a flag
 
 
-def shape_of(parameter: torch.Tensor, rank: int) -> tuple[int, int] | None:
-    """(n, m) of its matrix; None where rank r would send no less than the gradient has."""
-    if parameter.dim() < 2:
+def rank_of(method: str) -> int:
+    """4 of "powersgd:rank=4" or "powersgd:4"; 1 of "powersgd"."""
+    found = re.fullmatch(r"\s*powersgd\s*(?::\s*(?:rank=)?(\d+)\s*)?", method)
+    if not found:
+        raise ParameterError(f'"{method}": powersgd has one setting, as in "powersgd:rank=4"')
+    rank = int(found[1] or 1)
+    if rank < 1:
+        raise ParameterError(f'"{method}": rank is at least 1')
+    return rank
+
+
+def shape_of(shape: tuple[int, ...], n_values: int, rank: int) -> tuple[int, int] | None:
+    """(n, m) of the matrix of a parameter of so many real numbers; None where rank r would send no
+    less than the gradient has."""
+    if len(shape) < 2 or not n_values:
         return None
-    n = parameter.shape[0]
-    m = parameter.numel() // max(n, 1)
+    n = shape[0]
+    m = n_values // n
     return (n, m) if rank * (n + m) < n * m else None
 
 
@@ -58,12 +74,15 @@ class LowRankMean(Job):
         self._ps: list[torch.Tensor] = []
         self._qs: list[torch.Tensor] = []
         self._flat = torch.empty(0)
+        self._flags = Flags(wires.rank)
 
     def done(self, error: BaseException | None) -> None:
-        self._finished(error)
+        self._finished(error or self._flags.error([matrix.name for matrix in self._matrices]))
 
     def encode(self) -> None:
-        for matrix in self._matrices:
+        for index, matrix in enumerate(self._matrices):
+            if matrix.watched and not bool(matrix.values.isfinite().all()):
+                self._flags.found(NOT_FINITE, index)
             if matrix.residual is not None:
                 matrix.values.add_(matrix.residual)
             self._counts.raw_bytes += 4 * matrix.values.numel()
@@ -94,9 +113,20 @@ class LowRankMean(Job):
                 matrix.q.copy_(q)
 
     def _mean(self, post: Post) -> None:
-        post.all_reduce(self._flat)
-        self._flat.div_(self._wires.n_ranks)
-        self._counts.coded_bytes += 4 * self._flat.numel()
+        """Every rank adds a part of `_flat`, and sends the mean to all."""
+        sizes = [part.nbytes for part in self._flat.tensor_split(post.size)]
+        parts, flags = post.all_to_all(_bytes(self._flat), sizes, self._flags.value)
+        self._flags.note(flags)
+        mean = parts[0].view(torch.float32).clone()
+        for part in parts[1:]:
+            mean.add_(part.view(torch.float32))
+        means, _ = post.all_gather(_bytes(mean.div_(self._wires.n_ranks)))
+        _bytes(self._flat).copy_(torch.cat(means))
+        self._counts.coded_bytes += self._flat.nbytes
+
+
+def _bytes(values: torch.Tensor) -> torch.Tensor:
+    return values.view(torch.uint8)
 
 
 def _flat(tensors: list[torch.Tensor]) -> tuple[torch.Tensor, list[torch.Tensor]]:

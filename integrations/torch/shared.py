@@ -10,7 +10,7 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-from wirepress.torch.transport import Post
+from wirepress.torch.transport import Post, all_reduce_in
 
 _FOLDER = "/dev/shm"  # a file system in memory
 _HEAD = 8  # bytes of a room before its values: a flag
@@ -42,7 +42,7 @@ class Rooms:
 
     def wait(self) -> None:
         """Until all ranks have written."""
-        dist.all_reduce(torch.zeros(1), group=self._post.group)
+        all_reduce_in(torch.zeros(1), self._post.group)
 
     def next_turn(self) -> None:
         self._turn ^= 1
@@ -57,11 +57,10 @@ def open_rooms(post: Post, n_values: int) -> Rooms | None:
     ranks see different ones)."""
     size = 2 * (_HEAD + 4 * n_values)
     own = _create(size)
-    names: list[str] = [""] * post.size
-    dist.all_gather_object(names, own, group=post.group)
+    names: list[str] = Post(post.group).all_gather_object(own)  # counted nowhere
     maps = [_open(name, size) for name in names] if all(names) else []
     fits = torch.tensor([int(bool(maps) and all(room is not None for room in maps))])
-    dist.all_reduce(fits, dist.ReduceOp.MIN, group=post.group)
+    all_reduce_in(fits, post.group, dist.ReduceOp.MIN)
     if own:
         os.unlink(own)  # the memory goes with the last map
     return Rooms(post, [room for room in maps if room is not None], n_values) if fits else None

@@ -152,6 +152,10 @@ def refusals() -> None:
         wt.compress_fsdp(model, "int4" if rank else "int8")
     with pytest.raises(ParameterError, match="int9"):
         wt.compress_fsdp(model, "int9")
+    with pytest.raises(ParameterError, match="int9"):  # on all ranks
+        wt.compress_fsdp(model, "int9" if rank else "int8")
+    with pytest.raises(ParameterError, match="one of 'pass'"):
+        wt.compress_fsdp(model, on_nonfinite="never")
     state = wt.compress_fsdp(model, error_feedback=True)
     with pytest.raises(ParameterError, match="compressed already"):
         wt.compress_fsdp(model)
@@ -160,6 +164,15 @@ def refusals() -> None:
         state.load_state_dict(saved)
     state.load_state_dict(saved, strict=False)
     assert state.residuals == {}
+    mine = [state.state_dict()]
+    dist.broadcast_object_list(mine)
+    with pytest.raises(ParameterError, match=r"full_state_dict\(\) on rank 0"):
+        state.load_state_dict(mine[0])
+    mine = [wt.FullState(state).state_dict()]
+    dist.broadcast_object_list(mine)
+    wt.FullState(state).load_state_dict(mine[0])
+    with pytest.raises(ParameterError, match="saved with model"):
+        state.load_state_dict({**state.state_dict(), "model": "another"})
 
 
 def test_what_cannot_be_is_refused(on_ranks: OnRanks) -> None:
@@ -182,3 +195,163 @@ def test_replicas_of_shards(on_ranks: OnRanks) -> None:
     for rank in range(4):
         for a, b in zip(plain[0], ours[rank], strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+# ---- what FSDP2 can do, with several recipes ----
+
+
+class Complex(nn.Module):
+    """A unit has one type, says FSDP2."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(64, 64, dtype=torch.complex64) / 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.to(self.weight.dtype) @ self.weight).abs()
+
+
+FEATURES: dict[str, dict[str, Any]] = {
+    "float64": {"model": lambda: nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64)).double()},
+    "frozen": {"model": lambda: nn.Sequential(nn.Linear(64, 64).requires_grad_(False),
+                                              nn.Linear(64, 64))},
+    "accumulated": {},
+    "kept": {"reshard_after_forward": False},
+    "complex": {"model": lambda: nn.Sequential(nn.Linear(64, 64), Complex(), nn.Linear(64, 9))},
+}  # fmt: skip
+RECIPES: tuple[dict[str, Any], ...] = (
+    {"gradients": "planes", "parameters": "planes"},
+    {"gradients": "int4"},
+    {"gradients": "onebit", "parameters": "int8"},
+    {"gradients": "topk:ratio=0.5"},
+)
+
+
+def end_of(feature: str, recipe: dict[str, Any] | None) -> list[torch.Tensor]:
+    torch.manual_seed(3)
+    options = dict(FEATURES[feature])
+    model = options.pop("model", lambda: nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 64)))()
+    for layer in model:
+        fully_shard(layer, **options)
+    fully_shard(model, **options)
+    if recipe is not None:
+        state = wt.compress_fsdp(model, threshold=1000, **recipe)
+    optimizer = torch.optim.SGD((p for p in model.parameters() if p.requires_grad), lr=0.05)
+    for step in range(3):
+        optimizer.zero_grad()
+        for part in range(2 if feature == "accumulated" else 1):
+            model.set_requires_gradient_sync(feature != "accumulated" or part == 1)
+            x = data(step + 10 * part).to(torch.float64 if feature == "float64" else torch.float32)
+            model(x).square().mean().backward()
+        optimizer.step()
+    ended = whole(model)
+    if recipe is not None:
+        state.close()
+        with pytest.raises(ParameterError, match="was closed"):
+            model(x).square().mean().backward()
+    return ended
+
+
+def scan() -> list[str]:
+    wrong = []
+    for feature in FEATURES:
+        plain = end_of(feature, None)
+        for recipe in RECIPES:
+            ours = end_of(feature, recipe)
+            apart = sum(
+                float((a - b).abs().square().sum()) for a, b in zip(ours, plain, strict=True)
+            )
+            exact = recipe["gradients"] == "planes"
+            if not apart <= (0 if exact else 5):
+                wrong.append(f"{feature}, {recipe}: {apart}")
+    return wrong
+
+
+@pytest.mark.slow
+def test_every_feature(on_ranks: OnRanks) -> None:
+    assert on_ranks(scan, 2, timeout=120) == [[], []]
+
+
+def overflowing_pass(model: nn.Sequential) -> None:
+    """The gradient of the first layer, and of no other, is infinite on rank 1."""
+
+    def poison(_: Any, __: Any, out: torch.Tensor) -> None:
+        if dist.get_rank() == 1:
+            out.register_hook(lambda g: g.index_fill(1, torch.tensor([3]), float("inf")))
+
+    handle = model[0].register_forward_hook(poison)
+    try:
+        model(data(0)).square().mean().backward()
+    finally:
+        handle.remove()
+
+
+def overflow(ways: list[str]) -> list[str]:
+    """A scaled gradient that overflows in one unit must not stay in the residuals of any."""
+    wrong = []
+    for recipe in ways:
+        ends = []
+        for bad in (False, True):
+            model = sharded()
+            state = wt.compress_fsdp(
+                model, recipe, error_feedback=True, threshold=0, on_nonfinite="skip"
+            )
+            if bad:
+                overflowing_pass(model)
+                if state.residuals:
+                    wrong.append(f"{recipe}: residuals after the first step")
+                found = [p.grad.to_local().isfinite().all().item() for p in model.parameters()]
+                if all(found):
+                    wrong.append(f"{recipe}: no sign of it")
+                model.zero_grad()
+            train(model, range(3))
+            ends.append(whole(model))
+        if recipe != "qsgd" and not all(map(torch.equal, *ends)):
+            wrong.append(f"{recipe}: other bits")
+    return wrong
+
+
+def test_a_skipped_step_leaves_nothing_behind(on_ranks: OnRanks) -> None:
+    assert on_ranks(overflow, 2, ["int4", "onebit", "topk:ratio=0.1", "qsgd"]) == [[], []]
+
+
+def errors() -> None:
+    model = sharded()
+    wt.compress_fsdp(model, "int4", threshold=0, on_nonfinite="raise")
+    with pytest.raises(FloatingPointError, match='unit "0" is not finite on rank 1'):
+        overflowing_pass(model)
+    model.zero_grad()
+    train(model, range(1))
+    assert all(p.isfinite().all() for p in whole(model))
+    silent = sharded()
+    wt.compress_fsdp(silent, "int8", threshold=0)
+    train(silent, range(1))
+    store = dist.distributed_c10d._get_default_store()
+    if dist.get_rank() == 1:
+        store.wait(["done"])
+        return
+    with pytest.raises(RuntimeError, match="5000ms"):
+        train(silent, range(1))
+    store.set("done", "")
+
+
+def test_errors_keep_their_type_and_timeouts_hold(on_ranks: OnRanks) -> None:
+    on_ranks(errors, 2, timeout_of_group=5)
+
+
+def resized() -> None:
+    model = sharded(reshard_after_forward=False)
+    wt.compress_fsdp(model, "int8", parameters="planes", threshold=0)
+    model(data(0)).sum().backward()
+    for p in model.parameters():
+        p.to_local().untyped_storage().resize_(0)
+    before = len(dist.distributed_c10d._world.pg_map)
+    for _ in range(3):
+        model = sharded()
+        wt.compress_fsdp(model, "int8", threshold=0)
+        train(model, range(1))
+    assert len(dist.distributed_c10d._world.pg_map) == before
+
+
+def test_nothing_stays_of_a_model(on_ranks: OnRanks) -> None:
+    on_ranks(resized, 2)

@@ -25,6 +25,8 @@ from torch.nn.parallel import DistributedDataParallel
 from wirepress import arrays
 from wirepress.errors import ParameterError
 from wirepress.sim import trace_writer, units
+from wirepress.torch.coder import uncompiled
+from wirepress.torch.transport import timeout_of
 
 _ROUNDS = 16
 _ALLREDUCE, _WAIT, _COMPLETION = (
@@ -41,7 +43,9 @@ class Tracer:
         rank = dist.get_rank(self._model_group)
         # its own, so that it mixes with nothing; gloo, whatever the gradients go by
         self._group = dist.new_group(
-            dist.get_process_group_ranks(self._model_group), backend="gloo"
+            dist.get_process_group_ranks(self._model_group),
+            timeout=timeout_of(self._model_group),
+            backend="gloo",
         )
         said: list[Any] = [None] * n
         mine = (socket.gethostname(), secrets.token_bytes(16))
@@ -196,6 +200,7 @@ def trace_buckets(
         OSError: the file cannot be made.
         RuntimeError: the model has a hook already (PyTorch's).
     """
+    model = uncompiled(model)
     if not isinstance(model, DistributedDataParallel):
         raise ParameterError(f"{type(model).__name__} is no DistributedDataParallel model")
     size = int(units.parse(sample, "size")) if isinstance(sample, str) else sample

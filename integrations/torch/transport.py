@@ -3,8 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
+import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
+
+import numpy as np
 
 import torch
 import torch.distributed as dist
@@ -31,6 +37,50 @@ def all_to_all_into(
     exchange(out, tensor, list(coming), list(going)).wait()
 
 
+def all_reduce_in(
+    tensor: torch.Tensor, group: dist.ProcessGroup, operation: Any = dist.ReduceOp.SUM
+) -> None:
+    """`all_reduce`."""
+    group.allreduce([tensor], operation).wait()
+
+
+class _Memory:
+    """Memory of a tensor, in NumPy's protocol; the array keeps this and so the tensor."""
+
+    def __init__(self, tensor: torch.Tensor, kind: str) -> None:
+        self._tensor = tensor
+        self.__array_interface__ = {
+            "data": (tensor.data_ptr(), False),
+            "shape": (tensor.numel(),),
+            "typestr": kind,
+            "version": 3,
+        }
+
+
+_KINDS = {
+    torch.uint8: "|u1",
+    torch.int8: "|i1",
+    torch.int16: "<i2",
+    torch.int32: "<i4",
+    torch.int64: "<i8",
+    torch.float16: "<f2",
+    torch.float32: "<f4",
+    torch.float64: "<f8",
+}
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The memory of a contiguous tensor of the CPU, as a NumPy array of one dimension.
+
+    `Tensor.numpy` gives the same, but then the tensor's storage can never be resized again, which
+    FSDP and others do with theirs.
+    """
+    if not tensor.is_contiguous():
+        raise ValueError("the tensor is not contiguous")
+    kind = _KINDS[tensor.dtype]
+    return np.asarray(_Memory(tensor, kind)) if tensor.numel() else np.empty(0, kind)
+
+
 PIECE = 1 << 20  # bytes
 
 
@@ -38,23 +88,18 @@ class Post:
     """Sends bytes between the ranks of `group`, in CPU memory; one call at a time.
 
     Every call first tells all ranks how much comes, and a number of the caller's (`flags`): one
-    round trip, and nobody has to guess. `sent` counts the bytes that left this rank. `close` takes
-    down the group if it `owns` it.
+    round trip, and nobody has to guess. `sent` counts the bytes that left this rank.
     """
 
-    def __init__(self, group: dist.ProcessGroup, owns: bool = False) -> None:
+    def __init__(self, group: dist.ProcessGroup) -> None:
         self.group = group
-        self._owns = owns
         self.rank = group.rank()
         self.size = group.size()
         self.sent = 0
 
     def close(self) -> None:
-        """No more messages."""
-        # torch.distributed may have taken it down already, with all others.
-        if self._owns and self.group in dist.distributed_c10d._world.pg_map:
-            dist.destroy_process_group(self.group)
-        self._owns = False
+        """No more messages; the group ends where nothing else holds it."""
+        del self.group
 
     def _announce(self, row: Sequence[int]) -> torch.Tensor:
         """The rows of all ranks, by rank."""
@@ -62,11 +107,6 @@ class Post:
         all_gather_into(rows, torch.tensor(row, dtype=torch.int64), self.group)
         self.sent += 8 * len(row) * (self.size - 1)
         return rows.view(self.size, -1)
-
-    def all_reduce(self, tensor: torch.Tensor) -> None:
-        """Sums `tensor` over the ranks, in place."""
-        dist.all_reduce(tensor, group=self.group)
-        self.sent += 2 * tensor.nbytes * (self.size - 1) // self.size
 
     def all_to_all(
         self, message: torch.Tensor, sizes: Sequence[int], flags: int = 0
@@ -97,6 +137,11 @@ class Post:
         self.sent += message.numel() * (self.size - 1)
         return got, rows[:, -1].tolist()
 
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """What every rank gives, pickled on its way, by rank."""
+        message = torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8)
+        return [pickle.loads(bytes(each.tolist())) for each in self.all_gather(message)[0]]
+
     def _exchange(self, going: Sequence[torch.Tensor], coming: Sequence[torch.Tensor]) -> None:
         """Sends a part to every other rank and receives one, of known sizes.
 
@@ -116,21 +161,48 @@ class Post:
             work.wait()
 
 
-def open_post(parts: Sequence[Sequence[int]], timeout: timedelta | None = None) -> Post:
-    """A gloo group of that part (ranks of the program) which holds this rank; a collective call of
-    all ranks of all parts."""
-    me, made = dist.get_rank(), None
-    # Groups that all ranks make together are numbered. Others get a name that PyTorch may give
-    # again once such a group is gone, and then finds the old one's addresses: they stay.
-    together = sum(len(part) for part in parts) == dist.get_world_size()
-    for part in parts:
-        if together or me in part:
-            group = dist.new_group(
-                list(part),
-                backend="gloo",
-                timeout=timeout,
-                use_local_synchronization=not together,
-            )
-            made = group if me in part else made
-    assert made is not None
-    return Post(made, owns=together)
+def timeout_of(group: dist.ProcessGroup) -> timedelta:
+    """How long a collective of this group may take."""
+    for device in group._device_types:
+        options = getattr(group._get_backend(device), "options", None)
+        found = getattr(options, "_timeout", None)
+        if isinstance(found, timedelta):
+            return found
+    return dist.default_pg_timeout
+
+
+def store_of(group: dist.ProcessGroup) -> dist.Store:
+    """Where the ranks of a group leave words for each other."""
+    store: dist.Store = dist.distributed_c10d._world.pg_map[group][1]
+    return store
+
+
+@dataclasses.dataclass
+class Opener:
+    """Makes gloo groups of ranks of `group`, with its timeout. A collective call, as `open` is.
+
+    torch.distributed knows nothing of these groups: a group ends, with its connections and
+    threads, when nobody holds it any more. One of `dist.new_group` would stay until somebody
+    destroyed it.
+    """
+
+    group: dist.ProcessGroup
+
+    def __post_init__(self) -> None:
+        names = [secrets.token_hex(8)]  # a store may serve many groups, one after the other
+        first = dist.get_global_rank(self.group, 0)
+        dist.broadcast_object_list(names, src=first, group=self.group)
+        self._name = names[0]
+        self._store = store_of(self.group)
+        self._timeout = timeout_of(self.group)
+        self._n = 0
+
+    def open(self, parts: Sequence[Sequence[int]]) -> Post:
+        """Messages between the ranks (of `group`) of that part which holds this rank. All ranks
+        call it, with the same parts."""
+        me = dist.get_rank(self.group)
+        number, part = next((i, part) for i, part in enumerate(parts) if me in part)
+        prefix = f"wirepress/{self._name}/{self._n}/{number}/"
+        self._n += 1
+        store = dist.PrefixStore(prefix, self._store)
+        return Post(dist.ProcessGroupGloo(store, part.index(me), len(part), self._timeout))

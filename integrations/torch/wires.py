@@ -11,12 +11,11 @@ from __future__ import annotations
 import dataclasses
 import socket
 from collections import defaultdict
-from datetime import timedelta
 
 import torch.distributed as dist
 from wirepress.errors import ParameterError
 from wirepress.torch.shared import Rooms, open_rooms
-from wirepress.torch.transport import Post, open_post
+from wirepress.torch.transport import Opener, Post
 
 
 @dataclasses.dataclass
@@ -34,9 +33,9 @@ class Wires:
     rooms_out: Rooms | None = None
 
     def close(self) -> None:
-        """Takes down its groups and lets go of shared memory."""
+        """Lets go of groups and shared memory; counts stay."""
         posts = [self.send, self.gather, self.everyone, self.local_in, self.local_out]
-        for post in filter(None, posts):
+        for post in {id(post): post for post in posts if post}.values():
             post.close()
         self.rooms_in = self.rooms_out = None
 
@@ -65,9 +64,8 @@ def connect(
     group: dist.ProcessGroup,
     n_values: int,
     levels: int | None = None,
-    timeout: timedelta | None = None,
 ) -> Wires:
-    """Makes the groups; a collective call of all ranks of `group`.
+    """Makes the groups; a collective call of all ranks of `group`, whose timeout they have.
 
     Args:
         n_values: of the largest job.
@@ -87,15 +85,11 @@ def connect(
     rank, n_ranks = dist.get_rank(group), dist.get_world_size(group)
     across = [list(ranks) for ranks in zip(*hosts, strict=True)] if two else [list(range(n_ranks))]
     groups = [across, across, *([hosts, hosts] if two else [])]
-    send, gather, *local = (open_post(_global(group, parts), timeout) for parts in groups)
-    whole = open_post(_global(group, [list(range(n_ranks))]), timeout) if two else gather
+    opener = Opener(group)
+    send, gather, *local = (opener.open(parts) for parts in groups)
+    whole = opener.open([list(range(n_ranks))]) if two else gather
     wires = Wires(rank, n_ranks, send, gather, whole, *local)
     if wires.local_in and wires.local_out:
         wires.rooms_in = open_rooms(wires.local_in, n_values)
         wires.rooms_out = open_rooms(wires.local_out, n_values)
     return wires
-
-
-def _global(group: dist.ProcessGroup, parts: list[list[int]]) -> list[list[int]]:
-    """Ranks of the program for those of the group."""
-    return [[dist.get_global_rank(group, rank) for rank in part] for part in parts]
