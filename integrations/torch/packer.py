@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import wirepress
 from wirepress.errors import CorruptError, ParameterError, UnsupportedError
+from wirepress.torch.memory import as_array
 
 AUTO = "auto"
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -106,11 +107,18 @@ class Packer:
         if not values.numel():
             return 0
         size = self._frame(values.detach().view(-1), out, lossy, residual)
-        kind = _FRAME
         if residual is None and size >= values.nbytes:
-            size, kind = values.nbytes, _RAW
-            out[:size].copy_(as_bytes(values))
-        out[size] = kind
+            return self.pack_plain(values, out)
+        out[size] = _FRAME
+        return size + 1
+
+    def pack_plain(self, values: torch.Tensor, out: torch.Tensor) -> int:
+        """The same without trying to make it smaller."""
+        size = values.nbytes
+        if not size:
+            return 0
+        out[:size].copy_(as_bytes(values))
+        out[size] = _RAW
         return size + 1
 
     def _frame(
@@ -123,10 +131,10 @@ class Packer:
             encoder.set("seed", self.seed)
         if residual is not None:
             return encoder.compress_feedback_into(
-                values.to(torch.float32).numpy(), residual.numpy(), out.numpy()
+                as_array(values.to(torch.float32)), as_array(residual), as_array(out)
             )
         array, name = _array(values.to(carrier))
-        return encoder.compress_into(array, out.numpy(), dtype=name)
+        return encoder.compress_into(array, as_array(out), dtype=name)
 
     def unpack(self, message: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a message to `out` (contiguous), which has the dtype that it was made of."""
@@ -143,24 +151,25 @@ class Packer:
         if not out.numel():
             return
         if out.dtype == torch.float32 and message[-1] == _FRAME:
-            body = message[:-1].numpy()
+            body = as_array(message[:-1])
             info = self._decoder.inspect(body)
             if info.dtype == "float32":
                 _check("bytes", info.raw_size, out.nbytes)
-                self._decoder.decompress_add(body, out.view(-1).numpy())
+                self._decoder.decompress_add(body, as_array(out))
                 return
         values = torch.empty_like(out, dtype=dtype)
         self.unpack(message, values)
         out.add_(values)
 
     def _expand(self, frame: torch.Tensor, out: torch.Tensor) -> None:
-        info = self._decoder.inspect(frame.numpy())
+        body = as_array(frame)
+        info = self._decoder.inspect(body)
         if info.raw_size == out.nbytes:
-            self._decoder.decompress(frame.numpy(), as_bytes(out).numpy())
+            self._decoder.decompress(body, as_array(as_bytes(out)))
             return
         _check("bytes", info.raw_size, 4 * out.numel())  # halves that went as float32
         values = torch.empty_like(out, dtype=torch.float32)
-        self._decoder.decompress(frame.numpy(), values.numpy())
+        self._decoder.decompress(body, as_array(values))
         out.copy_(values)
 
     def _encoder(self, dtype: torch.dtype, lossy: bool) -> tuple[Any, torch.dtype]:
@@ -206,9 +215,9 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
 def _array(values: torch.Tensor) -> tuple[Any, str]:
     """A NumPy array of the same memory, and the name of its type in wirepress."""
     if values.dtype not in _NAMES:
-        return as_bytes(values).numpy(), "bytes"
+        return as_array(as_bytes(values)), "bytes"
     carrier, name = _NAMES[values.dtype]
-    return values.detach().view(carrier).numpy(), name
+    return as_array(values.detach().view(carrier)), name
 
 
 def _whole(body: torch.Tensor, size: int) -> torch.Tensor:
