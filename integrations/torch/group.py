@@ -380,7 +380,7 @@ class CompressedGroup(dist.ProcessGroup):
         if not call.suits:
             work = call.raw(self._direct)
             self._count(call.kind, call.sent, call.sent)
-            return _CopiedBack(work, call) if call.copies else work
+            return _CopiedBack(work, call.result, call.copies) if call.copies else work
         self._keep_timeout()
         contest = self._contests.setdefault((call.kind, call.size.bit_length()), _Contest())
         with self._jobs.lock:
@@ -391,7 +391,7 @@ class CompressedGroup(dist.ProcessGroup):
             work = call.raw(self._line)
             contest.granted -= 1
         self._count(call.kind, call.sent, call.sent)
-        return _CopiedBack(work, call) if call.copies else work
+        return _CopiedBack(work, call.result, call.copies) if call.copies else work
 
     def _take_turn(self, contest: _Contest, call: _Call) -> None:
         self._turn = _KINDS.index(call.kind) << 48 | (call.size + 1)
@@ -672,6 +672,7 @@ class CompressedGroup(dist.ProcessGroup):
 
     def reduce_scatter_single(self, output: Any, input: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, dist.ReduceScatterOptions)
+        _check_dimensions("reduce_scatter", output, input)
         if not _usual([output, input]) or not self._is_whole(input, output):
             return self._raw("reduce_scatter", 0, "reduce_scatter_single", output, input, opts)
         whole = in_a_row(input)
@@ -708,6 +709,7 @@ class CompressedGroup(dist.ProcessGroup):
     ) -> dist.Work:
         opts = _options(opts, dist.ReduceScatterOptions)
         pairs = list(zip(outputs, inputs, strict=True))
+        _check_dimensions("reduce_scatter", *outputs, *inputs)
         if not all(_usual(pair) and self._is_whole(*reversed(pair)) for pair in pairs):
             method = "reduce_scatter_single_coalesced"
             return self._raw("reduce_scatter", 0, method, list(outputs), list(inputs), opts)
@@ -875,10 +877,18 @@ class CompressedGroup(dist.ProcessGroup):
         return self._raw("send", _nbytes(tensors), "send", tensors, dst, tag)
 
     def recv(self, tensors: Any, src: int, tag: int = 0) -> dist.Work:
-        return self._raw("recv", 0, "recv", _list(tensors), src, tag)
+        return self._received("recv", tensors, src, tag)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> dist.Work:
-        return self._raw("recv", 0, "recv_anysource", _list(tensors), tag)
+        return self._received("recv_anysource", tensors, tag)
+
+    def _received(self, method: str, tensors: Any, *args: Any) -> dist.Work:
+        tensors = _list(tensors)
+        if not _usual(tensors) or not all(tensor.is_contiguous() for tensor in tensors):
+            return self._raw("recv", 0, method, tensors, *args)
+        rooms, copies = _results("recv", tensors)
+        work = self._raw("recv", 0, method, rooms, *args)
+        return _CopiedBack(work, tensors, copies) if copies else work
 
     def barrier(self, opts: Any = None) -> dist.Work:
         """Waits for what is in the queue, and for what went raw, too."""
@@ -949,25 +959,34 @@ class _Works(dist.Work):
 class _CopiedBack(_Works):
     """A raw operation on rooms, whose tensors get the result when somebody waits for it."""
 
-    def __init__(self, work: dist.Work, call: _Call) -> None:
-        super().__init__([work], call.result)
-        self._copies = call.copies
+    def __init__(self, work: dist.Work, result: Any, copies: Pairs) -> None:
+        super().__init__([work], result)
+        self._copies = copies
         self._once = threading.Lock()
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         super().wait(timeout)
-        with self._once:
-            copy_back(self._copies)
-            self._copies = []
+        self._copy()
         return True
 
     def is_completed(self) -> bool:
-        return super().is_completed() and self.wait()
+        done = super().is_completed()
+        if done and super().is_success():
+            self._copy()
+        return done
+
+    def _source_rank(self) -> int:
+        return self._works[0]._source_rank()
 
     def _outcome(self, done: torch.futures.Future[Any]) -> Any:
-        super()._outcome(done)
-        self.wait()
-        return self._result
+        result = super()._outcome(done)
+        self._copy()
+        return result
+
+    def _copy(self) -> None:
+        with self._once:
+            copy_back(self._copies)
+            self._copies = []
 
 
 def _gloo(store: dist.Store, name: str, rank: int, size: int, timeout: timedelta) -> Any:
@@ -1037,6 +1056,12 @@ def _in_memory_order(tensor: torch.Tensor) -> bool:
 
 def _nbytes(tensors: Sequence[torch.Tensor]) -> int:
     return sum(t.nbytes for t in tensors if t.layout == torch.strided)
+
+
+def _check_dimensions(kind: str, *tensors: torch.Tensor) -> None:
+    """Raises where a tensor has no first dimension: gloo reads it all the same, and may crash."""
+    if not all(tensor.dim() for tensor in tensors):
+        raise RuntimeError(f"wirepress: {kind}: a tensor without dimensions cannot be cut")
 
 
 def _results(kind: str, tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Pairs]:
