@@ -9,6 +9,8 @@ agreed to go raw and nothing else is waiting, by the thread that asks.
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -259,8 +261,9 @@ class CompressedGroup(dist.ProcessGroup):
     ) -> None:
         super().__init__(rank, size)
         self._rank, self._size = rank, size
-        self._direct = _gloo(store, "direct", rank, size, timeout)
-        self._line = _gloo(store, "line", rank, size, timeout)
+        number = getattr(options, "number", 0)
+        self._direct = _gloo(store, f"direct{number}", rank, size, timeout)
+        self._line = _gloo(store, f"line{number}", rank, size, timeout)
         kind = dist.ProcessGroup.BackendType.GLOO
         self._register_backend(_CPU, kind, self._direct._get_backend(_CPU))
         self._set_default_backend(kind)
@@ -1130,17 +1133,39 @@ def wrap_group(
 ) -> dist.ProcessGroup:
     """A group of the same ranks that compresses; call it on all of them.
 
-    It has connections of its own; `group` (None: all ranks) is used no more than before. See
-    `GroupOptions` for the settings; "" and -1: from the environment.
+    It has connections of its own; `group` (None: all ranks) is used no more than before. `timeout`:
+    None: the group's. See `GroupOptions` for the settings; "" and -1: from the environment.
     """
     register()
+    ranks = dist.get_process_group_ranks(group)
+    made = _MADE.setdefault(dist.group.WORLD, collections.Counter())
+    made[tuple(ranks)] += 1
     return dist.new_group(
-        dist.get_process_group_ranks(group),
+        ranks,
         backend=NAME,
-        timeout=timeout,
-        pg_options=GroupOptions(recipe, threshold, adaptive, threads),
-        use_local_synchronization=True,
+        timeout=timeout or _timeout_of(group or dist.group.WORLD),
+        pg_options=_Numbered(recipe, threshold, adaptive, threads, made[tuple(ranks)]),
+        use_local_synchronization=len(ranks) < dist.get_world_size(),
     )
+
+
+# How many groups of some ranks were made. PyTorch gives a group of not all ranks the name of an
+# older one that is gone, whose addresses are still in the store.
+_MADE: Any = weakref.WeakKeyDictionary()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Numbered(GroupOptions):
+    number: int = 0
+
+
+def _timeout_of(group: Any) -> timedelta | None:
+    """None: PyTorch's default."""
+    for device in group._device_types:
+        with contextlib.suppress(AttributeError, RuntimeError):
+            timeout: timedelta = group._get_backend(device).options._timeout
+            return timeout
+    return None
 
 
 def statistics(group: dist.ProcessGroup | None = None) -> dict[str, Traffic]:
