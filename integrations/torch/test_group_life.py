@@ -26,7 +26,6 @@ N = 2000
 
 
 def timeouts() -> None:
-    t0 = time.time()
     def of(group: Any) -> list[float]:
         backends = [each._get_backend(torch.device("cpu")) for each in (group._direct, group._line)]
         return [backend.options._timeout.total_seconds() for backend in backends]
@@ -41,15 +40,12 @@ def timeouts() -> None:
     ones = torch.ones(N)
     dist.all_reduce(ones, group=group)
     assert of(group) == [3, 3]
-    print("0", time.time() - t0, flush=True)
     began = time.monotonic()
     if dist.get_rank() == 0:
         with pytest.raises(RuntimeError, match=r"(?i)timed out"):
             dist.all_reduce(ones, group=group)
         assert time.monotonic() - began < 40
-    print("A", time.time() - t0, flush=True)
     dist.barrier()
-    print("B", time.time() - t0, flush=True)
 
 
 def test_timeouts_are_kept(on_ranks: OnRanks) -> None:
@@ -182,9 +178,7 @@ def test_types_that_gloo_does_not_carry(on_ranks: OnRanks) -> None:
 def barrier_after_raw() -> None:
     """A barrier waits for what went raw, too: who passes it has the others' sums."""
     group = wt.wrap_group(threshold=1 << 40)
-    if dist.get_rank() == 0:
-        time.sleep(0.3)
-    tensor = torch.ones(300_000)
+    tensor = torch.ones(10_000_000)  # takes longer than a barrier
     work = dist.all_reduce(tensor, group=group, async_op=True)
     dist.barrier(group=group)
     assert work.is_completed() and tensor[-1] == 2.0
