@@ -599,31 +599,46 @@ class CompressedGroup(dist.ProcessGroup):
         alike = _usual([*tensors, *outs]) and all(out.shape == tensors[0].shape for out in outs)
         if not alike or (len(tensors), len(lists), len(outs)) != (1, 1, self._size):
             return self._raw("all_gather", 0, "allgather", lists, tensors, opts)
-        return self._all_gathered(tensors[0], outs, opts, lists)
-
-    def _all_gathered(
-        self, tensor: torch.Tensor, outs: list[torch.Tensor], opts: Any, result: Any
-    ) -> dist.Work:
         rooms, copies = _results("all_gather", outs)
-        mine = in_a_row(tensor)
+        mine = in_a_row(tensors[0])
 
         def raw(group: Any) -> Any:
             return group.allgather([rooms], [mine], opts)
 
-        def pressed() -> None:
-            self._share(mine.view(-1), [room.view(-1) for room in rooms], lossy=False)
+        def flats() -> Sequence[torch.Tensor]:
+            return [room.view(-1) for room in rooms]
 
-        size = tensor.nbytes * self._size
-        sent = tensor.nbytes * (self._size - 1)
-        suits = self._suits(size, tensor)
-        return self._do(_Call("all_gather", result, size, sent, suits, raw, pressed, copies))
+        return self._all_gathered(mine, flats, lists, raw, copies)
 
     def all_gather_single(self, output: Any, input: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, c10d.AllgatherOptions)
         if not _usual([output, input]) or not self._is_whole(output, input):
             return self._raw("all_gather", 0, "all_gather_single", output, input, opts)
-        outs = list(output.tensor_split(self._size))
-        return self._all_gathered(input, outs, opts, output)
+        (room,), copies = _results("all_gather", [output])
+        mine = in_a_row(input)
+
+        def raw(group: Any) -> Any:
+            return _named(group, "all_gather_single")(room, mine, opts)
+
+        def flats() -> Sequence[torch.Tensor]:
+            return room.view(-1).tensor_split(self._size)
+
+        return self._all_gathered(mine, flats, output, raw, copies)
+
+    def _all_gathered(
+        self,
+        mine: torch.Tensor,
+        flats: Callable[[], Sequence[torch.Tensor]],
+        result: Any,
+        raw: Callable[[Any], Any],
+        copies: Pairs,
+    ) -> dist.Work:
+        def pressed() -> None:
+            self._share(mine.view(-1), flats(), lossy=False)
+
+        size, sent = mine.nbytes * self._size, mine.nbytes * (self._size - 1)
+        suits = self._suits(size, mine)
+        return self._do(_Call("all_gather", result, size, sent, suits, raw, pressed, copies))
 
     def _is_whole(self, whole: torch.Tensor, part: torch.Tensor) -> bool:
         """Whether `whole` has a `part` for every rank, one after the other."""
@@ -671,7 +686,10 @@ class CompressedGroup(dist.ProcessGroup):
         def raw(group: Any) -> Any:
             return group.reduce_scatter(rooms, [parts], opts)
 
-        return self._reduce_scattered(rooms[0], parts, opts.reduceOp, outs, raw, copies)
+        def flats() -> Sequence[torch.Tensor]:
+            return [part.view(-1) for part in parts]
+
+        return self._reduce_scattered(rooms[0], flats, opts.reduceOp, outs, raw, copies)
 
     def reduce_scatter_single(self, output: Any, input: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, dist.ReduceScatterOptions)
@@ -684,26 +702,27 @@ class CompressedGroup(dist.ProcessGroup):
         def raw(group: Any) -> Any:
             return _named(group, "reduce_scatter_single")(room, whole, opts)
 
-        parts = list(whole.tensor_split(self._size))
-        return self._reduce_scattered(room, parts, opts.reduceOp, output, raw, copies)
+        def flats() -> Sequence[torch.Tensor]:
+            return whole.view(-1).tensor_split(self._size)
+
+        return self._reduce_scattered(room, flats, opts.reduceOp, output, raw, copies)
 
     def _reduce_scattered(
         self,
         room: torch.Tensor,
-        parts: list[torch.Tensor],
+        flats: Callable[[], Sequence[torch.Tensor]],
         op: Any,
         result: Any,
         raw: Callable[[Any], Any],
         copies: Pairs,
     ) -> dist.Work:
         def pressed() -> None:
-            flats = [part.view(-1) for part in parts]
-            mine = flats[self._rank].clone()
-            self._sum_mine(flats, mine, op)
+            parts = flats()
+            mine = parts[self._rank].clone()
+            self._sum_mine(parts, mine, op)
             room.view(-1).copy_(mine)
 
-        size = _nbytes(parts)
-        sent = size - room.nbytes
+        size, sent = room.nbytes * self._size, room.nbytes * (self._size - 1)
         suits = self._suits_sum(op, size, room)
         return self._do(_Call("reduce_scatter", result, size, sent, suits, raw, pressed, copies))
 
@@ -740,7 +759,11 @@ class CompressedGroup(dist.ProcessGroup):
         def raw(group: Any) -> Any:
             return _named(group, "all_to_all_single")(flat_out, flat, *cuts, opts)
 
-        return self._dealt(flat.split(cuts[1]), flat_out.split(cuts[0]), output, raw, copies)
+        def flats() -> tuple[Sequence[torch.Tensor], ...]:
+            return flat.split(cuts[1]), flat_out.split(cuts[0])
+
+        size, mine = flat.nbytes, cuts[1][self._rank] * flat.itemsize
+        return self._dealt(flats, flat.dtype, size, size - mine, output, raw, copies)
 
     def _cuts(self, tensor: torch.Tensor, splits: Sequence[int]) -> list[int] | None:
         """How many values each rank gets: so many rows, or evenly; None: it cannot be cut so."""
@@ -763,13 +786,19 @@ class CompressedGroup(dist.ProcessGroup):
         def raw(group: Any) -> Any:
             return group.alltoall(rooms, parts, opts)
 
-        flats = [part.view(-1) for part in parts], [room.view(-1) for room in rooms]
-        return self._dealt(*flats, outs, raw, copies)
+        def flats() -> tuple[Sequence[torch.Tensor], ...]:
+            return [part.view(-1) for part in parts], [room.view(-1) for room in rooms]
+
+        size = _nbytes(parts)
+        sent = size - parts[self._rank].nbytes
+        return self._dealt(flats, parts[0].dtype, size, sent, outs, raw, copies)
 
     def _dealt(
         self,
-        parts: Sequence[torch.Tensor],
-        outs: Sequence[torch.Tensor],
+        flats: Callable[[], tuple[Sequence[torch.Tensor], ...]],
+        dtype: torch.dtype,
+        size: int,
+        sent: float,
         result: Any,
         raw: Callable[[Any], Any],
         copies: Pairs,
@@ -778,6 +807,7 @@ class CompressedGroup(dist.ProcessGroup):
         on, small ones too, which `pressed` sends as they are."""
 
         def pressed() -> None:
+            parts, outs = flats()
             messages = self._swap(parts, lossy=False, plain=self._is_small(call))
             for rank, message in enumerate(messages):
                 if rank == self._rank:
@@ -785,9 +815,8 @@ class CompressedGroup(dist.ProcessGroup):
                 else:
                     self._packer.unpack(message, outs[rank])
 
-        sent = _nbytes(parts) - parts[self._rank].nbytes
-        suits = self._size > 1 and parts[0].dtype in _CARRIED
-        call = _Call("all_to_all", result, -1, sent, suits, raw, pressed, copies, _nbytes(parts))
+        suits = self._size > 1 and dtype in _CARRIED
+        call = _Call("all_to_all", result, -1, sent, suits, raw, pressed, copies, size)
         return self._do(call)
 
     def reduce(self, tensors: Any, opts: Any = None) -> dist.Work:
@@ -1037,14 +1066,17 @@ def _lists(tensors: Any) -> list[list[torch.Tensor]]:
     return [list(each) for each in tensors or []]
 
 
+_PYTHON = torch._C.DispatchKey.Python  # of tensors without memory, as in tracing
+
+
 def _usual(tensors: Sequence[Any]) -> bool:
     """Whether these are tensors of one type whose values lie in this process's memory."""
     return bool(tensors) and all(
-        t.device.type == "cpu"
+        t.is_cpu
         and t.layout == torch.strided
         and t.dtype == tensors[0].dtype
         and not t.is_quantized
-        and not torch._C._dispatch_keys(t).has(torch._C.DispatchKey.Python)
+        and (type(t) is torch.Tensor or not torch._C._dispatch_keys(t).has(_PYTHON))
         for t in tensors
     )
 

@@ -54,14 +54,17 @@ def in_a_row(tensor: torch.Tensor) -> torch.Tensor:
 
     The result has a version counter of its own: writing to it is for autograd as when gloo writes.
     """
-    return tensor.data.resolve_conj().resolve_neg().contiguous()
+    data = tensor.data
+    if data.is_contiguous() and not data.is_neg() and not data.is_conj():
+        return data
+    return data.resolve_conj().resolve_neg().contiguous()
 
 
 def shares_elements(tensor: torch.Tensor) -> bool:
     """Whether several elements lie at one place, as in an expanded tensor."""
-    return any(
+    return not tensor.is_contiguous() and any(
         step == 0 and n > 1 for step, n in zip(tensor.stride(), tensor.shape, strict=True)
-    ) and bool(tensor.numel())
+    )
 
 
 Pairs = Sequence[tuple[torch.Tensor, torch.Tensor]]

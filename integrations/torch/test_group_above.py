@@ -4,7 +4,6 @@ FSDP1 and 2, DTensor, ZeroRedundancyOptimizer, checkpoints."""
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -199,34 +198,33 @@ def checkpoints(group: Any) -> list[torch.Tensor]:
     return after
 
 
-def everything_above(exactly: bool) -> list[str]:
+def differing(ways: list[str], groups: list[str], exactly: bool) -> list[str]:
     """What differs from gloo."""
     gloo = dist.new_group(backend="gloo", timeout=PATIENCE)
     wrong = []
-    for way in ABOVE:
+    for way in [globals()[name] for name in ways] or ABOVE:
         expected = way(gloo)
-        for name, how in WAYS.items():
-            group = wt.wrap_group(timeout=PATIENCE, **how)
+        for name in groups:
+            group = wt.wrap_group(timeout=PATIENCE, **WAYS[name])
             got = way(group)
             for at, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
-                close = torch.equal if exactly else torch.allclose
-                with contextlib.suppress(RuntimeError):
-                    if close(mine, theirs):
-                        continue
-                wrong.append(f"{way.__name__}, {name}: tensor {at}: {mine} not {theirs}"[:300])
+                if not (torch.equal if exactly else torch.allclose)(mine, theirs):
+                    wrong.append(f"{way.__name__}, {name}: {at}: {mine} not {theirs}"[:300])
             counted = wt.statistics(group).values()
             if name == "compressed" and not any(each.compressed_calls for each in counted):
                 wrong.append(f"{way.__name__}, {name}: nothing was compressed")
     return wrong
 
 
-def test_what_stands_on_two_ranks_gets_the_same_bits(on_ranks: OnRanks) -> None:
+def test_training_and_tensors_of_two_ranks(on_ranks: OnRanks) -> None:
     """The sum of two is the same in any order."""
-    for wrong in on_ranks(everything_above, 2, True, timeout=100):
+    ways = ["ddp", "fsdp1_full_shard", "dtensors"]
+    for wrong in on_ranks(differing, 2, ways, ["compressed"], True):
         assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.slow
-def test_what_stands_on_three_ranks_comes_close(on_ranks: OnRanks) -> None:
-    for wrong in on_ranks(everything_above, 3, False, timeout=100):
+@pytest.mark.parametrize("n", [2, 3])
+def test_everything_above(on_ranks: OnRanks, n: int) -> None:
+    for wrong in on_ranks(differing, n, [], list(WAYS), n == 2, timeout=300):
         assert not wrong, "\n".join(wrong)

@@ -27,12 +27,10 @@ GROUPS = {
     "compressed": {"threshold": THRESHOLD, "adaptive": False},
     "adaptive": {"threshold": THRESHOLD},
 }
-SHORT_DTYPES = ["float32", "bfloat16", "int64", "bool", "int16", "complex64"]
-DTYPES = [
-    *SHORT_DTYPES,
-    *["uint8", "int8", "int32", "uint16", "uint32", "uint64", "float16", "float64", "complex128"],
-    *["float8_e4m3fn", "float8_e5m2"],
-]
+CARRIED = ["float32", "bfloat16", "int64", "bool", "complex64", "uint8", "int8", "int32"]
+CARRIED += ["float16", "float64", "complex128"]
+REFUSED = ["int16", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"]  # by gloo
+SHORT = ["float32", "bfloat16", "int64", "int16"]
 OPS = ["SUM", "AVG", "MAX", "MIN", "PRODUCT", "BAND", "BOR", "BXOR"]
 
 
@@ -421,19 +419,24 @@ def too_few_rooms(cell: Cell) -> Any:
 
 
 def cells(long: bool) -> Iterator[tuple[Case, str, str, str]]:
-    """Case, type, operation, way of waiting."""
-    waits = ["no", "work", "future"] if long else ["no", "future"]
-    dtypes = DTYPES if long else SHORT_DTYPES
-    ops = OPS if long else ["SUM", "MAX", "AVG"]
+    """Case, type, operation, and the way of waiting: each in turn, and all with float32."""
+    turns = itertools.cycle(["no", "work", "future"])
+
+    def waits(dtype: str) -> list[str]:
+        return ["no", "work", "future"] if long and dtype == "float32" else [next(turns)]
+
+    dtypes = [*CARRIED, *REFUSED] if long else SHORT
     for case, dtype in itertools.product(REDUCING, dtypes):
-        for at, op in enumerate(ops):
-            # every way with sums; the others in turn
-            for wait in waits if op == "SUM" else [waits[at % len(waits)]]:
+        ops = OPS if long and dtype in CARRIED else ["SUM", "AVG" if dtype in CARRIED else "MAX"]
+        for op in ops:
+            for wait in waits(dtype):
                 yield case, dtype, op, wait
-    for case, dtype, wait in itertools.product(MOVING, dtypes, waits):
-        yield case, dtype, "SUM", wait
-    for case, wait in itertools.product(OTHER, waits):
-        yield case, "float32", "SUM", wait
+    for case, dtype in itertools.product(MOVING, dtypes):
+        for wait in waits(dtype):
+            yield case, dtype, "SUM", wait
+    for case in OTHER:
+        for wait in waits("float32"):
+            yield case, "float32", "SUM", wait
 
 
 def outcome(case: Case, group: Any, *combination: str) -> tuple[str, Any]:
