@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process groups whose tensors are smaller on the wire: the backend "wirepress".
 
-A group has two gloo groups. What never is compressed is called on the first by the thread that
-asks, as with gloo itself. What may be goes to the second, in the order in which it is asked for, so
-that messages have the same order on all ranks: through one queue and one thread, or, where it is
-agreed to go raw and nothing else is waiting, by the thread that asks.
+A group has two gloo groups. What never is compressed, and what gloo does not take, is called on the
+first by the thread that asks, as with gloo itself. What may be compressed goes to the second, in
+the order in which it is asked for, so that messages have the same order on all ranks: through one
+queue and one thread, or, where it is agreed to go raw and nothing else is waiting, by the thread
+that asks.
 """
 
 from __future__ import annotations

@@ -1,51 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of tensors: as NumPy arrays, and in one row for whoever sends it."""
+"""The memory of tensors, in one row for whoever sends it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 import torch
-from wirepress.errors import ParameterError
-
-_TYPES = {
-    torch.float16: "<f2",
-    torch.float32: "<f4",
-    torch.float64: "<f8",
-    torch.int16: "<i2",
-    torch.int32: "<i4",
-    torch.int64: "<i8",
-    torch.uint8: "|u1",
-}
-
-
-class _Interface:
-    """What NumPy asks for the address; an array made of it keeps the tensor alive."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self._tensor = tensor
-        self.__array_interface__ = {
-            "data": (tensor.data_ptr(), False),
-            "shape": (tensor.numel(),),
-            "typestr": _TYPES[tensor.dtype],
-            "version": 3,
-        }
-
-
-def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """A contiguous CPU tensor as a one-dimensional array of the same memory.
-
-    `tensor.numpy()` would forbid for good that the tensor's storage is resized, and FSDP frees
-    parameters by resizing them to nothing.
-    """
-    if not tensor.is_contiguous():
-        raise ParameterError(f"a tensor of strides {tensor.stride()} has no memory in one row")
-    if not tensor.numel():
-        return np.empty(0, _TYPES[tensor.dtype])
-    return np.asarray(_Interface(tensor))
 
 
 def in_a_row(tensor: torch.Tensor) -> torch.Tensor:

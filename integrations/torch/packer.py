@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import wirepress
 from wirepress.errors import CorruptError, ParameterError, UnsupportedError
-from wirepress.torch.memory import as_array
+from wirepress.torch.transport import as_array
 
 AUTO = "auto"
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -162,14 +162,13 @@ class Packer:
         out.add_(values)
 
     def _expand(self, frame: torch.Tensor, out: torch.Tensor) -> None:
-        body = as_array(frame)
-        info = self._decoder.inspect(body)
+        info = self._decoder.inspect(as_array(frame))
         if info.raw_size == out.nbytes:
-            self._decoder.decompress(body, as_array(as_bytes(out)))
+            self._decoder.decompress(as_array(frame), as_array(as_bytes(out)))
             return
         _check("bytes", info.raw_size, 4 * out.numel())  # halves that went as float32
         values = torch.empty_like(out, dtype=torch.float32)
-        self._decoder.decompress(body, as_array(values))
+        self._decoder.decompress(as_array(frame), as_array(values))
         out.copy_(values)
 
     def _encoder(self, dtype: torch.dtype, lossy: bool) -> tuple[Any, torch.dtype]:
