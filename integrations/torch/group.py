@@ -423,7 +423,8 @@ class CompressedGroup(dist.ProcessGroup):
         says what is agreed, and each has others by its own size."""
         if call.size >= 0:
             return contest
-        return self._contests.setdefault((call.kind, "own", call.weight.bit_length()), _Contest())
+        about = 0 if self._is_small(call) else call.weight.bit_length()
+        return self._contests.setdefault((call.kind, "own", about), _Contest())
 
     def _plan(self, contest: _Contest, own: _Contest, call: _Call) -> tuple[bool, int]:
         """Whether this call and some more shall go raw, as this rank sees it."""

@@ -92,7 +92,7 @@ def ddp_with_uneven_inputs(group: Any) -> list[torch.Tensor]:
 
 
 @above
-def ddp_with_a_hook(group: Any) -> list[torch.Tensor]:
+def ddp_with_a_hook_that_sends_halves(group: Any) -> list[torch.Tensor]:
     trained = nn.parallel.DistributedDataParallel(model(), process_group=group)
     trained.register_comm_hook(group, fp16_compress_hook)
     train(trained, torch.optim.SGD(trained.parameters(), lr=0.1))
@@ -168,14 +168,14 @@ def zero(group: Any) -> list[torch.Tensor]:
 
     trained = nn.parallel.DistributedDataParallel(model(), process_group=group)
     optimizer = ZeroRedundancyOptimizer(
-        trained.parameters(), torch.optim.Adam, process_group=group, lr=0.01
+        trained.parameters(), torch.optim.SGD, process_group=group, lr=0.1, momentum=0.9
     )
     train(trained, optimizer)
     optimizer.consolidate_state_dict()
     found = weights(trained)
     if dist.get_rank() == 0:
         states = optimizer.state_dict()["state"].values()
-        found += [state["exp_avg"].clone() for state in states]
+        found += [state["momentum_buffer"].clone() for state in states]
     return found
 
 
@@ -208,7 +208,12 @@ def differing(ways: list[str], groups: list[str], exactly: bool) -> list[str]:
             group = wt.wrap_group(timeout=PATIENCE, **WAYS[name])
             got = way(group)
             for at, (mine, theirs) in enumerate(zip(got, expected, strict=True)):
-                if not (torch.equal if exactly else torch.allclose)(mine, theirs):
+                near = 1e-3 if "halves" in way.__name__ else 1e-6
+                if not (
+                    torch.equal(mine, theirs)
+                    if exactly
+                    else torch.allclose(mine, theirs, rtol=10 * near, atol=near)
+                ):
                     wrong.append(f"{way.__name__}, {name}: {at}: {mine} not {theirs}"[:300])
             counted = wt.statistics(group).values()
             if name == "compressed" and not any(each.compressed_calls for each in counted):
