@@ -22,6 +22,25 @@ def all_gather_into(out: torch.Tensor, tensor: torch.Tensor, group: dist.Process
     gather(out, tensor).wait()
 
 
+def all_to_all_into(
+    out: torch.Tensor,
+    tensor: torch.Tensor,
+    coming: Sequence[int],
+    going: Sequence[int],
+    group: dist.ProcessGroup,
+) -> None:
+    """`all_to_all_single` of so many elements from and to each rank."""
+    exchange = getattr(group, "all_to_all_single", None) or group.alltoall_base
+    exchange(out, tensor, list(coming), list(going)).wait()
+
+
+def all_reduce_in(
+    tensor: torch.Tensor, group: dist.ProcessGroup, operation: Any = dist.ReduceOp.SUM
+) -> None:
+    """`all_reduce`."""
+    group.allreduce([tensor], operation).wait()
+
+
 class _Memory:
     """Memory of a tensor, in NumPy's protocol; the array keeps this and so the tensor."""
 
