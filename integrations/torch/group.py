@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Process groups whose tensors are smaller on the wire: the backend "wirepress".
 
-A group has two gloo groups. What never is compressed is called on the first by the thread that
-asks, as with gloo itself. What may be goes to the second, in the order in which it is asked for, so
-that messages have the same order on all ranks: through one queue and one thread, or, where it is
-agreed to go raw and nothing else is waiting, by the thread that asks.
+A group has two gloo groups. What never is compressed, and what gloo does not take, is called on the
+first by the thread that asks, as with gloo itself. What may be compressed goes to the second, in
+the order in which it is asked for, so that messages have the same order on all ranks: through one
+queue and one thread, or, where it is agreed to go raw and nothing else is waiting, by the thread
+that asks.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -16,6 +19,7 @@ import queue
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from statistics import median
@@ -26,11 +30,16 @@ import torch.distributed as dist
 import wirepress
 from torch.distributed import distributed_c10d as c10d
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.torch.packer import AUTO, FLOATS, Packer, as_bytes
-from wirepress.torch.transport import Post, all_gather_into, all_to_all_into
+from wirepress.torch.memory import Pairs, copies, copy_back, in_a_row, shares_elements
+from wirepress.torch.packer import AUTO, FLOATS, Packer
+from wirepress.torch.transport import Post, all_gather_into
 
 NAME = "wirepress"
 _SUMS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
+_CPU = torch.device("cpu")
+# The types that gloo takes for whatever is moved. Others (int16, float8 ...) go to it as they are:
+# what it says, it says on all ranks, and before anything is sent.
+_CARRIED = (*FLOATS, torch.int8, torch.uint8, torch.bool, torch.int32, torch.int64)
 _ALIGN = 4096  # values; codecs work in chunks of so many
 _NOTE_SIZE = 512  # bytes of a rank's settings in the handshake
 _KINDS = (
@@ -98,17 +107,19 @@ class _Work(dist.Work):
     def __init__(self, result: Any) -> None:
         super().__init__()
         self._result = result
-        self._future: torch.futures.Future[Any] = torch.futures.Future()
         self._done = threading.Event()
         self._error: Exception | None = None
+        self._ready: torch.futures.Future[None] = torch.futures.Future()
+
+    def _outcome(self, _: torch.futures.Future[None]) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._result
 
     def finish(self, error: Exception | None) -> None:
         self._error = error
         self._done.set()
-        if error is None:
-            self._future.set_result(self._result)
-        else:
-            self._future.set_exception(error)
+        self._ready.set_result(None)
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         seconds = timeout.total_seconds()
@@ -134,7 +145,34 @@ class _Work(dist.Work):
         return self._result
 
     def get_future(self) -> torch.futures.Future[Any]:
-        return self._future
+        """Its error is PyTorch's RuntimeError, whose text has the type and text of ours: what
+        `set_exception` gives is a result for C++, and DDP waits there."""
+        return self._ready.then(self._outcome)
+
+
+@dataclasses.dataclass
+class _Call:
+    """A collective that may be compressed."""
+
+    kind: str
+    result: Any
+    size: int
+    """Bytes, by which ranks know that they do the same; -1 where ranks differ in that."""
+    sent: float
+    """Bytes that this rank sends where it goes raw."""
+    suits: bool
+    """Whether it may be compressed; the same on all ranks."""
+    raw: Callable[[Any], Any]
+    """Begins it on a group, and returns its work."""
+    pressed: Callable[[], None]
+    copies: Pairs
+    """Rooms of results and the tensors that get a copy of them in the end."""
+    own_size: int = -1
+    """Bytes here, where ranks differ in that."""
+
+    @property
+    def weight(self) -> int:
+        return self.own_size if self.size < 0 else self.size
 
 
 class _Jobs:
@@ -159,21 +197,21 @@ class _Jobs:
 
 def _serve(jobs: _Jobs) -> None:
     """The thread of a group. It knows the jobs only, so that a forgotten group can go."""
-    with torch.inference_mode():  # results are written to whatever tensors the user has
-        while (job := jobs.queue.get()) is not None:
-            work, run = job
-            error = jobs.failed
-            if error is None:
-                try:
+    while (job := jobs.queue.get()) is not None:
+        work, run = job
+        error = jobs.failed
+        if error is None:
+            try:
+                with torch.inference_mode():  # results are written to whatever tensors the user has
                     run()
-                except Exception as caught:
-                    error = caught
-                    if not isinstance(caught, ParameterError):
-                        jobs.failed = caught
-            with jobs.lock:
-                jobs.left -= 1
-            work.finish(error)
-            del job, work, run
+            except Exception as caught:
+                error = caught
+                if not isinstance(caught, ParameterError):
+                    jobs.failed = caught
+        with jobs.lock:
+            jobs.left -= 1
+        work.finish(error)
+        del job, work, run, error
 
 
 class _Contest:
@@ -191,6 +229,8 @@ class _Contest:
         self.raw = False
         self.granted = 0
         """Calls from the next one on that all ranks have agreed to do this way."""
+        self.last: _Contest | None = None
+        """The contest of the call before."""
 
     def plan(self) -> tuple[bool, int]:
         """Which way the next calls shall go (raw?), and how many, at least one."""
@@ -222,17 +262,20 @@ class CompressedGroup(dist.ProcessGroup):
     ) -> None:
         super().__init__(rank, size)
         self._rank, self._size = rank, size
-        self._direct = _gloo(store, "direct", rank, size, timeout)
-        self._line = _gloo(store, "line", rank, size, timeout)
-        cpu = torch.device("cpu")
-        self._register_backend(cpu, dist.ProcessGroup.BackendType.GLOO, self._direct)
-        self._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
+        number = getattr(options, "number", 0)
+        self._direct = _gloo(store, f"direct{number}", rank, size, timeout)
+        self._line = _gloo(store, f"line{number}", rank, size, timeout)
+        kind = dist.ProcessGroup.BackendType.GLOO
+        self._register_backend(_CPU, kind, self._direct._get_backend(_CPU))
+        self._set_default_backend(kind)
+        self._timeout = timeout
         self._post = Post(self._line)
         self.statistics = {kind: Traffic() for kind in _KINDS}
         self._counting = threading.Lock()
         self._contests: dict[Any, _Contest] = {}
         self.options, self._packer = self._shake_hands(options or GroupOptions())
         self._jobs = _Jobs()
+        weakref.finalize(self, self._jobs.queue.put, None)
         self._turn = 0  # kind and size of the operation that the thread is at
         self._thread: threading.Thread | None = None
         self._rooms: dict[str, torch.Tensor] = {}
@@ -294,16 +337,16 @@ class CompressedGroup(dist.ProcessGroup):
         self._line.abort()
 
     def set_timeout(self, timeout: timedelta) -> None:
-        self._direct._set_default_timeout(timeout)
-        self._line._set_default_timeout(timeout)
+        self._timeout = timeout
+        for group in self._direct, self._line:
+            group._get_backend(_CPU)._set_default_timeout(timeout)
 
     # Raw, by the thread that asks.
 
-    def _raw(self, kind: str, sent: float, tensor: torch.Tensor, method: str, *args: Any) -> Any:
+    def _raw(self, kind: str, sent: float, method: str, *args: Any) -> Any:
+        """By gloo as it is, which also says what it does not take."""
         self._count(kind, sent, sent)
-        device = tensor.device
-        backend = self._direct if device.type == "cpu" else self._get_backend(device)
-        return getattr(backend, method)(*args)
+        return _named(self._direct, method)(*args)
 
     def _count(self, kind: str, raw: float, wire: float, compressed: bool = False) -> None:
         with self._counting:
@@ -314,13 +357,9 @@ class CompressedGroup(dist.ProcessGroup):
             traffic.wire_bytes += int(wire)
 
     def _suits(self, size: int, *tensors: torch.Tensor) -> bool:
-        """Whether to compress; must come out the same on all ranks."""
-        return (
-            self._size > 1
-            and size >= max(self.options.threshold, 1)
-            and all(t.device.type == "cpu" and t.layout == torch.strided for t in tensors)
-            and all(t.dtype == tensors[0].dtype and not t.is_quantized for t in tensors)
-        )
+        """Whether to compress, of usual tensors; must come out the same on all ranks."""
+        large = self._size > 1 and size >= max(self.options.threshold, 1)
+        return large and tensors[0].dtype in _CARRIED
 
     def _suits_sum(self, op: Any, size: int, *tensors: torch.Tensor) -> bool:
         # (`in` would ask the wrong side: the constants do not know how to compare.)
@@ -340,62 +379,69 @@ class CompressedGroup(dist.ProcessGroup):
         self._jobs.put(work, run)
         return work
 
-    def _compressed(
-        self,
-        kind: str,
-        result: Any,
-        size: int,
-        raw_sent: float,
-        raw: Callable[[Any], Any],
-        pressed: Callable[[], None],
-        waits: bool = False,
-    ) -> Any:
-        """An operation on `size` bytes, -1 where ranks differ in that.
-
-        `raw` begins it on a group and returns its work; if it `waits`, it returns when all is done.
-        """
-        contest = self._contests.setdefault((kind, size.bit_length()), _Contest())
+    def _do(self, call: _Call) -> Any:
+        """A call whose tensors gloo would take."""
+        if not call.suits:
+            work = call.raw(self._direct)
+            self._count(call.kind, call.sent, call.sent)
+            return _CopiedBack(work, call.result, call.copies) if call.copies else work
+        self._keep_timeout()
+        contest = self._contests.setdefault((call.kind, call.size.bit_length()), _Contest())
         with self._jobs.lock:
             # The thread being idle, the contest is this thread's. Which of them begins an operation
             # of the line does not matter to other ranks: the order is the same.
-            if waits or not (self._jobs.idle and contest.granted and contest.raw):
-                return self._submit(
-                    result, lambda: self._take_turn(contest, kind, size, raw_sent, raw, pressed)
-                )
-            work = raw(self._line)
+            if not (self._jobs.idle and contest.granted and contest.raw):
+                return self._submit(call.result, lambda: self._take_turn(contest, call))
+            work = call.raw(self._line)
             contest.granted -= 1
-        self._count(kind, raw_sent, raw_sent)
-        return work
+        self._count(call.kind, call.sent, call.sent)
+        return _CopiedBack(work, call.result, call.copies) if call.copies else work
 
-    def _take_turn(
-        self,
-        contest: _Contest,
-        kind: str,
-        size: int,
-        raw_sent: float,
-        raw: Callable[[Any], Any],
-        pressed: Callable[[], None],
-    ) -> None:
-        self._turn = _KINDS.index(kind) << 48 | (size + 1)
+    def _take_turn(self, contest: _Contest, call: _Call) -> None:
+        self._turn = _KINDS.index(call.kind) << 48 | (call.size + 1)
+        own = self._own_contest(contest, call)
         if not contest.granted:
-            self._vote(contest)
+            self._vote(contest, *self._plan(contest, own, call))
         contest.granted -= 1
+        contest.last = own
         sent, began = self._post.sent, time.perf_counter()
         if contest.raw:
-            work = raw(self._line)
-            if work is not None:
-                work.wait()
-            wire = raw_sent
+            call.raw(self._line).wait()
+            wire = call.sent
         else:
-            pressed()
+            call.pressed()
             wire = self._post.sent - sent
-        contest.note(contest.raw, (time.perf_counter() - began) / abs(size))
-        self._count(kind, raw_sent, wire, not contest.raw)
+        copy_back(call.copies)
+        own.note(contest.raw, (time.perf_counter() - began) / max(call.weight, 1))
+        self._count(call.kind, call.sent, wire, not (contest.raw or self._is_small(call)))
 
-    def _vote(self, contest: _Contest) -> None:
+    def _is_small(self, call: _Call) -> bool:
+        return call.weight < self.options.threshold
+
+    def _own_contest(self, contest: _Contest, call: _Call) -> _Contest:
+        """The one that this rank measures for. Where ranks differ in the size, they share one which
+        says what is agreed, and each has others by its own size."""
+        if call.size >= 0:
+            return contest
+        about = 0 if self._is_small(call) else call.weight.bit_length()
+        return self._contests.setdefault((call.kind, "own", about), _Contest())
+
+    def _plan(self, contest: _Contest, own: _Contest, call: _Call) -> tuple[bool, int]:
+        """Whether this call and some more shall go raw, as this rank sees it."""
+        if not self.options.adaptive:
+            return False, 256
+        raw, calls = (True, 256) if self._is_small(call) else own.plan()
+        return raw, calls if contest.last in (own, None) else 1  # sizes vary: ask each time
+
+    def _keep_timeout(self) -> None:
+        """`torch.distributed` knows one of the two groups, and may have set its timeout."""
+        timeout = self._direct._get_backend(_CPU).options._timeout
+        if timeout != self._timeout:
+            self.set_timeout(timeout)
+
+    def _vote(self, contest: _Contest, raw: bool, calls: int) -> None:
         """All do what rank 0 wants, for as many calls as it says: to ask takes as long as a small
         operation does."""
-        raw, calls = contest.plan() if self.options.adaptive else (False, 256)
         rows = self._post._announce([self._turn, calls if raw else -calls])
         self._check_same(rows[:, 0].tolist())
         agreed = int(rows[0, 1])
@@ -405,10 +451,7 @@ class CompressedGroup(dist.ProcessGroup):
         """Raises where ranks, by their turns, are in different operations."""
         odd = next((rank for rank, turn in enumerate(turns) if turn != turns[0]), None)
         if odd is not None:
-            words = [
-                f"{_KINDS[turn >> 48]} of {(turn & (1 << 48) - 1) - 1} bytes"
-                for turn in (turns[0], turns[odd])
-            ]
+            words = [_words(turn) for turn in (turns[0], turns[odd])]
             raise RuntimeError(
                 f"wirepress: collectives differ between ranks: rank 0 is in {words[0]}, rank "
                 f"{odd} in {words[1]}"
@@ -421,22 +464,29 @@ class CompressedGroup(dist.ProcessGroup):
         return self._rooms[name]
 
     def _pack_all(
-        self, parts: Sequence[torch.Tensor | None], lossy: bool
+        self, parts: Sequence[torch.Tensor | None], lossy: bool, plain: bool = False
     ) -> tuple[torch.Tensor, list[int]]:
-        """Messages of the parts, one after the other; None: no message."""
+        """Messages of the parts, one after the other; None: no message. `plain`: as they are."""
         bounds = [0 if part is None else self._packer.bound(part) for part in parts]
         room = self._room("out", sum(bounds))
         sizes, at = [], 0
         for part in parts:
-            size = 0 if part is None else self._packer.pack(part, room[at:], lossy=lossy)
+            if part is None:
+                size = 0
+            elif plain:
+                size = self._packer.pack_plain(part, room[at:])
+            else:
+                size = self._packer.pack(part, room[at:], lossy=lossy)
             sizes.append(size)
             at += size
         return room[:at], sizes
 
-    def _swap(self, parts: Sequence[torch.Tensor | None], lossy: bool) -> list[torch.Tensor]:
+    def _swap(
+        self, parts: Sequence[torch.Tensor | None], lossy: bool, plain: bool = False
+    ) -> list[torch.Tensor]:
         """Sends a part to every rank; returns the messages from every rank."""
         others = [None if rank == self._rank else part for rank, part in enumerate(parts)]
-        messages, turns = self._post.all_to_all(*self._pack_all(others, lossy), self._turn)
+        messages, turns = self._post.all_to_all(*self._pack_all(others, lossy, plain), self._turn)
         self._check_same(turns)
         return messages
 
@@ -475,52 +525,59 @@ class CompressedGroup(dist.ProcessGroup):
         self._sum_mine(chunks, chunks[self._rank], op)
         self._share(chunks[self._rank], chunks, lossy=True)
 
-    # Collectives.
+    # Collectives. Each asks first whether gloo would take these tensors; if not, gloo itself says
+    # so, in the caller and before anything is sent. What gloo reads and writes as if it lay in one
+    # row goes by rooms that do.
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> dist.Work:
         tensors, opts = _list(tensors), _options(opts, dist.AllreduceOptions)
-        size = sum(t.nbytes for t in tensors)
-        sent = self._share_of(2 * size)
-        op = opts.reduceOp
-        if not self._suits_sum(op, size, *tensors):
-            return self._raw("all_reduce", sent, tensors[0], "allreduce", tensors, opts)
-
-        def raw(group: Any) -> Any:
-            return group.allreduce(tensors, opts)
-
-        def pressed() -> None:
-            flat = _flat(tensors)
-            self._all_reduce(flat, op)
-            _scatter_back(flat, tensors)
-
-        return self._compressed("all_reduce", tensors, size, sent, raw, pressed)
+        if len(tensors) != 1 or not _usual(tensors):  # gloo adds up several tensors of a rank
+            return self._raw("all_reduce", 0, "allreduce", tensors, opts)
+        return self._all_reduced(tensors, opts, "allreduce")
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> dist.Work:
-        plain = dist.AllreduceOptions()
-        if opts is not None:
-            plain.reduceOp, plain.timeout = opts.reduceOp, opts.timeout
-        if self._suits_sum(plain.reduceOp, sum(t.nbytes for t in tensors), *tensors):
-            return self.allreduce(tensors, plain)
-        return _Works([self.allreduce([tensor], plain) for tensor in tensors], tensors)
+        tensors, opts = list(tensors), _options(opts, c10d.AllreduceCoalescedOptions)
+        if not _usual(tensors):
+            return self._raw("all_reduce", 0, "allreduce_coalesced", tensors, opts)
+        return self._all_reduced(tensors, opts, "allreduce_coalesced")
+
+    def _all_reduced(self, tensors: list[torch.Tensor], opts: Any, method: str) -> dist.Work:
+        size, op = _nbytes(tensors), opts.reduceOp
+        rooms, copies = _results("all_reduce", tensors)
+
+        def raw(group: Any) -> Any:
+            return getattr(group, method)(rooms, opts)
+
+        def pressed() -> None:
+            flat = _flat(rooms)
+            self._all_reduce(flat, op)
+            if len(rooms) > 1:
+                _deal_out(flat, rooms)
+
+        suits = self._suits_sum(op, size, *tensors)
+        sent = self._share_of(2 * size)
+        return self._do(_Call("all_reduce", tensors, size, sent, suits, raw, pressed, copies))
 
     def broadcast(self, tensors: Any, opts: Any = None) -> dist.Work:
         tensors, opts = _list(tensors), _options(opts, dist.BroadcastOptions)
-        tensor = tensors[0]
+        if len(tensors) != 1 or not _usual(tensors) or not 0 <= opts.rootRank < self._size:
+            return self._raw("broadcast", 0, "broadcast", tensors, opts)
         at_root = opts.rootRank == self._rank
-        sent = tensor.nbytes * (self._size - 1) if at_root else 0
-        if not self._suits(tensor.nbytes, tensor):
-            return self._raw("broadcast", sent, tensor, "broadcast", tensors, opts)
+        if at_root:
+            rooms, copies = [in_a_row(tensors[0])], []
+        else:
+            rooms, copies = _results("broadcast", tensors)
 
         def raw(group: Any) -> Any:
-            return group.broadcast(tensors, opts)
+            return group.broadcast(rooms, opts)
 
         def pressed() -> None:
-            flat = _flat(tensors)
-            self._spread(flat, opts.rootRank)
-            if not at_root:
-                _scatter_back(flat, tensors)
+            self._spread(rooms[0].view(-1), opts.rootRank)
 
-        return self._compressed("broadcast", tensors, tensor.nbytes, sent, raw, pressed)
+        size = _nbytes(tensors)
+        sent = size * (self._size - 1) if at_root else 0
+        suits = self._suits(size, *tensors)
+        return self._do(_Call("broadcast", tensors, size, sent, suits, raw, pressed, copies))
 
     def _spread(self, flat: torch.Tensor, root: int) -> None:
         at_root = self._rank == root
@@ -540,90 +597,147 @@ class CompressedGroup(dist.ProcessGroup):
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, c10d.AllgatherOptions)
         lists, tensors = _lists(outputs), _list(inputs)
-        outs, tensor = lists[0], tensors[0]
-        sent = tensor.nbytes * (self._size - 1)
-        even = all(out.nbytes == tensor.nbytes for out in outs)
-        if not even or not self._suits(sum(out.nbytes for out in outs), tensor, *outs):
-            return self._raw("all_gather", sent, tensor, "allgather", lists, tensors, opts)
+        outs = lists[0] if lists else []
+        alike = _usual([*tensors, *outs]) and all(out.shape == tensors[0].shape for out in outs)
+        if not alike or (len(tensors), len(lists), len(outs)) != (1, 1, self._size):
+            return self._raw("all_gather", 0, "allgather", lists, tensors, opts)
+        rooms, copies = _results("all_gather", outs)
+        mine = in_a_row(tensors[0])
 
         def raw(group: Any) -> Any:
-            return group.allgather(lists, tensors, opts)
+            return group.allgather([rooms], [mine], opts)
 
-        def pressed() -> None:
-            rooms = [_flat([out]) for out in outs]
-            self._share(_flat(tensors), rooms, lossy=False)
-            for room, out in zip(rooms, outs, strict=True):
-                _scatter_back(room, [out])
+        def flats() -> Sequence[torch.Tensor]:
+            return [room.view(-1) for room in rooms]
 
-        size = tensor.nbytes * self._size
-        return self._compressed("all_gather", lists, size, sent, raw, pressed)
+        return self._all_gathered(mine, flats, lists, raw, copies)
 
     def all_gather_single(self, output: Any, input: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, c10d.AllgatherOptions)
-        sent = input.nbytes * (self._size - 1)
-        whole = output.is_contiguous() and output.numel() == input.numel() * self._size
-        if not whole or not self._suits(output.nbytes, input, output):
-            return self._raw("all_gather", sent, input, "_allgather_base", output, input, opts)
+        if not _usual([output, input]) or not self._is_whole(output, input):
+            return self._raw("all_gather", 0, "all_gather_single", output, input, opts)
+        (room,), copies = _results("all_gather", [output])
+        mine = in_a_row(input)
 
         def raw(group: Any) -> Any:
-            return group._allgather_base(output, input, opts)
+            return _named(group, "all_gather_single")(room, mine, opts)
 
+        def flats() -> Sequence[torch.Tensor]:
+            return room.view(-1).tensor_split(self._size)
+
+        return self._all_gathered(mine, flats, output, raw, copies)
+
+    def _all_gathered(
+        self,
+        mine: torch.Tensor,
+        flats: Callable[[], Sequence[torch.Tensor]],
+        result: Any,
+        raw: Callable[[Any], Any],
+        copies: Pairs,
+    ) -> dist.Work:
         def pressed() -> None:
-            self._share(_flat([input]), output.view(-1).chunk(self._size), lossy=False)
+            self._share(mine.view(-1), flats(), lossy=False)
 
-        return self._compressed("all_gather", output, output.nbytes, sent, raw, pressed)
+        size, sent = mine.nbytes * self._size, mine.nbytes * (self._size - 1)
+        suits = self._suits(size, mine)
+        return self._do(_Call("all_gather", result, size, sent, suits, raw, pressed, copies))
+
+    def _is_whole(self, whole: torch.Tensor, part: torch.Tensor) -> bool:
+        """Whether `whole` has a `part` for every rank, one after the other."""
+        if not part.dim():
+            return False
+        return whole.shape == (part.shape[0] * self._size, *part.shape[1:])
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
-        pairs = zip(outputs, inputs, strict=True)
-        return _Works([self.all_gather_single(out, tensor) for out, tensor in pairs], outputs)
+        pairs = list(zip(outputs, inputs, strict=True))
+        if not all(_usual(pair) and self._is_whole(*pair) for pair in pairs):
+            method = "all_gather_single_coalesced"
+            return self._raw(
+                "all_gather",
+                0,
+                method,
+                list(outputs),
+                list(inputs),
+                opts or c10d.AllgatherOptions(),
+            )
+        return _Works([self.all_gather_single(*pair, opts) for pair in pairs], outputs)
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
-        works = [
-            self.allgather([[outs[i] for outs in outputs]], [tensor])
-            for i, tensor in enumerate(inputs)
-        ]
-        return _Works(works, outputs)
+        opts = _options(opts, c10d.AllgatherOptions)
+        lists, tensors = _lists(outputs), _list(inputs)
+        rows = [[outs[i] for outs in lists if i < len(outs)] for i in range(len(tensors))]
+        alike = all(
+            _usual([tensor, *row]) and all(out.shape == tensor.shape for out in row)
+            for tensor, row in zip(tensors, rows, strict=True)
+        )
+        if not (alike and tensors and all(len(row) == self._size for row in rows)):
+            return self._raw("all_gather", 0, "allgather_coalesced", lists, tensors, opts)
+        pairs = zip(rows, tensors, strict=True)
+        return _Works([self.allgather([row], [tensor], opts) for row, tensor in pairs], lists)
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, dist.ReduceScatterOptions)
         outs, lists = _list(outputs), _lists(inputs)
-        return self._reduce_scatter(
-            outs[0], lists[0], opts.reduceOp, outs, "reduce_scatter", (outs, lists, opts)
-        )
+        parts = lists[0] if lists else []
+        alike = _usual([*outs, *parts]) and all(part.shape == outs[0].shape for part in parts)
+        if not alike or (len(outs), len(lists), len(parts)) != (1, 1, self._size):
+            return self._raw("reduce_scatter", 0, "reduce_scatter", outs, lists, opts)
+        parts = [in_a_row(part) for part in parts]
+        rooms, copies = _results("reduce_scatter", outs)
+
+        def raw(group: Any) -> Any:
+            return group.reduce_scatter(rooms, [parts], opts)
+
+        def flats() -> Sequence[torch.Tensor]:
+            return [part.view(-1) for part in parts]
+
+        return self._reduce_scattered(rooms[0], flats, opts.reduceOp, outs, raw, copies)
 
     def reduce_scatter_single(self, output: Any, input: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, dist.ReduceScatterOptions)
-        parts = input.reshape(-1).chunk(self._size) if input.numel() else [input] * self._size
-        return self._reduce_scatter(
-            output, parts, opts.reduceOp, output, "_reduce_scatter_base", (output, input, opts)
-        )
-
-    def _reduce_scatter(
-        self, out: Any, parts: Any, op: Any, result: Any, method: str, args: tuple[Any, ...]
-    ) -> dist.Work:
-        size = sum(part.nbytes for part in parts)
-        sent = size - parts[self._rank].nbytes
-        even = len(parts) == self._size and all(part.numel() == out.numel() for part in parts)
-        if not even or not self._suits_sum(op, size, out, *parts):
-            return self._raw("reduce_scatter", sent, out, method, *args)
+        _check_dimensions("reduce_scatter", output, input)
+        if not _usual([output, input]) or not self._is_whole(input, output):
+            return self._raw("reduce_scatter", 0, "reduce_scatter_single", output, input, opts)
+        whole = in_a_row(input)
+        (room,), copies = _results("reduce_scatter", [output])
 
         def raw(group: Any) -> Any:
-            return getattr(group, method)(*args)
+            return _named(group, "reduce_scatter_single")(room, whole, opts)
 
+        def flats() -> Sequence[torch.Tensor]:
+            return whole.view(-1).tensor_split(self._size)
+
+        return self._reduce_scattered(room, flats, opts.reduceOp, output, raw, copies)
+
+    def _reduce_scattered(
+        self,
+        room: torch.Tensor,
+        flats: Callable[[], Sequence[torch.Tensor]],
+        op: Any,
+        result: Any,
+        raw: Callable[[Any], Any],
+        copies: Pairs,
+    ) -> dist.Work:
         def pressed() -> None:
-            flats = [_flat([part]) for part in parts]
-            mine = flats[self._rank].clone()
-            self._sum_mine(flats, mine, op)
-            _scatter_back(mine, [out])
+            parts = flats()
+            mine = parts[self._rank].clone()
+            self._sum_mine(parts, mine, op)
+            room.view(-1).copy_(mine)
 
-        return self._compressed("reduce_scatter", result, size, sent, raw, pressed)
+        size, sent = room.nbytes * self._size, room.nbytes * (self._size - 1)
+        suits = self._suits_sum(op, size, room)
+        return self._do(_Call("reduce_scatter", result, size, sent, suits, raw, pressed, copies))
 
     def reduce_scatter_single_coalesced(
         self, outputs: Any, inputs: Any, opts: Any = None
     ) -> dist.Work:
-        pairs = zip(outputs, inputs, strict=True)
-        works = [self.reduce_scatter_single(out, tensor, opts) for out, tensor in pairs]
-        return _Works(works, outputs)
+        opts = _options(opts, dist.ReduceScatterOptions)
+        pairs = list(zip(outputs, inputs, strict=True))
+        _check_dimensions("reduce_scatter", *outputs, *inputs)
+        if not all(_usual(pair) and self._is_whole(*reversed(pair)) for pair in pairs):
+            method = "reduce_scatter_single_coalesced"
+            return self._raw("reduce_scatter", 0, method, list(outputs), list(inputs), opts)
+        return _Works([self.reduce_scatter_single(*pair, opts) for pair in pairs], outputs)
 
     def all_to_all_single(
         self,
@@ -635,93 +749,101 @@ class CompressedGroup(dist.ProcessGroup):
     ) -> dist.Work:
         opts = _options(opts, dist.AllToAllOptions)
         coming, going = list(output_splits or []), list(input_splits or [])
-        # With splits, sizes differ between ranks: all of them go one way, and vote on it.
-        splits = bool(coming or going)
-        size = self.options.threshold + 1 if splits else input.nbytes
-        whole = input.is_contiguous() and output.is_contiguous()
-        even = bool(splits or (input.dim() and input.shape[0] % self._size == 0))
-        if not (whole and even) or not self._suits(size, output, input):
+        pair = [output, input]
+        cuts = [self._cuts(output, coming), self._cuts(input, going)] if _usual(pair) else [None]
+        if not all(cuts) or not all(map(_in_memory_order, pair)):
             return self._raw(
-                "all_to_all",
-                input.nbytes,
-                input,
-                "alltoall_base",
-                output,
-                input,
-                coming,
-                going,
-                opts,
+                "all_to_all", 0, "all_to_all_single", output, input, coming, going, opts
             )
-        parts, outs = self._rows(input, going), self._rows(output, coming)
-        sent = input.nbytes - parts[self._rank].nbytes
+        (room,), copies = _results("all_to_all", [output])
+        flat, flat_out = in_a_row(input).view(-1), room.view(-1)
 
         def raw(group: Any) -> Any:
-            return group.alltoall_base(output, input, coming, going, opts)
+            return _named(group, "all_to_all_single")(flat_out, flat, *cuts, opts)
 
-        def pressed() -> None:
-            self._deal(parts, outs)
+        def flats() -> tuple[Sequence[torch.Tensor], ...]:
+            return flat.split(cuts[1]), flat_out.split(cuts[0])
 
-        agreed = -1 if splits else input.nbytes
-        return self._compressed("all_to_all", output, agreed, sent, raw, pressed)
+        size, mine = flat.nbytes, cuts[1][self._rank] * flat.itemsize
+        return self._dealt(flats, flat.dtype, size, size - mine, output, raw, copies)
 
-    def _rows(self, tensor: torch.Tensor, splits: Sequence[int]) -> list[torch.Tensor]:
-        """A tensor cut along its first dimension: so many rows each, or evenly."""
-        if splits:
-            return list(tensor.split(list(splits)))
-        return list(tensor.split(tensor.shape[0] // self._size))
-
-    def _deal(self, parts: Sequence[torch.Tensor], outs: Sequence[torch.Tensor]) -> None:
-        for rank, message in enumerate(self._swap(parts, lossy=False)):
-            if rank == self._rank:
-                as_bytes(outs[rank]).copy_(as_bytes(parts[rank]))
-            else:
-                self._packer.unpack(message, outs[rank])
+    def _cuts(self, tensor: torch.Tensor, splits: Sequence[int]) -> list[int] | None:
+        """How many values each rank gets: so many rows, or evenly; None: it cannot be cut so."""
+        if not splits:
+            whole = tensor.numel() % self._size == 0
+            return [tensor.numel() // self._size] * self._size if whole else None
+        if len(splits) != self._size or not tensor.dim() or sum(splits) != tensor.shape[0]:
+            return None
+        row = tensor.numel() // max(tensor.shape[0], 1)
+        return [n * row for n in splits] if min(splits) >= 0 else None
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
-        """Gloo has no such thing: raw, too, by `all_to_all_single` of one tensor."""
+        opts = _options(opts, dist.AllToAllOptions)
         outs, tensors = _list(outputs), _list(inputs)
-        size = sum(t.nbytes for t in tensors)
-        sent = size - tensors[self._rank].nbytes
-        if tensors[0].device.type != "cpu":
-            return self._raw("all_to_all", sent, tensors[0], "alltoall", outs, tensors, opts)
+        if not _usual([*outs, *tensors]) or not len(outs) == len(tensors) == self._size:
+            return self._raw("all_to_all", 0, "alltoall", outs, tensors, opts)
+        rooms, copies = _results("all_to_all", outs)
+        parts = [in_a_row(tensor) for tensor in tensors]
 
-        def raw(group: Any) -> None:
-            parts = [_flat([t]) for t in tensors]
-            coming, going = [out.numel() for out in outs], [t.numel() for t in tensors]
-            room = parts[0].new_empty(sum(coming))
-            all_to_all_into(room, torch.cat(parts), coming, going, group)
-            _scatter_back(room, outs)
+        def raw(group: Any) -> Any:
+            return group.alltoall(rooms, parts, opts)
+
+        def flats() -> tuple[Sequence[torch.Tensor], ...]:
+            return [part.view(-1) for part in parts], [room.view(-1) for room in rooms]
+
+        size = _nbytes(parts)
+        sent = size - parts[self._rank].nbytes
+        return self._dealt(flats, parts[0].dtype, size, sent, outs, raw, copies)
+
+    def _dealt(
+        self,
+        flats: Callable[[], tuple[Sequence[torch.Tensor], ...]],
+        dtype: torch.dtype,
+        size: int,
+        sent: float,
+        result: Any,
+        raw: Callable[[Any], Any],
+        copies: Pairs,
+    ) -> dist.Work:
+        """Ranks may have other sizes than this one, and need not say so: all such calls are voted
+        on, small ones too, which `pressed` sends as they are."""
 
         def pressed() -> None:
-            rooms = [_flat([out]) for out in outs]
-            self._deal([_flat([t]) for t in tensors], rooms)
-            for room, out in zip(rooms, outs, strict=True):
-                _scatter_back(room, [out])
+            parts, outs = flats()
+            messages = self._swap(parts, lossy=False, plain=self._is_small(call))
+            for rank, message in enumerate(messages):
+                if rank == self._rank:
+                    outs[rank].copy_(parts[rank])
+                else:
+                    self._packer.unpack(message, outs[rank])
 
-        return self._compressed("all_to_all", outs, -1, sent, raw, pressed, waits=True)
+        suits = self._size > 1 and dtype in _CARRIED
+        call = _Call("all_to_all", result, -1, sent, suits, raw, pressed, copies, size)
+        return self._do(call)
 
     def reduce(self, tensors: Any, opts: Any = None) -> dist.Work:
         tensors, opts = _list(tensors), _options(opts, dist.ReduceOptions)
-        tensor, op, root = tensors[0], opts.reduceOp, opts.rootRank
-        sent = self._share_of(tensor.nbytes) + (
-            0 if self._rank == root else tensor.nbytes / self._size
-        )
-        if not self._suits_sum(op, tensor.nbytes, tensor):
-            return self._raw("reduce", sent, tensor, "reduce", tensors, opts)
+        op, root = opts.reduceOp, opts.rootRank
+        if len(tensors) != 1 or not _usual(tensors) or not 0 <= root < self._size:
+            return self._raw("reduce", 0, "reduce", tensors, opts)
+        if self._rank == root:
+            rooms, copies = _results("reduce", tensors)
+        else:
+            rooms, copies = [in_a_row(tensors[0])], []
 
         def raw(group: Any) -> Any:
-            return group.reduce(tensors, opts)
+            return group.reduce(rooms, opts)
 
         def pressed() -> None:
-            flat = _flat(tensors)
-            chunks = self._chunks(flat)
+            chunks = self._chunks(rooms[0].view(-1))
             mine = chunks[self._rank].clone()
             self._sum_mine(chunks, mine, op)
             self._to_root(mine, chunks, root)
-            if self._rank == root:
-                _scatter_back(flat, tensors)
 
-        return self._compressed("reduce", tensors, tensor.nbytes, sent, raw, pressed)
+        size = _nbytes(tensors)
+        sent = self._share_of(size) + (0 if self._rank == root else size / self._size)
+        suits = self._suits_sum(op, size, *tensors)
+        return self._do(_Call("reduce", tensors, size, sent, suits, raw, pressed, copies))
 
     def _to_root(
         self, mine: torch.Tensor, outs: Sequence[torch.Tensor], root: int, lossy: bool = True
@@ -737,69 +859,83 @@ class CompressedGroup(dist.ProcessGroup):
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, dist.GatherOptions)
-        lists, tensors = _lists(outputs), _list(inputs)
-        tensor, root = tensors[0], opts.rootRank
-        sent = 0 if self._rank == root else tensor.nbytes
-        if not self._suits(tensor.nbytes, tensor):
-            return self._raw("gather", sent, tensor, "gather", lists, tensors, opts)
+        lists, tensors, root = _lists(outputs), _list(inputs), opts.rootRank
+        outs = [out for some in lists for out in some]
+        if not self._is_rooted(tensors, lists, root):
+            return self._raw("gather", 0, "gather", lists, tensors, opts)
+        rooms, copies = _results("gather", outs)
+        mine = in_a_row(tensors[0])
 
         def raw(group: Any) -> Any:
-            return group.gather(lists, tensors, opts)
+            return group.gather([rooms] if rooms else [], [mine], opts)
 
         def pressed() -> None:
-            outs = lists[0] if self._rank == root else []
-            rooms = [_flat([out]) for out in outs]
-            self._to_root(_flat(tensors), rooms, root, lossy=False)
-            for room, out in zip(rooms, outs, strict=True):
-                _scatter_back(room, [out])
+            self._to_root(mine.view(-1), [room.view(-1) for room in rooms], root, lossy=False)
 
-        return self._compressed("gather", lists, tensor.nbytes, sent, raw, pressed)
+        sent = 0 if self._rank == root else mine.nbytes
+        suits = self._suits(mine.nbytes, mine)
+        return self._do(_Call("gather", lists, mine.nbytes, sent, suits, raw, pressed, copies))
+
+    def _is_rooted(self, one: list[Any], lists: list[list[Any]], root: int) -> bool:
+        """Whether a rank has one tensor, and the root another like it for every rank."""
+        if not 0 <= root < self._size or len(one) != 1 or len(lists) != (self._rank == root):
+            return False
+        many = lists[0] if lists else []
+        alike = _usual([*one, *many]) and all(each.shape == one[0].shape for each in many)
+        return alike and len(many) == (self._size if lists else 0)
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> dist.Work:
         opts = _options(opts, dist.ScatterOptions)
-        outs, lists = _list(outputs), _lists(inputs)
-        out, root = outs[0], opts.rootRank
-        sent = out.nbytes * (self._size - 1) if self._rank == root else 0
-        if not self._suits(out.nbytes, out):
-            return self._raw("scatter", sent, out, "scatter", outs, lists, opts)
+        outs, lists, root = _list(outputs), _lists(inputs), opts.rootRank
+        if not self._is_rooted(outs, lists, root):
+            return self._raw("scatter", 0, "scatter", outs, lists, opts)
+        (room,), copies = _results("scatter", outs)
+        parts = [in_a_row(tensor) for tensor in lists[0]] if lists else []
 
         def raw(group: Any) -> Any:
-            return group.scatter(outs, lists, opts)
+            return group.scatter([room], [parts] if parts else [], opts)
 
         def pressed() -> None:
-            at_root = self._rank == root
-            parts = [_flat([t]) for t in lists[0]] if at_root else [None] * self._size
-            messages = self._swap(parts, lossy=False)
-            if at_root:
-                out.copy_(lists[0][root])
+            messages = self._swap([p.view(-1) for p in parts] or [None] * self._size, lossy=False)
+            if parts:
+                room.copy_(parts[root])
             else:
-                room = _flat([out])
                 self._packer.unpack(messages[root], room)
-                _scatter_back(room, [out])
 
-        return self._compressed("scatter", outs, out.nbytes, sent, raw, pressed)
+        sent = room.nbytes * (self._size - 1) if parts else 0
+        suits = self._suits(room.nbytes, room)
+        return self._do(_Call("scatter", outs, room.nbytes, sent, suits, raw, pressed, copies))
 
     def send(self, tensors: Any, dst: int, tag: int = 0) -> dist.Work:
         tensors = _list(tensors)
-        return self._raw("send", tensors[0].nbytes, tensors[0], "send", tensors, dst, tag)
+        return self._raw("send", _nbytes(tensors), "send", tensors, dst, tag)
 
     def recv(self, tensors: Any, src: int, tag: int = 0) -> dist.Work:
-        tensors = _list(tensors)
-        return self._raw("recv", 0, tensors[0], "recv", tensors, src, tag)
+        return self._received("recv", tensors, src, tag)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> dist.Work:
+        return self._received("recv_anysource", tensors, tag)
+
+    def _received(self, method: str, tensors: Any, *args: Any) -> dist.Work:
         tensors = _list(tensors)
-        return self._raw("recv", 0, tensors[0], "recv_anysource", tensors, tag)
+        if not _usual(tensors) or not all(tensor.is_contiguous() for tensor in tensors):
+            return self._raw("recv", 0, method, tensors, *args)
+        rooms, copies = _results("recv", tensors)
+        work = self._raw("recv", 0, method, rooms, *args)
+        return _CopiedBack(work, tensors, copies) if copies else work
 
     def barrier(self, opts: Any = None) -> dist.Work:
-        """Waits for what is in the queue, too."""
+        """Waits for what is in the queue, and for what went raw, too."""
         opts = _options(opts, dist.BarrierOptions)
 
         def run() -> None:
             self._count("barrier", 0, 0)
             self._line.barrier(opts).wait()
+            direct.wait()
 
+        self._keep_timeout()
         with self._jobs.lock:
+            direct = self._direct.barrier(opts)  # now: its place among raw ones is the same on all
             return self._submit([], run)
 
     # The names that other versions of PyTorch call.
@@ -811,36 +947,114 @@ class CompressedGroup(dist.ProcessGroup):
         return size * (self._size - 1) / self._size
 
 
-class _Works(_Work):
+def _words(turn: int) -> str:
+    """What a rank is in, by its turn."""
+    kind, size = _KINDS[turn >> 48], (turn & (1 << 48) - 1) - 1
+    return kind if size < 0 else f"{kind} of {size} bytes"
+
+
+class _Works(dist.Work):
     """Several operations as one."""
 
     def __init__(self, works: Sequence[dist.Work], result: Any) -> None:
-        super().__init__(result)
-        self._works = works
+        super().__init__()
+        self._works, self._result = works, result
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         for work in self._works:
-            work.wait()
+            work.wait(timeout) if timeout else work.wait()
         return True
 
     def is_completed(self) -> bool:
         return all(work.is_completed() for work in self._works)
 
+    def is_success(self) -> bool:
+        return all(work.is_success() for work in self._works)
+
+    def exception(self) -> Any:
+        return next(filter(None, (work.exception() for work in self._works)), None)
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def result(self) -> Any:
+        return self._result
+
     def get_future(self) -> torch.futures.Future[Any]:
-        futures = torch.futures.collect_all([work.get_future() for work in self._works])
-        return futures.then(lambda _: self._result)
+        done = torch.futures.collect_all([work.get_future() for work in self._works])
+        return done.then(self._outcome)
+
+    def _outcome(self, done: torch.futures.Future[Any]) -> Any:
+        for each in done.value():  # raises where one of them failed
+            each.value()
+        return self._result
+
+
+class _CopiedBack(_Works):
+    """A raw operation on rooms, whose tensors get the result when somebody waits for it."""
+
+    def __init__(self, work: dist.Work, result: Any, copies: Pairs) -> None:
+        super().__init__([work], result)
+        self._copies = copies
+        self._once = threading.Lock()
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        super().wait(timeout)
+        self._copy()
+        return True
+
+    def is_completed(self) -> bool:
+        done = super().is_completed()
+        if done and super().is_success():
+            self._copy()
+        return done
+
+    def _source_rank(self) -> int:
+        return self._works[0]._source_rank()
+
+    def _outcome(self, done: torch.futures.Future[Any]) -> Any:
+        result = super()._outcome(done)
+        self._copy()
+        return result
+
+    def _copy(self) -> None:
+        with self._once:
+            copy_back(self._copies)
+            self._copies = []
 
 
 def _gloo(store: dist.Store, name: str, rank: int, size: int, timeout: timedelta) -> Any:
-    return dist.ProcessGroupGloo(dist.PrefixStore(f"{name}/", store), rank, size, timeout)
+    """A group of PyTorch's own, so that it takes and refuses what any gloo group does."""
+    store = dist.PrefixStore(f"{name}/", store)
+    group = dist.ProcessGroup(store, rank, size)
+    kind = dist.ProcessGroup.BackendType.GLOO
+    group._register_backend(_CPU, kind, dist.ProcessGroupGloo(store, rank, size, timeout))
+    group._set_default_backend(kind)
+    return group
+
+
+_OLD_NAMES = {
+    "all_gather_single": "_allgather_base",
+    "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
+    "all_to_all_single": "alltoall_base",
+    "reduce_scatter_single": "_reduce_scatter_base",
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
+}
+
+
+def _named(group: Any, method: str) -> Any:
+    """The method, by the name that this PyTorch has for it."""
+    return getattr(group, method, None) or getattr(group, _OLD_NAMES[method])
 
 
 def _options(given: Any, kind: type) -> Any:
-    """What was given, or the default; PyTorch lets a caller give an operation instead."""
-    if given is None or isinstance(given, kind):
-        return given or kind()
+    """What was given, or the default; PyTorch lets a caller give an operation or a root instead."""
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
     made = kind()
-    made.reduceOp = given
+    setattr(made, "reduceOp" if hasattr(made, "reduceOp") else "rootRank", given)
     return made
 
 
@@ -854,17 +1068,60 @@ def _lists(tensors: Any) -> list[list[torch.Tensor]]:
     return [list(each) for each in tensors or []]
 
 
-def _flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The values in one dimension: the tensor's own memory where that can be, else a copy."""
-    parts = [t.detach().reshape(-1) for t in tensors]
+_PYTHON = torch._C.DispatchKey.Python  # of tensors without memory, as in tracing
+
+
+def _usual(tensors: Sequence[Any]) -> bool:
+    """Whether these are tensors of one type whose values lie in this process's memory."""
+    return bool(tensors) and all(
+        t.is_cpu
+        and t.layout == torch.strided
+        and t.dtype == tensors[0].dtype
+        and not t.is_quantized
+        and (type(t) is torch.Tensor or not torch._C._dispatch_keys(t).has(_PYTHON))
+        for t in tensors
+    )
+
+
+def _in_memory_order(tensor: torch.Tensor) -> bool:
+    """What gloo calls contiguous; channels may come last."""
+    return tensor.is_contiguous() or any(
+        tensor.dim() == n and tensor.is_contiguous(memory_format=form)
+        for n, form in ((4, torch.channels_last), (5, torch.channels_last_3d))
+    )
+
+
+def _nbytes(tensors: Sequence[torch.Tensor]) -> int:
+    return sum(t.nbytes for t in tensors if t.layout == torch.strided)
+
+
+def _check_dimensions(kind: str, *tensors: torch.Tensor) -> None:
+    """Raises where a tensor has no first dimension: gloo reads it all the same, and may crash."""
+    if not all(tensor.dim() for tensor in tensors):
+        raise RuntimeError(f"wirepress: {kind}: a tensor without dimensions cannot be cut")
+
+
+def _results(kind: str, tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Pairs]:
+    """Rooms in one row for tensors that get results, and those that have to be copied back."""
+    for tensor in tensors:
+        if shares_elements(tensor):
+            raise RuntimeError(
+                f"wirepress: {kind}: elements of a result share memory (shape "
+                f"{list(tensor.shape)}, strides {list(tensor.stride())}): give a clone of it"
+            )
+    rooms = [in_a_row(tensor) for tensor in tensors]
+    return rooms, copies(rooms, tensors)
+
+
+def _flat(rooms: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The values of all in one dimension: a copy where there are several."""
+    parts = [room.view(-1) for room in rooms]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _scatter_back(flat: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
-    """Copies values of `flat` to the tensors, where that is not their memory."""
-    for part, tensor in zip(flat.split([t.numel() for t in tensors]), tensors, strict=True):
-        if part.data_ptr() != tensor.data_ptr():
-            tensor.detach().copy_(part.view(tensor.shape))
+def _deal_out(flat: torch.Tensor, rooms: Sequence[torch.Tensor]) -> None:
+    for part, room in zip(flat.split([room.numel() for room in rooms]), rooms, strict=True):
+        room.view(-1).copy_(part)
 
 
 def _stay_uncompiled() -> None:
@@ -910,17 +1167,39 @@ def wrap_group(
 ) -> dist.ProcessGroup:
     """A group of the same ranks that compresses; call it on all of them.
 
-    It has connections of its own; `group` (None: all ranks) is used no more than before. See
-    `GroupOptions` for the settings; "" and -1: from the environment.
+    It has connections of its own; `group` (None: all ranks) is used no more than before. `timeout`:
+    None: the group's. See `GroupOptions` for the settings; "" and -1: from the environment.
     """
     register()
+    ranks = dist.get_process_group_ranks(group)
+    made = _MADE.setdefault(dist.group.WORLD, collections.Counter())
+    made[tuple(ranks)] += 1
     return dist.new_group(
-        dist.get_process_group_ranks(group),
+        ranks,
         backend=NAME,
-        timeout=timeout,
-        pg_options=GroupOptions(recipe, threshold, adaptive, threads),
-        use_local_synchronization=True,
+        timeout=timeout or _timeout_of(group or dist.group.WORLD),
+        pg_options=_Numbered(recipe, threshold, adaptive, threads, made[tuple(ranks)]),
+        use_local_synchronization=len(ranks) < dist.get_world_size(),
     )
+
+
+# How many groups of some ranks were made. PyTorch gives a group of not all ranks the name of an
+# older one that is gone, whose addresses are still in the store.
+_MADE: Any = weakref.WeakKeyDictionary()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Numbered(GroupOptions):
+    number: int = 0
+
+
+def _timeout_of(group: Any) -> timedelta | None:
+    """None: PyTorch's default."""
+    for device in group._device_types:
+        with contextlib.suppress(AttributeError, RuntimeError):
+            timeout: timedelta = group._get_backend(device).options._timeout
+            return timeout
+    return None
 
 
 def statistics(group: dist.ProcessGroup | None = None) -> dict[str, Traffic]:

@@ -107,11 +107,18 @@ class Packer:
         if not values.numel():
             return 0
         size = self._frame(values.detach().view(-1), out, lossy, residual)
-        kind = _FRAME
         if residual is None and size >= values.nbytes:
-            size, kind = values.nbytes, _RAW
-            out[:size].copy_(as_bytes(values))
-        out[size] = kind
+            return self.pack_plain(values, out)
+        out[size] = _FRAME
+        return size + 1
+
+    def pack_plain(self, values: torch.Tensor, out: torch.Tensor) -> int:
+        """The same without trying to make it smaller."""
+        size = values.nbytes
+        if not size:
+            return 0
+        out[:size].copy_(as_bytes(values))
+        out[size] = _RAW
         return size + 1
 
     def _frame(
