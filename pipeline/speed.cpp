@@ -69,7 +69,7 @@ bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point*
   size_t size = 0;
   for (size_t turn = 0; turn < kTurns; ++turn) {
     double begin = now();
-    if (!chain.encode(0, raw, 0, code, &size).ok() || size == 0) return false;
+    if (!chain.encode(0, raw, {}, code, &size).ok() || size == 0) return false;
     encode = std::min(encode, now() - begin);
     begin = now();
     if (!chain.decode(0, code.first(size), back).ok()) return false;

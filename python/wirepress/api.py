@@ -262,6 +262,8 @@ class Compressor:
     def decompress(self, frame: Any, out: Any = None, *, raw: bool = False) -> Any:
         """Expands one whole frame; see `wirepress.decompress`."""
         if out is not None:
+            if not isinstance(out, (bytearray, memoryview)):
+                arrays.check_output(out, self._context.inspect(frame)[5])
             self._context.decompress_into(frame, out)
             return out
         info = self.inspect(frame)
@@ -384,14 +386,24 @@ class StreamCompressor:
         self, recipe: str | None = None, *, dtype: str = "bytes", **options: Value
     ) -> None:
         self._context = _context(recipe, options)
-        self._head = self._context.stream_begin(arrays.dtype_code(dtype))
+        self._dtype = arrays.dtype_code(dtype)
+        self._head = self._context.stream_begin(self._dtype)
         self._finished = False
 
     def update(self, data: Any) -> bytes:
-        """Takes bytes (any buffer) and returns what is ready of the frame, perhaps nothing."""
+        """Takes an array of the stream's dtype, or bytes, and returns what is ready of the frame.
+
+        Raises ParameterError where the elements are of another type.
+        """
         self._check_open()
+        view = arrays.describe(data)
+        if not arrays.fits_stream(view, self._dtype):
+            raise ParameterError(
+                f"the stream is of {arrays.DTYPES[self._dtype]}, the piece of "
+                f"{arrays.DTYPES[view.dtype]}"
+            )
         head, self._head = self._head, b""
-        piece = self._context.stream_update(arrays.describe(data).buffer)
+        piece = self._context.stream_update(view.buffer)
         return head + piece if head else piece
 
     def finish(self) -> bytes:
