@@ -23,7 +23,7 @@ Status check(Args* args) {
 extern const Codec bf16_codec;
 const Codec bf16_codec = {
     .name = "bf16",
-    .sentence = "float32 as bfloat16: 2 bytes a value, relative error at most 2^-9",
+    .sentence = "float32 as bfloat16: 2 bytes a value, relative error below 2^-8",
     .params = kParams,
     .lossless = false,
     .exact_encode = true,
