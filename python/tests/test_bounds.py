@@ -70,7 +70,7 @@ def cases(seed: int, dtype: type, sizes: tuple[int, ...] = (1, 7, 3000)) -> Iter
             yield values
             for part in (0.01, 0.6, 0.999):
                 yield spoilt(rng, values, part)
-            if n > 100:
+            if n >= 2880:
                 yield values[:2880].reshape(24, 8, 15)
                 yield spoilt(rng, values[:2880], 0.01).reshape(120, 24)
 
