@@ -23,8 +23,6 @@ class DoorScript {
     if (wpr_create(&ctx_) != WPR_OK) stop("wpr_create");
     set("threads", "2");
     set("block_size", "1KiB");
-    for (size_t i = 0; i < 60000; ++i)
-      values_.push_back(std::round(1000 * std::sin(static_cast<float>(i) / 50)) / 8);
   }
   ~DoorScript() {
     wpr_free(twin_);
@@ -74,6 +72,16 @@ class DoorScript {
   }
   void expect(bool good, const char* what) const {
     if (!good) stop(what);
+  }
+
+  static const std::vector<float>& wave() {
+    static const std::vector<float> values = [] {
+      std::vector<float> made(60000);
+      for (size_t i = 0; i < made.size(); ++i)
+        made[i] = std::round(1000 * std::sin(static_cast<float>(i) / 50)) / 8;
+      return made;
+    }();
+    return values;
   }
 
   uint8_t take() { return at_ < end_ ? *at_++ : 0; }
@@ -254,7 +262,7 @@ class DoorScript {
   const uint8_t *at_, *end_;
   wpr_ctx* ctx_ = nullptr;
   wpr_ctx* twin_ = nullptr;
-  std::vector<float> values_;
+  const std::vector<float>& values_ = wave();
   bool streaming_ = false, expanding_ = false;
   wpr_dtype dtype_ = WPR_BYTES;
   Data stream_, streamed_, frame_, content_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kernel.hpp"
 #include "frame/hash.hpp"
 #include "pipeline/door_script.hpp"
 #include "wirepress/wirepress.h"
@@ -257,6 +258,57 @@ TEST(Door, NullIsRefused) {
   EXPECT_EQ(wpr_engine_at(0, nullptr), 0);
   EXPECT_EQ(wpr_option_at(0, nullptr), 0);
   EXPECT_STREQ(wpr_status_name(static_cast<wpr_status>(77)), "unknown");
+}
+
+// Every codec for every dtype, whole and as a stream: right or refused, by all doors alike.
+TEST(Door, EveryCodecAndDtype) {
+  std::vector<std::string> recipes = {
+      "bx:m=0",        "fre:m=23",    "zfp:accuracy=1e-2",  "zfp:rate=12",
+      "planes+zstd:1", "shuffle+lz4", "sz3:abs=1e-2+zstd:1"};
+  wpr_codec_info codec;
+  for (size_t i = 0; wpr_codec_at(i, &codec); ++i) recipes.push_back(codec.name);
+  const Data raw = wave(4 * 600);
+  for (const std::string& recipe : recipes) {
+    for (int code = WPR_BYTES; code <= WPR_COMPLEX128; ++code) {
+      const auto dtype = static_cast<wpr_dtype>(code);
+      const std::string what = recipe + ", dtype " + std::to_string(code);
+      Door door(recipe.c_str());
+      wpr_ctx* ctx = door.get();
+      ASSERT_EQ(door.set("threads", code % 2 ? "1" : "3"), WPR_OK);
+      int lossless = 0;
+      const bool known = wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) == WPR_OK;
+      const bool taken = known && (lossless || dtype != WPR_BYTES);
+      // As an array of one dimension, and of two.
+      Data frame(wpr_bound(ctx, raw.size())), back(raw.size()), streamed(raw.size());
+      size_t n = 0;
+      const uint64_t elements = raw.size() / dtype_size(static_cast<DType>(code));
+      for (const int n_dims : {2, 1}) {
+        const uint64_t shape[] = {n_dims == 1 ? elements : 6, elements / 6};
+        const wpr_status status = wpr_compress_array(ctx, raw.data(), dtype, n_dims, shape,
+                                                     frame.data(), frame.size(), &n);
+        ASSERT_EQ(status, taken ? WPR_OK : WPR_PARAMETER) << what << door.error();
+        if (!taken) continue;
+        ASSERT_EQ(wpr_decompress(ctx, frame.data(), n, back.data(), back.size(), &n), WPR_OK);
+        ASSERT_EQ(n, raw.size()) << what;
+        EXPECT_TRUE(!lossless || back == raw) << what;
+      }
+      // As a stream: the blocks are those of one dimension.
+      Data out(3 * wpr_stream_bound(ctx, raw.size()));
+      size_t at = 0;
+      const wpr_status begun = wpr_stream_begin(ctx, dtype, out.data(), out.size(), &at);
+      ASSERT_EQ(begun, taken ? WPR_OK : WPR_PARAMETER) << what;
+      if (!taken) continue;
+      for (size_t from = 0; from < raw.size(); from += 1111, at += n) {
+        const size_t size = std::min<size_t>(1111, raw.size() - from);
+        ASSERT_EQ(wpr_stream_update(ctx, &raw[from], size, &out[at], out.size() - at, &n), WPR_OK);
+      }
+      ASSERT_EQ(wpr_stream_end(ctx, &out[at], out.size() - at, &n), WPR_OK);
+      ASSERT_EQ(wpr_decompress(ctx, out.data(), at + n, streamed.data(), streamed.size(), &n),
+                WPR_OK)
+          << what << door.error();
+      EXPECT_EQ(streamed, back) << what;
+    }
+  }
 }
 
 // The child has none of its parent's threads, and makes its own.
