@@ -84,7 +84,8 @@ class FrameStore:
     """Time steps of one shape and dtype, in memory or in one file (spec/store.md).
 
     `put` returns as soon as the frame lies in a buffer; servant threads compress and write it.
-    `get` of neighbouring steps, and `reversed(store)`, are read ahead. Threads may share a store.
+    `get` of neighbouring steps, and `reversed(store)`, are read ahead. Threads may share a store;
+    a forked child may not, and is refused.
 
     Args:
         path: the file; None for policy "memory".
