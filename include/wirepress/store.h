@@ -43,19 +43,19 @@ typedef struct wpr_store_config {
   uint64_t shape[WPR_MAX_DIMS];
   wpr_store_policy policy;
   wpr_store_on_error on_error;
-  const char* recipe; /* of the two that compress; NULL: the option "recipe" */
+  const char *recipe; /* of the two that compress; NULL: the option "recipe" */
   uint64_t memory;    /* bytes that buffers (policy memory: frames) may take; 0: enough for four
                          frames (policy memory: no limit) */
   int servants;       /* threads that compress, write, read and expand; 0: one */
-  const int* pin;     /* cores, one for each servant in turn; NULL: not pinned */
+  const int *pin;     /* cores, one for each servant in turn; NULL: not pinned */
   size_t n_pin;
   int direct;       /* 1: past the page cache (O_DIRECT), where the file system can */
   uint64_t reserve; /* bytes of disk to allocate ahead of what is written; 0: none */
-  const int* nodes; /* NUMA nodes, one for each servant in turn, which runs on its cores where pin
+  const int *nodes; /* NUMA nodes, one for each servant in turn, which runs on its cores where pin
                        is NULL; buffers come from the first one while it has memory */
   size_t n_nodes;
-  const char* engine;          /* the option "engine" of those who compress; NULL: its value */
-  const char* const* options;  /* more options of theirs: key, value, key, value ... */
+  const char *engine;          /* the option "engine" of those who compress; NULL: its value */
+  const char *const *options;  /* more options of theirs: key, value, key, value ... */
   size_t n_options;            /* strings: twice the number of options */
   uint64_t tile[WPR_MAX_DIMS]; /* extents of the boxes that put_tile and get_tile take; those at
                                   the upper edges are smaller. All 0: about 256 KiB */
@@ -63,34 +63,34 @@ typedef struct wpr_store_config {
 
 /* A new store; a file that exists is refused. As with wpr_create, *store is set, for
  * wpr_store_error, unless the status is WPR_NO_MEMORY and it is NULL; it is to be freed. */
-WPR_API wpr_status wpr_store_create(const char* path, const wpr_store_config* config,
-                                    wpr_store** store);
+WPR_API wpr_status wpr_store_create(const char *path, const wpr_store_config *config,
+                                    wpr_store **store);
 /* A store that exists. append 0: only to read; the file is never changed. 1: also to put; a torn
  * tail is cut first, and a second writer is refused. config may be NULL; policy memory means
  * compressed. */
-WPR_API wpr_status wpr_store_open(const char* path, int append, const wpr_store_config* config,
-                                  wpr_store** store);
+WPR_API wpr_status wpr_store_open(const char *path, int append, const wpr_store_config *config,
+                                  wpr_store **store);
 /* Stops the servants after what is queued. Without wpr_store_close before, the file has no index
  * and the next open reads all of it. NULL is fine. */
-WPR_API void wpr_store_free(wpr_store* store);
+WPR_API void wpr_store_free(wpr_store *store);
 /* The sentence of the last failure of any thread. Valid until the next call. */
-WPR_API const char* wpr_store_error(wpr_store* store);
+WPR_API const char *wpr_store_error(wpr_store *store);
 
 /* Takes a copy of a frame of n bytes (what the shape says, else WPR_PARAMETER) and returns as soon
  * as it lies in a buffer; waits while all buffers are full. A step is put once, in any order. */
-WPR_API wpr_status wpr_store_put(wpr_store* store, uint64_t step, const void* src, size_t n);
+WPR_API wpr_status wpr_store_put(wpr_store *store, uint64_t step, const void *src, size_t n);
 /* Writes the frame of a step to dst (cap: at least its size). Two calls at neighbouring steps, in
  * either direction, make the servants read ahead that way. */
-WPR_API wpr_status wpr_store_get(wpr_store* store, uint64_t step, void* dst, size_t cap);
+WPR_API wpr_status wpr_store_get(wpr_store *store, uint64_t step, void *dst, size_t cap);
 /* The same by tiles, from as many threads as wanted. strides: bytes from element to element along
  * each dimension in the caller's memory, whose last one is the element's size; NULL: the tile is
  * packed. A frame is in the store when its last tile was put; until then it takes a buffer, and
  * close gives up on it. Each tile is put once. */
-WPR_API wpr_status wpr_store_put_tile(wpr_store* store, uint64_t step, uint64_t tile,
-                                      const void* src, const uint64_t* strides);
+WPR_API wpr_status wpr_store_put_tile(wpr_store *store, uint64_t step, uint64_t tile,
+                                      const void *src, const uint64_t *strides);
 /* The buffer of a frame is free again after as many calls as it has tiles. */
-WPR_API wpr_status wpr_store_get_tile(wpr_store* store, uint64_t step, uint64_t tile, void* dst,
-                                      const uint64_t* strides);
+WPR_API wpr_status wpr_store_get_tile(wpr_store *store, uint64_t step, uint64_t tile, void *dst,
+                                      const uint64_t *strides);
 
 typedef struct wpr_store_tile {
   uint64_t raw_size;
@@ -99,14 +99,14 @@ typedef struct wpr_store_tile {
 } wpr_store_tile;
 
 /* Tile 0, 1, ... n_tiles - 1, in C order; WPR_PARAMETER past the end. */
-WPR_API wpr_status wpr_store_tile_at(wpr_store* store, uint64_t tile, wpr_store_tile* out);
+WPR_API wpr_status wpr_store_tile_at(wpr_store *store, uint64_t tile, wpr_store_tile *out);
 /* Starts reading ahead at this step; direction is -1 or 1. */
-WPR_API wpr_status wpr_store_prefetch(wpr_store* store, uint64_t step, int direction);
+WPR_API wpr_status wpr_store_prefetch(wpr_store *store, uint64_t step, int direction);
 /* Returns when every frame put before is on stable storage. */
-WPR_API wpr_status wpr_store_sync(wpr_store* store);
+WPR_API wpr_status wpr_store_sync(wpr_store *store);
 /* Writes what is queued, the index, and syncs. Only wpr_store_free, the statistics and a second
  * close (which does nothing) are allowed then. */
-WPR_API wpr_status wpr_store_close(wpr_store* store);
+WPR_API wpr_status wpr_store_close(wpr_store *store);
 
 typedef struct wpr_store_info {
   wpr_dtype dtype;
@@ -143,10 +143,10 @@ typedef struct wpr_store_frame {
   double put_wait_seconds, get_wait_seconds;
 } wpr_store_frame;
 
-WPR_API wpr_status wpr_store_get_info(wpr_store* store, wpr_store_info* info);
-WPR_API wpr_status wpr_store_get_stats(wpr_store* store, wpr_store_stats* stats);
+WPR_API wpr_status wpr_store_get_info(wpr_store *store, wpr_store_info *info);
+WPR_API wpr_status wpr_store_get_stats(wpr_store *store, wpr_store_stats *stats);
 /* The frame of the lowest step that is at least `step`; returns 0 where there is none. */
-WPR_API int wpr_store_frame_from(wpr_store* store, uint64_t step, wpr_store_frame* frame);
+WPR_API int wpr_store_frame_from(wpr_store *store, uint64_t step, wpr_store_frame *frame);
 
 /* ---- files ------------------------------------------------------------------------------ */
 
@@ -167,12 +167,12 @@ typedef struct wpr_store_report {
 /* Reads all of a file and calls row(user, ...) for every record that has a good head; row may be
  * NULL. WPR_OK says that it was read, not that it is whole: the report says that. On failure its
  * sentence is in text (cap bytes, with its final 0). */
-WPR_API wpr_status wpr_store_check(const char* path, wpr_store_report* report,
-                                   void (*row)(void* user, const wpr_store_record* record),
-                                   void* user, char* text, size_t cap);
+WPR_API wpr_status wpr_store_check(const char *path, wpr_store_report *report,
+                                   void (*row)(void *user, const wpr_store_record *record),
+                                   void *user, char *text, size_t cap);
 /* The same, then cuts a torn tail and writes an index of the good frames where there is none. The
  * report is of the file as it was. */
-WPR_API wpr_status wpr_store_repair(const char* path, wpr_store_report* report, char* text,
+WPR_API wpr_status wpr_store_repair(const char *path, wpr_store_report *report, char *text,
                                     size_t cap);
 
 #ifdef __cplusplus

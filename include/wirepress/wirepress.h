@@ -86,49 +86,49 @@ typedef struct wpr_ctx wpr_ctx;
 /* A context with the defaults of `wirepress options`, overridden by WIREPRESS_* variables.
  * An invalid variable fails with WPR_PARAMETER and *ctx still set, so that wpr_error can say which;
  * only WPR_NO_MEMORY leaves *ctx NULL. */
-WPR_API wpr_status wpr_create(wpr_ctx** ctx);
-WPR_API void wpr_free(wpr_ctx* ctx); /* NULL is fine */
+WPR_API wpr_status wpr_create(wpr_ctx **ctx);
+WPR_API void wpr_free(wpr_ctx *ctx); /* NULL is fine */
 
 /* Sets an option by its key: wpr_set(ctx, "recipe", "shuffle:4+zstd:1"). It holds from the next
  * frame on: a stream that is open, in either direction, keeps the options that it began with. */
-WPR_API wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value);
+WPR_API wpr_status wpr_set(wpr_ctx *ctx, const char *key, const char *value);
 /* Its current value, as text that stays valid until the next wpr_set; NULL: unknown key. */
-WPR_API const char* wpr_get(const wpr_ctx* ctx, const char* key);
+WPR_API const char *wpr_get(const wpr_ctx *ctx, const char *key);
 /* Where the value comes from: "default", "environment" or "set"; NULL: unknown key. */
-WPR_API const char* wpr_origin(const wpr_ctx* ctx, const char* key);
+WPR_API const char *wpr_origin(const wpr_ctx *ctx, const char *key);
 
 /* One sentence about the context's last failure, "" if there was none. Valid until the next call
  * with this context. */
-WPR_API const char* wpr_error(const wpr_ctx* ctx);
-WPR_API const char* wpr_status_name(wpr_status status); /* "ok", "corrupt", ... */
-WPR_API const char* wpr_version(void);                  /* WPR_VERSION of the library loaded */
+WPR_API const char *wpr_error(const wpr_ctx *ctx);
+WPR_API const char *wpr_status_name(wpr_status status); /* "ok", "corrupt", ... */
+WPR_API const char *wpr_version(void);                  /* WPR_VERSION of the library loaded */
 
 /* ---- whole buffers ---------------------------------------------------------------------- */
 
 /* A dst this big never fails. */
-WPR_API size_t wpr_bound(const wpr_ctx* ctx, size_t raw_size);
+WPR_API size_t wpr_bound(const wpr_ctx *ctx, size_t raw_size);
 
 /* Makes one frame of n bytes. Nobody states their type here, so a recipe that changes values is
  * refused with WPR_PARAMETER: wpr_compress_array states it (and refuses the same for WPR_BYTES). A
  * dst smaller than wpr_bound() is allowed: WPR_DST_TOO_SMALL then says that the data did not shrink
  * enough. */
-WPR_API wpr_status wpr_compress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
-                                size_t* written);
+WPR_API wpr_status wpr_compress(wpr_ctx *ctx, const void *src, size_t n, void *dst, size_t cap,
+                                size_t *written);
 
 /* The same for an array: n_dims 0 to 4 (0 is a scalar) in C order, outermost first; src holds
  * product(shape) elements. Codecs use the dtype; the frame remembers dtype and shape.
  * n_dims WPR_NO_SHAPE: shape[0] elements whose shape is not remembered. */
-WPR_API wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
-                                      const uint64_t* shape, void* dst, size_t cap,
-                                      size_t* written);
+WPR_API wpr_status wpr_compress_array(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
+                                      const uint64_t *shape, void *dst, size_t cap,
+                                      size_t *written);
 
 /* Expands one whole frame; bytes after its end are WPR_CORRUPT. dst is never written beyond cap. */
-WPR_API wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
-                                  size_t* written);
+WPR_API wpr_status wpr_decompress(wpr_ctx *ctx, const void *src, size_t n, void *dst, size_t cap,
+                                  size_t *written);
 
 /* Expands raw bytes [offset, offset + size) only, touching just the blocks that hold them. */
-WPR_API wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_t offset,
-                                        size_t size, void* dst);
+WPR_API wpr_status wpr_decompress_range(wpr_ctx *ctx, const void *src, size_t n, uint64_t offset,
+                                        size_t size, void *dst);
 
 /* ---- gradients: float32 ------------------------------------------------------------------ */
 
@@ -136,19 +136,19 @@ WPR_API wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n,
  * src[i] + residual[i] and leaves in residual[i] what the frame does not carry of that sum; 0 where
  * that is not finite. n values each; dst has wpr_bound(ctx, 4 * n) bytes, else nothing is
  * touched. After another failure residual is undefined. */
-WPR_API wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual, size_t n,
-                                         void* dst, size_t cap, size_t* written);
+WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *residual, size_t n,
+                                         void *dst, size_t cap, size_t *written);
 
 /* dst[i] += what the frame holds, without a copy of it; *n_values says how many. cap is dst's size
  * in values. After a failure any part of dst may have been added to. */
-WPR_API wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* dst,
-                                      size_t cap, size_t* n_values);
+WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
+                                      size_t cap, size_t *n_values);
 
 /* The frame of the sum of two frames' values. Their headers (recipe, type, shape, block size) must
  * be equal and the recipe's first codec one whose codes can be added (its document says what the
  * sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes. */
-WPR_API wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, size_t b_size,
-                           void* dst, size_t cap, size_t* written);
+WPR_API wpr_status wpr_add(wpr_ctx *ctx, const void *a, size_t a_size, const void *b, size_t b_size,
+                           void *dst, size_t cap, size_t *written);
 
 /* ---- looking at frames ------------------------------------------------------------------ */
 
@@ -167,9 +167,9 @@ typedef struct wpr_info {
 } wpr_info;
 
 /* Reads the header alone; n may be any prefix that holds it (WPR_MAX_HEADER bytes always do). */
-WPR_API wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info);
+WPR_API wpr_status wpr_inspect(wpr_ctx *ctx, const void *frame, size_t n, wpr_info *info);
 /* Header only, trusts nothing; a streamed frame that is whole is walked. */
-WPR_API wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size);
+WPR_API wpr_status wpr_raw_size(const void *frame, size_t n, uint64_t *raw_size);
 
 /* ---- streams ---------------------------------------------------------------------------- */
 
@@ -177,19 +177,19 @@ WPR_API wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size)
  * bytes and writes whatever blocks are ready, end writes the rest. Each needs room in dst for
  * wpr_stream_bound(ctx, n) bytes, n being what the call is given (0 for begin and end), asked for
  * before that call: it suffices for the stream that is open and for one that begins. */
-WPR_API size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n);
-WPR_API wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap,
-                                    size_t* written);
-WPR_API wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
-                                     size_t* written);
-WPR_API wpr_status wpr_stream_end(wpr_ctx* ctx, void* dst, size_t cap, size_t* written);
+WPR_API size_t wpr_stream_bound(const wpr_ctx *ctx, size_t n);
+WPR_API wpr_status wpr_stream_begin(wpr_ctx *ctx, wpr_dtype dtype, void *dst, size_t cap,
+                                    size_t *written);
+WPR_API wpr_status wpr_stream_update(wpr_ctx *ctx, const void *src, size_t n, void *dst, size_t cap,
+                                     size_t *written);
+WPR_API wpr_status wpr_stream_end(wpr_ctx *ctx, void *dst, size_t cap, size_t *written);
 
 /* Reads any frame, streamed or not, piece by piece: consumes up to n bytes and writes up to cap.
  * Call again, with the rest of the input or none, while *written == cap. *done is 1 after the last
  * byte of content was written. wpr_expand_begin starts (over). */
-WPR_API wpr_status wpr_expand_begin(wpr_ctx* ctx);
-WPR_API wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* consumed,
-                                     void* dst, size_t cap, size_t* written, int* done);
+WPR_API wpr_status wpr_expand_begin(wpr_ctx *ctx);
+WPR_API wpr_status wpr_expand_update(wpr_ctx *ctx, const void *src, size_t n, size_t *consumed,
+                                     void *dst, size_t cap, size_t *written, int *done);
 
 /* ---- recipe "auto" ---------------------------------------------------------------------- */
 
@@ -202,8 +202,8 @@ typedef struct wpr_choice {
   double exponent_entropy; /* bits an exponent; 0 for what is no float */
   double roughness;        /* mean step between neighbours by twice their mean size, at most 1 */
   double matches;          /* share of 4-byte words that stood in the sample before */
-  const char* recipe;
-  const char* why;                   /* it was not tried; "": it was */
+  const char *recipe;
+  const char *why;                   /* it was not tried; "": it was */
   double ratio;                      /* of the sample */
   double compress_rate, expand_rate; /* one thread, from the calibration, at this ratio */
   double finish; /* seconds a byte until it is expanded on the other side of the link (model) */
@@ -213,13 +213,13 @@ typedef struct wpr_choice {
 /* What recipe=auto would choose for these data (described as for wpr_compress_array), and why:
  * calls row(user, ...) for every candidate of every group. The goal is in the option "recipe" where
  * that is an auto, else "auto"; strings are valid during the call. */
-WPR_API wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
-                               const uint64_t* shape,
-                               void (*row)(void* user, const wpr_choice* choice), void* user);
+WPR_API wpr_status wpr_explain(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
+                               const uint64_t *shape,
+                               void (*row)(void *user, const wpr_choice *choice), void *user);
 
 /* Whether a recipe gives back every bit of data of this type: *lossless is 1 or 0. WPR_PARAMETER:
  * there is no such recipe, or it does not take the type. */
-WPR_API wpr_status wpr_lossless(wpr_ctx* ctx, const char* recipe, wpr_dtype dtype, int* lossless);
+WPR_API wpr_status wpr_lossless(wpr_ctx *ctx, const char *recipe, wpr_dtype dtype, int *lossless);
 
 /* ---- statistics ------------------------------------------------------------------------- */
 
@@ -234,15 +234,15 @@ typedef struct wpr_stats {
   double decompress_seconds;
 } wpr_stats;
 
-WPR_API void wpr_get_stats(const wpr_ctx* ctx, wpr_stats* stats);
-WPR_API void wpr_reset_stats(wpr_ctx* ctx);
+WPR_API void wpr_get_stats(const wpr_ctx *ctx, wpr_stats *stats);
+WPR_API void wpr_reset_stats(wpr_ctx *ctx);
 
 /* ---- what there is ---------------------------------------------------------------------- */
 
 typedef struct wpr_codec_info {
   uint32_t id;
-  const char* name;
-  const char* sentence;
+  const char *name;
+  const char *sentence;
   int lossless;
   int exact_encode;
   size_t n_params;
@@ -250,41 +250,41 @@ typedef struct wpr_codec_info {
 } wpr_codec_info;
 
 typedef struct wpr_param_info {
-  const char* name;
+  const char *name;
   int min, max, fallback;
-  const char* const* words; /* NULL, or max + 1 names */
-  const char* sentence;
+  const char *const *words; /* NULL, or max + 1 names */
+  const char *sentence;
   int real;             /* 1: a number such as 1e-3; min and max are 0 and fallback is ... */
   double real_fallback; /* ... this */
 } wpr_param_info;
 
 typedef struct wpr_kernel_info {
-  const char* engine;
-  const char* variant;
+  const char *engine;
+  const char *variant;
   int usable; /* on this machine */
 } wpr_kernel_info;
 
 typedef struct wpr_engine_info {
-  const char* name;
-  const char* sentence;
+  const char *name;
+  const char *sentence;
   int available;
-  const char* reason; /* "" or why it is not available */
+  const char *reason; /* "" or why it is not available */
 } wpr_engine_info;
 
 typedef struct wpr_option_info {
-  const char* key;      /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
-  const char* type;     /* "text", "size", "integer", "boolean", "choice" */
-  const char* fallback; /* the default as text */
-  const char* choices;  /* "a|b|c" for a choice, else "" */
-  const char* sentence;
+  const char *key;      /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
+  const char *type;     /* "text", "size", "integer", "boolean", "choice" */
+  const char *fallback; /* the default as text */
+  const char *choices;  /* "a|b|c" for a choice, else "" */
+  const char *sentence;
 } wpr_option_info;
 
 /* Rows 0, 1, ...; return 0 past the end and leave the struct alone. Strings are static. */
-WPR_API int wpr_codec_at(size_t i, wpr_codec_info* info);
-WPR_API int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info* info);
-WPR_API int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info* info);
-WPR_API int wpr_engine_at(size_t i, wpr_engine_info* info);
-WPR_API int wpr_option_at(size_t i, wpr_option_info* info);
+WPR_API int wpr_codec_at(size_t i, wpr_codec_info *info);
+WPR_API int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info *info);
+WPR_API int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info *info);
+WPR_API int wpr_engine_at(size_t i, wpr_engine_info *info);
+WPR_API int wpr_option_at(size_t i, wpr_option_info *info);
 /* Clocks that the kernels of engine i have taken in this process; 0: it has no clock of its own. */
 WPR_API uint64_t wpr_engine_clocks(size_t i);
 
