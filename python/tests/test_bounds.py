@@ -264,8 +264,8 @@ def test_bounds(recipe: str, dtype: type, check: Check) -> None:
     ("recipe", "dtype", "check"), ALL, ids=[f"{r}-{t.__name__}" for r, t, _ in ALL]
 )
 def test_bounds_long(recipe: str, dtype: type, check: Check) -> None:
-    for seed in range(2, 8):
-        for x in cases(seed, dtype, (2, 16, 513, 20_000)):
+    for seed in range(2, 5):
+        for x in cases(seed, dtype, (2, 16, 513, 6000)):
             holds(recipe, x, check, seed=seed)
             # Blocks of 1024 bytes are whole blocks of int4 and of fp8 no longer.
             if not recipe.startswith(("int", "fp8")):

@@ -242,9 +242,9 @@ def test_matrix_long(recipe: str, tmp_path: Path) -> None:
     for door, dtype in itertools.product(DOORS, arrays.DTYPES):
         if door == "numcodecs" and dtype in NOT_OF_CHUNKS:
             continue
-        sizes = (1, 50_000) if door in ("store", "tiles") else (0, 1, 2, 31, 257, 4096, 50_000)
-        for n, threads in itertools.product(sizes, (1, 3)):
-            options = {"recipe": recipe, "block_size": "8KiB", "threads": threads, "seed": 5}
+        sizes = (50_000,) if door in ("store", "tiles") else (2, 31, 4096, 20_000)
+        for n in sizes:
+            options = {"recipe": recipe, "block_size": "8KiB", "threads": 3, "seed": 5}
             if door in ("store", "tiles"):
                 options["path"] = tmp_path
             x = values(dtype, n)
