@@ -396,8 +396,7 @@ Status check_share(const char* codec, const char* name, int share) {
 
 Status check_dtype(const char* codec, DType dtype) {
   if (dtype == DType::kFloat32 || dtype == DType::kBytes) return {};
-  return fail(Code::kParameter, "%s: takes float32 (or bytes that are float32), not %s", codec,
-              dtype_name(dtype));
+  return fail(Code::kParameter, "%s: takes float32, not %s", codec, dtype_name(dtype));
 }
 
 size_t bound(size_t raw_size) { return raw_size < 4 ? raw_size : raw_size + kCountSize; }

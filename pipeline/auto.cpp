@@ -18,11 +18,6 @@ namespace {
 constexpr size_t kWindows = 4, kWindow = 32 << 10, kSample = kWindows * kWindow;
 constexpr size_t kLook = 2 << 10;  // of each, for the features: they must cost next to nothing
 
-bool is_float(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
-         dtype == DType::kBfloat16;
-}
-
 // Kept mantissa bits of a whole number, and the bits of its fraction.
 int fraction_bits(DType dtype) {
   switch (dtype) {
@@ -125,6 +120,11 @@ bool same_look(const Features& a, const Features& b) {
 
 }  // namespace
 
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 ||
+         dtype == DType::kBfloat16;
+}
+
 Features features_of(ConstBytes sample, DType dtype) {
   Features features;
   features.zero_lines = zero_lines(sample);
@@ -167,14 +167,21 @@ Status parse_goal(const char* recipe, const char* link, Goal* goal) {
   if (!parse_rate(link, &result.link))
     return fail(Code::kParameter, "link: \"%s\" is not a rate such as 10Gbps or 1.2GB/s", link);
   std::string_view rest = recipe;
+  if (rest.back() == ',')
+    return fail(Code::kParameter, "recipe \"%s\" ends in \"%c\"", recipe, rest.back());
   rest.remove_prefix(std::min(rest.size(), std::string_view("auto:").size()));
+  std::string given = ",";
   while (!rest.empty()) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     const size_t equals = part.find('=');
     if (equals == std::string_view::npos) return bad_goal(part);
     const std::string_view key = part.substr(0, equals);
-    const std::string value(part.substr(equals + 1));
+    const std::string value(part.substr(equals + 1)), name = std::string(key) + ",";
+    if (given.find("," + name) != std::string::npos)
+      return fail(Code::kParameter, "auto: %.*s is given twice", static_cast<int>(key.size()),
+                  key.data());
+    given += name;
     bool good = true;
     if (key == "rel" || key == "abs") {
       int& bound = key == "rel" ? result.rel : result.abs;
@@ -340,7 +347,7 @@ Status Chooser::sample_of(const Candidate& candidate, ConstBytes group, size_t b
   for (size_t at = 0; at < sample.size(); at += piece) {
     const ConstBytes part = sample.subspan(at, std::min(piece, sample.size() - at));
     size_t size = part.size();
-    const Status status = candidate.chain->encode(0, part, 0, {code, bound}, &size);
+    const Status status = candidate.chain->encode(0, part, {}, {code, bound}, &size);
     if (!status.ok() && status.code() != Code::kDstTooSmall) return status;
     if (!status.ok() || size > code_limit(part.size())) size = part.size();
     coded += size;

@@ -28,6 +28,8 @@ struct Goal {
 };
 
 bool is_auto(const char* recipe);
+// The types for which auto has candidates that lose; a bound means nothing to others.
+bool is_float(DType dtype);
 // "auto", "auto:rel=1e-3,min-speed=2GB/s"; `link` is the option's value.
 Status parse_goal(const char* recipe, const char* link, Goal* goal);
 // "10Gbps", "1.2GB/s", in bytes a second.

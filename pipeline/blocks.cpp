@@ -157,9 +157,9 @@ struct ParallelExpand {
 
 }  // namespace
 
-uint64_t BlockMaker::first_element(size_t i) const {
+Draw BlockMaker::draw(size_t i) const {
   const size_t size = header_.dtype == DType::kBytes ? 4 : dtype_size(header_.dtype);
-  return (first_ + i) * block_size_ / size;
+  return {seed_, (first_ + i) * block_size_ / size};
 }
 
 Status PlainBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const {
@@ -176,8 +176,7 @@ Status PlainBlocks::make(int worker, size_t i, Bytes out, Payload* payload) cons
   const size_t prefix = own ? write_own_stages(stages_of(chain.recipe()), limited) : 0;
   if (own && prefix == 0) return {};
   size_t size = 0;
-  const Status status =
-      chain.encode(worker, block, first_element(i), limited.subspan(prefix), &size);
+  const Status status = chain.encode(worker, block, draw(i), limited.subspan(prefix), &size);
   if (status.code() == Code::kDstTooSmall || (status.ok() && size == 0)) return {};
   if (!status.ok()) return in_block(first() + i, status);
   *payload = {.size = prefix + size,
@@ -191,7 +190,7 @@ Status FeedbackBlocks::make(int worker, size_t i, Bytes out, Payload* payload) c
   bool coded = false;
   const Status status = chain_.encode_feedback(
       worker, src_.subspan(begin(i), raw_size(i)), residual_.subspan(begin(i), raw_size(i)),
-      first_element(i), code_limit(raw_size(i)), out, &payload->size, &coded);
+      draw(i), code_limit(raw_size(i)), out, &payload->size, &coded);
   if (!status.ok()) return in_block(i, status);
   if (coded) *payload = {.size = payload->size, .content = Content::kCode, .stored = Stored::kCode};
   return {};
@@ -202,7 +201,7 @@ Status SumBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const 
   *payload = {};
   for (const Term& term : {a, b}) WPR_TRY(verify_block(header(), term.block));
   if (!a.block.raw && !b.block.raw && a.chain == &chain_ && b.chain == &chain_) {
-    const Status status = chain_.add(worker, a.block.payload, b.block.payload, raw_size(i),
+    const Status status = chain_.add(worker, a.block.payload, b.block.payload, raw_size(i), draw(i),
                                      code_limit(raw_size(i)), out, &payload->size);
     if (status.ok() && payload->size != 0) {
       payload->content = Content::kCode;
@@ -225,9 +224,9 @@ Status SumBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const 
   return status.ok() ? status : in_block(i, status);
 }
 
-Status Context::make_blocks(const BlockMaker& maker, Bytes dst, size_t* written) {
-  return threads_ > 1 && maker.n_blocks() > 1 ? make_parallel(maker, dst, written)
-                                              : make_serial(maker, dst, written);
+Status Context::make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written) {
+  return threads > 1 && maker.n_blocks() > 1 ? make_parallel(maker, threads, dst, written)
+                                             : make_serial(maker, dst, written);
 }
 
 Status Context::make_serial(const BlockMaker& maker, Bytes dst, size_t* written) {
@@ -252,11 +251,10 @@ Status Context::make_serial(const BlockMaker& maker, Bytes dst, size_t* written)
   return {};
 }
 
-Status Context::make_parallel(const BlockMaker& maker, Bytes dst, size_t* written) {
-  const int workers =
-      static_cast<int>(std::min<size_t>(static_cast<size_t>(threads_), maker.n_blocks()));
-  if (slots_.size() < 2 * static_cast<size_t>(threads_))
-    slots_ = std::vector<EncodeSlot>(2 * static_cast<size_t>(threads_));
+Status Context::make_parallel(const BlockMaker& maker, int threads, Bytes dst, size_t* written) {
+  const size_t n_slots = 2 * static_cast<size_t>(threads);
+  const int workers = static_cast<int>(std::min(static_cast<size_t>(threads), maker.n_blocks()));
+  if (slots_.size() < n_slots) slots_ = std::vector<EncodeSlot>(n_slots);
   for (EncodeSlot& slot : slots_) slot.ready = false;  // one may be left over from a failure
   ParallelEncode job{.maker = maker, .dst = dst, .slots = slots_, .stats = &stats_};
   pool_.run(
@@ -268,7 +266,7 @@ Status Context::make_parallel(const BlockMaker& maker, Bytes dst, size_t* writte
 
 // The chain of every block where one has a recipe of its own; else the frame's alone. Takes the
 // recipes off the payloads.
-Status Context::find_chains(const Header& header, const ChainPointer& chain,
+Status Context::find_chains(const Header& header, const ChainPointer& chain, int threads,
                             std::vector<Block>* blocks, std::vector<ChainPointer>* chains) {
   chains->assign(1, chain);
   if (std::ranges::none_of(*blocks, &Block::own)) return {};
@@ -294,7 +292,7 @@ Status Context::find_chains(const Header& header, const ChainPointer& chain,
         WPR_TRY(verify_block(header, block));
         return in_block(block.index, status);
       }
-      WPR_TRY(chain_for(recipe, &own));
+      WPR_TRY(chain_for(recipe, threads, &own));
       known.emplace_back(stages, own);
       it = known.end() - 1;
     }
@@ -303,11 +301,11 @@ Status Context::find_chains(const Header& header, const ChainPointer& chain,
   return {};
 }
 
-Status Context::expand_blocks(const Header& header, const ChainPointer& chain, bool add,
-                              Bytes dst) {
-  WPR_TRY(find_chains(header, chain, &blocks_, &block_chains_));
+Status Context::expand_blocks(const Header& header, const ChainPointer& chain, int n_threads,
+                              bool add, Bytes dst) {
+  WPR_TRY(find_chains(header, chain, n_threads, &blocks_, &block_chains_));
   items_.clear();
-  const size_t threads = static_cast<size_t>(threads_);
+  const size_t threads = static_cast<size_t>(n_threads);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Block& block = blocks_[i];
     const bool whole = add || block.raw || blocks_.size() >= threads;

@@ -20,11 +20,23 @@ struct Payload {
   const std::byte* outside = nullptr;  // where it lies, if not in the memory that was offered
 };
 
+// The options that blocks are made by. A frame, and a stream until it ends, has one set of them.
+struct Settings {
+  bool checksum = true, probe = true;
+  int block_log = 19, threads = 1;
+  uint64_t seed = 0;
+};
+
 // Blocks first, first + 1, ... of n bytes; `end`: the final one is the last of a stream.
 class BlockMaker {
  public:
-  BlockMaker(const Header& header, uint64_t first, size_t n, bool end)
-      : header_(header), block_size_(header.block_size()), first_(first), n_(n), end_(end) {}
+  BlockMaker(const Header& header, uint64_t seed, uint64_t first, size_t n, bool end)
+      : header_(header),
+        block_size_(header.block_size()),
+        seed_(seed),
+        first_(first),
+        n_(n),
+        end_(end) {}
   virtual ~BlockMaker() = default;
 
   const Header& header() const { return header_; }
@@ -36,8 +48,7 @@ class BlockMaker {
   bool is_last(size_t i) const { return end_ && i + 1 == n_blocks(); }
   size_t begin(size_t i) const { return i * block_size_; }
   size_t raw_size(size_t i) const { return std::min<size_t>(block_size_, n_ - begin(i)); }
-  // The number in the array of block i's first element.
-  uint64_t first_element(size_t i) const;
+  Draw draw(size_t i) const;  // of block i
 
   // `out` may be smaller than the raw size only where make() leaves raw blocks outside.
   virtual Status make(int worker, size_t i, Bytes out, Payload* payload) const = 0;
@@ -45,7 +56,7 @@ class BlockMaker {
  private:
   const Header& header_;
   const size_t block_size_;
-  const uint64_t first_;
+  const uint64_t seed_, first_;
   const size_t n_;
   const bool end_;
 };
@@ -58,13 +69,13 @@ using ChainPointer = std::shared_ptr<Chain>;
 // Plain compression. `groups`: a chain for every kGroupBlocks blocks, or empty: all by `chain`.
 class PlainBlocks : public BlockMaker {
  public:
-  PlainBlocks(const Header& header, Chain& chain, std::span<const ChainPointer> groups,
-              uint64_t first, ConstBytes src, bool end, bool probe)
-      : BlockMaker(header, first, src.size(), end),
+  PlainBlocks(const Header& header, const Settings& settings, Chain& chain,
+              std::span<const ChainPointer> groups, uint64_t first, ConstBytes src, bool end)
+      : BlockMaker(header, settings.seed, first, src.size(), end),
         chain_(chain),
         groups_(groups),
         src_(src),
-        probe_(probe) {}
+        probe_(settings.probe) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
 
  private:
@@ -76,8 +87,12 @@ class PlainBlocks : public BlockMaker {
 
 class FeedbackBlocks : public BlockMaker {
  public:
-  FeedbackBlocks(const Header& header, Chain& chain, ConstBytes src, Bytes residual)
-      : BlockMaker(header, 0, src.size(), false), chain_(chain), src_(src), residual_(residual) {}
+  FeedbackBlocks(const Header& header, const Settings& settings, Chain& chain, ConstBytes src,
+                 Bytes residual)
+      : BlockMaker(header, settings.seed, 0, src.size(), false),
+        chain_(chain),
+        src_(src),
+        residual_(residual) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
 
  private:
@@ -93,8 +108,9 @@ class SumBlocks : public BlockMaker {
     Block block;
     Chain* chain;
   };
-  SumBlocks(const Header& header, Chain& chain, std::span<const Term> a, std::span<const Term> b)
-      : BlockMaker(header, 0, header.raw_size, false), chain_(chain), a_(a), b_(b) {}
+  SumBlocks(const Header& header, const Settings& settings, Chain& chain, std::span<const Term> a,
+            std::span<const Term> b)
+      : BlockMaker(header, settings.seed, 0, header.raw_size, false), chain_(chain), a_(a), b_(b) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
 
  private:

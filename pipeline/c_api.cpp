@@ -37,6 +37,7 @@ wpr_status finish(wpr_ctx* ctx, const Status& status) {
 // Runs `body` and keeps its sentence; memory is the only thing the standard library throws here.
 template <typename Body>
 wpr_status guarded(wpr_ctx* ctx, Body body) {
+  if (!ctx) return WPR_PARAMETER;
   try {
     return finish(ctx, body());
   } catch (const std::exception& error) {
@@ -53,6 +54,14 @@ Status check_buffers(const void* src, size_t n, const void* dst, size_t cap) {
   if (!src && n) return fail(Code::kParameter, "src is NULL, %zu bytes", n);
   if (!dst && cap) return fail(Code::kParameter, "dst is NULL, %zu bytes", cap);
   return {};
+}
+
+// What a call must be given: check_given("key", key, "value", value).
+Status check_given() { return {}; }
+template <typename Pointer, typename... Rest>
+Status check_given(const char* name, Pointer pointer, Rest... rest) {
+  if (!pointer) return fail(Code::kParameter, "%s is NULL", name);
+  return check_given(rest...);
 }
 
 Status check_array(wpr_dtype dtype, int n_dims, const uint64_t* shape) {
@@ -109,6 +118,7 @@ Status raw_size_of(ConstBytes frame, uint64_t* raw_size) {
 extern "C" {
 
 wpr_status wpr_create(wpr_ctx** ctx) {
+  if (!ctx) return WPR_PARAMETER;
   *ctx = nullptr;
   try {
     *ctx = new wpr_ctx;
@@ -123,16 +133,21 @@ wpr_status wpr_create(wpr_ctx** ctx) {
 void wpr_free(wpr_ctx* ctx) { delete ctx; }
 
 wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value) {
-  return guarded(ctx, [&] { return ctx->context.set(key, value); });
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("key", key, "value", value));
+    return ctx->context.set(key, value);
+  });
 }
 
-const char* wpr_get(const wpr_ctx* ctx, const char* key) { return ctx->context.options().get(key); }
+const char* wpr_get(const wpr_ctx* ctx, const char* key) {
+  return ctx && key ? ctx->context.options().get(key) : nullptr;
+}
 
 const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
-  return ctx->context.options().origin(key);
+  return ctx && key ? ctx->context.options().origin(key) : nullptr;
 }
 
-const char* wpr_error(const wpr_ctx* ctx) { return ctx->last.text(); }
+const char* wpr_error(const wpr_ctx* ctx) { return ctx ? ctx->last.text() : "ctx is NULL"; }
 
 const char* wpr_status_name(wpr_status status) {
   return wirepress::code_name(static_cast<Code>(status));
@@ -140,7 +155,9 @@ const char* wpr_status_name(wpr_status status) {
 
 const char* wpr_version(void) { return WPR_VERSION; }
 
-size_t wpr_bound(const wpr_ctx* ctx, size_t raw_size) { return ctx->context.bound(raw_size); }
+size_t wpr_bound(const wpr_ctx* ctx, size_t raw_size) {
+  return ctx ? ctx->context.bound(raw_size) : 0;
+}
 
 wpr_status wpr_compress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
                         size_t* written) {
@@ -151,6 +168,7 @@ wpr_status wpr_compress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size
 wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
                               const uint64_t* shape, void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
     WPR_TRY(check_array(dtype, n_dims, shape));
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
@@ -162,6 +180,7 @@ wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
 wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
                           size_t* written) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(src, n, dst, cap));
     return ctx->context.decompress(bytes(src, n), bytes(dst, cap), written);
   });
@@ -170,6 +189,7 @@ wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, si
 wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual, size_t n,
                                  void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
     const uint64_t shape = n;
     Header header;
     WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
@@ -184,6 +204,7 @@ wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual
 wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* dst, size_t cap,
                               size_t* n_values) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("n_values", n_values));
     WPR_TRY(check_buffers(src, n, dst, cap));
     size_t size;
     WPR_TRY(ctx->context.decompress_add(bytes(src, n), bytes(dst, std::min(cap, SIZE_MAX / 4) * 4),
@@ -196,6 +217,7 @@ wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* ds
 wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, size_t b_size,
                    void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(a, a_size, dst, cap));
     WPR_TRY(check_buffers(b, b_size, dst, cap));
     return ctx->context.add(bytes(a, a_size), bytes(b, b_size), bytes(dst, cap), written);
@@ -212,6 +234,7 @@ wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_
 
 wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("info", info));
     WPR_TRY(check_buffers(frame, n, nullptr, 0));
     Header header;
     std::string recipe;
@@ -225,14 +248,17 @@ wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info
 }
 
 wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size) {
-  if (!frame && n) return WPR_PARAMETER;
+  if ((!frame && n) || !raw_size) return WPR_PARAMETER;
   return static_cast<wpr_status>(raw_size_of(bytes(frame, n), raw_size).code());
 }
 
-size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n) { return ctx->context.stream_bound(n); }
+size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n) {
+  return ctx ? ctx->context.stream_bound(n) : 0;
+}
 
 wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
     const uint64_t none = 0;
     WPR_TRY(check_array(dtype, WPR_NO_SHAPE, &none));
     WPR_TRY(check_buffers(nullptr, 0, dst, cap));
@@ -243,6 +269,7 @@ wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap
 wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
                              size_t* written) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(src, n, dst, cap));
     return ctx->context.stream_update(bytes(src, n), bytes(dst, cap), written);
   });
@@ -250,6 +277,7 @@ wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst,
 
 wpr_status wpr_stream_end(wpr_ctx* ctx, void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(nullptr, 0, dst, cap));
     return ctx->context.stream_end(bytes(dst, cap), written);
   });
@@ -262,6 +290,7 @@ wpr_status wpr_expand_begin(wpr_ctx* ctx) {
 wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* consumed, void* dst,
                              size_t cap, size_t* written, int* done) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("consumed", consumed, "written", written, "done", done));
     WPR_TRY(check_buffers(src, n, dst, cap));
     bool finished = false;
     WPR_TRY(
@@ -273,6 +302,7 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
 
 wpr_status wpr_lossless(wpr_ctx* ctx, const char* recipe, wpr_dtype dtype, int* lossless) {
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("recipe", recipe, "lossless", lossless));
     if (dtype < 0 || dtype >= wirepress::kDTypeCount)
       return fail(Code::kParameter, "dtype %d is not known", static_cast<int>(dtype));
     bool answer;
@@ -290,6 +320,7 @@ wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dim
     void* user;
   } seen = {row, user};
   return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("row", row));
     WPR_TRY(check_array(dtype, n_dims, shape));
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
@@ -314,16 +345,19 @@ wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dim
 }
 
 void wpr_get_stats(const wpr_ctx* ctx, wpr_stats* stats) {
+  if (!ctx || !stats) return;
   const wirepress::Stats& s = ctx->context.stats();
   *stats = {s.raw_bytes,     s.wire_bytes,     s.blocks,           s.bypassed_probe,
             s.bypassed_size, s.expanded_bytes, s.compress_seconds, s.decompress_seconds};
 }
 
-void wpr_reset_stats(wpr_ctx* ctx) { ctx->context.reset_stats(); }
+void wpr_reset_stats(wpr_ctx* ctx) {
+  if (ctx) ctx->context.reset_stats();
+}
 
 int wpr_codec_at(size_t i, wpr_codec_info* info) {
   const auto entries = wirepress::registry();
-  if (i >= entries.size()) return 0;
+  if (i >= entries.size() || !info) return 0;
   const wirepress::Codec& codec = *entries[i].codec;
   *info = {entries[i].id,      codec.name,          codec.sentence,           codec.lossless,
            codec.exact_encode, codec.params.size(), entries[i].kernels.size()};
@@ -332,7 +366,7 @@ int wpr_codec_at(size_t i, wpr_codec_info* info) {
 
 int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info* info) {
   const auto entries = wirepress::registry();
-  if (codec >= entries.size() || i >= entries[codec].codec->params.size()) return 0;
+  if (!info || codec >= entries.size() || i >= entries[codec].codec->params.size()) return 0;
   const wirepress::Param& param = entries[codec].codec->params[i];
   *info = {param.name,  param.min,
            param.max,   param.fallback,
@@ -343,7 +377,7 @@ int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info* info) {
 
 int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info* info) {
   const auto entries = wirepress::registry();
-  if (codec >= entries.size() || i >= entries[codec].kernels.size()) return 0;
+  if (!info || codec >= entries.size() || i >= entries[codec].kernels.size()) return 0;
   const wirepress::Kernel& kernel = *entries[codec].kernels[i];
   *info = {kernel.engine, kernel.variant, kernel.usable()};
   return 1;
@@ -351,7 +385,7 @@ int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info* info) {
 
 int wpr_engine_at(size_t i, wpr_engine_info* info) {
   const auto list = wirepress::engines();
-  if (i >= list.size()) return 0;
+  if (i >= list.size() || !info) return 0;
   const char* reason = list[i]->unavailable();
   *info = {list[i]->name, list[i]->sentence, reason == nullptr, reason ? reason : ""};
   return 1;
@@ -364,7 +398,7 @@ uint64_t wpr_engine_clocks(size_t i) {
 
 int wpr_option_at(size_t i, wpr_option_info* info) {
   const auto rows = wirepress::option_rows();
-  if (i >= rows.size()) return 0;
+  if (i >= rows.size() || !info) return 0;
   *info = {rows[i].key, option_type_name(rows[i].type), rows[i].fallback, rows[i].choices,
            rows[i].sentence};
   return 1;

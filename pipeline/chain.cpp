@@ -14,6 +14,12 @@ bool same_step(const Recipe::Step& a, const Recipe::Step& b) {
          a.args.shape == b.args.shape;
 }
 
+Args with(Args args, Draw draw) {
+  args.seed = draw.seed;
+  args.first = draw.first;
+  return args;
+}
+
 Status reserve(Buffer& buffer, size_t size, Bytes* bytes) {
   std::byte* memory = buffer.reserve(size);
   if (!memory) return fail(Code::kNoMemory, "no memory for %zu bytes of scratch", size);
@@ -67,11 +73,11 @@ size_t Chain::first_bound(size_t raw_size) const {
   return recipe_.step[0].entry->codec->bound(recipe_.step[0].args, raw_size);
 }
 
-Status Chain::encode(int index, ConstBytes src, uint64_t first, Bytes dst, size_t* written) {
-  return encode_from(workers_[static_cast<size_t>(index)], 0, src, first, dst, written);
+Status Chain::encode(int index, ConstBytes src, Draw draw, Bytes dst, size_t* written) {
+  return encode_from(workers_[static_cast<size_t>(index)], 0, src, draw, dst, written);
 }
 
-Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, uint64_t first, Bytes dst,
+Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, Draw draw, Bytes dst,
                           size_t* written) {
   const int last = recipe_.n_steps - 1;
   for (int i = step_begin; i <= last; ++i) {
@@ -81,8 +87,7 @@ Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, uint64
     if (i < last)
       WPR_TRY(
           reserve(worker.scratch[i % 2], step.entry->codec->bound(step.args, src.size()), &out));
-    Args args = step.args;
-    args.first = first;
+    const Args args = with(step.args, draw);
     size_t size = 0;
     WPR_TRY(step.kernel->encode(worker.state[i], args, src, out, &size));
     src = out.first(size);
@@ -141,11 +146,10 @@ Status Chain::decode_part(int index, ConstBytes src, size_t part, Bytes dst) {
 
 // The first step with error feedback. `values` has the raw size; a codec without a function of its
 // own leaves there what its code decodes to.
-Status Chain::first_feedback(Worker& worker, ConstBytes src, Bytes residual, uint64_t first,
+Status Chain::first_feedback(Worker& worker, ConstBytes src, Bytes residual, Draw draw,
                              Bytes values, Bytes code, size_t* written) {
   const Recipe::Step& step = recipe_.step[0];
-  Args args = step.args;
-  args.first = first;
+  const Args args = with(step.args, draw);
   if (step.kernel->encode_feedback)
     return step.kernel->encode_feedback(worker.state[0], args, src, residual, code, written);
   Bytes sum;
@@ -162,8 +166,8 @@ Status Chain::first_feedback(Worker& worker, ConstBytes src, Bytes residual, uin
   return {};
 }
 
-Status Chain::encode_feedback(int index, ConstBytes src, Bytes residual, uint64_t first,
-                              size_t limit, Bytes dst, size_t* written, bool* coded) {
+Status Chain::encode_feedback(int index, ConstBytes src, Bytes residual, Draw draw, size_t limit,
+                              Bytes dst, size_t* written, bool* coded) {
   Worker& worker = workers_[static_cast<size_t>(index)];
   WPR_TRY(open(worker, 0));
   const Bytes values = dst.first(src.size());
@@ -172,7 +176,7 @@ Status Chain::encode_feedback(int index, ConstBytes src, Bytes residual, uint64_
   size_t size = 0;
   *coded = false;
   *written = src.size();
-  Status status = first_feedback(worker, src, residual, first, values, code, &size);
+  Status status = first_feedback(worker, src, residual, draw, values, code, &size);
   if (status.code() == Code::kDstTooSmall) {  // cannot be coded: the sum goes as it is
     std::copy(src.begin(), src.end(), values.begin());
     add_floats(residual, values);
@@ -189,7 +193,7 @@ Status Chain::encode_feedback(int index, ConstBytes src, Bytes residual, uint64_
       return {};
     }
   } else {
-    status = encode_from(worker, 1, code, 0, dst.first(limit), &size);
+    status = encode_from(worker, 1, code, {}, dst.first(limit), &size);
     if (status.ok() && size != 0) {
       *written = size;
       *coded = true;
@@ -219,8 +223,8 @@ Status Chain::decode_add(int index, ConstBytes src, Bytes dst) {
   return {};
 }
 
-Status Chain::add(int index, ConstBytes a, ConstBytes b, size_t raw_size, size_t limit, Bytes dst,
-                  size_t* written) {
+Status Chain::add(int index, ConstBytes a, ConstBytes b, size_t raw_size, Draw draw, size_t limit,
+                  Bytes dst, size_t* written) {
   Worker& worker = workers_[static_cast<size_t>(index)];
   WPR_TRY(open(worker, 0));
   ConstBytes code_a, code_b;
@@ -229,10 +233,11 @@ Status Chain::add(int index, ConstBytes a, ConstBytes b, size_t raw_size, size_t
   Bytes sum = dst.first(limit);
   if (recipe_.n_steps > 1) WPR_TRY(reserve(worker.kept[2], first_bound(raw_size), &sum));
   const Recipe::Step& step = recipe_.step[0];
+  const Args args = with(step.args, draw);
   size_t size = 0;
-  WPR_TRY(step.kernel->add(worker.state[0], step.args, code_a, code_b, raw_size, sum, &size));
+  WPR_TRY(step.kernel->add(worker.state[0], args, code_a, code_b, raw_size, sum, &size));
   if (recipe_.n_steps > 1)
-    return encode_from(worker, 1, sum.first(size), 0, dst.first(limit), written);
+    return encode_from(worker, 1, sum.first(size), {}, dst.first(limit), written);
   *written = size;
   return {};
 }

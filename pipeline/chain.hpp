@@ -8,6 +8,13 @@
 
 namespace wirepress {
 
+// What an encoder that draws random numbers draws from: the frame's seed, and the number of the
+// block's first element in the array.
+struct Draw {
+  uint64_t seed = 0;
+  uint64_t first = 0;
+};
+
 // A recipe ready to run: kernel states and scratch for every worker, kept from block to block.
 // Different workers may be used at the same time.
 class Chain {
@@ -19,18 +26,16 @@ class Chain {
 
   const Recipe& recipe() const { return recipe_; }
   bool matches(const Recipe& recipe, int n_workers) const;
-  void seed(uint64_t seed) { recipe_.step[0].args.seed = seed; }
 
-  // `first` is the number of the block's first element in the array. kDstTooSmall: the code does
-  // not fit dst.
-  Status encode(int worker, ConstBytes src, uint64_t first, Bytes dst, size_t* written);
+  // kDstTooSmall: the code does not fit dst.
+  Status encode(int worker, ConstBytes src, Draw draw, Bytes dst, size_t* written);
   // dst has exactly the raw size.
   Status decode(int worker, ConstBytes src, Bytes dst);
 
   // The rest is for float32. A value of src and of residual are added, then the first codec's error
   // is left in residual. dst has the raw size at least: it gets the code, or where that is larger
   // than `limit` the values that it decodes to (*coded false, *written the raw size).
-  Status encode_feedback(int worker, ConstBytes src, Bytes residual, uint64_t first, size_t limit,
+  Status encode_feedback(int worker, ConstBytes src, Bytes residual, Draw draw, size_t limit,
                          Bytes dst, size_t* written, bool* coded);
   // dst[i] += decoded[i].
   Status decode_add(int worker, ConstBytes src, Bytes dst);
@@ -41,8 +46,8 @@ class Chain {
   bool can_add() const { return recipe_.step[0].kernel->add != nullptr; }
   // The code of the sum of two codes of raw_size bytes; kUnsupported or kDstTooSmall where these
   // two have none that fits `limit`.
-  Status add(int worker, ConstBytes a, ConstBytes b, size_t raw_size, size_t limit, Bytes dst,
-             size_t* written);
+  Status add(int worker, ConstBytes a, ConstBytes b, size_t raw_size, Draw draw, size_t limit,
+             Bytes dst, size_t* written);
 
  private:
   struct Worker {
@@ -52,13 +57,13 @@ class Chain {
     Buffer kept[3];  // what must outlive the steps behind the first one
   };
   Status open(Worker& worker, int step);
-  Status encode_from(Worker& worker, int step, ConstBytes src, uint64_t first, Bytes dst,
+  Status encode_from(Worker& worker, int step, ConstBytes src, Draw draw, Bytes dst,
                      size_t* written);
   // Decodes down to the code of the first step, which lies in `into` or is src.
   Status decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, Buffer* into,
                          ConstBytes* code);
-  Status first_feedback(Worker& worker, ConstBytes src, Bytes residual, uint64_t first,
-                        Bytes values, Bytes code, size_t* written);
+  Status first_feedback(Worker& worker, ConstBytes src, Bytes residual, Draw draw, Bytes values,
+                        Bytes code, size_t* written);
   size_t first_bound(size_t raw_size) const;
 
   Recipe recipe_;

@@ -79,25 +79,25 @@ int Context::n_workers() const {
 
 Status Context::settle() {
   if (settled_) return {};
-  checksum_ = options_.number("checksum");
-  probe_ = options_.number("probe");
-  block_log_ = std::countr_zero(options_.number("block_size"));
-  threads_ = n_workers();
-  seed_ = options_.number("seed");
+  settings_ = {.checksum = options_.number("checksum") != 0,
+               .probe = options_.number("probe") != 0,
+               .block_log = std::countr_zero(options_.number("block_size")),
+               .threads = n_workers(),
+               .seed = options_.number("seed")};
   settled_ = true;
   return {};
 }
 
-Status Context::chain_for(const Recipe& recipe, ChainPointer* chain) {
+Status Context::chain_for(const Recipe& recipe, int threads, ChainPointer* chain) {
   for (size_t i = chains_.size(); i-- > 0;) {
-    if (!chains_[i]->matches(recipe, threads_)) continue;
+    if (!chains_[i]->matches(recipe, threads)) continue;
     std::rotate(chains_.begin() + static_cast<ptrdiff_t>(i),
                 chains_.begin() + static_cast<ptrdiff_t>(i) + 1, chains_.end());
     *chain = chains_.back();
     return {};
   }
   if (chains_.size() == kMaxChains) chains_.erase(chains_.begin());
-  chains_.push_back(std::make_shared<Chain>(recipe, threads_));
+  chains_.push_back(std::make_shared<Chain>(recipe, threads));
   *chain = chains_.back();
   return {};
 }
@@ -108,15 +108,23 @@ size_t Context::bound(uint64_t raw_size) const {
   return kMaxHeader + raw_size + 8 * (2 * raw_size / block_size + 1);
 }
 
+// Plain bytes are taken as float32 by codecs that lose: what is no float32 would come back as other
+// bytes, so the caller has to name the type. (Frames of such bytes are still read.)
 Status Context::recipe_for(const Header& header, Recipe* recipe) const {
-  return parse_recipe(options_.get("recipe"), header.dtype, options_.get("engine"), recipe);
+  const char* text = options_.get("recipe");
+  WPR_TRY(parse_recipe(text, header.dtype, options_.get("engine"), recipe));
+  if (header.dtype != DType::kBytes || recipe->lossless()) return {};
+  return fail(Code::kParameter,
+              "recipe %s changes values, and the data are bytes of no stated type: state their "
+              "dtype, such as float32, or take a recipe that loses nothing",
+              text);
 }
 
 Status Context::lossless(const char* text, DType dtype, bool* answer) const {
   if (is_auto(text)) {
     Goal goal;
     WPR_TRY(parse_goal(text, options_.get("link"), &goal));
-    *answer = goal.rel == 0 && goal.abs == 0;
+    *answer = (goal.rel == 0 && goal.abs == 0) || !is_float(dtype);
     return {};
   }
   Recipe recipe;
@@ -127,12 +135,11 @@ Status Context::lossless(const char* text, DType dtype, bool* answer) const {
 
 Status Context::begin_frame(const Recipe& plain, Header* header, ChainPointer* chain, Bytes dst) {
   Recipe recipe = plain;
-  header->checksum = checksum_;
-  header->block_log = block_log_;
+  header->checksum = settings_.checksum;
+  header->block_log = settings_.block_log;
   header->slabs = header->slabs || (wants_slabs(recipe) && can_be_slabs(*header));
   tell_shape(*header, &recipe);
-  WPR_TRY(chain_for(recipe, chain));
-  (*chain)->seed(seed_);
+  WPR_TRY(chain_for(recipe, settings_.threads, chain));
   header->stages = stages_of(recipe);
   size_t size;
   return write_header(header, dst, &size);
@@ -149,8 +156,8 @@ Status Context::compress(ConstBytes src, Header header, Bytes dst, size_t* writt
     WPR_TRY(recipe_for(header, &recipe));
     WPR_TRY(begin_frame(recipe, &header, &chain, dst));
     size_t size;
-    const PlainBlocks blocks(header, *chain, {}, 0, src, false, probe_);
-    WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
+    const PlainBlocks blocks(header, settings_, *chain, {}, 0, src, false);
+    WPR_TRY(make_blocks(blocks, settings_.threads, dst.subspan(header.size), &size));
     *written = header.size + size;
   }
   stats_.raw_bytes += src.size();
@@ -160,33 +167,34 @@ Status Context::compress(ConstBytes src, Header header, Bytes dst, size_t* writt
 
 // The chooser ready, the header's blocks as its candidates want them, and the recipe of a frame
 // about which nothing is known yet.
-Status Context::begin_auto(Header* header, Recipe* store) {
+Status Context::begin_auto(Choice* choice, Header* header, Recipe* store) {
   Goal goal;
   const char* text = wants_auto() ? options_.get("recipe") : "auto";
   WPR_TRY(parse_goal(text, options_.get("link"), &goal));
-  header->block_log = block_log_;
-  WPR_TRY(chooser_.begin(goal, *header, options_.get("engine")));
-  header->slabs = chooser_.wants_slabs() && can_be_slabs(*header);
-  group_chains_.clear();
+  header->block_log = settings_.block_log;
+  WPR_TRY(choice->chooser.begin(goal, *header, options_.get("engine")));
+  header->slabs = choice->chooser.wants_slabs() && can_be_slabs(*header);
+  choice->chains.clear();
   return parse_recipe("store", header->dtype, "auto", store);
 }
 
-Status Context::choose_groups(const Header& header, ConstBytes src) {
-  groups_.clear();
+Status Context::choose_groups(const Header& header, int threads, ConstBytes src, Choice* choice) {
+  auto& [chooser, groups, chains] = *choice;
+  groups.clear();
   const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
   for (size_t at = 0; at < src.size(); at += group_size) {
     const ConstBytes group = src.subspan(at, std::min(group_size, src.size() - at));
     Recipe recipe;
     ChainPointer chain;
-    WPR_TRY(chooser_.choose(group, block_size, &recipe));
-    WPR_TRY(chain_for(recipe, &chain));
-    if (std::ranges::find(group_chains_, chain) == group_chains_.end()) {
-      if (group_chains_.size() == kMaxOwnRecipes)
-        chain = group_chains_.front();
+    WPR_TRY(chooser.choose(group, block_size, &recipe));
+    WPR_TRY(chain_for(recipe, threads, &chain));
+    if (std::ranges::find(chains, chain) == chains.end()) {
+      if (chains.size() == kMaxOwnRecipes)
+        chain = chains.front();
       else
-        group_chains_.push_back(chain);
+        chains.push_back(chain);
     }
-    groups_.push_back(chain);
+    groups.push_back(chain);
   }
   return {};
 }
@@ -194,15 +202,16 @@ Status Context::choose_groups(const Header& header, ConstBytes src) {
 Status Context::compress_auto(ConstBytes src, Header header, Bytes dst, size_t* written) {
   Recipe first;
   ChainPointer chain;
-  WPR_TRY(begin_auto(&header, &first));
-  WPR_TRY(choose_groups(header, src));
-  if (!groups_.empty()) first = groups_.front()->recipe();
+  WPR_TRY(begin_auto(&choice_, &header, &first));
+  WPR_TRY(choose_groups(header, settings_.threads, src, &choice_));
+  std::vector<ChainPointer>& groups = choice_.groups;
+  if (!groups.empty()) first = groups.front()->recipe();
   WPR_TRY(begin_frame(first, &header, &chain, dst));
-  for (ChainPointer& group : groups_)
-    if (group->matches(chain->recipe(), threads_)) group = chain;
+  for (ChainPointer& group : groups)
+    if (group->matches(chain->recipe(), settings_.threads)) group = chain;
   size_t size;
-  const PlainBlocks blocks(header, *chain, groups_, 0, src, false, probe_);
-  WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
+  const PlainBlocks blocks(header, settings_, *chain, groups, 0, src, false);
+  WPR_TRY(make_blocks(blocks, settings_.threads, dst.subspan(header.size), &size));
   *written = header.size + size;
   return {};
 }
@@ -211,12 +220,12 @@ Status Context::explain(ConstBytes src, Header header,
                         void (*row)(void* seen, const Explained& group), void* seen) {
   WPR_TRY(settle());
   Recipe recipe;
-  WPR_TRY(begin_auto(&header, &recipe));
+  WPR_TRY(begin_auto(&choice_, &header, &recipe));
   const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
   for (size_t at = 0; at < src.size(); at += group_size) {
     const size_t size = std::min(group_size, src.size() - at);
-    WPR_TRY(chooser_.choose(src.subspan(at, size), block_size, &recipe));
-    row(seen, {at, size, chooser_});
+    WPR_TRY(choice_.chooser.choose(src.subspan(at, size), block_size, &recipe));
+    row(seen, {at, size, choice_.chooser});
   }
   return {};
 }
@@ -239,8 +248,8 @@ Status Context::compress_feedback(ConstBytes src, Bytes residual, Header header,
   WPR_TRY(recipe_for(header, &recipe));
   WPR_TRY(begin_frame(recipe, &header, &chain, dst));
   size_t size;
-  const FeedbackBlocks blocks(header, *chain, src, residual);
-  WPR_TRY(make_blocks(blocks, dst.subspan(header.size), &size));
+  const FeedbackBlocks blocks(header, settings_, *chain, src, residual);
+  WPR_TRY(make_blocks(blocks, settings_.threads, dst.subspan(header.size), &size));
   *written = header.size + size;
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;
@@ -264,7 +273,7 @@ Status Context::add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written) {
   Recipe recipe;
   ChainPointer chain;
   WPR_TRY(recipe_of(header.stages, header, options_.get("engine"), &recipe));
-  WPR_TRY(chain_for(recipe, &chain));
+  WPR_TRY(chain_for(recipe, settings_.threads, &chain));
   if (!chain->can_add())
     return fail(Code::kUnsupported, "%s: codes of it cannot be added",
                 recipe.step[0].entry->codec->name);
@@ -273,15 +282,15 @@ Status Context::add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written) {
   for (const int t : {0, 1}) {
     uint64_t raw_size;
     WPR_TRY(walk(header, t ? b : a, &raw_size));
-    WPR_TRY(find_chains(header, chain, &blocks_, &block_chains_));
+    WPR_TRY(find_chains(header, chain, settings_.threads, &blocks_, &block_chains_));
     for (size_t i = 0; i < blocks_.size(); ++i)
       terms[t].push_back({blocks_[i], block_chains_[block_chains_.size() > 1 ? i : 0].get()});
     keep_alive.insert(keep_alive.end(), block_chains_.begin(), block_chains_.end());
   }
   size_t head, size;
   WPR_TRY(write_header(&header, dst, &head));
-  const SumBlocks blocks(header, *chain, terms[0], terms[1]);
-  WPR_TRY(make_blocks(blocks, dst.subspan(head), &size));
+  const SumBlocks blocks(header, settings_, *chain, terms[0], terms[1]);
+  WPR_TRY(make_blocks(blocks, settings_.threads, dst.subspan(head), &size));
   *written = head + size;
   return {};
 }
@@ -348,8 +357,8 @@ Status Context::expand_frame(ConstBytes frame, bool add, Bytes dst, size_t* writ
   WPR_TRY(walk(header, frame, &raw_size));
   WPR_TRY(check_room(raw_size, dst));
   ChainPointer chain;
-  WPR_TRY(chain_for(recipe, &chain));
-  WPR_TRY(expand_blocks(header, chain, add, dst.first(raw_size)));
+  WPR_TRY(chain_for(recipe, settings_.threads, &chain));
+  WPR_TRY(expand_blocks(header, chain, settings_.threads, add, dst.first(raw_size)));
   *written = raw_size;
   stats_.expanded_bytes += raw_size;
   return {};
@@ -370,7 +379,7 @@ Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
   }
   if (dst.empty()) return {};
   ChainPointer chain;
-  WPR_TRY(chain_for(recipe, &chain));
+  WPR_TRY(chain_for(recipe, settings_.threads, &chain));
   const std::vector<Block> all = std::move(blocks_);
   const uint64_t end = offset + dst.size();
   const uint64_t block_size = header.block_size();
@@ -381,7 +390,7 @@ Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
     if (!scratch)
       return fail(Code::kNoMemory, "no memory for a block of %llu bytes", ull(block.raw_size));
     blocks_.assign(1, block);
-    WPR_TRY(expand_blocks(header, chain, false, {scratch, block.raw_size}));
+    WPR_TRY(expand_blocks(header, chain, settings_.threads, false, {scratch, block.raw_size}));
     const uint64_t from = std::max(begin, offset), to = std::min(begin + block.raw_size, end);
     std::memcpy(dst.data() + (from - offset), scratch + (from - begin), to - from);
   }

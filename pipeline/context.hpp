@@ -69,24 +69,32 @@ class Context {
   void reset_stats() { stats_ = {}; }
 
  private:
+  // What recipe=auto makes of a frame.
+  struct Choice {
+    Chooser chooser;
+    std::vector<ChainPointer> groups, chains;  // by group; the different ones of the frame
+  };
+
   int n_workers() const;
-  Status settle();  // re-reads the settings that compress() needs, after a change
-  Status chain_for(const Recipe& recipe, ChainPointer* chain);
+  Status settle();  // re-reads the settings after a change
+  Status chain_for(const Recipe& recipe, int threads, ChainPointer* chain);
   Status begin_frame(const Recipe& recipe, Header* header, ChainPointer* chain, Bytes dst);
   Status recipe_for(const Header& header, Recipe* recipe) const;
-  Status begin_auto(Header* header, Recipe* store);
+  Status begin_auto(Choice* choice, Header* header, Recipe* store);
   // Chains for every group of src, at most kMaxOwnRecipes different ones in a frame.
-  Status choose_groups(const Header& header, ConstBytes src);
+  Status choose_groups(const Header& header, int threads, ConstBytes src, Choice* choice);
   Status compress_auto(ConstBytes src, Header header, Bytes dst, size_t* written);
   bool wants_auto() const { return is_auto(options_.get("recipe")); }
 
-  Status make_blocks(const BlockMaker& maker, Bytes dst, size_t* written);
+  Status make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
   Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
-  Status make_parallel(const BlockMaker& maker, Bytes dst, size_t* written);
-  Status find_chains(const Header& header, const ChainPointer& chain, std::vector<Block>* blocks,
-                     std::vector<ChainPointer>* chains);
-  // Expands `blocks_`, which follow each other, into dst, or adds them to it.
-  Status expand_blocks(const Header& header, const ChainPointer& chain, bool add, Bytes dst);
+  Status make_parallel(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
+  Status find_chains(const Header& header, const ChainPointer& chain, int threads,
+                     std::vector<Block>* blocks, std::vector<ChainPointer>* chains);
+  // Expands `blocks_`, which follow each other, into dst, or adds them to it; `chain` is made for
+  // `threads`.
+  Status expand_blocks(const Header& header, const ChainPointer& chain, int threads, bool add,
+                       Bytes dst);
   Status expand_frame(ConstBytes frame, bool add, Bytes dst, size_t* written);
   Status check_room(uint64_t raw_size, Bytes dst) const;
   // Fills blocks_ with all blocks of the frame; *raw_size is what they hold.
@@ -94,12 +102,9 @@ class Context {
 
   Options options_;
   bool settled_ = false;
-  bool checksum_ = true, probe_ = true;
-  int block_log_ = 19, threads_ = 1;
-  uint64_t seed_ = 0;
+  Settings settings_;
   std::vector<ChainPointer> chains_;  // most recently used last
-  Chooser chooser_;
-  std::vector<ChainPointer> groups_, group_chains_;  // by group; the different ones
+  Choice choice_;                     // of whole frames
   ThreadPool pool_;
   std::vector<EncodeSlot> slots_;
   std::vector<Block> blocks_;
@@ -112,8 +117,10 @@ class Context {
   struct CompressStream {
     bool active = false;
     bool chooses = false;
+    Settings settings;  // as they were when it began
     Header header;
     ChainPointer chain;
+    Choice choice;
     uint64_t index = 0;  // of the next block
     Buffer pending;
     size_t n_pending = 0;
@@ -123,6 +130,7 @@ class Context {
   enum class Expect { kNothing, kHeader, kBlocks, kEnd };
   struct ExpandStream {
     Expect expect = Expect::kNothing;
+    int threads = 1;  // as they were when it began
     Header header;
     ChainPointer chain;
     uint64_t index = 0;  // of the next block

@@ -212,6 +212,7 @@ TEST(Gradient, MisuseIsRefused) {
                                   frame.size(), &size),
             WPR_DST_TOO_SMALL);
   EXPECT_EQ(residual, Values(100)) << "touched before it was sure to succeed";
+  ASSERT_EQ(wpr_set(door.get(), "recipe", "fre:m=23"), WPR_OK);
   const Frame bytes = [&] {
     Frame out(wpr_bound(door.get(), 400));
     EXPECT_EQ(wpr_compress(door.get(), g.data(), 400, out.data(), out.size(), &size), WPR_OK);
@@ -221,6 +222,7 @@ TEST(Gradient, MisuseIsRefused) {
   EXPECT_EQ(wpr_decompress_add(door.get(), bytes.data(), bytes.size(), residual.data(), 100, &size),
             WPR_PARAMETER)
       << "bytes are no float32";
+  ASSERT_EQ(wpr_set(door.get(), "recipe", "fre:m=5"), WPR_OK);
   const Frame a = door.compress(g);
   EXPECT_EQ(wpr_decompress_add(door.get(), a.data(), a.size(), residual.data(), 99, &size),
             WPR_DST_TOO_SMALL);

@@ -406,7 +406,9 @@ TEST(Pipeline, AllocatesNothingAfterWarmUp) {
       long before = 0;
       for (int i = 0; i < 20; ++i) {
         if (i == 12) before = allocations;
-        wpr_compress(door.get(), raw.data(), raw.size(), frame.data(), frame.size(), &n);
+        const uint64_t shape = raw.size() / 4;
+        wpr_compress_array(door.get(), raw.data(), WPR_FLOAT32, 1, &shape, frame.data(),
+                           frame.size(), &n);
         wpr_decompress(door.get(), frame.data(), n, back.data(), back.size(), &m);
       }
       EXPECT_EQ(m, raw.size());

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -47,58 +48,100 @@ std::byte* Buffer::reserve(size_t size, size_t keep) {
   return data_;
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  start_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-}
+namespace {
 
-void ThreadPool::grow(int n_threads) {
-  if (static_cast<int>(threads_.size()) >= n_threads) return;
-  const SignalsBlocked blocked;
-  while (static_cast<int>(threads_.size()) < n_threads) {
-    const int worker = static_cast<int>(threads_.size()) + 1;
-    try {
-      threads_.emplace_back([this, worker] { serve(worker); });
-    } catch (const std::exception&) {  // no thread or no memory for one: work with what there is
-      return;
+std::atomic<unsigned> g_forks{0};
+[[maybe_unused]] const int kForksAreCounted =
+    pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1, std::memory_order_relaxed); });
+
+}  // namespace
+
+unsigned n_forks() { return g_forks.load(std::memory_order_relaxed); }
+
+// The threads, and what they share with the thread that runs a job.
+struct ThreadPool::Crew {
+  std::mutex mutex;
+  std::condition_variable start, finish;
+  std::vector<std::thread> threads;
+  void (*job)(void*, int) = nullptr;
+  void* context = nullptr;
+  uint64_t round = 0;
+  int wanted = 0;  // threads that take part in this round
+  int running = 0;
+  bool stop = false;
+
+  ~Crew() {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    start.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void grow(int n_threads) {
+    if (static_cast<int>(threads.size()) >= n_threads) return;
+    const SignalsBlocked blocked;
+    while (static_cast<int>(threads.size()) < n_threads) {
+      const int worker = static_cast<int>(threads.size()) + 1;
+      try {
+        threads.emplace_back([this, worker] { serve(worker); });
+      } catch (const std::exception&) {  // no thread or no memory for one: work with what there is
+        return;
+      }
     }
   }
+
+  void run(int n_workers, void (*work)(void*, int), void* with) {
+    {
+      const std::lock_guard lock(mutex);
+      grow(n_workers - 1);
+      job = work;
+      context = with;
+      wanted = std::min<int>(n_workers - 1, static_cast<int>(threads.size()));
+      running = wanted;
+      ++round;
+    }
+    start.notify_all();
+    work(with, 0);
+    std::unique_lock lock(mutex);
+    finish.wait(lock, [this] { return running == 0; });
+  }
+
+  void serve(int worker) {
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex);
+    while (true) {
+      start.wait(lock, [&] { return stop || (round != seen && running > 0); });
+      if (stop) return;
+      seen = round;
+      if (worker > wanted) continue;
+      lock.unlock();
+      job(context, worker);
+      lock.lock();
+      if (--running == 0) finish.notify_one();
+    }
+  }
+};
+
+ThreadPool::ThreadPool() = default;
+
+ThreadPool::~ThreadPool() { leave_to_parent(); }
+
+// In a forked child the crew's threads do not exist, and its mutex may be locked for ever: nothing
+// of it can be used, joined or destroyed here. Its memory stays.
+void ThreadPool::leave_to_parent() {
+  if (crew_ && made_at_ != n_forks()) (void)crew_.release();
 }
 
 void ThreadPool::run(int n_workers, void (*job)(void*, int), void* context) {
   if (n_workers <= 1) return job(context, 0);
-  {
-    std::lock_guard lock(mutex_);
-    grow(n_workers - 1);
-    job_ = job;
-    context_ = context;
-    wanted_ = std::min<int>(n_workers - 1, static_cast<int>(threads_.size()));
-    running_ = wanted_;
-    ++round_;
+  leave_to_parent();
+  if (!crew_) {
+    crew_ = std::make_unique<Crew>();
+    made_at_ = n_forks();
   }
-  start_.notify_all();
-  job(context, 0);
-  std::unique_lock lock(mutex_);
-  finish_.wait(lock, [this] { return running_ == 0; });
-}
-
-void ThreadPool::serve(int worker) {
-  uint64_t seen = 0;
-  std::unique_lock lock(mutex_);
-  while (true) {
-    start_.wait(lock, [&] { return stop_ || (round_ != seen && running_ > 0); });
-    if (stop_) return;
-    seen = round_;
-    if (worker > wanted_) continue;
-    lock.unlock();
-    job_(context_, worker);
-    lock.lock();
-    if (--running_ == 0) finish_.notify_one();
-  }
+  crew_->run(n_workers, job, context);
 }
 
 int usable_cores() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -29,10 +30,15 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
-// n workers, the calling thread being worker 0. Threads start at the first parallel job.
+// How often this process and its forebears forked: a thread that was made before the last fork runs
+// in the parent only.
+unsigned n_forks();
+
+// n workers, the calling thread being worker 0. Threads start at the first parallel job, and anew
+// in a forked child.
 class ThreadPool {
  public:
-  ThreadPool() = default;
+  ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool();
@@ -43,18 +49,10 @@ class ThreadPool {
   void run(int n_workers, void (*job)(void* context, int worker), void* context);
 
  private:
-  void serve(int worker);
-  void grow(int n_threads);
-
-  std::mutex mutex_;
-  std::condition_variable start_, finish_;
-  std::vector<std::thread> threads_;
-  void (*job_)(void*, int) = nullptr;
-  void* context_ = nullptr;
-  uint64_t round_ = 0;
-  int wanted_ = 0;  // threads that take part in this round
-  int running_ = 0;
-  bool stop_ = false;
+  struct Crew;
+  void leave_to_parent();
+  std::unique_ptr<Crew> crew_;
+  unsigned made_at_ = 0;  // n_forks() of the crew
 };
 
 // Cores this process may use.

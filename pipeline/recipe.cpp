@@ -55,7 +55,8 @@ bool read_value(const Param& param, Text text, int* value) {
   return error == std::errc() && stop == end && *value >= param.min && *value <= param.max;
 }
 
-Status parse_param(const Codec& codec, Text text, bool first, Args* args) {
+// `given`: the parameters that were given before, a bit each.
+Status parse_param(const Codec& codec, Text text, unsigned* given, Args* args) {
   Text value = text;
   size_t index = 0;
   if (text.find('=') != Text::npos) {
@@ -65,11 +66,14 @@ Status parse_param(const Codec& codec, Text text, bool first, Args* args) {
       return fail(Code::kParameter, "%s: unknown parameter \"%.*s\"; known: %s", codec.name,
                   length(name), name.data(), known_params(codec).c_str());
     }
-  } else if (!first || codec.params.empty()) {
+  } else if (*given != 0 || codec.params.empty()) {
     return fail(Code::kParameter, "%s: \"%.*s\" is not name=value; known parameters: %s",
                 codec.name, length(text), text.data(), known_params(codec).c_str());
   }
   const Param& param = codec.params[index];
+  if ((*given >> index & 1) != 0)
+    return fail(Code::kParameter, "%s: %s is given twice", codec.name, param.name);
+  *given |= 1u << index;
   if (!read_value(param, value, &args->value[index])) {
     return fail(Code::kParameter, "%s: %s cannot be \"%.*s\"; known: %s", codec.name, param.name,
                 length(value), value.data(), range_of(param).c_str());
@@ -100,8 +104,8 @@ Status parse_step(Text text, DType dtype, const char* engine, Recipe::Step* step
   step->args.dtype = dtype;
   for (size_t i = 0; i < entry->codec->params.size(); ++i)
     step->args.value[i] = entry->codec->params[i].fallback;
-  for (bool first = true; !rest.empty(); first = false)
-    WPR_TRY(parse_param(*entry->codec, cut(&rest, ','), first, &step->args));
+  for (unsigned given = 0; !rest.empty();)
+    WPR_TRY(parse_param(*entry->codec, cut(&rest, ','), &given, &step->args));
   return finish_step(entry, engine, step);
 }
 
@@ -116,6 +120,17 @@ Status check_order(const Recipe& recipe) {
                   codec.name);
     }
     known = known && codec.keeps_size;
+  }
+  return {};
+}
+
+// The bound of a codec is one for the values it gets: behind another codec they are not the data's.
+Status check_loss(const Recipe& recipe) {
+  for (int i = 1; i < recipe.n_steps; ++i) {
+    const Codec& codec = *recipe.step[i].entry->codec;
+    if (!codec.is_lossless(recipe.step[i].args))
+      return fail(Code::kParameter, "%s changes values: it can only be the first of a recipe",
+                  codec.name);
   }
   return {};
 }
@@ -200,6 +215,8 @@ bool Recipe::lossless() const {
 Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* recipe) {
   Recipe result;
   Text rest = text;
+  if (!rest.empty() && Text("+,").find(rest.back()) != Text::npos)
+    return fail(Code::kParameter, "recipe \"%s\" ends in \"%c\"", text, rest.back());
   do {
     if (result.n_steps == kMaxStages)
       return fail(Code::kParameter, "recipe \"%s\": at most %d codecs", text, kMaxStages);
@@ -207,6 +224,7 @@ Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* r
     ++result.n_steps;
   } while (!rest.empty());
   WPR_TRY(check_order(result));
+  WPR_TRY(check_loss(result));
   *recipe = result;
   return {};
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast recipes are on this machine: measured once per process, on data of several kinds.
+#include <pthread.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,6 +16,11 @@ namespace wirepress {
 namespace {
 
 constexpr size_t kSize = 128 << 10, kTurns = 3;
+
+// Guards what was measured. A fork waits for it: a child could not end another thread's measuring.
+std::mutex g_mutex;
+[[maybe_unused]] const int kForksWait =
+    pthread_atfork([] { g_mutex.lock(); }, [] { g_mutex.unlock(); }, [] { g_mutex.unlock(); });
 
 double now() {  // of this thread, so that neighbours do not count
   timespec t;
@@ -69,7 +76,7 @@ bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point*
   size_t size = 0;
   for (size_t turn = 0; turn < kTurns; ++turn) {
     double begin = now();
-    if (!chain.encode(0, raw, 0, code, &size).ok() || size == 0) return false;
+    if (!chain.encode(0, raw, {}, code, &size).ok() || size == 0) return false;
     encode = std::min(encode, now() - begin);
     begin = now();
     if (!chain.decode(0, code.first(size), back).ok()) return false;
@@ -143,17 +150,17 @@ Speed::Point Speed::typical(const Features& features) const {
 }
 
 const Speed& speed_of(const Recipe& recipe, const std::string& text) {
-  static std::mutex mutex;
   static std::map<std::string, Speed> known;
   std::string key = text + "/" + dtype_name(recipe.step[0].args.dtype);
   for (int i = 0; i < recipe.n_steps; ++i) key += std::string("/") + recipe.step[i].kernel->variant;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(g_mutex);
   const auto [it, is_new] = known.try_emplace(key);
   if (is_new) it->second = calibrate(recipe);
   return it->second;
 }
 
 double hash_speed() {
+  const std::lock_guard lock(g_mutex);
   static const double seconds = [] {
     const std::vector<std::byte> data(kSize, std::byte{1});
     double best = 1;
@@ -169,6 +176,7 @@ double hash_speed() {
 }
 
 double copy_speed() {
+  const std::lock_guard lock(g_mutex);
   static const double seconds = [] {
     constexpr size_t kLarge = 16 << 20;
     std::vector<std::byte> a(kLarge, std::byte{1}), b(kLarge, std::byte{2});

@@ -17,10 +17,15 @@ size_t batch_blocks(int threads, bool groups) {
 
 }  // namespace
 
+// For the stream that is open, and for one that begins with the options as they are.
 size_t Context::stream_bound(uint64_t n) const {
+  const auto bound = [n](uint64_t block_size, uint64_t batch) {
+    const uint64_t raw = n + batch;
+    return kMaxHeader + raw + 8 * (raw / block_size + 2) + 4;
+  };
   const uint64_t block_size = options_.number("block_size");
-  const uint64_t raw = n + batch_blocks(n_workers(), wants_auto()) * block_size;
-  return kMaxHeader + raw + 8 * (raw / block_size + 2) + 4;
+  const uint64_t next = bound(block_size, batch_blocks(n_workers(), wants_auto()) * block_size);
+  return stream_.active ? std::max(next, bound(stream_.header.block_size(), stream_.batch)) : next;
 }
 
 Status Context::stream_begin(DType dtype, Bytes dst, size_t* written) {
@@ -33,14 +38,15 @@ Status Context::stream_begin(DType dtype, Bytes dst, size_t* written) {
   Recipe recipe;
   stream_.chooses = wants_auto();
   if (stream_.chooses)
-    WPR_TRY(begin_auto(&header, &recipe));
+    WPR_TRY(begin_auto(&stream_.choice, &header, &recipe));
   else
     WPR_TRY(recipe_for(header, &recipe));
   WPR_TRY(begin_frame(recipe, &header, &stream_.chain, dst));
+  stream_.settings = settings_;
   stream_.header = header;
   stream_.index = 0;
   stream_.n_pending = 0;
-  stream_.batch = batch_blocks(threads_, stream_.chooses) << header.block_log;
+  stream_.batch = batch_blocks(settings_.threads, stream_.chooses) << header.block_log;
   if (!stream_.pending.reserve(stream_.batch))
     return fail(Code::kNoMemory, "no memory for a batch of %zu bytes", stream_.batch);
   stream_.active = true;
@@ -52,11 +58,12 @@ Status Context::stream_begin(DType dtype, Bytes dst, size_t* written) {
 // Compresses the first n bytes that wait.
 Status Context::stream_batch(size_t n, bool end, Bytes dst, size_t* written) {
   const ConstBytes src(stream_.pending.data(), n);
-  groups_.clear();
-  if (stream_.chooses) WPR_TRY(choose_groups(stream_.header, src));
-  const PlainBlocks blocks(stream_.header, *stream_.chain, groups_, stream_.index, src, end,
-                           probe_);
-  return make_blocks(blocks, dst, written);
+  CompressStream& s = stream_;
+  if (s.chooses) WPR_TRY(choose_groups(s.header, s.settings.threads, src, &s.choice));
+  const std::span<const ChainPointer> groups(s.choice.groups);
+  const PlainBlocks blocks(s.header, s.settings, *s.chain, s.chooses ? groups : groups.first(0),
+                           s.index, src, end);
+  return make_blocks(blocks, s.settings.threads, dst, written);
 }
 
 Status Context::stream_update(ConstBytes src, Bytes dst, size_t* written) {
@@ -99,6 +106,7 @@ Status Context::expand_begin() {
   WPR_TRY(settle());
   ExpandStream& e = expand_;
   e.expect = Expect::kHeader;
+  e.threads = settings_.threads;
   e.index = e.n_raw = 0;
   e.n_input = e.n_output = e.taken = e.block_begin = 0;
   e.need = 1;
@@ -118,7 +126,7 @@ Status Context::expand_header() {
   WPR_TRY(status);
   Recipe recipe;
   WPR_TRY(recipe_of(e.header.stages, e.header, options_.get("engine"), &recipe));
-  WPR_TRY(chain_for(recipe, &e.chain));
+  WPR_TRY(chain_for(recipe, e.threads, &e.chain));
   e.n_input = e.block_begin = 0;
   e.need = 4;
   e.last = e.header.n_blocks() == 0;
@@ -144,7 +152,7 @@ Status Context::expand_block(bool* batch_full) {
   e.need = e.block_begin + 4;
   ++e.index;
   e.last = e.header.streamed ? block.last : e.index == e.header.n_blocks();
-  *batch_full = e.last || e.begins.size() == batch_blocks(threads_, false);
+  *batch_full = e.last || e.begins.size() == batch_blocks(e.threads, false);
   return {};
 }
 
@@ -164,7 +172,7 @@ Status Context::expand_batch() {
   }
   std::byte* out = e.output.reserve(raw);
   if (!out) return fail(Code::kNoMemory, "no memory for %zu bytes of blocks", raw);
-  WPR_TRY(expand_blocks(e.header, e.chain, false, {out, raw}));
+  WPR_TRY(expand_blocks(e.header, e.chain, e.threads, false, {out, raw}));
   e.n_output = raw;
   e.taken = 0;
   e.n_raw += raw;

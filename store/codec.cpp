@@ -35,9 +35,12 @@ Status Codec::open(const Head& head, const Settings& settings) {
     status = wpr_set(context_, settings.options[i], settings.options[i + 1]);
   if (status == WPR_OK && settings.engine) status = wpr_set(context_, "engine", settings.engine);
   if (status == WPR_OK && settings.recipe) status = wpr_set(context_, "recipe", settings.recipe);
-  int lossless;
+  std::byte frame[WPR_MAX_HEADER];  // an empty one: whether the recipe takes the type
+  const uint64_t none = 0;
+  size_t size;
   if (status == WPR_OK)
-    status = wpr_lossless(context_, wpr_get(context_, "recipe"), head.dtype, &lossless);
+    status = wpr_compress_array(context_, nullptr, head.dtype, WPR_NO_SHAPE, &none, frame,
+                                sizeof frame, &size);
   if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
   bound_ = wpr_bound(context_, head.raw_size);
   return {};

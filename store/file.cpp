@@ -192,6 +192,8 @@ void File::remove() {
 }
 
 void File::close() {
+  // A child that was forked meanwhile has the descriptor, too, and would keep the lock.
+  if (is_open()) (void)::flock(descriptor_, LOCK_UN);
   if (is_open()) ::close(descriptor_);
   descriptor_ = -1;
 }

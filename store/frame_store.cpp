@@ -121,6 +121,8 @@ Status FrameStore::check_config(const wpr_store_config& config) const {
   if (config.n_options && !config.options) return fail(WPR_PARAMETER, "options is NULL");
   if (config.n_options % 2)
     return fail(WPR_PARAMETER, "%zu options: keys and values take turns", config.n_options);
+  for (size_t i = 0; i < config.n_options; ++i)
+    if (!config.options[i]) return fail(WPR_PARAMETER, "options[%zu] is NULL", i);
   WPR_STORE_TRY(check_cores({config.pin, config.n_pin}));
   return check_nodes({config.nodes, config.n_nodes});
 }

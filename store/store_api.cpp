@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.h. Nothing is thrown across it.
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -12,8 +15,25 @@ using wirepress::store::fail;
 using wirepress::store::File;
 using wirepress::store::Status;
 
+namespace {
+
+std::atomic<unsigned> g_forks{0};
+[[maybe_unused]] const int kForksAreCounted =
+    pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1, std::memory_order_relaxed); });
+
+constexpr const char* kForked =
+    "the store belongs to the process that opened it, and this one was forked from it: open the "
+    "file here once it is closed there";
+
+}  // namespace
+
 struct wpr_store {
   wirepress::store::FrameStore frames;
+  const unsigned made_at = g_forks.load(std::memory_order_relaxed);
+
+  // In a forked child there are no servants, locks may be held for ever, and the file is the
+  // parent's to write: nothing of `frames` is touched.
+  bool is_forked() const { return made_at != g_forks.load(std::memory_order_relaxed); }
 };
 
 namespace {
@@ -30,6 +50,7 @@ Status guarded(Body body) {
 
 template <typename Body>
 wpr_status call(wpr_store* store, Body body) {
+  if (!store || store->is_forked()) return WPR_PARAMETER;
   const Status status = guarded(body);
   if (!status.ok()) store->frames.keep(status);
   return status.code;
@@ -37,9 +58,15 @@ wpr_status call(wpr_store* store, Body body) {
 
 template <typename Body>
 wpr_status make(wpr_store** store, Body body) {
+  if (!store) return WPR_PARAMETER;
   *store = new (std::nothrow) wpr_store;
   if (!*store) return WPR_NO_MEMORY;
   return call(*store, [&] { return body((*store)->frames); });
+}
+
+// What a call must be given: check_given("tile", tile).
+Status check_given(const char* name, const void* pointer) {
+  return pointer ? Status() : fail(WPR_PARAMETER, "%s is NULL", name);
 }
 
 wpr_status say(const Status& status, char* text, size_t cap) {
@@ -49,6 +76,8 @@ wpr_status say(const Status& status, char* text, size_t cap) {
 
 Status check(const char* path, wpr_store_report* report,
              void (*row)(void*, const wpr_store_record*), void* user) {
+  WPR_STORE_TRY(check_given("path", path));
+  WPR_STORE_TRY(check_given("report", report));
   File file;
   WPR_STORE_TRY(file.open(path, Access::kRead));
   Contents contents;
@@ -61,6 +90,8 @@ Status check(const char* path, wpr_store_report* report,
 }
 
 Status repair(const char* path, wpr_store_report* report) {
+  WPR_STORE_TRY(check_given("path", path));
+  WPR_STORE_TRY(check_given("report", report));
   File file;
   WPR_STORE_TRY(file.open(path, Access::kAppend));
   Contents contents;
@@ -79,7 +110,10 @@ Status repair(const char* path, wpr_store_report* report) {
 extern "C" {
 
 wpr_status wpr_store_create(const char* path, const wpr_store_config* config, wpr_store** store) {
-  return make(store, [&](auto& frames) { return frames.create(path, *config); });
+  return make(store, [&](auto& frames) -> Status {
+    WPR_STORE_TRY(check_given("config", config));
+    return frames.create(path, *config);
+  });
 }
 
 wpr_status wpr_store_open(const char* path, int append, const wpr_store_config* config,
@@ -89,9 +123,14 @@ wpr_status wpr_store_open(const char* path, int append, const wpr_store_config* 
       store, [&](auto& frames) { return frames.open(path, append != 0, config ? *config : none); });
 }
 
-void wpr_store_free(wpr_store* store) { delete store; }
+void wpr_store_free(wpr_store* store) {
+  if (store && !store->is_forked()) delete store;
+}
 
-const char* wpr_store_error(wpr_store* store) { return store->frames.sentence(); }
+const char* wpr_store_error(wpr_store* store) {
+  if (!store) return "store is NULL";
+  return store->is_forked() ? kForked : store->frames.sentence();
+}
 
 wpr_status wpr_store_put(wpr_store* store, uint64_t step, const void* src, size_t n) {
   return call(store, [&] { return store->frames.put(step, src, n); });
@@ -103,16 +142,25 @@ wpr_status wpr_store_get(wpr_store* store, uint64_t step, void* dst, size_t cap)
 
 wpr_status wpr_store_put_tile(wpr_store* store, uint64_t step, uint64_t tile, const void* src,
                               const uint64_t* strides) {
-  return call(store, [&] { return store->frames.put_tile(step, tile, src, strides); });
+  return call(store, [&]() -> Status {
+    WPR_STORE_TRY(check_given("src", src));
+    return store->frames.put_tile(step, tile, src, strides);
+  });
 }
 
 wpr_status wpr_store_get_tile(wpr_store* store, uint64_t step, uint64_t tile, void* dst,
                               const uint64_t* strides) {
-  return call(store, [&] { return store->frames.get_tile(step, tile, dst, strides); });
+  return call(store, [&]() -> Status {
+    WPR_STORE_TRY(check_given("dst", dst));
+    return store->frames.get_tile(step, tile, dst, strides);
+  });
 }
 
 wpr_status wpr_store_tile_at(wpr_store* store, uint64_t tile, wpr_store_tile* out) {
-  return call(store, [&] { return store->frames.tile_at(tile, out); });
+  return call(store, [&]() -> Status {
+    WPR_STORE_TRY(check_given("out", out));
+    return store->frames.tile_at(tile, out);
+  });
 }
 
 wpr_status wpr_store_prefetch(wpr_store* store, uint64_t step, int direction) {
@@ -128,17 +176,23 @@ wpr_status wpr_store_close(wpr_store* store) {
 }
 
 wpr_status wpr_store_get_info(wpr_store* store, wpr_store_info* info) {
-  store->frames.info(info);
-  return WPR_OK;
+  return call(store, [&]() -> Status {
+    WPR_STORE_TRY(check_given("info", info));
+    store->frames.info(info);
+    return {};
+  });
 }
 
 wpr_status wpr_store_get_stats(wpr_store* store, wpr_store_stats* stats) {
-  store->frames.stats(stats);
-  return WPR_OK;
+  return call(store, [&]() -> Status {
+    WPR_STORE_TRY(check_given("stats", stats));
+    store->frames.stats(stats);
+    return {};
+  });
 }
 
 int wpr_store_frame_from(wpr_store* store, uint64_t step, wpr_store_frame* frame) {
-  return store->frames.frame_from(step, frame);
+  return store && frame && !store->is_forked() && store->frames.frame_from(step, frame);
 }
 
 wpr_status wpr_store_check(const char* path, wpr_store_report* report,

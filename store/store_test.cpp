@@ -2,6 +2,7 @@
 #include "wirepress/store.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -312,6 +313,86 @@ TEST_F(StoreTest, AMovedRecordIsNoRecord) {
   std::memcpy(moved.data() + 72 + kRecord, moved.data() + 72 + 2 * kRecord, kRecord);
   write(moved.data(), moved.size());
   EXPECT_EQ(right_frames(path_), kSteps - 1);
+}
+
+// A child has the store's memory, but neither its threads nor the right to its file.
+TEST_F(StoreTest, AForkedChildIsRefused) {
+  const wpr_store_config config = config_of(WPR_STORE_COMPRESSED);
+  wpr_store* store = nullptr;
+  ASSERT_EQ(wpr_store_create(path_.c_str(), &config, &store), WPR_OK);
+  const Frame frame = frame_of(0);
+  ASSERT_EQ(wpr_store_put(store, 0, frame.data(), frame.size() * sizeof(float)), WPR_OK);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(60);
+    Frame out(kValues);
+    wpr_store_info info;
+    wpr_store_frame found;
+    wpr_store_tile tile;
+    bool good =
+        wpr_store_put(store, 1, frame.data(), frame.size() * sizeof(float)) == WPR_PARAMETER &&
+        wpr_store_get(store, 0, out.data(), out.size() * sizeof(float)) == WPR_PARAMETER &&
+        wpr_store_get_info(store, &info) == WPR_PARAMETER &&
+        wpr_store_tile_at(store, 0, &tile) == WPR_PARAMETER &&
+        wpr_store_sync(store) == WPR_PARAMETER && wpr_store_close(store) == WPR_PARAMETER &&
+        !wpr_store_frame_from(store, 0, &found) &&
+        std::string(wpr_store_error(store)).find("process that opened it") != std::string::npos;
+    wpr_store_free(store);
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  Frame out(kValues);
+  EXPECT_EQ(wpr_store_get(store, 0, out.data(), out.size() * sizeof(float)), WPR_OK);
+  EXPECT_EQ(out, frame);
+  EXPECT_EQ(wpr_store_close(store), WPR_OK) << wpr_store_error(store);
+  wpr_store_free(store);
+}
+
+TEST_F(StoreTest, NullAndWhatLosesBytesAreRefused) {
+  wpr_store_config config = config_of(WPR_STORE_COMPRESSED);
+  wpr_store* store = nullptr;
+  EXPECT_EQ(wpr_store_create(path_.c_str(), &config, nullptr), WPR_PARAMETER);
+  EXPECT_EQ(wpr_store_create(path_.c_str(), nullptr, &store), WPR_PARAMETER);
+  EXPECT_NE(std::string(wpr_store_error(store)).find("config is NULL"), std::string::npos);
+  wpr_store_free(store);
+  const char* const options[] = {"seed", nullptr};
+  config.options = options;
+  config.n_options = 2;
+  EXPECT_EQ(wpr_store_create(path_.c_str(), &config, &store), WPR_PARAMETER);
+  wpr_store_free(store);
+  config = config_of(WPR_STORE_COMPRESSED);
+  config.dtype = WPR_BYTES;
+  config.recipe = "bx:m=6";
+  EXPECT_EQ(wpr_store_create(path_.c_str(), &config, &store), WPR_PARAMETER);
+  EXPECT_NE(std::string(wpr_store_error(store)).find("dtype"), std::string::npos);
+  wpr_store_free(store);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  config = config_of(WPR_STORE_COMPRESSED);
+  ASSERT_EQ(wpr_store_create(path_.c_str(), &config, &store), WPR_OK);
+  wpr_store_report report;
+  char text[200] = "";
+  for (wpr_store* s : {store, static_cast<wpr_store*>(nullptr)}) {
+    EXPECT_EQ(wpr_store_put(s, 0, nullptr, kValues * sizeof(float)), WPR_PARAMETER);
+    EXPECT_NE(wpr_store_get(s, 0, nullptr, kValues * sizeof(float)), WPR_OK);
+    EXPECT_EQ(wpr_store_put_tile(s, 0, 0, nullptr, nullptr), WPR_PARAMETER);
+    EXPECT_EQ(wpr_store_get_tile(s, 0, 0, nullptr, nullptr), WPR_PARAMETER);
+    EXPECT_EQ(wpr_store_tile_at(s, 0, nullptr), WPR_PARAMETER);
+    EXPECT_EQ(wpr_store_get_info(s, nullptr), WPR_PARAMETER);
+    EXPECT_EQ(wpr_store_get_stats(s, nullptr), WPR_PARAMETER);
+    EXPECT_EQ(wpr_store_frame_from(s, 0, nullptr), 0);
+    EXPECT_NE(std::string(wpr_store_error(s)).find("NULL"), std::string::npos);
+  }
+  EXPECT_EQ(wpr_store_sync(nullptr), WPR_PARAMETER);
+  EXPECT_EQ(wpr_store_close(nullptr), WPR_PARAMETER);
+  wpr_store_free(store);
+  EXPECT_EQ(wpr_store_check(nullptr, &report, nullptr, nullptr, text, sizeof text), WPR_PARAMETER);
+  EXPECT_STREQ(text, "path is NULL");
+  EXPECT_EQ(wpr_store_repair(path_.c_str(), nullptr, text, sizeof text), WPR_PARAMETER);
+  EXPECT_EQ(wpr_store_open(nullptr, 0, nullptr, &store), WPR_PARAMETER);
+  wpr_store_free(store);
 }
 
 TEST_F(StoreTest, StoresAndThreadsAtOnce) {

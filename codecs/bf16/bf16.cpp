@@ -14,8 +14,7 @@ constexpr Param kParams[] = {
 
 Status check(Args* args) {
   if (args->dtype == DType::kFloat32 || args->dtype == DType::kBytes) return {};
-  return fail(Code::kParameter, "bf16: takes float32 (or bytes that are float32), not %s",
-              dtype_name(args->dtype));
+  return fail(Code::kParameter, "bf16: takes float32, not %s", dtype_name(args->dtype));
 }
 
 }  // namespace
@@ -23,7 +22,7 @@ Status check(Args* args) {
 extern const Codec bf16_codec;
 const Codec bf16_codec = {
     .name = "bf16",
-    .sentence = "float32 as bfloat16: 2 bytes a value, relative error at most 2^-9",
+    .sentence = "float32 as bfloat16: 2 bytes a value, relative error below 2^-8",
     .params = kParams,
     .lossless = false,
     .exact_encode = true,

@@ -15,8 +15,7 @@ constexpr Param kParams[] = {
 
 Status check(Args* args) {
   if (args->dtype == DType::kFloat32 || args->dtype == DType::kBytes) return {};
-  return fail(Code::kParameter, "fp16: takes float32 (or bytes that are float32), not %s",
-              dtype_name(args->dtype));
+  return fail(Code::kParameter, "fp16: takes float32, not %s", dtype_name(args->dtype));
 }
 
 }  // namespace

@@ -35,6 +35,11 @@ Status check(Args* args) {
   return {};
 }
 
+bool lossless_with(const Args& args) {
+  const int digits = fre::is_short(args) ? fre::kFractionBits16 : fre::kFractionBits;
+  return args.value[fre::kM] == digits && args.value[fre::kFlush] == 0;
+}
+
 size_t bound(const Args& args, size_t n) {
   constexpr size_t kDenormalBits = 28;
   constexpr size_t kFramingSize = 3 * 4 + 4;  // three lengths and four last bytes
@@ -57,6 +62,7 @@ const Codec fre_codec = {
     .typed = true,
     .check = check,
     .bound = bound,
+    .lossless_with = lossless_with,
 };
 
 }  // namespace wirepress

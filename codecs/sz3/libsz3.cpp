@@ -309,11 +309,13 @@ class Encoder {
   double noise_within(double bound, double range) {
     within(bound);
     double sum = 0;
+    size_t n_finite = 0;  // the others are exact, and make no noise less
     for (size_t i = 0; i < n_; ++i) {
+      n_finite += std::isfinite(original(i));
       const double error = error_of(i);
       if (error <= bound) sum += error / range * (error / range);  // else written as it is
     }
-    return std::sqrt(sum / static_cast<double>(n_));
+    return std::sqrt(sum / static_cast<double>(n_finite));
   }
   double error_of(size_t i) const {
     return std::fabs(static_cast<double>(arrays_.values[i]) - static_cast<double>(original(i)));

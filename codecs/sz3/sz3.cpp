@@ -15,8 +15,7 @@ constexpr Param kParams[] = {
 Status check(Args* args) {
   const DType dtype = args->dtype;
   if (dtype != DType::kFloat32 && dtype != DType::kFloat64 && dtype != DType::kBytes)
-    return fail(Code::kParameter, "sz3: takes float32, float64 (or bytes that are float32), not %s",
-                dtype_name(dtype));
+    return fail(Code::kParameter, "sz3: takes float32, float64, not %s", dtype_name(dtype));
   int given = 0;
   for (size_t i = 0; i < std::size(kParams); ++i) given += args->value[i] != 0;
   if (given > 1) return fail(Code::kParameter, "sz3: give one of abs, rel, psnr and pw");

@@ -19,8 +19,7 @@ constexpr Param kParams[] = {
 
 Status check(Args* args) {
   if (args->dtype != DType::kFloat32 && args->dtype != DType::kBytes)
-    return fail(Code::kParameter, "tbq: takes float32 (or bytes that are float32), not %s",
-                dtype_name(args->dtype));
+    return fail(Code::kParameter, "tbq: takes float32, not %s", dtype_name(args->dtype));
   const double tau = args->real(tbq::kTau);
   if (!(tau >= kTauLeast && tau <= kTauMost))
     return fail(Code::kParameter, "tbq: tau must be from %g to %g, not %g", kTauLeast, kTauMost,

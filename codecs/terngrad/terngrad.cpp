@@ -15,8 +15,7 @@ constexpr Param kParams[] = {
 
 Status check(Args* args) {
   if (args->dtype != DType::kFloat32 && args->dtype != DType::kBytes)
-    return fail(Code::kParameter, "terngrad: takes float32 (or bytes that are float32), not %s",
-                dtype_name(args->dtype));
+    return fail(Code::kParameter, "terngrad: takes float32, not %s", dtype_name(args->dtype));
   const double clip = args->real(terngrad::kClip);
   if (clip != 0 && !(clip >= kClipLeast && clip <= kClipMost))
     return fail(Code::kParameter, "terngrad: clip must be 0 or from %g to %g, not %g", kClipLeast,

@@ -7,6 +7,8 @@
  * wpr_store_error, which are for one that is alone with it. Different stores are independent.
  * What wpr_store_sync acknowledged is readable, bit for bit as get would have given it, after any
  * crash; a later frame is readable or absent. The library never prints, exits or throws.
+ * Fork: in the child every call on a store of the parent's is refused with WPR_PARAMETER, and
+ * wpr_store_free leaves it alone; the parent's goes on. NULL where a pointer is needed is refused.
  */
 #ifndef WIREPRESS_STORE_H
 #define WIREPRESS_STORE_H

@@ -8,6 +8,10 @@
  * Threads: one wpr_ctx is used by one thread at a time; different contexts are independent. A
  * context may itself use several threads (option "threads"); a frame's bytes do not depend on how
  * many.
+ * Fork: the child may use and free its copies of contexts that no other thread was using at the
+ * fork; they make threads anew. Those that one was using must not be touched in the child.
+ * NULL: a call that needs a pointer and gets none is refused with WPR_PARAMETER; the bounds of no
+ * context are 0.
  * Not promised: equal bytes from different versions of the library, or of liblz4, libzstd,
  * libsnappy and libdeflate below it. Every released frame stays readable.
  * The library never prints, exits or throws.
@@ -85,7 +89,8 @@ typedef struct wpr_ctx wpr_ctx;
 WPR_API wpr_status wpr_create(wpr_ctx **ctx);
 WPR_API void wpr_free(wpr_ctx *ctx); /* NULL is fine */
 
-/* Sets an option by its key: wpr_set(ctx, "recipe", "shuffle:4+zstd:1"). */
+/* Sets an option by its key: wpr_set(ctx, "recipe", "shuffle:4+zstd:1"). It holds from the next
+ * frame on: a stream that is open, in either direction, keeps the options that it began with. */
 WPR_API wpr_status wpr_set(wpr_ctx *ctx, const char *key, const char *value);
 /* Its current value, as text that stays valid until the next wpr_set; NULL: unknown key. */
 WPR_API const char *wpr_get(const wpr_ctx *ctx, const char *key);
@@ -103,8 +108,10 @@ WPR_API const char *wpr_version(void);                  /* WPR_VERSION of the li
 /* A dst this big never fails. */
 WPR_API size_t wpr_bound(const wpr_ctx *ctx, size_t raw_size);
 
-/* Makes one frame of n bytes. A dst smaller than wpr_bound() is allowed: WPR_DST_TOO_SMALL then
- * says that the data did not shrink enough. */
+/* Makes one frame of n bytes. Nobody states their type here, so a recipe that changes values is
+ * refused with WPR_PARAMETER: wpr_compress_array states it (and refuses the same for WPR_BYTES). A
+ * dst smaller than wpr_bound() is allowed: WPR_DST_TOO_SMALL then says that the data did not shrink
+ * enough. */
 WPR_API wpr_status wpr_compress(wpr_ctx *ctx, const void *src, size_t n, void *dst, size_t cap,
                                 size_t *written);
 
@@ -168,7 +175,8 @@ WPR_API wpr_status wpr_raw_size(const void *frame, size_t n, uint64_t *raw_size)
 
 /* Data of unknown length, in constant memory. begin writes the header, update takes any number of
  * bytes and writes whatever blocks are ready, end writes the rest. Each needs room in dst for
- * wpr_stream_bound(ctx, n) bytes, n being what the call is given (0 for begin and end). */
+ * wpr_stream_bound(ctx, n) bytes, n being what the call is given (0 for begin and end), asked for
+ * before that call: it suffices for the stream that is open and for one that begins. */
 WPR_API size_t wpr_stream_bound(const wpr_ctx *ctx, size_t n);
 WPR_API wpr_status wpr_stream_begin(wpr_ctx *ctx, wpr_dtype dtype, void *dst, size_t cap,
                                     size_t *written);

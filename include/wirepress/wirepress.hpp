@@ -9,7 +9,8 @@
 //   std::vector<std::byte> again = context.decompress(frame.data(), frame.size());
 //
 // Wherever a pointer and a size are taken, C++20 programs may give a contiguous range instead:
-// context.compress(std::span(values)) compresses its bytes.
+// context.compress(std::span(values)) compresses its bytes. A recipe that changes values needs
+// their type: compress_array.
 #ifndef WIREPRESS_HPP
 #define WIREPRESS_HPP
 

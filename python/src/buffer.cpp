@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer.hpp"
 
+#include <bit>
 #include <cstring>
 
 namespace nb = nanobind;
@@ -17,6 +18,16 @@ bool is_contiguous(const Nd& array) {
     expected *= static_cast<int64_t>(array.shape(i));
   }
   return true;
+}
+
+// Why bytes must not be written to a buffer of this format; nullptr: they may.
+const char* reason_against(const Py_buffer& view) {
+  const char* format = view.format ? view.format : "B";
+  if (std::strchr(format, 'O')) return "the output holds Python objects: bytes would destroy them";
+  constexpr bool kLittle = std::endian::native == std::endian::little;
+  if (view.itemsize > 1 && (format[0] == (kLittle ? '>' : '<') || (kLittle && format[0] == '!')))
+    return "the output is not in this machine's byte order: use an array that is";
+  return nullptr;
 }
 
 // Copies dimensions dim, dim + 1, ... in C order; returns the end of what it wrote.
@@ -84,6 +95,10 @@ Input::~Input() {
 Output::Output(nb::handle obj) {
   constexpr int kFlags = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT;
   if (PyObject_GetBuffer(obj.ptr(), &view_, kFlags) != 0) throw nb::python_error();
+  const char* refused = reason_against(view_);
+  if (!refused) return;
+  PyBuffer_Release(&view_);
+  throw nb::type_error(refused);
 }
 
 NewBytes::NewBytes(size_t cap)

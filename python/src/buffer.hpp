@@ -46,7 +46,8 @@ class Input {
   size_t size_;
 };
 
-// A writable, C-contiguous buffer.
+// A writable, C-contiguous buffer. Throws nanobind::type_error where its elements are Python
+// objects or of another byte order.
 class Output {
  public:
   explicit Output(nanobind::handle obj);

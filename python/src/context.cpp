@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <optional>
 
 #include "buffer.hpp"
 
@@ -45,6 +48,43 @@ size_t raw_size_of(wirepress::Context& context, const Input& frame) {
 
 }  // namespace
 
+struct Context::AtFork {
+  std::mutex mutex;
+  std::vector<Context*> contexts;
+
+  // Never destroyed: contexts may outlive the module.
+  static AtFork& all() {
+    static AtFork* all = [] {
+      pthread_atfork([] { AtFork::all().lock(); }, [] { AtFork::all().unlock(); },
+                     [] { AtFork::all().unlock(); });
+      return new AtFork;
+    }();
+    return *all;
+  }
+  void lock() {
+    mutex.lock();
+    for (Context* context : contexts) context->mutex_.lock();
+  }
+  void unlock() {
+    for (Context* context : contexts) context->mutex_.unlock();
+    mutex.unlock();
+  }
+};
+
+Context::Context() {
+  AtFork& all = AtFork::all();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.contexts.push_back(this);
+}
+
+Context::~Context() {
+  AtFork& all = AtFork::all();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const auto at = std::find(all.contexts.begin(), all.contexts.end(), this);
+  *at = all.contexts.back();
+  all.contexts.pop_back();
+}
+
 template <class Call>
 auto Context::run(Call call) {
   nb::gil_scoped_release released;
@@ -54,13 +94,26 @@ auto Context::run(Call call) {
 
 template <class Cap, class Call>
 nb::bytes Context::make_bytes(Cap cap, Call call) {
-  const size_t size = run(cap);
-  NewBytes bytes(size);
-  return bytes.take(run([&](auto& context) { return call(context, bytes.data(), size); }));
+  while (true) {  // until no other thread's set() comes between the two
+    uint64_t n_sets = 0;
+    const size_t size = run([&](auto& context) {
+      n_sets = n_sets_;
+      return cap(context);
+    });
+    NewBytes bytes(size);
+    const std::optional<size_t> written = run([&](auto& context) -> std::optional<size_t> {
+      if (n_sets_ != n_sets) return std::nullopt;
+      return call(context, bytes.data(), size);
+    });
+    if (written) return bytes.take(*written);
+  }
 }
 
 void Context::set(const std::string& key, const std::string& value) {
-  run([&](auto& context) { context.set(key, value); });
+  run([&](auto& context) {
+    context.set(key, value);
+    ++n_sets_;
+  });
 }
 
 std::string Context::get(const std::string& key) {

@@ -15,6 +15,11 @@ namespace wirepress::python {
 
 class Context {
  public:
+  Context();
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
   std::string origin(const std::string& key);
@@ -54,12 +59,16 @@ class Context {
   template <class Call>
   auto run(Call call);
   // The same for a call that writes up to cap(context_) bytes to where it is told, and returns how
-  // many it wrote.
+  // many it wrote; both see the same settings.
   template <class Cap, class Call>
   nanobind::bytes make_bytes(Cap cap, Call call);
 
+  // A fork waits for the calls that other threads are in: the child's copies are whole.
+  struct AtFork;
+
   std::mutex mutex_;
   wirepress::Context context_;
+  uint64_t n_sets_ = 0;  // calls of set()
 };
 
 }  // namespace wirepress::python

@@ -139,6 +139,7 @@ nb::tuple Store::stats() {
 }
 
 nb::list Store::frames() {
+  info();
   nb::list rows;
   wpr_store_frame frame;
   for (uint64_t step = 0; wpr_store_frame_from(store_.get(), step, &frame);) {
@@ -151,8 +152,9 @@ nb::list Store::frames() {
 
 nb::object Store::frame_from(uint64_t step) {
   wpr_store_frame frame;
-  if (!wpr_store_frame_from(store_.get(), step, &frame)) return nb::none();
-  return row(frame);
+  if (wpr_store_frame_from(store_.get(), step, &frame)) return row(frame);
+  info();  // which says why, where no question can be answered
+  return nb::none();
 }
 
 nb::tuple store_check(const std::string& path, bool repair) {

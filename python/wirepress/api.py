@@ -215,7 +215,8 @@ class Compressor:
     """Compresses and decompresses with settings made once; reuses its memory and threads.
 
     Faster than the functions for many small calls. Safe to share: calls from several threads wait
-    for each other (give each thread its own to run them at once).
+    for each other (give each thread its own to run them at once), and each sees one set of options.
+    A forked child may use its copy; the fork waits for the call that another thread is in.
 
     Args:
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
@@ -262,6 +263,8 @@ class Compressor:
     def decompress(self, frame: Any, out: Any = None, *, raw: bool = False) -> Any:
         """Expands one whole frame; see `wirepress.decompress`."""
         if out is not None:
+            if not isinstance(out, (bytearray, memoryview)):
+                arrays.check_output(out, self._context.inspect(frame)[5])
             self._context.decompress_into(frame, out)
             return out
         info = self.inspect(frame)
@@ -384,14 +387,24 @@ class StreamCompressor:
         self, recipe: str | None = None, *, dtype: str = "bytes", **options: Value
     ) -> None:
         self._context = _context(recipe, options)
-        self._head = self._context.stream_begin(arrays.dtype_code(dtype))
+        self._dtype = arrays.dtype_code(dtype)
+        self._head = self._context.stream_begin(self._dtype)
         self._finished = False
 
     def update(self, data: Any) -> bytes:
-        """Takes bytes (any buffer) and returns what is ready of the frame, perhaps nothing."""
+        """Takes an array of the stream's dtype, or bytes, and returns what is ready of the frame.
+
+        Raises ParameterError where the elements are of another type.
+        """
         self._check_open()
+        view = arrays.describe(data)
+        if not arrays.fits_stream(view, self._dtype):
+            raise ParameterError(
+                f"the stream is of {arrays.DTYPES[self._dtype]}, the piece of "
+                f"{arrays.DTYPES[view.dtype]}"
+            )
         head, self._head = self._head, b""
-        piece = self._context.stream_update(arrays.describe(data).buffer)
+        piece = self._context.stream_update(view.buffer)
         return head + piece if head else piece
 
     def finish(self) -> bytes:
@@ -471,14 +484,16 @@ def compress(
     Args:
         data: any buffer (bytes, memoryview, NumPy array ...) or DLPack array in CPU memory, of at
             most 4 dimensions. Arrays come back from `decompress` with dtype and shape, in C order.
-        recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
+        recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`. One
+            that changes values needs to know what they are: an array, or `dtype`.
         dtype: what the elements are where `data` cannot say: `"float32"` for bytes, `"bfloat16"`
             for uint16. One of `wirepress.DTYPES`.
         **options: every row of `options()`: `threads=2`, `block_size="256KiB"`, `checksum=False`.
 
     Raises:
         ParameterError: an unknown option, codec or value; the text lists the known ones. Or an
-            array of more than 4 dimensions, of another dtype, or not in CPU memory.
+            array of more than 4 dimensions, of another dtype, masked, or not in CPU memory. Or
+            plain bytes and a recipe that changes values.
 
     >>> frame = compress(b"hello " * 1000, "zstd:3", threads=1)
     >>> len(frame) < 100
@@ -501,7 +516,8 @@ def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Val
     Args:
         frame: any buffer.
         out: a writable C-contiguous buffer of at least the raw size; it is filled and returned.
-            After an error its content is undefined.
+            An array of the frame's dtype, or of bytes or unsigned integers of that size. After an
+            error its content is undefined.
         raw: give bytes even where the frame knows dtype and shape.
         **options: as for `compress`; the recipe is in the frame.
 
@@ -511,6 +527,7 @@ def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Val
     Raises:
         FrameError: the frame is damaged, cut short or unknown; the text names block and numbers.
         TooSmallError: `out` is smaller than the content.
+        ParameterError: `out` is an array of another dtype, or masked.
         ImportError: the frame holds an array and NumPy is missing.
 
     >>> decompress(compress(b"hello"))

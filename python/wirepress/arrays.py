@@ -110,7 +110,39 @@ def _retyped(view: View, dtype: str) -> View:
     return view._replace(dtype=code, shape=(n_bytes // size,))
 
 
+def fits_stream(view: View, code: int) -> bool:
+    """Whether a piece is of the stream's dtype, or plain memory.
+
+    Plain memory are bytes, and for types that NumPy lacks unsigned integers of their size.
+    """
+    name = DTYPES[view.dtype]
+    if code == 0 or view.dtype == code or name in ("bytes", "uint8"):
+        return True
+    return DTYPES[code] in _ML_DTYPES.values() and name == f"uint{8 * dtype_size(code)}"
+
+
+def check_output(out: Any, code: int) -> None:
+    """Refuses a NumPy array that elements of this dtype cannot be written to as they are.
+
+    Arrays of bytes, and of unsigned integers of the dtype's size, take elements of any kind.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(out, numpy.ndarray):
+        return
+    if isinstance(out, numpy.ma.MaskedArray):
+        raise ParameterError("a masked array cannot be written to: its mask would stay; use .data")
+    theirs = _ML_DTYPES.get(out.dtype.name, out.dtype.name)
+    is_memory = out.dtype.kind in "uV" and out.itemsize in (1, dtype_size(code))
+    if code != 0 and theirs != DTYPES[code] and not is_memory and out.dtype != numpy.int8:
+        raise ParameterError(f"out is {out.dtype}, the content is {DTYPES[code]}")
+
+
 def _of_numpy(numpy: Any, data: Any) -> View:
+    if isinstance(data, numpy.ma.MaskedArray):
+        raise ParameterError(
+            "a masked array would lose its mask: compress array.filled(value), or array.data and "
+            "array.mask"
+        )
     array = numpy.asarray(data)
     if not array.flags.c_contiguous:
         array = array.copy(order="C")
@@ -132,16 +164,32 @@ def _of_numpy(numpy: Any, data: Any) -> View:
     return View(array, dtype_code(name), len(shape), shape)
 
 
+def _resolved(data: Any) -> Any:
+    """A PyTorch tensor whose memory holds its values.
+
+    Its conjugates and negatives are views whose memory holds what they are of; DLPack cannot say.
+    """
+    if getattr(data, "requires_grad", False):
+        data = data.detach()
+    for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if hasattr(data, lazy) and getattr(data, lazy)():
+            data = getattr(data, resolve)()
+    return data
+
+
 def _of_dlpack(data: Any) -> View:
-    device = data.__dlpack_device__()[0]
+    try:
+        device = data.__dlpack_device__()[0]
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ParameterError(f"cannot read the DLPack array: {error}") from error
     if device not in _DLPACK_CPU:
         where = _DLPACK_DEVICES.get(int(device), f"DLPack device {int(device)}")
         raise ParameterError(
             f"the array is in {where} memory; copy it to the CPU first, for example array.cpu()"
         )
     try:
-        array = _core.Array(data)
-    except TypeError as error:
+        array = _core.Array(_resolved(data))
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read the DLPack array: {error}") from error
     code, bits, lanes = array.type
     name = _DLPACK_NAMES.get((code, bits), f"{_DLPACK_KINDS.get(code, '?')}{bits}")

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
@@ -68,9 +70,13 @@ def _choice(name: str, value: str, known: Sequence[str]) -> int:
 
 
 def _step(step: Any) -> int:
-    number = int(step)
-    if number != step or not 0 <= number < 1 << 64:
-        raise ParameterError(f"step {step} is not an integer from 0 to 2^64 - 1")
+    try:
+        number = operator.index(step)
+    except TypeError:
+        whole = isinstance(step, numbers.Real) and float(step).is_integer()
+        number = int(step) if whole else -1
+    if not 0 <= number < 1 << 64:
+        raise ParameterError(f"step {step!r} is not an integer from 0 to 2^64 - 1")
     return number
 
 
@@ -78,7 +84,8 @@ class FrameStore:
     """Time steps of one shape and dtype, in memory or in one file (spec/store.md).
 
     `put` returns as soon as the frame lies in a buffer; servant threads compress and write it.
-    `get` of neighbouring steps, and `reversed(store)`, are read ahead. Threads may share a store.
+    `get` of neighbouring steps, and `reversed(store)`, are read ahead. Threads may share a store;
+    a forked child may not, and is refused.
 
     Args:
         path: the file; None for policy "memory".
@@ -202,6 +209,7 @@ class FrameStore:
         if step not in self:
             raise KeyError(f"step {step} is not in the store, which has {len(self)} frames")
         if out is not None:
+            arrays.check_output(out, self._dtype)
             self._store.get(step, out)
             return out
         array, memory = arrays.empty(self._dtype, self.shape)
@@ -233,6 +241,7 @@ class FrameStore:
     def get_tile(self, step: int, tile: int, out: Any = None) -> Any:
         """A part of a frame, as a new NumPy array; or in `out`, a writable buffer."""
         if out is not None:
+            arrays.check_output(out, self._dtype)
             self._store.get_tile(_step(step), tile, out)
             return out
         array, memory = arrays.empty(self._dtype, self._store.tile_at(tile)[1])
@@ -263,10 +272,12 @@ class FrameStore:
         return int(self._store.info()[3])
 
     def __contains__(self, step: object) -> bool:
-        if not isinstance(step, int) or not 0 <= step < 1 << 64:
+        try:
+            number = _step(step)
+        except ParameterError:
             return False
-        row = self._store.frame_from(step)
-        return row is not None and row[0] == step
+        row = self._store.frame_from(number)
+        return row is not None and row[0] == number
 
     def _walk(self, steps: list[int], direction: int) -> Iterator[tuple[int, Any]]:
         if steps:

@@ -87,7 +87,7 @@ class Blocks {
   size_t encode() {
     const size_t step = block_size_ / dtype_size(data_.dtype);
     for (size_t b = 0; b < sizes_.size(); ++b)
-      require(chain_->encode(0, of(data_.raw, b), b * step, slot(b), &sizes_[b]));
+      require(chain_->encode(0, of(data_.raw, b), {0, b * step}, slot(b), &sizes_[b]));
     return total();
   }
 

@@ -63,6 +63,14 @@ class Context {
   wpr_ctx* ctx_ = nullptr;
 };
 
+// Plain bytes where the recipe loses nothing.
+wpr_dtype dtype_for(Context& ctx) {
+  int lossless = 0;
+  if (wpr_lossless(ctx, wpr_get(ctx, "recipe"), WPR_BYTES, &lossless) != WPR_OK)
+    stop("lossless", wpr_error(ctx));
+  return lossless ? WPR_BYTES : WPR_FLOAT32;
+}
+
 Data streamed(Context& ctx, const Data& raw) {
   Data out(wpr_stream_bound(ctx, raw.size()) * 3);
   size_t at = 0, written = 0;
@@ -70,7 +78,7 @@ Data streamed(Context& ctx, const Data& raw) {
     if (status != WPR_OK) stop("stream", wpr_error(ctx));
     at += written;
   };
-  step(wpr_stream_begin(ctx, WPR_BYTES, out.data(), out.size(), &written));
+  step(wpr_stream_begin(ctx, dtype_for(ctx), out.data(), out.size(), &written));
   step(wpr_stream_update(ctx, raw.data(), raw.size(), out.data() + at, out.size() - at, &written));
   step(wpr_stream_end(ctx, out.data() + at, out.size() - at, &written));
   out.resize(at);
@@ -80,7 +88,10 @@ Data streamed(Context& ctx, const Data& raw) {
 Data whole(Context& ctx, const Data& raw) {
   Data out(wpr_bound(ctx, raw.size()));
   size_t written = 0;
-  if (wpr_compress(ctx, raw.data(), raw.size(), out.data(), out.size(), &written) != WPR_OK)
+  const wpr_dtype dtype = dtype_for(ctx);
+  const uint64_t shape = raw.size() / (dtype == WPR_BYTES ? 1 : sizeof(float));
+  if (wpr_compress_array(ctx, raw.data(), dtype, WPR_NO_SHAPE, &shape, out.data(), out.size(),
+                         &written) != WPR_OK)
     stop("compress", wpr_error(ctx));
   out.resize(written);
   return out;

@@ -258,8 +258,14 @@ static bool write_frame(wpr_ctx* ctx, const std::string& recipe, const Data& raw
                         const fs::path& path) {
   Data frame(wpr_bound(ctx, raw.size()) + 4096);
   size_t size = 0;
+  int lossless = 0;
   if (wpr_set(ctx, "recipe", recipe.c_str()) != WPR_OK ||
-      wpr_compress(ctx, raw.data(), raw.size(), frame.data(), frame.size(), &size) != WPR_OK)
+      wpr_lossless(ctx, recipe.c_str(), WPR_BYTES, &lossless) != WPR_OK)
+    return false;
+  const wpr_dtype dtype = lossless ? WPR_BYTES : WPR_FLOAT32;
+  const uint64_t shape = raw.size() / (lossless ? 1 : sizeof(float));
+  if (wpr_compress_array(ctx, raw.data(), dtype, WPR_NO_SHAPE, &shape, frame.data(), frame.size(),
+                         &size) != WPR_OK)
     return false;
   bool good = write_file(path, ConstBytes(frame).first(size));
   size = 0;
@@ -268,7 +274,7 @@ static bool write_frame(wpr_ctx* ctx, const std::string& recipe, const Data& raw
     const auto at = frame.data() + size;
     const size_t room = frame.size() - size;
     const wpr_status status =
-        step == 0   ? wpr_stream_begin(ctx, WPR_BYTES, at, room, &written)
+        step == 0   ? wpr_stream_begin(ctx, dtype, at, room, &written)
         : step == 1 ? wpr_stream_update(ctx, raw.data(), raw.size(), at, room, &written)
                     : wpr_stream_end(ctx, at, room, &written);
     if (status != WPR_OK) return false;

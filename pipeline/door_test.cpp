@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C door: settings and streams, plain bytes and recipes that lose, NULL, and fork.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/kernel.hpp"
+#include "frame/hash.hpp"
+#include "pipeline/door_script.hpp"
+#include "wirepress/wirepress.h"
+
+namespace wirepress {
+namespace {
+
+using Data = std::vector<uint8_t>;
+
+class Door {
+ public:
+  explicit Door(const char* recipe = "zstd:1") {
+    EXPECT_EQ(wpr_create(&ctx_), WPR_OK);
+    EXPECT_EQ(wpr_set(ctx_, "recipe", recipe), WPR_OK) << wpr_error(ctx_);
+    EXPECT_EQ(wpr_set(ctx_, "block_size", "1KiB"), WPR_OK);
+  }
+  ~Door() { wpr_free(ctx_); }
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  wpr_ctx* get() { return ctx_; }
+  wpr_status set(const char* key, const char* value) { return wpr_set(ctx_, key, value); }
+  std::string error() { return wpr_error(ctx_); }
+
+  // The status of compressing, of a stream's begin where `stream`; *frame may be nullptr.
+  wpr_status compress(const Data& raw, wpr_dtype dtype, bool stream, Data* frame = nullptr) {
+    Data out(wpr_bound(ctx_, raw.size()) + 64);
+    size_t n = 0;
+    const uint64_t shape = raw.size() / (dtype == WPR_BYTES ? 1 : 4);
+    const wpr_status status = stream ? wpr_stream_begin(ctx_, dtype, out.data(), out.size(), &n)
+                                     : wpr_compress_array(ctx_, raw.data(), dtype, WPR_NO_SHAPE,
+                                                          &shape, out.data(), out.size(), &n);
+    if (frame) frame->assign(out.begin(), out.begin() + static_cast<ptrdiff_t>(n));
+    return status;
+  }
+  Data decompress(const Data& frame, size_t cap) {
+    Data out(cap);
+    size_t n = 0;
+    EXPECT_EQ(wpr_decompress(ctx_, frame.data(), frame.size(), out.data(), cap, &n), WPR_OK)
+        << error();
+    out.resize(n);
+    return out;
+  }
+
+ private:
+  wpr_ctx* ctx_ = nullptr;
+};
+
+Data wave(size_t n) {
+  Data raw(4 * n);
+  for (size_t i = 0; i < n; ++i) {
+    const float value = std::sin(static_cast<float>(i) / 50);
+    std::memcpy(&raw[4 * i], &value, 4);
+  }
+  return raw;
+}
+
+TEST(Door, RecipesThatLoseNeedADtype) {
+  const Data raw = wave(1000);
+  for (const char* recipe : {"bx:m=6", "int8", "bf16", "topk", "sz3", "zfp:rate=8", "fre:m=22",
+                             "bx:m=23,flush=1", "bx:m=6+zstd:1"}) {
+    for (const bool stream : {false, true}) {
+      Door door(recipe);
+      EXPECT_EQ(door.compress(raw, WPR_BYTES, stream), WPR_PARAMETER) << recipe;
+      EXPECT_NE(door.error().find("dtype"), std::string::npos) << door.error();
+      EXPECT_EQ(door.compress(raw, WPR_FLOAT32, stream), WPR_OK) << recipe << door.error();
+    }
+  }
+  for (const char* recipe :
+       {"bx:m=0", "fre:m=23", "zfp", "planes", "auto:rel=1e-3", "auto:abs=1"}) {
+    Door door(recipe);
+    Data frame;
+    ASSERT_EQ(door.compress(raw, WPR_BYTES, false, &frame), WPR_OK) << recipe << door.error();
+    EXPECT_EQ(door.decompress(frame, raw.size()), raw) << recipe;
+    EXPECT_EQ(door.compress(raw, WPR_BYTES, true), WPR_OK) << recipe;
+  }
+}
+
+// Frames of plain bytes that earlier versions made with such recipes are still read.
+TEST(Door, FramesOfBytesThatLostAreRead) {
+  Door door("bx:m=6");
+  const Data raw = wave(1000);
+  Data frame;
+  ASSERT_EQ(door.compress(raw, WPR_FLOAT32, false, &frame), WPR_OK);
+  const Data expected = door.decompress(frame, raw.size());
+  wpr_info info;
+  ASSERT_EQ(wpr_inspect(door.get(), frame.data(), frame.size(), &info), WPR_OK);
+  frame[4] = static_cast<uint8_t>((frame[4] & 0xE0) | WPR_BYTES);
+  const uint32_t sum =
+      short_hash({reinterpret_cast<const std::byte*>(frame.data()), info.header_size - 4}, 0);
+  std::memcpy(&frame[info.header_size - 4], &sum, 4);
+  ASSERT_EQ(wpr_inspect(door.get(), frame.data(), frame.size(), &info), WPR_OK) << door.error();
+  EXPECT_EQ(info.dtype, WPR_BYTES);
+  EXPECT_EQ(door.decompress(frame, raw.size()), expected);
+}
+
+TEST(Door, WhetherARecipeLosesDependsOnTheDtype) {
+  Door door;
+  const auto lossless = [&](const char* recipe, wpr_dtype dtype) {
+    int answer = -1;
+    EXPECT_EQ(wpr_lossless(door.get(), recipe, dtype, &answer), WPR_OK) << recipe << door.error();
+    return answer;
+  };
+  EXPECT_EQ(lossless("fre:m=23", WPR_FLOAT32), 1);
+  EXPECT_EQ(lossless("fre:m=7", WPR_FLOAT32), 0);
+  EXPECT_EQ(lossless("fre:m=7", WPR_BFLOAT16), 1);
+  EXPECT_EQ(lossless("fre:m=23,flush=1", WPR_FLOAT32), 0);
+  EXPECT_EQ(lossless("auto:rel=1e-3", WPR_FLOAT64), 0);
+  EXPECT_EQ(lossless("auto:rel=1e-3", WPR_INT32), 1);
+  EXPECT_EQ(lossless("auto:abs=1e-3", WPR_BYTES), 1);
+}
+
+TEST(Door, RecipesThatMeanNothingAreRefused) {
+  Door door;
+  struct Case {
+    const char *recipe, *part;
+  };
+  for (const Case& it :
+       {Case{"shuffle:4+bx:m=6", "first"}, Case{"store+int8", "first"},
+        Case{"zstd:1,level=3", "twice"}, Case{"bx:m=3,m=4", "twice"},
+        Case{"bx:round=nearest,m=4,round=nearest", "twice"},
+        Case{"auto:rel=1e-3,rel=1e-2", "twice"}, Case{"auto:goal=time,goal=time", "twice"},
+        Case{"zstd+", "ends in"}, Case{"bx:m=3,", "ends in"}, Case{"auto:rel=1e-3,", "ends in"}}) {
+    EXPECT_EQ(door.set("recipe", it.recipe), WPR_PARAMETER) << it.recipe;
+    EXPECT_NE(door.error().find(it.part), std::string::npos) << door.error();
+  }
+}
+
+// Every option, set in the midst of a stream in either direction.
+TEST(Door, AStreamKeepsTheSettingsItBeganWith) {
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<uint8_t> script(200);
+    for (uint8_t& byte : script) byte = static_cast<uint8_t>(random());
+    DoorScript(script.data(), script.size()).run();
+  }
+}
+
+TEST(Door, ThreadsSetInMidStream) {
+  const Data raw = wave(100000);
+  for (const char* later : {"1", "8"}) {
+    for (const char* recipe : {"lz4", "bx:m=5", "auto"}) {
+      Door door(recipe);
+      ASSERT_EQ(door.set("threads", "2"), WPR_OK);
+      Data frame;
+      size_t n = 0;
+      const auto room = [&](size_t size) {
+        frame.resize(frame.size() + wpr_stream_bound(door.get(), size));
+        return frame.data() + frame.size() - wpr_stream_bound(door.get(), size);
+      };
+      const auto cut = [&](size_t size) {
+        frame.resize(frame.size() - wpr_stream_bound(door.get(), size) + n);
+      };
+      ASSERT_EQ(
+          wpr_stream_begin(door.get(), WPR_FLOAT32, room(0), wpr_stream_bound(door.get(), 0), &n),
+          WPR_OK);
+      cut(0);
+      for (const char* threads : {later, "3"}) {
+        ASSERT_EQ(door.set("threads", threads), WPR_OK);
+        ASSERT_EQ(door.set("block_size", threads[0] == '3' ? "64KiB" : "2KiB"), WPR_OK);
+        const size_t half = raw.size() / 2;
+        const uint8_t* part = raw.data() + (threads[0] == '3' ? half : 0);
+        ASSERT_EQ(wpr_stream_update(door.get(), part, half, room(half),
+                                    wpr_stream_bound(door.get(), half), &n),
+                  WPR_OK)
+            << door.error();
+        cut(half);
+      }
+      ASSERT_EQ(wpr_stream_end(door.get(), room(0), wpr_stream_bound(door.get(), 0), &n), WPR_OK);
+      cut(0);
+      ASSERT_EQ(door.set("threads", "2"), WPR_OK);
+      const Data expected = door.decompress(frame, raw.size());
+      EXPECT_EQ(expected.size(), raw.size());
+      EXPECT_EQ(expected == raw, std::string(recipe) != "bx:m=5");
+      ASSERT_EQ(wpr_expand_begin(door.get()), WPR_OK);
+      Data back(raw.size());
+      size_t at = 0, used = 0;
+      for (int done = 0, step = 0; !done; ++step) {
+        ASSERT_LT(step, 100000);
+        ASSERT_EQ(door.set("threads", step % 2 ? later : "16"), WPR_OK);
+        size_t consumed = 0;
+        ASSERT_EQ(wpr_expand_update(door.get(), frame.data() + used,
+                                    std::min<size_t>(5000, frame.size() - used), &consumed,
+                                    back.data() + at, back.size() - at, &n, &done),
+                  WPR_OK)
+            << door.error();
+        used += consumed;
+        at += n;
+      }
+      EXPECT_EQ(back, expected);
+    }
+  }
+}
+
+TEST(Door, NullIsRefused) {
+  Door door;
+  wpr_ctx* ctx = door.get();
+  uint8_t byte = 0;
+  float value = 0;
+  size_t n = 0;
+  int flag = 0;
+  uint64_t size = 0;
+  const uint64_t shape = 1;
+  void (*const row)(void*, const wpr_choice*) = [](void*, const wpr_choice*) {};
+  wpr_info info;
+  for (wpr_ctx* c : {ctx, static_cast<wpr_ctx*>(nullptr)}) {
+    size_t* const none = c ? nullptr : &n;
+    const auto refused = [&](wpr_status status) {
+      EXPECT_EQ(status, WPR_PARAMETER);
+      EXPECT_NE(std::string(wpr_error(c)).find("is NULL"), std::string::npos) << wpr_error(c);
+    };
+    refused(wpr_set(c, c ? nullptr : "seed", "1"));
+    refused(wpr_set(c, "seed", c ? nullptr : "1"));
+    refused(wpr_compress(c, &byte, 1, &byte, 1, none));
+    refused(wpr_compress_array(c, &byte, WPR_BYTES, 1, c ? nullptr : &shape, &byte, 1, &n));
+    refused(wpr_decompress(c, &byte, 1, &byte, 1, none));
+    refused(wpr_decompress_range(c, &byte, 1, 0, 1, c ? nullptr : &byte));
+    refused(wpr_compress_feedback(c, &value, c ? nullptr : &value, 1, &byte, 1, &n));
+    refused(wpr_compress_feedback(c, &value, &value, 1, &byte, 1, none));
+    refused(wpr_decompress_add(c, &byte, 1, &value, 1, none));
+    refused(wpr_add(c, &byte, 1, &byte, 1, &byte, 1, none));
+    refused(wpr_inspect(c, &byte, 1, c ? nullptr : &info));
+    refused(wpr_stream_begin(c, WPR_BYTES, &byte, 1, none));
+    refused(wpr_stream_update(c, &byte, 1, &byte, 1, none));
+    refused(wpr_stream_end(c, &byte, 1, none));
+    refused(wpr_expand_update(c, &byte, 1, none, &byte, 1, &n, &flag));
+    refused(wpr_expand_update(c, &byte, 1, &n, &byte, 1, none, &flag));
+    refused(wpr_lossless(c, c ? nullptr : "lz4", WPR_BYTES, &flag));
+    refused(wpr_lossless(c, "lz4", WPR_BYTES, c ? nullptr : &flag));
+    refused(wpr_explain(c, &byte, WPR_BYTES, 1, &shape, c ? nullptr : row, nullptr));
+    EXPECT_EQ(wpr_get(c, c ? nullptr : "seed"), nullptr);
+    EXPECT_EQ(wpr_origin(c, c ? nullptr : "seed"), nullptr);
+    wpr_get_stats(c, nullptr);
+  }
+  EXPECT_EQ(wpr_create(nullptr), WPR_PARAMETER);
+  EXPECT_EQ(wpr_expand_begin(nullptr), WPR_PARAMETER);
+  EXPECT_EQ(wpr_bound(nullptr, 1), 0u);
+  EXPECT_EQ(wpr_stream_bound(nullptr, 1), 0u);
+  EXPECT_EQ(wpr_raw_size(&byte, 1, nullptr), WPR_PARAMETER);
+  EXPECT_EQ(wpr_raw_size(nullptr, 1, &size), WPR_PARAMETER);
+  wpr_reset_stats(nullptr);
+  EXPECT_EQ(wpr_codec_at(0, nullptr), 0);
+  EXPECT_EQ(wpr_codec_param_at(1, 0, nullptr), 0);
+  EXPECT_EQ(wpr_codec_kernel_at(0, 0, nullptr), 0);
+  EXPECT_EQ(wpr_engine_at(0, nullptr), 0);
+  EXPECT_EQ(wpr_option_at(0, nullptr), 0);
+  EXPECT_STREQ(wpr_status_name(static_cast<wpr_status>(77)), "unknown");
+}
+
+// Every codec for every dtype, whole and as a stream: right or refused, by all doors alike.
+TEST(Door, EveryCodecAndDtype) {
+  std::vector<std::string> recipes = {
+      "bx:m=0",        "fre:m=23",    "zfp:accuracy=1e-2",  "zfp:rate=12",
+      "planes+zstd:1", "shuffle+lz4", "sz3:abs=1e-2+zstd:1"};
+  wpr_codec_info codec;
+  for (size_t i = 0; wpr_codec_at(i, &codec); ++i) recipes.push_back(codec.name);
+  const Data raw = wave(4 * 600);
+  for (const std::string& recipe : recipes) {
+    for (int code = WPR_BYTES; code <= WPR_COMPLEX128; ++code) {
+      const auto dtype = static_cast<wpr_dtype>(code);
+      const std::string what = recipe + ", dtype " + std::to_string(code);
+      Door door(recipe.c_str());
+      wpr_ctx* ctx = door.get();
+      ASSERT_EQ(door.set("threads", code % 2 ? "1" : "3"), WPR_OK);
+      int lossless = 0;
+      const bool known = wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) == WPR_OK;
+      const bool taken = known && (lossless || dtype != WPR_BYTES);
+      // As an array of one dimension, and of two.
+      Data frame(wpr_bound(ctx, raw.size())), back(raw.size()), streamed(raw.size());
+      size_t n = 0;
+      const uint64_t elements = raw.size() / dtype_size(static_cast<DType>(code));
+      for (const int n_dims : {2, 1}) {
+        const uint64_t shape[] = {n_dims == 1 ? elements : 6, elements / 6};
+        const wpr_status status = wpr_compress_array(ctx, raw.data(), dtype, n_dims, shape,
+                                                     frame.data(), frame.size(), &n);
+        ASSERT_EQ(status, taken ? WPR_OK : WPR_PARAMETER) << what << door.error();
+        if (!taken) continue;
+        ASSERT_EQ(wpr_decompress(ctx, frame.data(), n, back.data(), back.size(), &n), WPR_OK);
+        ASSERT_EQ(n, raw.size()) << what;
+        EXPECT_TRUE(!lossless || back == raw) << what;
+      }
+      // As a stream: the blocks are those of one dimension.
+      Data out(3 * wpr_stream_bound(ctx, raw.size()));
+      size_t at = 0;
+      const wpr_status begun = wpr_stream_begin(ctx, dtype, out.data(), out.size(), &at);
+      ASSERT_EQ(begun, taken ? WPR_OK : WPR_PARAMETER) << what;
+      if (!taken) continue;
+      for (size_t from = 0; from < raw.size(); from += 1111, at += n) {
+        const size_t size = std::min<size_t>(1111, raw.size() - from);
+        ASSERT_EQ(wpr_stream_update(ctx, &raw[from], size, &out[at], out.size() - at, &n), WPR_OK);
+      }
+      ASSERT_EQ(wpr_stream_end(ctx, &out[at], out.size() - at, &n), WPR_OK);
+      ASSERT_EQ(wpr_decompress(ctx, out.data(), at + n, streamed.data(), streamed.size(), &n),
+                WPR_OK)
+          << what << door.error();
+      EXPECT_EQ(streamed, back) << what;
+    }
+  }
+}
+
+// The child has none of its parent's threads, and makes its own.
+TEST(Door, AForkedChildHasThreadsOfItsOwn) {
+  Door door("shuffle:4+lz4");
+  ASSERT_EQ(door.set("threads", "3"), WPR_OK);
+  const Data raw = wave(100000);
+  Data frame;
+  ASSERT_EQ(door.compress(raw, WPR_FLOAT32, false, &frame), WPR_OK);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);
+    Data again;
+    bool good = door.compress(raw, WPR_FLOAT32, false, &again) == WPR_OK && again == frame &&
+                door.decompress(frame, raw.size()) == raw;
+    {
+      Door other("lz4");
+      good = good && other.compress(raw, WPR_BYTES, false) == WPR_OK;
+    }
+    door.~Door();
+    _exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(door.decompress(frame, raw.size()), raw);
+}
+
+}  // namespace
+}  // namespace wirepress
