@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wirepress import api, arrays, files, npy, show
+from wirepress import api, arrays, files, npy, paths, show
 from wirepress.errors import ParameterError
 
 MIN_TURN = 0.005  # seconds that one timing lasts at least, so that the clock does not matter
@@ -361,7 +361,7 @@ def main(args: argparse.Namespace) -> int:
     bar.close()
     print_table(rows)
     if args.json:
-        files.write_text(args.json, show.as_json(_report(rows, args)))
+        paths.write_text(args.json, show.as_json(_report(rows, args)))
     if args.plot:
         plot.scatter(rows, args.plot, machine()["cpu"], args.threads)
     return 0

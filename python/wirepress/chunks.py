@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from wirepress import _core, arrays
+from wirepress import arrays
 from wirepress.api import Compressor
+from wirepress.arrays import DEFAULT_RECIPE, fold
 from wirepress.errors import CorruptError, ParameterError
 
-DEFAULT_RECIPE = "shuffle+zstd:1"
+__all__ = ["DEFAULT_RECIPE", "ChunkCoder", "kinds"]
 
 
 def kinds(dtype: np.dtype[Any]) -> list[tuple[str, int]]:
@@ -37,12 +38,6 @@ def kinds(dtype: np.dtype[Any]) -> list[tuple[str, int]]:
     if dtype.itemsize in (2, 4, 8) and dtype.kind in "iufMm":
         return [(f"uint{8 * dtype.itemsize}", 1)]
     return [("uint8", dtype.itemsize)]
-
-
-def fold(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape of as many dimensions as a frame remembers: the outermost ones become one."""
-    extra = len(shape) - _core.MAX_DIMS
-    return shape if extra <= 0 else (math.prod(shape[: extra + 1]), *shape[extra + 1 :])
 
 
 class ChunkCoder:

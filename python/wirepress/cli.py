@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wirepress import _core, api, bench, explain, files, report, run, show, store_files
+from wirepress import _core, api, bench, explain, files, report, run, show, store_files, tensors
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.sim import calibrate, plan, record, reproduce, simulate
 
@@ -164,15 +164,29 @@ def _add_compress(parsers: _Parsers) -> None:
         "make frames of files",
         _convert(files.compress_file),
         "  wirepress compress field.npy                   field.npy.wpr, knows dtype and shape\n"
+        "  wirepress compress --smallest model.safetensors             every tensor as its type\n"
+        "  wirepress compress -r bx:m=6 step.pt                  floats within 2^-7, nothing else\n"
         "  wirepress compress -r shuffle:4+zstd:3 --dtype float32 field.raw\n"
         "  tar c folder | wirepress compress - | ssh host 'wirepress decompress - | tar x'\n",
     )
     _add_file_flags(parser, f"the frame (default FILE{files.SUFFIX})")
     parser.add_argument("--dtype", metavar="NAME", help="what the elements of a raw file are")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=tensors.FORMATS,
+        help="what FILE is, so that tensors are coded as their types (default: by its name)",
+    )
+    form.add_argument(
+        "--npy", dest="format", action="store_const", const="npy", help="--format npy"
+    )
+    form.add_argument(
+        "--no-npy", dest="format", action="store_const", const="bytes", help="--format bytes"
+    )
     parser.add_argument(
-        "--npy",
-        action=argparse.BooleanOptionalAction,
-        help="FILE is a .npy file: remember dtype and shape (default: by its name)",
+        "--smallest",
+        action="store_true",
+        help="try more codecs and keep the smallest: -r auto:goal=ratio, blocks of 4 MiB",
     )
     _add_library_options(parser)
 
