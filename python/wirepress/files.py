@@ -353,12 +353,12 @@ class _SeriesCoder:
             size = self._source.fill(buffer[:want])
             if size < want and part.size is not None:
                 raise UsageError(f"it ended at {part.at + done + size} while it was read")
+            if size == 0:
+                break
             self._patch(buffer[:size], part.at + done)
             self._writer.add_piece(stream.update(buffer[:size]))
             done += size
             bar.update(size)
-            if size < want:
-                break
         if done:
             self._writer.add_piece(stream.finish())
             self._writer.end_frame(done)

@@ -225,7 +225,10 @@ def safetensors_layout(source: Source) -> Layout:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise TensorFileError("the header of this .safetensors file is damaged") from None
     size = source.size()
-    _require_whole(size, max((part.at + (part.size or 0) for part in tensors), default=0))
+    end = max((part.at + (part.size or 0) for part in tensors), default=8 + length)
+    _require_whole(size, end)
+    if size is None:  # a pipe may have more
+        return Layout([*_cut(tensors, end), Part(None, at=end)])
     return Layout(_cut(tensors, size))
 
 
