@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import Any
 
@@ -118,7 +117,7 @@ class ChunkCoder:
     def flat(self, frame: Any) -> np.ndarray:
         """The elements of a frame, in one dimension."""
         info = self._compressor().inspect(frame)
-        count = math.prod(info.shape or (info.raw_size or 0,))
-        array, memory = arrays.empty(arrays.dtype_code(info.dtype), (count,))
+        code = arrays.dtype_code(info.dtype)
+        array, memory = arrays.empty(code, ((info.raw_size or 0) // arrays.dtype_size(code),))
         self.expand(frame, memory.view(np.uint8))
         return array
