@@ -187,7 +187,7 @@ def test_npy_header(dtype: str, shape: tuple[int, ...]) -> None:
     file = io.BytesIO()
     np.save(file, np.zeros(shape, dtype))
     file.seek(0)
-    header = npy.read_header(file.read)
+    header = npy.parse(file.read).header
     assert header == (np.dtype(dtype).name, shape)
     assert file.getvalue()[: file.tell()] == npy.make_header(header)
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -226,7 +228,99 @@ def test_appending_to_the_source_is_refused(
     only: Path, main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with only.open("ab") as end:
-        monkeypatch.setattr("sys.stdout", open(end.fileno(), "w", closefd=False))
+        monkeypatch.setattr("sys.stdout", os.fdopen(end.fileno(), "w", closefd=False))
         status, error = main("compress", "a", "-o", "-")
     assert (status, "stdout is the source itself" in error) == (1, True)
     assert only.read_bytes() == CONTENT
+
+
+# ---- bad input ------------------------------------------------------------------------------
+
+COMMANDS = [
+    "compress -f -o out",
+    "compress -f -o out -r bx:m=6",
+    "compress -f -o out --format npy",
+    "compress -f -o out --format pt",
+    "compress -f -o out --format safetensors",
+    "decompress -f -o out",
+    "inspect --verify",
+    "bench --recipes lz4 --seconds 0.001",
+    "explain",
+    "explain -r lz4",
+    "plan --link 1Gbps --workers 4 --compute 1s",
+    "report -f -o out",
+    "simulate",
+    "store ls",
+    "store check",
+    "trace show",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bad_input_ends_in_one_sentence(command: str, main: Main, tmp_path: Path) -> None:
+    rubbish = bytes(i * i % 251 for i in range(5000))
+    for name in "rubbish", "rubbish.npy", "rubbish.pt", "rubbish.json", "x\udcff":
+        (tmp_path / name).write_bytes(rubbish)
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    for name in "missing", "folder", "empty", "rubbish", "rubbish.npy", "rubbish.json", "x\udcff":
+        status, error = main(*command.split(), name)
+        assert status in (0, 1, 2), name
+        assert "Traceback" not in error
+        if name in ("missing", "folder"):
+            assert status in (1, 2), name
+            assert error.startswith("wirepress: ") and error.count("\n") <= 7, error
+
+
+@pytest.mark.parametrize(
+    ("command", "closed", "status", "sentence"),
+    [
+        ("compress -", 0, 1, "stdin is closed"),
+        ("compress - -o out", 0, 1, "stdin is closed"),
+        ("inspect -", 0, 1, "stdin is closed"),
+        ("explain -", 0, 2, "stdin is closed"),
+        ("compress a -o -", 1, 1, "stdout is closed"),
+        ("decompress frames/a.wpr -o -", 1, 1, "stdout is closed"),
+        ("codecs", 1, 1, "stdout is closed"),
+        ("inspect --json frames/a.wpr", 1, 1, "stdout is closed"),
+        ("compress --help", 1, 1, "stdout is closed"),
+        ("compress a", 1, 0, "a -> a.wpr"),
+        ("compress a", 2, 0, ""),
+        ("compress missing", 2, 1, ""),
+    ],
+)
+def test_closed_standard_files(
+    command: str, closed: int, status: int, sentence: str, only: Path
+) -> None:
+    script = f"exec {sys.executable} -m wirepress {command} {closed}>&-"
+    done = subprocess.run(["sh", "-c", script], cwd=only.parent, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr and "ignored" not in done.stderr
+
+
+def test_elements_of_any_npy_file_are_measured(main: Main, tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy", reason="NumPy is not installed")
+    values = np.arange(6000, dtype="f4").reshape(60, 100)
+    for array in values, np.asfortranarray(values), values.astype(">f4"), values.reshape(3, 2, -1):
+        np.save("x.npy", array)
+        assert main("explain", "x.npy") == (0, "")
+        assert main("bench", "--recipes", "lz4", "--seconds", "0.001", "-q", "x.npy")[0] == 0
+    np.save("x.npy", np.zeros((0, 3)))
+    status, error = main("explain", "x.npy")
+    assert (status, "is empty" in error) == (2, True)
+
+
+def test_steps_of_a_store(main: Main, tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy", reason="NumPy is not installed")
+    import wirepress
+
+    for name, n in ("three", 3), ("none", 0):
+        with wirepress.FrameStore(tmp_path / name, (3, 4), "float32") as store:
+            for step in range(n):
+                store.put(step, np.full((3, 4), step, "f4"))
+    for step in 0, 2, -1, -3:
+        assert main("store", "cat", "three", step)[0] == 0
+    for name, step in ("three", 3), ("three", -4), ("none", -1), ("none", 0):
+        status, error = main("store", "cat", name, step)
+        assert (status, f"step {step} is not in {name}" in error) == (2, True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -26,6 +27,8 @@ def _sentence(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, BrokenPipeError):
         return "the reader of the output closed it"
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return "stdout is closed"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError) and not str(error):
@@ -219,7 +222,11 @@ def _add_inspect(parsers: _Parsers) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
     parser.add_argument("--verify", action="store_true", help="expand every block too")
     parser.add_argument(
-        "--blocks", type=int, default=20, metavar="N", help="rows of the table (20); 0 is all"
+        "--blocks",
+        type=files.whole(0),
+        default=20,
+        metavar="N",
+        help="rows of the table (20); 0 is all",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, with all blocks")
 
@@ -291,9 +298,41 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _open_standard_files() -> None:
+    """Gives a process that was started without stdin, stdout or stderr ones that fail when used;
+    else the next file that it opens would become them."""
+    for number, name, wrong in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY)):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, wrong)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for stream in sys.stdout, sys.stderr:
+        if hasattr(stream, "reconfigure"):  # names of files may be no text
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flushed(code: int) -> int:
+    """The exit status, after what was printed has left."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _fail(_sentence(error))
+        _drop_stdout()
+        return FAILED
+    return code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status: 0 done, 1 failed, 2 a wrong request."""
-    args = make_parser().parse_args(arguments)
+    _open_standard_files()
+    try:
+        args = make_parser().parse_args(arguments)
+    except SystemExit as error:  # of --help, for example
+        return _flushed(error.code if isinstance(error.code, int) else USAGE)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_on)
     try:

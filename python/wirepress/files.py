@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from wirepress import api, arrays, npy, paths, tensors
@@ -118,6 +118,17 @@ def bar_of_rows(args: argparse.Namespace) -> Any:
     return tqdm(
         unit=" rows", delay=_DELAY, leave=False, disable=args.quiet or not sys.stderr.isatty()
     )
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """The type of a flag that is a whole number of at least this."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return int(text)
+
+    return number
 
 
 # ---- recipes --------------------------------------------------------------------------------
@@ -469,6 +480,34 @@ def compress_file(name: str, args: argparse.Namespace) -> Result:
         if args.rm:
             paths.remove_source(name, source, before)
     return Result(name, output, seconds=time.perf_counter() - began, **fields)
+
+
+def read_sample(name: str, dtype: str | None, limit: int) -> arrays.View:
+    """At most `limit` bytes of a file's elements, for measuring: a .npy file's as its type, another
+    file's as `dtype`. Whole rows, in the order in which they lie in memory."""
+    with open_input(name) as file:
+        source, shape = Source(file), None
+        if dtype is None and name.endswith(".npy"):
+            try:
+                layout = tensors.npy_layout(source)
+            except tensors.TensorFileError as error:
+                raise UsageError(f"{name}: {error}") from None
+            part = next((part for part in layout.parts if part.name), None)
+            if part is None:
+                raise UsageError(f"{name}: {layout.note or 'its array is empty'}")
+            _read_exactly(source, part.at)
+            dtype, shape, limit = part.dtype, fold(part.shape), min(limit, part.size or 0)
+        content = memoryview(bytearray(limit if source.size() is None else source.size() or 0))
+        content = content[: min(len(content), limit)]
+        content = content[: source.fill(content)]
+    code = arrays.dtype_code(dtype or "bytes")
+    row = arrays.dtype_size(code) * math.prod(shape[1:] if shape else ())
+    content = content[: len(content) // row * row]
+    if not content:
+        raise UsageError(f"{label(name)} is empty" if not shape else f"{name}: rows of {row} bytes")
+    if shape:
+        return arrays.View(content, code, len(shape), (len(content) // row, *shape[1:]))
+    return arrays.describe(content, dtype)
 
 
 # ---- decompress -----------------------------------------------------------------------------

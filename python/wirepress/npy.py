@@ -112,21 +112,6 @@ def parse(read: Callable[[int], bytes]) -> Layout:
     return Layout(head + number + text, descr, bool(fortran) and len(shape) > 1, tuple(shape))
 
 
-def read_header(read: Callable[[int], bytes]) -> Header:
-    """Takes the header of an array that a frame can remember from `read(size)`."""
-    layout = parse(read)
-    if layout.dtype is None:
-        why = ", which is not this machine's byte order" if layout.other_order else ""
-        raise NpyError(f"its dtype {layout.descr!r}{why} is not one that frames know")
-    if len(layout.shape) > _core.MAX_DIMS:
-        raise NpyError(
-            f"it has {len(layout.shape)} dimensions; frames hold at most {_core.MAX_DIMS}"
-        )
-    if layout.fortran:
-        raise NpyError("it is in Fortran order")
-    return Header(layout.dtype, layout.shape)
-
-
 def make_header(header: Header) -> bytes:
     """The header of a .npy file, as numpy.save writes it: a multiple of 64 bytes."""
     fields = {"descr": _descr_of(header.dtype), "fortran_order": False, "shape": header.shape}

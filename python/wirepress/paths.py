@@ -9,6 +9,7 @@ stable storage, in another file.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 import sys
@@ -36,6 +37,8 @@ def label(name: str) -> str:
 def open_input(name: str) -> Iterator[BinaryIO]:
     """A file, or stdin for "-", to be read unbuffered."""
     if name == PIPE:
+        if fcntl.fcntl(sys.stdin.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+            raise UsageError("stdin is closed")
         with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as file:
             yield file
         return
@@ -160,6 +163,8 @@ def _open_whole_file(
 def _open_stdout(source: BinaryIO | None, force: bool) -> Iterator[BinaryIO]:
     if sys.stdout.isatty() and not force:
         raise UsageError("the result is binary and stdout is a terminal; -f writes it anyway")
+    if fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise UsageError("stdout is closed")
     sys.stdout.flush()
     there = os.fstat(sys.stdout.fileno())
     if _is_regular(there):
