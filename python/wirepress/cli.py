@@ -12,7 +12,19 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wirepress import _core, api, bench, explain, files, report, run, show, store_files, tensors
+from wirepress import (
+    _core,
+    api,
+    arrays,
+    bench,
+    explain,
+    files,
+    report,
+    run,
+    show,
+    store_files,
+    tensors,
+)
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.sim import calibrate, plan, record, reproduce, simulate
 
@@ -129,7 +141,9 @@ def _add_file_flags(parser: argparse.ArgumentParser, result: str) -> None:
     parser.add_argument("-f", "--force", action="store_true", help="overwrite what exists")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("-k", "--keep", action="store_true", help="keep FILE (the default)")
-    source.add_argument("--rm", action="store_true", help="remove FILE when its result is safe")
+    source.add_argument(
+        "--rm", action="store_true", help="remove FILE when its result is on stable storage"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
 
@@ -192,6 +206,8 @@ def _add_compress(parsers: _Parsers) -> None:
         help="try more codecs and keep the smallest: -r auto:goal=ratio, blocks of 4 MiB",
     )
     _add_library_options(parser)
+    recipe = next(action for action in parser._actions if action.dest == "recipe")
+    recipe.help = f"{recipe.help}; {arrays.DEFAULT_RECIPE} for elements of a known type"
 
 
 def _add_decompress(parsers: _Parsers) -> None:
