@@ -19,6 +19,7 @@ from wirepress import (
     bench,
     explain,
     files,
+    paths,
     report,
     run,
     show,
@@ -39,7 +40,7 @@ def _sentence(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, BrokenPipeError):
         return "the reader of the output closed it"
-    if isinstance(error, OSError) and error.errno == errno.EBADF:
+    if isinstance(error, OSError) and error.errno == errno.EBADF and paths.stdout_is_closed():
         return "stdout is closed"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

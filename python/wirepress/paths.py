@@ -145,11 +145,11 @@ def _open_whole_file(
         error.filename = name
         raise
     try:
-        with open(handle, "wb", buffering=0) as file:
-            yield file
-            _take_access(handle, source)
-            if sync or os.path.exists(path):
-                os.fsync(handle)
+        with open(handle, "wb", buffering=0, closefd=False) as file:
+            yield file  # which a wrapper of it may close
+        _take_access(handle, source)
+        if sync or os.path.exists(path):
+            os.fsync(handle)
         _give_name(temporary, path, force)
         if sync:
             _sync_folder(path)
@@ -157,13 +157,20 @@ def _open_whole_file(
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    finally:
+        os.close(handle)
+
+
+def stdout_is_closed() -> bool:
+    """Whether the process was started without a stdout."""
+    return fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
 @contextlib.contextmanager
 def _open_stdout(source: BinaryIO | None, force: bool) -> Iterator[BinaryIO]:
     if sys.stdout.isatty() and not force:
         raise UsageError("the result is binary and stdout is a terminal; -f writes it anyway")
-    if fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+    if stdout_is_closed():
         raise UsageError("stdout is closed")
     sys.stdout.flush()
     there = os.fstat(sys.stdout.fileno())
