@@ -286,6 +286,22 @@ def test_lossy_safetensors(recipe: str, main: Main) -> None:
     assert tensors_of(content)["w"].tobytes() != WEIGHTS.tobytes()
 
 
+def test_json_says_what_was_done(main: Main, capfd: pytest.CaptureFixture[str]) -> None:
+    from wirepress import files
+
+    Path("m.safetensors").write_bytes(safetensors())
+    capfd.readouterr()
+    assert cli.main(["compress", "--json", "-r", "bx:m=6", "m.safetensors"]) == 0
+    (row,) = json.loads(capfd.readouterr().out)
+    groups = {(group["dtype"], group["recipe"]): group for group in row["tensors"]}
+    assert groups["float32", "bx:m=6"] == {
+        "dtype": "float32", "recipe": "bx:m=6", "lossless": False,
+        "count": 1, "raw_size": WEIGHTS.nbytes,
+    }  # fmt: skip
+    assert groups["int64", files.DEFAULT_RECIPE]["lossless"]
+    assert row["frame_size"] == Path("m.safetensors.wpr").stat().st_size
+
+
 def test_a_lossy_recipe_without_use_is_refused(main: Main) -> None:
     Path("m.safetensors").write_bytes(safetensors({"ids": TENSORS["ids"]}))
     status, error = main("compress", "-r", "bx:m=6", "m.safetensors")

@@ -349,7 +349,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         args = make_parser().parse_args(arguments)
     except SystemExit as error:  # of --help, for example
-        return _flushed(error.code if isinstance(error.code, int) else USAGE)
+        sys.exit(_flushed(error.code if isinstance(error.code, int) else USAGE))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_on)
     try:
