@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepress import files, run, show
+from wirepress import files, paths, run, show
 from wirepress.errors import WirepressError
 from wirepress.sim import plan, units
 
@@ -186,7 +186,7 @@ def _export(args: argparse.Namespace) -> int:
         return 0
     write = traced.write_chrome if args.format == "chrome" else traced.write_csv
     if args.output and args.output != "-":
-        with files.open_output(args.output, "-", argparse.Namespace(force=True, rm=False)) as raw:
+        with paths.open_output(args.output, force=True) as raw:
             import io
 
             with io.TextIOWrapper(raw, encoding="utf-8", write_through=True) as file:

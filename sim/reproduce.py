@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wirepress import bench, files, show
+from wirepress import bench, files, paths, show
 from wirepress.errors import ParameterError
 from wirepress.sim import papers
 from wirepress.sim.papers import Data, Experiment, Paper, Result, Row
@@ -320,7 +320,7 @@ def _write(args: argparse.Namespace, found: list[tuple[Paper, Experiment, Result
         if experiment.draw:
             name = f"{paper.name}-{experiment.id}.svg"
             draw(paper, experiment, result, folder / name)
-    files.write_text(args.report, page(found, folder.name))
+    paths.write_text(args.report, page(found, folder.name))
     print(f"wrote {report} and {folder}/", file=sys.stderr)
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A frame decoder written from spec/frame.md alone, in plain Python.
+"""A decoder of frames and series, from spec/frame.md and spec/series.md alone, in plain Python.
 
 It shares nothing with the library: the codecs' own decoders are codecs/NAME/reference.py, found
 through the ids in codecs/NAME/CMakeLists.txt. Slow, and meant to be read beside the specification.
 
-    python3 spec/decode.py FRAME > RAW
+    python3 spec/decode.py FRAME_OR_SERIES > RAW
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib.util
 import math
 import re
 import sys
+import zlib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -215,22 +216,55 @@ def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tu
     return data, last
 
 
-def decode(frame: bytes) -> tuple[Header, bytes]:
-    """Header and raw bytes of one whole frame; FrameError for anything else."""
-    reader = Reader(bytes(frame))
-    header = read_header(reader)
+def read_frame(reader: Reader) -> tuple[Header, bytes]:
+    """Header and raw bytes of the frame that begins here."""
+    # a header's checksum covers what stands before it in its own frame
+    own = Reader(reader.data[reader.at :])
+    header = read_header(own)
     parts: list[bytes] = []
     if header.raw_size is None:
         last = False
         while not last:
-            data, last = read_block(reader, header, len(parts), header.block_size)
+            data, last = read_block(own, header, len(parts), header.block_size)
             parts.append(data)
     else:
         for begin in range(0, header.raw_size, header.block_size):
             size = min(header.block_size, header.raw_size - begin)
-            parts.append(read_block(reader, header, len(parts), size)[0])
-    refuse(reader.at != len(frame), f"{len(frame) - reader.at} bytes after the last block")
+            parts.append(read_block(own, header, len(parts), size)[0])
+    reader.at += own.at
     return header, b"".join(parts)
+
+
+def decode(frame: bytes) -> tuple[Header, bytes]:
+    """Header and raw bytes of one whole frame; FrameError for anything else."""
+    reader = Reader(bytes(frame))
+    header, raw = read_frame(reader)
+    refuse(reader.at != len(frame), f"{len(frame) - reader.at} bytes after the last block")
+    return header, raw
+
+
+def decode_series(series: bytes) -> tuple[list[Header], bytes]:
+    """Headers of the frames and all raw bytes of a series (spec/series.md)."""
+    reader = Reader(bytes(series))
+    refuse(reader.take(3) != b"WPS", "not a series: wrong magic")
+    version = reader.number(1)
+    refuse(version != 0x10, f"version and flags {version:#x}")
+    headers: list[Header] = []
+    parts: list[bytes] = []
+    while reader.data[reader.at : reader.at + 3] == b"WPR":
+        header, raw = read_frame(reader)
+        headers.append(header)
+        parts.append(raw)
+    begin = reader.at
+    refuse(reader.take(3) != b"WPE", "neither a frame nor the end record")
+    refuse(reader.number(1) != version, "version of the end record")
+    n_frames, raw_size = reader.number(8), reader.number(8)
+    crc = zlib.crc32(reader.data[begin : reader.at])
+    refuse(reader.number(4) != crc, "checksum of the end record")
+    raw = b"".join(parts)
+    refuse((n_frames, raw_size) != (len(parts), len(raw)), "the end record is not of these frames")
+    refuse(reader.at != len(series), f"{len(series) - reader.at} bytes after the end record")
+    return headers, raw
 
 
 def main() -> int:
@@ -238,7 +272,8 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        header, raw = decode(Path(sys.argv[1]).read_bytes())
+        data = Path(sys.argv[1]).read_bytes()
+        header, raw = (decode_series if data[:3] == b"WPS" else decode)(data)
     except (FrameError, OSError) as error:
         print(f"decode.py: {error}", file=sys.stderr)
         return 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -173,3 +174,22 @@ def test_blocks_of_whole_rows(shape: tuple[int, ...]) -> None:
         header, raw = decode.decode(frame)
         assert header.slabs and header.shape == shape
         assert raw == wirepress.decompress(frame).tobytes()
+
+
+def test_series(tmp_path: Path) -> None:
+    """A file of several types, as the command line writes it (spec/series.md)."""
+    with open(tmp_path / "x.npy", "wb") as file:
+        np.save(file, np.asfortranarray(wave(3000).reshape(30, 100)))
+        np.save(file, wave(10))
+    whole = (tmp_path / "x.npy").read_bytes()
+    command = [sys.executable, "-m", "wirepress", "compress", "-q", tmp_path / "x.npy"]
+    for flags in ("-r", "shuffle+lz4"), ("-r", "bx:m=0", "--block-size", "1KiB", "-f"):
+        subprocess.run([*command, *flags], check=True)
+        series = (tmp_path / "x.npy.wpr").read_bytes()
+        headers, raw = decode.decode_series(series)
+        assert raw == whole
+        assert [header.dtype for header in headers] == ["bytes", "float32", "bytes"]
+        assert headers[1].shape == (100, 30)
+        for damaged in series[:-1], series[:4], series + b"x", series[:-3] + b"abc", b"WPS\x20":
+            with pytest.raises(decode.FrameError):
+                decode.decode_series(damaged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import importlib.util
 import multiprocessing
 import os
 import shutil
@@ -455,3 +456,53 @@ def test_two_hdf5_libraries_in_one_process(tmp_path: Path) -> None:
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+# ---- netCDF (docs/guides/hdf5.md) -----------------------------------------------------------
+
+WITH_PATH = """
+import os, wirepress.hdf5
+os.environ["HDF5_PLUGIN_PATH"] = wirepress.hdf5.plugin_path()
+import netCDF4
+print(netCDF4.Dataset("field.nc")["p"][:].sum())
+"""
+
+
+@pytest.fixture
+def netcdf(tmp_path: Path) -> np.ndarray:
+    """field.nc in tmp_path, by h5netcdf; returns what p holds."""
+    h5netcdf = pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+    values = np.linspace(1, 2, 1000, dtype=np.float32)
+    with h5netcdf.File(tmp_path / "field.nc", "w") as file:
+        file.dimensions = {"x": 1000}
+        settings = wirepress.hdf5.options("bx:m=6")
+        file.create_variable("p", ("x",), "f4", chunks=(500,), **settings)[:] = values
+    with h5netcdf.File(tmp_path / "field.nc") as file:
+        found = file["p"][:]
+    assert 0 < np.abs(found / values - 1).max() <= 2**-7
+    return found
+
+
+def test_netcdf4_reads_with_the_plugin_path(netcdf: np.ndarray, tmp_path: Path) -> None:
+    if importlib.util.find_spec("netCDF4") is None:
+        pytest.skip("netCDF4 is not installed")
+    command = [sys.executable, "-W", "ignore", "-c", WITH_PATH]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert float(done.stdout) == pytest.approx(float(netcdf.sum()), rel=1e-6), done.stderr
+
+
+def test_netcdf_tools(netcdf: np.ndarray, tmp_path: Path) -> None:
+    if shutil.which("nccopy") is None:
+        pytest.skip("netcdf-bin is not installed")
+    path = {**os.environ, "HDF5_PLUGIN_PATH": wirepress.hdf5.plugin_path()}
+    values = ",".join(str(value) for value in wirepress.hdf5.cd_values("bx:m=6"))
+    for arguments in (
+        ("nccopy", "-F", "none", "field.nc", "plain.nc"),
+        ("nccopy", "-F", f"p,{wirepress.hdf5.FILTER},{values}", "plain.nc", "again.nc"),
+    ):
+        subprocess.run(arguments, cwd=tmp_path, env=path, check=True)
+    for name, filtered in ("plain.nc", False), ("again.nc", True):
+        with h5py.File(tmp_path / name) as file:
+            n_filters = file["p"].id.get_create_plist().get_nfilters()
+            assert n_filters == int(filtered)
+            np.testing.assert_array_equal(file["p"][:], netcdf)

@@ -52,6 +52,18 @@ def test_every_type_comes_back(name: str, order: str) -> None:
     assert out.tobytes() == array.tobytes()
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,), (2, 3, 2, 3, 2)], ids=str)
+@pytest.mark.parametrize("name", [*TYPES.split(), "?"])
+def test_every_shape_comes_back(name: str, shape: tuple[int, ...]) -> None:
+    n_bytes = int(np.prod(shape)) * np.dtype(name).itemsize
+    array = np.frombuffer(RNG.integers(0, 2, n_bytes, np.uint8).tobytes(), name).reshape(shape)
+    codec = Wirepress()
+    flat = codec.decode(codec.encode(array))
+    assert (flat.ndim, flat.tobytes()) == (1, array.tobytes())
+    out = np.ones_like(array)
+    assert codec.decode(codec.encode(array), out).tobytes() == array.tobytes()
+
+
 @pytest.mark.parametrize("recipe", ["bx:m=6", "fre:m=6", "sz3:pw=1e-2", "auto:rel=1e-2"])
 def test_lossy_within_its_bound(recipe: str) -> None:
     values = FIELD.astype(np.float32)

@@ -27,7 +27,7 @@ class _Scheme:
         self._coder = coder
 
     def compress(self, _params: Any, array: Any) -> CompressedObject:
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         metadata = {"shape": array.shape, "dtype": array.dtype}
         frame = self._coder.encode(array)
         if len(frame) < array.nbytes:

@@ -75,6 +75,19 @@ def test_steps_come_back_bit_for_bit() -> None:
             np.testing.assert_array_equal(found[step], field)
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,), (30, 21), (2, 3, 2, 3, 2)], ids=str)
+def test_every_shape_comes_back(shape: tuple[int, ...]) -> None:
+    for dtype in "? i1 i4 f2 f4 f8 c16 >f4 M8[ns]".split():
+        for recipe in "shuffle+zstd:1", "store":
+            params = compression(recipe)
+            array = np.full(shape, 1).astype(dtype)
+            for order in "CF":
+                there = params["compressor"](None, np.asarray(array, order=order))
+                back = params["decompressor"](None, there)
+                assert (back.shape, back.dtype) == (array.shape, array.dtype)
+                assert back.tobytes() == array.tobytes()
+
+
 def test_the_scheme_is_used_and_lossy_ones_hold_their_bound() -> None:
     params = compression("bx:m=9")
     field = np.linspace(1, 2, 5000, dtype=np.float32).reshape(50, 100)

@@ -15,6 +15,7 @@ import pytest
 import wirepress
 
 pytest.importorskip("zarr", reason="zarr is not installed")
+import wirepress.numcodecs
 import zarr
 from wirepress.zarr import WirepressCodec
 
@@ -81,6 +82,65 @@ def test_single_numbers_and_chunks_never_written(tmp_path: Path) -> None:
     expected = np.full(100, 2, "f4")
     expected[35] = 1
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "1")[:], expected)
+
+
+ALL_TYPES = "? i1 u2 i4 u8 f2 f4 f8 c8 c16 >f4 >f8 >i2 >c8 M8[ns] >m8[s] S5 U3 V7".split()
+SHAPES = [(), (0,), (0, 3), (1,), (700,), (30, 21), (2, 3, 2, 3, 2)]
+RNG = np.random.default_rng(2)
+
+
+def stored(data: np.ndarray, recipe: str | None, form: int, order: str = "C") -> np.ndarray:
+    """What an array of two chunks a dimension gives back; recipe None: without wirepress."""
+    arguments: dict[str, object] = {"compressors": None, "zarr_format": form}
+    if form == 2:
+        arguments["order"] = order
+    if recipe and form == 2:
+        arguments["compressors"] = wirepress.numcodecs.Wirepress(recipe)
+    elif recipe:
+        arguments["serializer"] = WirepressCodec(recipe)
+    chunks = tuple(max(1, (n + 1) // 2) for n in data.shape)
+    store = zarr.storage.MemoryStore()
+    array = zarr.create_array(store, shape=data.shape, dtype=data.dtype, chunks=chunks, **arguments)
+    array[...] = data
+    return np.asarray(zarr.open_array(store, mode="r")[...])
+
+
+def check_as_without(name: str, shape: tuple[int, ...], form: int, order: str) -> None:
+    n_bytes = int(np.prod(shape)) * np.dtype(name).itemsize
+    raw = RNG.integers(0, 2, n_bytes, np.uint8).tobytes()
+    data = np.frombuffer(raw, name).reshape(shape)
+    if data.dtype.kind in "fc":
+        data = RNG.normal(size=shape).astype(name)
+    data = np.asarray(data, order=order)
+    expected = stored(data, None, form, order)
+    found = stored(data, "shuffle+zstd:1", form, order)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert found.tobytes() == expected.tobytes()
+    takes = data.dtype.kind in "fc" and (form == 3 or data.dtype.isnative)
+    if not takes and data.tobytes().strip(b"\0"):  # Zarr leaves out chunks of zeros
+        with pytest.raises(wirepress.ParameterError, match="cannot code"):
+            stored(data, "bx:m=6", form, order)
+    elif takes:
+        found = stored(data, "bx:m=6", form, order)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=2**-6)
+
+
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("name", ["f8", ">f4", "i4", "c8", "?"])
+def test_as_without_wirepress(name: str, form: int) -> None:
+    for shape in SHAPES:
+        check_as_without(name, shape, form, "C")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The data type:FutureWarning")
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("name", ALL_TYPES)
+def test_every_type_and_shape_as_without_wirepress(name: str, form: int) -> None:
+    for shape in SHAPES:
+        for order in "CF":
+            check_as_without(name, shape, form, order)
 
 
 def test_xarray(tmp_path: Path) -> None:

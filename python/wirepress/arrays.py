@@ -31,6 +31,9 @@ DTYPES = (
     "complex64",
     "complex128",
 )
+DEFAULT_RECIPE = "shuffle+zstd:1"
+"""Of elements of a known type, where files and chunks are made and nothing else is asked for."""
+
 _SIZES = (1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16)
 
 # Names that the ml_dtypes package gives to types that NumPy does not have.
@@ -246,6 +249,12 @@ def empty(code: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
         return memory.view(getattr(ml_dtypes, theirs)), memory
     array = numpy.empty(shape, dtype="u1" if name == "bytes" else name)
     return array, array
+
+
+def fold(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape of as many dimensions as a frame remembers: the outermost ones become one."""
+    extra = len(shape) - _core.MAX_DIMS
+    return shape if extra <= 0 else (math.prod(shape[: extra + 1]), *shape[extra + 1 :])
 
 
 def n_bytes(code: int, shape: tuple[int, ...]) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import io
 import os
 import platform
 import shlex
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wirepress import api, arrays, files, npy, show
+from wirepress import api, arrays, files, paths, show
 from wirepress.errors import ParameterError
 
 MIN_TURN = 0.005  # seconds that one timing lasts at least, so that the clock does not matter
@@ -252,18 +251,8 @@ def _plain(data: memoryview) -> Iterator[Subject]:
 
 def read_sample(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays.View]:
     """A file's bytes, at most --limit of them, and what they are."""
-    dtype = args.dtype
-    with files.open_input(name) as file:
-        source = io.BufferedReader(file)  # type: ignore[type-var]
-        if name.endswith(".npy") and not dtype:
-            dtype = npy.read_header(source.read).dtype
-        content = source.read(args.limit << 20)
-    code = arrays.dtype_code(dtype or "bytes")
-    size = arrays.dtype_size(code)
-    data = memoryview(content)[: len(content) // size * size]
-    if not data:
-        raise files.UsageError(f"{name} is empty")
-    return data, arrays.describe(data, dtype)
+    view = files.read_sample(name, args.dtype, args.limit << 20)
+    return memoryview(view.buffer), view
 
 
 def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
@@ -361,7 +350,7 @@ def main(args: argparse.Namespace) -> int:
     bar.close()
     print_table(rows)
     if args.json:
-        files.write_text(args.json, show.as_json(_report(rows, args)))
+        paths.write_text(args.json, show.as_json(_report(rows, args)))
     if args.plot:
         plot.scatter(rows, args.plot, machine()["cpu"], args.threads)
     return 0
@@ -393,7 +382,11 @@ def add_parser(parsers: Any) -> None:
         "--seconds", type=float, default=0.5, metavar="S", help="that each row may take (0.5)"
     )
     parser.add_argument(
-        "--limit", type=int, default=256, metavar="MIB", help="of each file at most (256)"
+        "--limit",
+        type=files.whole(1),
+        default=256,
+        metavar="MIB",
+        help="of each file at most (256)",
     )
     parser.add_argument(
         "--plain", action="store_true", help="also zlib, lz4 and zstd without frames, from PyPI"

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import Any
 
 import numpy as np
 
-from wirepress import _core, arrays
+from wirepress import arrays
 from wirepress.api import Compressor
+from wirepress.arrays import DEFAULT_RECIPE, fold
 from wirepress.errors import CorruptError, ParameterError
 
-DEFAULT_RECIPE = "shuffle+zstd:1"
+__all__ = ["DEFAULT_RECIPE", "ChunkCoder", "kinds"]
 
 
 def kinds(dtype: np.dtype[Any]) -> list[tuple[str, int]]:
@@ -37,12 +37,6 @@ def kinds(dtype: np.dtype[Any]) -> list[tuple[str, int]]:
     if dtype.itemsize in (2, 4, 8) and dtype.kind in "iufMm":
         return [(f"uint{8 * dtype.itemsize}", 1)]
     return [("uint8", dtype.itemsize)]
-
-
-def fold(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape of as many dimensions as a frame remembers: the outermost ones become one."""
-    extra = len(shape) - _core.MAX_DIMS
-    return shape if extra <= 0 else (math.prod(shape[: extra + 1]), *shape[extra + 1 :])
 
 
 class ChunkCoder:
@@ -123,7 +117,7 @@ class ChunkCoder:
     def flat(self, frame: Any) -> np.ndarray:
         """The elements of a frame, in one dimension."""
         info = self._compressor().inspect(frame)
-        count = math.prod(info.shape or (info.raw_size or 0,))
-        array, memory = arrays.empty(arrays.dtype_code(info.dtype), (count,))
+        code = arrays.dtype_code(info.dtype)
+        array, memory = arrays.empty(code, ((info.raw_size or 0) // arrays.dtype_size(code),))
         self.expand(frame, memory.view(np.uint8))
         return array

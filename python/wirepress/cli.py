@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -11,7 +12,20 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wirepress import _core, api, bench, explain, files, report, run, show, store_files
+from wirepress import (
+    _core,
+    api,
+    arrays,
+    bench,
+    explain,
+    files,
+    paths,
+    report,
+    run,
+    show,
+    store_files,
+    tensors,
+)
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.sim import calibrate, plan, record, reproduce, simulate
 
@@ -26,6 +40,8 @@ def _sentence(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, BrokenPipeError):
         return "the reader of the output closed it"
+    if isinstance(error, OSError) and error.errno == errno.EBADF and paths.stdout_is_closed():
+        return "stdout is closed"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError) and not str(error):
@@ -126,7 +142,9 @@ def _add_file_flags(parser: argparse.ArgumentParser, result: str) -> None:
     parser.add_argument("-f", "--force", action="store_true", help="overwrite what exists")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("-k", "--keep", action="store_true", help="keep FILE (the default)")
-    source.add_argument("--rm", action="store_true", help="remove FILE when its result is safe")
+    source.add_argument(
+        "--rm", action="store_true", help="remove FILE when its result is on stable storage"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
 
@@ -164,17 +182,33 @@ def _add_compress(parsers: _Parsers) -> None:
         "make frames of files",
         _convert(files.compress_file),
         "  wirepress compress field.npy                   field.npy.wpr, knows dtype and shape\n"
+        "  wirepress compress --smallest model.safetensors             every tensor as its type\n"
+        "  wirepress compress -r bx:m=6 step.pt                  floats within 2^-7, nothing else\n"
         "  wirepress compress -r shuffle:4+zstd:3 --dtype float32 field.raw\n"
         "  tar c folder | wirepress compress - | ssh host 'wirepress decompress - | tar x'\n",
     )
     _add_file_flags(parser, f"the frame (default FILE{files.SUFFIX})")
     parser.add_argument("--dtype", metavar="NAME", help="what the elements of a raw file are")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=tensors.FORMATS,
+        help="what FILE is, so that tensors are coded as their types (default: by its name)",
+    )
+    form.add_argument(
+        "--npy", dest="format", action="store_const", const="npy", help="--format npy"
+    )
+    form.add_argument(
+        "--no-npy", dest="format", action="store_const", const="bytes", help="--format bytes"
+    )
     parser.add_argument(
-        "--npy",
-        action=argparse.BooleanOptionalAction,
-        help="FILE is a .npy file: remember dtype and shape (default: by its name)",
+        "--smallest",
+        action="store_true",
+        help="try more codecs and keep the smallest: -r auto:goal=ratio, blocks of 4 MiB",
     )
     _add_library_options(parser)
+    recipe = next(action for action in parser._actions if action.dest == "recipe")
+    recipe.help = f"{recipe.help}; {arrays.DEFAULT_RECIPE} for elements of a known type"
 
 
 def _add_decompress(parsers: _Parsers) -> None:
@@ -205,7 +239,11 @@ def _add_inspect(parsers: _Parsers) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
     parser.add_argument("--verify", action="store_true", help="expand every block too")
     parser.add_argument(
-        "--blocks", type=int, default=20, metavar="N", help="rows of the table (20); 0 is all"
+        "--blocks",
+        type=files.whole(0),
+        default=20,
+        metavar="N",
+        help="rows of the table (20); 0 is all",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, with all blocks")
 
@@ -277,9 +315,41 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _open_standard_files() -> None:
+    """Gives a process that was started without stdin, stdout or stderr ones that fail when used;
+    else the next file that it opens would become them."""
+    for number, name, wrong in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY)):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, wrong)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for stream in sys.stdout, sys.stderr:
+        if hasattr(stream, "reconfigure"):  # names of files may be no text
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flushed(code: int) -> int:
+    """The exit status, after what was printed has left."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _fail(_sentence(error))
+        _drop_stdout()
+        return FAILED
+    return code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status: 0 done, 1 failed, 2 a wrong request."""
-    args = make_parser().parse_args(arguments)
+    _open_standard_files()
+    try:
+        args = make_parser().parse_args(arguments)
+    except SystemExit as error:  # of --help, for example
+        sys.exit(_flushed(error.code if isinstance(error.code, int) else USAGE))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_on)
     try:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import io
 import math
 import os
 import sys
 from typing import Any
 
-from wirepress import api, arrays, bench, files, npy, show
+from wirepress import api, arrays, bench, files, show
 
 _BYPASS = "store"
 
@@ -37,25 +36,6 @@ def _groups(rows: list[api.Choice]) -> list[Group]:
             groups.append(Group(row.offset, row.size, row.reused, []))
         groups[-1].rows.append(row)
     return groups
-
-
-def _read(name: str, args: argparse.Namespace) -> arrays.View:
-    """A file, at most --limit of it, as an array where that is known."""
-    dtype, shape = args.dtype or "bytes", None
-    with files.open_input(name) as file:
-        source = io.BufferedReader(file)  # type: ignore[type-var]
-        if name.endswith(".npy") and not args.dtype:
-            header = npy.read_header(source.read)
-            dtype, shape = header.dtype, header.shape
-        content = source.read(args.limit << 20)
-    code = arrays.dtype_code(dtype)
-    row = arrays.dtype_size(code) * math.prod(shape[1:] if shape else ())
-    content = content[: len(content) // max(row, 1) * row]
-    if not content:
-        raise files.UsageError(f"{name} is empty")
-    if shape and len(shape) <= 4:
-        return arrays.View(content, code, len(shape), (len(content) // row, *shape[1:]))
-    return arrays.describe(memoryview(content), dtype)
 
 
 def finish(
@@ -136,7 +116,9 @@ def _measured(view: arrays.View, groups: list[Group], args: argparse.Namespace) 
 
 
 def explain_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    view = _read(name, args)
+    if args.recipe != "auto" and not args.recipe.startswith("auto:"):
+        raise files.UsageError(f"explain is about auto and auto:GOAL, not {args.recipe}")
+    view = files.read_sample(name, args.dtype, args.limit << 20)
     rows = api.Compressor(args.recipe, link=args.link, block_size=args.block_size).explain_view(
         view
     )
@@ -200,10 +182,18 @@ def add_parser(parsers: Any) -> None:
     parser.add_argument("--dtype", metavar="NAME", help="what the elements of raw files are")
     parser.add_argument("--block-size", default="512KiB", metavar="SIZE", help="(512KiB)")
     parser.add_argument(
-        "--limit", type=int, default=256, metavar="MIB", help="of each file at most (256)"
+        "--limit",
+        type=files.whole(1),
+        default=256,
+        metavar="MIB",
+        help="of each file at most (256)",
     )
     parser.add_argument(
-        "--groups", type=int, default=3, metavar="N", help="decisions to print (3); 0 is all"
+        "--groups",
+        type=files.whole(0),
+        default=3,
+        metavar="N",
+        help="decisions to print (3); 0 is all",
     )
     parser.add_argument(
         "--measure", action="store_true", help="also time every recipe that was tried, on all of it"

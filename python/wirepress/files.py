@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wirepress compress` and `decompress`: files and pipes to frames and back.
 
-A result appears under its final name whole or not at all: it is written beside it under a
-temporary name, which an error or a signal removes. Streams take constant memory; a .npy file is
-mapped, and the frame of its array (which remembers dtype and shape) is made in memory.
+Bytes stream through constant memory. Of files of tensors each tensor is coded as its type: a plain
+.npy file becomes the frame of its array (which remembers dtype and shape, and is made in memory),
+others a series of frames (spec/series.md) of at most 16 MiB of data.
 """
 
 from __future__ import annotations
@@ -11,28 +11,43 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import mmap
+import math
 import os
-import shutil
-import stat
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
 
-from wirepress import _core, api, arrays, npy
-from wirepress.errors import CorruptError, ParameterError, TruncatedError
+from wirepress import api, arrays, npy, paths, tensors
+from wirepress.arrays import DEFAULT_RECIPE, fold
+from wirepress.errors import ParameterError
+from wirepress.paths import PIPE, UsageError, label, open_input, open_output, write_all
+from wirepress.series import Expander, Writer
+from wirepress.tensors import Layout, Part, Source
 
 SUFFIX = ".wpr"
-PIPE = "-"
-_PIECE = 1 << 20  # bytes read, and expanded, at a time
+SMALLEST = "auto:goal=ratio"
+_SMALLEST_BLOCK = "4MiB"
+_PIECE = 1 << 20  # bytes read at a time
+_FRAME = 16 << 20  # bytes of a tensor in a frame at most
 _DELAY = 0.5  # seconds that a file may take before its progress bar appears
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 
-class UsageError(Exception):
-    """A request that makes no sense, or that would lose data; the text says what to do."""
+@dataclasses.dataclass
+class Group:
+    """Tensors of one type that were coded alike."""
+
+    dtype: str
+    recipe: str
+    lossless: bool
+    count: int = 0
+    raw_size: int = 0
+
+    def __str__(self) -> str:
+        how = "without loss" if self.lossless else "with loss"
+        return f"{self.count} x {self.dtype} by {self.recipe} ({how})"
 
 
 @dataclasses.dataclass
@@ -47,6 +62,7 @@ class Result:
     dtype: str
     shape: tuple[int, ...] | None
     seconds: float
+    tensors: list[Group] | None = None
 
     @property
     def ratio(self) -> float:
@@ -57,99 +73,23 @@ class Result:
 
     def __str__(self) -> str:
         speed = self.raw_size / self.seconds / 1e6 if self.seconds else 0.0
+        tensors = "; tensors: " + ", ".join(map(str, self.tensors)) if self.tensors else ""
+        what = "frame" if self.tensors is None else "frames"
         return (
-            f"{self.input} -> {self.output}: {self.raw_size:,} raw, {self.frame_size:,} as frame "
-            f"({self.ratio:.3f}x) in {self.seconds:.2f} s, {speed:.0f} MB/s"
+            f"{self.input} -> {self.output}: {self.raw_size:,} raw, {self.frame_size:,} as {what} "
+            f"({self.ratio:.3f}x) in {self.seconds:.2f} s, {speed:.0f} MB/s{tensors}"
         )
 
 
-# ---- inputs and outputs ---------------------------------------------------------------------
+# ---- progress -------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def open_input(name: str) -> Iterator[BinaryIO]:
-    if name == PIPE:
-        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as file:
-            yield file
-        return
-    if os.path.isdir(name):
-        raise UsageError(f"{name} is a folder")
-    with open(name, "rb", buffering=0) as file:
-        yield file
-
-
-def _is_special(path: Path) -> bool:
-    """A device, pipe or socket: written as it is."""
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        return False
-
-
-@contextlib.contextmanager
-def _open_whole_file(path: Path, source: str, sync: bool) -> Iterator[BinaryIO]:
-    """A file that gets its name, and the mode and times of its source, when all went well."""
-    handle, temporary = tempfile.mkstemp(
-        prefix=f".{path.name[:200]}.", suffix=".tmp", dir=path.parent
-    )
-    try:
-        with open(handle, "wb", buffering=0) as file:
-            yield file
-            if sync:
-                os.fsync(file.fileno())
-        if source != PIPE and not _is_special(Path(source)):
-            shutil.copystat(source, temporary)
-        else:
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-@contextlib.contextmanager
-def open_output(name: str, source: str, args: argparse.Namespace) -> Iterator[BinaryIO]:
-    if name == PIPE:
-        if sys.stdout.isatty() and not args.force:
-            raise UsageError("the result is binary and stdout is a terminal; -f writes it anyway")
-        sys.stdout.flush()
-        # unbuffered, so that a full disk or a closed pipe shows here, not at exit
-        with open(sys.stdout.fileno(), "wb", buffering=0, closefd=False) as file:
-            yield file
-        return
-    path = Path(name)
-    if _is_special(path):
-        if path.is_dir():
-            raise UsageError(f"{name} is a folder")
-        with open(path, "wb", buffering=0) as file:
-            yield file
-        return
-    if path.exists() and not args.force:
-        raise UsageError(f"{name} exists; -f overwrites it")
-    with _open_whole_file(path, source, sync=args.rm) as file:
-        yield file
-
-
-def write_all(file: BinaryIO, data: Any) -> None:
-    """An unbuffered file may take less than it is given."""
-    with memoryview(data) as view:
-        done = 0
-        while done < len(view):
-            done += file.write(view[done:])
-
-
-def _pieces(file: BinaryIO, bar: Any) -> Iterator[memoryview]:
-    """The file's bytes in one reused buffer, which is filled whole: a pipe gives less at a time."""
+def _pieces(source: Source, bar: Any) -> Iterator[memoryview]:
+    """The source's bytes in one reused buffer, which is filled whole but for the last."""
     piece = memoryview(bytearray(_PIECE))
     size = _PIECE
     while size == _PIECE:
-        size = 0
-        # Read unbuffered, so that Python sees signals between reads.
-        while size < _PIECE and (more := file.readinto(piece[size:])):  # type: ignore[attr-defined]
-            size += more
+        size = source.fill(piece)
         yield piece[:size]
         bar.update(size)
 
@@ -180,98 +120,394 @@ def bar_of_rows(args: argparse.Namespace) -> Any:
     )
 
 
-def write_text(name: str, text: str) -> None:
-    """A small text file under its final name, whole or not at all; - is stdout."""
-    if name == PIPE:
-        sys.stdout.write(text)
-        return
-    with _open_whole_file(Path(name), PIPE, sync=False) as file:
-        write_all(file, text.encode())
+def whole(least: int) -> Callable[[str], int]:
+    """The type of a flag that is a whole number of at least this."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return int(text)
+
+    return number
 
 
-# ---- compress -------------------------------------------------------------------------------
+# ---- recipes --------------------------------------------------------------------------------
 
 
 def settings(args: argparse.Namespace) -> dict[str, str]:
     """The library options among the flags."""
     keys = (option.key for option in api.options())
-    return {key: value for key in keys if (value := getattr(args, key, None)) is not None}
+    found = {key: value for key in keys if (value := getattr(args, key, None)) is not None}
+    if getattr(args, "smallest", False):
+        asked = found.get("recipe", "auto")
+        if asked != "auto" and not asked.startswith("auto:"):
+            raise UsageError(f"--smallest chooses codecs itself: leave out -r {asked}")
+        found["recipe"] = SMALLEST + ("," + asked[5:] if asked[5:] else "")
+        found.setdefault("block_size", _SMALLEST_BLOCK)
+    return found
 
 
-def _read_npy(name: str, file: BinaryIO, args: argparse.Namespace) -> npy.Header | None:
-    """The header, or None where the file shall be compressed as the bytes it is."""
-    wanted = args.npy if args.npy is not None else name.endswith(".npy") and not args.dtype
-    if not wanted:
+class Plan(NamedTuple):
+    """The recipe of a part, and the type and shape that codecs are told."""
+
+    recipe: str
+    dtype: str
+    shape: tuple[int, ...]
+    lossless: bool
+
+
+class _Recipes:
+    """The recipe for elements of each type."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.options = settings(args)
+        self._made: dict[str, api.Compressor] = {}
+        recipe, origin = api.Compressor(**self.options).option("recipe")
+        self.asked = recipe if origin != "default" else ""
+        self.plain = recipe if origin == "default" else "zstd:1"
+        """What opaque bytes get where the recipe asked for does not suit them."""
+        self._is_auto = self.asked == "auto" or self.asked.startswith("auto:")
+        self.changes_floats = any(self.is_lossless(self.asked, d) is False for d in _FLOATS)
+        self.needs_type = self.changes_floats and not self._is_auto
+        """auto changes floats only: what has no type it codes without loss."""
+
+    def compressor(self, recipe: str) -> api.Compressor:
+        if recipe not in self._made:
+            self._made[recipe] = api.Compressor(**{**self.options, "recipe": recipe})
+        return self._made[recipe]
+
+    def is_lossless(self, recipe: str, dtype: str) -> bool | None:
+        """Whether elements of this type come back bit for bit; None: it does not take them."""
+        if not recipe:
+            return None
+        try:
+            lossless = self.compressor(recipe).lossless(dtype)
+        except ParameterError:
+            return None
+        return lossless or (self._is_auto and recipe == self.asked and dtype not in _FLOATS)
+
+    def require_lossless(self, name: str, why: str) -> None:
+        """Raises UsageError where the recipe would change values of unknown type."""
+        if self.needs_type:
+            raise UsageError(f"{label(name)}: {why}, and {self.asked} changes values")
+
+    def of_stream(self, dtype: str | None) -> str:
+        """The recipe for a stream of elements, opaque where dtype is None."""
+        return self.asked or (DEFAULT_RECIPE if dtype and dtype != "bytes" else self.plain)
+
+    def of_part(self, part: Part, *, sole: bool) -> Plan:
+        """How a part is coded. `sole`: it is what the recipe was asked for.
+
+        A complex number is a pair of floats to a codec that knows none. What is no float, or of a
+        type that the recipe does not take, is coded without loss.
+        """
+        kinds = [(part.dtype, part.shape)]
+        if part.dtype.startswith("complex"):
+            kinds.append((f"float{int(part.dtype[7:]) // 2}", (*part.shape, 2)))
+        for dtype, shape in kinds:
+            lossless = self.is_lossless(self.asked, dtype)
+            if lossless or (lossless is False and (part.is_float or sole)):
+                return Plan(self.asked, dtype, shape, lossless)
+        recipe = self.plain if part.dtype == "bytes" else DEFAULT_RECIPE
+        return Plan(recipe, part.dtype, part.shape, True)
+
+
+# ---- compress -------------------------------------------------------------------------------
+
+
+def _format(name: str, args: argparse.Namespace) -> str:
+    """What the file shall be read as."""
+    by_name = tensors.format_of(name) if name != PIPE else "bytes"
+    asked = getattr(args, "format", None)
+    if args.dtype and (asked or by_name) != "bytes":
+        raise UsageError(
+            f"{label(name)} says its own types: leave out --dtype {args.dtype}, or say --format "
+            f"bytes for a file that has no header"
+        )
+    return str(asked or by_name)
+
+
+def _layout(
+    name: str, source: Source, recipes: _Recipes, args: argparse.Namespace
+) -> Layout | None:
+    """How a file of tensors is cut; None: it is compressed as a stream."""
+    form = _format(name, args)
+    if form == "bytes":
+        _require_no_header(name, source, recipes, args)
         return None
     try:
-        return npy.read_header(file.read)
-    except npy.NpyError as error:
-        if args.npy:
-            raise UsageError(f"{name}: {error}") from None
-        if not args.quiet:
-            print(f"wirepress: {name}: {error}: kept as bytes", file=sys.stderr)
-        file.seek(0)
+        layout = tensors.LAYOUTS[form](source)
+    except tensors.TensorFileError as error:
+        if args.format or isinstance(error, tensors.CutShortError):
+            hint = "" if recipes.needs_type else "; --format bytes takes it as it is"
+            raise UsageError(f"{label(name)}: {error}{hint}") from None
+        recipes.require_lossless(name, str(error))
+        _say(f"{name}: {error}: kept as bytes", args)
         return None
+    if layout.note:
+        recipes.require_lossless(name, layout.note)
+        _say(f"{name}: {layout.note}", args)
+        return None
+    return layout
 
 
-def _npy_elements(file: BinaryIO, header: npy.Header) -> memoryview:
-    """The elements behind the header: mapped, or read where that cannot be."""
-    size = arrays.n_bytes(arrays.dtype_code(header.dtype), header.shape)
-    try:
-        offset = file.tell()
-        elements = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[offset:]
-    except (OSError, ValueError):
-        elements = memoryview(file.read())  # a pipe
-    if len(elements) != size:
-        raise UsageError(f"the .npy file has {len(elements)} bytes of elements, not {size}")
-    return elements
+def _require_no_header(
+    name: str, source: Source, recipes: _Recipes, args: argparse.Namespace
+) -> None:
+    """Raises UsageError where a header would be changed as if it were numbers."""
+    if recipes.needs_type or (recipes.changes_floats and args.dtype):
+        found = tensors.sniff(source.peek(9))
+        if found != "bytes":
+            raise UsageError(
+                f"{label(name)} begins with the header of a .{found} file, which "
+                f"{recipes.asked} would change; say --format {found}"
+            )
+    if recipes.needs_type and not args.dtype:
+        recipes.require_lossless(
+            name, "it does not say what its elements are (--dtype float32 would)"
+        )
 
 
-def _compress_npy(
-    source: BinaryIO, target: BinaryIO, header: npy.Header, args: argparse.Namespace
+def _say(sentence: str, args: argparse.Namespace) -> None:
+    if not args.quiet:
+        print(f"wirepress: {sentence}", file=sys.stderr)
+
+
+def _read_exactly(source: Source, size: int) -> memoryview:
+    memory = memoryview(bytearray(size))
+    done = source.fill(memory)
+    if done < size:
+        raise UsageError(f"it ended {size - done} bytes early while it was read")
+    return memory
+
+
+def _compress_array(
+    source: Source, target: BinaryIO, layout: Layout, recipes: _Recipes
 ) -> api.Stats:
-    compressor = api.Compressor(**settings(args))
-    view = arrays.View(
-        _npy_elements(source, header),
-        arrays.dtype_code(header.dtype),
-        len(header.shape),
-        header.shape,
-    )
-    write_all(target, compressor.compress_view(view))
+    """One frame of a .npy file's array, which remembers dtype and shape."""
+    assert layout.array and layout.header
+    code, shape = arrays.dtype_code(layout.array.dtype), layout.array.shape
+    _read_exactly(source, len(layout.header.head))
+    elements = _read_exactly(source, arrays.n_bytes(code, shape))
+    if source.peek(1):
+        raise UsageError("bytes follow the array of the .npy file, which a pipe may not have")
+    compressor = recipes.compressor(recipes.of_stream(layout.array.dtype))
+    write_all(target, compressor.compress_view(arrays.View(elements, code, len(shape), shape)))
     return compressor.stats
 
 
 def _compress_stream(
-    source: BinaryIO, target: BinaryIO, bar: Any, args: argparse.Namespace
+    source: Source, target: BinaryIO, bar: Any, recipe: str, dtype: str, recipes: _Recipes
 ) -> api.Stats:
-    stream = api.StreamCompressor(dtype=args.dtype or "bytes", **settings(args))
+    options = {**recipes.options, "recipe": recipe}
+    stream = api.StreamCompressor(dtype=dtype, **options)
     for piece in _pieces(source, bar):
         write_all(target, stream.update(piece))
     write_all(target, stream.finish())
     return stream.stats
 
 
+class _SeriesCoder:
+    """Makes a series of a file of tensors."""
+
+    def __init__(
+        self, source: Source, target: BinaryIO, layout: Layout, plans: list[Plan], recipes: _Recipes
+    ) -> None:
+        self._source, self._layout, self._plans = source, layout, plans
+        self._recipes = recipes
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._patches = self._find_patches()
+        self._writer = Writer(target)
+
+    def run(self, bar: Any) -> tuple[int, int, list[Group]]:
+        """Returns the sizes of the file and of its series, and what was done with tensors."""
+        for part, plan in zip(self._layout.parts, self._plans, strict=True):
+            if part.dtype == "bytes":
+                self._bytes(part, plan.recipe, bar)
+            else:
+                self._tensor(part, plan, bar)
+        self._writer.finish()
+        return self._writer.raw_size, self._writer.size, list(self._groups.values())
+
+    def _find_patches(self) -> dict[int, bytes]:
+        """What a zip must say of tensors that are changed: the CRC-32 of what comes back."""
+        found, crcs = {}, {}
+        for at, i in self._layout.patches.items():
+            if self._plans[i].lossless:
+                continue
+            if i not in crcs:
+                crcs[i] = self._crc_of_result(self._layout.parts[i], self._plans[i])
+            found[at] = crcs[i].to_bytes(4, "little")
+        return found
+
+    def _crc_of_result(self, part: Part, plan: Plan) -> int:
+        """Codes and expands a part, because its CRC-32 stands before it in the file."""
+        compressor, crc = self._recipes.compressor(plan.recipe), 0
+        self._source.rewind(part.at)
+        for view in self._views(part, plan):
+            result = compressor.decompress(compressor.compress_view(view), raw=True)
+            crc = zlib.crc32(result, crc)
+        self._source.rewind()
+        return crc
+
+    def _patch(self, piece: memoryview, at: int) -> None:
+        for begin, word in self._patches.items():
+            for i in range(max(begin, at), min(begin + 4, at + len(piece))):
+                piece[i - at] = word[i - begin]
+
+    def _bytes(self, part: Part, recipe: str, bar: Any) -> None:
+        stream = api.StreamCompressor(**{**self._recipes.options, "recipe": recipe})
+        done = 0
+        buffer = memoryview(bytearray(min(_PIECE, part.size or _PIECE)))
+        while part.size is None or done < part.size:
+            want = len(buffer) if part.size is None else min(len(buffer), part.size - done)
+            size = self._source.fill(buffer[:want])
+            if size < want and part.size is not None:
+                raise UsageError(f"it ended at {part.at + done + size} while it was read")
+            if size == 0:
+                break
+            self._patch(buffer[:size], part.at + done)
+            self._writer.add_piece(stream.update(buffer[:size]))
+            done += size
+            bar.update(size)
+        if done:
+            self._writer.add_piece(stream.finish())
+            self._writer.end_frame(done)
+
+    def _views(self, part: Part, plan: Plan) -> Iterator[arrays.View]:
+        """A tensor as arrays of whole rows, of at most 16 MiB."""
+        code, left = arrays.dtype_code(plan.dtype), part.size or 0
+        item, shape = arrays.dtype_size(code), fold(plan.shape)
+        row = item * math.prod(shape[1:])
+        if left > _FRAME and 4 * row > _FRAME:
+            shape, row = (left // item,), item
+        rows = left // row if left <= _FRAME else _FRAME // row // 4 * 4
+        while left:
+            n = min(rows, left // row)
+            extents = (n, *shape[1:]) if shape else ()
+            yield arrays.View(_read_exactly(self._source, n * row), code, len(extents), extents)
+            left -= n * row
+
+    def _tensor(self, part: Part, plan: Plan, bar: Any) -> None:
+        compressor = self._recipes.compressor(plan.recipe)
+        for view in self._views(part, plan):
+            self._writer.add_piece(compressor.compress_view(view))
+            self._writer.end_frame(len(view.buffer))
+            bar.update(len(view.buffer))
+        group = Group(part.dtype, plan.recipe, plan.lossless)
+        group = self._groups.setdefault((part.dtype, plan.recipe), group)
+        group.count += 1
+        group.raw_size += part.size or 0
+
+
+def _plans(name: str, layout: Layout, recipes: _Recipes) -> list[Plan]:
+    """The recipe of every part; UsageError where that asked for would have no use."""
+    sole = layout.header is not None
+    plans = [recipes.of_part(part, sole=sole and bool(part.name)) for part in layout.parts]
+    tried = [plan for part, plan in zip(layout.parts, plans, strict=True) if part.name]
+    if not recipes.asked or any(plan.recipe == recipes.asked for plan in tried):
+        return plans
+    if sole and tried:
+        _refuse_elements(name, layout, tried[0], recipes)
+    if recipes.needs_type:
+        raise UsageError(
+            f"{label(name)}: {recipes.asked} takes none of its tensors of {tensors.SMALL} bytes "
+            f"and more"
+        )
+    return plans
+
+
+def _refuse_elements(name: str, layout: Layout, plan: Plan, recipes: _Recipes) -> None:
+    order = ", in the other byte order" if layout.header and layout.header.other_order else ""
+    descr = layout.header.descr if layout.header else plan.dtype
+    try:
+        recipes.compressor(recipes.asked).lossless(plan.dtype)
+    except ParameterError as error:
+        raise UsageError(f"{label(name)}: its elements are {descr!r}{order}: {error}") from None
+
+
+def _compress_to(
+    name: str, file: BinaryIO, target: BinaryIO, recipes: _Recipes, args: argparse.Namespace
+) -> dict[str, Any]:
+    """Compresses an open file; returns fields of a Result."""
+    source = Source(file)
+    layout = _layout(name, source, recipes, args)
+    with _progress(name, file, args) as bar:
+        if layout is None:
+            recipe, dtype = recipes.of_stream(args.dtype), args.dtype or "bytes"
+            stats = _compress_stream(source, target, bar, recipe, dtype, recipes)
+            return _fields(stats, recipe, dtype)
+        plans = _plans(name, layout, recipes)
+        described = [plan.dtype for plan in plans] == [part.dtype for part in layout.parts]
+        if layout.array and described:
+            stats = _compress_array(source, target, layout, recipes)
+            return _fields(stats, recipes.of_stream(layout.array.dtype), *layout.array)
+        coder = _SeriesCoder(source, target, layout, plans, recipes)
+        raw_size, size, groups = coder.run(bar)
+    return {
+        "raw_size": raw_size,
+        "frame_size": size,
+        "recipe": recipes.asked or DEFAULT_RECIPE,
+        "dtype": "bytes",
+        "shape": None,
+        "tensors": groups,
+    }
+
+
+def _fields(
+    stats: api.Stats, recipe: str, dtype: str, shape: tuple[int, ...] | None = None
+) -> dict[str, Any]:
+    return {
+        "raw_size": stats.raw_bytes,
+        "frame_size": stats.wire_bytes,
+        "recipe": recipe,
+        "dtype": dtype,
+        "shape": shape,
+    }
+
+
 def compress_file(name: str, args: argparse.Namespace) -> Result:
+    """Makes the frame or the series of one file."""
     output = args.output or (PIPE if name == PIPE else name + SUFFIX)
     began = time.perf_counter()
-    with open_input(name) as source, open_output(output, name, args) as target:
-        header = _read_npy(name, source, args)
-        if header:
-            stats = _compress_npy(source, target, header, args)
-        else:
-            with _progress(name, source, args) as bar:
-                stats = _compress_stream(source, target, bar, args)
-    recipe = api.Compressor(**settings(args)).option("recipe")[0]
-    return Result(
-        name,
-        output,
-        stats.raw_bytes,
-        stats.wire_bytes,
-        recipe,
-        header.dtype if header else args.dtype or "bytes",
-        header.shape if header else None,
-        time.perf_counter() - began,
-    )
+    _check_names(name, output, args)
+    recipes = _Recipes(args)
+    with open_input(name) as source:
+        before = os.fstat(source.fileno())
+        with open_output(output, source, force=args.force, durable=args.rm) as target:
+            fields = _compress_to(name, source, target, recipes, args)
+        args.written[os.path.realpath(output)] = name
+        if args.rm:
+            paths.remove_source(name, source, before)
+    return Result(name, output, seconds=time.perf_counter() - began, **fields)
+
+
+def read_sample(name: str, dtype: str | None, limit: int) -> arrays.View:
+    """At most `limit` bytes of a file's elements, for measuring: a .npy file's as its type, another
+    file's as `dtype`. Whole rows, in the order in which they lie in memory."""
+    with open_input(name) as file:
+        source, shape = Source(file), None
+        if dtype is None and name.endswith(".npy"):
+            try:
+                layout = tensors.npy_layout(source)
+            except tensors.TensorFileError as error:
+                raise UsageError(f"{name}: {error}") from None
+            part = next((part for part in layout.parts if part.name), None)
+            if part is None:
+                raise UsageError(f"{name}: {layout.note or 'its array is empty'}")
+            _read_exactly(source, part.at)
+            dtype, shape, limit = part.dtype, fold(part.shape), min(limit, part.size or 0)
+        content = memoryview(bytearray(limit if source.size() is None else source.size() or 0))
+        content = content[: min(len(content), limit)]
+        content = content[: source.fill(content)]
+    code = arrays.dtype_code(dtype or "bytes")
+    row = arrays.dtype_size(code) * math.prod(shape[1:] if shape else ())
+    content = content[: len(content) // row * row]
+    if not content:
+        raise UsageError(f"{label(name)} is empty" if not shape else f"{name}: rows of {row} bytes")
+    if shape:
+        return arrays.View(content, code, len(shape), (len(content) // row, *shape[1:]))
+    return arrays.describe(content, dtype)
 
 
 # ---- decompress -----------------------------------------------------------------------------
@@ -285,41 +521,6 @@ def _output_of(name: str) -> str:
     return name.removesuffix(SUFFIX)
 
 
-class Expander:
-    """Takes a frame in pieces and writes what they expand to; counts both."""
-
-    def __init__(self, target: BinaryIO, options: dict[str, str]) -> None:
-        self.stream = api.StreamDecompressor(**options)
-        self.target = target
-        self.out = memoryview(bytearray(_PIECE))
-        self.n_taken = self.n_written = 0
-
-    def take(self, piece: memoryview) -> None:
-        offset, written = 0, len(self.out)
-        while not self.stream.done and (offset < len(piece) or written == len(self.out)):
-            consumed, written = self.stream.update_into(piece, offset, self.out)
-            offset += consumed
-            self.n_taken += consumed
-            self.n_written += written
-            write_all(self.target, self.out[:written])
-        if offset < len(piece):
-            raise CorruptError(f"there are bytes after the end of the frame, at {self.n_taken}")
-
-    def close(self) -> None:
-        if not self.stream.done:
-            raise TruncatedError(
-                f"the frame ends after {self.n_taken} bytes, before its content does"
-            )
-
-
-def read_head(source: BinaryIO) -> bytes:
-    """As many bytes as a header may have, or all there are."""
-    head = b""
-    while len(head) < _core.MAX_HEADER and (more := source.read(_core.MAX_HEADER - len(head))):
-        head += more
-    return head
-
-
 def _wants_npy(output: str, info: api.Info, args: argparse.Namespace) -> bool:
     if args.npy and info.shape is None:
         raise UsageError("the frame remembers no shape: it cannot become a .npy file")
@@ -327,36 +528,42 @@ def _wants_npy(output: str, info: api.Info, args: argparse.Namespace) -> bool:
     return bool(wanted and info.shape is not None)
 
 
+def _decompress_to(
+    name: str, file: BinaryIO, target: BinaryIO, output: str, args: argparse.Namespace
+) -> dict[str, Any]:
+    with _progress(name, file, args) as bar:
+        expander = Expander(_pieces(Source(file), bar), target, settings(args))
+        if expander.is_series:
+            if args.npy is not None:
+                raise UsageError("a series of frames is a whole file: leave out --npy and --no-npy")
+        elif _wants_npy(output, expander.infos[0], args):
+            info = expander.infos[0]
+            write_all(target, npy.make_header(npy.Header(info.dtype, info.shape or ())))
+        expander.run()
+    infos = expander.infos
+    one = infos[0] if len(infos) == 1 and not expander.is_series else None
+    return {
+        "raw_size": expander.n_written,
+        "frame_size": expander.n_taken,
+        "recipe": one.recipe if one else ", ".join(dict.fromkeys(info.recipe for info in infos)),
+        "dtype": one.dtype if one else "bytes",
+        "shape": one.shape if one else None,
+    }
+
+
 def decompress_file(name: str, args: argparse.Namespace) -> Result:
+    """Expands one frame or series."""
     output = args.output or _output_of(name)
     began = time.perf_counter()
-    with (
-        open_input(name) as source,
-        open_output(output, name, args) as target,
-        _progress(name, source, args) as bar,
-    ):
-        head = read_head(source)
-        if not head:
-            raise TruncatedError("the input is empty")
-        info = api.inspect(head)
-        if _wants_npy(output, info, args):
-            write_all(target, npy.make_header(npy.Header(info.dtype, info.shape or ())))
-        expander = Expander(target, settings(args))
-        expander.take(memoryview(head))
-        bar.update(len(head))
-        for piece in _pieces(source, bar):
-            expander.take(piece)
-        expander.close()
-    return Result(
-        name,
-        output,
-        expander.n_written,
-        expander.n_taken,
-        info.recipe,
-        info.dtype,
-        info.shape,
-        time.perf_counter() - began,
-    )
+    _check_names(name, output, args)
+    with open_input(name) as source:
+        before = os.fstat(source.fileno())
+        with open_output(output, source, force=args.force, durable=args.rm) as target:
+            fields = _decompress_to(name, source, target, output, args)
+        args.written[os.path.realpath(output)] = name
+        if args.rm:
+            paths.remove_source(name, source, before)
+    return Result(name, output, seconds=time.perf_counter() - began, **fields)
 
 
 # ---- the commands ---------------------------------------------------------------------------
@@ -373,11 +580,25 @@ def check_request(args: argparse.Namespace) -> None:
             arrays.dtype_code(args.dtype)
         except ParameterError as error:
             raise UsageError(str(error)) from None
+    args.written = {}
+
+
+def _check_names(name: str, output: str, args: argparse.Namespace) -> None:
+    """Raises UsageError where one file's result would take the place of another's, or of a source
+    that is still to be read."""
+    if args.rm:
+        paths.check_removable(name)
+    if output == PIPE:
+        return
+    path = os.path.realpath(output)
+    if path in args.written:
+        raise UsageError(f"{output} holds the result of {args.written[path]} already")
+    for other in args.files:
+        if other not in (PIPE, name) and os.path.realpath(other) == path:
+            raise UsageError(f"{output} is also to be read; do that first")
 
 
 def finish(result: Result, args: argparse.Namespace) -> None:
-    """After one file: removes the source where asked, and says what was done."""
-    if args.rm and result.input != PIPE:
-        os.unlink(result.input)
+    """After one file: says what was done."""
     if not args.quiet and not args.json:
         print(result, file=sys.stderr)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from wirepress import api, files
+from wirepress import _core, api, files, series
 from wirepress.errors import CorruptError, TruncatedError, WirepressError
 
 _RAW, _LAST, _OWN = 1 << 31, 1 << 30, 1 << 29
@@ -52,9 +52,7 @@ class Block:
 
 
 def _exactly(file: BinaryIO, size: int, index: int) -> bytes:
-    data = b""
-    while len(data) < size and (more := file.read(size - len(data))):
-        data += more
+    data = _upto(file, size)
     if len(data) < size:
         raise TruncatedError(f"block {index}: needs {size} bytes, the file has {len(data)} left")
     return data
@@ -94,29 +92,74 @@ def blocks(file: BinaryIO, info: api.Info) -> Iterator[Block]:
 
 def _verify(file: BinaryIO) -> None:
     """Raises what is wrong with the content."""
+    pieces = map(memoryview, iter(lambda: file.read(1 << 20), b""))
     with open(os.devnull, "wb") as nowhere:
-        expander = files.Expander(nowhere, {})
-        while piece := file.read(1 << 20):
-            expander.take(memoryview(piece))
-        expander.close()
+        series.Expander(pieces, nowhere, {}).run()
 
 
-def _look(name: str, verify: bool) -> tuple[api.Info, list[Block]]:
-    with files.open_input(name) as file:
-        if name == files.PIPE:
-            file = io.BytesIO(file.read())
-        head = files.read_head(file)
+def _seekable(file: BinaryIO) -> BinaryIO:
+    """The file, or what a pipe holds."""
+    try:
+        file.seek(0)
+    except OSError:
+        return io.BytesIO(file.read())
+    return file
+
+
+def _frame(file: BinaryIO) -> tuple[api.Info, list[Block]]:
+    """The frame that begins here."""
+    begin = file.tell()
+    info = api.inspect(_head(file))
+    file.seek(begin + info.header_size)
+    return info, list(blocks(file, info))
+
+
+def _head(file: BinaryIO) -> bytes:
+    """As many bytes as a header may have, or all there are."""
+    return _upto(file, _core.MAX_HEADER)
+
+
+def _upto(file: BinaryIO, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return data
+
+
+def _frames(file: BinaryIO) -> list[tuple[int, api.Info, list[Block]]]:
+    """Place, header and blocks of every frame of a series."""
+    found = []
+    file.seek(len(series.HEAD))
+    while True:
+        at = file.tell()
+        start = _upto(file, series.END_SIZE)
+        file.seek(at)
+        if start[:3] != b"WPR":
+            raw_size = sum(block.raw_size for _, _, blocks in found for block in blocks)
+            series.check_end(start, len(found), raw_size)
+            file.seek(at + len(start))
+            return found
+        found.append((at, *_frame(file)))
+
+
+def _look(name: str, verify: bool) -> tuple[list[tuple[int, api.Info, list[Block]]], bool]:
+    """The frames of a file, and whether they are a series."""
+    with files.open_input(name) as opened:
+        file = _seekable(opened)
+        head = _head(file)
+        file.seek(0)
         if not head:
             raise TruncatedError("the input is empty")
-        info = api.inspect(head)
-        file.seek(info.header_size)
-        found = list(blocks(file, info))
+        is_series = head[:3] == series.HEAD[:3]
+        if is_series:
+            series.check_head(head.ljust(4, b"\0"))
+        found = _frames(file) if is_series else [(0, *_frame(file))]
         if file.read(1):
             raise CorruptError("there are bytes after the end of the frame")
         if verify:
             file.seek(0)
             _verify(file)
-    return info, found
+    return found, is_series
 
 
 def _summary(info: api.Info, found: list[Block], verified: bool) -> dict[str, Any]:
@@ -175,9 +218,55 @@ def _print_blocks(found: list[Block], limit: int) -> None:
         print(f"... and {len(found) - limit:,} more; --blocks 0 prints all")
 
 
+def _inspect_series(
+    name: str, frames: list[tuple[int, api.Info, list[Block]]], args: argparse.Namespace
+) -> dict[str, Any]:
+    rows = [{"offset": at} | _summary(info, found, args.verify) for at, info, found in frames]
+    raw_size = sum(row["raw_size"] for row in rows)
+    size = len(series.HEAD) + sum(row["frame_size"] for row in rows) + series.END_SIZE
+    ratio = raw_size / size
+    if not args.json:
+        print(
+            f"{name}\n  a series of {len(rows)} frames, {raw_size:,} raw bytes in {size:,}", end=""
+        )
+        print(f"  ({ratio:.3f}x)" + ("; every block expands" if args.verify else ""))
+        _print_frames(rows, args.blocks or len(rows))
+    return {
+        "file": name,
+        "raw_size": raw_size,
+        "frame_size": size,
+        "ratio": round(ratio, 4),
+        "verified": args.verify,
+        "frames": rows,
+    }
+
+
+def _print_frames(rows: list[dict[str, Any]], limit: int) -> None:
+    cells = [
+        (
+            i,
+            row["offset"],
+            row["raw_size"],
+            row["frame_size"],
+            f"{row['ratio']:.2f}",
+            row["dtype"],
+            "-" if row["shape"] is None else "x".join(map(str, row["shape"])) or "scalar",
+            row["recipe"],
+        )
+        for i, row in enumerate(rows[:limit])
+    ]
+    head = ("frame", "offset", "raw", "size", "ratio", "type", "shape", "recipe")
+    print("\n" + table(cells, head, right=head[:5]))
+    if len(rows) > limit:
+        print(f"... and {len(rows) - limit:,} more; --blocks 0 prints all")
+
+
 def inspect_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Prints one frame, or with --json only returns it."""
-    info, found = _look(name, args.verify)
+    """Prints one frame or series, or with --json only returns it."""
+    frames, is_series = _look(name, args.verify)
+    if is_series:
+        return _inspect_series(name, frames, args)
+    _, info, found = frames[0]
     summary = {"file": name} | _summary(info, found, args.verify)
     if not args.json:
         _print_summary(name, summary)

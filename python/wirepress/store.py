@@ -80,6 +80,16 @@ def _step(step: Any) -> int:
     return number
 
 
+def path_text(path: str | os.PathLike[str]) -> str:
+    """A path as the library takes it; ParameterError where it is no text (UTF-8)."""
+    text = os.fspath(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"{text!a}: the name of a store must be text") from None
+    return text
+
+
 class FrameStore:
     """Time steps of one shape and dtype, in memory or in one file (spec/store.md).
 
@@ -157,7 +167,7 @@ class FrameStore:
         more.tile = [int(extent) for extent in tile or ()]
         name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
         self._store = _core.Store(
-            "" if path is None else os.fspath(path),
+            "" if path is None else path_text(path),
             mode,
             arrays.dtype_code(name),
             [int(extent) for extent in shape or ()],

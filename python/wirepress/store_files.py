@@ -9,7 +9,7 @@ from typing import Any
 
 from wirepress import _core, arrays, npy, show
 from wirepress.errors import of_status
-from wirepress.store import FrameStore
+from wirepress.store import FrameStore, path_text
 
 _KINDS = {1: "raw", 2: "frame", 3: "index", 4: "tiles"}
 _REPORT = ("file_size", "frames", "damaged", "good_size", "torn_bytes", "index")
@@ -17,7 +17,7 @@ _RECORD = ("offset", "sequence", "step", "stored_size", "kind", "status")
 
 
 def _read(path: str, *, repair: bool = False) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    report, records = _core.store_check(path, repair)
+    report, records = _core.store_check(path_text(path), repair)
     rows = [dict(zip(_RECORD, record, strict=True)) for record in records]
     for row in rows:
         row["kind"] = _KINDS[row["kind"]]
@@ -83,7 +83,9 @@ def _repair(args: argparse.Namespace) -> int:
 
 def _cat(args: argparse.Namespace) -> int:
     with FrameStore(args.file, mode="r") as store:
-        step = store.steps()[args.step] if args.step < 0 else args.step
+        step, steps = args.step, store.steps()
+        if -len(steps) <= step < 0:
+            step = steps[step]
         if step not in store:
             raise of_status(20)(f"step {step} is not in {args.file}, which has {len(store)} frames")
         memory = bytearray(arrays.n_bytes(arrays.dtype_code(store.dtype), store.shape))
