@@ -144,7 +144,9 @@ def test_numbers_of_a_bench_can_be_read(open_page: Open) -> None:
     page.wait_for_function("() => document.querySelector('.canvas')._fullLayout.width < 400")
     assert ticks(page, speeds, "x") == "0.1 1 10 100".split()
     # zoomed in, there are ticks between 1, 2 and 5
-    page.evaluate("Plotly.relayout(document.querySelector('.canvas'), {'xaxis.range': [0.35, 0.6]})")
+    page.evaluate(
+        "Plotly.relayout(document.querySelector('.canvas'), {'xaxis.range': [0.35, 0.6]})"
+    )
     page.wait_for_function(
         "() => document.querySelector('.canvas')._fullLayout.xaxis.tickvals[0] > 2"
     )
