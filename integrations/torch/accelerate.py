@@ -13,9 +13,11 @@ from __future__ import annotations
 import logging
 import os
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError
 from wirepress.torch import checkpoints
 from wirepress.torch import compress as compress_ddp
@@ -74,15 +76,22 @@ def compress(
         )
     if accelerator.num_processes == 1:
         raise ParameterError(checkpoints.SINGLE)
-    prepared = [getattr(each, "_orig_mod", each) for each in accelerator._models]
-    if getattr(model, "_orig_mod", model) not in prepared:
+    ddp = getattr(model, "_orig_mod", model)
+    if not isinstance(ddp, DistributedDataParallel) or _number(accelerator._models, ddp) is None:
         raise ParameterError(
             f"accelerator.prepare did not return this {type(model).__name__}; compress what it did"
         )
-    ddp = checkpoints.ddp_model(model)
     state = compress_ddp(ddp, method, **knobs)
     _Saver(accelerator, ddp, state, strict)
     return state
+
+
+def _number(models: Sequence[nn.Module], ddp: DistributedDataParallel) -> int | None:
+    """Which of accelerate's models it is: they are what was wrapped, or the wrapped."""
+    for number, each in enumerate(models):
+        if getattr(each, "_orig_mod", each) in (ddp, getattr(ddp.module, "_orig_mod", ddp.module)):
+            return number
+    return None
 
 
 class _Saver:
@@ -90,7 +99,11 @@ class _Saver:
     with the program's own references."""
 
     def __init__(
-        self, accelerator: hugging.Accelerator, model: nn.Module, state: State, strict: bool
+        self,
+        accelerator: hugging.Accelerator,
+        model: DistributedDataParallel,
+        state: State,
+        strict: bool,
     ) -> None:
         self._model, self._state = weakref.ref(model), weakref.ref(state)
         self._strict = strict
@@ -102,8 +115,7 @@ class _Saver:
     def _found(self, models: list[nn.Module]) -> tuple[State, Any, int] | None:
         """The state, the model's group and its number among accelerate's; None: it is gone."""
         model, state = self._model(), self._state()
-        inner = [getattr(each, "_orig_mod", each) for each in models]
-        number = next((i for i, each in enumerate(inner) if each is model), None)
+        number = _number(models, model) if model is not None else None
         if model is None or state is None or number is None:
             for handle in self._handles:
                 handle.remove()

@@ -129,7 +129,8 @@ def load_file(
             f"strict=False begins with nothing remembered"
         )
     except Exception as error:  # of many kinds, as files may hold anything
-        saved = f"{path} cannot be read: {type(error).__name__}: {str(error).splitlines()[0]}"
+        first = (str(error).splitlines() or ["no more is known"])[0]
+        saved = f"{path} cannot be read: {type(error).__name__}: {first}"
     if not isinstance(saved, (str, dict)):
         saved = f"{path} is no state of wirepress: it holds {type(saved).__name__}"
     load(state, saved, group, strict)

@@ -20,7 +20,7 @@ from wirepress.torch.ddp import State, compress
 
 if TYPE_CHECKING:
     from lightning import pytorch as pl
-elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+elif sys.modules.get("pytorch_lightning") and "lightning.pytorch" not in sys.modules:
     import pytorch_lightning as pl
 else:
     try:

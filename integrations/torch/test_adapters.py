@@ -229,6 +229,7 @@ def test_lightning_with_a_group_of_wirepress(on_ranks: OnRanks, tmp_path: Path) 
     assert traffic["all_reduce"].compressed_calls > 0
 
 
+@pytest.mark.slow
 def test_lightning_refuses_one_process(tmp_path: Path) -> None:
     code = """
 import sys
@@ -326,6 +327,7 @@ def test_accelerate(on_ranks: OnRanks, tmp_path: Path) -> None:
     assert runs[1]["refused"][1:] == runs[0]["refused"][1:]
 
 
+@pytest.mark.slow
 def test_accelerate_refuses_one_process() -> None:
     code = """
 import torch
@@ -360,7 +362,8 @@ def hugging_trainer(folder: str, **more: Any) -> Any:
     settings = {
         "output_dir": folder, "use_cpu": True, "ddp_backend": "gloo", "max_steps": STEPS,
         "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "report_to": [],
-        "save_steps": STEPS // 2, "learning_rate": 1e-3, "disable_tqdm": True, "logging_steps": STEPS,
+        "save_steps": STEPS // 2, "logging_steps": STEPS, "disable_tqdm": True,
+        "learning_rate": 1e-3,
     }  # fmt: skip
     return transformers.Trainer(
         model,
@@ -420,6 +423,7 @@ def test_transformers(on_ranks: OnRanks, tmp_path: Path) -> None:
         assert {"wirepress_0_rank_0.pt", "wirepress_0_rank_1.pt"} <= saved
 
 
+@pytest.mark.slow
 def test_transformers_refuses_one_process(tmp_path: Path) -> None:
     code = """
 import sys
@@ -431,6 +435,81 @@ compress(hugging_trainer(sys.argv[1], ddp_backend=None))
     done = python(code, str(tmp_path))
     assert done.returncode == 1
     assert "wirepress.errors.ParameterError: there is one process" in done.stderr
+
+
+# ---- states in files ------------------------------------------------------------------------
+
+
+def run_files(folder: str) -> list[str]:
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+    from torch.nn.parallel import DistributedDataParallel
+    from wirepress.errors import ParameterError
+    from wirepress.torch import checkpoints, compress
+
+    rank = dist.get_rank()
+    model = DistributedDataParallel(tiny_model())
+    state = compress(model, "topk:ratio=0.05")
+    group = model.process_group
+
+    def step(n: int) -> list[float]:
+        for i in range(n):
+            x, y = tiny_data()[16 * i + 8 * rank : 16 * i + 8 * rank + 8]
+            model.zero_grad()
+            torch.nn.functional.mse_loss(model(x), y).backward()
+        return [p.grad.sum().item() for p in model.parameters()]
+
+    def said(call: Callable[[], Any]) -> str:
+        try:
+            call()
+        except ParameterError as error:
+            return str(error)
+        return "nothing"
+
+    step(2)
+    checkpoints.save_file(state, folder, group)
+    after = step(1)
+    mine = checkpoints.file_of(folder, rank)
+    checkpoints.load_file(state, folder, group)
+    assert step(1) == after
+
+    def load(strict: bool = True) -> str:
+        return said(lambda: checkpoints.load_file(state, folder, group, strict=strict))
+
+    answers = []
+    whole = mine.read_bytes()
+    for content in (whole[:-100], b"", whole.replace(b"P", b"Q")):
+        if rank == 1:
+            mine.write_bytes(content)
+        answers += [load(), load(strict=False)]
+    if rank == 1:
+        torch.save([1], mine)
+    answers.append(load())
+    if rank == 1:
+        mine.unlink()
+        mine.mkdir()
+    answers += [load(), said(lambda: checkpoints.save_file(state, folder, group))]
+    dist.barrier()
+    sharded = fully_shard(tiny_model(), mesh=dist.device_mesh.init_device_mesh("cpu", (2,)))
+    answers += [said(lambda m=m: checkpoints.ddp_model(m)) for m in (sharded, tiny_model())]
+    step(1)  # the state still works
+    state.close()
+    return answers
+
+
+def test_states_of_ranks_in_files(on_ranks: OnRanks, tmp_path: Path) -> None:
+    """A file that cannot be read or written on one rank is an error on all."""
+    first, second = on_ranks(run_files, 2, str(tmp_path))
+    assert first == second
+    for strict, loose in (first[0:2], first[2:4], first[4:6]):
+        assert "rank 1: " in strict and "wirepress_0_rank_1.pt cannot be read: " in strict
+        assert loose == "nothing"
+    assert first[6].endswith("rank_1.pt is no state of wirepress: it holds list")
+    assert "rank_1.pt cannot be read: IsADirectoryError" in first[7]
+    assert "rank_1.pt could not be written" in first[8]
+    assert first[9].startswith("the model is sharded") and "compress_fsdp" in first[9]
+    assert first[10].startswith("the model is Sequential; wirepress compresses")
 
 
 # ---- all ------------------------------------------------------------------------------------
