@@ -67,6 +67,8 @@ def compress(
         raise ParameterError("this Trainer has been given to wirepress already")
     callback = Compress(trainer, method, summary, strict, knobs)
     trainer.add_callback(callback)
+    others = trainer.callback_handler.callbacks
+    others.insert(0, others.pop())  # at the end it logs, before loggers close
     return callback
 
 
@@ -124,8 +126,6 @@ class Compress(hugging.TrainerCallback):
             return
         if self._summary:
             self._trainer.log(checkpoints.metrics(self.state))
-            if self._trainer.is_world_process_zero():
-                hugging.utils.logging.get_logger(__name__).info(checkpoints.summary(self.state))
         self.state.close()
         self._model = None
         self._trainer.model_wrapped = self._trainer.model  # which train() wraps anew
