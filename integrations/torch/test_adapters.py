@@ -188,6 +188,7 @@ def lightning_refusals(folder: str) -> Any:
             said.append("nothing")
         except ParameterError as error:
             said.append(str(error))
+    said.append(lightning_sharded(folder))
     loose = Compress("topk:ratio=0.05", strict=False)
     lightning_trainer(folder, callbacks=[loose]).fit(
         lightning_module(), ckpt_path=f"{folder}/without.ckpt"
@@ -195,12 +196,32 @@ def lightning_refusals(folder: str) -> Any:
     return said
 
 
+def lightning_sharded(folder: str) -> str:
+    from lightning.pytorch.strategies import ModelParallelStrategy
+
+    from torch.distributed.fsdp import fully_shard
+    from wirepress.errors import ParameterError
+    from wirepress.torch.lightning import Compress
+
+    module = lightning_module()
+    module.configure_model = lambda: fully_shard(
+        module.net, mesh=module.device_mesh["data_parallel"]
+    )
+    strategy = ModelParallelStrategy(data_parallel_size=2, tensor_parallel_size=1)
+    try:
+        lightning_trainer(folder, strategy=strategy, callbacks=[Compress()]).fit(module)
+    except ParameterError as error:
+        return str(error)
+    return "nothing"
+
+
 @pytest.mark.slow
 def test_lightning(on_ranks: OnRanks, tmp_path: Path) -> None:
     need("lightning")
     runs = on_ranks(run_lightning, 2, str(tmp_path), timeout=TIMEOUT)
     check(runs)
-    without, other, unknown = runs[0]["refused"]
+    without, other, unknown, sharded = runs[0]["refused"]
+    assert sharded.startswith("ModelParallelStrategy: the model is sharded")
     assert "holds no state of wirepress" in without and "strict=False" in without
     assert "settings" in other and "no-such-codec" in unknown
     assert runs[1]["refused"] == runs[0]["refused"]
