@@ -337,7 +337,10 @@ function makeExplorer(plot, {columns, rows}) {
       hovertemplate: "%{text}<br>%{x}: %{y:.4g}",
     }));
     const safe = (name) => name.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-    return {data, layout: {xaxis: {title: {text: safe(axes[0].value)}, type: wide(x)},
+    // Names that lie across are written downwards where they have no room.
+    const longest = columns[x][1] === null ? Math.max(...rows.map((row) => String(row[x]).length)) : 0;
+    const height = longest > 8 ? 320 + Math.min(7 * longest, 200) : undefined;
+    return {data, layout: {height, xaxis: {title: {text: safe(axes[0].value)}, type: wide(x)},
                            yaxis: {title: {text: safe(axes[1].value)}, type: wide(y)}}};
   };
   for (const choice of axes) choice.addEventListener("change", () => draw(plot));
