@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipe auto against the best fixed recipe: time until data are expanded behind a link.
 
-Every recipe that auto may choose is measured on every data set (one thread, in turns with memcpy);
+Every recipe that auto may choose is measured on every data set (one thread);
 the finish time at a link rate follows from ratio and speeds, block by block overlapping, as
 `wirepress explain` reckons. auto is measured the same way, with what it costs to choose. Writes
 bench/results/auto.json and docs/auto.md.

@@ -347,8 +347,8 @@ results, [bench/results/codecs.json](../bench/results/codecs.json).
 How to read it:
 
 - One core, thread CPU time. GB/s are 10^9 *uncompressed* bytes a second. **mc** is that speed over
-  `memcpy`'s of the same buffer, timed in turns with it. The best of all turns counts, of
-  {rounds} rounds minutes apart.
+  `memcpy`'s of the same buffer, timed in turns with all of them: one figure for each buffer. The
+  best of all turns counts, of {rounds} rounds minutes apart.
 - Codecs, and libraries for bytes, run block by block (512 KiB; codecs of arrays: whole planes) as
   in a frame, without its checksum. Libraries for arrays ("plain" fpzip, zfp, SZ3) get the whole
   array at once, which favours their ratio.

@@ -56,9 +56,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row (1)")
     args = parser.parse_args()
     rows = []
-    for path in args.files:
-        data = memoryview(unpacked(path))
-        name = path.name.removesuffix(".zst")
+    files = {path.name.removesuffix(".zst"): memoryview(unpacked(path)) for path in args.files}
+    copy = bench.Copy(max(map(len, files.values())))
+    for name, data in files.items():
         view = arrays.describe(data)
         subjects = [
             *plain(data),
@@ -67,9 +67,13 @@ def main() -> None:
                 for each in RECIPES
             ),
         ]
-        rows += [bench.measure(name, data, subject, args.seconds) for subject in subjects]
-    bench.print_table(rows)
-    measured = {"block_size": BLOCK, "rows": [dataclasses.asdict(row) for row in rows]}
+        rows += [bench.measure(name, data, subject, args.seconds, copy) for subject in subjects]
+    bench.print_table(rows, copy.gbps)
+    measured = {
+        "block_size": BLOCK,
+        "memcpy_gbps": copy.gbps,
+        "rows": [dataclasses.asdict(row) for row in rows],
+    }
     path = results.write("silesia", measured)
     print(f"\nwritten: {path.relative_to(results.ROOT)}")
 

@@ -39,6 +39,14 @@ def test_codecs_stand_beside_their_plain_libraries(measured: dict) -> None:
         assert min(row[name] for name in ("memcpy", "encode", "decode", "ratio")) > 0
 
 
+def test_a_run_has_one_memcpy(measured: dict) -> None:
+    figures: dict[str, set[float]] = {}
+    for row in measured["rows"]:
+        if "memcpy" in row:
+            figures.setdefault(row["run"], set()).add(row["memcpy"])
+    assert figures and all(len(seen) == 1 for seen in figures.values())
+
+
 def test_errors_are_measured_and_bounded(measured: dict) -> None:
     rows = rows_of(measured, "fre:m=5")
     assert {row["data"] for row in rows} == {"quick_t60", "gradsyn"}

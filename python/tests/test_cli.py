@@ -463,11 +463,17 @@ def test_bench(wirepress_in: Command, tmp_path: Path, text: bytes, field: np.nda
     for row in report["rows"]:
         assert row["compress_gbps"] > 0
         assert row["decompress_per_memcpy"] == pytest.approx(
-            row["decompress_gbps"] / row["memcpy_gbps"]
+            row["decompress_gbps"] / report["memcpy_gbps"]
         )
+        assert "memcpy_gbps" not in row  # there is one, of all
+    for way in ("compress", "decompress"):
+        by_speed = sorted(report["rows"], key=lambda row: row[f"{way}_gbps"])
+        ratios = [row[f"{way}_per_memcpy"] for row in by_speed]
+        assert ratios == sorted(ratios)
     assert report["machine"]["cores"] == os.cpu_count()
     table = done.stdout.decode().splitlines()
-    assert len(table) == 1 + len(rows)
+    assert len(table) == 1 + len(rows) + 1
+    assert table[-1] == f"memcpy: {report['memcpy_gbps']:.3f} GB/s, one figure for all rows"
 
 
 def test_bench_of_an_engine(wirepress_in: Command, tmp_path: Path, field: np.ndarray) -> None:

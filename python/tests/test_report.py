@@ -221,6 +221,23 @@ def test_store_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "1 damaged" in said and "Lost: step " in said
 
 
+def test_many_lists_alike_are_one_table() -> None:
+    modules = {f"test_{name}": [{"pass": i, "fail": 0}] for i, name in enumerate("abcde")}
+    modules["test_e"].append({"pass": 7})
+    found = sections(["mpi.json"], [{"command": "x", "modules": modules}])
+    assert [section.title for section in found] == ["modules", "The measurement"]
+    table = parts_of(found, Table)[0]
+    assert [column.name for column in table.columns] == ["name", "pass", "fail"]
+    assert table.rows[4:] == [["test_e", 4, 0], ["test_e", 7, None]]
+
+
+def test_the_last_of_many_sentences_wait_to_be_asked() -> None:
+    said = [f"sentence {i}" for i in range(25)]
+    text = page.write("t", "", [Section("s", [Words("w", said)])])
+    head, _, rest = text.partition("<details><summary>15 more</summary>")
+    assert "sentence 9<" in head and "sentence 10<" not in head and "sentence 24<" in rest
+
+
 # ---- every kind -----------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -117,6 +118,57 @@ def test_a_page_with_hostile_text_works(open_page: Open) -> None:
     page.locator("#theme").click()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(244, 245, 247)"
     assert all(drawn(page))
+
+
+def ticks(page: Any, title: str, side: str) -> list[str]:
+    """What stands at an axis of the plot of this title, in order of the values."""
+    plot = page.locator(".plot", has=page.get_by_role("heading", name=title))
+    return plot.locator(f".{side}tick text").all_text_contents()  # type: ignore[no-any-return]
+
+
+def beyond(page: Any, title: str) -> int:
+    """Pixels of a table that cannot be seen without scrolling."""
+    box = page.locator(".table", has=page.get_by_role("heading", name=title)).locator(".scroll")
+    return box.evaluate("box => box.scrollWidth - box.clientWidth")  # type: ignore[no-any-return]
+
+
+def test_numbers_of_a_bench_can_be_read(open_page: Open) -> None:
+    """Each tick of a logarithmic axis has its whole number, and at 1200 pixels all columns show."""
+    page = open_page(bench(), viewport={"width": 1200, "height": 900})
+    speeds = "Speed-up by the link's rate"
+    assert ticks(page, speeds, "x") == "0.1 0.2 0.5 1 2 5 10 20 50 100 200".split()
+    across = [float(text) for text in ticks(page, speeds, "y")]
+    assert len(across) > 3 and across == sorted(set(across))
+    assert beyond(page, "All of it") <= 0
+    page.set_viewport_size(PHONE)
+    page.wait_for_function("() => document.querySelector('.canvas')._fullLayout.width < 400")
+    assert ticks(page, speeds, "x") == "0.1 1 10 100".split()
+    # zoomed in, there are ticks between 1, 2 and 5
+    page.evaluate(
+        "Plotly.relayout(document.querySelector('.canvas'), {'xaxis.range': [0.35, 0.6]})"
+    )
+    page.wait_for_function(
+        "() => document.querySelector('.canvas')._fullLayout.xaxis.tickvals[0] > 2"
+    )
+    zoomed = [float(text) for text in ticks(page, speeds, "x")]
+    assert all(10**0.35 <= tick <= 10**0.6 for tick in zoomed)
+
+
+def test_rows_of_a_phone_are_as_high_as_what_they_show(
+    open_page: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "plan --size 395MB --engine fpga --compute 190ms --json"
+    assert cli.main(words.split()) == 0
+    page = open_page(json.loads(capsys.readouterr().out), viewport=PHONE)
+    options = page.locator(".table", has=page.get_by_role("heading", name="All options"))
+    heights = options.evaluate("t => [...t.querySelectorAll('tr')].map((r) => r.offsetHeight)")
+    assert len(heights) == 4 and max(heights) < 36  # one line
+    # the first column stays while the others scroll, and a row that is pressed shows all
+    options.locator(".scroll").evaluate("box => { box.scrollLeft = 1e4 }")
+    first = options.locator("td").first.bounding_box()
+    assert first["x"] < 40
+    options.locator("td.middle, td.long").first.click()
+    assert options.locator("tr.open").count() == 1
 
 
 @pytest.mark.slow

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wirepress bench FILE...`: codec x kernel on the user's own data, against memcpy.
 
-Each row's compression and expansion are timed in turns with a copy of the same bytes, so that
-whatever else the machine does meanwhile hits all three; the best of the turns counts. Buffers are
-made before and reused.
+Each row's compression and expansion are timed in turns with a copy, so that whatever else the
+machine does meanwhile hits all three; the best of the turns counts. The copy is the same for all
+rows, of as many bytes as the largest file has. Its best of all rows is what speeds are divided by,
+so these ratios order as the speeds do. Buffers are made before and reused.
 """
 
 from __future__ import annotations
@@ -39,23 +40,14 @@ class Row:
     ratio: float
     compress_gbps: float
     decompress_gbps: float
-    memcpy_gbps: float
     turns: int
     compress_clocks: int = 0  # of an engine that counts them: once over the file
     decompress_clocks: int = 0
 
-    @property
-    def compress_per_memcpy(self) -> float:
-        return self.compress_gbps / self.memcpy_gbps
-
-    @property
-    def decompress_per_memcpy(self) -> float:
-        return self.decompress_gbps / self.memcpy_gbps
-
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, memcpy_gbps: float) -> dict[str, Any]:
         return dataclasses.asdict(self) | {
-            "compress_per_memcpy": self.compress_per_memcpy,
-            "decompress_per_memcpy": self.decompress_per_memcpy,
+            "compress_per_memcpy": self.compress_gbps / memcpy_gbps,
+            "decompress_per_memcpy": self.decompress_gbps / memcpy_gbps,
         }
 
     def bytes_a_clock(self) -> tuple[str, str]:
@@ -88,14 +80,24 @@ def _seconds(call: Callable[[], Any]) -> float:
     return spent / n
 
 
-def _copier(data: memoryview) -> Callable[[], None]:
-    target = memoryview(bytearray(len(data)))
+class Copy:
+    """memcpy of `size` bytes: one yardstick for all rows of a run, timed in turns with each."""
 
-    def copy() -> None:
-        target[:] = data
+    def __init__(self, size: int) -> None:
+        self._size, self._best = size, float("inf")
+        self._from = memoryview(b"\1" * size)  # not zeros, of which the system keeps one page
+        self._to = memoryview(bytearray(self._from))
 
-    copy()  # touches the pages
-    return copy
+    def _copy(self) -> None:
+        self._to[:] = self._from
+
+    def time(self) -> None:
+        self._best = min(self._best, _seconds(self._copy))
+
+    @property
+    def gbps(self) -> float:
+        """The best so far, in 10^9 bytes a second."""
+        return self._size / self._best / 1e9
 
 
 def _clocks() -> int:
@@ -103,21 +105,25 @@ def _clocks() -> int:
     return sum(api.engine_clocks(engine.name) for engine in api.engines())
 
 
-def measure(name: str, data: memoryview, subject: Subject, seconds: float) -> Row:
-    """Times one subject for about `seconds`."""
+def measure(
+    name: str, data: memoryview, subject: Subject, seconds: float, copy: Copy | None = None
+) -> Row:
+    """Times one subject for about `seconds`, in turns with a copy where one is given."""
     clocks = [_clocks()]
     frame_size = subject.compress()
     clocks.append(_clocks())
     subject.decompress()
     clocks.append(_clocks())
     subject.check()
-    calls = (_copier(data), subject.compress, subject.decompress)
+    calls = (subject.compress, subject.decompress)
     best = [float("inf")] * len(calls)
     turns, end = 0, time.perf_counter() + seconds
     while turns < MIN_TURNS or time.perf_counter() < end:
+        if copy:
+            copy.time()
         best = [min(b, _seconds(call)) for b, call in zip(best, calls, strict=True)]
         turns += 1
-    copy, compress, decompress = (len(data) / second / 1e9 for second in best)
+    compress, decompress = (len(data) / second / 1e9 for second in best)
     ratio = len(data) / frame_size
     return Row(
         name,
@@ -128,7 +134,6 @@ def measure(name: str, data: memoryview, subject: Subject, seconds: float) -> Ro
         ratio,
         compress,
         decompress,
-        copy,
         turns,
         clocks[1] - clocks[0],
         clocks[2] - clocks[1],
@@ -255,9 +260,25 @@ def read_sample(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays
     return memoryview(view.buffer), view
 
 
-def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
-    data, view = read_sample(name, args)
-    label = os.path.basename(name)
+def _size_of(name: str, args: argparse.Namespace) -> int:
+    """Bytes of a file that are measured; 0 where only reading it tells."""
+    path = Path(name)
+    return min(path.stat().st_size, args.limit << 20) if path.is_file() else 0
+
+
+def _measure_files(args: argparse.Namespace) -> Iterator[tuple[Row, Copy]]:
+    copy: Copy | None = None
+    for name in args.files:
+        data, view = read_sample(name, args)
+        copy = copy or Copy(max(len(data), *(_size_of(each, args) for each in args.files)))
+        for subject in _subjects(os.path.basename(name), data, view, args):
+            yield measure(os.path.basename(name), data, subject, args.seconds, copy), copy
+
+
+def _subjects(
+    label: str, data: memoryview, view: arrays.View, args: argparse.Namespace
+) -> Iterator[Subject]:
+    """What is measured on a file's data."""
     for recipe in args.recipes or _default_recipes(view.dtype, args.engine):
         for engine in _engines_of(recipe, args.engine):
             try:
@@ -267,10 +288,9 @@ def _measure_file(name: str, args: argparse.Namespace) -> Iterator[Row]:
                     raise
                 print(f"wirepress: {label}: {recipe} left out: {error}", file=sys.stderr)
                 break
-            yield measure(label, data, subject, args.seconds)
+            yield subject
     if args.plain:
-        for subject in _plain(data):
-            yield measure(label, data, subject, args.seconds)
+        yield from _plain(data)
 
 
 _VECTORS = {"avx512_vbmi2": "AVX-512", "avx2": "AVX2"}  # as the library's kernels ask for
@@ -305,14 +325,15 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def _report(rows: list[Row], args: argparse.Namespace) -> dict[str, Any]:
+def _report(rows: list[Row], memcpy_gbps: float, args: argparse.Namespace) -> dict[str, Any]:
     return provenance() | {
         "threads": args.threads,
-        "rows": [row.as_json() for row in rows],
+        "memcpy_gbps": memcpy_gbps,
+        "rows": [row.as_json(memcpy_gbps) for row in rows],
     }
 
 
-def print_table(rows: list[Row]) -> None:
+def print_table(rows: list[Row], memcpy_gbps: float) -> None:
     head = ("file", "recipe", "kernel", "ratio", "comp GB/s", "x memcpy", "exp GB/s", "x memcpy")
     counted = any(row.compress_clocks for row in rows)
     if counted:
@@ -324,14 +345,15 @@ def print_table(rows: list[Row]) -> None:
             row.kernel,
             f"{row.ratio:.3f}",
             f"{row.compress_gbps:.3f}",
-            f"{row.compress_per_memcpy:.3f}",
+            f"{row.compress_gbps / memcpy_gbps:.3f}",
             f"{row.decompress_gbps:.3f}",
-            f"{row.decompress_per_memcpy:.3f}",
+            f"{row.decompress_gbps / memcpy_gbps:.3f}",
             *(row.bytes_a_clock() if counted else ()),
         )
         for row in rows
     ]
     print(show.table(cells, head, right=head[3:]))
+    print(f"memcpy: {memcpy_gbps:.3f} GB/s, one figure for all rows")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -342,17 +364,16 @@ def main(args: argparse.Namespace) -> int:
         plot.require()  # before minutes of measuring
     bar = files.bar_of_rows(args)
     rows = []
-    for name in args.files:
-        for row in _measure_file(name, args):
-            rows.append(row)
-            bar.set_postfix_str(f"{row.file} {row.recipe} {row.kernel}")
-            bar.update(1)
+    for row, copy in _measure_files(args):  # noqa: B007  (the copy's speed is known at the end)
+        rows.append(row)
+        bar.set_postfix_str(f"{row.file} {row.recipe} {row.kernel}")
+        bar.update(1)
     bar.close()
-    print_table(rows)
+    print_table(rows, copy.gbps)
     if args.json:
-        paths.write_text(args.json, show.as_json(_report(rows, args)))
+        paths.write_text(args.json, show.as_json(_report(rows, copy.gbps, args)))
     if args.plot:
-        plot.scatter(rows, args.plot, machine()["cpu"], args.threads)
+        plot.scatter(rows, copy.gbps, args.plot, machine()["cpu"], args.threads)
     return 0
 
 

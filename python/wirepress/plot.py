@@ -120,7 +120,7 @@ def _scale(axes: Any, ratios: list[float], speeds: list[float]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _panel(axes: Any, rows: list[Row], speed: str, colours: dict[str, Any]) -> None:
+def _panel(axes: Any, rows: list[Row], memcpy: float, speed: str, colours: dict[str, Any]) -> None:
     points = [(row.ratio, getattr(row, speed)) for row in rows]
     for row, point in zip(rows, points, strict=True):
         colour = colours[_family(row)]
@@ -128,13 +128,12 @@ def _panel(axes: Any, rows: list[Row], speed: str, colours: dict[str, Any]) -> N
         axes.scatter(
             *point, s=46, facecolors="white" if plain else colour, edgecolors=colour, zorder=3
         )
-    memcpy = sorted(row.memcpy_gbps for row in rows)[len(rows) // 2]
     _scale(axes, [x for x, _ in points], [memcpy, *(y for _, y in points)])
     axes.axhline(memcpy, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.text(
         0.995,
         memcpy * 1.05,
-        "memcpy (median)",
+        "memcpy",
         transform=axes.get_yaxis_transform(),
         ha="right",
         va="bottom",
@@ -143,9 +142,9 @@ def _panel(axes: Any, rows: list[Row], speed: str, colours: dict[str, Any]) -> N
     )
 
 
-def scatter(rows: list[Row], path: str, machine: str, threads: int) -> None:
-    """Draws ratio against both speeds, a row of panels for each file; the suffix of `path` says
-    the format."""
+def scatter(rows: list[Row], memcpy: float, path: str, machine: str, threads: int) -> None:
+    """Draws ratio against both speeds, and memcpy's in GB/s, a row of panels for each file; the
+    suffix of `path` says the format."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -160,7 +159,7 @@ def scatter(rows: list[Row], path: str, machine: str, threads: int) -> None:
     sides = (("compress_gbps", "compression"), ("decompress_gbps", "expansion"))
     for (i, name), (j, (speed, title)) in itertools.product(enumerate(names), enumerate(sides)):
         axes = panels[i][j]
-        _panel(axes, [row for row in rows if row.file == name], speed, colours)
+        _panel(axes, [row for row in rows if row.file == name], memcpy, speed, colours)
         axes.set_title(f"{name}: {title}", loc="left", fontsize=10)
         axes.set_ylabel("GB/s" if j == 0 else "")
         axes.set_xlabel("ratio (raw size / frame size)" if i == len(names) - 1 else "")

@@ -32,7 +32,7 @@ _THICK = 18  # of a rank in a timeline
 def axis(title: str, log: bool = False, **more: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {"title": {"text": title}, **more}
     if log:
-        settings |= {"type": "log", "dtick": "D2", "exponentformat": "SI"}
+        settings |= {"type": "log"}  # page.js sets its ticks
     return settings
 
 
@@ -64,7 +64,7 @@ def grouped(
     """Horizontal bars beside each other."""
     figure = _bars(names, groups, title, "group", colours or {}, unit)
     if log:
-        figure["layout"]["xaxis"] |= {"type": "log", "exponentformat": "SI"}
+        figure["layout"]["xaxis"] |= {"type": "log"}
     return figure
 
 

@@ -5,6 +5,7 @@
 const all = (what, where = document) => [...where.querySelectorAll(what)];
 const root = document.documentElement;
 const PRINTED_ROWS = 60, PRINTED_WIDTH = 690, NARROW = 560;
+const PINNED = 0.4;  // of a table's place, that its first column may keep
 const TOOLBAR = 24;  // pixels above a plot for its buttons, which would cover what is drawn there
 
 // ---- light and dark ------------------------------------------------------------------------
@@ -102,7 +103,8 @@ function makeTable(box) {
   }
   heads.forEach((head, i) => head.firstElementChild.addEventListener("click", () => sort(i)));
   body.addEventListener("click", ({target}) => {  // long texts show two lines until pressed
-    if (!String(getSelection())) target.closest("td.long")?.parentElement.classList.toggle("open");
+    if (String(getSelection())) return;
+    target.closest("td.long, .over td.middle")?.parentElement.classList.toggle("open");
   });
   search?.addEventListener("input", filter);
   for (const pick of picks) {
@@ -122,6 +124,18 @@ function makeTable(box) {
   filter();
 }
 
+// Which tables are wider than their place: their rows take one line, and their first column stays.
+function fit() {
+  const boxes = all(".scroll");
+  for (const box of boxes) box.classList.remove("over", "pinned");
+  const wide = boxes.filter((box) => box.scrollWidth > box.clientWidth + 1);
+  for (const box of wide) box.classList.add("over");
+  for (const box of wide) {
+    const first = box.querySelector("th").getBoundingClientRect().width;
+    box.classList.toggle("pinned", first < PINNED * box.clientWidth);
+  }
+}
+
 // What was chosen in one part of a section holds for its others.
 function spread(from, name, value) {
   for (const part of all(".table, .plot", from.closest("section"))) {
@@ -132,6 +146,81 @@ function spread(from, name, value) {
 // ---- plots ---------------------------------------------------------------------------------
 
 function colour(name) { return getComputedStyle(root).getPropertyValue(name).trim(); }
+
+const PREFIXES = {"-9": "n", "-6": "µ", "-3": "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"};
+const ROOM = {x: 46, y: 24};  // pixels from tick to tick
+
+function labels(values) {
+  const plain = values.every((value) => value >= 0.99e-4 && value < 9.99e3);
+  return values.map((value) => {
+    const third = plain ? 0 : 3 * Math.floor(Math.log10(value * 1.000001) / 3);
+    return third in PREFIXES ? Number((value / 10 ** third).toPrecision(6)) + PREFIXES[third]
+                             : value.toExponential();
+  });
+}
+
+// Of a logarithmic axis from 10^low to 10^high: 1, 2 and 5 of each decade, or powers of ten, or
+// even steps within a decade. plotly's own between two powers have one digit: "2, 5, 2, 5".
+function logTicks(low, high, pixels, room) {
+  const decade = pixels / (high - low), values = [];
+  const within = (value) => value >= 10 ** low * (1 - 1e-9) && value <= 10 ** high * (1 + 1e-9);
+  if (decade * Math.log10(2) >= room || high - low < 1) {
+    for (let e = Math.floor(low); e <= high; ++e) {
+      for (const digit of [1, 2, 5]) values.push(Number(`${digit}e${e}`));
+    }
+  } else {
+    const by = Math.ceil(room / decade);
+    for (let e = by * Math.ceil(low / by); e <= high; e += by) values.push(Number(`1e${e}`));
+  }
+  let shown = values.filter(within);
+  if (shown.length < 3 && high - low < 1) {
+    const least = 10 ** high * Math.LN10 * room / decade, power = 10 ** Math.floor(Math.log10(least));
+    const step = power * [1, 2, 5, 10].find((digit) => digit * power >= least);
+    shown = [];
+    for (let i = Math.ceil(10 ** low / step); within(i * step); ++i) shown.push(i * step);
+  }
+  return {tickvals: shown, ticktext: labels(shown)};
+}
+
+// Where the marks of an axis begin and end, as exponents, with plotly's margin.
+function exponents(data, side) {
+  let low = Infinity, high = -Infinity;
+  for (const trace of data) {
+    for (const value of trace[side] ?? []) {
+      if (!(value > 0)) continue;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+  }
+  if (low > high) return null;
+  [low, high] = [Math.log10(low), Math.log10(high)];
+  const margin = Math.max(0.06 * (high - low), low === high ? 0.5 : 0);
+  return [low - margin, high + margin];
+}
+
+function setLogTicks(layout, data, width, height) {
+  for (const [side, pixels] of [["x", width], ["y", height]]) {
+    const axis = layout[`${side}axis`];
+    if (axis?.type !== "log" || axis.tickvals) continue;
+    const range = exponents(data, side);
+    if (range) Object.assign(axis, logTicks(...range, pixels, ROOM[side]));
+  }
+}
+
+// After the reader zoomed.
+function renewLogTicks(canvas, figure, changed) {
+  const renewed = {};
+  for (const side of ["x", "y"]) {
+    const name = `${side}axis`, axis = canvas._fullLayout[name];
+    const moved = Object.keys(changed).some((key) => key.startsWith(`${name}.`) && /range/.test(key));
+    if (!moved || axis.type !== "log" || figure.layout[name].tickvals) continue;
+    const [low, high] = [...axis.range].sort((a, b) => a - b);
+    const ticks = logTicks(low, high, axis._length, ROOM[side]);
+    renewed[`${name}.tickvals`] = ticks.tickvals;
+    renewed[`${name}.ticktext`] = ticks.ticktext;
+  }
+  if (Object.keys(renewed).length) Plotly.relayout(canvas, renewed);
+}
 
 function themed(figure, away, width) {
   const ink = colour("--ink"), soft = colour("--soft"), line = colour("--line");
@@ -158,6 +247,7 @@ function themed(figure, away, width) {
     ...trace, visible: !away.has(trace.name),
     ...(trace.type === "heatmap" && {colorscale: [[0, colour("--back")], [1, colour("--accent")]]}),
   }));
+  setLogTicks(layout, data.filter((trace) => trace.visible), width - 90, layout.height - above - 60);
   return [data, layout];
 }
 
@@ -192,12 +282,17 @@ function draw(plot) {
   for (const label of all("label", plot)) label.dataset.chosen = label.querySelector("select").value;
   const width = printing ? PRINTED_WIDTH : canvas.clientWidth;
   const [data, layout] = themed(figure, plot.away, width);
-  return Plotly.react(canvas, data, layout, {
+  const made = Plotly.react(canvas, data, layout, {
     displaylogo: false, displayModeBar: width < NARROW ? false : "hover",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
     toImageButtonOptions: {format: "svg"},
     scrollZoom: false,
   });
+  if (!plot.listens) {
+    plot.listens = true;
+    canvas.on("plotly_relayout", (changed) => renewLogTicks(canvas, plot.figure(), changed));
+  }
+  return made;
 }
 
 function makeViews(plot, figures) {
@@ -242,13 +337,17 @@ function makeExplorer(plot, {columns, rows}) {
       hovertemplate: "%{text}<br>%{x}: %{y:.4g}",
     }));
     const safe = (name) => name.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-    return {data, layout: {xaxis: {title: {text: safe(axes[0].value)}, type: wide(x)},
+    // Names that lie across are written downwards where they have no room.
+    const longest = columns[x][1] === null ? Math.max(...rows.map((row) => String(row[x]).length)) : 0;
+    const height = longest > 8 ? 320 + Math.min(7 * longest, 200) : undefined;
+    return {data, layout: {height, xaxis: {title: {text: safe(axes[0].value)}, type: wide(x)},
                            yaxis: {title: {text: safe(axes[1].value)}, type: wide(y)}}};
   };
   for (const choice of axes) choice.addEventListener("change", () => draw(plot));
 }
 
 function redraw() {
+  fit();
   return window.Plotly ? Promise.all(all(".plot").map(draw)) : Promise.resolve();
 }
 
@@ -261,13 +360,25 @@ async function library() {
   document.head.append(script);
 }
 
+function addResize() {
+  let width = innerWidth, timer = 0;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;  // a phone's bars come and go
+    width = innerWidth;
+    clearTimeout(timer);
+    timer = setTimeout(redraw, 100);
+  });
+}
+
 async function start() {
   all(".table").forEach(makeTable);
+  fit();
   const plots = all(".plot");
   for (const plot of plots) {
     const data = JSON.parse(plot.querySelector("script").textContent);
     plot.classList.contains("explorer") ? makeExplorer(plot, data) : makeViews(plot, data);
   }
+  addResize();
   if (!plots.length) return;
   try {
     await library();
@@ -278,13 +389,6 @@ async function start() {
     return;
   }
   await redraw();
-  let width = innerWidth, timer = 0;
-  addEventListener("resize", () => {
-    if (innerWidth === width) return;  // a phone's bars come and go
-    width = innerWidth;
-    clearTimeout(timer);
-    timer = setTimeout(redraw, 100);
-  });
   addEventListener("beforeprint", () => { printing = true; applyTheme("light"); redraw(); });
   addEventListener("afterprint", () => { printing = false; applyTheme(); redraw(); });
 }

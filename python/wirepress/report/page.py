@@ -33,6 +33,7 @@ from wirepress.report.parts import (
 
 GENERATOR = "wirepress report"
 MOST_ROWS = 5000  # of a table
+_MANY_SENTENCES, _SHOWN_SENTENCES = 16, 10  # of so many, how many are shown at once
 _MOST_CHOICES = 40  # of a column's filter
 _WIDE = 9  # columns from which a table is printed smaller
 _SHORT, _LONG = 24, 60  # characters of a cell that stays in one line, or wants room
@@ -184,7 +185,15 @@ def _words(part: Words) -> Iterator[str]:
     yield f'<div class="words {escape(part.about)}">'
     if part.title:
         yield f"<h3>{escape(part.title)}</h3>"
-    yield "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in part.sentences) + "</ul></div>"
+    n_shown = len(part.sentences) if len(part.sentences) < _MANY_SENTENCES else _SHOWN_SENTENCES
+    yield _list(part.sentences[:n_shown])
+    if rest := part.sentences[n_shown:]:
+        yield f"<details><summary>{len(rest):,} more</summary>{_list(rest)}</details>"
+    yield "</div>"
+
+
+def _list(sentences: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in sentences) + "</ul>"
 
 
 def _cards(part: Cards) -> Iterator[str]:

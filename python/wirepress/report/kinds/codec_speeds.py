@@ -26,7 +26,7 @@ ORDER = 20
 _OF_COMMAND = {
     "file": str, "recipe": str, "kernel": str, "raw_size": Positive, "frame_size": Positive,
     "ratio": Positive, "compress_gbps": Positive, "decompress_gbps": Positive,
-    "memcpy_gbps": Maybe(NUMBER),
+    "memcpy_gbps": Maybe(NUMBER),  # once: a figure for each row
 }  # fmt: skip
 _OF_BENCH = {
     "run": str, "data": str, "subject": str, "variant": str, "raw_size": Positive,
@@ -35,6 +35,7 @@ _OF_BENCH = {
 }  # fmt: skip
 EXPECTED = {
     "rows": [Either("recipe", _OF_COMMAND, _OF_BENCH)],
+    "memcpy_gbps": Maybe(NUMBER),
     "date": Maybe(str),
     "command": Maybe(str),
     "threads": Maybe(int),
@@ -95,14 +96,14 @@ def matches(value: Any) -> bool:
 
 
 def _speeds(given: Input) -> list[Speed]:
-    found = []
+    found, copy = [], given.value.get("memcpy_gbps")
     for row in given.value["rows"]:
         if "recipe" in row:
             found.append(
                 Speed(
                     given.name, row["file"], row["recipe"], row["kernel"], row["raw_size"],
                     row["frame_size"], row["ratio"], 1e9 * row["compress_gbps"],
-                    1e9 * row["decompress_gbps"], _scaled(row.get("memcpy_gbps")),
+                    1e9 * row["decompress_gbps"], _scaled(row.get("memcpy_gbps") or copy),
                 )
             )  # fmt: skip
         else:

@@ -23,6 +23,7 @@ _PLAIN = ("rows", "results", "table", "runs")  # lists whose names say nothing
 _MOST_WORDS = 8  # of a list of texts that are shown
 _DEEP = 3  # levels that are looked into
 _MOST_COLUMNS = 40
+_FEW = 3  # lists of a kind that have a section each
 _SUFFIXES = (
     ("_bytes", "bytes"), ("_seconds", "seconds"), ("bytes", "bytes"), ("size", "bytes"),
     ("seconds", "seconds"), ("ratio", "x"),
@@ -75,13 +76,25 @@ def flat(value: dict[str, Any], before: str = "", deep: int = 0) -> Iterator[tup
 def tables(
     value: dict[str, Any], before: str = "", deep: int = 0
 ) -> Iterator[tuple[str, list[Any]]]:
-    """(name, rows) of the lists of objects."""
+    """(name, rows) of the lists of objects; many alike are one, with a column for their names."""
+    if before and _are_alike(value):
+        yield before.rstrip(), [{"name": key} | row for key, rows in value.items() for row in rows]
+        return
     for key, item in value.items():
         name = f"{before}{key}"
         if _is_row_list(item):
             yield name, item
         elif isinstance(item, dict) and deep < _DEEP:
             yield from tables(item, f"{name} ", deep + 1)
+
+
+def _are_alike(value: dict[str, Any]) -> bool:
+    """Whether these are more than a few lists, of which one has all fields of the others."""
+    lists = list(value.values())
+    if len(lists) <= _FEW or not all(_is_row_list(rows) for rows in lists):
+        return False
+    fields = [set().union(*rows) for rows in lists]
+    return "name" not in set().union(*fields) and max(fields, key=len) == set().union(*fields)
 
 
 def _unit(name: str, numeric: bool) -> str | None:
