@@ -11,7 +11,8 @@ build: ## configure and build preset dev (build/dev), with the tests
 	@scripts/setup deps
 	@cmake --preset dev > build/configure.log || { cat build/configure.log; exit 1; }
 	@cmake --build --preset dev
-demo: setup ## two unmodified MPI programs over a 1 Gb/s link, without and with wirepress
+demo: ## two unmodified MPI programs over a 1 Gb/s link, without and with wirepress
+	@scripts/setup demo
 	@$(PY) scripts/demo.py $(ARGS)
 test: ## every test: C++, Python, MPI, network, address sanitizer
 	@scripts/test full $(ARGS)
