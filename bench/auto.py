@@ -103,7 +103,8 @@ def page(rows: list[dict[str, Any]], machine: dict[str, Any]) -> str:
         "that rate, one thread on each side, blocks overlapping. *best* is the best fixed recipe",
         "of those auto may choose, *model* what auto expected of its choice, *raw* plain copies.",
         "",
-        f"{machine['cpu']}, {machine['cores']} cores; raw numbers: `bench/results/auto.json`.",
+        f"{machine['cpu']}, {machine['cores']} cores; raw numbers: `bench/results/auto.json`. "
+        f"The text is {datasets.TEXT}.",
         "`wirepress explain FILE` prints the table behind a choice.",
     ]
     for goal in GOALS:

@@ -70,7 +70,7 @@ DATA = (
     Data("mlp", "gradient of a small network with ReLU"),
     Data("gradsyn", "synthetic gradient, 40 % zeros"),
     Data("lstm_l2_w", "weights of an LSTM's second layer"),
-    Data("text", "text: sources of Python's library", "bytes"),
+    Data("text", "text, made from a seed", "bytes"),
     Data("random", "noise, uniform in (-1, 1)"),
     Data("random", "noise, uniform in (-1, 1)", "float64"),
     Data("zeros", "zeros"),
@@ -356,7 +356,7 @@ def main() -> None:
     rows = measure_all(runs, args, args.build / "bench" / "codecs")
     versions = next((row["versions"] for row in rows if "versions" in row), {})
     rows = [row for row in rows if "subject" in row]
-    measured = {"versions": versions, "rounds": args.rounds, "rows": rows}
+    measured = {"versions": versions, "rounds": args.rounds, "text": datasets.TEXT, "rows": rows}
     partial = args.out or (WORK / "codecs-partial.json" if args.only else None)
     path = results.write("codecs", measured, path=partial, compiler=results.compiler(args.build))
     print(codecs_page.aims_text(rows))

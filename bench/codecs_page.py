@@ -366,9 +366,12 @@ DATA_SECTION = """## The data
 4000 m/s with a faster body in them, denormals flushed. The ratios of early frames depend on where
 the fore-runner of the wave is flushed to zero, so on the strength of the source: with one 10^6
 times weaker, FRE would make the 19 frames together 5 % smaller. `bench/gradients.py` trains for a
-few steps with PyTorch, on text of Python's own library and on synthetic pictures;
-`bench/datasets.py` makes the synthetic gradient (40 % exact zeros, the rest Laplace of scale 1e-3,
-one in ten of 5e-3), noise and text."""
+few steps with PyTorch, on text and on synthetic pictures; `bench/datasets.py` makes the synthetic
+gradient (40 % exact zeros, the rest Laplace of scale 1e-3, one in ten of 5e-3) and noise. The text
+is {text}."""
+EARLIER_TEXT = (
+    "the source code of Python 3.11's standard library (`bench/datasets.py` makes another one now)"
+)
 
 PLOTTED = (
     ("wave_t800", "wave field, step 800"),
@@ -392,7 +395,7 @@ OTHERS = (
 )
 
 
-def sections(rows: list[Row], machine: str) -> Iterator[str]:
+def sections(rows: list[Row], machine: str, text: str) -> Iterator[str]:
     yield "## Aims\n\nWhat the codecs were built for, each against this run."
     yield markdown(_AIM_HEAD, aim_cells(rows), 4)
     for line in skipped(rows):
@@ -420,7 +423,7 @@ def sections(rows: list[Row], machine: str) -> Iterator[str]:
         if first_kernels(rows, run):
             yield f"## {title}"
             yield main_table(rows, run)
-    yield DATA_SECTION
+    yield DATA_SECTION.format(text=text)
 
 
 def write(measured: dict[str, Any]) -> None:
@@ -438,5 +441,6 @@ def write(measured: dict[str, Any]) -> None:
         versions=versions,
         rounds=measured["rounds"],
     )
-    PAGE.write_text("\n\n".join([head.strip(), *sections(rows, machine["cpu"])]) + "\n")
+    text = measured.get("text", EARLIER_TEXT)
+    PAGE.write_text("\n\n".join([head.strip(), *sections(rows, machine["cpu"], text)]) + "\n")
     print(f"written: {PAGE.relative_to(results.ROOT)}")

@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
-import sysconfig
+import sys
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+from prose import prose
 
-def text() -> bytes:
-    """The sources of Python's standard library, one after the other."""
-    root = Path(sysconfig.get_path("stdlib"))
-    added = {"site-packages", "dist-packages"}
-    files = [f for f in sorted(root.rglob("*.py")) if not added & {*f.parts}]
-    return b"".join(f.read_bytes() for f in files)
+TEXT = "made from a seed by `examples/prose.py`"
+
+
+def text(size: int = 32 << 20) -> bytes:
+    """See TEXT."""
+    return prose(size)
 
 
 def gradients(n: int = 1 << 23, seed: int = 1) -> np.ndarray:

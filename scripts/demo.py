@@ -122,7 +122,7 @@ def programs(mpi: str) -> list[Program]:
     model = ROOT / "examples" / "lm_mpi" / "lm_mpi.py"
     return [
         Program("wave_mpi", [str(wave)], ["auto"]),
-        Program("lm_mpi", [sys.executable, str(model)], ["auto", "store"]),
+        Program("lm_mpi", [sys.executable, str(model), "--steps", "50"], ["auto", "store"]),
     ]
 
 

@@ -105,6 +105,7 @@ def main() -> int:
         archive, new = Path(folder) / f"{PACKAGE}-{RELEASE}.tar.gz", Path(folder) / "sz3"
         try:
             fetch(archive)
+            say(f"{archive.stat().st_size} bytes downloaded")
             check(archive)
             extract(archive, new)
         except Exception as error:  # pip's own, the network's, the disk's: all end here

@@ -1,47 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real text that is on every machine: the Python standard library's own source code."""
+"""The text that models are trained on, and the same for held-out text, as numbers."""
 
 from __future__ import annotations
 
-import functools
-import os
-import random
 import re
-import sysconfig
+import sys
 from collections import Counter
 from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from prose import prose
+
 WORD = re.compile(r"[A-Za-z_]+|[0-9]+|[^\sA-Za-z_0-9]")
-HELD_OUT = 20  # one file in so many is not trained on
+HELD_OUT = 20  # of the text, one part in so many is not trained on
 
 
 def read(size: int) -> tuple[bytes, bytes]:
-    """About `size` bytes to train on, and a part more that is held out: whole files, shuffled
-    in an order that is always the same."""
-    train, held_out, total = [], [], 0
-    for i, path in enumerate(_files()):
-        piece = path.read_bytes()
-        if i % HELD_OUT == 0:
-            held_out.append(piece)
-            continue
-        train.append(piece)
-        total += len(piece)
-        if total >= size:
-            break
-    return b"".join(train), b"".join(held_out)
-
-
-@functools.cache
-def _files() -> list[Path]:
-    files = []
-    for folder, inner, names in os.walk(sysconfig.get_path("stdlib")):
-        inner[:] = [name for name in inner if not name.endswith("-packages")]  # not the library's
-        files += [Path(folder) / name for name in names if name.endswith(".py")]
-    files.sort()
-    random.Random(1).shuffle(files)
-    return files
+    """`size` bytes to train on, and the part that follows and is held out."""
+    text = prose(size + size // HELD_OUT)
+    return text[:size], text[size:]
 
 
 def byte_ids(text: bytes) -> torch.Tensor:

@@ -7,8 +7,8 @@ An ordinary mpi4py program; it knows nothing of wirepress.
 The model predicts the next word from the last four: an embedding of a large vocabulary, one hidden
 layer, a softmax over the vocabulary (Bengio et al. 2003). As in language models of any size, most
 of the gradient is the embedding's, nearly all rows of which are zero (words not in the batch), and
-the output layer's, which is dense. The text is the Python standard library's own source
-code: real, on every machine, and free.
+the output layer's, which is dense. The text is made from a seed (examples/prose.py): the same on
+every machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import argparse
 import hashlib
 import re
 import sys
-import sysconfig
 import time
 from collections import Counter
 from pathlib import Path
@@ -25,20 +24,11 @@ from pathlib import Path
 import numpy as np
 from mpi4py import MPI
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from prose import prose
+
 CONTEXT = 4  # words that predict the next one
 WORD = re.compile(r"[A-Za-z_]+|[0-9]+|[^\sA-Za-z_0-9]")
-
-
-def read_words(size: int) -> list[str]:
-    """The words of about `size` bytes of the standard library, in a fixed order."""
-    words: list[str] = []
-    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("**/*.py")):
-        if "site-packages" in path.parts or size <= 0:
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        words += WORD.findall(text[:size])
-        size -= len(text)
-    return words
 
 
 def to_ids(words: list[str], n_words: int) -> np.ndarray:
@@ -87,7 +77,7 @@ class Model:
 
 
 def train(options: argparse.Namespace, comm: MPI.Comm) -> tuple[Model, float]:
-    ids = to_ids(read_words(options.text), options.words)
+    ids = to_ids(WORD.findall(prose(options.text).decode()), options.words)
     windows = np.lib.stride_tricks.sliding_window_view(ids, CONTEXT + 1)
     mine = np.random.default_rng([options.seed, comm.rank])
     model = Model(options.words, options.dims, options.hidden, options.seed)
@@ -129,7 +119,7 @@ def main() -> int:
         ("hidden", 64, "units of the hidden layer"),
         ("batch", 64, "examples per rank and step"),
         ("steps", 100, "training steps"),
-        ("text", 4_000_000, "bytes of text"),
+        ("text", 1_000_000, "bytes of text"),
         ("seed", 1, "of parameters and batches"),
         ("print", 20, "steps between lines"),
     ):

@@ -272,15 +272,13 @@ int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* rec
 using namespace wirepress;
 
 #define WPR_DEFINE(suffix, N)                                                                   \
-  WPR_EXPORT int MPI_Bcast##suffix(void* buf, N count, MPI_Datatype type, int root,             \
-                                   MPI_Comm comm) {                                             \
+  WPR_WRAP(MPI_Bcast##suffix, void* buf, N count, MPI_Datatype type, int root, MPI_Comm comm) { \
     WPR_NOTE_CALLER;                                                                            \
     WPR_TRACE(kBcast, comm, bcast(buf, count, type, root, comm),                                \
               bcast<N>(buf, count, type, root, comm));                                          \
   }                                                                                             \
-  WPR_EXPORT int MPI_Allgather##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype, \
-                                       void* recvbuf, N recvcount, MPI_Datatype recvtype,       \
-                                       MPI_Comm comm) {                                         \
+  WPR_WRAP(MPI_Allgather##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,      \
+           void* recvbuf, N recvcount, MPI_Datatype recvtype, MPI_Comm comm) {                  \
     WPR_NOTE_CALLER;                                                                            \
     WPR_TRACE(kAllgather, comm,                                                                 \
               allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm),      \

@@ -400,54 +400,53 @@ int cancel(MPI_Request* request) {
 
 using namespace wirepress;
 
-WPR_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+WPR_WRAP(MPI_Wait, MPI_Request* request, MPI_Status* status) {
   WPR_TRACE(kWait, MPI_COMM_NULL, completes(1, request, &status, false), wait_one(request, status));
 }
-WPR_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+WPR_WRAP(MPI_Test, MPI_Request* request, int* flag, MPI_Status* status) {
   WPR_TRACE(kTest, MPI_COMM_NULL, when(flag).completes(1, request, &status, false),
             test_one(request, flag, status));
 }
-WPR_EXPORT int MPI_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
+WPR_WRAP(MPI_Waitall, int n, MPI_Request requests[], MPI_Status statuses[]) {
   WPR_TRACE(kWaitall, MPI_COMM_NULL, completes(n, requests, &statuses, true),
             wait_all(n, requests, statuses));
 }
-WPR_EXPORT int MPI_Testall(int n, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+WPR_WRAP(MPI_Testall, int n, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   WPR_TRACE(kTestall, MPI_COMM_NULL, when(flag).completes(n, requests, &statuses, true),
             test_all(n, requests, flag, statuses));
 }
-WPR_EXPORT int MPI_Waitany(int n, MPI_Request requests[], int* index, MPI_Status* status) {
+WPR_WRAP(MPI_Waitany, int n, MPI_Request requests[], int* index, MPI_Status* status) {
   WPR_TRACE(kWaitany, MPI_COMM_NULL, one_of(index).completes(n, requests, &status, false),
             wait_any(n, requests, index, status));
 }
-WPR_EXPORT int MPI_Testany(int n, MPI_Request requests[], int* index, int* flag,
-                           MPI_Status* status) {
+WPR_WRAP(MPI_Testany, int n, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
   WPR_TRACE(kTestany, MPI_COMM_NULL,
             one_of(index).when(flag).completes(n, requests, &status, false),
             test_any(n, requests, index, flag, status));
 }
-WPR_EXPORT int MPI_Waitsome(int n, MPI_Request requests[], int* n_done, int indices[],
-                            MPI_Status statuses[]) {
+WPR_WRAP(MPI_Waitsome, int n, MPI_Request requests[], int* n_done, int indices[],
+         MPI_Status statuses[]) {
   WPR_TRACE(kWaitsome, MPI_COMM_NULL,
             some_of(n_done, indices).completes(n, requests, &statuses, true),
             wait_some(n, requests, n_done, indices, statuses));
 }
-WPR_EXPORT int MPI_Testsome(int n, MPI_Request requests[], int* n_done, int indices[],
-                            MPI_Status statuses[]) {
+WPR_WRAP(MPI_Testsome, int n, MPI_Request requests[], int* n_done, int indices[],
+         MPI_Status statuses[]) {
   WPR_TRACE(kTestsome, MPI_COMM_NULL,
             polls().some_of(n_done, indices).completes(n, requests, &statuses, true),
             test_some(n, requests, n_done, indices, statuses));
 }
-WPR_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+WPR_WRAP(MPI_Request_get_status, MPI_Request request, int* flag, MPI_Status* status) {
   WPR_TRACE(kRequestGetStatus, MPI_COMM_NULL, polls(), get_status(request, flag, status));
 }
-WPR_EXPORT int MPI_Request_free(MPI_Request* request) {
+WPR_WRAP(MPI_Request_free, MPI_Request* request) {
   WPR_TRACE(kRequestFree, MPI_COMM_NULL, frees(request), request_free(request));
 }
-WPR_EXPORT int MPI_Cancel(MPI_Request* request) { return cancel(request); }
+WPR_WRAP(MPI_Cancel, MPI_Request* request) { return cancel(request); }
 
 #ifdef WPR_MPI_GET_STATUS_ALL
-WPR_EXPORT int MPI_Request_get_status_all(int n, const MPI_Request requests[], int* flag,
-                                          MPI_Status statuses[]) {
+WPR_WRAP(MPI_Request_get_status_all, int n, const MPI_Request requests[], int* flag,
+         MPI_Status statuses[]) {
   *flag = 1;
   for (int i = 0; i < n && *flag; ++i) {
     MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
@@ -455,8 +454,10 @@ WPR_EXPORT int MPI_Request_get_status_all(int n, const MPI_Request requests[], i
   }
   return MPI_SUCCESS;
 }
-WPR_EXPORT int MPI_Request_get_status_any(int n, const MPI_Request requests[], int* index,
-                                          int* flag, MPI_Status* status) {
+#endif
+#ifdef WPR_MPI_GET_STATUS_ANY
+WPR_WRAP(MPI_Request_get_status_any, int n, const MPI_Request requests[], int* index, int* flag,
+         MPI_Status* status) {
   bool any = false;
   for (int i = 0; i < n; ++i) {
     if (requests[i] == MPI_REQUEST_NULL) continue;
@@ -464,13 +465,15 @@ WPR_EXPORT int MPI_Request_get_status_any(int n, const MPI_Request requests[], i
     if (const int error = get_status(requests[i], flag, status)) return error;
     if (*flag) return *index = i, MPI_SUCCESS;
   }
-  if (!any) return PMPI_Request_get_status_any(n, requests, index, flag, status);
-  *flag = 0;
   *index = MPI_UNDEFINED;
+  if (!any) return PMPI_Request_get_status(MPI_REQUEST_NULL, flag, status);
+  *flag = 0;
   return MPI_SUCCESS;
 }
-WPR_EXPORT int MPI_Request_get_status_some(int n, const MPI_Request requests[], int* n_done,
-                                           int indices[], MPI_Status statuses[]) {
+#endif
+#ifdef WPR_MPI_GET_STATUS_SOME
+WPR_WRAP(MPI_Request_get_status_some, int n, const MPI_Request requests[], int* n_done,
+         int indices[], MPI_Status statuses[]) {
   bool any = false;
   *n_done = 0;
   for (int i = 0; i < n; ++i) {

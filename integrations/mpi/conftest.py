@@ -60,7 +60,7 @@ class Mpi:
                 "-lm",
                 *options,
             ]
-            if source in ("flip.c", "memory.c", "nameless.c"):
+            if source in ("flip.c", "live.c", "memory.c", "nameless.c"):
                 command += ["-shared", "-fPIC", "-ldl"]
             if self.name == "mpich":
                 command.append("-DHAS_ISENDRECV")

@@ -22,7 +22,7 @@ int init_thread(int* argc, char*** argv, int required, int* provided) {
 
 }  // namespace
 
-WPR_EXPORT int MPI_Init(int* argc, char*** argv) {
+WPR_WRAP(MPI_Init, int* argc, char*** argv) {
   int provided;
   if (wants_threads()) return init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
   const int error = PMPI_Init(argc, argv);
@@ -30,29 +30,29 @@ WPR_EXPORT int MPI_Init(int* argc, char*** argv) {
   return error;
 }
 
-WPR_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+WPR_WRAP(MPI_Init_thread, int* argc, char*** argv, int required, int* provided) {
   return init_thread(argc, argv, required, provided);
 }
 
-WPR_EXPORT int MPI_Query_thread(int* provided) {
+WPR_WRAP(MPI_Query_thread, int* provided) {
   const int error = PMPI_Query_thread(provided);
   if (error == MPI_SUCCESS && g_told >= 0) *provided = g_told;
   return error;
 }
 
-WPR_EXPORT int MPI_Finalize(void) {
+WPR_WRAP(MPI_Finalize, void) {
   deactivate();
   const int error = PMPI_Finalize();
   leave_reports();
   return error;
 }
 
-WPR_EXPORT int MPI_Comm_free(MPI_Comm* comm) {
+WPR_WRAP(MPI_Comm_free, MPI_Comm* comm) {
   if (comm && !inert()) forget_comm(*comm);
   return PMPI_Comm_free(comm);
 }
 
-WPR_EXPORT int MPI_Comm_disconnect(MPI_Comm* comm) {
+WPR_WRAP(MPI_Comm_disconnect, MPI_Comm* comm) {
   if (comm && !inert()) forget_comm(*comm);
   return PMPI_Comm_disconnect(comm);
 }

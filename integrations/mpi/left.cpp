@@ -78,21 +78,21 @@ using namespace wirepress;
 #define BARRIER_FORM barrier
 
 #define DEFINE_BLOCKING(suffix, N, id, Name, KIND)                                      \
-  WPR_EXPORT int MPI_##Name##suffix(KIND(N)) {                                          \
+  WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                                               \
     count(k##id, comm, kUnsupported);                                                   \
     WPR_TRACE(k##id, comm, KIND##_FORM(KIND##_ARGS), PMPI_##Name##suffix(KIND##_ARGS)); \
   }
 #define DEFINE_NONBLOCKING(suffix, N, Id, name, KIND)                 \
-  WPR_EXPORT int MPI_I##name##suffix(KIND(N), MPI_Request* request) { \
+  WPR_WRAP(MPI_I##name##suffix, KIND(N), MPI_Request* request) {      \
     count(kI##Id, comm, kNonblocking);                                \
     WPR_TRACE(kI##Id, comm, KIND##_FORM(KIND##_ARGS).starts(request), \
               PMPI_I##name##suffix(KIND##_ARGS, request));            \
   }
-#define DEFINE_PERSISTENT(suffix, N, Id, Name, KIND)                                       \
-  WPR_EXPORT int MPI_##Name##_init##suffix(KIND(N), MPI_Info info, MPI_Request* request) { \
-    count(k##Id##Init, comm, kNonblocking);                                                \
-    WPR_TRACE(k##Id##Init, comm, KIND##_FORM(KIND##_ARGS).starts(request, false, true),    \
-              PMPI_##Name##_init##suffix(KIND##_ARGS, info, request));                     \
+#define DEFINE_PERSISTENT(suffix, N, Id, Name, KIND)                                    \
+  WPR_WRAP(MPI_##Name##_init##suffix, KIND(N), MPI_Info info, MPI_Request* request) {   \
+    count(k##Id##Init, comm, kNonblocking);                                             \
+    WPR_TRACE(k##Id##Init, comm, KIND##_FORM(KIND##_ARGS).starts(request, false, true), \
+              PMPI_##Name##_init##suffix(KIND##_ARGS, info, request));                  \
   }
 
 #define NEIGHBORS(suffix, N, DEFINE, Neighbor)                               \
@@ -122,10 +122,10 @@ WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
 
 // Only traced.
-WPR_EXPORT int MPI_Barrier(BARRIER(int)) {
+WPR_WRAP(MPI_Barrier, BARRIER(int)) {
   WPR_TRACE(kBarrier, comm, barrier(comm), PMPI_Barrier(comm));
 }
-WPR_EXPORT int MPI_Ibarrier(BARRIER(int), MPI_Request* request) {
+WPR_WRAP(MPI_Ibarrier, BARRIER(int), MPI_Request* request) {
   WPR_TRACE(kIbarrier, comm, barrier(comm).starts(request), PMPI_Ibarrier(comm, request));
 }
 

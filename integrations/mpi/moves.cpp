@@ -906,60 +906,57 @@ int alltoallw(const void* sendbuf, const N* sendcounts, const D* sendat,
 using namespace wirepress;
 
 #define WPR_DEFINE(suffix, N)                                                                      \
-  WPR_EXPORT int MPI_Gather##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,       \
-                                    void* recvbuf, N recvcount, MPI_Datatype recvtype, int root,   \
-                                    MPI_Comm comm) {                                               \
+  WPR_WRAP(MPI_Gather##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,            \
+           void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {           \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(                                                                                     \
         kGather, comm,                                                                             \
         gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm),            \
         gather_equal<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));  \
   }                                                                                                \
-  WPR_EXPORT int MPI_Scatter##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,      \
-                                     void* recvbuf, N recvcount, MPI_Datatype recvtype, int root,  \
-                                     MPI_Comm comm) {                                              \
+  WPR_WRAP(MPI_Scatter##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,           \
+           void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {           \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(                                                                                     \
         kScatter, comm,                                                                            \
         scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm),           \
         scatter_equal<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)); \
   }                                                                                                \
-  WPR_EXPORT int MPI_Alltoall##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,     \
-                                      void* recvbuf, N recvcount, MPI_Datatype recvtype,           \
-                                      MPI_Comm comm) {                                             \
+  WPR_WRAP(MPI_Alltoall##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,          \
+           void* recvbuf, N recvcount, MPI_Datatype recvtype, MPI_Comm comm) {                     \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(kAlltoall, comm,                                                                     \
               alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm),          \
               alltoall<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));      \
   }                                                                                                \
-  WPR_EXPORT int MPI_Gatherv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,      \
-                                     void* recvbuf, const N counts[], const Displacement<N> at[],  \
-                                     MPI_Datatype recvtype, int root, MPI_Comm comm) {             \
+  WPR_WRAP(MPI_Gatherv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,           \
+           void* recvbuf, const N counts[], const Displacement<N> at[], MPI_Datatype recvtype,     \
+           int root, MPI_Comm comm) {                                                              \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(kGatherv, comm,                                                                      \
               gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root, comm),    \
               gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root, comm));   \
   }                                                                                                \
-  WPR_EXPORT int MPI_Scatterv##suffix(                                                             \
-      const void* sendbuf, const N counts[], const Displacement<N> at[], MPI_Datatype sendtype,    \
-      void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {                \
+  WPR_WRAP(MPI_Scatterv##suffix, const void* sendbuf, const N counts[],                            \
+           const Displacement<N> at[], MPI_Datatype sendtype, void* recvbuf, N recvcount,          \
+           MPI_Datatype recvtype, int root, MPI_Comm comm) {                                       \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(kScatterv, comm,                                                                     \
               scatterv(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root, comm),   \
               scatterv(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root, comm));  \
   }                                                                                                \
-  WPR_EXPORT int MPI_Allgatherv##suffix(                                                           \
-      const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, const N counts[],    \
-      const Displacement<N> at[], MPI_Datatype recvtype, MPI_Comm comm) {                          \
+  WPR_WRAP(MPI_Allgatherv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,        \
+           void* recvbuf, const N counts[], const Displacement<N> at[], MPI_Datatype recvtype,     \
+           MPI_Comm comm) {                                                                        \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(kAllgatherv, comm,                                                                   \
               allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, comm),       \
               allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, comm));      \
   }                                                                                                \
-  WPR_EXPORT int MPI_Alltoallv##suffix(                                                            \
-      const void* sendbuf, const N sendcounts[], const Displacement<N> sendat[],                   \
-      MPI_Datatype sendtype, void* recvbuf, const N recvcounts[], const Displacement<N> recvat[],  \
-      MPI_Datatype recvtype, MPI_Comm comm) {                                                      \
+  WPR_WRAP(MPI_Alltoallv##suffix, const void* sendbuf, const N sendcounts[],                       \
+           const Displacement<N> sendat[], MPI_Datatype sendtype, void* recvbuf,                   \
+           const N recvcounts[], const Displacement<N> recvat[], MPI_Datatype recvtype,            \
+           MPI_Comm comm) {                                                                        \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(kAlltoallv, comm,                                                                    \
               alltoallv(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts, recvat,        \
@@ -967,10 +964,10 @@ using namespace wirepress;
               alltoallv(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts, recvat,        \
                         recvtype, comm));                                                          \
   }                                                                                                \
-  WPR_EXPORT int MPI_Alltoallw##suffix(                                                            \
-      const void* sendbuf, const N sendcounts[], const Displacement<N> sendat[],                   \
-      const MPI_Datatype sendtypes[], void* recvbuf, const N recvcounts[],                         \
-      const Displacement<N> recvat[], const MPI_Datatype recvtypes[], MPI_Comm comm) {             \
+  WPR_WRAP(MPI_Alltoallw##suffix, const void* sendbuf, const N sendcounts[],                       \
+           const Displacement<N> sendat[], const MPI_Datatype sendtypes[], void* recvbuf,          \
+           const N recvcounts[], const Displacement<N> recvat[], const MPI_Datatype recvtypes[],   \
+           MPI_Comm comm) {                                                                        \
     WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(kAlltoallw, comm,                                                                    \
               alltoallw(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts, recvat,       \

@@ -361,37 +361,35 @@ void end_queues() {
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                    \
-  WPR_EXPORT int MPI_Ibcast##suffix(void* buf, N count, MPI_Datatype type, int root,             \
-                                    MPI_Comm comm, MPI_Request* request) {                       \
-    WPR_TRACE(kIbcast, comm, bcast(buf, count, type, root, comm).starts(request),                \
-              ibcast<N>(buf, count, type, root, comm, request));                                 \
-  }                                                                                              \
-  WPR_EXPORT int MPI_Iallreduce##suffix(const void* from, void* to, N count, MPI_Datatype type,  \
-                                        MPI_Op op, MPI_Comm comm, MPI_Request* request) {        \
-    WPR_TRACE(kIallreduce, comm, allreduce(from, to, count, type, op, comm).starts(request),     \
-              iallreduce<N>(from, to, count, type, op, comm, request));                          \
-  }                                                                                              \
-  WPR_EXPORT int MPI_Ireduce##suffix(const void* from, void* to, N count, MPI_Datatype type,     \
-                                     MPI_Op op, int root, MPI_Comm comm, MPI_Request* request) { \
-    WPR_TRACE(kIreduce, comm, reduce(from, to, count, type, op, root, comm).starts(request),     \
-              ireduce<N>(from, to, count, type, op, root, comm, request));                       \
-  }                                                                                              \
-  WPR_EXPORT int MPI_Iallgather##suffix(const void* from, N count, MPI_Datatype type, void* to,  \
-                                        N to_count, MPI_Datatype to_type, MPI_Comm comm,         \
-                                        MPI_Request* request) {                                  \
-    WPR_TRACE(kIallgather, comm,                                                                 \
-              allgather(from, count, type, to, to_count, to_type, comm).starts(request),         \
-              iblocks<our_allgather_form, iallgather_form, kIallgather, N>(                      \
-                  from, count, type, to, to_count, to_type, comm, request));                     \
-  }                                                                                              \
-  WPR_EXPORT int MPI_Ialltoall##suffix(const void* from, N count, MPI_Datatype type, void* to,   \
-                                       N to_count, MPI_Datatype to_type, MPI_Comm comm,          \
-                                       MPI_Request* request) {                                   \
-    WPR_TRACE(kIalltoall, comm,                                                                  \
-              alltoall(from, count, type, to, to_count, to_type, comm).starts(request),          \
-              iblocks<our_alltoall_form, ialltoall_form, kIalltoall, N>(                         \
-                  from, count, type, to, to_count, to_type, comm, request));                     \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  WPR_WRAP(MPI_Ibcast##suffix, void* buf, N count, MPI_Datatype type, int root, MPI_Comm comm,     \
+           MPI_Request* request) {                                                                 \
+    WPR_TRACE(kIbcast, comm, bcast(buf, count, type, root, comm).starts(request),                  \
+              ibcast<N>(buf, count, type, root, comm, request));                                   \
+  }                                                                                                \
+  WPR_WRAP(MPI_Iallreduce##suffix, const void* from, void* to, N count, MPI_Datatype type,         \
+           MPI_Op op, MPI_Comm comm, MPI_Request* request) {                                       \
+    WPR_TRACE(kIallreduce, comm, allreduce(from, to, count, type, op, comm).starts(request),       \
+              iallreduce<N>(from, to, count, type, op, comm, request));                            \
+  }                                                                                                \
+  WPR_WRAP(MPI_Ireduce##suffix, const void* from, void* to, N count, MPI_Datatype type, MPI_Op op, \
+           int root, MPI_Comm comm, MPI_Request* request) {                                        \
+    WPR_TRACE(kIreduce, comm, reduce(from, to, count, type, op, root, comm).starts(request),       \
+              ireduce<N>(from, to, count, type, op, root, comm, request));                         \
+  }                                                                                                \
+  WPR_WRAP(MPI_Iallgather##suffix, const void* from, N count, MPI_Datatype type, void* to,         \
+           N to_count, MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request) {                \
+    WPR_TRACE(kIallgather, comm,                                                                   \
+              allgather(from, count, type, to, to_count, to_type, comm).starts(request),           \
+              iblocks<our_allgather_form, iallgather_form, kIallgather, N>(                        \
+                  from, count, type, to, to_count, to_type, comm, request));                       \
+  }                                                                                                \
+  WPR_WRAP(MPI_Ialltoall##suffix, const void* from, N count, MPI_Datatype type, void* to,          \
+           N to_count, MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request) {                \
+    WPR_TRACE(kIalltoall, comm,                                                                    \
+              alltoall(from, count, type, to, to_count, to_type, comm).starts(request),            \
+              iblocks<our_alltoall_form, ialltoall_form, kIalltoall, N>(                           \
+                  from, count, type, to, to_count, to_type, comm, request));                       \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -319,113 +319,109 @@ int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int se
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                      \
-  WPR_EXPORT int MPI_Send##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag,  \
-                                  MPI_Comm comm) {                                                 \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kSend, comm, sends(buf, count, type, dest, tag),                                     \
-              send<send_form, kSend>(buf, count, type, dest, tag, comm));                          \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Ssend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
-                                   MPI_Comm comm) {                                                \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kSsend, comm, sends(buf, count, type, dest, tag),                                    \
-              send<ssend_form, kSsend>(buf, count, type, dest, tag, comm));                        \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Rsend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
-                                   MPI_Comm comm) {                                                \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kRsend, comm, sends(buf, count, type, dest, tag),                                    \
-              send<rsend_form, kRsend>(buf, count, type, dest, tag, comm));                        \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Bsend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
-                                   MPI_Comm comm) {                                                \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kBsend, comm, sends(buf, count, type, dest, tag),                                    \
-              send<bsend_form, kBsend>(buf, count, type, dest, tag, comm));                        \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Irsend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
-                                    int tag, MPI_Comm comm, MPI_Request* request) {                \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kIrsend, comm, sends(buf, count, type, dest, tag).starts(request),                   \
-              isend<irsend_form, kIrsend>(buf, count, type, dest, tag, comm, request));            \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Ibsend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
-                                    int tag, MPI_Comm comm, MPI_Request* request) {                \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kIbsend, comm, sends(buf, count, type, dest, tag).starts(request),                   \
-              isend<ibsend_form, kIbsend>(buf, count, type, dest, tag, comm, request));            \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Isend##suffix(const void* buf, N count, MPI_Datatype type, int dest, int tag, \
-                                   MPI_Comm comm, MPI_Request* request) {                          \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kIsend, comm, sends(buf, count, type, dest, tag).starts(request),                    \
-              isend<isend_form, kIsend>(buf, count, type, dest, tag, comm, request));              \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Issend##suffix(const void* buf, N count, MPI_Datatype type, int dest,         \
-                                    int tag, MPI_Comm comm, MPI_Request* request) {                \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kIssend, comm, sends(buf, count, type, dest, tag).starts(request),                   \
-              isend<issend_form, kIssend>(buf, count, type, dest, tag, comm, request));            \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Recv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,      \
-                                  MPI_Comm comm, MPI_Status* status) {                             \
-    WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                            \
-              recv<N>(buf, count, type, source, tag, comm, status));                               \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Irecv##suffix(void* buf, N count, MPI_Datatype type, int source, int tag,     \
-                                   MPI_Comm comm, MPI_Request* request) {                          \
-    WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),     \
-              irecv<N>(buf, count, type, source, tag, comm, request));                             \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Sendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype,     \
-                                      int dest, int sendtag, void* recvbuf, N recvcount,           \
-                                      MPI_Datatype recvtype, int source, int recvtag,              \
-                                      MPI_Comm comm, MPI_Status* status) {                         \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kSendrecv, comm,                                                                     \
-              sends(sendbuf, sendcount, sendtype, dest, sendtag)                                   \
-                  .also_receives(recvcount, recvtype, source, recvtag, &status),                   \
-              sendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,         \
-                          recvtype, source, recvtag, comm, status));                               \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Sendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest,     \
-                                              int sendtag, int source, int recvtag, MPI_Comm comm, \
-                                              MPI_Status* status) {                                \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(                                                                                     \
-        kSendrecvReplace, comm,                                                                    \
-        sends(buf, count, type, dest, sendtag)                                                     \
-            .also_receives(count, type, source, recvtag, &status),                                 \
-        sendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, status));      \
+#define WPR_DEFINE(suffix, N)                                                                    \
+  WPR_WRAP(MPI_Send##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,     \
+           MPI_Comm comm) {                                                                      \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kSend, comm, sends(buf, count, type, dest, tag),                                   \
+              send<send_form, kSend>(buf, count, type, dest, tag, comm));                        \
+  }                                                                                              \
+  WPR_WRAP(MPI_Ssend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
+           MPI_Comm comm) {                                                                      \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kSsend, comm, sends(buf, count, type, dest, tag),                                  \
+              send<ssend_form, kSsend>(buf, count, type, dest, tag, comm));                      \
+  }                                                                                              \
+  WPR_WRAP(MPI_Rsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
+           MPI_Comm comm) {                                                                      \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kRsend, comm, sends(buf, count, type, dest, tag),                                  \
+              send<rsend_form, kRsend>(buf, count, type, dest, tag, comm));                      \
+  }                                                                                              \
+  WPR_WRAP(MPI_Bsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
+           MPI_Comm comm) {                                                                      \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kBsend, comm, sends(buf, count, type, dest, tag),                                  \
+              send<bsend_form, kBsend>(buf, count, type, dest, tag, comm));                      \
+  }                                                                                              \
+  WPR_WRAP(MPI_Irsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,   \
+           MPI_Comm comm, MPI_Request* request) {                                                \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kIrsend, comm, sends(buf, count, type, dest, tag).starts(request),                 \
+              isend<irsend_form, kIrsend>(buf, count, type, dest, tag, comm, request));          \
+  }                                                                                              \
+  WPR_WRAP(MPI_Ibsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,   \
+           MPI_Comm comm, MPI_Request* request) {                                                \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kIbsend, comm, sends(buf, count, type, dest, tag).starts(request),                 \
+              isend<ibsend_form, kIbsend>(buf, count, type, dest, tag, comm, request));          \
+  }                                                                                              \
+  WPR_WRAP(MPI_Isend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
+           MPI_Comm comm, MPI_Request* request) {                                                \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kIsend, comm, sends(buf, count, type, dest, tag).starts(request),                  \
+              isend<isend_form, kIsend>(buf, count, type, dest, tag, comm, request));            \
+  }                                                                                              \
+  WPR_WRAP(MPI_Issend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,   \
+           MPI_Comm comm, MPI_Request* request) {                                                \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kIssend, comm, sends(buf, count, type, dest, tag).starts(request),                 \
+              isend<issend_form, kIssend>(buf, count, type, dest, tag, comm, request));          \
+  }                                                                                              \
+  WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,         \
+           MPI_Comm comm, MPI_Status* status) {                                                  \
+    WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                          \
+              recv<N>(buf, count, type, source, tag, comm, status));                             \
+  }                                                                                              \
+  WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,        \
+           MPI_Comm comm, MPI_Request* request) {                                                \
+    WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),   \
+              irecv<N>(buf, count, type, source, tag, comm, request));                           \
+  }                                                                                              \
+  WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,        \
+           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, \
+           int recvtag, MPI_Comm comm, MPI_Status* status) {                                     \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kSendrecv, comm,                                                                   \
+              sends(sendbuf, sendcount, sendtype, dest, sendtag)                                 \
+                  .also_receives(recvcount, recvtype, source, recvtag, &status),                 \
+              sendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,       \
+                          recvtype, source, recvtag, comm, status));                             \
+  }                                                                                              \
+  WPR_WRAP(MPI_Sendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,        \
+           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {            \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(                                                                                   \
+        kSendrecvReplace, comm,                                                                  \
+        sends(buf, count, type, dest, sendtag)                                                   \
+            .also_receives(count, type, source, recvtag, &status),                               \
+        sendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, status));    \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
 
 #ifdef WPR_MPI_ISENDRECV
-#define WPR_DEFINE(suffix, N)                                                                   \
-  WPR_EXPORT int MPI_Isendrecv##suffix(const void* sendbuf, N sendcount, MPI_Datatype sendtype, \
-                                       int dest, int sendtag, void* recvbuf, N recvcount,       \
-                                       MPI_Datatype recvtype, int source, int recvtag,          \
-                                       MPI_Comm comm, MPI_Request* request) {                   \
-    WPR_NOTE_CALLER;                                                                            \
-    WPR_TRACE(kIsendrecv, comm,                                                                 \
-              sends(sendbuf, sendcount, sendtype, dest, sendtag)                                \
-                  .also_receives(recvcount, recvtype, source, recvtag, nullptr)                 \
-                  .starts(request, true),                                                       \
-              isendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,     \
-                           recvtype, source, recvtag, comm, request));                          \
-  }                                                                                             \
-  WPR_EXPORT int MPI_Isendrecv_replace##suffix(void* buf, N count, MPI_Datatype type, int dest, \
-                                               int sendtag, int source, int recvtag,            \
-                                               MPI_Comm comm, MPI_Request* request) {           \
-    WPR_NOTE_CALLER;                                                                            \
-    WPR_TRACE(                                                                                  \
-        kIsendrecvReplace, comm,                                                                \
-        sends(buf, count, type, dest, sendtag)                                                  \
-            .also_receives(count, type, source, recvtag, nullptr)                               \
-            .starts(request, true),                                                             \
-        isendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, request)); \
+#define WPR_DEFINE(suffix, N)                                                                    \
+  WPR_WRAP(MPI_Isendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,       \
+           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, \
+           int recvtag, MPI_Comm comm, MPI_Request* request) {                                   \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(kIsendrecv, comm,                                                                  \
+              sends(sendbuf, sendcount, sendtype, dest, sendtag)                                 \
+                  .also_receives(recvcount, recvtype, source, recvtag, nullptr)                  \
+                  .starts(request, true),                                                        \
+              isendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,      \
+                           recvtype, source, recvtag, comm, request));                           \
+  }                                                                                              \
+  WPR_WRAP(MPI_Isendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,       \
+           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request* request) {          \
+    WPR_NOTE_CALLER;                                                                             \
+    WPR_TRACE(                                                                                   \
+        kIsendrecvReplace, comm,                                                                 \
+        sends(buf, count, type, dest, sendtag)                                                   \
+            .also_receives(count, type, source, recvtag, nullptr)                                \
+            .starts(request, true),                                                              \
+        isendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, request));  \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

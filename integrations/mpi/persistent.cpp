@@ -121,31 +121,31 @@ int start_all(int n, MPI_Request* requests) {
 using namespace wirepress;
 
 #define WPR_DEFINE_SEND(name, form, kCall, start_one, N)                                         \
-  WPR_EXPORT int name(const void* buf, N count, MPI_Datatype type, int dest, int tag,            \
-                      MPI_Comm comm, MPI_Request* request) {                                     \
+  WPR_WRAP(name, const void* buf, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,  \
+           MPI_Request* request) {                                                               \
     WPR_TRACE(                                                                                   \
         kCall, comm, sends(buf, count, type, dest, tag).starts(request, false, true),            \
         send_init<kCall>(form<N>::call, start_one, buf, count, type, dest, tag, comm, request)); \
   }
-#define WPR_DEFINE(suffix, N)                                                                      \
-  WPR_EXPORT int MPI_Recv_init##suffix(void* buf, N count, MPI_Datatype type, int source, int tag, \
-                                       MPI_Comm comm, MPI_Request* request) {                      \
-    WPR_TRACE(kRecvInit, comm,                                                                     \
-              receives(count, type, source, tag, nullptr).starts(request, true, true),             \
-              recv_init<N>(buf, count, type, source, tag, comm, request));                         \
-  }                                                                                                \
-  WPR_DEFINE_SEND(MPI_Send_init##suffix, send_init_form, kSendInit, PMPI_Isend, N)                 \
-  WPR_DEFINE_SEND(MPI_Ssend_init##suffix, ssend_init_form, kSsendInit, PMPI_Issend, N)             \
-  WPR_DEFINE_SEND(MPI_Bsend_init##suffix, bsend_init_form, kBsendInit, PMPI_Ibsend, N)             \
+#define WPR_DEFINE(suffix, N)                                                                 \
+  WPR_WRAP(MPI_Recv_init##suffix, void* buf, N count, MPI_Datatype type, int source, int tag, \
+           MPI_Comm comm, MPI_Request* request) {                                             \
+    WPR_TRACE(kRecvInit, comm,                                                                \
+              receives(count, type, source, tag, nullptr).starts(request, true, true),        \
+              recv_init<N>(buf, count, type, source, tag, comm, request));                    \
+  }                                                                                           \
+  WPR_DEFINE_SEND(MPI_Send_init##suffix, send_init_form, kSendInit, PMPI_Isend, N)            \
+  WPR_DEFINE_SEND(MPI_Ssend_init##suffix, ssend_init_form, kSsendInit, PMPI_Issend, N)        \
+  WPR_DEFINE_SEND(MPI_Bsend_init##suffix, bsend_init_form, kBsendInit, PMPI_Ibsend, N)        \
   WPR_DEFINE_SEND(MPI_Rsend_init##suffix, rsend_init_form, kRsendInit, PMPI_Irsend, N)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
 #undef WPR_DEFINE_SEND
 
-WPR_EXPORT int MPI_Start(MPI_Request* request) {
+WPR_WRAP(MPI_Start, MPI_Request* request) {
   WPR_TRACE(kStart, MPI_COMM_NULL, restarts(1, request),
             request ? start(request) : PMPI_Start(request));
 }
-WPR_EXPORT int MPI_Startall(int n, MPI_Request requests[]) {
+WPR_WRAP(MPI_Startall, int n, MPI_Request requests[]) {
   WPR_TRACE(kStart, MPI_COMM_NULL, restarts(n, requests), start_all(n, requests));
 }

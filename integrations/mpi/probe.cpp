@@ -150,36 +150,36 @@ int any_improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* me
 
 using namespace wirepress;
 
-WPR_EXPORT int MPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) {
+WPR_WRAP(MPI_Probe, int source, int tag, MPI_Comm handle, MPI_Status* status) {
   WPR_TRACE(kProbe, handle, probes(source, tag, nullptr, nullptr, &status),
             any_probe(source, tag, handle, status));
 }
-WPR_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) {
+WPR_WRAP(MPI_Iprobe, int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) {
   WPR_TRACE(kIprobe, handle, probes(source, tag, flag, nullptr, &status),
             any_iprobe(source, tag, handle, flag, status));
 }
-WPR_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message,
-                          MPI_Status* status) {
+WPR_WRAP(MPI_Mprobe, int source, int tag, MPI_Comm handle, MPI_Message* message,
+         MPI_Status* status) {
   WPR_TRACE(kMprobe, handle, probes(source, tag, nullptr, message, &status),
             any_mprobe(source, tag, handle, message, status));
 }
-WPR_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message,
-                           MPI_Status* status) {
+WPR_WRAP(MPI_Improbe, int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message,
+         MPI_Status* status) {
   WPR_TRACE(kImprobe, handle, probes(source, tag, flag, message, &status),
             any_improbe(source, tag, handle, flag, message, status));
 }
 
-#define WPR_DEFINE(suffix, N)                                                                    \
-  WPR_EXPORT int MPI_Mrecv##suffix(void* buf, N count, MPI_Datatype type, MPI_Message* message,  \
-                                   MPI_Status* status) {                                         \
-    WPR_TRACE(kMrecv, MPI_COMM_NULL, matched(message, count, type, &status),                     \
-              mrecv<N>(buf, count, type, message, status));                                      \
-  }                                                                                              \
-  WPR_EXPORT int MPI_Imrecv##suffix(void* buf, N count, MPI_Datatype type, MPI_Message* message, \
-                                    MPI_Request* request) {                                      \
-    WPR_TRACE(kImrecv, MPI_COMM_NULL,                                                            \
-              matched(message, count, type, nullptr).starts(request, true),                      \
-              imrecv<N>(buf, count, type, message, request));                                    \
+#define WPR_DEFINE(suffix, N)                                                               \
+  WPR_WRAP(MPI_Mrecv##suffix, void* buf, N count, MPI_Datatype type, MPI_Message* message,  \
+           MPI_Status* status) {                                                            \
+    WPR_TRACE(kMrecv, MPI_COMM_NULL, matched(message, count, type, &status),                \
+              mrecv<N>(buf, count, type, message, status));                                 \
+  }                                                                                         \
+  WPR_WRAP(MPI_Imrecv##suffix, void* buf, N count, MPI_Datatype type, MPI_Message* message, \
+           MPI_Request* request) {                                                          \
+    WPR_TRACE(kImrecv, MPI_COMM_NULL,                                                       \
+              matched(message, count, type, nullptr).starts(request, true),                 \
+              imrecv<N>(buf, count, type, message, request));                               \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

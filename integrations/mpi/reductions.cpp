@@ -503,31 +503,30 @@ int reduce_scatter_block(const void* sendbuf, void* recvbuf, N count, MPI_Dataty
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                      \
-  WPR_EXPORT int MPI_Allreduce##suffix(const void* sendbuf, void* recvbuf, N count,                \
-                                       MPI_Datatype type, MPI_Op op, MPI_Comm comm) {              \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kAllreduce, comm, allreduce(sendbuf, recvbuf, count, type, op, comm),                \
-              allreduce<N>(sendbuf, recvbuf, count, type, op, comm));                              \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Reduce##suffix(const void* sendbuf, void* recvbuf, N count,                   \
-                                    MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {       \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kReduce, comm, reduce(sendbuf, recvbuf, count, type, op, root, comm),                \
-              reduce<N>(sendbuf, recvbuf, count, type, op, root, comm));                           \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Reduce_scatter##suffix(const void* sendbuf, void* recvbuf,                    \
-                                            const N recvcounts[], MPI_Datatype type, MPI_Op op,    \
-                                            MPI_Comm comm) {                                       \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kReduceScatter, comm, reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm),  \
-              reduce_scatter<N>(sendbuf, recvbuf, recvcounts, type, op, comm));                    \
-  }                                                                                                \
-  WPR_EXPORT int MPI_Reduce_scatter_block##suffix(const void* sendbuf, void* recvbuf, N recvcount, \
-                                                  MPI_Datatype type, MPI_Op op, MPI_Comm comm) {   \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kReduceScatterBlock, comm, allreduce(sendbuf, recvbuf, recvcount, type, op, comm),   \
-              reduce_scatter_block<N>(sendbuf, recvbuf, recvcount, type, op, comm));               \
+#define WPR_DEFINE(suffix, N)                                                                     \
+  WPR_WRAP(MPI_Allreduce##suffix, const void* sendbuf, void* recvbuf, N count, MPI_Datatype type, \
+           MPI_Op op, MPI_Comm comm) {                                                            \
+    WPR_NOTE_CALLER;                                                                              \
+    WPR_TRACE(kAllreduce, comm, allreduce(sendbuf, recvbuf, count, type, op, comm),               \
+              allreduce<N>(sendbuf, recvbuf, count, type, op, comm));                             \
+  }                                                                                               \
+  WPR_WRAP(MPI_Reduce##suffix, const void* sendbuf, void* recvbuf, N count, MPI_Datatype type,    \
+           MPI_Op op, int root, MPI_Comm comm) {                                                  \
+    WPR_NOTE_CALLER;                                                                              \
+    WPR_TRACE(kReduce, comm, reduce(sendbuf, recvbuf, count, type, op, root, comm),               \
+              reduce<N>(sendbuf, recvbuf, count, type, op, root, comm));                          \
+  }                                                                                               \
+  WPR_WRAP(MPI_Reduce_scatter##suffix, const void* sendbuf, void* recvbuf, const N recvcounts[],  \
+           MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                                         \
+    WPR_NOTE_CALLER;                                                                              \
+    WPR_TRACE(kReduceScatter, comm, reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm), \
+              reduce_scatter<N>(sendbuf, recvbuf, recvcounts, type, op, comm));                   \
+  }                                                                                               \
+  WPR_WRAP(MPI_Reduce_scatter_block##suffix, const void* sendbuf, void* recvbuf, N recvcount,     \
+           MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                                         \
+    WPR_NOTE_CALLER;                                                                              \
+    WPR_TRACE(kReduceScatterBlock, comm, allreduce(sendbuf, recvbuf, recvcount, type, op, comm),  \
+              reduce_scatter_block<N>(sendbuf, recvbuf, recvcount, type, op, comm));              \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -40,8 +40,9 @@ def test_mpi4py_suite(name, tmp_path):
 
 
 def soak(mpi, ranks: int, settings: dict[str, str], seed: int, seconds: int, *words: str) -> None:
-    """tests/soak.c for so long; what it has in memory must not grow."""
+    """tests/soak.c for so long; what the interposer has in memory must not grow with the steps."""
     everything = {
+        "LD_PRELOAD": f"{mpi.library}:{mpi.build('live.c')}",
         "WIREPRESS_MPI_TRUST": "1",
         "WIREPRESS_MPI_SAME_HOST": "1",
         "WIREPRESS_MPI_THRESHOLD": "1",
@@ -49,14 +50,15 @@ def soak(mpi, ranks: int, settings: dict[str, str], seed: int, seconds: int, *wo
         "WIREPRESS_MPI_LINK": "100Mbps",
     }
     program = [mpi.build("soak.c"), "--seed", str(seed), "--seconds", str(seconds), *words]
-    limit = seconds * 2 + (540 if "--warm" in words else 120)  # so many steps may take longer
+    limit = seconds * 2 + 1200  # only a hang takes that long
     out = mpi.run(ranks, program, everything | settings, seconds=limit)
-    match = re.search(r"ok soak: .* (\d+) steps, KiB resident (\d+) (\d+)", out)
+    match = re.search(r"ok soak: .* steps (\d+) (\d+), blocks (\d+) (\d+),", out)
     assert match, out
-    steps, middle, end = map(int, match.groups())
-    assert steps >= 8
+    at_middle, steps, middle, end = map(int, match.groups())
+    assert steps >= 8 and end > 0
     if "--steps" not in words:  # so few would still grow to what a step may need
-        assert end < middle * 1.1 + 20 * 1024, out
+        # how many communicators and threads there are just then differs; a leak is one a step
+        assert end - middle < 100 + (steps - at_middle) // 8, out
 
 
 @pytest.mark.parametrize("codec", ["lz4", "auto"])
@@ -73,9 +75,8 @@ def test_soak_is_quick(mpi, tmp_path, codec):
 @pytest.mark.parametrize("words", [[], ["--multiple"]])
 def test_soak(mpi, words):
     ranks = 4 if mpi.name == "openmpi" else 2  # MPICH spins: more ranks than cores take minutes
-    seconds = int(os.environ.get("WIREPRESS_SOAK_SECONDS", "60"))
-    # From these steps on memory does not grow; until then it does with plain MPI, too.
-    warm = "1500" if mpi.name == "openmpi" else "6000"
+    seconds = int(os.environ.get("WIREPRESS_SOAK_SECONDS", "20"))
+    warm = "400"  # from these steps on the interposer has what it needs for any
     lz4 = {"WIREPRESS_MPI_CODEC": "lz4"}
     soak(mpi, ranks, lz4, 3 + len(words), seconds, "--warm", warm, *words)
 

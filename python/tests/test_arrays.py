@@ -9,9 +9,11 @@ import subprocess
 import sys
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
+
+pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+import ml_dtypes
 
 import wirepress
 

@@ -8,9 +8,13 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 
+import pytest
+
+pytest.importorskip("cramjam", reason="cramjam is not installed")
+pytest.importorskip("lz4", reason="lz4 is not installed")
+pytest.importorskip("zstandard", reason="zstandard is not installed")
 import cramjam
 import lz4.block
-import pytest
 import zstandard
 
 import wirepress

@@ -177,7 +177,7 @@ exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0"; eval "$*"' "$host
         return build(launcher, ranks_a_host)
 
     def _openmpi(self, launcher: str, ranks_a_host: int) -> list[str]:
-        hosts = ",".join(f"{self.address(i)}:{ranks_a_host}" for i in range(self.n))
+        names = [self.address(i) for i in range(self.n)]
         mca = {
             "pml": "ob1",
             "btl_tcp_if_include": "eth0",
@@ -188,11 +188,13 @@ exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0"; eval "$*"' "$host
             mca |= {"btl": "tcp,self,vader", "plm": "rsh", "plm_rsh_agent": str(self.agent),
                     "plm_rsh_no_tree_spawn": "1", "oob_tcp_if_include": "eth0"}  # fmt: skip
         else:
+            names[0] = self.namespace(0)  # mpirun's own host: Open MPI 5 forgets its address
             mca |= {"btl": "tcp,self,sm"}
             runtime = {"plm": "ssh", "plm_ssh_agent": str(self.agent),
                        "plm_ssh_no_tree_spawn": "1", "prte_if_include": "eth0"}  # fmt: skip
         words = [launcher, "--allow-run-as-root", "-n", str(self.n * ranks_a_host),
-                 "--host", hosts, "--bind-to", "none"]  # fmt: skip
+                 "--host", ",".join(f"{name}:{ranks_a_host}" for name in names),
+                 "--bind-to", "none"]  # fmt: skip
         for flag, values in (("--mca", mca), ("--prtemca", runtime)):
             for name, value in values.items():
                 words += [flag, name, value]

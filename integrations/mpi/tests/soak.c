@@ -5,9 +5,10 @@
  *
  *   soak [--seed N] [--seconds S] [--steps N] [--warm N] [--largest BYTES] [--multiple]
  *
- * A difference ends the job and names seed and step. At the end rank 0 prints how much memory the
- * rank that grew most had in the middle, and at the end. The middle is not before step --warm, nor
- * the end before twice as many: until then steps come that are larger than all before. */
+ * A difference ends the job and names seed and step. At the end rank 0 prints how many blocks of
+ * memory the interposer had in the middle and at the end (live.c counts them; the largest of all
+ * ranks), and how much was resident. The middle is not before step --warm, nor the end before twice
+ * as many: until then steps come that are larger than all before. */
 #include <complex.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -1451,6 +1452,8 @@ static long resident_kib(void) {
   return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+long live_blocks(void) __attribute__((weak));
+
 int main(int argc, char **argv) {
   double seconds = 5;
   long steps = 1000000000, warm = 0;
@@ -1480,21 +1483,26 @@ int main(int argc, char **argv) {
   slots[0].name = 1;
   learn(&slots[0]);
   const double began = MPI_Wtime();
-  long memory[2] = {0, 0}, most[2];
+  long memory[4] = {0, 0, 0, 0}, most[4], middle = 0;
   for (int go_on = 1; go_on; ++step) {
     do_step();
     if (step % 8 != 7) continue;
     doing = "between steps";
     const double past = MPI_Wtime() - began;
-    if (past < seconds / 2 || step <= warm) memory[0] = resident_kib();
+    if (past < seconds / 2 || step <= warm) {
+      middle = step;
+      memory[0] = live_blocks ? live_blocks() : 0;
+      memory[2] = resident_kib();
+    }
     go_on = (past < seconds || step < 2 * warm) && step + 1 < steps;
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
-  memory[1] = resident_kib();
-  MPI_Reduce(memory, most, 2, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+  memory[1] = live_blocks ? live_blocks() : 0;
+  memory[3] = resident_kib();
+  MPI_Reduce(memory, most, 4, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
   if (world_rank == 0) {
-    printf("ok soak: seed %llu, %ld steps, KiB resident %ld %ld\n", (unsigned long long)seed, step,
-           most[0], most[1]);
+    printf("ok soak: seed %llu, steps %ld %ld, blocks %ld %ld, KiB resident %ld %ld\n",
+           (unsigned long long)seed, middle, step, most[0], most[1], most[2], most[3]);
   }
   for (int i = 1; i < SLOTS; ++i) {
     if (slots[i].comm != MPI_COMM_NULL) MPI_Comm_free(&slots[i].comm);
