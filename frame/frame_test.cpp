@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace wirepress {
@@ -64,6 +66,14 @@ TEST(Header, EveryFlippedBitIsRefused) {
 
 // The largest header that the registry's codecs can ask for: 4-D shape of 2^48 bytes, two stages of
 // four parameters.
+TEST(Header, ASeriesIsNamed) {
+  const std::array series = {std::byte{'W'}, std::byte{'P'}, std::byte{'S'}, std::byte{0x10}};
+  Header header;
+  const Status status = read_header(series, &header);
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_NE(std::string_view(status.text()).find("wirepress decompress"), std::string_view::npos);
+}
+
 TEST(Header, FitsIn32Bytes) {
   Header header;
   const uint64_t shape[] = {1ull << 21, 129, 1 << 9, 129};

@@ -28,6 +28,10 @@ Status read_fixed(Reader& reader, Header* header) {
   uint8_t magic[3], version_flags, dtype_dims, block_stages;
   size_t n_magic = 0;
   while (n_magic < 3 && reader.read(&magic[n_magic])) {
+    if (n_magic == 2 && magic[n_magic] == 'S') {
+      return fail(Code::kCorrupt,
+                  "header: a series of frames, one file's: `wirepress decompress` expands it");
+    }
     if (magic[n_magic] != kMagic[n_magic]) {
       return fail(Code::kCorrupt, "header: not a wirepress frame (magic byte %zu is 0x%02x)",
                   n_magic, magic[n_magic]);

@@ -16,6 +16,7 @@ import numpy as np
 from numcodecs.abc import Codec
 from numcodecs.compat import ensure_contiguous_ndarray, ensure_ndarray
 from wirepress.chunks import DEFAULT_RECIPE, ChunkCoder
+from wirepress.errors import ParameterError
 
 __all__ = ["Wirepress"]
 
@@ -52,6 +53,8 @@ class Wirepress(Codec):
 
     def encode(self, buf: Any) -> bytes:
         """The frame of an array, whose dimensions are taken in the order of its memory."""
+        if isinstance(buf, np.ma.MaskedArray):  # which `ensure_ndarray` takes without its mask
+            raise ParameterError("a masked array would lose its mask: encode array.filled(value)")
         array = ensure_ndarray(buf)
         if array.flags.f_contiguous and not array.flags.c_contiguous:
             array = array.T

@@ -119,3 +119,10 @@ def test_bad_input() -> None:
     stream = wirepress.StreamCompressor("lz4")
     with pytest.raises(wirepress.CorruptError, match="unknown number"):
         Wirepress().decode(stream.update(b"abc" * 100) + stream.finish())
+
+
+def test_a_mask_is_not_lost() -> None:
+    masked = np.ma.masked_less(FIELD, 0)
+    with pytest.raises(wirepress.errors.ParameterError, match="lose its mask"):
+        Wirepress().encode(masked)
+    assert (Wirepress().decode(Wirepress().encode(masked.filled(0))) == masked.filled(0).ravel()).all()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import wirepress
 from wirepress.errors import CorruptError, ParameterError
-from wirepress.torch.transport import as_array
+from wirepress.torch.memory import as_array
 
 # Unbiased codecs, whose error averages out over steps and workers, and fine ones, whose error is
 # far below the noise of a gradient: error feedback costs memory and time and gains nothing.

@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from wirepress.errors import CorruptError
 from wirepress.torch.coder import Coder, PlainCoder
+from wirepress.torch.memory import as_array
 from wirepress.torch.shared import Rooms
 from wirepress.torch.stages import Job
-from wirepress.torch.transport import as_array
 from wirepress.torch.wires import Wires
 
 NOT_FINITE, EXPANDS = 1, 2  # kinds of flags

@@ -11,7 +11,6 @@ that asks.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import itertools
 import json
@@ -32,7 +31,7 @@ from torch.distributed import distributed_c10d as c10d
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.torch.memory import Pairs, copies, copy_back, in_a_row, shares_elements
 from wirepress.torch.packer import AUTO, FLOATS, Packer
-from wirepress.torch.transport import Post, all_gather_into
+from wirepress.torch.transport import Post, all_gather_into, timeout_of
 
 NAME = "wirepress"
 _SUMS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
@@ -1177,7 +1176,7 @@ def wrap_group(
     return dist.new_group(
         ranks,
         backend=NAME,
-        timeout=timeout or _timeout_of(group or dist.group.WORLD),
+        timeout=timeout or timeout_of(group or dist.group.WORLD),
         pg_options=_Numbered(recipe, threshold, adaptive, threads, made[tuple(ranks)]),
         use_local_synchronization=len(ranks) < dist.get_world_size(),
     )
@@ -1191,15 +1190,6 @@ _MADE: Any = weakref.WeakKeyDictionary()
 @dataclasses.dataclass(frozen=True)
 class _Numbered(GroupOptions):
     number: int = 0
-
-
-def _timeout_of(group: Any) -> timedelta | None:
-    """None: PyTorch's default."""
-    for device in group._device_types:
-        with contextlib.suppress(AttributeError, RuntimeError):
-            timeout: timedelta = group._get_backend(device).options._timeout
-            return timeout
-    return None
 
 
 def statistics(group: dist.ProcessGroup | None = None) -> dict[str, Traffic]:

@@ -1,11 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of tensors, in one row for whoever sends it."""
+"""The memory of tensors: as NumPy arrays, and in one row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 import torch
+
+
+class _Memory:
+    """Memory of a tensor, in NumPy's protocol; the array keeps this and so the tensor."""
+
+    def __init__(self, tensor: torch.Tensor, kind: str) -> None:
+        self._tensor = tensor
+        self.__array_interface__ = {
+            "data": (tensor.data_ptr(), False),
+            "shape": (tensor.numel(),),
+            "typestr": kind,
+            "version": 3,
+        }
+
+
+_KINDS = {
+    torch.uint8: "|u1",
+    torch.int8: "|i1",
+    torch.int16: "<i2",
+    torch.int32: "<i4",
+    torch.int64: "<i8",
+    torch.float16: "<f2",
+    torch.float32: "<f4",
+    torch.float64: "<f8",
+}
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The memory of a contiguous tensor of the CPU, as a NumPy array of one dimension.
+
+    `Tensor.numpy` gives the same, but then the tensor's storage can never be resized again, which
+    FSDP and others do with theirs.
+    """
+    if not tensor.is_contiguous():
+        raise ValueError("the tensor is not contiguous")
+    kind = _KINDS[tensor.dtype]
+    return np.asarray(_Memory(tensor, kind)) if tensor.numel() else np.empty(0, kind)
 
 
 def in_a_row(tensor: torch.Tensor) -> torch.Tensor:

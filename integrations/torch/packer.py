@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import wirepress
 from wirepress.errors import CorruptError, ParameterError, UnsupportedError
-from wirepress.torch.transport import as_array
+from wirepress.torch.memory import as_array
 
 AUTO = "auto"
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)

@@ -14,8 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch.distributed as dist  # noqa: E402
 import wirepress.torch as wt  # noqa: E402
-from wirepress.torch.memory import in_a_row, shares_elements  # noqa: E402
-from wirepress.torch.transport import as_array  # noqa: E402
+from wirepress.torch.memory import as_array, in_a_row, shares_elements  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
 N = 1800
@@ -302,7 +301,7 @@ def test_only_results_change(on_ranks: OnRanks) -> None:
 
 
 def test_arrays_are_the_memory_of_tensors() -> None:
-    for dtype in torch.uint8, torch.int16, torch.float16, torch.float32, torch.int64:
+    for dtype in torch.uint8, torch.int8, torch.int16, torch.float16, torch.float32, torch.int64:
         tensor = torch.arange(6).to(dtype)
         array = as_array(tensor[2:])
         array[0] = 9

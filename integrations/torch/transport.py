@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
-
 import torch
 import torch.distributed as dist
 
@@ -25,60 +23,11 @@ def all_gather_into(out: torch.Tensor, tensor: torch.Tensor, group: dist.Process
     gather(out, tensor).wait()
 
 
-def all_to_all_into(
-    out: torch.Tensor,
-    tensor: torch.Tensor,
-    coming: Sequence[int],
-    going: Sequence[int],
-    group: dist.ProcessGroup,
-) -> None:
-    """`all_to_all_single` of so many elements from and to each rank."""
-    exchange = getattr(group, "all_to_all_single", None) or group.alltoall_base
-    exchange(out, tensor, list(coming), list(going)).wait()
-
-
 def all_reduce_in(
     tensor: torch.Tensor, group: dist.ProcessGroup, operation: Any = dist.ReduceOp.SUM
 ) -> None:
     """`all_reduce`."""
     group.allreduce([tensor], operation).wait()
-
-
-class _Memory:
-    """Memory of a tensor, in NumPy's protocol; the array keeps this and so the tensor."""
-
-    def __init__(self, tensor: torch.Tensor, kind: str) -> None:
-        self._tensor = tensor
-        self.__array_interface__ = {
-            "data": (tensor.data_ptr(), False),
-            "shape": (tensor.numel(),),
-            "typestr": kind,
-            "version": 3,
-        }
-
-
-_KINDS = {
-    torch.uint8: "|u1",
-    torch.int8: "|i1",
-    torch.int16: "<i2",
-    torch.int32: "<i4",
-    torch.int64: "<i8",
-    torch.float16: "<f2",
-    torch.float32: "<f4",
-    torch.float64: "<f8",
-}
-
-
-def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The memory of a contiguous tensor of the CPU, as a NumPy array of one dimension.
-
-    `Tensor.numpy` gives the same, but then the tensor's storage can never be resized again, which
-    FSDP and others do with theirs.
-    """
-    if not tensor.is_contiguous():
-        raise ValueError("the tensor is not contiguous")
-    kind = _KINDS[tensor.dtype]
-    return np.asarray(_Memory(tensor, kind)) if tensor.numel() else np.empty(0, kind)
 
 
 PIECE = 1 << 20  # bytes
