@@ -63,34 +63,34 @@ void end_session() { g_n_sessions.fetch_sub(1); }
 
 using namespace wirepress;
 
-WPR_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
+WPR_WRAP(MPI_Session_init, MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
   begin_session();
   const int error = PMPI_Session_init(info, handler, session);
   if (error != MPI_SUCCESS) end_session();
   return error;
 }
-WPR_EXPORT int MPI_Session_finalize(MPI_Session* session) {
+WPR_WRAP(MPI_Session_finalize, MPI_Session* session) {
   const int error = PMPI_Session_finalize(session);
   if (error == MPI_SUCCESS) end_session();
   return error;
 }
 
-WPR_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
-                                          MPI_Errhandler handler, MPI_Comm* made) {
+WPR_WRAP(MPI_Comm_create_from_group, MPI_Group group, const char* tag, MPI_Info info,
+         MPI_Errhandler handler, MPI_Comm* made) {
   return mark(PMPI_Comm_create_from_group(group, tag, info, handler, made), made);
 }
-WPR_EXPORT int MPI_Intercomm_create_from_groups(MPI_Group local, int local_leader, MPI_Group remote,
-                                                int remote_leader, const char* tag, MPI_Info info,
-                                                MPI_Errhandler handler, MPI_Comm* made) {
+WPR_WRAP(MPI_Intercomm_create_from_groups, MPI_Group local, int local_leader, MPI_Group remote,
+         int remote_leader, const char* tag, MPI_Info info, MPI_Errhandler handler,
+         MPI_Comm* made) {
   return mark(PMPI_Intercomm_create_from_groups(local, local_leader, remote, remote_leader, tag,
                                                 info, handler, made),
               made);
 }
 
 // A communicator made of another one, which is the first of the arguments.
-#define WPR_MADE(name, arguments, ...)                                    \
-  WPR_EXPORT int MPI_##name(MPI_Comm comm, __VA_ARGS__, MPI_Comm* made) { \
-    return inherit_session(PMPI_##name arguments, comm, made);            \
+#define WPR_MADE(name, arguments, ...)                               \
+  WPR_WRAP(MPI_##name, MPI_Comm comm, __VA_ARGS__, MPI_Comm* made) { \
+    return inherit_session(PMPI_##name arguments, comm, made);       \
   }
 WPR_MADE(Comm_create, (comm, group, made), MPI_Group group)
 WPR_MADE(Comm_create_group, (comm, group, tag, made), MPI_Group group, int tag)
