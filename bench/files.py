@@ -92,7 +92,7 @@ def files() -> Iterator[tuple[str, str, bytes | None]]:
     yield "field.npy", "a smooth float32 field", npy(field())
     yield "fortran.npy", "the same, in Fortran order", npy(np.asfortranarray(field()))
     yield "tokens.npy", "int64 token numbers", npy(tokens())
-    yield "text.txt", "Python sources", datasets.text()[: 16 << 20]
+    yield "text.txt", "text made from a seed", datasets.text(16 << 20)
 
 
 def ratio(path: Path, flags: tuple[str, ...]) -> float:

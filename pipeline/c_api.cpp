@@ -64,9 +64,23 @@ Status check_given(const char* name, Pointer pointer, Rest... rest) {
   return check_given(rest...);
 }
 
-Status check_array(wpr_dtype dtype, int n_dims, const uint64_t* shape) {
-  if (dtype < 0 || dtype >= wirepress::kDTypeCount)
-    return fail(Code::kParameter, "dtype %d is not known", static_cast<int>(dtype));
+// A C caller may give an enum any number; C++ may only read those that the enum has.
+template <typename Enum>
+int number_of(const Enum& given) {
+  int number;
+  static_assert(sizeof number == sizeof given);
+  std::memcpy(&number, &given, sizeof number);
+  return number;
+}
+
+Status check_dtype(const wpr_dtype& dtype) {
+  const int number = number_of(dtype);
+  if (number >= 0 && number < wirepress::kDTypeCount) return {};
+  return fail(Code::kParameter, "dtype %d is not known", number);
+}
+
+Status check_array(const wpr_dtype& dtype, int n_dims, const uint64_t* shape) {
+  WPR_TRY(check_dtype(dtype));
   if (n_dims < WPR_NO_SHAPE || n_dims > WPR_MAX_DIMS)
     return fail(Code::kParameter, "%d dimensions: 0 to %d can be kept", n_dims, WPR_MAX_DIMS);
   if (!shape && n_dims != 0) return fail(Code::kParameter, "shape is NULL");
@@ -150,7 +164,7 @@ const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
 const char* wpr_error(const wpr_ctx* ctx) { return ctx ? ctx->last.text() : "ctx is NULL"; }
 
 const char* wpr_status_name(wpr_status status) {
-  return wirepress::code_name(static_cast<Code>(status));
+  return wirepress::code_name(static_cast<Code>(number_of(status)));
 }
 
 const char* wpr_version(void) { return WPR_VERSION; }
@@ -303,8 +317,7 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
 wpr_status wpr_lossless(wpr_ctx* ctx, const char* recipe, wpr_dtype dtype, int* lossless) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("recipe", recipe, "lossless", lossless));
-    if (dtype < 0 || dtype >= wirepress::kDTypeCount)
-      return fail(Code::kParameter, "dtype %d is not known", static_cast<int>(dtype));
+    WPR_TRY(check_dtype(dtype));
     bool answer;
     WPR_TRY(ctx->context.lossless(recipe, static_cast<DType>(dtype), &answer));
     *lossless = answer;

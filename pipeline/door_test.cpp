@@ -257,6 +257,19 @@ TEST(Door, NullIsRefused) {
   EXPECT_EQ(wpr_codec_kernel_at(0, 0, nullptr), 0);
   EXPECT_EQ(wpr_engine_at(0, nullptr), 0);
   EXPECT_EQ(wpr_option_at(0, nullptr), 0);
+}
+
+TEST(Door, EnumsOutOfRangeAreRefused) {
+  Door door;
+  wpr_ctx* const ctx = door.get();
+  std::byte byte{};
+  size_t n;
+  int flag;
+  const auto dtype = static_cast<wpr_dtype>(77);
+  EXPECT_EQ(wpr_compress_array(ctx, &byte, dtype, 0, nullptr, &byte, 1, &n), WPR_PARAMETER);
+  EXPECT_STREQ(wpr_error(ctx), "dtype 77 is not known");
+  EXPECT_EQ(wpr_stream_begin(ctx, dtype, &byte, 1, &n), WPR_PARAMETER);
+  EXPECT_EQ(wpr_lossless(ctx, "lz4", dtype, &flag), WPR_PARAMETER);
   EXPECT_STREQ(wpr_status_name(static_cast<wpr_status>(77)), "unknown");
 }
 
