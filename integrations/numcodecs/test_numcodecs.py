@@ -125,4 +125,5 @@ def test_a_mask_is_not_lost() -> None:
     masked = np.ma.masked_less(FIELD, 0)
     with pytest.raises(wirepress.errors.ParameterError, match="lose its mask"):
         Wirepress().encode(masked)
-    assert (Wirepress().decode(Wirepress().encode(masked.filled(0))) == masked.filled(0).ravel()).all()
+    filled = masked.filled(0)
+    assert (Wirepress().decode(Wirepress().encode(filled)) == filled.ravel()).all()
