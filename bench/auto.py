@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import results
+import sample_data
 
 from wirepress import api, arrays, bench, explain
 
@@ -33,11 +33,11 @@ PAGE = results.ROOT / "docs" / "auto.md"
 
 
 def own_data() -> Iterator[tuple[str, Any]]:
-    yield "gradients", datasets.gradients()
-    yield "noise", datasets.noise()
-    yield "noise64", datasets.noise64()
+    yield "gradients", sample_data.gradients()
+    yield "noise", sample_data.noise()
+    yield "noise64", sample_data.noise64()
     yield "zeros", np.zeros(1 << 23, np.float32)
-    yield "text", np.frombuffer(datasets.text(), np.uint8)[: 32 << 20]
+    yield "text", np.frombuffer(sample_data.text(), np.uint8)[: 32 << 20]
 
 
 def read(path: Path, limit: int) -> tuple[str, Any]:
@@ -104,7 +104,7 @@ def page(rows: list[dict[str, Any]], machine: dict[str, Any]) -> str:
         "of those auto may choose, *model* what auto expected of its choice, *raw* plain copies.",
         "",
         f"{machine['cpu']}, {machine['cores']} cores; raw numbers: `bench/results/auto.json`. "
-        f"The text is {datasets.TEXT}.",
+        f"The text is {sample_data.TEXT}.",
         "`wirepress explain FILE` prints the table behind a choice.",
     ]
     for goal in GOALS:

@@ -29,9 +29,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import results
+import sample_data
 from frame_cost import BUILD, configure
 
 ROOT = results.ROOT
@@ -211,12 +211,12 @@ def make_simple(folder: Path, data: Data) -> None:
     if path.exists():
         return
     if data.name == "text":
-        path.write_bytes(datasets.text())
+        path.write_bytes(sample_data.text())
     elif data.name == "gradsyn":
-        datasets.gradients().tofile(path)
+        sample_data.gradients().tofile(path)
     elif data.name == "random":
-        values = datasets.noise()
-        (values if data.dtype == "float32" else datasets.noise64()).tofile(path)
+        values = sample_data.noise()
+        (values if data.dtype == "float32" else sample_data.noise64()).tofile(path)
     elif data.name == "zeros":
         np.zeros(MIB, np.float32).tofile(path)
 
@@ -356,7 +356,7 @@ def main() -> None:
     rows = measure_all(runs, args, args.build / "bench" / "codecs")
     versions = next((row["versions"] for row in rows if "versions" in row), {})
     rows = [row for row in rows if "subject" in row]
-    measured = {"versions": versions, "rounds": args.rounds, "text": datasets.TEXT, "rows": rows}
+    measured = {"versions": versions, "rounds": args.rounds, "text": sample_data.TEXT, "rows": rows}
     partial = args.out or (WORK / "codecs-partial.json" if args.only else None)
     path = results.write("codecs", measured, path=partial, compiler=results.compiler(args.build))
     print(codecs_page.aims_text(rows))

@@ -366,11 +366,12 @@ DATA_SECTION = """## The data
 4000 m/s with a faster body in them, denormals flushed. The ratios of early frames depend on where
 the fore-runner of the wave is flushed to zero, so on the strength of the source: with one 10^6
 times weaker, FRE would make the 19 frames together 5 % smaller. `bench/gradients.py` trains for a
-few steps with PyTorch, on text and on synthetic pictures; `bench/datasets.py` makes the synthetic
+few steps with PyTorch, on text and synthetic pictures; `bench/sample_data.py` makes the synthetic
 gradient (40 % exact zeros, the rest Laplace of scale 1e-3, one in ten of 5e-3) and noise. The text
 is {text}."""
 EARLIER_TEXT = (
-    "the source code of Python 3.11's standard library (`bench/datasets.py` makes another one now)"
+    "the source code of Python 3.11's standard library "
+    "(`bench/sample_data.py` makes another one now)"
 )
 
 PLOTTED = (

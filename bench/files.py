@@ -18,9 +18,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import datasets
 import numpy as np
 import results
+import sample_data
 
 from wirepress import cli
 
@@ -79,7 +79,7 @@ def checkpoint() -> bytes | None:
         import torch
     except ImportError:
         return None
-    moments = datasets.gradients(N).reshape(-1, 1024)
+    moments = sample_data.gradients(N).reshape(-1, 1024)
     state = {"w": weights(), "exp_avg": moments, "exp_avg_sq": moments**2}
     file = io.BytesIO()
     torch.save({key: torch.from_numpy(value) for key, value in state.items()}, file)
@@ -92,7 +92,7 @@ def files() -> Iterator[tuple[str, str, bytes | None]]:
     yield "field.npy", "a smooth float32 field", npy(field())
     yield "fortran.npy", "the same, in Fortran order", npy(np.asfortranarray(field()))
     yield "tokens.npy", "int64 token numbers", npy(tokens())
-    yield "text.txt", "text made from a seed", datasets.text(16 << 20)
+    yield "text.txt", "text made from a seed", sample_data.text(16 << 20)
 
 
 def ratio(path: Path, flags: tuple[str, ...]) -> float:

@@ -17,7 +17,7 @@ Trains for a few steps on this machine's processor and writes, for the last step
 
 _all, tf, cnn and mlp are in the order in which data-parallel training sends them: parameters last
 to first, one after the other, in buckets of 25 MiB. The text is that of
-datasets.py.
+sample_data.py.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ try:
 except ImportError:
     sys.exit("gradients: there is no PyTorch in this Python; make setup puts it into .venv")
 
-import datasets
 import numpy as np
+import sample_data
 
 BUCKET = 25 << 20  # bytes
 MOST = 100 * 10**6  # bytes of a file
@@ -107,7 +107,7 @@ def convolutions() -> nn.Module:
 
 def word_tokens(vocabulary: int) -> torch.Tensor:
     """The text as numbers of its words, the commonest first, in order of their appearance."""
-    words = re.findall(r"\w+|[^\w\s]", datasets.text().decode("utf-8", "replace"))
+    words = re.findall(r"\w+|[^\w\s]", sample_data.text().decode("utf-8", "replace"))
     common = {word for word, _ in Counter(words).most_common(vocabulary - 1)}
     number: dict[str, int] = {}
     ids = [number.setdefault(word, len(number) + 1) if word in common else 0 for word in words]
@@ -203,7 +203,7 @@ def lstm(folder: Path, steps: int) -> None:
 
 def transformer(folder: Path, steps: int) -> None:
     model = Bytes()
-    text = torch.frombuffer(bytearray(datasets.text()), dtype=torch.uint8).long()
+    text = torch.frombuffer(bytearray(sample_data.text()), dtype=torch.uint8).long()
     loss = next_token_loss(model, text, 8, Bytes.LENGTH)
     train("tf", model, loss, 5 * steps, 1.0)
     write(folder, "tf", bucketed(model))
