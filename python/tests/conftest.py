@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wirepress import cli
+
 Command = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
@@ -47,5 +49,24 @@ def wirepress_in(tmp_path: Path) -> Command:
         command = [sys.executable, "-m", "wirepress", *map(str, arguments)]
         options = {"cwd": tmp_path, "capture_output": True, "timeout": 60} | kwargs
         return subprocess.run(command, **options)  # type: ignore[call-overload]
+
+    return run
+
+
+@pytest.fixture
+def main(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Runs a command in tmp_path, within this process; returns its status and its stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    def run(*arguments: object) -> tuple[int, str]:
+        capfd.readouterr()
+        try:
+            status = cli.main([str(argument) for argument in arguments])
+        except SystemExit as error:
+            status = int(error.code or 0)
+        return status, capfd.readouterr().err
 
     return run

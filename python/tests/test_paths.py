@@ -13,27 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from wirepress import cli
-
 Main = Callable[..., tuple[int, str]]
 
 CONTENT = b"the only copy " * 1000
-
-
-@pytest.fixture
-def main(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Main:
-    """Runs a command in tmp_path, within this process; returns its status and its stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-
-    def run(*arguments: object) -> tuple[int, str]:
-        capfd.readouterr()
-        status = cli.main([str(argument) for argument in arguments])
-        return status, capfd.readouterr().err
-
-    return run
 
 
 @pytest.fixture

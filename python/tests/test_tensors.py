@@ -29,25 +29,6 @@ RNG = np.random.default_rng(5)
 WEIGHTS = RNG.normal(size=(40, 70)).astype(np.float32)
 
 
-@pytest.fixture
-def main(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Main:
-    """Runs a command in tmp_path, within this process; returns its status and its stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-
-    def run(*arguments: object) -> tuple[int, str]:
-        capfd.readouterr()
-        try:
-            status = cli.main([str(argument) for argument in arguments])
-        except SystemExit as error:
-            status = int(error.code or 0)
-        return status, capfd.readouterr().err
-
-    return run
-
-
 def back(main: Main, name: str, *, verify: bool = True) -> bytes:
     """What a frame of this file expands to; the file is away."""
     os.replace(name, name + ".before")

@@ -466,20 +466,38 @@ def _fields(
     }
 
 
-def compress_file(name: str, args: argparse.Namespace) -> Result:
-    """Makes the frame or the series of one file."""
-    output = args.output or (PIPE if name == PIPE else name + SUFFIX)
+def _make_file(
+    name: str,
+    output: str,
+    args: argparse.Namespace,
+    make: Callable[[BinaryIO, BinaryIO], dict[str, Any]],
+) -> Result:
+    """A result that `make` writes, which then stands in its place; removes the source if asked.
+
+    `make` takes the open source and the open result, and returns fields of a Result.
+    """
     began = time.perf_counter()
-    _check_names(name, output, args)
-    recipes = _Recipes(args)
     with open_input(name) as source:
         before = os.fstat(source.fileno())
         with open_output(output, source, force=args.force, durable=args.rm) as target:
-            fields = _compress_to(name, source, target, recipes, args)
+            fields = make(source, target)
         args.written[os.path.realpath(output)] = name
         if args.rm:
             paths.remove_source(name, source, before)
     return Result(name, output, seconds=time.perf_counter() - began, **fields)
+
+
+def compress_file(name: str, args: argparse.Namespace) -> Result:
+    """Makes the frame or the series of one file."""
+    output = args.output or (PIPE if name == PIPE else name + SUFFIX)
+    _check_names(name, output, args)
+    recipes = _Recipes(args)
+    return _make_file(
+        name,
+        output,
+        args,
+        lambda source, target: _compress_to(name, source, target, recipes, args),
+    )
 
 
 def read_sample(name: str, dtype: str | None, limit: int) -> arrays.View:
@@ -554,16 +572,13 @@ def _decompress_to(
 def decompress_file(name: str, args: argparse.Namespace) -> Result:
     """Expands one frame or series."""
     output = args.output or _output_of(name)
-    began = time.perf_counter()
     _check_names(name, output, args)
-    with open_input(name) as source:
-        before = os.fstat(source.fileno())
-        with open_output(output, source, force=args.force, durable=args.rm) as target:
-            fields = _decompress_to(name, source, target, output, args)
-        args.written[os.path.realpath(output)] = name
-        if args.rm:
-            paths.remove_source(name, source, before)
-    return Result(name, output, seconds=time.perf_counter() - began, **fields)
+    return _make_file(
+        name,
+        output,
+        args,
+        lambda source, target: _decompress_to(name, source, target, output, args),
+    )
 
 
 # ---- the commands ---------------------------------------------------------------------------
