@@ -47,10 +47,16 @@ def await_everyone(call: str, group: dist.ProcessGroup) -> None:
     raise ParameterError(f"{missing} in {limit.total_seconds():g} s, the timeout of the group")
 
 
+def gathered(mine: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
+    """What every rank gives, pickled on its way, by rank. A collective call."""
+    everyone: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(everyone, mine, group=group)
+    return everyone
+
+
 def check_alike(mine: Mapping[str, Any], group: dist.ProcessGroup | None = None) -> None:
     """Raises ParameterError on all ranks where the values of a key differ. A collective call."""
-    everyone: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(everyone, dict(mine), group=group)
+    everyone = gathered(dict(mine), group)
     for rank, other in enumerate(everyone):
         for key, value in everyone[0].items():
             if other[key] != value:
@@ -62,8 +68,7 @@ def check_alike(mine: Mapping[str, Any], group: dist.ProcessGroup | None = None)
 def first_problem(mine: str, group: dist.ProcessGroup | None = None) -> str:
     """What the first rank with a problem says ("": none has one), on all ranks. A collective
     call."""
-    everyone = [""] * dist.get_world_size(group)
-    dist.all_gather_object(everyone, mine, group=group)
+    everyone: list[str] = gathered(mine, group)
     for rank, said in enumerate(everyone):
         if said:
             return said if said == mine else f"rank {rank}: {said}"

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError
+from wirepress.torch.agreement import gathered
 from wirepress.torch.ddp import State
 
 SINGLE = (
@@ -45,8 +46,10 @@ def ddp_model(model: nn.Module) -> DistributedDataParallel:
 
 def agree(problem: str, group: Any) -> None:
     """Raises ParameterError on all ranks where one has a problem; a collective call."""
-    problems = [""] * dist.get_world_size(group)
-    dist.all_gather_object(problems, problem, group=group)
+    _refuse(gathered(problem, group))
+
+
+def _refuse(problems: Sequence[str]) -> None:
     for rank, text in enumerate(problems):
         if text:
             raise ParameterError(text if problems.count(text) > 1 else f"rank {rank}: {text}")
@@ -74,10 +77,9 @@ def load(state: State, saved: Mapping[str, Any] | str, group: Any, strict: bool)
         ParameterError: on all ranks, where one's state does not fit.
     """
     problem = saved if isinstance(saved, str) else ""
+    problems = gathered(problem, group)
     if strict:
-        agree(problem, group)
-    problems = [""] * dist.get_world_size(group)
-    dist.all_gather_object(problems, problem, group=group)
+        _refuse(problems)
     if any(problems):
         return  # on all: ranks at different steps would exchange different things
     assert not isinstance(saved, str)
