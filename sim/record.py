@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepress import files, paths, run, show
+from wirepress import files, job_report, paths, run, show
 from wirepress.errors import WirepressError
 from wirepress.sim import plan, units
 
@@ -78,7 +78,7 @@ def _conclude(args: argparse.Namespace, rendezvous: Any, header: dict[str, Any])
     jobs = rendezvous.jobs
     for i, job in enumerate(jobs or [None], 1):
         if job is None or job.state != "on":
-            said = run.summary(job, header["exit_code"])
+            said = job_report.summary(job, header["exit_code"])
             said = said.replace("nothing was compressed", "nothing was traced")
             run.say(f"job {i}: {said}" if len(jobs) > 1 else said)
     on = [job for job in jobs if job.state == "on"]
