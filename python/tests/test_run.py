@@ -561,6 +561,7 @@ def test_silent_clients_hold_up_nobody(meeting, monkeypatch):
 
 
 def test_many_ranks(meeting):
+    meeting.grace = 60  # it counts from the first hello, and a busy machine is slow
     ranks = [Rank(meeting, r, size=200, host=f"h{r // 8}") for r in range(200)]
     (decision,) = answers(ranks)
     assert decision.split()[-1] == "24"
