@@ -10,7 +10,7 @@ static double now(void) {
   return 1e3 * t.tv_sec + 1e-6 * t.tv_nsec;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   int rank;
   double at[4] = {now()};
   MPI_Init(&argc, &argv);

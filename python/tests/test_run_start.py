@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from python.tests.run_site import make_launcher, wirepress_run
 from wirepress import causes, private, run, settings
+from wirepress.launchers import RunError
 
 # ---- refused before the launch ---------------------------------------------------------------
 
@@ -35,12 +37,28 @@ from wirepress import causes, private, run, settings
         (["--partitions", "65"], ["--partitions: 65 is not in 1..64"]),
         (["--collectives", "of"], ["--collectives:", "on or off"]),
         (["--deterministic", "on", "--collectives", "off"], ["--deterministic:", "is off"]),
+    ],
+)
+def test_wrong_values(site, words, parts):
+    parser = run.Parser()
+    run.add_arguments(parser)
+    args = parser.parse_args([*words, "--", "mpirun", "-n", "2", "./app"])
+    with pytest.raises(RunError) as refusal:
+        settings.check(run.given_options(args), args.command[2:], "openmpi")
+    for part in parts:
+        assert part in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--codec", "zsdt:3"], ["--codec: unknown codec", "did you mean zstd?"]),
         (["--codek", "lz4"], ["--codek", "did you mean --codec?"]),
         (["--repot=x"], ["--repot", "did you mean --report?"]),
         (["--codec=lz4", "--mpi", "openmp"], ["openmp"]),
     ],
 )
-def test_wrong_flags(site, words, parts):
+def test_wrong_flags_end_the_command(site, words, parts):
     refused(wirepress_run(*words, "--", "mpirun", "-n", "2", "./app"), parts)
 
 
@@ -52,13 +70,23 @@ def test_wrong_flags(site, words, parts):
         ("WIREPRESS_MPI_CODECS", "lz4", ["WIREPRESS_MPI_CODECS", "mean WIREPRESS_MPI_CODEC?"]),
         ("WIREPRESS_MPI_TRESHOLD", "1", ["no such setting", "WIREPRESS_MPI_THRESHOLD?"]),
         ("WIREPRESS_MPI_LINK", "fast", ["WIREPRESS_MPI_LINK:", "not a rate"]),
-        ("WIREPRESS_MPI_GRACE", "soon", ["WIREPRESS_MPI_GRACE", "number of seconds"]),
         ("WIREPRESS_THREADS", "many", ["WIREPRESS_THREADS:", "whole number"]),
     ],
 )
 def test_wrong_variables(site, monkeypatch, name, value, parts):
     monkeypatch.setenv(name, value)
-    refused(wirepress_run("--", "mpirun", "-n", "2", "./app"), parts)
+    with pytest.raises(RunError) as refusal:
+        settings.check({}, ["-n", "2", "./app"], "openmpi")
+    for part in parts:
+        assert part in str(refusal.value)
+
+
+def test_wrong_variables_end_the_command(site, monkeypatch):
+    monkeypatch.setenv("WIREPRESS_MPI_CODEC", "zstd:99")
+    refused(wirepress_run("--", "mpirun", "x"), ["WIREPRESS_MPI_CODEC: zstd: level"])
+    monkeypatch.setenv("WIREPRESS_MPI_CODEC", "zstd:9")
+    monkeypatch.setenv("WIREPRESS_MPI_GRACE", "soon")
+    refused(wirepress_run("--", "mpirun", "x"), ["WIREPRESS_MPI_GRACE", "number of seconds"])
 
 
 def refused(done: subprocess.CompletedProcess[str], parts: list[str]) -> None:
@@ -69,11 +97,18 @@ def refused(done: subprocess.CompletedProcess[str], parts: list[str]) -> None:
         assert part in done.stderr
 
 
-def test_variables_that_the_launcher_sets(site):
-    launch = ["mpirun", "-x", "WIREPRESS_MPI_CODEC=lz5", "./app"]
-    refused(wirepress_run("--", *launch), ["WIREPRESS_MPI_CODEC: unknown codec"])
-    launch = ["mpiexec.mpich", "-genv", "WIREPRESS_MPI_CODEK", "lz4", "./app"]
-    refused(wirepress_run("--", *launch), ["WIREPRESS_MPI_CODEK", "WIREPRESS_MPI_CODEC?"])
+@pytest.mark.parametrize(
+    ("flavour", "words", "part"),
+    [
+        ("openmpi", "-x WIREPRESS_MPI_CODEC=lz5 ./app", "WIREPRESS_MPI_CODEC: unknown codec"),
+        ("mpich", "-genv WIREPRESS_MPI_CODEK lz4 ./app", "WIREPRESS_MPI_CODEC?"),
+        ("mpich", "-env WIREPRESS_MPI_CODEC lz5 ./app", "did you mean lz4?"),
+    ],
+)
+def test_variables_that_the_launcher_sets(site, flavour, words, part):
+    with pytest.raises(RunError) as refusal:  # the launcher's word counts
+        settings.check({"mpi_codec": "lz4"}, words.split(), flavour)
+    assert part in str(refusal.value)
 
 
 def test_a_variable_like_a_setting(site, monkeypatch):
@@ -95,7 +130,10 @@ def test_right_settings_pass(site, monkeypatch):
         ["--codec", "bx:m=0"],
         ["--codec", "shuffle:4+zstd:1", "--chunk", "1MiB"],
     ):
-        assert wirepress_run(*words, "--", "mpirun", "x").returncode == 0, words
+        parser = run.Parser()
+        run.add_arguments(parser)
+        args = parser.parse_args([*words, "--", "mpirun", "x"])
+        assert settings.check(run.given_options(args), ["x"], "openmpi") == []
 
 
 def test_without_the_extension(monkeypatch):
@@ -131,6 +169,14 @@ def test_library_in_a_path_that_cuts_the_preload(site, monkeypatch, name):
     monkeypatch.setenv("WIREPRESS_LIB_DIR", str(site / "link"))
     done = wirepress_run("--", "mpirun", "x")
     assert done.returncode == 0 and f"{site}/link/libwirepress_mpi_openmpi.so" in done.stdout
+
+
+def test_a_command_that_does_not_start(site):
+    script = site / "script"
+    script.write_text("echo no first line\n")
+    script.chmod(0o755)
+    done = wirepress_run("--", str(script))
+    assert done.returncode == 2 and f"cannot start {script}: Exec format error" in done.stderr
 
 
 # ---- why no rank loaded wirepress ------------------------------------------------------------
@@ -181,10 +227,17 @@ def programs(tmp_path_factory):
     ],
 )
 def test_programs(site, programs, program, parts):
-    done = wirepress_run("--", "mpirun", "-n", "2", str(programs / program))
-    assert "wirepress: no rank loaded wirepress\n" in done.stderr
+    command = ["mpirun", "-n", "2", str(programs / program)]
+    (said,) = causes.causes(command, "openmpi", [], False)
     for part in parts:
-        assert part in done.stderr
+        assert part in said
+
+
+def test_the_cause_is_said(site, programs):
+    done = wirepress_run("--", "mpirun", "-n", "2", str(programs / "static"))
+    assert done.returncode == 0
+    first, second = done.stderr.splitlines()
+    assert first == "wirepress: no rank loaded wirepress" and "linked statically" in second
 
 
 def test_program_for_another_machine(programs, monkeypatch):
@@ -221,16 +274,21 @@ def test_commands_that_lose_the_environment(programs, words, part):
         ("ls /usr/lib/mpirunner/x; true", "called no launcher that it found by PATH"),
         ("false && ibrun ./app; true", "ibrun is no launcher that wirepress knows"),
         ("ssh node mpirun a; true", "`ssh` in it may hide one"),
-        ("mpirun -n 1 PLAIN", "plain is not linked with an MPI library"),
     ],
 )
-def test_scripts(site, programs, text, part):
+def test_scripts(site, text, part):
     script = site / "job.sh"
-    script.write_text(f"#!/bin/sh\n{text.replace('PLAIN', str(programs / 'plain'))}\n")
+    script.write_text(f"#!/bin/sh\n{text}\n")
     script.chmod(0o755)
-    make_launcher(site, "ssh", "", "exit 0")
     for command in ([str(script)], ["sh", str(script)]):
-        assert part in wirepress_run("--", *command).stderr
+        (said,) = causes.causes(command, "", [], False)
+        assert part in said
+
+
+def test_a_script_that_called_a_launcher(site, programs):
+    script = f"mpirun -n 1 {programs}/plain; mpiexec.mpich -n 1 {programs}/static"
+    said = wirepress_run("--", "sh", "-c", script).stderr
+    assert "plain is not linked with an MPI library" in said and "static is linked stat" in said
 
 
 def test_a_program_without_a_launcher(site, programs):
@@ -292,6 +350,22 @@ def test_a_sweep_leaves_the_living_alone(monkeypatch, tmp_path):
     assert (mine / "file").exists()
     mine.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["no/such/folder", "a:b", "noexec"])
+def test_folders_that_programs_cannot_be_found_in(site, monkeypatch, tmp_path, name):
+    """A script would find the launchers themselves by PATH, and its ranks were silently plain."""
+    folder = tmp_path / name
+    if name != "no/such/folder":
+        folder.mkdir()
+    if name == "noexec":
+        flags = os.ST_NOEXEC
+        monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_flag=flags))
+        with pytest.raises(RunError, match="set TMPDIR"):
+            private.place()
+        return
+    monkeypatch.setenv("TMPDIR", str(folder))
+    assert "LD_PRELOAD" in wirepress_run("--", "sh", "-c", "mpirun x").stdout
 
 
 def test_a_signal_that_ends_a_script_reaches_its_launchers(site):

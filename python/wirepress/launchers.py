@@ -300,7 +300,7 @@ def write_shims(private: Private, settings: dict[str, str]) -> Path:
     (private / "settings.json").write_text(json.dumps(settings))
     for name in (base + suffix for base in LAUNCHERS for suffix in ("", *LAUNCHER_SUFFIXES)):
         if real := shutil.which(name):
-            words = [sys.executable, "-I", str(Path(__file__).resolve()), str(folder.parent), real]
+            words = [sys.executable, "-IS", str(Path(__file__).resolve()), str(folder.parent), real]
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
             (folder / name).chmod(0o700)
     return folder

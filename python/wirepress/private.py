@@ -9,11 +9,26 @@ import os
 import shutil
 from pathlib import Path
 
+if __package__:
+    from .launchers import RunError
+else:
+    from launchers import RunError
+
 PREFIX = f"wirepress-{os.getuid()}-"  # and 16 random digits
 
 
 def place() -> Path:
-    return Path(os.environ.get("TMPDIR") or "/tmp")
+    """A folder for temporary ones: as users ask for it, if programs can be started from there by
+    PATH, which colons cut."""
+    wanted = os.environ.get("TMPDIR")
+    for name in (wanted, "/tmp", "/var/tmp", os.path.expanduser("~")):
+        usable = name and ":" not in name and os.access(name, os.W_OK | os.X_OK)
+        if usable and not os.statvfs(name).f_flag & os.ST_NOEXEC:
+            return Path(name).absolute()
+    raise RunError(
+        f"{wanted or '/tmp'}: no programs can be put there, nor into /var/tmp and the home folder: "
+        "set TMPDIR"
+    )
 
 
 class Private:
@@ -66,7 +81,7 @@ def try_lock(folder: Path) -> int:
 
 def sweep() -> None:
     """Removes the folders of runs that ended before they could."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RunError):
         for entry in os.scandir(place()):
             if not entry.name.startswith(PREFIX) or entry.stat(follow_symlinks=False).st_uid != (
                 os.getuid()

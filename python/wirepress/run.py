@@ -142,7 +142,10 @@ def start_child(command: list[str], environment: dict[str, str], old: Any) -> An
 
     if on_child is signal.SIG_IGN:  # by who started this: the child's status would be lost
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    return subprocess.Popen(command, env=environment, preexec_fn=before_it_begins)
+    try:
+        return subprocess.Popen(command, env=environment, preexec_fn=before_it_begins)
+    except OSError as error:  # a script without its first line, too many arguments
+        raise RunError(f"cannot start {command[0]}: {error.strerror}") from None
 
 
 def run_child(
