@@ -233,6 +233,19 @@ def test_programs(site, programs, program, parts):
         assert part in said
 
 
+@pytest.mark.parametrize(
+    ("flavour", "flags"),
+    [
+        ("openmpi", "--mca plm_rsh_agent ssh -x LD_PRELOAD=/x.so --host a,b"),
+        ("mpich", "-launcher ssh -genv PATH env -f ls"),
+    ],
+)
+def test_values_of_flags_are_no_programs(programs, flavour, flags):
+    words = ["mpirun", *flags.split(), "-n", "2", str(programs / "static"), "-i", "ssh"]
+    (said,) = causes.causes(words, flavour, [], False)
+    assert "static is linked statically" in said
+
+
 def test_the_cause_is_said(site, programs):
     done = wirepress_run("--", "mpirun", "-n", "2", str(programs / "static"))
     assert done.returncode == 0

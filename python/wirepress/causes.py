@@ -28,11 +28,19 @@ OTHER_LAUNCHERS = ("aprun", "flux", "ibrun", "jsrun", "lrun", "prun", "yod")
 BY_PATH = re.compile(
     rf"(?<![\w./-])(?:\.{{0,2}}/[\w.+-]+)*/(?:{'|'.join(LAUNCHERS)})(?:\.\w+)?(?![\w/.-])"
 )
+DROPPERS = ("sudo", "ssh", "su", "runuser", "singularity", "apptainer", "docker", "podman")
 DROPS = re.compile(
-    r"\b(?:env\s+(?:-i\b|-\s|--ignore-environment)|sudo\b|ssh\b|su\s+-|runuser\b|"
-    r"unset\s+LD_PRELOAD|(?:export\s+)?LD_PRELOAD=|(?:singularity|apptainer|docker|podman)\s)"
+    rf"\b(?:env\s+(?:-i\b|-\s|--ignore-environment)|(?:{'|'.join(DROPPERS)})\s|"
+    r"unset\s+LD_PRELOAD|(?:export\s+)?LD_PRELOAD=)"
     r"|(?<!\S)(?:--export=NONE|--cleanenv|-g?envnone)\b"
 )
+# Flags of launchers that take values which may look like programs: how many.
+VALUES = {
+    **dict.fromkeys(("mca", "gmca", "prtemca", "pmixmca", "genv", "env"), 2),
+    **dict.fromkeys(("x", "launcher", "launcher-exec", "rmk", "host", "hosts", "H", "hostfile"), 1),
+    **dict.fromkeys(("machinefile", "f", "n", "np", "ppn", "c", "wdir", "wd", "prefix", "path"), 1),
+    **dict.fromkeys(("map-by", "bind-to", "rank-by", "iface", "mpi", "w", "p", "A", "J", "N"), 1),
+}
 MPI_LIBRARY = re.compile(r"^libmpi(?:ch)?(?:_\w+)?\.so[.\d]*$")
 FAMILIES = {
     "libmpi.so.40": "openmpi",
@@ -117,13 +125,15 @@ def text_of(path: str | None) -> str:
 
 
 def of_call(flavour: str, words: list[str]) -> list[str]:
-    line = " ".join(words[1:])
-    if drops := DROPS.search(line):
+    given = without_values(words[1:])
+    programs = programs_in(given)
+    own = next((name for name, _ in programs if os.path.basename(name) not in DROPPERS), "")
+    before = given[: given.index(own)] if own else given  # what follows are its arguments
+    if drops := DROPS.search(" ".join(before) + " "):
         return [
             f"`{drops[0].strip()}` in the command may keep LD_PRELOAD and the other variables of "
             "wirepress from the ranks"
         ]
-    programs = programs_in(words[1:])
     if not programs:
         return [
             "none of the words of the command is a program on this host, so it could not be looked "
@@ -136,6 +146,18 @@ def of_call(flavour: str, words: list[str]) -> list[str]:
     if text and not re.search(INTERPRETERS, interpreter_of(path)):
         return [f"{name} is a script: what it starts was not looked at"]
     return [of_program(name, path, flavour, os.path.basename(words[0]))]
+
+
+def without_values(words: list[str]) -> list[str]:
+    """A launcher's words without what its flags take: an agent is no program of the job."""
+    kept, left = [], iter(words)
+    for word in left:
+        kept.append(word)
+        for _ in range(VALUES.get(word.lstrip("-"), 0) if word.startswith("-") else 0):
+            next(left, None)
+        if not word.startswith("-"):
+            return [*kept, *left]
+    return kept
 
 
 def programs_in(words: list[str]) -> list[tuple[str, str]]:
