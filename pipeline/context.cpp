@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 
 namespace wirepress {
@@ -28,7 +30,33 @@ Status check_recipe(const char* key, const char* text, const Options& options) {
   return fail(Code::kParameter, "%s: %s", key, status.text());
 }
 
-// What the table cannot check, because it takes the codecs to know.
+bool parse_all(std::string_view text, double* value) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && stop == text.data() + text.size() && std::isfinite(*value);
+}
+
+// "none", "rel:1e-3", "abs:1e-6", "bits:6"; which codec keeps it is the business of who sends.
+Status check_error_bound(const char* text) {
+  const std::string_view bound = text;
+  if (bound.empty() || bound == "none") return {};
+  const size_t colon = bound.find(':');
+  const std::string_view kind = bound.substr(0, colon);
+  double value;
+  if (colon == std::string_view::npos || !parse_all(bound.substr(colon + 1), &value) ||
+      (kind != "rel" && kind != "abs" && kind != "bits"))
+    return fail(Code::kParameter,
+                "mpi_error: \"%s\" is not none, rel:R, abs:A or bits:B, such as rel:1e-3", text);
+  if (kind == "rel" && !(value > 0 && value < 1))
+    return fail(Code::kParameter, "mpi_error: \"%s\": a relative error lies between 0 and 1", text);
+  if (kind == "abs" && !(value >= 1e-100 && value <= 1e100))
+    return fail(Code::kParameter,
+                "mpi_error: \"%s\": an absolute error lies between 1e-100 and 1e100", text);
+  if (kind == "bits" && !(value >= 1 && value <= 52 && value == std::floor(value)))
+    return fail(Code::kParameter, "mpi_error: \"%s\": bits are a whole number from 1 to 52", text);
+  return {};
+}
+
+// What the table cannot check: it takes the codecs to know, or is a text of its own.
 Status check_option(const Options& options, const char* key) {
   const std::string_view name = key;
   const char* value = options.get(key);
@@ -37,7 +65,11 @@ Status check_option(const Options& options, const char* key) {
     return fail(Code::kParameter, "mpi_codec: auto measures its goal, it takes none: \"%s\"",
                 value);
   if (name == "recipe" || name == "mpi_codec") return check_recipe(key, value, options);
+  if (name == "mpi_error") return check_error_bound(value);
   double rate;
+  if (name == "mpi_link" && std::string_view(value) != "auto" && !parse_rate(value, &rate))
+    return fail(Code::kParameter,
+                "mpi_link: \"%s\" is not a rate such as 1Gbps or 120MB/s, or auto", value);
   if (name == "link" && !parse_rate(value, &rate))
     return fail(Code::kParameter, "link: \"%s\" is not a rate such as 10Gbps or 1.2GB/s", value);
   if (name == "engine") return check_engine(value);
@@ -50,7 +82,8 @@ Status check_option(const Options& options, const char* key) {
 
 Status Context::read_environment() {
   Status first = options_.read_environment();
-  for (const char* key : {"engine", "link", "recipe", "mpi_codec", "block_size"}) {
+  for (const char* key :
+       {"engine", "link", "recipe", "mpi_codec", "mpi_link", "mpi_error", "block_size"}) {
     const Status status = check_option(options_, key);
     if (status.ok()) continue;
     if (first.ok())

@@ -68,6 +68,19 @@ Data wave(size_t n) {
   return raw;
 }
 
+TEST(Door, SettingsOfRanksAreCheckedBeforeTheRanksAre) {
+  Door door("store");
+  for (const char* bound : {"none", "rel:1e-3", "abs:1e-6", "bits:6"})
+    EXPECT_EQ(door.set("mpi_error", bound), WPR_OK) << bound;
+  for (const char* bound : {"1e-3", "rel", "rel:", "rel:2", "rel:1e-3x", "abs:-1", "abs:inf",
+                            "bits:0", "bits:1.5", "bits:53", "relative:1e-3"})
+    EXPECT_EQ(door.set("mpi_error", bound), WPR_PARAMETER) << bound;
+  for (const char* link : {"auto", "1Gbps", "10Gbit/s", "120MB/s", "100MiB/s"})
+    EXPECT_EQ(door.set("mpi_link", link), WPR_OK) << link;
+  for (const char* link : {"", "fast", "10", "-1Gbps", "10Gbps!"})
+    EXPECT_EQ(door.set("mpi_link", link), WPR_PARAMETER) << link;
+}
+
 TEST(Door, RecipesThatLoseNeedADtype) {
   const Data raw = wave(1000);
   for (const char* recipe : {"bx:m=6", "int8", "bf16", "topk", "sz3", "zfp:rate=8", "fre:m=22",

@@ -77,7 +77,7 @@ std::atomic<size_t> g_n_sites{0};
 bool g_fixed = false;
 double g_fixed_link = 0;
 
-// "1Gbps", "10 Gbit/s", "250Mbps" to bytes per second.
+// "1Gbps", "10Gbit/s", "120MB/s" to bytes per second. B are bytes, b are bits.
 bool parse_link(const char* text, double* rate) {
   double number;
   const auto [stop, error] = std::from_chars(text, text + std::strlen(text), number);
@@ -106,6 +106,10 @@ bool parse_link(const char* text, double* rate) {
       break;
   }
   if (unit > 1) ++end;
+  if (std::strcmp(end, "B/s") == 0) return *rate = number * unit, true;
+  if (std::strcmp(end, "iB/s") == 0) {  // MiB and GiB, which the option's check lets through
+    return *rate = number * (unit == 1e6 ? 0x1p20 : 0x1p30), true;
+  }
   for (const char* name : {"bps", "bit/s", "b/s", "bits/s"}) {
     if (strcasecmp(end, name) == 0) return *rate = number * unit / 8, true;
   }

@@ -37,6 +37,8 @@ constexpr double kVerdictSeconds = 60;
 // A rank that has said hello and lost the connection asks again after 0.1, 0.2 ... 6.4 seconds.
 constexpr int kRetries = 7;
 constexpr useconds_t kRetryMicroseconds = 100'000;
+// A host that refuses the connection has no such server any more: a busy one does not answer.
+constexpr int kRefusals = 3;
 constexpr size_t kRunDigits = 2 * (kCookieSize - kJobSize);
 
 // ---- sockets ----
@@ -67,6 +69,8 @@ class Line {
     }
     return false;
   }
+
+  bool refused() const { return refused_; }
 
   bool send_all(const std::string& text, double deadline) {
     for (size_t sent = 0; sent < text.size();) {
@@ -115,21 +119,27 @@ class Line {
     addrinfo* found = nullptr;
     if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
     bool connected = false;
+    refused_ = false;
     for (const addrinfo* a = found; a && !connected; a = a->ai_next) {
       if (socket_ >= 0) close(socket_);
       socket_ = socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
       if (socket_ < 0) continue;
-      if (connect(socket_, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) continue;
       int error = 0;
+      if (connect(socket_, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
+        refused_ = errno == ECONNREFUSED;
+        continue;
+      }
       socklen_t size = sizeof error;
       connected = ready(POLLOUT, deadline) &&
                   getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+      refused_ = error == ECONNREFUSED;
     }
     freeaddrinfo(found);
     return connected;
   }
 
   int socket_ = -1;
+  bool refused_ = false;  // by the last address that was tried
   std::string pending_;
 };
 
@@ -386,11 +396,13 @@ Verdict ask_rendezvous(const std::string& addresses, const std::string& token,
     return {false, reason};
   }
   const std::string hello = hello_line(token, name, refuse);
-  for (int failures = 0; failures <= kRetries; ++failures) {
+  int refusals = 0;
+  for (int failures = 0; failures <= kRetries && refusals < kRefusals; ++failures) {
     if (failures > 0) usleep(kRetryMicroseconds << (failures - 1));
     Line line;
     std::string address = j.rendezvous.empty() ? addresses : j.rendezvous, answer;
     if (!line.meet(&address, token)) {
+      refusals += !j.rendezvous.empty() && line.refused();
       if (!j.rendezvous.empty() || failures == 0) continue;
       // No other rank was told of this one: it may keep out.
       return {false, "cannot connect to the rendezvous at " + addresses};

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("wirepress")
-from wirepress import run
+from wirepress import launchers, run
 
 SETTINGS = {"WIREPRESS_MPI_SAME_HOST": "on", "WIREPRESS_MPI_CODEC": "lz4"}
 SETTINGS |= {"WIREPRESS_MPI_PIECES": "1GiB", "WIREPRESS_MPI_GRACE": "60"}
@@ -172,6 +172,27 @@ def test_the_token_is_in_no_command_line(mpi, tmp_path):
 
 # ---- under a real Slurm of one node, started here and ended here -----------------------------
 #
+def test_a_killed_run_ends_the_job(mpi, tmp_path):
+    """The launcher is told, and ends its ranks; the next run removes what is left."""
+    environment = mpi.environment() | {"WIREPRESS_LIB_DIR": str(mpi.library.parent)}
+    environment["TMPDIR"] = str(tmp_path)
+    rank = ["sh", "-c", "echo $$; exec sleep 100"]
+    command = [*WIREPRESS, "--", f"mpirun.{mpi.name}", "-n", "2", *rank]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as run:
+        ranks = [int(run.stdout.readline()) for _ in range(2)]
+        run.kill()
+    deadline = time.monotonic() + 60
+    while any(launchers.start_time(pid) for pid in ranks) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(launchers.start_time(pid) for pid in ranks)
+    subprocess.run(
+        [*WIREPRESS, "--quiet", "--", f"mpirun.{mpi.name}", "-n", "1", "true"], env=environment
+    )
+    assert not list(tmp_path.glob("wirepress-*"))
+
+
 # Needs Slurm's programs, installed (slurm-wlm) or only unpacked, in the folder WIREPRESS_SLURM:
 #
 #   apt-get download slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 \

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from python.tests.run_site import make_launcher
 from wirepress import cli
 
 Command = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -70,3 +72,20 @@ def main(
         return status, capfd.readouterr().err
 
     return run
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Two launchers, both libraries, and nothing of the environment that matters."""
+    for name in list(os.environ):
+        if name.startswith(("WIREPRESS_", "LD_")):
+            monkeypatch.delenv(name)
+    (tmp_path / "lib").mkdir()
+    for flavour in ("openmpi", "mpich"):
+        (tmp_path / "lib" / f"libwirepress_mpi_{flavour}.so").touch()
+    monkeypatch.setenv("WIREPRESS_LIB_DIR", str(tmp_path / "lib"))
+    (tmp_path / "bin").mkdir()
+    make_launcher(tmp_path, "mpirun", "mpirun (Open MPI) 4.1.4")
+    make_launcher(tmp_path, "mpiexec.mpich", "HYDRA build details: Version: 4.0.2")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return tmp_path

@@ -13,56 +13,21 @@ import os
 import random
 import re
 import secrets
+import selectors
 import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
+from python.tests.run_site import make_launcher, wirepress_run
 from wirepress import launchers, rendezvous, run
 
 SIZE = 4
-FAKE = """#!/bin/sh
-if [ "$1" = --version ]; then echo "{version}"; exit 0; fi
-{body}
-"""
-
-
-SHOW = 'printf "%s\\n" "$@"; echo "environment: $WIREPRESS_RENDEZVOUS"'
-
-
-@pytest.fixture
-def site(tmp_path, monkeypatch):
-    """Two launchers, both libraries, and nothing of the environment that matters."""
-    for name in list(os.environ):
-        if name.startswith(("WIREPRESS_", "LD_")):
-            monkeypatch.delenv(name)
-    (tmp_path / "lib").mkdir()
-    for flavour in ("openmpi", "mpich"):
-        (tmp_path / "lib" / f"libwirepress_mpi_{flavour}.so").touch()
-    monkeypatch.setenv("WIREPRESS_LIB_DIR", str(tmp_path / "lib"))
-    (tmp_path / "bin").mkdir()
-    make_launcher(tmp_path, "mpirun", "mpirun (Open MPI) 4.1.4")
-    make_launcher(tmp_path, "mpiexec.mpich", "HYDRA build details: Version: 4.0.2")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    return tmp_path
-
-
-def make_launcher(site: Path, name: str, version: str, body: str = SHOW) -> Path:
-    path = site / "bin" / name
-    path.write_text(FAKE.format(version=version, body=body))
-    path.chmod(0o755)
-    return path
-
-
-def wirepress_run(*words: str, **kwargs) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, run.__file__, *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
 
 
 # ---- command lines ---------------------------------------------------------------------------
@@ -302,6 +267,35 @@ def test_an_ignored_signal_stays_ignored(site):
         process.send_signal(signal.SIGHUP)
         assert process.stdout.read() == "done\n"
     assert process.returncode == 5
+
+
+def test_what_a_job_waits_for(site):
+    """Modules that take long to load, and that `wirepress run` can do without, are not loaded."""
+    program = "import sys; sys.argv[1:] = ['run', '--quiet', '--', 'mpirun', 'x']\n"
+    program += "from wirepress.__main__ import main; code = main()\n"
+    program += "print(*sys.modules); sys.exit(code)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "wirepress.run" in loaded
+    assert not loaded & {"wirepress.api", "wirepress.cli", "numpy", "dataclasses", "tempfile"}
+    assert not loaded & {"asyncio", "hashlib", "inspect", "shtab", "ssl", "urllib.request"}
+
+
+def test_an_idle_meeting_point_sleeps(monkeypatch):
+    """It is woken by who comes and by the end, and does not look for them now and then."""
+    waits = []
+
+    class Selector(selectors.DefaultSelector):
+        def select(self, timeout=None):
+            waits.append(timeout)
+            return super().select(timeout)
+
+    monkeypatch.setattr(rendezvous.selectors, "DefaultSelector", Selector)
+    server = rendezvous.Rendezvous(grace=0.6)
+    server.start()
+    server.stop()
+    assert set(waits) <= {None, 0}
 
 
 # ---- the rendezvous --------------------------------------------------------------------------
@@ -567,6 +561,7 @@ def test_silent_clients_hold_up_nobody(meeting, monkeypatch):
 
 
 def test_many_ranks(meeting):
+    meeting.grace = 60  # it counts from the first hello, and a busy machine is slow
     ranks = [Rank(meeting, r, size=200, host=f"h{r // 8}") for r in range(200)]
     (decision,) = answers(ranks)
     assert decision.split()[-1] == "24"
@@ -682,5 +677,12 @@ def test_full_disk_leaves_no_half_report(job, monkeypatch, tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_why_nothing_happened(site):
-    assert "no rank loaded wirepress" in wirepress_run("--", "mpirun", "x").stderr
+def test_report_into_what_is_no_file(job, tmp_path):
+    """Nothing is put in the place of a pipe or device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    done = wirepress_run("--report", str(pipe), "--", "mpirun", "x")
+    assert done.returncode == 0, done.stderr
+    assert pipe.is_fifo() and b'"version": 1' in os.read(reader, 1 << 16)
+    os.close(reader)

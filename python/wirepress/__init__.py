@@ -13,42 +13,47 @@ work piece by piece, and `FrameStore` keeps the time steps of a simulation. `cod
 and `options()` list what there is. Whatever fails raises a `WirepressError`.
 """
 
+import importlib
+
 from wirepress import _core
-from wirepress.api import (
-    Codec,
-    Compressor,
-    Engine,
-    Info,
-    Kernel,
-    Option,
-    Param,
-    Stats,
-    StreamCompressor,
-    StreamDecompressor,
-    codecs,
-    compress,
-    decompress,
-    decompress_range,
-    engine_clocks,
-    engines,
-    inspect,
-    options,
-)
-from wirepress.arrays import DTYPES
-from wirepress.errors import (
-    ChecksumError,
-    CorruptError,
-    DeviceError,
-    FrameError,
-    NoMemoryError,
-    ParameterError,
-    StoreError,
-    TooSmallError,
-    TruncatedError,
-    UnsupportedError,
-    WirepressError,
-)
-from wirepress.store import FrameStore, StoreFrame, StoreStats
+
+TYPE_CHECKING = False  # typing itself would take a tenth of the start-up of `wirepress run`
+if TYPE_CHECKING:
+    from wirepress.api import (
+        Codec,
+        Compressor,
+        Engine,
+        Info,
+        Kernel,
+        Option,
+        Param,
+        Stats,
+        StreamCompressor,
+        StreamDecompressor,
+        codecs,
+        compress,
+        decompress,
+        decompress_range,
+        engine_clocks,
+        engines,
+        inspect,
+        options,
+    )
+    from wirepress.arrays import DTYPES
+    from wirepress.errors import (
+        ChecksumError,
+        CorruptError,
+        DeviceError,
+        FrameError,
+        NoMemoryError,
+        ParameterError,
+        StoreError,
+        TooSmallError,
+        TruncatedError,
+        UnsupportedError,
+        WirepressError,
+    )
+    from wirepress.store import FrameStore, StoreFrame, StoreStats
 
 __version__: str = _core.version()
 
@@ -87,3 +92,21 @@ __all__ = [
     "inspect",
     "options",
 ]
+
+# These are loaded when something of theirs is first used: `wirepress run`, which every job waits
+# for, needs none of them.
+_MODULES = ("api", "arrays", "errors", "store")
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return importlib.import_module(f"wirepress.{name}")
+    if name in __all__:
+        for module in map(__getattr__, _MODULES):
+            if name in vars(module):
+                return globals().setdefault(name, vars(module)[name])
+    raise AttributeError(f"module 'wirepress' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -23,6 +23,7 @@ from wirepress import (
     report,
     run,
     show,
+    stdio,
     store_files,
     tensors,
 )
@@ -315,23 +316,6 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _open_standard_files() -> None:
-    """Gives a process that was started without stdin, stdout or stderr ones that fail when used;
-    else the next file that it opens would become them."""
-    for number, name, wrong in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY)):
-        if getattr(sys, name) is None:
-            handle = os.open(os.devnull, wrong)
-            if handle != number:
-                os.dup2(handle, number)
-                os.close(handle)
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    for stream in sys.stdout, sys.stderr:
-        if hasattr(stream, "reconfigure"):  # names of files may be no text
-            stream.reconfigure(errors="backslashreplace")
-
-
 def _flushed(code: int) -> int:
     """The exit status, after what was printed has left."""
     try:
@@ -345,13 +329,14 @@ def _flushed(code: int) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status: 0 done, 1 failed, 2 a wrong request."""
-    _open_standard_files()
+    stdio.open_standard_files()
     try:
         args = make_parser().parse_args(arguments)
     except SystemExit as error:  # of --help, for example
         sys.exit(_flushed(error.code if isinstance(error.code, int) else USAGE))
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit_on)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup
+            signal.signal(number, _exit_on)
     try:
         code: int = args.handler(args)
         sys.stdout.flush()

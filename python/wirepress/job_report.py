@@ -57,10 +57,7 @@ def summary(job: Job | None, exit_code: int) -> str:
     if job is None:
         if exit_code:
             return f"no rank reached MPI_Init with wirepress loaded (exit code {exit_code})"
-        return (
-            "no rank loaded wirepress: is the program linked with the MPI of this launcher, and "
-            "dynamically?"
-        )
+        return "no rank loaded wirepress"
     if job.state == "off":
         # rank 0 said why, if it has the library
         return "nothing was compressed" if 0 in job.hellos else f"off: {job.reason}"

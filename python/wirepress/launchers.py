@@ -10,15 +10,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .private import Private
+
 LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")
 LAUNCHER_SUFFIXES = (".openmpi", ".mpich", ".hydra")
+MPI_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
 class RunError(Exception):
@@ -32,8 +37,31 @@ def is_launcher(word: str) -> bool:
     return name in LAUNCHERS
 
 
+# What launchers are called where their packages put them, behind mpirun and mpiexec.
+FILES = {
+    "openmpi": ("mpirun.openmpi", "mpiexec.openmpi", "orterun", "prterun"),
+    "mpich": ("mpirun.mpich", "mpiexec.mpich", "mpirun.hydra", "mpiexec.hydra"),
+}
+
+
 def flavour_of(launcher: str) -> str:
-    """openmpi or mpich, from what the launcher says of itself; "" for one that serves both."""
+    """openmpi or mpich; "" for one that serves both. By its file's name or else what it says."""
+    file = os.path.basename(os.path.realpath(shutil.which(launcher) or launcher))
+    for flavour, names in FILES.items():
+        if file in names:
+            return flavour
+    said = version_of(launcher)
+    if any(word in said for word in ("open mpi", "openmpi", "open-mpi", "openrte", "prrte")):
+        return "openmpi"
+    if any(word in said for word in ("hydra", "mpich", "intel(r) mpi")):
+        return "mpich"
+    if "slurm" in said or os.path.basename(launcher) == "srun":
+        return ""
+    first = (said.strip().splitlines() or ["nothing"])[0]
+    raise RunError(f"{launcher} is neither Open MPI's nor MPICH's: --version says: {first}")
+
+
+def version_of(launcher: str) -> str:
     try:
         result = subprocess.run(
             [launcher, "--version"],
@@ -47,15 +75,7 @@ def flavour_of(launcher: str) -> str:
         raise RunError(f"cannot start {launcher}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise RunError(f"{launcher} --version does not end") from None
-    said = (result.stdout + result.stderr).lower()
-    if any(word in said for word in ("open mpi", "openmpi", "open-mpi", "openrte", "prrte")):
-        return "openmpi"
-    if any(word in said for word in ("hydra", "mpich", "intel(r) mpi")):
-        return "mpich"
-    if "slurm" in said or os.path.basename(launcher) == "srun":
-        return ""
-    first = (said.strip().splitlines() or ["nothing"])[0]
-    raise RunError(f"{launcher} is neither Open MPI's nor MPICH's: --version says: {first}")
+    return (result.stdout + result.stderr).lower()
 
 
 def flavour_of_program(words: list[str]) -> str:
@@ -86,7 +106,7 @@ def library_for(flavour: str) -> Path:
     name = f"libwirepress_mpi_{flavour}.so"
     for folder in library_dirs():
         if (folder / name).is_file():
-            return (folder / name).resolve()
+            return (folder / name).absolute()  # not where a link leads: its path may be better
     mpi, package = {
         "openmpi": ("Open MPI", "libopenmpi-dev"),
         "mpich": ("MPICH", "libmpich-dev"),
@@ -98,13 +118,26 @@ def library_for(flavour: str) -> Path:
     )
 
 
+def check_preload(library: Path) -> None:
+    """Raises RunError for a path that LD_PRELOAD cannot carry.
+
+    A link in the run's own folder would do on this host only, and ranks of others would be off.
+    """
+    if re.search(r"[\s:;,]", str(library)):
+        raise RunError(
+            f"wirepress's module for MPI is {library}: a blank or a colon in its path cuts "
+            "LD_PRELOAD; move wirepress, or set WIREPRESS_LIB_DIR to a link to that folder "
+            "without them, on every host"
+        )
+
+
 def merge_preload(ours: str, theirs: str | None) -> str:
     """Ours first; a loader list is separated by colons or blanks."""
     rest = [part for part in (theirs or "").replace(":", " ").split() if part != ours]
     return ":".join([ours, *rest])
 
 
-def mpich_alias_dir(launcher: str, private: Path) -> Path | None:
+def mpich_alias_dir(launcher: str, private: Path | Private) -> Path | None:
     """A folder in which the two sonames of MPICH both lead to this launcher's library.
 
     Debian names it libmpich.so.12, everybody else libmpi.so.12; programs and mpi4py built for the
@@ -192,17 +225,19 @@ def let_pass(words: list[str]) -> list[str]:
 
 
 def rank_variables(
-    command: list[str], flavour: str, private: Path, settings: dict[str, str]
+    command: list[str], flavour: str, private: Path | Private, settings: dict[str, str]
 ) -> dict[str, str]:
     """What the ranks shall have in their environment, the user's own settings merged in."""
 
     def user(name: str) -> str | None:
         return take_setting(command[1:], flavour, name)[1]
 
-    settings = settings | {"WIREPRESS_LAUNCH": secrets.token_hex(8)}  # this call of the launcher
+    settings = settings | {"WIREPRESS_LAUNCH": os.urandom(8).hex()}  # this call of the launcher
     variables = {name: user(name) or value for name, value in settings.items()}
+    library = library_for(flavour)
+    check_preload(library)
     variables["LD_PRELOAD"] = merge_preload(
-        str(library_for(flavour)), user("LD_PRELOAD") or os.environ.get("LD_PRELOAD")
+        str(library), user("LD_PRELOAD") or os.environ.get("LD_PRELOAD")
     )
     if flavour == "mpich" and (folder := mpich_alias_dir(command[0], private)):
         path = user("LD_LIBRARY_PATH") or os.environ.get("LD_LIBRARY_PATH")
@@ -242,7 +277,7 @@ def find_flavour(command: list[str]) -> str:
 
 
 def wrap(
-    command: list[str], flavour: str, private: Path, settings: dict[str, str]
+    command: list[str], flavour: str, private: Path | Private, settings: dict[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """The command line that starts the ranks with the interposer, and its environment."""
     variables = rank_variables(command, flavour, private, settings)
@@ -255,17 +290,48 @@ def wrap(
 # ---- scripts that start a launcher -----------------------------------------------------------
 
 
-def write_shims(private: Path, settings: dict[str, str]) -> Path:
+CALLS = "calls"  # a file with a line for each call of a launcher: pid, its start, flavour, words
+
+
+def write_shims(private: Private, settings: dict[str, str]) -> Path:
     """A folder for PATH in which every launcher is ours: it adds the variables and goes on."""
     folder = private / "bin"
     folder.mkdir()
     (private / "settings.json").write_text(json.dumps(settings))
     for name in (base + suffix for base in LAUNCHERS for suffix in ("", *LAUNCHER_SUFFIXES)):
         if real := shutil.which(name):
-            words = [sys.executable, "-I", str(Path(__file__).resolve()), str(private), real]
+            words = [sys.executable, "-IS", str(Path(__file__).resolve()), str(folder.parent), real]
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
             (folder / name).chmod(0o700)
     return folder
+
+
+def start_time(pid: int) -> str:
+    """When a process began, in the kernel's clock; "" where there is none, or only its status."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if words[0] == "Z" else words[19]
+
+
+def note_call(private: Path, flavour: str, command: list[str]) -> None:
+    """Tells `wirepress run` of a launcher, which this process is about to become."""
+    line = json.dumps([os.getpid(), start_time(os.getpid()), flavour, command]) + "\n"
+    handle = os.open(private / CALLS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(handle, line.encode())
+    os.close(handle)
+
+
+def noted_calls(private: Private) -> list[tuple[int, str, str, list[str]]]:
+    """Process, its start, flavour and words of each launcher that a script has called."""
+    path = private.file(CALLS)
+    return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path else []
+
+
+def launchers_left(private: Private) -> list[int]:
+    """The processes of launchers that a script has called and that have not ended."""
+    return [pid for pid, start, *_ in noted_calls(private) if start and start_time(pid) == start]
 
 
 def stand_in(private: Path, command: list[str]) -> None:
@@ -273,9 +339,12 @@ def stand_in(private: Path, command: list[str]) -> None:
     # a launcher may itself be a script that starts another: that one is not to be wrapped again
     os.environ["PATH"] = os.environ["PATH"].replace(f"{private / 'bin'}:", "", 1)
     if SECRET in os.environ:  # by a `wirepress run` inside the script, which wrapped it already
+        note_call(private, "", command)
         os.execv(command[0], [os.path.basename(command[0]), *command[1:]])
     settings = json.loads((private / "settings.json").read_text())
-    wrapped, environment = wrap(command, find_flavour(command), private, settings)
+    flavour = find_flavour(command)
+    wrapped, environment = wrap(command, flavour, private, settings)
+    note_call(private, flavour, command)
     # Open MPI called by a full path changes PATH and LD_LIBRARY_PATH of the ranks: keep the name
     os.execve(command[0], [os.path.basename(command[0]), *wrapped[1:]], environment)
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import secrets
+import os
 import selectors
 import socket
 import struct
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import Any
+
+TYPE_CHECKING = False  # modules that a job would wait for are not loaded: typing, dataclasses
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = 2  # of the protocol
 MAX_LINE = 4096
@@ -24,7 +26,8 @@ MAX_REPORT = 16 << 20
 MAX_RANKS = 1 << 20
 SLOW_CLIENT_SECONDS = 10.0
 RUN_DIGITS = 16  # of the token that are no secret: they name the run
-TICK_SECONDS = 0.2
+TICK_SECONDS = 0.2  # between looks at who is too slow
+LAST_SECONDS = 1.0  # for clients that are here when the run ends
 
 
 def own_addresses() -> list[str]:
@@ -51,32 +54,43 @@ def ranges(numbers: list[int]) -> str:
     return ",".join(shown) + (",..." if len(runs) > 8 else "")
 
 
-@dataclass
+def same_bytes(a: bytes, b: bytes) -> bool:
+    """In a time that does not tell where they differ. (hmac's loads all of OpenSSL.)"""
+    return len(a) == len(b) and not sum(x ^ y for x, y in zip(a, b, strict=True))
+
+
 class Hello:
-    job: str  # alike on all ranks of a job, and on no others that run at the same time
-    process: str  # random
-    rank: int
-    size: int
-    version: str
-    config: str
-    host: str
-    program: str
-    reason: str
+    """What a rank says of itself."""
+
+    def __init__(
+        self,
+        job: str,  # alike on all ranks of a job, and on no others that run at the same time
+        process: str,  # random
+        rank: int,
+        size: int,
+        version: str,
+        config: str,
+        host: str,
+        program: str,
+        reason: str,
+    ) -> None:
+        self.job, self.process, self.rank, self.size = job, process, rank, size
+        self.version, self.config, self.host = version, config, host
+        self.program, self.reason = program, reason
 
 
-@dataclass
 class Job:
     """One MPI job: those who said hello, what was decided, and the reports of its ranks."""
 
-    deadline: float
-    cookie: str
-    hellos: dict[int, Hello] = field(default_factory=dict)
-    state: str = ""  # "on" or "off" once decided
-    reason: str = ""
-    size: int = 0
-    nodes: list[int] = field(default_factory=list)
-    verdict: str = ""  # the line that every rank gets
-    reports: dict[int, Any] = field(default_factory=dict)
+    def __init__(self, deadline: float, cookie: str) -> None:
+        self.deadline, self.cookie = deadline, cookie
+        self.hellos: dict[int, Hello] = {}
+        self.state = ""  # "on" or "off" once decided
+        self.reason = ""
+        self.size = 0
+        self.nodes: list[int] = []
+        self.verdict = ""  # the line that every rank gets
+        self.reports: dict[int, Any] = {}
 
     @property
     def program(self) -> str:
@@ -123,16 +137,14 @@ class Job:
         return ""
 
 
-@dataclass(eq=False)
 class Client:
-    sock: socket.socket
-    deadline: float
-    inbox: bytearray = field(default_factory=bytearray)
-    outbox: bytearray = field(default_factory=bytearray)
-    hello: Hello | None = None
-    job: Job | None = None  # whose decision it waits for
-    report: tuple[Job, int, int] | None = None  # with rank and length: it is coming in
-    last_words: bool = False  # close it once the outbox is empty
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self.sock, self.deadline = sock, deadline
+        self.inbox, self.outbox = bytearray(), bytearray()
+        self.hello: Hello | None = None
+        self.job: Job | None = None  # whose decision it waits for
+        self.report: tuple[Job, int, int] | None = None  # with rank and length: it is coming in
+        self.last_words = False  # close it once the outbox is empty
 
 
 class BadClientError(Exception):
@@ -148,7 +160,7 @@ class Rendezvous:
 
     def __init__(self, grace: float) -> None:
         self.grace = grace
-        self.token = secrets.token_hex(24)
+        self.token = os.urandom(24).hex()
         self._jobs: list[Job] = []  # in the order of their first hellos
         self._latest: dict[str, Job] = {}  # by name
         self._seats: dict[str, tuple[Job, int]] = {}  # job and rank of each process
@@ -157,7 +169,8 @@ class Rendezvous:
         self._listener = socket.create_server(("", 0), backlog=1024)
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._stopping = threading.Event()
+        self._bell, self._ring = socket.socketpair()  # wakes the thread
+        self._selector.register(self._bell, selectors.EVENT_READ, None)
         self._thread = threading.Thread(target=self._serve, name="rendezvous", daemon=True)
 
     def address(self) -> str:
@@ -175,26 +188,33 @@ class Rendezvous:
 
     def stop(self) -> None:
         """Takes what is still on its way, for a moment, then closes everything."""
-        self._stopping.set()
+        self._ring.close()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _serve(self) -> None:
-        stop_at = None
+        look_at, stop_at = 0.0, 0.0
         while True:
-            if self._stopping.is_set():
-                stop_at = stop_at or time.monotonic() + 1.0
-                if not self._clients or time.monotonic() > stop_at:
-                    break
-            for key, events in self._selector.select(TICK_SECONDS if stop_at is None else 0.02):
-                if key.data is None:
+            idle = 0 if stop_at else None
+            events = self._selector.select(TICK_SECONDS if self._clients else idle)
+            for key, mask in events:
+                if key.fileobj is self._listener:
                     self._accept()
+                elif key.fileobj is self._bell:
+                    self._selector.unregister(self._bell)
+                    stop_at = time.monotonic() + LAST_SECONDS
                 else:
-                    self._attend(key.data, events)
-            self._keep_time()
+                    self._attend(key.data, mask)
+            now = time.monotonic()
+            if now > look_at:
+                self._keep_time(now)
+                look_at = now + TICK_SECONDS
+            if stop_at and (now > stop_at or not (self._clients or events)):
+                break
         for client in list(self._clients):
             self._drop(client)
         self._selector.close()
+        self._bell.close()
         self._listener.close()
 
     def _accept(self) -> None:
@@ -257,7 +277,7 @@ class Rendezvous:
             raise BadClientError
 
     def _check_token(self, word: str) -> None:
-        if not secrets.compare_digest(word.encode(), self.token.encode()):
+        if not same_bytes(word.encode(), self.token.encode()):
             raise BadClientError
 
     @staticmethod
@@ -290,7 +310,7 @@ class Rendezvous:
         job = self._latest.get(hello.job)
         # A name comes again if ranks run one program after the other.
         if job is None or (job.verdict and hello.rank in job.hellos):
-            cookie = secrets.token_hex(8) + self.token[:RUN_DIGITS]
+            cookie = os.urandom(8).hex() + self.token[:RUN_DIGITS]
             job = self._latest[hello.job] = Job(time.monotonic() + self.grace, cookie)
             self._jobs.append(job)
         return job
@@ -337,8 +357,7 @@ class Rendezvous:
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outbox else 0)
         self._selector.modify(client.sock, wanted, client)
 
-    def _keep_time(self) -> None:
-        now = time.monotonic()
+    def _keep_time(self, now: float) -> None:
         for client in list(self._clients):
             waits = client.hello is not None and not client.last_words
             if not waits and now > client.deadline:

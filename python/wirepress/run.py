@@ -3,49 +3,80 @@
 
 Starts the launcher so that its ranks load the interposer (launchers.py), is their meeting point
 meanwhile (rendezvous.py), and ends with a summary and the job's report. Standard library only, so
-that `python3 python/wirepress/run.py` does the same in a source tree, without the extension.
+that `python3 python/wirepress/run.py` does the same in a source tree, without the extension. Every
+job waits until this has loaded: what only the end needs is loaded while the job runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 if __package__:
-    from .job_report import explanation, job_report, summaries
-    from .launchers import SECRET, RunError, find_flavour, is_launcher, wrap, write_shims
+    from . import settings, stdio
+    from .launchers import (
+        SECRET,
+        RunError,
+        find_flavour,
+        is_launcher,
+        launchers_left,
+        noted_calls,
+        wrap,
+        write_shims,
+    )
+    from .private import Private, sweep
     from .rendezvous import Rendezvous
 else:
-    from job_report import explanation, job_report, summaries
-    from launchers import SECRET, RunError, find_flavour, is_launcher, wrap, write_shims
+    import settings
+    import stdio
+    from launchers import (
+        SECRET,
+        RunError,
+        find_flavour,
+        is_launcher,
+        launchers_left,
+        noted_calls,
+        wrap,
+        write_shims,
+    )
+    from private import Private, sweep
     from rendezvous import Rendezvous
 
-OPTION_PREFIX = "mpi_"
-ONLY_WITHOUT = ("mpi_report", "mpi_trust")  # what they are for, this command does
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+OPTION_PREFIX = settings.OPTION_PREFIX
+
+
+# ---- the report's file -----------------------------------------------------------------------
+
+
+def beside(path: Path) -> tuple[int, Path]:
+    """A new file in the folder of `path`, open for writing."""
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), temporary
 
 
 def write_atomically(path: Path, text: str) -> None:
     """All of it under the final name, or nothing; OSError says why."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    if path.exists() and not path.is_file():  # a pipe, /dev/stdout: nothing to put in its place
+        path.write_text(text, encoding="utf-8")
+        return
+    handle, temporary = beside(path)
     try:
         with open(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -58,57 +89,120 @@ def report_path(path: Path, i: int) -> Path:
     return path if i == 0 else path.with_name(f"{path.stem}-{i + 1}{path.suffix}")
 
 
+def check_report(path: Path) -> None:
+    """Raises RunError where a report could not be written: the job's end is too late to say so."""
+    if path.is_dir():
+        raise RunError(f"--report: {path} is a folder")
+    if not path.parent.is_dir():
+        raise RunError(f"--report: {path.parent} is not a folder")
+    try:
+        if path.exists() and not path.is_file():
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            return
+        handle, temporary = beside(path)
+        os.close(handle)
+        os.unlink(temporary)
+        status, folder = path.lstat() if path.exists() else None, path.parent.stat()
+    except OSError as error:
+        raise RunError(f"--report: cannot write {path}: {error.strerror}") from None
+    sticky = status and folder.st_mode & 0o1000 and os.getuid() not in (0, folder.st_uid)
+    if sticky and status.st_uid != os.getuid():
+        raise RunError(f"--report: cannot write {path}: it is another user's")
+
+
 # ---- the command -----------------------------------------------------------------------------
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
              signal.SIGUSR2)  # fmt: skip
+LOOK_SECONDS = 0.1  # between looks at launchers that are nobody's children
 
 
-def run_child(command: list[str], environment: dict[str, str], rendezvous: Rendezvous) -> int:
-    """Starts the launcher, passes signals on, and returns its exit code as a shell would."""
+def end_with_parent(parent: int) -> None:
+    """In a child: it gets SIGTERM when its parent is gone, SIGKILL included.
+
+    A launcher then ends its ranks. Without the command that they meet at they could go on, but
+    nobody would hear of it.
+    """
+    import ctypes
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, int(signal.SIGTERM), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def start_child(command: list[str], environment: dict[str, str], old: Any) -> Any:
+    me, on_child = os.getpid(), signal.getsignal(signal.SIGCHLD)
+
+    def before_it_begins() -> None:
+        signal.signal(signal.SIGCHLD, on_child)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+        with contextlib.suppress(Exception):
+            end_with_parent(me)
+
+    if on_child is signal.SIG_IGN:  # by who started this: the child's status would be lost
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        return subprocess.Popen(command, env=environment, preexec_fn=before_it_begins)
+    except OSError as error:  # a script without its first line, too many arguments
+        raise RunError(f"cannot start {command[0]}: {error.strerror}") from None
+
+
+def run_child(
+    command: list[str],
+    environment: dict[str, str],
+    rendezvous: Rendezvous,
+    left_over: Callable[[], list[int]],
+) -> int:
+    """Starts the launcher, passes signals on, and returns its exit code as a shell would.
+
+    Ends when the command has ended, and with it the launchers that a script of it started: a
+    signal that ends the script alone is passed to them.
+    """
     # what is ignored stays so, for the launcher too: SIGHUP under nohup, SIGINT in the background
     forwarded = {s for s in FORWARDED if signal.getsignal(s) is not signal.SIG_IGN}
     watched = {*forwarded, signal.SIGCHLD}
     old = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        child = subprocess.Popen(
-            command,
-            env=environment,
-            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, old),
-        )
+        child = start_child(command, environment, old)
         rendezvous.start()  # inherits the blocked signals: they come to the loop below
+        sweep()
+        beside_this("job_report")  # for the end, which then does not wait for it
+        passed = None
         while child.poll() is None:
-            info = signal.sigtimedwait(watched, 0.5)
-            from_terminal = info is not None and info.si_code > 0  # the child has it already
-            if info is not None and info.si_signo != signal.SIGCHLD and not from_terminal:
-                child.send_signal(info.si_signo)
+            info = signal.sigwaitinfo(watched)
+            from_terminal = info.si_code > 0  # the child has it already
+            if info.si_signo != signal.SIGCHLD and not from_terminal:
+                passed = info.si_signo
+                child.send_signal(passed)
+        while left := left_over():
+            for pid in left if passed else ():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, passed)
+            info = signal.sigtimedwait(watched, LOOK_SECONDS)
+            passed = info.si_signo if info and info.si_signo != signal.SIGCHLD else None
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 
-def rank_settings(args: argparse.Namespace, rendezvous: Rendezvous) -> dict[str, str]:
-    settings = {
+def given_options(args: argparse.Namespace) -> dict[str, str]:
+    """The options of ranks on the command line, by key."""
+    return {
+        key: value
+        for key, value in vars(args).items()
+        if key.startswith(OPTION_PREFIX) and value is not None
+    }
+
+
+def rank_settings(options: dict[str, str], rendezvous: Rendezvous) -> dict[str, str]:
+    variables = {
         name: value
         for name, value in os.environ.items()
-        if name.startswith("WIREPRESS_") and name not in ("WIREPRESS_LIB_DIR", "WIREPRESS_REPORT")
+        if name.startswith(settings.PREFIX) and name != "WIREPRESS_LIB_DIR"
     }
-    for key, value in vars(args).items():
-        if key.startswith(OPTION_PREFIX) and value is not None:
-            settings[f"WIREPRESS_{key.upper()}"] = value
-    settings[SECRET] = rendezvous.address()
-    return settings
-
-
-def grace_seconds() -> float:
-    text = os.environ.get("WIREPRESS_MPI_GRACE", "10")
-    try:
-        grace = float(text)
-    except ValueError:
-        grace = -1.0
-    if not 0 < grace <= 3600:
-        raise RunError(f"WIREPRESS_MPI_GRACE: {text!r} is not a number of seconds from 0 to 3600")
-    return grace
+    variables |= {settings.variable(key): value for key, value in options.items()}
+    return variables | {SECRET: rendezvous.address()}
 
 
 def say(text: str) -> None:
@@ -116,12 +210,21 @@ def say(text: str) -> None:
         print(f"wirepress: {text}", file=sys.stderr, flush=True)
 
 
+def beside_this(name: str) -> Any:
+    """A module of this folder, loaded when it is needed."""
+    import importlib
+
+    return importlib.import_module(f"{__package__}.{name}" if __package__ else name)
+
+
 def finish(args: argparse.Namespace, rendezvous: Rendezvous, header: dict[str, Any]) -> None:
-    jobs = rendezvous.jobs
-    for line in [] if args.quiet else summaries(jobs, header["exit_code"]):
+    import json
+
+    job_report, jobs = beside_this("job_report"), rendezvous.jobs
+    for line in [] if args.quiet else job_report.summaries(jobs, header["exit_code"]):
         say(line)
     for i, job in enumerate(jobs, 1) if args.explain else ():
-        for line in explanation(job) if job.reports else ():
+        for line in job_report.explanation(job) if job.reports else ():
             say((f"job {i}: " if len(jobs) > 1 else "") + line)
     if args.report is None or not jobs:
         return
@@ -129,7 +232,8 @@ def finish(args: argparse.Namespace, rendezvous: Rendezvous, header: dict[str, A
     for i, job in enumerate(jobs):
         path = report_path(args.report, i)
         try:
-            write_atomically(path, json.dumps(job_report(job, header), indent=1) + "\n")
+            whole = job_report.job_report(job, header)
+            write_atomically(path, json.dumps(whole, indent=1) + "\n")
             written += 1
         except OSError as error:
             say(f"cannot write the report {path}: {error.strerror}")
@@ -141,18 +245,21 @@ def finish(args: argparse.Namespace, rendezvous: Rendezvous, header: dict[str, A
 def launch(
     args: argparse.Namespace,
     command: list[str],
-    private: Path,
+    private: Private,
     conclude: Callable[[argparse.Namespace, Rendezvous, dict[str, Any]], None],
 ) -> int:
     if shutil.which(command[0]) is None:
         raise RunError(f"{command[0]}: no such command")
     flavour = args.mpi or (find_flavour(command) if is_launcher(command[0]) else "")
-    rendezvous = Rendezvous(grace_seconds())
-    settings = rank_settings(args, rendezvous)
+    options = given_options(args)
+    for doubt in settings.check(options, command[1:], flavour):
+        say(doubt)
+    rendezvous = Rendezvous(settings.grace_seconds())
+    variables = rank_settings(options, rendezvous)
     if flavour:
-        wrapped, environment = wrap(command, flavour, private, settings)
+        wrapped, environment = wrap(command, flavour, private, variables)
     else:  # a script: the launchers that it finds by PATH are wrapped
-        folder = write_shims(private, settings)
+        folder = write_shims(private, variables)
         wrapped = command
         environment = os.environ | {"PATH": f"{folder}:{os.environ.get('PATH', os.defpath)}"}
         environment.pop(SECRET, None)  # of another run, a rank of which starts this one
@@ -163,11 +270,18 @@ def launch(
     }
     began = time.monotonic()
     try:
-        header["exit_code"] = run_child(wrapped, environment, rendezvous)
+        header["exit_code"] = run_child(
+            wrapped, environment, rendezvous, lambda: launchers_left(private)
+        )
     finally:
         rendezvous.stop()
     header["seconds"] = round(time.monotonic() - began, 3)
     conclude(args, rendezvous, header)
+    if not rendezvous.jobs and not args.quiet:
+        calls = [(called, words) for _, _, called, words in noted_calls(private)]
+        failed = header["exit_code"] != 0
+        for sentence in beside_this("causes").causes(command, flavour, calls, failed):
+            say(sentence)
     return header["exit_code"]
 
 
@@ -176,22 +290,21 @@ def main(args: argparse.Namespace) -> int:
     if not command:
         say("run: give the launcher and its arguments after --, as in: wirepress run -- mpirun ...")
         return 2
-    if args.report is not None and not args.report.parent.is_dir():
-        say(f"--report: {args.report.parent} is not a folder")
-        return 2
     return start(args, command)
 
 
 def start(args: argparse.Namespace, command: list[str], conclude: Any = finish) -> int:
     """Runs the command; `conclude` has the last word. The exit status."""
-    private = Path(tempfile.mkdtemp(prefix="wirepress-run-"))
+    private = Private()
     try:
+        if args.report is not None:
+            check_report(args.report)
         return launch(args, command, private, conclude)
     except RunError as error:
         say(str(error))
         return 2
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        private.remove()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -209,25 +322,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("openmpi", "mpich"),
         help="take LAUNCHER for one of this MPI, without asking it",
     )
-    for key, value, sentence in option_rows():
-        flags = [f"--{key.removeprefix(OPTION_PREFIX)}", f"--{key}"]
+    for key, value, sentence in settings.option_rows():
         parser.add_argument(
-            *(flag.replace("_", "-") for flag in flags),
+            settings.flag(key),
+            f"--{key}".replace("_", "-"),
             dest=key,
             metavar="VALUE",
             help=f"{sentence} (default {value})".replace("%", "%%"),
         )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- LAUNCHER ...")
-
-
-def option_rows() -> list[tuple[str, str, str]]:
-    """Key, default and sentence of the options that ranks take, from the library's own table."""
-    rows = [("mpi_codec", "auto", "recipe for messages"), ("mpi_threshold", "64KiB", "least size")]
-    with contextlib.suppress(ImportError):
-        import wirepress
-
-        rows = [(row.key, row.default, row.sentence) for row in wirepress.options()]
-    return [row for row in rows if row[0].startswith(OPTION_PREFIX) and row[0] not in ONLY_WITHOUT]
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
@@ -243,10 +346,34 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     return parser
 
 
+class Parser(argparse.ArgumentParser):
+    """One line for a mistake, with the flag that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        flags = [name for action in self._actions for name in action.option_strings]
+        unknown = message.removeprefix("unrecognized arguments: ").split()[0]
+        meant = settings.suggestion(unknown.partition("=")[0], flags) if unknown[:1] == "-" else ""
+        say(f"run: {message}{meant} (wirepress run --help lists all)")
+        sys.exit(2)
+
+
+def end_by_signal(number: int, _frame: Any) -> None:
+    sys.exit(128 + number)  # raises, so that nothing is left behind
+
+
 def standalone(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="wirepress run", allow_abbrev=False)
+    stdio.open_standard_files()
+    parser = Parser(prog="wirepress run", allow_abbrev=False)
     add_arguments(parser)
-    return main(parser.parse_args(arguments))
+    args = parser.parse_args(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end_by_signal)
+    try:
+        return main(args)
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":
