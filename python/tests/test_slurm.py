@@ -154,6 +154,12 @@ def test_a_queue_is_refused(tmp_path, queue):
     assert "inside the job's script" in launchers.refusal([queue, "job.sh"])
 
 
+def test_a_launcher_that_nobody_tried_is_refused(tmp_path):
+    make(tmp_path, "jsrun", "#!/bin/sh\necho ran\n")
+    done = wirepress_run("--", tmp_path / "jsrun", "-n", "4", "./app")
+    assert (done.returncode, done.stdout) == (2, "") and "take mpirun" in done.stderr
+
+
 def test_a_queue_in_a_script_is_none_of_the_run(tmp_path):
     """A script that ends by queueing the next job; that one must not see our launchers."""
     make(tmp_path, "sbatch", "#!/bin/sh\necho $PATH; echo $*\n")

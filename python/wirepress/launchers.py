@@ -26,6 +26,7 @@ else:
 
 LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")
 LAUNCHER_SUFFIXES = (".openmpi", ".mpich", ".hydra")
+OTHERS = ("aprun", "flux", "jsrun", "lrun", "mpiexec_mpt", "mpirun_rsh", "poe", "prun", "yod")
 RANKS_OF_A_JOB = ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")  # in each of them
 
 
@@ -46,6 +47,9 @@ def is_srun(command: list[str]) -> bool:
 
 def refusal(command: list[str]) -> str:
     """Why no rank of this command could compress: a sentence, or "" where one may."""
+    name = os.path.basename(command[0])
+    if name in OTHERS:
+        return f"{name} is no launcher that wirepress knows: take mpirun, mpiexec or srun"
     return slurm.refusal(command) or started_by_each_rank(command)
 
 

@@ -51,7 +51,7 @@ class Option:
 
     def is_long(self, name: str) -> bool:
         """getopt takes every beginning of a name that no other option shares."""
-        return len(self.flag) > 4 and f"--{name}".startswith(self.flag)
+        return len(self.flag) > 3 and f"--{name}".startswith(self.flag)
 
     def words(self) -> list[str]:
         if self.value is None:
