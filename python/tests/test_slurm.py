@@ -193,6 +193,8 @@ def test_a_run_in_every_rank_is_refused(tmp_path, variable):
     assert done.returncode == 2 and "put it before the launcher" in done.stderr
     for size, words in (("1", [program]), ("4", ["sh", "-c", str(program)])):
         assert wirepress_run("--", *words, **{variable: size}).stdout == "ran\n"
+    typed = {variable: "4", "SLURM_PTY_PORT": "1"}  # in srun -n 4 --pty bash
+    assert wirepress_run("--", program, **typed).stdout == "ran\n"
 
 
 def test_the_mpi_of_what_a_script_starts(tmp_path):

@@ -54,6 +54,8 @@ def refusal(command: list[str]) -> str:
 
 
 def started_by_each_rank(command: list[str]) -> str:
+    if "SLURM_PTY_PORT" in os.environ:  # a terminal on a node: one user types there
+        return ""
     sizes = [os.environ.get(name, "") for name in RANKS_OF_A_JOB]
     size = max((int(text) for text in sizes if text.isdigit()), default=1)
     if size < 2 or is_launcher(command[0]) or starts_launchers(command[0]):
