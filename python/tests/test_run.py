@@ -76,25 +76,6 @@ def test_hydra_hands_the_token_on(own, passed):
     assert words == ["mpiexec", "-genv", "A", "1", *passed.split(), "./app"]
 
 
-@pytest.mark.parametrize(
-    ("words", "exported"),
-    [
-        (["-n", "2"], ["-n", "2"]),
-        (["--export=ALL,X=1"], ["--export=ALL,X=1"]),
-        (["--export=NONE"], ["--export=A,WIREPRESS_RENDEZVOUS"]),
-        (["--export", "X"], ["--export", "X,A,WIREPRESS_RENDEZVOUS"]),
-    ],
-)
-def test_srun_hands_its_environment_on(monkeypatch, words, exported):
-    """Also where the user restricts it; sbatch does so by a variable."""
-    monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
-    variables = {"A": "1", "WIREPRESS_RENDEZVOUS": "secret"}
-    given, environment = launchers.export_by_srun(["srun", *words, "./app"], variables)
-    assert given == ["srun", *exported, "./app"]
-    assert environment["SLURM_EXPORT_ENV"] == "A,WIREPRESS_RENDEZVOUS"
-    assert variables.items() <= environment.items()
-
-
 def test_every_program_of_an_mpmd_line_gets_them():
     command = ["mpirun", "-n", "1", "a", ":", "-n", "2", "b"]
     words = launchers.inject(command, "openmpi", {"A": "1"})
@@ -686,3 +667,29 @@ def test_report_into_what_is_no_file(job, tmp_path):
     assert done.returncode == 0, done.stderr
     assert pipe.is_fifo() and b'"version": 1' in os.read(reader, 1 << 16)
     os.close(reader)
+
+
+# ---- where it listens ------------------------------------------------------------------------
+
+
+def test_ports_that_a_firewall_lets_through(site, monkeypatch):
+    """The first free one of a range; none is left where all are in use."""
+    with socket.create_server(("", 0)) as taken, contextlib.ExitStack() as stack:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            rendezvous.listen(range(port, port + 1))
+        free = stack.enter_context(rendezvous.listen(range(port, port + 20)))
+        assert port < free.getsockname()[1] < port + 20
+        monkeypatch.setenv("WIREPRESS_PORTS", str(port))
+        done = wirepress_run("--", "mpirun", "./app")
+        assert done.returncode == 2 and "Address already in use" in done.stderr, done.stderr
+        monkeypatch.setenv("WIREPRESS_PORTS", f"{port}-{port + 20}")
+        *_, environment = wirepress_run("--", "mpirun", "./app").stdout.splitlines()
+        assert port < int(re.search(r":(\d+);", environment)[1]) <= port + 20
+
+
+@pytest.mark.parametrize("text", ["", "x", "5-", "0-9", "9-5", "1-70000", "-5", "1-2-3"])
+def test_ports_that_are_none(site, monkeypatch, text):
+    monkeypatch.setenv("WIREPRESS_PORTS", text)
+    done = wirepress_run("--", "mpirun", "./app")
+    assert done.returncode == 2 and "no range of ports" in done.stderr

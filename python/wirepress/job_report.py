@@ -104,7 +104,22 @@ def summaries(jobs: list[Job], exit_code: int) -> list[str]:
         numbers = [i for i in off if jobs[i - 1].reason == reason]
         word = "job" if len(numbers) == 1 else "jobs"
         lines.append(f"off: {word} {ranges(numbers)}: {reason}")
+    if most := most_lone_ranks(jobs):
+        lines.append(
+            f"{most} ranks that one call of a launcher started took themselves for jobs of one "
+            "rank each: that launcher and the program's MPI do not understand each other; take the "
+            "mpirun of the program's MPI, or srun --mpi=pmix (Open MPI), srun --mpi=pmi2 (MPICH, "
+            "Intel MPI); srun --mpi=list names what this Slurm has"
+        )
     return lines
+
+
+def most_lone_ranks(jobs: list[Job]) -> int:
+    """The most jobs of one rank that came from one call of a launcher; 0 if none has several."""
+    launches = [hello.job.split("/")[0] for job in jobs if job.size == 1
+                for hello in job.hellos.values()]  # fmt: skip
+    most = max((launches.count(launch) for launch in launches if launch != "-"), default=0)
+    return most if most > 1 else 0
 
 
 SITE_KEY = ("call", "caller", "function", "type", "bytes_from")

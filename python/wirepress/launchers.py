@@ -2,7 +2,7 @@
 """MPI launchers: whose is it, and how are its ranks given variables.
 
 Also runs as a script of its own, in place of a launcher that a shell script starts (write_shims),
-so it imports nothing but the standard library.
+so it imports nothing but the standard library and slurm.py.
 """
 
 from __future__ import annotations
@@ -17,12 +17,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+if __package__:
+    from . import slurm
+else:
+    if sys.flags.isolated:  # in place of a launcher
+        sys.path.append(os.path.dirname(os.path.realpath(__file__)))
+    import slurm
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .private import Private
 
 LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")
 LAUNCHER_SUFFIXES = (".openmpi", ".mpich", ".hydra")
+OTHERS = ("aprun", "flux", "jsrun", "lrun", "mpiexec_mpt", "mpirun_rsh", "poe", "prun", "yod")
+RANKS_OF_A_JOB = ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")  # in each of them
 MPI_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 
 
@@ -35,6 +44,44 @@ def is_launcher(word: str) -> bool:
     for suffix in LAUNCHER_SUFFIXES:
         name = name.removesuffix(suffix)
     return name in LAUNCHERS
+
+
+def is_srun(command: list[str]) -> bool:
+    return os.path.basename(command[0]) == "srun"
+
+
+def refusal(command: list[str]) -> str:
+    """Why no rank of this command could compress: a sentence, or "" where one may."""
+    name = os.path.basename(command[0])
+    if name in OTHERS:
+        return f"{name} is no launcher that wirepress knows: take mpirun, mpiexec or srun"
+    return slurm.refusal(command) or started_by_each_rank(command)
+
+
+def started_by_each_rank(command: list[str]) -> str:
+    if "SLURM_PTY_PORT" in os.environ:  # a terminal on a node: one user types there
+        return ""
+    sizes = [os.environ.get(name, "") for name in RANKS_OF_A_JOB]
+    size = max((int(text) for text in sizes if text.isdigit()), default=1)
+    if size < 2 or is_launcher(command[0]) or starts_launchers(command[0]):
+        return ""
+    return (
+        f"each of {size} ranks starts a `wirepress run` of its own here: put it before the "
+        f"launcher, as in: wirepress run -- srun {os.path.basename(command[0])}"
+    )
+
+
+def starts_launchers(word: str) -> bool:
+    """Whether this is no launcher, but may well start some: salloc, a shell, a shell script."""
+    if os.path.basename(word) in (*slurm.SHELLS, *slurm.STARTS_LAUNCHERS):
+        return True
+    try:
+        with open(shutil.which(word) or word, "rb") as file:
+            line = file.readline(200).decode(errors="replace")
+    except OSError:
+        return False
+    words = line.removeprefix("#!").split()[:2]  # "/usr/bin/env bash", too
+    return line.startswith("#!") and any(os.path.basename(w) in slurm.SHELLS for w in words)
 
 
 # What launchers are called where their packages put them, behind mpirun and mpiexec.
@@ -230,44 +277,30 @@ def rank_variables(
     """What the ranks shall have in their environment, the user's own settings merged in."""
 
     def user(name: str) -> str | None:
+        if is_srun(command):
+            return slurm.named_value(command, os.environ, name)
         return take_setting(command[1:], flavour, name)[1]
+
+    def inherited(name: str) -> str | None:
+        if is_srun(command):
+            return slurm.handed_on(command, os.environ, name)
+        return user(name) or os.environ.get(name)
 
     settings = settings | {"WIREPRESS_LAUNCH": os.urandom(8).hex()}  # this call of the launcher
     variables = {name: user(name) or value for name, value in settings.items()}
     library = library_for(flavour)
     check_preload(library)
-    variables["LD_PRELOAD"] = merge_preload(
-        str(library), user("LD_PRELOAD") or os.environ.get("LD_PRELOAD")
-    )
+    variables["LD_PRELOAD"] = merge_preload(str(library), inherited("LD_PRELOAD"))
     if flavour == "mpich" and (folder := mpich_alias_dir(command[0], private)):
-        path = user("LD_LIBRARY_PATH") or os.environ.get("LD_LIBRARY_PATH")
+        path = inherited("LD_LIBRARY_PATH")
         variables["LD_LIBRARY_PATH"] = f"{path}:{folder}" if path else str(folder)
     return variables
 
 
-def export_by_srun(
-    command: list[str], variables: dict[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    """srun's command line and environment, with the variables in what it hands on."""
-    environment = os.environ | variables
-
-    def more(names: str) -> str:
-        kept = [name for name in names.split(",") if name not in ("", "NONE", "NIL")]
-        return names if "ALL" in kept else ",".join([*kept, *variables])
-
-    words = list(command)
-    for i, word in enumerate(words):
-        if word.startswith("--export="):
-            words[i] = f"--export={more(word.removeprefix('--export='))}"
-        elif word == "--export" and i + 1 < len(words):
-            words[i + 1] = more(words[i + 1])
-    if names := environment.get("SLURM_EXPORT_ENV"):  # from sbatch --export
-        environment["SLURM_EXPORT_ENV"] = more(names)
-    return words, environment
-
-
-def find_flavour(command: list[str]) -> str:
-    flavour = flavour_of(command[0]) or flavour_of_program(command[1:])
+def find_flavour(command: list[str], given: str = "") -> str:
+    """openmpi or mpich; `given` by the user, who may not know which launchers a script starts."""
+    words = slurm.programs(command) if is_srun(command) else command[1:]
+    flavour = flavour_of(command[0]) or given or flavour_of_program(words)
     if not flavour:
         raise RunError(
             f"{command[0]} serves several MPIs and its program does not say which: "
@@ -281,8 +314,8 @@ def wrap(
 ) -> tuple[list[str], dict[str, str]]:
     """The command line that starts the ranks with the interposer, and its environment."""
     variables = rank_variables(command, flavour, private, settings)
-    if os.path.basename(command[0]) == "srun":  # it hands its own environment to the ranks
-        return export_by_srun(command, variables)
+    if is_srun(command):  # it hands its own environment to the ranks
+        return slurm.export(command, os.environ, variables)
     secret = {name: value for name, value in variables.items() if name == SECRET}
     return inject(command, flavour, variables), os.environ | secret
 
@@ -293,12 +326,13 @@ def wrap(
 CALLS = "calls"  # a file with a line for each call of a launcher: pid, its start, flavour, words
 
 
-def write_shims(private: Private, settings: dict[str, str]) -> Path:
+def write_shims(private: Private, settings: dict[str, str], mpi: str = "") -> Path:
     """A folder for PATH in which every launcher is ours: it adds the variables and goes on."""
     folder = private / "bin"
     folder.mkdir()
-    (private / "settings.json").write_text(json.dumps(settings))
-    for name in (base + suffix for base in LAUNCHERS for suffix in ("", *LAUNCHER_SUFFIXES)):
+    (private / "settings.json").write_text(json.dumps([settings, mpi]))
+    launchers = [base + suffix for base in LAUNCHERS for suffix in ("", *LAUNCHER_SUFFIXES)]
+    for name in (*launchers, *slurm.QUEUES):
         if real := shutil.which(name):
             words = [sys.executable, "-IS", str(Path(__file__).resolve()), str(folder.parent), real]
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
@@ -338,15 +372,21 @@ def stand_in(private: Path, command: list[str]) -> None:
     """What a shim does: becomes the real launcher, for the ranks of which it adds the variables."""
     # a launcher may itself be a script that starts another: that one is not to be wrapped again
     os.environ["PATH"] = os.environ["PATH"].replace(f"{private / 'bin'}:", "", 1)
+    name = os.path.basename(command[0])
+    if name in slurm.QUEUES:
+        print(f"wirepress: {slurm.notice(name)}", file=sys.stderr, flush=True)
+        os.execv(command[0], [name, *command[1:]])
     if SECRET in os.environ:  # by a `wirepress run` inside the script, which wrapped it already
         note_call(private, "", command)
-        os.execv(command[0], [os.path.basename(command[0]), *command[1:]])
-    settings = json.loads((private / "settings.json").read_text())
-    flavour = find_flavour(command)
+        os.execv(command[0], [name, *command[1:]])
+    if reason := slurm.refusal(command):
+        raise RunError(reason)
+    settings, mpi = json.loads((private / "settings.json").read_text())
+    flavour = find_flavour(command, mpi)
     wrapped, environment = wrap(command, flavour, private, settings)
     note_call(private, flavour, command)
     # Open MPI called by a full path changes PATH and LD_LIBRARY_PATH of the ranks: keep the name
-    os.execve(command[0], [os.path.basename(command[0]), *wrapped[1:]], environment)
+    os.execve(command[0], [name, *wrapped[1:]], environment)
 
 
 if __name__ == "__main__":

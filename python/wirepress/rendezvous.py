@@ -7,6 +7,7 @@ The protocol is in spec/report.md.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -40,6 +41,21 @@ def own_addresses() -> list[str]:
                 answer = fcntl.ioctl(probe, 0x8915, request)  # SIOCGIFADDR
                 addresses.append(socket.inet_ntoa(answer[20:24]))
     return [a for a in addresses if not a.startswith("127.")] + ["127.0.0.1"]
+
+
+def listen(ports: range) -> socket.socket:
+    """At the first of these ports that is free, in an order of its own; OSError if none is.
+
+    Runs that begin together do not all try the same ones.
+    """
+    first = int.from_bytes(os.urandom(4), "little") % len(ports)
+    for port in (*ports[first:], *ports[:first]):
+        try:
+            return socket.create_server(("", port), backlog=1024)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or len(ports) == 1:
+                raise
+    raise OSError(errno.EADDRINUSE, f"ports {ports[0]} to {ports[-1]} are all in use")
 
 
 def ranges(numbers: list[int]) -> str:
@@ -158,7 +174,7 @@ class Rendezvous:
     is dropped after a while, and holds up nobody. The protocol is in spec/report.md.
     """
 
-    def __init__(self, grace: float) -> None:
+    def __init__(self, grace: float, ports: range = range(1)) -> None:
         self.grace = grace
         self.token = os.urandom(24).hex()
         self._jobs: list[Job] = []  # in the order of their first hellos
@@ -166,7 +182,7 @@ class Rendezvous:
         self._seats: dict[str, tuple[Job, int]] = {}  # job and rank of each process
         self._clients: set[Client] = set()
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.create_server(("", 0), backlog=1024)
+        self._listener = listen(ports)
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._bell, self._ring = socket.socketpair()  # wakes the thread

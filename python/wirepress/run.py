@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,8 @@ if __package__:
         is_launcher,
         launchers_left,
         noted_calls,
+        refusal,
+        starts_launchers,
         wrap,
         write_shims,
     )
@@ -43,6 +46,8 @@ else:
         is_launcher,
         launchers_left,
         noted_calls,
+        refusal,
+        starts_launchers,
         wrap,
         write_shims,
     )
@@ -205,6 +210,24 @@ def rank_settings(options: dict[str, str], rendezvous: Rendezvous) -> dict[str, 
     return variables | {SECRET: rendezvous.address()}
 
 
+def ports_to_listen_at() -> range:
+    """Those that a firewall between the hosts lets through; range(1): any."""
+    text = os.environ.get("WIREPRESS_PORTS", "0")
+    match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", text)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if not first <= last < 65536 or (first == 0 < last):
+        raise RunError(f"WIREPRESS_PORTS: {text!r} is no range of ports such as 60000-60999")
+    return range(first, last + 1)
+
+
+def start_rendezvous() -> Rendezvous:
+    grace, ports = settings.grace_seconds(), ports_to_listen_at()
+    try:
+        return Rendezvous(grace, ports)
+    except OSError as error:
+        raise RunError(f"cannot listen for the ranks: {error.strerror}") from None
+
+
 def say(text: str) -> None:
     with contextlib.suppress(OSError):  # a closed stderr is no reason to lose the exit code
         print(f"wirepress: {text}", file=sys.stderr, flush=True)
@@ -250,16 +273,19 @@ def launch(
 ) -> int:
     if shutil.which(command[0]) is None:
         raise RunError(f"{command[0]}: no such command")
-    flavour = args.mpi or (find_flavour(command) if is_launcher(command[0]) else "")
+    if reason := refusal(command):
+        raise RunError(reason)
+    as_script = not is_launcher(command[0]) and (not args.mpi or starts_launchers(command[0]))
+    flavour = "" if as_script else args.mpi or find_flavour(command)
     options = given_options(args)
     for doubt in settings.check(options, command[1:], flavour):
         say(doubt)
-    rendezvous = Rendezvous(settings.grace_seconds())
+    rendezvous = start_rendezvous()
     variables = rank_settings(options, rendezvous)
     if flavour:
         wrapped, environment = wrap(command, flavour, private, variables)
     else:  # a script: the launchers that it finds by PATH are wrapped
-        folder = write_shims(private, variables)
+        folder = write_shims(private, variables, args.mpi or "")
         wrapped = command
         environment = os.environ | {"PATH": f"{folder}:{os.environ.get('PATH', os.defpath)}"}
         environment.pop(SECRET, None)  # of another run, a rank of which starts this one
@@ -320,7 +346,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mpi",
         choices=("openmpi", "mpich"),
-        help="take LAUNCHER for one of this MPI, without asking it",
+        help="take LAUNCHER for one of this MPI, without asking it; of a script, those launchers "
+        "that serve several",
     )
     for key, value, sentence in settings.option_rows():
         parser.add_argument(

@@ -116,6 +116,29 @@ def test_model(pair, mpi, tmp_path):
     assert used["shuffle:4+zstd:1"] < 0.8 * used["store"]
 
 
+def test_a_file_of_hosts(pair, mpi, tmp_path):
+    """As PBS and LSF leave one for the launcher, where nothing else knows of the hosts."""
+    words, file = pair.mpirun(mpi, 1), tmp_path / "hosts"
+    addresses = [pair.address(i) for i in range(pair.n)]
+    if mpi == "openmpi":
+        file.write_text("".join(f"{address} slots=1\n" for address in addresses))
+        words[words.index("--host") : words.index("--host") + 2] = ["--hostfile", str(file)]
+    else:
+        file.write_text("".join(f"{address}\n" for address in addresses))
+        words[words.index("-hosts") : words.index("-hosts") + 2] = ["-f", str(file)]
+    program = tmp_path / "crossed"
+    source = ROOT / "integrations" / "mpi" / "tests" / "crossed.c"
+    options = ["-std=gnu99", "-w", "-lm", "-pthread", "-DHAS_ISENDRECV"]
+    subprocess.run([f"mpicc.{mpi}", source, "-o", program, *options], check=True)
+    report = tmp_path / "r.json"
+    command = [*with_report("--codec", "lz4", path=report), *words, str(program), "1"]
+    done = subprocess.run(pair.on(0, command), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and done.stdout.count("ok 1") == 2, done.stdout + done.stderr
+    found = json.loads(report.read_text())
+    assert (found["state"], found["nodes"]) == ("on", [0, 1])
+    assert found["totals"]["compressed_messages"] == 8
+
+
 def test_the_token_is_in_no_command_line(pair, mpi):
     """Nor in those of the agents by which launchers reach other hosts."""
     code = (
