@@ -222,7 +222,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def option_rows() -> list[tuple[str, str, str]]:
     """Key, default and sentence of the options that ranks take, from the library's own table."""
-    rows = [("mpi_codec", "auto", "recipe for messages"), ("mpi_threshold", "64KiB", "least size")]
+    rows = [("mpi_codec", "auto", "recipe for messages"), ("mpi_threshold", "auto", "least size")]
     with contextlib.suppress(ImportError):
         import wirepress
 
