@@ -85,6 +85,15 @@ def test_a_changed_result_is_refused(apps: Any, tmp_path: Path, monkeypatch: Any
         apps.measure(cell, None, options, apps.Progress(2, quiet=True))
 
 
+def test_times_of_a_busy_machine_are_not_shown(apps: Any, tmp_path: Path) -> None:
+    program, page = apps.PROGRAMS["petsc"], tmp_path / "apps.md"
+    busy = [row | {"load": 20.0} for row in rows("1Gbps", [4], [2])]
+    apps.keep(apps.Cell(program, "1Gbps", 1), busy, tmp_path)
+    apps.write_page(tmp_path, page, tmp_path / "apps.png")
+    assert "| petsc | 2 x 1 | 1 Gb/s | - | - | - | 1.50 | 1.53 | 20 |" in page.read_text()
+    assert not (tmp_path / "apps.png").exists() and "apps.png" not in page.read_text()
+
+
 @pytest.mark.slow
 def test_a_program_that_is_installed_runs(apps: Any, tmp_path: Path) -> None:
     there = [p.name for p in apps.PROGRAMS.values() if not p.missing()]
