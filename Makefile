@@ -1,5 +1,5 @@
 # The front door: every line calls CMake presets, pytest or a script.
-.PHONY: help setup build demo test check bench lint fmt docs fresh-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area rtl-nic
+.PHONY: help setup build demo test check apps bench lint fmt docs fresh-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area rtl-nic
 PY := .venv/bin/python
 ARGS ?=
 
@@ -24,6 +24,8 @@ conformance: build ## every codec x kernel against the shared suite; ARGS=--benc
 	@build/dev/tests/conformance $(ARGS)
 conformance-mpi: setup build ## public MPI suites, without and with the interposer; ARGS=--help
 	@$(PY) scripts/conformance_mpi.py $(ARGS)
+apps: setup ## seven real programs, plain and with wirepress, on two hosts (root); ARGS=--help
+	@$(PY) bench/apps.py $(ARGS)
 bench: setup ## measurements with raw results in bench/results
 	@scripts/bench $(ARGS)
 lint: ## include law, clang-tidy, ruff, SPDX lines

@@ -101,6 +101,16 @@ TEST(Options, ErrorsNameTheKnownOnes) {
   EXPECT_STREQ(options.get("threads"), "0");
 }
 
+TEST(Options, ASizeMayBeAWordThatItsRowNames) {
+  Options options;
+  EXPECT_TRUE(options.set("mpi_threshold", "auto").ok());
+  EXPECT_TRUE(options.set("mpi_threshold", "8KiB").ok());
+  EXPECT_EQ(options.number("mpi_threshold"), 8192u);
+  const Status status = options.set("mpi_threshold", "some");
+  EXPECT_NE(std::string(status.text()).find("64KiB or 1MB, nor auto"), std::string::npos);
+  EXPECT_FALSE(options.set("mpi_chunk", "auto").ok());
+}
+
 TEST(Options, EnvironmentCountsUnlessItIsWrong) {
   setenv("WIREPRESS_THREADS", "3", 1);
   setenv("WIREPRESS_CHECKSUM", "perhaps", 1);

@@ -35,8 +35,8 @@ constexpr OptionRow kRows[] = {
      "recipe for MPI messages; auto chooses per peer from what it measures"},
     {"mpi_error", OptionType::kText, "none", "", 0, 0,
      "error that results of floating-point messages may have: none, rel:1e-3, abs:1e-6 or bits:6"},
-    {"mpi_threshold", OptionType::kSize, "64KiB", "", 0, uint64_t{1} << 40,
-     "MPI messages below this size go raw"},
+    {"mpi_threshold", OptionType::kSize, "auto", "auto", 0, uint64_t{1} << 40,
+     "MPI messages below this size go raw; auto: 64KiB, and down to 4KiB on slow links"},
     {"mpi_collectives", OptionType::kBoolean, "on", "", 0, 1,
      "compress collectives between nodes, by algorithms that know the nodes"},
     {"mpi_contest", OptionType::kBoolean, "on", "", 0, 1,
@@ -135,12 +135,14 @@ Status check_value(const OptionRow& row, const char* value) {
     return fail(Code::kParameter, "%s: unknown value \"%s\"; known: %s", row.key, value,
                 row.choices);
   }
+  if (is_choice(row.choices, value)) return {};
   uint64_t number;
   if (!parse_number(row, value, &number)) {
-    return fail(Code::kParameter, "%s: \"%s\" is not %s", row.key, value,
+    return fail(Code::kParameter, "%s: \"%s\" is not %s%s%s", row.key, value,
                 row.type == OptionType::kBoolean   ? "a boolean: on or off"
                 : row.type == OptionType::kInteger ? "a whole number"
-                                                   : "a size such as 64KiB or 1MB");
+                                                   : "a size such as 64KiB or 1MB",
+                *row.choices ? ", nor " : "", row.choices);
   }
   if (number < row.min || number > row.max) {
     return fail(Code::kParameter, "%s: %llu is not in %llu..%llu", row.key,

@@ -19,7 +19,7 @@ struct OptionRow {
   const char* key;
   OptionType type;
   const char* fallback;
-  const char* choices;  // kChoice: "a|b|c"
+  const char* choices;  // kChoice: "a|b|c"; kSize: words that stand for sizes
   uint64_t min, max;    // kSize, kInteger
   const char* sentence;
 };
@@ -39,7 +39,7 @@ class Options {
   Status set(const char* key, const char* value);
   const char* get(const char* key) const;     // nullptr: unknown key
   const char* origin(const char* key) const;  // "default", "environment", "set"
-  uint64_t number(const char* key) const;     // kSize, kInteger, kBoolean
+  uint64_t number(const char* key) const;     // kSize (0 for a word), kInteger, kBoolean
 
  private:
   Status set_row(size_t row, const char* value, const char* origin);

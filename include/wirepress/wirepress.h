@@ -275,7 +275,7 @@ typedef struct wpr_option_info {
   const char *key;      /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
   const char *type;     /* "text", "size", "integer", "boolean", "choice" */
   const char *fallback; /* the default as text */
-  const char *choices;  /* "a|b|c" for a choice, else "" */
+  const char *choices;  /* "a|b|c" for a choice; words that a size may be; else "" */
   const char *sentence;
 } wpr_option_info;
 

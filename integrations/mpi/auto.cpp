@@ -125,8 +125,9 @@ std::vector<std::string> recipes_for(wpr_dtype dtype) {
               "lz4:1",         "planes",
               "zstd:1",        "shuffle+lz4:1",
               "shuffle+zstd:1"};
-    case WPR_BYTES:  // packed structures, as often as not of floats or integers of 4 bytes
-      return {"zeros", "bx:m=23", "lz4:1", "zstd:1", "shuffle+zstd:1"};
+    case WPR_BYTES:  // whatever was packed: floats or integers of 4 bytes, as often doubles
+      return {"zeros",  "bx:m=23",        "lz4:1",           "shuffle:8+lz4:1",
+              "zstd:1", "shuffle+zstd:1", "shuffle:8+zstd:1"};
     case WPR_INT8:
     case WPR_UINT8:
     case WPR_BOOL:

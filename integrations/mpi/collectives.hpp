@@ -455,11 +455,18 @@ inline bool reduces(Call call) {
          call == kReduceScatterBlock;
 }
 
+// The least size of what a call names: a block of those of equal blocks, which every member has as
+// many of as there are members, and all data of others.
+inline size_t least_size(Call call) {
+  const bool blocks = call == kAlltoall || call == kGather || call == kScatter;
+  return std::max(blocks ? job().block_threshold : job().threshold, kMinWire);
+}
+
 // All members come to the same answer: `total` is equal on all of them. `always`: whatever the size
 // and even on one node.
 inline Shadow* eligible(Call call, Comm* comm, size_t total, bool always) {
   if (comm->collectives == 0 || !(comm->any_remote || always)) return nullptr;
-  if (!always && total < std::max(job().threshold, kMinWire)) {
+  if (!always && total < least_size(call)) {
     ++stats(call).messages;
     ++stats(call).bypass[kSmall];
     return nullptr;

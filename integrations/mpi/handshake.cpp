@@ -188,7 +188,10 @@ std::string read_options() {
   j.compress = is_on(wpr_get(ctx, "mpi_compress"));
   j.trace = wpr_get(ctx, "mpi_trace");
   j.trace_sample = size_of(wpr_get(ctx, "mpi_trace_sample"));
-  j.threshold = size_of(wpr_get(ctx, "mpi_threshold"));
+  const char* threshold = wpr_get(ctx, "mpi_threshold");
+  j.by_link = std::strcmp(threshold, "auto") == 0;
+  j.threshold = j.by_link ? kUsualThreshold : size_of(threshold);
+  j.block_threshold = j.by_link ? kUsualBlockThreshold : j.threshold;
   j.pieces_from = size_of(wpr_get(ctx, "mpi_pieces"));
   j.chunk = std::max<size_t>(size_of(wpr_get(ctx, "mpi_chunk")) / 64 * 64, 4096);
   j.partitions = std::strtoull(wpr_get(ctx, "mpi_partitions"), nullptr, 10);
@@ -215,8 +218,9 @@ std::string config_hash() {
   const Job& j = job();
   std::string text =
       std::string(wpr_version()) + "|" + j.codec + "|" + j.link + "|" + j.error + "|" +
-      std::to_string(j.threshold) + "|" + std::to_string(j.pieces_from) + "|" +
-      std::to_string(j.chunk) + "|" + std::to_string(j.partitions) + "|" +
+      std::to_string(j.threshold) + "|" + std::to_string(j.by_link) + "|" +
+      std::to_string(j.pieces_from) + "|" + std::to_string(j.chunk) + "|" +
+      std::to_string(j.partitions) + "|" +
       std::to_string((j.nonblocking && j.multiple) * 32 + j.contest * 16 + j.deterministic * 8 +
                      j.collectives * 4 + j.same_host * 2 + j.checksum) +
       "|" + j.report_file + "|" + std::to_string(j.compress) + "|" +

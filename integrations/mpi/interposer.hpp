@@ -41,6 +41,7 @@ extern std::atomic<int> g_mode;
 inline constexpr size_t kCookieSize = 16, kJobSize = 8;
 // The shortest frame: header 12, block word 4, payload 1. What is shorter cannot be compressed.
 inline constexpr size_t kMinWire = kCookieSize + 17;
+inline constexpr size_t kUsualThreshold = 64 << 10, kUsualBlockThreshold = 16 << 10;
 inline constexpr size_t kInFlight = 16;  // chunks of a collective on their way at a time, each way
 
 // Tags on the private communicator, by use; each use counts through kTagMask + 1 of them.
@@ -75,7 +76,11 @@ struct Job {
   uint64_t trace_sample = 0;
   Bound bound;
   size_t pieces_from = 1 << 20;
-  size_t threshold = 64 << 10, chunk = 512 << 10, partitions = 4;
+  // Least sizes of messages, and of blocks of Alltoall, Gather and Scatter; with `by_link` that of
+  // point-to-point messages is lower where the link is slow.
+  size_t threshold = kUsualThreshold, block_threshold = kUsualBlockThreshold;
+  bool by_link = true;
+  size_t chunk = 512 << 10, partitions = 4;
   bool deterministic = false;
   bool nonblocking = false;
   bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;

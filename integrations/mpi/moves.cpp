@@ -246,7 +246,7 @@ class Traffic {
     if (parcel->plain()) return;
     CallStats& counts = stats(call_);
     counts.raw_size += parcel->size;
-    if (parcel->size < job().threshold || parcel->size < kMinWire || !parcel->data) {
+    if (parcel->size < least_size(call_) || !parcel->data) {
       if (bypass_ == kSameHost) bypass_ = kSmall;
       return;
     }
@@ -496,7 +496,7 @@ class Traffic {
   Shadow* shadow_;
   int tag_;
   std::vector<Message> messages_;
-  const size_t small_ = std::min(std::max(job().threshold, kMinWire), job().chunk);
+  const size_t small_ = std::min(least_size(call_), job().chunk);
   bool all_small_ = true, receives_remote_ = false;
   Side in_, out_;
   std::vector<MPI_Request> requests_;

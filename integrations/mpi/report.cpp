@@ -212,7 +212,9 @@ std::string options_json() {
   const Job& j = job();
   std::string json = "{\"mpi_codec\": " + json_string(j.codec);
   json += ", \"mpi_error\": " + json_string(j.error);
-  append(&json, ", \"mpi_threshold\": %zu, \"mpi_chunk\": %zu", j.threshold, j.chunk);
+  append(&json, ", \"mpi_threshold\": %zu, \"mpi_threshold_by_link\": %s", j.threshold,
+         j.by_link ? "true" : "false");
+  append(&json, ", \"mpi_chunk\": %zu", j.chunk);
   append(&json, ", \"mpi_partitions\": %zu", j.partitions);
   const auto flag = [&](const char* key, bool on) {
     append(&json, ", \"%s\": %s", key, on ? "true" : "false");

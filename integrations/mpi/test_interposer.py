@@ -146,6 +146,61 @@ def test_more_than_2_gib(mpi, tmp_path):
         assert calls(report)[name]["wire_bytes"] < 1 << 28
 
 
+def small_job(mpi, tmp_path, kind: str, size: int, **settings: str) -> tuple[dict[str, Any], list]:
+    """What the call of small.c sent, and the report's sites."""
+    report = tmp_path / "report.json"
+    mine = {f"WIREPRESS_MPI_{key.upper()}": value for key, value in settings.items()}
+    words = [mpi.build("small.c"), kind, str(size)]
+    out = mpi.run(2, words, TRUST | {"WIREPRESS_MPI_REPORT": str(report)} | mine, 180)
+    assert out.count("ok small") == 2
+    name = {"alltoall": "MPI_Alltoall", "persistent": "MPI_Send_init"}.get(kind, "MPI_Isend")
+    return calls(report)[name], json.loads(report.read_text())["ranks"][0]["sites"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "link"),
+    [
+        ("doubles", 16 << 10, "200Mbps"),
+        slow("doubles", 4 << 10, "200Mbps"),
+        slow("doubles", 16 << 10, "1Gbps"),
+        slow("persistent", 8 << 10, "200Mbps"),
+        ("alltoall", 16 << 10, "1Gbps"),
+    ],
+)
+def test_small_messages_shrink_on_slow_links(mpi, tmp_path, kind, size, link):
+    said, _ = small_job(mpi, tmp_path, kind, size, link=link, codec="shuffle+lz4")
+    assert said["compressed_messages"] == said["messages"]
+    assert said["wire_bytes"] < 0.95 * said["raw_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("size", "settings"),
+    [
+        (16 << 10, {"link": "10Gbps"}),
+        slow(4 << 10, {"link": "1Gbps"}),
+        slow(2 << 10, {"link": "100Mbps"}),
+        (16 << 10, {"link": "200Mbps", "threshold": "32KiB"}),
+    ],
+)
+def test_small_messages_go_raw_where_no_time_is_to_be_gained(mpi, tmp_path, size, settings):
+    said, sites = small_job(mpi, tmp_path, "doubles", size, codec="shuffle+lz4", **settings)
+    assert said["bypasses"]["small"] == said["messages"] and not sites
+
+
+def test_a_threshold_of_ones_own_holds_on_every_link(mpi, tmp_path):
+    said, _ = small_job(
+        mpi, tmp_path, "doubles", 4 << 10, link="10Gbps", threshold="4KiB", codec="shuffle+lz4"
+    )
+    assert said["compressed_messages"] == said["messages"]
+
+
+def test_bytes_may_be_doubles(mpi, tmp_path):
+    """Programs pack: OpenFOAM sends its fields as MPI_BYTE."""
+    _, sites = small_job(mpi, tmp_path, "bytes", 32 << 10, link="10Mbps")
+    ratio = dict(re.findall(r"(\S+) \S+ ms \(ratio ([^,]+),", sites[0]["why"]))
+    assert float(ratio["shuffle:8+lz4:1"]) > 1.1 * float(ratio["lz4:1"]), sites[0]["why"]
+
+
 def test_what_shrinks_is_coded_beside_what_does_not(mpi, tmp_path):
     """Half of the bytes shrink to nearly nothing, message by message in turns."""
     report = tmp_path / "report.json"
@@ -701,6 +756,7 @@ def test_report(mpi, tmp_path):
     assert job["nodes"] == [0, 1] and [rank["rank"] for rank in job["ranks"]] == [0, 1]
     for rank in job["ranks"]:
         assert rank["state"] == "on" and rank["options"]["mpi_threshold"] == 65536
+        assert rank["options"]["mpi_threshold_by_link"]
         for call in rank["calls"].values():
             sent = call["compressed_messages"] + sum(call["bypasses"].values())
             assert call["messages"] == sent

@@ -134,6 +134,18 @@ def test_threads(mpi, tmp_path, settings) -> None:
             assert (mine["begin"][1:] >= mine["end"][:-1]).all()
 
 
+def test_persistent_sends_are_sampled_when_they_start(mpi, tmp_path) -> None:
+    """When they are made the buffer holds nothing yet."""
+    settings = TRUST | OFF | {"WIREPRESS_MPI_TRACE_SAMPLE": "256KiB"}
+    settings["WIREPRESS_MPI_TRACE"] = str(tmp_path / "t")
+    mpi.run(2, [mpi.build("small.c"), "persistent", "16384"], settings, 180)
+    for rank in trace.read(tmp_path / "t").ranks:
+        sent = sum(int(r["sent"]) for r in rank.records if r["flags"] & trace.STARTED)
+        assert sum(s.stands_for for s in rank.samples) == pytest.approx(sent, rel=0.2)
+        assert {rank.calls[s.call] for s in rank.samples} == {"MPI_Send_init"}
+        assert all((np.frombuffer(s.data, "f8") > 290).all() for s in rank.samples)
+
+
 def test_samples_keep_within_their_room(mpi, tmp_path) -> None:
     """Each rank sends 20 x 1 MiB of 0 to 511 over and over, and their first halves packed."""
     room = OFF | {"WIREPRESS_MPI_TRACE_SAMPLE": "8MiB"}

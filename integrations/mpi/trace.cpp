@@ -110,7 +110,14 @@ Tracing& Tracing::sends(const void* buffer, MPI_Count count, MPI_Datatype type, 
   record_.sent = bytes(count, type);
   record_.peer = dest;
   record_.tag = tag;
-  if (samples_wanted() && dest != MPI_PROC_NULL) take_sample(call_, buffer, record_.count, type);
+  if (!samples_wanted() || dest == MPI_PROC_NULL) return *this;
+  if (call_ < kSendInit || call_ > kRsendInit) {
+    take_sample(call_, buffer, record_.count, type);
+  } else if (Type known; look_up(type, &known) && known.named) {
+    // The data come later. A type of the user's own may be freed until then.
+    payload_ = buffer;
+    payload_type_ = type;
+  }
   return *this;
 }
 
@@ -266,6 +273,12 @@ void Tracing::finish_array() {
 Tracing& Tracing::restarts(int n, MPI_Request* requests) {
   completes(n, requests, nullptr, true);
   starts_again_ = true;
+  for (int i = 0; i < n_requests_; ++i) {
+    const TraceRequest& request = *taken(i);
+    if (!request.payload) continue;
+    const TraceRecord& started = *request.started;
+    take_sample(static_cast<Call>(started.call), request.payload, started.count, request.type);
+  }
   return *this;
 }
 
@@ -307,6 +320,8 @@ void Tracing::keep_made() {
     request.persistent = true;
     request.active = false;
     request.started = std::make_unique<TraceRecord>(record_);
+    request.payload = payload_;
+    request.type = payload_type_;
   }
   requests().put(handle_bits(*made_), std::move(request));
 }

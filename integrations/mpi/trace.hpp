@@ -57,6 +57,8 @@ struct TraceRequest {
   uint64_t number = 0;
   bool receives = false, persistent = false, active = true;
   std::unique_ptr<TraceRecord> started;  // of a persistent one: what each start records
+  const void* payload = nullptr;         // of a persistent send: what each start may be sampled of
+  MPI_Datatype type = MPI_DATATYPE_NULL;
 };
 
 // Calls of this thread are not the program's.
@@ -219,6 +221,8 @@ class Tracing {
   int *flag_ = nullptr, *index_ = nullptr, *n_done_ = nullptr;
   MPI_Request* made_ = nullptr;
   bool made_receives_ = false, made_persistent_ = false;
+  const void* payload_ = nullptr;  // of a persistent send that is made
+  MPI_Datatype payload_type_ = MPI_DATATYPE_NULL;
   MPI_Message* message_ = nullptr;
   bool takes_message_ = false;
   int n_requests_ = -1, n_taken_ = 0;

@@ -142,7 +142,8 @@ class Engine:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
     """A setting: keyword argument `key`, environment variable `variable`, flag `flag`; those of
-    PyTorch's process groups, `torch_...`, are fields of `wirepress.torch.GroupOptions` instead."""
+    PyTorch's process groups, `torch_...`, are fields of `wirepress.torch.GroupOptions` instead.
+    `choices`: all values of a choice; of a size the words that it may be besides."""
 
     key: str
     type: str

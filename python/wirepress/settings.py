@@ -24,7 +24,7 @@ PREFIX = "WIREPRESS_"
 OPTION_PREFIX = "mpi_"
 ONLY_WITHOUT = ("mpi_report", "mpi_trust")  # what they are for, this command does
 GRACE = "WIREPRESS_MPI_GRACE"
-OWN = ("WIREPRESS_LIB_DIR", "WIREPRESS_LAUNCH", GRACE, SECRET)  # no options of the library
+OWN = ("WIREPRESS_LIB_DIR", "WIREPRESS_LAUNCH", "WIREPRESS_PORTS", GRACE, SECRET)  # no options of the library
 # Values of wpr_dtype (wirepress.h) that types of MPI have.
 DTYPES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 15)
 # Codecs that keep a bound, by its kind.
@@ -46,7 +46,7 @@ def extension() -> Any:
 
 def option_rows() -> list[tuple[str, str, str]]:
     """Key, default and sentence of the options that ranks take, from the library's own table."""
-    rows = [("mpi_codec", "auto", "recipe for messages"), ("mpi_threshold", "64KiB", "least size")]
+    rows = [("mpi_codec", "auto", "recipe for messages"), ("mpi_threshold", "auto", "least size")]
     if library := extension():
         rows = [(row[0], row[2], row[4]) for row in library.options()]
     return [row for row in rows if row[0].startswith(OPTION_PREFIX) and row[0] not in ONLY_WITHOUT]

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Many small messages of a smooth field: small KIND BYTES. KIND: doubles or bytes (the same values
+ * as MPI_BYTE), both by Isend; persistent; alltoall (blocks of BYTES). Two ranks. */
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { kMost = 1 << 17, kRounds = 240 };
+
+static double mine[2 * kMost / 8], got[2 * kMost / 8];
+
+static double value(int rank, int round, int i) {
+  return 300 + (rank + 1) * sin(1e-4 * i + 0.01 * (round % 7));
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc != 3) return 2;
+  const char *kind = argv[1];
+  const int n = atoi(argv[2]) / 8, peer = 1 - rank;
+  const int bytes = strcmp(kind, "bytes") == 0, blocks = strcmp(kind, "alltoall") == 0;
+  const int persistent = strcmp(kind, "persistent") == 0;
+  const MPI_Datatype type = bytes ? MPI_BYTE : MPI_DOUBLE;
+  const int count = bytes ? 8 * n : n;
+  MPI_Request requests[2];
+  if (persistent) MPI_Send_init(mine, count, type, peer, 0, MPI_COMM_WORLD, &requests[0]);
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < 2 * n; ++i) mine[i] = value(rank, round, i);
+    if (blocks) {
+      MPI_Alltoall(mine, n, MPI_DOUBLE, got, n, MPI_DOUBLE, MPI_COMM_WORLD);
+      for (int i = 0; i < n; ++i) CHECK(got[peer * n + i] == value(peer, round, rank * n + i));
+      continue;
+    }
+    MPI_Irecv(got, count, type, peer, 0, MPI_COMM_WORLD, &requests[1]);
+    if (persistent) {
+      MPI_Start(&requests[0]);
+    } else {
+      MPI_Isend(mine, count, type, peer, 0, MPI_COMM_WORLD, &requests[0]);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < n; ++i) CHECK(got[i] == value(peer, round, i));
+  }
+  if (persistent) MPI_Request_free(&requests[0]);
+  MPI_Finalize();
+  printf("ok small\n");
+  return 0;
+}
