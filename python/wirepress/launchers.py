@@ -2,12 +2,11 @@
 """MPI launchers: whose is it, and how are its ranks given variables.
 
 Also runs as a script of its own, in place of a launcher that a shell script starts (write_shims),
-so it imports nothing but the standard library.
+so it imports nothing but the standard library and mpi_libraries.py.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -17,12 +16,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+if __package__:
+    from .mpi_libraries import (
+        Library,
+        RunError,
+        find_library,
+        library_dirs,
+        library_of_program,
+        preloaded,
+    )
+else:
+    if sys.flags.isolated:  # in place of a launcher
+        sys.path.append(os.path.dirname(os.path.realpath(__file__)))
+    from mpi_libraries import (
+        Library,
+        RunError,
+        find_library,
+        library_dirs,
+        library_of_program,
+        preloaded,
+    )
+
 LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")
 LAUNCHER_SUFFIXES = (".openmpi", ".mpich", ".hydra")
-
-
-class RunError(Exception):
-    """A mistake the user can act on; its text is the whole message."""
 
 
 def is_launcher(word: str) -> bool:
@@ -59,75 +75,16 @@ def flavour_of(launcher: str) -> str:
 
 
 def flavour_of_program(words: list[str]) -> str:
-    """For a launcher that serves both: what the first program among the words is linked with."""
-    for word in words:
-        path = shutil.which(word)
-        if path is None or word.startswith("-"):
-            continue
-        linked = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
-        if "libmpi.so.40" in linked:
-            return "openmpi"
-        if "libmpich.so.12" in linked or "libmpi.so.12" in linked:
-            return "mpich"
-    return ""
+    """For a launcher that serves several MPIs: what the first program among the words has."""
+    library = library_of_program(words)
+    return library.family if library else ""
 
 
-def library_dirs() -> list[Path]:
-    here = Path(__file__).resolve().parent
-    dirs = [here / "lib"]
-    build = here.parent.parent / "build"  # run from a source tree
-    dirs += [build / preset / "integrations" / "mpi" for preset in ("dev", "release")]
-    if chosen := os.environ.get("WIREPRESS_LIB_DIR"):
-        dirs.insert(0, Path(chosen))
-    return dirs
-
-
-def library_for(flavour: str) -> Path:
-    name = f"libwirepress_mpi_{flavour}.so"
-    for folder in library_dirs():
-        if (folder / name).is_file():
-            return (folder / name).resolve()
-    mpi, package = {
-        "openmpi": ("Open MPI", "libopenmpi-dev"),
-        "mpich": ("MPICH", "libmpich-dev"),
-    }[flavour]
-    raise RunError(
-        f"this wirepress was built without {mpi} ({name} is not in "
-        f"{', '.join(str(folder) for folder in library_dirs())}); install {mpi} (on Debian and "
-        f"Ubuntu: apt-get install {package}) and build wirepress again"
-    )
-
-
-def merge_preload(ours: str, theirs: str | None) -> str:
-    """Ours first; a loader list is separated by colons or blanks."""
-    rest = [part for part in (theirs or "").replace(":", " ").split() if part != ours]
-    return ":".join([ours, *rest])
-
-
-def mpich_alias_dir(launcher: str, private: Path) -> Path | None:
-    """A folder in which the two sonames of MPICH both lead to this launcher's library.
-
-    Debian names it libmpich.so.12, everybody else libmpi.so.12; programs and mpi4py built for the
-    one then also run on the other, which is what makes one interposer serve both.
-    """
-    prefix = Path(os.path.realpath(shutil.which(launcher) or launcher)).parent.parent
-    found: dict[str, Path] = {}
-    for name in ("libmpich.so.12", "libmpi.so.12"):
-        for folder in (*sorted(prefix.glob("lib/*-linux-gnu*")), prefix / "lib", prefix / "lib64"):
-            if (folder / name).exists():
-                found.setdefault(name, folder / name)
-    if len(found) != 1:
-        return None  # nothing to add, or both names are there already
-    (real,) = found.values()
-    folder = private / "mpich"
-    folder.mkdir(exist_ok=True)
-    names = {"libmpich.so.12", "libmpi.so.12"} - set(found)
-    if "libmpi.so.12" in names:
-        names.add("libmpi.so")  # which mpi4py tries first: elsewhere it may be another MPI's
-    for name in names:
-        with contextlib.suppress(FileExistsError):
-            (folder / name).symlink_to(real.resolve())
-    return folder
+def merge_preload(ours: list[Path], theirs: str | None) -> str:
+    """The module first, MPI's library after the user's; a list is separated by colons or blanks."""
+    module, *libraries = map(str, ours)
+    rest = [part for part in (theirs or "").replace(":", " ").split() if part not in map(str, ours)]
+    return ":".join([module, *rest, *libraries])
 
 
 SECRET = "WIREPRESS_RENDEZVOUS"  # holds the token: every user of a host reads its command lines
@@ -192,7 +149,7 @@ def let_pass(words: list[str]) -> list[str]:
 
 
 def rank_variables(
-    command: list[str], flavour: str, private: Path, settings: dict[str, str]
+    command: list[str], flavour: str, library: Library, settings: dict[str, str]
 ) -> dict[str, str]:
     """What the ranks shall have in their environment, the user's own settings merged in."""
 
@@ -202,11 +159,9 @@ def rank_variables(
     settings = settings | {"WIREPRESS_LAUNCH": secrets.token_hex(8)}  # this call of the launcher
     variables = {name: user(name) or value for name, value in settings.items()}
     variables["LD_PRELOAD"] = merge_preload(
-        str(library_for(flavour)), user("LD_PRELOAD") or os.environ.get("LD_PRELOAD")
+        preloaded(library, library_dirs()),
+        user("LD_PRELOAD") or os.environ.get("LD_PRELOAD"),
     )
-    if flavour == "mpich" and (folder := mpich_alias_dir(command[0], private)):
-        path = user("LD_LIBRARY_PATH") or os.environ.get("LD_LIBRARY_PATH")
-        variables["LD_LIBRARY_PATH"] = f"{path}:{folder}" if path else str(folder)
     return variables
 
 
@@ -236,16 +191,19 @@ def find_flavour(command: list[str]) -> str:
     if not flavour:
         raise RunError(
             f"{command[0]} serves several MPIs and its program does not say which: "
-            "give --mpi openmpi or --mpi mpich"
+            "give --mpi openmpi, --mpi mpich or --mpi abi"
         )
     return flavour
 
 
 def wrap(
-    command: list[str], flavour: str, private: Path, settings: dict[str, str]
+    command: list[str], flavour: str, _private: Path, settings: dict[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """The command line that starts the ranks with the interposer, and its environment."""
-    variables = rank_variables(command, flavour, private, settings)
+    library = find_library(command, flavour)
+    if flavour == "abi":  # that of the program; launchers have words of their own
+        flavour = flavour_of(command[0]) or "mpich"
+    variables = rank_variables(command, flavour, library, settings)
     if os.path.basename(command[0]) == "srun":  # it hands its own environment to the ranks
         return export_by_srun(command, variables)
     secret = {name: value for name, value in variables.items() if name == SECRET}

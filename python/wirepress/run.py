@@ -206,8 +206,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mpi",
-        choices=("openmpi", "mpich"),
-        help="take LAUNCHER for one of this MPI, without asking it",
+        choices=("openmpi", "mpich", "abi"),
+        help="take LAUNCHER for one of this MPI, without asking it; abi: its programs have the "
+        "standard ABI",
     )
     for key, value, sentence in option_rows():
         flags = [f"--{key.removeprefix(OPTION_PREFIX)}", f"--{key}"]
