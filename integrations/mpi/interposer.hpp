@@ -90,7 +90,7 @@ void activate();       // after PMPI_Init
 void require_abi();           // before PMPI_Init: ends the process if it is of another ABI
 std::string unfit_library();  // why this module is not for its version, or ""
 bool is_open_mpi();
-void deactivate();     // before PMPI_Finalize
+void deactivate();  // before PMPI_Finalize
 // After it: what takes this rank a while must not make the others wait inside MPI.
 void leave_reports();
 
