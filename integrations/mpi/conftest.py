@@ -25,6 +25,7 @@ OPEN_MPI_SETTINGS = {
     "OMPI_MCA_btl": "self,tcp",
     "OMPI_MCA_btl_tcp_if_include": "lo",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 
 
@@ -44,12 +45,19 @@ class Mpi:
     library: Path
     folder: Path
     built: dict[str, Path] = field(default_factory=dict)
+    prefix: Path | None = None  # of an MPI that is not Debian's
+
+    def tool(self, name: str) -> str:
+        if self.prefix is None:
+            return f"{name}.{self.name}"
+        suffix = "_abi" if self.name == "abi" and name == "mpicc" else ""
+        return str(self.prefix / "bin" / (name + suffix))
 
     def build(self, source: str, *options: str) -> Path:
         """A test program, or a library from a source that has no main."""
         if source not in self.built:
             target = self.folder / Path(source).stem
-            command = [f"mpicc.{self.name}", "-std=gnu99", "-O1", "-g", "-Wall", "-Werror"]
+            command = [self.tool("mpicc"), "-std=gnu99", "-O1", "-g", "-Wall", "-Werror"]
             # Open MPI's header makes gcc believe that MPI_STATUSES_IGNORE is an array.
             command += [
                 "-Wno-stringop-overflow",
@@ -62,7 +70,7 @@ class Mpi:
             ]
             if source in ("flip.c", "live.c", "memory.c", "nameless.c"):
                 command += ["-shared", "-fPIC", "-ldl"]
-            if self.name == "mpich":
+            if self.name != "openmpi":
                 command.append("-DHAS_ISENDRECV")
             subprocess.run(command, check=True)
             self.built[source] = target
@@ -90,13 +98,13 @@ class Mpi:
         """Without settings of the user's that would reach the ranks."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("WIREPRESS_", "LD_PRE"))}
         kept["WIREPRESS_MPI_CONTEST"] = "off"  # collectives are to go our way, faster or not
-        return kept | (OPEN_MPI_SETTINGS if self.name == "openmpi" else {})
+        return kept | (OPEN_MPI_SETTINGS if self.name.startswith("openmpi") else {})
 
     def start(
         self, ranks: list[dict[str, str]], program: list[str | Path], seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """One rank for each entry, with these variables of its own."""
-        command: list[str | Path] = [f"mpirun.{self.name}"]
+        command: list[str | Path] = [self.tool("mpirun")]
         for i, settings in enumerate(ranks):
             words = [f"{key}={value}" for key, value in settings.items()]
             command += [*([":"] if i else []), "-n", "1", "env", *words, *program]
@@ -117,7 +125,10 @@ class Mpi:
 
 @pytest.fixture(scope="session", params=["openmpi", "mpich"])
 def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
-    name = request.param
+    return find_mpi(request.param, tmp_path_factory)
+
+
+def find_mpi(name: str, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
     for tool in (f"mpicc.{name}", f"mpirun.{name}"):
         if not shutil.which(tool):
             pytest.skip(f"no {tool} on this machine")
@@ -125,6 +136,25 @@ def mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     if library is None:
         pytest.skip(f"libwirepress_mpi_{name}.so is not built (make build)")
     return Mpi(name, library, tmp_path_factory.mktemp(name))
+
+
+# From PyPI, by scripts/setup: newer MPIs than Debian's, and the standard ABI.
+NEWER = {"openmpi5": "openmpi5", "mpich5": "mpich5", "abi": "mpich5"}
+
+
+@pytest.fixture(scope="session", params=["openmpi", "mpich", *NEWER])
+def any_mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
+    """Every MPI that people load, each with the module that serves it."""
+    name = request.param
+    if name not in NEWER:
+        return find_mpi(name, tmp_path_factory)
+    prefix = ROOT / "build" / "third_party" / "mpi" / NEWER[name]
+    if not (prefix / "release").is_file():
+        pytest.skip(f"{prefix} is not there (scripts/setup gets it from PyPI)")
+    library = library_for(name)
+    if library is None:
+        pytest.skip(f"libwirepress_mpi_{name}.so is not built (make build)")
+    return Mpi(name, library, tmp_path_factory.mktemp(name), prefix=prefix)
 
 
 class Rendezvous:

@@ -235,7 +235,7 @@ std::string config_hash() {
 // Open MPI's Fortran calls pass through no C function; where its INTEGER is not a C int fortran.cpp
 // is not built.
 bool has_foreign_fortran() {
-#if defined(OPEN_MPI) && !defined(WPR_MPI_FORTRAN)
+#ifndef WPR_MPI_FORTRAN
   return dl_iterate_phdr(
              [](dl_phdr_info* info, size_t, void*) {
                return info->dlpi_name && std::strstr(info->dlpi_name, "libmpi_mpifh") ? 1 : 0;
@@ -518,6 +518,7 @@ void activate() {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
   j.host = host;
+  if (refuse.empty()) refuse = unfit_library();
   if (refuse.empty() && has_foreign_fortran()) {
     refuse = "its Fortran calls cannot be seen";
   }
@@ -603,9 +604,7 @@ std::vector<std::string>& kept_reports() {
 // answers one that is there already: that one goes on to wait for all outside of MPI, where it
 // cannot answer in turn. A pause outside of MPI lets all leave the barriers before.
 void let_all_leave() {
-#ifdef MPICH_VERSION
-  usleep(20'000);
-#endif
+  if (!is_open_mpi()) usleep(20'000);
 }
 
 }  // namespace

@@ -33,17 +33,13 @@ std::string slurm_step() {
   return mine && !id.empty() && !step.empty() ? id + "." + step : "";
 }
 
-#if defined(OPEN_MPI)
-
-std::string manager_name() {
+std::string name_by_open_mpi() {
   for (const char* name :
        {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid"}) {
     if (const std::string value = variable(name); !value.empty()) return value;
   }
   return slurm_step();
 }
-
-#else
 
 // The process at the other end of a local socket, by its name; "" where that is not to be seen.
 std::string peer_of(int fd) {
@@ -86,7 +82,7 @@ std::string key_value_space(int fd) {
   return answer.substr(begin + key.size(), answer.find(' ', begin) - begin - key.size());
 }
 
-std::string manager_name() {
+std::string name_by_pmi() {
   if (const std::string fd = variable("PMI_FD"); !fd.empty()) {
     const int number = std::atoi(fd.c_str());
     // Slurm's plug-in sets PMI_JOBID and may speak PMI-2 on the socket; a launcher under srun
@@ -98,7 +94,7 @@ std::string manager_name() {
   return name.empty() ? slurm_step() : name;
 }
 
-#endif
+std::string manager_name() { return is_open_mpi() ? name_by_open_mpi() : name_by_pmi(); }
 
 }  // namespace
 

@@ -12,6 +12,7 @@ namespace {
 std::atomic<int> g_told{-1};
 
 int init_thread(int* argc, char*** argv, int required, int* provided) {
+  require_abi();
   const bool more = required < MPI_THREAD_MULTIPLE && wants_threads();
   const int error = PMPI_Init_thread(argc, argv, more ? MPI_THREAD_MULTIPLE : required, provided);
   if (error != MPI_SUCCESS) return error;
@@ -25,6 +26,7 @@ int init_thread(int* argc, char*** argv, int required, int* provided) {
 WPR_WRAP(MPI_Init, int* argc, char*** argv) {
   int provided;
   if (wants_threads()) return init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
+  require_abi();
   const int error = PMPI_Init(argc, argv);
   if (error == MPI_SUCCESS) activate();
   return error;

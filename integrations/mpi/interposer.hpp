@@ -90,7 +90,12 @@ Job& job();
 
 bool wants_threads();  // before PMPI_Init: it is to be asked for MPI_THREAD_MULTIPLE
 void activate();       // after PMPI_Init
-void deactivate();     // before PMPI_Finalize
+
+// library.cpp: the MPI library below.
+void require_abi();           // before PMPI_Init: ends the process if it is of another ABI
+std::string unfit_library();  // why this module is not for its version, or ""
+bool is_open_mpi();
+void deactivate();  // before PMPI_Finalize
 // After it: what takes this rank a while must not make the others wait inside MPI.
 void leave_reports();
 

@@ -82,9 +82,8 @@ void run(Queue* queue, Errand* errand) {
   if (queue->base == MPI_COMM_NULL) errand->error = make_base(queue);
   if (!errand->error) errand->error = errand->body(queue->base);
   free_types(errand);
-#ifdef MPICH_VERSION
-  raise_error(errand);  // MPICH calls query() under its lock, where no other function may be called
-#endif
+  // MPICH calls query() under its lock, where no other function may be called.
+  if (!is_open_mpi()) raise_error(errand);
   errand->done.store(true, std::memory_order_release);
   PMPI_Grequest_complete(errand->request);
 }

@@ -18,7 +18,7 @@ MODULES = """test_p2p_buf test_p2p_buf_matched test_p2p_obj test_p2p_obj_matched
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+@pytest.mark.parametrize("name", ["openmpi", "mpich", "openmpi5", "mpich5"])
 def test_mpi4py_suite(name, tmp_path):
     result = tmp_path / "result.json"
     parts = [word for module in MODULES for word in ("--part", module)]

@@ -119,7 +119,7 @@ def library(tmp_path, monkeypatch):
 
 
 def preload_of(tmp_path: Path, *options: str) -> tuple[list[str], str]:
-    words, environment = launchers.wrap(["srun", *options, "./a"], "openmpi", tmp_path, {})
+    words, environment = launchers.wrap(["srun", *options, "./a"], "openmpi", {})
     return words, environment["LD_PRELOAD"]
 
 
@@ -135,9 +135,9 @@ def test_settings_for_srun_alone(library, tmp_path):
     """`./a -x NAME=VALUE` is the program's affair, --export is not."""
     settings = {"WIREPRESS_MPI_CODEC": "zstd:1"}
     command = ["srun", "--export=ALL,WIREPRESS_MPI_CODEC=lz4", "./a"]
-    assert launchers.wrap(command, "openmpi", tmp_path, settings)[1]["WIREPRESS_MPI_CODEC"] == "lz4"
+    assert launchers.wrap(command, "openmpi", settings)[1]["WIREPRESS_MPI_CODEC"] == "lz4"
     command = ["srun", "./a", "-x", "WIREPRESS_MPI_CODEC=lz4"]
-    words, environment = launchers.wrap(command, "openmpi", tmp_path, settings)
+    words, environment = launchers.wrap(command, "openmpi", settings)
     assert words == command and environment["WIREPRESS_MPI_CODEC"] == "zstd:1"
 
 

@@ -15,9 +15,11 @@ import subprocess
 from pathlib import Path
 
 if __package__:
-    from .launchers import LAUNCHERS, MPI_NAMES, is_launcher, library_dirs
+    from .launchers import LAUNCHERS, is_launcher
+    from .mpi_libraries import FAMILIES, NAMES, library_dirs
 else:
-    from launchers import LAUNCHERS, MPI_NAMES, is_launcher, library_dirs
+    from launchers import LAUNCHERS, is_launcher
+    from mpi_libraries import FAMILIES, NAMES, library_dirs
 
 # Start another program, in an environment that they leave as it is.
 WRAPPERS = ("env", "nice", "ionice", "time", "timeout", "numactl", "taskset", "chrt", "stdbuf",
@@ -42,13 +44,6 @@ VALUES = {
     **dict.fromkeys(("map-by", "bind-to", "rank-by", "iface", "mpi", "w", "p", "A", "J", "N"), 1),
 }
 MPI_LIBRARY = re.compile(r"^libmpi(?:ch)?(?:_\w+)?\.so[.\d]*$")
-FAMILIES = {
-    "libmpi.so.40": "openmpi",
-    "libmpich.so.12": "mpich",
-    "libmpi.so.12": "mpich",
-    "libmpi_abi.so.0": "abi",
-    "libmpi_abi.so.1": "abi",
-}
 OPEN = ", and nothing speaks against it"
 MOST_CALLS = 3  # that have a sentence each
 
@@ -202,10 +197,10 @@ def of_program(name: str, path: str, flavour: str, launcher: str) -> str:
             f"{name} is linked with the standard ABI of MPI 5 ({mpi}), for which this wirepress "
             "has no module"
         )
-    if family in MPI_NAMES and family != flavour:
+    if family not in (None, "abi", flavour):
         return (
-            f"{name} is linked with {MPI_NAMES[family]} ({mpi}), and {launcher} is the launcher of "
-            f"{MPI_NAMES[flavour]}"
+            f"{name} is linked with {NAMES[family]} ({mpi}), and {launcher} is the launcher of "
+            f"{NAMES[flavour]}"
         )
     if family is None:
         return f"{name} is linked with {mpi}, an MPI that wirepress does not know"

@@ -22,6 +22,7 @@ from wirepress import (
     paths,
     report,
     run,
+    setup_mpi,
     show,
     stdio,
     store_files,
@@ -299,6 +300,7 @@ def make_parser() -> argparse.ArgumentParser:
     simulate.add_parser(parsers)
     store_files.add_parser(parsers)
     run.add_parser(subparsers)
+    setup_mpi.add_parser(parsers)
     record.add_parser(parsers)
     _add_completion(parsers)
     return parser

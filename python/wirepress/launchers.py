@@ -2,15 +2,13 @@
 """MPI launchers: whose is it, and how are its ranks given variables.
 
 Also runs as a script of its own, in place of a launcher that a shell script starts (write_shims),
-so it imports nothing but the standard library and slurm.py.
+so it imports nothing but the standard library, mpi_libraries.py and slurm.py.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -19,10 +17,26 @@ from pathlib import Path
 
 if __package__:
     from . import slurm
+    from .mpi_libraries import (
+        Library,
+        RunError,
+        find_library,
+        library_dirs,
+        library_of_program,
+        preloaded,
+    )
 else:
     if sys.flags.isolated:  # in place of a launcher
         sys.path.append(os.path.dirname(os.path.realpath(__file__)))
     import slurm
+    from mpi_libraries import (
+        Library,
+        RunError,
+        find_library,
+        library_dirs,
+        library_of_program,
+        preloaded,
+    )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +46,6 @@ LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")
 LAUNCHER_SUFFIXES = (".openmpi", ".mpich", ".hydra")
 OTHERS = ("aprun", "flux", "jsrun", "lrun", "mpiexec_mpt", "mpirun_rsh", "poe", "prun", "yod")
 RANKS_OF_A_JOB = ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")  # in each of them
-MPI_NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
-
-
-class RunError(Exception):
-    """A mistake the user can act on; its text is the whole message."""
 
 
 def is_launcher(word: str) -> bool:
@@ -126,88 +135,16 @@ def version_of(launcher: str) -> str:
 
 
 def flavour_of_program(words: list[str]) -> str:
-    """For a launcher that serves both: what the first program among the words is linked with."""
-    for word in words:
-        path = shutil.which(word)
-        if path is None or word.startswith("-"):
-            continue
-        linked = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
-        if "libmpi.so.40" in linked:
-            return "openmpi"
-        if "libmpich.so.12" in linked or "libmpi.so.12" in linked:
-            return "mpich"
-    return ""
+    """For a launcher that serves several MPIs: what the first program among the words has."""
+    library = library_of_program(words)
+    return library.family if library else ""
 
 
-def library_dirs() -> list[Path]:
-    here = Path(__file__).resolve().parent
-    dirs = [here / "lib"]
-    build = here.parent.parent / "build"  # run from a source tree
-    dirs += [build / preset / "integrations" / "mpi" for preset in ("dev", "release")]
-    if chosen := os.environ.get("WIREPRESS_LIB_DIR"):
-        dirs.insert(0, Path(chosen))
-    return dirs
-
-
-def library_for(flavour: str) -> Path:
-    name = f"libwirepress_mpi_{flavour}.so"
-    for folder in library_dirs():
-        if (folder / name).is_file():
-            return (folder / name).absolute()  # not where a link leads: its path may be better
-    mpi, package = {
-        "openmpi": ("Open MPI", "libopenmpi-dev"),
-        "mpich": ("MPICH", "libmpich-dev"),
-    }[flavour]
-    raise RunError(
-        f"this wirepress was built without {mpi} ({name} is not in "
-        f"{', '.join(str(folder) for folder in library_dirs())}); install {mpi} (on Debian and "
-        f"Ubuntu: apt-get install {package}) and build wirepress again"
-    )
-
-
-def check_preload(library: Path) -> None:
-    """Raises RunError for a path that LD_PRELOAD cannot carry.
-
-    A link in the run's own folder would do on this host only, and ranks of others would be off.
-    """
-    if re.search(r"[\s:;,]", str(library)):
-        raise RunError(
-            f"wirepress's module for MPI is {library}: a blank or a colon in its path cuts "
-            "LD_PRELOAD; move wirepress, or set WIREPRESS_LIB_DIR to a link to that folder "
-            "without them, on every host"
-        )
-
-
-def merge_preload(ours: str, theirs: str | None) -> str:
-    """Ours first; a loader list is separated by colons or blanks."""
-    rest = [part for part in (theirs or "").replace(":", " ").split() if part != ours]
-    return ":".join([ours, *rest])
-
-
-def mpich_alias_dir(launcher: str, private: Path | Private) -> Path | None:
-    """A folder in which the two sonames of MPICH both lead to this launcher's library.
-
-    Debian names it libmpich.so.12, everybody else libmpi.so.12; programs and mpi4py built for the
-    one then also run on the other, which is what makes one interposer serve both.
-    """
-    prefix = Path(os.path.realpath(shutil.which(launcher) or launcher)).parent.parent
-    found: dict[str, Path] = {}
-    for name in ("libmpich.so.12", "libmpi.so.12"):
-        for folder in (*sorted(prefix.glob("lib/*-linux-gnu*")), prefix / "lib", prefix / "lib64"):
-            if (folder / name).exists():
-                found.setdefault(name, folder / name)
-    if len(found) != 1:
-        return None  # nothing to add, or both names are there already
-    (real,) = found.values()
-    folder = private / "mpich"
-    folder.mkdir(exist_ok=True)
-    names = {"libmpich.so.12", "libmpi.so.12"} - set(found)
-    if "libmpi.so.12" in names:
-        names.add("libmpi.so")  # which mpi4py tries first: elsewhere it may be another MPI's
-    for name in names:
-        with contextlib.suppress(FileExistsError):
-            (folder / name).symlink_to(real.resolve())
-    return folder
+def merge_preload(ours: list[Path], theirs: str | None) -> str:
+    """The module first, MPI's library after the user's; a list is separated by colons or blanks."""
+    module, *libraries = map(str, ours)
+    rest = [part for part in (theirs or "").replace(":", " ").split() if part not in map(str, ours)]
+    return ":".join([module, *rest, *libraries])
 
 
 SECRET = "WIREPRESS_RENDEZVOUS"  # holds the token: every user of a host reads its command lines
@@ -272,7 +209,7 @@ def let_pass(words: list[str]) -> list[str]:
 
 
 def rank_variables(
-    command: list[str], flavour: str, private: Path | Private, settings: dict[str, str]
+    command: list[str], flavour: str, library: Library, settings: dict[str, str]
 ) -> dict[str, str]:
     """What the ranks shall have in their environment, the user's own settings merged in."""
 
@@ -288,32 +225,36 @@ def rank_variables(
 
     settings = settings | {"WIREPRESS_LAUNCH": os.urandom(8).hex()}  # this call of the launcher
     variables = {name: user(name) or value for name, value in settings.items()}
-    library = library_for(flavour)
-    check_preload(library)
-    variables["LD_PRELOAD"] = merge_preload(str(library), inherited("LD_PRELOAD"))
-    if flavour == "mpich" and (folder := mpich_alias_dir(command[0], private)):
-        path = inherited("LD_LIBRARY_PATH")
-        variables["LD_LIBRARY_PATH"] = f"{path}:{folder}" if path else str(folder)
+    variables["LD_PRELOAD"] = merge_preload(
+        preloaded(library, library_dirs()), inherited("LD_PRELOAD")
+    )
     return variables
+
+
+def words_of(command: list[str]) -> list[str]:
+    """Those of a launcher's words among which its program is."""
+    return slurm.programs(command) if is_srun(command) else command[1:]
 
 
 def find_flavour(command: list[str], given: str = "") -> str:
     """openmpi or mpich; `given` by the user, who may not know which launchers a script starts."""
-    words = slurm.programs(command) if is_srun(command) else command[1:]
-    flavour = flavour_of(command[0]) or given or flavour_of_program(words)
+    flavour = flavour_of(command[0]) or given or flavour_of_program(words_of(command))
     if not flavour:
         raise RunError(
             f"{command[0]} serves several MPIs and its program does not say which: "
-            "give --mpi openmpi or --mpi mpich"
+            "give --mpi openmpi, --mpi mpich or --mpi abi"
         )
     return flavour
 
 
 def wrap(
-    command: list[str], flavour: str, private: Path | Private, settings: dict[str, str]
+    command: list[str], flavour: str, settings: dict[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """The command line that starts the ranks with the interposer, and its environment."""
-    variables = rank_variables(command, flavour, private, settings)
+    library = find_library(command[0], words_of(command), flavour)
+    if flavour == "abi":  # that of the program; launchers have words of their own
+        flavour = flavour_of(command[0]) or "mpich"
+    variables = rank_variables(command, flavour, library, settings)
     if is_srun(command):  # it hands its own environment to the ranks
         return slurm.export(command, os.environ, variables)
     secret = {name: value for name, value in variables.items() if name == SECRET}
@@ -383,7 +324,7 @@ def stand_in(private: Path, command: list[str]) -> None:
         raise RunError(reason)
     settings, mpi = json.loads((private / "settings.json").read_text())
     flavour = find_flavour(command, mpi)
-    wrapped, environment = wrap(command, flavour, private, settings)
+    wrapped, environment = wrap(command, flavour, settings)
     note_call(private, flavour, command)
     # Open MPI called by a full path changes PATH and LD_LIBRARY_PATH of the ranks: keep the name
     os.execve(command[0], [name, *wrapped[1:]], environment)

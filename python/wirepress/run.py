@@ -278,12 +278,12 @@ def launch(
     as_script = not is_launcher(command[0]) and (not args.mpi or starts_launchers(command[0]))
     flavour = "" if as_script else args.mpi or find_flavour(command)
     options = given_options(args)
-    for doubt in settings.check(options, command[1:], flavour):
+    for doubt in settings.check(options, command[1:], "mpich" if flavour == "abi" else flavour):
         say(doubt)
     rendezvous = start_rendezvous()
     variables = rank_settings(options, rendezvous)
     if flavour:
-        wrapped, environment = wrap(command, flavour, private, variables)
+        wrapped, environment = wrap(command, flavour, variables)
     else:  # a script: the launchers that it finds by PATH are wrapped
         folder = write_shims(private, variables, args.mpi or "")
         wrapped = command
@@ -345,9 +345,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mpi",
-        choices=("openmpi", "mpich"),
+        choices=("openmpi", "mpich", "abi"),
         help="take LAUNCHER for one of this MPI, without asking it; of a script, those launchers "
-        "that serve several",
+        "that serve several; abi: its programs have the standard ABI",
     )
     for key, value, sentence in settings.option_rows():
         parser.add_argument(

@@ -24,7 +24,13 @@ PREFIX = "WIREPRESS_"
 OPTION_PREFIX = "mpi_"
 ONLY_WITHOUT = ("mpi_report", "mpi_trust")  # what they are for, this command does
 GRACE = "WIREPRESS_MPI_GRACE"
-OWN = ("WIREPRESS_LIB_DIR", "WIREPRESS_LAUNCH", "WIREPRESS_PORTS", GRACE, SECRET)  # no options of the library
+OWN = (
+    "WIREPRESS_LIB_DIR",
+    "WIREPRESS_LAUNCH",
+    "WIREPRESS_PORTS",
+    GRACE,
+    SECRET,
+)  # no options of the library
 # Values of wpr_dtype (wirepress.h) that types of MPI have.
 DTYPES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 15)
 # Codecs that keep a bound, by its kind.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hosts import Hosts, bits_per_second, namespaces
 
-from wirepress import launchers
+from wirepress.mpi_libraries import library_dirs, library_of_launcher, preloaded
 
 HERE = Path(__file__).parent
 PORT = "5999"
@@ -99,7 +99,7 @@ def test_two_networks_at_once_do_not_meet(pair):
 
 
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
-def test_mpi_across(pair, flavour, tmp_path):
+def test_mpi_across(pair, flavour):
     if not shutil.which(f"mpirun.{flavour}"):
         pytest.skip(f"no mpirun.{flavour}")
     pair.set_rate("1gbit")
@@ -113,8 +113,9 @@ def test_mpi_across(pair, flavour, tmp_path):
         "if w.rank == 0: print(w.size, *names)\n"
     )
     environment = dict(os.environ)
-    if flavour == "mpich" and (folder := launchers.mpich_alias_dir("mpirun.mpich", tmp_path)):
-        environment["LD_LIBRARY_PATH"] = str(folder)
+    if flavour == "mpich":  # mpi4py asks for it by another name than Debian's
+        _, *libraries = preloaded(library_of_launcher(f"mpirun.{flavour}", flavour), library_dirs())
+        environment["LD_PRELOAD"] = ":".join(map(str, libraries))
     command = [*pair.mpirun(flavour, 2), sys.executable, "-c", code]
     done = subprocess.run(
         pair.on(0, command), capture_output=True, text=True, timeout=120, env=environment

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 from hosts import Hosts, namespaces
 
-from wirepress import launchers, run
+from wirepress import run
+from wirepress.mpi_libraries import RunError, library_dirs, library_of_launcher, preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -37,19 +38,19 @@ def pair():
 
 
 @pytest.fixture(params=["openmpi", "mpich"])
-def mpi(request, monkeypatch, tmp_path):
+def mpi(request, monkeypatch):
     """An MPI that is installed, with the environment in which mpi4py finds it."""
     flavour: str = request.param
     for tool in (f"mpirun.{flavour}", f"mpicc.{flavour}"):
         if not shutil.which(tool):
             pytest.skip(f"no {tool}")
     try:
-        launchers.library_for(flavour)
-    except launchers.RunError as error:
+        _, *libraries = preloaded(library_of_launcher(f"mpirun.{flavour}", flavour), library_dirs())
+    except RunError as error:
         pytest.skip(str(error))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    if flavour == "mpich" and (folder := launchers.mpich_alias_dir("mpirun.mpich", tmp_path)):
-        monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+    if flavour == "mpich":  # for mpi4py, which asks for it by another name than Debian's
+        monkeypatch.setenv("LD_PRELOAD", ":".join(map(str, libraries)))
     return flavour
 
 

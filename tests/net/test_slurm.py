@@ -25,7 +25,7 @@ import slurm_cluster
 from hosts import Hosts
 from slurm_cluster import Slurm
 
-from wirepress import launchers
+from wirepress import mpi_libraries
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "integrations" / "mpi" / "tests"
 WIREPRESS = [sys.executable, "-m", "wirepress", "run"]
@@ -97,8 +97,9 @@ def mpi(request, cluster) -> Mpi:
         if not shutil.which(tool):
             pytest.skip(f"no {tool}")
     try:
-        launchers.library_for(request.param)
-    except launchers.RunError as error:
+        library = mpi_libraries.library_of_launcher(f"mpirun.{request.param}", request.param)
+        mpi_libraries.module_for(library, mpi_libraries.library_dirs())
+    except mpi_libraries.RunError as error:
         pytest.skip(str(error))
     return Mpi(request.param, cluster)
 
