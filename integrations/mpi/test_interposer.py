@@ -343,7 +343,7 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
     [
         ({"WIREPRESS_MPI_CODEC": "bx:m=5"}, "mpi_codec: bx:m=5 is lossy, MPI messages must not"),
         ({"WIREPRESS_MPI_ERROR": "rel:2"}, 'mpi_error: "rel:2": a relative error lies between'),
-        ({"WIREPRESS_MPI_ERROR": "1e-3"}, 'mpi_error: "1e-3": is not none, rel:R, abs:A or bits'),
+        ({"WIREPRESS_MPI_ERROR": "1e-3"}, 'mpi_error: "1e-3": is not none, rel:E, abs:A or bits'),
         (
             {"WIREPRESS_MPI_ERROR": "abs:1", "WIREPRESS_MPI_CODEC": "bx"},
             "mpi_codec: bx: of codecs that lose something, zfp and sz3 keep an absolute error",
@@ -359,8 +359,8 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
             {"WIREPRESS_MPI_DETERMINISTIC": "on", "WIREPRESS_MPI_COLLECTIVES": "off"},
             "mpi_deterministic: sums have one order only in our collectives, mpi_collectives",
         ),
-        ({"WIREPRESS_MPI_ERROR": "abs:nan"}, 'mpi_error: "abs:nan": is not none, rel:R, abs:A or'),
-        ({"WIREPRESS_MPI_ERROR": "abs:1e-3x"}, 'mpi_error: "abs:1e-3x": is not none, rel:R, abs:'),
+        ({"WIREPRESS_MPI_ERROR": "abs:nan"}, 'mpi_error: "abs:nan": is not none, rel:E, abs:A or'),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e-3x"}, 'mpi_error: "abs:1e-3x": is not none, rel:E, abs:'),
     ],
 )
 def test_errors_only_on_request(mpi, settings, reason):

@@ -179,6 +179,12 @@ def main(args: argparse.Namespace) -> int:
     if args.report is not None and not args.report.parent.is_dir():
         say(f"--report: {args.report.parent} is not a folder")
         return 2
+    if args.verify is not None or args.verify_lines:
+        if __package__:
+            from . import verify
+        else:
+            import verify
+        return verify.run(args, command, lambda: start(args, command), say)
     return start(args, command)
 
 
@@ -208,6 +214,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mpi",
         choices=("openmpi", "mpich"),
         help="take LAUNCHER for one of this MPI, without asking it",
+    )
+    parser.add_argument(
+        "--verify",
+        nargs="*",
+        metavar="FILE",
+        help="afterwards run the command again without wirepress, and compare the numbers of its "
+        "standard output and of FILE ... (text, .npy, or raw: FILE:float64); the plain run's files "
+        "are kept as FILE.plain",
+    )
+    parser.add_argument(
+        "--verify-tolerance",
+        type=float,
+        default=1e-3,
+        metavar="E",
+        help="relative difference up to which --verify ends with status 0 (default %(default)g)",
+    )
+    parser.add_argument(
+        "--verify-lines",
+        metavar="REGEX",
+        help="with --verify compare lines of standard output that match (default: all but those "
+        "about time, memory and the like)",
     )
     for key, value, sentence in option_rows():
         flags = [f"--{key.removeprefix(OPTION_PREFIX)}", f"--{key}"]
