@@ -59,7 +59,7 @@ def test_files_of_both_runs_are_kept(tmp_path):
         "state.plain": "1.0\n",
         "seen": "old\nold\n",  # each run began with what was there
     }
-    assert "out.dat: 1 numbers, largest relative difference 0.0001" in done.stderr
+    assert "out.dat: 1 number, largest relative difference 0.0001" in done.stderr
     again = verify(tmp_path, "--verify", "out.dat", more=more)
     assert again.returncode == 2 and "out.dat.plain is there already" in again.stderr
     assert (tmp_path / "seen").read_text() == "old\nold\n"  # nothing was started

@@ -333,6 +333,7 @@ def input_place() -> int | None:
 
 def say_difference(say: Callable[[str], None], name: str, found: Difference) -> None:
     lines = "line" if found.left_out == 1 else "lines"
+    numbers = "number" if found.n_numbers == 1 else "numbers"
     out = f"; {found.left_out:,} {lines} of it not compared" if found.left_out else ""
     if math.isinf(found.largest):
         say(f"verify: {name}: {found.where}{out}")
@@ -340,7 +341,7 @@ def say_difference(say: Callable[[str], None], name: str, found: Difference) -> 
         say(f"verify: {name}: no difference{out}")
     else:
         say(
-            f"verify: {name}: {found.n_numbers:,} numbers, largest relative difference "
+            f"verify: {name}: {found.n_numbers:,} {numbers}, largest relative difference "
             f"{found.largest:.2g}: {found.where}{out}"
         )
 

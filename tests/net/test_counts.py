@@ -151,6 +151,7 @@ def test_hosts_of_one_name_are_two_nodes(mpi: str, tmp_path: Path) -> None:
     assert job["nodes"] == [0, 1]
 
 
+@pytest.mark.slow
 def test_the_nics_saw_what_the_ranks_did_not_send(mpi: str, tmp_path: Path) -> None:
     """Another program's traffic is said to be that, and not added to the job's."""
     report = tmp_path / "report.json"
