@@ -21,7 +21,7 @@ import pytest
 from hosts import Hosts
 
 from wirepress import launchers
-from wirepress.job_report import AGREEMENT, PACKET_HEADERS
+from wirepress.job_report import AGREEMENT, LEAST_DIFFERENCE, PACKET_HEADERS
 
 HERE = Path(__file__).parent
 WIREPRESS = [sys.executable, "-m", "wirepress", "run", "--quiet"]
@@ -86,7 +86,9 @@ def check_whole_job(hosts: Hosts, sent_before: int, report: dict[str, Any]) -> N
     totals, network = report["totals"], report["network"]
     payload = network["nic_payload_bytes"]
     assert network["hosts"] == hosts.n
-    assert payload == pytest.approx(totals["wire_bytes"], rel=AGREEMENT), totals
+    # The launcher passes on what the ranks print: of a small job that is more than 1 %.
+    counted = pytest.approx(totals["wire_bytes"], rel=AGREEMENT, abs=LEAST_DIFFERENCE)
+    assert payload == counted, totals
     assert network["difference"] == ""
     # Besides, there is what the launcher says before MPI_Init and after MPI_Finalize.
     assert 0 <= sum(hosts.sent_bytes()) - sent_before - network["nic_bytes"] < 1_000_000
