@@ -34,7 +34,8 @@ constexpr OptionRow kRows[] = {
     {"mpi_codec", OptionType::kText, "auto", "", 0, 0,
      "recipe for MPI messages; auto chooses per peer from what it measures"},
     {"mpi_error", OptionType::kText, "none", "", 0, 0,
-     "error that results of floating-point messages may have: none, rel:1e-3, abs:1e-6 or bits:6"},
+     "error that results of floating-point messages may have: none, rel:1e-3, abs:1e-6 or bits:6; "
+     "iterative solvers and checks on conservation bear little: see wirepress run --verify"},
     {"mpi_threshold", OptionType::kSize, "auto", "auto", 0, uint64_t{1} << 40,
      "MPI messages below this size go raw; auto: 64KiB, and down to 4KiB on slow links"},
     {"mpi_collectives", OptionType::kBoolean, "on", "", 0, 1,

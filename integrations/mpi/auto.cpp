@@ -9,12 +9,14 @@
 // looked at ever more rarely. One recipe given by the user replaces the candidates; then only the
 // backing off from what does not shrink remains, message by message: a site may have several
 // buffers, of which one shrinks (all calls of a Python program come from one place in mpi4py).
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <strings.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "interposer.hpp"
 
@@ -57,7 +59,7 @@ struct Site {
 
   // Relaxed: a message counted twice or not is no harm.
   std::atomic<uint64_t> messages{0}, raw_size{0}, saved{0}, framed{0};
-  std::atomic<int> choice{kRaw};
+  std::atomic<int> choice{kUntried};
   std::atomic<int> left{0};  // messages until the next look
   std::atomic<int> gap{0};   // how long the last decision was believed
 
@@ -256,8 +258,10 @@ int best_of(const Site& site, double link, double size) {
   const int present = site.choice.load(std::memory_order_relaxed);
   double best_time = (present >= 0 ? kStillWorth : kWorth) / link, best_ratio = 1;
   int best = kRaw;
+  bool all_tried = true;
   for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
     const Known& known = site.known[i];
+    all_tried &= known.ratio > 0;
     if (known.ratio == 0) continue;
     best_ratio = std::max(best_ratio, known.ratio);
     const int candidate = (*site.list)[i];
@@ -268,7 +272,9 @@ int best_of(const Site& site, double link, double size) {
       best = candidate;
     }
   }
-  return best != kRaw ? best : best_ratio > kLeastRatio ? kRawFaster : kRaw;
+  if (best != kRaw) return best;
+  if (best_ratio > kLeastRatio) return kRawFaster;
+  return all_tried ? kRaw : kUntried;
 }
 
 void decide(Site* site, double link, double size) {
@@ -446,6 +452,8 @@ Bypass bypass_of(int choice) {
       return kLearning;
     case kUntaken:
       return kNoCodec;
+    case kUntried:
+      return kNotTried;
     default:
       return kIncompressible;
   }
@@ -540,6 +548,14 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
 
 namespace {
 
+std::string demangled(const char* symbol) {
+  int failed = 0;
+  char* text = abi::__cxa_demangle(symbol, nullptr, nullptr, &failed);
+  const std::string name = failed || !text ? symbol : text;
+  std::free(text);
+  return name;
+}
+
 // "/path/app+0x1234", and the function if its name is exported.
 std::string caller_name(const void* caller, std::string* symbol) {
   Dl_info info{};
@@ -548,7 +564,7 @@ std::string caller_name(const void* caller, std::string* symbol) {
   if (dladdr(reinterpret_cast<const void*>(&find_site), &own) && own.dli_fbase == info.dli_fbase) {
     return "Fortran";  // its bindings here call the C ones
   }
-  if (info.dli_sname) *symbol = info.dli_sname;
+  if (info.dli_sname) *symbol = demangled(info.dli_sname);
   std::string name = info.dli_fname;
   append(&name, "+0x%zx",
          static_cast<size_t>(static_cast<const Byte*>(caller) -
@@ -573,6 +589,10 @@ std::string reason_of(const Site& site, int choice, double link) {
            1e3 * size * finish_time(known, link, site.overlapped, size), known.ratio,
            1e-9 / known.encode, 1e-9 / known.decode);
   }
+  if (choice == kUntried)
+    why +=
+        "; not all codecs were tried: trying them all would have taken "
+        "more than a hundredth of the time of these messages";
   return why;
 }
 

@@ -25,11 +25,11 @@ bool parse_number(const std::string& text, double* value) {
 const char* parse_bound(const std::string& text, Bound* bound) {
   *bound = {};
   if (text.empty() || text == "none") return nullptr;
-  const size_t colon = text.find(':');
+  const size_t colon = text.find_first_of(":=");  // with "=" as recipes have it
   const std::string kind = text.substr(0, colon);
   double value = 0;
   if (colon == std::string::npos || !parse_number(text.substr(colon + 1), &value)) {
-    return "is not none, rel:R, abs:A or bits:B, such as rel:1e-3";
+    return "is not none, rel:E, abs:A or bits:B, such as rel:1e-3";
   }
   if (kind == "rel") {
     *bound = {Bound::kRelative, value};
@@ -46,7 +46,7 @@ const char* parse_bound(const std::string& text, Bound* bound) {
     *bound = {Bound::kRelative, std::ldexp(1.0, -static_cast<int>(value))};
     return nullptr;
   }
-  return "is not none, rel:R, abs:A or bits:B, such as rel:1e-3";
+  return "is not none, rel:E, abs:A or bits:B, such as rel:1e-3";
 }
 
 namespace {

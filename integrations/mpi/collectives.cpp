@@ -146,7 +146,11 @@ int own_bcast(Comm* comm, Shadow* shadow, void* buffer, MPI_Count count, MPI_Dat
 
 template <typename N>
 int bcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handle) {
-  const auto plain = [&] { return bcast_form<N>::call(buffer, count, datatype, root, handle); };
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kBcast, handle, why,
+               [&](Across& across) { across.bcast(buffer, count, datatype, root, handle); });
+    return bcast_form<N>::call(buffer, count, datatype, root, handle);
+  };
   Comm* comm = collective_comm(handle);
   Type type;
   MPI_Count total;
@@ -240,7 +244,10 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
 template <typename N>
 int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, N recvcount,
               MPI_Datatype recvtype, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kAllgather, handle, why, [&](Across& across) {
+      across.allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, handle);
+    });
     return allgather_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
                                    handle);
   };

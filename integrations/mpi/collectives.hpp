@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "interposer.hpp"
+#include "across.hpp"
 #include "pmpi.hpp"
 
 namespace wirepress {
@@ -193,6 +193,7 @@ class Room {
     int ready = mine == 0 || extra_.reserve(mine);
     if (!ready) ++self_thread().events.no_memory;
     data_ = extra_.data();
+    count_exchange(*shadow, sizeof ready);
     const int error = PMPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, shadow->all);
     return error == MPI_SUCCESS && ready;
   }
@@ -463,22 +464,22 @@ inline size_t least_size(Call call) {
 }
 
 // All members come to the same answer: `total` is equal on all of them. `always`: whatever the size
-// and even on one node.
-inline Shadow* eligible(Call call, Comm* comm, size_t total, bool always) {
+// and even on one node. nullptr: MPI is to run the call, and `why`.
+inline Shadow* eligible(Call call, Comm* comm, size_t total, bool always, Bypass* why) {
+  *why = kUnsupported;
   if (comm->collectives == 0 || !(comm->any_remote || always)) return nullptr;
   if (!always && total < least_size(call)) {
-    ++stats(call).messages;
-    ++stats(call).bypass[kSmall];
+    *why = kSmall;
     return nullptr;
   }
   // Communicators that live for a call or two are not worth dividing.
   if (job().contest && !always && comm->collectives < 0 && comm->early++ < kEarly) {
-    ++stats(call).messages;
-    ++stats(call).bypass[kLearning];
+    *why = kLearning;
     return nullptr;
   }
   Shadow* shadow = find_shadow(comm);
   if (!shadow || always || !reduces(call)) return shadow;
+  *why = kSmall;
   return total / static_cast<size_t>(shadow->n_nodes) < kLeastSegment ? nullptr : shadow;
 }
 
@@ -488,7 +489,7 @@ inline bool product(MPI_Count a, MPI_Count b, MPI_Count* result) {
 
 // Runs a collective in which all members name the same `total` and, of a reduction, the same type
 // (`reduced`): by `own(shadow)` where that is allowed and was faster (or `always`), else by MPI
-// (`plain`).
+// (`plain(why)`).
 //
 // Every member of the communicator must come here, or none: a test before it may refuse only what
 // is refused on all members alike (sizes, types of reductions, operations, nodes), or what is wrong
@@ -496,16 +497,13 @@ inline bool product(MPI_Count a, MPI_Count b, MPI_Count* result) {
 template <typename Plain, typename Own>
 int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own, bool always = false,
                    wpr_dtype reduced = WPR_BYTES) {
-  Shadow* shadow = eligible(call, comm, total, always);
-  if (!shadow) return plain();
+  Bypass why;
+  Shadow* shadow = eligible(call, comm, total, always, &why);
+  if (!shadow) return plain(why);
   if (always || !job().contest) return own(shadow);
   Contest* contest = find_contest(comm, call, reduced, total);
   const Turn turn = begin_turn(contest, shadow);
-  if (!turn.own) {
-    ++stats(call).messages;
-    ++stats(call).bypass[turn.trial ? kLearning : kNotFaster];
-  }
-  const int error = turn.own ? own(shadow) : plain();
+  const int error = turn.own ? own(shadow) : plain(turn.trial ? kLearning : kNotFaster);
   end_turn(contest, shadow, turn, total);
   return error;
 }

@@ -26,6 +26,25 @@ int forget(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
+void count_nodes(Comm* comm) {
+  const int own = job().node[static_cast<size_t>(job().rank)];
+  std::vector<int> others;
+  int first = comm->size;
+  for (int i = 0; i < comm->size; ++i) {
+    const int node = comm->node[static_cast<size_t>(i)];
+    if (node == own) {
+      ++comm->node_members;
+      first = std::min(first, i);
+    } else if (node >= 0) {
+      others.push_back(node);
+    }
+  }
+  std::sort(others.begin(), others.end());
+  const auto end = std::unique(others.begin(), others.end());
+  comm->other_nodes = static_cast<int>(end - others.begin());
+  comm->first_of_node = !comm->inter && first == comm->rank;
+}
+
 bool learn_peers(Comm* comm) {
   int inter;
   PMPI_Comm_test_inter(comm->handle, &inter);
@@ -58,6 +77,7 @@ bool learn_peers(Comm* comm) {
     comm->remote[i] = comm->node[i] != node[static_cast<size_t>(job().rank)];
     comm->any_remote |= comm->remote[i] != 0;
   }
+  count_nodes(comm);
   if (comes_from_session(comm->handle)) {
     comm->remote.assign(n, 0);
     comm->any_remote = comm->all_world = false;

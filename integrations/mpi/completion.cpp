@@ -2,7 +2,7 @@
 // Wait and Test in all their forms: whichever call completes a request does the work due for it.
 #include <memory>
 
-#include "interposer.hpp"
+#include "across.hpp"
 #include "pmpi.hpp"
 #include "trace.hpp"
 
@@ -369,7 +369,10 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
 
 int request_free(MPI_Request* request) {
   Record* record = inert() || !request ? nullptr : take(*request);
-  if (!record) return PMPI_Request_free(request);
+  if (!record) {
+    if (request) forget_starts(*request);
+    return PMPI_Request_free(request);
+  }
   if (record->sends_inner()) {
     auto* orphan = new Record;
     orphan->request = record->resend->inner;

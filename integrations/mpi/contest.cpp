@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "interposer.hpp"
+#include "across.hpp"
 
 namespace wirepress {
 
@@ -150,6 +150,7 @@ void end_turn(Contest* contest, Shadow* shadow, const Turn& turn, size_t size) {
   if (contest->step == 1) return;
   ++contest->pairs;
   const bool framed = self_thread().framed_collectives != turn.framed_before;
+  count_exchange(*shadow, 4 * sizeof(double));
   const double mine[] = {typical(contest->seconds[0], contest->pairs),
                          typical(contest->seconds[1], contest->pairs), seconds, framed ? 1.0 : 0.0};
   double most[4];

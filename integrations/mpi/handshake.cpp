@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "network.hpp"
 #include "trace.hpp"
 
 namespace wirepress {
@@ -433,7 +434,7 @@ bool told_alike() {
 }
 
 struct Hello {
-  char host[320] = {}, config[24] = {}, refuse[256] = {};
+  char host[352] = {}, config[24] = {}, refuse[256] = {};
 };
 
 // Number the nodes by the first rank that names each.
@@ -527,6 +528,7 @@ void activate() {
     refuse = "there is another " + foreign + ", in the program or preloaded before this library";
   }
   Verdict verdict = rendezvous ? ask_rendezvous(addresses, token, refuse) : ask_world(refuse);
+  if (verdict.on) start_network();
   if (verdict.on && !told_alike()) {
     verdict = {false, "the rendezvous took ranks of several jobs for one"};
   }

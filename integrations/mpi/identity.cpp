@@ -2,9 +2,12 @@
 // Which job a rank belongs to. Ranks of several jobs may say hello at the same time, and only its
 // process manager can tell a rank which others are in its MPI_COMM_WORLD before all of them are
 // known to have the library.
+#include <ifaddrs.h>
+#include <linux/if_packet.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cctype>
 #include <cerrno>
@@ -111,14 +114,41 @@ std::string hexadecimal(uint64_t number) {
   return digits;
 }
 
+namespace {
+
+std::string network_namespace() {
+  struct stat info;
+  if (stat("/proc/self/ns/net", &info) != 0) return "";
+  return hexadecimal(static_cast<uint64_t>(info.st_ino));
+}
+
+// Of the first interface that has one: tells hosts apart whose kernels do not say which they are.
+std::string hardware_address() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return "";
+  uint64_t address = 0;
+  for (const ifaddrs* one = all; one && address == 0; one = one->ifa_next) {
+    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_PACKET) continue;
+    const auto& link = reinterpret_cast<const sockaddr_ll&>(*one->ifa_addr);
+    std::memcpy(&address, link.sll_addr, std::min<size_t>(link.sll_halen, sizeof address));
+  }
+  freeifaddrs(all);
+  return address ? hexadecimal(address) : "";
+}
+
+}  // namespace
+
 std::string node_name(const std::string& host) {
-  // Hosts may share a name ("localhost"), and containers of a host a kernel.
+  // Hosts may share a name ("localhost"), containers of a host a kernel, and such containers a
+  // name, too. Ranks in one network namespace reach each other without a network; those in
+  // different ones do not, whatever their names.
   char id[40] = {};
   if (FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
     id[std::fread(id, 1, 36, file)] = 0;
     std::fclose(file);
   }
-  return one_word(host + "/" + id);
+  const std::string kernel = id[0] ? id : hardware_address();
+  return one_word(host + "/" + kernel + "/" + network_namespace());
 }
 
 std::string random_word() {

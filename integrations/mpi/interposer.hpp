@@ -219,6 +219,7 @@ enum Call : uint8_t {
   kIbarrier,
   kCompletion,  // of a request, by a call that completed several
   kTracer,      // writing the trace
+  kExchange,    // what ranks told each other for the interposer's sake
   kCallCount
 };
 
@@ -235,12 +236,14 @@ enum Bypass : uint8_t {
   kNoCodec,
   kNonblocking,
   kLearning,
+  kNotTried,
   kBypassCount
 };
 
 // Bytes are those to and from other nodes: what stays on a host is counted as a message only.
 struct CallStats {
   uint64_t messages = 0, raw_size = 0, wire_size = 0, framed = 0;
+  uint64_t modelled_size = 0;  // of wire_size: of calls that MPI ran (across.hpp)
   uint64_t received = 0, received_raw_size = 0, received_wire_size = 0, received_framed = 0;
   double compress_seconds = 0, wait_seconds = 0, expand_seconds = 0;
   std::array<uint64_t, kBypassCount> bypass{};
@@ -348,6 +351,12 @@ struct Comm {
   std::vector<uint8_t> remote;  // by peer rank
   std::vector<int> node;        // by peer rank, -1: not of this job
   std::vector<int> world;       // by peer rank: its number in MPI_COMM_WORLD
+  int other_nodes = 0;          // that peers are on
+  int node_members = 0;         // peers on my node, me included
+  bool first_of_node = false;   // of the local group
+  // Neighbours that this rank sends to, once a neighbourhood collective was counted.
+  bool destinations_known = false;
+  std::vector<int> destinations;
 
   // Messages that a probe had to take from MPI, in order of arrival.
   std::atomic<int> n_stashed{0};
@@ -467,6 +476,7 @@ inline constexpr int kRaw = -1;          // it does not compress
 inline constexpr int kRawFaster = -2;    // it does, but sending it raw takes less time
 inline constexpr int kUnknownLink = -4;  // to learn the link's rate
 inline constexpr int kUntaken = -3;      // mpi_codec has no way to code this type without loss
+inline constexpr int kUntried = -5;      // not all candidates were tried yet, and none that was won
 inline constexpr size_t kMaxCandidates = 64;
 Bypass bypass_of(int choice);  // of one of the above
 

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives that are left to MPI, and counted: non-blocking and persistent ones, those of
 // neighbours, and prefix sums.
-#include "interposer.hpp"
+#include "across.hpp"
 #include "pmpi.hpp"
 #include "trace.hpp"
-
-namespace wirepress {
-namespace {
-
-void count(Call call, MPI_Comm handle, Bypass why) {
-  const Comm* comm = inert() ? nullptr : find_comm(handle);
-  if (!comm) return;
-  ++stats(call).messages;
-  ++stats(call).bypass[comm->any_remote ? why : kSameHost];
-}
-
-}  // namespace
-}  // namespace wirepress
 
 using namespace wirepress;
 
@@ -77,22 +64,26 @@ using namespace wirepress;
 #define BARRIER_ARGS comm
 #define BARRIER_FORM barrier
 
+#define COUNT_LEFT(call, comm, why, KIND) \
+  count_left(call, comm, why, [&](Across& across) { across.KIND##_FORM(KIND##_ARGS); })
+
 #define DEFINE_BLOCKING(suffix, N, id, Name, KIND)                                      \
   WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                                               \
-    count(k##id, comm, kUnsupported);                                                   \
+    COUNT_LEFT(k##id, comm, kUnsupported, KIND);                                        \
     WPR_TRACE(k##id, comm, KIND##_FORM(KIND##_ARGS), PMPI_##Name##suffix(KIND##_ARGS)); \
   }
 #define DEFINE_NONBLOCKING(suffix, N, Id, name, KIND)                 \
   WPR_WRAP(MPI_I##name##suffix, KIND(N), MPI_Request* request) {      \
-    count(kI##Id, comm, kNonblocking);                                \
+    COUNT_LEFT(kI##Id, comm, kNonblocking, KIND);                     \
     WPR_TRACE(kI##Id, comm, KIND##_FORM(KIND##_ARGS).starts(request), \
               PMPI_I##name##suffix(KIND##_ARGS, request));            \
   }
-#define DEFINE_PERSISTENT(suffix, N, Id, Name, KIND)                                    \
-  WPR_WRAP(MPI_##Name##_init##suffix, KIND(N), MPI_Info info, MPI_Request* request) {   \
-    count(k##Id##Init, comm, kNonblocking);                                             \
-    WPR_TRACE(k##Id##Init, comm, KIND##_FORM(KIND##_ARGS).starts(request, false, true), \
-              PMPI_##Name##_init##suffix(KIND##_ARGS, info, request));                  \
+#define DEFINE_PERSISTENT(suffix, N, Id, Name, KIND)                                               \
+  WPR_WRAP(MPI_##Name##_init##suffix, KIND(N), MPI_Info info, MPI_Request* request) {              \
+    WPR_TRACE(                                                                                     \
+        k##Id##Init, comm, KIND##_FORM(KIND##_ARGS).starts(request, false, true),                  \
+        make_persistent(PMPI_##Name##_init##suffix(KIND##_ARGS, info, request), k##Id##Init, comm, \
+                        request, [&](Across& across) { across.KIND##_FORM(KIND##_ARGS); }));       \
   }
 
 #define NEIGHBORS(suffix, N, DEFINE, Neighbor)                               \
@@ -130,6 +121,22 @@ WPR_WRAP(MPI_Ibarrier, BARRIER(int), MPI_Request* request) {
 }
 
 #ifdef WPR_MPI_PERSISTENT
+namespace {
+
+// After MPI made it; returns `error`.
+template <typename Describe>
+int make_persistent(int error, Call call, MPI_Comm handle, MPI_Request* request,
+                    Describe describe) {
+  Comm* comm = error || inert() ? nullptr : find_comm(handle);
+  if (!comm) return error;
+  Across across(call, comm);
+  if (comm->other_nodes > 0) describe(across);
+  count_starts(*request, call, handle, across.bytes());
+  return error;
+}
+
+}  // namespace
+
 #define WPR_DEFINE(suffix, N)                                                       \
   NEIGHBORS(suffix, N, DEFINE_PERSISTENT, Neighbor)                                 \
   DEFINE_PERSISTENT(suffix, N, Bcast, Bcast, BCAST)                                 \

@@ -705,11 +705,11 @@ int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<
 
 // For calls of which no member knows all sizes: messages cost the same either way. The first calls
 // on a communicator are MPI's, as in run_collective().
-Shadow* always_ours(Call call, Comm* comm) {
+Shadow* always_ours(Comm* comm, Bypass* why) {
+  *why = kUnsupported;
   if (comm->inter || comm->collectives == 0 || !comm->any_remote) return nullptr;
   if (job().contest && comm->collectives < 0 && comm->early++ < kEarly) {
-    ++stats(call).messages;
-    ++stats(call).bypass[kLearning];
+    *why = kLearning;
     return nullptr;
   }
   return find_shadow(comm);
@@ -720,7 +720,10 @@ bool is_rank(const Comm* comm, int root) { return root >= 0 && root < comm->size
 template <typename N>
 int gather_equal(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf,
                  N recvcount, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kGather, handle, why, [&](Across& across) {
+      across.gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, handle);
+    });
     return gather_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
                                 handle);
   };
@@ -744,7 +747,10 @@ int gather_equal(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* 
 template <typename N>
 int scatter_equal(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf,
                   N recvcount, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kScatter, handle, why, [&](Across& across) {
+      across.scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, handle);
+    });
     return scatter_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
                                  handle);
   };
@@ -768,7 +774,10 @@ int scatter_equal(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void*
 template <typename N>
 int alltoall(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, N recvcount,
              MPI_Datatype recvtype, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kAlltoall, handle, why, [&](Across& across) {
+      across.alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, handle);
+    });
     return alltoall_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
                                   handle);
   };
@@ -789,13 +798,17 @@ int alltoall(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recv
 template <typename N, typename D>
 int gatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, const N* counts,
             const D* at, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kGatherv, handle, why, [&](Across& across) {
+      across.gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root, handle);
+    });
     return gatherv_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root,
                                  handle);
   };
   Comm* comm = collective_comm(handle);
-  Shadow* shadow = comm && is_rank(comm, root) ? always_ours(kGatherv, comm) : nullptr;
-  if (!shadow) return plain();
+  Bypass why = kUnsupported;
+  Shadow* shadow = comm && is_rank(comm, root) ? always_ours(comm, &why) : nullptr;
+  if (!shadow) return plain(why);
   const bool receives = comm->rank == root, in_place = receives && sendbuf == MPI_IN_PLACE;
   const Block mine{static_cast<Byte*>(const_cast<void*>(sendbuf)), sendcount, sendtype};
   const Varying<N, D> blocks(recvbuf, counts, at, receives ? recvtype : MPI_DATATYPE_NULL);
@@ -810,13 +823,17 @@ int gatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvb
 template <typename N, typename D>
 int scatterv(const void* sendbuf, const N* counts, const D* at, MPI_Datatype sendtype,
              void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kScatterv, handle, why, [&](Across& across) {
+      across.scatterv(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root, handle);
+    });
     return scatterv_form<N>::call(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root,
                                   handle);
   };
   Comm* comm = collective_comm(handle);
-  Shadow* shadow = comm && is_rank(comm, root) ? always_ours(kScatterv, comm) : nullptr;
-  if (!shadow) return plain();
+  Bypass why = kUnsupported;
+  Shadow* shadow = comm && is_rank(comm, root) ? always_ours(comm, &why) : nullptr;
+  if (!shadow) return plain(why);
   const bool sends = comm->rank == root, in_place = sends && recvbuf == MPI_IN_PLACE;
   const Block mine{static_cast<Byte*>(recvbuf), recvcount, recvtype};
   const Varying<N, D> blocks(sendbuf, counts, at, sends ? sendtype : MPI_DATATYPE_NULL);
@@ -831,7 +848,10 @@ int scatterv(const void* sendbuf, const N* counts, const D* at, MPI_Datatype sen
 template <typename N, typename D>
 int allgatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf,
                const N* counts, const D* at, MPI_Datatype recvtype, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kAllgatherv, handle, why, [&](Across& across) {
+      across.allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, handle);
+    });
     return allgatherv_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype,
                                     handle);
   };
@@ -864,8 +884,9 @@ template <typename Plain, typename From, typename To>
 int varying_all_to_all(Call call, MPI_Comm handle, Plain plain, const From& from, const To& to,
                        bool in_place) {
   Comm* comm = collective_comm(handle);
-  Shadow* shadow = comm ? always_ours(call, comm) : nullptr;
-  if (!shadow || !to.counts || !to.at || !sound(to, comm->size)) return plain();
+  Bypass why = kUnsupported;
+  Shadow* shadow = comm ? always_ours(comm, &why) : nullptr;
+  if (!shadow || !to.counts || !to.at || !sound(to, comm->size)) return plain(why);
   if (!in_place && (!from.counts || !from.at || !sound(from, comm->size))) return plain();
   return all_to_all(call, comm, shadow, from, to, in_place);
 }
@@ -874,7 +895,11 @@ template <typename N, typename D>
 int alltoallv(const void* sendbuf, const N* sendcounts, const D* sendat, MPI_Datatype sendtype,
               void* recvbuf, const N* recvcounts, const D* recvat, MPI_Datatype recvtype,
               MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kAlltoallv, handle, why, [&](Across& across) {
+      across.alltoallv(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts, recvat, recvtype,
+                       handle);
+    });
     return alltoallv_form<N>::call(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts,
                                    recvat, recvtype, handle);
   };
@@ -889,7 +914,11 @@ template <typename N, typename D>
 int alltoallw(const void* sendbuf, const N* sendcounts, const D* sendat,
               const MPI_Datatype* sendtypes, void* recvbuf, const N* recvcounts, const D* recvat,
               const MPI_Datatype* recvtypes, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kAlltoallw, handle, why, [&](Across& across) {
+      across.alltoallw(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts, recvat,
+                       recvtypes, handle);
+    });
     return alltoallw_form<N>::call(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts,
                                    recvat, recvtypes, handle);
   };

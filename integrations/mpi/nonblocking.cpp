@@ -202,12 +202,6 @@ int send_off(Call call, Queue* queue, Errand* errand, MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
-void left(Call call, const Comm* comm) {
-  if (!comm) return;
-  ++stats(call).messages;
-  ++stats(call).bypass[comm->any_remote ? kNonblocking : kSameHost];
-}
-
 bool is_predefined(MPI_Op op) {
   for (MPI_Op known : {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND,
                        MPI_BOR, MPI_BXOR}) {
@@ -233,7 +227,8 @@ int ibcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm hand
                      product(count, type.size, &total);
   Queue* queue = sound ? find_queue(comm, total) : nullptr;
   if (!queue) {
-    left(kIbcast, comm);
+    count_left(kIbcast, handle, kNonblocking,
+               [&](Across& across) { across.bcast(buffer, count, datatype, root, handle); });
     return ibcast_form<N>::call(buffer, count, datatype, root, handle, request);
   }
   Errand* errand = make_errand(comm);
@@ -251,7 +246,8 @@ int iallreduce(const void* from, void* to, N count, MPI_Datatype datatype, MPI_O
   MPI_Count total = 0;
   Queue* queue = comm && reducible(datatype, count, op, &total) ? find_queue(comm, total) : nullptr;
   if (!queue) {
-    left(kIallreduce, comm);
+    count_left(kIallreduce, handle, kNonblocking,
+               [&](Across& across) { across.allreduce(from, to, count, datatype, op, handle); });
     return iallreduce_form<N>::call(from, to, count, datatype, op, handle, request);
   }
   Errand* errand = make_errand(comm);
@@ -270,7 +266,8 @@ int ireduce(const void* from, void* to, N count, MPI_Datatype datatype, MPI_Op o
                      ? find_queue(comm, total)
                      : nullptr;
   if (!queue) {
-    left(kIreduce, comm);
+    count_left(kIreduce, handle, kNonblocking,
+               [&](Across& across) { across.reduce(from, to, count, datatype, op, root, handle); });
     return ireduce_form<N>::call(from, to, count, datatype, op, root, handle, request);
   }
   Errand* errand = make_errand(comm);
@@ -291,7 +288,13 @@ int iblocks(const void* from, N count, MPI_Datatype type, void* to, N to_count,
                      (from == MPI_IN_PLACE || look_up(type, &sent));
   Queue* queue = sound ? find_queue(comm, total) : nullptr;
   if (!queue) {
-    left(call, comm);
+    count_left(call, handle, kNonblocking, [&](Across& across) {
+      if (call == kIallgather) {
+        across.allgather(from, count, type, to, to_count, to_type, handle);
+      } else {
+        across.alltoall(from, count, type, to, to_count, to_type, handle);
+      }
+    });
     return Plain<N>::call(from, count, type, to, to_count, to_type, handle, request);
   }
   Errand* errand = make_errand(comm);

@@ -29,6 +29,14 @@ const Byte* flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, 
                                                                               : nullptr;
 }
 
+void count_raw(CallStats* counts, MPI_Count count, MPI_Datatype datatype) {
+  Type type;
+  MPI_Count size;
+  if (!look_up(datatype, &type) || __builtin_mul_overflow(count, type.size, &size)) return;
+  counts->raw_size += static_cast<uint64_t>(size);
+  counts->wire_size += static_cast<uint64_t>(size);
+}
+
 // Frame of `data` into `bytes`; what keeps it from being sent, or kBypassCount.
 Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
   const Byte* data = out->data;
@@ -60,9 +68,11 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
   if (count < 0 || dest == MPI_PROC_NULL || datatype == MPI_DATATYPE_NULL) return out;
   CallStats& counts = stats(call);
   if (!comm->takes_frames(dest)) {
-    const bool known = dest >= 0 && dest < comm->size && comm->node[static_cast<size_t>(dest)] >= 0;
+    const int node = dest >= 0 && dest < comm->size ? comm->node[static_cast<size_t>(dest)] : -1;
+    const bool leaves = node >= 0 && node != job().node[static_cast<size_t>(job().rank)];
     ++counts.messages;
-    ++counts.bypass[known ? kSameHost : kNoPeer];
+    ++counts.bypass[leaves ? kUnsupported : node >= 0 ? kSameHost : kNoPeer];
+    if (leaves) count_raw(&counts, count, datatype);  // by a communicator of a session
     return out;
   }
   MPI_Count raw_size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Persistent requests. A receive stays MPI's own; a send is compressed at every start.
-#include "interposer.hpp"
+#include "across.hpp"
 #include "pmpi.hpp"
 #include "trace.hpp"
 
@@ -75,6 +75,7 @@ int start_send(Record* record, MPI_Request* request) {
 }
 
 int start(MPI_Request* request) {
+  count_start(*request);
   Record* record = inert() ? nullptr : take(*request);
   if (!record) return PMPI_Start(request);
   int error = MPI_SUCCESS;
@@ -108,7 +109,10 @@ int start_all(int n, MPI_Request* requests) {
       put(record);
     }
   }
-  if (inert() || !ours) return PMPI_Startall(n, requests);
+  if (inert() || !ours) {
+    for (int i = 0; i < n; ++i) count_start(requests[i]);
+    return PMPI_Startall(n, requests);
+  }
   for (int i = 0; i < n; ++i) {
     if (const int error = start(&requests[i])) return error;
   }

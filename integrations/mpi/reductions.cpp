@@ -242,7 +242,10 @@ bool always_ours(const Reduction& reduction) {
 template <typename N>
 int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, MPI_Op op,
               MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kAllreduce, handle, why, [&](Across& across) {
+      across.allreduce(sendbuf, recvbuf, count, datatype, op, handle);
+    });
     return allreduce_form<N>::call(sendbuf, recvbuf, count, datatype, op, handle);
   };
   Comm* comm = collective_comm(handle);
@@ -345,7 +348,10 @@ int own_reduce(Comm* comm, Shadow* shadow, const void* sendbuf, void* recvbuf, s
 template <typename N>
 int reduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, MPI_Op op, int root,
            MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kReduce, handle, why, [&](Across& across) {
+      across.reduce(sendbuf, recvbuf, count, datatype, op, root, handle);
+    });
     return reduce_form<N>::call(sendbuf, recvbuf, count, datatype, op, root, handle);
   };
   Comm* comm = collective_comm(handle);
@@ -478,7 +484,10 @@ int any_reduce_scatter(Call call, const void* sendbuf, void* recvbuf, CountOf co
 template <typename N>
 int reduce_scatter(const void* sendbuf, void* recvbuf, const N counts[], MPI_Datatype datatype,
                    MPI_Op op, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kReduceScatter, handle, why, [&](Across& across) {
+      across.reduce_scatter(sendbuf, recvbuf, counts, datatype, op, handle);
+    });
     return reduce_scatter_form<N>::call(sendbuf, recvbuf, counts, datatype, op, handle);
   };
   if (!counts) return plain();
@@ -490,7 +499,10 @@ int reduce_scatter(const void* sendbuf, void* recvbuf, const N counts[], MPI_Dat
 template <typename N>
 int reduce_scatter_block(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype,
                          MPI_Op op, MPI_Comm handle) {
-  const auto plain = [&] {
+  const auto plain = [&](Bypass why = kUnsupported) {
+    count_left(kReduceScatterBlock, handle, why, [&](Across& across) {
+      across.allreduce(sendbuf, recvbuf, count, datatype, op, handle);
+    });
     return reduce_scatter_block_form<N>::call(sendbuf, recvbuf, count, datatype, op, handle);
   };
   return any_reduce_scatter(

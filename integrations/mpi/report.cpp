@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "network.hpp"
 #include "trace.hpp"
 
 namespace wirepress {
@@ -119,10 +120,11 @@ constexpr const char* kCallNames[kCallCount] = {"MPI_Send",
                                                 "MPI_Barrier",
                                                 "MPI_Ibarrier",
                                                 "completion",
-                                                "tracer"};
+                                                "tracer",
+                                                "wirepress"};
 constexpr const char* kBypassNames[kBypassCount] = {
     "small",   "same_host",   "noncontiguous", "incompressible", "not_faster", "not_smaller",
-    "no_peer", "unsupported", "no_codec",      "nonblocking",    "learning"};
+    "no_peer", "unsupported", "no_codec",      "nonblocking",    "learning",   "not_tried"};
 
 struct Counts {
   std::array<CallStats, kCallCount> calls{};
@@ -142,6 +144,7 @@ struct Counts {
     to->messages += from.messages;
     to->raw_size += from.raw_size;
     to->wire_size += from.wire_size;
+    to->modelled_size += from.modelled_size;
     to->framed += from.framed;
     to->received += from.received;
     to->received_raw_size += from.received_raw_size;
@@ -188,8 +191,8 @@ std::string call_json(const CallStats& call) {
   };
   append(&json, "{\"messages\": %llu, \"compressed_messages\": %llu, \"raw_bytes\": %llu, ",
          Number{call.messages}, Number{call.framed}, Number{call.raw_size});
-  append(&json, "\"wire_bytes\": %llu, \"ratio\": %.4f, ", Number{call.wire_size},
-         ratio(call.raw_size, call.wire_size));
+  append(&json, "\"wire_bytes\": %llu, \"modelled_bytes\": %llu, \"ratio\": %.4f, ",
+         Number{call.wire_size}, Number{call.modelled_size}, ratio(call.raw_size, call.wire_size));
   append(&json, "\"received_messages\": %llu, \"received_compressed_messages\": %llu, ",
          Number{call.received}, Number{call.received_framed});
   append(&json, "\"received_raw_bytes\": %llu, \"received_wire_bytes\": %llu, ",
@@ -206,7 +209,9 @@ std::string call_json(const CallStats& call) {
   return json + "}}";
 }
 
-bool used(const CallStats& call) { return call.messages || call.received || call.wait_seconds > 0; }
+bool used(const CallStats& call) {
+  return call.messages || call.received || call.raw_size || call.wait_seconds > 0;
+}
 
 std::string options_json() {
   const Job& j = job();
@@ -328,6 +333,7 @@ std::string rank_report() {
          Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
   append(&json, "\"in_pieces\": %llu, \"left\": %llu, ", Number{e.in_pieces}, Number{e.left});
   append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}", Number{e.corrupt}, Number{e.no_memory});
+  json += ", \"network\": " + network_json();
   const std::string trace = trace_json();
   return json + (trace.empty() ? "}" : ", \"trace\": " + trace + "}");
 }

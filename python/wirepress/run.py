@@ -316,6 +316,12 @@ def main(args: argparse.Namespace) -> int:
     if not command:
         say("run: give the launcher and its arguments after --, as in: wirepress run -- mpirun ...")
         return 2
+    if args.verify is not None or args.verify_lines:
+        if __package__:
+            from . import verify
+        else:
+            import verify
+        return verify.run(args, command, lambda: start(args, command), say)
     return start(args, command)
 
 
@@ -348,6 +354,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("openmpi", "mpich", "abi"),
         help="take LAUNCHER for one of this MPI, without asking it; of a script, those launchers "
         "that serve several; abi: its programs have the standard ABI",
+    )
+    parser.add_argument(
+        "--verify",
+        nargs="*",
+        metavar="FILE",
+        help="afterwards run the command again without wirepress, and compare the numbers of its "
+        "standard output and of FILE ... (text, .npy, or raw: FILE:float64); the plain run's files "
+        "are kept as FILE.plain",
+    )
+    parser.add_argument(
+        "--verify-tolerance",
+        type=float,
+        default=1e-3,
+        metavar="E",
+        help="relative difference up to which --verify ends with status 0 (default %(default)g)",
+    )
+    parser.add_argument(
+        "--verify-lines",
+        metavar="REGEX",
+        help="with --verify compare lines of standard output that match (default: all but those "
+        "about time, memory and the like)",
     )
     for key, value, sentence in settings.option_rows():
         parser.add_argument(

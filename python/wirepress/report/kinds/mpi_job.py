@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from wirepress.job_report import short_name
 from wirepress.report import figures, parts
 from wirepress.report.expect import ANY, NUMBER, Maybe
 from wirepress.report.kinds import has
@@ -66,6 +67,8 @@ EXPECTED = {
     "command": Maybe([str]),
     "mpi": Maybe(str),
     "started": Maybe(str),
+    "totals": Maybe({"other_bytes": Maybe(NUMBER)}),
+    "network": Maybe({"nic_payload_bytes": Maybe(NUMBER), "difference": Maybe(str)}),
     "ranks": [
         {
             "rank": int,
@@ -87,7 +90,8 @@ BYPASSES = {
     "small": ("below the threshold", "lower --threshold if they are many and the link is slow"),
     "same_host": ("the receiver is on the same node", ""),
     "noncontiguous": ("the data could not be packed", ""),
-    "incompressible": ("a sample did not shrink", "if floats may differ, name an --error"),
+    "incompressible": ("codecs were tried and did not shrink it", "if floats may differ, --error"),
+    "not_tried": ("no codec that was tried shrinks it, others were not tried yet", ""),
     "not_faster": ("raw is there sooner at the link's rate", "a faster codec, or an --error"),
     "learning": ("sent raw to see what that takes", ""),
     "not_smaller": ("compressed, and did not shrink enough", "if floats may differ, an --error"),
@@ -158,6 +162,10 @@ def _totals(job: dict[str, Any]) -> dict[str, Any]:
     fields = ("messages", "compressed_messages", "raw_bytes", "wire_bytes", "compress_seconds",
               "decompress_seconds", "wait_seconds")  # fmt: skip
     totals: dict[str, Any] = {f: sum(_sum(rank, f) for rank in job["ranks"]) for f in fields}
+    # what ranks' connections carried besides the calls' bytes
+    other = (job.get("totals") or {}).get("other_bytes") or 0
+    totals["raw_bytes"] += other
+    totals["wire_bytes"] += other
     totals["ratio"] = parts.quotient(totals["raw_bytes"], totals["wire_bytes"])
     return totals
 
@@ -278,7 +286,8 @@ def _changes(job: dict[str, Any]) -> Iterator[str]:
     elif total["compressed_messages"] and total["ratio"] < 1.1:
         yield (
             f"The data shrink {total['ratio']:.3f} times: hardly worth it. If floats may differ "
-            "from what was sent, --error bits:6 (a bound of 2^-6) lets lossy codecs in."
+            "from what was sent, --error bits:20 (a bound of 2^-20) or less lets lossy codecs in; "
+            "--verify shows what that does to the results."
         )
     # what stays on a host never meets the network, and learning ends by itself
     staying = {
@@ -309,7 +318,8 @@ def _lossy(job: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{units.size(weight)} of floats ({parts.share(weight / total)} of what the largest "
             "sites send) shrink less than 1.3 times without loss. If they may differ, --error "
-            "bits:N or rel=E sends a few bits of each."
+            "bits:N or rel:E sends a few bits of each; iterative solvers and checks on "
+            "conservation need more of them than others: --verify compares the results."
         )
 
 
@@ -322,6 +332,8 @@ def _trouble(job: dict[str, Any]) -> Iterator[str]:
         if rank.get("state") not in (None, "on"):
             why = rank.get("reason") or "no reason given"
             yield f"Rank {rank['rank']} is {rank['state']}: {why}."
+    if said := (job.get("network") or {}).get("difference"):
+        yield said[0].upper() + said[1:] + "."
     for event, meaning in _EVENTS.items():
         count = sum((rank.get("events") or {}).get(event, 0) for rank in job["ranks"])
         if count:
@@ -344,6 +356,8 @@ def _cards(job: dict[str, Any]) -> Cards:
         ("compressed", f"{total['compressed_messages']:,}"),
         ("waiting, a rank", units.seconds(total["wait_seconds"] / n)),
     ]
+    if (sent := (job.get("network") or {}).get("nic_payload_bytes")) is not None:
+        pairs.insert(5, ("sent by NICs, without headers", units.size(sent)))
     return Cards(pairs)
 
 
@@ -486,7 +500,8 @@ def _site_parts(jobs: dict[str, dict[str, Any]]) -> Iterator[parts.Part]:
          "several" if (site.get("node") or 0) < 0 else str(site.get("node", "")),
          site["messages"], site["compressed_messages"], site["raw_bytes"], site["wire_bytes"],
          parts.quotient(site["raw_bytes"], site["wire_bytes"]), site["choice"],
-         site.get("function") or parts.file_name(site.get("caller") or ""), site["why"]]
+         short_name(site.get("function") or "") or parts.file_name(site.get("caller") or ""),
+         site["why"]]
         for name, job in jobs.items() for rank, site in _sites(job)
     ]  # fmt: skip
     if rows:
