@@ -39,13 +39,13 @@ bool parse_all(std::string_view text, double* value) {
 Status check_error_bound(const char* text) {
   const std::string_view bound = text;
   if (bound.empty() || bound == "none") return {};
-  const size_t colon = bound.find(':');
+  const size_t colon = bound.find_first_of(":=");  // "=" as recipes have it
   const std::string_view kind = bound.substr(0, colon);
   double value;
   if (colon == std::string_view::npos || !parse_all(bound.substr(colon + 1), &value) ||
       (kind != "rel" && kind != "abs" && kind != "bits"))
     return fail(Code::kParameter,
-                "mpi_error: \"%s\" is not none, rel:R, abs:A or bits:B, such as rel:1e-3", text);
+                "mpi_error: \"%s\" is not none, rel:E, abs:A or bits:B, such as rel:1e-3", text);
   if (kind == "rel" && !(value > 0 && value < 1))
     return fail(Code::kParameter, "mpi_error: \"%s\": a relative error lies between 0 and 1", text);
   if (kind == "abs" && !(value >= 1e-100 && value <= 1e100))

@@ -70,7 +70,7 @@ Data wave(size_t n) {
 
 TEST(Door, SettingsOfRanksAreCheckedBeforeTheRanksAre) {
   Door door("store");
-  for (const char* bound : {"none", "rel:1e-3", "abs:1e-6", "bits:6"})
+  for (const char* bound : {"none", "rel:1e-3", "rel=1e-3", "abs:1e-6", "bits:6"})
     EXPECT_EQ(door.set("mpi_error", bound), WPR_OK) << bound;
   for (const char* bound : {"1e-3", "rel", "rel:", "rel:2", "rel:1e-3x", "abs:-1", "abs:inf",
                             "bits:0", "bits:1.5", "bits:53", "relative:1e-3"})

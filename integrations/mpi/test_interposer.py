@@ -400,7 +400,7 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
     [
         ({"WIREPRESS_MPI_CODEC": "bx:m=5"}, "mpi_codec: bx:m=5 is lossy, MPI messages must not"),
         ({"WIREPRESS_MPI_ERROR": "rel:2"}, 'mpi_error: "rel:2": a relative error lies between'),
-        ({"WIREPRESS_MPI_ERROR": "1e-3"}, 'mpi_error: "1e-3": is not none, rel:E, abs:A or bits'),
+        ({"WIREPRESS_MPI_ERROR": "1e-3"}, 'mpi_error: "1e-3" is not none, rel:E, abs:A or bits'),
         (
             {"WIREPRESS_MPI_ERROR": "abs:1", "WIREPRESS_MPI_CODEC": "bx"},
             "mpi_codec: bx: of codecs that lose something, zfp and sz3 keep an absolute error",
@@ -416,8 +416,8 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
             {"WIREPRESS_MPI_DETERMINISTIC": "on", "WIREPRESS_MPI_COLLECTIVES": "off"},
             "mpi_deterministic: sums have one order only in our collectives, mpi_collectives",
         ),
-        ({"WIREPRESS_MPI_ERROR": "abs:nan"}, 'mpi_error: "abs:nan": is not none, rel:E, abs:A or'),
-        ({"WIREPRESS_MPI_ERROR": "abs:1e-3x"}, 'mpi_error: "abs:1e-3x": is not none, rel:E, abs:'),
+        ({"WIREPRESS_MPI_ERROR": "abs:nan"}, 'mpi_error: "abs:nan" is not none, rel:E, abs:A or'),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e-3x"}, 'mpi_error: "abs:1e-3x" is not none, rel:E, abs:'),
     ],
 )
 def test_errors_only_on_request(mpi, settings, reason):
@@ -425,7 +425,7 @@ def test_errors_only_on_request(mpi, settings, reason):
         [TRUST | settings | {"LD_PRELOAD": str(mpi.library)}] * 2, [mpi.build("types.c")]
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"wirepress: off: rank 0: {reason}" in done.stderr
+    assert "wirepress: off: rank 0: " in done.stderr and reason in done.stderr
 
 
 def test_locale_of_the_program(mpi, tmp_path):

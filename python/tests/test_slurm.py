@@ -113,25 +113,24 @@ def library(tmp_path, monkeypatch):
         if name.startswith(("WIREPRESS_", "LD_", "SLURM_", "SRUN_")):
             monkeypatch.delenv(name)
     path = tmp_path / "libwirepress_mpi_openmpi.so"
-    path.touch()
-    monkeypatch.setenv("WIREPRESS_LIB_DIR", str(tmp_path))
+    monkeypatch.setattr(launchers, "preloaded", lambda *_: [path])
     return path
 
 
-def preload_of(tmp_path: Path, *options: str) -> tuple[list[str], str]:
+def preload_of(*options: str) -> tuple[list[str], str]:
     words, environment = launchers.wrap(["srun", *options, "./a"], "openmpi", {})
     return words, environment["LD_PRELOAD"]
 
 
-def test_own_preload_is_kept(library, tmp_path, monkeypatch):
-    words, preload = preload_of(tmp_path, "--export=ALL,LD_PRELOAD=/own.so")
+def test_own_preload_is_kept(library, monkeypatch):
+    words, preload = preload_of("--export=ALL,LD_PRELOAD=/own.so")
     assert words == ["srun", "--export=ALL", "./a"] and preload == f"{library}:/own.so"
     monkeypatch.setenv("LD_PRELOAD", "/own.so")
-    assert preload_of(tmp_path)[1] == f"{library}:/own.so"
-    assert preload_of(tmp_path, "--export=NONE")[1] == str(library)  # srun would drop it, too
+    assert preload_of()[1] == f"{library}:/own.so"
+    assert preload_of("--export=NONE")[1] == str(library)  # srun would drop it, too
 
 
-def test_settings_for_srun_alone(library, tmp_path):
+def test_settings_for_srun_alone(library):
     """`./a -x NAME=VALUE` is the program's affair, --export is not."""
     settings = {"WIREPRESS_MPI_CODEC": "zstd:1"}
     command = ["srun", "--export=ALL,WIREPRESS_MPI_CODEC=lz4", "./a"]
