@@ -45,7 +45,7 @@ def setup(machine: Path, *words: str) -> tuple[str, str]:
 def test_leaves_out_what_fails(machine):
     said, asked = setup(machine, "deps")
     for package in ("xarray>=2025.1", "torch==2.13.0", "pyrevolve==2.2.8"):
-        assert package in said.splitlines()[-3] + said.splitlines()[-1]
+        assert package in "".join(line for line in said.splitlines() if "could not" in line)
     assert "zarr>=3.1" in asked  # one by one, as all at once had failed
     again, asked = setup(machine, "deps")
     assert "pip could not install: xarray>=2025.1" in again and "pip install" not in asked

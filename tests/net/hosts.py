@@ -216,7 +216,7 @@ exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0"; eval "$*"' "$host
             "UCX_NET_DEVICES": "eth0",
             "FI_PROVIDER": "tcp",
             "FI_TCP_IFACE": "eth0",
-            "LD_PRELOAD": str(shim),
+            "LD_PRELOAD": ":".join(filter(None, [str(shim), os.environ.get("LD_PRELOAD")])),
         }.items():
             words += ["-genv", name, value]
         return words

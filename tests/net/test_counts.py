@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from hosts import Hosts
 
-from wirepress import launchers
+from wirepress import mpi_libraries
 from wirepress.job_report import AGREEMENT, LEAST_DIFFERENCE, PACKET_HEADERS
 
 HERE = Path(__file__).parent
@@ -44,8 +44,9 @@ def mpi(request: pytest.FixtureRequest) -> str:
         if not shutil.which(tool):
             pytest.skip(f"no {tool}")
     try:
-        launchers.library_for(flavour)
-    except launchers.RunError as error:
+        library = mpi_libraries.library_of_launcher(f"mpirun.{flavour}", flavour)
+        mpi_libraries.module_for(library, mpi_libraries.library_dirs())
+    except mpi_libraries.RunError as error:
         pytest.skip(str(error))
     return flavour
 
