@@ -339,7 +339,16 @@ def start(args: argparse.Namespace, command: list[str], conclude: Any = finish) 
         private.remove()
 
 
+EXAMPLES = """examples:
+  wirepress run -- mpirun -n 4 --host a,b ./app          chooses by what it measures
+  wirepress run --codec shuffle+zstd:1 -- srun ./app     or says so
+  wirepress run --explain --report job.json -- mpiexec -n 4 python train.py
+  wirepress run --error bits:12 --verify out.npy -- mpirun -n 4 ./app
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, EXAMPLES
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write the job's report (JSON) to FILE"
     )
