@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the deflate, zlib and gzip codecs share: the same library, parameter and bound around three
-// wrappings of the same stream. A codec names its wrapping's two functions:
-//   const Kernel gzip_libdeflate = libdeflate_kernel<kGzip>();
+// wrappings of the same stream. A codec describes its wrapping by a type:
+//   struct GzipWrapping { static constexpr const char* name; static size_t compress(...); ... };
+//   const Kernel gzip_libdeflate = libdeflate_kernel<GzipWrapping>();
+// That type has a name of its own and external linkage. GCC 14 merges instantiations for equally
+// named constants of unnamed namespaces, and three codecs then have one wrapping.
 #pragma once
 
 #include <libdeflate.h>
@@ -12,24 +15,17 @@
 
 namespace wirepress {
 
-struct Wrapping {
-  const char* name;
-  size_t (*compress)(libdeflate_compressor*, int level, const void* in, size_t n, void* out,
-                     size_t room);
-  decltype(&libdeflate_deflate_decompress_ex) decompress;
-};
-
 // Contexts are made on first use: most states only ever go one way.
 struct LibdeflateState {
   libdeflate_compressor* compressor = nullptr;
   libdeflate_decompressor* decompressor = nullptr;
 };
 
-template <const Wrapping& kWrapping>
+template <class Wrapping>
 struct Libdeflate {
   static Status open(const Args&, void** state) noexcept {
     *state = new (std::nothrow) LibdeflateState;
-    if (*state == nullptr) return fail(Code::kNoMemory, "%s: no memory", kWrapping.name);
+    if (*state == nullptr) return fail(Code::kNoMemory, "%s: no memory", Wrapping::name);
     return {};
   }
 
@@ -46,11 +42,11 @@ struct Libdeflate {
     auto* own = static_cast<LibdeflateState*>(state);
     if (own->compressor == nullptr) own->compressor = libdeflate_alloc_compressor(args.value[0]);
     if (own->compressor == nullptr)
-      return fail(Code::kNoMemory, "%s: no memory for level %d", kWrapping.name, args.value[0]);
-    const size_t size = kWrapping.compress(own->compressor, args.value[0], src.data(), src.size(),
+      return fail(Code::kNoMemory, "%s: no memory for level %d", Wrapping::name, args.value[0]);
+    const size_t size = Wrapping::compress(own->compressor, args.value[0], src.data(), src.size(),
                                            dst.data(), dst.size());
     if (size == 0)
-      return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", kWrapping.name,
+      return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", Wrapping::name,
                   src.size(), dst.size());
     *written = size;
     return {};
@@ -61,28 +57,28 @@ struct Libdeflate {
     auto* own = static_cast<LibdeflateState*>(state);
     if (own->decompressor == nullptr) own->decompressor = libdeflate_alloc_decompressor();
     if (own->decompressor == nullptr)
-      return fail(Code::kNoMemory, "%s: no memory for a decompressor", kWrapping.name);
+      return fail(Code::kNoMemory, "%s: no memory for a decompressor", Wrapping::name);
     size_t taken = 0;
     size_t size = 0;
-    const libdeflate_result result = kWrapping.decompress(own->decompressor, src.data(), src.size(),
+    const libdeflate_result result = Wrapping::decompress(own->decompressor, src.data(), src.size(),
                                                           dst.data(), dst.size(), &taken, &size);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
-      return fail(Code::kCorrupt, "%s: %zu bytes expand to more than %zu", kWrapping.name,
+      return fail(Code::kCorrupt, "%s: %zu bytes expand to more than %zu", Wrapping::name,
                   src.size(), dst.size());
     if (result != LIBDEFLATE_SUCCESS)
-      return fail(Code::kCorrupt, "%s: %zu bytes are not a valid stream", kWrapping.name,
+      return fail(Code::kCorrupt, "%s: %zu bytes are not a valid stream", Wrapping::name,
                   src.size());
     if (taken != src.size())
-      return fail(Code::kCorrupt, "%s: a stream of %zu bytes in %zu", kWrapping.name, taken,
+      return fail(Code::kCorrupt, "%s: a stream of %zu bytes in %zu", Wrapping::name, taken,
                   src.size());
     *written = size;
     return {};
   }
 };
 
-template <const Wrapping& kWrapping>
+template <class Wrapping>
 constexpr Kernel libdeflate_kernel() {
-  using Functions = Libdeflate<kWrapping>;
+  using Functions = Libdeflate<Wrapping>;
   return {
       .engine = "cpu",
       .variant = "libdeflate",

@@ -2,18 +2,18 @@
 #include "base/libdeflate.hpp"
 
 namespace wirepress {
-namespace {
 
-size_t compress(libdeflate_compressor* compressor, int, const void* in, size_t n, void* out,
-                size_t room) {
-  return libdeflate_deflate_compress(compressor, in, n, out, room);
-}
+struct DeflateWrapping {
+  static constexpr const char* name = "deflate";
+  static constexpr auto decompress = libdeflate_deflate_decompress_ex;
 
-constexpr Wrapping kWrapping = {"deflate", compress, libdeflate_deflate_decompress_ex};
-
-}  // namespace
+  static size_t compress(libdeflate_compressor* compressor, int, const void* in, size_t n,
+                         void* out, size_t room) {
+    return libdeflate_deflate_compress(compressor, in, n, out, room);
+  }
+};
 
 extern const Kernel deflate_libdeflate;
-const Kernel deflate_libdeflate = libdeflate_kernel<kWrapping>();
+const Kernel deflate_libdeflate = libdeflate_kernel<DeflateWrapping>();
 
 }  // namespace wirepress

@@ -2,18 +2,18 @@
 #include "base/libdeflate.hpp"
 
 namespace wirepress {
-namespace {
 
-size_t compress(libdeflate_compressor* compressor, int, const void* in, size_t n, void* out,
-                size_t room) {
-  return libdeflate_gzip_compress(compressor, in, n, out, room);
-}
+struct GzipWrapping {
+  static constexpr const char* name = "gzip";
+  static constexpr auto decompress = libdeflate_gzip_decompress_ex;
 
-constexpr Wrapping kWrapping = {"gzip", compress, libdeflate_gzip_decompress_ex};
-
-}  // namespace
+  static size_t compress(libdeflate_compressor* compressor, int, const void* in, size_t n,
+                         void* out, size_t room) {
+    return libdeflate_gzip_compress(compressor, in, n, out, room);
+  }
+};
 
 extern const Kernel gzip_libdeflate;
-const Kernel gzip_libdeflate = libdeflate_kernel<kWrapping>();
+const Kernel gzip_libdeflate = libdeflate_kernel<GzipWrapping>();
 
 }  // namespace wirepress
