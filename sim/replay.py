@@ -79,13 +79,26 @@ def open_mpi_allreduce(n: int, size: float) -> str:
     return next((name for below, name in sizes if size < below), "halving")
 
 
+class Zone:
+    """A star of hosts: SimGrid 4 has other names for what makes it."""
+
+    def __init__(self, name: str) -> None:
+        if hasattr(NetZone, "add_netzone_star"):
+            zone = Engine.instance.netzone_root.add_netzone_star(name)
+            self.new_host, self.new_link = zone.add_host, zone.add_link
+        else:
+            zone = NetZone.create_star_zone(name)
+            self.new_host, self.new_link = zone.create_host, zone.create_link
+        self.add_route, self.seal = zone.add_route, zone.seal
+
+
 class Platform:
     """Hosts for the ways of messages, in a star: full bisection but for a fabric in the middle, or
     the up-links of a tree's switches, if any. One for each node and way, and one for each rank
     inside its node. `raw[n]` and `coded[n]` are ways over n levels of the tree."""
 
     def __init__(self, job: dict[str, Any]) -> None:
-        self.zone = NetZone.create_star_zone("network")
+        self.zone = Zone("network")
         self.tree = job["tree"]
         self.cores, self.machine = job["cores"], job["machine"]
         codec = job["codec"]
@@ -128,7 +141,7 @@ class Platform:
         self.zone.seal()
 
     def _machine(self, number: int) -> Any:
-        host = self.zone.create_host(f"machine{number}", SPEED)
+        host = self.zone.new_host(f"machine{number}", SPEED)
         host.core_count = self.cores
         host.seal()
         return host
@@ -157,13 +170,13 @@ class Platform:
         return self.switches[key]
 
     def _link(self, name: str, rate: float, latency: float) -> Any:
-        link = self.zone.create_link(name, rate)
+        link = self.zone.new_link(name, rate)
         link.set_latency(latency)
         link.seal()
         return link
 
     def _host(self, name: str, up: list[Any], down: list[Any]) -> Any:
-        host = self.zone.create_host(name, SPEED)
+        host = self.zone.new_host(name, SPEED)
         for ends, links in (((host.netpoint, None), up), ((None, host.netpoint), down)):
             route = [LinkInRoute(link) for link in links]
             try:
