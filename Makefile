@@ -16,7 +16,7 @@ demo: ## two unmodified MPI programs over a 1 Gb/s link, without and with wirepr
 	@$(PY) scripts/demo.py $(ARGS)
 test: ## every test: C++, Python, MPI, network, address sanitizer
 	@scripts/test full $(ARGS)
-check: ## the everyday part of test, under four minutes
+check: ## the everyday part of test, some six minutes
 	@scripts/test quick $(ARGS)
 check-all: test ## test, and the conformance suite on 64-bit Arm under qemu
 	@scripts/check-aarch64
