@@ -379,10 +379,7 @@ const char* prepare_codecs(wpr_ctx* ctx) {
         WPR_UINT64, WPR_FLOAT32, WPR_FLOAT64, WPR_BOOL}) {  // those that types.cpp gives
     offer_lossless(ctx, dtype, g_fixed ? std::vector{j.codec} : recipes_for(dtype));
   }
-  if (const char* why = parse_bound(j.error, &j.bound)) {
-    problem = "mpi_error: \"" + j.error + "\": " + why;
-    return problem.c_str();
-  }
+  j.bound = parse_bound(j.error);
   size_t n_bounded = 0;
   for (const wpr_dtype dtype : {WPR_FLOAT32, WPR_FLOAT64}) {
     for (const std::string& recipe : bounded_recipes(j.codec, j.bound, dtype, 1, 2)) {

@@ -54,8 +54,7 @@ struct Bound {
   Kind kind = kNone;
   double value = 0;
 };
-// nullptr, or what is wrong with it.
-const char* parse_bound(const std::string& text, Bound* bound);
+Bound parse_bound(const std::string& text);  // which the library took for mpi_error
 
 struct Job {
   int rank = 0, size = 1;

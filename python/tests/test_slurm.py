@@ -113,7 +113,7 @@ def library(tmp_path, monkeypatch):
         if name.startswith(("WIREPRESS_", "LD_", "SLURM_", "SRUN_")):
             monkeypatch.delenv(name)
     path = tmp_path / "libwirepress_mpi_openmpi.so"
-    monkeypatch.setattr(launchers, "preloaded", lambda *_: [path])
+    monkeypatch.setattr(launchers.mpi_libraries, "preloaded", lambda *_: [path])
     return path
 
 

@@ -15,11 +15,13 @@ import subprocess
 from pathlib import Path
 
 if __package__:
+    from . import mpi_libraries
     from .launchers import LAUNCHERS, is_launcher
-    from .mpi_libraries import FAMILIES, NAMES, library_dirs
+    from .mpi_libraries import FAMILIES, NAMES
 else:
+    import mpi_libraries
     from launchers import LAUNCHERS, is_launcher
-    from mpi_libraries import FAMILIES, NAMES, library_dirs
+    from mpi_libraries import FAMILIES, NAMES
 
 # Start another program, in an environment that they leave as it is.
 WRAPPERS = ("env", "nice", "ionice", "time", "timeout", "numactl", "taskset", "chrt", "stdbuf",
@@ -264,7 +266,7 @@ class Elf:
 
 
 def modules() -> list[Path]:
-    return [path for folder in library_dirs() for path in folder.glob("libwirepress_mpi_*.so")]
+    return mpi_libraries.modules(mpi_libraries.library_dirs())
 
 
 def is_privileged(path: str) -> bool:

@@ -16,31 +16,19 @@ import sys
 from pathlib import Path
 
 if __package__:
-    from . import slurm
-    from .mpi_libraries import (
-        Library,
-        RunError,
-        find_library,
-        library_dirs,
-        library_of_program,
-        preloaded,
-    )
+    from . import mpi_libraries, slurm
 else:
     if sys.flags.isolated:  # in place of a launcher
         sys.path.append(os.path.dirname(os.path.realpath(__file__)))
+    import mpi_libraries
     import slurm
-    from mpi_libraries import (
-        Library,
-        RunError,
-        find_library,
-        library_dirs,
-        library_of_program,
-        preloaded,
-    )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .mpi_libraries import Library
     from .private import Private
+
+RunError = mpi_libraries.RunError
 
 LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun", "srun")
 LAUNCHER_SUFFIXES = (".openmpi", ".mpich", ".hydra")
@@ -136,7 +124,7 @@ def version_of(launcher: str) -> str:
 
 def flavour_of_program(words: list[str]) -> str:
     """For a launcher that serves several MPIs: what the first program among the words has."""
-    library = library_of_program(words)
+    library = mpi_libraries.library_of_program(words)
     return library.family if library else ""
 
 
@@ -225,9 +213,8 @@ def rank_variables(
 
     settings = settings | {"WIREPRESS_LAUNCH": os.urandom(8).hex()}  # this call of the launcher
     variables = {name: user(name) or value for name, value in settings.items()}
-    variables["LD_PRELOAD"] = merge_preload(
-        preloaded(library, library_dirs()), inherited("LD_PRELOAD")
-    )
+    ours = mpi_libraries.preloaded(library, mpi_libraries.library_dirs())
+    variables["LD_PRELOAD"] = merge_preload(ours, inherited("LD_PRELOAD"))
     return variables
 
 
@@ -251,7 +238,7 @@ def wrap(
     command: list[str], flavour: str, settings: dict[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """The command line that starts the ranks with the interposer, and its environment."""
-    library = find_library(command[0], words_of(command), flavour)
+    library = mpi_libraries.find_library(command[0], words_of(command), flavour)
     if flavour == "abi":  # that of the program; launchers have words of their own
         flavour = flavour_of(command[0]) or "mpich"
     variables = rank_variables(command, flavour, library, settings)

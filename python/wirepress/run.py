@@ -21,36 +21,15 @@ import time
 from pathlib import Path
 
 if __package__:
-    from . import settings, stdio
-    from .launchers import (
-        SECRET,
-        RunError,
-        find_flavour,
-        is_launcher,
-        launchers_left,
-        noted_calls,
-        refusal,
-        starts_launchers,
-        wrap,
-        write_shims,
-    )
+    from . import launchers, settings, stdio
+    from .launchers import SECRET, RunError
     from .private import Private, sweep
     from .rendezvous import Rendezvous
 else:
+    import launchers
     import settings
     import stdio
-    from launchers import (
-        SECRET,
-        RunError,
-        find_flavour,
-        is_launcher,
-        launchers_left,
-        noted_calls,
-        refusal,
-        starts_launchers,
-        wrap,
-        write_shims,
-    )
+    from launchers import SECRET, RunError
     from private import Private, sweep
     from rendezvous import Rendezvous
 
@@ -273,19 +252,21 @@ def launch(
 ) -> int:
     if shutil.which(command[0]) is None:
         raise RunError(f"{command[0]}: no such command")
-    if reason := refusal(command):
+    if reason := launchers.refusal(command):
         raise RunError(reason)
-    as_script = not is_launcher(command[0]) and (not args.mpi or starts_launchers(command[0]))
-    flavour = "" if as_script else args.mpi or find_flavour(command)
+    as_script = not launchers.is_launcher(command[0]) and (
+        not args.mpi or launchers.starts_launchers(command[0])
+    )
+    flavour = "" if as_script else args.mpi or launchers.find_flavour(command)
     options = given_options(args)
     for doubt in settings.check(options, command[1:], "mpich" if flavour == "abi" else flavour):
         say(doubt)
     rendezvous = start_rendezvous()
     variables = rank_settings(options, rendezvous)
     if flavour:
-        wrapped, environment = wrap(command, flavour, variables)
+        wrapped, environment = launchers.wrap(command, flavour, variables)
     else:  # a script: the launchers that it finds by PATH are wrapped
-        folder = write_shims(private, variables, args.mpi or "")
+        folder = launchers.write_shims(private, variables, args.mpi or "")
         wrapped = command
         environment = os.environ | {"PATH": f"{folder}:{os.environ.get('PATH', os.defpath)}"}
         environment.pop(SECRET, None)  # of another run, a rank of which starts this one
@@ -297,14 +278,14 @@ def launch(
     began = time.monotonic()
     try:
         header["exit_code"] = run_child(
-            wrapped, environment, rendezvous, lambda: launchers_left(private)
+            wrapped, environment, rendezvous, lambda: launchers.launchers_left(private)
         )
     finally:
         rendezvous.stop()
     header["seconds"] = round(time.monotonic() - began, 3)
     conclude(args, rendezvous, header)
     if not rendezvous.jobs and not args.quiet:
-        calls = [(called, words) for _, _, called, words in noted_calls(private)]
+        calls = [(called, words) for _, _, called, words in launchers.noted_calls(private)]
         failed = header["exit_code"] != 0
         for sentence in beside_this("causes").causes(command, flavour, calls, failed):
             say(sentence)

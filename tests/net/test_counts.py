@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -19,8 +18,8 @@ from typing import Any
 
 import pytest
 from hosts import Hosts
+from installed import libraries_of
 
-from wirepress import mpi_libraries
 from wirepress.job_report import AGREEMENT, LEAST_DIFFERENCE, PACKET_HEADERS
 
 HERE = Path(__file__).parent
@@ -40,14 +39,7 @@ MODES = {
 @pytest.fixture(params=["openmpi", "mpich"])
 def mpi(request: pytest.FixtureRequest) -> str:
     flavour: str = request.param
-    for tool in (f"mpirun.{flavour}", f"mpicc.{flavour}"):
-        if not shutil.which(tool):
-            pytest.skip(f"no {tool}")
-    try:
-        library = mpi_libraries.library_of_launcher(f"mpirun.{flavour}", flavour)
-        mpi_libraries.module_for(library, mpi_libraries.library_dirs())
-    except mpi_libraries.RunError as error:
-        pytest.skip(str(error))
+    libraries_of(flavour)
     return flavour
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +18,9 @@ from pathlib import Path
 
 import pytest
 from hosts import Hosts, namespaces
+from installed import libraries_of
 
 from wirepress import run
-from wirepress.mpi_libraries import RunError, library_dirs, library_of_launcher, preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -41,13 +40,7 @@ def pair():
 def mpi(request, monkeypatch):
     """An MPI that is installed, with the environment in which mpi4py finds it."""
     flavour: str = request.param
-    for tool in (f"mpirun.{flavour}", f"mpicc.{flavour}"):
-        if not shutil.which(tool):
-            pytest.skip(f"no {tool}")
-    try:
-        _, *libraries = preloaded(library_of_launcher(f"mpirun.{flavour}", flavour), library_dirs())
-    except RunError as error:
-        pytest.skip(str(error))
+    _, *libraries = libraries_of(flavour)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     if flavour == "mpich":  # for mpi4py, which asks for it by another name than Debian's
         monkeypatch.setenv("LD_PRELOAD", ":".join(map(str, libraries)))

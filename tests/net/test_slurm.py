@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,9 +22,8 @@ from typing import Any
 import pytest
 import slurm_cluster
 from hosts import Hosts
+from installed import libraries_of
 from slurm_cluster import Slurm
-
-from wirepress import mpi_libraries
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "integrations" / "mpi" / "tests"
 WIREPRESS = [sys.executable, "-m", "wirepress", "run"]
@@ -93,14 +91,7 @@ def reports_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(params=["openmpi", "mpich"])
 def mpi(request, cluster) -> Mpi:
-    for tool in (f"mpirun.{request.param}", f"mpicc.{request.param}"):
-        if not shutil.which(tool):
-            pytest.skip(f"no {tool}")
-    try:
-        library = mpi_libraries.library_of_launcher(f"mpirun.{request.param}", request.param)
-        mpi_libraries.module_for(library, mpi_libraries.library_dirs())
-    except mpi_libraries.RunError as error:
-        pytest.skip(str(error))
+    libraries_of(request.param)
     return Mpi(request.param, cluster)
 
 
