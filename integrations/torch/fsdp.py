@@ -57,6 +57,7 @@ class _Pass:
     def __init__(self) -> None:
         self.backup: dict[str, torch.Tensor | None] = {}  # residuals before it, by unit
         self.found: list[tuple[str, int]] = []  # units and ranks
+        self.partial = False  # a unit lies on some ranks only: other ranks may have found more
 
 
 class FsdpState:
@@ -129,8 +130,9 @@ class FsdpState:
             found = self.residuals[unit] = torch.zeros(shape)
         return found
 
-    def watch(self, unit: str) -> _Pass | None:
-        """What is noted of this backward pass, the unit's residual among it; None: nothing."""
+    def watch(self, unit: str, ranks: int) -> _Pass | None:
+        """Notes the residual of a unit, which `ranks` ranks share, before this backward pass
+        changes it. Returns the notes of the pass; None: nothing is noted."""
         if self.settings.on_nonfinite == "pass":
             return None
         if self._pass is None:
@@ -139,11 +141,17 @@ class FsdpState:
             torch.autograd.Variable._execution_engine.queue_callback(self._end_pass)
         kept = self.residuals.get(unit)
         self._pass.backup[unit] = None if kept is None else kept.clone()
+        self._pass.partial |= ranks < dist.get_world_size()
         return self._pass
 
     def _end_pass(self) -> None:
         ended, self._pass = self._pass, None
-        if ended is None or not ended.found:
+        if ended is None:
+            return
+        if ended.partial:  # of replicas, all drop the step that one of them cannot use
+            everyone = self.post(dist.group.WORLD).all_gather_object(ended.found[:1])
+            ended.found = [each for found in everyone for each in found]
+        if not ended.found:
             return
         for unit, residual in ended.backup.items():
             if residual is None:
@@ -264,17 +272,18 @@ class _ReduceScatter(_Memory, ReduceScatter):
         with torch.no_grad():
             post = state.post(group)
             began = post.sent
-            total = self._sum(input_tensor.detach().cpu().view(size, -1), post)
+            ranks = dist.get_process_group_ranks(group)
+            total = self._sum(input_tensor.detach().cpu().view(size, -1), post, ranks)
             if op == dist.ReduceOp.AVG:
                 total.div_(size)
             output_tensor.view(-1).copy_(total)
         state.count("gradients", raw, post.sent - began, True)
         return None
 
-    def _sum(self, parts: torch.Tensor, post: Post) -> torch.Tensor:
-        """The sum over ranks of the row that this rank owns."""
+    def _sum(self, parts: torch.Tensor, post: Post, ranks: Sequence[int]) -> torch.Tensor:
+        """The sum over `ranks` of the row that this rank owns."""
         packer, dtype = self._state.packers["gradients"], parts.dtype
-        watched, flag = self._state.watch(self._unit), 0
+        watched, flag = self._state.watch(self._unit, len(ranks)), 0
         if watched and not bool(parts.isfinite().all()):
             flag = 1
         residual = None
@@ -296,7 +305,7 @@ class _ReduceScatter(_Memory, ReduceScatter):
             if rank != post.rank:
                 packer.add(message, total, dtype)
         if watched and any(flags):
-            watched.found.append((self._unit, flags.index(1)))
+            watched.found.append((self._unit, ranks[flags.index(1)]))
             total.fill_(float("nan"))
         return total
 
@@ -366,8 +375,8 @@ def compress_fsdp(
         on_nonfinite: NaN or infinity in the gradient of a unit that is compressed: "pass" as the
             codec does; "skip": the unit's whole gradient becomes NaN on all ranks, so that a
             GradScaler skips the step, and at the end of the backward pass all residuals go back to
-            before it; "raise": FloatingPointError comes out of `backward`, on all ranks that share
-            the unit, too after residuals went back.
+            before it, on all ranks, replicas too; "raise": FloatingPointError comes out of
+            `backward` on all ranks, after residuals went back.
 
     Raises:
         ParameterError: no such recipe; nothing was wrapped; it was called before; settings or

@@ -315,6 +315,33 @@ def test_a_skipped_step_leaves_nothing_behind(on_ranks: OnRanks) -> None:
     assert on_ranks(overflow, 2, ["int4", "onebit", "topk:ratio=0.1", "qsgd"]) == [[], []]
 
 
+def replicas_overflow() -> None:
+    """The gradient is infinite in one replica, on rank 1: the other replica drops the step, too."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "shards"))
+    model = sharded(mesh=mesh)
+    state = wt.compress_fsdp(model, "int4", error_feedback=True, threshold=0, on_nonfinite="skip")
+    train(model, range(1))
+    before = {unit: residual.clone() for unit, residual in state.residuals.items()}
+    assert before
+    overflowing_pass(model)
+    assert not all(p.grad.to_local().isfinite().all() for p in model.parameters())
+    assert state.residuals.keys() == before.keys()
+    for unit, residual in before.items():
+        assert torch.equal(state.residuals[unit], residual), unit
+    model = sharded(mesh=mesh)
+    wt.compress_fsdp(model, "int4", threshold=0, on_nonfinite="raise")
+    with pytest.raises(FloatingPointError, match='unit "0" is not finite on rank 1'):
+        overflowing_pass(model)
+    model.zero_grad()
+    train(model, range(1))
+
+
+def test_replicas_skip_a_step_together(on_ranks: OnRanks) -> None:
+    on_ranks(replicas_overflow, 4)
+
+
 def errors() -> None:
     model = sharded()
     wt.compress_fsdp(model, "int4", threshold=0, on_nonfinite="raise")
