@@ -144,9 +144,10 @@ WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *
 WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
                                       size_t cap, size_t *n_values);
 
-/* The frame of the sum of two frames' values. Their headers (recipe, type, shape, block size) must
- * be equal and the recipe's first codec one whose codes can be added (its document says what the
- * sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes. */
+/* The frame of the sum of two frames' values. The frames hold float32, are not streamed and have
+ * equal headers (recipe, type, shape, block size), else WPR_PARAMETER. Codes of the recipe's first
+ * codec can be added (the codec's document says what the sum is), else WPR_UNSUPPORTED. dst has
+ * wpr_bound(ctx, raw size) bytes. */
 WPR_API wpr_status wpr_add(wpr_ctx *ctx, const void *a, size_t a_size, const void *b, size_t b_size,
                            void *dst, size_t cap, size_t *written);
 
