@@ -35,23 +35,31 @@ def varint(value: int) -> bytes:
     return out + bytes([value])
 
 
-def stage_of(recipe: str, dtype: str) -> tuple[bytes, int]:
-    """The first stage as a header has it, and the codec's id."""
+def stage_of(recipe: str, dtype: str) -> bytes:
+    """The first stage as a header has it."""
     header = wirepress.compress(b"", recipe, dtype=dtype)
     word = int.from_bytes(header[6:8], "little")
-    return header[6 : 8 + (word >> 12)], word & 0xFFF
+    return header[6 : 8 + (word >> 12)]
 
 
 def sealed(header: bytes) -> bytes:
     return header + (decode.xxh3_64(header) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
-def frame_of(stage: bytes, payload: bytes, raw_size: int, dtype: str) -> bytes:
+def frame_of(stages: list[bytes], payload: bytes, raw_size: int, dtype: str) -> bytes:
     """A frame of one block with this code, without checksums of blocks."""
     kind = decode.DTYPES.index(dtype) | NO_SHAPE << 5
-    header = b"WPR" + bytes([PLAIN, kind, BLOCK_LOG | 1 << 5]) + stage + varint(raw_size)
+    first = b"WPR" + bytes([PLAIN, kind, BLOCK_LOG | len(stages) << 5])
     block = len(payload).to_bytes(4, "little") + payload if raw_size else b""
-    return sealed(header) + block
+    return sealed(first + b"".join(stages) + varint(raw_size)) + block
+
+
+def raw_block(data: bytes, size: int, flags: int) -> bytes:
+    """The only block of a frame with these flags: the first bytes of the data as they are."""
+    word = 1 << 31 | (flags & 2) << 29 | size
+    after = (size.to_bytes(4, "little") if flags & 2 else b"") + data[:size]
+    checksum = (decode.xxh3_64(after, word << 32) & 0xFFFFFFFF).to_bytes(4, "little")
+    return word.to_bytes(4, "little") + (checksum if flags & 1 else b"") + after
 
 
 def first_block(frame: bytes) -> bytes | None:
