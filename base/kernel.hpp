@@ -115,7 +115,7 @@ struct Codec {
 
 // One implementation of one codec on one engine. Reads and writes only the spans it is given.
 struct Kernel {
-  const char* engine;   // "cpu", "cuda", "compressdev", "rtl"
+  const char* engine;   // "cpu" or "rtl": a name of engines()
   const char* variant;  // "scalar", "avx2", "avx512", "neon", "liblz4" ...
   bool (*usable)() noexcept;
   // A context that one thread at a time uses, reused from block to block; nullptr: stateless.

@@ -64,8 +64,21 @@ TEST(Header, EveryFlippedBitIsRefused) {
   }
 }
 
-// The largest header that the registry's codecs can ask for: 4-D shape of 2^48 bytes, two stages of
-// four parameters.
+TEST(Header, RowsWithoutAShapeAreRefused) {
+  const auto code_with = [](bool streamed, int n_dims) {
+    Header header = small_header();
+    header.slabs = true;
+    header.streamed = streamed;
+    header.n_dims = n_dims;
+    Header read;
+    return read_header(bytes_of(header), &read).code();
+  };
+  EXPECT_EQ(code_with(false, 2), Code::kOk);
+  EXPECT_EQ(code_with(false, 1), Code::kCorrupt);
+  EXPECT_EQ(code_with(false, kNoShape), Code::kCorrupt);
+  EXPECT_EQ(code_with(true, kNoShape), Code::kCorrupt);
+}
+
 TEST(Header, ASeriesIsNamed) {
   const std::array series = {std::byte{'W'}, std::byte{'P'}, std::byte{'S'}, std::byte{0x10}};
   Header header;
@@ -74,7 +87,8 @@ TEST(Header, ASeriesIsNamed) {
   EXPECT_NE(std::string_view(status.text()).find("wirepress decompress"), std::string_view::npos);
 }
 
-TEST(Header, FitsIn32Bytes) {
+// A 4-D shape of 2^46 bytes, and two codecs of which one has four parameters.
+TEST(Header, ALargeOneFits) {
   Header header;
   const uint64_t shape[] = {1ull << 21, 129, 1 << 9, 129};
   ASSERT_TRUE(set_shape(&header, DType::kFloat32, 4, shape).ok());

@@ -102,10 +102,14 @@ Status read_size(Reader& reader, const char* field, uint64_t* value) {
   return fail(Code::kCorrupt, "header: %s is not a shortest varint", field);
 }
 
+Status no_rows() {
+  return fail(Code::kCorrupt, "header: blocks of whole rows, but the shape has no such rows");
+}
+
 Status read_shape(Reader& reader, Header* header) {
   if (header->streamed) {
     header->raw_size = kUnknownSize;
-    return {};
+    return header->slabs ? no_rows() : Status();
   }
   uint64_t extent[kMaxDims] = {};
   const int n = header->n_dims == kNoShape ? 1 : header->n_dims;
@@ -122,9 +126,7 @@ Status read_shape(Reader& reader, Header* header) {
   }
   if (!set_shape(header, header->dtype, header->n_dims, extent).ok())
     return fail(Code::kCorrupt, "header: the raw size passes 2^48 bytes");
-  if (header->slabs && !can_be_slabs(*header))
-    return fail(Code::kCorrupt, "header: blocks of whole rows, but the shape has no such rows");
-  return {};
+  return header->slabs && !can_be_slabs(*header) ? no_rows() : Status();
 }
 
 // Four rows of the outermost dimension.

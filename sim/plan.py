@@ -73,6 +73,7 @@ class Option:
     step: float
     speed_up: float
     published: CodecModel  # with the counts of the engine file, which power was measured with
+    counted: bool = True  # the counts were given; else each link gets its own
 
     @property
     def label(self) -> str:
@@ -268,7 +269,6 @@ def options(
     request: Request, samples: list[Sample], args: argparse.Namespace, left: dict[str, str]
 ) -> list[Option]:
     """All that could be done, fastest step first; `left` gets what was left out, and why."""
-    plain = request.step(None, False)
     found = []
     for engine, names, counted in _engines(samples, args, left):
         for name in names:
@@ -285,12 +285,20 @@ def options(
             except Left as why:
                 left[f"{name} on {engine.name}"] = str(why)
                 continue
-            seconds = request.step(stage, engine.contends)
-            exchange = request.exchange(stage)
             found.append(
-                Option(engine, codec, stage, data, exchange, seconds, plain / seconds, published)
+                _option(request, engine, codec, stage, data, published=published, counted=counted)
             )
     return _sorted(found)
+
+
+def _option(
+    request: Request, engine: Engine, codec: CodecModel, stage: models.Stage, data: str,
+    *, published: CodecModel, counted: bool,
+) -> Option:  # fmt: skip
+    seconds = request.step(stage, engine.contends)
+    gain = request.step(None, False) / seconds
+    exchange = request.exchange(stage)
+    return Option(engine, codec, stage, data, exchange, seconds, gain, published, counted)
 
 
 def _sorted(found: list[Option]) -> list[Option]:
@@ -486,25 +494,52 @@ def _table(request: Request, found: list[Option], limit: int) -> str:
     return show.table(cells, head, right=head[3:])
 
 
-def _sweep(request: Request, found: list[Option], links: list[float]) -> list[dict[str, Any]]:
-    """The best at other link rates, with the counts as they are."""
+def _at(request: Request, option: Option, most: int) -> Option:
+    """The same codec for another request, with as many engines as that takes."""
+    engine, codec, ratio = option.engine, option.codec, option.stage.ratio
+    if not option.counted:
+        codec = _counts(request, engine, option.published, ratio, most)
+    stage = _stage(engine, codec, ratio)
+    return _option(
+        request, engine, codec, stage, option.ratio_data,
+        published=option.published, counted=option.counted,
+    )  # fmt: skip
+
+
+def _sweep(
+    request: Request, found: list[Option], links: list[float], most: int
+) -> list[dict[str, Any]]:
+    """The best at other link rates."""
     rows = []
     for link in links:
         there = dataclasses.replace(request, link=link)
         plain = there.step(None, False)
-        steps = [(there.step(o.stage, o.engine.contends), o) for o in found]
-        seconds, option = min(steps, key=lambda pair: pair[0], default=(math.inf, None))
-        raw = option is None or plain / seconds < WORTH
+        best = next(iter(_sorted([_at(there, option, most) for option in found])), None)
+        if best is not None and best.speed_up < WORTH:
+            best = None
         rows.append(
             {
                 "link": link,
                 "plain_seconds": plain,
-                "best": None if raw or option is None else option.label,
-                "step_seconds": plain if raw else seconds,
-                "speed_up": 1.0 if raw else plain / seconds,
+                "best": best.label if best else None,
+                "compress_engines": best.codec.compress.engines if best else None,
+                "decompress_engines": best.codec.decompress.engines if best else None,
+                "step_seconds": best.step if best else plain,
+                "speed_up": best.speed_up if best else 1.0,
             }
         )
     return rows
+
+
+def _sweep_table(rows: list[dict[str, Any]]) -> str:
+    cells = [
+        (units.link(row["link"]), units.seconds(row["plain_seconds"]), row["best"] or "raw",
+         f"{row['compress_engines']}c{row['decompress_engines']}d" if row["best"] else "",
+         units.seconds(row["step_seconds"]), _times(row["speed_up"]))
+        for row in rows
+    ]  # fmt: skip
+    head = ("link", "raw step", "best", "engines", "step", "gain")
+    return show.table(cells, head, right=("link", "raw step", "step", "gain"))
 
 
 # ---- the command ----------------------------------------------------------------------------
@@ -547,6 +582,8 @@ def _request(samples: list[Sample], args: argparse.Namespace) -> Request:
         raise files.UsageError("give a sample of the data, or --size: what a worker sends a step")
     if not args.link:
         raise files.UsageError("--link must be more than 0")
+    if not all(args.sweep):
+        raise files.UsageError("a link of --sweep must be more than 0")
     return Request(
         size=size,
         workers=args.workers or 4,
@@ -599,7 +636,7 @@ def main(args: argparse.Namespace) -> int:
     request = _request(samples, args)
     left: dict[str, str] = {}
     found = options(request, samples, args, left)
-    sweep = _sweep(request, found, args.sweep)
+    sweep = _sweep(request, found, args.sweep, args.max_engines)
     if args.json:
         show.print_json(
             {
@@ -622,13 +659,7 @@ def main(args: argparse.Namespace) -> int:
     if len(found) > args.rows:
         print(f"{len(found) - args.rows} more: --rows {len(found)} shows all")
     if sweep:
-        cells = [
-            (units.link(row["link"]), units.seconds(row["plain_seconds"]), row["best"] or "raw",
-             units.seconds(row["step_seconds"]), _times(row["speed_up"]))
-            for row in sweep
-        ]  # fmt: skip
-        head = ("link", "raw step", "best", "step", "gain")
-        print("\n" + show.table(cells, head, right=("link", "raw step", "step", "gain")))
+        print("\n" + _sweep_table(sweep))
     if left:
         print("\nleft out:")
         reasons: dict[tuple[str, str], list[str]] = {}
@@ -692,7 +723,8 @@ def add_parser(parsers: Any) -> None:
     )
     network.add_argument(
         "--sweep", nargs="+", type=quantity("rate"), default=[], metavar="RATE",
-        help="what is best at these link rates, with the engines chosen for --link",
+        help="what is best at these link rates; each gets as many engines as it takes, where "
+        "ENGINE does not say how many",
     )  # fmt: skip
     codecs = parser.add_argument_group("codecs and engines")
     codecs.add_argument(

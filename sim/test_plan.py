@@ -62,6 +62,33 @@ def test_fewest_engines(wirepress_in) -> None:
     assert fast["options"][0]["area"]["luts"] <= 1182240
 
 
+@pytest.mark.parametrize("engine", ["fpga:zstd", "fpga"])
+@pytest.mark.parametrize("overlap", [(), ("--compute", "100ms", "--overlap", "--bucket", "25MB")])
+def test_a_sweep_counts_engines_for_each_link(wirepress_in, engine: str, overlap: tuple) -> None:
+    """Each row is what a plan for that link would say."""
+    job = ("--size", "395MB", "--engine", engine, *overlap)
+    links = ["1Gbps", "10Gbps", "25Gbps", "100Gbps", "400Gbps"]
+    rows = plan(wirepress_in, *job, "--sweep", *links)["sweep"]
+    for link, row in zip(links, rows, strict=True):
+        alone = plan(wirepress_in, *job, "--link", link)
+        best = alone["options"][0]
+        assert row["plain_seconds"] == alone["plain"]["step_seconds"]
+        if alone["raw_is_best"]:
+            assert (row["best"], row["compress_engines"], row["speed_up"]) == (None, None, 1)
+            continue
+        assert row["best"] == f"{best['codec']} on {best['engine']}"
+        for key in "compress_engines", "decompress_engines", "step_seconds", "speed_up":
+            assert row[key] == best[key]
+    assert [row["best"] for row in rows[:3]] != [None] * 3
+
+
+def test_a_sweep_keeps_the_engines_that_were_named(wirepress_in) -> None:
+    job = ("--size", "395MB", "--engine", "fpga:zstd=16c8d", "--sweep", "10Gbps", "25Gbps")
+    rows = plan(wirepress_in, *job)["sweep"]
+    assert {(row["compress_engines"], row["decompress_engines"]) for row in rows} == {(16, 8)}
+    assert "16c8d" in wirepress_in("plan", *job).stdout.splitlines()[-1]
+
+
 def test_a_sample(wirepress_in, tmp_path: Path) -> None:
     """Ratios are the sample's, the CPU's speed is measured on it."""
     (tmp_path / "log").write_bytes(b"".join(b"line %d of a log\n" % i for i in range(20000)))
@@ -111,6 +138,7 @@ def test_what_cannot_be_planned_is_said(wirepress_in) -> None:
         (("--size", "12"), '"12" has no unit: write 25MiB'),
         (("--size", "1GB", "--link", "25"), '"25" has no unit: write 25Gbps'),
         (("--size", "1GB", "--link", "0Gbps"), "--link must be more than 0"),
+        (("--size", "1GB", "--sweep", "1Gbps", "0Gbps"), "--sweep must be more than 0"),
         (("--size", "1GB", "--workers", "0"), "not a count of at least 1"),
         (("--size", "1GB", "--engine", "abacus"), "known: a100"),
         (("--size", "1GB", "--engine", "fpga:lz4=3x"), "lz4"),

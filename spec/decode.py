@@ -99,26 +99,57 @@ def reference(name: str) -> ModuleType:
     return module
 
 
-def read_stage(reader: Reader) -> Stage:
+def read_real(data: bytes) -> float | None:
+    """digits * 10^exponent; None: not the shortest form."""
+    digits = int.from_bytes(data[:2], "little")
+    exponent = int.from_bytes(data[2:3], "little", signed=True)
+    shortest = digits % 10 != 0 if digits else exponent == 0
+    return float(f"{digits}e{exponent}") if shortest and digits <= 32767 else None
+
+
+def read_params(name: str, data: bytes) -> list[int | float]:
+    """As PARAMS of the codec's reference.py has them: the ranges; those of floats are of reals."""
+    ranges = getattr(reference(name), "PARAMS", ())
+    later = list(getattr(reference(name), "LATER", ()))
+    n_early = len(ranges) - len(later)
+    sizes = [3 if isinstance(least, float) else 1 for least, _ in ranges]
+    left_out = bool(later) and len(data) == sum(sizes[:n_early])
+    refuse(not left_out and len(data) != sum(sizes), f"{len(data)} bytes of parameters of {name}")
+    params: list[int | float] = []
+    for size, (least, most) in zip(sizes, ranges[: n_early if left_out else None], strict=False):
+        value = read_real(data) if size == 3 else int.from_bytes(data[:1], "little", signed=True)
+        refuse(value is None or not least <= value <= most, f"{name}: a parameter is {value}")
+        params.append(value or 0)
+        data = data[size:]
+    refuse(bool(later) and params[n_early:] == later, f"{name}: defaults that are left out")
+    return params + (later if left_out else [])
+
+
+def read_stage(reader: Reader, dtype: str) -> Stage:
     word = reader.number(2)
     refuse(word >> 12 > 12, f"stage with {word >> 12} bytes of parameters")
     refuse(word & 0xFFF not in codec_names(), f"unknown codec id 0x{word & 0xFFF:03x}")
     name, data = codec_names()[word & 0xFFF], reader.take(word >> 12)
-    kinds = getattr(reference(name), "PARAMS", None) or "i" * len(data)
-    refuse(sum(3 if kind == "r" else 1 for kind in kinds) != len(data), f"parameters of {name}")
-    params: list[int | float] = []
-    for kind in kinds:
-        if kind == "r":  # digits * 10^exponent
-            digits = int.from_bytes(data[:2], "little")
-            exponent = int.from_bytes(data[2:3], "little", signed=True)
-            shortest = digits % 10 != 0 if digits else exponent == 0
-            refuse(digits > 32767 or not shortest, f"parameters of {name}")
-            params.append(float(f"{digits}e{exponent}"))
-            data = data[3:]
-        else:
-            params.append(int.from_bytes(data[:1], "little", signed=True))
-            data = data[1:]
+    params, codec = read_params(name, data), reference(name)
+    types = getattr(codec, "TYPES", (dtype,))
+    refuse(dtype not in (*types, "bytes"), f"{name} does not take {dtype}")
+    try:
+        getattr(codec, "check", lambda params, dtype: None)(params, dtype)
+    except ValueError as error:
+        raise FrameError(str(error)) from None
     return name, params
+
+
+def read_stages(reader: Reader, n_stages: int, dtype: str) -> list[Stage]:
+    """In the order of encoding. What comes before a codec that needs the raw size keeps sizes."""
+    refuse(not 1 <= n_stages <= 4, f"{n_stages} stages")
+    stages = [read_stage(reader, dtype) for _ in range(n_stages)]
+    known = True
+    for name, _ in stages:
+        needs = getattr(reference(name), "NEEDS_SIZE", not hasattr(reference(name), "KEEPS_SIZE"))
+        refuse(needs and not known, f"{name} must know the raw size")
+        known = known and getattr(reference(name), "KEEPS_SIZE", False)
+    return stages
 
 
 def read_header(reader: Reader) -> Header:
@@ -133,8 +164,7 @@ def read_header(reader: Reader) -> Header:
     refuse(streamed and dims != 7, "streamed frame with a shape")
     log, n_stages = block_stages & 31, block_stages >> 5
     refuse(not 10 <= log <= 28, f"block size 2^{log}")
-    refuse(not 1 <= n_stages <= 4, f"{n_stages} stages")
-    stages = [read_stage(reader) for _ in range(n_stages)]
+    stages = read_stages(reader, n_stages, DTYPES[dtype])
     shape, raw_size = None, None
     if not streamed and dims == 7:
         raw_size = reader.varint()
@@ -163,9 +193,7 @@ def read_header(reader: Reader) -> Header:
 def own_recipe(header: Header, number: int, data: bytes) -> tuple[list[Stage], bytes]:
     """The recipe at the beginning of a block's payload, and the code behind it."""
     reader = Reader(data)
-    n_stages = reader.number(1)
-    refuse(not 1 <= n_stages <= 4, f"block {number}: {n_stages} stages")
-    stages = [read_stage(reader) for _ in range(n_stages)]
+    stages = read_stages(reader, reader.number(1), header.dtype)
     refuse(reader.at == len(data), f"block {number}: nothing behind its recipe")
     if stages not in header.own:
         header.own.append(stages)

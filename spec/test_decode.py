@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import re
 import subprocess
@@ -14,20 +13,10 @@ import numpy as np
 import pytest
 
 import wirepress
+from spec.frames import decode
 
 HERE = Path(__file__).parent
 CODECS = HERE.parent / "codecs"
-
-
-def load(name: str):
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-decode = load("decode")
 
 RECIPES = [
     "store",

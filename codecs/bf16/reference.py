@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """bf16: the upper halves of float32 values."""
 
+PARAMS = ((0, 1), (0, 1))  # round, saturate
+TYPES = ("float32",)
+
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     n, tail = divmod(raw_size, 4)

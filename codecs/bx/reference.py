@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """bx: floats with a block exponent, in bit planes."""
 
+PARAMS = ((1, 52), (0, 2), (0, 1))  # m, round, flush
 TYPED = True
 FORMATS = {"float16": (10, 5), "bfloat16": (7, 8), "float32": (23, 8), "float64": (52, 11)}
+TYPES = tuple(FORMATS)
+
+
+def check(params: list[int], dtype: str) -> None:
+    digits, _ = FORMATS.get(dtype, FORMATS["float32"])
+    if params[0] > digits:
+        raise ValueError(f"bx: m={params[0]} of {digits} for {dtype}")
 
 
 def decode(data: bytes, params: list[int], raw_size: int, dtype: str = "float32") -> bytes:

@@ -3,6 +3,9 @@
 
 import struct
 
+PARAMS = ((0, 1), (0, 1))  # round, saturate
+TYPES = ("float32",)
+
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     n, tail = divmod(raw_size, 4)

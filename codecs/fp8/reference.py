@@ -3,6 +3,8 @@
 
 import struct
 
+PARAMS = ((0, 1),)  # format
+TYPES = ("float32",)
 CHUNK = 4096
 
 

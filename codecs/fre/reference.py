@@ -3,8 +3,16 @@
 
 import struct
 
+PARAMS = ((1, 23), (0, 2), (0, 1), (1, 4))  # m, round, flush, ways
+TYPES = ("float32", "bfloat16")
 TYPED = True
 MIDPOINT = 2
+
+
+def check(params: list[int], dtype: str) -> None:
+    m, _, _, ways = params
+    if ways not in (1, 4) or (dtype == "bfloat16" and m > 7):
+        raise ValueError(f"fre: ways={ways}, m={m} for {dtype}")
 
 
 def decode(data: bytes, params: list[int], raw_size: int, dtype: str) -> bytes:

@@ -3,6 +3,9 @@
 
 import zlib
 
+PARAMS = ((0, 12),)  # level
+NEEDS_SIZE = False
+
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     try:

@@ -3,6 +3,9 @@
 
 import struct
 
+PARAMS = ((7, 12), (0, 1))  # block, round
+TYPES = ("float32",)
+
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     n, tail = divmod(raw_size, 4)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """lz4: one raw LZ4 block."""
 
+PARAMS = ((-65, 12),)  # level
+NEEDS_SIZE = False
+
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     out = bytearray()

@@ -3,13 +3,14 @@
 
 import struct
 
+PARAMS = ((5, 12),)  # block
+LATER = (12,)
+TYPES = ("float32",)
 NAN, INFINITY = 0x7FC00000, 0x7F800000
 
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     n, tail = divmod(raw_size, 4)
-    if params and not 5 <= params[0] <= 11:  # 12 is left out
-        raise ValueError(f"onebit: block={params[0]}")
     block = 1 << (params[0] if params else 12)
     if len(data) != 8 * -(-n // block) + 4 * -(-n // 32) + tail:
         raise ValueError(f"onebit: {len(data)} bytes for {raw_size}")

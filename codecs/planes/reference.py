@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """planes: zero lines left out, bytes by significance, a prefix code for what is not noise."""
 
+TYPES = ("float16", "bfloat16", "float32", "float64")
 TYPED = True
 LINE, STREAMS, MOST_LENGTH = 64, 8, 11
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "bytes": 4, "float64": 8}

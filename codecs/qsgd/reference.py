@@ -3,6 +3,8 @@
 
 import struct
 
+PARAMS = ((2, 8),)  # bits
+TYPES = ("float32",)
 CHUNK, NAN, INFINITY, LEAST = 512, 0x7FC00000, 0x7F800000, 0x0D800000
 
 

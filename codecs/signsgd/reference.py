@@ -3,6 +3,8 @@
 
 import struct
 
+PARAMS = ((0, 1),)  # scale
+TYPES = ("float32",)
 CHUNK, NAN, INFINITY, ONE, SIGN = 4096, 0x7FC00000, 0x7F800000, 0x3F800000, 1 << 31
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """snappy: one raw Snappy stream."""
 
+NEEDS_SIZE = False
+
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     out = bytearray()

@@ -6,7 +6,8 @@ import itertools
 import math
 import struct
 
-PARAMS = "rrrr"
+PARAMS = ((0.0, math.inf), (0.0, 1.0), (0.0, 400.0), (0.0, 1.0))  # abs, rel, psnr, pw
+TYPES = ("float32", "float64")
 TYPED = True
 
 STORED, CONSTANT, LINEAR, LOGARITHMIC = range(4)
@@ -30,6 +31,11 @@ POWER_TERMS = [
     2.567843599348819e-11,
     1.369148885390412e-12,
 ]
+
+
+def check(params: list[float], dtype: str) -> None:
+    if sum(map(bool, params)) != 1 or params[3] == 1:
+        raise ValueError(f"sz3: bounds {params}")
 
 
 def single(x: float) -> float:

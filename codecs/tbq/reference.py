@@ -4,7 +4,8 @@
 import math
 import struct
 
-PARAMS = "ri"
+PARAMS = ((1e-30, 1e30), (0, 1))  # tau, of
+TYPES = ("float32",)
 CHUNK, NAN, INFINITY = 4096, 0x7FC00000, 0x7F800000
 
 

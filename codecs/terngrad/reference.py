@@ -3,8 +3,14 @@
 
 import struct
 
-PARAMS = "r"
+PARAMS = ((0.0, 100.0),)  # clip
+TYPES = ("float32",)
 CHUNK, NAN, INFINITY, SIGN = 4096, 0x7FC00000, 0x7F800000, 1 << 31
+
+
+def check(params: list[float], dtype: str) -> None:
+    if 0 < params[0] < 0.1:
+        raise ValueError(f"terngrad: clip={params[0]}")
 
 
 def decode(data: bytes, params: list[float], raw_size: int) -> bytes:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """topk: a few values of a block and their positions."""
 
-PARAMS = "r"
+PARAMS = ((1e-9, 1.0),)  # ratio
+TYPES = ("float32",)
 
 
 def decode(data: bytes, params: list[float], raw_size: int) -> bytes:

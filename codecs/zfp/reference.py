@@ -7,7 +7,8 @@ import itertools
 import math
 import struct
 
-PARAMS = "rri"  # accuracy, rate, precision
+PARAMS = ((0.0, math.inf), (0.0, 64.0), (0, 64))  # accuracy, rate, precision
+TYPES = ("float32", "float64", "int32", "int64")
 TYPED = True
 SHAPED = True  # decode() wants the extents of the whole array, or None
 
@@ -27,6 +28,12 @@ ORDER = [
         "8fabaebaeaf6de7edb7bf96fede7bdb79ffcf3cf3faffabbeeebbefdf7df7ffefbefbfff",
     )
 ]
+
+
+def check(params: list[float], dtype: str) -> None:
+    accuracy, rate, _ = params
+    if sum(map(bool, params)) > 1 or 0 < rate < 0.125 or (accuracy and dtype.startswith("int")):
+        raise ValueError(f"zfp: accuracy, rate and precision {params} for {dtype}")
 
 
 class Type:

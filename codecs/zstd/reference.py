@@ -3,6 +3,9 @@
 
 import zstandard
 
+PARAMS = ((-50, 22),)  # level
+NEEDS_SIZE = False
+
 
 def decode(data: bytes, params: list[int], raw_size: int) -> bytes:
     try:

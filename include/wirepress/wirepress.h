@@ -144,9 +144,10 @@ WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *
 WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
                                       size_t cap, size_t *n_values);
 
-/* The frame of the sum of two frames' values. Their headers (recipe, type, shape, block size) must
- * be equal and the recipe's first codec one whose codes can be added (its document says what the
- * sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes. */
+/* The frame of the sum of two frames' values. The frames hold float32, are not streamed and have
+ * equal headers (recipe, type, shape, block size), else WPR_PARAMETER. Codes of the recipe's first
+ * codec can be added (the codec's document says what the sum is), else WPR_UNSUPPORTED. dst has
+ * wpr_bound(ctx, raw size) bytes. */
 WPR_API wpr_status wpr_add(wpr_ctx *ctx, const void *a, size_t a_size, const void *b, size_t b_size,
                            void *dst, size_t cap, size_t *written);
 
@@ -168,7 +169,8 @@ typedef struct wpr_info {
 
 /* Reads the header alone; n may be any prefix that holds it (WPR_MAX_HEADER bytes always do). */
 WPR_API wpr_status wpr_inspect(wpr_ctx *ctx, const void *frame, size_t n, wpr_info *info);
-/* Header only, trusts nothing; a streamed frame that is whole is walked. */
+/* Of a whole frame; trusts nothing. Of a streamed frame the blocks are walked; of another one the
+ * header says it, and one with more blocks than n bytes can hold is WPR_TRUNCATED. */
 WPR_API wpr_status wpr_raw_size(const void *frame, size_t n, uint64_t *raw_size);
 
 /* ---- streams ---------------------------------------------------------------------------- */
@@ -230,7 +232,7 @@ typedef struct wpr_stats {
   uint64_t bypassed_probe; /* ... stored raw because a sample looked incompressible ... */
   uint64_t bypassed_size;  /* ... stored raw because the code was not smaller */
   uint64_t expanded_bytes; /* decompressed so far: raw bytes */
-  double compress_seconds; /* wall clock in wpr_compress and wpr_stream calls */
+  double compress_seconds; /* wall clock in calls that make frames, wpr_add too */
   double decompress_seconds;
 } wpr_stats;
 

@@ -79,7 +79,7 @@ struct Job {
   // point-to-point messages is lower where the link is slow.
   size_t threshold = kUsualThreshold, block_threshold = kUsualBlockThreshold;
   bool by_link = true;
-  size_t chunk = 512 << 10, partitions = 4;
+  size_t chunk = 60 << 10, partitions = 4;
   bool deterministic = false;
   bool nonblocking = false;
   bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;

@@ -318,7 +318,8 @@ class Compressor:
         """The frame of the sum of two float32 frames, without expanding them.
 
         Raises UnsupportedError where codes of the recipe's first codec cannot be added;
-        ParameterError where the frames differ in recipe, shape or block size.
+        ParameterError where the frames differ in recipe, shape or block size, hold another type,
+        or are streamed.
         """
         return self._context.add(a, b)
 
