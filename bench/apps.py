@@ -7,7 +7,7 @@ Seven programs from Debian's packages (app_programs.py) run unchanged. Hosts are
 alternates. Each run gives its wall time, the seconds by the program's own timer, the bytes that
 the NICs sent, wirepress's report, and a checksum of the program's results, which must be that of
 every other run in the same place. Raw results: bench/results/apps/PROGRAM.json, with the load of
-the machine before every run. The table and the picture of docs/apps.md are made from them.
+the machine before every run. The table and the picture of docs/results/apps.md are made from them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from hosts import Hosts, why_not
 
 FOLDER = results.FOLDER / "apps"
 BUILD = ROOT / "build" / "apps"
-PAGE = ROOT / "docs" / "apps.md"
-PICTURE = ROOT / "docs" / "apps.png"
+PAGE = ROOT / "docs" / "results" / "apps.md"
+PICTURE = ROOT / "docs" / "results" / "apps.png"
 LINKS = {"200Mbps": "200mbit", "1Gbps": "1gbit", "none": "none", "shm": ""}
 LINK_NAMES = {"200Mbps": "0.2 Gb/s", "1Gbps": "1 Gb/s", "none": "no limit", "shm": "one host"}
 QUIET = 6  # the highest load under which a time says something: a run's own ranks are in it

@@ -5,7 +5,7 @@
 Every recipe that auto may choose is measured on every data set (one thread);
 the finish time at a link rate follows from ratio and speeds, block by block overlapping, as
 `wirepress explain` reckons. auto is measured the same way, with what it costs to choose. Writes
-bench/results/auto.json and docs/auto.md.
+bench/results/auto.json and docs/results/auto.md.
 
     python3 bench/auto.py                              data that every machine can make
     python3 bench/auto.py build/bench/data/*.f32       files of float32 (.f64, others: bytes)
@@ -29,7 +29,7 @@ from wirepress import api, arrays, bench, explain
 LINKS = ("1Gbps", "10Gbps", "25Gbps", "100Gbps")
 BLOCK = 512 << 10
 GOALS = ("auto", "auto:rel=1e-2")
-PAGE = results.ROOT / "docs" / "auto.md"
+PAGE = results.ROOT / "docs" / "results" / "auto.md"
 
 
 def own_data() -> Iterator[tuple[str, Any]]:

@@ -10,9 +10,9 @@ Builds tests/bench/codecs.cpp and bench/wavefield.cpp and makes what is missing 
 (build/bench/data): wave fields, synthetic gradients, text, noise, zeros, and with a Python that has
 PyTorch the gradients of real trainings (bench/gradients.py says how; without it those are skipped).
 Then each buffer goes through the harness in a process of its own, all of them --rounds times, and
-the best of the rounds counts. Writes bench/results/codecs.json and docs/benchmarks.md with its
-pictures, prints the table of aims. --resume keeps what an interrupted run of the same program has
-measured.
+the best of the rounds counts. Writes bench/results/codecs.json and docs/results/benchmarks.md
+with its pictures, prints the table of aims. --resume keeps what an interrupted run of the same
+program has measured.
 """
 
 from __future__ import annotations

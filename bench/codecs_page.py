@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page docs/benchmarks.md from bench/results/codecs.json: aims, tables, pictures."""
+"""The page docs/results/benchmarks.md from bench/results/codecs.json: aims, tables, pictures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from wirepress import bench, plot
 from wirepress.show import table
 
 Row = dict[str, Any]
-PAGE = results.ROOT / "docs" / "benchmarks.md"
-PICTURES = results.ROOT / "docs" / "benchmarks"
+PAGE = results.ROOT / "docs" / "results" / "benchmarks.md"
+PICTURES = results.ROOT / "docs" / "results" / "benchmarks"
 MAIN = "-float32-32768k"
 FRAMES = "-float32-32768k-frames"
 PLAIN = "plain"
@@ -342,7 +342,7 @@ INTRODUCTION = """# Benchmarks of the codecs
 Measured {date} on {cpu} ({cores} cores, {system}) with {compiler}; {versions}.
 To repeat it: `make bench ARGS=codecs`; a machine with nothing else to do gives numbers worth
 keeping. It takes some ten minutes; `bench/codecs.py --page` writes this page again from the raw
-results, [bench/results/codecs.json](../bench/results/codecs.json).
+results, [bench/results/codecs.json](../../bench/results/codecs.json).
 
 How to read it:
 

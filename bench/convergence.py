@@ -521,7 +521,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="compute what is there already")
     parser.add_argument("--page-only", action="store_true", help="from the results that are there")
     parser.add_argument("--raw", type=Path, default=results.FOLDER / "convergence.json")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs/torch-convergence.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs/results/torch-convergence.md")
     options = parser.parse_args()
     options.models = [name for name in options.models if not trainings.missing("convergence", name)]
     if not options.models:

@@ -46,7 +46,7 @@ def engine() -> str:
     lines = [
         "# SPDX-License-Identifier: Apache-2.0",
         "# Made by bench/cpu_engine.py from bench/results/codecs.json: do not edit.",
-        f'title = "one core of the machine that measured docs/benchmarks.md ({cpu})"',
+        f'title = "one core of the machine that measured docs/results/benchmarks.md ({cpu})"',
         'kind = "cpu"',
         f'device = "{cpu}"',
         f'source = "bench/results/codecs.json, {report["date"]}"',

@@ -5,8 +5,8 @@
 A grid of data kinds, sizes, links and calls (mpi_calls.c). Blocks of calls through the library and
 past it alternate in one job; the median of the ratios of neighbours counts. A cell beyond the limit
 is measured again, with more pairs, and both are kept: noise seldom strikes twice. Draws
-docs/mpi_guard.png and prints the worst cells. Cells that are in the raw results already are not
-measured again (--again does). Exit status 1 if a cell is beyond the limit in both.
+docs/results/mpi_guard.png and prints the worst cells. Cells that are in the raw results
+already are not measured again (--again does). Exit status 1 if a cell is beyond the limit in both.
 
 --quick: two sizes, three kinds and a fast link, half a minute.
 """
@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
     parser.add_argument("--raw", type=Path, default=results.FOLDER / "mpi_guard.json")
-    parser.add_argument("--figure", type=Path, default=ROOT / "docs" / "mpi_guard.png")
+    parser.add_argument("--figure", type=Path, default=ROOT / "docs" / "results" / "mpi_guard.png")
     options = parser.parse_args()
     if options.quick:
         options.kinds, options.sizes, options.pairs = ["noise", "text", "zeros"], [8, 2**20], 5

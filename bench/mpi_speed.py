@@ -108,11 +108,11 @@ def main() -> int:
     parser.add_argument("--codecs", nargs="*", default=list(CODECS))
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--raw", type=Path, help="bench/results/mpi_speed[-mpich].json")
-    parser.add_argument("--page", type=Path, help="docs/mpi[-mpich].md")
+    parser.add_argument("--page", type=Path, help="docs/results/mpi[-mpich].md")
     options = parser.parse_args()
     suffix = "-mpich" if options.mpi == "mpich" else ""
     options.raw = options.raw or results.FOLDER / f"mpi_speed{suffix}.json"
-    options.page = options.page or ROOT / "docs" / f"mpi{suffix}.md"
+    options.page = options.page or ROOT / "docs" / "results" / f"mpi{suffix}.md"
     if reason := mpi_jobs.why_not():
         print(f"mpi_speed: {reason}", file=sys.stderr)
         return 77

@@ -6,8 +6,9 @@ and of lanes from a host that is faster than the wire, with their area.
     bench/nic.py [--packets 200] [--only 5]
 
 Runs `scripts/rtl nic` (of build/dev), prints both tables, writes bench/results/nic.json, the tables
-of docs/fpga-nic.md and sim/engines/nic.toml. Areas are those of bench/results/rtl_area.json, which
-`scripts/rtl area --write` measures. What is counted is clocks, so the machine does not matter.
+of docs/results/fpga-nic.md and sim/engines/nic.toml. Areas are those of
+bench/results/rtl_area.json, which `scripts/rtl area --write` measures. What is counted is clocks,
+so the machine does not matter.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import results
 
 from wirepress.sim import engine_files
 
-PAGE = results.ROOT / "docs" / "fpga-nic.md"
+PAGE = results.ROOT / "docs" / "results" / "fpga-nic.md"
 ENGINE = results.ROOT / "sim" / "engines" / "nic.toml"
 AREA = results.FOLDER / "rtl_area.json"
 HEADERS, OVERHEAD, PREFIX = 42, 24, 24  # of a packet; on the wire beside it; of a frame
@@ -52,7 +53,7 @@ CODEC = """\
 recipe = "{recipe}"
 lossless = false
 ratio = {code_ratio:.2f}
-ratio_data = "made for this ratio (docs/fpga-nic.md)"
+ratio_data = "made for this ratio (docs/results/fpga-nic.md)"
 compress = {{ rate = "{gbps_without_wire:.2f} Gbps", engines = 1, clock = "250 MHz" }}
 decompress = {{ rate = "{gbps_without_wire:.2f} Gbps", engines = 1, clock = "250 MHz" }}
 """

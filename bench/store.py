@@ -16,8 +16,9 @@ the store's calls is the slow disk, memory is not limited, and results say so. P
 without a limit: it is what the others are measured against. The others write and read past the
 page cache (--no-direct): that takes fewer of the cores' time from the workers.
 
-Writes bench/results/store.json and docs/benchmarks/store.md with its picture (--out: a file of
-another name there, and its page), and says of every cell whether it meets what is asked of it.
+Writes bench/results/store.json and docs/results/benchmarks/store.md with its picture
+(--out: a file of another name there, and its page), and says of every cell whether it meets what is
+asked of it.
 Cells that are there are not measured again (--again). What was stopped goes on where it was, with
 the same program and options (--restart: it does not).
 """
@@ -44,7 +45,7 @@ from frame_cost import BUILD, configure
 
 ROOT = results.ROOT
 WORK = ROOT / "build" / "bench" / "store"
-PAGES = ROOT / "docs" / "benchmarks"  # a page for each file of results
+PAGES = ROOT / "docs" / "results" / "benchmarks"  # a page for each file of results
 CGROUP = Path("/sys/fs/cgroup")
 MIB, MB = 1 << 20, 10**6
 UNLIMITED = 0

@@ -7,7 +7,7 @@ backend wirepress alternate in blocks; what counts is the ratio of neighbours, i
 mean, in which the calls are that `adaptive` spends on trying. FSDP2: the transformer of
 examples/gpt_ddp, a model for each way of sending, a few steps in turns. About 20 minutes; a job
 that is there is not run again (--again). Writes bench/results/torch_groups.json and a part of
-docs/torch.md.
+docs/results/torch.md.
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=900, help="seconds after which a job hangs")
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--raw", type=Path, default=results.FOLDER / "torch_groups.json")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "torch.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results" / "torch.md")
     parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
     parser.epilog = "example: torch_groups.py --rates 1gbit --calls all_reduce --kib 1024 16384"
     options = parser.parse_args()

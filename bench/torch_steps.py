@@ -9,7 +9,7 @@ copy of the model, a few steps at a time; seconds are medians of the blocks, rat
 ratios of neighbours. Bytes are those of the network cards. The loss comes from jobs without a limit
 of the rate, which change nothing but the clock. All of it takes about 35 minutes on two quiet
 cores, and goes on where it was stopped: a job that is there is not run again (--again). Writes
-bench/results/torch_steps.json and a part of docs/torch.md.
+bench/results/torch_steps.json and a part of docs/results/torch.md.
 """
 
 from __future__ import annotations
@@ -343,7 +343,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=900, help="seconds after which a job hangs")
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--raw", type=Path, default=results.FOLDER / "torch_steps.json")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "torch.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "results" / "torch.md")
     parser.add_argument("--worker", type=json.loads, help=argparse.SUPPRESS)
     parser.epilog = "example: torch_steps.py --models gpt --rates 1gbit --ranks 2 --no-loss"
     options = parser.parse_args()

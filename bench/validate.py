@@ -11,7 +11,7 @@ middle of --runs counts. The codec's speed and ratio are measured on samples in 
 
 About ten minutes on two quiet cores; what is in bench/results/validate.json is not measured again
 (--again), and --for SECONDS stops in time, to go on later. --predict replays the kept traces again
-and measures nothing. Writes docs/validation.md.
+and measures nothing. Writes docs/results/validation.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from wirepress.sim.calls import Call, Workload
 
 KEPT = ROOT / "build" / "bench" / "validate"  # traces, and what calibrate found
 RAW = results.FOLDER / "validate.json"
-PAGE = ROOT / "docs" / "validation.md"
+PAGE = ROOT / "docs" / "results" / "validation.md"
 RATES = ("200mbit", "1gbit", "2.5gbit")
 WANTED = {"median": 0.10, "worst": 0.25}
 LIMIT = 150  # seconds of one run

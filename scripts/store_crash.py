@@ -331,7 +331,7 @@ def main() -> int:
     measured = {"seed": args.seed, "found": found, "not_run": skipped, "rows": rows}
     path = results.write("store_crash", measured, args.out)
     if not args.out:
-        results.put(ROOT / "docs" / "store-crashes.md", "store-crash", page(path), "")
+        results.put(ROOT / "docs" / "results" / "store-crashes.md", "store-crash", page(path), "")
     for row in rows:
         print(", ".join(f"{name} {value}" for name, value in row.items()))
     print("\n".join(found) or "0 acknowledged frames lost, 0 wrong frames, 0 hangs")

@@ -193,12 +193,12 @@ def _page_table(result: Result) -> Iterator[str]:
 
 
 def page(found: list[tuple[Paper, Experiment, Result]], figures: str | None) -> str:
-    """docs/reproduced.md: every table, its reasons, and how many rows came out."""
+    """docs/results/reproduced.md: every table, its reasons, and how many rows came out."""
     total = counts([result for _, _, result in found])
     lines = [
         "# The papers' numbers, reproduced",
         "",
-        "Made by `wirepress reproduce --all --report docs/reproduced.md`; do not edit.",
+        "Made by `wirepress reproduce --all --report docs/results/reproduced.md`; do not edit.",
         "`wirepress reproduce ID` prints one table, `--plot FILE` draws its figure. A number is",
         "computed from the paper's own parameters; where those do not give it, ours stands beside",
         "it with the reason.",

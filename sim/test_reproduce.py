@@ -75,17 +75,17 @@ def test_files_of_the_user(tmp_path: Path) -> None:
 
 
 def test_the_page_is_current(tmp_path: Path) -> None:
-    """docs/reproduced.md is what the command writes; so are the names of its figures."""
+    """docs/results/reproduced.md is what the command writes; so are the names of its figures."""
     known = reproduce._known(str(MEASURED))
     assert known["pedal/table-v: xml, zlib"][0] == pytest.approx(7.769, abs=1e-3)
     found = [
         (paper, e, reproduce.run(e, reproduce.full_id(paper, e), Data(), known))
         for paper, e in reproduce.catalogue()
     ]
-    page = ROOT / "docs" / "reproduced.md"
+    page = ROOT / "docs" / "results" / "reproduced.md"
     assert page.read_text() == reproduce.page(found, "reproduced"), (
         "stale: wirepress reproduce --all --measured bench/results/reproduce.json "
-        "--report docs/reproduced.md"
+        "--report docs/results/reproduced.md"
     )
     drawn = {f"{p.name}-{e.id}.svg" for p, e in reproduce.catalogue() if e.draw}
     assert {path.name for path in page.with_suffix("").iterdir()} == drawn

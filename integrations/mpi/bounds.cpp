@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mpi_error: what a bound on the error of a result asks of each coding on the way to it. The proofs
-// are in docs/mpi-error-bounds.md.
+// are in docs/guides/mpi-error-bounds.md.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -3,7 +3,7 @@
 //
 // A node's ranks reduce among themselves first, by MPI in shared memory; then nodes exchange parts
 // (Exchange::reduce_scatter), and the reduced parts go where they are wanted. How a bound on the
-// error of the result is kept is in docs/mpi.md.
+// error of the result is kept is in docs/guides/mpi-error-bounds.md.
 #include "collectives.hpp"
 #include "trace.hpp"
 
