@@ -5,8 +5,9 @@
 #
 # The script that sources this sets me (its name in sentences), SUITE, work (a folder, kept between
 # runs), root=$work/root and keep (yes or no). Outside the namespaces it calls need_bare_root, then
-# enter_namespaces; inside make_root, then install_in_root and in_root. Packages come from the mirror in /etc/apt, or from MIRROR and SECURITY_MIRROR; pip is set
-# up as on this machine. Downloaded .deb files stay in $work/debs.
+# enter_namespaces; inside make_root, then install_in_root and in_root. Packages come from the
+# mirror in /etc/apt, or from MIRROR and SECURITY_MIRROR; pip is set up as on this machine. Downloaded
+# .deb files stay in $work/debs.
 
 say() { echo "$me: $*"; }
 die() { say "$*" >&2; exit 2; }

@@ -71,6 +71,14 @@ class Wirepress(CMakePackage):
         name = self.spec["mpi"].name
         return "openmpi" if name == "openmpi" else "mpich"
 
+    @run_before("cmake", when="+python")
+    def metadata(self):
+        """Name, version and entry points, by which Zarr and numcodecs find wirepress."""
+        code = "from scikit_build_core.build import prepare_metadata_for_build_wheel as make"
+        with working_dir(self.stage.source_path):
+            mkdirp("metadata")
+            python("-c", f"{code}; make('metadata')")
+
     def cmake_args(self):
         spec = self.spec
         args = [
@@ -92,6 +100,12 @@ class Wirepress(CMakePackage):
             args += [
                 self.define("Python_EXECUTABLE", spec["python"].command.path),
                 self.define("WPR_PYTHON_DIR", site),
+                self.define(
+                    "WPR_DIST_INFO",
+                    join_path(
+                        self.stage.source_path, "metadata", f"wirepress-{spec.version}.dist-info"
+                    ),
+                ),
             ]
         return args
 

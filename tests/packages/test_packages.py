@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be said of packages without building them; `make package-check` installs and uses them."""
+"""What can be said of packages unbuilt; `make package-check` installs and uses them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def make_wheel():
     spec = importlib.util.spec_from_file_location("make_wheel", ROOT / "scripts/make_wheel.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
     spec.loader.exec_module(module)
     return module
 
