@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds dist/wirepress-*.whl, a wheel that runs on other machines, and says what is in it.
 
-    scripts/make_wheel.py            (`make wheel`, which makes the machine ready first)
+    scripts/make_wheel.py [-DNAME=VALUE...]      (`make wheel`, which makes the machine ready first)
 
 Codec libraries are inside the modules, hidden from the program that loads them (WPR_PORTABLE).
 MPI's library is never inside: a job has its own. auditwheel takes in whatever else is needed and
@@ -51,12 +51,12 @@ def call(*command: object, **environment: str) -> None:
     subprocess.run(words, check=True, cwd=ROOT, env={**os.environ, **environment})
 
 
-def build() -> Path:
-    """The wheel as scikit-build-core makes it, for this machine alone."""
+def build(definitions: list[str]) -> Path:
+    """The wheel as scikit-build-core makes it, with these settings of CMake; not yet portable."""
     made = BUILD / "wheel-made"
     shutil.rmtree(made, ignore_errors=True)
-    settings = [f"build-dir={BUILD / 'wheel'}", "cmake.define.WPR_PORTABLE=ON",
-                "cmake.define.WPR_RTL=OFF"]  # fmt: skip
+    defined = ["WPR_PORTABLE=ON", "WPR_RTL=OFF", *definitions]
+    settings = [f"build-dir={BUILD / 'wheel'}", *(f"cmake.define.{item}" for item in defined)]
     # spelled out: pip before 23.1 has no -C
     words = [f"--config-settings={setting}" for setting in settings]
     call(sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps",
@@ -147,11 +147,12 @@ def describe(wheel: Path, modules: list[Module]) -> None:
 
 
 def main() -> int:
-    if len(sys.argv) > 1:
+    words = sys.argv[1:]
+    if any(not word.startswith("-D") or "=" not in word for word in words):
         print(__doc__)
-        return 0 if sys.argv[1] in ("-h", "--help") else 2
+        return 0 if words[0] in ("-h", "--help") else 2
     try:
-        wheel = repair(build())
+        wheel = repair(build([word.removeprefix("-D") for word in words]))
     except subprocess.CalledProcessError as error:
         say(f"failed: {' '.join(error.cmd[:5])} ...")
         return 1
