@@ -7,7 +7,8 @@
 # runs), root=$work/root and keep (yes or no). Outside the namespaces it calls need_bare_root, then
 # enter_namespaces; inside make_root, then install_in_root and in_root. Packages come from the
 # mirror in /etc/apt, or from MIRROR and SECURITY_MIRROR; pip is set up as on this machine. Downloaded
-# .deb files stay in $work/debs.
+# .deb files stay in $work/debs. With BASE=yes the bare system is kept in $work/base.tar, and the next
+# root is made from it; the script that sets BASE removes the file.
 
 say() { echo "$me: $*"; }
 die() { say "$*" >&2; exit 2; }
@@ -106,10 +107,13 @@ make_root() {
   fi
   keyring=${KEYRING:-$keyring}
   [ -f "$keyring" ] || die "$keyring is not there: apt-get install $package, or KEYRING=FILE"
-  say "debootstrap $SUITE"
-  debootstrap --variant=minbase --keyring="$keyring" --cache-dir="$work/debs" \
-    "$SUITE" "$root" "$MIRROR" "${script[@]}" > "$work/debootstrap.log" 2>&1 ||
-    { tail -20 "$work/debootstrap.log"; die "debootstrap failed: $work/debootstrap.log"; }
+  if [ -f "$work/base.tar" ]; then tar -C "$root" -xpf "$work/base.tar"; else
+    say "debootstrap $SUITE"
+    debootstrap --variant=minbase --keyring="$keyring" --cache-dir="$work/debs" \
+      "$SUITE" "$root" "$MIRROR" "${script[@]}" > "$work/debootstrap.log" 2>&1 ||
+      { tail -20 "$work/debootstrap.log"; die "debootstrap failed: $work/debootstrap.log"; }
+    [ -z "${BASE:-}" ] || tar -C "$root" -cpf "$work/base.tar" .
+  fi
   hostname fresh
   printf '127.0.0.1 localhost\n127.0.1.1 fresh\n::1 localhost\n' > "$root/etc/hosts"
   echo fresh > "$root/etc/hostname"

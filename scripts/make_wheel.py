@@ -140,7 +140,8 @@ def describe(wheel: Path, modules: list[Module]) -> None:
         needs = f", needs {', '.join(others)}" if others else ""
         print(f"  {module.n_bytes / 1e6:6.2f} MB  {module.name}{needs}")
     with zipfile.ZipFile(wheel) as archive:
-        licences = [Path(n).stem for n in archive.namelist() if "wirepress/licenses/" in n]
+        licences = [Path(n).stem for n in archive.namelist() if "wirepress/licenses/" in n
+                    and not n.endswith("/")]  # fmt: skip
     say(f"inside the modules, with their licences: {', '.join(sorted(licences))}")
     taken = [Path(module.name).name for module in modules if ".libs/" in module.name]
     say(f"taken in by auditwheel: {', '.join(taken) or 'nothing'}")
