@@ -75,6 +75,7 @@ wpr_deb(dev libwirepress-dev libdevel "compression in flight, development files"
 "C and C++ headers, a CMake package and a pkg-config file for libwirepress." "${same}")
 
 # The extension is for one Python; its name says which.
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
 math(EXPR next "${Python_VERSION_MINOR} + 1")
 set(python "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}~)")
 string(APPEND python ", python3 (<< ${Python_VERSION_MAJOR}.${next}), python3-shtab, python3-tqdm")
