@@ -1,5 +1,5 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # For scripts that work in a bare Debian or Ubuntu: makes one by debootstrap in $work/root and runs
 # commands there. Sourced by scripts/fresh-check and scripts/package-check.
 #

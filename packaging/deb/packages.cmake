@@ -11,7 +11,7 @@ endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME wirepress)
 set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
-set(CPACK_PACKAGE_CONTACT "wirepress <root@localhost>" CACHE STRING
+set(CPACK_PACKAGE_CONTACT "wirepress <wirepress@localhost>" CACHE STRING
     "name and address of the packages' maker (scripts/deb: DEBFULLNAME and DEBEMAIL)")
 set(CPACK_PACKAGE_DIRECTORY "${CMAKE_BINARY_DIR}/packages")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -83,7 +83,7 @@ wpr_deb(python wirepress python "compression in flight, command line and Python 
 "Starts unmodified MPI programs so that they send fewer bytes (wirepress run),
 compresses files and arrays, plans and simulates." "${python}, ${same}"
 "wirepress-mpi-openmpi | wirepress-mpi-mpich, python3-numpy")
-set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "wirepress-hdf5, python3-h5py, g++")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "wirepress-hdf5, python3-h5py (>= 3.10), g++")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
     "${CMAKE_CURRENT_LIST_DIR}/postinst" "${CMAKE_CURRENT_LIST_DIR}/prerm")
 if(NOT EXISTS "${WPR_DIST_INFO}/METADATA")
