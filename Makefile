@@ -1,5 +1,5 @@
 # The front door: every line calls CMake presets, pytest or a script.
-.PHONY: help setup build demo test check apps bench lint fmt docs fresh-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area rtl-nic
+.PHONY: help setup build demo test check apps bench lint fmt docs fresh-check wheel deb package-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area rtl-nic
 PY := .venv/bin/python
 ARGS ?=
 
@@ -20,6 +20,14 @@ check: ## the everyday part of test, some six minutes
 	@scripts/test quick $(ARGS)
 check-all: test ## test, and the conformance suite on 64-bit Arm under qemu
 	@scripts/check-aarch64
+wheel: ## dist/wirepress-*.whl, for other machines, too
+	@scripts/setup release
+	@$(PY) scripts/make_wheel.py $(ARGS)
+deb: ## dist/*.deb, for this release of Debian or Ubuntu
+	@scripts/setup release
+	@scripts/deb
+package-check: wheel deb ## install both in bare roots and use them (root); ARGS="--suite SUITE wheel"
+	@scripts/package-check $(ARGS)
 conformance: build ## every codec x kernel against the shared suite; ARGS=--bench to time them
 	@build/dev/tests/conformance $(ARGS)
 conformance-mpi: setup build ## public MPI suites, without and with the interposer; ARGS=--help

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -32,9 +34,32 @@ def quietly(*command: object, **kwargs: object) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_find_package(build_dir: Path, tmp_path: Path, root: Path) -> None:
-    prefix = tmp_path / "prefix"
-    quietly("cmake", "--install", build_dir, "--prefix", prefix)
+@pytest.fixture(scope="module")
+def prefix(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prefix")
+    quietly("cmake", "--install", build_dir, "--prefix", folder)
+    return folder
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")
+def test_pkg_config(prefix: Path, tmp_path: Path, root: Path) -> None:
+    """Of an installation that was moved after it was made, too."""
+    moved = tmp_path / "moved"
+    shutil.copytree(prefix, moved, symlinks=True)
+    (file,) = moved.rglob("wirepress.pc")
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(file.parent)}
+    asked = ["pkg-config", "--cflags", "--libs", "--modversion", "wirepress"]
+    said = subprocess.run(asked, check=True, capture_output=True, text=True, env=environment)
+    modversion, flags = said.stdout.splitlines()
+    assert modversion == version(root) and str(prefix) not in flags
+    program = tmp_path / "program"
+    quietly("cc", CONSUMER / "main.c", "-o", program, *flags.split())
+    environment["LD_LIBRARY_PATH"] = str(file.parent.parent)
+    done = subprocess.run([program], check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout.strip() == modversion
+
+
+def test_find_package(prefix: Path, tmp_path: Path, root: Path) -> None:
     headers = {path.name for path in prefix.glob("include/wirepress/*")}
     assert headers == {"store.h", "wirepress.h", "wirepress.hpp"}
     build = tmp_path / "consumer"
