@@ -8,11 +8,11 @@ installed pytest would then take the folder for the host itself: `import torch` 
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 
 for _init in Path(__file__).parent.glob("*/__init__.py"):
-    _package = ModuleType(f"integrations.{_init.parent.name}")
-    _package.__path__ = [str(_init.parent)]
-    sys.modules.setdefault(_package.__name__, _package)
+    _name = f"integrations.{_init.parent.name}"
+    _spec = importlib.util.spec_from_file_location(_name, _init)
+    sys.modules.setdefault(_name, importlib.util.module_from_spec(_spec))  # and is never run
