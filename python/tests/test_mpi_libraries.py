@@ -106,9 +106,23 @@ def test_a_program_linked_with_the_other_name(make, program, tmp_path):
     launcher = make_launcher(tmp_path / "theirs")
     theirs = make("theirs/lib/libmpich.so.12", MPI_4)
     elsewhere = make("gone/libmpi.so.12", MPI_4)
-    app = program(elsewhere)
+    app = program(elsewhere, "-Wl,-z,nodefaultlib")  # some systems have one in their folders
     elsewhere.unlink()
     assert find_library(launcher, [str(app)], "mpich") == Library("libmpich.so.12", theirs)
+
+
+def test_a_library_is_known_by_its_own_soname(make, program, tmp_path):
+    """Not by that of a link to it: the loader would load a second one for programs of the link."""
+    whole = make("theirs/lib/libmpich.so.12", MPI_4)
+    link = whole.with_name("libmpi.so.12")
+    link.symlink_to(whole.name)
+    launcher = make_launcher(tmp_path / "theirs")
+    assert find_library(launcher, [], "mpich") == Library("libmpich.so.12", link)
+    named = make("other_names/libmpi.so.12")
+    app = program(named, f"-Wl,-rpath,{link.parent}")
+    library = find_library(launcher, [str(app)], "mpich")
+    assert library == Library("libmpich.so.12", link)
+    assert mpi_libraries.other_names(library, [tmp_path]) == [named]
 
 
 def test_a_program_of_another_mpi(make, program, tmp_path):

@@ -206,7 +206,8 @@ def programs(tmp_path_factory):
         cc("-o", soname.replace(".so.", "-"), "main.c", soname, f"-Wl,-rpath,{folder}")
     cc("-shared", "-fPIC", "-o", "libdeep.so", "deep.c", "libmpi.so.40", f"-Wl,-rpath,{folder}")
     cc("-o", "deep", "main.c", "libdeep.so", f"-Wl,-rpath,{folder}")
-    cc("-o", "lost", "main.c", "libmpi.so.12")
+    # with none of this machine's folders either: Debian 13 has a libmpi.so.12
+    cc("-o", "lost", "main.c", "libmpi.so.12", "-Wl,-z,nodefaultlib")
     return folder
 
 

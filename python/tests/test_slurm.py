@@ -130,6 +130,14 @@ def test_own_preload_is_kept(library, monkeypatch):
     assert preload_of("--export=NONE")[1] == str(library)  # srun would drop it, too
 
 
+def test_an_mpiexec_that_calls_srun(library, monkeypatch):
+    """What srun is to keep back must not keep the token from the ranks."""
+    monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
+    _, environment = launchers.wrap(["mpiexec", "./a"], "mpich", {launchers.SECRET: "token"})
+    assert environment["SLURM_EXPORT_ENV"] == launchers.SECRET
+    assert environment[launchers.SECRET] == "token"
+
+
 def test_settings_for_srun_alone(library):
     """`./a -x NAME=VALUE` is the program's affair, --export is not."""
     settings = {"WIREPRESS_MPI_CODEC": "zstd:1"}

@@ -245,7 +245,8 @@ def wrap(
     if is_srun(command):  # it hands its own environment to the ranks
         return slurm.export(command, os.environ, variables)
     secret = {name: value for name, value in variables.items() if name == SECRET}
-    return inject(command, flavour, variables), os.environ | secret
+    # MPICH's mpiexec leaves handing on the environment to the srun that starts its proxies
+    return inject(command, flavour, variables), slurm.environment_with(os.environ, secret)
 
 
 # ---- scripts that start a launcher -----------------------------------------------------------

@@ -204,10 +204,17 @@ def features_of(path: Path) -> frozenset[str] | None:
     return frozenset(name for name in FEATURES if elf.exports(name)) if elf else None
 
 
+def library_at(path: Path) -> Library:
+    """By the soname that the file says, which is what the loader knows it by: in Debian 13
+    libmpi.so.12 is a link to libmpich.so.12."""
+    elf = read_elf(path)
+    return Library(elf.soname if elf and elf.soname in FAMILIES else path.name, path)
+
+
 def first_mpi(loaded: dict[str, Path]) -> Library | None:
     for soname, path in loaded.items():
         if soname in FAMILIES:
-            return Library(soname, path if path.parts else None)
+            return library_at(path) if path.parts else Library(soname)
     return None
 
 
@@ -222,7 +229,7 @@ def library_in(prefix: Path, families: tuple[str, ...]) -> Library | None:
         if family in families:
             for folder in folders_of_libraries(prefix):
                 if (folder / soname).is_file():
-                    return Library(soname, folder / soname)
+                    return library_at(folder / soname)
     return None
 
 

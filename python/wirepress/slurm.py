@@ -177,6 +177,14 @@ def named_value(command: list[str], environment: Mapping[str, str], name: str) -
                      name)  # fmt: skip
 
 
+def environment_with(
+    environment: Mapping[str, str], variables: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment, with the variables in it and in what srun hands on of it."""
+    given = {v: longer(environment[v], variables) for v in EXPORT_VARIABLES if v in environment}
+    return dict(environment) | given | dict(variables)
+
+
 def export(
     command: list[str], environment: Mapping[str, str], variables: dict[str, str]
 ) -> tuple[list[str], dict[str, str]]:
@@ -185,8 +193,7 @@ def export(
     for part in parts:
         if (option := part.find("export")) and option.value is not None:
             option.value = longer(option.value, variables)
-    given = {v: longer(environment[v], variables) for v in EXPORT_VARIABLES if v in environment}
-    return [command[0], *joined(parts)], dict(environment) | given | variables
+    return [command[0], *joined(parts)], environment_with(environment, variables)
 
 
 # ---- what srun starts ------------------------------------------------------------------------

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import wirepress
+
+pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
 from python.tests.test_matrix import in_memory, recipes, values
 
 pytestmark = pytest.mark.slow

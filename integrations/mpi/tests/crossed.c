@@ -12,6 +12,7 @@ static uint32_t value_of(uint32_t job, int from, int message, int i) {
 int main(int argc, char **argv) {
   const uint32_t job = argc > 1 ? (uint32_t)atoi(argv[1]) : 0;
   const int n_messages = argc > 2 ? atoi(argv[2]) : 4;
+  setenv("HOME", "/", 0); /* Open MPI 5 does not start without one; srun --export keeps it back */
   MPI_Init(&argc, &argv);
   int rank, size, wrong = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
