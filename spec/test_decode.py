@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wirepress
-from spec.frames import decode
+from spec.tests.frames import decode
 
 HERE = Path(__file__).parent
 CODECS = HERE.parent / "codecs"

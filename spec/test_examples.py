@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import wirepress
-from spec import frames
-from spec.frames import decode
+from spec.tests import frames
+from spec.tests.frames import decode
 
 CODECS = Path(__file__).parent.parent / "codecs"
 NAN, INFINITY = float("nan"), float("inf")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import wirepress
-from spec.frames import decode
+from spec.tests.frames import decode
 
 CODECS = Path(__file__).parent.parent / "codecs"
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|", re.M)

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import wirepress
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 
 
 def load(name: str) -> ModuleType:
