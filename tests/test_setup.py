@@ -28,7 +28,7 @@ def machine(tmp_path: Path) -> Path:
     python.write_text(PYTHON)
     python.chmod(0o755)
     (tmp_path / "build" / "setup").mkdir(parents=True)
-    for size in ("demo", "full"):
+    for size in ("demo", "full", "release"):
         (tmp_path / "build" / "setup" / f"packages-{size}").touch()
     return tmp_path
 
@@ -49,6 +49,14 @@ def test_leaves_out_what_fails(machine):
     assert "zarr>=3.1" in asked  # one by one, as all at once had failed
     again, asked = setup(machine, "deps")
     assert "pip could not install: xarray>=2025.1" in again and "pip install" not in asked
+
+
+def test_release_asks_for_what_packages_need(machine):
+    _, asked = setup(machine, "release")
+    assert "requirements-release.txt" in asked and "scripts/get_sz3.py zfp" in asked
+    assert (
+        "third_party/mpi/openmpi5" in asked and "torch" not in asked and "cmake.define" not in asked
+    )
 
 
 def test_demo_asks_for_little(machine):

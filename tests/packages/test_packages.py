@@ -17,15 +17,20 @@ ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "packaging" / "spack" / "package.py"
 
 
-@pytest.fixture(scope="module")
-def make_wheel():
-    pytest.importorskip("elftools", reason="scripts/setup release installs auditwheel")
-    spec = importlib.util.spec_from_file_location("make_wheel", ROOT / "scripts/make_wheel.py")
+def load(path: Path):
+    """A module by its file, whether its package is installed or not."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look there
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def make_wheel():
+    pytest.importorskip("elftools", reason="scripts/setup release installs auditwheel")
+    return load(ROOT / "scripts/make_wheel.py")
 
 
 def library(folder: Path, name: str, *flags: str) -> bytes:
@@ -67,9 +72,8 @@ def test_wheel_takes_mpi_and_what_lies_inside(make_wheel, tmp_path):
 
 
 def test_wheel_knows_every_mpi(make_wheel):
-    from wirepress.mpi_libraries import FAMILIES
-
-    assert set(make_wheel.MPI) == set(FAMILIES)
+    libraries = load(ROOT / "python/wirepress/mpi_libraries.py")
+    assert set(make_wheel.MPI) == set(libraries.FAMILIES)
 
 
 # ---- Spack -----------------------------------------------------------------------------------
