@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 import socket
 import subprocess
@@ -105,9 +106,14 @@ class Mpi:
     ) -> subprocess.CompletedProcess[str]:
         """One rank for each entry, with these variables of its own."""
         command: list[str | Path] = [self.tool("mpirun")]
-        for i, settings in enumerate(ranks):
-            words = [f"{key}={value}" for key, value in settings.items()]
-            command += [*([":"] if i else []), "-n", "1", "env", *words, *program]
+        words = [[f"{key}={value}" for key, value in settings.items()] for settings in ranks]
+        if self.name.startswith("openmpi"):  # Debian 13's ends by a SIGSEGV where a ":" is given
+            cases = [f'{i}) exec env {shlex.join(w)} "$@";;' for i, w in enumerate(words)]
+            script = f"case $OMPI_COMM_WORLD_RANK in {' '.join(cases)} esac"
+            command += ["-n", str(len(ranks)), "sh", "-c", script, "sh", *program]
+        else:
+            for i, settings in enumerate(words):
+                command += [*([":"] if i else []), "-n", "1", "env", *settings, *program]
         return subprocess.run(
             command, env=self.environment(), capture_output=True, text=True, timeout=seconds
         )
