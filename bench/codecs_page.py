@@ -321,7 +321,6 @@ def picture(rows: list[Row], run: str, title: str, machine: str) -> Path:
             row["ratio"],
             row["encode"],
             row["decode"],
-            row["memcpy"],
             row["turns"],
         )
         for row in sorted(first_kernels(rows, run), key=bound_of)
@@ -329,7 +328,8 @@ def picture(rows: list[Row], run: str, title: str, machine: str) -> Path:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": run})
     PICTURES.mkdir(exist_ok=True)
     path = PICTURES / f"{run.removesuffix(MAIN)}.svg"
-    plot.scatter(points, str(path), machine, 1)
+    memcpy = max(row["memcpy"] for row in rows if row["run"] == run and "memcpy" in row)
+    plot.scatter(points, memcpy, str(path), machine, 1)
     return path
 
 
