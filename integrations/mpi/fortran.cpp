@@ -121,6 +121,9 @@ using RequestIn = In<MPI_Request, c_request>;
 #ifdef OPEN_MPI
 using TypeIn = In<MPI_Datatype, PMPI_Type_f2c>;
 using OpIn = In<MPI_Op, PMPI_Op_f2c>;
+#ifdef WPR_MPI_PERSISTENT
+using InfoIn = In<MPI_Info, PMPI_Info_f2c>;
+#endif
 #endif
 
 // ---- arguments that come out: temporaries that write them when the call is over ----
@@ -282,8 +285,8 @@ std::vector<MPI_Datatype> types_in(const MPI_Fint* at, int n) {
   return types;
 }
 
-// Open MPI looks at the arrays of a non-blocking call again when that completes. Programs have few
-// different ones: they are never freed.
+// Open MPI looks at the arrays of a non-blocking call again when that completes, and at those of a
+// persistent one at each start. Programs have few different ones: they are never freed.
 const MPI_Datatype* kept(std::vector<MPI_Datatype> types) {
   static std::mutex lock;
   static auto* all = new std::set<std::vector<MPI_Datatype>>;
@@ -553,13 +556,22 @@ WPR_FORTRAN(mrecv, MRECV, MPI_Mrecv(buf, *count, type, MessageOut(message), Stat
 WPR_FORTRAN(imrecv, IMRECV, MPI_Imrecv(buf, *count, type, MessageOut(message), RequestOut(request)),
             Data buf, int* count, TypeIn type, int* message, int* request, int* error)
 
-// ---- collectives, blocking and not ----
+// ---- collectives, blocking, non-blocking and persistent ----
 
 #define WPR_WORDS(...) __VA_ARGS__
+#ifdef WPR_MPI_PERSISTENT
+#define WPR_PERSISTENT(name, NAME, Name, arguments, ...)                                      \
+  WPR_FORTRAN(name##_init, NAME##_INIT,                                                       \
+              MPI_##Name##_init(WPR_WORDS arguments, info, RequestOut(request)), __VA_ARGS__, \
+              InfoIn info, int* request, int* error)
+#else
+#define WPR_PERSISTENT(...)
+#endif
 #define WPR_COLLECTIVE(name, NAME, Name, arguments, ...)                               \
   WPR_FORTRAN(name, NAME, MPI_##Name(WPR_WORDS arguments), __VA_ARGS__, int* error)    \
   WPR_FORTRAN(i##name, I##NAME, MPI_I##name(WPR_WORDS arguments, RequestOut(request)), \
-              __VA_ARGS__, int* request, int* error)
+              __VA_ARGS__, int* request, int* error)                                   \
+  WPR_PERSISTENT(name, NAME, Name, arguments, __VA_ARGS__)
 
 WPR_COLLECTIVE(bcast, BCAST, Bcast, (buf, *count, type, *root, comm), Data buf, int* count,
                TypeIn type, int* root, CommIn comm)
@@ -633,21 +645,27 @@ WPR_NEIGHBORS(alltoallv, ALLTOALLV, Alltoallv,
               int* recvcounts, int* rdispls, TypeIn recvtype, CommIn comm)
 
 // A type for each peer.
-#define WPR_TYPES(name, NAME, Name, find, Displacement)                                           \
-  WPR_FORTRAN(name, NAME,                                                                         \
-              MPI_##Name(sendbuf, sendcounts, sdispls,                                            \
-                         types_in(sendtypes, n_to_read(sendbuf, find(comm).to)).data(), recvbuf,  \
-                         recvcounts, rdispls, types_in(recvtypes, find(comm).from).data(), comm), \
-              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf, \
-              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* error)    \
-  WPR_FORTRAN(i##name, I##NAME,                                                                   \
-              MPI_I##name(sendbuf, sendcounts, sdispls,                                           \
-                          kept(types_in(sendtypes, n_to_read(sendbuf, find(comm).to))), recvbuf,  \
-                          recvcounts, rdispls, kept(types_in(recvtypes, find(comm).from)), comm,  \
-                          RequestOut(request)),                                                   \
-              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf, \
-              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* request,  \
-              int* error)
+#define WPR_TYPES(name, NAME, Name, find, Displacement)                                            \
+  WPR_FORTRAN(name, NAME,                                                                          \
+              MPI_##Name(sendbuf, sendcounts, sdispls,                                             \
+                         types_in(sendtypes, n_to_read(sendbuf, find(comm).to)).data(), recvbuf,   \
+                         recvcounts, rdispls, types_in(recvtypes, find(comm).from).data(), comm),  \
+              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf,  \
+              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* error)     \
+  WPR_FORTRAN(i##name, I##NAME,                                                                    \
+              MPI_I##name(sendbuf, sendcounts, sdispls,                                            \
+                          kept(types_in(sendtypes, n_to_read(sendbuf, find(comm).to))), recvbuf,   \
+                          recvcounts, rdispls, kept(types_in(recvtypes, find(comm).from)), comm,   \
+                          RequestOut(request)),                                                    \
+              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf,  \
+              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* request,   \
+              int* error)                                                                          \
+  WPR_PERSISTENT(                                                                                  \
+      name, NAME, Name,                                                                            \
+      (sendbuf, sendcounts, sdispls, kept(types_in(sendtypes, n_to_read(sendbuf, find(comm).to))), \
+       recvbuf, recvcounts, rdispls, kept(types_in(recvtypes, find(comm).from)), comm),            \
+      Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf,          \
+      int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm)
 WPR_TYPES(alltoallw, ALLTOALLW, Alltoallw, peers, int)
 WPR_TYPES(neighbor_alltoallw, NEIGHBOR_ALLTOALLW, Neighbor_alltoallw, neighbors, MPI_Aint)
 

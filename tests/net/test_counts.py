@@ -132,14 +132,13 @@ def test_several_ranks_on_three_hosts(mpi: str, tmp_path: Path) -> None:
 
 
 def test_hosts_of_one_name_are_two_nodes(mpi: str, tmp_path: Path) -> None:
-    """Two network namespaces of one kernel, both called the same, as containers may be."""
+    """Ranks on two hosts of one kernel, in containers that have the same name."""
+    container = ["unshare", "--uts", "sh", "-c", 'hostname twin && exec "$0" "$@"']
     with Hosts(2) as hosts:
-        hosts.agent.write_text(hosts.agent.read_text().replace('hostname "$0"', "hostname twin"))
         report = tmp_path / "report.json"
         words = [*WIREPRESS, "--threshold", "1KiB", "--report", str(report), "--"]
-        words += [*hosts.mpirun(mpi, 1), str(build(mpi, tmp_path)), "1000", "1"]
-        command = [word.replace('hostname "$0"', "hostname twin") for word in hosts.on(0, words)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+        words += [*hosts.mpirun(mpi, 1), *container, str(build(mpi, tmp_path)), "1000", "1"]
+        done = subprocess.run(hosts.on(0, words), capture_output=True, text=True, timeout=200)
         assert done.returncode == 0, done.stdout + done.stderr
     job = json.loads(report.read_text())
     assert [rank["host"] for rank in job["ranks"]] == ["twin", "twin"]
