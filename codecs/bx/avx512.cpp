@@ -430,7 +430,8 @@ class Decoder {
       const std::byte* from = planes + layout.at[g];
       __m512i word;
       if constexpr (kShort) {
-        word = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(load), from));
+        // Zeros above, since rows that are not there are taken from there.
+        word = _mm512_zextsi256_si512(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(load), from));
       } else {
         word = _mm512_maskz_loadu_epi16(load, from);
       }

@@ -377,7 +377,7 @@ class Positions {
     Word word[2];
     each_of_two([&](size_t k) {
       const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + 8 * k));
-      const __m512i eights = _mm512_permutexvar_epi8(spread_, _mm512_castsi128_si512(bytes));
+      const __m512i eights = _mm512_permutexvar_epi8(spread_, _mm512_zextsi128_si512(bytes));
       const __m512i peek = _mm512_multishift_epi64_epi8(bit_, eights);
       const __m512i size = _mm512_permutex2var_epi8(size_low_, peek, size_high_);
       word[k].next1 = _mm512_add_epi8(size, iota_);
