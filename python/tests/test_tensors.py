@@ -386,7 +386,7 @@ def test_pt_comes_back(recipe: str | None, main: Main) -> None:
 
 @pytest.mark.parametrize("recipe", ["bx:m=6", "sz3:pw=1e-2", "auto:rel=1e-2"])
 def test_lossy_pt_is_a_good_archive(recipe: str, main: Main) -> None:
-    import torch
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
     saved("x.pt")
     before = torch.load("x.pt")
@@ -431,7 +431,7 @@ def _as_zip(compression: int) -> bytes:
 
 @pytest.mark.parametrize("case", ["deflated", "legacy", "cut", "text", "no pickle", "big endian"])
 def test_other_pt_files_stay_bytes(case: str, main: Main) -> None:
-    import torch
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
     whole = saved("x.pt")
     if case == "deflated":
