@@ -41,7 +41,7 @@ def test_never_received(mpi, size):
         program = [mpi.build("faults.c"), "unreceived", str(size)]
         done = mpi.start([way] * 2, program, 60)
         times.append(time.monotonic() - begin)
-        if not way and done.returncode:
+        if not way and "unmatched message" in done.stderr:
             pytest.skip("this MPI ends such programs itself")
         assert done.returncode == 0 and done.stdout.count("ok faults") == 2, done.stderr
     assert times[1] < times[0] + 10, times

@@ -72,7 +72,10 @@ def why_not() -> str:
 
 
 class Slurm:
-    """A cluster of these hosts; use it in a with statement. `shared` is on all nodes."""
+    """A cluster of these hosts; use it in a with statement. `shared` is on all nodes.
+
+    Its path is to be short: sockets of slurmstepd lie below it.
+    """
 
     def __init__(self, hosts: Hosts, shared: Path) -> None:
         self.hosts, self.shared = hosts, shared

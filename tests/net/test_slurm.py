@@ -13,6 +13,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -33,12 +34,14 @@ BETWEEN_NODES = 8  # messages
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory) -> Iterator[Slurm]:
+def cluster() -> Iterator[Slurm]:
     if reason := slurm_cluster.why_not():
         pytest.skip(reason)
     with ExitStack() as stack:
         hosts = stack.enter_context(Hosts(2, "1gbit"))
-        cluster = Slurm(hosts, tmp_path_factory.mktemp("slurm"))
+        # A short path: slurmstepd makes sockets below it, and a socket's path has 107 characters.
+        shared = stack.enter_context(tempfile.TemporaryDirectory(prefix="slurm-"))
+        cluster = Slurm(hosts, Path(shared))
         try:
             stack.enter_context(cluster)
         except OSError as error:
@@ -201,7 +204,8 @@ def test_a_signal_ends_the_step(mpi, folder):
 def wait_until(condition: Any, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"nothing within {seconds} s")
         time.sleep(0.1)
 
 
@@ -231,8 +235,14 @@ def batch(mpi: Mpi, folder: Path, lines: str, *options: str) -> None:
     words = ["sbatch", "--parsable", "-N2", "-n2", "-o", f"{folder}/out-%a", *options, str(script)]
     done = mpi.cluster.run(0, words)
     assert done.returncode == 0, done.stderr
+    job = done.stdout.strip()
     # sbatch --wait looks ever more rarely, up to every ten seconds
-    wait_until(lambda: mpi.cluster.run(0, ["squeue", "-h", "-j", done.stdout.strip()]).stdout == "")
+    try:
+        wait_until(lambda: mpi.cluster.run(0, ["squeue", "-h", "-j", job]).stdout == "")
+    except TimeoutError:
+        shown = mpi.cluster.run(0, ["scontrol", "show", "job", job]).stdout
+        mpi.cluster.run(0, ["scancel", job])  # the next test finds the nodes free
+        pytest.fail(f"job {job} does not end:\n{shown}")
     out = "".join(path.read_text() for path in folder.glob("out-*"))
     assert "ok" in out and "WRONG" not in out, out
 
