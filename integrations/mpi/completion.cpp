@@ -9,7 +9,8 @@
 namespace wirepress {
 namespace {
 
-// A started receive whose message came from the stash: MPI does not know that it is complete.
+// A started receive whose message came from the stash, or whose work was done early: MPI does not
+// know that it is active.
 bool completed(const Record* record) { return record && record->active && record->completed; }
 bool due(const Record* record) { return !record->persistent || record->active; }
 
@@ -55,15 +56,13 @@ int learning(bool duplex, Body body) {
 
 int wait_one(MPI_Request* request, MPI_Status* status) {
   Record* record = inert() || !request ? nullptr : take(*request);
-  const bool others = g_n_large.load(std::memory_order_relaxed) > 0;
-  if (!record && request && others) await(*request);
-  if (!record) return learning(false, [&] { return PMPI_Wait(request, status); });
+  if (!request) return PMPI_Wait(request, status);
+  if (!record) return learning(false, [&] { return wait_for(request, status); });
   MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) return finish_one(record, status);
   const double start = now();
-  if (others) await(*behind(record, request));
-  const int error = PMPI_Wait(behind(record, request), status);
+  const int error = wait_for(behind(record, request), status);
   const double seconds = now() - start;
   stats(kWait).wait_seconds += seconds;
   if (error) return retire(record), error;
@@ -353,6 +352,9 @@ int get_status(MPI_Request request, int* flag, MPI_Status* status) {
   if (completed(record)) {
     *flag = 1;
     settle(record, status);
+  } else if (record->persistent && record->receives && record->active) {
+    *flag = settle_early(record);
+    if (*flag) settle(record, status);
   } else {
     error = PMPI_Request_get_status(*behind(record, &request), flag, status);
     if (!error && *flag && record->receives && due(record)) {

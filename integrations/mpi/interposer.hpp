@@ -740,7 +740,7 @@ struct Record {
   bool receives = false;
   bool persistent = false;
   bool active = true;       // persistent: started
-  bool completed = false;   // persistent: started and complete without MPI's help
+  bool completed = false;   // persistent: started and complete; MPI does not know, or not any more
   bool prepared = false;    // the work is done: status and error below are the result
   bool busy = false;        // in the map, and a thread does its work: not to be taken
   int source = 0, tag = 0;  // persistent: to look in the stash; a send's destination
@@ -774,8 +774,8 @@ bool settle_early(Record* record);
 inline void give_way() {
   if (job().multiple) sched_yield();
 }
-// Returns when the request is complete, and looks after other receives meanwhile.
-void await(MPI_Request request);
+// MPI_Wait, which looks after other receives meanwhile.
+int wait_for(MPI_Request* request, MPI_Status* status);
 // Receives in the map that may bring a message in pieces.
 extern std::atomic<int> g_n_large;
 bool is_large(const Record& record);

@@ -83,8 +83,7 @@ int receive(Incoming* in, int source, int tag, MPI_Status* status, Stashed** sta
     const int error = start_receive(in, source, tag, &request);
     if (error) return error;
   }
-  await(request);
-  return PMPI_Wait(&request, status);
+  return wait_for(&request, status);
 }
 
 template <typename N>
@@ -170,10 +169,7 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   }
   if (!stashed) {
     double waited;
-    error = timed(call, &waited, [&] {
-      await(request);
-      return PMPI_Wait(&request, status);
-    });
+    error = timed(call, &waited, [&] { return wait_for(&request, status); });
     seconds += waited;
   }
   int own = MPI_SUCCESS;
