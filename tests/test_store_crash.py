@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,8 @@ def test_killed_workers(root: Path, build_dir: Path, tmp_path: Path) -> None:
 def test_power_cuts_and_full_disks(root: Path, build_dir: Path, tmp_path: Path) -> None:
     if subprocess.run(["losetup", "--find"], capture_output=True).returncode:
         pytest.skip("no loop device can be had here")
+    if not shutil.which("mkfs.ext4", path=f"{os.environ.get('PATH', '')}:/usr/sbin"):
+        pytest.skip("no mkfs.ext4 (apt-get install e2fsprogs)")
     options = ("--kills", "0", "--power-cuts", "4", "--full", "3")
     cuts, full = crash(root, build_dir, tmp_path, *options)
     assert (cuts["deaths"], full["deaths"]) == (4, 3) and cuts["of them acknowledged"] > 20

@@ -5,6 +5,7 @@ that a test can make behave badly."""
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -53,6 +54,14 @@ class Mpi:
             return f"{name}.{self.name}"
         suffix = "_abi" if self.name == "abi" and name == "mpicc" else ""
         return str(self.prefix / "bin" / (name + suffix))
+
+    def release(self) -> str:
+        """Its version, as its launcher says it: 4.1.4."""
+        words = [self.tool("mpirun"), "--version"]
+        said = subprocess.run(words, capture_output=True, text=True, env=self.environment()).stdout
+        found = re.search(r"\d+\.\d+(\.\d+)?", said)
+        assert found, said
+        return found[0]
 
     def build(self, source: str, *options: str) -> Path:
         """A test program, or a library from a source that has no main."""

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -99,6 +100,9 @@ def test_several_programs_are_one_job(mpi, tmp_path):
     again = tmp_path / "again"
     shutil.copy(program, again)
     launch = [f"mpirun.{mpi.name}", "-n", "1", program, "7", ":", "-n", "2", again, "7"]
+    plain = subprocess.run(launch, env=mpi.environment(), capture_output=True, text=True)
+    if plain.returncode in (-signal.SIGSEGV, 128 + signal.SIGSEGV):
+        pytest.skip("this launcher ends by SIGSEGV at a colon, without wirepress, too")
     _, reports = wirepress_run(mpi, launch, tmp_path)
     check(reports, 1, 3)
     assert reports[0]["program"] == "crossed..."

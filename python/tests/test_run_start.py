@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from python.tests.run_site import make_launcher, wirepress_run
-from wirepress import causes, private, run, settings
+from wirepress import causes, mpi_libraries, private, run, settings
 from wirepress.launchers import RunError
 
 # ---- refused before the launch ---------------------------------------------------------------
@@ -182,12 +182,20 @@ def test_a_command_that_does_not_start(site):
 # ---- why no rank loaded wirepress ------------------------------------------------------------
 
 
+def functions_of_open_mpi() -> str:
+    """Those by which a module knows the versions that it serves."""
+    modules = mpi_libraries.modules(mpi_libraries.shipped_dirs())
+    served = [path for path in modules if mpi_libraries.module_family(path) == "openmpi"]
+    names = (mpi_libraries.features_of(served[0]) or ()) if served else ()
+    return "".join(f"void {name}(void) {{}}\n" for name in sorted(names))
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     """ELF files of several kinds, made by cc: with and without MPI libraries of no content."""
     folder = tmp_path_factory.mktemp("programs")
     (folder / "main.c").write_text("int main(void) { return 0; }\n")
-    (folder / "empty.c").write_text("int mpi_is_here;\n")
+    (folder / "empty.c").write_text("int mpi_is_here;\n" + functions_of_open_mpi())
     (folder / "deep.c").write_text("int deep;\n")
 
     def cc(*words: str) -> None:
