@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.modules import load
+
 
 @pytest.fixture(scope="module")
 def laws(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("laws", root / "scripts" / "laws.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(root / "scripts" / "laws.py")
 
 
 @pytest.mark.parametrize(

@@ -4,27 +4,17 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.modules import load
+
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "packaging" / "spack" / "package.py"
-
-
-def load(path: Path):
-    """A module by its file, whether its package is installed or not."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
