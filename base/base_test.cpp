@@ -79,6 +79,38 @@ TEST(Options, SizesInDecimalAndBinaryUnits) {
     EXPECT_FALSE(parse_size(wrong, &size)) << wrong;
 }
 
+TEST(Options, RatesInBitsAndBytes) {
+  const std::pair<const char*, double> rates[] = {
+      {"10Gbps", 1.25e9},  {"1.5GB/s", 1.5e9}, {"10 Gbit/s", 1.25e9}, {"8bps", 1},
+      {"2e3 kbps", 2.5e5}, {"3 TB/s", 3e12},   {"1MiB/s", 1048576},   {"4B/s", 4}};
+  for (const auto& [text, bytes] : rates) {
+    double rate = 0;
+    EXPECT_TRUE(parse_rate(text, &rate)) << text;
+    EXPECT_DOUBLE_EQ(rate, bytes) << text;
+  }
+  double rate;
+  for (const char* wrong : {"", "10", "Gbps", "-1Gbps", "0Gbps", "infGbps", "nanGbps", "1 gbps",
+                            "1iB/s", "1Mibps", "1Gbps ", "1 G bps"})
+    EXPECT_FALSE(parse_rate(wrong, &rate)) << wrong;
+}
+
+TEST(Options, ValuesAsNumbers) {
+  Options options;
+  double value = 0;
+  EXPECT_TRUE(options.set("mpi_link", "1.2GB/s").ok());
+  EXPECT_TRUE(options.as_double("mpi_link", &value) && value == 1.2e9);
+  EXPECT_TRUE(options.set("mpi_link", "auto").ok());
+  EXPECT_TRUE(options.as_double("mpi_link", &value) && value == 0);
+  EXPECT_TRUE(options.as_double("block_size", &value) && value == 524288);
+  EXPECT_TRUE(options.as_double("checksum", &value) && value == 1);
+  EXPECT_FALSE(options.as_double("recipe", &value));
+  EXPECT_FALSE(options.as_double("nothing", &value));
+  EXPECT_EQ(options.number("link"), 0u);
+  EXPECT_EQ(options.rate("seed"), 0);
+  const Status bad = options.set("mpi_link", "fast");
+  EXPECT_STREQ(bad.text(), "mpi_link: \"fast\" is not a rate such as 10Gbps or 1.2GB/s, nor auto");
+}
+
 TEST(Options, EveryDefaultIsValidAndEveryKeyOnce) {
   Options options;
   std::set<std::string> keys;

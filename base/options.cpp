@@ -5,6 +5,8 @@
 
 #include <cctype>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -17,7 +19,7 @@ constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr OptionRow kRows[] = {
     {"recipe", OptionType::kText, "zstd:1", "", 0, 0,
      "codecs with their parameters, joined by +: shuffle:4+zstd:1; or auto, auto:rel=1e-3"},
-    {"link", OptionType::kText, "10Gbps", "", 0, 0,
+    {"link", OptionType::kRate, "10Gbps", "", 0, 0,
      "link rate that recipe=auto reckons with, such as 10Gbps or 1.2GB/s"},
     {"block_size", OptionType::kSize, "512KiB", "", kKiB, 256 * kMiB,
      "raw bytes of a block, a power of two; blocks are independent"},
@@ -58,7 +60,7 @@ constexpr OptionRow kRows[] = {
      "checksums in the frames of MPI messages"},
     {"mpi_trust", OptionType::kBoolean, "off", "", 0, 1,
      "without `wirepress run`: believe that every rank has the library loaded"},
-    {"mpi_link", OptionType::kText, "auto", "", 0, 0,
+    {"mpi_link", OptionType::kRate, "auto", "auto", 0, 0,
      "link rate that mpi_codec=auto reckons with, such as 1Gbps; auto measures it"},
     {"mpi_report", OptionType::kText, "", "", 0, 0,
      "without `wirepress run`: file to which rank 0 writes the report"},
@@ -118,6 +120,20 @@ bool parse_number(const OptionRow& row, const char* text, uint64_t* value) {
   return parse_size(text, value);
 }
 
+// What a value of this type is, for an error.
+const char* sort_of(OptionType type) {
+  switch (type) {
+    case OptionType::kBoolean:
+      return "a boolean: on or off";
+    case OptionType::kInteger:
+      return "a whole number";
+    case OptionType::kRate:
+      return "a rate such as 10Gbps or 1.2GB/s";
+    default:
+      return "a size such as 64KiB or 1MB";
+  }
+}
+
 bool is_choice(const char* choices, std::string_view value) {
   std::string_view rest = choices;
   while (!rest.empty()) {
@@ -138,13 +154,13 @@ Status check_value(const OptionRow& row, const char* value) {
   }
   if (is_choice(row.choices, value)) return {};
   uint64_t number;
-  if (!parse_number(row, value, &number)) {
-    return fail(Code::kParameter, "%s: \"%s\" is not %s%s%s", row.key, value,
-                row.type == OptionType::kBoolean   ? "a boolean: on or off"
-                : row.type == OptionType::kInteger ? "a whole number"
-                                                   : "a size such as 64KiB or 1MB",
+  double rate;
+  const bool is_rate = row.type == OptionType::kRate;
+  if (is_rate ? !parse_rate(value, &rate) : !parse_number(row, value, &number)) {
+    return fail(Code::kParameter, "%s: \"%s\" is not %s%s%s", row.key, value, sort_of(row.type),
                 *row.choices ? ", nor " : "", row.choices);
   }
+  if (is_rate) return {};
   if (number < row.min || number > row.max) {
     return fail(Code::kParameter, "%s: %llu is not in %llu..%llu", row.key,
                 static_cast<unsigned long long>(number), static_cast<unsigned long long>(row.min),
@@ -158,7 +174,7 @@ Status check_value(const OptionRow& row, const char* value) {
 std::span<const OptionRow> option_rows() { return kRows; }
 
 const char* option_type_name(OptionType type) {
-  static constexpr const char* kNames[] = {"text", "size", "integer", "boolean", "choice"};
+  static constexpr const char* kNames[] = {"text", "size", "rate", "integer", "boolean", "choice"};
   return kNames[static_cast<int>(type)];
 }
 
@@ -188,6 +204,37 @@ bool parse_size(const char* text, uint64_t* size) {
   while (*end == ' ') ++end;
   for (const Unit& unit : kUnits) {
     if (same_word(unit.name, end)) return !__builtin_mul_overflow(count, unit.bytes, size);
+  }
+  return false;
+}
+
+bool parse_rate(const char* text, double* bytes_per_second) {
+  static constexpr struct {
+    const char* name;
+    double bytes;
+  } kUnits[] = {{"bps", 0.125}, {"bit/s", 0.125}, {"b/s", 0.125}, {"B/s", 1}};
+  static constexpr struct {
+    char letter;
+    double decimal, binary;
+  } kPrefixes[] = {{'K', 1e3, 0x1p10},
+                   {'k', 1e3, 0x1p10},
+                   {'M', 1e6, 0x1p20},
+                   {'G', 1e9, 0x1p30},
+                   {'T', 1e12, 0x1p40}};
+  double number;
+  const char* last = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, last, number);
+  if (error != std::errc() || !(number > 0) || !std::isfinite(number)) return false;
+  const char* unit = stop;
+  while (*unit == ' ') ++unit;
+  for (const auto& prefix : kPrefixes) {
+    if (*unit != prefix.letter) continue;
+    if (std::strcmp(++unit, "iB/s") == 0) return *bytes_per_second = number * prefix.binary, true;
+    number *= prefix.decimal;
+    break;
+  }
+  for (const auto& row : kUnits) {
+    if (std::strcmp(unit, row.name) == 0) return *bytes_per_second = number * row.bytes, true;
   }
   return false;
 }
@@ -244,8 +291,26 @@ const char* Options::origin(const char* key) const {
 uint64_t Options::number(const char* key) const {
   const size_t row = find_row(key);
   uint64_t value = 0;
-  if (row != kNoRow) parse_number(kRows[row], value_[row].c_str(), &value);
+  if (row != kNoRow && kRows[row].type != OptionType::kRate)
+    parse_number(kRows[row], value_[row].c_str(), &value);
   return value;
+}
+
+double Options::rate(const char* key) const {
+  const size_t row = find_row(key);
+  double value = 0;
+  if (row != kNoRow && kRows[row].type == OptionType::kRate)
+    parse_rate(value_[row].c_str(), &value);
+  return value;
+}
+
+bool Options::as_double(const char* key, double* value) const {
+  const size_t row = find_row(key);
+  if (row == kNoRow) return false;
+  const OptionType type = kRows[row].type;
+  if (type == OptionType::kText || type == OptionType::kChoice) return false;
+  *value = type == OptionType::kRate ? rate(key) : static_cast<double>(number(key));
+  return true;
 }
 
 }  // namespace wirepress

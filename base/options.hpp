@@ -13,13 +13,13 @@
 
 namespace wirepress {
 
-enum class OptionType { kText, kSize, kInteger, kBoolean, kChoice };
+enum class OptionType { kText, kSize, kRate, kInteger, kBoolean, kChoice };
 
 struct OptionRow {
   const char* key;
   OptionType type;
   const char* fallback;
-  const char* choices;  // kChoice: "a|b|c"; kSize: words that stand for sizes
+  const char* choices;  // kChoice: "a|b|c"; kSize, kRate: words that stand for values
   uint64_t min, max;    // kSize, kInteger
   const char* sentence;
 };
@@ -39,7 +39,11 @@ class Options {
   Status set(const char* key, const char* value);
   const char* get(const char* key) const;     // nullptr: unknown key
   const char* origin(const char* key) const;  // "default", "environment", "set"
-  uint64_t number(const char* key) const;     // kSize (0 for a word), kInteger, kBoolean
+  // kSize, kInteger, kBoolean: the value; 0 for a word, and for other types.
+  uint64_t number(const char* key) const;
+  double rate(const char* key) const;  // kRate: bytes a second; 0 for a word, and for other types
+  // Any of these; false: the key is unknown, or its value is text.
+  bool as_double(const char* key, double* value) const;
 
  private:
   Status set_row(size_t row, const char* value, const char* origin);
@@ -49,5 +53,8 @@ class Options {
 
 // "64KiB", "1 MB", "4096" to bytes: decimal and binary units. False: not a size.
 bool parse_size(const char* text, uint64_t* size);
+// "10Gbps", "1.2 GB/s", "80Mbit/s" to bytes a second: b is a bit, B a byte. False: not a rate above
+// 0.
+bool parse_rate(const char* text, double* bytes_per_second);
 
 }  // namespace wirepress

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/options.hpp"
 #include "pipeline/blocks.hpp"
 
 namespace wirepress {
@@ -143,29 +144,8 @@ bool is_auto(const char* recipe) {
   return text == "auto" || text.starts_with("auto:");
 }
 
-bool parse_rate(const std::string& text, double* rate) {
-  static constexpr struct {
-    const char* unit;
-    double bytes;
-  } kUnits[] = {{"bps", 0.125},    {"Kbps", 125},    {"Mbps", 125e3},   {"Gbps", 125e6},
-                {"Tbps", 125e9},   {"bit/s", 0.125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6},
-                {"B/s", 1},        {"KB/s", 1e3},    {"MB/s", 1e6},     {"GB/s", 1e9},
-                {"MiB/s", 0x1p20}, {"GiB/s", 0x1p30}};
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || !(number > 0) || !std::isfinite(number)) return false;
-  const std::string_view unit(stop, static_cast<size_t>(end - stop));
-  for (const auto& row : kUnits) {
-    if (unit == row.unit) return *rate = number * row.bytes, true;
-  }
-  return false;
-}
-
-Status parse_goal(const char* recipe, const char* link, Goal* goal) {
-  Goal result;
-  if (!parse_rate(link, &result.link))
-    return fail(Code::kParameter, "link: \"%s\" is not a rate such as 10Gbps or 1.2GB/s", link);
+Status parse_goal(const char* recipe, double link, Goal* goal) {
+  Goal result{.link = link};
   std::string_view rest = recipe;
   if (rest.back() == ',')
     return fail(Code::kParameter, "recipe \"%s\" ends in \"%c\"", recipe, rest.back());
@@ -190,9 +170,9 @@ Status parse_goal(const char* recipe, const char* link, Goal* goal) {
         return fail(Code::kParameter, "auto: rel=%s: a relative error is at most 0.5",
                     value.c_str());
     } else if (key == "min-speed") {
-      good = parse_rate(value, &result.min_speed);
+      good = parse_rate(value.c_str(), &result.min_speed);
     } else if (key == "link") {
-      good = parse_rate(value, &result.link);
+      good = parse_rate(value.c_str(), &result.link);
     } else if (key == "threads") {
       const auto [stop, error] =
           std::from_chars(value.data(), value.data() + value.size(), result.threads);

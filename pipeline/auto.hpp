@@ -30,10 +30,8 @@ struct Goal {
 bool is_auto(const char* recipe);
 // The types for which auto has candidates that lose; a bound means nothing to others.
 bool is_float(DType dtype);
-// "auto", "auto:rel=1e-3,min-speed=2GB/s"; `link` is the option's value.
-Status parse_goal(const char* recipe, const char* link, Goal* goal);
-// "10Gbps", "1.2GB/s", in bytes a second.
-bool parse_rate(const std::string& text, double* bytes_per_second);
+// "auto", "auto:rel=1e-3,min-speed=2GB/s"; `link` is the option's value, in bytes a second.
+Status parse_goal(const char* recipe, double link, Goal* goal);
 
 // All of 0..1 but the entropies, which are bits a byte or an exponent.
 struct Features {

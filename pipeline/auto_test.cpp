@@ -265,15 +265,5 @@ TEST(Auto, ASpeedIsAMixture) {
   EXPECT_EQ(speed.at(0.4, features).encode, 100);
 }
 
-TEST(Auto, Rates) {
-  double rate = 0;
-  ASSERT_TRUE(parse_rate("10Gbps", &rate));
-  EXPECT_EQ(rate, 1.25e9);
-  ASSERT_TRUE(parse_rate("1.5GB/s", &rate));
-  EXPECT_EQ(rate, 1.5e9);
-  for (const char* bad : {"", "10", "Gbps", "-1Gbps", "0Gbps", "1 Gbps", "infGbps", "nanGbps"})
-    EXPECT_FALSE(parse_rate(bad, &rate)) << bad;
-}
-
 }  // namespace
 }  // namespace wirepress

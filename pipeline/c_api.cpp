@@ -157,6 +157,11 @@ const char* wpr_get(const wpr_ctx* ctx, const char* key) {
   return ctx && key ? ctx->context.options().get(key) : nullptr;
 }
 
+wpr_status wpr_get_number(const wpr_ctx* ctx, const char* key, double* value) {
+  if (!ctx || !key || !value) return WPR_PARAMETER;
+  return ctx->context.options().as_double(key, value) ? WPR_OK : WPR_PARAMETER;
+}
+
 const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
   return ctx && key ? ctx->context.options().origin(key) : nullptr;
 }

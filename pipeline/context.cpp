@@ -18,7 +18,7 @@ unsigned long long ull(uint64_t value) { return value; }
 Status check_recipe(const char* key, const char* text, const Options& options) {
   if (is_auto(text)) {
     Goal goal;
-    return parse_goal(text, options.get("link"), &goal);
+    return parse_goal(text, options.rate("link"), &goal);
   }
   const char* engine = options.get("engine");
   Recipe recipe;
@@ -66,12 +66,6 @@ Status check_option(const Options& options, const char* key) {
                 value);
   if (name == "recipe" || name == "mpi_codec") return check_recipe(key, value, options);
   if (name == "mpi_error") return check_error_bound(value);
-  double rate;
-  if (name == "mpi_link" && std::string_view(value) != "auto" && !parse_rate(value, &rate))
-    return fail(Code::kParameter,
-                "mpi_link: \"%s\" is not a rate such as 1Gbps or 120MB/s, or auto", value);
-  if (name == "link" && !parse_rate(value, &rate))
-    return fail(Code::kParameter, "link: \"%s\" is not a rate such as 10Gbps or 1.2GB/s", value);
   if (name == "engine") return check_engine(value);
   if (name == "block_size" && !std::has_single_bit(options.number(key)))
     return fail(Code::kParameter, "block_size: %s is not a power of two", value);
@@ -82,8 +76,7 @@ Status check_option(const Options& options, const char* key) {
 
 Status Context::read_environment() {
   Status first = options_.read_environment();
-  for (const char* key :
-       {"engine", "link", "recipe", "mpi_codec", "mpi_link", "mpi_error", "block_size"}) {
+  for (const char* key : {"engine", "recipe", "mpi_codec", "mpi_error", "block_size"}) {
     const Status status = check_option(options_, key);
     if (status.ok()) continue;
     if (first.ok())
@@ -156,7 +149,7 @@ Status Context::recipe_for(const Header& header, Recipe* recipe) const {
 Status Context::lossless(const char* text, DType dtype, bool* answer) const {
   if (is_auto(text)) {
     Goal goal;
-    WPR_TRY(parse_goal(text, options_.get("link"), &goal));
+    WPR_TRY(parse_goal(text, options_.rate("link"), &goal));
     *answer = (goal.rel == 0 && goal.abs == 0) || !is_float(dtype);
     return {};
   }
@@ -203,7 +196,7 @@ Status Context::compress(ConstBytes src, Header header, Bytes dst, size_t* writt
 Status Context::begin_auto(Choice* choice, Header* header, Recipe* store) {
   Goal goal;
   const char* text = wants_auto() ? options_.get("recipe") : "auto";
-  WPR_TRY(parse_goal(text, options_.get("link"), &goal));
+  WPR_TRY(parse_goal(text, options_.rate("link"), &goal));
   header->block_log = settings_.block_log;
   WPR_TRY(choice->chooser.begin(goal, *header, options_.get("engine")));
   header->slabs = choice->chooser.wants_slabs() && can_be_slabs(*header);

@@ -94,6 +94,10 @@ WPR_API void wpr_free(wpr_ctx *ctx); /* NULL is fine */
 WPR_API wpr_status wpr_set(wpr_ctx *ctx, const char *key, const char *value);
 /* Its current value, as text that stays valid until the next wpr_set; NULL: unknown key. */
 WPR_API const char *wpr_get(const wpr_ctx *ctx, const char *key);
+/* Its current value as a number: bytes of a size, bytes a second of a rate, an integer (exact below
+ * 2^53), 1 or 0 of a boolean; 0 for a word such as auto. WPR_PARAMETER: the key is unknown, or the
+ * option is a text or a choice; *value is left alone then. */
+WPR_API wpr_status wpr_get_number(const wpr_ctx *ctx, const char *key, double *value);
 /* Where the value comes from: "default", "environment" or "set"; NULL: unknown key. */
 WPR_API const char *wpr_origin(const wpr_ctx *ctx, const char *key);
 
@@ -275,9 +279,9 @@ typedef struct wpr_engine_info {
 
 typedef struct wpr_option_info {
   const char *key;      /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
-  const char *type;     /* "text", "size", "integer", "boolean", "choice" */
+  const char *type;     /* "text", "size", "rate", "integer", "boolean", "choice" */
   const char *fallback; /* the default as text */
-  const char *choices;  /* "a|b|c" for a choice; words that a size may be; else "" */
+  const char *choices;  /* "a|b|c" for a choice; words that a size or rate may be; else "" */
   const char *sentence;
 } wpr_option_info;
 

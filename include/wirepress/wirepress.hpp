@@ -93,6 +93,12 @@ class Context {
     if (!value) throw Error(WPR_PARAMETER, "unknown option \"" + key + "\"");
     return value;
   }
+  double number(const std::string& key) const {
+    double value;
+    if (wpr_get_number(get(), key.c_str(), &value) != WPR_OK)
+      throw Error(WPR_PARAMETER, "no option \"" + key + "\" that is a number");
+    return value;
+  }
   std::string origin(const std::string& key) const {
     const char* value = wpr_origin(get(), key.c_str());
     if (!value) throw Error(WPR_PARAMETER, "unknown option \"" + key + "\"");

@@ -11,10 +11,8 @@
 // buffers, of which one shrinks (all calls of a Python program come from one place in mpi4py).
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <strings.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -78,45 +76,6 @@ Site g_sites[kSites];
 std::atomic<size_t> g_n_sites{0};
 bool g_fixed = false;
 double g_fixed_link = 0;
-
-// "1Gbps", "10Gbit/s", "120MB/s" to bytes per second. B are bytes, b are bits.
-bool parse_link(const char* text, double* rate) {
-  double number;
-  const auto [stop, error] = std::from_chars(text, text + std::strlen(text), number);
-  if (error != std::errc() || !(number > 0)) return false;
-  const char* end = stop;
-  while (*end == ' ') ++end;
-  double unit = 1;
-  switch (*end) {
-    case 'k':
-    case 'K':
-      unit = 1e3;
-      break;
-    case 'M':
-    case 'm':
-      unit = 1e6;
-      break;
-    case 'G':
-    case 'g':
-      unit = 1e9;
-      break;
-    case 'T':
-    case 't':
-      unit = 1e12;
-      break;
-    default:
-      break;
-  }
-  if (unit > 1) ++end;
-  if (std::strcmp(end, "B/s") == 0) return *rate = number * unit, true;
-  if (std::strcmp(end, "iB/s") == 0) {  // MiB and GiB, which the option's check lets through
-    return *rate = number * (unit == 1e6 ? 0x1p20 : 0x1p30), true;
-  }
-  for (const char* name : {"bps", "bit/s", "b/s", "bits/s"}) {
-    if (strcasecmp(end, name) == 0) return *rate = number * unit / 8, true;
-  }
-  return false;
-}
 
 // Recipes that may pay for an element type, the cheap ones first. None loses anything.
 std::vector<std::string> recipes_for(wpr_dtype dtype) {
@@ -365,13 +324,7 @@ int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
 const char* prepare_codecs(wpr_ctx* ctx) {
   static std::string problem;
   Job& j = job();
-  double rate = 0;
-  const bool measured = j.link == "auto";
-  if (!measured && !parse_link(j.link.c_str(), &rate)) {
-    problem = "mpi_link: \"" + j.link + "\" is not a rate such as 1Gbps";
-    return problem.c_str();
-  }
-  g_fixed_link = measured ? 0 : rate;
+  wpr_get_number(ctx, "mpi_link", &g_fixed_link);  // 0: auto, it is measured
   g_fixed = j.codec != "auto";
   // Another life of MPI in this process is not possible: the lists are filled once.
   for (const wpr_dtype dtype :

@@ -146,34 +146,16 @@ class Line {
 
 // ---- options ----
 
-uint64_t size_of(const char* text) {  // the option table checked it
-  char* end;
-  uint64_t size = std::strtoull(text, &end, 10);
-  while (*end == ' ') ++end;
-  const bool decimal = end[0] && (end[1] == 'B' || end[1] == 'b');
-  const uint64_t k = decimal ? 1000 : 1024;
-  switch (*end) {
-    case 'K':
-    case 'k':
-      size *= k;
-      break;
-    case 'M':
-    case 'm':
-      size *= k * k;
-      break;
-    case 'G':
-    case 'g':
-      size *= k * k * k;
-      break;
-    default:
-      break;
-  }
-  return size;
+// 0 for a key that the library does not know.
+double number(const wpr_ctx* ctx, const char* key) {
+  double value = 0;
+  wpr_get_number(ctx, key, &value);
+  return value;
 }
 
-bool is_on(const char* text) {
-  return std::string(text).find_first_of("1yYtT") == 0 || text[1] == 'n' || text[1] == 'N';
-}
+size_t count(const wpr_ctx* ctx, const char* key) { return static_cast<size_t>(number(ctx, key)); }
+
+bool is_on(const wpr_ctx* ctx, const char* key) { return number(ctx, key) != 0; }
 
 // Reads the options; "" or why the library cannot be used.
 std::string read_options() {
@@ -186,23 +168,22 @@ std::string read_options() {
   j.link = wpr_get(ctx, "mpi_link");
   j.error = wpr_get(ctx, "mpi_error");
   j.report_file = wpr_get(ctx, "mpi_report");
-  j.compress = is_on(wpr_get(ctx, "mpi_compress"));
+  j.compress = is_on(ctx, "mpi_compress");
   j.trace = wpr_get(ctx, "mpi_trace");
-  j.trace_sample = size_of(wpr_get(ctx, "mpi_trace_sample"));
-  const char* threshold = wpr_get(ctx, "mpi_threshold");
-  j.by_link = std::strcmp(threshold, "auto") == 0;
-  j.threshold = j.by_link ? kUsualThreshold : size_of(threshold);
+  j.trace_sample = count(ctx, "mpi_trace_sample");
+  j.by_link = std::strcmp(wpr_get(ctx, "mpi_threshold"), "auto") == 0;
+  j.threshold = j.by_link ? kUsualThreshold : count(ctx, "mpi_threshold");
   j.block_threshold = j.by_link ? kUsualBlockThreshold : j.threshold;
-  j.pieces_from = size_of(wpr_get(ctx, "mpi_pieces"));
-  j.chunk = std::max<size_t>(size_of(wpr_get(ctx, "mpi_chunk")) / 64 * 64, 4096);
-  j.partitions = std::strtoull(wpr_get(ctx, "mpi_partitions"), nullptr, 10);
-  j.deterministic = is_on(wpr_get(ctx, "mpi_deterministic"));
-  j.collectives = is_on(wpr_get(ctx, "mpi_collectives"));
-  j.contest = is_on(wpr_get(ctx, "mpi_contest"));
-  j.nonblocking = is_on(wpr_get(ctx, "mpi_nonblocking"));
-  j.same_host = is_on(wpr_get(ctx, "mpi_same_host"));
-  j.checksum = is_on(wpr_get(ctx, "mpi_checksum"));
-  j.trust = is_on(wpr_get(ctx, "mpi_trust"));
+  j.pieces_from = count(ctx, "mpi_pieces");
+  j.chunk = std::max<size_t>(count(ctx, "mpi_chunk") / 64 * 64, 4096);
+  j.partitions = count(ctx, "mpi_partitions");
+  j.deterministic = is_on(ctx, "mpi_deterministic");
+  j.collectives = is_on(ctx, "mpi_collectives");
+  j.contest = is_on(ctx, "mpi_contest");
+  j.nonblocking = is_on(ctx, "mpi_nonblocking");
+  j.same_host = is_on(ctx, "mpi_same_host");
+  j.checksum = is_on(ctx, "mpi_checksum");
+  j.trust = is_on(ctx, "mpi_trust");
   if (problem.empty()) {
     if (const char* why = prepare_codecs(ctx)) problem = why;
   }
@@ -498,8 +479,7 @@ bool wants_threads() {
   if (!std::getenv("WIREPRESS_RENDEZVOUS") && !std::getenv("WIREPRESS_MPI_TRUST")) return false;
   wpr_ctx* ctx = nullptr;
   wpr_create(&ctx);
-  const bool wants =
-      ctx && is_on(wpr_get(ctx, "mpi_nonblocking")) && is_on(wpr_get(ctx, "mpi_compress"));
+  const bool wants = ctx && is_on(ctx, "mpi_nonblocking") && is_on(ctx, "mpi_compress");
   wpr_free(ctx);
   return wants;
 }

@@ -15,7 +15,6 @@ import dataclasses
 import itertools
 import json
 import queue
-import re
 import threading
 import time
 import weakref
@@ -72,16 +71,8 @@ class GroupOptions:
         recipe = self.recipe or library.option("torch_recipe")[0] or AUTO
         threshold = self.threshold
         if threshold < 0:
-            threshold = _size(library.option("torch_threshold")[0])
+            threshold = int(library.number("torch_threshold"))
         return dataclasses.replace(self, recipe=recipe, threshold=threshold)
-
-
-def _size(text: str) -> int:
-    """Bytes of an option that the library has checked; "64KiB" -> 65536."""
-    words = re.fullmatch(r"(\d+) *(?:([KMG])(I?B)?|B)?", text.upper())
-    assert words, text
-    exponent = " KMG".index(words[2] or " ")
-    return int(words[1]) * (1000 if words[3] == "B" else 1024) ** exponent
 
 
 @dataclasses.dataclass

@@ -17,7 +17,7 @@ import torch.distributed as dist  # noqa: E402
 import wirepress  # noqa: E402
 import wirepress.torch as wt  # noqa: E402
 from wirepress.errors import ParameterError  # noqa: E402
-from wirepress.torch.group import _Contest, _size  # noqa: E402
+from wirepress.torch.group import _Contest  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
 ALWAYS = {"threshold": 1000, "adaptive": False}
@@ -479,10 +479,13 @@ def test_raw_ones_go_at_once_where_nothing_waits(on_ranks: OnRanks) -> None:
         assert by_asking + by_thread == 120
 
 
-def test_sizes_are_those_of_the_library() -> None:
-    for text, size in {"0": 0, "7B": 7, "3K": 3072, "2 mb": 2_000_000, "1GiB": 1 << 30}.items():
-        wirepress.Compressor(torch_threshold=text)  # takes it
-        assert _size(text) == size
+def test_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIREPRESS_TORCH_THRESHOLD", "2 mb")
+    monkeypatch.setenv("WIREPRESS_TORCH_RECIPE", "lz4")
+    settled = wt.GroupOptions().settled()
+    assert (settled.threshold, settled.recipe) == (2_000_000, "lz4")
+    settled = wt.GroupOptions(threshold=7, recipe="bx").settled()
+    assert (settled.threshold, settled.recipe) == (7, "bx")
     for text in "", "x", "KiB", "-1", "64kx":
         with pytest.raises(ParameterError):
             wirepress.Compressor(torch_threshold=text)

@@ -120,6 +120,10 @@ std::string Context::get(const std::string& key) {
   return run([&](auto& context) { return context.get(key); });
 }
 
+double Context::number(const std::string& key) {
+  return run([&](auto& context) { return context.number(key); });
+}
+
 std::string Context::origin(const std::string& key) {
   return run([&](auto& context) { return context.origin(key); });
 }

@@ -22,6 +22,7 @@ class Context {
 
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
+  double number(const std::string& key);
   std::string origin(const std::string& key);
 
   // n_dims and shape as in wpr_compress_array; data must hold what the shape says.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // wirepress._core: what python/wirepress/ is built on. Not a public interface.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -72,6 +73,17 @@ nb::list options() {
   });
 }
 
+// Bytes a second of a rate as the option `link` takes it; None: it is none.
+std::optional<double> parse_rate(const std::string& text) {
+  wpr_ctx* context = nullptr;
+  wpr_create(&context);  // whatever variables are set: nothing is to be compressed
+  double rate = 0;
+  const bool good = context && wpr_set(context, "link", text.c_str()) == WPR_OK &&
+                    wpr_get_number(context, "link", &rate) == WPR_OK;
+  wpr_free(context);
+  return good ? std::optional(rate) : std::nullopt;
+}
+
 nb::tuple stats_row(Context& context) {
   const wpr_stats s = context.stats();
   return nb::make_tuple(s.raw_bytes, s.wire_bytes, s.blocks, s.bypassed_probe, s.bypassed_size,
@@ -94,6 +106,7 @@ NB_MODULE(_core, m) {
   m.def("engines", engines);
   m.def("engine_clocks", engine_clocks, nb::arg("i"));
   m.def("options", options);
+  m.def("parse_rate", parse_rate, nb::arg("text"));
 
   nb::class_<Array>(m, "Array")
       .def(nb::init<nb::handle>(), nb::arg("dlpack"))
@@ -104,6 +117,7 @@ NB_MODULE(_core, m) {
       .def(nb::init<>())
       .def("set", &Context::set, nb::arg("key"), nb::arg("value"))
       .def("get", &Context::get, nb::arg("key"))
+      .def("number", &Context::number, nb::arg("key"))
       .def("origin", &Context::origin, nb::arg("key"))
       .def("compress", &Context::compress, nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"),
            nb::arg("shape"))

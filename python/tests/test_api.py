@@ -305,3 +305,28 @@ def test_gradients() -> None:
     first = rounded.compress(gradient)
     rounded.set("seed", 1)
     assert rounded.compress(gradient) != first
+
+
+def test_options_as_numbers():
+    values = {"seed": "5", "block_size": "1MiB", "link": "1.2 GB/s", "checksum": "off"}
+    compressor = wirepress.Compressor(**values, mpi_link="auto", mpi_threshold="2 mb")
+    numbers = [compressor.number(key) for key in (*values, "mpi_link", "mpi_threshold")]
+    assert numbers == [5, 1 << 20, 1.2e9, 0, 0, 2_000_000]
+    for key in "recipe", "nothing":
+        with pytest.raises(wirepress.ParameterError, match=f'no option "{key}" that is a number'):
+            compressor.number(key)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_a_second"),
+    [("10Gbps", 1.25e9), ("1.2GB/s", 1.2e9), ("8 bit/s", 1), ("1MiB/s", 1 << 20)],
+)
+def test_rates(text, bytes_a_second, monkeypatch):
+    monkeypatch.setenv("WIREPRESS_BLOCK_SIZE", "wrong")
+    assert wirepress.api.rate(text) == bytes_a_second
+
+
+@pytest.mark.parametrize("text", ["", "10", "Gbps", "-1Gbps", "0bps", "nanGbps", "1Gb", "1 GB"])
+def test_what_is_no_rate(text):
+    with pytest.raises(wirepress.ParameterError, match="is not a rate such as"):
+        wirepress.api.rate(text)

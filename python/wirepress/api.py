@@ -77,21 +77,16 @@ class Choice:
     chosen: bool
 
 
-_UNITS = {"bps": 0.125, "Kbps": 125, "Mbps": 125e3, "Gbps": 125e6, "Tbps": 125e9}
-_UNITS |= {"B/s": 1, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "MiB/s": 2**20, "GiB/s": 2**30}
-
-
 def rate(text: str) -> float:
     """A link rate such as "10Gbps" or "1.2GB/s", in bytes a second.
 
     >>> rate("10Gbps")
     1250000000.0
     """
-    number = text.rstrip("bpsBKMGTi/t")
-    try:
-        return float(number) * _UNITS[text[len(number) :].replace("bit/s", "bps")]
-    except (ValueError, KeyError):
-        raise ParameterError(f'"{text}" is not a rate such as 10Gbps or 1.2GB/s') from None
+    found = _core.parse_rate(text)
+    if found is None:
+        raise ParameterError(f'"{text}" is not a rate such as 10Gbps or 1.2GB/s')
+    return found
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,7 +138,7 @@ class Engine:
 class Option:
     """A setting: keyword argument `key`, environment variable `variable`, flag `flag`; those of
     PyTorch's process groups, `torch_...`, are fields of `wirepress.torch.GroupOptions` instead.
-    `choices`: all values of a choice; of a size the words that it may be besides."""
+    `choices`: all values of a choice; of a size or rate the words that it may be besides."""
 
     key: str
     type: str
@@ -359,6 +354,12 @@ class Compressor:
     def option(self, key: str) -> tuple[str, str]:
         """An option's value as text, and where it comes from: default, environment or set."""
         return self._context.get(key), self._context.origin(key)
+
+    def number(self, key: str) -> float:
+        """An option's value as a number: bytes of a size, bytes a second of a rate, an integer, 1
+        or 0 of a boolean; 0 for a word such as auto. ParameterError: the option is none of these.
+        """
+        return self._context.number(key)
 
     @property
     def stats(self) -> Stats:

@@ -130,7 +130,7 @@ def _add_library_options(parser: argparse.ArgumentParser, *, but: Sequence[str] 
 def _metavar(option: api.Option) -> str | None:
     if option.choices:
         return None
-    return {"size": "SIZE", "integer": "N", "boolean": "on|off"}.get(
+    return {"size": "SIZE", "rate": "RATE", "integer": "N", "boolean": "on|off"}.get(
         option.type, option.key.upper()
     )
 
