@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import hashlib
 import json
 import math
@@ -17,6 +18,10 @@ from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
+
+# DDP imports this module when it is first made. The module's default arguments then keep the
+# group of that moment for ever.
+import torch.distributed.nn
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -202,7 +207,9 @@ def main(task_type: type[Task], text: str) -> int:
         return 2
     dist.init_process_group("gloo")
     code = run(task_type(options.size), options)
-    # run's DDP is gone by now: one that outlives the group can hang as it goes
+    # DDP lies in a cycle of references and holds the group. A group that outlives this call leaves
+    # gloo's threads running, and they may abort the process as it exits.
+    gc.collect()
     dist.destroy_process_group()
     return code
 

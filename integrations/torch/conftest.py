@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import multiprocessing
 import pickle
@@ -46,6 +47,7 @@ def rank_main(
     """The life of a rank: joins the group, calls the function, sends what it returns."""
     import torch
     import torch.distributed as dist
+    import torch.distributed.nn  # keeps the group for ever if DDP imports it later
 
     torch.set_num_threads(1)
     try:
@@ -57,6 +59,7 @@ def rank_main(
         result = function(*args)
         out.send_bytes(pickle.dumps((True, result)))  # send() would share tensors by descriptors
         if dist.is_initialized():
+            gc.collect()  # a DDP model holds the group, by a cycle of references
             dist.destroy_process_group()
     except BaseException:
         out.send_bytes(pickle.dumps((False, traceback.format_exc())))
