@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "interposer.hpp"
 
@@ -25,18 +26,16 @@ constinit thread_local const void* t_caller = nullptr;
 namespace {
 
 constexpr size_t kDTypes = 18, kSites = 2048, kMostCandidates = 12;
-constexpr size_t kLeastSample = 16 << 10, kMostSample = 256 << 10;
+constexpr size_t kLeastSample = 32 << 10, kMostSample = 256 << 10;
 constexpr size_t kLeastGlance = 4 << 10, kMostGlance = 64 << 10;
-constexpr double kWorth = 0.9;        // of the raw finish time, to leave raw ...
-constexpr double kStillWorth = 0.97;  // ... and to stay
+constexpr double kWorth = 0.95;       // of the raw finish time, to leave raw ...
+constexpr double kStillWorth = 0.99;  // ... and to stay
 constexpr double kHysteresis = 0.95;  // of the others', for the present choice
 constexpr double kLeastRatio = 1.05;
 constexpr double kBudget = 0.01;       // of the time of a site's messages, for samples
-constexpr double kCredit = 0.2;        // of the time of one message, at the beginning
+constexpr double kCredit = 0.5;        // of the time of one message, at the beginning
 constexpr double kCallSeconds = 4e-6;  // that a frame takes besides its bytes, on both sides
-constexpr double kOtherLink = 1.25;    // so much faster or slower it asks for another choice
 constexpr int kLook = 64, kRarestLook = 1024;
-constexpr uint64_t kRefresh = 512, kRefreshing = 4;  // messages; of them so many go raw
 
 // What is known of a candidate at a site, for a raw byte.
 struct Known {
@@ -65,7 +64,6 @@ struct Site {
   std::array<Known, kMostCandidates> known{};
   size_t next = 0;  // to be tried
   double spent = 0, took = 0;
-  double link = 0;  // its rate at the last decision
   bool overlapped = false;
 };
 
@@ -77,6 +75,9 @@ std::atomic<size_t> g_n_sites{0};
 bool g_fixed = false;
 double g_fixed_link = 0;
 
+// What a sender codes bytes as, where the program does not say what they are: mostly doubles.
+constexpr const char kOfDoubles[] = " of doubles";
+
 // Recipes that may pay for an element type, the cheap ones first. None loses anything.
 std::vector<std::string> recipes_for(wpr_dtype dtype) {
   switch (dtype) {
@@ -87,8 +88,8 @@ std::vector<std::string> recipes_for(wpr_dtype dtype) {
               "zstd:1",        "shuffle+lz4:1",
               "shuffle+zstd:1"};
     case WPR_BYTES:  // whatever was packed: floats or integers of 4 bytes, as often doubles
-      return {"zeros",  "bx:m=23",        "lz4:1",           "shuffle:8+lz4:1",
-              "zstd:1", "shuffle+zstd:1", "shuffle:8+zstd:1"};
+      return {"zeros",  "bx:m=23", "lz4:1",          "shuffle:8+lz4:1", "planes of doubles",
+              "planes", "zstd:1",  "shuffle+zstd:1", "shuffle:8+zstd:1"};
     case WPR_INT8:
     case WPR_UINT8:
     case WPR_BOOL:
@@ -114,7 +115,8 @@ size_t codings(Call call) {
 }
 
 struct Candidate {
-  std::string recipe;
+  std::string recipe, name;
+  wpr_dtype view = WPR_BYTES;  // that bytes are coded as
   bool lossy = false;
   uint32_t suits = 0;  // a bit for each dtype
 };
@@ -130,29 +132,34 @@ Lists& lists() {
 }
 
 // Its number; a recipe is listed once. -1: there are too many.
-int add_candidate(const std::string& recipe, wpr_dtype dtype, bool lossy) {
+int add_candidate(const std::string& name, wpr_dtype dtype, bool lossy) {
   size_t i = 0;
-  while (i < candidates().size() && candidates()[i].recipe != recipe) ++i;
+  while (i < candidates().size() && candidates()[i].name != name) ++i;
   if (i == kMaxCandidates) return -1;
-  if (i == candidates().size()) candidates().push_back({recipe, lossy, 0});
+  if (i == candidates().size()) {
+    const size_t view = name.find(kOfDoubles);
+    candidates().push_back(
+        {name.substr(0, view), name, view == std::string::npos ? WPR_BYTES : WPR_FLOAT64, lossy});
+  }
   candidates()[i].suits |= 1u << dtype;
   return static_cast<int>(i);
 }
 
-// Appends the recipe to the list of messages whose values are coded so often.
-void offer(size_t n_codings, wpr_dtype dtype, const std::string& recipe, bool lossy) {
-  const int i = add_candidate(recipe, dtype, lossy);
+// Appends the candidate to the list of messages whose values are coded so often.
+void offer(size_t n_codings, wpr_dtype dtype, const std::string& name, bool lossy) {
+  const int i = add_candidate(name, dtype, lossy);
   if (i < 0) return;
   List& list = lists()[n_codings - 1][dtype];
   list.insert(lossy ? list.begin() : list.end(), i);
 }
 
-// Those of `recipes` that this build has and that lose nothing, in every list of the type.
-void offer_lossless(wpr_ctx* ctx, wpr_dtype dtype, const std::vector<std::string>& recipes) {
-  for (const std::string& recipe : recipes) {
+// Those of `names` that this build has and that lose nothing, in every list of the type.
+void offer_lossless(wpr_ctx* ctx, wpr_dtype dtype, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::string recipe = name.substr(0, name.find(kOfDoubles));
     int lossless = 0;
     if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) != WPR_OK || !lossless) continue;
-    for (size_t n = 1; n <= kMostCodings; ++n) offer(n, dtype, recipe, false);
+    for (size_t n = 1; n <= kMostCodings; ++n) offer(n, dtype, name, false);
   }
 }
 
@@ -163,6 +170,7 @@ size_t take_sample(const Byte* data, size_t size, size_t element, size_t want, B
     return size;
   }
   constexpr size_t kPieces = 4;
+  element = std::max(element, sizeof(double));  // bytes may be of doubles
   const size_t piece = want / kPieces / element * element;
   const size_t step = (size - piece) / (kPieces - 1) / element * element;
   for (size_t i = 0; i < kPieces; ++i) std::memcpy(sample + i * piece, data + i * step, piece);
@@ -178,15 +186,16 @@ bool measure(Thread& thread, int candidate, const Type& type, Byte* sample, size
   const bool fresh = !thread.ctx[static_cast<size_t>(candidate)];
   wpr_ctx* ctx = context(thread, candidate);
   if (!ctx) return false;
-  const uint64_t shape = size / type.element;
+  const Coded as = coded_as(candidate, type, size);
+  if (as.count == 0) return false;
   size_t written = 0, expanded;
   const auto n = static_cast<double>(size);
   double encode = HUGE_VAL, decode = HUGE_VAL;
   // A new context first gets its memory. The first time decides for long, so a run that was
-  // disturbed must not count.
-  for (int run = fresh ? 0 : 1; run < 2; ++run) {
+  // disturbed, or found nothing in the caches, must not count.
+  for (int run = fresh ? 0 : 1; run < 3; ++run) {
     const double start = now();
-    if (wpr_compress_array(ctx, sample, type.dtype, WPR_NO_SHAPE, &shape, frame, room, &written) !=
+    if (wpr_compress_array(ctx, sample, as.dtype, WPR_NO_SHAPE, &as.count, frame, room, &written) !=
         WPR_OK) {
       return false;
     }
@@ -205,11 +214,6 @@ bool measure(Thread& thread, int candidate, const Type& type, Byte* sample, size
 double finish_time(const Known& known, double link, bool overlapped, double size) {
   const double wire = 1 / (known.ratio * link), codec = known.encode + known.decode;
   return (overlapped ? std::max(wire, codec) : wire + codec) + kCallSeconds / size;
-}
-
-// Of the site's link, for messages of this size; 0: not known.
-double rate_for(const Site& site, size_t size) {
-  return site.node == kCollectiveLink ? collective_rate(size) : link_rate(site.node, size);
 }
 
 // The best of what is known, or why raw is.
@@ -238,7 +242,6 @@ int best_of(const Site& site, double link, double size) {
 
 void decide(Site* site, double link, double size) {
   site->choice.store(best_of(*site, link, size), std::memory_order_relaxed);
-  site->link = link;
 }
 
 // Could it win if it shrank the data to nothing, at the speed that it had here before?
@@ -249,11 +252,12 @@ bool hopeless(const Site& site, size_t i, double link, double size) {
   return finish_time(ideal, link, site.overlapped, size) > 1 / link;
 }
 
-// Tries the candidates one after the other, as far as the time allows it.
-void look(Site* site, const Byte* data, size_t size, const Type& type, double link) {
+// Tries the candidates one after the other, as far as the time allows it. `anew`: whatever was
+// spent, because data may be others now.
+void look(Site* site, const Byte* data, size_t size, const Type& type, double link, bool anew) {
   Thread& thread = self_thread();
   const auto n_bytes = static_cast<double>(size);
-  const double allowed = kBudget * site->took + kCredit * n_bytes / link;
+  const double allowed = (anew ? site->spent : kBudget * site->took) + kCredit * n_bytes / link;
   const size_t n = std::min(site->list->size(), kMostCandidates);
   if (site->spent >= allowed || !thread.sample.reserve(4 * kMostSample)) return;
   const double start = now();
@@ -265,11 +269,14 @@ void look(Site* site, const Byte* data, size_t size, const Type& type, double li
       const size_t want = std::clamp(size / 8, kLeastSample, kMostSample);
       sampled = take_sample(data, size, type.element, want, thread.sample.data());
     }
-    measure(thread, (*site->list)[site->next], type, thread.sample.data(), sampled,
-            &site->known[site->next]);
+    Known* known = &site->known[site->next];
+    if (!measure(thread, (*site->list)[site->next], type, thread.sample.data(), sampled, known)) {
+      known->ratio = 1;  // it is not for these messages
+    }
     end = now();
   }
   site->spent += end - start;
+  thread.sampling_seconds += end - start;
   const int before = site->choice.load(std::memory_order_relaxed);
   decide(site, link, n_bytes);
   if (site->next < n) return;  // more with the next message
@@ -303,9 +310,9 @@ bool shrinks(int candidate, const Byte* data, size_t size, const Type& type) {
   if (!ctx) return false;
   Byte* sample = thread.sample.data();
   const size_t sampled = take_sample(data, size, type.element, want, sample);
-  const uint64_t shape = sampled / type.element;
+  const Coded as = coded_as(candidate, type, sampled);
   size_t written = 0;
-  return wpr_compress_array(ctx, sample, type.dtype, WPR_NO_SHAPE, &shape, sample + kMostSample,
+  return wpr_compress_array(ctx, sample, as.dtype, WPR_NO_SHAPE, &as.count, sample + kMostSample,
                             3 * kMostSample, &written) == WPR_OK &&
          kLeastRatio * static_cast<double>(written) < static_cast<double>(sampled);
 }
@@ -390,6 +397,16 @@ const List& candidates_for(Call call, wpr_dtype dtype) { return lists()[codings(
 size_t n_candidates() { return candidates().size(); }
 
 const char* candidate_recipe(size_t i) { return candidates()[i].recipe.c_str(); }
+const char* candidate_name(int candidate) {
+  return candidates()[static_cast<size_t>(candidate)].name.c_str();
+}
+Coded coded_as(int candidate, const Type& type, size_t size) {
+  Coded as{type.dtype, type.element};
+  const wpr_dtype view = candidates()[static_cast<size_t>(candidate)].view;
+  if (type.dtype == WPR_BYTES && view != WPR_BYTES) as = {view, sizeof(double)};
+  as.count = size % as.count == 0 ? size / as.count : 0;
+  return as;
+}
 bool suits(int candidate, wpr_dtype dtype) {
   return (candidates()[static_cast<size_t>(candidate)].suits >> dtype & 1) != 0;
 }
@@ -414,10 +431,10 @@ Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {
   // Where there are too many sites new ones share, whoever calls for whatever node.
   const bool full = g_n_sites.load(std::memory_order_relaxed) > kSites / 4 * 3;
   const void* caller = full ? nullptr : t_caller;
-  if (full && node != kCollectiveLink) node = kAnyLink;
+  if (full && node >= 0) node = kAnyLink;
   uint64_t key = reinterpret_cast<uintptr_t>(caller) * 0x9E3779B97F4A7C15u;
   key ^= (static_cast<uint64_t>(call) << 40) + (static_cast<uint64_t>(dtype) << 32) + (log << 24) +
-         static_cast<uint64_t>(node + 2);
+         static_cast<uint64_t>(node + 3);
   key = (key ^ (key >> 29)) * 0xBF58476D1CE4E5B9u | 1;
   for (size_t i = key >> 50, steps = 0; steps < kSites; ++i, ++steps) {
     Site* site = &g_sites[i % kSites];
@@ -442,11 +459,10 @@ Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {
 }
 
 int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped) {
-  const uint64_t number = site->messages.fetch_add(1, std::memory_order_relaxed);
+  site->messages.fetch_add(1, std::memory_order_relaxed);
   site->raw_size.fetch_add(size, std::memory_order_relaxed);
   if (is_fixed(*site)) return choose_fixed(site, data, size, type);
-  const double link = rate_for(*site, size);
-  const bool collective = site->node == kCollectiveLink;
+  const double link = link_rate(site->node);
   if (link == 0) return kUnknownLink;
   const int left = site->left.load(std::memory_order_relaxed);
   if (left > 0) site->left.store(left - 1, std::memory_order_relaxed);
@@ -454,17 +470,10 @@ int choose(Site* site, const Byte* data, size_t size, const Type& type, bool ove
   if (const std::unique_lock hold(site->lock, std::try_to_lock); hold) {
     site->took += static_cast<double>(size) / link;
     site->overlapped = overlapped;
-    if (left <= 0) {
-      look(site, data, size, type, link);
-    } else if (link > kOtherLink * site->link || site->link > kOtherLink * link) {
-      decide(site, link, static_cast<double>(size));
-    }
+    const bool anew = std::exchange(self_thread().look_anew, false);
+    if (left <= 0 || anew) look(site, data, size, type, link, anew);
   }
-  const int choice = site->choice.load(std::memory_order_relaxed);
-  // Only raw messages show what the link can do.
-  const bool refresh =
-      choice >= 0 && !collective && number >= kRefresh && number % kRefresh < kRefreshing;
-  return refresh ? kUnknownLink : choice;
+  return site->choice.load(std::memory_order_relaxed);
 }
 
 void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, double seconds) {
@@ -490,7 +499,7 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   double fraction = 1 / known.ratio;
   learn(&fraction, wire_size ? static_cast<double>(wire_size) / n : 1);
   known.ratio = 1 / fraction;
-  const double link = rate_for(*site, size);
+  const double link = link_rate(site->node);
   if (link > 0) decide(site, link, n);
 }
 
@@ -529,13 +538,13 @@ std::string reason_of(const Site& site, int choice, double link) {
                       static_cast<double>(std::max<uint64_t>(site.messages.load(), 1));
   if (site.list->empty()) return "mpi_codec does not code this type without loss";
   if (is_fixed(site)) return choice < 0 ? "it does not shrink" : "mpi_codec says so";
-  if (link == 0) return "the link's rate is not known yet";
+  if (link == 0) return "the link could not be measured";
   append(&why, "link %.3g Gb/s: raw %.3g ms", link * 8e-9, 1e3 * size / link);
   for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
     const Known& known = site.known[i];
-    if (known.ratio == 0) continue;
+    if (known.encode == 0) continue;
     append(&why, "; %s %.3g ms (ratio %.3g, compresses %.3g GB/s, expands %.3g GB/s)",
-           candidate_recipe(static_cast<size_t>((*site.list)[i])),
+           candidate_name((*site.list)[i]),
            1e3 * size * finish_time(known, link, site.overlapped, size), known.ratio,
            1e-9 / known.encode, 1e-9 / known.decode);
   }
@@ -550,7 +559,7 @@ std::string site_json(const Site& site) {
   const int choice = is_fixed(site) && site.left.load() <= 0 && !site.list->empty()
                          ? (*site.list)[0]
                          : site.choice.load();
-  const double link = rate_for(site, site.messages ? site.raw_size / site.messages : 0);
+  const double link = link_rate(site.node);
   std::string symbol, json = "{\"caller\": " + json_string(caller_name(site.caller, &symbol));
   json += ", \"function\": " + json_string(symbol);
   append(&json, ", \"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"node\": %d",
@@ -561,7 +570,7 @@ std::string site_json(const Site& site) {
   append(&json, ", \"messages\": %llu, \"compressed_messages\": %llu, \"raw_bytes\": %llu",
          messages, framed, raw);
   append(&json, ", \"wire_bytes\": %llu, \"sample_seconds\": %.6f, \"choice\": ", wire, site.spent);
-  json += json_string(choice < 0 ? "raw" : candidate_recipe(static_cast<size_t>(choice)));
+  json += json_string(choice < 0 ? "raw" : candidate_name(choice));
   return json + ", \"why\": " + json_string(reason_of(site, choice, link)) + "}";
 }
 

@@ -22,7 +22,10 @@ inline constexpr size_t kLag = kInFlight - 1;      // chunks sent before the fir
 inline constexpr size_t kLeastSegment = 16 << 10;  // smaller ones wait for latency, not the link
 inline constexpr size_t kPiece = size_t{1} << 30;  // given to one MPI call, for its int counts
 inline constexpr int kTag = 1;
-inline constexpr int kEarly = 2;  // calls on a communicator before it is divided
+// Calls on a communicator before it is divided, and seconds of the link that one such call takes
+// for which it is divided at once.
+inline constexpr int kEarly = 2;
+inline constexpr double kWorthDividing = 20e-3;
 
 struct Segment {
   size_t offset, size;
@@ -35,13 +38,6 @@ class Operation {
       : comm_(comm), shadow_(shadow), type_(type), call_(call) {
     ++stats(call).messages;
   }
-  ~Operation() {
-    const bool framed = framed_ || arrived_framed_;
-    self_thread().framed_collectives += framed;
-    // From the first chunk to the last wait. Who only sends sees how fast buffers fill.
-    if (arrived_ == 0) return;
-    learn_collective(std::max(wire_size_, arrived_), lane_wait_, last_ - first_, n_chunks_, framed);
-  }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
@@ -49,9 +45,9 @@ class Operation {
   int error() const { return error_; }
   bool leads() const { return shadow_->node_rank == 0; }
 
-  // Looks at a sample of what this rank has to send.
-  void look(const Byte* data, size_t size) {
-    site_ = find_site(call_, type_.dtype, size, kCollectiveLink);
+  // Looks at a sample of what this rank has to send over kLeadersLink or kCollectiveLink.
+  void look(const Byte* data, size_t size, int link = kLeadersLink) {
+    site_ = find_site(call_, type_.dtype, size, link);
     candidate_ = choose(site_, data, size, type_, true);
     lossy_ = candidate_ >= 0 && is_lossy(candidate_);
     if (candidate_ < 0) ++stats(call_).bypass[bypass_of(candidate_)];
@@ -82,9 +78,6 @@ class Operation {
     CallStats& counts = stats(call_);
     counts.raw_size += raw_size;
     counts.wire_size += wire_size;
-    wire_size_ += wire_size;
-    ++n_chunks_;
-    if (first_ == 0) first_ = now();
     if (wire_size < raw_size) framed_ = true;
     check(
         PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, to, kTag, shadow_->lane, request));
@@ -97,13 +90,12 @@ class Operation {
   // Waits, and returns how many bytes came.
   size_t wait(MPI_Request* request) {
     MPI_Status status{};
-    if (first_ == 0) first_ = now();
-    lane_timed([&] { return PMPI_Wait(request, &status); });
+    timed([&] { return PMPI_Wait(request, &status); });
     return received_size(status);
   }
   void wait_sent(MPI_Request* request) {
     if (*request == MPI_REQUEST_NULL) return;
-    lane_timed([&] { return PMPI_Wait(request, MPI_STATUS_IGNORE); });
+    timed([&] { return PMPI_Wait(request, MPI_STATUS_IGNORE); });
   }
 
   // A frame of `size` raw bytes to `to`.
@@ -136,8 +128,6 @@ class Operation {
     ++counts.received;
     counts.received_wire_size += wire_size;
     counts.received_raw_size += raw_size;
-    arrived_ += wire_size;
-    arrived_framed_ |= wire_size < raw_size;
   }
 
   // Tells the site how it went, and the user's error handler about a failure.
@@ -158,26 +148,14 @@ class Operation {
   const size_t chunk_ = job().chunk;  // a multiple of 64: of every element size
 
  private:
-  // Waits for the link: not for other ranks of this node.
-  template <typename Body>
-  void lane_timed(Body body) {
-    const double start = now();
-    check(body());
-    last_ = now();
-    stats(call_).wait_seconds += last_ - start;
-    lane_wait_ += last_ - start;
-  }
-
   Call call_;
   Site* site_ = nullptr;
   int candidate_ = kRaw;
   int error_ = MPI_SUCCESS;
   bool framed_ = false;
   bool lossy_ = false;
-  size_t tried_ = 0, saved_ = 0, wire_size_ = 0, arrived_ = 0;
-  int n_chunks_ = 0;
-  bool arrived_framed_ = false;
-  double first_ = 0, last_ = 0, lane_wait_ = 0, codec_seconds_ = 0;
+  size_t tried_ = 0, saved_ = 0;
+  double codec_seconds_ = 0;
 };
 
 // Where a call puts whole messages aside. All members name the same `most` that any of them may
@@ -472,8 +450,10 @@ inline Shadow* eligible(Call call, Comm* comm, size_t total, bool always, Bypass
     *why = kSmall;
     return nullptr;
   }
-  // Communicators that live for a call or two are not worth dividing.
-  if (job().contest && !always && comm->collectives < 0 && comm->early++ < kEarly) {
+  // Communicators that live for a call or two are not worth dividing, unless that is soon gained.
+  const double seconds = static_cast<double>(total) / std::max(link_rate(kLeadersLink), 1.0);
+  if (job().contest && !always && comm->collectives < 0 && seconds < kWorthDividing &&
+      comm->early++ < kEarly) {
     *why = kLearning;
     return nullptr;
   }
@@ -504,7 +484,7 @@ int run_collective(Call call, Comm* comm, size_t total, Plain plain, Own own, bo
   Contest* contest = find_contest(comm, call, reduced, total);
   const Turn turn = begin_turn(contest, shadow);
   const int error = turn.own ? own(shadow) : plain(turn.trial ? kLearning : kNotFaster);
-  end_turn(contest, shadow, turn, total);
+  end_turn(contest, shadow, turn);
   return error;
 }
 

@@ -44,20 +44,10 @@ int finish_one(Record* record, MPI_Status* status) {
   return error;
 }
 
-// Raw sends leave no record, but waiting for them tells how fast the link is.
-template <typename Body>
-int learning(bool duplex, Body body) {
-  if (!t_thread || t_thread->traffic.sent == 0) return body();
-  const double start = now();
-  const int error = body();
-  learn_wait(now() - start, duplex);
-  return error;
-}
-
 int wait_one(MPI_Request* request, MPI_Status* status) {
   Record* record = inert() || !request ? nullptr : take(*request);
   if (!request) return PMPI_Wait(request, status);
-  if (!record) return learning(false, [&] { return wait_for(request, status); });
+  if (!record) return wait_for(request, status);
   MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) return finish_one(record, status);
@@ -67,7 +57,6 @@ int wait_one(MPI_Request* request, MPI_Status* status) {
   stats(kWait).wait_seconds += seconds;
   if (error) return retire(record), error;
   const int own_error = finish_one(record, status);
-  learn_wait(seconds, false);
   return own_error;
 }
 
@@ -228,9 +217,7 @@ int same(int k) { return k; }
 
 int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   Batch batch(n, requests);
-  if (!batch.any()) {
-    return learning(true, [&] { return PMPI_Waitall(n, requests, user_statuses); });
-  }
+  if (!batch.any()) return PMPI_Waitall(n, requests, user_statuses);
   Statuses statuses(n, user_statuses);
   const double start = now();
   await_large(batch, n);
@@ -240,7 +227,6 @@ int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   stats(kWaitall).wait_seconds += seconds;
   if (error && error_class(error) != MPI_ERR_IN_STATUS) return batch.put_back(), error;
   const int own_error = finish_many(batch, n, same, statuses, error);
-  learn_wait(seconds, true);
   return own_error;
 }
 
@@ -282,7 +268,6 @@ int wait_any(int n, MPI_Request* requests, int* index, MPI_Status* status) {
     stats(kWaitany).wait_seconds += seconds;
   }
   error = finish_any(batch, n, *index, status, error);
-  learn_wait(seconds, true);
   return error;
 }
 

@@ -6,6 +6,10 @@
 // element type), counted by calls, which all members make in the same order, and decided by
 // numbers that an allreduce made equal. Trials are timed from a barrier, so that a late member is
 // not charged to either side; in between nothing is exchanged and nothing is waited for.
+//
+// A trial is pairs of calls, one each way, whose first alternates. Each pair has one vote, however
+// slow a call was: a disturbed call decides nothing. Two votes decide where both are plain, three
+// where they agree; else it takes more, until few are against or there are enough.
 #include <algorithm>
 #include <cmath>
 
@@ -14,16 +18,17 @@
 namespace wirepress {
 
 namespace {
-constexpr int kMostPairs = 3;  // of a trial
+constexpr int kLeastPairs = 3, kMostPairs = 9;  // of a trial; an odd number
 }
 
 struct Contest {
   uint32_t key;
   ContestResult result;
-  int step = 0;   // of a trial: 0 MPI's turn, 1 ours
-  int pairs = 0;  // of this trial so far
-  double seconds[2][kMostPairs] = {};
-  int left = 0;  // calls until the next trial
+  int step = 0;         // of a pair: 0 its first call, 1 its second
+  int pairs = 0;        // of this trial so far
+  double mine[3] = {};  // seconds here: MPI's way, ours, and of ours for samples
+  double plain[kMostPairs] = {}, own[kMostPairs] = {};  // equal on all members
+  int left = 0;                                         // calls until the next trial
   int gap = 0;
 };
 
@@ -31,10 +36,8 @@ namespace {
 
 constexpr double kClearlyFaster = 0.95;  // ours of MPI's, to take a call over ...
 constexpr double kStillFaster = 0.99;    // ... and to keep it
-// For the first decision: to win or lose by two pairs ...
-constexpr double kNoDoubt = 1.5;
-constexpr double kPlainly = 3;  // ... or by one, which may have been disturbed, or the first of all
-constexpr int kSecondChance = 8;  // ours was slow at its first try: its buffers were new
+constexpr double kClearlySlower = 1.05;  // the same where the user named a codec
+constexpr double kPlain = 1.5;           // faster or slower, for two votes to be enough
 constexpr int kShortest = 16, kLongest = 1024;
 constexpr double kLoss = 0.01;  // of all time, that trials may cost
 
@@ -60,37 +63,50 @@ void publish(const ContestResult& result) {
   results().all.push_back(result);
 }
 
-// Whether every node, or the root's, gets as many bytes from others as the call names.
-bool moves_all(Call call) { return call == kBcast || call == kAllreduce || call == kReduce; }
-
-// Of what one side took in a trial: a first call, or one of two, may have been disturbed; one that
-// is slow every other time is as slow as that.
-double typical(const double* seconds, int n) {
-  const double least = *std::min_element(seconds, seconds + n);
-  if (n < kMostPairs) return least;
-  const double most = *std::max_element(seconds, seconds + n);
-  return seconds[0] + seconds[1] + seconds[2] - least - most;
+double middle(const double* seconds, int n) {
+  std::vector<double> sorted(seconds, seconds + n);
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[static_cast<size_t>(n) / 2];
 }
 
-// After a pair; the times are equal on all members.
-void decide(Contest* contest, double plain, double own) {
-  ContestResult& result = contest->result;
-  const double ratio = own / std::max(plain, 1e-9);
+// What this trial's votes say: 1 ours, 0 MPI's, -1 more are needed.
+int verdict(const Contest& contest) {
+  const ContestResult& result = contest.result;
   const bool first = result.decisions == 0;
-  const bool wins = ratio < (!first && result.own_wins ? kStillFaster : kClearlyFaster);
-  const double enough = contest->pairs > 1 ? kNoDoubt : kPlainly;
-  const bool clear = ratio > enough || ratio * enough < 1;
-  if (contest->pairs < kMostPairs && (first ? !clear : wins != result.own_wins)) return;
+  const double needed = job().codec != "auto"       ? kClearlySlower
+                        : !first && result.own_wins ? kStillFaster
+                                                    : kClearlyFaster;
+  const int n = contest.pairs;
+  int for_own = 0, plain = 0;
+  for (int i = 0; i < n; ++i) {
+    const double ratio = contest.own[i] / std::max(contest.plain[i], 1e-9);
+    for_own += ratio < needed;
+    plain += ratio > kPlain || ratio * kPlain < 1;
+  }
+  const bool wins = 2 * for_own > n;
+  const int against = wins ? n - for_own : for_own;
+  if (!first && against == 0 && wins == result.own_wins) return wins;  // as it was
+  if (n == 2 && against == 0 && plain == 2) return wins;
+  if (n >= kLeastPairs && against <= (n - kLeastPairs) / 2) return wins;
+  return n == kMostPairs ? wins : -1;
+}
 
+// After a pair.
+void decide(Contest* contest) {
+  const int says = verdict(*contest);
+  if (says < 0) return;
+  ContestResult& result = contest->result;
+  const bool wins = says == 1;
+  const double plain = middle(contest->plain, contest->pairs);
+  const double own = middle(contest->own, contest->pairs);
   const double winner = wins ? own : plain, loser = wins ? plain : own;
   const double before = result.own_wins ? result.own_seconds : result.plain_seconds;
-  const bool same =
-      !first && wins == result.own_wins && winner < kNoDoubt * before && before < kNoDoubt * winner;
+  const bool same = result.decisions > 0 && wins == result.own_wins && winner < kPlain * before &&
+                    before < kPlain * winner;
   // A trial costs the difference, and a barrier and an allreduce, for which a tenth stands.
   const double loss = std::max(loser / std::max(winner, 1e-9) - 1, 0.0) + 0.1;
   const int least = static_cast<int>(std::min(loss / kLoss, 1.0 * kLongest));
   contest->gap = std::clamp(same ? 2 * contest->gap : least, std::max(kShortest, least), kLongest);
-  if (first && !wins) contest->gap = kSecondChance;
   contest->left = contest->gap;
   contest->pairs = 0;
   result.own_wins = wins;
@@ -130,38 +146,38 @@ void free_contests(Comm* comm) {
 Turn begin_turn(Contest* contest, Shadow* shadow) {
   Turn turn;
   turn.trial = contest->left == 0;
-  turn.own = turn.trial ? contest->step == 1 : contest->result.own_wins;
+  // MPI's way first, then ours first, and so on.
+  turn.own = turn.trial ? (contest->step ^ (contest->pairs & 1)) == 1 : contest->result.own_wins;
   ++(turn.own ? contest->result.own_calls : contest->result.plain_calls);
   if (turn.trial) {
     PMPI_Barrier(shadow->all);
   } else {
     --contest->left;
   }
-  turn.framed_before = self_thread().framed_collectives;
   turn.start = turn.trial ? now() : 0;
+  turn.sampling_before = self_thread().sampling_seconds;
+  // While MPI runs the calls nobody looks at their data.
+  self_thread().look_anew = turn.trial && turn.own && contest->result.decisions > 0;
   return turn;
 }
 
-void end_turn(Contest* contest, Shadow* shadow, const Turn& turn, size_t size) {
+void end_turn(Contest* contest, Shadow* shadow, const Turn& turn) {
   if (!turn.trial) return;
-  const double seconds = now() - turn.start;
-  contest->seconds[contest->step][contest->pairs] = seconds;
+  contest->mine[turn.own] = now() - turn.start;
+  if (turn.own) contest->mine[2] = self_thread().sampling_seconds - turn.sampling_before;
   contest->step ^= 1;
   if (contest->step == 1) return;
-  ++contest->pairs;
-  const bool framed = self_thread().framed_collectives != turn.framed_before;
-  count_exchange(*shadow, 4 * sizeof(double));
-  const double mine[] = {typical(contest->seconds[0], contest->pairs),
-                         typical(contest->seconds[1], contest->pairs), seconds, framed ? 1.0 : 0.0};
-  double most[4];
-  if (PMPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, shadow->all) != MPI_SUCCESS) {
+  count_exchange(*shadow, sizeof contest->mine);
+  double most[3];
+  if (PMPI_Allreduce(contest->mine, most, 3, MPI_DOUBLE, MPI_MAX, shadow->all) != MPI_SUCCESS) {
     contest->pairs = 0;
     return;
   }
-  const Call call = contest->result.call;
-  if (moves_all(call)) learn_plain_collective(size, most[0]);
-  if ((call == kBcast || call == kReduce) && most[3] == 0) learn_raw_collective(size, most[2]);
-  decide(contest, most[0], most[1]);
+  contest->plain[contest->pairs] = most[0];
+  // Members look at samples at the same time, and later calls will not.
+  contest->own[contest->pairs] = std::max(most[1] - most[2], 0.0);
+  ++contest->pairs;
+  decide(contest);
 }
 
 std::vector<ContestResult> contest_results() {

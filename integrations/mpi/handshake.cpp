@@ -208,7 +208,9 @@ std::string config_hash() {
       "|" + j.report_file + "|" + std::to_string(j.compress) + "|" +
       std::to_string(j.trace_sample) + "|" + j.trace;
   // A library that was built without a codec could not expand what others send.
-  for (size_t i = 0; i < n_candidates(); ++i) text += std::string("|") + candidate_recipe(i);
+  for (size_t i = 0; i < n_candidates(); ++i) {
+    text += std::string("|") + candidate_name(static_cast<int>(i));
+  }
   return hexadecimal(fnv1a(text.data(), text.size()));
 }
 

@@ -90,7 +90,6 @@ int finish_from(Incoming* incoming, const Byte* wire, size_t size, MPI_Status* s
   size_t raw_size = size;
   int error = MPI_SUCCESS;
   const bool framed = is_framed(wire, size);
-  note_arrived(incoming->comm, status->MPI_SOURCE, size, framed);
   if (framed) {
     ++call.received_framed;
     Buffer& aside = self_thread().wire;

@@ -452,13 +452,12 @@ std::vector<ContestResult> contest_results();
 
 struct Turn {
   bool own = false, trial = false;
-  double start = 0;
-  uint64_t framed_before = 0;
+  double start = 0, sampling_before = 0;
 };
 // All members name the same call, type (of a reduction, else WPR_BYTES) and size.
 Contest* find_contest(Comm* comm, Call call, wpr_dtype dtype, size_t size);
 Turn begin_turn(Contest* contest, Shadow* shadow);
-void end_turn(Contest* contest, Shadow* shadow, const Turn& turn, size_t size);
+void end_turn(Contest* contest, Shadow* shadow, const Turn& turn);
 void free_contests(Comm* comm);
 
 // ---- non-blocking collectives (nonblocking.cpp) ----
@@ -473,7 +472,7 @@ void end_queues();
 
 inline constexpr int kRaw = -1;          // it does not compress
 inline constexpr int kRawFaster = -2;    // it does, but sending it raw takes less time
-inline constexpr int kUnknownLink = -4;  // to learn the link's rate
+inline constexpr int kUnknownLink = -4;  // the link could not be measured
 inline constexpr int kUntaken = -3;      // mpi_codec has no way to code this type without loss
 inline constexpr int kUntried = -5;      // not all candidates were tried yet, and none that was won
 inline constexpr size_t kMaxCandidates = 64;
@@ -491,6 +490,14 @@ void start_choosing();  // when the nodes are known
 // What messages of this call and element type can be compressed with; see candidate_recipe.
 const std::vector<int>& candidates_for(Call call, wpr_dtype dtype);
 const char* candidate_recipe(size_t i);
+const char* candidate_name(int candidate);  // the recipe, and what it takes bytes for
+// What `size` bytes of the type are given to the codec as: elements of a type, how many; 0: they
+// are not a whole number of them.
+struct Coded {
+  wpr_dtype dtype;
+  uint64_t count;
+};
+Coded coded_as(int candidate, const Type& type, size_t size);
 size_t n_candidates();
 // Whether the candidate may be given data of this type: not all lose nothing of every type.
 bool suits(int candidate, wpr_dtype dtype);
@@ -510,31 +517,15 @@ extern constinit thread_local const void* t_caller;
 
 // ---- links (link.cpp) ----
 
-inline constexpr int kAnyLink = -1, kCollectiveLink = -2;
+// Of a site, in the place of a node: a node that is not known; the slowest link of a collective
+// that all ranks of a node move data of, or one of them.
+inline constexpr int kAnyLink = -1, kCollectiveLink = -2, kLeadersLink = -3;
 
-// What this thread has sent without waiting and received, since it last waited.
-struct Traffic {
-  size_t sent = 0, arrived = 0;
-  int node = kAnyLink, calls = 0;
-  bool framed = false;
-};
-
-void prepare_links(double fixed_rate);  // 0: measure
-// Bytes a second to a node for messages of this size; 0: not known yet.
-double link_rate(int node, size_t size);
-// Of chunks of a collective: of raw ones where such were seen, else the most that can be said.
-double collective_rate(size_t size);
-void learn_sent(int node, size_t bytes, bool framed, double seconds);  // by a blocking call
-// `waited`: of the seconds from the first chunk to the last.
-void learn_collective(size_t bytes, double waited, double seconds, int chunks, bool framed);
-// All members were done after so long with a collective of raw chunks that crossed each link once.
-void learn_raw_collective(size_t bytes, double seconds);
-// MPI's own collective brought so many bytes to every node, or to its root: no link is slower.
-void learn_plain_collective(size_t bytes, double seconds);
-void note_sent(int node, size_t bytes, bool framed);  // by a call that did not wait
-void note_arrived(const Comm* comm, int source, size_t bytes, bool framed);
-// A call was blocked for what was noted; `duplex`: it waited for both directions at once.
-void learn_wait(double seconds, bool duplex);
+// Collective over the world. fixed_rate: bytes a second of every link; 0: they are measured.
+void prepare_links(double fixed_rate);
+// Bytes a second that a rank may expect to another node while all ranks of its own send; 0: not
+// known. `node`: or one of the above.
+double link_rate(int node);
 
 // ---- one thread's own ----
 
@@ -547,10 +538,10 @@ struct Thread {
   Buffer sample;
   std::array<CallStats, kCallCount> calls{};
   Events events{};
-  Traffic traffic;
-  double codec_seconds = 0;  // of the last make_wire ...
-  size_t codec_size = 1;     // ... and its raw bytes
-  uint64_t framed_collectives = 0;
+  double codec_seconds = 0;     // of the last make_wire ...
+  size_t codec_size = 1;        // ... and its raw bytes
+  double sampling_seconds = 0;  // that candidates were tried for
+  bool look_anew = false;       // the next message that auto chooses for is looked at
   MPI_Comm cached = MPI_COMM_NULL;
   Comm* cached_comm = nullptr;
   uint64_t cached_epoch = UINT64_MAX;

@@ -1,204 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the links to other nodes are, from calls that were waited for anyway.
+// How fast the links to other nodes are: measured once, in MPI_Init.
 //
-// Bytes that moved are set against the time that this process was blocked for them, summed over
-// windows of several calls: one send alone only fills a socket's buffer, and the time it saved
-// shows in the receive after it. What goes in both directions at once (Sendrecv, Waitall) counts
-// the larger one; what does not, both. Where a peer was late the link looks slow, so that of the
-// last windows nearly the fastest counts. Time spent in codecs on the other side is in it too:
-// windows with compressed messages can only raise an estimate, and only while there are few raw
-// ones.
+// Times of the program's own calls cannot say it: a send ends when a socket's buffer has its bytes,
+// and a receive waits for a peer that computes. So the first ranks of pairs of nodes send trains to
+// each other, both ways at once. A train is timed from before its receiver asks for it until its
+// last byte is there: neither a buffer nor a late peer makes a link look faster. Trains grow until
+// the link takes some milliseconds for one, so that what a switch or a shaper lets pass at first
+// weighs little, and three such follow each other. Of both directions and the three trains the
+// fastest counts, since a disturbance lengthens. A rate close to one that links are sold with is
+// taken for that, so that the same job decides the same when it runs again.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
-#include "interposer.hpp"
+#include "network.hpp"
 
 namespace wirepress {
 namespace {
 
-constexpr size_t kClasses = 4;  // of message sizes: latency and buffers weigh differently
-constexpr size_t kSamples = 7, kSure = 3;
-constexpr size_t kLeastMessage = 32 << 10;  // below it is latency
-constexpr size_t kWindow = 1 << 20, kLargeWindow = 16 << 20;
-constexpr int kLeastCalls = 4;
-constexpr double kLeastShare = 0.7;
-constexpr double kDefaultLink = 125e6;  // for collectives, until it is measured: 1 Gbit/s
-// Of what a collective of MPI's own moves in a second: an Allreduce of 4 nodes, and a Bcast by
-// scatter and gather, send 1.5 times its size.
-constexpr double kOfPlain = 1.5;
+constexpr int kProbeTag = 1, kTrainTag = 2;  // no message of the program is on its way yet
+constexpr size_t kFirstTrain = 64 << 10, kMostTrain = 4 << 20, kTrainStep = 2;
+constexpr double kLongEnough = 1.5e-3;  // seconds of a train
+constexpr double kSlow = 40e-3;         // one such train says enough
+constexpr int kTrains = 3;
+constexpr useconds_t kNap = 200;  // microseconds: ranks that wait leave the cores to those that do
+// Payload of TCP over Ethernet, of the bits on the wire (frames of 1514 bytes and what is between).
+constexpr double kPayload = 0.95;
+constexpr double kClose = 1.2;
+constexpr double kUsualGbps[] = {0.01, 0.1, 0.2, 0.25, 0.5, 1,   2,   2.5, 5,  10,
+                                 20,   25,  40,  50,   56,  100, 200, 400, 800};
 
-size_t class_of(size_t size) {
-  return size < (256 << 10) ? 0 : size < (1 << 20) ? 1 : size < (8 << 20) ? 2 : 3;
-}
-
-// One class of messages to one node.
-class Estimate {
- public:
-  double rate() const { return rate_.load(std::memory_order_relaxed); }
-  // Whether raw windows are among the samples.
-  bool of_raw() const { return n_raw_.load(std::memory_order_relaxed) > 0; }
-
-  void add(double bytes, double seconds, int calls, bool framed) {
-    std::lock_guard hold(lock_);
-    bytes_ += bytes;
-    seconds_ += seconds;
-    calls_ += calls;
-    framed_ |= framed;
-    if (bytes_ < kLargeWindow && (bytes_ < kWindow || calls_ < kLeastCalls)) return;
-    const double sample = bytes_ / std::max(seconds_, 1e-9);
-    const bool use = !framed_ || (n_raw_ < kSure && sample > rate());
-    if (!framed_) ++n_raw_;
-    bytes_ = seconds_ = 0;
-    calls_ = 0;
-    framed_ = false;
-    if (use) take(sample);
-  }
-
- private:
-  void take(double sample) {
-    sample_[n_++ % kSamples] = sample;
-    const size_t have = std::min(n_, kSamples);
-    double sorted[kSamples];
-    std::copy_n(sample_, have, sorted);
-    std::sort(sorted, sorted + have);
-    rate_.store(sorted[have < 3 ? have / 2 : have - 2], std::memory_order_relaxed);
-  }
-
-  std::mutex lock_;
-  std::atomic<double> rate_{0};
-  std::atomic<size_t> n_raw_{0};
-  double bytes_ = 0, seconds_ = 0, sample_[kSamples] = {};
-  int calls_ = 0;
-  bool framed_ = false;
-  size_t n_ = 0;
+struct Links {
+  double fixed = 0;
+  std::vector<double> share;  // bytes a second that a rank may expect to a node
+  double typical = 0;         // the middle one
+  double slowest = 0;         // of the nodes' links, whole
+  int n_sharing = 1;          // ranks of the node that has most
 };
-
-struct Link {
-  Estimate estimate[kClasses];
-
-  // Of the class nearest to this size that is known; null: none is.
-  const Estimate* find(size_t size) const {
-    const auto at = static_cast<int>(class_of(size));
-    for (int distance = 0; distance < static_cast<int>(kClasses); ++distance) {
-      for (const int i : {at + distance, at - distance}) {
-        if (i < 0 || i >= static_cast<int>(kClasses)) continue;
-        if (estimate[i].rate() > 0) return &estimate[i];
-      }
-    }
-    return nullptr;
-  }
-};
-
-double g_fixed_rate = 0;
-std::atomic<double> g_least_collective{0};
-// To all nodes together, of collectives, and to each node. Made once, when the job starts.
-std::unique_ptr<Link[]>& links() {
-  static auto* all = new std::unique_ptr<Link[]>;
+Links& links() {
+  static auto* all = new Links;
   return *all;
 }
-int g_n_nodes = 0;
 
-Link* link_of(int node) {
-  if (!links()) return nullptr;
-  if (node == kCollectiveLink) return &links()[1];
-  return &links()[node >= 0 && node < g_n_nodes ? static_cast<size_t>(node) + 2 : 0];
+// The program would not have sent them.
+void count_probe(size_t size) { stats(kExchange).wire_size += size; }
+
+// The nearest of the rates that links have; of others the nearest of steps of a fifth.
+double usual(double rate) {
+  if (rate <= 0) return 0;
+  const double gbps = 8e-9 * rate / kPayload;
+  const double* best =
+      std::min_element(std::begin(kUsualGbps), std::end(kUsualGbps), [gbps](double a, double b) {
+        return std::abs(std::log(a / gbps)) < std::abs(std::log(b / gbps));
+      });
+  if (std::max(*best / gbps, gbps / *best) < kClose) return *best * kPayload / 8e-9;
+  return std::exp2(std::round(4 * std::log2(rate)) / 4);  // a fifth apart
 }
 
-void learn(int node, size_t bytes, double seconds, int calls, bool framed) {
-  if (g_fixed_rate > 0 || calls < 1 || bytes / static_cast<size_t>(calls) < kLeastMessage) return;
-  const size_t size_class = class_of(bytes / static_cast<size_t>(calls));
-  const auto add = [&](Link* link) {
-    if (link) link->estimate[size_class].add(static_cast<double>(bytes), seconds, calls, framed);
-  };
-  add(link_of(node));
-  if (node >= 0) add(link_of(kAnyLink));
+// The lesser of this rank's number and the peer's: both get the same.
+double lesser(int peer, double mine) {
+  double theirs = mine;
+  PMPI_Sendrecv(&mine, 1, MPI_DOUBLE, peer, kProbeTag, &theirs, 1, MPI_DOUBLE, peer, kProbeTag,
+                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  count_probe(sizeof mine);
+  return std::min(mine, theirs);
+}
+
+// One train each way; seconds until it was there, of the direction that took less.
+double train(int peer, size_t size, Byte* out, Byte* in) {
+  const int count = static_cast<int>(size);
+  MPI_Request arrival, sent;
+  const double start = now();
+  PMPI_Irecv(in, count, MPI_BYTE, peer, kTrainTag, MPI_COMM_WORLD, &arrival);
+  lesser(peer, 0);  // the peer is ready: it may send, and its time runs
+  PMPI_Isend(out, count, MPI_BYTE, peer, kTrainTag, MPI_COMM_WORLD, &sent);
+  PMPI_Wait(&arrival, MPI_STATUS_IGNORE);
+  const double seconds = now() - start;
+  PMPI_Wait(&sent, MPI_STATUS_IGNORE);
+  count_probe(size);
+  return lesser(peer, seconds);
+}
+
+// Bytes a second between this rank and `peer`, which calls it too. 0: one has no memory.
+double measure(int peer) {
+  Buffer out(kMostTrain), in(kMostTrain);
+  if (lesser(peer, out.data() && in.data()) == 0) return 0;
+  size_t size = kFirstTrain;
+  double seconds = train(peer, size, out.data(), in.data());
+  while (seconds < kLongEnough && size < kMostTrain) {
+    size *= kTrainStep;
+    seconds = train(peer, size, out.data(), in.data());
+  }
+  for (int n = 1; n < kTrains && seconds < kSlow; ++n) {
+    seconds = std::min(seconds, train(peer, size, out.data(), in.data()));
+  }
+  return static_cast<double>(size) / std::max(seconds, 1e-9);
+}
+
+// The first rank of each node, and how many ranks the largest node has.
+std::vector<int> leaders(int* most) {
+  const std::vector<int>& node = job().node;
+  std::vector<int> first, ranks;
+  for (size_t rank = 0; rank < node.size(); ++rank) {
+    const auto at = static_cast<size_t>(node[rank]);
+    if (at >= first.size()) {
+      first.resize(at + 1, static_cast<int>(rank));
+      ranks.resize(at + 1, 0);
+    }
+    ++ranks[at];
+  }
+  *most = ranks.empty() ? 1 : *std::max_element(ranks.begin(), ranks.end());
+  return first;
+}
+
+// Collective over the world: the rate of each node's link.
+std::vector<double> measure_all(const std::vector<int>& first) {
+  const size_t n = first.size(), half = n / 2;
+  const auto mine = static_cast<size_t>(job().node[static_cast<size_t>(job().rank)]);
+  std::vector<double> rates(n, 0), most(n, 0);
+  // Pairs far apart: what links give when all nodes send at once. Of an odd number one is left out.
+  if (first[mine] == job().rank && mine < 2 * half) {
+    const double ceiling = nic_rate("");
+    const double rate = measure(first[mine < half ? mine + half : mine - half]);
+    rates[mine] = ceiling > 0 ? std::min(rate, ceiling) : rate;
+  }
+  MPI_Request request;
+  if (PMPI_Iallreduce(rates.data(), most.data(), static_cast<int>(n), MPI_DOUBLE, MPI_MAX,
+                      MPI_COMM_WORLD, &request) != MPI_SUCCESS) {
+    return most;
+  }
+  for (int done = 0;;) {
+    if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done) return most;
+    usleep(kNap);
+  }
+}
+
+double middle(std::vector<double> values) {
+  std::erase(values, 0.0);
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 }  // namespace
 
 void prepare_links(double fixed_rate) {
-  g_fixed_rate = fixed_rate;
-  for (const int node : job().node) g_n_nodes = std::max(g_n_nodes, node + 1);
-  links().reset(new Link[static_cast<size_t>(g_n_nodes) + 2]);
-}
-
-double link_rate(int node, size_t size) {
-  if (g_fixed_rate > 0) return g_fixed_rate;
-  for (const int at : {node, kAnyLink}) {
-    const Link* link = link_of(at);
-    if (const Estimate* known = link ? link->find(size) : nullptr) return known->rate();
+  Links& all = links();
+  all.fixed = fixed_rate;
+  if (fixed_rate > 0) return;
+  const std::vector<int> first = leaders(&all.n_sharing);
+  if (first.size() < 2) return;
+  std::vector<double> rates = measure_all(first);
+  for (double& rate : rates) rate = usual(rate);
+  const double typical = middle(rates);
+  for (double& rate : rates) {
+    if (rate == 0) rate = typical;
   }
-  return 0;
+  all.slowest = *std::min_element(rates.begin(), rates.end());
+  const double mine = rates[static_cast<size_t>(job().node[static_cast<size_t>(job().rank)])];
+  for (const double rate : rates) all.share.push_back(std::min(rate, mine) / all.n_sharing);
+  all.typical = std::min(typical, mine) / all.n_sharing;
 }
 
-double collective_rate(size_t size) {
-  if (g_fixed_rate > 0) return g_fixed_rate;
-  const Link* link = link_of(kCollectiveLink);
-  const Estimate* known = link ? link->find(size) : nullptr;
-  if (known && known->of_raw()) return known->rate();
-  // The root of a Bcast only sends, which says nothing: it goes by what MPI's own took.
-  const double least = g_least_collective.load(std::memory_order_relaxed);
-  if (known) return std::max(known->rate(), least);
-  return least > 0 ? kOfPlain * least : kDefaultLink;
-}
-
-void learn_sent(int node, size_t bytes, bool framed, double seconds) {
-  learn(node, bytes, seconds, 1, framed);
-}
-
-void learn_collective(size_t bytes, double waited, double seconds, int chunks, bool framed) {
-  // What was overlapped with sums is not all the link's. Of compressed chunks, which the codecs may
-  // have held up, no link is slower than all of the time says; for some of it, it may be.
-  const double links = framed ? seconds : std::max(waited, kLeastShare * seconds);
-  learn(kCollectiveLink, bytes, links, std::max(chunks, 1), framed);
-}
-
-void learn_raw_collective(size_t bytes, double seconds) {
-  const size_t chunks = std::max<size_t>(bytes / job().chunk, 1);
-  learn(kCollectiveLink, bytes, seconds, static_cast<int>(chunks), false);
-}
-
-void learn_plain_collective(size_t bytes, double seconds) {
-  if (g_fixed_rate > 0 || bytes < kWindow) return;  // so few may be in buffers
-  const double rate = static_cast<double>(bytes) / std::max(seconds, 1e-9);
-  double before = g_least_collective.load(std::memory_order_relaxed);
-  while (rate > before && !g_least_collective.compare_exchange_weak(before, rate)) {
-  }
-}
-
-namespace {
-
-void note(Traffic* traffic, int node, bool framed) {
-  traffic->node = traffic->calls == 0 || traffic->node == node ? node : kAnyLink;
-  traffic->framed |= framed;
-  ++traffic->calls;
-}
-
-}  // namespace
-
-void note_sent(int node, size_t bytes, bool framed) {
-  Traffic& traffic = self_thread().traffic;
-  note(&traffic, node, framed);
-  traffic.sent += bytes;
-}
-
-void note_arrived(const Comm* comm, int source, size_t bytes, bool framed) {
-  Traffic& traffic = self_thread().traffic;
-  const bool known = source >= 0 && source < comm->size;
-  note(&traffic, known ? comm->node[static_cast<size_t>(source)] : kAnyLink, framed);
-  traffic.arrived += bytes;
-}
-
-void learn_wait(double seconds, bool duplex) {
-  Traffic& traffic = self_thread().traffic;
-  if (traffic.calls == 0) return;
-  const bool both = traffic.sent > 0 && traffic.arrived > 0;
-  const size_t bytes =
-      duplex ? std::max(traffic.sent, traffic.arrived) : traffic.sent + traffic.arrived;
-  const int calls = duplex && both ? (traffic.calls + 1) / 2 : traffic.calls;
-  learn(traffic.node, bytes, seconds, calls, traffic.framed);
-  traffic = {};
+double link_rate(int node) {
+  const Links& all = links();
+  if (all.fixed > 0) return all.fixed;
+  if (node == kLeadersLink) return all.slowest;
+  if (node == kCollectiveLink) return all.slowest / all.n_sharing;
+  const bool known = node >= 0 && static_cast<size_t>(node) < all.share.size();
+  return known ? all.share[static_cast<size_t>(node)] : all.typical;
 }
 
 }  // namespace wirepress

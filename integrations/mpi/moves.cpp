@@ -73,9 +73,7 @@ class Traffic {
       : call_(call),
         comm_(comm),
         shadow_(shadow),
-        tag_(kFirstTag + static_cast<int>(shadow->n_calls++ & kTags)),
-        begin_(now()),
-        waited_before_(stats(call).wait_seconds) {
+        tag_(kFirstTag + static_cast<int>(shadow->n_calls++ & kTags)) {
     ++stats(call).messages;
   }
 
@@ -318,10 +316,7 @@ class Traffic {
         check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, parcel->peer, tag_,
                          shadow_->all, &requests_[slot]));
       }
-      if (parcel->remote) {
-        stats(call_).wire_size += wire_size;
-        wire_size_ += wire_size;
-      }
+      if (parcel->remote) stats(call_).wire_size += wire_size;
       return tries ? kCompressed : kCheap;
     }
     return kNothing;
@@ -487,8 +482,6 @@ class Traffic {
     } else if (bypass_ != kSameHost || !receives_remote_) {
       ++counts.bypass[bypass_];
     }
-    learn_collective(wire_size_, counts.wait_seconds - waited_before_, now() - begin_,
-                     static_cast<int>(wire_size_ / job().chunk), framed_);
   }
 
   Call call_;
@@ -505,11 +498,10 @@ class Traffic {
   std::vector<int> done_;
   std::vector<MPI_Status> statuses_;
   Buffer nowhere_;
-  size_t n_flying_ = 0, wire_size_ = 0;
+  size_t n_flying_ = 0;
   bool framed_ = false;
   Bypass bypass_ = kSameHost;
   int error_ = MPI_SUCCESS;
-  double begin_, waited_before_;
 };
 
 // ---- the blocks of a call ----

@@ -153,6 +153,21 @@ std::vector<NicCounter> read_infiniband(const std::string& root) {
   return nics;
 }
 
+// Mb/s of an interface, or of a port ("100 Gb/sec (4X EDR)"); 0: its driver does not say.
+double nic_mbps(const std::string& root, const NicCounter& nic) {
+  const std::string classes = root + "/sys/class/";
+  const size_t colon = nic.name.find(':');
+  const std::string path = nic.infiniband ? classes + "infiniband/" + nic.name.substr(0, colon) +
+                                                "/ports/" + nic.name.substr(colon + 1) + "/rate"
+                                          : classes + "net/" + nic.name + "/speed";
+  FILE* file = std::fopen(path.c_str(), "re");
+  double rate = 0;
+  if (!file) return 0;
+  if (std::fscanf(file, "%lf", &rate) != 1 || rate < 0) rate = 0;
+  std::fclose(file);
+  return nic.infiniband ? 1000 * rate : rate;
+}
+
 std::vector<NicCounter>& at_start() {
   static auto* nics = new std::vector<NicCounter>;
   return *nics;
@@ -188,6 +203,18 @@ std::vector<NicCounter> read_nics(const std::string& root) {
   if (nics.empty() && ports.empty()) nics = virtual_ones;
   nics.insert(nics.end(), ports.begin(), ports.end());
   return nics;
+}
+
+double nic_rate(const std::string& root) {
+  double mbps = 0;
+  for (const NicCounter& nic : read_nics(root)) {
+    // What is no hardware says a number that limits nothing.
+    if (!nic.infiniband && !exists(root + "/sys/class/net/" + nic.name + "/device")) return 0;
+    const double rate = nic_mbps(root, nic);
+    if (rate == 0) return 0;
+    mbps += rate;
+  }
+  return mbps * 1e6 / 8;
 }
 
 void start_network() {

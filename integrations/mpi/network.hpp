@@ -25,6 +25,9 @@ struct NicCounter {
 // others, and hardware alone where there is some. `root`: of /proc and /sys, "" but in tests.
 std::vector<NicCounter> read_nics(const std::string& root);
 
+// Bytes a second that all of the host's NICs together can send, as their drivers say; 0: not known.
+double nic_rate(const std::string& root);
+
 void start_network();        // the job's messages begin
 std::string network_json();  // what was counted since then, for the report
 

@@ -12,7 +12,7 @@ bool is_small(size_t size, int node) {
   constexpr double kLeastSeconds = 100e-6;  // that the message holds the link
   if (!job().by_link) return size < std::max(job().threshold, kMinWire);
   if (size >= job().threshold) return false;
-  const double rate = size < kLeast ? 0 : link_rate(node, size);
+  const double rate = size < kLeast ? 0 : link_rate(node);
   return rate == 0 || static_cast<double>(size) < kLeastSeconds * rate;
 }
 

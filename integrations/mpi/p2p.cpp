@@ -36,8 +36,6 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
     const ByteRoom room(out.size);
     return Form<int>::call(bytes.data(), room.count, room.type, dest, tag, handle);
   });
-  // A buffered send says nothing of the link.
-  if (call != kBsend) learn_sent(out.node, out.size, out.framed, seconds);
   trim(&bytes);
   return error;
 }
@@ -49,7 +47,6 @@ int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI
   if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
   Buffer bytes;
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
-  if (out.remote) note_sent(out.node, out.size, out.framed);
   if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
   const ByteRoom room(out.size);
   const int error =
@@ -101,7 +98,6 @@ int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm
   int error = timed(kRecv, &seconds, [&] { return receive(&in, source, tag, status, &stashed); });
   if (error) return error;
   error = stashed ? finish_from_stash(&in, stashed, status) : finish(&in, status);
-  learn_wait(seconds, false);
   return finished(comm, error);
 }
 
@@ -174,8 +170,6 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   }
   int own = MPI_SUCCESS;
   if (!error) own = stashed ? finish_from_stash(in, stashed, status) : finish(in, status);
-  if (out.remote && !out.in_pieces) note_sent(out.node, out.size, out.framed);
-  learn_wait(seconds, true);
   if (out.in_pieces) {
     const int sent = pieces.finish();
     if (!error) error = sent;
@@ -234,8 +228,6 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
   });
   if (error) return error;
   if (aware) error = finish(&in, status);
-  if (out.remote) note_sent(out.node, out.size, out.framed);
-  learn_wait(seconds, true);
   return error ? finished(comm, error) : MPI_SUCCESS;
 }
 

@@ -235,9 +235,6 @@ int Pieces::finish() {
   const double seconds = now() - start_;
   const double waited = seconds - (codec_seconds() - codec_);
   stats(call_).wait_seconds += waited;
-  if (!late_ && error_ == MPI_SUCCESS) {
-    learn_sent(job().node[static_cast<size_t>(rank_)], wire_size_, true, seconds);
-  }
   return error_;
 }
 
@@ -272,7 +269,7 @@ bool Pieces::take_completed() {
 
 bool Pieces::out_of_patience() {
   if (!matched_ || patient_ || error_ != MPI_SUCCESS) return error_ != MPI_SUCCESS;
-  const double known = link_rate(job().node[static_cast<size_t>(rank_)], SIZE_MAX);
+  const double known = link_rate(job().node[static_cast<size_t>(rank_)]);
   const double link = known > 0 ? known : 125e6;
   if (now() - progress_ < kPatience + 4 * static_cast<double>(largest_) / link) return false;
   if (!late_) {

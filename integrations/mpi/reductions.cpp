@@ -192,7 +192,7 @@ class LaneAllreduce {
 
   void exchange(Part& part) {
     op_.wait_sent(&part.request);
-    op_.look(sums(part), bytes(part));
+    op_.look(sums(part), bytes(part), kCollectiveLink);
     const auto segments = split(static_cast<size_t>(mine(part)), reduction_.element,
                                 static_cast<size_t>(op_.shadow().n_nodes));
     Exchange nodes(op_, sums(part), segments);
@@ -312,7 +312,7 @@ void reduce_by_lanes(Operation& op, const Byte* input, Byte* result, size_t coun
     return PMPI_Reduce_scatter(input, part, lanes.counts.data(), reduction.type, reduction.op,
                                op.shadow().node);
   });
-  op.look(part, size);
+  op.look(part, size, kCollectiveLink);
   const auto segments = split(mine, reduction.element, static_cast<size_t>(op.shadow().n_nodes));
   Exchange exchange(op, part, segments);
   exchange.reduce_scatter(reduction.type, reduction.op);

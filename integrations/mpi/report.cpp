@@ -210,7 +210,7 @@ std::string call_json(const CallStats& call) {
 }
 
 bool used(const CallStats& call) {
-  return call.messages || call.received || call.raw_size || call.wait_seconds > 0;
+  return call.messages || call.received || call.wire_size || call.wait_seconds > 0;
 }
 
 std::string options_json() {
@@ -319,7 +319,7 @@ std::string rank_report() {
   append(&json, "{\"rank\": %d, \"host\": ", j.rank);
   json += json_string(j.host) + ", \"state\": " + json_string(j.state);
   json += ", \"reason\": " + json_string(j.reason) + ", \"options\": " + options_json();
-  append(&json, ", \"link_bytes_per_second\": %.0f, \"calls\": {", link_rate(kAnyLink, SIZE_MAX));
+  append(&json, ", \"link_bytes_per_second\": %.0f, \"calls\": {", link_rate(kAnyLink));
   const char* comma = "";
   for (size_t i = 0; i < kCallCount; ++i) {
     if (!used(counts.calls[i])) continue;

@@ -149,12 +149,14 @@ size_t make_wire(Call call, int candidate, const Byte* src, size_t size, const T
   wpr_ctx* ctx = context(thread, candidate);
   // What saves less than a 32nd is not worth expanding.
   const size_t limit = std::min(capacity, size - size / 32 - 1);
-  const wpr_dtype dtype = size % type.element == 0 ? type.dtype : WPR_BYTES;
-  if (!ctx || limit < kMinWire || !suits(candidate, dtype)) return 0;
-  const uint64_t shape = dtype == type.dtype ? size / type.element : size;
+  Type bytes;
+  const Type& whole = size % type.element == 0 ? type : bytes;
+  if (!ctx || limit < kMinWire || !suits(candidate, whole.dtype)) return 0;
+  const Coded as = coded_as(candidate, whole, size);
+  if (as.count == 0) return 0;
   size_t written;
   const double start = now();
-  const wpr_status status = wpr_compress_array(ctx, src, dtype, WPR_NO_SHAPE, &shape,
+  const wpr_status status = wpr_compress_array(ctx, src, as.dtype, WPR_NO_SHAPE, &as.count,
                                                dst + kCookieSize, limit - kCookieSize, &written);
   thread.codec_seconds = now() - start;
   thread.codec_size = std::max<size_t>(size, 1);

@@ -20,6 +20,7 @@ VERSION = 1  # of the report (spec/report.md)
 # What a packet has besides MPI's bytes: Ethernet, IPv4 and TCP with time stamps; InfiniBand's local
 # route and base transport headers with a checksum.
 PACKET_HEADERS = {"ethernet": 66, "infiniband": 24}
+LEAST_OWN = 0.02  # of all bytes, to be worth a word
 AGREEMENT, LEAST_DIFFERENCE = 0.01, 100_000  # from which a difference is said, in shares and bytes
 
 
@@ -183,6 +184,8 @@ def traffic(jobs: list[Job]) -> str:
     if t["bypasses"]:
         counts = sorted(t["bypasses"].items(), key=lambda item: -item[1])
         parts.append("sent raw: " + ", ".join(f"{count:,} {reason}" for reason, count in counts))
+    if (own := own_bytes(jobs)) > LEAST_OWN * t["wire_bytes"]:
+        parts.append(f"{own / 1e6:,.1f} MB of that were sent to measure the links and to agree")
     if clause := difference(t, nic_bytes(jobs), jobs):
         parts.append(clause)
     if errors := allowed_errors(jobs):
@@ -193,6 +196,12 @@ def traffic(jobs: list[Job]) -> str:
     if missing:
         parts.append(f"{missing} of {ranks} ranks did not report")
     return "; ".join(parts)
+
+
+def own_bytes(jobs: list[Job]) -> int:
+    """What ranks sent to other nodes for wirepress's sake alone."""
+    calls = [report.get("calls") or {} for job in jobs for report in job.reports.values()]
+    return sum(call.get("wirepress", {}).get("wire_bytes", 0) for call in calls)
 
 
 def allowed_errors(jobs: list[Job]) -> list[str]:
