@@ -20,7 +20,7 @@ namespace wirepress {
 namespace {
 
 constexpr int kProbeTag = 1, kTrainTag = 2;  // no message of the program is on its way yet
-constexpr size_t kFirstTrain = 64 << 10, kMostTrain = 4 << 20, kTrainStep = 2;
+constexpr size_t kFirstTrain = 64 << 10, kMostTrain = 1 << 20, kTrainStep = 4;
 constexpr double kLongEnough = 1.5e-3;  // seconds of a train
 constexpr double kSlow = 40e-3;         // one such train says enough
 constexpr int kTrains = 3;

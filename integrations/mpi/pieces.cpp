@@ -12,6 +12,7 @@
 // sends whole messages to that rank for a time. While it waits it takes what has come in for its
 // own receives: two ranks that send to each other before they wait for each other are not late.
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -127,8 +128,11 @@ void discard_pieces() {
 
 void end_pieces() {
   if (job().pieces == MPI_COMM_NULL) return;
-  // Until nobody has any on their way.
-  const double give_up = now() + 20.0;
+  // Until nobody has any on their way. A rank that waits for others, which may compute still, leaves
+  // them the cores, as MPI_Finalize does.
+  constexpr double kBusy = 1e-3;
+  constexpr useconds_t kNap = 200;  // microseconds
+  const double start = now(), give_up = start + 20.0;
   MPI_Request everybody = MPI_REQUEST_NULL;
   for (int flag = 0; !flag;) {
     drain_orphans(false);
@@ -139,7 +143,11 @@ void end_pieces() {
     } else if (late || g_n_orphans.load(std::memory_order_relaxed) == 0) {
       if (PMPI_Ibarrier(job().pieces, &everybody) != MPI_SUCCESS) break;
     }
-    sched_yield();
+    if (now() < start + kBusy) {
+      sched_yield();
+    } else {
+      usleep(kNap);
+    }
   }
   PMPI_Comm_free(&job().pieces);
 }
