@@ -28,8 +28,8 @@ namespace {
 constexpr size_t kDTypes = 18, kSites = 2048, kMostCandidates = 12;
 constexpr size_t kLeastSample = 32 << 10, kMostSample = 256 << 10;
 constexpr size_t kLeastGlance = 4 << 10, kMostGlance = 64 << 10;
-constexpr double kWorth = 0.95;       // of the raw finish time, to leave raw ...
-constexpr double kStillWorth = 0.99;  // ... and to stay
+constexpr double kWorth = 0.93;       // of the raw finish time, to leave raw ...
+constexpr double kStillWorth = 0.98;  // ... and to stay
 constexpr double kHysteresis = 0.95;  // of the others', for the present choice
 constexpr double kLeastRatio = 1.05;
 constexpr double kBudget = 0.01;       // of the time of a site's messages, for samples
