@@ -364,7 +364,9 @@ def test_contest(mpi, rendezvous_class, nodes):
     assert set(contests) == {"MPI_Bcast", "MPI_Allreduce", "MPI_Allgather"}
     for contest in contests.values():
         own, plain = contest["own_seconds"], contest["plain_seconds"]
-        assert contest["winner"] == ("own" if own < plain else "plain") or 0.9 < own / plain < 1
+        # By votes of pairs; where the user named a codec ours stays unless it is clearly slower.
+        faster = "own" if own < plain else "plain"
+        assert contest["winner"] == faster or 0.9 < own / plain < 1.1
         assert contest["trials"] > 0 and contest["own_calls"] + contest["plain_calls"] > 35
     sums = contests["MPI_Allreduce"]
     assert sums["winner"] == "plain" and sums["own_calls"] <= 8, sums
@@ -372,10 +374,11 @@ def test_contest(mpi, rendezvous_class, nodes):
 
 def test_one_slow_call_decides_no_contest(mpi, rendezvous_class):
     """The first call that MPI runs for a contest is held up: ours loses all the same."""
-    # In shared memory so much work on each chunk can only lose. Two calls come before the contest.
-    settings = {"WIREPRESS_MPI_CODEC": "zstd:19", "WIREPRESS_MPI_CONTEST": "on"}
+    # On one host so much work on each chunk can only lose. Two calls come before the contest.
+    settings = {"WIREPRESS_MPI_CODEC": "zstd:9", "WIREPRESS_MPI_CONTEST": "on"}
+    settings["WIREPRESS_MPI_LINK"] = "100Gbps"
     with rendezvous_class(2, [0, 1]) as server:
-        mpi.run(2, [mpi.build("disturbed.c"), "2", "40"], server.settings | settings)
+        mpi.run(2, [mpi.build("disturbed.c"), "2", "20"], server.settings | settings)
         (contest,) = json.loads(server.reports[0])["contests"]
     assert contest["winner"] == "plain" and contest["own_calls"] <= 8, contest
 
