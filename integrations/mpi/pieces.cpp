@@ -128,8 +128,8 @@ void discard_pieces() {
 
 void end_pieces() {
   if (job().pieces == MPI_COMM_NULL) return;
-  // Until nobody has any on their way. A rank that waits for others, which may compute still, leaves
-  // them the cores, as MPI_Finalize does.
+  // Until nobody has any on their way. A rank that waits for others, which may compute still,
+  // leaves them the cores, as MPI_Finalize does.
   constexpr double kBusy = 1e-3;
   constexpr useconds_t kNap = 200;  // microseconds
   const double start = now(), give_up = start + 20.0;
