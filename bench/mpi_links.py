@@ -34,7 +34,7 @@ PAYLOAD = 0.95  # of a link's bits
 CLOSE = 1.1
 EXAMPLES = """\
 examples:
-  bench/mpi_links.py                                     0.2, 1, 2.5 Gb/s; four minutes
+  bench/mpi_links.py                                     0.2, 1, 2.5 Gb/s; three minutes
   bench/mpi_links.py --link 1gbit --hosts 4 --jobs 4 --load 6
 """
 

@@ -652,7 +652,7 @@ class Pieces {
   std::vector<Buffer> buffers_;
   std::vector<size_t> sizes_;
   std::vector<int> done_;
-  size_t n_left_ = 0, on_their_way_ = 0, wire_size_ = 0, largest_ = 0;
+  size_t n_left_ = 0, on_their_way_ = 0, largest_ = 0;
   double start_ = 0, progress_ = 0, codec_ = 0;
   bool matched_ = false, late_ = false, patient_ = false;
   int error_ = MPI_SUCCESS;

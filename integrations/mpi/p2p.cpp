@@ -7,13 +7,12 @@
 namespace wirepress {
 namespace {
 
-// Runs a blocking MPI call on the network. *seconds: how long it took.
+// Runs a blocking MPI call on the network, and counts how long it took.
 template <typename Body>
-int timed(Call call, double* seconds, Body body) {
+int timed(Call call, Body body) {
   const double start = now();
   const int error = body();
-  *seconds = now() - start;
-  stats(call).wait_seconds += *seconds;
+  stats(call).wait_seconds += now() - start;
   return error;
 }
 
@@ -30,8 +29,7 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
     return error ? error : pieces.finish();
   }
   if (!out.remote) return Form<N>::call(buffer, count, type, dest, tag, handle);
-  double seconds;
-  const int error = timed(call, &seconds, [&] {
+  const int error = timed(call, [&] {
     if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle);
     const ByteRoom room(out.size);
     return Form<int>::call(bytes.data(), room.count, room.type, dest, tag, handle);
@@ -94,8 +92,7 @@ int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm
   MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   Stashed* stashed = nullptr;
-  double seconds;
-  int error = timed(kRecv, &seconds, [&] { return receive(&in, source, tag, status, &stashed); });
+  int error = timed(kRecv, [&] { return receive(&in, source, tag, status, &stashed); });
   if (error) return error;
   error = stashed ? finish_from_stash(&in, stashed, status) : finish(&in, status);
   return finished(comm, error);
@@ -148,8 +145,7 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   Thread& thread = self_thread();
   const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame, true);
   Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
-  double seconds;
-  error = timed(call, &seconds, [&] {
+  error = timed(call, [&] {
     if (out.in_pieces) return pieces.launch(&thread.frame, out.size, dest, sendtag, comm->handle);
     if (!out.replaced) {
       return send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, comm->handle);
@@ -164,9 +160,7 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
     return error;
   }
   if (!stashed) {
-    double waited;
-    error = timed(call, &waited, [&] { return wait_for(&request, status); });
-    seconds += waited;
+    error = timed(call, [&] { return wait_for(&request, status); });
   }
   int own = MPI_SUCCESS;
   if (!error) own = stashed ? finish_from_stash(in, stashed, status) : finish(in, status);
@@ -215,8 +209,7 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
     return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
                                   recvtype, source, recvtag, handle, status);
   }
-  double seconds;
-  int error = timed(kSendrecv, &seconds, [&] {
+  int error = timed(kSendrecv, [&] {
     if (!aware) {
       return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
                                     recvtype, source, recvtag, handle, status);

@@ -251,7 +251,6 @@ void Pieces::keep(MPI_Request request, Buffer bytes, size_t size) {
   buffers_.push_back(std::move(bytes));
   sizes_.push_back(size);
   on_their_way_ += size;
-  wire_size_ += size;
   largest_ = std::max(largest_, size);
   ++n_left_;
 }
