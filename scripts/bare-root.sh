@@ -38,10 +38,12 @@ apt_configuration() {
     grep -iE '^ *Acquire::(https?|ftp|Retries|Check)' > "$root/etc/apt/apt.conf.d/99host" || true
 }
 
-pip_configuration() { # writes /etc/pip.conf and prints the folders of this machine that it names
-  python3 - "$root/etc/pip.conf" <<'PYTHON'
-import ast, configparser, os, re, subprocess, sys
+pip_configuration() { # writes /etc/pip.conf, copies the files that it names (constraints), and
+  # prints the folders of this machine that it names
+  python3 - "$root" <<'PYTHON'
+import ast, configparser, os, re, shutil, subprocess, sys
 
+root = sys.argv[1]
 listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"],
                         capture_output=True, text=True).stdout
 config = configparser.RawConfigParser()
@@ -54,13 +56,18 @@ for line in sorted(listed.splitlines(), reverse=True):  # variables, ":env:", co
         config.add_section(section)
     value = str(ast.literal_eval(match[3]))
     config.set(section, match[2], value)
+    if match[2] in ("constraint", "build-constraint", "requirement", "cert", "client-cert"):
+        for path in filter(os.path.isfile, value.split()):
+            copy = root + os.path.abspath(path)
+            os.makedirs(os.path.dirname(copy), exist_ok=True)
+            shutil.copyfile(path, copy)
     if match[2] in ("index-url", "extra-index-url", "find-links"):
         for word in value.split():
             path = re.sub(r"^file://(localhost)?", "", word).rstrip("/")
             path = path.removesuffix("/simple")  # an index leads to files beside it
             if path.startswith("/") and os.path.isdir(path):
                 print(path)
-with open(sys.argv[1], "w") as file:
+with open(f"{root}/etc/pip.conf", "w") as file:
     config.write(file)
 PYTHON
 }
