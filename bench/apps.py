@@ -5,8 +5,9 @@
 Seven programs from Debian's packages (app_programs.py) run unchanged. Hosts are network namespaces
 (tests/net/hosts.py). Runs come in pairs, one plain and one with wirepress; the first of a pair
 alternates. Each run gives its wall time, the seconds by the program's own timer, the bytes that
-the NICs sent, wirepress's report, and a checksum of the program's results, which must be that of
-every other run in the same place. Raw results: bench/results/apps/PROGRAM.json, with the load of
+the NICs sent, wirepress's report, what the whole machine's processors did meanwhile and what other
+machines took from them, and a checksum of the program's results, which must be that of every other
+run in the same place. Raw results: bench/results/apps/PROGRAM.json, with the load of
 the machine before every run. The table and the picture of docs/results/apps.md are made from them.
 """
 
@@ -139,7 +140,7 @@ def run(cell: Cell, hosts: Hosts | None, before: list[str]) -> tuple[dict[str, A
     command = [*before, *launcher(cell, hosts), *program.command]
     if hosts:
         command = hosts.on(0, command)
-    load = os.getloadavg()[0]
+    load, processor = os.getloadavg()[0], results.processor_seconds()
     nics, start = sum(hosts.sent_bytes()) if hosts else 0, time.perf_counter()
     try:
         done = subprocess.run(
@@ -153,6 +154,8 @@ def run(cell: Cell, hosts: Hosts | None, before: list[str]) -> tuple[dict[str, A
     except subprocess.TimeoutExpired:
         raise AppsError(f"{cell}: it ran for more than {LIMIT} seconds") from None
     row: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 3)}
+    used = [b - a for a, b in zip(processor, results.processor_seconds(), strict=True)]
+    row["processor_seconds"], row["stolen_seconds"] = (round(seconds, 2) for seconds in used)
     if done.returncode:
         raise AppsError(
             f"{cell}: exit status {done.returncode}\n{(done.stdout + done.stderr)[-2000:]}"
@@ -259,6 +262,7 @@ class Summary:
     plain: float  # seconds, median
     ratios: list[float]  # plain / wirepress, by wall time, of each pair
     own_ratios: list[float]  # by the program's timer
+    processor_ratios: list[float]  # by the processor time of the machine; empty if not measured
     nic: float  # plain / wirepress
     reported: float  # raw / wire bytes of the report
     load: float  # the highest
@@ -290,6 +294,7 @@ def summary(program: str, rows: list[dict[str, Any]]) -> Summary:
         median(row["seconds"] for row in plain),
         ratios("seconds"),
         ratios("own_seconds"),
+        ratios("processor_seconds") if all("processor_seconds" in row for row in rows) else [],
         sum(row["nic_bytes"] for row in plain) / sent if sent else 1,
         sum(row["raw_bytes"] for row in pressed) / wire if wire else 1,
         max(row["load"] for row in rows),
@@ -307,18 +312,22 @@ def summaries(folder: Path) -> list[Summary]:
 
 
 def spread(ratios: list[float]) -> str:
+    if not ratios:
+        return "-"
     return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def table(found: list[Summary]) -> str:
     lines = [
         "| program | hosts x ranks | link | plain s | times as fast, whole run | by its own timer "
-        "| NIC: times fewer bytes | report says | load |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| by processor time | NIC: times fewer bytes | report says | load |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for s in found:
         # Times of a machine that did something else would be read as results.
-        times = [f"{s.plain:.1f}", spread(s.ratios), spread(s.own_ratios)] if s.quiet else ["-"] * 3
+        times = ["-"] * 4
+        if s.quiet:
+            times = [f"{s.plain:.1f}", *map(spread, (s.ratios, s.own_ratios, s.processor_ratios))]
         nic = f"{s.nic:.2f}" if s.link != "shm" else "-"
         lines.append(
             f"| {s.program} | {s.place} | {LINK_NAMES[s.link]} | {' | '.join(times)} | {nic} | "

@@ -62,6 +62,7 @@ def test_a_summary_takes_medians_of_pairs(apps: Any) -> None:
     found = apps.summary("petsc", rows("1Gbps", [4, 6, 4], [2, 2, 4]))
     assert found.ratios == [2, 3, 1] and apps.spread(found.ratios) == "2.00 (1.00 to 3.00)"
     assert found.own_ratios == [3, 5, 1] and found.plain == 4
+    assert found.processor_ratios == []  # rows that were measured before it was
     assert found.nic == 1.5 and found.reported == pytest.approx(2900 / 1900)
 
 
@@ -90,7 +91,7 @@ def test_times_of_a_busy_machine_are_not_shown(apps: Any, tmp_path: Path) -> Non
     busy = [row | {"load": 20.0} for row in rows("1Gbps", [4], [2])]
     apps.keep(apps.Cell(program, "1Gbps", 1), busy, tmp_path)
     apps.write_page(tmp_path, page, tmp_path / "apps.png")
-    assert "| petsc | 2 x 1 | 1 Gb/s | - | - | - | 1.50 | 1.53 | 20 |" in page.read_text()
+    assert "| petsc | 2 x 1 | 1 Gb/s | - | - | - | - | 1.50 | 1.53 | 20 |" in page.read_text()
     assert not (tmp_path / "apps.png").exists() and "apps.png" not in page.read_text()
 
 
