@@ -398,7 +398,8 @@ def _with_codec(codec: str) -> list[str]:
 
 def _simulated(cell: apps.Cell, hosts: apps.Hosts | None) -> dict[str, float]:
     """Seconds of the whole run, plain and by codec: what the simulator makes of the calls, and what
-    the traced run took before the first of them and after the last."""
+    the traced run took before the first call and after the last, without the tracer's own work. A
+    run with a codec has the start-up of `wirepress run`, too."""
     calibration = apps.BUILD / f"calibration-{cell.link}.json"
     words = ["calibrate", "-q", "--force", "-o", str(calibration), "--"]
     _tool(hosts, [*words, *apps.launcher(cell, hosts)])
@@ -407,8 +408,25 @@ def _simulated(cell: apps.Cell, hosts: apps.Hosts | None) -> dict[str, float]:
     row, _ = apps.run(cell, hosts, _tracing(folder))
     words = ["simulate", str(folder), "--calibration", str(calibration), "-q", "--json"]
     body = json.loads(_tool(None, [*words, "--no-bypass", "--recipes", *CODECS]))
-    outside = row["seconds"] - body["traced_seconds"]
-    return {row["codec"] or "plain": row["seconds"] + outside for row in body["rows"]}
+    writing = max(rank.writing for rank in trace.read(folder).ranks)
+    outside = row["seconds"] - body["traced_seconds"] - writing
+    start = _start_up(cell, hosts)
+    return {
+        row["codec"] or "plain": row["seconds"] + outside - (0 if row["codec"] else start)
+        for row in body["rows"]
+    }
+
+
+def _start_up(cell: apps.Cell, hosts: apps.Hosts | None) -> float:
+    """Seconds by which `wirepress run` makes a program longer that does nothing."""
+    nothing = [*apps.launcher(cell, hosts), sys.executable, "-c", "from mpi4py import MPI"]
+    taken: dict[bool, list[float]] = {False: [], True: []}
+    for own in (False, True) * 5:
+        command = [TOOL, "run", "--quiet", "--", *nothing] if own else nothing
+        begin = time.perf_counter()
+        _run_tool(hosts, command)
+        taken[own].append(time.perf_counter() - begin)
+    return max(float(np.median(taken[True]) - np.median(taken[False])), 0.0)
 
 
 def _tracing(folder: Path) -> list[str]:
@@ -416,7 +434,10 @@ def _tracing(folder: Path) -> list[str]:
 
 
 def _tool(hosts: apps.Hosts | None, words: list[str]) -> str:
-    command = [TOOL, *words]
+    return _run_tool(hosts, [TOOL, *words])
+
+
+def _run_tool(hosts: apps.Hosts | None, command: list[str]) -> str:
     done = subprocess.run(
         hosts.on(0, command) if hosts else command,
         capture_output=True,
@@ -424,7 +445,7 @@ def _tool(hosts: apps.Hosts | None, words: list[str]) -> str:
         env=apps.environment(next(iter(apps.PROGRAMS.values()))),
     )
     if done.returncode:
-        raise apps.AppsError(f"wirepress {words[0]}: {done.stderr[-1500:]}")
+        raise apps.AppsError(f"{command[1]}: {done.stderr[-1500:]}")
     return done.stdout
 
 

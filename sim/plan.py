@@ -600,14 +600,25 @@ def samples_of(job: Any) -> list[Sample]:
     """The payloads that a trace (trace.Job) has, by element type."""
     from wirepress.sim import trace
 
-    found = []
-    for dtype, data in trace.samples(job):
-        code = arrays.dtype_code(dtype)
-        size = arrays.n_bytes(code, (1,))
-        data = data[: len(data) // size * size]
-        view = arrays.View(memoryview(data), code, 1, (len(data) // size,))
-        found.append(Sample(f"{dtype} of the trace", memoryview(data), view))
-    return found
+    return [_sample(dtype, data) for dtype, data in trace.samples(job)]
+
+
+def messages_of(job: Any) -> list[tuple[int, Sample, float]]:
+    """Every sample of a trace: bytes of its message, the sample, messages that it stands for."""
+    names = [name if name in arrays.DTYPES else "bytes" for name in job.ranks[0].meta["dtypes"]]
+    return [
+        (one.message_size, _sample(names[one.dtype], one.data), one.stands_for / one.message_size)
+        for rank in job.ranks
+        for one in rank.samples
+    ]
+
+
+def _sample(dtype: str, data: bytes) -> Sample:
+    code = arrays.dtype_code(dtype)
+    size = arrays.n_bytes(code, (1,))
+    data = data[: len(data) // size * size]
+    view = arrays.View(memoryview(data), code, 1, (len(data) // size,))
+    return Sample(f"{dtype} of the trace", memoryview(data), view)
 
 
 def _from_trace(args: argparse.Namespace) -> list[Sample]:

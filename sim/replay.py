@@ -20,6 +20,7 @@ share its cores.
 
 from __future__ import annotations
 
+import bisect
 import copy
 import functools
 import heapq
@@ -275,6 +276,7 @@ class Request:
         self.progress, self.rank = progress, rank
         self.flow: Any = None
         self.ready = Semaphore(0)
+        self.after: Callable[[], Any] | None = None  # what the rank does when the message is there
 
     def begin(self, flow: Any) -> None:
         self.flow = flow
@@ -287,6 +289,8 @@ class Request:
         if self.flow is not True:
             self.flow.wait()
         self.progress.leave(self.rank)
+        if self.after:
+            self.after()
 
 
 class Message:
@@ -295,7 +299,7 @@ class Message:
 
     def __init__(self, source: int, target: int, chunked: bool) -> None:
         self.source, self.target, self.chunked = source, target, chunked
-        self.size = 0.0
+        self.size, self.ratio = 0.0, 1.0
         self.sides: list[Request | None] = [None, None]
         self.flow: Any = None  # of the receiver, once it has begun
         self.heard = False
@@ -328,6 +332,7 @@ class World:
         self.waiting: dict[tuple[Any, ...], deque[Message]] = defaultdict(deque)
         self.connections: dict[tuple[int, int], Connection] = {}
         self.random = random.Random(1)  # any seed: the same job takes the same time twice
+        self.chance = random.Random(2)  # of ratios
         self.messages = self.bypassed = 0
         self.raw_bytes = self.wire_bytes = 0.0
         # of each end of a link: bytes that it lets pass at once, and when it was so
@@ -351,6 +356,8 @@ class World:
         return request
 
     def _sent(self, message: Message) -> None:
+        if self._coded(message):
+            message.ratio = self._ratio(message.size)
         if self._between_nodes(message):
             self.messages += 1
             self.raw_bytes += message.size
@@ -399,8 +406,32 @@ class World:
     def _coded(self, message: Message) -> bool:
         return bool(self.job["codec"]) and message.size >= self.job["bypass_below"]
 
+    def by_ranks(self, source: int, target: int, tag: Any, size: float) -> bool:
+        """Whether both ranks do the coding themselves, before and after the message: those of one
+        block on a processor. Meanwhile they hear of nothing."""
+        codec = self.job["codec"]
+        return (
+            bool(codec and codec["core"])
+            and not isinstance(tag, tuple)
+            and self._node(source) != self._node(target)
+            and self.job["bypass_below"] <= size <= codec["block"]
+        )
+
+    def _coded_by_ranks(self, message: Message) -> bool:
+        tag = () if message.chunked else None
+        return self.by_ranks(message.source, message.target, tag, message.size)
+
     def _wire(self, message: Message) -> float:
-        return message.size / self.job["codec"]["ratio"] if self._coded(message) else message.size
+        return message.size / message.ratio
+
+    def _ratio(self, size: float) -> float:
+        """That of a sample of messages of about this size, or else of the next larger ones."""
+        codec = self.job["codec"]
+        if not codec["ratios"]:
+            return float(codec["ratio"])
+        least = [entry[0] for entry in codec["ratios"]]
+        at = max(bisect.bisect_right(least, size) - 1, 0)
+        return float(self.chance.choice(codec["ratios"][at][1]))
 
     def _is_eager(self, message: Message) -> bool:
         size = self._wire(message)
@@ -423,7 +454,9 @@ class World:
     # ---- how it goes
 
     def _after_startup(self, message: Message, body: Callable[[Message], None]) -> None:
-        delay = self.startup(message.size, message.chunked) if self._coded(message) else 0.0
+        delay = 0.0
+        if self._coded(message) and not self._coded_by_ranks(message):
+            delay = self.startup(message.size, message.chunked)
         if delay > 0:
             self.clock.after(delay, functools.partial(body, message))
         else:
@@ -496,7 +529,8 @@ class World:
         here, there = self._node(message.source), self._node(message.target)
         size = wire - self._at_once(here, there, wire)
         size *= 1 + self.job["spread"] * self.random.random()
-        hosts = self.platform.ways(here, there, self._coded(message))
+        engines = self._coded(message) and not self._coded_by_ranks(message)
+        hosts = self.platform.ways(here, there, engines)
         return Comm.sendto_async(*hosts, max(round(size), 1))
 
     def _at_once(self, here: int, there: int, wire: float) -> float:
@@ -790,10 +824,16 @@ class Rank:
         return (self.side, self.collective)
 
     def _send(self, peer: int, size: float, tag: Any) -> Request:
+        if self.world.by_ranks(self.rank, peer, tag, size):
+            self.do_compute(size / self.world.job["codec"]["compress"])
         return self.world.meet(0, self.rank, peer, tag, size)
 
     def _recv(self, peer: int, size: float, tag: Any) -> Request:
-        return self.world.meet(1, peer, self.rank, tag, size)
+        request = self.world.meet(1, peer, self.rank, tag, size)
+        if self.world.by_ranks(peer, self.rank, tag, size):
+            seconds = size / self.world.job["codec"]["decompress"]
+            request.after = functools.partial(self.do_compute, seconds)
+        return request
 
 
 def simulate(job: dict[str, Any]) -> dict[str, Any]:

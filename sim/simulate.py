@@ -184,10 +184,15 @@ def bypass_below(stage: models.Stage, network: Network) -> float:
     return stage.startup(stage.block, network.rate) / saved if saved > 0 else math.inf
 
 
+Ratios = tuple[tuple[int, tuple[float, ...]], ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
     """A simulation. `bypass`: messages that the codec would delay go raw.
 
+    ratios: by least message size in bytes, those of samples of such messages, of which each message
+    takes one at random; none: all have the codec's.
     allreduce: "ring", "doubling" (recursive), "tree" (binomial, to rank 0 and back), "ps" (a head
     beside the workers), "hierarchical" (reduce-scatter in the node, rings between the nodes,
     allgather), or "flow": a ring as one flow to the neighbour, for many ranks; the same time where
@@ -204,6 +209,7 @@ class Job:
     bypass: bool = True
     intervals: bool = False
     one_core: bool = False
+    ratios: Ratios = ()
 
     def __post_init__(self) -> None:
         n, local = self.workload.n_ranks, self.network.local
@@ -228,6 +234,7 @@ class Job:
         if codec is not None and not math.isinf(least):
             stage = {
                 "ratio": codec.ratio,
+                "ratios": self.ratios,
                 "compress": min(codec.compress, codec.host_link, 1e15),
                 "decompress": min(codec.decompress, codec.host_link, 1e15),
                 "latency": codec.latency,
@@ -352,6 +359,22 @@ def _engine(text: str, args: argparse.Namespace) -> tuple[Engine, list[str]]:
     return engine_files.choose(text)
 
 
+def _ratios(job: Any, recipe: str) -> Ratios:
+    """Of a trace's samples one by one, each as often as its share of what was sent. A frame that is
+    not smaller than its message goes raw."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for size, sample, weight in plan.messages_of(job):
+        least = 1 << max(size, 1).bit_length() - 1
+        found.setdefault(least, []).append((max(sample.ratio(recipe), 1.0), weight))
+    made = []
+    for least, pairs in sorted(found.items()):
+        lightest = min(weight for _, weight in pairs)
+        made.append(
+            (least, tuple(r for r, w in pairs for _ in range(min(round(w / lightest), 64))))
+        )
+    return tuple(made)
+
+
 def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.Stage]]:
     found = []
     for text in args.engine or ["cpu" if args.samples else "fpga"]:
@@ -450,6 +473,12 @@ def _jobs(
 ) -> Iterator[tuple[Job, Engine | None, CodecModel | None, float | None]]:
     """The simulations, with what the closed form says of each; raw first at each link rate."""
     codecs = _codecs(args)
+    given = set(args.ratio)
+    ratios = {
+        codec.name: _ratios(args.job, codec.recipe)
+        for _, codec, _ in codecs
+        if args.job and not given & {codec.name, codec.recipe}
+    }
     intervals = bool(args.plot or args.timeline)
     for link in links:
         network = Network(
@@ -466,7 +495,8 @@ def _jobs(
             form = _closed_form(args, link, stage, contends)
             bypass = not args.no_bypass
             core = engine.contends and bool(args.calibration)
-            coding = Job(job, network, stage, args.coded, bypass, intervals, core)
+            each = ratios.get(codec.name, ())
+            coding = Job(job, network, stage, args.coded, bypass, intervals, core, each)
             yield coding, engine, codec, form
 
 
@@ -594,6 +624,7 @@ def _traced(args: argparse.Namespace) -> calls.Workload:
 
     job = trace.read(args.trace, args.partial)
     args.samples = plan.samples_of(job)
+    args.job = job
     args.traced_seconds = job.seconds
     workload, left = traced.workload(job, args.eager)
     if left.counts and not args.quiet:
@@ -686,7 +717,7 @@ def main(args: argparse.Namespace) -> int:
     if args.timeline and not args.json:
         raise files.UsageError("--timeline goes with --json")
     args.ratio = dict(args.ratio)
-    args.samples, args.traced_seconds = [], None
+    args.samples, args.job, args.traced_seconds = [], None, None
     _apply_calibration(args)
     workload = _workload(args)
     if args.collective is None:

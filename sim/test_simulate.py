@@ -104,6 +104,41 @@ def test_small_messages_bypass_the_codec() -> None:
 
 
 @needs_simgrid
+def test_each_message_has_a_ratio_of_its_own() -> None:
+    """400 messages of 1e6 B, half of them 10 times smaller coded: 400 (0.5 + 0.05) ms. Smaller ones
+    have the ratio of their own class."""
+    ratios = ((1 << 10, (4.0,)), (1 << 19, (1.0, 10.0)))
+    codec = models.Stage(2.0)
+    net = simulate.Network(1e9, 0.0)
+    jobs = []
+    for size in (1e6, 1e4):
+        ends = [[Call("send", size, peer=1)] * 400, [Call("recv", size, peer=0)] * 400]
+        jobs.append(
+            simulate.Job(Workload("test", 2, ends), net, codec, bypass=False, ratios=ratios)
+        )
+    large, small = seconds(*jobs)
+    assert large == pytest.approx(400 * 0.55e-3, rel=0.1)
+    assert small == pytest.approx(400 * 1e4 / 4 / 1e9, rel=1e-3)
+
+
+@needs_simgrid
+def test_a_rank_that_codes_on_its_core_hears_of_nothing() -> None:
+    """Two ranks send 0.2 and 0.1 s to each other at once, on a transport whose answers wait behind
+    data. One codes for 2 ms, the other for 1: both announce when they are done, so that messages
+    go both at once, not one after the other."""
+    transport = simulate.Transport(handshake=1e-4, buffer=float("inf"), block=1e9)
+    net = simulate.Network(1e9, 1e-5, transport=transport)
+    codec = models.Stage(1.0, compress=1e11, decompress=1e11, block=1e9)
+    programs = [
+        [Call("irecv", size, peer=1 - rank, request=1), Call("send", 3e8 - size, peer=1 - rank),
+         Call("complete", request=1)]
+        for rank, size in ((0, 1e8), (1, 2e8))
+    ]  # fmt: skip
+    job = simulate.Job(Workload("test", 2, programs), net, codec, bypass=False, one_core=True)
+    assert seconds(job)[0] == pytest.approx(0.2 + 2e-3 + 2e-3, rel=0.02)
+
+
+@needs_simgrid
 def test_contention() -> None:
     """A fabric of half the links' sum halves their speed; a codec takes its load off."""
     full = simulate.Network(1e9, 0.0)

@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <random>
 #include <string_view>
 
 #include "trace.hpp"
@@ -108,7 +109,8 @@ struct Writer {
   std::vector<Pen*> pens;
 
   std::mutex samples_lock;
-  uint64_t budget = 0, piece = 0, stride = 0, since = 0;
+  uint64_t budget = 0, piece = 0, stride = 0, since = 0, next = 0;
+  std::minstd_rand chance;
   std::vector<Kept> kept;
   MPI_Comm clock = MPI_COMM_NULL;
 };
@@ -477,28 +479,39 @@ bool samples_wanted() { return g_sampling.load(std::memory_order_relaxed); }
 
 namespace {
 
-// How many samples of n bytes a message of `size` gives: one in every `stride` bytes that are sent.
+// Distances between samples vary at random, for programs repeat themselves: of two messages that
+// take turns, samples at equal distances are all of one.
+uint64_t next_distance(Writer& w) { return w.stride / 2 + w.chance() % w.stride; }
+
+// How many samples of n bytes a message of `size` gives: one in `stride` bytes sent, on average.
 uint64_t samples_due(uint64_t size, uint64_t n, uint64_t* stands_for) {
   Writer& w = writer();
   std::lock_guard hold(w.samples_lock);
   w.since += size;
-  const uint64_t due = std::min({w.since / w.stride, size / n, kMostAtOnce});
-  if (due == 0) return 0;
+  if (w.since < w.next) return 0;
+  const uint64_t due = std::min({1 + (w.since - w.next) / w.stride, size / n, kMostAtOnce});
   *stands_for = w.since / due;
   w.since = 0;
+  w.next = next_distance(w);
   return due;
 }
 
-// Every second one goes, until they fit; so those that stay are as far apart as those to come.
+// One of every two goes, by chance, until they fit; so samples that stay are as far apart as those
+// to come.
 void thin_out() {
   Writer& w = writer();
   while (w.sampled > w.budget) {
     std::vector<Kept> stay;
+    if (w.kept.size() % 2 != 0) {  // has nothing to vie with
+      w.since += w.kept.back().about.stands_for;
+      w.kept.pop_back();
+    }
     w.sampled = 0;
     for (size_t i = 1; i < w.kept.size(); i += 2) {
-      w.kept[i].about.stands_for += w.kept[i - 1].about.stands_for;
-      w.sampled += w.kept[i].size;
-      stay.push_back(std::move(w.kept[i]));
+      Kept& one = w.kept[i - w.chance() / 8 % 2];
+      one.about.stands_for = w.kept[i].about.stands_for + w.kept[i - 1].about.stands_for;
+      w.sampled += one.size;
+      stay.push_back(std::move(one));
     }
     w.kept = std::move(stay);
     w.stride *= 2;
@@ -574,6 +587,8 @@ void start_trace() {
   if (j.trace.empty()) return;
   w.budget = j.trace_sample / static_cast<uint64_t>(j.size);
   w.piece = w.stride = std::clamp(w.budget / 64, kLeastSample, kMostSample);
+  w.chance.seed(static_cast<uint32_t>(j.rank) + 1);
+  w.next = next_distance(w);
   {
     std::lock_guard hold(w.lock);
     open_file(j.trace);

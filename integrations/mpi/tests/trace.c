@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls that test_trace.py knows, on two ranks. Arguments: "kill": after 3000 messages rank
- * 1 kills itself; "large": sums of 20 x 1 MiB, and 20 columns of a matrix; "threads": two threads
- * of each rank at once. */
+ * 1 kills itself; "large": sums of 20 x 1 MiB, and 20 columns of a matrix; "turns": zeros and
+ * ones in messages that take turns; "threads": two threads of each rank at once. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -106,6 +106,15 @@ static void large(void) {
   free(sums);
 }
 
+static void turns(void) {
+  enum { kN = 16384, kSteps = 400 };
+  static float data[2][kN], got[kN];
+  for (int i = 0; i < kN; ++i) data[1][i] = 1;
+  for (int i = 0; i < kSteps; ++i)
+    MPI_Sendrecv(data[i % 2], kN, MPI_FLOAT, other, 0, got, kN, MPI_FLOAT, other, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "";
   int level;
@@ -121,6 +130,8 @@ int main(int argc, char **argv) {
     pthread_join(second, NULL);
   } else if (!strcmp(what, "large")) {
     large();
+  } else if (!strcmp(what, "turns")) {
+    turns();
   } else if (!strcmp(what, "kill")) {
     exchanges(1500, 0);
     if (rank == 1) raise(SIGKILL);
