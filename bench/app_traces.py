@@ -408,25 +408,27 @@ def _simulated(cell: apps.Cell, hosts: apps.Hosts | None) -> dict[str, float]:
     row, _ = apps.run(cell, hosts, _tracing(folder))
     words = ["simulate", str(folder), "--calibration", str(calibration), "-q", "--json"]
     body = json.loads(_tool(None, [*words, "--no-bypass", "--recipes", *CODECS]))
-    writing = max(rank.writing for rank in trace.read(folder).ranks)
-    outside = row["seconds"] - body["traced_seconds"] - writing
-    start = _start_up(cell, hosts)
+    plain, run, traced = _doing_nothing(cell, hosts)
+    outside = row["seconds"] - body["traced_seconds"] - (traced - plain)
     return {
-        row["codec"] or "plain": row["seconds"] + outside - (0 if row["codec"] else start)
+        row["codec"] or "plain": row["seconds"] + outside + (run - plain if row["codec"] else 0)
         for row in body["rows"]
     }
 
 
-def _start_up(cell: apps.Cell, hosts: apps.Hosts | None) -> float:
-    """Seconds by which `wirepress run` makes a program longer that does nothing."""
+def _doing_nothing(cell: apps.Cell, hosts: apps.Hosts | None) -> list[float]:
+    """Seconds of a program that does nothing: plain, by `wirepress run`, by `wirepress trace`."""
     nothing = [*apps.launcher(cell, hosts), sys.executable, "-c", "from mpi4py import MPI"]
-    taken: dict[bool, list[float]] = {False: [], True: []}
-    for own in (False, True) * 5:
-        command = [TOOL, "run", "--quiet", "--", *nothing] if own else nothing
-        begin = time.perf_counter()
-        _run_tool(hosts, command)
-        taken[own].append(time.perf_counter() - begin)
-    return max(float(np.median(taken[True]) - np.median(taken[False])), 0.0)
+    folder = apps.BUILD / "traces" / "nothing"
+    ways = ([], [TOOL, "run", "--quiet", "--"], _tracing(folder))
+    taken: list[list[float]] = [[], [], []]
+    for _ in range(5):
+        for way, seconds in zip(ways, taken, strict=True):
+            shutil.rmtree(folder, ignore_errors=True)
+            begin = time.perf_counter()
+            _run_tool(hosts, [*way, *nothing])
+            seconds.append(time.perf_counter() - begin)
+    return [float(np.median(seconds)) for seconds in taken]
 
 
 def _tracing(folder: Path) -> list[str]:

@@ -32,6 +32,7 @@ WHOLE = 0.7  # so much of a message in the way of the other direction: all of ev
 NOTHING = 0.15
 LIMITED = 0.93  # of a link's rate when all hosts send: below it something else limits
 UNEVEN = 2.0
+LEAST_BURST = 2048  # bytes
 
 
 class CalibrationError(WirepressError, RuntimeError):
@@ -170,14 +171,16 @@ def _spread(points: list[dict[str, Any]], size: int) -> float:
 
 
 def _burst(points: _Points, rate: float, latency: float) -> float:
-    """The answer takes a latency, too."""
-    at_once = [
-        min(max(size - max(seconds - 2 * latency, 0.0) * rate, 0.0), size)
+    """The answer takes a latency, too. A bucket smaller than a message shows best by the smallest
+    messages, for an error of the rate counts by their size; a larger one lets them pass whole."""
+    at_once = {
+        size: min(max(size - max(seconds - 2 * latency, 0.0) * rate, 0.0), size)
         for size, seconds in points.of("after a pause").items()
-        if size >= 128 << 10
-    ]
-    found = median(at_once) if at_once else 0.0
-    return found if found > 4096 else 0.0
+    }
+    for size, found in at_once.items():
+        if found < 0.75 * size:
+            return found if found > LEAST_BURST else 0.0
+    return max(at_once.values(), default=0.0)
 
 
 def uneven(calibration: Calibration) -> list[str]:

@@ -112,18 +112,7 @@ class Rank:
     comms: dict[int, Communicator]
     samples: list[Sample]
     clocks: list[tuple[int, int, int]]  # (time here, difference to rank 0's, error), ns
-    ended: int | None  # ns since the origin, when the samples were written; None: it ended before
-
-    @property
-    def whole(self) -> bool:
-        return self.ended is not None
-
-    @property
-    def writing(self) -> float:
-        """Seconds from its last call's end until its samples were written."""
-        if self.ended is None or not len(self.records):
-            return 0.0
-        return max(self.ended - int(self.records["end"].max()), 0) * 1e-9
+    whole: bool  # False: the rank ended before its trace
 
     @property
     def calls(self) -> list[str]:
@@ -393,7 +382,7 @@ def read_rank(path: str | Path, partial: bool = False) -> Rank:
     groups: Counter[Any] = Counter()
     parts, threads, samples, clocks = [np.empty(0, RECORD)], [np.empty(0, "u2")], [], []
     seen: list[tuple[int, ...]] = []
-    ended = None
+    whole = True
     try:
         job, number, size, realtime, monotonic = _head(file)
         for block in _blocks(file):
@@ -420,7 +409,6 @@ def read_rank(path: str | Path, partial: bool = False) -> Rank:
                 if len(block.payload) != block.n * _INDEX.itemsize:
                     raise file.corrupt(f"{len(block.payload)} bytes are not {block.n} entries")
                 _check_end(file, block, seen)
-                ended = block.last
             seen.append((block.offset, block.kind, block.thread, block.n, block.first, block.last))
     except TruncatedError:
         if not partial:
@@ -430,13 +418,14 @@ def read_rank(path: str | Path, partial: bool = False) -> Rank:
                 f"{file.path}: the rank ended before its trace had a description: nothing of it "
                 "can be read"
             ) from None
+        whole = False
     records, thread = np.concatenate(parts), np.concatenate(threads)
     order = np.argsort(records["begin"], kind="stable")
     rank = Rank(
         file.path, job, number, size, realtime, monotonic, meta, records[order], thread[order],
-        comms, samples, clocks, ended,
+        comms, samples, clocks, whole,
     )  # fmt: skip
-    if rank.whole:
+    if whole:
         _check_requests(rank)
     return rank
 
