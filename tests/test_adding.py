@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each page of docs/adding/ is true: its blocks are carried out on a copy of the tree.
+
+A block in `sh` runs at the root of the copy. A block in another language is a file, whose path is
+the block's first line. Code that is only indented is not carried out.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).parent.parent / "docs" / "adding"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+MADE = shutil.ignore_patterns(
+    "/build", ".git", ".venv*", "build", "dist", "__pycache__", ".*_cache"
+)
+CarryOut = Callable[[str], str]
+
+pytestmark = pytest.mark.slow  # every page builds what it adds
+
+
+@pytest.fixture
+def tree(root: Path, tmp_path: Path) -> Path:
+    """A copy of the tree, with the virtual environment that runs this."""
+    copy = tmp_path / "wirepress"
+    shutil.copytree(root, copy, ignore=MADE, symlinks=True)
+    (copy / ".venv").symlink_to(sys.prefix)
+    return copy
+
+
+@pytest.fixture
+def carry_out(tree: Path) -> CarryOut:
+    """Does what a page says; what its commands printed."""
+
+    def do(page: str) -> str:
+        text = (PAGES / f"{page}.md").read_text()
+        assert len(text.splitlines()) <= 60
+        return "".join(carry_out_block(tree, *block) for block in BLOCK.findall(text))
+
+    return do
+
+
+def carry_out_block(tree: Path, language: str, block: str) -> str:
+    if language == "sh":
+        return run(tree, "bash", "-euo", "pipefail", "-c", block)
+    name, _, content = block.partition("\n")
+    path = tree / name.split()[-1]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return ""
+
+
+def run(tree: Path, *command: str | Path, fails: bool = False) -> str:
+    done = subprocess.run(
+        command, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert (done.returncode != 0) == fails, f"{command[-1]}\n{done.stdout}"
+    return done.stdout
+
+
+def test_every_page_is_tested() -> None:
+    tested = {name.removeprefix("test_").replace("_", "-") for name in globals()}
+    assert {page.stem for page in PAGES.glob("*.md")} <= tested
+
+
+# ---- codec ----------------------------------------------------------------------------------
+
+DOOR = """
+import ctypes as c
+import sys
+
+class Info(c.Structure):
+    _fields_ = [("id", c.c_uint32), ("name", c.c_char_p), ("rest", c.c_byte * 64)]
+
+door = c.CDLL(sys.argv[1])
+info, names, ctx = Info(), [], c.c_void_p()
+while door.wpr_codec_at(c.c_size_t(len(names)), c.byref(info)):
+    names.append((info.id, info.name))
+assert (0xFFF, b"mirror") in names, names
+door.wpr_create(c.byref(ctx))
+door.wpr_error.restype = c.c_char_p
+assert door.wpr_set(ctx, b"recipe", b"mirror") == 0
+assert door.wpr_set(ctx, b"recipe", b"none") != 0
+assert b"mirror" in door.wpr_error(ctx), door.wpr_error(ctx)
+"""
+
+
+def test_codec(tree: Path, carry_out: CarryOut) -> None:
+    said = carry_out("codec")
+    assert re.search(r"mirror +[0-9]+ checks\n[0-9]+ checks, 0 failed", said)
+    # The C door lists it and takes it: from there Python and the command line have their lists.
+    run(tree, sys.executable, "-c", DOOR, "build/adding/pipeline/libwirepress.so")
+    # An id that is taken stops the configuration, and the error says whose it is.
+    lists = tree / "codecs" / "mirror" / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("0xFFF", "0x01"))
+    assert "id 0x01 is taken by another codec" in run(tree, "cmake", "build/adding", fails=True)
