@@ -101,3 +101,10 @@ def test_codec(tree: Path, carry_out: CarryOut) -> None:
     lists = tree / "codecs" / "mirror" / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace("0xFFF", "0x01"))
     assert "id 0x01 is taken by another codec" in run(tree, "cmake", "build/adding", fails=True)
+
+
+# ---- the others -----------------------------------------------------------------------------
+
+
+def test_engine(carry_out: CarryOut) -> None:
+    assert re.search(r"store +[0-9]+ checks\n[0-9]+ checks, 0 failed", carry_out("engine"))
