@@ -19,9 +19,7 @@ import pytest
 
 PAGES = Path(__file__).parent.parent / "docs" / "adding"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-MADE = shutil.ignore_patterns(
-    "/build", ".git", ".venv*", "build", "dist", "__pycache__", ".*_cache"
-)
+MADE = shutil.ignore_patterns("build", "dist", ".git", ".venv*", "__pycache__", ".*_cache")
 CHECKED = re.compile(r"^[1-9][0-9]* checks, 0 failed", re.M)
 CarryOut = Callable[[str], str]
 
