@@ -201,13 +201,21 @@ def own_recipe(header: Header, number: int, data: bytes) -> tuple[list[Stage], b
     return stages, data[reader.at :]
 
 
-def expand(header: Header, name: str, params: list[int | float], data: bytes, size: int) -> bytes:
+def expand(
+    header: Header,
+    name: str,
+    params: list[int | float],
+    data: bytes,
+    size: int,
+    first: bool = True,
+) -> bytes:
     codec = reference(name)
     if not getattr(codec, "TYPED", False):
         return codec.decode(data, params, size)
     if not getattr(codec, "SHAPED", False):
         return codec.decode(data, params, size, header.dtype)
-    return codec.decode(data, params, size, header.dtype, header.shape if header.slabs else None)
+    shape = header.shape if header.slabs and first else None
+    return codec.decode(data, params, size, header.dtype, shape)
 
 
 def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tuple[bytes, bool]:
@@ -235,9 +243,9 @@ def read_block(reader: Reader, header: Header, number: int, raw_size: int) -> tu
     stages = header.stages
     if own:
         stages, data = own_recipe(header, number, data)
-    for name, params in reversed(stages):
+    for i, (name, params) in reversed(list(enumerate(stages))):
         try:
-            data = expand(header, name, params, data, raw_size)
+            data = expand(header, name, params, data, raw_size, i == 0)
         except ValueError as error:
             raise FrameError(f"block {number}: {name}: {error}") from error
     refuse(len(data) != raw_size, f"block {number}: {len(data)} bytes instead of {raw_size}")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import wirepress
+from spec.tests import frames
 from spec.tests.frames import decode
 
 HERE = Path(__file__).parent
@@ -182,3 +183,16 @@ def test_series(tmp_path: Path) -> None:
         for damaged in series[:-1], series[:4], series + b"x", series[:-3] + b"abc", b"WPS\x20":
             with pytest.raises(decode.FrameError):
                 decode.decode_series(damaged)
+
+
+def test_only_the_first_codec_is_told_the_shape() -> None:
+    """A codec behind another takes its values in a row, though blocks are whole rows."""
+    field = np.ones((8, 16), np.float32)
+    shuffled = np.frombuffer(field.tobytes(), np.uint8).reshape(-1, 4).T.tobytes()
+    payload = frames.first_block(wirepress.compress(np.frombuffer(shuffled, np.float32), "zfp"))
+    assert payload is not None
+    slabs = b"WPR" + bytes([frames.PLAIN | 4, 11 | 2 << 5, frames.BLOCK_LOG | 2 << 5])
+    stages = frames.stage_of("shuffle:4", "float32") + frames.stage_of("zfp", "float32")
+    frame = frames.sealed(slabs + stages + bytes([8, 16])) + len(payload).to_bytes(4, "little")
+    assert decode.decode(frame + payload)[1] == field.tobytes()
+    assert wirepress.decompress(frame + payload).tobytes() == field.tobytes()

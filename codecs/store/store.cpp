@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// store: the bytes as they are. The template for a new codec (docs/adding-a-codec.md).
+// store: the bytes as they are. The template for a new codec (docs/adding/codec.md).
 #include "base/kernel.hpp"
 
 namespace wirepress {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the codec and its kernels share: modes, how a block of raw bytes is a grid of cells, and the
-// index of the stream (spec.md). Everything is `static`: see docs/adding-a-codec.md, 5.
+// index of the stream (spec.md). Everything is `static`: see codecs/README.md, Rules.
 #pragma once
 
 #include <algorithm>
