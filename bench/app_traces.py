@@ -29,7 +29,7 @@ import results
 from app_programs import Program
 
 from wirepress import Compressor
-from wirepress.sim import trace
+from wirepress.sim import trace_reader
 
 SAMPLE = "24MiB"
 COLLECTIVES = ("bcast", "reduce", "allreduce", "gather", "scatter", "alltoall", "barrier", "scan",
@@ -103,7 +103,7 @@ def is_collective(call: str) -> bool:
                for word in COLLECTIVES)  # fmt: skip
 
 
-def messages(job: trace.Job) -> list[Message]:
+def messages(job: trace_reader.Job) -> list[Message]:
     """What ranks sent to ranks on other hosts. Of a collective: one message with the rank's own
     bytes, if its communicator spans hosts."""
     found = []
@@ -114,9 +114,13 @@ def messages(job: trace.Job) -> list[Message]:
             call = calls[record["call"]]
             comm = rank.comms.get(int(record["comm"]))
             sent = int(record["sent"])
-            if comm is None or sent == 0 or record["flags"] & (trace.RECEIVE_HALF | trace.FAILED):
+            if (
+                comm is None
+                or sent == 0
+                or record["flags"] & (trace_reader.RECEIVE_HALF | trace_reader.FAILED)
+            ):
                 continue
-            if call.endswith("_init") and not record["flags"] & trace.STARTED:
+            if call.endswith("_init") and not record["flags"] & trace_reader.STARTED:
                 continue
             collective = is_collective(call)
             if collective:
@@ -172,7 +176,7 @@ def _code(recipe: str, dtype: str, data: bytes) -> Code | None:
     return Code(usable / (len(frame) + COOKIE), usable / free, (best + back) / usable)
 
 
-def codes(job: trace.Job) -> dict[tuple[str, int], dict[str, Code]]:
+def codes(job: trace_reader.Job) -> dict[tuple[str, int], dict[str, Code]]:
     """By element type and class of size: what each recipe does to messages like these."""
     samples: dict[tuple[str, int], list[bytes]] = defaultdict(list)
     names = job.ranks[0].meta["dtypes"]
@@ -258,7 +262,7 @@ def savings(
 
 def look(name: str, folder: Path) -> dict[str, Any]:
     """What one program sent, and what could be saved."""
-    job = trace.read(folder)
+    job = trace_reader.read(folder)
     sent = messages(job)
     known = codes(job)
     total = sum(m.size for m in sent)

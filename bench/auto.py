@@ -24,7 +24,8 @@ import numpy as np
 import results
 import sample_data
 
-from wirepress import api, arrays, bench, explain
+from wirepress import api, arrays
+from wirepress.commands import bench, explain
 
 LINKS = ("1Gbps", "10Gbps", "25Gbps", "100Gbps")
 BLOCK = 512 << 10

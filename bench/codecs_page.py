@@ -13,8 +13,8 @@ from typing import Any
 import matplotlib
 import results
 
-from wirepress import bench, plot
-from wirepress.show import table
+from wirepress.commands import bench, plot
+from wirepress.commands.show import table
 
 Row = dict[str, Any]
 PAGE = results.ROOT / "docs" / "results" / "benchmarks.md"

@@ -22,7 +22,7 @@ import numpy as np
 import results
 import sample_data
 
-from wirepress import cli
+from wirepress.commands import cli
 
 PAGE = results.ROOT / "docs" / "guides" / "files.md"
 WAYS = {

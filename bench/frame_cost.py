@@ -20,7 +20,7 @@ from pathlib import Path
 import results
 from silesia import unpacked
 
-from wirepress.show import table
+from wirepress.commands.show import table
 
 BUILD = results.ROOT / "build" / "release"
 

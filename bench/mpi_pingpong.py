@@ -91,7 +91,7 @@ def environment(lib_dir: Path | None) -> dict[str, str]:
 def wirepress_run(lib_dir: Path | None) -> list[str]:
     """The installed command; or, with libraries out of a build folder, the source tree's."""
     if lib_dir:
-        return [sys.executable, str(ROOT / "python" / "wirepress" / "run.py")]
+        return [sys.executable, str(ROOT / "python" / "wirepress" / "launch" / "run.py")]
     return [str(Path(sys.executable).parent / "wirepress"), "run"]
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wirepress.bench import machine
+from wirepress.commands.bench import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "bench" / "results"

@@ -20,7 +20,8 @@ import lz4.block
 import results
 import zstandard
 
-from wirepress import arrays, bench
+from wirepress import arrays
+from wirepress.commands import bench
 
 RECIPES = (
     *(f"deflate:{level}" for level in (1, 3, 6, 8, 9, 10, 12)),

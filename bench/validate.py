@@ -41,7 +41,7 @@ from torch_jobs import Row
 sys.path.insert(0, str(ROOT / "tests" / "net"))
 from hosts import Hosts, why_not
 
-from wirepress.sim import calibrate, models, plan, simulate, trace, traced
+from wirepress.sim import calibrate, models, plan, simulate, trace_calls, trace_reader
 from wirepress.sim.calls import Call, Workload
 
 KEPT = ROOT / "build" / "bench" / "validate"  # traces, and what calibrate found
@@ -217,8 +217,8 @@ def between(calls: list[Call], job: Job) -> list[Call]:
 
 
 def workload_of(job: Job, n: int, eager: float) -> tuple[Workload, list[plan.Sample]]:
-    read = trace.read(folder_of(job, n))
-    made, left = traced.workload(read, eager)
+    read = trace_reader.read(folder_of(job, n))
+    made, left = trace_calls.workload(read, eager)
     if left.counts:
         print(f"validate: {job.name}: not simulated: {left}", file=sys.stderr)
     made = dataclasses.replace(made, programs=[between(p, job) for p in made.programs])
@@ -231,7 +231,7 @@ def codec_of(job: Job, n: int) -> Row:
     path = KEPT / f"codec-{job.name}-{n}.json"
     if not path.exists():
         args = argparse.Namespace(threads=1, seconds=0.3, recipes=[job.recipe], quiet=True)
-        samples = plan.samples_of(trace.read(folder_of(job, n)))
+        samples = plan.samples_of(trace_reader.read(folder_of(job, n)))
         model = plan.measured_cpu(samples, [job.recipe], args, {}).codecs[job.recipe]
         row = {"recipe": job.recipe, "ratio": model.ratio, "compress": model.compress.total,
                "decompress": model.decompress.total}  # fmt: skip

@@ -4,16 +4,20 @@
 
 1. Includes point downwards, never sideways: a room may include only what ALLOWED says, and a folder
    of codecs/, engines/ or integrations/ nothing of its neighbours.
-2. Every source file has an SPDX line: the first, or the second after #!.
+2. Imports of the package wirepress go from room to room as IMPORTS says, in functions and for
+   types, too, and no modules import each other in a circle. What tests import is free.
+3. Every source file has an SPDX line: the first, or the second after #!.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 DOOR = {"wirepress"}  # include/wirepress
@@ -30,6 +34,24 @@ ALLOWED = {
         for room in ("integrations", "store", "python", "sim", "bench", "examples")
     },
 }
+# Rooms of the package, by how the names of their modules begin; the longest beginning counts. A
+# folder of integrations/ is a room of its own.
+LIBRARY, LAUNCH, COMMANDS = "wirepress", "wirepress.launch", "wirepress.commands"
+SIM, REPORT, HOST = "wirepress.sim", "wirepress.report", "an integration"
+IMPORTS = {
+    LIBRARY: {LIBRARY},
+    LAUNCH: {LIBRARY, LAUNCH},
+    COMMANDS: {LIBRARY, COMMANDS},
+    SIM: {LIBRARY, LAUNCH, COMMANDS, SIM},
+    REPORT: {LIBRARY, LAUNCH, COMMANDS, SIM, REPORT},
+    "wirepress.commands.cli": {LIBRARY, LAUNCH, COMMANDS, SIM, REPORT},
+    "wirepress.__main__": {LAUNCH, COMMANDS, "wirepress.commands.cli"},
+    HOST: {LIBRARY, SIM},
+    "spec": set[str](),
+    "examples": {LIBRARY, HOST},
+}
+EXTENSION = "wirepress._core"
+OF_TESTS = re.compile(r"(^|/)(tests/|test_[^/]*$|conftest\.py$)")
 ROOMS = {*ALLOWED, *DOOR, "tests"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[>"]')
 SOURCES = {".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".cuh", ".sv", ".py", ".sh", ".cmake"}
@@ -52,6 +74,90 @@ def include_law(path: Path, lines: list[str]) -> Iterator[str]:
             yield f"{path}:{number}: {path.parent} must not include its neighbour {match[1]}"
 
 
+class Import(NamedTuple):
+    line: int
+    module: str
+
+
+def module_of(path: Path) -> str:
+    """The name in the package wirepress; "": it is in no package."""
+    *folders, last = path.with_suffix("").parts
+    names = [*folders, last] if last != "__init__" else folders
+    if names[:2] == ["python", "wirepress"]:
+        return ".".join(names[1:])
+    if names[:1] == ["sim"]:
+        return ".".join(["wirepress", *names])
+    return ".".join(["wirepress", *names[1:]]) if names[:1] == ["integrations"] else ""
+
+
+def imports_of(path: Path, text: str, modules: Collection[str]) -> Iterator[Import]:
+    """Modules of the package that a source imports, wherever in it."""
+    package = module_of(path.parent / "__init__.py").split(".")
+    for node in ast.walk(ast.parse(text)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join(filter(None, [*above, node.module]))
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        for name in names:
+            while name and name not in modules:  # a function, say, of the module
+                name = name.rpartition(".")[0]
+            if name:
+                yield Import(node.lineno, name)
+
+
+def room_of(module: str, path: Path | None = None) -> str:
+    """A key of IMPORTS, or an integration's name; "": any module may be imported there."""
+    if not module:
+        return path.parts[0] if path and path.parts[0] in IMPORTS else ""
+    found = max((r for r in IMPORTS if f"{module}.".startswith(f"{r}.")), key=len)
+    folder = ".".join(module.split(".")[:2])
+    hosts = {f"wirepress.{host.name}" for host in (ROOT / "integrations").iterdir()}
+    return folder if found == LIBRARY and folder in hosts else found
+
+
+def import_law(path: Path, imports: Iterable[Import]) -> Iterator[str]:
+    room = room_of(module_of(path), path)
+    for line, module in imports if room else ():
+        target = room_of(module)
+        allowed = IMPORTS.get(room, IMPORTS[HOST])
+        if target != room and (target if target in IMPORTS else HOST) not in allowed:
+            yield f"{path}:{line}: {room} must not import {module}"
+
+
+def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
+    """Nodes that lead to each other, the first one again at the end; [] where none do."""
+    done: set[str] = set()
+
+    def visit(node: str, trail: list[str]) -> list[str]:
+        if node in trail:
+            return [*trail[trail.index(node) :], node]
+        if node in done:
+            return []
+        for target in sorted(graph.get(node, ())):
+            if found := visit(target, [*trail, node]):
+                return found
+        done.add(node)
+        return []
+
+    return next(filter(None, (visit(node, []) for node in sorted(graph))), [])
+
+
+def python_laws(sources: Mapping[Path, str]) -> Iterator[str]:
+    """What the Python sources, by their paths, break together."""
+    modules = {module_of(path) for path in sources} - {""} | {EXTENSION}
+    graph: dict[str, set[str]] = {}
+    for path, text in sources.items():
+        imports = list(imports_of(path, text, modules))
+        yield from import_law(path, imports)
+        if name := module_of(path):
+            graph[name] = {each.module for each in imports} - {name}
+    if found := circle(graph):
+        yield f"modules import each other in a circle: {' -> '.join(found)}"
+
+
 def spdx_law(path: Path, lines: list[str]) -> Iterator[str]:
     script = bool(lines) and lines[0].startswith("#!")
     if not (script or path.suffix in SOURCES or path.name == "CMakeLists.txt") or not lines:
@@ -64,6 +170,7 @@ def main() -> int:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
     broken = []
+    sources = {}
     for name in filter(None, listed.decode().split("\0")):
         path = Path(name)
         try:
@@ -72,6 +179,9 @@ def main() -> int:
             continue  # data; or deleted and not yet committed
         for law in (include_law, spdx_law):
             broken += law(path, lines)
+        if path.suffix == ".py" and not OF_TESTS.search(path.as_posix()):
+            sources[path] = "\n".join(lines)
+    broken += python_laws(sources)
     print("\n".join(broken) or "laws: kept")
     return bool(broken)
 

@@ -19,9 +19,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from wirepress import bench, files, show
+from wirepress import units
+from wirepress.commands import bench, files, show
+from wirepress.commands.needs import need
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import units
 
 KIND = "wirepress calibration"
 VERSION = 2
@@ -359,18 +360,11 @@ def _text(calibration: Calibration) -> str:
     return show.table(rows, (f"{c.ranks} ranks, {c.hosts} hosts", c.transport))
 
 
-def _require_numpy() -> None:
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
-        raise ImportError("calibrate needs NumPy: pip install numpy") from None
-
-
 def main(args: argparse.Namespace) -> int:
     launcher = args.launcher[1:] if args.launcher[:1] == ["--"] else args.launcher
     if args.output and Path(args.output).exists() and not args.force:
         raise files.UsageError(f"{args.output} is there already; --force replaces it")
-    _require_numpy()
+    need("numpy", "calibrate")
     found = measure(launcher, args.seconds, args.limit, args.quiet)
     calibration = fit(found)
     body = bench.provenance() | as_json(calibration)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wirepress import cli
+from wirepress.commands import cli
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

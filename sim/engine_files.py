@@ -33,8 +33,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from wirepress import units
 from wirepress.errors import ParameterError
-from wirepress.sim import units
 
 if sys.version_info >= (3, 11):
     import tomllib

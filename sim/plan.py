@@ -13,9 +13,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wirepress import api, arrays, bench, files, show
+from wirepress import api, arrays, units
+from wirepress.commands import bench, files, show
+from wirepress.commands.needs import need
 from wirepress.errors import ParameterError
-from wirepress.sim import engine_files, models, units
+from wirepress.sim import engine_files, models
 from wirepress.sim.engine_files import CodecModel, Engine
 
 SAME = 0.01  # what is nearer than this is the same: then fewer engines win
@@ -597,10 +599,10 @@ def _request(samples: list[Sample], args: argparse.Namespace) -> Request:
 
 
 def samples_of(job: Any) -> list[Sample]:
-    """The payloads that a trace (trace.Job) has, by element type."""
-    from wirepress.sim import trace
+    """The payloads that a trace (trace_reader.Job) has, by element type."""
+    from wirepress.sim import trace_reader
 
-    return [_sample(dtype, data) for dtype, data in trace.samples(job)]
+    return [_sample(dtype, data) for dtype, data in trace_reader.samples(job)]
 
 
 def messages_of(job: Any) -> list[tuple[int, Sample, float]]:
@@ -623,12 +625,11 @@ def _sample(dtype: str, data: bytes) -> Sample:
 
 def _from_trace(args: argparse.Namespace) -> list[Sample]:
     """The trace's samples; what the flags do not say is taken from it: the whole job is a step."""
-    try:
-        from wirepress.sim import trace, traced
-    except ImportError:
-        raise ImportError("a trace needs NumPy: pip install numpy") from None
-    job = trace.read(args.trace, args.partial)
-    found = traced.profile(job)
+    need("numpy", "a trace")
+    from wirepress.sim import trace_calls, trace_reader
+
+    job = trace_reader.read(args.trace, args.partial)
+    found = trace_calls.profile(job)
     if not found.size:
         raise files.UsageError(f"{args.trace}: its ranks sent nothing that can be planned for")
     args.size = found.size if args.size is None else args.size

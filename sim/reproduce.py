@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wirepress import bench, files, paths, show
+from wirepress.commands import bench, files, paths, show
+from wirepress.commands.needs import need
 from wirepress.errors import ParameterError
 from wirepress.sim import papers
 from wirepress.sim.papers import Data, Experiment, Paper, Result, Row
@@ -155,15 +156,6 @@ def as_json(paper: Paper, experiment: Experiment, result: Result) -> dict[str, A
 # ---- figures and the page ---------------------------------------------------------------------
 
 
-def require_matplotlib(flag: str) -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            f"{flag} needs matplotlib: pip install matplotlib (or wirepress[plot])"
-        ) from None
-
-
 def draw(paper: Paper, experiment: Experiment, result: Result, path: Path) -> None:
     """The experiment's figure; the suffix says the format."""
     import matplotlib
@@ -282,9 +274,9 @@ def main(args: argparse.Namespace) -> int:
             raise files.UsageError(
                 f"--plot draws one figure; {len(drawn)} of the chosen experiments have one"
             )
-        require_matplotlib("--plot")
+        need("matplotlib", "--plot")
     if args.report:
-        require_matplotlib("--report")
+        need("matplotlib", "--report")
     if args.data and not os.path.isdir(args.data):
         raise files.UsageError(f"--data {args.data} is no folder")
     data = Data(Path(args.data) if args.data else None, simulate=not args.no_simulation)

@@ -19,9 +19,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from wirepress import files, show
+from wirepress import units
+from wirepress.commands import files, show
+from wirepress.commands.needs import need
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import calibrate, calls, engine_files, models, plan, units
+from wirepress.sim import calibrate, calls, engine_files, models, plan
 from wirepress.sim.engine_files import CodecModel, Engine
 
 _STEPS_DRAWN = 3
@@ -619,24 +621,17 @@ def _time_independent(args: argparse.Namespace) -> calls.Workload:
 
 
 def _traced(args: argparse.Namespace) -> calls.Workload:
-    _require_numpy("a trace")
-    from wirepress.sim import trace, traced
+    need("numpy", "a trace")
+    from wirepress.sim import trace_calls, trace_reader
 
-    job = trace.read(args.trace, args.partial)
+    job = trace_reader.read(args.trace, args.partial)
     args.samples = plan.samples_of(job)
     args.job = job
     args.traced_seconds = job.seconds
-    workload, left = traced.workload(job, args.eager)
+    workload, left = trace_calls.workload(job, args.eager)
     if left.counts and not args.quiet:
         print(f"wirepress: not simulated: {left}", file=sys.stderr)
     return workload
-
-
-def _require_numpy(what: str) -> None:
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
-        raise ImportError(f"{what} needs NumPy: pip install numpy") from None
 
 
 def _workload(args: argparse.Namespace) -> calls.Workload:
@@ -710,10 +705,8 @@ def _usual_collective(n_ranks: int, args: argparse.Namespace) -> list[str]:
 
 
 def main(args: argparse.Namespace) -> int:
-    from wirepress.sim import reproduce
-
     if args.plot:
-        reproduce.require_matplotlib("--plot")
+        need("matplotlib", "--plot")
     if args.timeline and not args.json:
         raise files.UsageError("--timeline goes with --json")
     args.ratio = dict(args.ratio)
@@ -733,7 +726,7 @@ def main(args: argparse.Namespace) -> int:
         title = f"{workload.name}, {workload.n_ranks} ranks, {args.collective}"
         _draw(rows, args.plot, title, workload.repeat)
     if args.json:
-        from wirepress import bench
+        from wirepress.commands import bench
 
         body = {"workload": workload.name, "ranks": workload.n_ranks, "iterations": workload.repeat}
         body |= {"collective": args.collective, "latency": args.latency, "fabric": args.fabric}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from wirepress import cli
+from wirepress.commands import cli
 from wirepress.errors import ParameterError
 from wirepress.sim import calibrate, models, simulate
 from wirepress.sim.calls import Call, Workload

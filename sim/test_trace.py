@@ -21,7 +21,8 @@ import pytest
 
 import wirepress
 from wirepress.errors import CorruptError, FrameError, ParameterError, TruncatedError
-from wirepress.sim import calls, plan, simulate, trace, traced
+from wirepress.sim import calls, plan, simulate, trace_calls, trace_export, trace_reader
+from wirepress.sim.trace_reader import RECEIVE_HALF
 
 CALLS = [
     "tracer", "completion", "MPI_Send", "MPI_Isend", "MPI_Ssend", "MPI_Recv", "MPI_Irecv",
@@ -76,7 +77,7 @@ class File:
         return self
 
     def calls(self, *records: tuple[int, ...], thread: int = 0) -> File:
-        array = np.array(list(records), trace.RECORD)
+        array = np.array(list(records), trace_reader.RECORD)
         first, last = int(array["begin"].min()), int(array["end"].max())
         self.blocks.append((2, thread, len(records), first, last, array.tobytes()))
         return self
@@ -134,7 +135,7 @@ def small() -> File:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    rank = trace.read_rank(small().write(tmp_path))
+    rank = trace_reader.read_rank(small().write(tmp_path))
     assert (rank.rank, rank.size, rank.job, rank.whole) == (0, 1, JOB, True)
     assert [rank.calls[i] for i in rank.records["call"]][:2] == ["MPI_Isend", "MPI_Irecv"]
     assert rank.records["sent"].tolist() == [8, 0, 0, 0, 0]
@@ -206,7 +207,7 @@ def damaged(what: str) -> File:
 )
 def test_nonsense_is_refused(tmp_path: Path, what: str, said: str) -> None:
     with pytest.raises(CorruptError, match=said) as error:
-        trace.read_rank(damaged(what).write(tmp_path, "bad.wpt"))
+        trace_reader.read_rank(damaged(what).write(tmp_path, "bad.wpt"))
     assert str(tmp_path / "bad.wpt") in str(error.value)
 
 
@@ -216,16 +217,16 @@ def test_cut_files(tmp_path: Path) -> None:
     for size in range(0, len(whole), 7):
         path.write_bytes(whole[:size])
         with pytest.raises(TruncatedError, match=r"bytes were expected, \d+ are there"):
-            trace.read_rank(path)
+            trace_reader.read_rank(path)
     path.write_bytes(whole[:-1])
-    assert len(trace.read_rank(path, partial=True).records) == 5
+    assert len(trace_reader.read_rank(path, partial=True).records) == 5
     file = small()
     file.end = False
-    rank = trace.read_rank(file.write(tmp_path), partial=True)
+    rank = trace_reader.read_rank(file.write(tmp_path), partial=True)
     assert len(rank.records) == 5 and not rank.whole
     path.write_bytes(whole + b"more")
     with pytest.raises(CorruptError, match="4 bytes follow the trailer"):
-        trace.read_rank(path)
+        trace_reader.read_rank(path)
 
 
 @pytest.mark.parametrize("n", [300, pytest.param(6000, marks=pytest.mark.slow)])
@@ -258,12 +259,12 @@ def test_anything_may_stand_in_a_file(tmp_path: Path, n: int) -> None:
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
         try:
-            job = trace.read(path, partial=rng.random() < 0.5)
-            traced.by_call(job)
-            trace.samples(job)
-            list(traced.chrome_events(job))
-            traced.write_csv(job, io.StringIO())
-            traced.workload(job)
+            job = trace_reader.read(path, partial=rng.random() < 0.5)
+            trace_export.by_call(job)
+            trace_reader.samples(job)
+            list(trace_export.chrome_events(job))
+            trace_export.write_csv(job, io.StringIO())
+            trace_calls.workload(job)
             outcomes["read"] += 1
         except (FrameError, ParameterError) as error:
             outcomes["refused" if str(tmp_path) in str(error) else f"says: {error}"] += 1
@@ -271,14 +272,14 @@ def test_anything_may_stand_in_a_file(tmp_path: Path, n: int) -> None:
     assert outcomes["refused"] > n / 4 and outcomes["read"] > n / 50, outcomes
 
 
-def pair(tmp_path: Path, first: list[Any], second: list[Any], **meta: Any) -> trace.Job:
+def pair(tmp_path: Path, first: list[Any], second: list[Any], **meta: Any) -> trace_reader.Job:
     """Two ranks that have done these."""
     for rank, records in enumerate((first, second)):
         file = File(rank, 2, **meta).comm(0, 1)
         if records:
             file.calls(*records)
         file.write(tmp_path)
-    return trace.read(tmp_path)
+    return trace_reader.read(tmp_path)
 
 
 def test_traces_of_several_jobs(tmp_path: Path) -> None:
@@ -288,16 +289,16 @@ def test_traces_of_several_jobs(tmp_path: Path) -> None:
     other.job = b"another job 1234"
     other.write(tmp_path)
     with pytest.raises(ParameterError, match=r"job-1.wpt is of job 616e6f74 .*different jobs"):
-        trace.read(tmp_path)
+        trace_reader.read(tmp_path)
     (tmp_path / "job-1.wpt").unlink()
     with pytest.raises(ParameterError, match=r"no trace of rank 1; the job had 2"):
-        trace.read(tmp_path)
+        trace_reader.read(tmp_path)
     File(0, 2).comm(0, 1).write(tmp_path, "again.wpt")
     with pytest.raises(ParameterError, match="are both of rank 0"):
-        trace.read(tmp_path)
+        trace_reader.read(tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ParameterError, match=r"no \*\.wpt in this folder"):
-        trace.read(tmp_path / "empty")
+        trace_reader.read(tmp_path / "empty")
 
 
 def test_clocks_are_made_one(tmp_path: Path) -> None:
@@ -309,7 +310,7 @@ def test_clocks_are_made_one(tmp_path: Path) -> None:
         if rank == 1:
             file.clock(0, 5 * second, 40).clock(10 * second, 5 * second + second // 100, 60)
         file.write(tmp_path)
-    job = trace.read(tmp_path)
+    job = trace_reader.read(tmp_path)
     assert job.begin[0].tolist() == [0, 8]
     for begin in job.begin[1:]:
         assert begin.tolist() == pytest.approx([0.001, 8.009])
@@ -335,7 +336,7 @@ def test_messages_of_a_workload(tmp_path: Path) -> None:
             call("MPI_Send", 30, 31, peer=1, tag=9, sent=50),  # nobody receives it
             call("MPI_Send", 31, 31, peer=-1, sent=50),
             call("MPI_Sendrecv", 40, 41, peer=1, tag=1, sent=mib),
-            call("MPI_Sendrecv", 40, 41, peer=1, tag=1, received=8, flags=trace.RECEIVE_HALF),
+            call("MPI_Sendrecv", 40, 41, peer=1, tag=1, received=8, flags=RECEIVE_HALF),
             call("tracer", 41, 50, comm=0, peer=-1),
         ],
         [
@@ -347,10 +348,10 @@ def test_messages_of_a_workload(tmp_path: Path) -> None:
             call("completion", 31, 31, request=2, peer=0, tag=5, received=mib),
             call("MPI_Irecv", 31, 32, peer=0, tag=-1, received=1, request=3),  # freed
             call("MPI_Sendrecv", 40, 41, peer=0, tag=1, sent=8),
-            call("MPI_Sendrecv", 40, 41, peer=0, tag=1, received=mib, flags=trace.RECEIVE_HALF),
+            call("MPI_Sendrecv", 40, 41, peer=0, tag=1, received=mib, flags=RECEIVE_HALF),
         ],
     )
-    made, left = traced.workload(job)
+    made, left = trace_calls.workload(job)
     # the clock begins with rank 1's first call
     assert ops(made.programs[0]) == [
         ("compute", 0.01), ("isend", 100), ("compute", 0.001), ("send", 200), ("isend", mib),
@@ -376,11 +377,11 @@ def test_collectives_of_a_workload(tmp_path: Path) -> None:
             call("MPI_Bcast", 3, 4, peer=1, sent=64 * (me == 1), received=64 * (me == 0)),
             call("MPI_Wait", 5, 6, request=1),
             call("MPI_Gather", 6, 7, peer=0, sent=16, received=32 * (me == 0)),
-            call("MPI_Neighbor_alltoall", 7, 8, sent=16, flags=trace.PER_NEIGHBOR),
+            call("MPI_Neighbor_alltoall", 7, 8, sent=16, flags=trace_reader.PER_NEIGHBOR),
             call("MPI_Barrier", 8, 9),
         ]
 
-    made, left = traced.workload(pair(tmp_path, both(0), both(1)))
+    made, left = trace_calls.workload(pair(tmp_path, both(0), both(1)))
     names = [c for c in made.programs[0] if c.op != "compute"]
     assert [(c.op, c.size, c.peer) for c in names] == [
         ("allreduce", 800, 0), ("iallreduce", 400, 0), ("bcast", 64, 1), ("complete", 0, 0),
@@ -397,7 +398,7 @@ def test_collectives_of_some_ranks_are_messages(tmp_path: Path) -> None:
         inside = [call("MPI_Allreduce", 1, 2, sent=2000000, received=2000000, comm=2),
                   call("MPI_Bcast", 2, 3, peer=0, sent=7, comm=2)]  # fmt: skip
         file.calls(*(inside if rank != 1 else []), call("MPI_Barrier", 5, 6)).write(tmp_path)
-    made, left = traced.workload(trace.read(tmp_path), eager=0)
+    made, left = trace_calls.workload(trace_reader.read(tmp_path), eager=0)
     kinds = [Counter(c.op for c in p if c.op != "compute") for p in made.programs]
     assert kinds[0] == {"isend": 2, "irecv": 2, "complete": 4, "recv": 1, "barrier": 1}
     assert kinds[1] == {"barrier": 1} and kinds[2]["send"] == 1
@@ -427,7 +428,7 @@ def test_a_killed_job_ends_where_all_of_it_was_written(wirepress_in, tmp_path: P
         file.write(tmp_path)
     done = wirepress_in("simulate", ".", "--link", "1Gbps")
     assert done.returncode != 0 and "--partial reads what is whole" in done.stderr
-    made, left = traced.workload(trace.read(tmp_path, partial=True))
+    made, left = trace_calls.workload(trace_reader.read(tmp_path, partial=True))
     kinds = [Counter(c.op for c in p if c.op != "compute") for p in made.programs]
     assert kinds[0] == {"isend": 3, "recv": 3, "complete": 3, "allreduce": 2}
     assert kinds[1] == {"isend": 3, "recv": 3, "complete": 2, "allreduce": 2}
@@ -442,7 +443,7 @@ def test_ranks_that_were_killed_at_once(tmp_path: Path) -> None:
     for data in (b"", whole[:50], whole[:64], whole[:200]):
         path.write_bytes(data)
         with pytest.raises(TruncatedError, match=r"job-1\.wpt: the rank ended before its trace"):
-            trace.read(tmp_path, partial=True)
+            trace_reader.read(tmp_path, partial=True)
 
 
 def test_ranks_that_shared_a_core_computed_as_much_as_it_did(tmp_path: Path) -> None:
@@ -453,7 +454,7 @@ def test_ranks_that_shared_a_core_computed_as_much_as_it_did(tmp_path: Path) -> 
     ]
 
     def computed(**meta: str) -> list[float]:
-        made, _ = traced.workload(pair(tmp_path, *records, **meta))
+        made, _ = trace_calls.workload(pair(tmp_path, *records, **meta))
         return [sum(c.seconds for c in program) for program in made.programs]
 
     assert computed() == pytest.approx([4e-3, 6e-3])
@@ -469,15 +470,15 @@ def test_samples_are_weighed(tmp_path: Path) -> None:
         file.sample(bytes([i]) * 100, 100)
     for i in range(8, 12):
         file.sample(bytes([i]) * 100, 400)
-    job = trace.read(file.write(tmp_path))
-    ((dtype, data),) = trace.samples(job)
+    job = trace_reader.read(file.write(tmp_path))
+    ((dtype, data),) = trace_reader.samples(job)
     assert dtype == "float32"
     assert sorted(set(data)) == [0, 7, 8, 9, 10, 11]
     (sample,) = plan.samples_of(job)
     assert sample.floats and sample.view.shape == (len(data) // 4,)
 
 
-def ring_job(folder: Path, n: int, iterations: int, size: int = 1 << 20) -> trace.Job:
+def ring_job(folder: Path, n: int, iterations: int, size: int = 1 << 20) -> trace_reader.Job:
     """A training by hand: computes 5 ms, sums, passes a message round."""
     rng = np.random.default_rng(3)
     for rank in range(n):
@@ -500,13 +501,13 @@ def ring_job(folder: Path, n: int, iterations: int, size: int = 1 << 20) -> trac
             file.calls(*records[begin : begin + 1024])
         values = np.round(rng.normal(size=50000), 1).astype("f4")
         file.sample(values.tobytes(), 10**6).write(folder)
-    return trace.read(folder)
+    return trace_reader.read(folder)
 
 
 def test_chrome_keeps_the_formats_rules(tmp_path: Path) -> None:
     """Trace Event Format: fields of each phase; asynchronous slices and arrows come in pairs."""
     text = io.StringIO()
-    traced.write_chrome(ring_job(tmp_path, 4, 5), text)
+    trace_export.write_chrome(ring_job(tmp_path, 4, 5), text)
     events = json.loads(text.getvalue())["traceEvents"]
     phases = Counter(event["ph"] for event in events)
     assert phases == {"M": 8, "X": 4 * 5 * 4, "b": 40, "e": 40, "s": 20, "f": 20}
@@ -536,7 +537,7 @@ def test_chrome_keeps_the_formats_rules(tmp_path: Path) -> None:
 
 def test_csv(tmp_path: Path) -> None:
     text = io.StringIO()
-    traced.write_csv(ring_job(tmp_path, 2, 3), text)
+    trace_export.write_csv(ring_job(tmp_path, 2, 3), text)
     rows = list(csv.DictReader(io.StringIO(text.getvalue())))
     assert len(rows) == 2 * 3 * 6
     assert (
@@ -575,7 +576,7 @@ def test_smpirun_replays_what_is_exported(wirepress_in, tmp_path: Path) -> None:
         for line in text.splitlines()
         if "Simulation time" in line
     )
-    made, _ = traced.workload(job)
+    made, _ = trace_calls.workload(job)
     (ours,) = simulate.run([simulate.Job(made, simulate.Network(rate, 2e-6))])
     assert theirs == pytest.approx(ours.seconds, rel=0.01)
     assert calls.read_ti(tmp_path / "ti").n_ranks == 4

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from wirepress import api, arrays
-from wirepress.sim import trace
+from wirepress.sim.trace_reader import PROC_NULL, RECORD, SUFFIX, VERSION, fnv
 
 CALLS = ("tracer", "completion", "MPI_Iallreduce", "MPI_Waitall")
 
@@ -62,7 +62,7 @@ class Samples:
 
 
 class Writer:
-    """One rank's file. Records are those of the trace.RECORD fields, times as of `now`.
+    """One rank's file. A record has the fields of RECORD, times as of `now`.
 
     Raises OSError where the file exists or cannot be written. Not for several threads at once.
     """
@@ -71,7 +71,7 @@ class Writer:
         self, folder: str | Path, job: bytes, rank: int, nodes: Sequence[int], about: dict[str, Any]
     ) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        self.path = Path(folder) / f"{job[:4].hex()}-{rank:05d}{trace.SUFFIX}"
+        self.path = Path(folder) / f"{job[:4].hex()}-{rank:05d}{SUFFIX}"
         self._file = self.path.open("xb", buffering=0)
         self._codec = api.Compressor("shuffle:64+lz4", threads=1, checksum=True)
         self._plain = api.Compressor("store", threads=1, checksum=True)
@@ -80,9 +80,9 @@ class Writer:
         self._index: list[tuple[int, ...]] = []
         self._origin = clock()
         self.n_records = 0
-        head = struct.pack("<8sII16sIIQQ", b"WPRTRACE", trace.VERSION, trace.RECORD.itemsize, job,
+        head = struct.pack("<8sII16sIIQQ", b"WPRTRACE", VERSION, RECORD.itemsize, job,
                            rank, len(nodes), time.time_ns(), self._origin)  # fmt: skip
-        self._write(head + struct.pack("<Q", trace.fnv(head)))
+        self._write(head + struct.pack("<Q", fnv(head)))
         meta = {"nodes": list(nodes), "multiple": False, "codec": None, "sample_bytes": 0}
         meta |= {"calls": list(CALLS), "dtypes": list(arrays.DTYPES)}
         meta |= place() | about
@@ -98,8 +98,8 @@ class Writer:
         """A block of them. Fields that are not given are 0, the peer none."""
         if not rows:
             return
-        array = np.zeros(len(rows), trace.RECORD)
-        array["peer"] = trace.PROC_NULL
+        array = np.zeros(len(rows), RECORD)
+        array["peer"] = PROC_NULL
         for record, row in zip(array, rows, strict=True):
             for key, value in row.items():
                 record[key] = value
@@ -127,7 +127,7 @@ class Writer:
         self._file.close()
 
     def _seal(self, data: bytes) -> bytes:
-        return struct.pack("<Q", trace.fnv(self._seed + data))
+        return struct.pack("<Q", fnv(self._seed + data))
 
     def _block(
         self, kind: int, payload: bytes, n: int, first: int = 0, last: int = 0, codec: Any = None

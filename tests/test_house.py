@@ -38,7 +38,7 @@ def found(house: ModuleType) -> set[tuple[str, str, bool]]:
         ("sim/plan.py", "import wirepress", "python"),
         ("sim/plan.py", "from wirepress.sim import units", None),
         ("bench/x.py", "def f():\n    from wirepress.torch.ddp import State", "integrations"),
-        ("python/wirepress/cli.py", "import wirepress.sim.plan", "sim"),
+        ("python/wirepress/commands/cli.py", "import wirepress.sim.plan", "sim"),
         ("python/wirepress/x.py", "from . import api", None),
     ],
 )

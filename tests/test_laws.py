@@ -40,6 +40,55 @@ def test_includes(laws: ModuleType, path: str, include: str, kept: bool) -> None
     assert (not list(laws.include_law(Path(path), ["", f"#  include {include}"]))) == kept
 
 
+@pytest.mark.parametrize(
+    ("path", "line", "kept"),
+    [
+        ("python/wirepress/api.py", "from wirepress import _core, arrays", True),
+        ("python/wirepress/api.py", "from wirepress.commands import show", False),
+        ("python/wirepress/api.py", "def f():\n    from .commands import show", False),
+        ("python/wirepress/launch/run.py", "from . import slurm", True),
+        ("python/wirepress/launch/run.py", "import wirepress.sim.plan", False),
+        ("python/wirepress/commands/show.py", "from wirepress.report import page", False),
+        ("python/wirepress/commands/cli.py", "from wirepress.report import page", True),
+        ("sim/plan.py", "from wirepress.commands import show", True),
+        ("sim/plan.py", "from wirepress import report", False),
+        ("sim/plan.py", "import wirepress.torch", False),
+        ("integrations/torch/ddp/plan.py", "from wirepress.torch.ddp import settings", True),
+        ("integrations/torch/tracer.py", "from wirepress.sim import plan", True),
+        ("integrations/torch/tracer.py", "from wirepress.commands import show", False),
+        ("integrations/torch/tracer.py", "import wirepress.hdf5", False),
+        ("spec/decode.py", "import wirepress", False),
+        ("examples/x/x.py", "import wirepress.torch", True),
+        ("examples/x/x.py", "from wirepress.sim import plan", False),
+        ("bench/x.py", "from wirepress.sim import plan", True),
+        ("python/wirepress/api.py", "import numpy.linalg", True),
+    ],
+)
+def test_imports(laws: ModuleType, path: str, line: str, kept: bool) -> None:
+    others = """python/wirepress/__init__.py python/wirepress/arrays.py python/wirepress/api.py
+        python/wirepress/commands/show.py python/wirepress/commands/__init__.py
+        python/wirepress/launch/slurm.py python/wirepress/report/__init__.py
+        python/wirepress/report/page.py sim/plan.py integrations/torch/__init__.py
+        integrations/torch/ddp/settings.py integrations/hdf5/__init__.py"""
+    sources = {Path(name): "" for name in others.split()}
+    assert (not list(laws.python_laws({**sources, Path(path): line}))) == kept
+
+
+@pytest.mark.parametrize("line", ["from wirepress.sim import b", "def f():\n    from . import b"])
+def test_circles(laws: ModuleType, line: str) -> None:
+    sources = {
+        Path("sim/__init__.py"): "",
+        Path("sim/a.py"): line,
+        Path("sim/b.py"): "from wirepress.sim.c import x",
+        Path("sim/c.py"): "",
+    }
+    assert not list(laws.python_laws(sources))
+    (broken,) = laws.python_laws({**sources, Path("sim/c.py"): "import wirepress.sim.a"})
+    assert broken.endswith(
+        "wirepress.sim.a -> wirepress.sim.b -> wirepress.sim.c -> wirepress.sim.a"
+    )
+
+
 def test_spdx_lines(laws: ModuleType) -> None:
     line = "# SPDX-License-Identifier: Apache-2.0"
     assert not list(laws.spdx_law(Path("a.py"), [line]))

@@ -23,6 +23,7 @@ from wirepress import _core, arrays
 from wirepress.api import Compressor
 from wirepress.chunks import DEFAULT_RECIPE
 from wirepress.errors import CorruptError, ParameterError
+from wirepress.hdf5.filter import FILTER
 
 Box = tuple[slice, ...]
 
@@ -31,8 +32,6 @@ class _Chunks:
     """The chunks of a dataset that has our filter and no other."""
 
     def __init__(self, dataset: h5py.Dataset) -> None:
-        from wirepress.hdf5 import FILTER
-
         plist = dataset.id.get_create_plist()
         filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
         if [row[0] for row in filters] != [FILTER]:

@@ -203,7 +203,7 @@ class Filter:
         class Class(ctypes.Structure):
             _fields_ = (("head", ctypes.c_int * 4), ("rest", ctypes.c_void_p * 4))
 
-        info = Class.from_address(wirepress.hdf5._module.H5PLget_plugin_info())
+        info = Class.from_address(wirepress.hdf5.filter._module.H5PLget_plugin_info())
         arguments = [ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t]
         arguments += [ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_void_p)]
         self.call = ctypes.CFUNCTYPE(ctypes.c_size_t, *arguments)(info.rest[3])

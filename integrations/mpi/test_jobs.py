@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("wirepress")
-from wirepress import launchers, run
+from wirepress.launch import launchers, run
 
 SETTINGS = {"WIREPRESS_MPI_SAME_HOST": "on", "WIREPRESS_MPI_CODEC": "lz4"}
 SETTINGS |= {"WIREPRESS_MPI_PIECES": "1GiB", "WIREPRESS_MPI_GRACE": "60"}

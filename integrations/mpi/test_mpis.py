@@ -128,7 +128,7 @@ def test_a_program_of_libmpich_on_libmpi(any_mpi, tmp_path):
     program = tmp_path / "program"
     command = ["mpicc.mpich", "-std=gnu99", "-O1", HERE / "tests" / "types.c", "-o", program]
     subprocess.run([*command, "-pthread", "-lm"], check=True)
-    from wirepress.mpi_libraries import Library, library_dirs, preloaded
+    from wirepress.launch.mpi_libraries import Library, library_dirs, preloaded
 
     real = Library("libmpi.so.12", any_mpi.prefix / "lib" / "libmpi.so.12")
     preload = ":".join(map(str, preloaded(real, library_dirs())))
@@ -147,7 +147,7 @@ def test_a_module_for_another_version_keeps_out(any_mpi, tmp_path):
     older = any_mpi.library.with_name(f"libwirepress_mpi_{others[any_mpi.name]}.so")
     if not older.is_file():
         pytest.skip(f"{older.name} is not built")
-    from wirepress.mpi_libraries import features_of, library_in, preloaded
+    from wirepress.launch.mpi_libraries import features_of, library_in, preloaded
 
     if features_of(older) == features_of(any_mpi.library):
         pytest.skip(f"{older.name} serves this MPI, too")

@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 
 from wirepress.errors import CorruptError, TruncatedError
-from wirepress.sim import trace
+from wirepress.sim import trace_reader
 
 TRUST = {"WIREPRESS_MPI_TRUST": "1", "WIREPRESS_MPI_SAME_HOST": "1"}
 OFF = {"WIREPRESS_MPI_COMPRESS": "off"}
 ON = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_THRESHOLD": "1"}
 
 
-def traced(mpi: Any, folder: Path, settings: dict[str, str], *words: str) -> trace.Job:
+def traced(mpi: Any, folder: Path, settings: dict[str, str], *words: str) -> trace_reader.Job:
     mine = TRUST | {"WIREPRESS_MPI_TRACE": str(folder)} | settings
     assert mpi.run(2, [mpi.build("trace.c"), *words], mine).count("ok trace") == 2
-    return trace.read(folder)
+    return trace_reader.read(folder)
 
 
-def rows(job: trace.Job, rank: int, *calls: str) -> list[tuple[Any, ...]]:
+def rows(job: trace_reader.Job, rank: int, *calls: str) -> list[tuple[Any, ...]]:
     """(peer, tag, count, sent, received, type) of these calls."""
     found = job.ranks[rank]
     names = found.meta["dtypes"]
@@ -90,15 +90,15 @@ def test_requests_waits_and_communicators(mpi, tmp_path) -> None:
     assert len(done) == 5 and done[0]["request"] == irecv[0]["request"]
     assert (done[0]["peer"], done[0]["tag"], done[0]["received"]) == (0, 8, 400)
     assert len(np.unique(done["request"])) == 5
-    started = records[records["flags"] & trace.STARTED > 0]
+    started = records[records["flags"] & trace_reader.STARTED > 0]
     assert set(started["request"]) == set(done["request"][1:])
     # it was tested again and again for 10 ms, and recorded once
     (test,) = records[calls == "MPI_Test"]
     assert test["request"] == irecv[1]["request"] and test["received"] == 4
     assert test["sent"] > 0  # ns in those that found nothing
     sums = records[calls == "MPI_Allreduce"]
-    assert [trace.OPS[op] for op in sums["op"]] == ["max", "sum"]
-    assert [bool(f & trace.IN_PLACE) for f in sums["flags"]] == [False, True]
+    assert [trace_reader.OPS[op] for op in sums["op"]] == ["max", "sum"]
+    assert [bool(f & trace_reader.IN_PLACE) for f in sums["flags"]] == [False, True]
     # The halves are one communicator on both, and so are the twins; ranks are turned round.
     comms = [list(rank.comms.values()) for rank in job.ranks]
     assert [c.key for c in comms[0]] == [c.key for c in comms[1]]
@@ -116,7 +116,7 @@ def test_requests_waits_and_communicators(mpi, tmp_path) -> None:
 def test_fortran(mpi, tmp_path, binding) -> None:
     program = mpi.build_fortran("fortran.F90", binding)
     mpi.run(2, [program], TRUST | OFF | {"WIREPRESS_MPI_TRACE": str(tmp_path)})
-    job = trace.read(tmp_path)
+    job = trace_reader.read(tmp_path)
     calls = Counter(job.ranks[0].calls[i] for i in job.ranks[0].records["call"])
     assert {"MPI_Send", "MPI_Allreduce", "MPI_Bcast", "MPI_Wait"} <= set(calls), calls
     assert all(rank.records["sent"].max() > 1000 for rank in job.ranks)
@@ -139,8 +139,8 @@ def test_persistent_sends_are_sampled_when_they_start(mpi, tmp_path) -> None:
     settings = TRUST | OFF | {"WIREPRESS_MPI_TRACE_SAMPLE": "256KiB"}
     settings["WIREPRESS_MPI_TRACE"] = str(tmp_path / "t")
     mpi.run(2, [mpi.build("small.c"), "persistent", "16384"], settings, 180)
-    for rank in trace.read(tmp_path / "t").ranks:
-        sent = sum(int(r["sent"]) for r in rank.records if r["flags"] & trace.STARTED)
+    for rank in trace_reader.read(tmp_path / "t").ranks:
+        sent = sum(int(r["sent"]) for r in rank.records if r["flags"] & trace_reader.STARTED)
         assert sum(s.stands_for for s in rank.samples) == pytest.approx(sent, rel=0.2)
         assert {rank.calls[s.call] for s in rank.samples} == {"MPI_Send_init"}
         assert all((np.frombuffer(s.data, "f8") > 290).all() for s in rank.samples)
@@ -163,7 +163,7 @@ def test_samples_keep_within_their_room(mpi, tmp_path) -> None:
             packed += halves
             assert ((step == 1) | (step == (-255 if halves else -511))).all()
         assert 0 < packed < len(pieces)
-    ((dtype, data),) = trace.samples(job)
+    ((dtype, data),) = trace_reader.samples(job)
     assert dtype == "float32" and len(data) > 1 << 20
 
 
@@ -181,8 +181,8 @@ def test_a_killed_rank_leaves_what_it_wrote(mpi, tmp_path) -> None:
     done = mpi.start([mine] * 2, [mpi.build("trace.c"), "kill"])
     assert done.returncode != 0
     with pytest.raises(TruncatedError, match="is the file cut"):
-        trace.read(tmp_path)
-    job = trace.read(tmp_path, partial=True)
+        trace_reader.read(tmp_path)
+    job = trace_reader.read(tmp_path, partial=True)
     assert not job.ranks[1].whole
     lost = 3000 - len(job.ranks[1].records)
     assert lost <= 1024
@@ -220,9 +220,9 @@ def test_the_command(mpi, tmp_path) -> None:
     )
     assert done.returncode == 0 and done.stdout.count("ok trace") == 4, done.stderr
     assert done.stderr.count("2 ranks") == 2 and "MPI_Allreduce" in done.stderr
-    first, second = trace.read(tmp_path / "t"), trace.read(tmp_path / "t" / "job-2")
+    first, second = trace_reader.read(tmp_path / "t"), trace_reader.read(tmp_path / "t" / "job-2")
     assert first.ranks[0].job != second.ranks[0].job
-    assert trace.samples(second) and first.ranks[0].meta["codec"] is None
+    assert trace_reader.samples(second) and first.ranks[0].meta["codec"] is None
 
 
 def test_damage_is_found(mpi, tmp_path) -> None:
@@ -234,8 +234,8 @@ def test_damage_is_found(mpi, tmp_path) -> None:
     for at in range(0, len(good), 41):
         bad.write_bytes(good[:at] + bytes([good[at] ^ 1 << at % 8]) + good[at + 1 :])
         with pytest.raises((CorruptError, TruncatedError), match=r"bad\.wpt: "):
-            trace.read_rank(bad)
+            trace_reader.read_rank(bad)
     for size in range(0, len(good), 97):
         bad.write_bytes(good[:size])
         with pytest.raises(TruncatedError, match="bytes were expected"):
-            trace.read_rank(bad)
+            trace_reader.read_rank(bad)

@@ -13,7 +13,7 @@ from wirepress.torch.agreement import FullState
 from wirepress.torch.ddp import Settings, State, compress
 from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
-from wirepress.torch.trace import Tracer, trace_buckets
+from wirepress.torch.tracer import Tracer, trace_buckets
 
 __all__ = [
     "FsdpState",

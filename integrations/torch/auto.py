@@ -23,8 +23,7 @@ from wirepress.torch.coder import Coder, gather_is_smaller
 from wirepress.torch.transport import all_gather_into, all_reduce_in
 from wirepress.torch.wires import Wires
 
-LOSSLESS = ("planes", "bx:m=0")
-LOSSY = ("bf16", "int8", "int4", "qsgd:bits=2")
+CANDIDATES = ("planes", "bx:m=0", "bf16", "int8", "int4", "qsgd:bits=2")
 _SAMPLE = 1 << 18  # values of a parameter that are tried
 _TIMED = 6  # steps in a measurement
 _SETTLE = 2  # steps before it: DDP makes its buckets anew, and memory is first touched
@@ -99,7 +98,7 @@ class Tuner:
         self.verdict = "not tuned yet"
         self._group, self._n = wires.gather.group, wires.gather.size
         self._everyone = wires.everyone.group  # decides: ranks of one host must not differ either
-        self._coders = {recipe: Coder(recipe) for recipe in (*LOSSLESS, *LOSSY)}
+        self._coders = {recipe: Coder(recipe) for recipe in CANDIDATES}
         self._samples: dict[str, list[float]] = {}  # numbers of one parameter, see `sample`
         self._phase, self._left = "settle", _SETTLE
         self._times: list[float] = []
@@ -191,14 +190,14 @@ class Tuner:
         scale = values.numel() / part.numel()
         numbers = [float(part.double().square().sum()) * scale]
         decoded = torch.empty_like(part)
-        for recipe, coder in self._coders.items():
+        for coder in self._coders.values():
             out = torch.empty(coder.bound(part.numel()), dtype=torch.uint8)
             start = time.perf_counter()
             size = coder.encode(part, out)
             coder.decode(out[:size], decoded)
             seconds = time.perf_counter() - start
             error = float((decoded - part).double().square().sum())
-            numbers += [size * scale, seconds * scale, 0.0 if recipe in LOSSLESS else error * scale]
+            numbers += [size * scale, seconds * scale, 0.0 if coder.lossless else error * scale]
         self._samples[name] = [float(values.numel()), *numbers]
 
     def _decide(self) -> bool:

@@ -9,62 +9,44 @@ from typing import Any
 
 import torch
 import wirepress
-from wirepress.errors import CorruptError, ParameterError
+from wirepress.errors import CorruptError
 from wirepress.torch.memory import as_array
+from wirepress.torch.recipes import SPARSE_BYTES, is_sparse, needs_feedback, sparse_share
 
-# Unbiased codecs, whose error averages out over steps and workers, and fine ones, whose error is
-# far below the noise of a gradient: error feedback costs memory and time and gains nothing.
-_NEEDS_NO_FEEDBACK = {"bf16", "fp16", "fp8", "int8", "qsgd", "terngrad"}
-SPARSE = {"topk", "dgc", "graddrop"}  # send some values, as they are
-
-
-def own_name(name: str) -> str:
-    """Of a parameter or module, without what torch.compile puts into it."""
-    return ".".join(word for word in name.split(".") if word != "_orig_mod")
-
-
-def uncompiled(model: Any) -> Any:
-    """What torch.compile made the model of, or the model itself."""
-    while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
-        model = model._modules["_orig_mod"]
-    return model
-
-
-def first_codec(recipe: str) -> str:
-    """The name of the codec that sees the values; "topk:ratio=0.01+zstd" -> "topk"."""
-    return recipe.split("+")[0].split(":")[0].strip()
-
-
-def settled(recipe: str) -> str:
-    """With what a method's paper has and the codec's defaults have not: `terngrad` clips at 2.5
-    standard deviations (Wen et al. 2017, section 4), unless the recipe says `clip=`."""
-    first, plus, rest = recipe.partition("+")
-    if first_codec(first) == "terngrad" and ":" not in first:
-        first = f"{first.strip()}:clip=2.5"
-    return first + plus + rest
-
-
-def parameter(recipe: str, name: str, fallback: float) -> float:
-    """A number of the first codec, "ratio" of "topk:ratio=0.01"; a lone number is its first."""
-    words = recipe.split("+")[0].partition(":")[2]
-    for word in filter(None, words.split(",")):
-        key, equals, value = word.rpartition("=")
-        if key == name or not equals:
-            return float(value)
-    return fallback
-
-
-_ALIVE: weakref.WeakSet[Coder] = weakref.WeakSet()
+_ALIVE: weakref.WeakSet[LibraryCoder] = weakref.WeakSet()
 
 
 @atexit.register
-def _let_go() -> None:
-    """A thread that waits for a dead rank outlives Python; the library's objects must not."""
+def _close_all() -> None:
+    """A thread that waits for a dead rank, or a group that nobody destroys, outlives Python; the
+    library's objects must not."""
     for coder in list(_ALIVE):
         coder.close()
 
 
-class Coder:
+class LibraryCoder:
+    """A recipe with the library's objects for it, which are gone before Python ends."""
+
+    def __init__(self, recipe: str, threads: int) -> None:
+        self.recipe, self._threads = recipe, threads
+        _ALIVE.add(self)
+        self._decoder: Any = wirepress.Compressor(threads=threads)
+
+    def close(self) -> None:
+        """Frees memory; the coder cannot be used any more."""
+        self._decoder = None
+
+    def _new_encoder(self, recipe: str, checksum: bool = False) -> Any:
+        return wirepress.Compressor(recipe, threads=self._threads, checksum=checksum)
+
+
+def check_size(what: str, got: int | None, expected: int) -> None:
+    """Raises CorruptError where a frame or message holds more or less than there is room for."""
+    if got != expected:
+        raise CorruptError(f"the {what} holds {got} bytes, not {expected}")
+
+
+class Coder(LibraryCoder):
     """A recipe, with its settings and its memory; calls from several threads wait for each other.
 
     Args:
@@ -77,22 +59,20 @@ class Coder:
     """
 
     def __init__(self, recipe: str, *, threads: int = 1, checksum: bool = False) -> None:
-        self.recipe = recipe
-        _ALIVE.add(self)
-        self._encoder: Any = wirepress.Compressor(recipe, threads=threads, checksum=checksum)
-        self._decoder: Any = wirepress.Compressor(threads=threads)
+        super().__init__(recipe, threads)
+        self._encoder = self._new_encoder(recipe, checksum)
         self._encoder.compress(as_array(torch.zeros(1)))  # what parsing cannot see is said now
-        self.lossless = self._encoder.lossless("float32")
-        self.sparse = first_codec(recipe) in SPARSE
+        self.lossless: bool = self._encoder.lossless("float32")
+        self.sparse = is_sparse(recipe)
 
     def close(self) -> None:
-        """Frees memory; the coder cannot be used any more."""
-        self._encoder = self._decoder = None
+        super().close()
+        self._encoder = None
 
     @property
     def wants_feedback(self) -> bool:
         """Whether error feedback is used unless the user says otherwise."""
-        return not self.lossless and first_codec(self.recipe) not in _NEEDS_NO_FEEDBACK
+        return not self.lossless and needs_feedback(self.recipe)
 
     def bound(self, n: int) -> int:
         """The largest frame of `n` values, in bytes."""
@@ -119,15 +99,13 @@ class Coder:
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a frame of as many float32 values as `out` has."""
         info = self._decoder.inspect(as_array(frame))
-        if info.raw_size != 4 * out.numel():
-            raise CorruptError(f"the frame holds {info.raw_size} bytes, not {4 * out.numel()}")
+        check_size("frame", info.raw_size, out.nbytes)
         self._decoder.decompress(as_array(frame), as_array(out))
 
     def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Adds what a frame holds to `out`."""
         n = self._decoder.decompress_add(as_array(frame), as_array(out))
-        if n != out.numel():
-            raise CorruptError(f"the frame holds {n} values, not {out.numel()}")
+        check_size("frame", 4 * n, out.nbytes)
 
 
 class PlainCoder:
@@ -150,21 +128,19 @@ class PlainCoder:
         return size
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
-        out.view(torch.uint8).copy_(_sized(frame, out))
+        check_size("frame", frame.numel(), out.nbytes)
+        out.view(torch.uint8).copy_(frame)
 
     def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         values = torch.empty_like(out)
-        values.view(torch.uint8).copy_(_sized(frame, out))
+        self.decode(frame, values)
         out.add_(values)
 
 
-def _sized(frame: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    if frame.numel() != 4 * out.numel():
-        raise CorruptError(f"{frame.numel()} bytes came for {out.numel()} values")
-    return frame
+AnyCoder = Coder | PlainCoder
 
 
-def second_coder(coder: Coder | PlainCoder, n_ranks: int, threads: int) -> Coder | PlainCoder:
+def sum_coder(coder: AnyCoder, n_ranks: int, threads: int) -> AnyCoder:
     """What the sum of `n_ranks` frames is sent with.
 
     The sum of sparse ones holds at most so many times their values: top-k with that share sends all
@@ -180,12 +156,7 @@ def second_coder(coder: Coder | PlainCoder, n_ranks: int, threads: int) -> Coder
     return Coder(f"topk:ratio={1.001 * share:.4g}", threads=threads)  # recipes have 4 digits
 
 
-def sparse_share(recipe: str) -> float:
-    """The share of values that a sparse recipe sends."""
-    return parameter(recipe, "ratio", 0.01 if first_codec(recipe) == "graddrop" else 0.001)
-
-
-def gather_is_smaller(coder: Coder | PlainCoder, n_ranks: int) -> bool:
+def gather_is_smaller(coder: AnyCoder, n_ranks: int) -> bool:
     """Which algorithm of `exchange` sends fewer bytes; gather where they are equal: fewer errors.
 
     With frames of c bytes, a rank sends (n - 1) c in gather, and (n - 1) / n (c + c') in scatter,
@@ -196,14 +167,3 @@ def gather_is_smaller(coder: Coder | PlainCoder, n_ranks: int) -> bool:
         return n_ranks <= 2
     frame = sparse_share(coder.recipe) * SPARSE_BYTES
     return n_ranks * frame <= frame + min(n_ranks * frame, 2)
-
-
-SPARSE_BYTES = 5.0  # about, for a value that a sparse codec sends, with its index
-
-
-def check_recipe(recipe: str) -> None:
-    """Says what is wrong with a recipe for gradients that other data may have, if something is."""
-    if first_codec(recipe) == "signsgd" and "none" in recipe:
-        raise ParameterError(
-            f'"{recipe}": signs without a scale are votes, not gradients; leave out scale=none'
-        )

@@ -21,7 +21,7 @@ import numpy as np
 
 import torch
 from wirepress.errors import CorruptError
-from wirepress.torch.coder import Coder, PlainCoder
+from wirepress.torch.coder import AnyCoder
 from wirepress.torch.memory import as_array
 from wirepress.torch.shared import Rooms
 from wirepress.torch.stages import Job
@@ -87,9 +87,9 @@ class Piece:
 
     name: str
     values: torch.Tensor
-    coder: Coder | PlainCoder
+    coder: AnyCoder
     owner: int = 0  # rank of `Wires.send`: adds the parts, in scatter ...
-    second: Coder | PlainCoder | None = None  # ... and encodes the mean with this
+    sum_coder: AnyCoder | None = None  # ... and encodes the mean with this
     local_owner: int = 0  # rank of `Wires.local_in`
     seed: int = 0
 
@@ -103,8 +103,8 @@ class Piece:
 
     def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int:
         """Writes a frame of the mean; called on the owner."""
-        assert self.second
-        return self.second.encode(mean, out, None, self.seed)
+        assert self.sum_coder
+        return self.sum_coder.encode(mean, out, None, self.seed)
 
     def verdict(self) -> int:
         """A kind of flag, or 0; asked after it was encoded."""
@@ -186,7 +186,9 @@ class CodedMean(Job):
         if self._by_gather:
             return
         own = self._of_owner(self._wires.send.rank)
-        frames = _Frames(sum(_second(piece).bound(piece.values.numel()) for piece in own), len(own))
+        frames = _Frames(
+            sum(_sum_coder(piece).bound(piece.values.numel()) for piece in own), len(own)
+        )
         for number, piece in enumerate(own):
             self._add(piece, [part[number] for part in self._frames])
             frames.add(lambda out, piece=piece: piece.encode_sum(piece.values, out))
@@ -209,7 +211,7 @@ class CodedMean(Job):
             return
         left = [iter(frames) for frames in self._frames]
         for piece in self._mine:
-            _second(piece).decode(next(left[piece.owner]), piece.values)
+            _sum_coder(piece).decode(next(left[piece.owner]), piece.values)
 
     def local_gather(self) -> None:
         """Each rank of the host gets the finished pieces of the others."""
@@ -324,9 +326,9 @@ def _joined(values: Iterable[torch.Tensor]) -> torch.Tensor:
     return torch.cat(parts) if parts else torch.empty(0)
 
 
-def _second(piece: Piece) -> Coder | PlainCoder:
-    assert piece.second
-    return piece.second
+def _sum_coder(piece: Piece) -> AnyCoder:
+    assert piece.sum_coder
+    return piece.sum_coder
 
 
 _EMPTY = torch.empty(0, dtype=torch.uint8)

@@ -19,9 +19,12 @@ import wirepress
 from torch import nn
 from wirepress.errors import ParameterError, UnsupportedError, WirepressError
 from wirepress.torch import agreement
-from wirepress.torch.coder import Coder, check_recipe, own_name, settled
-from wirepress.torch.group import Traffic
-from wirepress.torch.packer import AUTO, FLOATS, Packer
+from wirepress.torch.coder import Coder
+from wirepress.torch.compiled import own_name
+from wirepress.torch.group.options import Traffic
+from wirepress.torch.memory import FLOATS, GRADIENTS
+from wirepress.torch.packer import AUTO, Packer
+from wirepress.torch.recipes import check_recipe, settled
 from wirepress.torch.transport import Opener, Post
 
 try:
@@ -37,7 +40,6 @@ _NEEDED = (
 
 NONE = "none"
 _FORMAT = 1  # of state_dict
-_FEEDBACK = (torch.float32, torch.bfloat16, torch.float16)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,7 +289,7 @@ class _ReduceScatter(_Memory, ReduceScatter):
         if watched and not bool(parts.isfinite().all()):
             flag = 1
         residual = None
-        if dtype in _FEEDBACK and not packer.lossless(dtype):
+        if dtype in GRADIENTS and not packer.lossless(dtype):
             residual = self._state.residual(self._unit, (parts.shape[0], parts.shape[1]))
         room = torch.empty(packer.bound(parts[0]) * (post.size - 1), dtype=torch.uint8)
         sizes, at = [], 0

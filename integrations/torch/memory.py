@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of tensors: as NumPy arrays, and in one row."""
+"""The memory of tensors: as bytes and NumPy arrays, and in one row."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import torch
+
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+"""Floats that every codec of floats, or its sums, may take."""
+HALVES = (torch.bfloat16, torch.float16)
+GRADIENTS = (torch.float32, *HALVES)
+"""Gradients that are coded with error feedback."""
 
 
 class _Memory:
@@ -24,16 +31,10 @@ class _Memory:
         }
 
 
-_KINDS = {
-    torch.uint8: "|u1",
-    torch.int8: "|i1",
-    torch.int16: "<i2",
-    torch.int32: "<i4",
-    torch.int64: "<i8",
-    torch.float16: "<f2",
-    torch.float32: "<f4",
-    torch.float64: "<f8",
-}
+@functools.cache
+def _typestr(dtype: torch.dtype) -> str:
+    """NumPy's word for a dtype that NumPy has."""
+    return np.dtype(str(dtype).removeprefix("torch.")).str
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
@@ -44,8 +45,13 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """
     if not tensor.is_contiguous():
         raise ValueError("the tensor is not contiguous")
-    kind = _KINDS[tensor.dtype]
+    kind = _typestr(tensor.dtype)
     return np.asarray(_Memory(tensor, kind)) if tensor.numel() else np.empty(0, kind)
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory of a contiguous tensor."""
+    return tensor.detach().view(-1).view(torch.uint8)
 
 
 def in_a_row(tensor: torch.Tensor) -> torch.Tensor:

@@ -4,51 +4,42 @@ smaller."""
 
 from __future__ import annotations
 
-import atexit
-import weakref
+import functools
 from typing import Any
 
 import torch
-import wirepress
-from wirepress.errors import CorruptError, ParameterError, UnsupportedError
-from wirepress.torch.memory import as_array
+from wirepress import arrays
+from wirepress.errors import ParameterError, UnsupportedError
+from wirepress.torch.coder import LibraryCoder, check_size
+from wirepress.torch.memory import FLOATS, HALVES, as_array, as_bytes
 
 AUTO = "auto"
-FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-_HALVES = (torch.bfloat16, torch.float16)
-# The same bytes in a type that NumPy has, and their name in wirepress.
-_NAMES = {
-    torch.float32: (torch.float32, "float32"),
-    torch.float64: (torch.float64, "float64"),
-    torch.bfloat16: (torch.int16, "bfloat16"),
-    torch.float16: (torch.float16, "float16"),
-    torch.complex64: (torch.float32, "float32"),
-    torch.complex128: (torch.float64, "float64"),
-    torch.int16: (torch.int16, "int16"),
-    torch.int32: (torch.int32, "int32"),
-    torch.int64: (torch.int64, "int64"),
-}
 _RAW, _FRAME = 0, 1  # the last byte of a message
+
+
+@functools.cache
+def _named(dtype: torch.dtype) -> tuple[torch.dtype, str] | None:
+    """A type of the same bytes that NumPy has, and the name that codecs know; None: as bytes."""
+    real = dtype.to_real() if dtype in (torch.complex64, torch.complex128) else dtype
+    name = str(real).removeprefix("torch.")
+    if name not in arrays.DTYPES or real.itemsize == 1 or not real.is_signed:
+        return None
+    return torch.int16 if real == torch.bfloat16 else real, name
+
+
+def _name(dtype: torch.dtype) -> str:
+    named = _named(dtype)
+    return named[1] if named else "bytes"
 
 
 def lossless_recipe(dtype: torch.dtype) -> str:
     """What "auto" stands for: floats lose nothing in `planes`, integers are often small ones."""
     if dtype.is_complex or dtype in FLOATS:
         return "planes"
-    return "shuffle+lz4" if dtype in _NAMES else "lz4"
+    return "shuffle+lz4" if _named(dtype) else "lz4"
 
 
-_ALIVE: weakref.WeakSet[Packer] = weakref.WeakSet()
-
-
-@atexit.register
-def _let_go() -> None:
-    """Groups that nobody destroys outlive Python; the library's objects must not."""
-    for packer in list(_ALIVE):
-        packer.close()
-
-
-class Packer:
+class Packer(LibraryCoder):
     """Makes messages of tensors and expands them; for one thread at a time.
 
     Args:
@@ -64,25 +55,20 @@ class Packer:
     def __init__(
         self, recipe: str = AUTO, *, threads: int = 1, seed: int = 0, seed_step: int = 1
     ) -> None:
-        self.recipe = recipe
+        super().__init__(recipe, threads)
         self.seed, self._seed_step = seed, seed_step
-        self._threads = threads
-        _ALIVE.add(self)
         self._encoders: dict[tuple[torch.dtype, bool], tuple[Any, torch.dtype]] = {}
-        self._decoder: Any = wirepress.Compressor(threads=threads)
         if recipe != AUTO:
             self._takes(torch.float32, complain=True)
 
     def close(self) -> None:
-        """Frees memory; the packer cannot be used any more."""
+        super().close()
         self._encoders.clear()
-        self._decoder = None
 
     def lossless(self, dtype: torch.dtype) -> bool:
         """Whether messages of such tensors hold every bit, though loss is allowed."""
         encoder, carrier = self._encoder(dtype, True)
-        name = _NAMES.get(carrier, (None, "bytes"))[1]
-        return carrier == dtype and encoder.lossless(name)
+        return carrier == dtype and encoder.lossless(_name(carrier))
 
     def bound(self, values: torch.Tensor) -> int:
         """The largest message of `values`, in bytes."""
@@ -142,7 +128,8 @@ class Packer:
             return
         body = message[:-1]
         if message[-1] == _RAW:
-            as_bytes(out).copy_(_whole(body, out.nbytes))
+            check_size("message", body.numel(), out.nbytes)
+            as_bytes(out).copy_(body)
         else:
             self._expand(body, out.view(-1))
 
@@ -154,7 +141,7 @@ class Packer:
             body = as_array(message[:-1])
             info = self._decoder.inspect(body)
             if info.dtype == "float32":
-                _check("bytes", info.raw_size, out.nbytes)
+                check_size("message", info.raw_size, out.nbytes)
                 self._decoder.decompress_add(body, as_array(out))
                 return
         values = torch.empty_like(out, dtype=dtype)
@@ -166,7 +153,7 @@ class Packer:
         if info.raw_size == out.nbytes:
             self._decoder.decompress(as_array(frame), as_array(as_bytes(out)))
             return
-        _check("bytes", info.raw_size, 4 * out.numel())  # halves that went as float32
+        check_size("message", info.raw_size, 4 * out.numel())  # halves that went as float32
         values = torch.empty_like(out, dtype=torch.float32)
         self._decoder.decompress(as_array(frame), as_array(values))
         out.copy_(values)
@@ -176,54 +163,35 @@ class Packer:
         key = dtype, lossy and self.recipe != AUTO and dtype in FLOATS
         if key not in self._encoders:
             made = self._lossy_encoder(dtype) if key[1] else None
-            self._encoders[key] = made or (self._new(self._exact_recipe(dtype)), dtype)
+            self._encoders[key] = made or (self._new_encoder(self._exact_recipe(dtype)), dtype)
         return self._encoders[key]
 
     def _lossy_encoder(self, dtype: torch.dtype) -> tuple[Any, torch.dtype] | None:
         if self._takes(dtype):
-            return self._new(self.recipe), dtype
-        return (self._new(self.recipe), torch.float32) if dtype in _HALVES else None
+            return self._new_encoder(self.recipe), dtype
+        return (self._new_encoder(self.recipe), torch.float32) if dtype in HALVES else None
 
     def _exact_recipe(self, dtype: torch.dtype) -> str:
         """The recipe, where it loses nothing of such data."""
-        if self.recipe != AUTO and self._takes(dtype):
-            name = _NAMES.get(dtype, (None, "bytes"))[1]
-            if self._new(self.recipe).lossless(name):
-                return self.recipe
-        return lossless_recipe(dtype)
+        if self.recipe == AUTO or not self._takes(dtype):
+            return lossless_recipe(dtype)
+        exact = self._new_encoder(self.recipe).lossless(_name(dtype))
+        return self.recipe if exact else lossless_recipe(dtype)
 
     def _takes(self, dtype: torch.dtype, complain: bool = False) -> bool:
         array, name = _array(torch.zeros(1, dtype=dtype))
         try:
-            self._new(self.recipe).compress(array, dtype=name)
+            self._new_encoder(self.recipe).compress(array, dtype=name)
         except (ParameterError, UnsupportedError):
             if complain:
                 raise
             return False
         return True
 
-    def _new(self, recipe: str) -> wirepress.Compressor:
-        return wirepress.Compressor(recipe, threads=self._threads, checksum=False)
-
-
-def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory of a contiguous tensor."""
-    return tensor.detach().view(-1).view(torch.uint8)
-
 
 def _array(values: torch.Tensor) -> tuple[Any, str]:
     """A NumPy array of the same memory, and the name of its type in wirepress."""
-    if values.dtype not in _NAMES:
+    named = _named(values.dtype)
+    if named is None:
         return as_array(as_bytes(values)), "bytes"
-    carrier, name = _NAMES[values.dtype]
-    return as_array(values.detach().view(carrier)), name
-
-
-def _whole(body: torch.Tensor, size: int) -> torch.Tensor:
-    _check("bytes", body.numel(), size)
-    return body
-
-
-def _check(what: str, got: int | None, expected: int) -> None:
-    if got != expected:
-        raise CorruptError(f"the message holds {got} {what}, not {expected}")
+    return as_array(values.detach().view(named[0])), named[1]

@@ -17,7 +17,7 @@ import torch.distributed as dist  # noqa: E402
 import wirepress  # noqa: E402
 import wirepress.torch as wt  # noqa: E402
 from wirepress.errors import ParameterError  # noqa: E402
-from wirepress.torch.group import _Contest  # noqa: E402
+from wirepress.torch.group.contest import Contest  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
 ALWAYS = {"threshold": 1000, "adaptive": False}
@@ -411,7 +411,7 @@ def test_where_it_is_slower_it_is_seldom_tried(on_ranks: OnRanks) -> None:
 
 
 def test_the_contest_keeps_the_faster_way_and_tries_the_other() -> None:
-    contest = _Contest()
+    contest = Contest()
     seen = []
     for _ in range(10):
         raw, calls = contest.plan()
@@ -426,7 +426,7 @@ def test_the_contest_keeps_the_faster_way_and_tries_the_other() -> None:
     assert contest.plan() == (True, 64)
 
 
-class Fixed(_Contest):
+class Fixed(Contest):
     """Always the same way."""
 
     def __init__(self, raw: bool, calls: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from python.tests.run_site import make_launcher
-from wirepress import cli
+from wirepress.commands import cli
 
 Command = Callable[..., subprocess.CompletedProcess[bytes]]
 

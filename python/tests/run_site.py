@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from wirepress import run
+from wirepress.launch import run
 
 FAKE = """#!/bin/sh
 if [ "$1" = --version ]; then echo "{version}"; exit 0; fi

@@ -182,7 +182,7 @@ def test_npy(wirepress_in: Command, tmp_path: Path, field: np.ndarray) -> None:
 @pytest.mark.parametrize("dtype", "i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 ? c8 c16".split())
 @pytest.mark.parametrize("shape", [(), (0, 3), (70_000,), (2, 3, 4, 5)], ids=str)
 def test_npy_header(dtype: str, shape: tuple[int, ...]) -> None:
-    from wirepress import npy
+    from wirepress.commands import npy
 
     file = io.BytesIO()
     np.save(file, np.zeros(shape, dtype))
@@ -355,7 +355,7 @@ def test_constant_memory(command: str, tmp_path: Path, text: bytes) -> None:
                 file.write(stream.update(text))
             file.write(stream.finish())
     program = (
-        "import re, sys; from wirepress.cli import main; code = main(sys.argv[1:]);"
+        "import re, sys; from wirepress.commands.cli import main; code = main(sys.argv[1:]);"
         "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]); sys.exit(code)"
     )
     done = subprocess.run(

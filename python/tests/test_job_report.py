@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from wirepress.job_report import call_totals, explanation, job_report, short_name, summary
-from wirepress.rendezvous import Job
+from wirepress.launch.job_report import call_totals, explanation, job_report, short_name, summary
+from wirepress.launch.rendezvous import Job
 
 
 def call(raw: int, wire: int, modelled: int = 0) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from wirepress import mpi_libraries
-from wirepress.mpi_libraries import FEATURES, Library, RunError, find_library, module_for
+from wirepress.launch import mpi_libraries
+from wirepress.launch.mpi_libraries import FEATURES, Library, RunError, find_library, module_for
 
 MPI_4 = FEATURES[:4]
 

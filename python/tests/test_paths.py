@@ -96,7 +96,7 @@ def test_rm_removes_regular_files_only(source: str, only: Path, main: Main) -> N
 def test_rm_of_a_source_that_changes(
     only: Path, main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wirepress import files
+    from wirepress.commands import files
 
     convert = files._compress_to
 
@@ -176,7 +176,7 @@ def test_links_are_followed_and_nothing_is_overwritten(only: Path, main: Main) -
 def test_what_comes_meanwhile_is_not_overwritten(
     only: Path, main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wirepress import files
+    from wirepress.commands import files
 
     convert = files._compress_to
 

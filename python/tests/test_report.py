@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from python.tests.report_samples import NASTY, RESULTS, bench, mpi_job, simulation, write
-from wirepress import cli, files
+from wirepress.commands import cli, files
 from wirepress.report import expect, kinds, page, sections
 from wirepress.report.parts import Plot, Section, Table, Unexpected, Words
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from python.tests.report_samples import NASTY, RESULTS, bench, mpi_job, simulation, write
-from wirepress import cli
+from wirepress.commands import cli
 
 pytest.importorskip("plotly", reason="package plotly is not installed (wirepress[report])")
 playwright = pytest.importorskip(

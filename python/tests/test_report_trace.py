@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sim.test_trace import File, call
-from wirepress import cli
+from wirepress.commands import cli
 from wirepress.report import sections
 from wirepress.report.parts import Plot, Table, Words
-from wirepress.sim import trace
+from wirepress.sim import trace_reader
 
 pytest.importorskip("plotly", reason="package plotly is not installed (wirepress[report])")
 MEAN = "MPI_Allreduce"
@@ -35,7 +35,7 @@ def write(folder: Path) -> Path:
 
 
 def test_waiting_for_others_is_told_from_exchange(tmp_path: Path) -> None:
-    found = sections(["t"], [trace.read(write(tmp_path / "t"))])
+    found = sections(["t"], [trace_reader.read(write(tmp_path / "t"))])
     plots = {p.title: p for s in found for p in s.parts if isinstance(p, Plot)}
     bars = {bar["name"]: bar["x"] for bar in plots["Where each rank's time went"].views[""]["data"]}
     near = pytest.approx

@@ -25,7 +25,7 @@ from typing import ClassVar
 import pytest
 
 from python.tests.run_site import make_launcher, wirepress_run
-from wirepress import launchers, rendezvous, run
+from wirepress.launch import launchers, rendezvous, run
 
 SIZE = 4
 
@@ -237,8 +237,14 @@ def test_what_a_job_waits_for(site):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert "wirepress.run" in loaded
-    assert not loaded & {"wirepress.api", "wirepress.cli", "numpy", "dataclasses", "tempfile"}
+    assert "wirepress.launch.run" in loaded
+    assert not loaded & {
+        "wirepress.api",
+        "wirepress.commands",
+        "numpy",
+        "dataclasses",
+        "tempfile",
+    }
     assert not loaded & {"asyncio", "hashlib", "inspect", "shtab", "ssl", "urllib.request"}
 
 

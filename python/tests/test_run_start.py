@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from python.tests.run_site import make_launcher, wirepress_run
-from wirepress import causes, mpi_libraries, private, run, settings
-from wirepress.launchers import RunError
+from wirepress.launch import causes, mpi_libraries, private, run, settings
+from wirepress.launch.launchers import RunError
 
 # ---- refused before the launch ---------------------------------------------------------------
 

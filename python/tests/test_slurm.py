@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wirepress import job_report, launchers, rendezvous, run, slurm
+from wirepress.launch import job_report, launchers, rendezvous, run, slurm
 
 VARIABLES = {"A": "1", "WIREPRESS_RENDEZVOUS": "secret"}
 OURS = "A,WIREPRESS_RENDEZVOUS"

@@ -18,8 +18,8 @@ import pytest
 
 import wirepress
 import wirepress.arrays
-from wirepress import cli, tensors
-from wirepress.tensors import storages
+from wirepress.commands import cli, tensors
+from wirepress.commands.tensors import storages
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
 
@@ -268,7 +268,7 @@ def test_lossy_safetensors(recipe: str, main: Main) -> None:
 
 
 def test_json_says_what_was_done(main: Main, capfd: pytest.CaptureFixture[str]) -> None:
-    from wirepress import files
+    from wirepress.commands import files
 
     Path("m.safetensors").write_bytes(safetensors())
     capfd.readouterr()
@@ -290,7 +290,7 @@ def test_a_lossy_recipe_without_use_is_refused(main: Main) -> None:
 
 
 def test_large_tensors_take_several_frames(main: Main, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wirepress import files
+    from wirepress.commands import files
 
     monkeypatch.setattr(files, "_FRAME", 5000)
     whole = safetensors()
@@ -556,7 +556,7 @@ def file_of(form: str, dtype: str, raw: bytes) -> bytes | None:
     if form == "raw":
         return raw
     if form == "npy":
-        from wirepress import npy
+        from wirepress.commands import npy
 
         head = npy.make_header(npy.Header(dtype, (len(raw) // size,)))
         return head + raw if b"V" not in head else None

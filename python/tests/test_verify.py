@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from wirepress import run
-from wirepress.verify import compare_bytes, compare_text
+from wirepress.launch import run
+from wirepress.launch.verify import compare_bytes, compare_text
 
 WIREPRESS = [sys.executable, run.__file__]
 # A job whose result depends on whether it is the first of two runs.

@@ -8,10 +8,10 @@ def main() -> int:
     """Runs the command of sys.argv; the exit status. Every job waits for `run`: it loads no more
     than it needs."""
     if sys.argv[1:2] == ["run"]:
-        from wirepress import run
+        from wirepress.launch import run
 
         return run.standalone(sys.argv[2:])
-    from wirepress import cli
+    from wirepress.commands import cli
 
     return cli.main()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wirepress.mpi_libraries import RunError, library_dirs, library_of_launcher, preloaded
+from wirepress.launch.mpi_libraries import RunError, library_dirs, library_of_launcher, preloaded
 
 
 def libraries_of(flavour: str) -> list[Path]:

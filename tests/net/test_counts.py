@@ -20,7 +20,7 @@ import pytest
 from hosts import Hosts
 from installed import libraries_of
 
-from wirepress.job_report import AGREEMENT, LEAST_DIFFERENCE, PACKET_HEADERS
+from wirepress.launch.job_report import AGREEMENT, LEAST_DIFFERENCE, PACKET_HEADERS
 
 HERE = Path(__file__).parent
 WIREPRESS = [sys.executable, "-m", "wirepress", "run", "--quiet"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hosts import Hosts, bits_per_second, namespaces
 
-from wirepress.mpi_libraries import library_dirs, library_of_launcher, preloaded
+from wirepress.launch.mpi_libraries import library_dirs, library_of_launcher, preloaded
 
 HERE = Path(__file__).parent
 PORT = "5999"

@@ -20,7 +20,7 @@ import pytest
 from hosts import Hosts, namespaces
 from installed import libraries_of
 
-from wirepress import run
+from wirepress.launch import run
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -62,7 +62,7 @@ def test_wheel_takes_mpi_and_what_lies_inside(make_wheel, tmp_path):
 
 
 def test_wheel_knows_every_mpi(make_wheel):
-    libraries = load(ROOT / "python/wirepress/mpi_libraries.py")
+    libraries = load(ROOT / "python/wirepress/launch/mpi_libraries.py")
     assert set(make_wheel.MPI) == set(libraries.FAMILIES)
 
 

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from wirepress import files
+from wirepress.commands import files
+from wirepress.launch.run import write_atomically
 from wirepress.report import expect, kinds, page
 from wirepress.report.parts import Input, Section, Unexpected, file_name
-from wirepress.run import write_atomically
 
 TRACE_SUFFIX = ".wpt"
 _HEAD = 400  # bytes in which a page of ours says so
@@ -60,9 +60,9 @@ def _read_all(names: Sequence[str]) -> tuple[list[str], list[Any]]:
 
 
 def _read_trace(names: Sequence[str]) -> Any:
-    from wirepress.sim import trace  # needs numpy
+    from wirepress.sim import trace_reader  # needs numpy
 
-    return trace.read(names, partial=True)
+    return trace_reader.read(names, partial=True)
 
 
 def _labels(names: Sequence[str]) -> list[str]:

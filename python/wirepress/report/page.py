@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from typing import Any
 
+from wirepress.commands.needs import need
 from wirepress.report.parts import (
     Cards,
     Column,
@@ -43,12 +44,9 @@ _TEMPLATES = ("hovertemplate", "texttemplate")  # ours, with %{...}
 @functools.cache
 def plotly() -> str:
     """The library. Raises ImportError with what to install."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise ImportError(
-            "wirepress report needs plotly: pip install plotly (or wirepress[report])"
-        ) from None
+    need("plotly", "wirepress report")
+    from plotly.offline import get_plotlyjs
+
     return str(get_plotlyjs())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from wirepress.sim import units
+from wirepress import units
 
 Figure = dict[str, Any]  # plotly's: {"data": [...], "layout": {...}}
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wirepress import units
 from wirepress.report import figures, parts
 from wirepress.report.expect import ANY, NUMBER, Maybe
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import units
 
 WHAT = "what auto chooses (wirepress explain ... --json)"
 ORDER = 60

@@ -12,13 +12,13 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wirepress import api
+from wirepress import api, units
 from wirepress.errors import WirepressError
 from wirepress.report import figures, parts
 from wirepress.report.expect import NUMBER, Either, Maybe, Positive
 from wirepress.report.kinds import first_row
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import models, units
+from wirepress.sim import models
 
 WHAT = "a measurement of codecs (wirepress bench --json FILE, or bench/results/codecs.json)"
 ORDER = 20

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wirepress import units
 from wirepress.report import figures, parts
 from wirepress.report.expect import ANY, Either, Maybe, Positive
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import units
 
 WHAT = "frames (wirepress inspect, compress or decompress ... --json)"
 ORDER = 70

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from wirepress import units
 from wirepress.report import expect, figures, parts
 from wirepress.report.expect import NUMBER, Maybe, Positive
 from wirepress.report.parts import Plot, Unexpected, Words, is_number
-from wirepress.sim import units
 
 Named = Sequence[tuple[str, dict[str, Any]]]  # (input, row)
 _MOST_VIEWS = 60

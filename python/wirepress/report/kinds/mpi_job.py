@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wirepress.job_report import short_name
+from wirepress import units
+from wirepress.launch.job_report import short_name
 from wirepress.report import figures, parts
 from wirepress.report.expect import ANY, NUMBER, Maybe
 from wirepress.report.kinds import has
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import units
 
 WHAT = "a job's report (wirepress run --report FILE)"
 ORDER = 10

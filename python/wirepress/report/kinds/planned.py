@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wirepress import units
 from wirepress.report import figures, parts
 from wirepress.report.expect import ANY, NUMBER, Maybe
 from wirepress.report.kinds import has
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import units
 
 WHAT = "a plan (wirepress plan ... --json)"
 ORDER = 30

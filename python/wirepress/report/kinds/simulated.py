@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from wirepress import units
 from wirepress.report import figures, parts
 from wirepress.report.expect import ANY, NUMBER, Maybe, Positive
 from wirepress.report.kinds import first_row
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import units
 
 WHAT = "a simulation (wirepress simulate ... --json)"
 ORDER = 40

@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from wirepress import units
 from wirepress.report import figures, parts
 from wirepress.report.expect import Either, Maybe
 from wirepress.report.kinds import has
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import units
 
 WHAT = "a frame store's file (wirepress store ls or check ... --json)"
 ORDER = 80

@@ -12,10 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wirepress import api
+from wirepress import api, units
 from wirepress.report import figures, parts
 from wirepress.report.parts import Cards, Column, Input, Plot, Section, Table, Words
-from wirepress.sim import units
 
 WHAT = "a trace: a folder, or the .wpt files, of wirepress trace"
 ORDER = 5
@@ -232,9 +231,9 @@ def _peers(all_calls: Sequence[_Calls]) -> Iterator[Plot]:
 
 
 def _by_call(job: Any) -> Iterator[parts.Part]:
-    from wirepress.sim import traced
+    from wirepress.sim import trace_export
 
-    rows = traced.by_call(job)
+    rows = trace_export.by_call(job)
     shown = rows[:24]
     figure = figures.grouped(
         [row["call"] for row in shown], {"seconds": [row["seconds"] for row in shown]},

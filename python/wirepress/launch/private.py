@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 
 if __package__:
-    from .launchers import RunError
+    from .mpi_libraries import RunError
 else:
-    from launchers import RunError
+    from mpi_libraries import RunError
 
 PREFIX = f"wirepress-{os.getuid()}-"  # and 16 random digits
 

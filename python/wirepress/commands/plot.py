@@ -7,24 +7,13 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from wirepress.bench import Row
+from wirepress.commands.speeds import Row
 
 _PLAIN = "plain"
 _GAP = 9  # points between a mark and its label
 _WIDE = 20  # from here on the ratios' axis is logarithmic too
-
-
-def require() -> None:
-    """Raises ImportError with what to install."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            "--plot needs matplotlib: pip install matplotlib (or wirepress[plot])"
-        ) from None
 
 
 def _family(row: Row) -> str:

@@ -41,11 +41,11 @@ def train_traced(folder: str) -> Any:
 
 
 def test_buckets_are_traced(on_ranks, tmp_path: Path) -> None:
-    from wirepress.sim import trace, traced
+    from wirepress.sim import trace_calls, trace_reader
 
     (same, n), _ = on_ranks(train_traced, 2, str(tmp_path))
     assert same
-    job = trace.read(tmp_path)
+    job = trace_reader.read(tmp_path)
     for rank, begin, end in zip(job.ranks, job.begin, job.end, strict=True):
         calls = np.array([rank.calls[i] for i in rank.records["call"]])
         sums, waits = calls == "MPI_Iallreduce", calls == "MPI_Waitall"
@@ -54,9 +54,9 @@ def test_buckets_are_traced(on_ranks, tmp_path: Path) -> None:
         assert (begin <= end).all()
         data = np.frombuffer(b"".join(sample.data for sample in rank.samples), "f4")
         assert len(data) and np.isfinite(data).all() and data.nbytes <= 1 << 19
-    made, left = traced.workload(job)
+    made, left = trace_calls.workload(job)
     ops = [call.op for call in made.programs[0]]
     assert ops.count("iallreduce") == ops.count("complete") > 4 and not left.counts
     assert made.overlaps and sum(call.seconds for call in made.programs[0]) > 0
-    profile = traced.profile(job)
+    profile = trace_calls.profile(job)
     assert (profile.scheme, profile.workers, profile.size) == ("ring", 2, 4 * 4 * n)

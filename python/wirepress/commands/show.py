@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from wirepress import _core, api, files, series
+from wirepress import _core, api
+from wirepress.commands import files, series
 from wirepress.errors import CorruptError, TruncatedError, WirepressError
 
 _RAW, _LAST, _OWN = 1 << 31, 1 << 30, 1 << 29

@@ -12,24 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wirepress import (
-    _core,
-    api,
-    arrays,
-    bench,
-    explain,
-    files,
-    paths,
-    report,
-    run,
-    setup_mpi,
-    show,
-    stdio,
-    store_files,
-    tensors,
-)
+from wirepress import _core, api, arrays, report
+from wirepress.commands import bench, explain, files, paths, show, store_files, tensors
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import calibrate, plan, record, reproduce, simulate
+from wirepress.launch import run, setup_mpi, stdio
+from wirepress.sim import calibrate, plan, reproduce, simulate, trace_command
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -301,7 +288,7 @@ def make_parser() -> argparse.ArgumentParser:
     store_files.add_parser(parsers)
     run.add_parser(subparsers)
     setup_mpi.add_parser(parsers)
-    record.add_parser(parsers)
+    trace_command.add_parser(parsers)
     _add_completion(parsers)
     return parser
 

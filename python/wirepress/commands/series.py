@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from wirepress import _core, api
+from wirepress.commands.paths import write_all
 from wirepress.errors import ChecksumError, CorruptError, TruncatedError, UnsupportedError
-from wirepress.paths import write_all
 
 HEAD = b"WPS\x10"
 _END = b"WPE\x10"

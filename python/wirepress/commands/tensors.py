@@ -17,7 +17,8 @@ import zipfile
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
-from wirepress import arrays, npy
+from wirepress import arrays
+from wirepress.commands import npy
 
 _SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".pt": "pt", ".pth": "pt"}
 

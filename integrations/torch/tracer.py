@@ -22,10 +22,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-from wirepress import arrays
+from wirepress import arrays, units
 from wirepress.errors import ParameterError
-from wirepress.sim import trace_writer, units
-from wirepress.torch.coder import uncompiled
+from wirepress.sim import trace_writer
+from wirepress.torch.compiled import uncompiled
 from wirepress.torch.transport import timeout_of
 
 _ROUNDS = 16

@@ -20,6 +20,8 @@ import subprocess
 from collections import namedtuple  # typing takes its time to load
 from pathlib import Path
 
+PACKAGE = Path(__file__).resolve().parent.parent
+
 # The one table of MPI libraries: soname, ABI. Modules are named after the ABI that they serve.
 FAMILIES = {
     "libmpi.so.40": "openmpi",  # Open MPI 3 to 5
@@ -306,9 +308,8 @@ def cache_dir() -> Path:
 
 def source_dir() -> Path:
     """The sources of the modules, in the wheel or in the source tree."""
-    here = Path(__file__).resolve().parent
-    shipped = here / "mpi_sources"
-    return shipped if shipped.is_dir() else here.parent.parent / "integrations" / "mpi"
+    shipped = PACKAGE / "mpi_sources"
+    return shipped if shipped.is_dir() else PACKAGE.parent.parent / "integrations" / "mpi"
 
 
 def cache_key() -> str:
@@ -323,9 +324,11 @@ def cache_key() -> str:
 
 
 def shipped_dirs() -> list[Path]:
-    here = Path(__file__).resolve().parent
-    build = here.parent.parent / "build"  # run from a source tree
-    return [here / "lib", *(build / name / "integrations" / "mpi" for name in ("dev", "release"))]
+    build = PACKAGE.parent.parent / "build"  # run from a source tree
+    return [
+        PACKAGE / "lib",
+        *(build / name / "integrations" / "mpi" for name in ("dev", "release")),
+    ]
 
 
 def library_dirs() -> list[Path]:

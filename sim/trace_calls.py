@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace is made into: calls for the simulator, a timeline, a table, numbers for `plan`.
+"""The calls of a traced job, for the simulator and for `plan`.
 
 `workload` follows the trace call by call. What ranks computed is the time in which not all threads
 of a rank were in MPI. Messages are matched as MPI matches them; what the trace cannot say is left
@@ -8,18 +8,16 @@ out and named in `Left`.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
-from wirepress.sim import trace
+from wirepress.sim import trace_reader
 from wirepress.sim.calls import Call, Workload
-from wirepress.sim.trace import Communicator, Job, Rank
+from wirepress.sim.trace_reader import Communicator, Job, Rank
 
 EAGER = 64 << 10  # bytes up to which a send does not wait for its receive (Open MPI's and SMPI's)
 
@@ -31,12 +29,12 @@ _WORLD = {
     "Reduce_scatter_block": "reducescatter", "Barrier": "barrier", "Scan": "scan", "Exscan": "scan",
 }  # fmt: skip
 _WORLD_OPS = set(_WORLD.values()) - {"scan"}
-_SENDS = {"Send", "Ssend", "Rsend", "Bsend", "Isend", "Issend", "Irsend", "Ibsend", "Sendrecv",
+SENDS = {"Send", "Ssend", "Rsend", "Bsend", "Isend", "Issend", "Irsend", "Ibsend", "Sendrecv",
           "Sendrecv_replace", "Isendrecv", "Isendrecv_replace"}  # fmt: skip
-_RECEIVES = {"Recv", "Irecv", "Mrecv", "Imrecv"}
+RECEIVES = {"Recv", "Irecv", "Mrecv", "Imrecv"}
 _EXCHANGES = {"Sendrecv", "Sendrecv_replace", "Isendrecv", "Isendrecv_replace"}
 _BUFFERED = {"Bsend", "Ibsend"}
-_ENDS = {"Wait", "Test", "Waitany", "Testany"}
+ENDS = {"Wait", "Test", "Waitany", "Testany"}
 _SILENT = {"Waitall", "Waitsome", "Testall", "Testsome", "Probe", "Iprobe", "Mprobe", "Improbe",
            "Request_free", "Cancel", "Request_get_status", "Start"}  # fmt: skip
 
@@ -52,7 +50,7 @@ class Left:
 
 
 @dataclasses.dataclass
-class _Kind:
+class CallKind:
     """What a call's name says."""
 
     base: str  # without MPI_, I and _init
@@ -60,17 +58,17 @@ class _Kind:
     persistent: bool
 
 
-def _kind(name: str) -> _Kind:
+def kind_of(name: str) -> CallKind:
     base = name.removeprefix("MPI_")
     persistent = base.endswith("_init")
     base = base.removesuffix("_init")
     if base in ("Isend", "Irecv", "Issend", "Irsend", "Ibsend", "Imrecv", "Isendrecv",
                 "Isendrecv_replace"):  # fmt: skip
-        return _Kind(base, False, persistent)
+        return CallKind(base, False, persistent)
     rest = base[1:2].upper() + base[2:]
     if base[:1] == "I" and (rest in _WORLD or rest.startswith("Neighbor")):
-        return _Kind(rest, False, persistent)
-    return _Kind(base, not persistent, persistent)
+        return CallKind(rest, False, persistent)
+    return CallKind(base, not persistent, persistent)
 
 
 # ---- collectives of some of the ranks, as messages -----------------------------------------
@@ -224,7 +222,7 @@ class _Program:
         self.machine = machine
         self.me = rank.rank
         self.records = rank.records
-        self.kinds = [_kind(name) for name in rank.calls]
+        self.kinds = [kind_of(name) for name in rank.calls]
         self.calls: list[Call] = []
         self.sends: list[_Message] = []
         self.receives: list[_Message] = []
@@ -239,7 +237,7 @@ class _Program:
         found = {}
         for i in np.flatnonzero(self.records["request"]):
             record = self.records[i]
-            if self.kinds[record["call"]].base in (*_ENDS, "completion"):
+            if self.kinds[record["call"]].base in (*ENDS, "completion"):
                 found[int(record["request"])] = record
         return found
 
@@ -294,9 +292,9 @@ class _Program:
         record = self.records[i]
         kind = self.kinds[record["call"]]
         flags, left = int(record["flags"]), self.maker.left.counts
-        if flags & trace.FAILED or (kind.persistent and not flags & trace.STARTED):
+        if flags & trace_reader.FAILED or (kind.persistent and not flags & trace_reader.STARTED):
             return []
-        if kind.base in _ENDS or kind.base == "completion":
+        if kind.base in ENDS or kind.base == "completion":
             self.calls += self.requests.pop(int(record["request"]), [])
             return []
         if kind.base in _SILENT or kind.base == "tracer":
@@ -305,9 +303,9 @@ class _Program:
         if comm is None:
             left[f"{kind.base} on no communicator"] += kind.base != "tracer"
             return []
-        if flags & trace.RECEIVE_HALF or kind.base in _RECEIVES:
+        if flags & trace_reader.RECEIVE_HALF or kind.base in RECEIVES:
             return self._receive(record, kind, comm)
-        if kind.base in _SENDS:
+        if kind.base in SENDS:
             return self._send(record, kind, comm)
         if kind.base not in _WORLD or comm.remote:
             left[kind.base + (" between groups" if comm.remote else "")] += 1
@@ -317,7 +315,7 @@ class _Program:
     def _peer(self, comm: Communicator, peer: int) -> int:
         return comm.peers[peer] if 0 <= peer < len(comm.peers) else -1
 
-    def _started(self, record: Any, kind: _Kind, call: Call, wait: Call) -> list[Call]:
+    def _started(self, record: Any, kind: CallKind, call: Call, wait: Call) -> list[Call]:
         """A blocking call of one thread, or one whose end something else says."""
         self.calls.append(call)
         if not kind.blocking:
@@ -325,7 +323,7 @@ class _Program:
             return []
         return [wait]
 
-    def _send(self, record: Any, kind: _Kind, comm: Communicator) -> list[Call]:
+    def _send(self, record: Any, kind: CallKind, comm: Communicator) -> list[Call]:
         peer = self._peer(comm, int(record["peer"]))
         if peer < 0:
             return []
@@ -348,16 +346,16 @@ class _Program:
         self.sends.append(_Message(key, [call, wait]))
         return self._started(record, kind, call, wait)
 
-    def _receive(self, record: Any, kind: _Kind, comm: Communicator) -> list[Call]:
+    def _receive(self, record: Any, kind: CallKind, comm: Communicator) -> list[Call]:
         said = record
-        if int(record["peer"]) == trace.PROC_NULL:
+        if int(record["peer"]) == trace_reader.PROC_NULL:
             return []
         if not kind.blocking:
             said = self.ends.get(int(record["request"]))
             if said is None:
                 self.maker.left.counts["receives that nothing completes"] += 1
                 return []
-        if int(said["flags"]) & trace.CANCELLED:
+        if int(said["flags"]) & trace_reader.CANCELLED:
             return []
         peer = self._peer(comm, int(said["peer"]))
         if peer < 0:
@@ -375,7 +373,7 @@ class _Program:
         self.receives.append(_Message(key, [call, wait]))
         return self._started(record, kind, call, wait)
 
-    def _collective(self, record: Any, kind: _Kind, comm: Communicator) -> list[Call]:
+    def _collective(self, record: Any, kind: CallKind, comm: Communicator) -> list[Call]:
         op, n = _WORLD[kind.base], len(comm.members)
         size = max(int(record["sent"]), int(record["received"]))
         if op in ("allgather", "alltoall"):
@@ -440,7 +438,7 @@ class _Maker:
             ranks[rank.meta["machine"]].append(rank)
         found = {}
         for name, here in ranks.items():
-            cores = set().union(*(trace.cores_of(rank) for rank in here))
+            cores = set().union(*(trace_reader.cores_of(rank) for rank in here))
             if name and 0 < len(cores) < len(here):
                 changes = [_computing(rank, self.job.begin[rank.rank], self.job.end[rank.rank])
                            for rank in here]  # fmt: skip
@@ -521,120 +519,3 @@ def profile(job: Job) -> Profile:
     if reduced >= size:
         scheme, size, messages = "ring", reduced, len(sums) / n
     return Profile(n, size, messages, scheme, compute, job.seconds)
-
-
-def by_call(job: Job) -> list[dict[str, Any]]:
-    """A row for each call: how often, bytes, seconds of the mean rank; the longest first."""
-    rows: dict[str, dict[str, Any]] = {}
-    for rank, begin, end in zip(job.ranks, job.begin, job.end, strict=True):
-        records = rank.records
-        tests = np.array(["Test" in name or "probe" in name for name in rank.calls])
-        for number in np.unique(records["call"]):
-            name = rank.calls[number]
-            mine = records["call"] == number
-            once = mine & (records["flags"] & trace.RECEIVE_HALF == 0)
-            row = rows.setdefault(
-                name, {"call": name, "count": 0, "sent": 0, "received": 0, "seconds": 0.0}
-            )
-            row["count"] += int(once.sum())
-            row["sent"] += 0 if tests[number] else int(records["sent"][mine].sum())
-            row["received"] += int(records["received"][mine].sum())
-            row["seconds"] += float((end - begin)[once].sum()) / job.n_ranks
-    return sorted(rows.values(), key=lambda row: -row["seconds"])
-
-
-# ---- other formats --------------------------------------------------------------------------
-
-
-def _records(job: Job) -> Iterator[tuple[Rank, int, Any, float, float]]:
-    for rank, begin, end in zip(job.ranks, job.begin, job.end, strict=True):
-        for i, record in enumerate(rank.records):
-            yield rank, i, record, float(begin[i]), float(end[i])
-
-
-def write_csv(job: Job, file: TextIO) -> None:
-    """A row for each record; times in seconds since the job's first."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        "rank thread begin end call peer tag communicator count type sent received request "
-        "operation flags".split()
-    )
-    for rank, i, r, begin, end in _records(job):
-        comm = rank.comms.get(int(r["comm"]))
-        peer = int(r["peer"])
-        known = comm is not None and 0 <= peer < len(comm.peers)
-        writer.writerow(
-            [rank.rank, int(rank.threads[i]), f"{begin:.9f}", f"{end:.9f}", rank.calls[r["call"]],
-             comm.peers[peer] if known and comm else peer, int(r["tag"]), int(r["comm"]),
-             int(r["count"]), rank.meta["dtypes"][r["dtype"]], int(r["sent"]), int(r["received"]),
-             int(r["request"]), trace.OPS[r["op"]] if r["op"] < len(trace.OPS) else "user",
-             int(r["flags"])]
-        )  # fmt: skip
-
-
-def chrome_events(job: Job) -> Iterator[dict[str, Any]]:
-    """Events of Chrome's trace format (also Perfetto's): a process for each rank, a track for each
-    thread; requests as asynchronous slices; arrows from sends to receives."""
-    for rank in job.ranks:
-        for name, value in (
-            ("process_name", {"name": f"rank {rank.rank} on {rank.meta['host']}"}),
-            ("process_sort_index", {"sort_index": rank.rank}),
-        ):
-            yield {"name": name, "ph": "M", "pid": rank.rank, "tid": 0, "args": value}
-    ends: dict[tuple[int, int], Any] = {}
-    for rank, i, r, _, end in _records(job):
-        name = rank.calls[r["call"]].removeprefix("MPI_")
-        if int(r["request"]) and (name in _ENDS or name == "completion"):
-            ends[rank.rank, int(r["request"])] = (r, end, int(rank.threads[i]))
-    arrows: dict[Any, list[tuple[float, int, int]]] = defaultdict(list)
-    heads: dict[Any, list[tuple[float, int, int]]] = defaultdict(list)
-    for rank, i, r, begin, end in _records(job):
-        name, thread = rank.calls[r["call"]], int(rank.threads[i])
-        where = {"pid": rank.rank, "tid": thread, "ts": begin * 1e6}
-        if name == "completion":
-            continue
-        comm = rank.comms.get(int(r["comm"]))
-        args = {key: int(r[key]) for key in ("sent", "received", "peer", "tag", "comm", "count")}
-        args["type"] = rank.meta["dtypes"][r["dtype"]]
-        category = "tracer" if name == "tracer" else "mpi"
-        half = bool(r["flags"] & trace.RECEIVE_HALF)
-        if not half:
-            yield {"name": name, "cat": category, "ph": "X", "dur": (end - begin) * 1e6,
-                   "args": args, **where}  # fmt: skip
-        kind = _kind(name)
-        starts = not kind.blocking and int(r["request"]) > 0 and not half
-        done = ends.get((rank.rank, int(r["request"])))
-        if starts and kind.base not in (*_ENDS, "Request_free") and done and done[1] >= begin:
-            number = f"{rank.rank}.{int(r['request'])}"
-            yield {"name": name, "cat": "request", "ph": "b", "id": number, **where}
-            yield {"name": name, "cat": "request", "ph": "e", "id": number, "pid": rank.rank,
-                   "tid": thread, "ts": done[1] * 1e6}  # fmt: skip
-        if comm is None or (kind.persistent and not r["flags"] & trace.STARTED):
-            continue
-        said, there, track = r, (begin + end) / 2, thread
-        if kind.base in _SENDS and not half and 0 <= r["peer"] < len(comm.peers):
-            key = (comm.key, rank.rank, comm.peers[r["peer"]], int(r["tag"]))
-            arrows[key].append((there, rank.rank, thread))
-        elif half or kind.base in _RECEIVES:
-            if not kind.blocking and done:
-                said, there, track = done
-            if 0 <= said["peer"] < len(comm.peers) and (kind.blocking or done):
-                key = (comm.key, comm.peers[said["peer"]], rank.rank, int(said["tag"]))
-                heads[key].append((there if not kind.blocking else end, rank.rank, track))
-    number = 0
-    for key, sent in arrows.items():
-        for tail, head in zip(sent, heads.get(key, []), strict=False):
-            number += 1
-            for phase, (at, pid, tid), more in (("s", tail, {}), ("f", head, {"bp": "e"})):
-                yield {"name": "message", "cat": "message", "ph": phase, "id": number, "pid": pid,
-                       "tid": tid, "ts": at * 1e6, **more}  # fmt: skip
-
-
-def write_chrome(job: Job, file: TextIO) -> None:
-    """One JSON object, an event a line."""
-    file.write('{"displayTimeUnit": "ns", "traceEvents": [')
-    comma = "\n"
-    for event in chrome_events(job):
-        file.write(comma + json.dumps(event))
-        comma = ",\n"
-    file.write("\n]}\n")

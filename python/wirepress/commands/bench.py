@@ -21,38 +21,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wirepress import api, arrays, files, paths, show
+from wirepress import api, arrays
+from wirepress.commands import files, paths, plot, show
+from wirepress.commands.needs import need
+from wirepress.commands.speeds import Row
 from wirepress.errors import ParameterError
 
 MIN_TURN = 0.005  # seconds that one timing lasts at least, so that the clock does not matter
 MIN_TURNS = 3
-
-
-@dataclasses.dataclass
-class Row:
-    """One line of the table. Speeds are 10^9 raw bytes a second."""
-
-    file: str
-    recipe: str
-    kernel: str
-    raw_size: int
-    frame_size: int
-    ratio: float
-    compress_gbps: float
-    decompress_gbps: float
-    turns: int
-    compress_clocks: int = 0  # of an engine that counts them: once over the file
-    decompress_clocks: int = 0
-
-    def as_json(self, memcpy_gbps: float) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {
-            "compress_per_memcpy": self.compress_gbps / memcpy_gbps,
-            "decompress_per_memcpy": self.decompress_gbps / memcpy_gbps,
-        }
-
-    def bytes_a_clock(self) -> tuple[str, str]:
-        clocks = (self.compress_clocks, self.decompress_clocks)
-        return tuple(f"{self.raw_size / n:.3f}" if n else "-" for n in clocks)  # type: ignore[return-value]
 
 
 @dataclasses.dataclass
@@ -359,9 +335,7 @@ def print_table(rows: list[Row], memcpy_gbps: float) -> None:
 def main(args: argparse.Namespace) -> int:
     api.engine_clocks(args.engine)  # it is known
     if args.plot:
-        from wirepress import plot
-
-        plot.require()  # before minutes of measuring
+        need("matplotlib", "--plot")  # before minutes of measuring
     bar = files.bar_of_rows(args)
     rows = []
     for row, copy in _measure_files(args):  # noqa: B007  (the copy's speed is known at the end)

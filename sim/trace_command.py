@@ -11,28 +11,24 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirepress import files, job_report, paths, run, show
+from wirepress import units
+from wirepress.commands import files, paths, show
+from wirepress.commands.needs import need
 from wirepress.errors import WirepressError
-from wirepress.sim import plan, units
+from wirepress.launch import job_report, run
+from wirepress.sim import plan
 
 if TYPE_CHECKING:  # needs NumPy, which recording does not
-    from wirepress.sim.trace import Job
+    from wirepress.sim.trace_reader import Job
 
 FORMATS = ("simgrid-ti", "chrome", "csv")
 
 
-def _require_numpy(what: str) -> None:
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
-        raise ImportError(f"{what} needs NumPy: pip install numpy") from None
-
-
 def _read(args: argparse.Namespace, what: str) -> Job:
-    _require_numpy(what)
-    from wirepress.sim import trace
+    need("numpy", what)
+    from wirepress.sim import trace_reader
 
-    return trace.read(args.traces, args.partial)
+    return trace_reader.read(args.traces, args.partial)
 
 
 # ---- recording ------------------------------------------------------------------------------
@@ -52,9 +48,9 @@ def _sort_jobs(folder: Path, jobs: list[Any]) -> list[Path]:
 
 def _summary(folder: Path) -> str:
     try:
-        from wirepress.sim import trace, traced
+        from wirepress.sim import trace_export, trace_reader
 
-        job = trace.read(folder, partial=True)
+        job = trace_reader.read(folder, partial=True)
     except ImportError:
         return f"{folder}: written"
     except (WirepressError, OSError) as error:
@@ -62,7 +58,7 @@ def _summary(folder: Path) -> str:
     bytes_ = sum(rank.path.stat().st_size for rank in job.ranks)
     n = sum(len(rank.records) for rank in job.ranks)
     cut = [str(rank.rank) for rank in job.ranks if not rank.whole]
-    rows = [r for r in traced.by_call(job) if r["call"] not in ("tracer", "completion")]
+    rows = [r for r in trace_export.by_call(job) if r["call"] not in ("tracer", "completion")]
     seconds = max(job.seconds, 1e-9)
     inside = sum(row["seconds"] for row in rows) / seconds
     most = ", ".join(f"{r['call']} {r['seconds'] / seconds:.0%}" for r in rows[:3])
@@ -107,9 +103,9 @@ def _record(args: argparse.Namespace, command: list[str]) -> int:
 
 
 def _per_rank(job: Job) -> list[dict[str, Any]]:
-    from wirepress.sim import traced
+    from wirepress.sim import trace_calls
 
-    made, _ = traced.workload(job)
+    made, _ = trace_calls.workload(job)
     rows = []
     for rank, program in zip(job.ranks, made.programs, strict=True):
         rows.append(
@@ -128,11 +124,11 @@ def _per_rank(job: Job) -> list[dict[str, Any]]:
 
 def _show(args: argparse.Namespace) -> int:
     job = _read(args, "trace show")
-    from wirepress.sim import traced
+    from wirepress.sim import trace_calls, trace_export
 
-    calls = traced.by_call(job)
+    calls = trace_export.by_call(job)
     ranks = _per_rank(job)
-    _, left = traced.workload(job)
+    _, left = trace_calls.workload(job)
     meta = job.ranks[0].meta
     if args.json:
         show.print_json(
@@ -172,19 +168,19 @@ def _show(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     job = _read(args, "trace export")
-    from wirepress.sim import calls, traced
+    from wirepress.sim import calls, trace_calls, trace_export
 
     if args.format == "simgrid-ti":
         if not args.output or args.output == "-":
             raise files.UsageError("simgrid-ti is a folder of files: give it by -o")
-        made, left = traced.workload(job, args.eager)
+        made, left = trace_calls.workload(job, args.eager)
         folder = Path(args.output)
         folder.mkdir(parents=True, exist_ok=True)
         calls.write_ti(made, folder)
         if left.counts:
             run.say(f"left out: {left}")
         return 0
-    write = traced.write_chrome if args.format == "chrome" else traced.write_csv
+    write = trace_export.write_chrome if args.format == "chrome" else trace_export.write_csv
     if args.output and args.output != "-":
         with paths.open_output(args.output, force=True) as raw:
             import io

@@ -19,12 +19,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from wirepress import api, arrays, npy, paths, tensors
+from wirepress import api, arrays
 from wirepress.arrays import DEFAULT_RECIPE, fold
+from wirepress.commands import npy, paths, tensors
+from wirepress.commands.paths import PIPE, UsageError, label, open_input, open_output, write_all
+from wirepress.commands.series import Expander, Writer
+from wirepress.commands.tensors import Layout, Part, Source
 from wirepress.errors import ParameterError
-from wirepress.paths import PIPE, UsageError, label, open_input, open_output, write_all
-from wirepress.series import Expander, Writer
-from wirepress.tensors import Layout, Part, Source
 
 SUFFIX = ".wpr"
 SMALLEST = "auto:goal=ratio"

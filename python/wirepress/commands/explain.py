@@ -10,7 +10,8 @@ import os
 import sys
 from typing import Any
 
-from wirepress import api, arrays, bench, files, show
+from wirepress import api, arrays
+from wirepress.commands import bench, files, show
 
 _BYPASS = "store"
 

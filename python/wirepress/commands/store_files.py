@@ -7,7 +7,8 @@ import argparse
 import sys
 from typing import Any
 
-from wirepress import _core, arrays, npy, show
+from wirepress import _core, arrays
+from wirepress.commands import npy, show
 from wirepress.errors import of_status
 from wirepress.store import FrameStore, path_text
 

@@ -3,8 +3,8 @@
 
 Starts the launcher so that its ranks load the interposer (launchers.py), is their meeting point
 meanwhile (rendezvous.py), and ends with a summary and the job's report. Standard library only, so
-that `python3 python/wirepress/run.py` does the same in a source tree, without the extension. Every
-job waits until this has loaded: what only the end needs is loaded while the job runs.
+that `python3 python/wirepress/launch/run.py` does the same in a source tree, without the extension.
+Every job waits until this has loaded: what only the end needs is loaded while the job runs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buckets of DistributedDataParallel, and the backward pass that they belong to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import torch
+
+
+class Step:
+    """The buckets of one backward pass: what is still on its way, and what went wrong."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_left, self._all_there = 0, False
+        self.lost = False  # a gradient was not finite, and the step is skipped
+        self.error: BaseException | None = None  # the first
+
+    def add(self, last: bool) -> None:
+        with self._lock:
+            self._n_left += 1
+            self._all_there = last
+
+    def finish_one(self) -> bool:
+        """Whether that was the last bucket."""
+        with self._lock:
+            self._n_left -= 1
+            return self._all_there and not self._n_left
+
+    def note(self, error: BaseException) -> None:
+        with self._lock:
+            self.error = self.error or error
+
+    def check(self) -> None:
+        """Raises what went wrong, once."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
+def n_bytes(buffer: torch.Tensor) -> int:
+    return buffer._indices().nbytes + buffer._values().nbytes if buffer.is_sparse else buffer.nbytes
+
+
+def is_finite(sums: torch.Tensor) -> bool:
+    return bool((sums._values() if sums.is_sparse else sums).isfinite().all())
+
+
+def after_backward(check: Callable[[], None]) -> None:
+    """Calls `check` at the end of the backward pass, after DDP is done with it: what that raises
+    comes out of `backward` as it is. (Of an error of a future DDP keeps neither type nor text.)
+
+    Called from the hook for the last bucket, after which DDP queues the end of its own work; so
+    that a callback that this one queues comes after it.
+    """
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    queue(lambda: queue(check))
+
+
+def on_host(buffer: torch.Tensor) -> tuple[torch.Tensor, Callable[[], None]]:
+    """The bucket as float32 in CPU memory, and what brings it back; the bucket itself where it is
+    that already. A copy from a device is waited for here, which the backward pass on it is not."""
+    if buffer.dtype == torch.float32 and buffer.device.type == "cpu":
+        return buffer, lambda: None
+    host = torch.empty(buffer.shape, dtype=torch.float32, pin_memory=buffer.is_cuda)
+    host.copy_(buffer)
+
+    def fetch() -> None:
+        buffer.copy_(host)
+        if buffer.is_cuda:
+            torch.cuda.current_stream(buffer.device).synchronize()
+
+    return host, fetch

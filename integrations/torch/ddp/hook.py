@@ -1,0 +1,503 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A communication hook for DistributedDataParallel that sends gradients in compressed form."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from wirepress.errors import ParameterError
+from wirepress.torch import agreement, powersgd
+from wirepress.torch.auto import Tuner
+from wirepress.torch.coder import PlainCoder
+from wirepress.torch.compiled import uncompiled
+from wirepress.torch.ddp import checkpoint
+from wirepress.torch.ddp.buckets import Step, after_backward, is_finite, n_bytes, on_host
+from wirepress.torch.ddp.pieces import GradientPiece, partitions, seed_of
+from wirepress.torch.ddp.plan import PIECE, Parameter, Plan, fits, named_parameters
+from wirepress.torch.ddp.settings import Settings
+from wirepress.torch.exchange import NOT_FINITE, CodedMean, Counts, Flagged, Piece
+from wirepress.torch.stages import Job, Stages
+from wirepress.torch.wires import Wires, connect
+
+
+class State:
+    """What `compress` returns: settings, residuals and statistics of one model's hook."""
+
+    def __init__(self, model: DistributedDataParallel, settings: Settings, threads: int) -> None:
+        self.settings, self.threads = settings, threads
+        self.step = 0
+        self.counts = Counts()
+        self._group = model.process_group
+        self._tuner: Tuner | None = None
+        self._nothing = settings.method == "noop"
+        self._closed = False
+        self._wires: Wires | None = None
+        self._stages: Stages | None = None
+        self._current = Step()
+        self._plan = plan = Plan(settings, threads)
+        agreement.await_everyone("compress", self._group)
+        problem = agreement.first_problem(plan.prepare(model), self._group)
+        if problem:
+            raise ParameterError(problem)
+        self._agree(model)
+        methods = {p.method for p in plan.parameters}
+        if not self._nothing and methods - {"none"}:
+            self._open()
+
+    def _open(self) -> None:
+        """Makes process groups and threads; a collective call."""
+        settings, plan, levels = self.settings, self._plan, self.settings.levels
+        if any(p.matrix for p in plan.parameters):
+            if levels == 2:
+                raise ParameterError("powersgd exchanges on one level: leave out levels=2")
+            levels = 1
+        self._wires = wires = connect(self._group, max(settings.partition, PIECE), levels)
+        plan.open(wires.send.size)
+        if any(p.method == "auto" for p in plan.parameters):
+            self._tuner = Tuner(wires, settings.error_budget)
+            self._tuner.measure_link()
+        names = ("encode", "send", "sum", "gather", "decode")
+        if wires.local_in:
+            names = ("local_sum", *names, "local_gather")
+        self._stages = Stages(names)
+
+    def _agree(self, model: DistributedDataParallel) -> None:
+        """Finds out at once whether ranks have other settings or another model."""
+        words = [(n, tuple(p.shape), p.dtype, p.requires_grad) for n, p in named_parameters(model)]
+        model_ = hashlib.sha256(repr(words).encode()).hexdigest()
+        mine = {**dataclasses.asdict(self.settings), "model": model_}
+        agreement.check_alike(mine, self._group)
+
+    # ---- the hook ----
+
+    @property
+    def _watches(self) -> bool:
+        """Whether residuals are compared with gradients in this step; it costs two passes."""
+        return self.step <= self.settings.warmup_steps + 3 or self.step % 64 == 0
+
+    def _begin_step(self) -> None:
+        self.step += 1
+        self.counts.steps += 1
+        self._current = Step()
+        if self._tuner and self._tuner.begin_step():
+            self._plan.take_over({choice.name: choice.recipe for choice in self._tuner.choices})
+        if self.settings.on_nonfinite == "skip":
+            for p in self._plan.parameters:
+                p.backup = p.saved()
+
+    def _hook(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        self._check_open()
+        buffer = bucket.buffer()
+        if bucket.index() == 0:
+            self._begin_step()
+        step = self._current
+        in_backward = torch._C._current_graph_task_id() >= 0
+        if bucket.is_last() and in_backward:
+            after_backward(step.check)
+        step.add(bucket.is_last())
+        future = self._exchange(bucket, buffer, step)
+        if not in_backward:  # DDP's join, of a rank without data, which looks at no error
+            future.wait()
+            if bucket.is_last():
+                step.check()
+        return future
+
+    def _exchange(
+        self, bucket: dist.GradBucket, buffer: torch.Tensor, step: Step
+    ) -> torch.futures.Future[torch.Tensor]:
+        if self._nothing:
+            future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+            future.set_result(buffer)
+            return future
+        if self._stages is None or self.step <= self.settings.warmup_steps or not fits(buffer):
+            return self._plain(bucket, buffer, step)
+        if self._tuner and self._tuner.plain:
+            if self._tuner.samples:
+                self._sample(self._tuner, bucket, buffer)
+            return self._plain(bucket, buffer, step)
+        return self._compressed(bucket, buffer, step)
+
+    def _plain(
+        self, bucket: dist.GradBucket, buffer: torch.Tensor, step: Step
+    ) -> torch.futures.Future[torch.Tensor]:
+        """PyTorch's own all-reduce, as without a hook."""
+        self.counts.plain_bytes += n_bytes(buffer)
+        factor = 1 / dist.get_world_size(self._group)  # as DDP without a hook, to the bit
+        # The values of a sparse gradient may be memory of another one that is still on its way.
+        buffer = buffer * factor if buffer.is_sparse else buffer.mul_(factor)
+        names = [self._plan.by_id[id(tensor)].name for tensor in bucket.parameters()]
+
+        def finish(done: torch.futures.Future[Any]) -> torch.Tensor:
+            result = buffer
+            try:
+                result = done.value()[0]
+                if self.settings.on_nonfinite != "pass" and not is_finite(result):
+                    self._act_not_finite(names, "a rank", step)
+            except BaseException as error:
+                step.note(error)
+            self._finish_bucket(step)
+            return result
+
+        future: torch.futures.Future[Any] = dist.all_reduce(
+            buffer, group=self._group, async_op=True
+        ).get_future()
+        return future.then(finish)
+
+    def _sample(self, tuner: Tuner, bucket: dist.GradBucket, buffer: torch.Tensor) -> None:
+        for p, values in self._slices(bucket, buffer):
+            if p.method == "auto" and p.n >= self.settings.min_values:
+                tuner.sample(p.name, values.detach().float().cpu())
+
+    def _slices(
+        self, bucket: dist.GradBucket, values: torch.Tensor
+    ) -> list[tuple[Parameter, torch.Tensor]]:
+        """The parameters of a bucket, and which of its values are theirs: one behind the other.
+        (`bucket.gradients()` is wrong for complex ones: it takes half of their numbers.)"""
+        parameters = [self._plan.by_id[id(tensor)] for tensor in bucket.parameters()]
+        sizes = [p.n for p in parameters]
+        if sum(sizes) != values.numel():
+            raise ParameterError(
+                f"a bucket of {values.numel()} values has parameters of {sum(sizes)}: this PyTorch "
+                f"({torch.__version__}) arranges buckets in a way that wirepress does not know"
+            )
+        return list(zip(parameters, values.split(sizes), strict=True))
+
+    def _compressed(
+        self, bucket: dist.GradBucket, buffer: torch.Tensor, step: Step
+    ) -> torch.futures.Future[torch.Tensor]:
+        host, fetch = on_host(buffer)
+        jobs: list[Callable[[Callable[[BaseException | None], None]], Job]] = []
+        pieces: dict[bool, list[Piece]] = {True: [], False: []}
+        matrices: list[powersgd.Matrix] = []
+        for p, values in self._slices(bucket, host):
+            if p.matrix:
+                matrices.append(self._matrix(p, values))
+            elif p.n:
+                self._clip(p, values)
+                pieces[p.gather] += self._pieces(p, values)
+        assert self._wires
+        wires, counts = self._wires, self.counts
+        for gather, some in pieces.items():
+            for part in partitions(some, self.settings.partition):
+                jobs.append(
+                    lambda finished, part=part, gather=gather: CodedMean(
+                        wires, part, counts, gather=gather, finished=finished
+                    )
+                )
+        if matrices:
+            jobs.append(lambda finished: powersgd.LowRankMean(wires, matrices, counts, finished))
+        return self._submit(jobs, buffer, host, fetch, step)
+
+    def _submit(
+        self,
+        jobs: Sequence[Callable[[Callable[[BaseException | None], None]], Job]],
+        buffer: torch.Tensor,
+        host: torch.Tensor,
+        fetch: Callable[[], None],
+        step: Step,
+    ) -> torch.futures.Future[torch.Tensor]:
+        devices = [buffer.device] if buffer.is_cuda else None
+        future: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
+        waiting = [len(jobs)]
+        errors: list[BaseException] = []
+        lock = threading.Lock()
+
+        def finished(error: BaseException | None) -> None:
+            with lock:
+                if error:
+                    errors.append(error)
+                waiting[0] -= 1
+                if waiting[0] > 0:
+                    return
+            try:
+                for found in errors:
+                    self._act(found, host, step)
+                fetch()
+            except BaseException as raised:
+                step.note(raised)
+            self._finish_bucket(step)
+            future.set_result(buffer)
+
+        assert self._stages
+        if not jobs:
+            finished(None)
+        for job in jobs:
+            self._stages.submit(job(finished))
+        return future
+
+    def _finish_bucket(self, step: Step) -> None:
+        """After the last one of a step that is skipped, all is as before it."""
+        if not step.finish_one():
+            return
+        if step.lost:
+            self.counts.skipped_steps += 1
+            for p in self._plan.parameters:
+                p.load(p.backup)
+        for p in self._plan.parameters:
+            p.backup = {}
+
+    def _act(self, error: BaseException, host: torch.Tensor, step: Step) -> None:
+        """On what a rank found, the same on all; anything else is raised."""
+        if not isinstance(error, Flagged):
+            host.fill_(float("nan"))
+            raise error
+        p = self._plan.named[error.name]
+        if error.kind == NOT_FINITE:
+            host.fill_(float("nan"))
+            self._act_not_finite([error.name], f"rank {error.rank}", step)
+        elif self.settings.on_expansion == "raise":
+            raise ParameterError(
+                f'"{p.method}" with error feedback makes the residual of "{error.name}" grow (rank '
+                f"{error.rank}): its error is larger than the gradient, so training would diverge. "
+                f"Use a finer setting, error_feedback=False, or on_expansion='plain'"
+            )
+        else:
+            p.feedback, p.residual, p.sum_residuals = False, None, {}
+            self._plan.send_with(p, PlainCoder())
+
+    def _act_not_finite(self, names: Sequence[str], where: str, step: Step) -> None:
+        if self.settings.on_nonfinite == "raise":
+            some = " or ".join(f'"{name}"' for name in names[:3]) + " ..." * (len(names) > 3)
+            raise FloatingPointError(f"the gradient of {some} is not finite on {where}")
+        step.lost = True
+
+    def _clip(self, p: Parameter, values: torch.Tensor) -> None:
+        """Local gradient clipping of DGC, by parameter. The paper clips what a rank adds to the
+        mean, g / ranks, at clip / sqrt(ranks): the norm of independent parts of a mean of norm
+        clip."""
+        if p.clip is not None:
+            most = p.clip * dist.get_world_size(self._group) ** 0.5
+            norm = float(torch.linalg.vector_norm(values))
+            if norm > most:
+                values.mul_(most / norm)
+
+    def _pieces(self, p: Parameter, values: torch.Tensor) -> list[Piece]:
+        assert self._wires
+        n_owners = self._wires.send.size
+        n_local = self._wires.local_in.size if self._wires.local_in else 1
+        coder = p.coder
+        if p.ramp:
+            level = (self.step - 1) * len(p.ramp) // max(self.settings.ramp_steps, 1)
+            coder = p.ramp[level] if level < len(p.ramp) else coder
+        return [
+            GradientPiece(
+                p.name,
+                values[start:end],
+                coder,
+                (p.number + number // n_local) % n_owners,
+                p.sum_coder,
+                (p.number + number) % n_local,
+                seed_of(self.settings.seed, self.step, p.number, number, self._wires.rank),
+                parameter=p,
+                start=start,
+                settings=self.settings,
+                watches=self._watches,
+            )
+            for number, (start, end) in enumerate(p.pieces(n_owners * n_local))
+        ]
+
+    def _matrix(self, p: Parameter, values: torch.Tensor) -> powersgd.Matrix:
+        assert p.matrix is not None
+        if p.q is None:
+            seed = self.settings.seed + p.number
+            p.q = powersgd.first_q(p.matrix[1], powersgd.rank_of(p.method), seed)
+        if p.feedback and p.residual is None:
+            p.residual = torch.zeros(p.matrix)
+        if p.residual is not None and self.settings.feedback_decay != 1:
+            p.residual.mul_(self.settings.feedback_decay)
+        watched = self.settings.on_nonfinite != "pass"
+        return powersgd.Matrix(p.name, values.view(p.matrix), p.residual, p.q, watched)
+
+    # ---- for the user ----
+
+    def close(self) -> None:
+        """Ends the threads and process groups, and frees the residuals.
+
+        Every rank calls it, between steps; more than once does no harm. (Groups of a model on some
+        of the ranks stay until `destroy_process_group`.) After it the model cannot
+        exchange gradients (its backward pass raises ParameterError), for PyTorch lets go of no
+        hook: wrap the module in a new DistributedDataParallel to train on. `statistics`, `choices`
+        and `explain` still answer. Without it all that ends with the model.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._stages:
+            self._stages.close()
+        if self._wires:
+            self._wires.close()
+        for p in self._plan.parameters:
+            p.residual = p.velocity = p.q = None
+            p.sum_residuals, p.backup = {}, {}
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ParameterError(
+                "this state was closed, and its model's gradients cannot be exchanged any more: "
+                "wrap the module in a new DistributedDataParallel"
+            )
+
+    def statistics(self) -> dict[str, Any]:
+        """What this rank did so far: `Counts`, the bytes it sent, seconds by stage.
+
+        `sent_bytes` left this rank by wirepress' own messages (between hosts where there are two
+        levels), `ratio` is bytes of gradients by bytes of frames.
+        """
+        counts = dataclasses.asdict(self.counts)
+        coded = counts["coded_bytes"]
+        return {
+            **counts,
+            "ratio": counts["raw_bytes"] / coded if coded else 1.0,
+            "sent_bytes": self._wires.sent if self._wires else 0,
+            "sent_bytes_in_host": self._wires.sent_locally if self._wires else 0,
+            "seconds": dict(self._stages.seconds) if self._stages else {},
+        }
+
+    def choices(self) -> dict[str, str]:
+        """How the gradient of each parameter that is trained is sent, by its name; "none": as it
+        is, because of the settings, its size or its type."""
+        return self._plan.choices()
+
+    def with_momentum(self) -> set[str]:
+        """Names of the parameters whose gradients arrive with momentum, by DGC: the optimizer
+        shall add none to these."""
+        return {p.name for p in self._plan.parameters if p.momentum}
+
+    def explain(self) -> str:
+        """With method "auto": what was chosen and why, as a table."""
+        if not self._tuner:
+            return "nothing was to be chosen: " + ", ".join(sorted(set(self.choices().values())))
+        return self._tuner.explain()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What training needs to go on with the same bits. It is of this rank: save one for each,
+        or `full_state_dict`.
+
+        Call it between steps. Tensors are copies.
+        """
+        self._check_open()
+        return checkpoint.saved(self._plan, self._group, self.step)
+
+    def full_state_dict(self) -> dict[str, Any]:
+        """The states of all ranks in one, on rank 0 of the model's group; {} on the others.
+
+        A collective call, for programs that save on one rank and load the same file on all
+        (`FullState` gives them that). Rank 0 needs memory for the residuals of all ranks: about 4
+        bytes for each value of the gradient and rank.
+        """
+        return agreement.full(self.state_dict(), self._group)
+
+    def load_state_dict(self, saved: Mapping[str, Any], *, strict: bool = True) -> None:
+        """Goes on from what `state_dict` of the same rank, or `full_state_dict`, gave.
+
+        A collective call. What the saved state does not hold starts anew.
+
+        Args:
+            strict: refuse what was saved with other settings, by another rank or another number of
+                ranks. Else its residuals are dropped: error feedback begins anew.
+
+        Raises:
+            ParameterError: it does not fit, on any rank; then no rank has changed anything.
+        """
+        self._check_open()
+        mine = agreement.own_part(saved, dist.get_rank(self._group))
+        if problem := agreement.first_problem(checkpoint.problem(mine), self._group):
+            raise ParameterError(problem)
+        differ = agreement.first_problem(
+            checkpoint.difference(mine, self._plan, self._group), self._group
+        )
+        if differ and strict:
+            raise ParameterError(differ)
+        agreement.check_alike({"the saved step": mine["step"]}, self._group)
+        self.step = int(mine["step"])
+        residuals = {} if differ else mine["residuals"]
+        if not differ:
+            self._plan.take_over(mine["choices"])
+        for p in self._plan.parameters:
+            p.load(residuals.get(p.name, {}))
+
+
+def compress(
+    model: DistributedDataParallel,
+    method: str = "int8",
+    *,
+    rules: Mapping[str, str] | None = None,
+    threads: int | None = None,
+    **knobs: Any,
+) -> State:
+    """Registers a communication hook that sends the gradients of `model` in compressed form.
+
+    A collective call: every rank makes it, after DistributedDataParallel and before the first
+    backward pass. Gradients of float32, bfloat16, float16 and complex64, on the CPU or CUDA, are
+    compressed; those of other types, and sparse ones, go by PyTorch's own all-reduce.
+
+    Args:
+        model: may be compiled (torch.compile), and so may the module in it.
+        method: a recipe of codecs ("int8", "onebit", "terngrad+zstd", "topk:ratio=0.01", "planes";
+            see `wirepress.codecs`), "dgc:ratio=0.001" (with momentum correction: give the
+            optimizer no momentum of its own), "powersgd:rank=4", "none" (PyTorch's all-reduce),
+            "noop" (sends nothing: an upper bound for what can be gained, not for training), or
+            "auto": each parameter's from what is measured on it, and none if that does not gain
+            (`State.explain`).
+        rules: methods by parameter name, `{"*embedding*": "planes"}`; the first pattern (fnmatch)
+            that fits counts.
+        threads: that encode and decode, per stage; None: the processors of this rank, at most 4.
+        error_feedback: send in the next step what a lossy codec dropped in this; None: where the
+            codec wants it, which is all but the finest and the unbiased ones.
+        feedback_decay: what is left of a residual in the next step (ECQ-SGD; Wu, Huang, Huang,
+            Zhang; ICML 2018). Below 1 not all that was dropped arrives, but what does is newer:
+            0.5 steadies onebit at learning rates near the highest that training bears.
+        warmup_steps: first steps that go uncompressed (onebit needs some).
+        min_values: smaller parameters go uncompressed.
+        algorithm: "gather" (one lossy step, small payloads, few ranks), "scatter", or "auto".
+        levels: 1, or 2: add up inside hosts first; None: 2 where hosts have several ranks.
+        partition: values of a bucket that pass the pipeline at once.
+        on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
+            "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
+            step, and residuals go back to before it (they are copied for that in every step);
+            "raise": FloatingPointError with the name comes out of `backward` on all ranks.
+        on_expansion: a codec whose error exceeds the gradient, so that error feedback diverges:
+            "raise", or "plain": that parameter goes uncompressed from then on.
+        error_budget: of auto: relative error (root mean square) of the whole gradient; 0: lossless.
+        momentum, clip, ramp_steps: of dgc: momentum correction, of the parameters that go
+            uncompressed, too; clipping of local gradients by parameter, so that their mean has
+            about this norm; steps in which the ratio falls from 25 %.
+        seed: for codecs that round at random.
+        checksum: of every block, against faults below TCP.
+
+    Raises:
+        ParameterError: `model` is no DistributedDataParallel or has a hook, an unknown method or
+            knob, a rule that fits no parameter, ranks with different settings, or ranks that do not
+            call it.
+    """
+    model = uncompiled(model)
+    if not isinstance(model, DistributedDataParallel):
+        raise ParameterError(
+            f"compress wants a DistributedDataParallel model, not {type(model).__name__}"
+        )
+    known = {field.name for field in dataclasses.fields(Settings)} - {"method", "rules"}
+    unknown = sorted(set(knobs) - known)
+    if unknown:
+        raise ParameterError(f"no knob {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    settings = Settings(method, tuple((rules or {}).items()), **knobs)
+    state = State(model, settings, threads if threads else _threads())
+    model.register_comm_hook(state, _call)
+    return state
+
+
+def _call(state, bucket):  # type: ignore[no-untyped-def]
+    """Without annotations, for PyTorch compares them, which here are strings, with its types."""
+    return state._hook(bucket)
+
+
+def _threads() -> int:
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return max(1, min(4, len(os.sched_getaffinity(0)) // max(ranks, 1)))

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of gradients on their way: what is added before they are encoded, and kept after."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+from wirepress.torch.ddp.plan import Parameter
+from wirepress.torch.ddp.settings import Settings
+from wirepress.torch.exchange import EXPANDS, NOT_FINITE, Piece
+
+
+@dataclasses.dataclass(kw_only=True)
+class GradientPiece(Piece):
+    """A piece with error feedback, momentum and what is looked for in its values."""
+
+    parameter: Parameter
+    start: int  # in the parameter
+    settings: Settings
+    watches: bool  # whether the residual is compared with the gradient
+    norm: float = 0.0
+
+    def check(self) -> int:
+        if self.settings.on_nonfinite == "pass" or bool(self.values.sum().isfinite()):
+            return 0
+        return 0 if bool(self.values.isfinite().all()) else NOT_FINITE
+
+    def _residual(self) -> torch.Tensor | None:
+        owned = self.parameter
+        if not owned.feedback:
+            return None
+        if owned.residual is None:
+            owned.residual = torch.zeros(owned.n)
+        return self._part(owned.residual)
+
+    def _part(self, whole: torch.Tensor) -> torch.Tensor:
+        """What belongs to this piece, of something that the parameter has for each value."""
+        return whole[self.start : self.start + self.values.numel()]
+
+    def encode(self, out: torch.Tensor) -> int:
+        owned = self.parameter
+        residual = self._residual()
+        if residual is None and owned.residual is not None:  # left by another codec
+            rest = self._part(owned.residual)
+            self.values.add_(rest)
+            rest.zero_()
+        if residual is not None and self.settings.feedback_decay != 1:
+            residual.mul_(self.settings.feedback_decay)
+        if owned.momentum:
+            self._accumulate(owned)
+        if self.watches and residual is not None:
+            self.norm = float(torch.linalg.vector_norm(self.values + residual))
+        size = self.coder.encode(self.values, out, residual, self.seed)
+        if owned.momentum and owned.velocity is not None and residual is not None:
+            # momentum factor masking: what was sent starts anew
+            self._part(owned.velocity).mul_(residual != 0)
+        return size
+
+    def _accumulate(self, owned: Parameter) -> None:
+        """Momentum correction of DGC (Lin et al., ICLR 2018, algorithm 4): the velocity is what is
+        accumulated, in the residual, and sent."""
+        if owned.velocity is None:
+            owned.velocity = torch.zeros(owned.n)
+        velocity = self._part(owned.velocity)
+        if bool(self.values.sum().isfinite()):
+            velocity.mul_(owned.momentum).add_(self.values)
+        else:  # what is not finite is passed on once and not remembered
+            velocity.zero_()
+            return
+        self.values.copy_(velocity)
+
+    def verdict(self) -> int:
+        owned = self.parameter
+        residual = self._residual()
+        if not self.watches or residual is None or owned.coder.sparse:
+            return 0
+        left = float(torch.linalg.vector_norm(residual))
+        return EXPANDS if left >= self.norm > 0 else 0
+
+    def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int:
+        owned = self.parameter
+        residual = None
+        if owned.feedback:
+            residual = owned.sum_residuals.setdefault(self.start, torch.zeros_like(mean))
+            if self.settings.feedback_decay != 1:
+                residual.mul_(self.settings.feedback_decay)
+        assert self.sum_coder
+        return self.sum_coder.encode(mean, out, residual, self.seed ^ 1)
+
+
+def partitions(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
+    """Runs of pieces of at most so many values, a larger piece alone."""
+    parts: list[list[Piece]] = []
+    room = 0
+    for piece in pieces:
+        n = piece.values.numel()
+        if not parts or n > room:
+            parts.append([])
+            room = most
+        parts[-1].append(piece)
+        room -= n
+    return parts
+
+
+def seed_of(*numbers: int) -> int:
+    """63 bits that depend on all numbers (SplitMix64)."""
+    mixed = 0
+    for number in numbers:
+        mixed = (mixed ^ number) + 0x9E3779B97F4A7C15 & (1 << 64) - 1
+        mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & (1 << 64) - 1
+        mixed ^= mixed >> 31
+    return mixed >> 1
