@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a trace (spec/trace.md) from Python, for programs whose calls the interposer does not see.
 
-The interposer's own writer is integrations/mpi/trace_file.cpp.
+The interposer's own writer is integrations/mpi/recording/trace_file.cpp.
 """
 
 from __future__ import annotations

@@ -777,8 +777,9 @@ def build_cpp(mpi: Any, source: str, folder: Path, *words: str | Path) -> Path:
     here = Path(__file__).parent
     target = folder / Path(source).stem
     command: list[str | Path] = [f"mpicxx.{mpi.name}", "-std=c++20", "-O1", "-rdynamic"]
-    command += ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", here.parents[1] / "include"]
-    subprocess.run([*command, here / "tests" / source, *words, "-o", target], check=True)
+    command += ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", f"-I{here.parents[1]}/include"]
+    command += [f"-I{here}", "-o", target]
+    subprocess.run([*command, here / "tests" / source, *words], check=True)
     return target
 
 
@@ -799,7 +800,7 @@ def test_incompressible_is_what_was_tried(mpi, tmp_path):
 @pytest.mark.slow
 def test_nics_that_lead_away(mpi, tmp_path):
     """Hardware and InfiniBand's ports once: no bond, no container's, no IP over InfiniBand."""
-    network = Path(__file__).parent / "network.cpp"
+    network = Path(__file__).parent / "recording/network.cpp"
     program = build_cpp(mpi, "nics.cpp", tmp_path, network)
     root = tmp_path / "root"
 

@@ -25,7 +25,7 @@ NAMES = [f"MPI_Request_get_status_{which}" for which in ("all", "any", "some")]
 
 
 def compiled(mpi, folder: Path, header: str) -> subprocess.CompletedProcess[str]:
-    """integrations/mpi/completion.cpp with this text as mpi.h, checked only."""
+    """integrations/mpi/calls/completion.cpp with this text as mpi.h, checked only."""
     (folder / "mpi.h").write_text(header)
     shown = subprocess.run(
         [f"mpicc.{mpi.name}", "-show"], capture_output=True, text=True, check=True
@@ -33,8 +33,8 @@ def compiled(mpi, folder: Path, header: str) -> subprocess.CompletedProcess[str]
     includes = [f"-isystem{path}" for path in re.findall(r"-I(\S+)", shown.stdout)]
     macros = [f"-DWPR_MPI_GET_STATUS_{which}" for which in ("ALL", "ANY", "SOME")]
     command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-Iinclude",
-               f"-I{folder}", *includes, *macros, "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX",
-               "integrations/mpi/completion.cpp"]  # fmt: skip
+               "-Iintegrations/mpi", f"-I{folder}", *includes, *macros, "-DOMPI_SKIP_MPICXX",
+               "-DMPICH_SKIP_MPICXX", "integrations/mpi/calls/completion.cpp"]  # fmt: skip
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 

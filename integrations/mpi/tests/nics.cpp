@@ -3,7 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "../network.hpp"
+#include "recording/network.hpp"
 
 namespace wirepress {
 Job& job() {

@@ -312,13 +312,19 @@ def source_dir() -> Path:
     return shipped if shipped.is_dir() else PACKAGE.parent.parent / "integrations" / "mpi"
 
 
+def sources_like(pattern: str) -> list[Path]:
+    """Sources of the modules, without those of their tests."""
+    found = source_dir().glob(f"*/{pattern}")
+    return sorted(path for path in found if path.parent.name != "tests")
+
+
 def cache_key() -> str:
     """One for each processor family, installation of wirepress and state of the sources: hosts
     share homes, and a module needs the library of codecs of the installation that built it."""
     import hashlib
 
     digest = hashlib.sha256(f"{os.uname().machine} {source_dir()}".encode())
-    for path in sorted(source_dir().glob("*.[ch]pp")):
+    for path in sources_like("*.[ch]pp"):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

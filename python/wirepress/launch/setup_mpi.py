@@ -42,6 +42,7 @@ from .mpi_libraries import (
     read_elf,
     shipped_dirs,
     source_dir,
+    sources_like,
 )
 
 DOOR = "libwirepress_door.so"
@@ -217,8 +218,8 @@ def compile_all(tools: Tools, flags: list[str], sources: list[Path], folder: Pat
 
     def one(source: Path) -> Path:
         nonlocal n_done
-        target = folder / f"{source.stem}.o"
-        command = [*tools.cxx, *flags, f"-I{include_dir()}", *tools.compile_flags]
+        target = folder / f"{source.parent.name}-{source.stem}.o"
+        command = [*tools.cxx, *flags, *tools.compile_flags]
         done = call([*command, "-c", "-o", target, source])
         if done.returncode:
             raise RunError(f"{source.name} does not compile: {first_error(done.stdout)}")
@@ -264,8 +265,9 @@ def try_module(module: Path, program: Path, library: Library) -> None:
 
 def build(tools: Tools, program: Path, library: Library, folder: Path) -> Path:
     features = library.features or frozenset()
-    flags = FLAGS + [f"-D{MACROS[name]}" for name in FEATURES if name in features]
-    sources = sorted(source_dir().glob("*.cpp"))
+    flags = [*FLAGS, f"-I{source_dir()}", f"-I{include_dir()}"]
+    flags += [f"-D{MACROS[name]}" for name in FEATURES if name in features]
+    sources = sources_like("*.cpp")
     if tools.build(FORTRAN, folder, "fortran")[0].exists():
         flags.append("-DWPR_MPI_FORTRAN")
     else:

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to a message after MPI received its bytes.
+#include "job/interposer.hpp"
+
+namespace wirepress {
+
+size_t received_size(const MPI_Status& status) {
+  MPI_Count size = 0;
+  PMPI_Get_elements_x(&status, MPI_BYTE, &size);
+  return size > 0 ? static_cast<size_t>(size) : 0;
+}
+
+void set_size(MPI_Status* status, size_t size) {
+  PMPI_Status_set_elements_x(status, MPI_BYTE, static_cast<MPI_Count>(size));
+}
+
+bool describe(Call call, Comm* comm, void* buffer, MPI_Count count, MPI_Datatype datatype,
+              Incoming* incoming) {
+  Type type;
+  MPI_Count capacity;
+  if (count < 0 || !look_up(datatype, &type) ||
+      __builtin_mul_overflow(count, type.size, &capacity)) {
+    return false;
+  }
+  incoming->call = call;
+  incoming->comm = comm;
+  incoming->buffer = buffer;
+  incoming->count = count;
+  incoming->type = datatype;
+  incoming->capacity = static_cast<size_t>(capacity);
+  incoming->contiguous = type.contiguous || capacity == 0;
+  if (incoming->contiguous) return buffer || capacity == 0;
+  return use_bounce(incoming);
+}
+
+bool use_bounce(Incoming* incoming) {
+  if (!incoming->bounce.reserve(incoming->capacity, true)) {
+    ++self_thread().events.no_memory;
+    return false;
+  }
+  incoming->bounced = true;
+  return true;
+}
+
+void keep_type(MPI_Datatype* type, bool* owns) {
+  // The user may free the type before the request completes. Not dup: that would run the user's
+  // attribute callbacks.
+  PMPI_Type_contiguous(1, *type, type);
+  PMPI_Type_commit(type);
+  *owns = true;
+}
+
+void keep_type(Incoming* incoming) {
+  if (incoming->contiguous || incoming->owns_type) return;
+  keep_type(&incoming->type, &incoming->owns_type);
+}
+
+void drop(Incoming* incoming) {
+  if (incoming->owns_type) PMPI_Type_free(&incoming->type);
+  incoming->owns_type = false;
+}
+
+namespace {
+
+int store(Incoming* incoming, const Byte* packed, size_t size) {
+  if (size == 0) return MPI_SUCCESS;
+  if (incoming->contiguous) {
+    std::memcpy(incoming->buffer, packed, size);
+    return MPI_SUCCESS;
+  }
+  return deliver(packed, size, incoming->buffer, incoming->count, incoming->type);
+}
+
+// From `wire`, which is not the user's buffer, to where the user wants it.
+int expand_from(Incoming* incoming, const Byte* wire, size_t size, size_t* raw_size) {
+  if (incoming->contiguous) {
+    return expand(incoming->call, wire, size, static_cast<Byte*>(incoming->buffer),
+                  incoming->capacity, raw_size);
+  }
+  Buffer packed;
+  if (!packed.reserve(incoming->capacity, true)) return MPI_ERR_NO_MEM;
+  const int error = expand(incoming->call, wire, size, packed.data(), incoming->capacity, raw_size);
+  return error ? error : store(incoming, packed.data(), *raw_size);
+}
+
+int finish_from(Incoming* incoming, const Byte* wire, size_t size, MPI_Status* status) {
+  CallStats& call = stats(incoming->call);
+  ++call.received;
+  call.received_wire_size += size;
+  size_t raw_size = size;
+  int error = MPI_SUCCESS;
+  const bool framed = is_framed(wire, size);
+  if (framed) {
+    ++call.received_framed;
+    Buffer& aside = self_thread().wire;
+    if (wire == incoming->buffer) {
+      if (!aside.reserve(size, true)) return MPI_ERR_NO_MEM;
+      std::memcpy(aside.data(), wire, size);
+      wire = aside.data();
+    }
+    error = expand_from(incoming, wire, size, &raw_size);
+    // After an error the count is that of a full buffer: the one number that is always legal.
+    set_size(status, error ? incoming->capacity : raw_size);
+  } else if (size > incoming->capacity) {  // only from the stash: MPI reports it otherwise
+    ++self_thread().events.truncated;
+    error = MPI_ERR_TRUNCATE;
+    set_size(status, incoming->capacity);
+  } else if (wire != incoming->buffer) {
+    error = store(incoming, wire, size);
+  }
+  if (!error) call.received_raw_size += raw_size;
+  return error;
+}
+
+}  // namespace
+
+int finish(Incoming* incoming, MPI_Status* status) {
+  if (status->MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
+  return finish_from(incoming, incoming->landing(), received_size(*status), status);
+}
+
+int finish_from_stash(Incoming* incoming, Stashed* stashed, MPI_Status* status) {
+  give_status(stashed->status, status);
+  const int error = stashed->error
+                        ? stashed->error
+                        : finish_from(incoming, stashed->data.data(), stashed->size, status);
+  delete stashed;
+  return error;
+}
+
+}  // namespace wirepress

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to become of a message that the user sends.
+#include "job/interposer.hpp"
+
+namespace wirepress {
+namespace {
+
+// Whether a message of this size to a node goes raw without a look. A link that is known to be slow
+// leaves time for smaller ones: to look at a message costs about a microsecond, to make a frame 4.
+bool is_small(size_t size, int node) {
+  constexpr size_t kLeast = 4 << 10;
+  constexpr double kLeastSeconds = 100e-6;  // that the message holds the link
+  if (!job().by_link) return size < std::max(job().threshold, kMinWire);
+  if (size >= job().threshold) return false;
+  const double rate = size < kLeast ? 0 : link_rate(node);
+  return rate == 0 || static_cast<double>(size) < kLeastSeconds * rate;
+}
+
+// The user's data as contiguous bytes; nullptr: it cannot be had.
+const Byte* flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, Type* type,
+                    size_t size) {
+  if (type->contiguous) return static_cast<const Byte*>(buffer);
+  Buffer& packed = self_thread().packed;
+  if (!packed.reserve(size)) {
+    ++self_thread().events.no_memory;
+    return nullptr;
+  }
+  return collect(buffer, count, datatype, packed.data(), size) == MPI_SUCCESS ? packed.data()
+                                                                              : nullptr;
+}
+
+void count_raw(CallStats* counts, MPI_Count count, MPI_Datatype datatype) {
+  Type type;
+  MPI_Count size;
+  if (!look_up(datatype, &type) || __builtin_mul_overflow(count, type.size, &size)) return;
+  counts->raw_size += static_cast<uint64_t>(size);
+  counts->wire_size += static_cast<uint64_t>(size);
+}
+
+// Frame of `data` into `bytes`; what keeps it from being sent, or kBypassCount.
+Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
+  const Byte* data = out->data;
+  const size_t size = out->raw_size;
+  const Type& type = out->type;
+  Site* site = find_site(call, type.dtype, size, out->node);
+  const int candidate = out->candidate = choose(site, data, size, type, out->in_pieces);
+  if (candidate < 0) return bypass_of(candidate);
+  if (!out->in_pieces && !bytes->reserve(size)) {
+    ++self_thread().events.no_memory;
+    return kUnsupported;
+  }
+  *wire_size = out->in_pieces ? make_first_piece(call, candidate, data, size, type, bytes)
+                              : make_wire(call, candidate, data, size, type, bytes->data(), size);
+  // Of a first piece all is said of the whole message.
+  const Thread& thread = self_thread();
+  const double pieces = static_cast<double>(size) / static_cast<double>(thread.codec_size);
+  const auto whole = static_cast<size_t>(static_cast<double>(*wire_size) * pieces);
+  learn_outcome(site, candidate, size, whole, thread.codec_seconds * pieces);
+  return *wire_size > 0 ? kBypassCount : kNotSmaller;
+}
+
+}  // namespace
+
+Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI_Datatype datatype,
+                 int dest, Buffer* bytes, bool blocking) {
+  Outgoing out;
+  Type& type = out.type;
+  if (count < 0 || dest == MPI_PROC_NULL || datatype == MPI_DATATYPE_NULL) return out;
+  CallStats& counts = stats(call);
+  if (!comm->takes_frames(dest)) {
+    const int node = dest >= 0 && dest < comm->size ? comm->node[static_cast<size_t>(dest)] : -1;
+    const bool leaves = node >= 0 && node != job().node[static_cast<size_t>(job().rank)];
+    ++counts.messages;
+    ++counts.bypass[leaves ? kUnsupported : node >= 0 ? kSameHost : kNoPeer];
+    if (leaves) count_raw(&counts, count, datatype);  // by a communicator of a session
+    return out;
+  }
+  MPI_Count raw_size;
+  if (!look_up(datatype, &type) || __builtin_mul_overflow(count, type.size, &raw_size)) return out;
+  out.remote = true;
+  out.node = comm->node[static_cast<size_t>(dest)];
+  out.raw_size = out.size = static_cast<size_t>(raw_size);
+  ++counts.messages;
+  counts.raw_size += out.raw_size;
+  const auto raw = [&](Bypass why) {
+    ++counts.bypass[why];
+    counts.wire_size += out.raw_size;
+    return out;
+  };
+  if (is_small(out.raw_size, out.node)) return raw(kSmall);
+  if (type.contiguous && !buffer) return raw(kUnsupported);
+  out.data = flatten(buffer, count, datatype, &type, out.raw_size);
+  if (!out.data) return raw(kNoncontiguous);
+  out.in_pieces = blocking && may_go_in_pieces(comm, dest, out.raw_size);
+  out.world_rank = comm->world[static_cast<size_t>(dest)];
+  size_t wire_size = 0;
+  const Bypass why = compress(call, &out, bytes, &wire_size);
+  if (why != kBypassCount) {
+    out.in_pieces = false;
+    // Packed already: MPI need not do it again.
+    out.replaced = !type.contiguous;
+    if (out.replaced) std::swap(*bytes, self_thread().packed);
+    return raw(why);
+  }
+  out.framed = out.replaced = true;
+  out.size = wire_size;
+  ++counts.framed;
+  counts.wire_size += wire_size;
+  return out;
+}
+
+void keep_bytes(MPI_Request request, Buffer bytes) {
+  auto* record = new Record;
+  record->request = request;
+  record->frame = std::move(bytes);
+  put(record);
+}
+
+}  // namespace wirepress

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/across.hpp"
+
+#include <unordered_map>
+
+namespace wirepress {
+namespace {
+
+bool cart_neighbors(MPI_Comm handle, std::vector<int>* neighbors) {
+  int n = 0;
+  if (PMPI_Cartdim_get(handle, &n) != MPI_SUCCESS) return false;
+  for (int i = 0; i < n; ++i) {
+    int before, after;
+    if (PMPI_Cart_shift(handle, i, 1, &before, &after) != MPI_SUCCESS) return false;
+    neighbors->insert(neighbors->end(), {before, after});
+  }
+  return true;
+}
+
+void graph_neighbors(const Comm& comm, std::vector<int>* neighbors) {
+  int n = 0;
+  if (PMPI_Graph_neighbors_count(comm.handle, comm.rank, &n) != MPI_SUCCESS) return;
+  neighbors->resize(static_cast<size_t>(n));
+  PMPI_Graph_neighbors(comm.handle, comm.rank, n, neighbors->data());
+}
+
+void dist_graph_neighbors(const Comm& comm, std::vector<int>* neighbors) {
+  int n_in = 0, n_out = 0, weighted;
+  if (PMPI_Dist_graph_neighbors_count(comm.handle, &n_in, &n_out, &weighted) != MPI_SUCCESS) return;
+  std::vector<int> sources(static_cast<size_t>(n_in)), weights(static_cast<size_t>(n_in + n_out));
+  neighbors->resize(static_cast<size_t>(n_out));
+  PMPI_Dist_graph_neighbors(comm.handle, n_in, sources.data(), weights.data(), n_out,
+                            neighbors->data(), weights.data() + n_in);
+}
+
+// What a start of a persistent collective counts.
+struct Start {
+  Call call;
+  const Comm* comm;
+  uint64_t bytes;
+};
+struct Starts {
+  std::mutex lock;
+  std::unordered_map<uint64_t, Start> all;  // by the value of the request's handle
+  std::atomic<size_t> n{0};
+};
+Starts& starts() {
+  static auto* table = new Starts;
+  return *table;
+}
+
+}  // namespace
+
+uint64_t Across::size_of(MPI_Count count, MPI_Datatype type) {
+  Type known;
+  MPI_Count size;
+  if (count <= 0 || type == MPI_DATATYPE_NULL || !look_up(type, &known) ||
+      __builtin_mul_overflow(count, known.size, &size)) {
+    return 0;
+  }
+  return static_cast<uint64_t>(size);
+}
+
+void Across::allreduce(const void*, const void*, MPI_Count n, MPI_Datatype type, MPI_Op, MPI_Comm) {
+  if (comm_->inter) return;
+  const uint64_t size = size_of(n, type);
+  const auto nodes = static_cast<uint64_t>(comm_->other_nodes) + 1;
+  switch (call_) {
+    case kScan:
+    case kExscan:
+    case kIscan:
+    case kIexscan:
+    case kScanInit:
+    case kExscanInit: {
+      const auto next = static_cast<size_t>(comm_->rank) + 1;
+      bytes_ = next < static_cast<size_t>(comm_->size) && differs(next) ? size : 0;
+      return;
+    }
+    case kReduceScatterBlock:
+    case kIreduceScatterBlock:
+    case kReduceScatterBlockInit:
+      bytes_ = to_peers([&](size_t) { return size; }) / members();
+      return;
+    default:  // every node reduces a part for all, and hands it round
+      bytes_ = 2 * size * (nodes - 1) / nodes / members();
+  }
+}
+
+bool Across::is_neighbors() const {
+  return (call_ >= kNeighborAllgather && call_ <= kIneighborAlltoallw) ||
+         (call_ >= kNeighborAllgatherInit && call_ <= kNeighborAlltoallwInit);
+}
+
+const std::vector<int>& Across::destinations() const {
+  if (comm_->destinations_known) return comm_->destinations;
+  comm_->destinations_known = true;
+  int kind = MPI_UNDEFINED;
+  PMPI_Topo_test(comm_->handle, &kind);
+  if (kind == MPI_CART && !cart_neighbors(comm_->handle, &comm_->destinations)) {
+    comm_->destinations.clear();
+  }
+  if (kind == MPI_GRAPH) graph_neighbors(*comm_, &comm_->destinations);
+  if (kind == MPI_DIST_GRAPH) dist_graph_neighbors(*comm_, &comm_->destinations);
+  return comm_->destinations;
+}
+
+void count_left(Call call, const Comm* comm, Bypass why, uint64_t bytes) {
+  CallStats& counts = stats(call);
+  ++counts.messages;
+  ++counts.bypass[comm->other_nodes > 0 ? why : comm->all_world ? kSameHost : kNoPeer];
+  counts.raw_size += bytes;
+  counts.wire_size += bytes;
+  counts.modelled_size += bytes;
+}
+
+void count_exchange(const Shadow& shadow, size_t size) {
+  const auto nodes = static_cast<size_t>(shadow.n_nodes);
+  const size_t bytes = 2 * size * (nodes - 1) / nodes / static_cast<size_t>(shadow.node_size);
+  stats(kExchange).raw_size += bytes;
+  stats(kExchange).wire_size += bytes;
+  stats(kExchange).modelled_size += bytes;
+}
+
+void count_starts(MPI_Request request, Call call, MPI_Comm handle, uint64_t bytes) {
+  Comm* comm = inert() || request == MPI_REQUEST_NULL ? nullptr : find_comm(handle);
+  if (!comm) return;
+  retain(comm);
+  std::lock_guard hold(starts().lock);
+  starts().all.insert_or_assign(handle_bits(request), Start{call, comm, bytes});
+  starts().n.store(starts().all.size(), std::memory_order_relaxed);
+}
+
+void count_start(MPI_Request request) {
+  if (starts().n.load(std::memory_order_relaxed) == 0 || inert()) return;
+  std::lock_guard hold(starts().lock);
+  const auto found = starts().all.find(handle_bits(request));
+  if (found == starts().all.end()) return;
+  const Start& start = found->second;
+  count_left(start.call, start.comm, kNonblocking, start.bytes);
+}
+
+void forget_starts(MPI_Request request) {
+  if (starts().n.load(std::memory_order_relaxed) == 0) return;
+  std::lock_guard hold(starts().lock);
+  const auto found = starts().all.find(handle_bits(request));
+  if (found == starts().all.end()) return;
+  release(const_cast<Comm*>(found->second.comm));
+  starts().all.erase(found);
+  starts().n.store(starts().all.size(), std::memory_order_relaxed);
+}
+
+}  // namespace wirepress
