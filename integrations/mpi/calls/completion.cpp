@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wait and Test in all their forms: whichever call completes a request does the work due for it.
 #include <memory>
+#include <vector>
 
-#include "recording/across.hpp"
 #include "calls/pmpi.hpp"
+#include "messages/requests.hpp"
+#include "messages/thread.hpp"
+#include "recording/across.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {

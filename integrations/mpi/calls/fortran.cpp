@@ -10,11 +10,14 @@
 // needs the Fortran libraries to be there.
 #include <dlfcn.h>
 
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <set>
+#include <vector>
 
-#include "job/interposer.hpp"
 #include "calls/pmpi.hpp"
+#include "job/sessions.hpp"
 
 // Common blocks and module variables: their addresses mean something. Weak: an MPI without Fortran
 // has none.
@@ -324,7 +327,7 @@ int make_comm(Word made, Word parent, Call call) {
   MPI_Comm handle = c_comm(*comm);
   if (error != MPI_SUCCESS || handle == MPI_COMM_NULL) return error;
   return parent ? inherit_session(error, c_comm(*static_cast<MPI_Fint*>(parent)), &handle)
-                : mark_session(&handle);
+                : mark_session(error, &handle);
 }
 
 template <typename... Words>

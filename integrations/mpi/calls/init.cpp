@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beginning and the end of MPI, and of communicators.
-#include "job/interposer.hpp"
+#include <atomic>
+
 #include "calls/pmpi.hpp"
+#include "job/comms.hpp"
+#include "job/handshake.hpp"
+#include "job/library.hpp"
+#include "job/options.hpp"
+#include "messages/requests.hpp"
 
 using namespace wirepress;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives that are left to MPI, and counted: non-blocking and persistent ones, those of
 // neighbours, and prefix sums.
-#include "recording/across.hpp"
 #include "calls/pmpi.hpp"
+#include "recording/across.hpp"
 #include "recording/trace.hpp"
 
 using namespace wirepress;
@@ -127,7 +127,7 @@ namespace {
 template <typename Describe>
 int make_persistent(int error, Call call, MPI_Comm handle, MPI_Request* request,
                     Describe describe) {
-  Comm* comm = error || inert() ? nullptr : find_comm(handle);
+  Comm* comm = error ? nullptr : counted_comm(handle);
   if (!comm) return error;
   Across across(call, comm);
   if (comm->other_nodes > 0) describe(across);

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Send, Recv and their kin. What is odd about the arguments is left to MPI to find and to say.
-#include "job/interposer.hpp"
+#include <utility>
+
 #include "calls/pmpi.hpp"
+#include "choosing/sites.hpp"
+#include "messages/incoming.hpp"
+#include "messages/outgoing.hpp"
+#include "messages/pieces.hpp"
+#include "messages/requests.hpp"
+#include "messages/stash.hpp"
+#include "messages/thread.hpp"
+#include "messages/types.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {
@@ -18,7 +27,7 @@ int timed(Call call, Body body) {
 
 template <template <typename> class Form, Call call, typename N>
 int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle) {
-  Comm* comm = inert() ? nullptr : find_comm(handle);
+  Comm* comm = active_comm(handle);
   if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle);
   Buffer& bytes = self_thread().frame;
   const bool blocking = call == kSend || call == kSsend;
@@ -41,7 +50,7 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
 template <template <typename> class Form, Call call, typename N>
 int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle,
           MPI_Request* request) {
-  Comm* comm = inert() ? nullptr : find_comm(handle);
+  Comm* comm = active_comm(handle);
   if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
   Buffer bytes;
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
@@ -184,7 +193,7 @@ template <typename N>
 int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,
              void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,
              MPI_Comm handle, MPI_Status* status) {
-  Comm* comm = inert() ? nullptr : find_comm(handle);
+  Comm* comm = active_comm(handle);
   Incoming in;
   const bool aware = comm && comm->may_send_frames(source) &&
                      describe(kSendrecv, comm, recvbuf, recvcount, recvtype, &in);

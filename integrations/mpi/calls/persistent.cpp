@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Persistent requests. A receive stays MPI's own; a send is compressed at every start.
-#include "recording/across.hpp"
+#include <memory>
+
 #include "calls/pmpi.hpp"
+#include "messages/outgoing.hpp"
+#include "messages/requests.hpp"
+#include "messages/stash.hpp"
+#include "messages/types.hpp"
+#include "recording/across.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {
@@ -10,8 +16,7 @@ namespace {
 template <typename N>
 int recv_init(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm handle,
               MPI_Request* request) {
-  Comm* comm = inert() ? nullptr : find_comm(handle);
-  if (comm && !comm->may_send_frames(source)) comm = nullptr;
+  Comm* comm = aware_comm(handle, source);
   auto* record = comm ? new Record : nullptr;
   if (!comm || !describe(kRecvInit, comm, buffer, count, type, &record->incoming)) {
     delete record;

@@ -3,8 +3,10 @@
 // cannot look inside: such messages are taken from MPI (stash.cpp).
 #include <sched.h>
 
-#include "job/interposer.hpp"
 #include "calls/pmpi.hpp"
+#include "messages/incoming.hpp"
+#include "messages/requests.hpp"
+#include "messages/stash.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {

@@ -4,7 +4,16 @@
 // A node's ranks reduce among themselves first, by MPI in shared memory; then nodes exchange parts
 // (Exchange::reduce_scatter), and the reduced parts go where they are wanted. How a bound on the
 // error of the result is kept is in docs/guides/mpi-error-bounds.md.
-#include "collectives/collectives.hpp"
+#include <climits>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "calls/pmpi.hpp"
+#include "choosing/sites.hpp"
+#include "collectives/exchange.hpp"
+#include "collectives/run.hpp"
+#include "recording/across.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {
@@ -49,11 +58,11 @@ bool order_matters(const Reduction& reduction) {
 // In the order of ranks, whoever comes first: the leader collects and reduces.
 void ordered_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
                     const Reduction& reduction) {
-  const size_t piece = gathered_piece(op.shadow()) / reduction.element * reduction.element;
+  const size_t most = gathered_size(op.shadow()) / reduction.element * reduction.element;
   const auto n_ranks = static_cast<size_t>(op.shadow().node_size);
   const Buffer& all = op.shadow().gathered;
-  for (size_t at = 0; at < size; at += piece) {
-    const int n = static_cast<int>(std::min(piece, size - at));
+  for (size_t at = 0; at < size; at += most) {
+    const int n = static_cast<int>(std::min(most, size - at));
     op.timed([&] {
       return PMPI_Gather(input + at, n, MPI_BYTE, all.data(), n, MPI_BYTE, 0, op.shadow().node);
     });
@@ -77,7 +86,7 @@ void node_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
   if (job().deterministic && order_matters(reduction)) {
     return ordered_reduce(op, input, result, size, reduction);
   }
-  in_pieces(size, reduction.element, [&](size_t at, size_t n) {
+  in_parts(size, reduction.element, [&](size_t at, size_t n) {
     const void* from = op.leads() && input == result ? MPI_IN_PLACE : input + at;
     op.timed([&] {
       return PMPI_Reduce(from, op.leads() ? result + at : nullptr,
@@ -271,7 +280,7 @@ int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype
 void hand_to_root(Operation& op, Byte* result, size_t size, int root_in_node) {
   if (root_in_node == 0) return;
   if (op.leads() && op.error()) spoil(result, size);
-  in_pieces(size, 1, [&](size_t at, size_t n) {
+  in_parts(size, 1, [&](size_t at, size_t n) {
     op.timed([&] {
       return op.leads() ? PMPI_Send(result + at, static_cast<int>(n), MPI_BYTE, root_in_node, kTag,
                                     op.shadow().node)

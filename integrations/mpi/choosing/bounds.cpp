@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // mpi_error: what a bound on the error of a result asks of each coding on the way to it. The proofs
 // are in docs/guides/mpi-error-bounds.md.
+#include "choosing/bounds.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-
-#include "job/interposer.hpp"
 
 namespace wirepress {
 namespace {

@@ -2,6 +2,8 @@
 // Which job a rank belongs to. Ranks of several jobs may say hello at the same time, and only its
 // process manager can tell a rank which others are in its MPI_COMM_WORLD before all of them are
 // known to have the library.
+#include "job/identity.hpp"
+
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <poll.h>
@@ -9,12 +11,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <cctype>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
-#include "job/interposer.hpp"
+#include "job/job.hpp"
+#include "job/library.hpp"
 
 namespace wirepress {
 namespace {

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to a message after MPI received its bytes.
-#include "job/interposer.hpp"
+#include "messages/incoming.hpp"
+
+#include <cstring>
+
+#include "messages/frames.hpp"
+#include "messages/stash.hpp"
+#include "messages/thread.hpp"
+#include "messages/types.hpp"
 
 namespace wirepress {
 
@@ -40,14 +47,6 @@ bool use_bounce(Incoming* incoming) {
   }
   incoming->bounced = true;
   return true;
-}
-
-void keep_type(MPI_Datatype* type, bool* owns) {
-  // The user may free the type before the request completes. Not dup: that would run the user's
-  // attribute callbacks.
-  PMPI_Type_contiguous(1, *type, type);
-  PMPI_Type_commit(type);
-  *owns = true;
 }
 
 void keep_type(Incoming* incoming) {

@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is to become of a message that the user sends.
-#include "job/interposer.hpp"
+#include "messages/outgoing.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "choosing/links.hpp"
+#include "choosing/sites.hpp"
+#include "job/job.hpp"
+#include "messages/frames.hpp"
+#include "messages/pieces.hpp"
+#include "messages/requests.hpp"
+#include "messages/thread.hpp"
 
 namespace wirepress {
 namespace {
@@ -43,20 +54,23 @@ Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
   const size_t size = out->raw_size;
   const Type& type = out->type;
   Site* site = find_site(call, type.dtype, size, out->node);
-  const int candidate = out->candidate = choose(site, data, size, type, out->in_pieces);
+  const int candidate = choose(site, data, size, type, out->in_pieces).candidate;
+  out->candidate = candidate;
   if (candidate < 0) return bypass_of(candidate);
   if (!out->in_pieces && !bytes->reserve(size)) {
     ++self_thread().events.no_memory;
     return kUnsupported;
   }
-  *wire_size = out->in_pieces ? make_first_piece(call, candidate, data, size, type, bytes)
-                              : make_wire(call, candidate, data, size, type, bytes->data(), size);
-  // Of a first piece all is said of the whole message.
-  const Thread& thread = self_thread();
-  const double pieces = static_cast<double>(size) / static_cast<double>(thread.codec_size);
-  const auto whole = static_cast<size_t>(static_cast<double>(*wire_size) * pieces);
-  learn_outcome(site, candidate, size, whole, thread.codec_seconds * pieces);
-  return *wire_size > 0 ? kBypassCount : kNotSmaller;
+  const Made made = out->in_pieces
+                        ? make_first_piece(call, candidate, data, size, type, bytes)
+                        : make_frame(call, candidate, data, size, type, bytes->data(), size);
+  // The first piece speaks for the whole message.
+  const double pieces =
+      static_cast<double>(size) / static_cast<double>(std::max<size_t>(made.raw_size, 1));
+  const auto whole = static_cast<size_t>(static_cast<double>(made.size) * pieces);
+  learn_outcome(site, candidate, size, whole, made.seconds * pieces);
+  *wire_size = made.size;
+  return made.size > 0 ? kBypassCount : kNotSmaller;
 }
 
 }  // namespace
@@ -69,7 +83,7 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
   CallStats& counts = stats(call);
   if (!comm->takes_frames(dest)) {
     const int node = dest >= 0 && dest < comm->size ? comm->node[static_cast<size_t>(dest)] : -1;
-    const bool leaves = node >= 0 && node != job().node[static_cast<size_t>(job().rank)];
+    const bool leaves = node >= 0 && node != own_node();
     ++counts.messages;
     ++counts.bypass[leaves ? kUnsupported : node >= 0 ? kSameHost : kNoPeer];
     if (leaves) count_raw(&counts, count, datatype);  // by a communicator of a session

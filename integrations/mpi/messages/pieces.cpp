@@ -11,12 +11,21 @@
 // but copies of its own on their way, and after a while returns and leaves them to MPI; then it
 // sends whole messages to that rank for a time. While it waits it takes what has come in for its
 // own receives: two ranks that send to each other before they wait for each other are not late.
+#include "messages/pieces.hpp"
+
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
 
-#include "job/interposer.hpp"
+#include "choosing/links.hpp"
+#include "job/identity.hpp"
+#include "job/job.hpp"
+#include "messages/requests.hpp"
+#include "messages/thread.hpp"
 
 namespace wirepress {
 namespace {
@@ -164,22 +173,23 @@ bool may_go_in_pieces(const Comm* comm, int dest, size_t size) {
   return false;
 }
 
-size_t make_first_piece(Call call, int candidate, const Byte* data, size_t size, const Type& type,
-                        Buffer* bytes) {
+Made make_first_piece(Call call, int candidate, const Byte* data, size_t size, const Type& type,
+                      Buffer* bytes) {
   Head head;
   head.tag = g_next_tag.fetch_add(1, std::memory_order_relaxed) % g_n_tags;
   head.rank = job().rank;
   head.raw_size = size;
   head.piece_size = piece_size_of(size);
   const auto piece = static_cast<size_t>(head.piece_size);
-  if (!bytes->reserve(piece + kFirst)) return 0;
+  if (!bytes->reserve(piece + kFirst)) return {};
   // The frame is made behind the place of the head; its cookie makes room for that.
   Byte* frame = bytes->data() + kHeadSize;
-  const size_t wire_size = make_wire(call, candidate, data, piece, type, frame, piece);
-  if (wire_size == 0) return 0;
+  Made made = make_frame(call, candidate, data, piece, type, frame, piece);
+  if (made.size == 0) return made;
   std::memcpy(bytes->data(), job().cookie, kCookieSize);
   write_head(bytes->data() + kCookieSize, head);
-  return wire_size + kHeadSize;
+  made.size += kHeadSize;
+  return made;
 }
 
 Pieces::Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank)
@@ -208,7 +218,8 @@ int Pieces::launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm)
     }
     size_t wire_size = 0;
     if (bytes.data() && skip == 0) {
-      wire_size = make_wire(call_, candidate_, piece, piece_size, type_, bytes.data(), piece_size);
+      wire_size =
+          make_frame(call_, candidate_, piece, piece_size, type_, bytes.data(), piece_size).size;
       failures = wire_size ? 0 : failures + 1;
       skip = wire_size ? 0 : std::min<size_t>(failures, 8);
     } else if (skip > 0) {

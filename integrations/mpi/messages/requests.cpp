@@ -2,9 +2,14 @@
 // The map from request handles to the work that is due when they complete. A handle's value may be
 // used again as soon as MPI completed it: the record is taken out before MPI is called, and put
 // back if the request is still there.
-#include <sched.h>
+#include "messages/requests.hpp"
 
-#include "job/interposer.hpp"
+#include <mutex>
+#include <vector>
+
+#include "messages/stash.hpp"
+#include "messages/thread.hpp"
+#include "messages/types.hpp"
 
 namespace wirepress {
 

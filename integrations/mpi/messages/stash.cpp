@@ -4,11 +4,18 @@
 // What is in the stash of a communicator is, for each source, the beginning of what that source
 // sent and nobody received yet. So whoever looks in the stash first and asks MPI afterwards sees
 // messages in the order in which they were sent, whatever tags are asked for.
+#include "messages/stash.hpp"
+
 #include <sched.h>
 
+#include <mutex>
 #include <unordered_map>
+#include <vector>
 
-#include "job/interposer.hpp"
+#include "messages/frames.hpp"
+#include "messages/incoming.hpp"
+#include "messages/thread.hpp"
+#include "messages/types.hpp"
 
 namespace wirepress {
 

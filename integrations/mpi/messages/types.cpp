@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a data type looks like in memory.
-#include <algorithm>
-#include <climits>
+#include "messages/types.hpp"
 
-#include "job/interposer.hpp"
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <mutex>
+#include <vector>
+
+#include "job/job.hpp"
 
 namespace wirepress {
 namespace {
@@ -48,8 +53,7 @@ void add(MPI_Datatype handle, wpr_dtype dtype, Arithmetic arithmetic) {
   type.dtype = dtype;
   type.element = kSizes[dtype];
   if (type.size != type.element * (arithmetic == Arithmetic::kComplex ? 2 : 1)) {
-    type.dtype = WPR_BYTES;
-    type.element = 1;
+    type.forget_elements();
   }
   *named = {handle_bits(handle), type};
 }
@@ -171,9 +175,7 @@ void look_at_parts(MPI_Datatype handle, Type* type, int depth, const Envelope& m
     if (!predefined) PMPI_Type_free(&parts[i]);
   }
   type->contiguous = type->contiguous && whole;
-  if (alike) return;
-  type->dtype = WPR_BYTES;
-  type->element = 1;
+  if (!alike) type->forget_elements();
 }
 
 bool look_into(MPI_Datatype handle, Type* type, int depth, bool* predefined) {
@@ -271,6 +273,14 @@ bool look_up(MPI_Datatype handle, Type* type) {
   if (!look_into(handle, type, 0, &predefined)) return false;
   if (!predefined) remember(handle, *type);
   return true;
+}
+
+void keep_type(MPI_Datatype* type, bool* owns) {
+  // The user may free the type before the request completes. Not dup: that would run the user's
+  // attribute callbacks.
+  PMPI_Type_contiguous(1, *type, type);
+  PMPI_Type_commit(type);
+  *owns = true;
 }
 
 ByteRoom::ByteRoom(size_t size) : count(static_cast<int>(size)), type(MPI_BYTE) {

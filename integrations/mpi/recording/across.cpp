@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/across.hpp"
 
+#include <atomic>
+#include <mutex>
 #include <unordered_map>
+
+#include "collectives/shadow.hpp"
+#include "messages/requests.hpp"
+#include "messages/thread.hpp"
+#include "messages/types.hpp"
 
 namespace wirepress {
 namespace {
@@ -65,30 +72,14 @@ void Across::allreduce(const void*, const void*, MPI_Count n, MPI_Datatype type,
   if (comm_->inter) return;
   const uint64_t size = size_of(n, type);
   const auto nodes = static_cast<uint64_t>(comm_->other_nodes) + 1;
-  switch (call_) {
-    case kScan:
-    case kExscan:
-    case kIscan:
-    case kIexscan:
-    case kScanInit:
-    case kExscanInit: {
-      const auto next = static_cast<size_t>(comm_->rank) + 1;
-      bytes_ = next < static_cast<size_t>(comm_->size) && differs(next) ? size : 0;
-      return;
-    }
-    case kReduceScatterBlock:
-    case kIreduceScatterBlock:
-    case kReduceScatterBlockInit:
-      bytes_ = to_peers([&](size_t) { return size; }) / members();
-      return;
-    default:  // every node reduces a part for all, and hands it round
-      bytes_ = 2 * size * (nodes - 1) / nodes / members();
+  if (is_scan(call_)) {
+    const auto next = static_cast<size_t>(comm_->rank) + 1;
+    bytes_ = next < static_cast<size_t>(comm_->size) && differs(next) ? size : 0;
+  } else if (is_reduce_scatter_block(call_)) {
+    bytes_ = to_peers([&](size_t) { return size; }) / members();
+  } else {  // every node reduces a part for all, and hands it round
+    bytes_ = 2 * size * (nodes - 1) / nodes / members();
   }
-}
-
-bool Across::is_neighbors() const {
-  return (call_ >= kNeighborAllgather && call_ <= kIneighborAlltoallw) ||
-         (call_ >= kNeighborAllgatherInit && call_ <= kNeighborAlltoallwInit);
 }
 
 const std::vector<int>& Across::destinations() const {
@@ -103,6 +94,8 @@ const std::vector<int>& Across::destinations() const {
   if (kind == MPI_DIST_GRAPH) dist_graph_neighbors(*comm_, &comm_->destinations);
   return comm_->destinations;
 }
+
+Comm* counted_comm(MPI_Comm handle) { return active_comm(handle); }
 
 void count_left(Call call, const Comm* comm, Bypass why, uint64_t bytes) {
   CallStats& counts = stats(call);
@@ -122,7 +115,7 @@ void count_exchange(const Shadow& shadow, size_t size) {
 }
 
 void count_starts(MPI_Request request, Call call, MPI_Comm handle, uint64_t bytes) {
-  Comm* comm = inert() || request == MPI_REQUEST_NULL ? nullptr : find_comm(handle);
+  Comm* comm = request == MPI_REQUEST_NULL ? nullptr : active_comm(handle);
   if (!comm) return;
   retain(comm);
   std::lock_guard hold(starts().lock);

@@ -6,7 +6,15 @@
 // What the sockets and NICs saw stands beside it in the report (network.cpp).
 #pragma once
 
-#include "job/interposer.hpp"
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "job/comms.hpp"
+#include "job/job.hpp"
+#include "recording/calls.hpp"
 
 namespace wirepress {
 
@@ -24,7 +32,8 @@ class Across {
   void allgather(const void* from, MPI_Count n, MPI_Datatype type, const void*, MPI_Count m,
                  MPI_Datatype to_type, MPI_Comm) {
     const uint64_t own = from == MPI_IN_PLACE ? size_of(m, to_type) : size_of(n, type);
-    bytes_ = is_neighbors() ? to_neighbors([&](size_t) { return own; }) : to_other_nodes(own);
+    bytes_ =
+        is_of_neighbors(call_) ? to_neighbors([&](size_t) { return own; }) : to_other_nodes(own);
   }
   template <typename NC, typename A>
   void allgatherv(const void* from, MPI_Count n, MPI_Datatype type, const void* to,
@@ -85,7 +94,6 @@ class Across {
 
  private:
   static uint64_t size_of(MPI_Count count, MPI_Datatype type);
-  bool is_neighbors() const;
   bool is_elsewhere(int root) const {
     return root >= 0 && root < comm_->size && differs(static_cast<size_t>(root));
   }
@@ -93,7 +101,6 @@ class Across {
     return comm_->node[peer] >= 0 && comm_->node[peer] != own_node();
   }
   bool scatters(int root) const { return comm_->inter ? root == MPI_ROOT : root == comm_->rank; }
-  static int own_node() { return job().node[static_cast<size_t>(job().rank)]; }
   uint64_t members() const { return static_cast<uint64_t>(std::max(comm_->node_members, 1)); }
   uint64_t to_other_nodes(uint64_t size) const {
     return size * static_cast<uint64_t>(comm_->other_nodes);
@@ -117,7 +124,7 @@ class Across {
   }
   template <typename SizeOf>
   uint64_t to_each(SizeOf size_to) const {
-    return is_neighbors() ? to_neighbors(size_to) : to_peers(size_to);
+    return is_of_neighbors(call_) ? to_neighbors(size_to) : to_peers(size_to);
   }
   const std::vector<int>& destinations() const;  // neighbours that this rank sends to, in order
 
@@ -126,12 +133,14 @@ class Across {
   uint64_t bytes_ = 0;
 };
 
+// The communicator of a call that is to be counted, or nullptr.
+Comm* counted_comm(MPI_Comm handle);
 // Counts a call that MPI is to run; `bytes` of it go to other nodes.
 void count_left(Call call, const Comm* comm, Bypass why, uint64_t bytes);
 // `describe(across)` says which call it is.
 template <typename Describe>
 void count_left(Call call, MPI_Comm handle, Bypass why, Describe describe) {
-  Comm* comm = inert() ? nullptr : find_comm(handle);
+  Comm* comm = counted_comm(handle);
   if (!comm) return;
   Across across(call, comm);
   if (comm->other_nodes > 0) describe(across);

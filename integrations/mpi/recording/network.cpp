@@ -19,6 +19,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+
+#include "job/job.hpp"
+#include "recording/json.hpp"
 
 namespace wirepress {
 namespace {
@@ -232,9 +236,8 @@ std::string network_json() {
          tcp.connections, since(tcp.sent, g_tcp_at_start.sent),
          since(tcp.resent, g_tcp_at_start.resent));
   const std::vector<int>& node = job().node;
-  const auto me = static_cast<size_t>(job().rank);
   // With mpi_same_host ranks of a host count as nodes of their own.
-  const bool first = std::find(node.begin(), node.end(), node[me]) - node.begin() == job().rank;
+  const bool first = std::find(node.begin(), node.end(), own_node()) - node.begin() == job().rank;
   if (!first || (job().same_host && job().rank != 0)) return json + "}";
   json += ", \"nics\": [";
   const char* comma = "";

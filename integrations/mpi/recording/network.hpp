@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of the kernel (network.cpp).
+// Counters of the kernel.
 #pragma once
 
-#include "job/interposer.hpp"
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace wirepress {
 

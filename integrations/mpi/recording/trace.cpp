@@ -3,7 +3,12 @@
 // are not believed; what cannot be described is flagged.
 #include "recording/trace.hpp"
 
+#include <algorithm>
+#include <mutex>
 #include <unordered_map>
+
+#include "messages/incoming.hpp"
+#include "messages/types.hpp"
 
 namespace wirepress {
 namespace {
@@ -363,29 +368,6 @@ void Tracing::finish(int error) {
 
 // ---- collectives ----
 
-bool Tracing::is_neighbors() const {
-  switch (call_) {
-    case kNeighborAllgather:
-    case kNeighborAllgatherv:
-    case kNeighborAlltoall:
-    case kNeighborAlltoallv:
-    case kNeighborAlltoallw:
-    case kIneighborAllgather:
-    case kIneighborAllgatherv:
-    case kIneighborAlltoall:
-    case kIneighborAlltoallv:
-    case kIneighborAlltoallw:
-    case kNeighborAllgatherInit:
-    case kNeighborAllgathervInit:
-    case kNeighborAlltoallInit:
-    case kNeighborAlltoallvInit:
-    case kNeighborAlltoallwInit:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool Tracing::is_root(int root) const {
   if (!outermost_ || !comm_) return false;
   return comm_->inter ? root == MPI_ROOT : root == comm_->rank;
@@ -404,7 +386,7 @@ Tracing& Tracing::moves(const void* from, const void* to, MPI_Count n, MPI_Datat
   record_.count = static_cast<uint64_t>(std::max<MPI_Count>(n, 0));
   if (m > 0) record_.received = bytes(m, to_type);
   if (n > 0) record_.sent = bytes(n, type);
-  if (is_neighbors()) record_.flags |= n > 0 ? kTracePerNeighbor : kTraceUnknown;
+  if (is_of_neighbors(call_)) record_.flags |= n > 0 ? kTracePerNeighbor : kTraceUnknown;
   if (samples_wanted() && n > 0) take_sample(call_, in_place ? to : from, record_.count, type);
   return *this;
 }
@@ -424,14 +406,14 @@ Tracing& Tracing::allgather(const void* from, MPI_Count n, MPI_Datatype type, co
                             MPI_Count m, MPI_Datatype to_type, MPI_Comm) {
   if (!outermost_ || !comm_) return *this;
   if (from == MPI_IN_PLACE) n = m, type = to_type;
-  return moves(from, to, n, type, is_neighbors() ? m : m * others(), to_type);
+  return moves(from, to, n, type, is_of_neighbors(call_) ? m : m * others(), to_type);
 }
 
 Tracing& Tracing::alltoall(const void* from, MPI_Count n, MPI_Datatype type, const void* to,
                            MPI_Count m, MPI_Datatype to_type, MPI_Comm) {
   if (!outermost_ || !comm_) return *this;
   if (from == MPI_IN_PLACE) n = m, type = to_type;
-  const MPI_Count k = is_neighbors() ? 1 : others();
+  const MPI_Count k = is_of_neighbors(call_) ? 1 : others();
   return moves(from, to, n * k, type, m * k, to_type);
 }
 
@@ -475,9 +457,8 @@ Tracing& Tracing::reduces(const void* from, const void* to, MPI_Count n, MPI_Cou
 Tracing& Tracing::allreduce(const void* from, const void* to, MPI_Count n, MPI_Datatype type,
                             MPI_Op op, MPI_Comm) {
   if (!outermost_ || !comm_) return *this;
-  const bool parts = call_ == kReduceScatterBlock || call_ == kIreduceScatterBlock ||
-                     call_ == kReduceScatterBlockInit;
-  return reduces(from, to, parts ? n * others() : n, n, type, op);
+  const MPI_Count parts = is_reduce_scatter_block(call_) ? others() : 1;
+  return reduces(from, to, n * parts, n, type, op);
 }
 
 Tracing& Tracing::reduce(const void* from, const void* to, MPI_Count n, MPI_Datatype type,

@@ -3,54 +3,19 @@
 // exported function: one branch where nothing is recorded.
 #pragma once
 
+#include <mpi.h>
+
+#include <atomic>
 #include <memory>
 
-#include "job/interposer.hpp"
-#include "calls/pmpi.hpp"
+#include "job/comms.hpp"
+#include "recording/calls.hpp"
+#include "recording/trace_file.hpp"
 
 namespace wirepress {
 
 extern std::atomic<bool> g_tracing;
 inline bool tracing() { return __builtin_expect(g_tracing.load(std::memory_order_relaxed), 0); }
-
-// ---- the file (trace_file.cpp) ----
-
-// A call, as the file has it.
-struct TraceRecord {
-  uint64_t begin = 0, end = 0;  // ns since the file's origin
-  uint64_t count = 0, sent = 0, received = 0;
-  uint64_t request = 0;
-  int32_t peer = MPI_PROC_NULL, tag = 0;
-  uint32_t comm = 0;
-  uint8_t call = 0, flags = 0, dtype = 0, op = 0;
-};
-static_assert(sizeof(TraceRecord) == 64);
-
-enum TraceFlag : uint8_t {
-  kTraceReceiveHalf = 1,  // of an exchange whose other half is the record before
-  kTraceStarted = 2,      // a persistent request was started
-  kTraceFailed = 4,
-  kTraceInPlace = 8,
-  kTracePerNeighbor = 16,  // bytes are those of one neighbour
-  kTraceUnknown = 32,      // bytes are not known
-  kTraceCancelled = 64,
-};
-
-// Collective over the world, if the options want a trace. Before g_mode is set.
-void start_trace();
-// The same, before PMPI_Finalize.
-void end_trace();
-// Of this rank's trace, for the report; "" without one.
-std::string trace_json();
-uint64_t trace_stamp();
-void write_record(const TraceRecord& record);
-// Its number in this file; the first use describes it there.
-uint32_t trace_comm(Comm* comm);
-bool samples_wanted();
-// A payload that is about to be sent may be one of the samples.
-void take_sample(Call call, const void* buffer, uint64_t count, MPI_Datatype type);
-
-// ---- calls (trace.cpp) ----
 
 // What is to be recorded when a request completes.
 struct TraceRequest {
@@ -148,7 +113,7 @@ class Tracing {
   Tracing& alltoallw(const void* from, const NC* counts, const A*, const MPI_Datatype* types,
                      const void*, const NC* to_counts, const A*, const MPI_Datatype* to_types,
                      MPI_Comm) {
-    if (!outermost_ || !comm_ || is_neighbors()) return unknown();
+    if (!outermost_ || !comm_ || is_of_neighbors(call_)) return unknown();
     record_.received = sum_bytes(to_counts, to_types);
     record_.sent = from == MPI_IN_PLACE ? record_.received : sum_bytes(counts, types);
     if (from == MPI_IN_PLACE) record_.flags |= kTraceInPlace;
@@ -163,7 +128,6 @@ class Tracing {
 
  private:
   bool is_root(int root) const;
-  bool is_neighbors() const;
   Tracing& rooted(int root);
   Tracing& unknown();
   Tracing& gathers(const void* from, MPI_Count n, MPI_Datatype type, const void* to,
@@ -180,13 +144,13 @@ class Tracing {
   template <typename NC>
   MPI_Count sum(const NC* counts) const {
     MPI_Count total = 0;
-    const MPI_Count n = counts && !is_neighbors() ? others() : 0;
+    const MPI_Count n = counts && !is_of_neighbors(call_) ? others() : 0;
     for (MPI_Count i = 0; i < n; ++i) total += counts[i];
     return total;
   }
   template <typename NC>
   MPI_Count mine(const NC* counts) const {
-    return counts && comm_ && !comm_->inter && !is_neighbors() ? counts[comm_->rank] : 0;
+    return counts && comm_ && !comm_->inter && !is_of_neighbors(call_) ? counts[comm_->rank] : 0;
   }
   template <typename NC>
   uint64_t sum_bytes(const NC* counts, const MPI_Datatype* types) {

@@ -2,18 +2,33 @@
 // The file of a trace (spec/trace.md): blocks of records, each a frame, written as they fill up, so
 // that what was written is good whatever becomes of the rank. A file that cannot be written ends
 // the trace of this rank, never the rank.
+#include "recording/trace_file.hpp"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <random>
 #include <string_view>
+#include <vector>
 
+#include "job/identity.hpp"
+#include "job/job.hpp"
+#include "messages/types.hpp"
+#include "recording/counts.hpp"
+#include "recording/json.hpp"
 #include "recording/trace.hpp"
+#include "wirepress/wirepress.h"
 
 namespace wirepress {
 namespace {
@@ -109,7 +124,7 @@ struct Writer {
   std::vector<Pen*> pens;
 
   std::mutex samples_lock;
-  uint64_t budget = 0, piece = 0, stride = 0, since = 0, next = 0;
+  uint64_t budget = 0, sample_size = 0, stride = 0, since = 0, next = 0;
   std::minstd_rand chance;
   std::vector<Kept> kept;
   MPI_Comm clock = MPI_COMM_NULL;
@@ -306,7 +321,7 @@ std::string meta_json() {
   append(&json, ", \"sample_bytes\": %llu, \"calls\": [",
          static_cast<unsigned long long>(writer().budget));
   for (int i = 0; i < kCallCount; ++i) {
-    json += (i ? ", " : "") + json_string(call_name(static_cast<Call>(i)));
+    json += (i ? ", " : "") + json_string(kCallNames[i]);
   }
   json += "], \"dtypes\": [";
   for (int i = 0; i <= WPR_COMPLEX128; ++i) {
@@ -559,7 +574,7 @@ void take_sample(Call call, const void* buffer, uint64_t count, MPI_Datatype typ
   if (!buffer || count == 0 || !look_up(type, &known) || known.size <= 0) return;
   const auto size = static_cast<uint64_t>(known.size);
   if (size > kLargestElement || count > UINT64_MAX / size) return;
-  const uint64_t n = std::min(count, std::max<uint64_t>(writer().piece / size, 1));
+  const uint64_t n = std::min(count, std::max<uint64_t>(writer().sample_size / size, 1));
   SampleHead about;
   uint64_t due = samples_due(count * size, n * size, &about.stands_for);
   if (due == 0) return;
@@ -586,7 +601,7 @@ void start_trace() {
   Writer& w = writer();
   if (j.trace.empty()) return;
   w.budget = j.trace_sample / static_cast<uint64_t>(j.size);
-  w.piece = w.stride = std::clamp(w.budget / 64, kLeastSample, kMostSample);
+  w.sample_size = w.stride = std::clamp(w.budget / 64, kLeastSample, kMostSample);
   w.chance.seed(static_cast<uint32_t>(j.rank) + 1);
   w.next = next_distance(w);
   {

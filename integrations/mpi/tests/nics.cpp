@@ -3,6 +3,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "job/job.hpp"
+#include "recording/json.hpp"
 #include "recording/network.hpp"
 
 namespace wirepress {

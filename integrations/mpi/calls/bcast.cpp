@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bcast and Allgather between nodes.
-#include "collectives/collectives.hpp"
+// Bcast between nodes.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
 
+#include "calls/pmpi.hpp"
+#include "choosing/sites.hpp"
+#include "collectives/operation.hpp"
+#include "collectives/run.hpp"
+#include "recording/across.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {
 namespace {
-
-// ---- Bcast ----
 
 // The way of chunks between leaders: a chain where there are chunks to fill it, else a tree.
 struct Tree {
@@ -39,7 +45,7 @@ class Broadcast {
       : op_(op),
         data_(data),
         size_(size),
-        n_chunks_((size + op.chunk_ - 1) / op.chunk_),
+        n_chunks_((size + op.chunk() - 1) / op.chunk()),
         root_node_(op.shadow().node_of[static_cast<size_t>(root)]),
         root_in_node_(op.shadow().rank_in_node[static_cast<size_t>(root)]),
         tree_(op.shadow().n_nodes, op.shadow().my_node, root_node_,
@@ -49,7 +55,7 @@ class Broadcast {
         frames_(n_chunks_) {
     if (data_) return;
     op_.check(MPI_ERR_NO_MEM);
-    for (Buffer& slot : slots_) slot.reserve(op_.chunk_, true);
+    for (Buffer& slot : slots_) slot.reserve(op_.chunk(), true);
   }
 
   void run() {
@@ -67,8 +73,8 @@ class Broadcast {
   }
 
  private:
-  Byte* at(size_t c) { return data_ ? data_ + c * op_.chunk_ : slots_[c % slots_.size()].data(); }
-  size_t size(size_t c) const { return std::min(op_.chunk_, size_ - c * op_.chunk_); }
+  Byte* at(size_t c) { return data_ ? data_ + c * op_.chunk() : slots_[c % slots_.size()].data(); }
+  size_t size(size_t c) const { return std::min(op_.chunk(), size_ - c * op_.chunk()); }
   bool receives() { return op_.leads() && tree_.parent >= 0; }
 
   void post(size_t c) {
@@ -127,7 +133,7 @@ int own_bcast(Comm* comm, Shadow* shadow, void* buffer, MPI_Count count, MPI_Dat
               const Type& type, size_t size, int root) {
   // Members may describe the same bytes by different types: chunks are cut by bytes.
   Type bytes = type;
-  if (!type.contiguous) bytes.element = 1, bytes.dtype = WPR_BYTES;
+  if (!type.contiguous) bytes.forget_elements();
   Operation op(kBcast, comm, shadow, bytes);
   Buffer packed;
   Byte* data = static_cast<Byte*>(buffer);
@@ -164,115 +170,6 @@ int bcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handl
   });
 }
 
-// ---- Allgather ----
-
-struct GatherArgs {
-  const void* sendbuf;
-  MPI_Count sendcount;
-  MPI_Datatype sendtype;
-  bool plain_send;  // contiguous
-  void* recvbuf;
-  MPI_Count recvcount;
-  MPI_Datatype recvtype;
-};
-
-// Packed, all blocks in node order, this is what the user's buffer holds itself.
-bool is_direct(const Shadow& shadow, const Type& type) { return type.contiguous && shadow.ordered; }
-
-int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type& type, size_t size,
-                  const Room& room) {
-  const bool in_place = args.sendbuf == MPI_IN_PLACE;
-  const size_t total = size * static_cast<size_t>(comm->size);
-  const auto me = static_cast<size_t>(comm->rank);
-  Type bytes = type;
-  if (!type.contiguous) bytes.element = 1, bytes.dtype = WPR_BYTES;
-  Operation op(kAllgather, comm, shadow, bytes);
-
-  const bool direct = is_direct(*shadow, type);
-  Byte* all = direct ? static_cast<Byte*>(args.recvbuf) : room.data();
-  const size_t place = static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) +
-                       static_cast<size_t>(shadow->node_rank);
-  MPI_Aint lower, extent;
-  PMPI_Type_get_extent(args.recvtype, &lower, &extent);
-  const auto user_block = [&](size_t rank) {
-    return static_cast<Byte*>(args.recvbuf) +
-           static_cast<MPI_Aint>(rank) * static_cast<MPI_Aint>(args.recvcount) * extent;
-  };
-  const auto bring = [&](const void* from, MPI_Count count, MPI_Datatype datatype, bool plainly) {
-    if (from == all + place * size) return;
-    if (plainly) {
-      std::memcpy(all + place * size, from, size);
-    } else {
-      op.check(collect(from, count, datatype, all + place * size, size));
-    }
-  };
-  if (in_place) {
-    bring(user_block(me), args.recvcount, args.recvtype, type.contiguous);
-  } else {
-    bring(args.sendbuf, args.sendcount, args.sendtype, args.plain_send);
-  }
-
-  Byte* of_node =
-      all + static_cast<size_t>(shadow->first[static_cast<size_t>(shadow->my_node)]) * size;
-  if (shadow->node_size > 1) {
-    op.timed([&] {
-      const void* from = op.leads() ? MPI_IN_PLACE : all + place * size;
-      return PMPI_Gather(from, static_cast<int>(size), MPI_BYTE, of_node, static_cast<int>(size),
-                         MPI_BYTE, 0, shadow->node);
-    });
-  }
-  if (op.leads()) {
-    op.look(of_node, size * static_cast<size_t>(shadow->node_size));
-    Exchange(op, all, node_segments(*shadow, size)).all_gather();
-  }
-  node_bcast(op, all, total, 0);
-  if (!direct && !op.error()) {
-    for (size_t i = 0; i < shadow->members.size(); ++i) {
-      const auto rank = static_cast<size_t>(shadow->members[i]);
-      // Coding may have changed it: all ranks are to have what the others got.
-      if (rank == me && in_place && job().bound.kind == Bound::kNone) continue;
-      if (type.contiguous) {
-        std::memcpy(user_block(rank), all + i * size, size);
-      } else {
-        op.check(deliver(all + i * size, size, user_block(rank), args.recvcount, args.recvtype));
-      }
-    }
-  }
-  return op.end();
-}
-
-template <typename N>
-int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, N recvcount,
-              MPI_Datatype recvtype, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kAllgather, handle, why, [&](Across& across) {
-      across.allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, handle);
-    });
-    return allgather_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-                                   handle);
-  };
-  Comm* comm = collective_comm(handle);
-  Type type, sent;
-  MPI_Count block, total, own;
-  const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (!comm || comm->inter || !look_up(recvtype, &type) || !product(recvcount, type.size, &block) ||
-      !product(block, comm->size, &total) || block > static_cast<MPI_Count>(kPiece) ||
-      (type.contiguous && !recvbuf) ||
-      (!in_place && (!look_up(sendtype, &sent) || !product(sendcount, sent.size, &own) ||
-                     own != block || (sent.contiguous && !sendbuf)))) {
-    return plain();
-  }
-  const auto size = static_cast<size_t>(block);
-  return run_collective(kAllgather, comm, static_cast<size_t>(total), plain, [&](Shadow* shadow) {
-    const GatherArgs args{sendbuf, sendcount, sendtype, sent.contiguous,
-                          recvbuf, recvcount, recvtype};
-    Room room;
-    const auto most = static_cast<size_t>(total);
-    if (!room.get(shadow, most, is_direct(*shadow, type) ? 0 : most)) return plain();
-    return own_allgather(comm, shadow, args, type, size, room);
-  });
-}
-
 }  // namespace
 }  // namespace wirepress
 
@@ -283,13 +180,6 @@ using namespace wirepress;
     WPR_NOTE_CALLER;                                                                            \
     WPR_TRACE(kBcast, comm, bcast(buf, count, type, root, comm),                                \
               bcast<N>(buf, count, type, root, comm));                                          \
-  }                                                                                             \
-  WPR_WRAP(MPI_Allgather##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,      \
-           void* recvbuf, N recvcount, MPI_Datatype recvtype, MPI_Comm comm) {                  \
-    WPR_NOTE_CALLER;                                                                            \
-    WPR_TRACE(kAllgather, comm,                                                                 \
-              allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm),      \
-              allgather<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));  \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

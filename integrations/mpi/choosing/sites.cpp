@@ -9,15 +9,24 @@
 // looked at ever more rarely. One recipe given by the user replaces the candidates; then only the
 // backing off from what does not shrink remains, message by message: a site may have several
 // buffers, of which one shrinks (all calls of a Python program come from one place in mpi4py).
+#include "choosing/sites.hpp"
+
 #include <cxxabi.h>
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <utility>
+#include <cstring>
+#include <mutex>
+#include <vector>
 
-#include "job/interposer.hpp"
+#include "choosing/candidates.hpp"
+#include "choosing/links.hpp"
+#include "messages/thread.hpp"
+#include "recording/json.hpp"
 
 namespace wirepress {
 
@@ -25,7 +34,7 @@ constinit thread_local const void* t_caller = nullptr;
 
 namespace {
 
-constexpr size_t kDTypes = 18, kSites = 2048, kMostCandidates = 12;
+constexpr size_t kSites = 2048, kMostCandidates = 12;
 constexpr size_t kLeastSample = 32 << 10, kMostSample = 256 << 10;
 constexpr size_t kLeastGlance = 4 << 10, kMostGlance = 64 << 10;
 constexpr double kWorth = 0.93;       // of the raw finish time, to leave raw ...
@@ -40,7 +49,6 @@ constexpr int kLook = 64, kRarestLook = 1024;
 // What is known of a candidate at a site, for a raw byte.
 struct Known {
   double ratio = 0, encode = 0, decode = 0;  // 0: not tried yet
-  bool skipped = false;                      // tried before: too slow whatever the ratio
 };
 
 }  // namespace
@@ -72,109 +80,19 @@ namespace {
 // Pages are touched where used.
 Site g_sites[kSites];
 std::atomic<size_t> g_n_sites{0};
-bool g_fixed = false;
-double g_fixed_link = 0;
-
-// What a sender codes bytes as, where the program does not say what they are: mostly doubles.
-constexpr const char kOfDoubles[] = " of doubles";
-
-// Recipes that may pay for an element type, the cheap ones first. None loses anything.
-std::vector<std::string> recipes_for(wpr_dtype dtype) {
-  switch (dtype) {
-    case WPR_FLOAT32:
-    case WPR_FLOAT64:
-      return {"zeros",         dtype == WPR_FLOAT32 ? "bx:m=23" : "bx:m=52",
-              "lz4:1",         "planes",
-              "zstd:1",        "shuffle+lz4:1",
-              "shuffle+zstd:1"};
-    case WPR_BYTES:  // whatever was packed: floats or integers of 4 bytes, as often doubles
-      return {"zeros",  "bx:m=23", "lz4:1",          "shuffle:8+lz4:1", "planes of doubles",
-              "planes", "zstd:1",  "shuffle+zstd:1", "shuffle:8+zstd:1"};
-    case WPR_INT8:
-    case WPR_UINT8:
-    case WPR_BOOL:
-      return {"zeros", "lz4:1", "zstd:1"};
-    default:
-      return {"zeros", "lz4:1", "shuffle+lz4:1", "zstd:1", "shuffle+zstd:1"};
-  }
-}
-
-// How often a value is coded on its way to where it is used: a reduction codes partial sums, and
-// once more the result.
-constexpr size_t kMostCodings = 2;
-size_t codings(Call call) {
-  switch (call) {
-    case kReduce:
-    case kAllreduce:
-    case kReduceScatter:
-    case kReduceScatterBlock:
-      return 2;
-    default:
-      return 1;
-  }
-}
-
-struct Candidate {
-  std::string recipe, name;
-  wpr_dtype view = WPR_BYTES;  // that bytes are coded as
-  bool lossy = false;
-  uint32_t suits = 0;  // a bit for each dtype
-};
-std::vector<Candidate>& candidates() {
-  static auto* all = new std::vector<Candidate>;
-  return *all;
-}
-using List = std::vector<int>;
-using Lists = std::array<std::array<List, kDTypes>, kMostCodings>;
-Lists& lists() {
-  static auto* all = new Lists;
-  return *all;
-}
-
-// Its number; a recipe is listed once. -1: there are too many.
-int add_candidate(const std::string& name, wpr_dtype dtype, bool lossy) {
-  size_t i = 0;
-  while (i < candidates().size() && candidates()[i].name != name) ++i;
-  if (i == kMaxCandidates) return -1;
-  if (i == candidates().size()) {
-    const size_t view = name.find(kOfDoubles);
-    candidates().push_back(
-        {name.substr(0, view), name, view == std::string::npos ? WPR_BYTES : WPR_FLOAT64, lossy});
-  }
-  candidates()[i].suits |= 1u << dtype;
-  return static_cast<int>(i);
-}
-
-// Appends the candidate to the list of messages whose values are coded so often.
-void offer(size_t n_codings, wpr_dtype dtype, const std::string& name, bool lossy) {
-  const int i = add_candidate(name, dtype, lossy);
-  if (i < 0) return;
-  List& list = lists()[n_codings - 1][dtype];
-  list.insert(lossy ? list.begin() : list.end(), i);
-}
-
-// Those of `names` that this build has and that lose nothing, in every list of the type.
-void offer_lossless(wpr_ctx* ctx, wpr_dtype dtype, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const std::string recipe = name.substr(0, name.find(kOfDoubles));
-    int lossless = 0;
-    if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) != WPR_OK || !lossless) continue;
-    for (size_t n = 1; n <= kMostCodings; ++n) offer(n, dtype, name, false);
-  }
-}
 
 // `want` bytes, or a little less, from all over the message.
-size_t take_sample(const Byte* data, size_t size, size_t element, size_t want, Byte* sample) {
+size_t draw_sample(const Byte* data, size_t size, size_t element, size_t want, Byte* sample) {
   if (want >= size) {
     std::memcpy(sample, data, size);
     return size;
   }
-  constexpr size_t kPieces = 4;
+  constexpr size_t kDraws = 4;
   element = std::max(element, sizeof(double));  // bytes may be of doubles
-  const size_t piece = want / kPieces / element * element;
-  const size_t step = (size - piece) / (kPieces - 1) / element * element;
-  for (size_t i = 0; i < kPieces; ++i) std::memcpy(sample + i * piece, data + i * step, piece);
-  return kPieces * piece;
+  const size_t drawn = want / kDraws / element * element;
+  const size_t step = (size - drawn) / (kDraws - 1) / element * element;
+  for (size_t i = 0; i < kDraws; ++i) std::memcpy(sample + i * drawn, data + i * step, drawn);
+  return kDraws * drawn;
 }
 
 // False: it could not be tried.
@@ -252,14 +170,14 @@ bool hopeless(const Site& site, size_t i, double link, double size) {
   return finish_time(ideal, link, site.overlapped, size) > 1 / link;
 }
 
-// Tries the candidates one after the other, as far as the time allows it. `anew`: whatever was
-// spent, because data may be others now.
-void look(Site* site, const Byte* data, size_t size, const Type& type, double link, bool anew) {
+// Tries the candidates one after the other, as far as the time allows it; returns the seconds that
+// this took. `anew`: whatever was spent, because data may be others now.
+double look(Site* site, const Byte* data, size_t size, const Type& type, double link, bool anew) {
   Thread& thread = self_thread();
   const auto n_bytes = static_cast<double>(size);
   const double allowed = (anew ? site->spent : kBudget * site->took) + kCredit * n_bytes / link;
   const size_t n = std::min(site->list->size(), kMostCandidates);
-  if (site->spent >= allowed || !thread.sample.reserve(4 * kMostSample)) return;
+  if (site->spent >= allowed || !thread.sample.reserve(4 * kMostSample)) return 0;
   const double start = now();
   double end = start;
   size_t sampled = 0;
@@ -267,7 +185,7 @@ void look(Site* site, const Byte* data, size_t size, const Type& type, double li
     if (hopeless(*site, site->next, link, n_bytes)) continue;
     if (sampled == 0) {
       const size_t want = std::clamp(size / 8, kLeastSample, kMostSample);
-      sampled = take_sample(data, size, type.element, want, thread.sample.data());
+      sampled = draw_sample(data, size, type.element, want, thread.sample.data());
     }
     Known* known = &site->known[site->next];
     if (!measure(thread, (*site->list)[site->next], type, thread.sample.data(), sampled, known)) {
@@ -275,17 +193,18 @@ void look(Site* site, const Byte* data, size_t size, const Type& type, double li
     }
     end = now();
   }
-  site->spent += end - start;
-  thread.sampling_seconds += end - start;
+  const double seconds = end - start;
+  site->spent += seconds;
   const int before = site->choice.load(std::memory_order_relaxed);
   decide(site, link, n_bytes);
-  if (site->next < n) return;  // more with the next message
+  if (site->next < n) return seconds;  // more with the next message
   site->next = 0;
   const int gap = site->gap.load(std::memory_order_relaxed);
   const int best = site->choice.load(std::memory_order_relaxed);
   const int longer = gap && best == before ? std::min(2 * gap, kRarestLook) : kLook;
   site->gap.store(longer, std::memory_order_relaxed);
   site->left.store(longer, std::memory_order_relaxed);
+  return seconds;
 }
 
 void back_off(Site* site, int choice) {
@@ -297,7 +216,7 @@ void back_off(Site* site, int choice) {
 
 // What is faster today is not what was faster yesterday: with a bound that shows in the bits.
 bool is_fixed(const Site& site) {
-  if (g_fixed || site.list->empty()) return true;
+  if (has_fixed_recipe() || site.list->empty()) return true;
   return job().deterministic && is_lossy((*site.list)[0]);
 }
 
@@ -309,7 +228,7 @@ bool shrinks(int candidate, const Byte* data, size_t size, const Type& type) {
   wpr_ctx* ctx = context(thread, candidate);
   if (!ctx) return false;
   Byte* sample = thread.sample.data();
-  const size_t sampled = take_sample(data, size, type.element, want, sample);
+  const size_t sampled = draw_sample(data, size, type.element, want, sample);
   const Coded as = coded_as(candidate, type, sampled);
   size_t written = 0;
   return wpr_compress_array(ctx, sample, as.dtype, WPR_NO_SHAPE, &as.count, sample + kMostSample,
@@ -327,89 +246,6 @@ int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
 }
 
 }  // namespace
-
-const char* prepare_codecs(wpr_ctx* ctx) {
-  static std::string problem;
-  Job& j = job();
-  wpr_get_number(ctx, "mpi_link", &g_fixed_link);  // 0: auto, it is measured
-  g_fixed = j.codec != "auto";
-  // Another life of MPI in this process is not possible: the lists are filled once.
-  for (const wpr_dtype dtype :
-       {WPR_BYTES, WPR_INT8, WPR_UINT8, WPR_INT16, WPR_UINT16, WPR_INT32, WPR_UINT32, WPR_INT64,
-        WPR_UINT64, WPR_FLOAT32, WPR_FLOAT64, WPR_BOOL}) {  // those that types.cpp gives
-    offer_lossless(ctx, dtype, g_fixed ? std::vector{j.codec} : recipes_for(dtype));
-  }
-  j.bound = parse_bound(j.error);
-  size_t n_bounded = 0;
-  for (const wpr_dtype dtype : {WPR_FLOAT32, WPR_FLOAT64}) {
-    for (const std::string& recipe : bounded_recipes(j.codec, j.bound, dtype, 1, 2)) {
-      int lossless;
-      ++n_bounded;
-      if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) == WPR_OK) continue;
-      --n_bounded;
-      if (!g_fixed) continue;  // a codec that this build does not have
-      problem = "mpi_error: \"" + j.error + "\": " + wpr_error(ctx);
-      return problem.c_str();
-    }
-  }
-  if (j.bound.kind == Bound::kNone ? !candidates().empty() : n_bounded > 0) return nullptr;
-  problem = "mpi_codec: " + j.codec + " is lossy, MPI messages must not change";
-  const bool relative = j.bound.kind == Bound::kRelative;
-  if (!candidates().empty()) {
-    problem = "mpi_error: \"" + j.error + "\": mpi_codec " + j.codec + " loses nothing, take " +
-              (relative ? "auto, bx or fre" : "auto, zfp or sz3") + ", or no mpi_error";
-  } else if (relative) {
-    problem = "mpi_codec: " + j.codec + ": of codecs that lose something, bx and fre keep a " +
-              "relative error, with the m that it takes";
-  } else if (j.bound.kind == Bound::kAbsolute) {
-    problem = "mpi_codec: " + j.codec + ": of codecs that lose something, zfp and sz3 keep an " +
-              "absolute error, with the bound that it takes";
-  }
-  return problem.c_str();
-}
-
-void prepare_bounded() {
-  const Job& j = job();
-  if (j.bound.kind == Bound::kNone) return;
-  const int n_nodes = j.node.empty() ? j.size : 1 + *std::max_element(j.node.begin(), j.node.end());
-  wpr_ctx* ctx = nullptr;
-  wpr_create(&ctx);
-  if (!ctx) return;
-  for (const wpr_dtype dtype : {WPR_FLOAT32, WPR_FLOAT64}) {
-    for (size_t n = 1; n <= kMostCodings; ++n) {
-      for (const std::string& recipe :
-           bounded_recipes(j.codec, j.bound, dtype, static_cast<int>(n), n_nodes)) {
-        int lossless = 0;
-        if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) != WPR_OK) continue;
-        // With all bits a recipe is one of those that lose nothing, which auto has anyway.
-        if (!lossless || g_fixed) offer(n, dtype, recipe, !lossless);
-      }
-    }
-  }
-  wpr_free(ctx);
-}
-
-bool is_lossy(int candidate) { return candidates()[static_cast<size_t>(candidate)].lossy; }
-
-void start_choosing() { prepare_links(g_fixed_link); }
-
-const List& candidates_for(Call call, wpr_dtype dtype) { return lists()[codings(call) - 1][dtype]; }
-size_t n_candidates() { return candidates().size(); }
-
-const char* candidate_recipe(size_t i) { return candidates()[i].recipe.c_str(); }
-const char* candidate_name(int candidate) {
-  return candidates()[static_cast<size_t>(candidate)].name.c_str();
-}
-Coded coded_as(int candidate, const Type& type, size_t size) {
-  Coded as{type.dtype, type.element};
-  const wpr_dtype view = candidates()[static_cast<size_t>(candidate)].view;
-  if (type.dtype == WPR_BYTES && view != WPR_BYTES) as = {view, sizeof(double)};
-  as.count = size % as.count == 0 ? size / as.count : 0;
-  return as;
-}
-bool suits(int candidate, wpr_dtype dtype) {
-  return (candidates()[static_cast<size_t>(candidate)].suits >> dtype & 1) != 0;
-}
 
 Bypass bypass_of(int choice) {
   switch (choice) {
@@ -458,22 +294,24 @@ Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {
   return &g_sites[0];
 }
 
-int choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped) {
+Choice choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped,
+              bool anew) {
   site->messages.fetch_add(1, std::memory_order_relaxed);
   site->raw_size.fetch_add(size, std::memory_order_relaxed);
-  if (is_fixed(*site)) return choose_fixed(site, data, size, type);
+  if (is_fixed(*site)) return {choose_fixed(site, data, size, type)};
   const double link = link_rate(site->node);
-  if (link == 0) return kUnknownLink;
+  if (link == 0) return {kUnknownLink};
+  Choice choice;
   const int left = site->left.load(std::memory_order_relaxed);
   if (left > 0) site->left.store(left - 1, std::memory_order_relaxed);
   // Threads that meet here do not wait for each other.
   if (const std::unique_lock hold(site->lock, std::try_to_lock); hold) {
     site->took += static_cast<double>(size) / link;
     site->overlapped = overlapped;
-    const bool anew = std::exchange(self_thread().look_anew, false);
-    if (left <= 0 || anew) look(site, data, size, type, link, anew);
+    if (left <= 0 || anew) choice.sampling_seconds = look(site, data, size, type, link, anew);
   }
-  return site->choice.load(std::memory_order_relaxed);
+  choice.candidate = site->choice.load(std::memory_order_relaxed);
+  return choice;
 }
 
 void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, double seconds) {
@@ -492,10 +330,12 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   Known& known = site->known[i];
   const auto n = static_cast<double>(size);
   const auto learn = [](double* value, double seen) { *value += (seen - *value) / 4; };
-  // Expanding suffers from the load as compressing does.
-  const double slower = known.encode > 0 ? seconds / n / known.encode : 1;
-  learn(&known.decode, known.decode * std::clamp(slower, 0.5, 2.0));
-  learn(&known.encode, seconds / n);
+  if (seconds > 0) {
+    // Expanding suffers from the load as compressing does.
+    const double slower = known.encode > 0 ? seconds / n / known.encode : 1;
+    learn(&known.decode, known.decode * std::clamp(slower, 0.5, 2.0));
+    learn(&known.encode, seconds / n);
+  }
   double fraction = 1 / known.ratio;
   learn(&fraction, wire_size ? static_cast<double>(wire_size) / n : 1);
   known.ratio = 1 / fraction;
@@ -563,7 +403,7 @@ std::string site_json(const Site& site) {
   std::string symbol, json = "{\"caller\": " + json_string(caller_name(site.caller, &symbol));
   json += ", \"function\": " + json_string(symbol);
   append(&json, ", \"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"node\": %d",
-         call_name(site.call), dtype_name(site.dtype), 1ull << site.size_class,
+         kCallNames[site.call], dtype_name(site.dtype), 1ull << site.size_class,
          std::max(site.node, -1));
   const unsigned long long raw = site.raw_size, wire = raw - site.saved, messages = site.messages,
                            framed = site.framed;

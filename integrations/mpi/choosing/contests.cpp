@@ -10,26 +10,51 @@
 // A trial is pairs of calls, one each way, whose first alternates. Each pair has one vote, however
 // slow a call was: a disturbed call decides nothing. Two votes decide where both are plain, three
 // where they agree; else it takes more, until few are against or there are enough.
-#include <algorithm>
-#include <cmath>
+#include "choosing/contests.hpp"
 
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "choosing/median.hpp"
+#include "collectives/shadow.hpp"
+#include "job/comms.hpp"
+#include "job/job.hpp"
 #include "recording/across.hpp"
+#include "recording/counts.hpp"
+#include "recording/json.hpp"
 
 namespace wirepress {
-
 namespace {
+
 constexpr int kLeastPairs = 3, kMostPairs = 9;  // of a trial; an odd number
-}
+
+// What was found out about calls that are alike, for the report.
+struct ContestResult {
+  Call call = kBcast;
+  wpr_dtype dtype = WPR_BYTES;
+  int size_class = 0;  // of the data, as the logarithm
+  int ranks = 0;
+  bool own_wins = false;
+  uint64_t decisions = 0, own_calls = 0, plain_calls = 0;
+  double plain_seconds = 0, own_seconds = 0;  // of one call, at the last trial
+};
+
+}  // namespace
 
 struct Contest {
   uint32_t key;
   ContestResult result;
-  int step = 0;         // of a pair: 0 its first call, 1 its second
-  int pairs = 0;        // of this trial so far
-  double mine[3] = {};  // seconds here: MPI's way, ours, and of ours for samples
-  double plain[kMostPairs] = {}, own[kMostPairs] = {};  // equal on all members
-  int left = 0;                                         // calls until the next trial
+  bool second = false;             // the next call of a trial is the second of its pair
+  double mine[3] = {};             // seconds here: MPI's way, ours, and of ours for samples
+  std::vector<double> plain, own;  // of the pairs of this trial; equal on all members
+  int left = 0;                    // calls until the next trial
   int gap = 0;
+
+  void forget_pairs() {
+    plain.clear();
+    own.clear();
+  }
 };
 
 namespace {
@@ -63,12 +88,6 @@ void publish(const ContestResult& result) {
   results().all.push_back(result);
 }
 
-double middle(const double* seconds, int n) {
-  std::vector<double> sorted(seconds, seconds + n);
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[static_cast<size_t>(n) / 2];
-}
-
 // What this trial's votes say: 1 ours, 0 MPI's, -1 more are needed.
 int verdict(const Contest& contest) {
   const ContestResult& result = contest.result;
@@ -76,9 +95,9 @@ int verdict(const Contest& contest) {
   const double needed = job().codec != "auto"       ? kClearlySlower
                         : !first && result.own_wins ? kStillFaster
                                                     : kClearlyFaster;
-  const int n = contest.pairs;
+  const auto n = static_cast<int>(contest.own.size());
   int for_own = 0, plain = 0;
-  for (int i = 0; i < n; ++i) {
+  for (size_t i = 0; i < contest.own.size(); ++i) {
     const double ratio = contest.own[i] / std::max(contest.plain[i], 1e-9);
     for_own += ratio < needed;
     plain += ratio > kPlain || ratio * kPlain < 1;
@@ -97,8 +116,7 @@ void decide(Contest* contest) {
   if (says < 0) return;
   ContestResult& result = contest->result;
   const bool wins = says == 1;
-  const double plain = middle(contest->plain, contest->pairs);
-  const double own = middle(contest->own, contest->pairs);
+  const double plain = median(contest->plain), own = median(contest->own);
   const double winner = wins ? own : plain, loser = wins ? plain : own;
   const double before = result.own_wins ? result.own_seconds : result.plain_seconds;
   const bool same = result.decisions > 0 && wins == result.own_wins && winner < kPlain * before &&
@@ -108,7 +126,7 @@ void decide(Contest* contest) {
   const int least = static_cast<int>(std::min(loss / kLoss, 1.0 * kLongest));
   contest->gap = std::clamp(same ? 2 * contest->gap : least, std::max(kShortest, least), kLongest);
   contest->left = contest->gap;
-  contest->pairs = 0;
+  contest->forget_pairs();
   result.own_wins = wins;
   result.plain_seconds = plain;
   result.own_seconds = own;
@@ -147,7 +165,8 @@ Turn begin_turn(Contest* contest, Shadow* shadow) {
   Turn turn;
   turn.trial = contest->left == 0;
   // MPI's way first, then ours first, and so on.
-  turn.own = turn.trial ? (contest->step ^ (contest->pairs & 1)) == 1 : contest->result.own_wins;
+  const bool ours_first = contest->own.size() % 2 == 1;
+  turn.own = turn.trial ? contest->second != ours_first : contest->result.own_wins;
   ++(turn.own ? contest->result.own_calls : contest->result.plain_calls);
   if (turn.trial) {
     PMPI_Barrier(shadow->all);
@@ -155,34 +174,44 @@ Turn begin_turn(Contest* contest, Shadow* shadow) {
     --contest->left;
   }
   turn.start = turn.trial ? now() : 0;
-  turn.sampling_before = self_thread().sampling_seconds;
+  turn.sampling_before = shadow->sampling_seconds;
   // While MPI runs the calls nobody looks at their data.
-  self_thread().look_anew = turn.trial && turn.own && contest->result.decisions > 0;
+  shadow->look_anew = turn.trial && turn.own && contest->result.decisions > 0;
   return turn;
 }
 
 void end_turn(Contest* contest, Shadow* shadow, const Turn& turn) {
   if (!turn.trial) return;
   contest->mine[turn.own] = now() - turn.start;
-  if (turn.own) contest->mine[2] = self_thread().sampling_seconds - turn.sampling_before;
-  contest->step ^= 1;
-  if (contest->step == 1) return;
+  if (turn.own) contest->mine[2] = shadow->sampling_seconds - turn.sampling_before;
+  contest->second = !contest->second;
+  if (contest->second) return;
   count_exchange(*shadow, sizeof contest->mine);
   double most[3];
   if (PMPI_Allreduce(contest->mine, most, 3, MPI_DOUBLE, MPI_MAX, shadow->all) != MPI_SUCCESS) {
-    contest->pairs = 0;
+    contest->forget_pairs();
     return;
   }
-  contest->plain[contest->pairs] = most[0];
+  contest->plain.push_back(most[0]);
   // Members look at samples at the same time, and later calls will not.
-  contest->own[contest->pairs] = std::max(most[1] - most[2], 0.0);
-  ++contest->pairs;
+  contest->own.push_back(std::max(most[1] - most[2], 0.0));
   decide(contest);
 }
 
-std::vector<ContestResult> contest_results() {
+std::string contests_json() {
+  using Number = unsigned long long;
+  std::string json = "[";
   std::lock_guard hold(results().lock);
-  return results().all;
+  for (const ContestResult& r : results().all) {
+    append(&json, "%s{\"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"ranks\": %d, ",
+           json.size() > 1 ? ", " : "", kCallNames[r.call], dtype_name(r.dtype),
+           Number{1} << r.size_class, r.ranks);
+    append(&json, "\"winner\": \"%s\", \"plain_seconds\": %.6f, \"own_seconds\": %.6f, ",
+           r.own_wins ? "own" : "plain", r.plain_seconds, r.own_seconds);
+    append(&json, "\"trials\": %llu, \"plain_calls\": %llu, \"own_calls\": %llu}",
+           Number{r.decisions}, Number{r.plain_calls}, Number{r.own_calls});
+  }
+  return json + "]";
 }
 
 }  // namespace wirepress

@@ -9,12 +9,21 @@
 // weighs little. Of both directions and all trains the fastest counts, since a disturbance
 // lengthens, and they go on until two agree. A rate close to one that links are sold with is taken
 // for that, so that the same job decides the same when it runs again.
+#include "choosing/links.hpp"
+
+#include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
+#include "choosing/median.hpp"
+#include "job/job.hpp"
+#include "job/library.hpp"
+#include "messages/thread.hpp"
 #include "recording/network.hpp"
 
 namespace wirepress {
@@ -34,9 +43,8 @@ constexpr double kUsualGbps[] = {0.01, 0.1, 0.2, 0.25, 0.5, 1,   2,   2.5, 5,  1
                                  20,   25,  40,  50,   56,  100, 200, 400, 800};
 
 struct Links {
-  double fixed = 0;
   std::vector<double> share;  // bytes a second that a rank may expect to a node
-  double typical = 0;         // the middle one
+  double typical = 0;         // the median
   double slowest = 0;         // of the nodes' links, whole
   int n_sharing = 1;          // ranks of the node that has most
 };
@@ -138,7 +146,7 @@ std::vector<int> leaders(int* most) {
 // Collective over the world: the rate of each node's link.
 std::vector<double> measure_all(const std::vector<int>& first) {
   const size_t n = first.size(), half = n / 2;
-  const auto mine = static_cast<size_t>(job().node[static_cast<size_t>(job().rank)]);
+  const auto mine = static_cast<size_t>(own_node());
   std::vector<double> rates(n, 0), most(n, 0);
   // Pairs far apart: what links give when all nodes send at once. Of an odd number one is left out.
   if (first[mine] == job().rank && mine < 2 * half) {
@@ -157,36 +165,30 @@ std::vector<double> measure_all(const std::vector<int>& first) {
   }
 }
 
-double middle(std::vector<double> values) {
-  std::erase(values, 0.0);
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
-void prepare_links(double fixed_rate) {
+void prepare_links() {
   Links& all = links();
-  all.fixed = fixed_rate;
-  if (fixed_rate > 0) return;
+  if (job().fixed_link > 0) return;
   const std::vector<int> first = leaders(&all.n_sharing);
   if (first.size() < 2) return;
   std::vector<double> rates = measure_all(first);
   for (double& rate : rates) rate = usual(rate);
-  const double typical = middle(rates);
+  std::vector<double> known = rates;
+  std::erase(known, 0.0);
+  const double typical = median(std::move(known));
   for (double& rate : rates) {
     if (rate == 0) rate = typical;
   }
   all.slowest = *std::min_element(rates.begin(), rates.end());
-  const double mine = rates[static_cast<size_t>(job().node[static_cast<size_t>(job().rank)])];
+  const double mine = rates[static_cast<size_t>(own_node())];
   for (const double rate : rates) all.share.push_back(std::min(rate, mine) / all.n_sharing);
   all.typical = std::min(typical, mine) / all.n_sharing;
 }
 
 double link_rate(int node) {
   const Links& all = links();
-  if (all.fixed > 0) return all.fixed;
+  if (job().fixed_link > 0) return job().fixed_link;
   if (node == kLeadersLink) return all.slowest;
   if (node == kCollectiveLink) return all.slowest / all.n_sharing;
   const bool known = node >= 0 && static_cast<size_t>(node) < all.share.size();

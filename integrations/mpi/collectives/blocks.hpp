@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective names for each rank.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "job/job.hpp"
+#include "messages/types.hpp"
+
+namespace wirepress {
+
+// What one rank is to send or to get.
+struct Block {
+  Byte* buffer = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+};
+
+inline MPI_Aint extent_of(MPI_Datatype type) {
+  MPI_Aint lower, extent = 0;
+  PMPI_Type_get_extent(type, &lower, &extent);
+  return extent;
+}
+
+// Numbers, not pointers: MPI_BOTTOM is a good base for displacements.
+inline Byte* place(const void* base, MPI_Aint offset) {
+  return reinterpret_cast<Byte*>(reinterpret_cast<uintptr_t>(base) +
+                                 static_cast<uintptr_t>(offset));
+}
+
+template <typename N, typename D>
+struct Varying {
+  const void* base;
+  const N* counts;
+  const D* at;
+  MPI_Datatype type;
+  MPI_Aint extent;
+
+  Varying(const void* b, const N* n, const D* d, MPI_Datatype t)
+      : base(b), counts(n), at(d), type(t), extent(t == MPI_DATATYPE_NULL ? 0 : extent_of(t)) {}
+  Block operator()(int rank) const {
+    return {place(base, static_cast<MPI_Aint>(at[rank]) * extent), counts[rank], type};
+  }
+};
+
+// The bytes of a block; false: MPI is to judge it.
+inline bool block_size(const Block& block, MPI_Count* size) {
+  Type type;
+  *size = 0;
+  if (block.count == 0) return true;
+  return block.count > 0 && look_up(block.type, &type) &&
+         !__builtin_mul_overflow(block.count, type.size, size);
+}
+
+}  // namespace wirepress

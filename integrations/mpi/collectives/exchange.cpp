@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace wirepress {
+namespace {
+
+constexpr size_t kLag = kInFlight - 1;  // chunks sent before the first is waited for
+
+}  // namespace
+
+std::vector<Segment> split(size_t count, size_t element, size_t n) {
+  std::vector<Segment> segments;
+  size_t begin = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t end = count / n * (i + 1) + std::min(i + 1, count % n);
+    segments.push_back({begin * element, (end - begin) * element});
+    begin = end;
+  }
+  return segments;
+}
+
+Exchange::Exchange(Operation& op, Byte* data, std::vector<Segment> segments)
+    : op_(op), data_(data), segments_(std::move(segments)) {
+  n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
+  me_ = static_cast<size_t>(op.shadow().my_node);
+  size_t most = 1;
+  for (const Segment& s : segments_) most = std::max(most, (s.size + op.chunk() - 1) / op.chunk());
+  n_chunks_ = most;
+  n_items_ = (n_nodes_ - 1) * n_chunks_;
+  lag_ = std::min(n_chunks_, kLag);
+  received_.assign(n_items_, MPI_REQUEST_NULL);
+  sent_.assign(n_items_, MPI_REQUEST_NULL);
+  frames_.resize(n_items_);
+}
+
+Segment Exchange::chunk_of(size_t segment, size_t i) const {
+  const Segment& whole = segments_[segment % n_nodes_];
+  const size_t begin = std::min(whole.size, i % n_chunks_ * op_.chunk());
+  return {whole.offset + begin, std::min(op_.chunk(), whole.size - begin)};
+}
+
+// Ring: chunk i is sent after chunk i - n_chunks_ came. kLag chunks fly before one is waited for.
+template <typename Post, typename Finish, typename Send>
+void Exchange::run(size_t window, Post post, Finish finish, Send send) {
+  for (size_t i = 0; i < std::min(window, n_items_); ++i) post(i);
+  for (size_t i = 0; i < n_items_ + lag_; ++i) {
+    if (i >= lag_) {
+      finish(i - lag_);
+      if (window && i - lag_ + window < n_items_) post(i - lag_ + window);
+    }
+    if (i < n_items_) {
+      if (i >= kInFlight) settle(i - kInFlight);
+      send(i);
+    }
+  }
+  for (size_t i = 0; i < n_items_; ++i) settle(i);
+}
+
+void Exchange::settle(size_t i) {
+  op_.wait_sent(&sent_[i]);
+  frames_[i].release();
+  if (late_.empty() || !late_[i]) return;
+  const Segment chunk = chunk_of(me_ + n_nodes_ - step(i), i);
+  expand_there(chunk, wire_sizes_[i], aside_.data());
+  late_[i] = false;
+}
+
+// A frame of an all_gather, by way of `aside`.
+void Exchange::expand_there(const Segment& chunk, size_t size, Byte* aside) {
+  if (!aside) return op_.check(MPI_ERR_NO_MEM);
+  std::memcpy(aside, data_ + chunk.offset, size);
+  op_.expand_chunk(aside, size, data_ + chunk.offset, chunk.size);
+}
+
+void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
+  std::vector<Buffer> slots(std::min(kInFlight, n_items_));
+  Buffer expanded;
+  if (!expanded.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
+  for (Buffer& slot : slots) {
+    if (!slot.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
+  }
+  const auto post = [&](size_t i) {
+    const Segment chunk = chunk_of(me_, i);
+    if (chunk.size) {
+      op_.receive(slots[i % slots.size()].data(), chunk.size, before(i), &received_[i]);
+    }
+  };
+  const auto finish = [&](size_t i) {
+    const Segment chunk = chunk_of(me_, i);
+    if (!chunk.size) return;
+    const Byte* wire = slots[i % slots.size()].data();
+    const size_t size = op_.wait(&received_[i]);
+    op_.count_received(size, chunk.size);
+    if (size != chunk.size) {
+      op_.expand_chunk(wire, size, expanded.data(), chunk.size);
+      wire = expanded.data();
+    }
+    if (op_.error()) return;
+    const auto n = static_cast<int>(chunk.size / static_cast<size_t>(op_.type().size));
+    op_.check(PMPI_Reduce_local(wire, data_ + chunk.offset, n, type, reduction));
+  };
+  const auto send = [&](size_t i) {
+    const Segment chunk = chunk_of(me_ + 1 + step(i), i);
+    if (!chunk.size) return;
+    const Byte* from = data_ + chunk.offset;
+    const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
+    op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, after(i), &sent_[i]);
+  };
+  run(slots.size(), post, finish, send);
+}
+
+void Exchange::all_gather() {
+  const auto post = [&](size_t i) {
+    const Segment chunk = chunk_of(me_ + n_nodes_ - 1 - step(i), i);
+    if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous(), &received_[i]);
+  };
+  wire_sizes_.assign(n_items_ + n_chunks_, 0);
+  late_.assign(n_items_, false);
+  if (!aside_.reserve(op_.chunk(), true)) op_.check(MPI_ERR_NO_MEM);
+  const auto finish = [&](size_t i) {
+    const Segment chunk = chunk_of(me_ + n_nodes_ - 1 - step(i), i);
+    if (!chunk.size) return;
+    const size_t size = op_.wait(&received_[i]);
+    op_.count_received(size, chunk.size);
+    wire_sizes_[i + n_chunks_] = size;
+    if (size == chunk.size) return;
+    const bool travels_on = i + n_chunks_ < n_items_;
+    // The frame moves out of the way of what it expands to; it is forwarded from there. Without
+    // memory it is forwarded from where it is, and expanded then.
+    if (travels_on && !frames_[i + n_chunks_].reserve(size)) {
+      late_[i + n_chunks_] = true;
+      return;
+    }
+    expand_there(chunk, size, travels_on ? frames_[i + n_chunks_].data() : aside_.data());
+  };
+  const auto send = [&](size_t i) {
+    const Segment chunk = chunk_of(me_ + n_nodes_ - step(i), i);
+    if (!chunk.size) return;
+    Byte* from = data_ + chunk.offset;
+    if (step(i) == 0) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
+    op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next(),
+             &sent_[i]);
+    if (step(i) == 0) op_.take_own(frames_[i].data(), wire_sizes_[i], from, chunk.size);
+  };
+  run(kInFlight, post, finish, send);
+}
+
+void Exchange::gather(int root) {
+  const auto at = static_cast<size_t>(root);
+  if (me_ == at) {
+    const auto owner = [&](size_t i) { return (me_ + 1 + step(i)) % n_nodes_; };
+    const auto post = [&](size_t i) {
+      const Segment chunk = chunk_of(owner(i), i);
+      if (!chunk.size) return;
+      op_.receive(data_ + chunk.offset, chunk.size, static_cast<int>(owner(i)), &received_[i]);
+    };
+    const auto finish = [&](size_t i) {
+      const Segment chunk = chunk_of(owner(i), i);
+      if (chunk.size) op_.finish_in_place(&received_[i], data_ + chunk.offset, chunk.size);
+    };
+    return run(kInFlight, post, finish, [](size_t) {});
+  }
+  n_items_ = n_chunks_;  // one step: what is mine
+  const auto send = [&](size_t i) {
+    const Segment chunk = chunk_of(me_, i);
+    if (!chunk.size) return;
+    const Byte* from = data_ + chunk.offset;
+    const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
+    op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, root, &sent_[i]);
+  };
+  run(
+      0, [](size_t) {}, [](size_t) {}, send);
+}
+
+}  // namespace wirepress

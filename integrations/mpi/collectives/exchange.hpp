@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchanges between the nodes of a lane.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "collectives/operation.hpp"
+
+namespace wirepress {
+
+struct Segment {
+  size_t offset, size;
+};
+// `count` elements in as equal parts as can be.
+std::vector<Segment> split(size_t count, size_t element, size_t n);
+
+// The chunks of all steps of an exchange, in the order in which they travel. Every segment is cut
+// into the same number of chunks; the last ones of a short segment are empty and do not travel.
+class Exchange {
+ public:
+  // Segment i of `data` is node i's.
+  Exchange(Operation& op, Byte* data, std::vector<Segment> segments);
+
+  // Afterwards this node's segment is the reduction over all nodes, the others are as they were.
+  // In step s a node sends to the s-th after it the segment that one owns. So each value is coded
+  // once on its way, whatever the number of nodes, and sparse data are sent before sums fill them
+  // up; a ring would send the same number of bytes. The order of the operands is fixed: the node's
+  // own, then those of the nodes before it, one by one.
+  void reduce_scatter(MPI_Datatype type, MPI_Op reduction);
+
+  // Every node has its own segment; afterwards all of them. By a ring: a chunk is compressed once,
+  // by its owner, and forwarded as it came. Where coding changes values the owner takes the changed
+  // ones too, so that all have the same.
+  void all_gather();
+
+  // Every node has its own segment; afterwards node `root` has all of them.
+  void gather(int root);
+
+ private:
+  size_t step(size_t i) const { return i / n_chunks_; }
+  int next() const { return static_cast<int>((me_ + 1) % n_nodes_); }
+  int previous() const { return static_cast<int>((me_ + n_nodes_ - 1) % n_nodes_); }
+  int after(size_t i) const { return static_cast<int>((me_ + 1 + step(i)) % n_nodes_); }
+  int before(size_t i) const { return static_cast<int>((me_ + n_nodes_ - 1 - step(i)) % n_nodes_); }
+
+  Segment chunk_of(size_t segment, size_t i) const;
+  template <typename Post, typename Finish, typename Send>
+  void run(size_t window, Post post, Finish finish, Send send);
+  void settle(size_t i);
+  void expand_there(const Segment& chunk, size_t size, Byte* aside);
+
+  Operation& op_;
+  Byte* data_;
+  std::vector<Segment> segments_;
+  size_t n_nodes_, me_, n_chunks_, n_items_, lag_;
+  std::vector<MPI_Request> received_, sent_;
+  std::vector<Buffer> frames_;
+  std::vector<size_t> wire_sizes_;
+  std::vector<bool> late_;  // of an all_gather: expanded once it was forwarded
+  Buffer aside_;
+};
+
+}  // namespace wirepress

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators that come from a session, and all that is made of them, outlive MPI_Finalize, and
+// with it this library, which then expands nothing. Their messages stay raw from the beginning: a
+// sender cannot know whether the receiver has finalized. Every member knows where a communicator
+// comes from, so all agree. The mark is an attribute, which duplicates inherit by themselves.
+#include "job/sessions.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#ifdef WPR_MPI_SESSIONS
+
+namespace wirepress {
+namespace {
+
+std::atomic<int> g_key{MPI_KEYVAL_INVALID}, g_n_sessions{0};
+
+// Keys end where MPI does: with the last session, unless the program called MPI_Init.
+int find_key() {
+  static auto* lock = new std::mutex;  // harmless across this call: it waits for nobody
+  std::lock_guard hold(*lock);
+  int key = g_key.load();
+  if (key == MPI_KEYVAL_INVALID) {
+    PMPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
+    g_key = key;
+  }
+  return key;
+}
+
+}  // namespace
+
+int mark_session(int error, MPI_Comm* made) {
+  static std::atomic<bool> marked{true};
+  if (error == MPI_SUCCESS && made && *made != MPI_COMM_NULL) {
+    PMPI_Comm_set_attr(*made, find_key(), &marked);
+  }
+  return error;
+}
+
+bool comes_from_session(MPI_Comm comm) {
+  const int key = g_key.load(std::memory_order_acquire);
+  void* value;
+  int found = 0;
+  return key != MPI_KEYVAL_INVALID && comm != MPI_COMM_NULL &&
+         PMPI_Comm_get_attr(comm, key, &value, &found) == MPI_SUCCESS && found;
+}
+
+int inherit_session(int error, MPI_Comm parent, MPI_Comm* made) {
+  return error == MPI_SUCCESS && comes_from_session(parent) ? mark_session(error, made) : error;
+}
+
+void begin_session() {
+  int begun = 0, ended = 0;
+  if (g_n_sessions.fetch_add(1) > 0) return;
+  PMPI_Initialized(&begun);
+  PMPI_Finalized(&ended);
+  if (!begun || ended) g_key = MPI_KEYVAL_INVALID;
+}
+
+void end_session() { g_n_sessions.fetch_sub(1); }
+
+}  // namespace wirepress
+
+#endif  // WPR_MPI_SESSIONS

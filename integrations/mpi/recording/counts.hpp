@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread counts for the report (spec/report.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "recording/calls.hpp"
+
+namespace wirepress {
+
+// Bytes are those to and from other nodes: what stays on a host is counted as a message only.
+struct CallStats {
+  uint64_t messages = 0, raw_size = 0, wire_size = 0, framed = 0;
+  uint64_t modelled_size = 0;  // of wire_size: of calls that MPI ran (across.hpp)
+  uint64_t received = 0, received_raw_size = 0, received_wire_size = 0, received_framed = 0;
+  double compress_seconds = 0, wait_seconds = 0, expand_seconds = 0;
+  std::array<uint64_t, kBypassCount> bypass{};
+};
+
+struct Events {
+  uint64_t stashed = 0, truncated = 0, corrupt = 0, no_memory = 0, orphans = 0;
+  uint64_t in_pieces = 0, left = 0;  // messages sent in pieces; those whose receiver was elsewhere
+};
+
+struct Counts {
+  std::array<CallStats, kCallCount> calls{};
+  Events events{};
+
+  void add(const Counts& other);
+};
+
+double now();  // seconds, monotonic
+
+// One line on stderr, the first time only.
+void complain(const char* sentence);
+
+}  // namespace wirepress
