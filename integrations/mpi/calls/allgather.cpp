@@ -3,13 +3,10 @@
 #include <cstring>
 #include <vector>
 
-#include "calls/pmpi.hpp"
-#include "choosing/sites.hpp"
+#include "calls/arguments.hpp"
 #include "collectives/blocks.hpp"
 #include "collectives/exchange.hpp"
 #include "collectives/run.hpp"
-#include "recording/across.hpp"
-#include "recording/trace.hpp"
 
 namespace wirepress {
 namespace {
@@ -102,35 +99,27 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
   return op.end();
 }
 
-template <typename N>
-int allgather(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, N recvcount,
-              MPI_Datatype recvtype, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kAllgather, handle, why, [&](Across& across) {
-      across.allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, handle);
-    });
-    return allgather_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-                                   handle);
-  };
+template <auto form, typename N>
+int allgather(ALLGATHER(N)) {
+  const auto plain = LEFT_TO_MPI(kAllgather, ALLGATHER);
   Comm* comm = collective_comm(handle);
-  Type type, sent;
+  Type got, sent;
   MPI_Count block, total, own;
-  const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (!comm || comm->inter || !look_up(recvtype, &type) || !product(recvcount, type.size, &block) ||
+  const bool in_place = from == MPI_IN_PLACE;
+  if (!comm || comm->inter || !look_up(to_type, &got) || !product(m, got.size, &block) ||
       !product(block, comm->size, &total) || block > static_cast<MPI_Count>(kMostAtOnce) ||
-      (type.contiguous && !recvbuf) ||
-      (!in_place && (!look_up(sendtype, &sent) || !product(sendcount, sent.size, &own) ||
-                     own != block || (sent.contiguous && !sendbuf)))) {
+      (got.contiguous && !to) ||
+      (!in_place && (!look_up(type, &sent) || !product(n, sent.size, &own) || own != block ||
+                     (sent.contiguous && !from)))) {
     return plain();
   }
   const auto size = static_cast<size_t>(block);
   return run_collective(kAllgather, comm, static_cast<size_t>(total), plain, [&](Shadow* shadow) {
-    const GatherArgs args{sendbuf, sendcount, sendtype, sent.contiguous,
-                          recvbuf, recvcount, recvtype};
+    const GatherArgs args{from, n, type, sent.contiguous, to, m, to_type};
     Room room;
     const auto most = static_cast<size_t>(total);
-    if (!room.get(shadow, most, is_direct(*shadow, type) ? 0 : most)) return plain();
-    return own_allgather(comm, shadow, args, type, size, room);
+    if (!room.get(shadow, most, is_direct(*shadow, got) ? 0 : most)) return plain();
+    return own_allgather(comm, shadow, args, got, size, room);
   });
 }
 
@@ -193,38 +182,30 @@ int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<
   return op.end();
 }
 
-template <typename N, typename D>
-int allgatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf,
-               const N* counts, const D* at, MPI_Datatype recvtype, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kAllgatherv, handle, why, [&](Across& across) {
-      across.allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, handle);
-    });
-    return allgatherv_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype,
-                                    handle);
-  };
+template <auto form, typename N>
+int allgatherv(ALLGATHERV(N)) {
+  const auto plain = LEFT_TO_MPI(kAllgatherv, ALLGATHERV);
   Comm* comm = collective_comm(handle);
-  Type type;
-  if (!comm || comm->inter || !counts || !at || !look_up(recvtype, &type)) return plain();
+  Type known;
+  if (!comm || comm->inter || !counts || !at || !look_up(to_type, &known)) return plain();
   MPI_Count total = 0, size;
   for (int i = 0; i < comm->size; ++i) {
-    if (!block_size({nullptr, counts[i], recvtype}, &size) ||
+    if (!block_size({nullptr, counts[i], to_type}, &size) ||
         __builtin_add_overflow(total, size, &total)) {
       return plain();
     }
   }
-  const bool in_place = sendbuf == MPI_IN_PLACE;
+  const bool in_place = from == MPI_IN_PLACE;
   if (total == 0 || total > static_cast<MPI_Count>(kMostAtOnce) ||
-      (!in_place && !block_size({nullptr, sendcount, sendtype}, &size))) {
+      (!in_place && !block_size({nullptr, n, type}, &size))) {
     return plain();
   }
   return run_collective(kAllgatherv, comm, static_cast<size_t>(total), plain, [&](Shadow* shadow) {
-    const Block mine{static_cast<Byte*>(const_cast<void*>(sendbuf)), sendcount, sendtype};
-    const Varying<N, D> blocks(recvbuf, counts, at, recvtype);
+    const Varying blocks(to, counts, at, to_type);
     Room room;
     const auto size_of_all = static_cast<size_t>(total);
     if (!room.get(shadow, size_of_all, size_of_all)) return plain();
-    return own_allgatherv(comm, shadow, mine, blocks, in_place, type, room);
+    return own_allgatherv(comm, shadow, {bytes_of(from), n, type}, blocks, in_place, known, room);
   });
 }
 
@@ -233,21 +214,8 @@ int allgatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* re
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                  \
-  WPR_WRAP(MPI_Allgather##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,     \
-           void* recvbuf, N recvcount, MPI_Datatype recvtype, MPI_Comm comm) {                 \
-    WPR_NOTE_CALLER;                                                                           \
-    WPR_TRACE(kAllgather, comm,                                                                \
-              allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm),     \
-              allgather<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)); \
-  }                                                                                            \
-  WPR_WRAP(MPI_Allgatherv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,    \
-           void* recvbuf, const N counts[], const Displacement<N> at[], MPI_Datatype recvtype, \
-           MPI_Comm comm) {                                                                    \
-    WPR_NOTE_CALLER;                                                                           \
-    WPR_TRACE(kAllgatherv, comm,                                                               \
-              allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, comm),   \
-              allgatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, comm));  \
-  }
+#define WPR_DEFINE(suffix, N)                                       \
+  DEFINE_OWN(suffix, N, Allgather, Allgather, ALLGATHER, allgather) \
+  DEFINE_OWN(suffix, N, Allgatherv, Allgatherv, ALLGATHERV, allgatherv)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

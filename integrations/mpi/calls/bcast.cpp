@@ -5,12 +5,9 @@
 #include <cstring>
 #include <vector>
 
-#include "calls/pmpi.hpp"
-#include "choosing/sites.hpp"
+#include "calls/arguments.hpp"
 #include "collectives/operation.hpp"
 #include "collectives/run.hpp"
-#include "recording/across.hpp"
-#include "recording/trace.hpp"
 
 namespace wirepress {
 namespace {
@@ -150,23 +147,19 @@ int own_bcast(Comm* comm, Shadow* shadow, void* buffer, MPI_Count count, MPI_Dat
   return op.end();
 }
 
-template <typename N>
-int bcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kBcast, handle, why,
-               [&](Across& across) { across.bcast(buffer, count, datatype, root, handle); });
-    return bcast_form<N>::call(buffer, count, datatype, root, handle);
-  };
+template <auto form, typename N>
+int bcast(BCAST(N)) {
+  const auto plain = LEFT_TO_MPI(kBcast, BCAST);
   Comm* comm = collective_comm(handle);
-  Type type;
+  Type known;
   MPI_Count total;
-  if (!comm || comm->inter || !look_up(datatype, &type) || !product(count, type.size, &total) ||
-      root < 0 || root >= comm->size || (!buffer && type.contiguous)) {
+  if (!comm || comm->inter || !look_up(type, &known) || !product(n, known.size, &total) ||
+      root < 0 || root >= comm->size || (!buf && known.contiguous)) {
     return plain();
   }
   const auto size = static_cast<size_t>(total);
   return run_collective(kBcast, comm, size, plain, [&](Shadow* shadow) {
-    return own_bcast(comm, shadow, buffer, count, datatype, type, size, root);
+    return own_bcast(comm, shadow, buf, n, type, known, size, root);
   });
 }
 
@@ -175,11 +168,6 @@ int bcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handl
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                   \
-  WPR_WRAP(MPI_Bcast##suffix, void* buf, N count, MPI_Datatype type, int root, MPI_Comm comm) { \
-    WPR_NOTE_CALLER;                                                                            \
-    WPR_TRACE(kBcast, comm, bcast(buf, count, type, root, comm),                                \
-              bcast<N>(buf, count, type, root, comm));                                          \
-  }
+#define WPR_DEFINE(suffix, N) DEFINE_OWN(suffix, N, Bcast, Bcast, BCAST, bcast)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

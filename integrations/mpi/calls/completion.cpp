@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "calls/pmpi.hpp"
+#include "calls/wrap.hpp"
 #include "messages/requests.hpp"
 #include "messages/thread.hpp"
 #include "recording/across.hpp"
@@ -54,13 +54,9 @@ int wait_one(MPI_Request* request, MPI_Status* status) {
   MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   if (completed(record)) return finish_one(record, status);
-  const double start = now();
-  const int error = wait_for(behind(record, request), status);
-  const double seconds = now() - start;
-  stats(kWait).wait_seconds += seconds;
+  const int error = timed(kWait, [&] { return wait_for(behind(record, request), status); });
   if (error) return retire(record), error;
-  const int own_error = finish_one(record, status);
-  return own_error;
+  return finish_one(record, status);
 }
 
 int test_one(MPI_Request* request, int* flag, MPI_Status* status) {
@@ -222,15 +218,13 @@ int wait_all(int n, MPI_Request* requests, MPI_Status* user_statuses) {
   Batch batch(n, requests);
   if (!batch.any()) return PMPI_Waitall(n, requests, user_statuses);
   Statuses statuses(n, user_statuses);
-  const double start = now();
-  await_large(batch, n);
-  const int error = with_stand_ins(
-      batch, n, requests, [&](MPI_Request* rest) { return PMPI_Waitall(n, rest, statuses.get()); });
-  const double seconds = now() - start;
-  stats(kWaitall).wait_seconds += seconds;
+  const int error = timed(kWaitall, [&] {
+    await_large(batch, n);
+    return with_stand_ins(batch, n, requests,
+                          [&](MPI_Request* rest) { return PMPI_Waitall(n, rest, statuses.get()); });
+  });
   if (error && error_class(error) != MPI_ERR_IN_STATUS) return batch.put_back(), error;
-  const int own_error = finish_many(batch, n, same, statuses, error);
-  return own_error;
+  return finish_many(batch, n, same, statuses, error);
 }
 
 int test_all(int n, MPI_Request* requests, int* flag, MPI_Status* user_statuses) {
@@ -260,18 +254,16 @@ int wait_any(int n, MPI_Request* requests, int* index, MPI_Status* status) {
   if (!batch.any()) return PMPI_Waitany(n, requests, index, status);
   MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
-  double seconds = 0;
   int error = MPI_SUCCESS;
   *index = batch.first_completed();
   if (*index < 0) {
-    const double start = now();
-    error = with_stand_ins(batch, n, requests,
-                           [&](MPI_Request* seen) { return PMPI_Waitany(n, seen, index, status); });
-    seconds = now() - start;
-    stats(kWaitany).wait_seconds += seconds;
+    error = timed(kWaitany, [&] {
+      return with_stand_ins(batch, n, requests, [&](MPI_Request* seen) {
+        return PMPI_Waitany(n, seen, index, status);
+      });
+    });
   }
-  error = finish_any(batch, n, *index, status, error);
-  return error;
+  return finish_any(batch, n, *index, status, error);
 }
 
 int test_any(int n, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {

@@ -16,7 +16,7 @@
 #include <set>
 #include <vector>
 
-#include "calls/pmpi.hpp"
+#include "calls/wrap.hpp"
 #include "job/sessions.hpp"
 
 // Common blocks and module variables: their addresses mean something. Weak: an MPI without Fortran
@@ -131,15 +131,19 @@ using InfoIn = In<MPI_Info, PMPI_Info_f2c>;
 
 // ---- arguments that come out: temporaries that write them when the call is over ----
 
+struct Temporary {
+  Temporary() = default;
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+};
+
 template <typename Handle, Handle (*to_c)(MPI_Fint), MPI_Fint (*to_fortran)(Handle)>
-class Out {
+class Out : Temporary {
  public:
   explicit Out(MPI_Fint* at) : at_(at), handle_(to_c(*at)) {}
   ~Out() {
     if (handle_ != Handle{}) *at_ = to_fortran(handle_);
   }
-  Out(const Out&) = delete;
-  Out& operator=(const Out&) = delete;
   operator Handle*() { return &handle_; }
 
  private:
@@ -150,12 +154,10 @@ using CommOut = Out<MPI_Comm, c_comm, fortran_comm>;
 using RequestOut = Out<MPI_Request, c_request, fortran_request>;
 using MessageOut = Out<MPI_Message, c_message, fortran_message>;
 
-class FlagOut {
+class FlagOut : Temporary {
  public:
   explicit FlagOut(MPI_Fint* at) : at_(at) {}
   ~FlagOut() { *at_ = flag_ ? true_value() : 0; }
-  FlagOut(const FlagOut&) = delete;
-  FlagOut& operator=(const FlagOut&) = delete;
   operator int*() { return &flag_; }
 
  private:
@@ -163,12 +165,10 @@ class FlagOut {
   int flag_ = 0;
 };
 
-class IndexOut {
+class IndexOut : Temporary {
  public:
   explicit IndexOut(MPI_Fint* at) : at_(at) {}
   ~IndexOut() { *at_ = index_ == MPI_UNDEFINED ? MPI_UNDEFINED : index_ + first_index(); }
-  IndexOut(const IndexOut&) = delete;
-  IndexOut& operator=(const IndexOut&) = delete;
   operator int*() { return &index_; }
 
  private:
@@ -176,14 +176,12 @@ class IndexOut {
   int index_ = MPI_UNDEFINED;
 };
 
-class IndicesOut {
+class IndicesOut : Temporary {
  public:
   IndicesOut(MPI_Fint* n, MPI_Fint* at) : n_(n), at_(at) { *n_ = 0; }
   ~IndicesOut() {
     for (int i = 0; *n_ != MPI_UNDEFINED && i < *n_; ++i) at_[i] += first_index();
   }
-  IndicesOut(const IndicesOut&) = delete;
-  IndicesOut& operator=(const IndicesOut&) = delete;
   operator int*() { return at_; }
 
  private:
@@ -205,7 +203,7 @@ class Few {
 };
 
 // Entries that MPI leaves alone stay what the user had there: all go both ways.
-class StatusesOut {
+class StatusesOut : Temporary {
  public:
   StatusesOut(int n, MPI_Fint* at, MPI_Status* none = MPI_STATUSES_IGNORE)
       : n_(ignored(at) ? 0 : n), at_(at), none_(none), statuses_(n_) {
@@ -214,8 +212,6 @@ class StatusesOut {
   ~StatusesOut() {
     for (int i = 0; i < n_; ++i) status_to_fortran(statuses_.data() + i, place(i));
   }
-  StatusesOut(const StatusesOut&) = delete;
-  StatusesOut& operator=(const StatusesOut&) = delete;
   operator MPI_Status*() { return ignored(at_) ? none_ : statuses_.data(); }
 
  private:
@@ -229,7 +225,7 @@ struct StatusOut : StatusesOut {
   explicit StatusOut(MPI_Fint* at) : StatusesOut(1, at, MPI_STATUS_IGNORE) {}
 };
 
-class RequestsOut {
+class RequestsOut : Temporary {
  public:
   RequestsOut(int n, MPI_Fint* at) : n_(n), at_(at), requests_(n) {
     for (int i = 0; i < n_; ++i) requests_.data()[i] = c_request(at_[i]);
@@ -240,8 +236,6 @@ class RequestsOut {
       if (request != MPI_Request{}) at_[i] = fortran_request(request);
     }
   }
-  RequestsOut(const RequestsOut&) = delete;
-  RequestsOut& operator=(const RequestsOut&) = delete;
   operator MPI_Request*() { return requests_.data(); }
 
  private:
@@ -576,99 +570,77 @@ WPR_FORTRAN(imrecv, IMRECV, MPI_Imrecv(buf, *count, type, MessageOut(message), R
               __VA_ARGS__, int* request, int* error)                                   \
   WPR_PERSISTENT(name, NAME, Name, arguments, __VA_ARGS__)
 
+#define WPR_REDUCTION(name, NAME, Name)                                                      \
+  WPR_COLLECTIVE(name, NAME, Name, (sendbuf, recvbuf, *count, type, op, comm), Data sendbuf, \
+                 Data recvbuf, int* count, TypeIn type, OpIn op, CommIn comm)
+#define WPR_SENT Data sendbuf, int *sendcount, TypeIn sendtype
+#define WPR_SENT_V Data sendbuf, int *sendcounts, int *sdispls, TypeIn sendtype
+#define WPR_GOT Data recvbuf, int *recvcount, TypeIn recvtype
+#define WPR_GOT_V Data recvbuf, int *recvcounts, int *rdispls, TypeIn recvtype
+
+// The same for neighbours, with the same arguments.
+#define WPR_WITH_NEIGHBORS(name, NAME, Name, arguments, ...) \
+  WPR_COLLECTIVE(name, NAME, Name, arguments, __VA_ARGS__)   \
+  WPR_COLLECTIVE(neighbor_##name, NEIGHBOR_##NAME, Neighbor_##name, arguments, __VA_ARGS__)
+
 WPR_COLLECTIVE(bcast, BCAST, Bcast, (buf, *count, type, *root, comm), Data buf, int* count,
                TypeIn type, int* root, CommIn comm)
 WPR_COLLECTIVE(reduce, REDUCE, Reduce, (sendbuf, recvbuf, *count, type, op, *root, comm),
                Data sendbuf, Data recvbuf, int* count, TypeIn type, OpIn op, int* root, CommIn comm)
-WPR_COLLECTIVE(allreduce, ALLREDUCE, Allreduce, (sendbuf, recvbuf, *count, type, op, comm),
-               Data sendbuf, Data recvbuf, int* count, TypeIn type, OpIn op, CommIn comm)
-WPR_COLLECTIVE(scan, SCAN, Scan, (sendbuf, recvbuf, *count, type, op, comm), Data sendbuf,
-               Data recvbuf, int* count, TypeIn type, OpIn op, CommIn comm)
-WPR_COLLECTIVE(exscan, EXSCAN, Exscan, (sendbuf, recvbuf, *count, type, op, comm), Data sendbuf,
-               Data recvbuf, int* count, TypeIn type, OpIn op, CommIn comm)
+WPR_REDUCTION(allreduce, ALLREDUCE, Allreduce)
+WPR_REDUCTION(scan, SCAN, Scan)
+WPR_REDUCTION(exscan, EXSCAN, Exscan)
+WPR_REDUCTION(reduce_scatter_block, REDUCE_SCATTER_BLOCK, Reduce_scatter_block)
 WPR_COLLECTIVE(reduce_scatter, REDUCE_SCATTER, Reduce_scatter,
                (sendbuf, recvbuf, counts, type, op, comm), Data sendbuf, Data recvbuf, int* counts,
                TypeIn type, OpIn op, CommIn comm)
-WPR_COLLECTIVE(reduce_scatter_block, REDUCE_SCATTER_BLOCK, Reduce_scatter_block,
-               (sendbuf, recvbuf, *count, type, op, comm), Data sendbuf, Data recvbuf, int* count,
-               TypeIn type, OpIn op, CommIn comm)
-WPR_COLLECTIVE(allgather, ALLGATHER, Allgather,
-               (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), Data sendbuf,
-               int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount, TypeIn recvtype,
-               CommIn comm)
-WPR_COLLECTIVE(allgatherv, ALLGATHERV, Allgatherv,
-               (sendbuf, *sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm),
-               Data sendbuf, int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcounts,
-               int* displs, TypeIn recvtype, CommIn comm)
+WPR_WITH_NEIGHBORS(allgather, ALLGATHER, Allgather,
+                   (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), WPR_SENT,
+                   WPR_GOT, CommIn comm)
+WPR_WITH_NEIGHBORS(allgatherv, ALLGATHERV, Allgatherv,
+                   (sendbuf, *sendcount, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm),
+                   WPR_SENT, WPR_GOT_V, CommIn comm)
 WPR_COLLECTIVE(gather, GATHER, Gather,
                (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, *root, comm),
-               Data sendbuf, int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount,
-               TypeIn recvtype, int* root, CommIn comm)
+               WPR_SENT, WPR_GOT, int* root, CommIn comm)
 WPR_COLLECTIVE(gatherv, GATHERV, Gatherv,
-               (sendbuf, *sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, *root, comm),
-               Data sendbuf, int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcounts,
-               int* displs, TypeIn recvtype, int* root, CommIn comm)
+               (sendbuf, *sendcount, sendtype, recvbuf, recvcounts, rdispls, recvtype, *root, comm),
+               WPR_SENT, WPR_GOT_V, int* root, CommIn comm)
 WPR_COLLECTIVE(scatter, SCATTER, Scatter,
                (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, *root, comm),
-               Data sendbuf, int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount,
-               TypeIn recvtype, int* root, CommIn comm)
+               WPR_SENT, WPR_GOT, int* root, CommIn comm)
 WPR_COLLECTIVE(scatterv, SCATTERV, Scatterv,
-               (sendbuf, sendcounts, displs, sendtype, recvbuf, *recvcount, recvtype, *root, comm),
-               Data sendbuf, int* sendcounts, int* displs, TypeIn sendtype, Data recvbuf,
-               int* recvcount, TypeIn recvtype, int* root, CommIn comm)
-WPR_COLLECTIVE(alltoall, ALLTOALL, Alltoall,
-               (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), Data sendbuf,
-               int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount, TypeIn recvtype,
-               CommIn comm)
-WPR_COLLECTIVE(alltoallv, ALLTOALLV, Alltoallv,
-               (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
-                comm),
-               Data sendbuf, int* sendcounts, int* sdispls, TypeIn sendtype, Data recvbuf,
-               int* recvcounts, int* rdispls, TypeIn recvtype, CommIn comm)
-
-// Those of neighbours have the arguments of the others.
-#define WPR_NEIGHBORS(name, NAME, Name, arguments, ...) \
-  WPR_COLLECTIVE(neighbor_##name, NEIGHBOR_##NAME, Neighbor_##name, arguments, __VA_ARGS__)
-WPR_NEIGHBORS(allgather, ALLGATHER, Allgather,
-              (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), Data sendbuf,
-              int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount, TypeIn recvtype,
-              CommIn comm)
-WPR_NEIGHBORS(allgatherv, ALLGATHERV, Allgatherv,
-              (sendbuf, *sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm),
-              Data sendbuf, int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcounts,
-              int* displs, TypeIn recvtype, CommIn comm)
-WPR_NEIGHBORS(alltoall, ALLTOALL, Alltoall,
-              (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), Data sendbuf,
-              int* sendcount, TypeIn sendtype, Data recvbuf, int* recvcount, TypeIn recvtype,
-              CommIn comm)
-WPR_NEIGHBORS(alltoallv, ALLTOALLV, Alltoallv,
-              (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
-               comm),
-              Data sendbuf, int* sendcounts, int* sdispls, TypeIn sendtype, Data recvbuf,
-              int* recvcounts, int* rdispls, TypeIn recvtype, CommIn comm)
+               (sendbuf, sendcounts, sdispls, sendtype, recvbuf, *recvcount, recvtype, *root, comm),
+               WPR_SENT_V, WPR_GOT, int* root, CommIn comm)
+WPR_WITH_NEIGHBORS(alltoall, ALLTOALL, Alltoall,
+                   (sendbuf, *sendcount, sendtype, recvbuf, *recvcount, recvtype, comm), WPR_SENT,
+                   WPR_GOT, CommIn comm)
+WPR_WITH_NEIGHBORS(alltoallv, ALLTOALLV, Alltoallv,
+                   (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype,
+                    comm),
+                   WPR_SENT_V, WPR_GOT_V, CommIn comm)
 
 // A type for each peer.
+#define WPR_TYPED(Displacement)                                                       \
+  Data sendbuf, int *sendcounts, Displacement *sdispls, int *sendtypes, Data recvbuf, \
+      int *recvcounts, Displacement *rdispls, int *recvtypes, CommIn comm
 #define WPR_TYPES(name, NAME, Name, find, Displacement)                                            \
   WPR_FORTRAN(name, NAME,                                                                          \
               MPI_##Name(sendbuf, sendcounts, sdispls,                                             \
                          types_in(sendtypes, n_to_read(sendbuf, find(comm).to)).data(), recvbuf,   \
                          recvcounts, rdispls, types_in(recvtypes, find(comm).from).data(), comm),  \
-              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf,  \
-              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* error)     \
+              WPR_TYPED(Displacement), int* error)                                                 \
   WPR_FORTRAN(i##name, I##NAME,                                                                    \
               MPI_I##name(sendbuf, sendcounts, sdispls,                                            \
                           kept(types_in(sendtypes, n_to_read(sendbuf, find(comm).to))), recvbuf,   \
                           recvcounts, rdispls, kept(types_in(recvtypes, find(comm).from)), comm,   \
                           RequestOut(request)),                                                    \
-              Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf,  \
-              int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm, int* request,   \
-              int* error)                                                                          \
+              WPR_TYPED(Displacement), int* request, int* error)                                   \
   WPR_PERSISTENT(                                                                                  \
       name, NAME, Name,                                                                            \
       (sendbuf, sendcounts, sdispls, kept(types_in(sendtypes, n_to_read(sendbuf, find(comm).to))), \
        recvbuf, recvcounts, rdispls, kept(types_in(recvtypes, find(comm).from)), comm),            \
-      Data sendbuf, int* sendcounts, Displacement* sdispls, int* sendtypes, Data recvbuf,          \
-      int* recvcounts, Displacement* rdispls, int* recvtypes, CommIn comm)
+      WPR_TYPED(Displacement))
 WPR_TYPES(alltoallw, ALLTOALLW, Alltoallw, peers, int)
 WPR_TYPES(neighbor_alltoallw, NEIGHBOR_ALLTOALLW, Neighbor_alltoallw, neighbors, MPI_Aint)
 

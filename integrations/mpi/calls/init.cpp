@@ -2,7 +2,7 @@
 // The beginning and the end of MPI, and of communicators.
 #include <atomic>
 
-#include "calls/pmpi.hpp"
+#include "calls/wrap.hpp"
 #include "job/comms.hpp"
 #include "job/handshake.hpp"
 #include "job/library.hpp"

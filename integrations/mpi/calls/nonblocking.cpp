@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Non-blocking collectives that may be compressed, on threads (collectives/queues.cpp). Calls that
 // members could not decide alike (the v and w forms) are left to MPI.
-#include "calls/pmpi.hpp"
+#include "calls/arguments.hpp"
 #include "collectives/queues.hpp"
 #include "collectives/run.hpp"
 #include "messages/types.hpp"
-#include "recording/across.hpp"
-#include "recording/trace.hpp"
 
 namespace wirepress {
 namespace {
@@ -26,93 +24,85 @@ bool reducible(MPI_Datatype datatype, N count, MPI_Op op, MPI_Count* total) {
          product(count, type.size, total);
 }
 
-template <typename N>
-int ibcast(void* buffer, N count, MPI_Datatype datatype, int root, MPI_Comm handle,
-           MPI_Request* request) {
+template <auto form, auto own, typename N>
+int ibcast(BCAST(N), MPI_Request* request) {
   Comm* comm = collective_comm(handle);
-  Type type;
+  Type known;
   MPI_Count total = 0;
-  const bool sound = comm && root >= 0 && root < comm->size && look_up(datatype, &type) &&
-                     product(count, type.size, &total);
+  const bool sound = comm && root >= 0 && root < comm->size && look_up(type, &known) &&
+                     product(n, known.size, &total);
   Queue* queue = sound ? find_queue(comm, total) : nullptr;
   if (!queue) {
-    count_left(kIbcast, handle, kNonblocking,
-               [&](Across& across) { across.bcast(buffer, count, datatype, root, handle); });
-    return ibcast_form<N>::call(buffer, count, datatype, root, handle, request);
+    COUNT_LEFT(kIbcast, kNonblocking, BCAST);
+    return form(BCAST_ARGS, request);
   }
-  Errand* errand = new Errand(comm);
-  datatype = keep(errand, 0, datatype);
-  errand->body = [=](MPI_Comm base) {
-    return our_bcast_form<N>::call(buffer, count, datatype, root, base);
-  };
+  auto* errand = new Errand(comm);
+  type = keep(errand, 0, type);
+  errand->body = [=](MPI_Comm base) { return own(buf, n, type, root, base); };
   return send_off(kIbcast, queue, errand, request);
 }
 
-template <typename N>
-int iallreduce(const void* from, void* to, N count, MPI_Datatype datatype, MPI_Op op,
-               MPI_Comm handle, MPI_Request* request) {
+template <auto form, auto own, typename N>
+int iallreduce(ALLREDUCE(N), MPI_Request* request) {
   Comm* comm = collective_comm(handle);
   MPI_Count total = 0;
-  Queue* queue = comm && reducible(datatype, count, op, &total) ? find_queue(comm, total) : nullptr;
+  Queue* queue = comm && reducible(type, n, op, &total) ? find_queue(comm, total) : nullptr;
   if (!queue) {
-    count_left(kIallreduce, handle, kNonblocking,
-               [&](Across& across) { across.allreduce(from, to, count, datatype, op, handle); });
-    return iallreduce_form<N>::call(from, to, count, datatype, op, handle, request);
+    COUNT_LEFT(kIallreduce, kNonblocking, ALLREDUCE);
+    return form(ALLREDUCE_ARGS, request);
   }
-  Errand* errand = new Errand(comm);
-  errand->body = [=](MPI_Comm base) {
-    return our_allreduce_form<N>::call(from, to, count, datatype, op, base);
-  };
+  auto* errand = new Errand(comm);
+  errand->body = [=](MPI_Comm base) { return own(from, to, n, type, op, base); };
   return send_off(kIallreduce, queue, errand, request);
 }
 
-template <typename N>
-int ireduce(const void* from, void* to, N count, MPI_Datatype datatype, MPI_Op op, int root,
-            MPI_Comm handle, MPI_Request* request) {
+template <auto form, auto own, typename N>
+int ireduce(REDUCE(N), MPI_Request* request) {
   Comm* comm = collective_comm(handle);
   MPI_Count total = 0;
-  Queue* queue = comm && root >= 0 && root < comm->size && reducible(datatype, count, op, &total)
-                     ? find_queue(comm, total)
-                     : nullptr;
+  const bool sound = comm && root >= 0 && root < comm->size && reducible(type, n, op, &total);
+  Queue* queue = sound ? find_queue(comm, total) : nullptr;
   if (!queue) {
-    count_left(kIreduce, handle, kNonblocking,
-               [&](Across& across) { across.reduce(from, to, count, datatype, op, root, handle); });
-    return ireduce_form<N>::call(from, to, count, datatype, op, root, handle, request);
+    COUNT_LEFT(kIreduce, kNonblocking, REDUCE);
+    return form(REDUCE_ARGS, request);
   }
-  Errand* errand = new Errand(comm);
-  errand->body = [=](MPI_Comm base) {
-    return our_reduce_form<N>::call(from, to, count, datatype, op, root, base);
-  };
+  auto* errand = new Errand(comm);
+  errand->body = [=](MPI_Comm base) { return own(from, to, n, type, op, root, base); };
   return send_off(kIreduce, queue, errand, request);
 }
 
 // Iallgather and Ialltoall: each member gets blocks of equal size.
-template <template <typename> class Own, template <typename> class Plain, Call call, typename N>
-int iblocks(const void* from, N count, MPI_Datatype type, void* to, N to_count,
-            MPI_Datatype to_type, MPI_Comm handle, MPI_Request* request) {
+template <Call call, auto form, auto own, typename N>
+int iblocks(ALLGATHER(N), MPI_Request* request) {
   Comm* comm = collective_comm(handle);
   Type sent, got;
   MPI_Count total = 0;
-  const bool sound = comm && look_up(to_type, &got) && product(to_count, got.size, &total) &&
+  const bool sound = comm && look_up(to_type, &got) && product(m, got.size, &total) &&
                      (from == MPI_IN_PLACE || look_up(type, &sent));
   Queue* queue = sound ? find_queue(comm, total) : nullptr;
   if (!queue) {
-    count_left(call, handle, kNonblocking, [&](Across& across) {
-      if (call == kIallgather) {
-        across.allgather(from, count, type, to, to_count, to_type, handle);
-      } else {
-        across.alltoall(from, count, type, to, to_count, to_type, handle);
-      }
-    });
-    return Plain<N>::call(from, count, type, to, to_count, to_type, handle, request);
+    if (call == kIallgather) {
+      COUNT_LEFT(call, kNonblocking, ALLGATHER);
+    } else {
+      COUNT_LEFT(call, kNonblocking, ALLTOALL);
+    }
+    return form(ALLGATHER_ARGS, request);
   }
-  Errand* errand = new Errand(comm);
+  auto* errand = new Errand(comm);
   if (from != MPI_IN_PLACE) type = keep(errand, 0, type);
   to_type = keep(errand, 1, to_type);
-  errand->body = [=](MPI_Comm base) {
-    return Own<N>::call(from, count, type, to, to_count, to_type, base);
-  };
+  errand->body = [=](MPI_Comm base) { return own(from, n, type, to, m, to_type, base); };
   return send_off(call, queue, errand, request);
+}
+
+template <auto form, auto own, typename N>
+int iallgather(ALLGATHER(N), MPI_Request* request) {
+  return iblocks<kIallgather, form, own>(ALLGATHER_ARGS, request);
+}
+
+template <auto form, auto own, typename N>
+int ialltoall(ALLTOALL(N), MPI_Request* request) {
+  return iblocks<kIalltoall, form, own>(ALLTOALL_ARGS, request);
 }
 
 }  // namespace
@@ -120,35 +110,16 @@ int iblocks(const void* from, N count, MPI_Datatype type, void* to, N to_count,
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                      \
-  WPR_WRAP(MPI_Ibcast##suffix, void* buf, N count, MPI_Datatype type, int root, MPI_Comm comm,     \
-           MPI_Request* request) {                                                                 \
-    WPR_TRACE(kIbcast, comm, bcast(buf, count, type, root, comm).starts(request),                  \
-              ibcast<N>(buf, count, type, root, comm, request));                                   \
-  }                                                                                                \
-  WPR_WRAP(MPI_Iallreduce##suffix, const void* from, void* to, N count, MPI_Datatype type,         \
-           MPI_Op op, MPI_Comm comm, MPI_Request* request) {                                       \
-    WPR_TRACE(kIallreduce, comm, allreduce(from, to, count, type, op, comm).starts(request),       \
-              iallreduce<N>(from, to, count, type, op, comm, request));                            \
-  }                                                                                                \
-  WPR_WRAP(MPI_Ireduce##suffix, const void* from, void* to, N count, MPI_Datatype type, MPI_Op op, \
-           int root, MPI_Comm comm, MPI_Request* request) {                                        \
-    WPR_TRACE(kIreduce, comm, reduce(from, to, count, type, op, root, comm).starts(request),       \
-              ireduce<N>(from, to, count, type, op, root, comm, request));                         \
-  }                                                                                                \
-  WPR_WRAP(MPI_Iallgather##suffix, const void* from, N count, MPI_Datatype type, void* to,         \
-           N to_count, MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request) {                \
-    WPR_TRACE(kIallgather, comm,                                                                   \
-              allgather(from, count, type, to, to_count, to_type, comm).starts(request),           \
-              iblocks<our_allgather_form, iallgather_form, kIallgather, N>(                        \
-                  from, count, type, to, to_count, to_type, comm, request));                       \
-  }                                                                                                \
-  WPR_WRAP(MPI_Ialltoall##suffix, const void* from, N count, MPI_Datatype type, void* to,          \
-           N to_count, MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request) {                \
-    WPR_TRACE(kIalltoall, comm,                                                                    \
-              alltoall(from, count, type, to, to_count, to_type, comm).starts(request),            \
-              iblocks<our_alltoall_form, ialltoall_form, kIalltoall, N>(                           \
-                  from, count, type, to, to_count, to_type, comm, request));                       \
+#define DEFINE_NONBLOCKING(suffix, N, name, Name, KIND)                                 \
+  WPR_WRAP(MPI_I##name##suffix, KIND(N), MPI_Request* request) {                        \
+    WPR_TRACE(kI##name, handle, KIND##_FORM(KIND##_ARGS).starts(request),               \
+              i##name<PMPI_I##name##suffix, MPI_##Name##suffix>(KIND##_ARGS, request)); \
   }
+#define WPR_DEFINE(suffix, N)                                    \
+  DEFINE_NONBLOCKING(suffix, N, bcast, Bcast, BCAST)             \
+  DEFINE_NONBLOCKING(suffix, N, allreduce, Allreduce, ALLREDUCE) \
+  DEFINE_NONBLOCKING(suffix, N, reduce, Reduce, REDUCE)          \
+  DEFINE_NONBLOCKING(suffix, N, allgather, Allgather, ALLGATHER) \
+  DEFINE_NONBLOCKING(suffix, N, alltoall, Alltoall, ALLTOALL)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -2,7 +2,7 @@
 // Send, Recv and their kin. What is odd about the arguments is left to MPI to find and to say.
 #include <utility>
 
-#include "calls/pmpi.hpp"
+#include "calls/wrap.hpp"
 #include "choosing/sites.hpp"
 #include "messages/incoming.hpp"
 #include "messages/outgoing.hpp"
@@ -16,19 +16,10 @@
 namespace wirepress {
 namespace {
 
-// Runs a blocking MPI call on the network, and counts how long it took.
-template <typename Body>
-int timed(Call call, Body body) {
-  const double start = now();
-  const int error = body();
-  stats(call).wait_seconds += now() - start;
-  return error;
-}
-
-template <template <typename> class Form, Call call, typename N>
+template <auto form, Call call, typename N>
 int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle) {
   Comm* comm = active_comm(handle);
-  if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle);
+  if (!comm) return form(buffer, count, type, dest, tag, handle);
   Buffer& bytes = self_thread().frame;
   const bool blocking = call == kSend || call == kSsend;
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes, blocking);
@@ -37,27 +28,26 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
     const int error = pieces.launch(&bytes, out.size, dest, tag, handle);
     return error ? error : pieces.finish();
   }
-  if (!out.remote) return Form<N>::call(buffer, count, type, dest, tag, handle);
+  if (!out.remote) return form(buffer, count, type, dest, tag, handle);
   const int error = timed(call, [&] {
-    if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle);
+    if (!out.replaced) return form(buffer, count, type, dest, tag, handle);
     const ByteRoom room(out.size);
-    return Form<int>::call(bytes.data(), room.count, room.type, dest, tag, handle);
+    return form(bytes.data(), room.count, room.type, dest, tag, handle);
   });
   trim(&bytes);
   return error;
 }
 
-template <template <typename> class Form, Call call, typename N>
+template <auto form, Call call, typename N>
 int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle,
           MPI_Request* request) {
   Comm* comm = active_comm(handle);
-  if (!comm) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
+  if (!comm) return form(buffer, count, type, dest, tag, handle, request);
   Buffer bytes;
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
-  if (!out.replaced) return Form<N>::call(buffer, count, type, dest, tag, handle, request);
+  if (!out.replaced) return form(buffer, count, type, dest, tag, handle, request);
   const ByteRoom room(out.size);
-  const int error =
-      Form<int>::call(bytes.data(), room.count, room.type, dest, tag, handle, request);
+  const int error = form(bytes.data(), room.count, room.type, dest, tag, handle, request);
   if (error == MPI_SUCCESS) keep_bytes(*request, std::move(bytes));
   return error;
 }
@@ -90,13 +80,13 @@ int receive(Incoming* in, int source, int tag, MPI_Status* status, Stashed** sta
   return wait_for(&request, status);
 }
 
-template <typename N>
+template <auto form, typename N>
 int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm handle,
          MPI_Status* status) {
   Comm* comm = aware_comm(handle, source);
   Incoming in;
   if (!comm || !describe(kRecv, comm, buffer, count, type, &in)) {
-    return recv_form<N>::call(buffer, count, type, source, tag, handle, status);
+    return form(buffer, count, type, source, tag, handle, status);
   }
   MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
@@ -107,14 +97,14 @@ int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm
   return finished(comm, error);
 }
 
-template <typename N>
+template <auto form, typename N>
 int irecv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm handle,
           MPI_Request* request) {
   Comm* comm = aware_comm(handle, source);
   auto* record = comm ? new Record : nullptr;
   if (!comm || !describe(kIrecv, comm, buffer, count, type, &record->incoming)) {
     delete record;
-    return irecv_form<N>::call(buffer, count, type, source, tag, handle, request);
+    return form(buffer, count, type, source, tag, handle, request);
   }
   Stashed* stashed;
   int error = MPI_SUCCESS;
@@ -157,7 +147,8 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   error = timed(call, [&] {
     if (out.in_pieces) return pieces.launch(&thread.frame, out.size, dest, sendtag, comm->handle);
     if (!out.replaced) {
-      return send_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, comm->handle);
+      return WPR_LARGEST(PMPI_Send)(sendbuf, static_cast<LargestCount>(sendcount), sendtype, dest,
+                                    sendtag, comm->handle);
     }
     const ByteRoom room(out.size);
     return PMPI_Send(thread.frame.data(), room.count, room.type, dest, sendtag, comm->handle);
@@ -189,7 +180,7 @@ bool may_be_large(Comm* comm, N count, MPI_Datatype type, int dest) {
              static_cast<double>(job().pieces_from);
 }
 
-template <typename N>
+template <auto form, typename N>
 int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,
              void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,
              MPI_Comm handle, MPI_Status* status) {
@@ -215,33 +206,31 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
     sendtype = sent.type;
   }
   if (!aware && !out.remote) {
-    return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-                                  recvtype, source, recvtag, handle, status);
+    return form(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                recvtag, handle, status);
   }
   int error = timed(kSendrecv, [&] {
     if (!aware) {
-      return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-                                    recvtype, source, recvtag, handle, status);
+      return form(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                  recvtag, handle, status);
     }
     const ByteRoom room(in.capacity);
-    return sendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, in.landing(),
-                                  static_cast<N>(room.count), room.type, source, recvtag, handle,
-                                  status);
+    return form(sendbuf, sendcount, sendtype, dest, sendtag, in.landing(),
+                static_cast<N>(room.count), room.type, source, recvtag, handle, status);
   });
   if (error) return error;
   if (aware) error = finish(&in, status);
   return error ? finished(comm, error) : MPI_SUCCESS;
 }
 
-template <typename N>
+template <auto form, typename N>
 int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sendtag, int source,
                      int recvtag, MPI_Comm handle, MPI_Status* status) {
   Comm* comm = aware_comm(handle, source);
   Incoming in;
   if (!comm || !describe(kSendrecvReplace, comm, buffer, count, type, &in) ||
       !(in.bounced || use_bounce(&in))) {
-    return sendrecv_replace_form<N>::call(buffer, count, type, dest, sendtag, source, recvtag,
-                                          handle, status);
+    return form(buffer, count, type, dest, sendtag, source, recvtag, handle, status);
   }
   MPI_Status own{};
   return exchange(kSendrecvReplace, &in, buffer, count, type, dest, sendtag, source, recvtag,
@@ -253,7 +242,7 @@ int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sen
 // The request is the receive's. The send half has its own copy of the data, so that the user may
 // have the buffer back when the receive completes, and is looked after like a freed request.
 // (MPICH 4.0 leaves the status of its own Isendrecv empty: it could not tell what came.)
-template <typename N>
+template <auto form, typename N>
 int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,
               void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,
               MPI_Comm handle, MPI_Request* request) {
@@ -264,8 +253,8 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
   if (!comm || sendcount < 0 || !look_up(sendtype, &type) ||
       __builtin_mul_overflow(sendcount, type.size, &raw_size) ||
       (sends && (dest < 0 || dest >= comm->size))) {
-    return isendrecv_form<N>::call(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-                                   recvtype, source, recvtag, handle, request);
+    return form(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                recvtag, handle, request);
   }
   auto* record = new Record;
   Buffer& copy = record->frame;
@@ -276,7 +265,10 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
     error = copy.reserve(size + 1) ? collect(sendbuf, sendcount, sendtype, copy.data(), size)
                                    : raise(comm, MPI_ERR_NO_MEM);
   }
-  if (!error) error = irecv<N>(recvbuf, recvcount, recvtype, source, recvtag, handle, request);
+  if (!error) {
+    error = irecv<WPR_LARGEST(PMPI_Irecv)>(recvbuf, static_cast<LargestCount>(recvcount), recvtype,
+                                           source, recvtag, handle, request);
+  }
   if (error || !sends) {
     delete record;
     return error;
@@ -291,15 +283,15 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
   return MPI_SUCCESS;
 }
 
-template <typename N>
+template <auto form, typename N>
 int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sendtag, int source,
                       int recvtag, MPI_Comm handle, MPI_Request* request) {
   if (!aware_comm(handle, source)) {
-    return isendrecv_replace_form<N>::call(buffer, count, type, dest, sendtag, source, recvtag,
-                                           handle, request);
+    return form(buffer, count, type, dest, sendtag, source, recvtag, handle, request);
   }
-  return isendrecv<N>(buffer, count, type, dest, sendtag, buffer, count, type, source, recvtag,
-                      handle, request);
+  const auto n = static_cast<LargestCount>(count);
+  return isendrecv<WPR_LARGEST(PMPI_Isendrecv)>(buffer, n, type, dest, sendtag, buffer, n, type,
+                                                source, recvtag, handle, request);
 }
 
 #endif  // WPR_MPI_ISENDRECV
@@ -309,109 +301,85 @@ int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int se
 
 using namespace wirepress;
 
+#define DEFINE_SEND(suffix, N, Name)                                                           \
+  WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag, \
+           MPI_Comm comm) {                                                                    \
+    WPR_NOTE_CALLER;                                                                           \
+    WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag),                               \
+              send<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm));          \
+  }
+#define DEFINE_ISEND(suffix, N, Name)                                                           \
+  WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,  \
+           MPI_Comm comm, MPI_Request* request) {                                               \
+    WPR_NOTE_CALLER;                                                                            \
+    WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag).starts(request),                \
+              isend<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm, request)); \
+  }
 #define WPR_DEFINE(suffix, N)                                                                    \
-  WPR_WRAP(MPI_Send##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,     \
-           MPI_Comm comm) {                                                                      \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kSend, comm, sends(buf, count, type, dest, tag),                                   \
-              send<send_form, kSend>(buf, count, type, dest, tag, comm));                        \
-  }                                                                                              \
-  WPR_WRAP(MPI_Ssend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
-           MPI_Comm comm) {                                                                      \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kSsend, comm, sends(buf, count, type, dest, tag),                                  \
-              send<ssend_form, kSsend>(buf, count, type, dest, tag, comm));                      \
-  }                                                                                              \
-  WPR_WRAP(MPI_Rsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
-           MPI_Comm comm) {                                                                      \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kRsend, comm, sends(buf, count, type, dest, tag),                                  \
-              send<rsend_form, kRsend>(buf, count, type, dest, tag, comm));                      \
-  }                                                                                              \
-  WPR_WRAP(MPI_Bsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
-           MPI_Comm comm) {                                                                      \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kBsend, comm, sends(buf, count, type, dest, tag),                                  \
-              send<bsend_form, kBsend>(buf, count, type, dest, tag, comm));                      \
-  }                                                                                              \
-  WPR_WRAP(MPI_Irsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,   \
-           MPI_Comm comm, MPI_Request* request) {                                                \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kIrsend, comm, sends(buf, count, type, dest, tag).starts(request),                 \
-              isend<irsend_form, kIrsend>(buf, count, type, dest, tag, comm, request));          \
-  }                                                                                              \
-  WPR_WRAP(MPI_Ibsend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,   \
-           MPI_Comm comm, MPI_Request* request) {                                                \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kIbsend, comm, sends(buf, count, type, dest, tag).starts(request),                 \
-              isend<ibsend_form, kIbsend>(buf, count, type, dest, tag, comm, request));          \
-  }                                                                                              \
-  WPR_WRAP(MPI_Isend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,    \
-           MPI_Comm comm, MPI_Request* request) {                                                \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kIsend, comm, sends(buf, count, type, dest, tag).starts(request),                  \
-              isend<isend_form, kIsend>(buf, count, type, dest, tag, comm, request));            \
-  }                                                                                              \
-  WPR_WRAP(MPI_Issend##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,   \
-           MPI_Comm comm, MPI_Request* request) {                                                \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kIssend, comm, sends(buf, count, type, dest, tag).starts(request),                 \
-              isend<issend_form, kIssend>(buf, count, type, dest, tag, comm, request));          \
-  }                                                                                              \
+  DEFINE_SEND(suffix, N, Send)                                                                   \
+  DEFINE_SEND(suffix, N, Ssend)                                                                  \
+  DEFINE_SEND(suffix, N, Rsend)                                                                  \
+  DEFINE_SEND(suffix, N, Bsend)                                                                  \
+  DEFINE_ISEND(suffix, N, Isend)                                                                 \
+  DEFINE_ISEND(suffix, N, Issend)                                                                \
+  DEFINE_ISEND(suffix, N, Irsend)                                                                \
+  DEFINE_ISEND(suffix, N, Ibsend)                                                                \
   WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,         \
            MPI_Comm comm, MPI_Status* status) {                                                  \
     WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                          \
-              recv<N>(buf, count, type, source, tag, comm, status));                             \
+              recv<PMPI_Recv##suffix>(buf, count, type, source, tag, comm, status));             \
   }                                                                                              \
   WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,        \
            MPI_Comm comm, MPI_Request* request) {                                                \
     WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),   \
-              irecv<N>(buf, count, type, source, tag, comm, request));                           \
+              irecv<PMPI_Irecv##suffix>(buf, count, type, source, tag, comm, request));          \
   }                                                                                              \
   WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,        \
            int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, \
            int recvtag, MPI_Comm comm, MPI_Status* status) {                                     \
     WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kSendrecv, comm,                                                                   \
-              sends(sendbuf, sendcount, sendtype, dest, sendtag)                                 \
-                  .also_receives(recvcount, recvtype, source, recvtag, &status),                 \
-              sendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,       \
-                          recvtype, source, recvtag, comm, status));                             \
+    WPR_TRACE(                                                                                   \
+        kSendrecv, comm,                                                                         \
+        sends(sendbuf, sendcount, sendtype, dest, sendtag)                                       \
+            .also_receives(recvcount, recvtype, source, recvtag, &status),                       \
+        sendrecv<PMPI_Sendrecv##suffix>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,    \
+                                        recvcount, recvtype, source, recvtag, comm, status));    \
   }                                                                                              \
   WPR_WRAP(MPI_Sendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,        \
            int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {            \
     WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(                                                                                   \
-        kSendrecvReplace, comm,                                                                  \
-        sends(buf, count, type, dest, sendtag)                                                   \
-            .also_receives(count, type, source, recvtag, &status),                               \
-        sendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, status));    \
+    WPR_TRACE(kSendrecvReplace, comm,                                                            \
+              sends(buf, count, type, dest, sendtag)                                             \
+                  .also_receives(count, type, source, recvtag, &status),                         \
+              sendrecv_replace<PMPI_Sendrecv_replace##suffix>(buf, count, type, dest, sendtag,   \
+                                                              source, recvtag, comm, status));   \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
 
 #ifdef WPR_MPI_ISENDRECV
-#define WPR_DEFINE(suffix, N)                                                                    \
-  WPR_WRAP(MPI_Isendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,       \
-           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, \
-           int recvtag, MPI_Comm comm, MPI_Request* request) {                                   \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kIsendrecv, comm,                                                                  \
-              sends(sendbuf, sendcount, sendtype, dest, sendtag)                                 \
-                  .also_receives(recvcount, recvtype, source, recvtag, nullptr)                  \
-                  .starts(request, true),                                                        \
-              isendrecv<N>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,      \
-                           recvtype, source, recvtag, comm, request));                           \
-  }                                                                                              \
-  WPR_WRAP(MPI_Isendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,       \
-           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request* request) {          \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(                                                                                   \
-        kIsendrecvReplace, comm,                                                                 \
-        sends(buf, count, type, dest, sendtag)                                                   \
-            .also_receives(count, type, source, recvtag, nullptr)                                \
-            .starts(request, true),                                                              \
-        isendrecv_replace<N>(buf, count, type, dest, sendtag, source, recvtag, comm, request));  \
+#define WPR_DEFINE(suffix, N)                                                                     \
+  WPR_WRAP(MPI_Isendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,        \
+           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source,  \
+           int recvtag, MPI_Comm comm, MPI_Request* request) {                                    \
+    WPR_NOTE_CALLER;                                                                              \
+    WPR_TRACE(                                                                                    \
+        kIsendrecv, comm,                                                                         \
+        sends(sendbuf, sendcount, sendtype, dest, sendtag)                                        \
+            .also_receives(recvcount, recvtype, source, recvtag, nullptr)                         \
+            .starts(request, true),                                                               \
+        isendrecv<PMPI_Isendrecv##suffix>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,   \
+                                          recvcount, recvtype, source, recvtag, comm, request));  \
+  }                                                                                               \
+  WPR_WRAP(MPI_Isendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,        \
+           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request* request) {           \
+    WPR_NOTE_CALLER;                                                                              \
+    WPR_TRACE(kIsendrecvReplace, comm,                                                            \
+              sends(buf, count, type, dest, sendtag)                                              \
+                  .also_receives(count, type, source, recvtag, nullptr)                           \
+                  .starts(request, true),                                                         \
+              isendrecv_replace<PMPI_Isendrecv_replace##suffix>(buf, count, type, dest, sendtag,  \
+                                                                source, recvtag, comm, request)); \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

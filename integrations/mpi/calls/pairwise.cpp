@@ -5,12 +5,9 @@
 // trees take fewer messages: these are left to MPI.
 #include "collectives/pairwise.hpp"
 
-#include "calls/pmpi.hpp"
-#include "choosing/sites.hpp"
+#include "calls/arguments.hpp"
 #include "collectives/run.hpp"
 #include "messages/requests.hpp"
-#include "recording/across.hpp"
-#include "recording/trace.hpp"
 
 namespace wirepress {
 namespace {
@@ -111,100 +108,67 @@ int all_to_all(Call call, Comm* comm, Shadow* shadow, const From& from, const To
 
 bool is_rank(const Comm* comm, int root) { return root >= 0 && root < comm->size; }
 
-template <typename N>
-int gather_equal(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf,
-                 N recvcount, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kGather, handle, why, [&](Across& across) {
-      across.gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, handle);
-    });
-    return gather_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-                                handle);
-  };
+template <auto form, typename N>
+int gather_equal(GATHER(N)) {
+  const auto plain = LEFT_TO_MPI(kGather, GATHER);
   Comm* comm = collective_comm(handle);
   if (!comm || comm->inter || !is_rank(comm, root)) return plain();
-  const bool in_place = sendbuf == MPI_IN_PLACE;
-  const Block mine{static_cast<Byte*>(const_cast<void*>(sendbuf)), sendcount, sendtype};
-  const Block theirs{static_cast<Byte*>(recvbuf), recvcount, recvtype};
-  const bool receives = comm->rank == root;
+  const bool in_place = from == MPI_IN_PLACE, receives = comm->rank == root;
+  const Block mine{bytes_of(from), n, type}, theirs{bytes_of(to), m, to_type};
   MPI_Count size, other;
   if (!block_size(receives ? theirs : mine, &size) || size == 0 ||
       (receives && !in_place && !block_size(mine, &other))) {
     return plain();
   }
   return run_collective(kGather, comm, static_cast<size_t>(size), plain, [&](Shadow* shadow) {
-    const Equal blocks(recvbuf, recvcount, receives ? recvtype : MPI_DATATYPE_NULL);
+    const Equal blocks(to, m, receives ? to_type : MPI_DATATYPE_NULL);
     return gather(kGather, comm, shadow, mine, blocks, in_place, root);
   });
 }
 
-template <typename N>
-int scatter_equal(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf,
-                  N recvcount, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kScatter, handle, why, [&](Across& across) {
-      across.scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, handle);
-    });
-    return scatter_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root,
-                                 handle);
-  };
+template <auto form, typename N>
+int scatter_equal(SCATTER(N)) {
+  const auto plain = LEFT_TO_MPI(kScatter, SCATTER);
   Comm* comm = collective_comm(handle);
   if (!comm || comm->inter || !is_rank(comm, root)) return plain();
-  const bool in_place = recvbuf == MPI_IN_PLACE;
-  const Block mine{static_cast<Byte*>(recvbuf), recvcount, recvtype};
-  const Block theirs{static_cast<Byte*>(const_cast<void*>(sendbuf)), sendcount, sendtype};
-  const bool sends = comm->rank == root;
+  const bool in_place = to == MPI_IN_PLACE, sends = comm->rank == root;
+  const Block mine{bytes_of(to), m, to_type}, theirs{bytes_of(from), n, type};
   MPI_Count size, other;
   if (!block_size(sends ? theirs : mine, &size) || size == 0 ||
       (sends && !in_place && !block_size(mine, &other))) {
     return plain();
   }
   return run_collective(kScatter, comm, static_cast<size_t>(size), plain, [&](Shadow* shadow) {
-    const Equal blocks(sendbuf, sendcount, sends ? sendtype : MPI_DATATYPE_NULL);
+    const Equal blocks(from, n, sends ? type : MPI_DATATYPE_NULL);
     return scatter(kScatter, comm, shadow, blocks, mine, in_place, root);
   });
 }
 
-template <typename N>
-int alltoall(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, N recvcount,
-             MPI_Datatype recvtype, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kAlltoall, handle, why, [&](Across& across) {
-      across.alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, handle);
-    });
-    return alltoall_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-                                  handle);
-  };
+template <auto form, typename N>
+int alltoall(ALLTOALL(N)) {
+  const auto plain = LEFT_TO_MPI(kAlltoall, ALLTOALL);
   Comm* comm = collective_comm(handle);
-  const bool in_place = sendbuf == MPI_IN_PLACE;
+  const bool in_place = from == MPI_IN_PLACE;
   MPI_Count size, own;
-  if (!comm || comm->inter || !block_size({nullptr, recvcount, recvtype}, &size) || size == 0 ||
-      (!in_place && !block_size({nullptr, sendcount, sendtype}, &own))) {
+  if (!comm || comm->inter || !block_size({nullptr, m, to_type}, &size) || size == 0 ||
+      (!in_place && !block_size({nullptr, n, type}, &own))) {
     return plain();
   }
   return run_collective(kAlltoall, comm, static_cast<size_t>(size), plain, [&](Shadow* shadow) {
-    const Equal from(sendbuf, sendcount, in_place ? MPI_DATATYPE_NULL : sendtype);
-    const Equal to(recvbuf, recvcount, recvtype);
-    return all_to_all(kAlltoall, comm, shadow, from, to, in_place);
+    const Equal sent(from, n, in_place ? MPI_DATATYPE_NULL : type), got(to, m, to_type);
+    return all_to_all(kAlltoall, comm, shadow, sent, got, in_place);
   });
 }
 
-template <typename N, typename D>
-int gatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvbuf, const N* counts,
-            const D* at, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kGatherv, handle, why, [&](Across& across) {
-      across.gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root, handle);
-    });
-    return gatherv_form<N>::call(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root,
-                                 handle);
-  };
+template <auto form, typename N>
+int gatherv(GATHERV(N)) {
+  const auto plain = LEFT_TO_MPI(kGatherv, GATHERV);
   Comm* comm = collective_comm(handle);
   const Way way = comm && is_rank(comm, root) ? way_of_pairs(comm) : Way{};
   if (!way.shadow) return plain(way.why);
-  const bool receives = comm->rank == root, in_place = receives && sendbuf == MPI_IN_PLACE;
-  const Block mine{static_cast<Byte*>(const_cast<void*>(sendbuf)), sendcount, sendtype};
-  const Varying<N, D> blocks(recvbuf, counts, at, receives ? recvtype : MPI_DATATYPE_NULL);
+  const bool receives = comm->rank == root, in_place = receives && from == MPI_IN_PLACE;
+  const Block mine{bytes_of(from), n, type};
+  const Varying blocks(to, counts, at, receives ? to_type : MPI_DATATYPE_NULL);
   MPI_Count size;
   if ((!in_place && !block_size(mine, &size)) ||
       (receives && (!counts || !at || !sound(blocks, comm->size)))) {
@@ -213,25 +177,18 @@ int gatherv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, void* recvb
   return gather(kGatherv, comm, way.shadow, mine, blocks, in_place, root);
 }
 
-template <typename N, typename D>
-int scatterv(const void* sendbuf, const N* counts, const D* at, MPI_Datatype sendtype,
-             void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kScatterv, handle, why, [&](Across& across) {
-      across.scatterv(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root, handle);
-    });
-    return scatterv_form<N>::call(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root,
-                                  handle);
-  };
+template <auto form, typename N>
+int scatterv(SCATTERV(N)) {
+  const auto plain = LEFT_TO_MPI(kScatterv, SCATTERV);
   Comm* comm = collective_comm(handle);
   const Way way = comm && is_rank(comm, root) ? way_of_pairs(comm) : Way{};
   if (!way.shadow) return plain(way.why);
-  const bool sends = comm->rank == root, in_place = sends && recvbuf == MPI_IN_PLACE;
-  const Block mine{static_cast<Byte*>(recvbuf), recvcount, recvtype};
-  const Varying<N, D> blocks(sendbuf, counts, at, sends ? sendtype : MPI_DATATYPE_NULL);
+  const bool sends = comm->rank == root, in_place = sends && to == MPI_IN_PLACE;
+  const Block mine{bytes_of(to), m, to_type};
+  const Varying blocks(from, n, from_at, sends ? type : MPI_DATATYPE_NULL);
   MPI_Count size;
   if ((!in_place && !block_size(mine, &size)) ||
-      (sends && (!counts || !at || !sound(blocks, comm->size)))) {
+      (sends && (!n || !from_at || !sound(blocks, comm->size)))) {
     return plain();
   }
   return scatter(kScatterv, comm, way.shadow, blocks, mine, in_place, root);
@@ -247,42 +204,23 @@ int varying_all_to_all(Call call, MPI_Comm handle, Plain plain, const From& from
   return all_to_all(call, comm, way.shadow, from, to, in_place);
 }
 
-template <typename N, typename D>
-int alltoallv(const void* sendbuf, const N* sendcounts, const D* sendat, MPI_Datatype sendtype,
-              void* recvbuf, const N* recvcounts, const D* recvat, MPI_Datatype recvtype,
-              MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kAlltoallv, handle, why, [&](Across& across) {
-      across.alltoallv(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts, recvat, recvtype,
-                       handle);
-    });
-    return alltoallv_form<N>::call(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts,
-                                   recvat, recvtype, handle);
-  };
-  if (inert() || recvtype == MPI_DATATYPE_NULL) return plain();
-  const bool in_place = sendbuf == MPI_IN_PLACE;
-  const Varying<N, D> from(sendbuf, sendcounts, sendat, in_place ? MPI_DATATYPE_NULL : sendtype);
-  const Varying<N, D> to(recvbuf, recvcounts, recvat, recvtype);
-  return varying_all_to_all(kAlltoallv, handle, plain, from, to, in_place);
+template <auto form, typename N>
+int alltoallv(ALLTOALLV(N)) {
+  const auto plain = LEFT_TO_MPI(kAlltoallv, ALLTOALLV);
+  if (inert() || to_type == MPI_DATATYPE_NULL) return plain();
+  const bool in_place = from == MPI_IN_PLACE;
+  const Varying sent(from, n, from_at, in_place ? MPI_DATATYPE_NULL : type);
+  const Varying got(to, counts, at, to_type);
+  return varying_all_to_all(kAlltoallv, handle, plain, sent, got, in_place);
 }
 
-template <typename N, typename D>
-int alltoallw(const void* sendbuf, const N* sendcounts, const D* sendat,
-              const MPI_Datatype* sendtypes, void* recvbuf, const N* recvcounts, const D* recvat,
-              const MPI_Datatype* recvtypes, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kAlltoallw, handle, why, [&](Across& across) {
-      across.alltoallw(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts, recvat,
-                       recvtypes, handle);
-    });
-    return alltoallw_form<N>::call(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts,
-                                   recvat, recvtypes, handle);
-  };
-  const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (inert() || !recvtypes || (!in_place && !sendtypes)) return plain();
-  const Typed<N, D> from{sendbuf, sendcounts, sendat, sendtypes};
-  const Typed<N, D> to{recvbuf, recvcounts, recvat, recvtypes};
-  return varying_all_to_all(kAlltoallw, handle, plain, from, to, in_place);
+template <auto form, typename N>
+int alltoallw(ALLTOALLW(N)) {
+  const auto plain = LEFT_TO_MPI(kAlltoallw, ALLTOALLW);
+  const bool in_place = from == MPI_IN_PLACE;
+  if (inert() || !to_types || (!in_place && !types)) return plain();
+  const Typed<N, Displacement<N>> sent{from, n, from_at, types}, got{to, counts, at, to_types};
+  return varying_all_to_all(kAlltoallw, handle, plain, sent, got, in_place);
 }
 
 }  // namespace
@@ -290,67 +228,13 @@ int alltoallw(const void* sendbuf, const N* sendcounts, const D* sendat,
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                      \
-  WPR_WRAP(MPI_Gather##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,            \
-           void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {           \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(                                                                                     \
-        kGather, comm,                                                                             \
-        gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm),            \
-        gather_equal<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));  \
-  }                                                                                                \
-  WPR_WRAP(MPI_Scatter##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,           \
-           void* recvbuf, N recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {           \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(                                                                                     \
-        kScatter, comm,                                                                            \
-        scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm),           \
-        scatter_equal<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)); \
-  }                                                                                                \
-  WPR_WRAP(MPI_Alltoall##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,          \
-           void* recvbuf, N recvcount, MPI_Datatype recvtype, MPI_Comm comm) {                     \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kAlltoall, comm,                                                                     \
-              alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm),          \
-              alltoall<N>(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));      \
-  }                                                                                                \
-  WPR_WRAP(MPI_Gatherv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,           \
-           void* recvbuf, const N counts[], const Displacement<N> at[], MPI_Datatype recvtype,     \
-           int root, MPI_Comm comm) {                                                              \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kGatherv, comm,                                                                      \
-              gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root, comm),    \
-              gatherv(sendbuf, sendcount, sendtype, recvbuf, counts, at, recvtype, root, comm));   \
-  }                                                                                                \
-  WPR_WRAP(MPI_Scatterv##suffix, const void* sendbuf, const N counts[],                            \
-           const Displacement<N> at[], MPI_Datatype sendtype, void* recvbuf, N recvcount,          \
-           MPI_Datatype recvtype, int root, MPI_Comm comm) {                                       \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kScatterv, comm,                                                                     \
-              scatterv(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root, comm),   \
-              scatterv(sendbuf, counts, at, sendtype, recvbuf, recvcount, recvtype, root, comm));  \
-  }                                                                                                \
-  WPR_WRAP(MPI_Alltoallv##suffix, const void* sendbuf, const N sendcounts[],                       \
-           const Displacement<N> sendat[], MPI_Datatype sendtype, void* recvbuf,                   \
-           const N recvcounts[], const Displacement<N> recvat[], MPI_Datatype recvtype,            \
-           MPI_Comm comm) {                                                                        \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kAlltoallv, comm,                                                                    \
-              alltoallv(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts, recvat,        \
-                        recvtype, comm),                                                           \
-              alltoallv(sendbuf, sendcounts, sendat, sendtype, recvbuf, recvcounts, recvat,        \
-                        recvtype, comm));                                                          \
-  }                                                                                                \
-  WPR_WRAP(MPI_Alltoallw##suffix, const void* sendbuf, const N sendcounts[],                       \
-           const Displacement<N> sendat[], const MPI_Datatype sendtypes[], void* recvbuf,          \
-           const N recvcounts[], const Displacement<N> recvat[], const MPI_Datatype recvtypes[],   \
-           MPI_Comm comm) {                                                                        \
-    WPR_NOTE_CALLER;                                                                               \
-    WPR_TRACE(kAlltoallw, comm,                                                                    \
-              alltoallw(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts, recvat,       \
-                        recvtypes, comm),                                                          \
-              alltoallw(sendbuf, sendcounts, sendat, sendtypes, recvbuf, recvcounts, recvat,       \
-                        recvtypes, comm));                                                         \
-  }
+#define WPR_DEFINE(suffix, N)                                       \
+  DEFINE_OWN(suffix, N, Gather, Gather, GATHER, gather_equal)       \
+  DEFINE_OWN(suffix, N, Scatter, Scatter, SCATTER, scatter_equal)   \
+  DEFINE_OWN(suffix, N, Alltoall, Alltoall, ALLTOALL, alltoall)     \
+  DEFINE_OWN(suffix, N, Gatherv, Gatherv, GATHERV, gatherv)         \
+  DEFINE_OWN(suffix, N, Scatterv, Scatterv, SCATTERV, scatterv)     \
+  DEFINE_OWN(suffix, N, Alltoallv, Alltoallv, ALLTOALLV, alltoallv) \
+  DEFINE_OWN(suffix, N, Alltoallw, Alltoallw, ALLTOALLW, alltoallw)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -2,7 +2,7 @@
 // Persistent requests. A receive stays MPI's own; a send is compressed at every start.
 #include <memory>
 
-#include "calls/pmpi.hpp"
+#include "calls/wrap.hpp"
 #include "messages/outgoing.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
@@ -13,14 +13,14 @@
 namespace wirepress {
 namespace {
 
-template <typename N>
+template <auto form, typename N>
 int recv_init(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm handle,
               MPI_Request* request) {
   Comm* comm = aware_comm(handle, source);
   auto* record = comm ? new Record : nullptr;
   if (!comm || !describe(kRecvInit, comm, buffer, count, type, &record->incoming)) {
     delete record;
-    return recv_init_form<N>::call(buffer, count, type, source, tag, handle, request);
+    return form(buffer, count, type, source, tag, handle, request);
   }
   Incoming& in = record->incoming;
   const ByteRoom room(in.capacity);
@@ -39,11 +39,11 @@ int recv_init(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI
   return MPI_SUCCESS;
 }
 
-template <Call call, typename N, typename Init>
-int send_init(Init init, decltype(Resend::start) start_one, const void* buffer, N count,
-              MPI_Datatype type, int dest, int tag, MPI_Comm handle, MPI_Request* request) {
-  const int error = init(buffer, count, type, dest, tag, handle, request);
-  Comm* comm = error || inert() ? nullptr : find_comm(handle);
+template <auto form, Call call, typename N>
+int send_init(decltype(Resend::start) start_one, const void* buffer, N count, MPI_Datatype type,
+              int dest, int tag, MPI_Comm handle, MPI_Request* request) {
+  const int error = form(buffer, count, type, dest, tag, handle, request);
+  Comm* comm = error ? nullptr : active_comm(handle);
   if (!comm || !comm->takes_frames(dest)) return error;
   auto* record = new Record;
   record->request = *request;
@@ -129,27 +129,27 @@ int start_all(int n, MPI_Request* requests) {
 
 using namespace wirepress;
 
-#define WPR_DEFINE_SEND(name, form, kCall, start_one, N)                                         \
-  WPR_WRAP(name, const void* buf, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,  \
-           MPI_Request* request) {                                                               \
-    WPR_TRACE(                                                                                   \
-        kCall, comm, sends(buf, count, type, dest, tag).starts(request, false, true),            \
-        send_init<kCall>(form<N>::call, start_one, buf, count, type, dest, tag, comm, request)); \
+#define DEFINE_SEND(suffix, N, Name, start_one)                                                 \
+  WPR_WRAP(MPI_##Name##_init##suffix, const void* buf, N count, MPI_Datatype type, int dest,    \
+           int tag, MPI_Comm comm, MPI_Request* request) {                                      \
+    WPR_TRACE(k##Name##Init, comm,                                                              \
+              sends(buf, count, type, dest, tag).starts(request, false, true),                  \
+              send_init<PMPI_##Name##_init##suffix, k##Name##Init>(start_one, buf, count, type, \
+                                                                   dest, tag, comm, request));  \
   }
-#define WPR_DEFINE(suffix, N)                                                                 \
-  WPR_WRAP(MPI_Recv_init##suffix, void* buf, N count, MPI_Datatype type, int source, int tag, \
-           MPI_Comm comm, MPI_Request* request) {                                             \
-    WPR_TRACE(kRecvInit, comm,                                                                \
-              receives(count, type, source, tag, nullptr).starts(request, true, true),        \
-              recv_init<N>(buf, count, type, source, tag, comm, request));                    \
-  }                                                                                           \
-  WPR_DEFINE_SEND(MPI_Send_init##suffix, send_init_form, kSendInit, PMPI_Isend, N)            \
-  WPR_DEFINE_SEND(MPI_Ssend_init##suffix, ssend_init_form, kSsendInit, PMPI_Issend, N)        \
-  WPR_DEFINE_SEND(MPI_Bsend_init##suffix, bsend_init_form, kBsendInit, PMPI_Ibsend, N)        \
-  WPR_DEFINE_SEND(MPI_Rsend_init##suffix, rsend_init_form, kRsendInit, PMPI_Irsend, N)
+#define WPR_DEFINE(suffix, N)                                                                   \
+  WPR_WRAP(MPI_Recv_init##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,   \
+           MPI_Comm comm, MPI_Request* request) {                                               \
+    WPR_TRACE(kRecvInit, comm,                                                                  \
+              receives(count, type, source, tag, nullptr).starts(request, true, true),          \
+              recv_init<PMPI_Recv_init##suffix>(buf, count, type, source, tag, comm, request)); \
+  }                                                                                             \
+  DEFINE_SEND(suffix, N, Send, PMPI_Isend)                                                      \
+  DEFINE_SEND(suffix, N, Ssend, PMPI_Issend)                                                    \
+  DEFINE_SEND(suffix, N, Bsend, PMPI_Ibsend)                                                    \
+  DEFINE_SEND(suffix, N, Rsend, PMPI_Irsend)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
-#undef WPR_DEFINE_SEND
 
 WPR_WRAP(MPI_Start, MPI_Request* request) {
   WPR_TRACE(kStart, MPI_COMM_NULL, restarts(1, request),

@@ -3,7 +3,7 @@
 // cannot look inside: such messages are taken from MPI (stash.cpp).
 #include <sched.h>
 
-#include "calls/pmpi.hpp"
+#include "calls/wrap.hpp"
 #include "messages/incoming.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
@@ -79,15 +79,15 @@ int mprobe(Comm* comm, int source, int tag, MPI_Message* message, MPI_Status* st
   }
 }
 
-template <typename N>
+template <auto form, typename N>
 int mrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
   Comm* comm = nullptr;
   Incoming in;
   if (inert() || !message || g_n_messages.load(std::memory_order_acquire) == 0) {
-    return mrecv_form<N>::call(buffer, count, type, message, status);
+    return form(buffer, count, type, message, status);
   }
   Stashed* stashed = take_message(message, &comm);
-  if (!stashed) return mrecv_form<N>::call(buffer, count, type, message, status);
+  if (!stashed) return form(buffer, count, type, message, status);
   int error = MPI_ERR_ARG;
   MPI_Status own{};
   if (describe(kMrecv, comm, buffer, count, type, &in)) {
@@ -100,12 +100,12 @@ int mrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_St
   return error;
 }
 
-template <typename N>
+template <auto form, typename N>
 int imrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
   Comm* comm = nullptr;
   Stashed* stashed = nullptr;
   if (!inert() && message) stashed = take_message(message, &comm);
-  if (!stashed) return imrecv_form<N>::call(buffer, count, type, message, request);
+  if (!stashed) return form(buffer, count, type, message, request);
   auto* record = new Record;
   int error = MPI_ERR_ARG;
   if (describe(kImrecv, comm, buffer, count, type, &record->incoming)) {
@@ -175,13 +175,13 @@ WPR_WRAP(MPI_Improbe, int source, int tag, MPI_Comm handle, int* flag, MPI_Messa
   WPR_WRAP(MPI_Mrecv##suffix, void* buf, N count, MPI_Datatype type, MPI_Message* message,  \
            MPI_Status* status) {                                                            \
     WPR_TRACE(kMrecv, MPI_COMM_NULL, matched(message, count, type, &status),                \
-              mrecv<N>(buf, count, type, message, status));                                 \
+              mrecv<PMPI_Mrecv##suffix>(buf, count, type, message, status));                \
   }                                                                                         \
   WPR_WRAP(MPI_Imrecv##suffix, void* buf, N count, MPI_Datatype type, MPI_Message* message, \
            MPI_Request* request) {                                                          \
     WPR_TRACE(kImrecv, MPI_COMM_NULL,                                                       \
               matched(message, count, type, nullptr).starts(request, true),                 \
-              imrecv<N>(buf, count, type, message, request));                               \
+              imrecv<PMPI_Imrecv##suffix>(buf, count, type, message, request));             \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

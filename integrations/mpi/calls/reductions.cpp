@@ -9,12 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "calls/pmpi.hpp"
-#include "choosing/sites.hpp"
+#include "calls/arguments.hpp"
 #include "collectives/exchange.hpp"
 #include "collectives/run.hpp"
-#include "recording/across.hpp"
-#include "recording/trace.hpp"
 
 namespace wirepress {
 namespace {
@@ -248,30 +245,23 @@ bool always_ours(const Reduction& reduction) {
   return job().deterministic && order_matters(reduction);
 }
 
-template <typename N>
-int allreduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, MPI_Op op,
-              MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kAllreduce, handle, why, [&](Across& across) {
-      across.allreduce(sendbuf, recvbuf, count, datatype, op, handle);
-    });
-    return allreduce_form<N>::call(sendbuf, recvbuf, count, datatype, op, handle);
-  };
+template <auto form, typename N>
+int allreduce(ALLREDUCE(N)) {
+  const auto plain = LEFT_TO_MPI(kAllreduce, ALLREDUCE);
   Comm* comm = collective_comm(handle);
-  Type type;
+  Type known;
   MPI_Count total;
-  if (!comm || comm->inter || !look_up(datatype, &type) || !product(count, type.size, &total) ||
-      !reducible(op, type.arithmetic) || !sendbuf || !recvbuf) {
+  if (!comm || comm->inter || !look_up(type, &known) || !product(n, known.size, &total) ||
+      !reducible(op, known.arithmetic) || !from || !to) {
     return plain();
   }
-  const Reduction reduction{datatype, op, type.arithmetic, static_cast<size_t>(type.size)};
+  const Reduction reduction{type, op, known.arithmetic, static_cast<size_t>(known.size)};
   return run_collective(
       kAllreduce, comm, static_cast<size_t>(total), plain,
       [&](Shadow* shadow) {
-        return own_allreduce(comm, shadow, sendbuf, recvbuf, static_cast<size_t>(count), type,
-                             reduction);
+        return own_allreduce(comm, shadow, from, to, static_cast<size_t>(n), known, reduction);
       },
-      always_ours(reduction), type.dtype);
+      always_ours(reduction), known.dtype);
 }
 
 // ---- Reduce ----
@@ -354,35 +344,28 @@ int own_reduce(Comm* comm, Shadow* shadow, const void* sendbuf, void* recvbuf, s
   return op.end();
 }
 
-template <typename N>
-int reduce(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype, MPI_Op op, int root,
-           MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kReduce, handle, why, [&](Across& across) {
-      across.reduce(sendbuf, recvbuf, count, datatype, op, root, handle);
-    });
-    return reduce_form<N>::call(sendbuf, recvbuf, count, datatype, op, root, handle);
-  };
+template <auto form, typename N>
+int reduce(REDUCE(N)) {
+  const auto plain = LEFT_TO_MPI(kReduce, REDUCE);
   Comm* comm = collective_comm(handle);
-  Type type;
+  Type known;
   MPI_Count total;
-  if (!comm || comm->inter || root < 0 || root >= comm->size || !look_up(datatype, &type) ||
-      !product(count, type.size, &total) || !reducible(op, type.arithmetic) || !sendbuf ||
-      (comm->rank == root && !recvbuf)) {
+  if (!comm || comm->inter || root < 0 || root >= comm->size || !look_up(type, &known) ||
+      !product(n, known.size, &total) || !reducible(op, known.arithmetic) || !from ||
+      (comm->rank == root && !to)) {
     return plain();
   }
-  const Reduction reduction{datatype, op, type.arithmetic, static_cast<size_t>(type.size)};
+  const Reduction reduction{type, op, known.arithmetic, static_cast<size_t>(known.size)};
+  const auto count = static_cast<size_t>(n);
   return run_collective(
       kReduce, comm, static_cast<size_t>(total), plain,
       [&](Shadow* shadow) {
         Room room;
-        const size_t mine =
-            room_for_reduce(*shadow, static_cast<size_t>(count), reduction, comm->rank == root);
+        const size_t mine = room_for_reduce(*shadow, count, reduction, comm->rank == root);
         if (!room.get(shadow, static_cast<size_t>(total), mine)) return plain();
-        return own_reduce(comm, shadow, sendbuf, recvbuf, static_cast<size_t>(count), type,
-                          reduction, root, room);
+        return own_reduce(comm, shadow, from, to, count, known, reduction, root, room);
       },
-      always_ours(reduction), type.dtype);
+      always_ours(reduction), known.dtype);
 }
 
 // ---- Reduce_scatter, Reduce_scatter_block ----
@@ -490,33 +473,19 @@ int any_reduce_scatter(Call call, const void* sendbuf, void* recvbuf, CountOf co
       always_ours(reduction), type.dtype);
 }
 
-template <typename N>
-int reduce_scatter(const void* sendbuf, void* recvbuf, const N counts[], MPI_Datatype datatype,
-                   MPI_Op op, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kReduceScatter, handle, why, [&](Across& across) {
-      across.reduce_scatter(sendbuf, recvbuf, counts, datatype, op, handle);
-    });
-    return reduce_scatter_form<N>::call(sendbuf, recvbuf, counts, datatype, op, handle);
-  };
-  if (!counts) return plain();
+template <auto form, typename N>
+int reduce_scatter(PARTS(N)) {
+  const auto plain = LEFT_TO_MPI(kReduceScatter, PARTS);
+  if (!n) return plain();
   return any_reduce_scatter(
-      kReduceScatter, sendbuf, recvbuf, [&](int r) { return MPI_Count{counts[r]}; }, datatype, op,
-      handle, plain);
+      kReduceScatter, from, to, [&](int r) { return MPI_Count{n[r]}; }, type, op, handle, plain);
 }
 
-template <typename N>
-int reduce_scatter_block(const void* sendbuf, void* recvbuf, N count, MPI_Datatype datatype,
-                         MPI_Op op, MPI_Comm handle) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    count_left(kReduceScatterBlock, handle, why, [&](Across& across) {
-      across.allreduce(sendbuf, recvbuf, count, datatype, op, handle);
-    });
-    return reduce_scatter_block_form<N>::call(sendbuf, recvbuf, count, datatype, op, handle);
-  };
+template <auto form, typename N>
+int reduce_scatter_block(ALLREDUCE(N)) {
+  const auto plain = LEFT_TO_MPI(kReduceScatterBlock, ALLREDUCE);
   return any_reduce_scatter(
-      kReduceScatterBlock, sendbuf, recvbuf, [&](int) { return MPI_Count{count}; }, datatype, op,
-      handle, plain);
+      kReduceScatterBlock, from, to, [&](int) { return MPI_Count{n}; }, type, op, handle, plain);
 }
 
 }  // namespace
@@ -524,30 +493,10 @@ int reduce_scatter_block(const void* sendbuf, void* recvbuf, N count, MPI_Dataty
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N)                                                                     \
-  WPR_WRAP(MPI_Allreduce##suffix, const void* sendbuf, void* recvbuf, N count, MPI_Datatype type, \
-           MPI_Op op, MPI_Comm comm) {                                                            \
-    WPR_NOTE_CALLER;                                                                              \
-    WPR_TRACE(kAllreduce, comm, allreduce(sendbuf, recvbuf, count, type, op, comm),               \
-              allreduce<N>(sendbuf, recvbuf, count, type, op, comm));                             \
-  }                                                                                               \
-  WPR_WRAP(MPI_Reduce##suffix, const void* sendbuf, void* recvbuf, N count, MPI_Datatype type,    \
-           MPI_Op op, int root, MPI_Comm comm) {                                                  \
-    WPR_NOTE_CALLER;                                                                              \
-    WPR_TRACE(kReduce, comm, reduce(sendbuf, recvbuf, count, type, op, root, comm),               \
-              reduce<N>(sendbuf, recvbuf, count, type, op, root, comm));                          \
-  }                                                                                               \
-  WPR_WRAP(MPI_Reduce_scatter##suffix, const void* sendbuf, void* recvbuf, const N recvcounts[],  \
-           MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                                         \
-    WPR_NOTE_CALLER;                                                                              \
-    WPR_TRACE(kReduceScatter, comm, reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm), \
-              reduce_scatter<N>(sendbuf, recvbuf, recvcounts, type, op, comm));                   \
-  }                                                                                               \
-  WPR_WRAP(MPI_Reduce_scatter_block##suffix, const void* sendbuf, void* recvbuf, N recvcount,     \
-           MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                                         \
-    WPR_NOTE_CALLER;                                                                              \
-    WPR_TRACE(kReduceScatterBlock, comm, allreduce(sendbuf, recvbuf, recvcount, type, op, comm),  \
-              reduce_scatter_block<N>(sendbuf, recvbuf, recvcount, type, op, comm));              \
-  }
+#define WPR_DEFINE(suffix, N)                                                 \
+  DEFINE_OWN(suffix, N, Allreduce, Allreduce, ALLREDUCE, allreduce)           \
+  DEFINE_OWN(suffix, N, Reduce, Reduce, REDUCE, reduce)                       \
+  DEFINE_OWN(suffix, N, ReduceScatter, Reduce_scatter, PARTS, reduce_scatter) \
+  DEFINE_OWN(suffix, N, ReduceScatterBlock, Reduce_scatter_block, ALLREDUCE, reduce_scatter_block)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

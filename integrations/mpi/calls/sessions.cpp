@@ -2,7 +2,7 @@
 // Sessions, and the functions that make communicators.
 #include "job/sessions.hpp"
 
-#include "calls/pmpi.hpp"
+#include "calls/wrap.hpp"
 
 #ifdef WPR_MPI_SESSIONS
 

@@ -51,16 +51,10 @@ struct Candidate {
   bool lossy = false;
   uint32_t suits = 0;  // a bit for each dtype
 };
-std::vector<Candidate>& candidates() {
-  static auto* all = new std::vector<Candidate>;
-  return *all;
-}
+std::vector<Candidate>& candidates() { return the<std::vector<Candidate>>(); }
 using List = std::vector<int>;
 using Lists = std::array<std::array<List, kDTypes>, kMostCodings>;
-Lists& lists() {
-  static auto* all = new Lists;
-  return *all;
-}
+Lists& lists() { return the<Lists>(); }
 
 // Its number; a recipe is listed once. -1: there are too many.
 int add_candidate(const std::string& name, wpr_dtype dtype, bool lossy) {

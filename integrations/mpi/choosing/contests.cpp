@@ -70,10 +70,7 @@ struct Results {
   std::mutex lock;
   std::vector<ContestResult> all;
 };
-Results& results() {
-  static auto* table = new Results;
-  return *table;
-}
+Results& results() { return the<Results>(); }
 
 // The report outlives communicators.
 void publish(const ContestResult& result) {

@@ -48,10 +48,7 @@ struct Links {
   double slowest = 0;         // of the nodes' links, whole
   int n_sharing = 1;          // ranks of the node that has most
 };
-Links& links() {
-  static auto* all = new Links;
-  return *all;
-}
+Links& links() { return the<Links>(); }
 
 // The program would not have sent them.
 void count_probe(size_t size) { stats(kExchange).wire_size += size; }

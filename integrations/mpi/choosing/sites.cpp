@@ -248,18 +248,8 @@ int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
 }  // namespace
 
 Bypass bypass_of(int choice) {
-  switch (choice) {
-    case kRawFaster:
-      return kNotFaster;
-    case kUnknownLink:
-      return kLearning;
-    case kUntaken:
-      return kNoCodec;
-    case kUntried:
-      return kNotTried;
-    default:
-      return kIncompressible;
-  }
+  static constexpr Bypass kWhy[] = {kIncompressible, kNotFaster, kNoCodec, kLearning, kNotTried};
+  return kWhy[kRaw - choice];
 }
 
 Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {

@@ -18,6 +18,9 @@ struct Block {
   MPI_Datatype type = MPI_DATATYPE_NULL;
 };
 
+// A buffer that only sends: MPI takes it as const.
+inline Byte* bytes_of(const void* buffer) { return static_cast<Byte*>(const_cast<void*>(buffer)); }
+
 inline MPI_Aint extent_of(MPI_Datatype type) {
   MPI_Aint lower, extent = 0;
   PMPI_Type_get_extent(type, &lower, &extent);

@@ -51,9 +51,7 @@ class Operation {
   }
   template <typename Body>
   void timed(Body body) {
-    const double start = now();
-    check(body());
-    stats(call_).wait_seconds += now() - start;
+    check(wirepress::timed(call_, body));
   }
 
   // The chunk as it travels: a frame in `frame`, or the data itself.

@@ -20,16 +20,6 @@ constexpr size_t kLeastInFlight = 4;  // chunks to or from a peer: the link is s
 constexpr int kFirstTag = 0x100;
 constexpr unsigned kTags = 0x3FFF;
 
-#ifdef WPR_MPI_LARGE
-constexpr auto isend_large = PMPI_Isend_c;
-constexpr auto irecv_large = PMPI_Irecv_c;
-using Count = MPI_Count;
-#else
-constexpr auto isend_large = PMPI_Isend;
-constexpr auto irecv_large = PMPI_Irecv;
-using Count = int;
-#endif
-
 }  // namespace
 
 PairwiseExchange::PairwiseExchange(Call call, Comm* comm, Shadow* shadow)
@@ -206,8 +196,8 @@ void PairwiseExchange::start_receives() {
 void PairwiseExchange::receive_first(Parcel* parcel, MPI_Request* request) {
   const Block& block = parcel->block;
   if (parcel->plain()) {
-    return check(irecv_large(block.buffer, static_cast<Count>(block.count), block.type,
-                             parcel->peer, tag_, shadow_->all, request));
+    return check(WPR_LARGEST(PMPI_Irecv)(block.buffer, static_cast<LargestCount>(block.count),
+                                         block.type, parcel->peer, tag_, shadow_->all, request));
   }
   const ByteRoom room(parcel->size);
   check(PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));
@@ -219,8 +209,8 @@ void PairwiseExchange::send_whole(Parcel* parcel, MPI_Request* request) {
     return check(PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, tag_, shadow_->all, request));
   }
   if (parcel->plain() && !parcel->packed.data()) {
-    return check(isend_large(block.buffer, static_cast<Count>(block.count), block.type,
-                             parcel->peer, tag_, shadow_->all, request));
+    return check(WPR_LARGEST(PMPI_Isend)(block.buffer, static_cast<LargestCount>(block.count),
+                                         block.type, parcel->peer, tag_, shadow_->all, request));
   }
   const ByteRoom room(parcel->size);
   check(PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));

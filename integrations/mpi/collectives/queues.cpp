@@ -48,10 +48,7 @@ struct Queues {
   std::vector<Queue*> all;
   std::vector<Queue*> waiting;
 };
-Queues& queues() {
-  static auto* table = new Queues;
-  return *table;
-}
+Queues& queues() { return the<Queues>(); }
 
 int make_base(Queue* queue) {
   MPI_Group group;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/shadow.hpp"
 
-#include <algorithm>
-#include <vector>
-
 #include "job/job.hpp"
 #include "messages/thread.hpp"
 

@@ -21,10 +21,6 @@ constinit thread_local LastComm t_last_comm;
 namespace {
 
 int g_key = MPI_KEYVAL_INVALID;
-std::mutex& table_lock() {
-  static auto* lock = new std::mutex;
-  return *lock;
-}
 
 int forget(MPI_Comm, int, void* value, void*) {
   Comm* comm = static_cast<Comm*>(value);
@@ -118,7 +114,8 @@ Comm* find_comm_slow(MPI_Comm handle) {
   Comm* comm = static_cast<Comm*>(value);
   if (!found) {
     // Two threads may meet here; a lock across these calls is harmless, they wait for nobody.
-    std::lock_guard hold(table_lock());
+    static auto* lock = new std::mutex;
+    std::lock_guard hold(*lock);
     PMPI_Comm_get_attr(handle, g_key, &value, &found);
     comm = static_cast<Comm*>(value);
     if (!found) {

@@ -34,10 +34,7 @@ namespace wirepress {
 
 std::atomic<int> g_mode{kInert};
 
-Job& job() {
-  static auto* the_job = new Job;
-  return *the_job;
-}
+Job& job() { return the<Job>(); }
 
 namespace {
 

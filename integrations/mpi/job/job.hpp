@@ -17,6 +17,13 @@ namespace wirepress {
 
 using Byte = unsigned char;
 
+// The one object of its type. Never destroyed: programs call MPI from their own exit handlers.
+template <typename T>
+T& the() {
+  static auto* object = new T;
+  return *object;
+}
+
 enum Mode : int {
   kInert,  // every call goes straight through
   kOn,
@@ -67,7 +74,6 @@ struct Job {
   bool nonblocking = false;
   bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;
 };
-// Never destroyed: programs call MPI from their own exit handlers.
 Job& job();
 
 inline int own_node() { return job().node[static_cast<size_t>(job().rank)]; }

@@ -32,46 +32,22 @@ constexpr Soname kSonames[] = {{"libmpi.so.40", "openmpi"},
                                {"libmpich.so.12", "mpich"},
                                {"libmpi_abi.so.1", "abi"}};
 
+// A macro that is defined is 1.
+#define WPR_TEXT(macro) #macro
+#define WPR_NEWER(function, macro) \
+  { function, WPR_TEXT(macro)[0] == '1' }
 struct Function {
   const char* name;
   bool wrapped;
 };
 constexpr Function kNewer[] = {
-#ifdef WPR_MPI_LARGE
-    {"MPI_Send_c", true},
-#else
-    {"MPI_Send_c", false},
-#endif
-#ifdef WPR_MPI_ISENDRECV
-    {"MPI_Isendrecv", true},
-#else
-    {"MPI_Isendrecv", false},
-#endif
-#ifdef WPR_MPI_PERSISTENT
-    {"MPI_Bcast_init", true},
-#else
-    {"MPI_Bcast_init", false},
-#endif
-#ifdef WPR_MPI_SESSIONS
-    {"MPI_Session_init", true},
-#else
-    {"MPI_Session_init", false},
-#endif
-#ifdef WPR_MPI_GET_STATUS_ALL
-    {"MPI_Request_get_status_all", true},
-#else
-    {"MPI_Request_get_status_all", false},
-#endif
-#ifdef WPR_MPI_GET_STATUS_ANY
-    {"MPI_Request_get_status_any", true},
-#else
-    {"MPI_Request_get_status_any", false},
-#endif
-#ifdef WPR_MPI_GET_STATUS_SOME
-    {"MPI_Request_get_status_some", true},
-#else
-    {"MPI_Request_get_status_some", false},
-#endif
+    WPR_NEWER("MPI_Send_c", WPR_MPI_LARGE),
+    WPR_NEWER("MPI_Isendrecv", WPR_MPI_ISENDRECV),
+    WPR_NEWER("MPI_Bcast_init", WPR_MPI_PERSISTENT),
+    WPR_NEWER("MPI_Session_init", WPR_MPI_SESSIONS),
+    WPR_NEWER("MPI_Request_get_status_all", WPR_MPI_GET_STATUS_ALL),
+    WPR_NEWER("MPI_Request_get_status_any", WPR_MPI_GET_STATUS_ANY),
+    WPR_NEWER("MPI_Request_get_status_some", WPR_MPI_GET_STATUS_SOME),
 };
 
 const char* abi_of(const char* name) {

@@ -32,10 +32,7 @@ struct Pool {
     return i;
   }
 };
-Pool& pool() {
-  static auto* all = new Pool;
-  return *all;
-}
+Pool& pool() { return the<Pool>(); }
 
 }  // namespace
 

@@ -39,10 +39,7 @@ struct Orphans {
   std::mutex lock;
   std::vector<Record*> list;
 };
-Orphans& orphans() {
-  static auto* all = new Orphans;
-  return *all;
-}
+Orphans& orphans() { return the<Orphans>(); }
 
 // Takes the orphans whose requests completed out of the list.
 std::vector<Record*> completed_orphans() {

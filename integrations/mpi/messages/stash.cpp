@@ -33,10 +33,7 @@ struct Messages {
   std::mutex lock;
   std::unordered_map<uint64_t, Matched> map;
 };
-Messages& messages() {
-  static auto* all = new Messages;
-  return *all;
-}
+Messages& messages() { return the<Messages>(); }
 
 bool matches(const Stashed& stashed, int source, int tag) {
   return (source == MPI_ANY_SOURCE || source == stashed.source) &&

@@ -17,10 +17,7 @@ struct Threads {
   std::vector<Thread*> all;
   Counts ended;  // of threads that are gone
 };
-Threads& threads() {
-  static auto* table = new Threads;
-  return *table;
-}
+Threads& threads() { return the<Threads>(); }
 
 // Ends a thread's part with the thread.
 struct Holder {

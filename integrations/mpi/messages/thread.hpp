@@ -24,6 +24,14 @@ extern constinit thread_local Thread* t_thread;
 Thread* make_thread();
 inline Thread& self_thread() { return *(t_thread ? t_thread : make_thread()); }
 inline CallStats& stats(Call call) { return self_thread().calls[call]; }
+// Runs an MPI call that waits for the network, and counts how long it took.
+template <typename Body>
+int timed(Call call, Body body) {
+  const double start = now();
+  const int error = body();
+  stats(call).wait_seconds += now() - start;
+  return error;
+}
 Counts count_all();  // of all threads, those that ended too
 
 // nullptr: no memory.

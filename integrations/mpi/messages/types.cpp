@@ -59,20 +59,14 @@ void add(MPI_Datatype handle, wpr_dtype dtype, Arithmetic arithmetic) {
 }
 
 wpr_dtype integer(MPI_Datatype handle, bool is_signed) {
+  static constexpr wpr_dtype kSigned[] = {WPR_INT8, WPR_INT16, WPR_INT32, WPR_INT64};
+  static constexpr wpr_dtype kUnsigned[] = {WPR_UINT8, WPR_UINT16, WPR_UINT32, WPR_UINT64};
   int size = 0;
   if (handle != MPI_DATATYPE_NULL) PMPI_Type_size(handle, &size);
-  switch (size) {
-    case 1:
-      return is_signed ? WPR_INT8 : WPR_UINT8;
-    case 2:
-      return is_signed ? WPR_INT16 : WPR_UINT16;
-    case 4:
-      return is_signed ? WPR_INT32 : WPR_UINT32;
-    case 8:
-      return is_signed ? WPR_INT64 : WPR_UINT64;
-    default:
-      return WPR_BYTES;
+  for (int i = 0; i < 4; ++i) {
+    if (size == 1 << i) return is_signed ? kSigned[i] : kUnsigned[i];
   }
+  return WPR_BYTES;
 }
 
 wpr_dtype real(MPI_Datatype handle) {
@@ -84,17 +78,11 @@ wpr_dtype real(MPI_Datatype handle) {
 // Combiners whose blocks follow each other in memory: such a type has no gaps if what it is made
 // of has none and it spans no more than its bytes.
 bool in_order(int combiner) {
-  switch (combiner) {
-    case MPI_COMBINER_DUP:
-    case MPI_COMBINER_CONTIGUOUS:
-    case MPI_COMBINER_VECTOR:
-    case MPI_COMBINER_HVECTOR:
-    case MPI_COMBINER_SUBARRAY:
-    case MPI_COMBINER_RESIZED:
-      return true;
-    default:
-      return false;
+  for (const int known : {MPI_COMBINER_DUP, MPI_COMBINER_CONTIGUOUS, MPI_COMBINER_VECTOR,
+                          MPI_COMBINER_HVECTOR, MPI_COMBINER_SUBARRAY, MPI_COMBINER_RESIZED}) {
+    if (combiner == known) return true;
   }
+  return false;
 }
 
 bool is_predefined(int combiner) {
@@ -119,15 +107,9 @@ bool look_up_predefined(MPI_Datatype handle, int combiner, Type* type) {
   return true;
 }
 
-#ifdef WPR_MPI_LARGE
-using Number = MPI_Count;
-#else
-using Number = int;
-#endif
-
 // What a type was made of. What large-count functions made, only such functions tell of.
 struct Envelope {
-  Number n_integers = 0, n_addresses = 0, n_counts = 0, n_types = 0;
+  LargestCount n_integers = 0, n_addresses = 0, n_counts = 0, n_types = 0;
   int combiner = MPI_COMBINER_NAMED;
 };
 
@@ -319,14 +301,6 @@ int to_myself(MPI_Count count, Body body) {
   return body(tag);
 }
 
-#ifdef WPR_MPI_LARGE
-constexpr auto sendrecv_large = PMPI_Sendrecv_c;
-using Large = MPI_Count;
-#else
-constexpr auto sendrecv_large = PMPI_Sendrecv;
-using Large = int;
-#endif
-
 }  // namespace
 
 int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_Datatype type) {
@@ -339,8 +313,9 @@ int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_
   }
   const ByteRoom room(size);
   return to_myself(count, [&](int tag) {
-    return sendrecv_large(packed, room.count, room.type, 0, tag, buffer, static_cast<Large>(count),
-                          type, 0, tag, job().self, MPI_STATUS_IGNORE);
+    return WPR_LARGEST(PMPI_Sendrecv)(packed, room.count, room.type, 0, tag, buffer,
+                                      static_cast<LargestCount>(count), type, 0, tag, job().self,
+                                      MPI_STATUS_IGNORE);
   });
 }
 
@@ -352,17 +327,18 @@ int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed
   }
   const ByteRoom room(size);
   return to_myself(count, [&](int tag) {
-    return sendrecv_large(buffer, static_cast<Large>(count), type, 0, tag, packed, room.count,
-                          room.type, 0, tag, job().self, MPI_STATUS_IGNORE);
+    return WPR_LARGEST(PMPI_Sendrecv)(buffer, static_cast<LargestCount>(count), type, 0, tag,
+                                      packed, room.count, room.type, 0, tag, job().self,
+                                      MPI_STATUS_IGNORE);
   });
 }
 
 int copy(const void* from, MPI_Count count, MPI_Datatype type, void* to, MPI_Count to_count,
          MPI_Datatype to_type) {
   return to_myself(std::max(count, to_count), [&](int tag) {
-    return sendrecv_large(from, static_cast<Large>(count), type, 0, tag, to,
-                          static_cast<Large>(to_count), to_type, 0, tag, job().self,
-                          MPI_STATUS_IGNORE);
+    return WPR_LARGEST(PMPI_Sendrecv)(from, static_cast<LargestCount>(count), type, 0, tag, to,
+                                      static_cast<LargestCount>(to_count), to_type, 0, tag,
+                                      job().self, MPI_STATUS_IGNORE);
   });
 }
 

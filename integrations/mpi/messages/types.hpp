@@ -53,6 +53,15 @@ class ByteRoom {
   MPI_Datatype type;
 };
 
+// The form of a PMPI function that takes the largest counts, and their type.
+#ifdef WPR_MPI_LARGE
+#define WPR_LARGEST(function) function##_c
+using LargestCount = MPI_Count;
+#else
+#define WPR_LARGEST(function) function
+using LargestCount = int;
+#endif
+
 // Handles are numbers in some libraries and pointers in others.
 inline uint64_t handle_bits(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
 inline uint64_t handle_bits(int handle) { return static_cast<uint32_t>(handle); }

@@ -51,10 +51,7 @@ struct Starts {
   std::unordered_map<uint64_t, Start> all;  // by the value of the request's handle
   std::atomic<size_t> n{0};
 };
-Starts& starts() {
-  static auto* table = new Starts;
-  return *table;
-}
+Starts& starts() { return the<Starts>(); }
 
 }  // namespace
 

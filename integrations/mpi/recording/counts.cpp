@@ -11,32 +11,27 @@ namespace wirepress {
 namespace {
 
 void add(CallStats* to, const CallStats& from) {
-  to->messages += from.messages;
-  to->raw_size += from.raw_size;
-  to->wire_size += from.wire_size;
-  to->modelled_size += from.modelled_size;
-  to->framed += from.framed;
-  to->received += from.received;
-  to->received_raw_size += from.received_raw_size;
-  to->received_wire_size += from.received_wire_size;
-  to->received_framed += from.received_framed;
-  to->compress_seconds += from.compress_seconds;
-  to->wait_seconds += from.wait_seconds;
-  to->expand_seconds += from.expand_seconds;
+  using C = CallStats;
+  for (auto count :
+       {&C::messages, &C::raw_size, &C::wire_size, &C::modelled_size, &C::framed, &C::received,
+        &C::received_raw_size, &C::received_wire_size, &C::received_framed}) {
+    to->*count += from.*count;
+  }
+  for (auto seconds : {&C::compress_seconds, &C::wait_seconds, &C::expand_seconds}) {
+    to->*seconds += from.*seconds;
+  }
   for (size_t i = 0; i < kBypassCount; ++i) to->bypass[i] += from.bypass[i];
 }
 
 }  // namespace
 
 void Counts::add(const Counts& other) {
+  using E = Events;
   for (size_t i = 0; i < kCallCount; ++i) wirepress::add(&calls[i], other.calls[i]);
-  events.stashed += other.events.stashed;
-  events.truncated += other.events.truncated;
-  events.corrupt += other.events.corrupt;
-  events.no_memory += other.events.no_memory;
-  events.orphans += other.events.orphans;
-  events.in_pieces += other.events.in_pieces;
-  events.left += other.events.left;
+  for (auto count : {&E::stashed, &E::truncated, &E::corrupt, &E::no_memory, &E::orphans,
+                     &E::in_pieces, &E::left}) {
+    events.*count += other.events.*count;
+  }
 }
 
 double now() {

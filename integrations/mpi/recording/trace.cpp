@@ -46,15 +46,9 @@ class Handles {
   Shard shards_[16];
 };
 
-Handles<TraceRequest>& requests() {
-  static auto* table = new Handles<TraceRequest>;
-  return *table;
-}
+Handles<TraceRequest>& requests() { return the<Handles<TraceRequest>>(); }
 // Of matched messages: the number of their communicator.
-Handles<uint32_t>& messages() {
-  static auto* table = new Handles<uint32_t>;
-  return *table;
-}
+Handles<uint32_t>& messages() { return the<Handles<uint32_t>>(); }
 
 uint64_t next_request() {
   static std::atomic<uint64_t> last{0};

@@ -129,10 +129,7 @@ struct Writer {
   std::vector<Kept> kept;
   MPI_Comm clock = MPI_COMM_NULL;
 };
-Writer& writer() {
-  static auto* the_writer = new Writer;
-  return *the_writer;
-}
+Writer& writer() { return the<Writer>(); }
 
 std::atomic<bool> g_sampling{false};
 std::atomic<uint32_t> g_n_comms{0};
@@ -191,6 +188,14 @@ void write_block(BlockHead head, const void* data, size_t size, wpr_ctx* ctx) {
   w.index.push_back({w.offset, head.kind, head.thread, head.n_entries, head.first, head.last});
   ++w.sequence;
   w.offset += sizeof head + stored;
+}
+
+void write_entry(BlockKind kind, uint64_t at, const void* data, size_t size, wpr_ctx* ctx) {
+  BlockHead head;
+  head.kind = kind;
+  head.n_entries = 1;
+  head.first = head.last = at;
+  write_block(head, data, size, ctx);
 }
 
 // The pen's lock is held, too.
@@ -365,10 +370,7 @@ void open_file(const std::string& folder) {
   if (!write_all(&w.head, sizeof w.head)) return break_off(std::strerror(errno));
   w.offset = sizeof w.head;
   const std::string meta = meta_json();
-  BlockHead head;
-  head.kind = kMeta;
-  head.n_entries = 1;
-  write_block(head, meta.data(), meta.size(), w.records);
+  write_entry(kMeta, 0, meta.data(), meta.size(), w.records);
 }
 
 // ---- clocks: of the first rank of each node against rank 0's ----
@@ -411,10 +413,7 @@ void ask_clock() {
     entry.local = before + half - w.head.monotonic;
   }
   std::lock_guard hold(w.lock);
-  BlockHead head;
-  head.kind = kClock;
-  head.n_entries = 1;
-  write_block(head, &entry, sizeof entry, w.others);
+  write_entry(kClock, 0, &entry, sizeof entry, w.others);
 }
 
 // Collective over the world.
@@ -481,11 +480,7 @@ uint32_t trace_comm(Comm* comm) {
   if (const uint32_t number = comm->traced.load(std::memory_order_relaxed)) return number;
   const uint32_t number = ++g_n_comms;
   const std::vector<int32_t> about = describe_comm(*comm, number);
-  BlockHead head;
-  head.kind = kCommunicator;
-  head.n_entries = 1;
-  head.first = head.last = trace_stamp();
-  write_block(head, about.data(), about.size() * sizeof about[0], w.others);
+  write_entry(kCommunicator, trace_stamp(), about.data(), about.size() * sizeof about[0], w.others);
   comm->traced.store(number, std::memory_order_release);
   return number;
 }
@@ -559,11 +554,7 @@ void write_samples() {
     std::vector<Byte> payload(sizeof sample.about + sample.size);
     std::memcpy(payload.data(), &sample.about, sizeof sample.about);
     std::memcpy(payload.data() + sizeof sample.about, sample.data.get(), sample.size);
-    BlockHead head;
-    head.kind = kSample;
-    head.n_entries = 1;
-    head.first = head.last = sample.about.at;
-    write_block(head, payload.data(), payload.size(), writer().others);
+    write_entry(kSample, sample.about.at, payload.data(), payload.size(), writer().others);
   }
 }
 
