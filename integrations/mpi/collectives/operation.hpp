@@ -24,8 +24,7 @@
 namespace wirepress {
 
 inline constexpr size_t kLeastSegment = 16 << 10;  // smaller ones wait for latency, not the link
-inline constexpr size_t kMostAtOnce = size_t{1}
-                                      << 30;  // bytes for one MPI call: its counts are int
+inline constexpr size_t kMostAtOnce = size_t{1} << 30;  // bytes: counts of MPI calls are int
 inline constexpr int kTag = 1;
 
 // choose() for a call on the communicator, whose codec and wire work at the same time.

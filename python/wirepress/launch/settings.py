@@ -149,7 +149,7 @@ def explained(sentence: str, key: str, called: str) -> str:
 
 
 def check_together(context: Any, called: dict[str, str]) -> None:
-    """What is right by itself and cannot be together; ranks refuse the same (auto.cpp)."""
+    """What is right by itself and cannot be together; ranks refuse the same (candidates.cpp)."""
     codec, error = context.get("mpi_codec"), context.get("mpi_error")
     kind = re.split("[:=]", error, maxsplit=1)[0]
     if kind in BOUNDED and codec not in BOUNDED[kind]:
