@@ -475,6 +475,10 @@ def test_samples_are_weighed(tmp_path: Path) -> None:
     assert dtype == "float32"
     assert sorted(set(data)) == [0, 7, 8, 9, 10, 11]
     (sample,) = plan.samples_of(job)
+    # four bytes that stand for half as much as the largest ones leave these as they are
+    odd = trace_reader.read(file.sample(bytes(4), 200).write(tmp_path, "odd.wpt"))
+    ((_, more),) = trace_reader.samples(odd)
+    assert sorted(set(more)) == sorted(set(data)) and len(more) <= len(data) + 4
     assert sample.floats and sample.view.shape == (len(data) // 4,)
 
 

@@ -510,13 +510,24 @@ def read(names: str | Path | Sequence[str | Path], partial: bool = False) -> Job
     )
 
 
+def _most_times(found: list[Sample]) -> float:
+    """Bytes that a byte of a sample stands for, at most, in nine tenths of what was sent."""
+    total, so_far = sum(s.stands_for for s in found), 0
+    for sample in sorted(found, key=lambda s: s.stands_for / len(s.data)):
+        so_far += sample.stands_for
+        if so_far >= 0.9 * total:
+            break
+    return sample.stands_for / len(sample.data)
+
+
 def samples(job: Job) -> list[tuple[str, bytes]]:
     """(element type, bytes) of payloads, each as much as its share of what was sent: of samples
-    that stand for little, taken while the trace was short, some are left out."""
+    that stand for little, taken while the trace was short, some are left out. Short messages that
+    stand for much more than they hold (a tenth of what was sent, at most) count less than that."""
     found = [s for rank in job.ranks for s in rank.samples]
     if not found:
         return []
-    least = max(s.stands_for / len(s.data) for s in found)
+    least = _most_times(found)
     due: dict[int, float] = {}
     kept: dict[int, list[bytes]] = {}
     names = job.ranks[0].meta["dtypes"]

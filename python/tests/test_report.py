@@ -410,7 +410,7 @@ def test_open_starts_the_browser(run: Run, tmp_path: Path, monkeypatch: pytest.M
 def test_without_plotly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "job.json", mpi_job())
     page.plotly.cache_clear()
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    monkeypatch.setitem(sys.modules, "plotly", None)
     assert run("job.json") == (
         1, "wirepress: wirepress report needs plotly: pip install plotly (or wirepress[report])\n",
     )  # fmt: skip

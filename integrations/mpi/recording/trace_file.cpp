@@ -507,21 +507,21 @@ uint64_t samples_due(uint64_t size, uint64_t n, uint64_t* stands_for) {
 }
 
 // One of every two goes, by chance, until they fit; so samples that stay are as far apart as those
-// to come.
+// to come. The last of an odd number stays, unless it alone is too much.
 void thin_out() {
   Writer& w = writer();
   while (w.sampled > w.budget) {
     std::vector<Kept> stay;
-    if (w.kept.size() % 2 != 0) {  // has nothing to vie with
-      w.since += w.kept.back().about.stands_for;
-      w.kept.pop_back();
-    }
     w.sampled = 0;
     for (size_t i = 1; i < w.kept.size(); i += 2) {
       Kept& one = w.kept[i - w.chance() / 8 % 2];
       one.about.stands_for = w.kept[i].about.stands_for + w.kept[i - 1].about.stands_for;
       w.sampled += one.size;
       stay.push_back(std::move(one));
+    }
+    if (w.kept.size() % 2 != 0 && w.kept.size() > 1) {
+      w.sampled += w.kept.back().size;
+      stay.push_back(std::move(w.kept.back()));
     }
     w.kept = std::move(stay);
     w.stride *= 2;
