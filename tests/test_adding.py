@@ -129,3 +129,11 @@ def test_rtl_core(carry_out: CarryOut) -> None:
 def test_torch_codec(carry_out: CarryOut) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     assert "1 passed" in carry_out("torch-codec")
+
+
+def test_mpi_call(carry_out: CarryOut) -> None:
+    for tool in ("mpicc.openmpi", "mpirun.openmpi", "mpifort.openmpi"):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    # Its report counts the call, and Fortran's names are all there; MPICH's module is not built.
+    assert "2 passed, 2 skipped" in carry_out("mpi-call")
