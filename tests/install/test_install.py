@@ -84,7 +84,8 @@ def test_wheel(tmp_path: Path, root: Path) -> None:
     site = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    assert {"py.typed", "_core.pyi", "cli.py"} <= {p.name for p in (site / "wirepress").iterdir()}
+    here = {str(p.relative_to(site / "wirepress")) for p in (site / "wirepress").rglob("*")}
+    assert {"py.typed", "_core.pyi", "commands/cli.py", "launch/run.py"} <= here
     plugins = site / "wirepress" / "hdf5" / "plugin"  # HDF5 loads all that lies there
     assert [path.name for path in plugins.iterdir()] == ["libwirepress_hdf5.so"]
     (entries,) = site.glob("wirepress-*.dist-info/entry_points.txt")
