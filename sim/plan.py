@@ -607,7 +607,9 @@ def samples_of(job: Any) -> list[Sample]:
 
 def messages_of(job: Any) -> list[tuple[int, Sample, float]]:
     """Every sample of a trace: bytes of its message, the sample, messages that it stands for."""
-    names = [name if name in arrays.DTYPES else "bytes" for name in job.ranks[0].meta["dtypes"]]
+    from wirepress.sim import trace_reader
+
+    names = trace_reader.sample_types(job)
     return [
         (one.message_size, _sample(names[one.dtype], one.data), one.stands_for / one.message_size)
         for rank in job.ranks

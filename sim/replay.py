@@ -300,6 +300,7 @@ class Message:
     def __init__(self, source: int, target: int, chunked: bool) -> None:
         self.source, self.target, self.chunked = source, target, chunked
         self.size, self.ratio = 0.0, 1.0
+        self.by_ranks = False  # see World.by_ranks
         self.sides: list[Request | None] = [None, None]
         self.flow: Any = None  # of the receiver, once it has begun
         self.heard = False
@@ -358,6 +359,9 @@ class World:
     def _sent(self, message: Message) -> None:
         if self._coded(message):
             message.ratio = self._ratio(message.size)
+            message.by_ranks = self.by_ranks(
+                message.source, message.target, message.chunked, message.size
+            )
         if self._between_nodes(message):
             self.messages += 1
             self.raw_bytes += message.size
@@ -406,20 +410,19 @@ class World:
     def _coded(self, message: Message) -> bool:
         return bool(self.job["codec"]) and message.size >= self.job["bypass_below"]
 
-    def by_ranks(self, source: int, target: int, tag: Any, size: float) -> bool:
+    def by_ranks(self, source: int, target: int, chunked: bool, size: float) -> bool:
         """Whether both ranks do the coding themselves, before and after the message: those of one
         block on a processor. Meanwhile they hear of nothing."""
         codec = self.job["codec"]
         return (
             bool(codec and codec["core"])
-            and not isinstance(tag, tuple)
+            and not chunked
             and self._node(source) != self._node(target)
             and self.job["bypass_below"] <= size <= codec["block"]
         )
 
-    def _coded_by_ranks(self, message: Message) -> bool:
-        tag = () if message.chunked else None
-        return self.by_ranks(message.source, message.target, tag, message.size)
+    def _by_engines(self, message: Message) -> bool:
+        return self._coded(message) and not message.by_ranks
 
     def _wire(self, message: Message) -> float:
         return message.size / message.ratio
@@ -454,9 +457,7 @@ class World:
     # ---- how it goes
 
     def _after_startup(self, message: Message, body: Callable[[Message], None]) -> None:
-        delay = 0.0
-        if self._coded(message) and not self._coded_by_ranks(message):
-            delay = self.startup(message.size, message.chunked)
+        delay = self.startup(message.size, message.chunked) if self._by_engines(message) else 0.0
         if delay > 0:
             self.clock.after(delay, functools.partial(body, message))
         else:
@@ -529,8 +530,7 @@ class World:
         here, there = self._node(message.source), self._node(message.target)
         size = wire - self._at_once(here, there, wire)
         size *= 1 + self.job["spread"] * self.random.random()
-        engines = self._coded(message) and not self._coded_by_ranks(message)
-        hosts = self.platform.ways(here, there, engines)
+        hosts = self.platform.ways(here, there, self._by_engines(message))
         return Comm.sendto_async(*hosts, max(round(size), 1))
 
     def _at_once(self, here: int, there: int, wire: float) -> float:
@@ -824,13 +824,13 @@ class Rank:
         return (self.side, self.collective)
 
     def _send(self, peer: int, size: float, tag: Any) -> Request:
-        if self.world.by_ranks(self.rank, peer, tag, size):
+        if self.world.by_ranks(self.rank, peer, isinstance(tag, tuple), size):
             self.do_compute(size / self.world.job["codec"]["compress"])
         return self.world.meet(0, self.rank, peer, tag, size)
 
     def _recv(self, peer: int, size: float, tag: Any) -> Request:
         request = self.world.meet(1, peer, self.rank, tag, size)
-        if self.world.by_ranks(peer, self.rank, tag, size):
+        if self.world.by_ranks(peer, self.rank, isinstance(tag, tuple), size):
             seconds = size / self.world.job["codec"]["decompress"]
             request.after = functools.partial(self.do_compute, seconds)
         return request

@@ -477,7 +477,7 @@ def _jobs(
     codecs = _codecs(args)
     given = set(args.ratio)
     ratios = {
-        codec.name: _ratios(args.job, codec.recipe)
+        codec.recipe: _ratios(args.job, codec.recipe)
         for _, codec, _ in codecs
         if args.job and not given & {codec.name, codec.recipe}
     }
@@ -497,7 +497,7 @@ def _jobs(
             form = _closed_form(args, link, stage, contends)
             bypass = not args.no_bypass
             core = engine.contends and bool(args.calibration)
-            each = ratios.get(codec.name, ())
+            each = ratios.get(codec.recipe, ())
             coding = Job(job, network, stage, args.coded, bypass, intervals, core, each)
             yield coding, engine, codec, form
 

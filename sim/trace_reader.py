@@ -520,6 +520,11 @@ def _most_times(found: list[Sample]) -> float:
     return sample.stands_for / len(sample.data)
 
 
+def sample_types(job: Job) -> list[str]:
+    """By number, the element types of samples; "bytes" where the library has no such type."""
+    return [name if name in arrays.DTYPES else "bytes" for name in job.ranks[0].meta["dtypes"]]
+
+
 def samples(job: Job) -> list[tuple[str, bytes]]:
     """(element type, bytes) of payloads, each as much as its share of what was sent: of samples
     that stand for little, taken while the trace was short, some are left out. Short messages that
@@ -530,14 +535,10 @@ def samples(job: Job) -> list[tuple[str, bytes]]:
     least = _most_times(found)
     due: dict[int, float] = {}
     kept: dict[int, list[bytes]] = {}
-    names = job.ranks[0].meta["dtypes"]
     for sample in found:
         due[sample.dtype] = due.get(sample.dtype, 0.0) + sample.stands_for / len(sample.data)
         if due[sample.dtype] >= least or sample.dtype not in kept:
             kept.setdefault(sample.dtype, []).append(sample.data)
             due[sample.dtype] -= least
-    known = set(arrays.DTYPES)
-    return [
-        (names[dtype] if names[dtype] in known else "bytes", b"".join(parts))
-        for dtype, parts in kept.items()
-    ]
+    names = sample_types(job)
+    return [(names[dtype], b"".join(parts)) for dtype, parts in kept.items()]
