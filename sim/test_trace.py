@@ -180,6 +180,8 @@ def damaged(what: str) -> File:
         file.blocks.append(file.blocks[0])
     elif what == "sample":
         file.sample(b"", 5)
+    elif what == "weight":
+        file.sample(b"1234", 0)
     return file
 
 
@@ -203,6 +205,7 @@ def damaged(what: str) -> File:
         ("kind", r"kind 9: expected number 5"),
         ("second description", r"must be the description"),
         ("sample", r"a sample of 32 bytes"),
+        ("weight", r"a sample that stands for nothing"),
     ],
 )
 def test_nonsense_is_refused(tmp_path: Path, what: str, said: str) -> None:

@@ -336,8 +336,11 @@ def _sample(file: _File, block: _Block, meta: dict[str, Any]) -> Sample:
         raise file.corrupt(f"a sample of {len(block.payload)} bytes")
     at, stands_for, size, zero, call, dtype = _SAMPLE.unpack_from(block.payload)
     data = bytes(block.payload[_SAMPLE.size :])
-    if zero or call >= len(meta["calls"]) or dtype >= len(meta["dtypes"]) or size < len(data):
+    named = call < len(meta["calls"]) and dtype < len(meta["dtypes"])
+    if zero or not named or size < len(data):
         raise file.corrupt(f"a sample of {len(data)} of {size} bytes, call {call}, type {dtype}")
+    if not stands_for:
+        raise file.corrupt("a sample that stands for nothing")
     return Sample(at, stands_for, size, call, dtype, data)
 
 
