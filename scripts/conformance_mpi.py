@@ -203,8 +203,10 @@ def debian(name: str) -> Mpi:
     return mpi
 
 
-# Got from PyPI by scripts/setup; the standard ABI is MPICH 5's.
-NEWER = {"openmpi5": "openmpi5", "mpich5": "mpich5", "abi": "mpich5"}
+# Got from PyPI by scripts/setup; the standard ABI is MPICH 5's. Intel MPI has MPICH's ABI and comes
+# without a compiler: it runs mpi4py's suite.
+NEWER = {"openmpi5": "openmpi5", "mpich5": "mpich5", "abi": "mpich5", "intelmpi": "intelmpi"}
+MODULES = {"intelmpi": "mpich5"}
 
 
 def newer(name: str) -> Mpi:
@@ -219,7 +221,7 @@ def newer(name: str) -> Mpi:
         (tools / "bin" / tool).chmod(0o755)
     settings = OPEN_MPI_5 if name == "openmpi5" else {}
     python = str(prefix / "bin" / "python")
-    mpi = Mpi(name, settings, tools, built(name), python, fortran=False)
+    mpi = Mpi(name, settings, tools, built(MODULES.get(name, name)), python, fortran=False)
     mpi.release = (prefix / "release").read_text().strip().partition("==")[2]
     return mpi
 

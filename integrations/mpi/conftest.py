@@ -55,6 +55,15 @@ class Mpi:
         suffix = "_abi" if self.name == "abi" and name == "mpicc" else ""
         return str(self.prefix / "bin" / (name + suffix))
 
+    def compiler(self) -> list[str | Path]:
+        """For C programs. Intel's wheel has no headers: MPICH's are those of its ABI."""
+        if self.name != "intelmpi":
+            return [self.tool("mpicc")]
+        assert self.prefix is not None
+        headers = self.prefix.with_name("mpich5") / "include"
+        libraries = [f"-L{self.prefix}/lib", f"-Wl,-rpath,{self.prefix}/lib", "-lmpi"]
+        return ["cc", f"-I{headers}", "-Wl,--no-as-needed", *libraries]
+
     def release(self) -> str:
         """Its version, as its launcher says it: 4.1.4."""
         words = [self.tool("mpirun"), "--version"]
@@ -67,7 +76,7 @@ class Mpi:
         """A test program, or a library from a source that has no main."""
         if source not in self.built:
             target = self.folder / Path(source).stem
-            command = [self.tool("mpicc"), "-std=gnu99", "-O1", "-g", "-Wall", "-Werror"]
+            command = [*self.compiler(), "-std=gnu99", "-O1", "-g", "-Wall", "-Werror"]
             # Open MPI's header makes gcc believe that MPI_STATUSES_IGNORE is an array.
             command += [
                 "-Wno-stringop-overflow",
@@ -154,7 +163,9 @@ def find_mpi(name: str, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
 
 
 # From PyPI, by scripts/setup: newer MPIs than Debian's, and the standard ABI.
-NEWER = {"openmpi5": "openmpi5", "mpich5": "mpich5", "abi": "mpich5"}
+NEWER = {"openmpi5": "openmpi5", "mpich5": "mpich5", "abi": "mpich5", "intelmpi": "intelmpi"}
+# Intel MPI has MPICH's ABI: one of MPICH's modules serves it.
+MODULES = {"intelmpi": "mpich5"}
 
 
 @pytest.fixture(scope="session", params=["openmpi", "mpich", *NEWER])
@@ -166,7 +177,7 @@ def any_mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     prefix = ROOT / "build" / "third_party" / "mpi" / NEWER[name]
     if not (prefix / "release").is_file():
         pytest.skip(f"{prefix} is not there (scripts/setup gets it from PyPI)")
-    library = library_for(name)
+    library = library_for(MODULES.get(name, name))
     if library is None:
         pytest.skip(f"libwirepress_mpi_{name}.so is not built (make build)")
     return Mpi(name, library, tmp_path_factory.mktemp(name), prefix=prefix)

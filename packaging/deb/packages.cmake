@@ -69,7 +69,10 @@ endfunction()
 wpr_deb(library libwirepress0 libs "compression in flight, shared library"
 "Recipes of codecs for bytes, floats, arrays and gradients, in one frame format
 that is self-describing, checked and streamable." "")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
+# CPack would write shlibs for every component or for none, and knows no triggers.
+file(WRITE "${doc}/triggers" "activate-noawait ldconfig\n")
+file(WRITE "${doc}/shlibs" "libwirepress ${PROJECT_VERSION_MAJOR} ${same}\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA "${doc}/triggers" "${doc}/shlibs")
 
 wpr_deb(dev libwirepress-dev libdevel "compression in flight, development files"
 "C and C++ headers, a CMake package and a pkg-config file for libwirepress." "${same}")
@@ -101,6 +104,11 @@ foreach(family openmpi mpich)
   wpr_deb(wirepress_mpi_${family} wirepress-mpi-${family} libs "compression in flight, module for ${name}"
 "The library that wirepress run preloads into programs of Debian's ${name}." "" "wirepress")
 endforeach()
+
+# The libraries that are only a name need no libc.
+file(WRITE "${doc}/wirepress-mpi-mpich" "wirepress-mpi-mpich: library-not-linked-against-libc\n")
+install(FILES "${doc}/wirepress-mpi-mpich" DESTINATION share/lintian/overrides
+        COMPONENT wirepress_mpi_mpich)
 
 wpr_deb(wirepress_hdf5 wirepress-hdf5 libs "compression in flight, filter for HDF5"
 "A plug-in for HDF5_PLUGIN_PATH that writes and reads chunks of datasets." "")

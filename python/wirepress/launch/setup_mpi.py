@@ -56,9 +56,11 @@ MACROS = {
     "MPI_Request_get_status_some": "WPR_MPI_GET_STATUS_SOME",
 }
 CXX_OF = {"gcc": "g++", "cc": "c++", "clang": "clang++", "icx": "icpx", "nvc": "nvc++"}
+# Without MPI's old C++ classes, which want a library of their own.
+NO_BINDINGS = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
 FLAGS = ["-std=c++20", "-O2", "-fPIC", "-pthread", "-fvisibility=hidden",
          "-fvisibility-inlines-hidden", "-ftls-model=initial-exec",
-         "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]  # fmt: skip
+         *NO_BINDINGS]  # fmt: skip
 FORTRAN = """
 #include <mpi.h>
 #ifndef OPEN_MPI
@@ -97,7 +99,10 @@ def call(command: list[Any]) -> subprocess.CompletedProcess[str]:
 
 
 def first_error(output: str) -> str:
-    lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
+    """The first line that names a cause; those of the linker have no "error" in them."""
+    said = output.splitlines()
+    causes = ("error", "undefined reference", "cannot find")
+    lines = [line for line in said if any(cause in line for cause in causes)] or said
     return lines[0].strip() if lines else "it says nothing"
 
 
@@ -115,8 +120,8 @@ class Tools:
         """A small program, and what the compiler said; the program is not there if that failed."""
         file, program = folder / f"{name}.cpp", folder / name
         file.write_text(source)
-        done = call([*self.cxx, "-std=c++20", *self.compile_flags, "-o", program, file,
-                     "-Wl,--no-as-needed", *self.link_flags])  # fmt: skip
+        done = call([*self.cxx, "-std=c++20", *NO_BINDINGS, *self.compile_flags, "-o", program,
+                     file, "-Wl,--no-as-needed", *self.link_flags])  # fmt: skip
         return program, done.stdout
 
 
