@@ -61,7 +61,7 @@ ROOMS = {
     "engines": Room(230, 644, 180, 66, ("places where kernels", "run"), LIBRARY),
     "codecs": Room(470, 644, 180, 66, ("one folder per codec,", "with its kernels"), LIBRARY),
     "rtl": Room(850, 644, 130, 66, ("FPGA cores",), LIBRARY),
-    "base": Room(20, 770, 630, 56, ("status, options, checked bytes, structs",), LIBRARY),
+    "base": Room(20, 770, 630, 56, ("status, options, checked bytes, kernel door",), LIBRARY),
     "spec": Room(690, 770, 290, 56, ("formats; an independent decoder",), APART),
 }
 # Where an arrow goes: at this x from room to room if they lie below each other, else at this y.
@@ -89,6 +89,7 @@ WAYS = {
     ("frame", "base"): 95,
     ("engines", "base"): 320,
     ("codecs", "base"): 560,
+    ("codecs", "engines"): 690,
 }
 LABELS = {
     ("pipeline", "include"): "implements",

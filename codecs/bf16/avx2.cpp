@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/vector_avx2.hpp"
+#include "codecs/common/simd/avx2.hpp"
+
 #include "codecs/bf16/simd.hpp"
 
 namespace wirepress {

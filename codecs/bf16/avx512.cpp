@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/vector_avx512.hpp"
+#include "codecs/common/simd/avx512.hpp"
+
 #include "codecs/bf16/simd.hpp"
 
 namespace wirepress {

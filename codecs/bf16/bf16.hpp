@@ -2,7 +2,7 @@
 // What the kernels of bf16 share: parameters, sizes and constants (spec.md).
 #pragma once
 
-#include "base/float_chunks.hpp"
+#include "codecs/common/chunked/float_chunks.hpp"
 
 namespace wirepress {
 namespace {

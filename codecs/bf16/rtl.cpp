@@ -2,8 +2,8 @@
 // The FPGA cores of bf16 (rtl/cast), simulated. They do not round at random.
 #include "Vwpr_cast_dec.h"
 #include "Vwpr_cast_enc.h"
-#include "base/rtl_floats.hpp"
 #include "codecs/bf16/bf16.hpp"
+#include "engines/rtl/float_cores.hpp"
 
 namespace wirepress {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel for vectors V (base/vector_*.hpp), 2 V::kLanes values at a time. Integers only:
+// The kernel for vectors V (codecs/common/simd), 2 V::kLanes values at a time. Integers only:
 // hardware that converts to bfloat16 flushes denormals.
 #pragma once
 

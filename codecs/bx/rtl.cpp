@@ -2,8 +2,8 @@
 // The FPGA cores of bx (rtl/bx), simulated: float32.
 #include "Vwpr_bx_dec.h"
 #include "Vwpr_bx_enc.h"
-#include "base/rtl_floats.hpp"
 #include "codecs/bx/bx.hpp"
+#include "engines/rtl/float_cores.hpp"
 
 namespace wirepress {
 

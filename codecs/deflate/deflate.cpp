@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deflate: one raw DEFLATE stream, RFC 1951 (spec.md).
-#include "base/libdeflate.hpp"
+#include "codecs/common/libdeflate.hpp"
 
 namespace wirepress {
 

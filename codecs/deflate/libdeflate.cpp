@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/libdeflate.hpp"
+#include "codecs/common/libdeflate.hpp"
 
 namespace wirepress {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sparse_avx512.hpp"
+#include "codecs/common/sparse/avx512.hpp"
+
 #include "codecs/dgc/dgc.hpp"
 
 namespace wirepress {

@@ -2,7 +2,7 @@
 // What the kernels of dgc share.
 #pragma once
 
-#include "base/sparse.hpp"
+#include "codecs/common/sparse/sparse.hpp"
 
 namespace wirepress::dgc {
 

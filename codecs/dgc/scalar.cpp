@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sparse_scalar.hpp"
+#include "codecs/common/sparse/scalar.hpp"
+
 #include "codecs/dgc/dgc.hpp"
 
 namespace wirepress {

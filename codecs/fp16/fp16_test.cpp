@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/half_codec_testing.hpp"
+#include "codecs/common/testing/half_codec.hpp"
 
 namespace wirepress {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/vector_neon.hpp"
+#include "codecs/common/simd/neon.hpp"
+
 #include "codecs/fp16/simd.hpp"
 
 namespace wirepress {

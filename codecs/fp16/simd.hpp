@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel for vectors V (base/vector_*.hpp). Processors convert to nearest even as IEEE 754
+// The kernel for vectors V (codecs/common/simd). Processors convert to nearest even as IEEE 754
 // says, denormals too, whatever mode they are in; stochastic rounding is done with integers.
 #pragma once
 

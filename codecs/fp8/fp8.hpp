@@ -2,7 +2,7 @@
 // What the kernels of fp8 share: sizes, constants and the choice of a chunk's scale (spec.md).
 #pragma once
 
-#include "base/float_chunks.hpp"
+#include "codecs/common/chunked/float_chunks.hpp"
 
 namespace wirepress {
 namespace {

@@ -3,7 +3,7 @@
 // spec.md in doubles.
 #include <limits>
 
-#include "base/float_codec_testing.hpp"
+#include "codecs/common/testing/float_codec.hpp"
 
 namespace wirepress {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel for vectors V (base/vector_*.hpp), 4 V::kLanes values at a time. Two passes over a
+// The kernel for vectors V (codecs/common/simd), 4 V::kLanes values at a time. Two passes over a
 // chunk, which lies in the first-level cache: the largest value, and the codes.
 #pragma once
 

@@ -3,8 +3,6 @@
 // ways; others, and those that are too large for their memories, stream by stream through the cores
 // that know one. Last bytes, and there the sizes of streams, are put around them here, as whoever
 // builds them into a card must.
-#include "base/rtl.hpp"
-
 #include <cstring>
 
 #include "Vwpr_fre_dec.h"
@@ -12,6 +10,7 @@
 #include "Vwpr_fre_enc.h"
 #include "Vwpr_fre_enc4.h"
 #include "codecs/fre/code.hpp"
+#include "engines/rtl/core.hpp"
 
 namespace wirepress {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sparse_avx2.hpp"
+#include "codecs/common/sparse/avx2.hpp"
+
 #include "codecs/graddrop/graddrop.hpp"
 
 namespace wirepress {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // graddrop sends what spec.md says, computed again in the plainest way.
-#include "base/random.hpp"
-#include "base/sparse_test.hpp"
+#include "codecs/common/random.hpp"
+#include "codecs/common/testing/sparse.hpp"
 
 namespace wirepress::sparse {
 namespace {

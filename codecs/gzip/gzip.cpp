@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gzip: one gzip member, RFC 1952 (spec.md).
-#include "base/libdeflate.hpp"
+#include "codecs/common/libdeflate.hpp"
 
 namespace wirepress {
 

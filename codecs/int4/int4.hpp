@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of int4 share (spec.md); base/float_blocks.hpp has the rest.
+// What the kernels of int4 share (spec.md); codecs/common/chunked/float_blocks.hpp has the rest.
 #pragma once
 
-#include "base/float_blocks.hpp"
+#include "codecs/common/chunked/float_blocks.hpp"
 
 namespace wirepress {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the decoder must refuse, beside the tests of all codecs of its kind.
-#include "base/block_quantiser_testing.hpp"
+#include "codecs/common/testing/block_quantiser.hpp"
 
 namespace wirepress {
 namespace {

@@ -2,8 +2,8 @@
 // The FPGA cores of int8 (rtl/int8), simulated. They do not round at random.
 #include "Vwpr_int8_dec.h"
 #include "Vwpr_int8_enc.h"
-#include "base/rtl_floats.hpp"
 #include "codecs/int8/int8.hpp"
+#include "engines/rtl/float_cores.hpp"
 
 namespace wirepress {
 

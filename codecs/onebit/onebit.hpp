@@ -2,7 +2,7 @@
 // The block of onebit: how many values, and its head, the two means.
 #pragma once
 
-#include "base/chunks.hpp"
+#include "codecs/common/chunked/bit_planes.hpp"
 
 namespace wirepress::onebit {
 

@@ -2,8 +2,8 @@
 // The FPGA cores of onebit (rtl/onebit), simulated.
 #include "Vwpr_onebit_dec.h"
 #include "Vwpr_onebit_enc.h"
-#include "base/rtl_floats.hpp"
 #include "codecs/onebit/onebit.hpp"
+#include "engines/rtl/float_cores.hpp"
 
 namespace wirepress {
 

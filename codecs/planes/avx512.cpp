@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four-byte elements, 64 at a time: a register's 16 elements are sorted by bytes, and then quarters
 // of four registers change places.
-#include "base/vector_avx512.hpp"
+#include "codecs/common/simd/avx512.hpp"
+
 #include "codecs/planes/planes.hpp"
 
 namespace wirepress {

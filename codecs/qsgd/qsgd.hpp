@@ -2,7 +2,7 @@
 // The head of a chunk of qsgd: its unit, of which decoded values are multiples.
 #pragma once
 
-#include "base/chunks.hpp"
+#include "codecs/common/chunked/bit_planes.hpp"
 
 namespace wirepress::qsgd {
 

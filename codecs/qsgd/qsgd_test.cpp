@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/qsgd/qsgd.hpp"
 
-#include "base/feedback_test.hpp"
+#include "codecs/common/testing/feedback.hpp"
 
 namespace wirepress {
 namespace {

@@ -2,7 +2,7 @@
 // The reference kernel: spec.md, chunk by chunk.
 #include <cmath>
 
-#include "base/random.hpp"
+#include "codecs/common/random.hpp"
 #include "codecs/qsgd/qsgd.hpp"
 
 namespace wirepress {

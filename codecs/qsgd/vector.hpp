@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "base/lanes.hpp"
+#include "codecs/common/simd/lanes.hpp"
 #include "codecs/qsgd/qsgd.hpp"
 
 namespace wirepress::qsgd {

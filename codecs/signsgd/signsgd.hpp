@@ -2,7 +2,7 @@
 // The head of a chunk of signsgd: one scale.
 #pragma once
 
-#include "base/chunks.hpp"
+#include "codecs/common/chunked/bit_planes.hpp"
 
 namespace wirepress::signsgd {
 

@@ -3,7 +3,7 @@
 // over the chunk, which then lies in the first-level cache.
 #pragma once
 
-#include "base/lanes.hpp"
+#include "codecs/common/simd/lanes.hpp"
 #include "codecs/signsgd/signsgd.hpp"
 
 namespace wirepress::signsgd {

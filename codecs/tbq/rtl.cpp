@@ -3,8 +3,8 @@
 // a mean, and code without feedback.
 #include "Vwpr_tbq_dec.h"
 #include "Vwpr_tbq_enc.h"
-#include "base/rtl_floats.hpp"
 #include "codecs/tbq/tbq.hpp"
+#include "engines/rtl/float_cores.hpp"
 
 namespace wirepress {
 

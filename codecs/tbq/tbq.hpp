@@ -21,7 +21,7 @@
 #include <cmath>
 
 #include "base/bytes.hpp"
-#include "base/chunks.hpp"
+#include "codecs/common/chunked/bit_planes.hpp"
 
 namespace wirepress::tbq {
 

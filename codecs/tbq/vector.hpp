@@ -3,7 +3,7 @@
 // needs one before, and then the chunk lies in the first-level cache.
 #pragma once
 
-#include "base/lanes.hpp"
+#include "codecs/common/simd/lanes.hpp"
 #include "codecs/tbq/tbq.hpp"
 
 namespace wirepress::tbq {

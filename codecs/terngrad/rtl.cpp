@@ -2,8 +2,8 @@
 // The FPGA cores of terngrad (rtl/terngrad), simulated. They do not clip.
 #include "Vwpr_terngrad_dec.h"
 #include "Vwpr_terngrad_enc.h"
-#include "base/rtl_floats.hpp"
 #include "codecs/terngrad/terngrad.hpp"
+#include "engines/rtl/float_cores.hpp"
 
 namespace wirepress {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference kernel: spec.md, chunk by chunk.
-#include "base/random.hpp"
+#include "codecs/common/random.hpp"
 #include "codecs/terngrad/terngrad.hpp"
 
 namespace wirepress {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/chunks.hpp"
+#include "codecs/common/chunked/bit_planes.hpp"
 
 namespace wirepress::terngrad {
 

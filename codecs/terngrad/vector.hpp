@@ -3,7 +3,7 @@
 // one, for which it lies in the first-level cache.
 #pragma once
 
-#include "base/lanes.hpp"
+#include "codecs/common/simd/lanes.hpp"
 #include "codecs/terngrad/terngrad.hpp"
 
 namespace wirepress::terngrad {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sparse_neon.hpp"
+#include "codecs/common/sparse/neon.hpp"
+
 #include "codecs/topk/topk.hpp"
 
 namespace wirepress {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The FPGA cores of the sparse codecs (rtl/sparse), simulated.
-#include "base/rtl_sparse.hpp"
+#include "codecs/common/sparse/rtl.hpp"
+
 #include "codecs/topk/topk.hpp"
 
 namespace wirepress {

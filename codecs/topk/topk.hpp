@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/sparse.hpp"
+#include "codecs/common/sparse/sparse.hpp"
 
 namespace wirepress::topk {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // topk sends what sorting says, for every size, ratio and kind of value.
-#include "base/sparse_test.hpp"
+#include "codecs/common/testing/sparse.hpp"
 
 namespace wirepress::sparse {
 namespace {

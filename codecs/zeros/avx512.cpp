@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line is a register. Lines are spread without branches: a load that is masked off gives the
 // zeros and touches no memory.
-#include "base/vector_avx512.hpp"
+#include "codecs/common/simd/avx512.hpp"
+
 #include "codecs/zeros/zeros.hpp"
 
 namespace wirepress {

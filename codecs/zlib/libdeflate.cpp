@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // zlib in parts: header and trailer are made here, and the DEFLATE body between them is a call of
 // its own. An engine that makes bodies only (a DPU's) replaces that call and nothing else.
-#include "base/libdeflate.hpp"
+#include "codecs/common/libdeflate.hpp"
 
 #include <cstring>
 

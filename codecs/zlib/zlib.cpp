@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // zlib: one zlib stream, RFC 1950 (spec.md).
-#include "base/libdeflate.hpp"
+#include "codecs/common/libdeflate.hpp"
 
 namespace wirepress {
 

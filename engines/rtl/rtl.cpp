@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The FPGA cores of rtl/, simulated by Verilator: what they make and read, and in how many clocks.
 #include "base/kernel.hpp"
-#include "base/simulation.hpp"
+#include "engines/rtl/simulation.hpp"
 
 namespace wirepress {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/kernel.hpp"
-#include "base/simulation.hpp"
+#include "engines/rtl/simulation.hpp"
 
 namespace wirepress {
 namespace {

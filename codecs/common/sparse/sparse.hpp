@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the sparse gradient codecs (graddrop, topk, dgc) share: a sample, a threshold, a scan for
 // the values that reach it, the choice of the largest, and a payload of positions and values. Only
-// the scan is written once per instruction set (sparse_NAME.hpp); the rest touches few values.
+// the scan is written once per instruction set (avx2.hpp and others); the rest touches few values.
 //
 // A value's magnitude is its float32 word without the sign, compared as an integer: the order of
 // the absolute values, with infinities and then NaNs on top.

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/kernel.hpp"
-#include "base/simulation.hpp"
+#include "engines/rtl/simulation.hpp"
 
 namespace wirepress::rtl {
 

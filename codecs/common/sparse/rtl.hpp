@@ -8,8 +8,8 @@
 
 #include "Vwpr_sparse_dec.h"
 #include "Vwpr_sparse_enc.h"
-#include "base/rtl_floats.hpp"
-#include "base/sparse_scalar.hpp"
+#include "codecs/common/sparse/scalar.hpp"
+#include "engines/rtl/float_cores.hpp"
 
 namespace wirepress::rtl {
 

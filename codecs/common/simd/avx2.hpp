@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of vector_avx512.hpp for AVX2 and F16C.
+// The functions of avx512.hpp for AVX2 and F16C.
 #pragma once
 
 #include <immintrin.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scan of base/sparse.hpp for AVX2: 64 values with one branch, hits taken one by one.
+// The scan of codecs/common/sparse/sparse.hpp for AVX2: 64 values with one branch, hits taken one
+// by one.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstring>
 
-#include "base/sparse.hpp"
-#include "base/sparse_scalar.hpp"
+#include "codecs/common/sparse/scalar.hpp"
+#include "codecs/common/sparse/sparse.hpp"
 
 namespace wirepress::sparse {
 namespace {

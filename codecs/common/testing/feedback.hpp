@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/kernel.hpp"
-#include "base/random.hpp"
+#include "codecs/common/random.hpp"
 
 namespace wirepress::feedback {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What simulated cores (rtl.hpp) share with who does not need the simulator.
+// Counts and settings of simulated cores (core.hpp) for code that does not need the simulator.
 #pragma once
 
 #include <atomic>

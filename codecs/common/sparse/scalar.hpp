@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scan of base/sparse.hpp in plain C++.
+// The scan of codecs/common/sparse/sparse.hpp in plain C++.
 #pragma once
 
 #include <cstring>
 
-#include "base/sparse.hpp"
+#include "codecs/common/sparse/sparse.hpp"
 
 namespace wirepress::sparse {
 namespace {

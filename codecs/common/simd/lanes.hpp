@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/random.hpp"
+#include "codecs/common/random.hpp"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/sparse.hpp"
+#include "codecs/common/sparse/sparse.hpp"
 
 namespace wirepress::sparse {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of vector_avx512.hpp for aarch64.
+// The functions of avx512.hpp for aarch64.
 #pragma once
 
 #include <arm_neon.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scan of base/sparse.hpp for AVX-512: 64 values with one branch, hits compressed in registers.
+// The scan of codecs/common/sparse/sparse.hpp for AVX-512: 64 values with one branch, hits
+// compressed in registers.
 #pragma once
 
 #include <immintrin.h>
 
-#include "base/sparse.hpp"
+#include "codecs/common/sparse/sparse.hpp"
 
 namespace wirepress::sparse {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/kernel.hpp"
-#include "base/random.hpp"
+#include "codecs/common/random.hpp"
 
 namespace wirepress {
 namespace {
@@ -50,7 +50,7 @@ struct PlainSums {
   }
 };
 
-// With one of base/vector_*.hpp.
+// With one of codecs/common/simd.
 template <typename V>
 struct VectorSums {
   static void add(const std::byte* a, const std::byte* b, size_t n, std::byte* sum) {

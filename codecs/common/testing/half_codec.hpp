@@ -4,7 +4,7 @@
 // variable kAll over all of them (minutes).
 #pragma once
 
-#include "base/float_codec_testing.hpp"
+#include "codecs/common/testing/float_codec.hpp"
 
 namespace wirepress {
 namespace {

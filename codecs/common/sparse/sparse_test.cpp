@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the sparse codecs promise alike: feedback, sums, and what is refused.
-#include "base/sparse_test.hpp"
+#include "codecs/common/testing/sparse.hpp"
 
-#include "base/random.hpp"
+#include "codecs/common/random.hpp"
 
 namespace wirepress::sparse {
 namespace {

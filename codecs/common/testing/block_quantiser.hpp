@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/float_codec_testing.hpp"
+#include "codecs/common/testing/float_codec.hpp"
 
 namespace wirepress {
 namespace {

@@ -4,7 +4,7 @@
 // significant bits, so that a decoded value, integer times scale, is exact in any arithmetic.
 #pragma once
 
-#include "base/float_chunks.hpp"
+#include "codecs/common/chunked/float_chunks.hpp"
 
 namespace wirepress {
 namespace {
@@ -59,7 +59,7 @@ struct BlockLayout {
   uint64_t seed;
 };
 
-// For vectors V (base/vector_*.hpp), 4 V::kLanes values at a time.
+// For vectors V (codecs/common/simd), 4 V::kLanes values at a time.
 template <typename V, int kBits>
 struct BlockSimd : BlockLayout<kBits>, VectorSums<V> {
   using U = typename V::U;

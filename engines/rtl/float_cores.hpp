@@ -22,7 +22,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/rtl.hpp"
+#include "engines/rtl/core.hpp"
 
 namespace wirepress::rtl {
 

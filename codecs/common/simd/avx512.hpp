@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors of 32-bit lanes for kernels that are written once and compiled for several instruction
-// sets: AVX-512. vector_avx2.hpp and vector_neon.hpp have the same functions; what each does is
+// sets: AVX-512. avx2.hpp and neon.hpp have the same functions; what each does is
 // said here. Only files that are compiled for the instruction set include this.
 #pragma once
 

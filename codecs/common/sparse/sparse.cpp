@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/sparse.hpp"
+#include "codecs/common/sparse/sparse.hpp"
 
 #include <array>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <functional>
 #include <new>
 
-#include "base/random.hpp"
+#include "codecs/common/random.hpp"
 
 namespace wirepress::sparse {
 namespace {
