@@ -222,6 +222,8 @@ def newer(name: str) -> Mpi:
     settings = OPEN_MPI_5 if name == "openmpi5" else {}
     python = str(prefix / "bin" / "python")
     mpi = Mpi(name, settings, tools, built(MODULES.get(name, name)), python, fortran=False)
+    if name in MODULES:  # the module would load the MPI that it was built with
+        mpi.preloaded = [prefix / "lib" / "libmpi.so.12"]
     mpi.release = (prefix / "release").read_text().strip().partition("==")[2]
     return mpi
 
