@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes of the sparse codecs, made as the specification says (codecs/graddrop/spec.md)."""
+"""Codes of the sparse codecs, made as the specification says (codecs/common/sparse/spec.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoder of the sparse codecs graddrop, dgc and topk (codecs/graddrop/spec.md), whose codes are
-// of one kind: a packet of code in, 512 bits a beat; a packet of float32 words out, up to 16 a
-// clock.
+// Decoder of the sparse codecs graddrop, dgc and topk, which have one code
+// (codecs/common/sparse/spec.md): a packet of code in, 512 bits a beat; a packet of float32 words
+// out, up to 16 a clock.
 //
 // How many values a packet has is not in its code and comes by s_cmd. A code that the
 // specification refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are

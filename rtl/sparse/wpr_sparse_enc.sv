@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoder of the sparse codecs (codecs/graddrop/spec.md): a packet of float32 words in, 16 a
+// Encoder of the sparse codecs (codecs/common/sparse/spec.md): a packet of float32 words in, 16 a
 // clock; a packet with those that reach a threshold, and their positions, out. The bytes are
 // those of every other encoder of graddrop that takes the same threshold.
 //

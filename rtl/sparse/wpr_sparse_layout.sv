@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the sparse codecs lay out a block (codecs/graddrop/spec.md, "Payload"): the width of low
+// How the sparse codecs lay out a block (codecs/common/sparse/spec.md, "Payload"): the width of low
 // parts, the sizes of both bit fields, and whether all values are written instead. From start_i,
 // LogValues + 5 clocks at most; what is shown stays until the next start.
 //
