@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "pipeline/pool.hpp"
+#include "base/buffer.hpp"
 #include "pipeline/recipe.hpp"
 
 namespace wirepress {

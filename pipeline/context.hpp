@@ -8,6 +8,7 @@
 #include "base/options.hpp"
 #include "pipeline/auto.hpp"
 #include "pipeline/blocks.hpp"
+#include "pipeline/pool.hpp"
 
 namespace wirepress {
 

@@ -29,9 +29,10 @@ ALLOWED = {
     "engines": MIDDLE | {"engines"},
     "pipeline": MIDDLE | {"frame", "codecs", "engines", "pipeline"} | DOOR,
     "include": DOOR,
+    "store": MIDDLE | {"store"} | DOOR,
     **{
         room: DOOR | {room}
-        for room in ("integrations", "store", "python", "sim", "bench", "examples")
+        for room in ("integrations", "python", "sim", "bench", "examples")
     },
 }
 # Rooms of the package, by how the names of their modules begin; the longest beginning counts. A

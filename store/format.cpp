@@ -28,12 +28,6 @@ T get(ConstBytes bytes, size_t offset) {
   return value;
 }
 
-size_t dtype_size(wpr_dtype dtype) {
-  constexpr uint8_t kSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16};
-  static_assert(sizeof kSizes == WPR_COMPLEX128 + 1);
-  return kSizes[dtype];
-}
-
 bool is_zero(ConstBytes bytes) {
   for (const std::byte byte : bytes) {
     if (byte != std::byte{0}) return false;
@@ -49,15 +43,15 @@ uint64_t checksum(ConstBytes bytes, uint64_t seed) {
 
 Status measure(Head* head) {
   if (head->dtype < 0 || head->dtype > WPR_COMPLEX128)
-    return fail(WPR_UNSUPPORTED, "dtype %d is not known", static_cast<int>(head->dtype));
+    return fail(Code::kUnsupported, "dtype %d is not known", static_cast<int>(head->dtype));
   if (head->n_dims < 0 || head->n_dims > WPR_MAX_DIMS)
-    return fail(WPR_PARAMETER, "%d dimensions: a frame has 0 to %d", head->n_dims, WPR_MAX_DIMS);
-  uint64_t size = dtype_size(head->dtype);
+    return fail(Code::kParameter, "%d dimensions: a frame has 0 to %d", head->n_dims, WPR_MAX_DIMS);
+  uint64_t size = dtype_size(static_cast<DType>(head->dtype));
   for (int i = 0; i < head->n_dims; ++i) {
     if (__builtin_mul_overflow(size, head->shape[i], &size) || size > kMostRaw)
-      return fail(WPR_PARAMETER, "the shape has more than 2^48 bytes");
+      return fail(Code::kParameter, "the shape has more than 2^48 bytes");
   }
-  if (size == 0) return fail(WPR_PARAMETER, "the shape has no elements");
+  if (size == 0) return fail(Code::kParameter, "the shape has no elements");
   head->raw_size = size;
   return {};
 }
@@ -75,22 +69,23 @@ void write_head(const Head& head, std::byte* dst) {
 
 Status read_head(ConstBytes bytes, Head* head) {
   if (bytes.size() >= sizeof kHeadMagic && std::memcmp(bytes.data(), kHeadMagic, 8) != 0)
-    return fail(WPR_CORRUPT, "not a frame store: it does not begin with WPRSTORE");
+    return fail(Code::kCorrupt, "not a frame store: it does not begin with WPRSTORE");
   if (bytes.size() < kHeadSize)
-    return fail(WPR_TRUNCATED, "the head of a store has %zu bytes, the file %zu", kHeadSize,
+    return fail(Code::kTruncated, "the head of a store has %zu bytes, the file %zu", kHeadSize,
                 bytes.size());
   const auto version = get<uint32_t>(bytes, 8);
   if (version != kVersion)
-    return fail(WPR_UNSUPPORTED, "store version %" PRIu32 "; this library reads version %" PRIu32,
-                version, kVersion);
+    return fail(Code::kUnsupported,
+                "store version %" PRIu32 "; this library reads version %" PRIu32, version,
+                kVersion);
   bytes = bytes.first(kHeadSize);
   if (get<uint64_t>(bytes, kHeadSize - 8) != checksum(bytes.first(kHeadSize - 8), 0))
-    return fail(WPR_CHECKSUM, "the head's checksum does not match");
+    return fail(Code::kChecksum, "the head's checksum does not match");
   if (!is_zero(bytes.subspan(12, 4)) || !is_zero(bytes.subspan(26, 6)))
-    return fail(WPR_UNSUPPORTED, "the head has flags that this library does not know");
+    return fail(Code::kUnsupported, "the head has flags that this library does not know");
   head->id = get<uint64_t>(bytes, 16);
   const auto dtype = get<uint8_t>(bytes, 24);
-  if (dtype > WPR_COMPLEX128) return fail(WPR_UNSUPPORTED, "dtype %d is not known", dtype);
+  if (dtype > WPR_COMPLEX128) return fail(Code::kUnsupported, "dtype %d is not known", dtype);
   head->dtype = static_cast<wpr_dtype>(dtype);
   head->n_dims = get<uint8_t>(bytes, 25);
   for (size_t i = 0; i < WPR_MAX_DIMS; ++i) head->shape[i] = get<uint64_t>(bytes, 32 + 8 * i);

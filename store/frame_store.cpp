@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <csignal>
 #include <cstring>
 #include <random>
+
+#include "base/process.hpp"
 
 namespace wirepress::store {
 namespace {
@@ -18,30 +19,13 @@ constexpr uint64_t kMostSlots = 256;  // tiny frames would make millions, and sl
 constexpr size_t kMostAhead = 32;
 constexpr int kMostServants = 256;
 
-// Threads made while it lives take no signals but those of their own faults.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, own);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 uint64_t random_id() {
   std::random_device device;
   return static_cast<uint64_t>(device()) << 32 | device();
 }
 
 Status missing(uint64_t step) {
-  return fail(WPR_PARAMETER, "step %" PRIu64 " is not in the store", step);
+  return fail(Code::kParameter, "step %" PRIu64 " is not in the store", step);
 }
 
 }  // namespace
@@ -55,12 +39,13 @@ Status FrameStore::create(const char* path, const wpr_store_config& config) {
   head_.id = random_id();
   policy_ = config.policy;
   writable_ = true;
-  WPR_STORE_TRY(measure(&head_));
-  if (!path && policy_ != WPR_STORE_MEMORY) return fail(WPR_PARAMETER, "this policy needs a path");
-  WPR_STORE_TRY(start(config));
-  if (policy_ != WPR_STORE_MEMORY) WPR_STORE_TRY(create_file(path));
+  WPR_TRY(measure(&head_));
+  if (!path && policy_ != WPR_STORE_MEMORY)
+    return fail(Code::kParameter, "this policy needs a path");
+  WPR_TRY(start(config));
+  if (policy_ != WPR_STORE_MEMORY) WPR_TRY(create_file(path));
   changed_file_ = policy_ != WPR_STORE_MEMORY;
-  if (changed_file_) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
+  if (changed_file_) WPR_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
   if (changed_file_ && asked_direct_) (void)direct_reads_.open_direct(file_, File::Way::kRead);
   open_ = true;
   return {};
@@ -68,7 +53,7 @@ Status FrameStore::create(const char* path, const wpr_store_config& config) {
 
 // Comes last: a wrong request leaves no file.
 Status FrameStore::create_file(const char* path) {
-  WPR_STORE_TRY(file_.open(path, Access::kCreate));
+  WPR_TRY(file_.open(path, Access::kCreate));
   std::byte bytes[kHeadSize];
   write_head(head_, bytes);
   Status status = file_.write(0, bytes);
@@ -83,12 +68,12 @@ Status FrameStore::create_file(const char* path) {
 }
 
 Status FrameStore::open(const char* path, bool append, const wpr_store_config& config) {
-  if (!path) return fail(WPR_PARAMETER, "path is NULL");
+  if (!path) return fail(Code::kParameter, "path is NULL");
   policy_ = config.policy == WPR_STORE_MEMORY ? WPR_STORE_COMPRESSED : config.policy;
   writable_ = append;
-  WPR_STORE_TRY(file_.open(path, append ? Access::kAppend : Access::kRead));
+  WPR_TRY(file_.open(path, append ? Access::kAppend : Access::kRead));
   Contents contents;
-  WPR_STORE_TRY(store::load(file_, &contents));
+  WPR_TRY(store::load(file_, &contents));
   head_ = contents.head;
   from_index_ = contents.from_index;
   torn_bytes_ = contents.report.torn_bytes;
@@ -100,9 +85,9 @@ Status FrameStore::open(const char* path, bool append, const wpr_store_config& c
     mine.offset = entry.offset;
     mine.stored_size = entry.stored_size;
   }
-  WPR_STORE_TRY(start(config));
-  if (append && torn_bytes_ > 0) WPR_STORE_TRY(file_.truncate(tail_));
-  if (append) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
+  WPR_TRY(start(config));
+  if (append && torn_bytes_ > 0) WPR_TRY(file_.truncate(tail_));
+  if (append) WPR_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
   if (asked_direct_) (void)direct_reads_.open_direct(file_, File::Way::kRead);
   changed_file_ = append && !from_index_;
   open_ = true;
@@ -111,19 +96,20 @@ Status FrameStore::open(const char* path, bool append, const wpr_store_config& c
 
 Status FrameStore::check_config(const wpr_store_config& config) const {
   if (policy_ < WPR_STORE_MEMORY || policy_ > WPR_STORE_IN_WORKER)
-    return fail(WPR_PARAMETER, "policy %d is not known", static_cast<int>(policy_));
+    return fail(Code::kParameter, "policy %d is not known", static_cast<int>(policy_));
   if (config.on_error < WPR_STORE_STOP || config.on_error > WPR_STORE_SPILL)
-    return fail(WPR_PARAMETER, "on_error %d is not known", static_cast<int>(config.on_error));
+    return fail(Code::kParameter, "on_error %d is not known", static_cast<int>(config.on_error));
   if (config.servants < 0 || config.servants > kMostServants)
-    return fail(WPR_PARAMETER, "%d servants: 1 to %d can be had", config.servants, kMostServants);
-  if (config.n_pin && !config.pin) return fail(WPR_PARAMETER, "pin is NULL");
-  if (config.n_nodes && !config.nodes) return fail(WPR_PARAMETER, "nodes is NULL");
-  if (config.n_options && !config.options) return fail(WPR_PARAMETER, "options is NULL");
+    return fail(Code::kParameter, "%d servants: 1 to %d can be had", config.servants,
+                kMostServants);
+  if (config.n_pin && !config.pin) return fail(Code::kParameter, "pin is NULL");
+  if (config.n_nodes && !config.nodes) return fail(Code::kParameter, "nodes is NULL");
+  if (config.n_options && !config.options) return fail(Code::kParameter, "options is NULL");
   if (config.n_options % 2)
-    return fail(WPR_PARAMETER, "%zu options: keys and values take turns", config.n_options);
+    return fail(Code::kParameter, "%zu options: keys and values take turns", config.n_options);
   for (size_t i = 0; i < config.n_options; ++i)
-    if (!config.options[i]) return fail(WPR_PARAMETER, "options[%zu] is NULL", i);
-  WPR_STORE_TRY(check_cores({config.pin, config.n_pin}));
+    if (!config.options[i]) return fail(Code::kParameter, "options[%zu] is NULL", i);
+  WPR_TRY(check_cores({config.pin, config.n_pin}));
   return check_nodes({config.nodes, config.n_nodes});
 }
 
@@ -144,17 +130,17 @@ Settings FrameStore::settings() const {
 }
 
 Status FrameStore::start(const wpr_store_config& config) {
-  WPR_STORE_TRY(check_config(config));
+  WPR_TRY(check_config(config));
   on_error_ = config.on_error;
   memory_ = config.memory;
   asked_direct_ = config.direct != 0;
   if (config.direct && writable_) direct_bytes_ = Appender::buffer_size(head_.raw_size);
-  WPR_STORE_TRY(keep_settings(config));
+  WPR_TRY(keep_settings(config));
   if (policy_ == WPR_STORE_MEMORY) return {};
   const size_t n = static_cast<size_t>(std::max(1, config.servants));
-  WPR_STORE_TRY(direct_.open(head_, settings()));
-  for (size_t i = 0; i < n; ++i) WPR_STORE_TRY(codecs_.emplace_back().open(head_, settings()));
-  WPR_STORE_TRY(set_up_buffers());
+  WPR_TRY(direct_.open(head_, settings()));
+  for (size_t i = 0; i < n; ++i) WPR_TRY(codecs_.emplace_back().open(head_, settings()));
+  WPR_TRY(set_up_buffers());
   for (Slot& slot : slots_) {
     if (config.n_nodes) prefer_node(slot.data.data(), slot.data.size(), config.nodes[0]);
   }
@@ -172,7 +158,7 @@ Status FrameStore::set_up_buffers() {
   const uint64_t least = payloads + kLeastSlots * slot_size_;
   if (memory_ == 0) memory_ = payloads + kDefaultSlots * slot_size_;
   if (memory_ < least)
-    return fail(WPR_PARAMETER,
+    return fail(Code::kParameter,
                 "memory is %" PRIu64
                 " bytes; %zu buffers of a frame and %zu of a payload need %" PRIu64,
                 memory_, kLeastSlots, codecs_.size() + 1, least);
@@ -190,7 +176,7 @@ Status FrameStore::start_servants(const wpr_store_config& config) {
       servants_.emplace_back([this, i] { serve(i); });
     } catch (const std::system_error& error) {
       if (i > 0) break;  // work with what there is
-      return fail(WPR_NO_MEMORY, "no servant thread can be made: %s", error.what());
+      return fail(Code::kNoMemory, "no servant thread can be made: %s", error.what());
     }
     if (config.n_pin == 0 && config.n_nodes == 0) continue;
     cpu_set_t set;
@@ -198,10 +184,10 @@ Status FrameStore::start_servants(const wpr_store_config& config) {
     if (config.n_pin) {
       CPU_SET(static_cast<size_t>(config.pin[i % config.n_pin]), &set);
     } else {
-      WPR_STORE_TRY(cores_of_node(config.nodes[i % config.n_nodes], &set));
+      WPR_TRY(cores_of_node(config.nodes[i % config.n_nodes], &set));
     }
     if (pthread_setaffinity_np(servants_.back().native_handle(), sizeof set, &set) != 0)
-      return fail(WPR_DEVICE, "servant %zu cannot be pinned", i);
+      return fail(Code::kDevice, "servant %zu cannot be pinned", i);
   }
   return {};
 }
@@ -250,7 +236,7 @@ void FrameStore::write_slot(Codec& codec, Slot* slot) {
   try {
     if (packed) status = codec.compress(slot->data.data(), &payload);
   } catch (const std::exception&) {
-    status = fail(WPR_NO_MEMORY, "no memory to compress step %" PRIu64, step);
+    status = fail(Code::kNoMemory, "no memory to compress step %" PRIu64, step);
   }
   const double middle = now();
   // The payload lies elsewhere; but a frame that spills needs its buffer.
@@ -288,7 +274,7 @@ Status FrameStore::append(Kind kind, uint64_t step, ConstBytes payload, uint64_t
     // What was written of it would be a torn tail; where it cannot be cut, the next record covers
     // it.
     (void)file_.truncate(tail_);
-    return fail(status.code, "step %" PRIu64 ": %s", step, status.text);
+    return fail(status.code(), "step %" PRIu64 ": %s", step, status.text());
   }
   *offset = tail_;
   tail_ += kRecordSize + payload.size();
@@ -393,7 +379,7 @@ Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::by
       times.expand = now() - began;
     }
   } catch (const std::exception&) {
-    status = fail(WPR_NO_MEMORY, "no memory to read step %" PRIu64, step);
+    status = fail(Code::kNoMemory, "no memory to read step %" PRIu64, step);
   }
   const std::lock_guard lock(mutex_);
   times_.read += times.read;
@@ -404,23 +390,24 @@ Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::by
 // ---- writing ------------------------------------------------------------------------------
 
 Status FrameStore::check_put(uint64_t step, const void* src) const {
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
-  if (!writable_) return fail(WPR_PARAMETER, "the store is open for reading only");
-  if (!src) return fail(WPR_PARAMETER, "step %" PRIu64 ": src is NULL", step);
+  if (!open_) return fail(Code::kParameter, "the store is closed");
+  if (!writable_) return fail(Code::kParameter, "the store is open for reading only");
+  if (!src) return fail(Code::kParameter, "step %" PRIu64 ": src is NULL", step);
   if (!broken_.ok()) return broken_;
   if (entries_.contains(step))
-    return fail(WPR_PARAMETER, "step %" PRIu64 " is in the store already", step);
+    return fail(Code::kParameter, "step %" PRIu64 " is in the store already", step);
   return {};
 }
 
 Status FrameStore::put(uint64_t step, const void* src, size_t n) {
   Lock lock(mutex_);
-  WPR_STORE_TRY(check_put(step, src));
+  WPR_TRY(check_put(step, src));
   if (n != head_.raw_size)
-    return fail(WPR_PARAMETER, "step %" PRIu64 " has %zu bytes; a frame of this store has %" PRIu64,
-                step, n, head_.raw_size);
+    return fail(Code::kParameter,
+                "step %" PRIu64 " has %zu bytes; a frame of this store has %" PRIu64, step, n,
+                head_.raw_size);
   if (filling_.contains(step))
-    return fail(WPR_PARAMETER, "step %" PRIu64 " is being put by tiles", step);
+    return fail(Code::kParameter, "step %" PRIu64 " is being put by tiles", step);
   if (policy_ == WPR_STORE_MEMORY) return put_in_memory(step, src);
   if (policy_ == WPR_STORE_IN_WORKER) {
     lock.unlock();
@@ -464,14 +451,14 @@ void FrameStore::count_put_wait(double waited) {
 
 Status FrameStore::room_in_memory(uint64_t step) const {
   if (memory_ == 0 || stats_.buffer_bytes + head_.raw_size <= memory_) return {};
-  return fail(WPR_NO_MEMORY,
+  return fail(Code::kNoMemory,
               "step %" PRIu64 ": %" PRIu64 " bytes of frames are in memory and %" PRIu64
               " are allowed; a frame has %" PRIu64,
               step, stats_.buffer_bytes, memory_, head_.raw_size);
 }
 
 Status FrameStore::put_in_memory(uint64_t step, const void* src) {
-  WPR_STORE_TRY(room_in_memory(step));
+  WPR_TRY(room_in_memory(step));
   const double began = now();
   Buffer copy(head_.raw_size);
   std::memcpy(copy.data(), src, head_.raw_size);
@@ -512,11 +499,11 @@ Status FrameStore::wait_for_slot(Lock& lock, Slot** slot) {
     });
     if (*slot) return {};
     if (!broken_.ok()) return broken_;
-    if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+    if (!open_) return fail(Code::kParameter, "the store is closed");
     const Status why = write_spilled();
     if (!why.ok())
-      return fail(why.code, "spilled frames fill the memory of %" PRIu64 " bytes: %s", memory_,
-                  why.text);
+      return fail(why.code(), "spilled frames fill the memory of %" PRIu64 " bytes: %s", memory_,
+                  why.text());
   }
 }
 
@@ -533,7 +520,7 @@ Status FrameStore::write_spilled() {
     if (entry.place != Entry::Place::kMemory) continue;
     uint64_t offset;
     const std::shared_ptr<const Buffer> memory = entry.memory;
-    WPR_STORE_TRY(append(entry.kind, step, {memory->data(), memory->size()}, &offset));
+    WPR_TRY(append(entry.kind, step, {memory->data(), memory->size()}, &offset));
     written(step, entry.kind, memory->size(), offset);
     fill_ring();
   }
@@ -542,7 +529,7 @@ Status FrameStore::write_spilled() {
 
 Status FrameStore::sync() {
   Lock lock(mutex_);
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (!open_) return fail(Code::kParameter, "the store is closed");
   if (policy_ == WPR_STORE_MEMORY || !writable_) return {};
   return flush(lock);
 }
@@ -604,17 +591,17 @@ Status FrameStore::write_the_index() {
 
 Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
   Lock lock(mutex_);
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (!open_) return fail(Code::kParameter, "the store is closed");
   if (cap < head_.raw_size || !dst)
-    return fail(WPR_DST_TOO_SMALL, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
+    return fail(Code::kDstTooSmall, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
                 head_.raw_size);
   const double began = now();
   Entries::iterator found;
-  WPR_STORE_TRY(find_written(step, lock, &found));
+  WPR_TRY(find_written(step, lock, &found));
   follow(step);
   const Entry entry = found->second;
   bool served = false;
-  WPR_STORE_TRY(take_from_slot(step, lock, dst, &served));
+  WPR_TRY(take_from_slot(step, lock, dst, &served));
   if (!served) {
     lock.unlock();
     const Status status = load_directly(step, entry, static_cast<std::byte*>(dst));
@@ -629,8 +616,9 @@ Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
 Status FrameStore::find_written(uint64_t step, Lock& lock, Entries::iterator* found) {
   *found = entries_.find(step);
   if (*found == entries_.end() && filling_.contains(step))
-    return fail(WPR_PARAMETER, "step %" PRIu64 " is not complete: %" PRIu64 " of %" PRIu64 " tiles",
-                step, filling_[step].n_done, grid_.n_tiles());
+    return fail(Code::kParameter,
+                "step %" PRIu64 " is not complete: %" PRIu64 " of %" PRIu64 " tiles", step,
+                filling_[step].n_done, grid_.n_tiles());
   if (*found == entries_.end()) return missing(step);
   changed_.wait(lock, [&] {  // it may be lost meanwhile
     *found = entries_.find(step);
@@ -750,9 +738,9 @@ FrameStore::Slot* FrameStore::slot_for_reading(const std::vector<uint64_t>& want
 
 Status FrameStore::prefetch(uint64_t step, int direction) {
   const std::lock_guard lock(mutex_);
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (!open_) return fail(Code::kParameter, "the store is closed");
   if (direction != -1 && direction != 1)
-    return fail(WPR_PARAMETER, "direction is %d, not -1 or 1", direction);
+    return fail(Code::kParameter, "direction is %d, not -1 or 1", direction);
   const auto here = entries_.find(step);
   if (here == entries_.end()) return missing(step);
   direction_ = direction;
@@ -813,7 +801,7 @@ void FrameStore::keep(const Status& status) {
 
 const char* FrameStore::sentence() {
   const std::lock_guard lock(mutex_);
-  last_text_ = last_.text;
+  last_text_ = last_.text();
   return last_text_.c_str();
 }
 

@@ -12,7 +12,8 @@ namespace wirepress::store {
 namespace {
 
 Status no_such_tile(uint64_t tile, uint64_t n_tiles) {
-  return fail(WPR_PARAMETER, "tile %" PRIu64 ": a frame of this store has %" PRIu64, tile, n_tiles);
+  return fail(Code::kParameter, "tile %" PRIu64 ": a frame of this store has %" PRIu64, tile,
+              n_tiles);
 }
 
 }  // namespace
@@ -64,15 +65,15 @@ Status FrameStore::tile_at(uint64_t tile, wpr_store_tile* out) {
 Status FrameStore::put_tile(uint64_t step, uint64_t tile, const void* src,
                             const uint64_t* strides) {
   Lock lock(mutex_);
-  WPR_STORE_TRY(check_put(step, src));
+  WPR_TRY(check_put(step, src));
   if (tile >= grid_.n_tiles()) return no_such_tile(tile, grid_.n_tiles());
   Strides from;
-  WPR_STORE_TRY(strides_of(grid_, grid_.tile(tile), strides, &from));
+  WPR_TRY(strides_of(grid_, grid_.tile(tile), strides, &from));
   const Busy busy(*this);
   Filling* filling = nullptr;
-  WPR_STORE_TRY(begin_frame(step, lock, &filling));
+  WPR_TRY(begin_frame(step, lock, &filling));
   if (filling->taken[tile])
-    return fail(WPR_PARAMETER, "step %" PRIu64 ": tile %" PRIu64 " was put already", step, tile);
+    return fail(Code::kParameter, "step %" PRIu64 ": tile %" PRIu64 " was put already", step, tile);
   filling->taken[tile] = true;
   lock.unlock();
   Times times;
@@ -81,14 +82,14 @@ Status FrameStore::put_tile(uint64_t step, uint64_t tile, const void* src,
   try {
     status = fill(filling, tile, static_cast<const std::byte*>(src), from, &times, &copied);
   } catch (const std::exception&) {
-    status = fail(WPR_NO_MEMORY, "no memory to compress step %" PRIu64, step);
+    status = fail(Code::kNoMemory, "no memory to compress step %" PRIu64, step);
   }
   lock.lock();
   stats_.put_copy_seconds += copied;
   times_.compress += times.compress;
   if (!status.ok()) {
     filling->taken[tile] = false;
-    return fail(status.code, "step %" PRIu64 ": tile %" PRIu64 ": %s", step, tile, status.text);
+    return fail(status.code(), "step %" PRIu64 ": tile %" PRIu64 ": %s", step, tile, status.text());
   }
   if (++filling->n_done == grid_.n_tiles()) complete(step, filling);
   return {};
@@ -110,7 +111,7 @@ Status FrameStore::begin_frame(uint64_t step, Lock& lock, Filling** filling) {
       return {};
     }
     if (!broken_.ok()) return broken_;
-    return fail(WPR_PARAMETER, "step %" PRIu64 " was not taken", step);
+    return fail(Code::kParameter, "step %" PRIu64 " was not taken", step);
   }
   Status status;
   try {
@@ -131,7 +132,7 @@ Status FrameStore::begin_frame(uint64_t step, Lock& lock, Filling** filling) {
       }
     }
   } catch (const std::exception&) {
-    status = fail(WPR_NO_MEMORY, "no memory for step %" PRIu64, step);
+    status = fail(Code::kNoMemory, "no memory for step %" PRIu64, step);
   }
   changed_.notify_all();
   if (!status.ok()) {
@@ -154,9 +155,9 @@ Status FrameStore::fill(Filling* filling, uint64_t tile, const std::byte* src,
     return {};
   }
   Borrowed caller(*this);
-  WPR_STORE_TRY(borrow(&caller.codec));
+  WPR_TRY(borrow(&caller.codec));
   ConstBytes payload;
-  WPR_STORE_TRY(caller.codec->codec.compress_tile(grid_, box, src, strides, &payload));
+  WPR_TRY(caller.codec->codec.compress_tile(grid_, box, src, strides, &payload));
   std::byte* frame = filling->slot->data.data();
   const size_t at = filling->slot->used.fetch_add(payload.size());
   std::memcpy(frame + at, payload.data(), payload.size());
@@ -189,7 +190,7 @@ Status FrameStore::put_by_tiles(uint64_t step, const void* src) {
   const auto n = static_cast<size_t>(grid_.n_dims());
   std::copy_n(grid_.strides().bytes + (WPR_MAX_DIMS - n), n, strides);
   for (uint64_t tile = 0; tile < grid_.n_tiles(); ++tile)
-    WPR_STORE_TRY(put_tile(step, tile, frame + grid_.tile(tile).offset, strides));
+    WPR_TRY(put_tile(step, tile, frame + grid_.tile(tile).offset, strides));
   return {};
 }
 
@@ -197,7 +198,7 @@ Status FrameStore::put_by_tiles(uint64_t step, const void* src) {
 Status FrameStore::drop_incomplete() {
   Status status;
   for (auto& [step, filling] : filling_) {
-    status = fail(WPR_PARAMETER,
+    status = fail(Code::kParameter,
                   "step %" PRIu64 " is lost: %" PRIu64 " of its %" PRIu64 " tiles were put", step,
                   filling.n_done, grid_.n_tiles());
     if (filling.slot) filling.slot->state = Slot::State::kFree;
@@ -212,16 +213,16 @@ Status FrameStore::drop_incomplete() {
 
 Status FrameStore::get_tile(uint64_t step, uint64_t tile, void* dst, const uint64_t* strides) {
   Lock lock(mutex_);
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
-  if (!dst) return fail(WPR_PARAMETER, "step %" PRIu64 ": dst is NULL", step);
+  if (!open_) return fail(Code::kParameter, "the store is closed");
+  if (!dst) return fail(Code::kParameter, "step %" PRIu64 ": dst is NULL", step);
   if (tile >= grid_.n_tiles()) return no_such_tile(tile, grid_.n_tiles());
   const Tile box = grid_.tile(tile);
   Strides to;
-  WPR_STORE_TRY(strides_of(grid_, box, strides, &to));
+  WPR_TRY(strides_of(grid_, box, strides, &to));
   const Busy busy(*this);
   const double began = now();
   Entries::iterator found;
-  WPR_STORE_TRY(find_written(step, lock, &found));
+  WPR_TRY(find_written(step, lock, &found));
   if (!got_ || last_got_ != step) {
     follow(step);
     ++stats_.gets;
@@ -241,7 +242,7 @@ Status FrameStore::get_tile(uint64_t step, uint64_t tile, void* dst, const uint6
     const Entry entry = found->second;
     Slot* slot = nullptr;
     // One that spilled lies in memory, and buffers may be short then.
-    if (entry.place == Entry::Place::kFile) WPR_STORE_TRY(wait_for_reading(step, lock, &slot));
+    if (entry.place == Entry::Place::kFile) WPR_TRY(wait_for_reading(step, lock, &slot));
     count_get(step, now() - began);
     if (!slot) {
       lock.unlock();
@@ -265,7 +266,7 @@ Status FrameStore::get_tile(uint64_t step, uint64_t tile, void* dst, const uint6
   stats_.get_copy_seconds += copied;
   times_.expand += times.expand;
   if (status.ok()) return {};
-  return fail(status.code, "step %" PRIu64 ": tile %" PRIu64 ": %s", step, tile, status.text);
+  return fail(status.code(), "step %" PRIu64 ": tile %" PRIu64 ": %s", step, tile, status.text());
 }
 
 // By way of a frame of its own: slow, and rare.
@@ -273,12 +274,12 @@ Status FrameStore::tile_directly(uint64_t step, const Entry& entry, const Tile& 
                                  std::byte* dst, const Strides& strides) {
   try {
     const Buffer frame(head_.raw_size);
-    WPR_STORE_TRY(load_directly(step, entry, frame.data()));
+    WPR_TRY(load_directly(step, entry, frame.data()));
     copy_box(tile.box, grid_.element_size(), frame.data() + tile.offset, grid_.strides(), dst,
              strides);
     return {};
   } catch (const std::exception&) {
-    return fail(WPR_NO_MEMORY, "no memory to read step %" PRIu64, step);
+    return fail(Code::kNoMemory, "no memory to read step %" PRIu64, step);
   }
 }
 
@@ -304,7 +305,7 @@ Status FrameStore::wait_for_reading(uint64_t step, Lock& lock, Slot** slot) {
     if (std::all_of(slots_.begin(), slots_.end(), gone)) return {};
     changed_.wait(lock);
   }
-  return fail(WPR_PARAMETER, "the store is closed");
+  return fail(Code::kParameter, "the store is closed");
 }
 
 Status FrameStore::tile_from_slot(Slot* slot, uint64_t tile, std::byte* dst, const Strides& strides,
@@ -319,13 +320,13 @@ Status FrameStore::tile_from_slot(Slot* slot, uint64_t tile, std::byte* dst, con
   }
   try {
     Borrowed caller(*this);
-    WPR_STORE_TRY(borrow(&caller.codec));
+    WPR_TRY(borrow(&caller.codec));
     const Status status =
         caller.codec->codec.expand_tile(grid_, box, slot->tiles[tile], dst, strides);
     times->expand = now() - began;
     return status;
   } catch (const std::exception&) {
-    return fail(WPR_NO_MEMORY, "no memory to expand it");
+    return fail(Code::kNoMemory, "no memory to expand it");
   }
 }
 

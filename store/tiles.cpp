@@ -57,12 +57,14 @@ Status Grid::make(const Head& head, const uint64_t* extents, Grid* grid) {
   for (size_t i = 0; i < WPR_MAX_DIMS; ++i) {
     const uint64_t extent = made.box_.extent[i], whole = made.shape_.extent[i];
     if (extent < 1 || extent > whole)
-      return fail(WPR_PARAMETER, "extent %zu of a tile is %" PRIu64 "; that of a frame is %" PRIu64,
-                  i - lead, extent, whole);
+      return fail(Code::kParameter,
+                  "extent %zu of a tile is %" PRIu64 "; that of a frame is %" PRIu64, i - lead,
+                  extent, whole);
     made.count_.extent[i] = (whole + extent - 1) / extent;
     made.n_tiles_ *= made.count_.extent[i];  // at most 2^48
     if (made.n_tiles_ > kMostTiles)
-      return fail(WPR_PARAMETER, "tiles this small cut a frame in more than %" PRIu64, kMostTiles);
+      return fail(Code::kParameter, "tiles this small cut a frame in more than %" PRIu64,
+                  kMostTiles);
   }
   made.tile_size_ = volume(made.box_) * made.element_size_;
   made.strides_ = packed(made.shape_, made.element_size_);
@@ -109,7 +111,7 @@ Status strides_of(const Grid& grid, const Tile& tile, const uint64_t* given, Str
   const auto n = static_cast<size_t>(grid.n_dims());
   std::copy_n(given, n, strides->bytes + (WPR_MAX_DIMS - n));
   if (given[n - 1] == grid.element_size()) return {};
-  return fail(WPR_PARAMETER,
+  return fail(Code::kParameter,
               "the last stride of a tile is %" PRIu64 " bytes; its elements have %" PRIu64
               " and must lie side by side",
               given[n - 1], grid.element_size());
@@ -157,24 +159,25 @@ void write_tile_entry(uint64_t tile, uint64_t offset, uint64_t size, std::byte* 
 Status read_tiles(ConstBytes payload, const Head& head, Grid* grid,
                   std::vector<ConstBytes>* tiles) {
   if (payload.size() < kExtents)
-    return fail(WPR_CORRUPT, "%zu bytes are no frame in tiles", payload.size());
+    return fail(Code::kCorrupt, "%zu bytes are no frame in tiles", payload.size());
   uint64_t extents[WPR_MAX_DIMS];
   for (size_t i = 0; i < WPR_MAX_DIMS; ++i) extents[i] = load64(payload.data() + 8 * i);
-  if (head.n_dims > 0 && extents[0] == 0) return fail(WPR_CORRUPT, "a tile's extent is 0");
+  if (head.n_dims > 0 && extents[0] == 0) return fail(Code::kCorrupt, "a tile's extent is 0");
   const Status status = Grid::make(head, extents, grid);
-  if (!status.ok()) return fail(WPR_CORRUPT, "%s", status.text);
+  if (!status.ok()) return fail(Code::kCorrupt, "%s", status.text());
   const uint64_t n = grid->n_tiles(), first = tiles_head_size(n);
   if (payload.size() < first)
-    return fail(WPR_CORRUPT, "%" PRIu64 " tiles need a table of %" PRIu64 " bytes; there are %zu",
-                n, first, payload.size());
+    return fail(Code::kCorrupt,
+                "%" PRIu64 " tiles need a table of %" PRIu64 " bytes; there are %zu", n, first,
+                payload.size());
   tiles->clear();
   tiles->reserve(n);
   for (uint64_t i = 0; i < n; ++i) {
     const std::byte* entry = payload.data() + kExtents + kEntry * i;
     const uint64_t offset = load64(entry), size = load64(entry + 8);
     if (offset < first || offset > payload.size() || size > payload.size() - offset)
-      return fail(WPR_CORRUPT, "tile %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64 " of %zu", i, size,
-                  offset, payload.size());
+      return fail(Code::kCorrupt, "tile %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64 " of %zu", i,
+                  size, offset, payload.size());
     tiles->push_back(payload.subspan(offset, size));
   }
   return {};
