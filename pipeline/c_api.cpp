@@ -100,33 +100,6 @@ void fill(const Header& header, wpr_info* info) {
   info->streamed = header.streamed;
 }
 
-// The sizes of a whole streamed frame stand in its blocks.
-Status walk_stream(const Header& header, ConstBytes frame, uint64_t* raw_size) {
-  uint64_t sum = 0;
-  wirepress::Block block;
-  ConstBytes rest = frame.subspan(header.size);
-  for (uint64_t index = 0; !block.last; ++index) {
-    size_t size;
-    WPR_TRY(read_block(header, index, rest, &block, &size));
-    sum += block.raw_size;
-    rest = rest.subspan(size);
-  }
-  *raw_size = sum;
-  return {};
-}
-
-Status raw_size_of(ConstBytes frame, uint64_t* raw_size) {
-  Header header;
-  WPR_TRY(read_header(frame, &header));
-  if (header.streamed) return walk_stream(header, frame, raw_size);
-  // Every block has a head at least: a header that claims more blocks than there are bytes lies,
-  // and must not make a caller allocate what it claims.
-  if (header.n_blocks() > (frame.size() - header.size) / head_size(header, false))
-    return fail(Code::kTruncated, "header: more blocks than the frame has bytes for");
-  *raw_size = header.raw_size;
-  return {};
-}
-
 }  // namespace
 
 extern "C" {
@@ -268,7 +241,7 @@ wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info
 
 wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size) {
   if ((!frame && n) || !raw_size) return WPR_PARAMETER;
-  return static_cast<wpr_status>(raw_size_of(bytes(frame, n), raw_size).code());
+  return static_cast<wpr_status>(wirepress::raw_size_of(bytes(frame, n), raw_size).code());
 }
 
 size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n) {

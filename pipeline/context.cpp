@@ -307,7 +307,7 @@ Status Context::add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written) {
   std::vector<SumBlocks::Term> terms[2];
   for (const int t : {0, 1}) {
     uint64_t raw_size;
-    WPR_TRY(walk(header, t ? b : a, &raw_size));
+    WPR_TRY(read_blocks(header, t ? b : a, &blocks_, &raw_size));
     WPR_TRY(find_chains(header, chain, settings_.threads, &blocks_, &block_chains_));
     for (size_t i = 0; i < blocks_.size(); ++i)
       terms[t].push_back({blocks_[i], block_chains_[block_chains_.size() > 1 ? i : 0].get()});
@@ -328,29 +328,6 @@ Status Context::inspect(ConstBytes frame, Header* header, std::string* recipe) {
   WPR_TRY(recipe_of(result.stages, result, "auto", &steps));
   *recipe = recipe_text(steps);
   *header = result;
-  return {};
-}
-
-Status Context::walk(const Header& header, ConstBytes frame, uint64_t* raw_size) {
-  blocks_.clear();
-  ConstBytes rest = frame.subspan(header.size);
-  const uint64_t n_blocks = header.n_blocks();
-  uint64_t sum = 0;
-  bool last = n_blocks == 0;
-  for (uint64_t index = 0; !last; ++index) {
-    Block block;
-    size_t size;
-    WPR_TRY(read_block(header, index, rest, &block, &size));
-    blocks_.push_back(block);
-    sum += block.raw_size;
-    rest = rest.subspan(size);
-    last = header.streamed ? block.last : index + 1 == n_blocks;
-  }
-  if (!rest.empty()) {
-    return fail(Code::kCorrupt, "%zu bytes follow the frame's last block (frame of %zu bytes)",
-                rest.size(), frame.size() - rest.size());
-  }
-  *raw_size = sum;
   return {};
 }
 
@@ -380,7 +357,7 @@ Status Context::expand_frame(ConstBytes frame, bool add, Bytes dst, size_t* writ
   Recipe recipe;
   WPR_TRY(recipe_of(header.stages, header, options_.get("engine"), &recipe));
   uint64_t raw_size;
-  WPR_TRY(walk(header, frame, &raw_size));
+  WPR_TRY(read_blocks(header, frame, &blocks_, &raw_size));
   WPR_TRY(check_room(raw_size, dst));
   ChainPointer chain;
   WPR_TRY(chain_for(recipe, settings_.threads, &chain));
@@ -398,7 +375,7 @@ Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
   Recipe recipe;
   WPR_TRY(recipe_of(header.stages, header, options_.get("engine"), &recipe));
   uint64_t raw_size;
-  WPR_TRY(walk(header, frame, &raw_size));
+  WPR_TRY(read_blocks(header, frame, &blocks_, &raw_size));
   if (offset > raw_size || dst.size() > raw_size - offset) {
     return fail(Code::kParameter, "bytes %llu..%llu of a frame that holds %llu", ull(offset),
                 ull(offset + dst.size()), ull(raw_size));

@@ -98,8 +98,6 @@ class Context {
                        Bytes dst);
   Status expand_frame(ConstBytes frame, bool add, Bytes dst, size_t* written);
   Status check_room(uint64_t raw_size, Bytes dst) const;
-  // Fills blocks_ with all blocks of the frame; *raw_size is what they hold.
-  Status walk(const Header& header, ConstBytes frame, uint64_t* raw_size);
 
   Options options_;
   bool settled_ = false;
@@ -138,9 +136,9 @@ class Context {
     uint64_t n_raw = 0;  // raw bytes of the blocks before it
     Buffer input;        // header, then whole blocks of this batch and a part of the next
     size_t n_input = 0;
-    size_t block_begin = 0;      // in input: where the block being gathered starts
-    size_t need = 0;             // bytes in input that complete what is being gathered
-    std::vector<size_t> begins;  // of the whole blocks in input
+    size_t block_begin = 0;  // in input: where the block being gathered starts
+    size_t need = 0;         // bytes in input that complete what is being gathered
+    size_t n_blocks = 0;     // whole ones in input
     Buffer output;
     size_t n_output = 0, taken = 0;
     bool last = false;  // the batch ends the frame

@@ -110,7 +110,7 @@ Status Context::expand_begin() {
   e.index = e.n_raw = 0;
   e.n_input = e.n_output = e.taken = e.block_begin = 0;
   e.need = 1;
-  e.begins.clear();
+  e.n_blocks = 0;
   e.last = false;
   return {};
 }
@@ -137,22 +137,21 @@ Status Context::expand_header() {
 // Looks at the block being gathered; *batch_full when its end completes a batch.
 Status Context::expand_block(bool* batch_full) {
   ExpandStream& e = expand_;
+  const ConstBytes gathered(e.input.data() + e.block_begin, e.n_input - e.block_begin);
+  BlockReader reader(e.header, gathered, e.index);
   Block block;
-  size_t size = 0;
-  const Status status =
-      read_block(e.header, e.index, {e.input.data() + e.block_begin, e.n_input - e.block_begin},
-                 &block, &size);
+  const Status status = reader.next(&block);
   if (status.code() == Code::kTruncated) {
-    e.need = e.block_begin + size;
+    e.need = e.block_begin + reader.needs();
     return {};
   }
   WPR_TRY(status);
-  e.begins.push_back(e.block_begin);
-  e.block_begin += size;
+  ++e.n_blocks;
+  e.block_begin = e.n_input - reader.rest().size();
   e.need = e.block_begin + 4;
   ++e.index;
-  e.last = e.header.streamed ? block.last : e.index == e.header.n_blocks();
-  *batch_full = e.last || e.begins.size() == batch_blocks(e.threads, false);
+  e.last = reader.done();
+  *batch_full = e.last || e.n_blocks == batch_blocks(e.threads, false);
   return {};
 }
 
@@ -161,12 +160,10 @@ Status Context::expand_batch() {
   ExpandStream& e = expand_;
   blocks_.clear();
   size_t raw = 0;
-  uint64_t index = e.index - e.begins.size();
-  for (const size_t begin : e.begins) {
+  BlockReader reader(e.header, {e.input.data(), e.n_input}, e.index - e.n_blocks);
+  while (blocks_.size() < e.n_blocks) {
     Block block;
-    size_t size;
-    WPR_TRY(
-        read_block(e.header, index++, {e.input.data() + begin, e.n_input - begin}, &block, &size));
+    WPR_TRY(reader.next(&block));
     blocks_.push_back(block);
     raw += block.raw_size;
   }
@@ -176,7 +173,7 @@ Status Context::expand_batch() {
   e.n_output = raw;
   e.taken = 0;
   e.n_raw += raw;
-  e.begins.clear();
+  e.n_blocks = 0;
   e.n_input = e.block_begin = 0;
   e.need = 4;
   if (e.last) e.expect = Expect::kEnd;
