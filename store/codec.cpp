@@ -16,13 +16,16 @@ Status Codec::open(const Head& head, const Settings& settings) {
   head_ = head;
   wpr_status status = wpr_create(&context_);
   if (!context_) return fail(Code::kNoMemory, "no memory");
+  const auto set = [&](const char* key, const std::string& value) {
+    if (status == WPR_OK) status = wpr_set(context_, key, value.c_str());
+  };
   // A servant is a thread, and a record's checksum covers the frame in it.
-  if (status == WPR_OK) status = wpr_set(context_, "threads", "1");
-  if (status == WPR_OK) status = wpr_set(context_, "checksum", "off");
-  for (size_t i = 0; i + 1 < settings.options.size() && status == WPR_OK; i += 2)
-    status = wpr_set(context_, settings.options[i], settings.options[i + 1]);
-  if (status == WPR_OK && settings.engine) status = wpr_set(context_, "engine", settings.engine);
-  if (status == WPR_OK && settings.recipe) status = wpr_set(context_, "recipe", settings.recipe);
+  set("threads", "1");
+  set("checksum", "off");
+  for (size_t i = 0; i + 1 < settings.options.size(); i += 2)
+    set(settings.options[i].c_str(), settings.options[i + 1]);
+  if (!settings.engine.empty()) set("engine", settings.engine);
+  if (!settings.recipe.empty()) set("recipe", settings.recipe);
   std::byte frame[WPR_MAX_HEADER];  // an empty one: whether the recipe takes the type
   const uint64_t none = 0;
   size_t size;

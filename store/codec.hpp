@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/buffer.hpp"
@@ -17,11 +18,10 @@ struct Times {
 
 double now();  // seconds, monotonic
 
-// Options of a codec's context; recipe and engine NULL: the option's value.
+// Options of a codec's context; a recipe or an engine that is empty: the option's value.
 struct Settings {
-  const char* recipe = nullptr;
-  const char* engine = nullptr;
-  std::span<const char* const> options;  // key, value, ...
+  std::string recipe, engine;
+  std::vector<std::string> options;  // key, value, ...
 };
 
 // Where records are; direct: the same file past the page cache, or NULL.
