@@ -227,7 +227,7 @@ Errors compare(const Field& put, const Field& got) {
 // A virtual machine's memory is slow when it is touched for the first time since the machine began;
 // what was freed just now comes first.
 void warm(size_t n) {
-  const wirepress::store::Buffer memory(n);
+  const wirepress::Buffer memory(n);
   std::memset(memory.data(), 1, n);
 }
 
