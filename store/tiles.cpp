@@ -5,22 +5,14 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "base/bytes.hpp"
+
 namespace wirepress::store {
 namespace {
 
 constexpr uint64_t kDefaultTile = 256 << 10;
 constexpr size_t kExtents = 8 * WPR_MAX_DIMS;
 constexpr size_t kEntry = 16;
-
-uint64_t load64(const std::byte* at) {
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; --i) value = value << 8 | std::to_integer<uint64_t>(at[i]);
-  return value;
-}
-
-void store64(uint64_t value, std::byte* at) {
-  for (int i = 0; i < 8; ++i) at[i] = static_cast<std::byte>(value >> 8 * i);
-}
 
 uint64_t volume(const Box& box) {
   uint64_t n = 1;
@@ -148,20 +140,22 @@ uint64_t tiles_head_size(uint64_t n_tiles) { return kExtents + kEntry * n_tiles;
 void write_tiles_head(const Grid& grid, std::byte* payload) {
   uint64_t extents[WPR_MAX_DIMS];
   grid.extents(extents);
-  for (size_t i = 0; i < WPR_MAX_DIMS; ++i) store64(extents[i], payload + 8 * i);
+  Writer writer({payload, kExtents});
+  for (const uint64_t extent : extents) writer.write(extent);
 }
 
 void write_tile_entry(uint64_t tile, uint64_t offset, uint64_t size, std::byte* payload) {
-  store64(offset, payload + kExtents + kEntry * tile);
-  store64(size, payload + kExtents + kEntry * tile + 8);
+  Writer writer({payload + kExtents + kEntry * tile, kEntry});
+  writer.write(offset);
+  writer.write(size);
 }
 
 Status read_tiles(ConstBytes payload, const Head& head, Grid* grid,
                   std::vector<ConstBytes>* tiles) {
-  if (payload.size() < kExtents)
-    return fail(Code::kCorrupt, "%zu bytes are no frame in tiles", payload.size());
+  Reader reader(payload);
   uint64_t extents[WPR_MAX_DIMS];
-  for (size_t i = 0; i < WPR_MAX_DIMS; ++i) extents[i] = load64(payload.data() + 8 * i);
+  if (!reader.read(&extents))
+    return fail(Code::kCorrupt, "%zu bytes are no frame in tiles", payload.size());
   if (head.n_dims > 0 && extents[0] == 0) return fail(Code::kCorrupt, "a tile's extent is 0");
   const Status status = Grid::make(head, extents, grid);
   if (!status.ok()) return fail(Code::kCorrupt, "%s", status.text());
@@ -173,9 +167,9 @@ Status read_tiles(ConstBytes payload, const Head& head, Grid* grid,
   tiles->clear();
   tiles->reserve(n);
   for (uint64_t i = 0; i < n; ++i) {
-    const std::byte* entry = payload.data() + kExtents + kEntry * i;
-    const uint64_t offset = load64(entry), size = load64(entry + 8);
-    if (offset < first || offset > payload.size() || size > payload.size() - offset)
+    uint64_t offset = 0, size = 0;
+    if (!reader.read(&offset) || !reader.read(&size) || offset < first || offset > payload.size() ||
+        size > payload.size() - offset)
       return fail(Code::kCorrupt, "tile %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64 " of %zu", i,
                   size, offset, payload.size());
     tiles->push_back(payload.subspan(offset, size));
