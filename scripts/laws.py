@@ -30,10 +30,7 @@ ALLOWED = {
     "pipeline": MIDDLE | {"frame", "codecs", "engines", "pipeline"} | DOOR,
     "include": DOOR,
     "store": MIDDLE | {"store"} | DOOR,
-    **{
-        room: DOOR | {room}
-        for room in ("integrations", "python", "sim", "bench", "examples")
-    },
+    **{room: DOOR | {room} for room in ("integrations", "python", "sim", "bench", "examples")},
 }
 # Rooms of the package, by how the names of their modules begin; the longest beginning counts. A
 # folder of integrations/ is a room of its own.
