@@ -76,6 +76,56 @@ Status read_block(const Header& header, uint64_t index, ConstBytes src, Block* b
   return {};
 }
 
+BlockReader::BlockReader(const Header& header, ConstBytes bytes, uint64_t first)
+    : header_(header),
+      rest_(bytes),
+      index_(first),
+      n_blocks_(header.n_blocks()),
+      done_(first == n_blocks_) {}
+
+Status BlockReader::next(Block* block) {
+  WPR_TRY(read_block(header_, index_, rest_, block, &size_));
+  rest_ = rest_.subspan(size_);
+  ++index_;
+  done_ = header_.streamed ? block->last : index_ == n_blocks_;
+  return {};
+}
+
+Status read_blocks(const Header& header, ConstBytes frame, std::vector<Block>* blocks,
+                   uint64_t* raw_size) {
+  blocks->clear();
+  *raw_size = 0;
+  BlockReader reader(header, frame.subspan(header.size));
+  while (!reader.done()) {
+    Block block;
+    WPR_TRY(reader.next(&block));
+    blocks->push_back(block);
+    *raw_size += block.raw_size;
+  }
+  const size_t rest = reader.rest().size();
+  if (rest == 0) return {};
+  return fail(Code::kCorrupt, "%zu bytes follow the frame's last block (frame of %zu bytes)", rest,
+              frame.size() - rest);
+}
+
+Status raw_size_of(ConstBytes frame, uint64_t* raw_size) {
+  Header header;
+  WPR_TRY(read_header(frame, &header));
+  const ConstBytes bytes = frame.subspan(header.size);
+  if (!header.streamed) {
+    if (header.n_blocks() > bytes.size() / head_size(header, false))
+      return fail(Code::kTruncated, "header: more blocks than the frame has bytes for");
+    *raw_size = header.raw_size;
+    return {};
+  }
+  uint64_t sum = 0;
+  Block block;
+  for (BlockReader reader(header, bytes); !reader.done(); sum += block.raw_size)
+    WPR_TRY(reader.next(&block));
+  *raw_size = sum;
+  return {};
+}
+
 Status verify_block(const Header& header, const Block& block) {
   if (!header.checksum) return {};
   const uint32_t expected = short_hash(block.after, seed_of(block.index, block.word));

@@ -2,6 +2,8 @@
 // Writes and checks frames (spec/frame.md). Knows no codec: a stage is an id and some bytes.
 #pragma once
 
+#include <vector>
+
 #include "base/kernel.hpp"
 
 namespace wirepress {
@@ -86,6 +88,34 @@ size_t block_head_size(const Header& header, uint32_t word);
 // Reads block `index` at the beginning of src: *size is its length in all. kTruncated when src ends
 // before it; *size is then how many bytes are needed to know more (never more than the block).
 Status read_block(const Header& header, uint64_t index, ConstBytes src, Block* block, size_t* size);
+
+// Reads a frame's blocks in order, from bytes that begin with block `first`. It refers to the
+// header and the bytes.
+class BlockReader {
+ public:
+  BlockReader(const Header& header, ConstBytes bytes, uint64_t first = 0);
+  bool done() const { return done_; }        // the frame's last block was read
+  ConstBytes rest() const { return rest_; }  // behind the blocks that were read
+  // Fails as read_block does; after kTruncated, needs() bytes from the block's first one on are
+  // needed to know more.
+  Status next(Block* block);
+  size_t needs() const { return size_; }
+
+ private:
+  const Header& header_;
+  ConstBytes rest_;
+  uint64_t index_, n_blocks_;
+  size_t size_ = 0;
+  bool done_;
+};
+
+// All blocks of a whole frame and the bytes that they hold; kCorrupt where anything follows them.
+Status read_blocks(const Header& header, ConstBytes frame, std::vector<Block>* blocks,
+                   uint64_t* raw_size);
+
+// The bytes that a whole frame holds, which may be what it claims: no checksum is verified. More
+// blocks than the frame has bytes for are refused, so a caller may allocate the result.
+Status raw_size_of(ConstBytes frame, uint64_t* raw_size);
 
 // kChecksum when the payload is not what was written; always fine without checksums.
 Status verify_block(const Header& header, const Block& block);

@@ -178,5 +178,69 @@ TEST(Block, EveryFlippedBitIsRefused) {
   }
 }
 
+// A frame of three blocks, 1024 + 1024 + 52 raw bytes, each stored in 20.
+std::vector<std::byte> frame_of_three(bool streamed) {
+  Header header = small_header();
+  const uint64_t shape[] = {525};
+  EXPECT_TRUE(set_shape(&header, DType::kFloat32, 1, shape).ok());
+  header.streamed = streamed;
+  if (streamed) {
+    header.n_dims = kNoShape;
+    header.raw_size = kUnknownSize;
+  }
+  std::vector<std::byte> frame = bytes_of(header);
+  for (uint64_t index = 0; index < 3; ++index) {
+    const bool last = streamed && index == 2;
+    std::vector<std::byte> block(head_size(header, last) + 20, std::byte{9});
+    const uint64_t raw_size = index < 2 ? 1024 : 52;
+    EXPECT_EQ(seal_block(header, index, Content::kCode, last, raw_size, 20, block.data()),
+              block.size());
+    frame.insert(frame.end(), block.begin(), block.end());
+  }
+  return frame;
+}
+
+TEST(Walk, FindsAllBlocksAndNothingElse) {
+  for (const bool streamed : {false, true}) {
+    auto frame = frame_of_three(streamed);
+    Header header;
+    ASSERT_TRUE(read_header(frame, &header).ok());
+    std::vector<Block> blocks;
+    uint64_t raw_size;
+    ASSERT_TRUE(read_blocks(header, frame, &blocks, &raw_size).ok());
+    ASSERT_EQ(blocks.size(), 3u);
+    EXPECT_EQ(raw_size, 2100u);
+    for (const Block& block : blocks) EXPECT_TRUE(verify_block(header, block).ok());
+    ASSERT_TRUE(raw_size_of(frame, &raw_size).ok());
+    EXPECT_EQ(raw_size, 2100u);
+    for (size_t n = header.size; n < frame.size(); ++n)
+      EXPECT_EQ(read_blocks(header, ConstBytes(frame).first(n), &blocks, &raw_size).code(),
+                Code::kTruncated);
+    EXPECT_EQ(raw_size_of(ConstBytes(frame).first(header.size + 10), &raw_size).code(),
+              Code::kTruncated);
+    frame.push_back({});
+    EXPECT_EQ(read_blocks(header, frame, &blocks, &raw_size).code(), Code::kCorrupt);
+  }
+}
+
+TEST(Walk, BeginsAtAnyBlock) {
+  const auto frame = frame_of_three(false);
+  Header header;
+  ASSERT_TRUE(read_header(frame, &header).ok());
+  Block block;
+  BlockReader all(header, ConstBytes(frame).subspan(header.size));
+  ASSERT_TRUE(all.next(&block).ok());
+  BlockReader cut(header, all.rest().first(7), 1);
+  ASSERT_EQ(cut.next(&block).code(), Code::kTruncated);
+  EXPECT_EQ(cut.needs(), 8u);
+  BlockReader reader(header, all.rest(), 1);
+  ASSERT_TRUE(reader.next(&block).ok());
+  EXPECT_EQ(block.index, 1u);
+  EXPECT_FALSE(reader.done());
+  ASSERT_TRUE(reader.next(&block).ok());
+  EXPECT_EQ(block.raw_size, 52u);
+  EXPECT_TRUE(reader.done());
+}
+
 }  // namespace
 }  // namespace wirepress

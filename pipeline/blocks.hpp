@@ -4,12 +4,21 @@
 
 #include <vector>
 
-#include "pipeline/chain.hpp"
-#include "pipeline/stats.hpp"
+#include "pipeline/chains.hpp"
 
 namespace wirepress {
 
 inline constexpr size_t kGroupBlocks = 8;  // blocks that recipe=auto decides about together
+
+// The failure of a block, whose number stands first in its sentence.
+Status in_block(uint64_t index, const Status& status);
+
+// Blocks of a stream that are coded together: enough that every worker has two, so that uneven
+// blocks even out; whole groups where there is something to choose for them.
+inline size_t batch_blocks(int threads, bool groups) {
+  const size_t n = threads > 1 ? 2 * static_cast<size_t>(threads) : 1;
+  return groups ? (n + kGroupBlocks - 1) / kGroupBlocks * kGroupBlocks : n;
+}
 
 enum class Stored { kCode, kRawByProbe, kRawBySize };
 
@@ -21,7 +30,7 @@ struct Payload {
 };
 
 // The options that blocks are made by. A frame, and a stream until it ends, has one set of them.
-struct Settings {
+struct BlockSettings {
   bool checksum = true, probe = true;
   int block_log = 19, threads = 1;
   uint64_t seed = 0;
@@ -64,12 +73,10 @@ class BlockMaker {
 // A code must save 1/64 of the block: less is not worth expanding.
 inline size_t code_limit(size_t raw_size) { return raw_size - raw_size / 64 - (raw_size > 0); }
 
-using ChainPointer = std::shared_ptr<Chain>;
-
 // Plain compression. `groups`: a chain for every kGroupBlocks blocks, or empty: all by `chain`.
 class PlainBlocks : public BlockMaker {
  public:
-  PlainBlocks(const Header& header, const Settings& settings, Chain& chain,
+  PlainBlocks(const Header& header, const BlockSettings& settings, Chain& chain,
               std::span<const ChainPointer> groups, uint64_t first, ConstBytes src, bool end)
       : BlockMaker(header, settings.seed, first, src.size(), end),
         chain_(chain),
@@ -87,7 +94,7 @@ class PlainBlocks : public BlockMaker {
 
 class FeedbackBlocks : public BlockMaker {
  public:
-  FeedbackBlocks(const Header& header, const Settings& settings, Chain& chain, ConstBytes src,
+  FeedbackBlocks(const Header& header, const BlockSettings& settings, Chain& chain, ConstBytes src,
                  Bytes residual)
       : BlockMaker(header, settings.seed, 0, src.size(), false),
         chain_(chain),
@@ -101,21 +108,27 @@ class FeedbackBlocks : public BlockMaker {
   Bytes residual_;
 };
 
+// A frame whose header and blocks were read, with the chains that expand them.
+struct ParsedFrame {
+  Header header;
+  uint64_t raw_size = 0;
+  std::vector<Block> blocks;      // all of the frame, or some that follow each other
+  ChainPointer chain;             // of the header's recipe
+  std::vector<ChainPointer> own;  // for every block, where one has a recipe of its own
+
+  Chain& chain_of(size_t i) const { return own.empty() ? *chain : *own[i]; }
+};
+
 // The sum of two frames of one header, block by block.
 class SumBlocks : public BlockMaker {
  public:
-  struct Term {
-    Block block;
-    Chain* chain;
-  };
-  SumBlocks(const Header& header, const Settings& settings, Chain& chain, std::span<const Term> a,
-            std::span<const Term> b)
-      : BlockMaker(header, settings.seed, 0, header.raw_size, false), chain_(chain), a_(a), b_(b) {}
+  SumBlocks(const Header& header, const BlockSettings& settings, const ParsedFrame& a,
+            const ParsedFrame& b)
+      : BlockMaker(header, settings.seed, 0, header.raw_size, false), a_(a), b_(b) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
 
  private:
-  Chain& chain_;
-  std::span<const Term> a_, b_;
+  const ParsedFrame &a_, &b_;
 };
 
 }  // namespace wirepress

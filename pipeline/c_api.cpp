@@ -100,33 +100,6 @@ void fill(const Header& header, wpr_info* info) {
   info->streamed = header.streamed;
 }
 
-// The sizes of a whole streamed frame stand in its blocks.
-Status walk_stream(const Header& header, ConstBytes frame, uint64_t* raw_size) {
-  uint64_t sum = 0;
-  wirepress::Block block;
-  ConstBytes rest = frame.subspan(header.size);
-  for (uint64_t index = 0; !block.last; ++index) {
-    size_t size;
-    WPR_TRY(read_block(header, index, rest, &block, &size));
-    sum += block.raw_size;
-    rest = rest.subspan(size);
-  }
-  *raw_size = sum;
-  return {};
-}
-
-Status raw_size_of(ConstBytes frame, uint64_t* raw_size) {
-  Header header;
-  WPR_TRY(read_header(frame, &header));
-  if (header.streamed) return walk_stream(header, frame, raw_size);
-  // Every block has a head at least: a header that claims more blocks than there are bytes lies,
-  // and must not make a caller allocate what it claims.
-  if (header.n_blocks() > (frame.size() - header.size) / head_size(header, false))
-    return fail(Code::kTruncated, "header: more blocks than the frame has bytes for");
-  *raw_size = header.raw_size;
-  return {};
-}
-
 }  // namespace
 
 extern "C" {
@@ -136,7 +109,7 @@ wpr_status wpr_create(wpr_ctx** ctx) {
   *ctx = nullptr;
   try {
     *ctx = new wpr_ctx;
-    return finish(*ctx, (*ctx)->context.read_environment());
+    return finish(*ctx, (*ctx)->context.settings.read_environment());
   } catch (const std::exception&) {
     delete *ctx;
     *ctx = nullptr;
@@ -149,21 +122,21 @@ void wpr_free(wpr_ctx* ctx) { delete ctx; }
 wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("key", key, "value", value));
-    return ctx->context.set(key, value);
+    return ctx->context.settings.set(key, value);
   });
 }
 
 const char* wpr_get(const wpr_ctx* ctx, const char* key) {
-  return ctx && key ? ctx->context.options().get(key) : nullptr;
+  return ctx && key ? ctx->context.settings.options().get(key) : nullptr;
 }
 
 wpr_status wpr_get_number(const wpr_ctx* ctx, const char* key, double* value) {
   if (!ctx || !key || !value) return WPR_PARAMETER;
-  return ctx->context.options().as_double(key, value) ? WPR_OK : WPR_PARAMETER;
+  return ctx->context.settings.options().as_double(key, value) ? WPR_OK : WPR_PARAMETER;
 }
 
 const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
-  return ctx && key ? ctx->context.options().origin(key) : nullptr;
+  return ctx && key ? ctx->context.settings.options().origin(key) : nullptr;
 }
 
 const char* wpr_error(const wpr_ctx* ctx) { return ctx ? ctx->last.text() : "ctx is NULL"; }
@@ -175,7 +148,7 @@ const char* wpr_status_name(wpr_status status) {
 const char* wpr_version(void) { return WPR_VERSION; }
 
 size_t wpr_bound(const wpr_ctx* ctx, size_t raw_size) {
-  return ctx ? ctx->context.bound(raw_size) : 0;
+  return ctx ? ctx->context.writer.bound(raw_size) : 0;
 }
 
 wpr_status wpr_compress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
@@ -192,7 +165,8 @@ wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
-    return ctx->context.compress(bytes(src, header.raw_size), header, bytes(dst, cap), written);
+    return ctx->context.writer.compress(bytes(src, header.raw_size), header, bytes(dst, cap),
+                                        written);
   });
 }
 
@@ -201,7 +175,7 @@ wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, si
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(src, n, dst, cap));
-    return ctx->context.decompress(bytes(src, n), bytes(dst, cap), written);
+    return ctx->context.reader.decompress(bytes(src, n), bytes(dst, cap), written);
   });
 }
 
@@ -214,9 +188,9 @@ wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual
     WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
     WPR_TRY(check_buffers(residual, header.raw_size, dst, cap));
-    return ctx->context.compress_feedback(bytes(src, header.raw_size),
-                                          bytes(residual, header.raw_size), header, bytes(dst, cap),
-                                          written);
+    return ctx->context.writer.compress_feedback(bytes(src, header.raw_size),
+                                                 bytes(residual, header.raw_size), header,
+                                                 bytes(dst, cap), written);
   });
 }
 
@@ -226,8 +200,8 @@ wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* ds
     WPR_TRY(check_given("n_values", n_values));
     WPR_TRY(check_buffers(src, n, dst, cap));
     size_t size;
-    WPR_TRY(ctx->context.decompress_add(bytes(src, n), bytes(dst, std::min(cap, SIZE_MAX / 4) * 4),
-                                        &size));
+    WPR_TRY(ctx->context.reader.decompress_add(bytes(src, n),
+                                               bytes(dst, std::min(cap, SIZE_MAX / 4) * 4), &size));
     *n_values = size / 4;
     return {};
   });
@@ -247,7 +221,7 @@ wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_
                                 size_t size, void* dst) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_buffers(src, n, dst, size));
-    return ctx->context.decompress_range(bytes(src, n), offset, bytes(dst, size));
+    return ctx->context.reader.decompress_range(bytes(src, n), offset, bytes(dst, size));
   });
 }
 
@@ -257,7 +231,7 @@ wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info
     WPR_TRY(check_buffers(frame, n, nullptr, 0));
     Header header;
     std::string recipe;
-    WPR_TRY(ctx->context.inspect(bytes(frame, n), &header, &recipe));
+    WPR_TRY(ctx->context.reader.inspect(bytes(frame, n), &header, &recipe));
     if (recipe.size() >= WPR_MAX_RECIPE)
       return fail(Code::kUnsupported, "the recipe's text has %zu bytes", recipe.size());
     fill(header, info);
@@ -268,11 +242,11 @@ wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info
 
 wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size) {
   if ((!frame && n) || !raw_size) return WPR_PARAMETER;
-  return static_cast<wpr_status>(raw_size_of(bytes(frame, n), raw_size).code());
+  return static_cast<wpr_status>(wirepress::raw_size_of(bytes(frame, n), raw_size).code());
 }
 
 size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n) {
-  return ctx ? ctx->context.stream_bound(n) : 0;
+  return ctx ? ctx->context.stream_writer.bound(n) : 0;
 }
 
 wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap, size_t* written) {
@@ -281,7 +255,7 @@ wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap
     const uint64_t none = 0;
     WPR_TRY(check_array(dtype, WPR_NO_SHAPE, &none));
     WPR_TRY(check_buffers(nullptr, 0, dst, cap));
-    return ctx->context.stream_begin(static_cast<DType>(dtype), bytes(dst, cap), written);
+    return ctx->context.stream_writer.begin(static_cast<DType>(dtype), bytes(dst, cap), written);
   });
 }
 
@@ -290,7 +264,7 @@ wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst,
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(src, n, dst, cap));
-    return ctx->context.stream_update(bytes(src, n), bytes(dst, cap), written);
+    return ctx->context.stream_writer.update(bytes(src, n), bytes(dst, cap), written);
   });
 }
 
@@ -298,12 +272,12 @@ wpr_status wpr_stream_end(wpr_ctx* ctx, void* dst, size_t cap, size_t* written) 
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(nullptr, 0, dst, cap));
-    return ctx->context.stream_end(bytes(dst, cap), written);
+    return ctx->context.stream_writer.end(bytes(dst, cap), written);
   });
 }
 
 wpr_status wpr_expand_begin(wpr_ctx* ctx) {
-  return guarded(ctx, [&] { return ctx->context.expand_begin(); });
+  return guarded(ctx, [&] { return ctx->context.stream_reader.begin(); });
 }
 
 wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* consumed, void* dst,
@@ -312,8 +286,8 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
     WPR_TRY(check_given("consumed", consumed, "written", written, "done", done));
     WPR_TRY(check_buffers(src, n, dst, cap));
     bool finished = false;
-    WPR_TRY(
-        ctx->context.expand_update(bytes(src, n), consumed, bytes(dst, cap), written, &finished));
+    WPR_TRY(ctx->context.stream_reader.update(bytes(src, n), consumed, bytes(dst, cap), written,
+                                              &finished));
     *done = finished;
     return {};
   });
@@ -324,7 +298,7 @@ wpr_status wpr_lossless(wpr_ctx* ctx, const char* recipe, wpr_dtype dtype, int* 
     WPR_TRY(check_given("recipe", recipe, "lossless", lossless));
     WPR_TRY(check_dtype(dtype));
     bool answer;
-    WPR_TRY(ctx->context.lossless(recipe, static_cast<DType>(dtype), &answer));
+    WPR_TRY(ctx->context.settings.lossless(recipe, static_cast<DType>(dtype), &answer));
     *lossless = answer;
     return {};
   });
@@ -343,9 +317,9 @@ wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dim
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
     WPR_TRY(check_buffers(src, header.raw_size, nullptr, 0));
-    return ctx->context.explain(
+    return ctx->context.writer.explain(
         bytes(src, header.raw_size), header,
-        [](void* it, const wirepress::Context::Explained& group) {
+        [](void* it, const wirepress::FrameWriter::Explained& group) {
           const auto& [offset, size, chooser] = group;
           const wirepress::Features& f = chooser.features();
           for (size_t i = 0; i < chooser.trials().size(); ++i) {
@@ -364,13 +338,13 @@ wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dim
 
 void wpr_get_stats(const wpr_ctx* ctx, wpr_stats* stats) {
   if (!ctx || !stats) return;
-  const wirepress::Stats& s = ctx->context.stats();
+  const wirepress::Stats& s = ctx->context.stats;
   *stats = {s.raw_bytes,     s.wire_bytes,     s.blocks,           s.bypassed_probe,
             s.bypassed_size, s.expanded_bytes, s.compress_seconds, s.decompress_seconds};
 }
 
 void wpr_reset_stats(wpr_ctx* ctx) {
-  if (ctx) ctx->context.reset_stats();
+  if (ctx) ctx->context.stats = {};
 }
 
 int wpr_codec_at(size_t i, wpr_codec_info* info) {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "pipeline/pool.hpp"
+#include "base/buffer.hpp"
 #include "pipeline/recipe.hpp"
 
 namespace wirepress {
@@ -25,6 +25,7 @@ class Chain {
   ~Chain();
 
   const Recipe& recipe() const { return recipe_; }
+  int n_workers() const { return static_cast<int>(workers_.size()); }
   bool matches(const Recipe& recipe, int n_workers) const;
 
   // kDstTooSmall: the code does not fit dst.

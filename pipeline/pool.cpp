@@ -1,63 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/pool.hpp"
 
-#include <pthread.h>
 #include <sched.h>
 
-#include <atomic>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
-#include <system_error>
+#include <exception>
+
+#include "base/process.hpp"
 
 namespace wirepress {
-namespace {
-
-// While it lives, threads that are made take no signals but those of their own faults: a program's
-// handlers go on running where they ran, and a blocked read of its main thread is interrupted.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, own);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
-
-Buffer::~Buffer() { std::free(data_); }
-
-std::byte* Buffer::reserve(size_t size, size_t keep) {
-  if (size <= capacity_ && data_) return data_;
-  // 64: a cache line, and the widest vector. A quarter more, so that slow growth settles.
-  const size_t wanted = (size + size / 4 + 64 + 63) / 64 * 64;
-  auto* grown = static_cast<std::byte*>(std::aligned_alloc(64, wanted));
-  if (!grown) return nullptr;
-  if (keep) std::memcpy(grown, data_, keep);
-  std::free(data_);
-  data_ = grown;
-  capacity_ = wanted;
-  return data_;
-}
-
-namespace {
-
-std::atomic<unsigned> g_forks{0};
-[[maybe_unused]] const int kForksAreCounted =
-    pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1, std::memory_order_relaxed); });
-
-}  // namespace
-
-unsigned n_forks() { return g_forks.load(std::memory_order_relaxed); }
-
 // The threads, and what they share with the thread that runs a job.
 struct ThreadPool::Crew {
   std::mutex mutex;

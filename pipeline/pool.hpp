@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads and memory that are made once and used again.
+// Threads that are made once and used again.
 #pragma once
 
 #include <condition_variable>
@@ -8,31 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/kernel.hpp"
-
 namespace wirepress {
-
-// Memory that only grows, so that after warm-up nothing is allocated.
-class Buffer {
- public:
-  Buffer() = default;
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer();
-
-  // At least `size` bytes; the first `keep` bytes survive. nullptr: no memory.
-  std::byte* reserve(size_t size, size_t keep = 0);
-  std::byte* data() { return data_; }
-  size_t capacity() const { return capacity_; }
-
- private:
-  std::byte* data_ = nullptr;
-  size_t capacity_ = 0;
-};
-
-// How often this process and its forebears forked: a thread that was made before the last fork runs
-// in the parent only.
-unsigned n_forks();
 
 // n workers, the calling thread being worker 0. Threads start at the first parallel job, and anew
 // in a forked child.

@@ -61,8 +61,8 @@ ROOMS = {
     "engines": Room(230, 644, 180, 66, ("places where kernels", "run"), LIBRARY),
     "codecs": Room(470, 644, 180, 66, ("one folder per codec,", "with its kernels"), LIBRARY),
     "rtl": Room(850, 644, 130, 66, ("FPGA cores",), LIBRARY),
-    "base": Room(20, 770, 630, 56, ("status, options, checked bytes, kernel door",), LIBRARY),
-    "spec": Room(690, 770, 290, 56, ("formats; an independent decoder",), APART),
+    "base": Room(20, 770, 800, 56, ("status, options, checked bytes, kernel door",), LIBRARY),
+    "spec": Room(850, 770, 130, 66, ("formats, and an", "own decoder"), APART),
 }
 # Where an arrow goes: at this x from room to room if they lie below each other, else at this y.
 WAYS = {
@@ -80,6 +80,7 @@ WAYS = {
     ("sim", "python"): 300,
     ("pipeline", "include"): 335,
     ("store", "include"): 755,
+    ("store", "base"): 705,
     ("rtl", "include"): 915,
     ("pipeline", "frame"): 95,
     ("pipeline", "base"): 200,

@@ -30,10 +30,8 @@ ALLOWED = {
     "codecs": MIDDLE | {"engines", "codecs"},
     "pipeline": MIDDLE | {"frame", "codecs", "engines", "pipeline"} | DOOR,
     "include": DOOR,
-    **{
-        room: DOOR | {room}
-        for room in ("integrations", "store", "python", "sim", "bench", "examples")
-    },
+    "store": MIDDLE | {"store"} | DOOR,
+    **{room: DOOR | {room} for room in ("integrations", "python", "sim", "bench", "examples")},
 }
 # Rooms of folders that do not see each other, with the folder that all of them see.
 FOLDERS = {"codecs": "common", "engines": "", "integrations": ""}

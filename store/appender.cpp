@@ -73,7 +73,7 @@ Status Appender::fill(ConstBytes bytes) {
     filled_ += n;
     bytes = bytes.subspan(n);
     if (filled_ < chunk_.size()) continue;
-    WPR_STORE_TRY(write_blocks());
+    WPR_TRY(write_blocks());
     at_ += chunk_.size();
     filled_ = 0;
   }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/codec.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstring>
-#include <new>
 
 namespace wirepress::store {
 
@@ -15,33 +12,27 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Buffer::Buffer(size_t size, size_t align) : size_(size) {
-  constexpr size_t kHugePage = 2 << 20;
-  const bool large = size >= 2 * kHugePage;
-  if (large) align = std::max(align, kHugePage);
-  data_.reset(std::aligned_alloc(align, (size + align) / align * align));
-  if (!data_) throw std::bad_alloc();
-  if (large) (void)::madvise(data_.get(), size, MADV_HUGEPAGE);  // only a wish
-}
-
 Status Codec::open(const Head& head, const Settings& settings) {
   head_ = head;
   wpr_status status = wpr_create(&context_);
-  if (!context_) return fail(WPR_NO_MEMORY, "no memory");
+  if (!context_) return fail(Code::kNoMemory, "no memory");
+  const auto set = [&](const char* key, const std::string& value) {
+    if (status == WPR_OK) status = wpr_set(context_, key, value.c_str());
+  };
   // A servant is a thread, and a record's checksum covers the frame in it.
-  if (status == WPR_OK) status = wpr_set(context_, "threads", "1");
-  if (status == WPR_OK) status = wpr_set(context_, "checksum", "off");
-  for (size_t i = 0; i + 1 < settings.options.size() && status == WPR_OK; i += 2)
-    status = wpr_set(context_, settings.options[i], settings.options[i + 1]);
-  if (status == WPR_OK && settings.engine) status = wpr_set(context_, "engine", settings.engine);
-  if (status == WPR_OK && settings.recipe) status = wpr_set(context_, "recipe", settings.recipe);
+  set("threads", "1");
+  set("checksum", "off");
+  for (size_t i = 0; i + 1 < settings.options.size(); i += 2)
+    set(settings.options[i].c_str(), settings.options[i + 1]);
+  if (!settings.engine.empty()) set("engine", settings.engine);
+  if (!settings.recipe.empty()) set("recipe", settings.recipe);
   std::byte frame[WPR_MAX_HEADER];  // an empty one: whether the recipe takes the type
   const uint64_t none = 0;
   size_t size;
   if (status == WPR_OK)
     status = wpr_compress_array(context_, nullptr, head.dtype, WPR_NO_SHAPE, &none, frame,
                                 sizeof frame, &size);
-  if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
+  if (status != WPR_OK) return failed(status);
   bound_ = wpr_bound(context_, head.raw_size);
   return {};
 }
@@ -59,6 +50,10 @@ std::byte* grown(Buffer* buffer, size_t size) {
 
 }  // namespace
 
+Status Codec::failed(wpr_status status) const {
+  return fail(static_cast<Code>(status), "%s", wpr_error(context_));
+}
+
 std::byte* Codec::staging(size_t size) { return grown(&staging_, size); }
 std::byte* Codec::gathered(size_t size) { return grown(&gathered_, size); }
 
@@ -67,7 +62,7 @@ Status Codec::compress(const std::byte* raw, ConstBytes* payload) {
   size_t written = 0;
   const wpr_status status = wpr_compress_array(context_, raw, head_.dtype, head_.n_dims,
                                                head_.shape, dst, bound_, &written);
-  if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
+  if (status != WPR_OK) return failed(status);
   *payload = {dst, written};
   return {};
 }
@@ -85,7 +80,7 @@ Status Codec::compress_tile(const Grid& grid, const Tile& tile, const std::byte*
   size_t written = 0;
   const wpr_status status = wpr_compress_array(context_, src, head_.dtype, head_.n_dims,
                                                grid.shape_of(tile), dst, room, &written);
-  if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
+  if (status != WPR_OK) return failed(status);
   *payload = {dst, written};
   return {};
 }
@@ -95,14 +90,14 @@ Status Codec::expand_shape(ConstBytes payload, int n_dims, const uint64_t* shape
   wpr_info info;
   size_t written = 0;
   wpr_status status = wpr_inspect(context_, payload.data(), payload.size(), &info);
-  if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
+  if (status != WPR_OK) return failed(status);
   if (info.dtype != head_.dtype || info.n_dims != n_dims ||
       !std::equal(info.shape, info.shape + n_dims, shape))
-    return fail(WPR_CORRUPT, "the frame has another type or shape than the store");
+    return fail(Code::kCorrupt, "the frame has another type or shape than the store");
   status = wpr_decompress(context_, payload.data(), payload.size(), dst, size, &written);
-  if (status != WPR_OK) return fail(status, "%s", wpr_error(context_));
+  if (status != WPR_OK) return failed(status);
   if (written != size)
-    return fail(WPR_CORRUPT, "the frame holds %zu bytes, not %" PRIu64, written, size);
+    return fail(Code::kCorrupt, "the frame holds %zu bytes, not %" PRIu64, written, size);
   return {};
 }
 
@@ -116,7 +111,7 @@ Status Codec::expand_tile(const Grid& grid, const Tile& tile, ConstBytes payload
   if (is_packed(tile.box, strides, grid.element_size()))
     return expand_shape(payload, head_.n_dims, shape, tile.size, dst);
   std::byte* copy = gathered(grid.largest());
-  WPR_STORE_TRY(expand_shape(payload, head_.n_dims, shape, tile.size, copy));
+  WPR_TRY(expand_shape(payload, head_.n_dims, shape, tile.size, copy));
   copy_box(tile.box, grid.element_size(), copy, packed(tile.box, grid.element_size()), dst,
            strides);
   return {};
@@ -126,7 +121,7 @@ Status Codec::expand_tiles(const Grid& grid, std::span<const ConstBytes> tiles, 
   for (uint64_t i = 0; i < tiles.size(); ++i) {
     const Tile tile = grid.tile(i);
     const Status status = expand_tile(grid, tile, tiles[i], raw + tile.offset, grid.strides());
-    if (!status.ok()) return fail(status.code, "tile %" PRIu64 ": %s", i, status.text);
+    if (!status.ok()) return fail(status.code(), "tile %" PRIu64 ": %s", i, status.text());
   }
   return {};
 }
@@ -136,7 +131,7 @@ Status Codec::expand_any(Kind kind, ConstBytes payload, std::byte* raw) {
   if (kind == Kind::kTiles) {
     Grid grid;
     std::vector<ConstBytes> tiles;
-    WPR_STORE_TRY(read_tiles(payload, head_, &grid, &tiles));
+    WPR_TRY(read_tiles(payload, head_, &grid, &tiles));
     return expand_tiles(grid, tiles, raw);
   }
   std::memcpy(raw, payload.data(), head_.raw_size);
@@ -169,19 +164,20 @@ Status Codec::head_of(const File& file, ConstBytes whole, uint64_t step, uint64_
                       uint64_t file_size, Record* record) {
   std::byte bytes[kRecordSize];
   if (whole.empty()) {
-    WPR_STORE_TRY(file.read(offset, bytes));
+    WPR_TRY(file.read(offset, bytes));
   } else {
     std::memcpy(bytes, whole.data(), kRecordSize);
   }
   if (!read_record(bytes, head_, offset, file_size, record) || record->step != step ||
       record->kind == Kind::kIndex)
-    return fail(WPR_CHECKSUM, "%s: step %" PRIu64 ": the record's head at %" PRIu64 " is damaged",
-                file.path(), step, offset);
+    return fail(Code::kChecksum,
+                "%s: step %" PRIu64 ": the record's head at %" PRIu64 " is damaged", file.path(),
+                step, offset);
   // Blocks of 1 KiB cost 8 bytes each, and no frame costs more; a tile has an entry and a header.
   uint64_t most = head_.raw_size + head_.raw_size / 64 + WPR_MAX_HEADER + 64;
   if (record->kind == Kind::kTiles) most += kMostTiles * (WPR_MAX_HEADER + 64);
   if (record->stored_size <= most) return {};
-  return fail(WPR_CORRUPT,
+  return fail(Code::kCorrupt,
               "%s: step %" PRIu64 ": %" PRIu64 " bytes for a frame of at most %" PRIu64,
               file.path(), step, record->stored_size, most);
 }
@@ -189,13 +185,13 @@ Status Codec::head_of(const File& file, ConstBytes whole, uint64_t step, uint64_
 Status Codec::payload_of(const File& file, ConstBytes whole, uint64_t step, uint64_t offset,
                          const Record& record, Bytes room, ConstBytes* payload) {
   if (whole.empty()) {
-    WPR_STORE_TRY(file.read(offset + kRecordSize, room.first(record.stored_size)));
+    WPR_TRY(file.read(offset + kRecordSize, room.first(record.stored_size)));
     *payload = room.first(record.stored_size);
   } else {
     *payload = whole.subspan(kRecordSize, record.stored_size);
   }
   if (checksum(*payload, head_.id) == record.checksum) return {};
-  return fail(WPR_CHECKSUM,
+  return fail(Code::kChecksum,
               "%s: step %" PRIu64 ": the checksum of its %" PRIu64 " bytes at %" PRIu64
               " does not match",
               file.path(), step, record.stored_size, offset + kRecordSize);
@@ -211,10 +207,10 @@ Status Codec::load(const Source& source, uint64_t step, uint64_t offset, uint64_
   if (source.direct && blocks <= room(true))
     whole = read_direct(source, offset, file_size, {staging(blocks), blocks});
   Record record;
-  WPR_STORE_TRY(head_of(file, whole, step, offset, file_size, &record));
+  WPR_TRY(head_of(file, whole, step, offset, file_size, &record));
   const bool packed_up = record.kind != Kind::kRaw;
   std::byte* to = whole.empty() && packed_up ? staging(record.stored_size) : raw;
-  WPR_STORE_TRY(payload_of(file, whole, step, offset, record, {to, record.stored_size}, &payload));
+  WPR_TRY(payload_of(file, whole, step, offset, record, {to, record.stored_size}, &payload));
   if (!packed_up && !whole.empty()) std::memcpy(raw, payload.data(), head_.raw_size);
   const double middle = now();
   times->read += middle - began;
@@ -222,7 +218,7 @@ Status Codec::load(const Source& source, uint64_t step, uint64_t offset, uint64_
   const Status status = expand_any(record.kind, payload, raw);
   times->expand += now() - middle;
   if (!status.ok())
-    return fail(status.code, "%s: step %" PRIu64 ": %s", file.path(), step, status.text);
+    return fail(status.code(), "%s: step %" PRIu64 ": %s", file.path(), step, status.text());
   return {};
 }
 
@@ -235,14 +231,14 @@ Status Codec::load_tiles(const Source& source, uint64_t step, uint64_t offset, u
   ConstBytes whole, payload;
   if (source.direct) whole = read_direct(source, offset, file_size, room);
   Record record;
-  WPR_STORE_TRY(head_of(file, whole, step, offset, file_size, &record));
+  WPR_TRY(head_of(file, whole, step, offset, file_size, &record));
   if (record.kind != Kind::kTiles || record.stored_size > room.size()) return {};
-  WPR_STORE_TRY(payload_of(file, whole, step, offset, record, room, &payload));
+  WPR_TRY(payload_of(file, whole, step, offset, record, room, &payload));
   times->read += now() - began;
   Grid found;
   const Status status = read_tiles(payload, head_, &found, tiles);
   if (!status.ok())
-    return fail(status.code, "%s: step %" PRIu64 ": %s", file.path(), step, status.text);
+    return fail(status.code(), "%s: step %" PRIu64 ": %s", file.path(), step, status.text());
   if (!(found == grid)) tiles->clear();
   return {};
 }

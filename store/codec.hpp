@@ -2,39 +2,15 @@
 // One thread's way between a frame's raw bytes and a record's payload, with its buffer.
 #pragma once
 
-#include <cstdlib>
-#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/buffer.hpp"
 #include "store/file.hpp"
 #include "store/tiles.hpp"
 
 namespace wirepress::store {
-
-// Memory that is not filled with zeros first; in huge pages where it is large.
-class Buffer {
- public:
-  Buffer() = default;
-  explicit Buffer(size_t size, size_t align = 64);
-  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
-  size_t size() const { return size_; }
-  // Gives the memory behind its first bytes back.
-  void shrink(size_t size) {
-    void* smaller = std::realloc(data_.get(), size);
-    if (!smaller) return;  // it stays as large as it was
-    (void)data_.release();
-    data_.reset(smaller);
-    size_ = size;
-  }
-
- private:
-  struct Free {
-    void operator()(void* data) const { std::free(data); }
-  };
-  std::unique_ptr<void, Free> data_;
-  size_t size_ = 0;
-};
 
 struct Times {
   double compress = 0, write = 0, read = 0, expand = 0;
@@ -42,11 +18,10 @@ struct Times {
 
 double now();  // seconds, monotonic
 
-// Options of a codec's context; recipe and engine NULL: the option's value.
+// Options of a codec's context; a recipe or an engine that is empty: the option's value.
 struct Settings {
-  const char* recipe = nullptr;
-  const char* engine = nullptr;
-  std::span<const char* const> options;  // key, value, ...
+  std::string recipe, engine;
+  std::vector<std::string> options;  // key, value, ...
 };
 
 // Where records are; direct: the same file past the page cache, or NULL.
@@ -91,6 +66,7 @@ class Codec {
                     const Grid& grid, Bytes room, std::vector<ConstBytes>* tiles, Times* times);
 
  private:
+  Status failed(wpr_status status) const;
   std::byte* staging(size_t size);
   std::byte* gathered(size_t size);
   Status expand_shape(ConstBytes payload, int n_dims, const uint64_t* shape, uint64_t size,

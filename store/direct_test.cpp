@@ -65,10 +65,10 @@ class StoreDirect : public testing::TestWithParam<Way> {
 void expect_all_back(FrameStore& store, size_t n) {
   Frame got(n);
   Status status = store.prefetch(kSteps - 1, -1);
-  ASSERT_TRUE(status.ok()) << status.text;
+  ASSERT_TRUE(status.ok()) << status.text();
   for (uint64_t step = kSteps; step-- > 0;) {
     status = store.get(step, got.data(), 4 * n);
-    ASSERT_TRUE(status.ok()) << status.text;
+    ASSERT_TRUE(status.ok()) << status.text();
     ASSERT_EQ(got, frame_of(step, n)) << step;
   }
 }
@@ -89,24 +89,24 @@ TEST_P(StoreDirect, FramesComeBack) {
   {
     FrameStore store(calls);
     Status status = store.create(path.c_str(), config);
-    ASSERT_TRUE(status.ok()) << status.text;
+    ASSERT_TRUE(status.ok()) << status.text();
     store.info(&info);
     if (!info.direct) GTEST_SKIP() << "no direct writes in " << folder_;
     for (uint64_t step = 0; step < kSteps; ++step) {
       status = store.put(step, frame_of(step, way.n_values).data(), 4 * way.n_values);
-      ASSERT_TRUE(status.ok()) << status.text;
+      ASSERT_TRUE(status.ok()) << status.text();
     }
     status = store.sync();
-    ASSERT_TRUE(status.ok()) << status.text;
+    ASSERT_TRUE(status.ok()) << status.text();
     expect_all_back(store, way.n_values);
     status = store.close();
-    ASSERT_TRUE(status.ok()) << status.text;
+    ASSERT_TRUE(status.ok()) << status.text();
   }
   EXPECT_GE(calls.n_whole, static_cast<int>(kSteps));
   const int before = calls.n_whole;
   FrameStore again(calls);
   const Status status = again.open(path.c_str(), false, config);
-  ASSERT_TRUE(status.ok()) << status.text;
+  ASSERT_TRUE(status.ok()) << status.text();
   again.info(&info);
   EXPECT_TRUE(info.direct);
   expect_all_back(again, way.n_values);

@@ -75,7 +75,7 @@ void expect_right(FrameStore& store) {
   for (const uint64_t step : steps_of(store)) {
     Frame frame(kValues);
     const Status status = store.get(step, frame.data(), 4 * kValues);
-    ASSERT_TRUE(status.ok()) << status.text;
+    ASSERT_TRUE(status.ok()) << status.text();
     ASSERT_EQ(frame, frame_of(step)) << "step " << step;
   }
 }
@@ -91,7 +91,7 @@ void expect_recovers(const Content& image, const std::set<uint64_t>& synced, boo
   {
     FrameStore store(disk);
     const Status opened = store.open("image", false, {});
-    ASSERT_TRUE(opened.ok() || synced.empty()) << opened.text;
+    ASSERT_TRUE(opened.ok() || synced.empty()) << opened.text();
     if (!opened.ok()) return;  // the power went before create returned
     expect_right(store);
     expect_has(store, synced);
@@ -365,9 +365,9 @@ TEST(StoreSpill, StaysInTheBudget) {
     while (n < 1000 && (status = put(store, n)).ok()) ++n;
     ASSERT_GE(n, 5u);
     ASSERT_LT(n, 40u);
-    ASSERT_EQ(status.code, WPR_IO);
-    EXPECT_NE(std::string(status.text).find("3000 bytes"), std::string::npos) << status.text;
-    EXPECT_NE(std::string(status.text).find("No space left"), std::string::npos) << status.text;
+    ASSERT_EQ(status.code(), Code::kIo);
+    EXPECT_NE(std::string(status.text()).find("3000 bytes"), std::string::npos) << status.text();
+    EXPECT_NE(std::string(status.text()).find("No space left"), std::string::npos) << status.text();
     wpr_store_stats stats;
     store.stats(&stats);
     EXPECT_LE(stats.buffer_bytes, 3000u);
@@ -397,7 +397,7 @@ TEST(StoreHead, UnknownTypesAreRefused) {
   bytes[24] = std::byte{246};
   const uint64_t sum = checksum({bytes, kHeadSize - 8}, 0);
   std::memcpy(bytes + kHeadSize - 8, &sum, sizeof sum);
-  EXPECT_EQ(read_head(bytes, &head).code, WPR_UNSUPPORTED);
+  EXPECT_EQ(read_head(bytes, &head).code(), Code::kUnsupported);
 }
 
 // A sync waits for what was put before it, not for what others put meanwhile.
@@ -438,8 +438,8 @@ TEST(StoreLimit, OfFileSizesIsAnError) {
     uint64_t n = 0;
     while (good && n < 50 && put(store, n).ok()) ++n;
     const Status status = store.close();
-    good = good && n > 10 && n < 50 && status.code == WPR_IO;
-    ::_exit(good && std::string(status.text).find("File too large") != std::string::npos ? 0 : 1);
+    good = good && n > 10 && n < 50 && status.code() == Code::kIo;
+    ::_exit(good && std::string(status.text()).find("File too large") != std::string::npos ? 0 : 1);
   }
   int how = 0;
   ASSERT_EQ(::waitpid(child, &how, 0), child);

@@ -92,14 +92,14 @@ Status File::open(const char* path, Access access) {
   descriptor_ = calls_.open(path, kFlags[static_cast<int>(access)]);
   if (descriptor_ < 0) {
     if (access == Access::kCreate && errno == EEXIST)
-      return fail(WPR_IO, "%s exists: open it to append, or remove it first", path);
-    return fail(WPR_IO, "%s: %s", path, reason(errno).c_str());
+      return fail(Code::kIo, "%s exists: open it to append, or remove it first", path);
+    return fail(Code::kIo, "%s: %s", path, reason(errno).c_str());
   }
   struct stat status;
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
-    return fail(WPR_IO, "%s is not a regular file", path);
+    return fail(Code::kIo, "%s is not a regular file", path);
   if (access != Access::kRead && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
-    return fail(WPR_IO, "%s: another writer has it open (%s)", path, reason(errno).c_str());
+    return fail(Code::kIo, "%s: another writer has it open (%s)", path, reason(errno).c_str());
   return {};
 }
 
@@ -117,7 +117,7 @@ bool File::allocate(uint64_t offset, uint64_t size) {
 Status File::size(uint64_t* bytes) const {
   struct stat status;
   if (::fstat(descriptor_, &status) != 0)
-    return fail(WPR_IO, "%s: %s", path(), reason(errno).c_str());
+    return fail(Code::kIo, "%s: %s", path(), reason(errno).c_str());
   *bytes = static_cast<uint64_t>(status.st_size);
   return {};
 }
@@ -127,10 +127,10 @@ Status File::read(uint64_t offset, Bytes dst) const {
     const ssize_t n = calls_.read(descriptor_, dst.data(), dst.size(), offset);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      return fail(WPR_IO, "%s: reading %zu bytes at %" PRIu64 ": %s", path(), dst.size(), offset,
+      return fail(Code::kIo, "%s: reading %zu bytes at %" PRIu64 ": %s", path(), dst.size(), offset,
                   reason(errno).c_str());
     if (n == 0)
-      return fail(WPR_TRUNCATED, "%s: %zu bytes are missing at %" PRIu64, path(), dst.size(),
+      return fail(Code::kTruncated, "%s: %zu bytes are missing at %" PRIu64, path(), dst.size(),
                   offset);
     dst = dst.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
@@ -154,7 +154,7 @@ Status File::write(uint64_t offset, ConstBytes first, ConstBytes second, size_t*
     refused_shape_ = n < 0 && errno == EINVAL;
     if (taken) *taken = offset - begin;
     if (n <= 0)
-      return fail(WPR_IO, "%s: writing %zu bytes at %" PRIu64 ": %s", path(),
+      return fail(Code::kIo, "%s: writing %zu bytes at %" PRIu64 ": %s", path(),
                   first.size() + second.size(), offset,
                   n == 0 ? "none taken" : reason(errno).c_str());
     const size_t of_first = std::min(first.size(), static_cast<size_t>(n));
@@ -167,13 +167,14 @@ Status File::write(uint64_t offset, ConstBytes first, ConstBytes second, size_t*
 
 Status File::truncate(uint64_t bytes) {
   if (calls_.truncate(descriptor_, bytes) != 0)
-    return fail(WPR_IO, "%s: cutting it at %" PRIu64 ": %s", path(), bytes, reason(errno).c_str());
+    return fail(Code::kIo, "%s: cutting it at %" PRIu64 ": %s", path(), bytes,
+                reason(errno).c_str());
   return {};
 }
 
 Status File::sync() {
   if (calls_.sync(descriptor_) != 0)
-    return fail(WPR_IO, "%s: sync: %s", path(), reason(errno).c_str());
+    return fail(Code::kIo, "%s: sync: %s", path(), reason(errno).c_str());
   return {};
 }
 
@@ -182,7 +183,7 @@ Status File::sync_folder() const {
   const std::string folder =
       slash == std::string::npos ? "." : path_.substr(0, std::max<size_t>(slash, 1));
   if (calls_.sync_folder(folder.c_str()) != 0)
-    return fail(WPR_IO, "%s: sync: %s", folder.c_str(), reason(errno).c_str());
+    return fail(Code::kIo, "%s: sync: %s", folder.c_str(), reason(errno).c_str());
   return {};
 }
 

@@ -3,17 +3,12 @@
 // Parsing trusts nothing: sizes are checked against the file before anybody allocates.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
 #include <vector>
 
-#include "store/status.hpp"
+#include "base/kernel.hpp"
+#include "wirepress/wirepress.h"
 
 namespace wirepress::store {
-
-using ConstBytes = std::span<const std::byte>;
-using Bytes = std::span<std::byte>;
 
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeadSize = 72;

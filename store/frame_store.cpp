@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <csignal>
 #include <cstring>
 #include <random>
+
+#include "base/process.hpp"
+#include "store/place.hpp"
 
 namespace wirepress::store {
 namespace {
@@ -18,30 +20,34 @@ constexpr uint64_t kMostSlots = 256;  // tiny frames would make millions, and sl
 constexpr size_t kMostAhead = 32;
 constexpr int kMostServants = 256;
 
-// Threads made while it lives take no signals but those of their own faults.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, own);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 uint64_t random_id() {
   std::random_device device;
   return static_cast<uint64_t>(device()) << 32 | device();
 }
 
 Status missing(uint64_t step) {
-  return fail(WPR_PARAMETER, "step %" PRIu64 " is not in the store", step);
+  return fail(Code::kParameter, "step %" PRIu64 " is not in the store", step);
+}
+
+Status closed() { return fail(Code::kParameter, "the store is closed"); }
+
+Status check_config(wpr_store_policy policy, const wpr_store_config& config) {
+  if (policy < WPR_STORE_MEMORY || policy > WPR_STORE_IN_WORKER)
+    return fail(Code::kParameter, "policy %d is not known", static_cast<int>(policy));
+  if (config.on_error < WPR_STORE_STOP || config.on_error > WPR_STORE_SPILL)
+    return fail(Code::kParameter, "on_error %d is not known", static_cast<int>(config.on_error));
+  if (config.servants < 0 || config.servants > kMostServants)
+    return fail(Code::kParameter, "%d servants: 1 to %d can be had", config.servants,
+                kMostServants);
+  if (config.n_pin && !config.pin) return fail(Code::kParameter, "pin is NULL");
+  if (config.n_nodes && !config.nodes) return fail(Code::kParameter, "nodes is NULL");
+  if (config.n_options && !config.options) return fail(Code::kParameter, "options is NULL");
+  if (config.n_options % 2)
+    return fail(Code::kParameter, "%zu options: keys and values take turns", config.n_options);
+  for (size_t i = 0; i < config.n_options; ++i)
+    if (!config.options[i]) return fail(Code::kParameter, "options[%zu] is NULL", i);
+  WPR_TRY(check_cores({config.pin, config.n_pin}));
+  return check_nodes({config.nodes, config.n_nodes});
 }
 
 }  // namespace
@@ -53,109 +59,67 @@ Status FrameStore::create(const char* path, const wpr_store_config& config) {
   head_.n_dims = config.n_dims;
   std::copy_n(config.shape, WPR_MAX_DIMS, head_.shape);
   head_.id = random_id();
-  policy_ = config.policy;
   writable_ = true;
-  WPR_STORE_TRY(measure(&head_));
-  if (!path && policy_ != WPR_STORE_MEMORY) return fail(WPR_PARAMETER, "this policy needs a path");
-  WPR_STORE_TRY(start(config));
-  if (policy_ != WPR_STORE_MEMORY) WPR_STORE_TRY(create_file(path));
-  changed_file_ = policy_ != WPR_STORE_MEMORY;
-  if (changed_file_) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
-  if (changed_file_ && asked_direct_) (void)direct_reads_.open_direct(file_, File::Way::kRead);
+  WPR_TRY(measure(&head_));
+  const bool has_file = config.policy != WPR_STORE_MEMORY;
+  if (has_file && !path) return fail(Code::kParameter, "this policy needs a path");
+  WPR_TRY(start(config.policy, config));
+  if (has_file) {  // comes last: a wrong request leaves no file
+    WPR_TRY(log_.create(path, head_));
+    changed_file_ = true;
+    WPR_TRY(log_.start_appending(direct_bytes_, config.reserve));
+    if (config.direct) log_.read_directly();
+  }
   open_ = true;
   return {};
 }
 
-// Comes last: a wrong request leaves no file.
-Status FrameStore::create_file(const char* path) {
-  WPR_STORE_TRY(file_.open(path, Access::kCreate));
-  std::byte bytes[kHeadSize];
-  write_head(head_, bytes);
-  Status status = file_.write(0, bytes);
-  if (status.ok()) status = file_.sync();
-  if (status.ok()) status = file_.sync_folder();
-  if (!status.ok()) {
-    file_.remove();
-    return status;
-  }
-  tail_ = kHeadSize;
-  return {};
-}
-
 Status FrameStore::open(const char* path, bool append, const wpr_store_config& config) {
-  if (!path) return fail(WPR_PARAMETER, "path is NULL");
-  policy_ = config.policy == WPR_STORE_MEMORY ? WPR_STORE_COMPRESSED : config.policy;
+  if (!path) return fail(Code::kParameter, "path is NULL");
   writable_ = append;
-  WPR_STORE_TRY(file_.open(path, append ? Access::kAppend : Access::kRead));
   Contents contents;
-  WPR_STORE_TRY(store::load(file_, &contents));
+  WPR_TRY(log_.open(path, append, &contents));
   head_ = contents.head;
   from_index_ = contents.from_index;
   torn_bytes_ = contents.report.torn_bytes;
-  tail_ = contents.report.good_size;
-  next_sequence_ = contents.next_sequence;
-  for (const IndexEntry& entry : contents.entries) {
-    Entry& mine = entries_[entry.step];
-    mine.place = Entry::Place::kFile;
-    mine.offset = entry.offset;
-    mine.stored_size = entry.stored_size;
+  for (const IndexEntry& found : contents.entries) {
+    Entry& entry = frames_[found.step];
+    entry.place = Entry::Place::kFile;
+    entry.offset = found.offset;
+    entry.stored_size = found.stored_size;
   }
-  WPR_STORE_TRY(start(config));
-  if (append && torn_bytes_ > 0) WPR_STORE_TRY(file_.truncate(tail_));
-  if (append) WPR_STORE_TRY(appender_.open(tail_, direct_bytes_, config.reserve));
-  if (asked_direct_) (void)direct_reads_.open_direct(file_, File::Way::kRead);
+  WPR_TRY(start(config.policy == WPR_STORE_MEMORY ? WPR_STORE_COMPRESSED : config.policy, config));
+  if (append) WPR_TRY(log_.start_appending(direct_bytes_, config.reserve));
+  if (config.direct) log_.read_directly();
   changed_file_ = append && !from_index_;
   open_ = true;
   return {};
 }
 
-Status FrameStore::check_config(const wpr_store_config& config) const {
-  if (policy_ < WPR_STORE_MEMORY || policy_ > WPR_STORE_IN_WORKER)
-    return fail(WPR_PARAMETER, "policy %d is not known", static_cast<int>(policy_));
-  if (config.on_error < WPR_STORE_STOP || config.on_error > WPR_STORE_SPILL)
-    return fail(WPR_PARAMETER, "on_error %d is not known", static_cast<int>(config.on_error));
-  if (config.servants < 0 || config.servants > kMostServants)
-    return fail(WPR_PARAMETER, "%d servants: 1 to %d can be had", config.servants, kMostServants);
-  if (config.n_pin && !config.pin) return fail(WPR_PARAMETER, "pin is NULL");
-  if (config.n_nodes && !config.nodes) return fail(WPR_PARAMETER, "nodes is NULL");
-  if (config.n_options && !config.options) return fail(WPR_PARAMETER, "options is NULL");
-  if (config.n_options % 2)
-    return fail(WPR_PARAMETER, "%zu options: keys and values take turns", config.n_options);
-  for (size_t i = 0; i < config.n_options; ++i)
-    if (!config.options[i]) return fail(WPR_PARAMETER, "options[%zu] is NULL", i);
-  WPR_STORE_TRY(check_cores({config.pin, config.n_pin}));
-  return check_nodes({config.nodes, config.n_nodes});
-}
-
 // Recipes matter to those that compress; the others still read frames of any recipe.
-Status FrameStore::keep_settings(const wpr_store_config& config) {
-  const bool packs = policy_ == WPR_STORE_COMPRESSED || policy_ == WPR_STORE_IN_WORKER;
-  if (packs && config.recipe) recipe_ = config.recipe;
-  if (!packs || (!writable_ && !config.recipe)) recipe_ = "store";
-  if (config.engine) engine_ = config.engine;
-  for (size_t i = 0; i < config.n_options; ++i) options_.emplace_back(config.options[i]);
-  for (const std::string& text : options_) option_texts_.push_back(text.c_str());
-  return Grid::make(head_, config.tile, &grid_);
+void FrameStore::keep_settings(wpr_store_policy policy, const wpr_store_config& config) {
+  const bool packs = policy == WPR_STORE_COMPRESSED || policy == WPR_STORE_IN_WORKER;
+  if (packs && config.recipe) settings_.recipe = config.recipe;
+  if (!packs || (!writable_ && !config.recipe)) settings_.recipe = "store";
+  if (config.engine) settings_.engine = config.engine;
+  settings_.options.assign(config.options, config.options + config.n_options);
+  callers_.configure(head_, settings_);
 }
 
-Settings FrameStore::settings() const {
-  return {recipe_.empty() ? nullptr : recipe_.c_str(), engine_.empty() ? nullptr : engine_.c_str(),
-          option_texts_};
-}
-
-Status FrameStore::start(const wpr_store_config& config) {
-  WPR_STORE_TRY(check_config(config));
+Status FrameStore::start(wpr_store_policy policy, const wpr_store_config& config) {
+  WPR_TRY(check_config(policy, config));
   on_error_ = config.on_error;
   memory_ = config.memory;
-  asked_direct_ = config.direct != 0;
   if (config.direct && writable_) direct_bytes_ = Appender::buffer_size(head_.raw_size);
-  WPR_STORE_TRY(keep_settings(config));
-  if (policy_ == WPR_STORE_MEMORY) return {};
-  const size_t n = static_cast<size_t>(std::max(1, config.servants));
-  WPR_STORE_TRY(direct_.open(head_, settings()));
-  for (size_t i = 0; i < n; ++i) WPR_STORE_TRY(codecs_.emplace_back().open(head_, settings()));
-  WPR_STORE_TRY(set_up_buffers());
-  for (Slot& slot : slots_) {
+  keep_settings(policy, config);
+  WPR_TRY(Grid::make(head_, config.tile, &grid_));
+  if (policy == WPR_STORE_MEMORY) return {};
+  policy_ = Policy::make(policy, grid_, head_);
+  WPR_TRY(direct_.open(head_, settings_));
+  const int n = std::max(1, config.servants);
+  for (int i = 0; i < n; ++i) WPR_TRY(codecs_.emplace_back().open(head_, settings_));
+  WPR_TRY(set_up_buffers(codecs_.size(), config.direct != 0));
+  for (Slot& slot : ring_.slots()) {
     if (config.n_nodes) prefer_node(slot.data.data(), slot.data.size(), config.nodes[0]);
   }
   return start_servants(config);
@@ -163,23 +127,18 @@ Status FrameStore::start(const wpr_store_config& config) {
 
 // Every servant, and a caller that reads what was not read ahead, may hold one payload; the rest of
 // the budget is the ring. Direct writes have a buffer of their own.
-Status FrameStore::set_up_buffers() {
-  const uint64_t payloads = (codecs_.size() + 1) * direct_.room(asked_direct_) + direct_bytes_;
-  slot_size_ = head_.raw_size;
-  if (policy_ == WPR_STORE_IN_WORKER)
-    slot_size_ = tiles_head_size(grid_.n_tiles()) + grid_.n_tiles() * direct_.tile_bound(grid_) +
-                 (asked_direct_ ? 3 * kBlock : 0);  // payloads are read into it
-  const uint64_t least = payloads + kLeastSlots * slot_size_;
-  if (memory_ == 0) memory_ = payloads + kDefaultSlots * slot_size_;
+Status FrameStore::set_up_buffers(size_t n_servants, bool direct) {
+  const uint64_t payloads = (n_servants + 1) * direct_.room(direct) + direct_bytes_;
+  const size_t slot_size = policy_->slot_size(direct_, direct);
+  const uint64_t least = payloads + kLeastSlots * slot_size;
+  if (memory_ == 0) memory_ = payloads + kDefaultSlots * slot_size;
   if (memory_ < least)
-    return fail(WPR_PARAMETER,
+    return fail(Code::kParameter,
                 "memory is %" PRIu64
                 " bytes; %zu buffers of a frame and %zu of a payload need %" PRIu64,
-                memory_, kLeastSlots, codecs_.size() + 1, least);
-  const uint64_t n = (memory_ - payloads) / slot_size_;
-  for (uint64_t i = 0; i < std::min(n, kMostSlots); ++i)
-    slots_.emplace_back().data = Buffer(slot_size_, kBlock);
-  stats_.buffer_bytes = payloads + slots_.size() * slot_size_;
+                memory_, kLeastSlots, n_servants + 1, least);
+  ring_.make(std::min((memory_ - payloads) / slot_size, kMostSlots), slot_size);
+  stats_.buffer_bytes = payloads + ring_.size() * slot_size;
   return {};
 }
 
@@ -187,10 +146,10 @@ Status FrameStore::start_servants(const wpr_store_config& config) {
   const SignalsBlocked blocked;
   for (size_t i = 0; i < codecs_.size(); ++i) {
     try {
-      servants_.emplace_back([this, i] { serve(i); });
+      servants_.emplace_back([this, i] { serve(codecs_[i]); });
     } catch (const std::system_error& error) {
       if (i > 0) break;  // work with what there is
-      return fail(WPR_NO_MEMORY, "no servant thread can be made: %s", error.what());
+      return fail(Code::kNoMemory, "no servant thread can be made: %s", error.what());
     }
     if (config.n_pin == 0 && config.n_nodes == 0) continue;
     cpu_set_t set;
@@ -198,10 +157,10 @@ Status FrameStore::start_servants(const wpr_store_config& config) {
     if (config.n_pin) {
       CPU_SET(static_cast<size_t>(config.pin[i % config.n_pin]), &set);
     } else {
-      WPR_STORE_TRY(cores_of_node(config.nodes[i % config.n_nodes], &set));
+      WPR_TRY(cores_of_node(config.nodes[i % config.n_nodes], &set));
     }
     if (pthread_setaffinity_np(servants_.back().native_handle(), sizeof set, &set) != 0)
-      return fail(WPR_DEVICE, "servant %zu cannot be pinned", i);
+      return fail(Code::kDevice, "servant %zu cannot be pinned", i);
   }
   return {};
 }
@@ -219,8 +178,7 @@ void FrameStore::stop_servants() {
 
 // ---- servants -----------------------------------------------------------------------------
 
-void FrameStore::serve(size_t servant) {
-  Codec& codec = codecs_[servant];
+void FrameStore::serve(Codec& codec) {
   Lock lock(mutex_);
   while (true) {
     work_.wait(lock, [this] { return stop_ || !to_write_.empty() || !to_read_.empty(); });
@@ -241,29 +199,26 @@ void FrameStore::serve(size_t servant) {
 }
 
 void FrameStore::write_slot(Codec& codec, Slot* slot) {
-  const uint64_t step = slot->step;
-  const bool packed = policy_ == WPR_STORE_COMPRESSED;
+  const uint64_t step = slot->step, ticket = slot->ticket;
   const double began = now();
-  const bool in_tiles = policy_ == WPR_STORE_IN_WORKER;
-  ConstBytes payload{slot->data.data(), in_tiles ? slot->used.load() : head_.raw_size};
+  Kind kind = Kind::kRaw;
+  ConstBytes payload{slot->data.data(), head_.raw_size};
   Status status;
   try {
-    if (packed) status = codec.compress(slot->data.data(), &payload);
+    status = policy_->pack(codec, *slot, &kind, &payload);
   } catch (const std::exception&) {
-    status = fail(WPR_NO_MEMORY, "no memory to compress step %" PRIu64, step);
+    status = fail(Code::kNoMemory, "no memory to compress step %" PRIu64, step);
   }
   const double middle = now();
   // The payload lies elsewhere; but a frame that spills needs its buffer.
-  const bool release_now = packed && status.ok() && on_error_ != WPR_STORE_SPILL;
-  const Kind kind = in_tiles ? Kind::kTiles : packed && status.ok() ? Kind::kFrame : Kind::kRaw;
-  const uint64_t ticket = slot->ticket;
+  const bool release_now = payload.data() != slot->data.data() && on_error_ != WPR_STORE_SPILL;
   if (release_now) {
     const std::lock_guard lock(mutex_);
     slot->state = Slot::State::kFree;
     changed_.notify_all();
   }
   uint64_t offset = 0;
-  if (status.ok()) status = append(kind, step, payload, &offset);
+  if (status.ok()) status = log_.append(kind, step, payload, &offset);
   const double end = now();
   const std::lock_guard lock(mutex_);
   times_.compress += middle - began;
@@ -277,27 +232,8 @@ void FrameStore::write_slot(Codec& codec, Slot* slot) {
   pending_.erase(ticket);
 }
 
-Status FrameStore::append(Kind kind, uint64_t step, ConstBytes payload, uint64_t* offset) {
-  Record record{kind, 0, step, head_.raw_size, payload.size(), checksum(payload, head_.id)};
-  const std::lock_guard lock(file_mutex_);
-  record.sequence = next_sequence_;
-  std::byte bytes[kRecordSize];
-  write_record(record, head_.id, tail_, bytes);
-  const Status status = appender_.append(tail_, bytes, payload);
-  if (!status.ok()) {
-    // What was written of it would be a torn tail; where it cannot be cut, the next record covers
-    // it.
-    (void)file_.truncate(tail_);
-    return fail(status.code, "step %" PRIu64 ": %s", step, status.text);
-  }
-  *offset = tail_;
-  tail_ += kRecordSize + payload.size();
-  ++next_sequence_;
-  return {};
-}
-
 void FrameStore::written(uint64_t step, Kind kind, size_t size, uint64_t offset) {
-  Entry& entry = entries_[step];
+  Entry& entry = frames_[step];
   if (entry.place == Entry::Place::kMemory) stats_.buffer_bytes -= entry.stored_size;
   entry.place = Entry::Place::kFile;
   entry.kind = kind;
@@ -318,7 +254,7 @@ void FrameStore::not_written(Slot* slot, uint64_t step, Kind kind, ConstBytes pa
     } catch (const std::exception&) {  // lost after all
     }
   }
-  entries_.erase(step);
+  frames_.erase(step);
   ++stats_.dropped;
   if (on_error_ != WPR_STORE_DROP && broken_.ok()) broken_ = why;
 }
@@ -326,53 +262,42 @@ void FrameStore::not_written(Slot* slot, uint64_t step, Kind kind, ConstBytes pa
 // The frame stays in its buffer's memory: nothing is allocated, and the budget holds.
 void FrameStore::spill(Slot* slot, Kind kind, ConstBytes payload) {
   auto memory = std::make_shared<Buffer>();
-  const bool packed = kind == Kind::kFrame && payload.size() < head_.raw_size;
-  if (packed) {
-    std::memcpy(slot->data.data(), payload.data(), payload.size());
-  }
-  if (packed || kind == Kind::kTiles) slot->data.shrink(payload.size());
-  *memory = std::move(slot->data);
-  slot->state = Slot::State::kGone;
-  Entry& entry = entries_[slot->step];
+  if (kind == Kind::kFrame && payload.size() >= head_.raw_size) kind = Kind::kRaw;
+  if (kind == Kind::kFrame) std::memcpy(slot->data.data(), payload.data(), payload.size());
+  *memory = ring_.take(slot, kind == Kind::kRaw ? head_.raw_size : payload.size());
+  Entry& entry = frames_[slot->step];
   entry.place = Entry::Place::kMemory;
-  entry.kind = kind == Kind::kTiles || packed ? kind : Kind::kRaw;
+  entry.kind = kind;
   entry.stored_size = memory->size();
   entry.memory = std::move(memory);
   ++stats_.spilled;
-  stats_.buffer_bytes -= slot_size_ - entry.stored_size;
+  stats_.buffer_bytes -= ring_.slot_size() - entry.stored_size;
   fill_ring();
 }
 
 // Buffers whose memory went with spilled frames come back as far as the budget goes.
 void FrameStore::fill_ring() {
-  for (Slot& slot : slots_) {
-    if (slot.state != Slot::State::kGone) continue;
-    if (stats_.buffer_bytes + slot_size_ > memory_) return;
-    try {
-      slot.data = Buffer(slot_size_, kBlock);
-    } catch (const std::exception&) {
-      return;
-    }
-    slot.state = Slot::State::kFree;
-    stats_.buffer_bytes += slot_size_;
-  }
+  while (stats_.buffer_bytes + ring_.slot_size() <= memory_ && ring_.give_back())
+    stats_.buffer_bytes += ring_.slot_size();
 }
 
 void FrameStore::read_slot(Codec& codec, Slot* slot) {
   Entry entry;
   {
     const std::lock_guard lock(mutex_);
-    entry = entries_[slot->step];
+    entry = frames_[slot->step];
   }
   Status status;
   Times times;
+  bool done = false;
   slot->tiles.clear();
-  if (policy_ == WPR_STORE_IN_WORKER && entry.place == Entry::Place::kFile)
-    status = codec.load_tiles(source(), slot->step, entry.offset,
-                              entry.offset + kRecordSize + entry.stored_size, grid_,
-                              {slot->data.data(), slot_size_}, &slot->tiles, &times);
-  if (status.ok() && slot->tiles.empty())
-    status = load(slot->step, entry, codec, slot->data.data());
+  try {
+    if (entry.place == Entry::Place::kFile)
+      status = policy_->read(codec, log_.source(), entry, slot, &times, &done);
+  } catch (const std::exception&) {
+    status = fail(Code::kNoMemory, "no memory to read step %" PRIu64, slot->step);
+  }
+  if (status.ok() && !done) status = load(slot->step, entry, codec, slot->data.data());
   const std::lock_guard lock(mutex_);
   times_.read += times.read;
   slot->n_got = 0;
@@ -385,15 +310,14 @@ Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::by
   Status status;
   try {
     if (entry.place == Entry::Place::kFile) {
-      status = codec.load(source(), step, entry.offset,
-                          entry.offset + kRecordSize + entry.stored_size, dst, &times);
+      status = codec.load(log_.source(), step, entry.offset, entry.end(), dst, &times);
     } else {
       const double began = now();
       status = codec.expand_any(entry.kind, {entry.memory->data(), entry.memory->size()}, dst);
       times.expand = now() - began;
     }
   } catch (const std::exception&) {
-    status = fail(WPR_NO_MEMORY, "no memory to read step %" PRIu64, step);
+    status = fail(Code::kNoMemory, "no memory to read step %" PRIu64, step);
   }
   const std::lock_guard lock(mutex_);
   times_.read += times.read;
@@ -404,74 +328,78 @@ Status FrameStore::load(uint64_t step, const Entry& entry, Codec& codec, std::by
 // ---- writing ------------------------------------------------------------------------------
 
 Status FrameStore::check_put(uint64_t step, const void* src) const {
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
-  if (!writable_) return fail(WPR_PARAMETER, "the store is open for reading only");
-  if (!src) return fail(WPR_PARAMETER, "step %" PRIu64 ": src is NULL", step);
+  if (!open_) return closed();
+  if (!writable_) return fail(Code::kParameter, "the store is open for reading only");
+  if (!src) return fail(Code::kParameter, "step %" PRIu64 ": src is NULL", step);
   if (!broken_.ok()) return broken_;
-  if (entries_.contains(step))
-    return fail(WPR_PARAMETER, "step %" PRIu64 " is in the store already", step);
+  if (frames_.has(step))
+    return fail(Code::kParameter, "step %" PRIu64 " is in the store already", step);
   return {};
 }
 
 Status FrameStore::put(uint64_t step, const void* src, size_t n) {
   Lock lock(mutex_);
-  WPR_STORE_TRY(check_put(step, src));
+  WPR_TRY(check_put(step, src));
   if (n != head_.raw_size)
-    return fail(WPR_PARAMETER, "step %" PRIu64 " has %zu bytes; a frame of this store has %" PRIu64,
-                step, n, head_.raw_size);
+    return fail(Code::kParameter,
+                "step %" PRIu64 " has %zu bytes; a frame of this store has %" PRIu64, step, n,
+                head_.raw_size);
   if (filling_.contains(step))
-    return fail(WPR_PARAMETER, "step %" PRIu64 " is being put by tiles", step);
-  if (policy_ == WPR_STORE_MEMORY) return put_in_memory(step, src);
-  if (policy_ == WPR_STORE_IN_WORKER) {
+    return fail(Code::kParameter, "step %" PRIu64 " is being put by tiles", step);
+  if (!policy_) return put_in_memory(step, src);
+  if (policy_->packs_tiles()) {
     lock.unlock();
     return put_by_tiles(step, src);
   }
 
-  Entry& entry = entries_[step];
+  Entry& entry = frames_[step];
   const uint64_t ticket = next_ticket_++;
   pending_.insert(ticket);
   const double asked = now();
   Slot* slot = nullptr;
   const Status status = wait_for_slot(lock, &slot);
   if (!slot) {
-    entries_.erase(step);
+    frames_.erase(step);
     pending_.erase(ticket);
     changed_.notify_all();
     return status;
   }
-  const double waited = now() - asked;
   slot->ticket = ticket;
   slot->step = step;
   slot->state = Slot::State::kToWrite;
-  entry.put_wait = waited;
-  count_put_wait(waited);
-  ++stats_.puts;
+  count_put(&entry, now() - asked);
   lock.unlock();
   const double began = now();
   std::memcpy(slot->data.data(), src, n);
   const double copied = now() - began;
   lock.lock();
   stats_.put_copy_seconds += copied;
-  to_write_.push_back(slot);
-  work_.notify_one();
+  queue(slot);
   return {};
 }
 
-void FrameStore::count_put_wait(double waited) {
+void FrameStore::queue(Slot* slot) {
+  to_write_.push_back(slot);
+  work_.notify_one();
+}
+
+void FrameStore::count_put(Entry* entry, double waited) {
+  entry->put_wait = waited;
   stats_.put_wait_seconds += waited;
   stats_.longest_put_wait_seconds = std::max(stats_.longest_put_wait_seconds, waited);
+  ++stats_.puts;
 }
 
 Status FrameStore::room_in_memory(uint64_t step) const {
   if (memory_ == 0 || stats_.buffer_bytes + head_.raw_size <= memory_) return {};
-  return fail(WPR_NO_MEMORY,
+  return fail(Code::kNoMemory,
               "step %" PRIu64 ": %" PRIu64 " bytes of frames are in memory and %" PRIu64
               " are allowed; a frame has %" PRIu64,
               step, stats_.buffer_bytes, memory_, head_.raw_size);
 }
 
 Status FrameStore::put_in_memory(uint64_t step, const void* src) {
-  WPR_STORE_TRY(room_in_memory(step));
+  WPR_TRY(room_in_memory(step));
   const double began = now();
   Buffer copy(head_.raw_size);
   std::memcpy(copy.data(), src, head_.raw_size);
@@ -482,11 +410,10 @@ Status FrameStore::put_in_memory(uint64_t step, const void* src) {
 }
 
 void FrameStore::keep_in_memory(uint64_t step, std::shared_ptr<const Buffer> frame) {
-  Entry entry;
+  Entry& entry = frames_[step];
   entry.place = Entry::Place::kMemory;
   entry.stored_size = head_.raw_size;
   entry.memory = std::move(frame);
-  entries_.emplace(step, std::move(entry));
   stats_.raw_bytes += head_.raw_size;
   stats_.stored_bytes += head_.raw_size;
   ++stats_.puts;
@@ -496,27 +423,16 @@ void FrameStore::keep_in_memory(uint64_t step, std::shared_ptr<const Buffer> fra
 // broke, or was closed, or spilled frames fill the memory.
 Status FrameStore::wait_for_slot(Lock& lock, Slot** slot) {
   while (true) {
-    bool all_gone = true;
     changed_.wait(lock, [&] {
-      if (!broken_.ok() || !open_) return true;
-      all_gone = true;
-      for (const Slot::State state : {Slot::State::kFree, Slot::State::kReady}) {
-        for (Slot& each : slots_) {
-          all_gone = all_gone && each.state == Slot::State::kGone;
-          if (each.state != state || each.n_users > 0) continue;
-          *slot = &each;
-          return true;
-        }
-      }
-      return all_gone;
+      return !broken_.ok() || !open_ || (*slot = ring_.for_put()) || ring_.all_gone();
     });
     if (*slot) return {};
     if (!broken_.ok()) return broken_;
-    if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+    if (!open_) return closed();
     const Status why = write_spilled();
     if (!why.ok())
-      return fail(why.code, "spilled frames fill the memory of %" PRIu64 " bytes: %s", memory_,
-                  why.text);
+      return fail(why.code(), "spilled frames fill the memory of %" PRIu64 " bytes: %s", memory_,
+                  why.text());
   }
 }
 
@@ -529,11 +445,11 @@ void FrameStore::finish_writing(Lock& lock) {
 // Puts wait in the mutex meanwhile: what the file did not take is not to grow.
 Status FrameStore::write_spilled() {
   if (stats_.spilled == 0) return {};
-  for (auto& [step, entry] : entries_) {
+  for (auto& [step, entry] : frames_.all()) {
     if (entry.place != Entry::Place::kMemory) continue;
     uint64_t offset;
     const std::shared_ptr<const Buffer> memory = entry.memory;
-    WPR_STORE_TRY(append(entry.kind, step, {memory->data(), memory->size()}, &offset));
+    WPR_TRY(log_.append(entry.kind, step, {memory->data(), memory->size()}, &offset));
     written(step, entry.kind, memory->size(), offset);
     fill_ring();
   }
@@ -542,8 +458,8 @@ Status FrameStore::write_spilled() {
 
 Status FrameStore::sync() {
   Lock lock(mutex_);
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
-  if (policy_ == WPR_STORE_MEMORY || !writable_) return {};
+  if (!open_) return closed();
+  if (!policy_ || !writable_) return {};
   return flush(lock);
 }
 
@@ -551,7 +467,7 @@ Status FrameStore::flush(Lock& lock) {
   finish_writing(lock);
   const Status spilled = write_spilled();
   lock.unlock();
-  const Status synced = file_.sync();
+  const Status synced = log_.sync();
   lock.lock();
   changed_.notify_all();  // buffers of spilled frames
   // After a failed sync the kernel may have dropped what it could not write: nothing later counts.
@@ -571,32 +487,17 @@ Status FrameStore::close() {
   changed_.notify_all();
   changed_.wait(lock, [this] { return n_busy_ == 0; });
   const Status incomplete = drop_incomplete();
-  const bool has_file = policy_ != WPR_STORE_MEMORY && writable_;
+  const bool has_file = policy_ && writable_;
   Status status = has_file ? flush(lock) : Status();
   if (status.ok()) status = incomplete;
   lock.unlock();
   stop_servants();
   lock.lock();
   if (has_file && changed_file_ && !sync_failed_) {
-    const Status indexed = write_the_index();
+    const Status indexed = log_.append_index(frames_.in_file());
     if (status.ok()) status = indexed;
   }
-  direct_reads_.close();
-  file_.close();
-  return status;
-}
-
-// Without an index the next open scans: it is no loss, but it is said.
-Status FrameStore::write_the_index() {
-  std::vector<IndexEntry> index;
-  for (const auto& [step, entry] : entries_) {
-    if (entry.place == Entry::Place::kFile)
-      index.push_back({step, entry.offset, entry.stored_size});
-  }
-  Status status = appender_.cut(tail_);
-  if (status.ok()) status = append_index(file_, head_, index, next_sequence_, tail_);
-  if (status.ok()) return file_.sync();
-  (void)file_.truncate(tail_);
+  log_.close();
   return status;
 }
 
@@ -604,17 +505,17 @@ Status FrameStore::write_the_index() {
 
 Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
   Lock lock(mutex_);
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (!open_) return closed();
   if (cap < head_.raw_size || !dst)
-    return fail(WPR_DST_TOO_SMALL, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
+    return fail(Code::kDstTooSmall, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
                 head_.raw_size);
   const double began = now();
-  Entries::iterator found;
-  WPR_STORE_TRY(find_written(step, lock, &found));
+  Entry* found = nullptr;
+  WPR_TRY(find_written(step, lock, &found));
   follow(step);
-  const Entry entry = found->second;
+  const Entry entry = *found;
   bool served = false;
-  WPR_STORE_TRY(take_from_slot(step, lock, dst, &served));
+  WPR_TRY(take_from_slot(step, lock, dst, &served));
   if (!served) {
     lock.unlock();
     const Status status = load_directly(step, entry, static_cast<std::byte*>(dst));
@@ -626,38 +527,31 @@ Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
   return {};
 }
 
-Status FrameStore::find_written(uint64_t step, Lock& lock, Entries::iterator* found) {
-  *found = entries_.find(step);
-  if (*found == entries_.end() && filling_.contains(step))
-    return fail(WPR_PARAMETER, "step %" PRIu64 " is not complete: %" PRIu64 " of %" PRIu64 " tiles",
-                step, filling_[step].n_done, grid_.n_tiles());
-  if (*found == entries_.end()) return missing(step);
+Status FrameStore::find_written(uint64_t step, Lock& lock, Entry** found) {
+  *found = frames_.find(step);
+  if (!*found) {
+    const auto filling = filling_.find(step);
+    if (filling == filling_.end()) return missing(step);
+    return fail(Code::kParameter,
+                "step %" PRIu64 " is not complete: %" PRIu64 " of %" PRIu64 " tiles", step,
+                filling->second.n_done, grid_.n_tiles());
+  }
   changed_.wait(lock, [&] {  // it may be lost meanwhile
-    *found = entries_.find(step);
-    return *found == entries_.end() || (*found)->second.place != Entry::Place::kPending;
+    *found = frames_.find(step);
+    return !*found || (*found)->place != Entry::Place::kPending;
   });
-  if (*found != entries_.end()) return {};
+  if (*found) return {};
   return broken_.ok() ? missing(step) : broken_;
 }
 
 void FrameStore::count_get(uint64_t step, double waited) {
   stats_.get_wait_seconds += waited;
   stats_.longest_get_wait_seconds = std::max(stats_.longest_get_wait_seconds, waited);
-  const auto found = entries_.find(step);
-  if (found != entries_.end()) found->second.get_wait += waited;
-}
-
-FrameStore::Slot* FrameStore::slot_of(uint64_t step) {
-  for (Slot& slot : slots_) {
-    if ((slot.state == Slot::State::kReading || slot.state == Slot::State::kReady) &&
-        slot.step == step)
-      return &slot;
-  }
-  return nullptr;
+  if (Entry* entry = frames_.find(step)) entry->get_wait += waited;
 }
 
 Status FrameStore::load_directly(uint64_t step, const Entry& entry, std::byte* dst) {
-  if (entry.place == Entry::Place::kMemory && entry.kind == Kind::kRaw) {
+  if (entry.is_raw_memory()) {
     const double began = now();
     std::memcpy(dst, entry.memory->data(), head_.raw_size);
     const double took = now() - began;
@@ -671,7 +565,7 @@ Status FrameStore::load_directly(uint64_t step, const Entry& entry, std::byte* d
 
 // *served: the frame was read ahead. A put that waits may take its buffer at any time before.
 Status FrameStore::take_from_slot(uint64_t step, Lock& lock, void* dst, bool* served) {
-  Slot* slot = slot_of(step);
+  Slot* slot = ring_.reading(step);
   if (!slot) return {};
   changed_.wait(lock, [&] { return slot->state != Slot::State::kReading || !open_; });
   if (slot->state != Slot::State::kReady || slot->step != step) return {};
@@ -696,78 +590,50 @@ Status FrameStore::take_from_slot(uint64_t step, Lock& lock, void* dst, bool* se
   leave(slot);
   *served = true;
   ++stats_.read_ahead;
-  if (direction_) read_ahead(step, direction_);
+  read_ahead(step);
   return status;
 }
 
-// Two gets at neighbouring steps say where the reader is going.
 void FrameStore::follow(uint64_t step) {
-  const auto here = entries_.find(step);
-  int direction = direction_;
-  if (got_ && last_got_ != step) {
-    direction = 0;
-    if (std::next(here) != entries_.end() && std::next(here)->first == last_got_) direction = -1;
-    if (here != entries_.begin() && std::prev(here)->first == last_got_) direction = 1;
-  }
-  got_ = true;
-  last_got_ = step;
-  direction_ = direction;
-  if (direction) read_ahead(step, direction);
+  reader_.follow(frames_, step);
+  read_ahead(step);
 }
 
-// Queues the frames behind `step`, nearest first, as far as there are buffers.
-void FrameStore::read_ahead(uint64_t step, int direction) {
-  if (!open_ || policy_ == WPR_STORE_MEMORY) return;
-  std::vector<uint64_t> wanted;
-  auto here = entries_.find(step);
-  while (here != entries_.end() && wanted.size() < std::min(slots_.size(), kMostAhead)) {
-    if (direction < 0 && here == entries_.begin()) break;
-    here = direction < 0 ? std::prev(here) : std::next(here);
-    if (here != entries_.end()) wanted.push_back(here->first);
-  }
+// Queues the frames behind `step`, as the reader goes, nearest first, as far as there are buffers.
+void FrameStore::read_ahead(uint64_t step) {
+  if (!open_ || !policy_ || !reader_.direction()) return;
+  const std::vector<uint64_t> wanted =
+      frames_.neighbours(step, reader_.direction(), std::min(ring_.size(), kMostAhead));
   for (const uint64_t next : wanted) {
-    if (entries_[next].place == Entry::Place::kPending || slot_of(next)) continue;
-    Slot* slot = slot_for_reading(wanted);
+    if (frames_[next].place == Entry::Place::kPending || ring_.reading(next)) continue;
+    Slot* slot = ring_.for_reading(reader_.last(), wanted);
     if (!slot) return;
-    slot->step = next;
-    slot->state = Slot::State::kReading;
-    to_read_.push_back(slot);
-    work_.notify_one();
+    read_to(slot, next, false);
   }
 }
 
-FrameStore::Slot* FrameStore::slot_for_reading(const std::vector<uint64_t>& wanted) {
-  for (Slot& slot : slots_) {
-    if (slot.state == Slot::State::kFree) return &slot;
-  }
-  for (Slot& slot : slots_) {
-    if (slot.state == Slot::State::kReady && slot.n_users == 0 && slot.step != last_got_ &&
-        std::find(wanted.begin(), wanted.end(), slot.step) == wanted.end())
-      return &slot;
-  }
-  return nullptr;
+// Has a servant read the frame of `step`; next: before all others.
+void FrameStore::read_to(Slot* slot, uint64_t step, bool next) {
+  slot->step = step;
+  slot->state = Slot::State::kReading;
+  to_read_.insert(next ? to_read_.begin() : to_read_.end(), slot);
+  work_.notify_one();
 }
 
 Status FrameStore::prefetch(uint64_t step, int direction) {
   const std::lock_guard lock(mutex_);
-  if (!open_) return fail(WPR_PARAMETER, "the store is closed");
+  if (!open_) return closed();
   if (direction != -1 && direction != 1)
-    return fail(WPR_PARAMETER, "direction is %d, not -1 or 1", direction);
-  const auto here = entries_.find(step);
-  if (here == entries_.end()) return missing(step);
-  direction_ = direction;
-  got_ = false;  // the next get does not turn round
-  if (policy_ == WPR_STORE_MEMORY) return {};
-  if (here->second.place != Entry::Place::kPending && !slot_of(step)) {
-    Slot* slot = slot_for_reading({});
-    if (slot) {
-      slot->step = step;
-      slot->state = Slot::State::kReading;
-      to_read_.push_back(slot);
-      work_.notify_one();
-    }
+    return fail(Code::kParameter, "direction is %d, not -1 or 1", direction);
+  const Entry* entry = frames_.find(step);
+  if (!entry) return missing(step);
+  reader_.turn(direction);
+  if (!policy_) return {};
+  if (entry->place != Entry::Place::kPending && !ring_.reading(step)) {
+    Slot* slot = ring_.for_reading(reader_.last(), {});
+    if (slot) read_to(slot, step, false);
   }
-  read_ahead(step, direction);
+  read_ahead(step);
   return {};
 }
 
@@ -780,12 +646,12 @@ void FrameStore::info(wpr_store_info* info) {
   info->n_dims = head_.n_dims;
   std::copy_n(head_.shape, WPR_MAX_DIMS, info->shape);
   info->raw_size = head_.raw_size;
-  info->n_frames = entries_.size();
-  info->n_buffers = slots_.size();
+  info->n_frames = frames_.size();
+  info->n_buffers = ring_.size();
   info->n_tiles = grid_.n_tiles();
   info->torn_bytes = torn_bytes_;
   info->from_index = from_index_;
-  info->direct = writable_ ? appender_.is_direct() : direct_reads_.is_open();
+  info->direct = writable_ ? log_.writes_directly() : log_.reads_directly();
 }
 
 void FrameStore::stats(wpr_store_stats* stats) {
@@ -799,8 +665,8 @@ void FrameStore::stats(wpr_store_stats* stats) {
 
 bool FrameStore::frame_from(uint64_t step, wpr_store_frame* frame) {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.lower_bound(step);
-  if (found == entries_.end()) return false;
+  const auto found = frames_.all().lower_bound(step);
+  if (found == frames_.all().end()) return false;
   const Entry& entry = found->second;
   *frame = {found->first, entry.stored_size, entry.offset, entry.put_wait, entry.get_wait};
   return true;
@@ -813,7 +679,7 @@ void FrameStore::keep(const Status& status) {
 
 const char* FrameStore::sentence() {
   const std::lock_guard lock(mutex_);
-  last_text_ = last_.text;
+  last_text_ = last_.text();
   return last_text_.c_str();
 }
 

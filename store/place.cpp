@@ -18,7 +18,7 @@ constexpr int kPreferred = 1;  // MPOL_PREFERRED of linux/mempolicy.h
 
 Status usable_cores(cpu_set_t* cores) {
   if (::sched_getaffinity(0, sizeof *cores, cores) == 0) return {};
-  return fail(WPR_DEVICE, "the cores of this process cannot be read");
+  return fail(Code::kDevice, "the cores of this process cannot be read");
 }
 
 // "0-3,8,10-11"
@@ -38,10 +38,10 @@ void add_list(const char* list, cpu_set_t* cores) {
 
 Status check_cores(std::span<const int> cores) {
   cpu_set_t usable;
-  if (!cores.empty()) WPR_STORE_TRY(usable_cores(&usable));
+  if (!cores.empty()) WPR_TRY(usable_cores(&usable));
   for (const int core : cores) {
     if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(static_cast<size_t>(core), &usable))
-      return fail(WPR_PARAMETER, "core %d is not one that this process may use", core);
+      return fail(Code::kParameter, "core %d is not one that this process may use", core);
   }
   return {};
 }
@@ -49,7 +49,7 @@ Status check_cores(std::span<const int> cores) {
 Status check_nodes(std::span<const int> nodes) {
   for (const int node : nodes) {
     cpu_set_t cores;
-    WPR_STORE_TRY(cores_of_node(node, &cores));
+    WPR_TRY(cores_of_node(node, &cores));
   }
   return {};
 }
@@ -60,13 +60,13 @@ Status cores_of_node(int node, cpu_set_t* cores) {
   std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "re"), std::fclose);
   if (node < 0 || node >= kMostNodes || !file || !std::fgets(list, sizeof list, file.get()))
-    return fail(WPR_PARAMETER, "NUMA node %d: this machine has none such (%s)", node, path);
+    return fail(Code::kParameter, "NUMA node %d: this machine has none such (%s)", node, path);
   add_list(list, cores);
   cpu_set_t usable;
-  WPR_STORE_TRY(usable_cores(&usable));
+  WPR_TRY(usable_cores(&usable));
   CPU_AND(cores, cores, &usable);
   if (CPU_COUNT(cores) == 0)
-    return fail(WPR_PARAMETER, "NUMA node %d has no core that this process may use", node);
+    return fail(Code::kParameter, "NUMA node %d has no core that this process may use", node);
   return {};
 }
 

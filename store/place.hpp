@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "store/status.hpp"
+#include "base/status.hpp"
 
 namespace wirepress::store {
 

@@ -16,13 +16,13 @@ const std::function<void(const wpr_store_record&)> kNoRow;
 
 Status load_head(const File& file, Contents* contents) {
   uint64_t size;
-  WPR_STORE_TRY(file.size(&size));
+  WPR_TRY(file.size(&size));
   contents->report.file_size = size;
   std::byte bytes[kHeadSize];
   const size_t there = std::min<uint64_t>(size, kHeadSize);
-  WPR_STORE_TRY(file.read(0, {bytes, there}));
+  WPR_TRY(file.read(0, {bytes, there}));
   Status status = read_head({bytes, there}, &contents->head);
-  if (!status.ok()) return fail(status.code, "%s: %s", file.path(), status.text);
+  if (!status.ok()) return fail(status.code(), "%s: %s", file.path(), status.text());
   return {};
 }
 
@@ -33,16 +33,16 @@ Status load_index(const File& file, Contents* contents, bool* found) {
   if (size < kHeadSize + kRecordSize + kTrailerSize) return {};
   std::byte bytes[kRecordSize];
   uint64_t offset;
-  WPR_STORE_TRY(file.read(size - kTrailerSize, {bytes, kTrailerSize}));
+  WPR_TRY(file.read(size - kTrailerSize, {bytes, kTrailerSize}));
   if (!read_trailer({bytes, kTrailerSize}, id, &offset)) return {};
   if (offset < kHeadSize || offset > size - kRecordSize - kTrailerSize) return {};
-  WPR_STORE_TRY(file.read(offset, bytes));
+  WPR_TRY(file.read(offset, bytes));
   Record record;
   if (!read_record(bytes, contents->head, offset, size, &record) || record.kind != Kind::kIndex ||
       record.stored_size != size - offset - kRecordSize)
     return {};
   std::vector<std::byte> payload(record.stored_size);
-  WPR_STORE_TRY(file.read(offset + kRecordSize, payload));
+  WPR_TRY(file.read(offset + kRecordSize, payload));
   if (checksum(payload, id) != record.checksum || !read_index(payload, offset, &contents->entries))
     return {};
   contents->next_sequence = record.sequence + 1;
@@ -62,16 +62,16 @@ class Scan {
     while (offset + kRecordSize <= size_) {
       Record record;
       bool good;
-      WPR_STORE_TRY(head_at(offset, &record, &good));
+      WPR_TRY(head_at(offset, &record, &good));
       if (good) {
         in_gap = false;
-        WPR_STORE_TRY(content(record, offset));
+        WPR_TRY(content(record, offset));
         offset += kRecordSize + record.stored_size;
         continue;
       }
       if (!in_gap) ++gaps_;
       in_gap = true;
-      WPR_STORE_TRY(next_magic(offset + 1, &offset));
+      WPR_TRY(next_magic(offset + 1, &offset));
     }
     finish();
     return {};
@@ -80,7 +80,7 @@ class Scan {
  private:
   Status head_at(uint64_t offset, Record* record, bool* good) {
     std::byte bytes[kRecordSize];
-    WPR_STORE_TRY(file_.read(offset, bytes));
+    WPR_TRY(file_.read(offset, bytes));
     *good = read_record(bytes, out_.head, offset, size_, record) &&
             record->sequence >= out_.next_sequence;
     return {};
@@ -90,7 +90,7 @@ class Scan {
   Status next_magic(uint64_t from, uint64_t* offset) {
     while (from + kRecordSize <= size_) {
       const size_t n = std::min<uint64_t>(kWindow, size_ - from);
-      WPR_STORE_TRY(file_.read(from, Bytes(window_).first(n)));
+      WPR_TRY(file_.read(from, Bytes(window_).first(n)));
       const void* at = ::memmem(window_.data(), n, &kRecordMagic, sizeof kRecordMagic);
       if (at) {
         *offset = from + static_cast<uint64_t>(static_cast<const std::byte*>(at) - window_.data());
@@ -109,7 +109,7 @@ class Scan {
     uint64_t left = record.stored_size;
     for (uint64_t at = offset + kRecordSize; left > 0;) {
       const size_t n = std::min<uint64_t>(kWindow, left);
-      WPR_STORE_TRY(file_.read(at, Bytes(window_).first(n)));
+      WPR_TRY(file_.read(at, Bytes(window_).first(n)));
       XXH3_64bits_update(&state, window_.data(), n);
       at += n;
       left -= n;
@@ -120,7 +120,7 @@ class Scan {
 
   Status content(const Record& record, uint64_t offset) {
     bool good;
-    WPR_STORE_TRY(verify(record, offset, &good));
+    WPR_TRY(verify(record, offset, &good));
     wpr_status status = good ? WPR_OK : WPR_CHECKSUM;
     if (good && record.kind != Kind::kIndex &&
         !found_.try_emplace(record.step, IndexEntry{record.step, offset, record.stored_size})
@@ -158,8 +158,8 @@ class Scan {
 }  // namespace
 
 Status load(const File& file, Contents* contents) {
-  WPR_STORE_TRY(load_head(file, contents));
-  WPR_STORE_TRY(load_index(file, contents, &contents->from_index));
+  WPR_TRY(load_head(file, contents));
+  WPR_TRY(load_index(file, contents, &contents->from_index));
   if (!contents->from_index) {
     contents->entries.clear();
     return Scan(file, kNoRow, contents).run();
@@ -172,9 +172,9 @@ Status load(const File& file, Contents* contents) {
 
 Status scan(const File& file, const std::function<void(const wpr_store_record&)>& row,
             Contents* contents) {
-  WPR_STORE_TRY(load_head(file, contents));
+  WPR_TRY(load_head(file, contents));
   bool index = false;
-  WPR_STORE_TRY(load_index(file, contents, &index));
+  WPR_TRY(load_index(file, contents, &index));
   contents->entries.clear();
   contents->next_sequence = 0;
   contents->report.index = index;

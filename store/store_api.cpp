@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.h. Nothing is thrown across it.
-#include <pthread.h>
-
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
 
+#include "base/process.hpp"
 #include "store/frame_store.hpp"
 
+using wirepress::Code;
+using wirepress::fail;
+using wirepress::Status;
 using wirepress::store::Access;
 using wirepress::store::Contents;
-using wirepress::store::fail;
 using wirepress::store::File;
-using wirepress::store::Status;
 
 namespace {
-
-std::atomic<unsigned> g_forks{0};
-[[maybe_unused]] const int kForksAreCounted =
-    pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1, std::memory_order_relaxed); });
 
 constexpr const char* kForked =
     "the store belongs to the process that opened it, and this one was forked from it: open the "
@@ -29,11 +24,11 @@ constexpr const char* kForked =
 
 struct wpr_store {
   wirepress::store::FrameStore frames;
-  const unsigned made_at = g_forks.load(std::memory_order_relaxed);
+  const unsigned made_at = wirepress::n_forks();
 
   // In a forked child there are no servants, locks may be held for ever, and the file is the
   // parent's to write: nothing of `frames` is touched.
-  bool is_forked() const { return made_at != g_forks.load(std::memory_order_relaxed); }
+  bool is_forked() const { return made_at != wirepress::n_forks(); }
 };
 
 namespace {
@@ -44,7 +39,7 @@ Status guarded(Body body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    return fail(WPR_NO_MEMORY, "no memory (%s)", error.what());
+    return fail(Code::kNoMemory, "no memory (%s)", error.what());
   }
 }
 
@@ -53,7 +48,7 @@ wpr_status call(wpr_store* store, Body body) {
   if (!store || store->is_forked()) return WPR_PARAMETER;
   const Status status = guarded(body);
   if (!status.ok()) store->frames.keep(status);
-  return status.code;
+  return static_cast<wpr_status>(status.code());
 }
 
 template <typename Body>
@@ -66,42 +61,42 @@ wpr_status make(wpr_store** store, Body body) {
 
 // What a call must be given: check_given("tile", tile).
 Status check_given(const char* name, const void* pointer) {
-  return pointer ? Status() : fail(WPR_PARAMETER, "%s is NULL", name);
+  return pointer ? Status() : fail(Code::kParameter, "%s is NULL", name);
 }
 
 wpr_status say(const Status& status, char* text, size_t cap) {
-  if (text && cap) std::snprintf(text, cap, "%s", status.text);
-  return status.code;
+  if (text && cap) std::snprintf(text, cap, "%s", status.text());
+  return static_cast<wpr_status>(status.code());
 }
 
 Status check(const char* path, wpr_store_report* report,
              void (*row)(void*, const wpr_store_record*), void* user) {
-  WPR_STORE_TRY(check_given("path", path));
-  WPR_STORE_TRY(check_given("report", report));
+  WPR_TRY(check_given("path", path));
+  WPR_TRY(check_given("report", report));
   File file;
-  WPR_STORE_TRY(file.open(path, Access::kRead));
+  WPR_TRY(file.open(path, Access::kRead));
   Contents contents;
   const auto each = [&](const wpr_store_record& record) {
     if (row) row(user, &record);
   };
-  WPR_STORE_TRY(scan(file, each, &contents));
+  WPR_TRY(scan(file, each, &contents));
   *report = contents.report;
   return {};
 }
 
 Status repair(const char* path, wpr_store_report* report) {
-  WPR_STORE_TRY(check_given("path", path));
-  WPR_STORE_TRY(check_given("report", report));
+  WPR_TRY(check_given("path", path));
+  WPR_TRY(check_given("report", report));
   File file;
-  WPR_STORE_TRY(file.open(path, Access::kAppend));
+  WPR_TRY(file.open(path, Access::kAppend));
   Contents contents;
-  WPR_STORE_TRY(scan(file, nullptr, &contents));
+  WPR_TRY(scan(file, nullptr, &contents));
   *report = contents.report;
-  if (report->torn_bytes > 0) WPR_STORE_TRY(file.truncate(report->good_size));
+  if (report->torn_bytes > 0) WPR_TRY(file.truncate(report->good_size));
   if (report->index && report->torn_bytes == 0) return {};
-  WPR_STORE_TRY(file.sync());  // an index must not outlive what it names
-  WPR_STORE_TRY(append_index(file, contents.head, contents.entries, contents.next_sequence,
-                             report->good_size));
+  WPR_TRY(file.sync());  // an index must not outlive what it names
+  WPR_TRY(append_index(file, contents.head, contents.entries, contents.next_sequence,
+                       report->good_size));
   return file.sync();
 }
 
@@ -111,7 +106,7 @@ extern "C" {
 
 wpr_status wpr_store_create(const char* path, const wpr_store_config* config, wpr_store** store) {
   return make(store, [&](auto& frames) -> Status {
-    WPR_STORE_TRY(check_given("config", config));
+    WPR_TRY(check_given("config", config));
     return frames.create(path, *config);
   });
 }
@@ -143,7 +138,7 @@ wpr_status wpr_store_get(wpr_store* store, uint64_t step, void* dst, size_t cap)
 wpr_status wpr_store_put_tile(wpr_store* store, uint64_t step, uint64_t tile, const void* src,
                               const uint64_t* strides) {
   return call(store, [&]() -> Status {
-    WPR_STORE_TRY(check_given("src", src));
+    WPR_TRY(check_given("src", src));
     return store->frames.put_tile(step, tile, src, strides);
   });
 }
@@ -151,14 +146,14 @@ wpr_status wpr_store_put_tile(wpr_store* store, uint64_t step, uint64_t tile, co
 wpr_status wpr_store_get_tile(wpr_store* store, uint64_t step, uint64_t tile, void* dst,
                               const uint64_t* strides) {
   return call(store, [&]() -> Status {
-    WPR_STORE_TRY(check_given("dst", dst));
+    WPR_TRY(check_given("dst", dst));
     return store->frames.get_tile(step, tile, dst, strides);
   });
 }
 
 wpr_status wpr_store_tile_at(wpr_store* store, uint64_t tile, wpr_store_tile* out) {
   return call(store, [&]() -> Status {
-    WPR_STORE_TRY(check_given("out", out));
+    WPR_TRY(check_given("out", out));
     return store->frames.tile_at(tile, out);
   });
 }
@@ -177,7 +172,7 @@ wpr_status wpr_store_close(wpr_store* store) {
 
 wpr_status wpr_store_get_info(wpr_store* store, wpr_store_info* info) {
   return call(store, [&]() -> Status {
-    WPR_STORE_TRY(check_given("info", info));
+    WPR_TRY(check_given("info", info));
     store->frames.info(info);
     return {};
   });
@@ -185,7 +180,7 @@ wpr_status wpr_store_get_info(wpr_store* store, wpr_store_info* info) {
 
 wpr_status wpr_store_get_stats(wpr_store* store, wpr_store_stats* stats) {
   return call(store, [&]() -> Status {
-    WPR_STORE_TRY(check_given("stats", stats));
+    WPR_TRY(check_given("stats", stats));
     store->frames.stats(stats);
     return {};
   });

@@ -5,22 +5,14 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "base/bytes.hpp"
+
 namespace wirepress::store {
 namespace {
 
 constexpr uint64_t kDefaultTile = 256 << 10;
 constexpr size_t kExtents = 8 * WPR_MAX_DIMS;
 constexpr size_t kEntry = 16;
-
-uint64_t load64(const std::byte* at) {
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; --i) value = value << 8 | std::to_integer<uint64_t>(at[i]);
-  return value;
-}
-
-void store64(uint64_t value, std::byte* at) {
-  for (int i = 0; i < 8; ++i) at[i] = static_cast<std::byte>(value >> 8 * i);
-}
 
 uint64_t volume(const Box& box) {
   uint64_t n = 1;
@@ -57,12 +49,14 @@ Status Grid::make(const Head& head, const uint64_t* extents, Grid* grid) {
   for (size_t i = 0; i < WPR_MAX_DIMS; ++i) {
     const uint64_t extent = made.box_.extent[i], whole = made.shape_.extent[i];
     if (extent < 1 || extent > whole)
-      return fail(WPR_PARAMETER, "extent %zu of a tile is %" PRIu64 "; that of a frame is %" PRIu64,
-                  i - lead, extent, whole);
+      return fail(Code::kParameter,
+                  "extent %zu of a tile is %" PRIu64 "; that of a frame is %" PRIu64, i - lead,
+                  extent, whole);
     made.count_.extent[i] = (whole + extent - 1) / extent;
     made.n_tiles_ *= made.count_.extent[i];  // at most 2^48
     if (made.n_tiles_ > kMostTiles)
-      return fail(WPR_PARAMETER, "tiles this small cut a frame in more than %" PRIu64, kMostTiles);
+      return fail(Code::kParameter, "tiles this small cut a frame in more than %" PRIu64,
+                  kMostTiles);
   }
   made.tile_size_ = volume(made.box_) * made.element_size_;
   made.strides_ = packed(made.shape_, made.element_size_);
@@ -109,7 +103,7 @@ Status strides_of(const Grid& grid, const Tile& tile, const uint64_t* given, Str
   const auto n = static_cast<size_t>(grid.n_dims());
   std::copy_n(given, n, strides->bytes + (WPR_MAX_DIMS - n));
   if (given[n - 1] == grid.element_size()) return {};
-  return fail(WPR_PARAMETER,
+  return fail(Code::kParameter,
               "the last stride of a tile is %" PRIu64 " bytes; its elements have %" PRIu64
               " and must lie side by side",
               given[n - 1], grid.element_size());
@@ -146,35 +140,38 @@ uint64_t tiles_head_size(uint64_t n_tiles) { return kExtents + kEntry * n_tiles;
 void write_tiles_head(const Grid& grid, std::byte* payload) {
   uint64_t extents[WPR_MAX_DIMS];
   grid.extents(extents);
-  for (size_t i = 0; i < WPR_MAX_DIMS; ++i) store64(extents[i], payload + 8 * i);
+  Writer writer({payload, kExtents});
+  for (const uint64_t extent : extents) writer.write(extent);
 }
 
 void write_tile_entry(uint64_t tile, uint64_t offset, uint64_t size, std::byte* payload) {
-  store64(offset, payload + kExtents + kEntry * tile);
-  store64(size, payload + kExtents + kEntry * tile + 8);
+  Writer writer({payload + kExtents + kEntry * tile, kEntry});
+  writer.write(offset);
+  writer.write(size);
 }
 
 Status read_tiles(ConstBytes payload, const Head& head, Grid* grid,
                   std::vector<ConstBytes>* tiles) {
-  if (payload.size() < kExtents)
-    return fail(WPR_CORRUPT, "%zu bytes are no frame in tiles", payload.size());
+  Reader reader(payload);
   uint64_t extents[WPR_MAX_DIMS];
-  for (size_t i = 0; i < WPR_MAX_DIMS; ++i) extents[i] = load64(payload.data() + 8 * i);
-  if (head.n_dims > 0 && extents[0] == 0) return fail(WPR_CORRUPT, "a tile's extent is 0");
+  if (!reader.read(&extents))
+    return fail(Code::kCorrupt, "%zu bytes are no frame in tiles", payload.size());
+  if (head.n_dims > 0 && extents[0] == 0) return fail(Code::kCorrupt, "a tile's extent is 0");
   const Status status = Grid::make(head, extents, grid);
-  if (!status.ok()) return fail(WPR_CORRUPT, "%s", status.text);
+  if (!status.ok()) return fail(Code::kCorrupt, "%s", status.text());
   const uint64_t n = grid->n_tiles(), first = tiles_head_size(n);
   if (payload.size() < first)
-    return fail(WPR_CORRUPT, "%" PRIu64 " tiles need a table of %" PRIu64 " bytes; there are %zu",
-                n, first, payload.size());
+    return fail(Code::kCorrupt,
+                "%" PRIu64 " tiles need a table of %" PRIu64 " bytes; there are %zu", n, first,
+                payload.size());
   tiles->clear();
   tiles->reserve(n);
   for (uint64_t i = 0; i < n; ++i) {
-    const std::byte* entry = payload.data() + kExtents + kEntry * i;
-    const uint64_t offset = load64(entry), size = load64(entry + 8);
-    if (offset < first || offset > payload.size() || size > payload.size() - offset)
-      return fail(WPR_CORRUPT, "tile %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64 " of %zu", i, size,
-                  offset, payload.size());
+    uint64_t offset = 0, size = 0;
+    if (!reader.read(&offset) || !reader.read(&size) || offset < first || offset > payload.size() ||
+        size > payload.size() - offset)
+      return fail(Code::kCorrupt, "tile %" PRIu64 ": %" PRIu64 " bytes at %" PRIu64 " of %zu", i,
+                  size, offset, payload.size());
     tiles->push_back(payload.subspan(offset, size));
   }
   return {};

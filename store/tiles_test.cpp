@@ -73,10 +73,10 @@ TEST(StoreGrid, RefusesTilesThatAreNone) {
   Grid grid;
   for (const auto& tile : {std::pair<uint64_t, uint64_t>{11, 20}, {10, 21}, {0, 5}, {5, 0}}) {
     const uint64_t extents[WPR_MAX_DIMS] = {tile.first, tile.second};
-    EXPECT_EQ(Grid::make(head, extents, &grid).code, WPR_PARAMETER);
+    EXPECT_EQ(Grid::make(head, extents, &grid).code(), Code::kParameter);
   }
   const uint64_t one[WPR_MAX_DIMS] = {1, 1};
-  EXPECT_EQ(Grid::make(head_of({2000, 2000}), one, &grid).code, WPR_PARAMETER);  // too many
+  EXPECT_EQ(Grid::make(head_of({2000, 2000}), one, &grid).code(), Code::kParameter);  // too many
 }
 
 // No change of a payload's table is read beyond the payload, nor believed where it cannot be.
@@ -96,7 +96,8 @@ TEST(StoreGrid, APayloadIsNotTrusted) {
   EXPECT_EQ(tiles[1].size(), 11u);
   EXPECT_TRUE(found == grid);
   for (size_t size = 0; size < payload.size(); ++size)
-    EXPECT_EQ(read_tiles({payload.data(), size}, head, &found, &tiles).code, WPR_CORRUPT) << size;
+    EXPECT_EQ(read_tiles({payload.data(), size}, head, &found, &tiles).code(), Code::kCorrupt)
+        << size;
   for (size_t bit = 0; bit < 8 * tiles_head_size(2); ++bit) {
     auto flipped = payload;
     flipped[bit / 8] ^= std::byte{1} << bit % 8;
@@ -110,7 +111,7 @@ TEST(StoreGrid, APayloadIsNotTrusted) {
 
 TEST(StorePlace, NodesOfThisMachine) {
   const int none[] = {1000};
-  EXPECT_EQ(check_nodes(none).code, WPR_PARAMETER);
+  EXPECT_EQ(check_nodes(none).code(), Code::kParameter);
   if (!std::filesystem::exists("/sys/devices/system/node/node0/cpulist"))
     GTEST_SKIP() << "this kernel shows no NUMA nodes";
   cpu_set_t cores;

@@ -30,10 +30,10 @@
 
 namespace {
 
+using wirepress::Status;
 using wirepress::store::Calls;
 using wirepress::store::FrameStore;
 using wirepress::store::now;
-using wirepress::store::Status;
 
 constexpr size_t kHalo = 4;
 constexpr size_t kTilePlanes = 2;  // 128 KiB at 128^3, 320 KB at 200^3: as much as a core's cache
@@ -227,7 +227,7 @@ Errors compare(const Field& put, const Field& got) {
 // A virtual machine's memory is slow when it is touched for the first time since the machine began;
 // what was freed just now comes first.
 void warm(size_t n) {
-  const wirepress::store::Buffer memory(n);
+  const wirepress::Buffer memory(n);
   std::memset(memory.data(), 1, n);
 }
 
@@ -281,7 +281,7 @@ wpr_store_config config_of(const Options& options, const std::string& recipe, si
 }
 
 void check(const Status& status) {
-  if (!status.ok()) stop(status.text);
+  if (!status.ok()) stop(status.text());
 }
 
 int run(const Options& options) {

@@ -31,9 +31,9 @@
 
 namespace {
 
+using wirepress::Status;
 using wirepress::store::Calls;
 using wirepress::store::FrameStore;
-using wirepress::store::Status;
 using Frame = std::vector<uint32_t>;
 
 constexpr int kLost = 1, kUsage = 2, kWrong = 3, kRefused = 4;
@@ -131,7 +131,7 @@ void say(const char* word, uint64_t number) {
 }
 
 int complain(const char* what, const Status& status, int code) {
-  std::fprintf(stderr, "store_crash: %s: %s\n", what, status.text);
+  std::fprintf(stderr, "store_crash: %s: %s\n", what, status.text());
   return code;
 }
 

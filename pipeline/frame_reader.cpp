@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/frame_reader.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace wirepress {
+namespace {
+
+unsigned long long ull(uint64_t value) { return value; }
+
+// Expands blocks, or parts of them where there are fewer blocks than workers.
+struct ParallelExpand {
+  const ParsedFrame& frame;
+  const std::vector<ExpandItem>& items;
+  Bytes dst;
+  bool add;  // to what dst holds
+  std::atomic<size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex{};
+  Status status{};
+  size_t failed_item = SIZE_MAX;
+
+  Status expand(int worker, const ExpandItem& item) const {
+    const Block& block = frame.blocks[item.block];
+    const Bytes out = dst.subspan(item.block * frame.header.block_size(), block.raw_size);
+    Chain& chain = frame.chain_of(item.block);
+    if (add || block.raw || item.n_parts > 1) {
+      WPR_TRY(verify_block(frame.header, block));
+      if (block.raw && add) return add_floats(block.payload, out), Status();
+      if (block.raw && !out.empty()) std::memcpy(out.data(), block.payload.data(), out.size());
+      if (block.raw) return {};
+      const Status result = add ? chain.decode_add(worker, block.payload, out)
+                                : chain.decode_part(worker, block.payload, item.part, out);
+      return result.ok() ? result : in_block(block.index, result);
+    }
+    // Decoders stand any bytes, so the checksum comes second: the payload then lies in the cache,
+    // where hashing costs a third. It has the last word on what is wrong.
+    const Status result = chain.decode(worker, block.payload, out);
+    WPR_TRY(verify_block(frame.header, block));
+    return result.ok() ? result : in_block(block.index, result);
+  }
+
+  void work(int worker) {
+    for (size_t i; !failed && (i = next++) < items.size();) {
+      const Status result = expand(worker, items[i]);
+      if (result.ok()) continue;
+      failed = true;
+      const std::lock_guard lock(mutex);
+      if (i < failed_item) {
+        failed_item = i;
+        status = result;
+      }
+    }
+  }
+};
+
+Status check_room(uint64_t raw_size, Bytes dst) {
+  if (raw_size <= dst.size()) return {};
+  return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(raw_size),
+              dst.size());
+}
+
+}  // namespace
+
+Status FrameReader::inspect(ConstBytes bytes, Header* header, std::string* recipe) {
+  Header result;
+  WPR_TRY(read_header(bytes, &result));
+  Recipe steps;
+  WPR_TRY(recipe_of(result.stages, result, "auto", &steps));
+  *recipe = recipe_text(steps);
+  *header = result;
+  return {};
+}
+
+Status FrameReader::find_chain(int threads, ParsedFrame* frame) {
+  const Header& header = frame->header;
+  return chains_.for_stages(header.stages, header, settings_.engine(), threads, &frame->chain);
+}
+
+Status FrameReader::parse(ConstBytes bytes, ParsedFrame* frame) {
+  WPR_TRY(find_chain(settings_.blocks().threads, frame));
+  return read_blocks(frame->header, bytes, &frame->blocks, &frame->raw_size);
+}
+
+Status FrameReader::find_own_chains(int threads, ParsedFrame* frame) {
+  auto& [header, raw_size, blocks, chain, own] = *frame;
+  own.clear();
+  if (std::ranges::none_of(blocks, &Block::own)) return {};
+  own.assign(blocks.size(), chain);
+  std::vector<std::pair<Stages, ChainPointer>> known;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    Block& block = blocks[i];
+    if (!block.own) continue;
+    Stages stages;
+    if (const Status status = read_own_stages(block, &stages, &block.payload); !status.ok()) {
+      WPR_TRY(verify_block(header, block));
+      return status;
+    }
+    auto it = std::ranges::find_if(known, [&](const auto& k) { return same(k.first, stages); });
+    if (it == known.end()) {
+      if (known.size() == kMaxOwnRecipes)
+        return fail(Code::kUnsupported, "block %llu: more than %d recipes in a frame",
+                    ull(block.index), kMaxOwnRecipes);
+      ChainPointer found;
+      const Status status = chains_.for_stages(stages, header, settings_.engine(), threads, &found);
+      if (!status.ok()) {
+        WPR_TRY(verify_block(header, block));
+        return in_block(block.index, status);
+      }
+      known.emplace_back(stages, found);
+      it = known.end() - 1;
+    }
+    own[i] = it->second;
+  }
+  return {};
+}
+
+Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, bool add, Bytes dst) {
+  WPR_TRY(find_own_chains(n_threads, frame));
+  items_.clear();
+  const std::vector<Block>& blocks = frame->blocks;
+  const size_t threads = static_cast<size_t>(n_threads);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = blocks[i];
+    const bool whole = add || block.raw || blocks.size() >= threads;
+    const size_t n = whole ? 1 : frame->chain_of(i).parts(block.payload, block.raw_size);
+    for (size_t part = 0; part < n; ++part) items_.push_back({i, part, n});
+  }
+  ParallelExpand job{.frame = *frame, .items = items_, .dst = dst, .add = add};
+  const int workers = static_cast<int>(std::min(threads, items_.size()));
+  pool_.run(
+      workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
+  return job.status;
+}
+
+Status FrameReader::decompress(ConstBytes bytes, Bytes dst, size_t* written) {
+  return expand_frame(bytes, false, dst, written);
+}
+
+Status FrameReader::decompress_add(ConstBytes bytes, Bytes dst, size_t* written) {
+  return expand_frame(bytes, true, dst, written);
+}
+
+Status FrameReader::expand_frame(ConstBytes bytes, bool add, Bytes dst, size_t* written) {
+  const Stopwatch watch(&stats_.decompress_seconds);
+  Header& header = frame_.header;
+  WPR_TRY(read_header(bytes, &header));
+  if (add && header.dtype != DType::kFloat32)
+    return fail(Code::kParameter, "only float32 can be added, the frame holds %s",
+                dtype_name(header.dtype));
+  if (!header.streamed) WPR_TRY(check_room(header.raw_size, dst));
+  WPR_TRY(parse(bytes, &frame_));
+  WPR_TRY(check_room(frame_.raw_size, dst));
+  WPR_TRY(expand_blocks(&frame_, settings_.blocks().threads, add, dst.first(frame_.raw_size)));
+  *written = frame_.raw_size;
+  stats_.expanded_bytes += frame_.raw_size;
+  return {};
+}
+
+Status FrameReader::decompress_range(ConstBytes bytes, uint64_t offset, Bytes dst) {
+  const Stopwatch watch(&stats_.decompress_seconds);
+  WPR_TRY(read_header(bytes, &frame_.header));
+  WPR_TRY(parse(bytes, &frame_));
+  const uint64_t raw_size = frame_.raw_size;
+  if (offset > raw_size || dst.size() > raw_size - offset) {
+    return fail(Code::kParameter, "bytes %llu..%llu of a frame that holds %llu", ull(offset),
+                ull(offset + dst.size()), ull(raw_size));
+  }
+  if (dst.empty()) return {};
+  const std::vector<Block> all = std::move(frame_.blocks);
+  const uint64_t end = offset + dst.size();
+  const uint64_t block_size = frame_.header.block_size();
+  for (uint64_t index = offset / block_size; index * block_size < end; ++index) {
+    const uint64_t begin = index * block_size;
+    const Block& block = all[index];
+    std::byte* scratch = partial_.reserve(block.raw_size);
+    if (!scratch)
+      return fail(Code::kNoMemory, "no memory for a block of %llu bytes", ull(block.raw_size));
+    frame_.blocks.assign(1, block);
+    WPR_TRY(expand_blocks(&frame_, settings_.blocks().threads, false, {scratch, block.raw_size}));
+    const uint64_t from = std::max(begin, offset), to = std::min(begin + block.raw_size, end);
+    std::memcpy(dst.data() + (from - offset), scratch + (from - begin), to - from);
+  }
+  stats_.expanded_bytes += dst.size();
+  return {};
+}
+
+}  // namespace wirepress

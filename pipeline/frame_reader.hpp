@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads frames: whole ones, parts of them, and the batches of blocks that streams consist of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/pool.hpp"
+#include "pipeline/settings.hpp"
+#include "pipeline/stats.hpp"
+
+namespace wirepress {
+
+// Work of one worker when blocks are expanded.
+struct ExpandItem {
+  size_t block;
+  size_t part;
+  size_t n_parts;
+};
+
+class FrameReader {
+ public:
+  FrameReader(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats)
+      : settings_(settings), chains_(chains), pool_(pool), stats_(stats) {}
+
+  Status decompress(ConstBytes bytes, Bytes dst, size_t* written);
+  // dst[i] += content[i], float32.
+  Status decompress_add(ConstBytes bytes, Bytes dst, size_t* written);
+  Status decompress_range(ConstBytes bytes, uint64_t offset, Bytes dst);
+  // Header and the text of its recipe.
+  static Status inspect(ConstBytes bytes, Header* header, std::string* recipe);
+
+  // Parts of it. The first three take a frame whose header was read.
+  Status parse(ConstBytes bytes, ParsedFrame* frame);  // finds its chain and its blocks
+  Status find_chain(int threads, ParsedFrame* frame);
+  // Finds the chains of blocks that have recipes of their own, and takes those off the payloads.
+  Status find_own_chains(int threads, ParsedFrame* frame);
+  // Expands the blocks, which follow each other, into dst, or adds them to it. The chain was found
+  // for `threads`.
+  Status expand_blocks(ParsedFrame* frame, int threads, bool add, Bytes dst);
+
+ private:
+  Status expand_frame(ConstBytes bytes, bool add, Bytes dst, size_t* written);
+
+  Settings& settings_;
+  Chains& chains_;
+  ThreadPool& pool_;
+  Stats& stats_;
+  ParsedFrame frame_;
+  std::vector<ExpandItem> items_;
+  Buffer partial_;  // a block of which decompress_range needs a part
+};
+
+}  // namespace wirepress

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/frame_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+namespace wirepress {
+namespace {
+
+Status no_room(const BlockMaker& maker, size_t i, size_t needs, size_t has) {
+  return fail(Code::kDstTooSmall, "block %llu: needs %zu bytes, dst has %zu left",
+              static_cast<unsigned long long>(maker.first() + i), needs, has);
+}
+
+void count(Stored stored, Stats* stats) {
+  ++stats->blocks;
+  stats->bypassed_probe += stored == Stored::kRawByProbe;
+  stats->bypassed_size += stored == Stored::kRawBySize;
+}
+
+// Blocks are encoded out of order into a ring of slots and copied out in order, by whichever worker
+// finishes the block that is next; no worker waits unless it is a whole ring ahead.
+struct ParallelEncode {
+  const BlockMaker& maker;
+  Bytes dst;
+  std::vector<EncodeSlot>& slots;
+  Stats* stats;
+  std::mutex mutex{};
+  std::condition_variable moved{};
+  size_t next = 0;     // block to encode
+  size_t drained = 0;  // blocks copied out
+  bool draining = false;
+  size_t offset = 0;
+  Status status{};
+
+  void work(int worker) {
+    const size_t n = maker.n_blocks();
+    std::unique_lock lock(mutex);
+    while (true) {
+      moved.wait(lock, [&] { return !status.ok() || next >= n || next < drained + slots.size(); });
+      if (!status.ok() || next >= n) return;
+      const size_t i = next++;
+      EncodeSlot& slot = slots[i % slots.size()];
+      lock.unlock();
+      Status result = encode(worker, i, &slot);
+      lock.lock();
+      if (!result.ok()) return stop(result);
+      slot.ready = true;
+      drain(lock);
+    }
+  }
+
+  Status encode(int worker, size_t i, EncodeSlot* slot) {
+    const size_t size = maker.raw_size(i);
+    std::byte* out = slot->code.reserve(size);
+    if (!out) return fail(Code::kNoMemory, "no memory for a block of %zu bytes", size);
+    return maker.make(worker, i, {out, size}, &slot->payload);
+  }
+
+  void stop(const Status& result) {
+    if (status.ok()) status = result;
+    moved.notify_all();
+  }
+
+  void drain(std::unique_lock<std::mutex>& lock) {
+    if (draining) return;
+    draining = true;
+    while (status.ok() && slots[drained % slots.size()].ready) {
+      const size_t i = drained;
+      EncodeSlot& slot = slots[i % slots.size()];
+      lock.unlock();
+      Status result = copy_out(i, slot);
+      lock.lock();
+      slot.ready = false;
+      if (!result.ok()) stop(result);
+      ++drained;
+      moved.notify_all();
+    }
+    draining = false;
+  }
+
+  Status copy_out(size_t i, EncodeSlot& slot) {
+    const Header& header = maker.header();
+    const bool last = maker.is_last(i);
+    const Payload& payload = slot.payload;
+    const size_t head = head_size(header, last);
+    if (dst.size() - offset < head + payload.size)
+      return no_room(maker, i, head + payload.size, dst.size() - offset);
+    std::byte* out = dst.data() + offset;
+    const void* from = payload.outside ? payload.outside : slot.code.data();
+    if (payload.size) std::memcpy(out + head, from, payload.size);
+    offset += seal_block(header, maker.first() + i, payload.content, last, maker.raw_size(i),
+                         payload.size, out);
+    count(payload.stored, stats);
+    return {};
+  }
+};
+
+}  // namespace
+
+size_t FrameWriter::bound(uint64_t raw_size) const {
+  const uint64_t block_size = settings_.block_size();
+  // A block of whole rows may be little more than half as large.
+  return kMaxHeader + raw_size + 8 * (2 * raw_size / block_size + 1);
+}
+
+Status FrameWriter::begin_frame(const Recipe& plain, Header* header, ChainPointer* chain,
+                                Bytes dst) {
+  Recipe recipe = plain;
+  const BlockSettings& settings = settings_.blocks();
+  header->checksum = settings.checksum;
+  header->block_log = settings.block_log;
+  header->slabs = header->slabs || (wants_slabs(recipe) && can_be_slabs(*header));
+  tell_shape(*header, &recipe);
+  *chain = chains_.for_recipe(recipe, settings.threads);
+  header->stages = stages_of(recipe);
+  size_t size;
+  return write_header(header, dst, &size);
+}
+
+Status FrameWriter::begin_plain(Header* header, ChainPointer* chain, Bytes dst) {
+  const Recipe* recipe;
+  WPR_TRY(settings_.recipe_for(header->dtype, &recipe));
+  return begin_frame(*recipe, header, chain, dst);
+}
+
+Status FrameWriter::begin_auto(Choice* choice, Header* header) {
+  const Goal* goal;
+  WPR_TRY(settings_.goal(&goal));
+  header->block_log = settings_.blocks().block_log;
+  WPR_TRY(choice->chooser.begin(*goal, *header, settings_.engine()));
+  header->slabs = choice->chooser.wants_slabs() && can_be_slabs(*header);
+  choice->chains.clear();
+  return {};
+}
+
+Status FrameWriter::choose_groups(const Header& header, int threads, ConstBytes src,
+                                  Choice* choice) {
+  auto& [chooser, groups, chains] = *choice;
+  groups.clear();
+  const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
+  for (size_t at = 0; at < src.size(); at += group_size) {
+    const ConstBytes group = src.subspan(at, std::min(group_size, src.size() - at));
+    Recipe recipe;
+    WPR_TRY(chooser.choose(group, block_size, &recipe));
+    ChainPointer chain = chains_.for_recipe(recipe, threads);
+    if (std::ranges::find(chains, chain) == chains.end()) {
+      if (chains.size() == kMaxOwnRecipes)
+        chain = chains.front();
+      else
+        chains.push_back(chain);
+    }
+    groups.push_back(chain);
+  }
+  return {};
+}
+
+Status FrameWriter::begin_stored(Header* header, ChainPointer* chain, Bytes dst) {
+  Recipe store;
+  WPR_TRY(parse_recipe("store", header->dtype, "auto", &store));
+  return begin_frame(store, header, chain, dst);
+}
+
+// A header names the recipe of the first group, whose blocks then need none of their own.
+Status FrameWriter::begin_auto_frame(ConstBytes src, Header* header, ChainPointer* chain,
+                                     Bytes dst) {
+  const int threads = settings_.blocks().threads;
+  WPR_TRY(begin_auto(&choice_, header));
+  WPR_TRY(choose_groups(*header, threads, src, &choice_));
+  std::vector<ChainPointer>& groups = choice_.groups;
+  if (groups.empty()) return begin_stored(header, chain, dst);
+  WPR_TRY(begin_frame(groups.front()->recipe(), header, chain, dst));
+  for (ChainPointer& group : groups)
+    if (group->matches((*chain)->recipe(), threads)) group = *chain;
+  return {};
+}
+
+Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  ChainPointer chain;
+  std::span<const ChainPointer> groups;
+  if (settings_.wants_auto()) {
+    WPR_TRY(begin_auto_frame(src, &header, &chain, dst));
+    groups = choice_.groups;
+  } else {
+    WPR_TRY(begin_plain(&header, &chain, dst));
+  }
+  const PlainBlocks blocks(header, settings_.blocks(), *chain, groups, 0, src, false);
+  WPR_TRY(end_frame(blocks, dst, written));
+  stats_.raw_bytes += src.size();
+  stats_.wire_bytes += *written;
+  return {};
+}
+
+Status FrameWriter::explain(ConstBytes src, Header header,
+                            void (*row)(void* seen, const Explained& group), void* seen) {
+  Recipe recipe;
+  WPR_TRY(begin_auto(&choice_, &header));
+  const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
+  for (size_t at = 0; at < src.size(); at += group_size) {
+    const size_t size = std::min(group_size, src.size() - at);
+    WPR_TRY(choice_.chooser.choose(src.subspan(at, size), block_size, &recipe));
+    row(seen, {at, size, choice_.chooser});
+  }
+  return {};
+}
+
+Status FrameWriter::compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
+                                      size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  if (header.dtype != DType::kFloat32)
+    return fail(Code::kParameter, "error feedback is for float32, not %s",
+                dtype_name(header.dtype));
+  if (dst.size() < bound(src.size())) {
+    return fail(Code::kDstTooSmall, "error feedback needs a dst of bound() = %zu bytes, not %zu",
+                bound(src.size()), dst.size());
+  }
+  if (settings_.wants_auto())
+    return fail(Code::kParameter, "error feedback needs a recipe that names its codec, not auto");
+  ChainPointer chain;
+  WPR_TRY(begin_plain(&header, &chain, dst));
+  const FeedbackBlocks blocks(header, settings_.blocks(), *chain, src, residual);
+  WPR_TRY(end_frame(blocks, dst, written));
+  stats_.raw_bytes += src.size();
+  stats_.wire_bytes += *written;
+  return {};
+}
+
+Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, size_t* written) {
+  Header header = a.header;
+  size_t size;
+  WPR_TRY(write_header(&header, dst, &size));
+  const SumBlocks blocks(header, settings_.blocks(), a, b);
+  return end_frame(blocks, dst, written);
+}
+
+// The blocks behind a header that was written.
+Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* written) {
+  const size_t head = maker.header().size;
+  size_t size;
+  WPR_TRY(make_blocks(maker, settings_.blocks().threads, dst.subspan(head), &size));
+  *written = head + size;
+  return {};
+}
+
+Status FrameWriter::make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written) {
+  return threads > 1 && maker.n_blocks() > 1 ? make_parallel(maker, threads, dst, written)
+                                             : make_serial(maker, dst, written);
+}
+
+Status FrameWriter::make_serial(const BlockMaker& maker, Bytes dst, size_t* written) {
+  const Header& header = maker.header();
+  size_t offset = 0;
+  for (size_t i = 0; i < maker.n_blocks(); ++i) {
+    const bool last = maker.is_last(i);
+    const size_t head = head_size(header, last), room = dst.size() - offset;
+    if (room < head) return no_room(maker, i, head, room);
+    const Bytes out = dst.subspan(offset + head);
+    Payload payload;
+    WPR_TRY(maker.make(0, i, out, &payload));
+    if (payload.outside) {
+      if (out.size() < payload.size) return no_room(maker, i, head + payload.size, room);
+      if (payload.size) std::memcpy(out.data(), payload.outside, payload.size);
+    }
+    offset += seal_block(header, maker.first() + i, payload.content, last, maker.raw_size(i),
+                         payload.size, dst.data() + offset);
+    count(payload.stored, &stats_);
+  }
+  *written = offset;
+  return {};
+}
+
+Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, Bytes dst,
+                                  size_t* written) {
+  const size_t n_slots = 2 * static_cast<size_t>(threads);
+  const int workers = static_cast<int>(std::min(static_cast<size_t>(threads), maker.n_blocks()));
+  if (slots_.size() < n_slots) slots_ = std::vector<EncodeSlot>(n_slots);
+  for (EncodeSlot& slot : slots_) slot.ready = false;  // one may be left over from a failure
+  ParallelEncode job{.maker = maker, .dst = dst, .slots = slots_, .stats = &stats_};
+  pool_.run(
+      workers, [](void* it, int worker) { static_cast<ParallelEncode*>(it)->work(worker); }, &job);
+  WPR_TRY(job.status);
+  *written = job.offset;
+  return {};
+}
+
+}  // namespace wirepress

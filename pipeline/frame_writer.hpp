@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes frames: whole ones, and what streams of blocks are made of.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/pool.hpp"
+#include "pipeline/settings.hpp"
+#include "pipeline/stats.hpp"
+
+namespace wirepress {
+
+// A block that was made and waits for its turn to be copied out.
+struct EncodeSlot {
+  Buffer code;
+  Payload payload;
+  bool ready = false;
+};
+
+class FrameWriter {
+ public:
+  // What recipe=auto makes of a frame.
+  struct Choice {
+    Chooser chooser;
+    std::vector<ChainPointer> groups, chains;  // by group; the different ones of the frame
+  };
+  // One group of blocks as recipe=auto sees it.
+  struct Explained {
+    uint64_t offset, size;
+    const Chooser& chooser;
+  };
+
+  FrameWriter(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats)
+      : settings_(settings), chains_(chains), pool_(pool), stats_(stats) {}
+
+  size_t bound(uint64_t raw_size) const;
+  // `header` says dtype and shape; the rest is filled in from the settings.
+  Status compress(ConstBytes src, Header header, Bytes dst, size_t* written);
+  // src and residual are float32 arrays of one size; residual is undefined after a failure other
+  // than kParameter or kDstTooSmall.
+  Status compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
+                           size_t* written);
+  // The frame of the sum of two frames' contents, float32, whose headers are equal.
+  Status sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, size_t* written);
+  // Calls `row` for every group of src; `seen` is whatever it wants.
+  Status explain(ConstBytes src, Header header, void (*row)(void* seen, const Explained& group),
+                 void* seen);
+
+  // Parts of a frame, for streams. The first two complete the header and write it to dst.
+  Status begin_plain(Header* header, ChainPointer* chain, Bytes dst);   // by the recipe
+  Status begin_stored(Header* header, ChainPointer* chain, Bytes dst);  // nothing is known yet
+  // Makes the chooser ready, and the header's blocks as its candidates want them.
+  Status begin_auto(Choice* choice, Header* header);
+  // Chains for every group of src, at most kMaxOwnRecipes different ones in a frame.
+  Status choose_groups(const Header& header, int threads, ConstBytes src, Choice* choice);
+  Status make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
+
+ private:
+  Status begin_frame(const Recipe& recipe, Header* header, ChainPointer* chain, Bytes dst);
+  Status begin_auto_frame(ConstBytes src, Header* header, ChainPointer* chain, Bytes dst);
+  Status end_frame(const BlockMaker& maker, Bytes dst, size_t* written);
+  Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
+  Status make_parallel(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
+
+  Settings& settings_;
+  Chains& chains_;
+  ThreadPool& pool_;
+  Stats& stats_;
+  Choice choice_;  // of whole frames
+  std::vector<EncodeSlot> slots_;
+};
+
+}  // namespace wirepress

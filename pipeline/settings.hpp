@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a context, and what follows from them. Texts are read once, not once a frame.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "base/options.hpp"
+#include "pipeline/auto.hpp"
+#include "pipeline/blocks.hpp"
+#include "pipeline/pool.hpp"
+
+namespace wirepress {
+
+class Settings {
+ public:
+  Settings() { settle(); }
+  // Takes the environment's options; the first invalid one is the status and has its default.
+  Status read_environment();
+  // kParameter, and nothing changed, where the key is unknown or the value is none of its values.
+  Status set(const char* key, const char* value);
+  const Options& options() const { return options_; }
+
+  // How blocks are made. The cores that the process may use are counted by the first call after a
+  // change of an option.
+  const BlockSettings& blocks();
+  size_t block_size() const { return size_t{1} << blocks_.block_log; }
+  int threads() const { return blocks_.threads ? blocks_.threads : usable_cores(); }
+  const char* engine() const { return options_.get("engine"); }
+
+  bool wants_auto() const { return wants_auto_; }
+  // The recipe for data of a type; it is valid until an option changes. kParameter where the recipe
+  // does not take the type, or loses bits of kBytes.
+  Status recipe_for(DType dtype, const Recipe** recipe);
+  // What recipe=auto is to reach; that of plain "auto" where the recipe names its codecs.
+  Status goal(const Goal** goal);
+  // Whether the recipe `text` gives back every bit of data of that type.
+  Status lossless(const char* text, DType dtype, bool* answer) const;
+
+ private:
+  void settle();  // after a change of options
+
+  Options options_;
+  BlockSettings blocks_;  // threads 0: not yet counted
+  bool wants_auto_ = false;
+  std::map<DType, Recipe> recipes_;  // those that were asked for
+  std::optional<Goal> goal_;
+};
+
+}  // namespace wirepress
