@@ -51,7 +51,7 @@ rtl-lint: ## FPGA cores: Verilator and Verible (the first rtl- target installs t
 rtl-test: build ## FPGA cores: handshakes under cocotb, and their bytes as engine rtl
 	@scripts/rtl test $(ARGS)
 	@build/dev/tests/unit_tests --gtest_filter='Rtl.*' --gtest_brief=1
-	@for codec in fre bx onebit terngrad fp16 bf16 int8 tbq; do build/dev/tests/conformance --quick --codec $$codec || exit 1; done
+	@build/dev/tests/conformance --list | sed -n 's/^[^ ]* \([^ ]*\) .*rtl:.*/\1/p' | xargs -rn 1 build/dev/tests/conformance --quick --codec
 rtl-formal: ## FPGA cores: proofs, and that every mutant breaks one; ARGS="skid fifo"
 	@scripts/rtl formal $(ARGS)
 rtl-area: ## FPGA cores: area, depth and clock against their bounds; ARGS=--write renews the table

@@ -42,6 +42,13 @@ inline constexpr int kMaxDims = 4;
 size_t dtype_size(DType dtype);       // bytes per element; kBytes: 1
 const char* dtype_name(DType dtype);  // "bytes", "float32" ...
 
+// What a parameter bounds of each value's error, if it does.
+enum class Bounds : uint8_t {
+  kNothing,
+  kFractionBits,  // the relative error: at most 2^-(m+1) for m fraction bits
+  kAbsolute,      // the absolute error: at most the parameter
+};
+
 // One parameter of a codec: an integer that fits a signed byte, or a real, as they stand in the
 // frame header. Where `words` is set the text form is words[value] instead of the number.
 struct Param {
@@ -55,6 +62,7 @@ struct Param {
   // Came after the codec's first release; such ones stand last. Where all of them have their
   // fallback they are left out of the frame header, which is then as it was before.
   bool later = false;
+  Bounds bounds = Bounds::kNothing;
 
   size_t size() const { return real ? 3 : 1; }  // bytes in the frame header
 };
@@ -100,6 +108,10 @@ struct Codec {
   bool by_slabs = false;    // wants Args::shape, and blocks that are whole rows of the array
   bool stable = true;       // encoding what was decoded changes nothing more
   bool may_refuse = false;  // encode may say kDstTooSmall for any dst: these data cannot be coded
+  bool sparse = false;      // codes some float32 values exactly and drops the others
+  // Gradients train worse without error feedback. Not so where the error is unbiased, and averages
+  // out over steps and ranks, or is far below the noise of a gradient.
+  bool wants_feedback = false;
   // Checks the parameters against each other and the dtype, and resolves those that depend on the
   // dtype. nullptr: nothing to check.
   Status (*check)(Args* args);

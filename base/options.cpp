@@ -15,80 +15,19 @@ namespace wirepress {
 namespace {
 
 constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
-
-constexpr OptionRow kRows[] = {
-    {"recipe", OptionType::kText, "zstd:1", "", 0, 0,
-     "codecs with their parameters, joined by +: shuffle:4+zstd:1; or auto, auto:rel=1e-3"},
-    {"link", OptionType::kRate, "10Gbps", "", 0, 0,
-     "link rate that recipe=auto reckons with, such as 10Gbps or 1.2GB/s"},
-    {"block_size", OptionType::kSize, "512KiB", "", kKiB, 256 * kMiB,
-     "raw bytes of a block, a power of two; blocks are independent"},
-    {"threads", OptionType::kInteger, "0", "", 0, 1024,
-     "threads that compress and decompress; 0: as many as this process may use"},
-    {"checksum", OptionType::kBoolean, "on", "", 0, 1,
-     "an XXH3 checksum of every block (the header always has one)"},
-    {"probe", OptionType::kBoolean, "on", "", 0, 1,
-     "store a block raw at once when a sample of it looks incompressible"},
-    {"seed", OptionType::kInteger, "0", "", 0, UINT64_MAX,
-     "what codecs that round at random draw from; the same seed gives the same bytes"},
-    {"engine", OptionType::kText, "auto", "", 0, 0,
-     "where kernels run: auto, an engine (cpu), or engine and variant (cpu:scalar)"},
-    {"mpi_codec", OptionType::kText, "auto", "", 0, 0,
-     "recipe for MPI messages; auto chooses per peer from what it measures"},
-    {"mpi_error", OptionType::kText, "none", "", 0, 0,
-     "error that results of floating-point messages may have: none, rel:1e-3, abs:1e-6 or bits:6; "
-     "iterative solvers and checks on conservation bear little: see wirepress run --verify"},
-    {"mpi_threshold", OptionType::kSize, "auto", "auto", 0, uint64_t{1} << 40,
-     "MPI messages below this size go raw; auto: 64KiB, and down to 4KiB on slow links"},
-    {"mpi_collectives", OptionType::kBoolean, "on", "", 0, 1,
-     "compress collectives between nodes, by algorithms that know the nodes"},
-    {"mpi_contest", OptionType::kBoolean, "on", "", 0, 1,
-     "run a collective by MPI's own algorithm where that was faster; off: always by ours"},
-    {"mpi_nonblocking", OptionType::kBoolean, "off", "", 0, 1,
-     "compress non-blocking collectives too, by a thread for each communicator that has them"},
-    {"mpi_same_host", OptionType::kBoolean, "off", "", 0, 1,
-     "compress between ranks of one host too (for tests on one machine)"},
-    {"mpi_chunk", OptionType::kSize, "60KiB", "", 4 * kKiB, 256 * kMiB,
-     "pieces in which collectives overlap compressing, sending and expanding"},
-    {"mpi_partitions", OptionType::kInteger, "4", "", 1, 64,
-     "parts of an allreduce that overlap shared memory and network, on nodes with several ranks"},
-    {"mpi_deterministic", OptionType::kBoolean, "off", "", 0, 1,
-     "float sums and products with the same bits in every run and on every rank"},
-    {"mpi_pieces", OptionType::kSize, "1MiB", "", 0, uint64_t{1} << 40,
-     "blocking sends from this size on overlap compressing, sending and expanding; 0: none do"},
-    {"mpi_checksum", OptionType::kBoolean, "off", "", 0, 1,
-     "checksums in the frames of MPI messages"},
-    {"mpi_trust", OptionType::kBoolean, "off", "", 0, 1,
-     "without `wirepress run`: believe that every rank has the library loaded"},
-    {"mpi_link", OptionType::kRate, "auto", "auto", 0, 0,
-     "link rate that mpi_codec=auto reckons with, such as 1Gbps; auto measures it"},
-    {"mpi_report", OptionType::kText, "", "", 0, 0,
-     "without `wirepress run`: file to which rank 0 writes the report"},
-    {"mpi_compress", OptionType::kBoolean, "on", "", 0, 1,
-     "off: MPI messages go as they are, and are only traced"},
-    {"mpi_trace", OptionType::kText, "", "", 0, 0,
-     "folder to which every rank writes a trace of its MPI calls; none without"},
-    {"mpi_trace_sample", OptionType::kSize, "0", "", 0, uint64_t{1} << 40,
-     "bytes of payload that the traces of all ranks may keep"},
-    {"torch_recipe", OptionType::kText, "auto", "", 0, 0,
-     "recipe of PyTorch's process groups; auto loses nothing, by the type of the data"},
-    {"torch_threshold", OptionType::kSize, "256KiB", "", 0, uint64_t{1} << 40,
-     "tensors below this size go raw in PyTorch's process groups"},
-};
-static_assert(std::size(kRows) <= kMaxOptions);
-
 constexpr size_t kNoRow = SIZE_MAX;
 
 size_t find_row(const char* key) {
-  for (size_t i = 0; i < std::size(kRows); ++i) {
-    if (std::strcmp(kRows[i].key, key) == 0) return i;
+  for (size_t i = 0; i < option_rows().size(); ++i) {
+    if (std::strcmp(option_rows()[i].key, key) == 0) return i;
   }
   return kNoRow;
 }
 
 std::string known_keys() {
   std::string keys;
-  for (const OptionRow& row : kRows) keys += (keys.empty() ? "" : ", ") + std::string(row.key);
+  for (const OptionRow& row : option_rows())
+    keys += (keys.empty() ? "" : ", ") + std::string(row.key);
   return keys;
 }
 
@@ -134,6 +73,12 @@ const char* sort_of(OptionType type) {
   }
 }
 
+// All of the text, in any locale that the program may have set.
+bool parse_finite(std::string_view text, double* value) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && stop == text.data() + text.size() && std::isfinite(*value);
+}
+
 bool is_choice(const char* choices, std::string_view value) {
   std::string_view rest = choices;
   while (!rest.empty()) {
@@ -146,7 +91,12 @@ bool is_choice(const char* choices, std::string_view value) {
 }
 
 Status check_value(const OptionRow& row, const char* value) {
-  if (row.type == OptionType::kText) return {};
+  if (row.type == OptionType::kText || row.type == OptionType::kRecipe) return {};
+  if (row.type == OptionType::kErrorBound) {
+    ErrorBound bound;
+    const Status status = parse_error_bound(value, &bound);
+    return status.ok() ? status : fail(Code::kParameter, "%s: %s", row.key, status.text());
+  }
   if (row.type == OptionType::kChoice) {
     if (is_choice(row.choices, value)) return {};
     return fail(Code::kParameter, "%s: unknown value \"%s\"; known: %s", row.key, value,
@@ -171,10 +121,9 @@ Status check_value(const OptionRow& row, const char* value) {
 
 }  // namespace
 
-std::span<const OptionRow> option_rows() { return kRows; }
-
 const char* option_type_name(OptionType type) {
-  static constexpr const char* kNames[] = {"text", "size", "rate", "integer", "boolean", "choice"};
+  static constexpr const char* kNames[] = {"text",    "size",   "rate",   "integer",
+                                           "boolean", "choice", "recipe", "error bound"};
   return kNames[static_cast<int>(type)];
 }
 
@@ -239,15 +188,46 @@ bool parse_rate(const char* text, double* bytes_per_second) {
   return false;
 }
 
+Status parse_error_bound(const char* text, ErrorBound* bound) {
+  *bound = {};
+  const std::string_view all = text;
+  if (all.empty() || all == "none") return {};
+  const size_t colon = all.find_first_of(":=");
+  const std::string_view kind = all.substr(0, colon);
+  double value = 0;
+  if (colon == std::string_view::npos || !parse_finite(all.substr(colon + 1), &value) ||
+      (kind != "rel" && kind != "abs" && kind != "bits"))
+    return fail(Code::kParameter, "\"%s\" is not none, rel:E, abs:A or bits:B, such as rel:1e-3",
+                text);
+  if (kind == "abs") {
+    *bound = {ErrorBound::kAbsolute, value};
+    if (value >= 1e-100 && value <= 1e100) return {};
+    return fail(Code::kParameter, "\"%s\": an absolute error lies between 1e-100 and 1e100", text);
+  }
+  if (kind == "rel") {
+    *bound = {ErrorBound::kRelative, value};
+    if (value > 0 && value < 1) return {};
+    return fail(Code::kParameter, "\"%s\": a relative error lies between 0 and 1", text);
+  }
+  *bound = {ErrorBound::kRelative, std::exp2(-value)};
+  if (value >= 1 && value <= 52 && value == std::floor(value)) return {};
+  return fail(Code::kParameter, "\"%s\": bits are a whole number from 1 to 52", text);
+}
+
 Options::Options() {
-  for (size_t i = 0; i < std::size(kRows); ++i) {
-    value_[i] = kRows[i].fallback;
-    origin_[i] = "default";
+  for (const OptionRow& row : option_rows()) {
+    value_.emplace_back(row.fallback);
+    origin_.push_back("default");
   }
 }
 
+void Options::reset(size_t row) {
+  value_[row] = option_rows()[row].fallback;
+  origin_[row] = "default";
+}
+
 Status Options::set_row(size_t row, const char* value, const char* origin) {
-  WPR_TRY(check_value(kRows[row], value));
+  WPR_TRY(check_value(option_rows()[row], value));
   value_[row] = value;
   origin_[row] = origin;
   return {};
@@ -255,9 +235,9 @@ Status Options::set_row(size_t row, const char* value, const char* origin) {
 
 Status Options::read_environment() {
   Status first;
-  for (size_t i = 0; i < std::size(kRows); ++i) {
+  for (size_t i = 0; i < option_rows().size(); ++i) {
     std::string name = "WIREPRESS_";
-    for (const char* c = kRows[i].key; *c; ++c) {
+    for (const char* c = option_rows()[i].key; *c; ++c) {
       name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
     }
     const char* value = std::getenv(name.c_str());
@@ -291,15 +271,15 @@ const char* Options::origin(const char* key) const {
 uint64_t Options::number(const char* key) const {
   const size_t row = find_row(key);
   uint64_t value = 0;
-  if (row != kNoRow && kRows[row].type != OptionType::kRate)
-    parse_number(kRows[row], value_[row].c_str(), &value);
+  if (row != kNoRow && option_rows()[row].type != OptionType::kRate)
+    parse_number(option_rows()[row], value_[row].c_str(), &value);
   return value;
 }
 
 double Options::rate(const char* key) const {
   const size_t row = find_row(key);
   double value = 0;
-  if (row != kNoRow && kRows[row].type == OptionType::kRate)
+  if (row != kNoRow && option_rows()[row].type == OptionType::kRate)
     parse_rate(value_[row].c_str(), &value);
   return value;
 }
@@ -307,10 +287,24 @@ double Options::rate(const char* key) const {
 bool Options::as_double(const char* key, double* value) const {
   const size_t row = find_row(key);
   if (row == kNoRow) return false;
-  const OptionType type = kRows[row].type;
-  if (type == OptionType::kText || type == OptionType::kChoice) return false;
-  *value = type == OptionType::kRate ? rate(key) : static_cast<double>(number(key));
-  return true;
+  switch (option_rows()[row].type) {
+    case OptionType::kRate:
+      *value = rate(key);
+      return true;
+    case OptionType::kSize:
+    case OptionType::kInteger:
+    case OptionType::kBoolean:
+      *value = static_cast<double>(number(key));
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Options::error_bound(const char* key, ErrorBound* bound) const {
+  const size_t row = find_row(key);
+  if (row == kNoRow || option_rows()[row].type != OptionType::kErrorBound) return false;
+  return parse_error_bound(value_[row].c_str(), bound).ok();
 }
 
 }  // namespace wirepress

@@ -25,6 +25,7 @@ namespace {
 static_assert(WPR_MAX_HEADER == wirepress::kMaxHeader && WPR_MAX_DIMS == wirepress::kMaxDims);
 static_assert(WPR_NO_SHAPE == wirepress::kNoShape && WPR_UNKNOWN == wirepress::kUnknownSize);
 static_assert(WPR_COMPLEX128 == static_cast<int>(DType::kComplex128));
+static_assert(WPR_ERROR_ABSOLUTE == static_cast<int>(wirepress::ErrorBound::kAbsolute));
 static_assert(WPR_DEVICE == static_cast<int>(Code::kDevice) &&
               WPR_IO == static_cast<int>(Code::kIo) &&
               WPR_TRUNCATED == static_cast<int>(Code::kTruncated));
@@ -73,10 +74,14 @@ int number_of(const Enum& given) {
   return number;
 }
 
-Status check_dtype(const wpr_dtype& dtype) {
+bool is_dtype(const wpr_dtype& dtype) {
   const int number = number_of(dtype);
-  if (number >= 0 && number < wirepress::kDTypeCount) return {};
-  return fail(Code::kParameter, "dtype %d is not known", number);
+  return number >= 0 && number < wirepress::kDTypeCount;
+}
+
+Status check_dtype(const wpr_dtype& dtype) {
+  if (is_dtype(dtype)) return {};
+  return fail(Code::kParameter, "dtype %d is not known", number_of(dtype));
 }
 
 Status check_array(const wpr_dtype& dtype, int n_dims, const uint64_t* shape) {
@@ -100,9 +105,22 @@ void fill(const Header& header, wpr_info* info) {
   info->streamed = header.streamed;
 }
 
+const char* bounds_name(wirepress::Bounds bounds) {
+  static constexpr const char* kNames[] = {"", "fraction_bits", "absolute"};
+  return kNames[static_cast<int>(bounds)];
+}
+
 }  // namespace
 
 extern "C" {
+
+size_t wpr_dtype_size(wpr_dtype dtype) {
+  return is_dtype(dtype) ? dtype_size(static_cast<DType>(dtype)) : 0;
+}
+
+const char* wpr_dtype_name(wpr_dtype dtype) {
+  return is_dtype(dtype) ? dtype_name(static_cast<DType>(dtype)) : nullptr;
+}
 
 wpr_status wpr_create(wpr_ctx** ctx) {
   if (!ctx) return WPR_PARAMETER;
@@ -135,6 +153,16 @@ wpr_status wpr_get_number(const wpr_ctx* ctx, const char* key, double* value) {
   return ctx->context.settings.options().as_double(key, value) ? WPR_OK : WPR_PARAMETER;
 }
 
+wpr_status wpr_get_error_bound(const wpr_ctx* ctx, const char* key, wpr_error_kind* kind,
+                               double* value) {
+  wirepress::ErrorBound bound;
+  if (!ctx || !key || !kind || !value || !ctx->context.settings.options().error_bound(key, &bound))
+    return WPR_PARAMETER;
+  *kind = static_cast<wpr_error_kind>(bound.kind);
+  *value = bound.value;
+  return WPR_OK;
+}
+
 const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
   return ctx && key ? ctx->context.settings.options().origin(key) : nullptr;
 }
@@ -146,6 +174,13 @@ const char* wpr_status_name(wpr_status status) {
 }
 
 const char* wpr_version(void) { return WPR_VERSION; }
+
+wpr_status wpr_parse_rate(const char* text, double* rate) {
+  double found;
+  if (!text || !rate || !wirepress::parse_rate(text, &found)) return WPR_PARAMETER;
+  *rate = found;
+  return WPR_OK;
+}
 
 size_t wpr_bound(const wpr_ctx* ctx, size_t raw_size) {
   return ctx ? ctx->context.writer.bound(raw_size) : 0;
@@ -351,8 +386,15 @@ int wpr_codec_at(size_t i, wpr_codec_info* info) {
   const auto entries = wirepress::registry();
   if (i >= entries.size() || !info) return 0;
   const wirepress::Codec& codec = *entries[i].codec;
-  *info = {entries[i].id,      codec.name,          codec.sentence,           codec.lossless,
-           codec.exact_encode, codec.params.size(), entries[i].kernels.size()};
+  *info = {entries[i].id,
+           codec.name,
+           codec.sentence,
+           codec.lossless,
+           codec.exact_encode,
+           codec.params.size(),
+           entries[i].kernels.size(),
+           codec.sparse,
+           codec.wants_feedback};
   return 1;
 }
 
@@ -360,10 +402,15 @@ int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info* info) {
   const auto entries = wirepress::registry();
   if (!info || codec >= entries.size() || i >= entries[codec].codec->params.size()) return 0;
   const wirepress::Param& param = entries[codec].codec->params[i];
-  *info = {param.name,  param.min,
-           param.max,   param.fallback,
-           param.words, param.sentence,
-           param.real,  param.real ? wirepress::real_of(param.fallback) : 0.0};
+  *info = {param.name,
+           param.min,
+           param.max,
+           param.fallback,
+           param.words,
+           param.sentence,
+           param.real,
+           param.real ? wirepress::real_of(param.fallback) : 0.0,
+           bounds_name(param.bounds)};
   return 1;
 }
 
@@ -391,8 +438,13 @@ uint64_t wpr_engine_clocks(size_t i) {
 int wpr_option_at(size_t i, wpr_option_info* info) {
   const auto rows = wirepress::option_rows();
   if (i >= rows.size() || !info) return 0;
-  *info = {rows[i].key, option_type_name(rows[i].type), rows[i].fallback, rows[i].choices,
-           rows[i].sentence};
+  *info = {rows[i].key,
+           option_type_name(rows[i].type),
+           rows[i].fallback,
+           rows[i].choices,
+           rows[i].sentence,
+           static_cast<double>(rows[i].min),
+           static_cast<double>(rows[i].max)};
   return 1;
 }
 

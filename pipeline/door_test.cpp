@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -284,6 +285,25 @@ TEST(Door, EnumsOutOfRangeAreRefused) {
   EXPECT_EQ(wpr_stream_begin(ctx, dtype, &byte, 1, &n), WPR_PARAMETER);
   EXPECT_EQ(wpr_lossless(ctx, "lz4", dtype, &flag), WPR_PARAMETER);
   EXPECT_STREQ(wpr_status_name(static_cast<wpr_status>(77)), "unknown");
+  for (const int none : {-1, WPR_COMPLEX128 + 1, 77}) {
+    EXPECT_EQ(wpr_dtype_size(static_cast<wpr_dtype>(none)), 0u);
+    EXPECT_EQ(wpr_dtype_name(static_cast<wpr_dtype>(none)), nullptr);
+  }
+}
+
+TEST(Door, EveryDtypeHasASizeAndAName) {
+  std::set<std::string> names;
+  for (int code = WPR_BYTES; code <= WPR_COMPLEX128; ++code) {
+    const auto dtype = static_cast<wpr_dtype>(code);
+    const std::string name = wpr_dtype_name(dtype);
+    EXPECT_TRUE(names.insert(name).second) << name;
+    // The name ends in the number of bits, but for bool, bytes and the two of 8 bits.
+    const size_t digit = name.find_first_of("0123456789");
+    const size_t bits = digit == std::string::npos ? 8 : std::stoul(name.substr(digit));
+    EXPECT_EQ(8 * wpr_dtype_size(dtype), bits) << name;
+  }
+  EXPECT_STREQ(wpr_dtype_name(WPR_FLOAT8_E4M3), "float8_e4m3");
+  EXPECT_STREQ(wpr_dtype_name(WPR_COMPLEX128), "complex128");
 }
 
 // Every codec for every dtype, whole and as a stream: right or refused, by all doors alike.

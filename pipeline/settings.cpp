@@ -2,93 +2,18 @@
 #include "pipeline/settings.hpp"
 
 #include <bit>
-#include <charconv>
-#include <cmath>
-#include <string_view>
+
+#include "pipeline/options.hpp"
 
 namespace wirepress {
-namespace {
-
-Status check_recipe(const char* key, const char* text, const Options& options) {
-  if (is_auto(text)) {
-    Goal goal;
-    return parse_goal(text, options.rate("link"), &goal);
-  }
-  const char* engine = options.get("engine");
-  Recipe recipe;
-  const Status status = parse_recipe(text, DType::kBytes, engine, &recipe);
-  if (status.ok()) return {};
-  for (int dtype = 1; dtype < kDTypeCount; ++dtype) {  // it may be meant for data of another type
-    if (parse_recipe(text, static_cast<DType>(dtype), engine, &recipe).ok()) return {};
-  }
-  return fail(Code::kParameter, "%s: %s", key, status.text());
-}
-
-bool parse_all(std::string_view text, double* value) {
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && stop == text.data() + text.size() && std::isfinite(*value);
-}
-
-// "none", "rel:1e-3", "abs:1e-6", "bits:6"; which codec keeps it is the business of who sends.
-Status check_error_bound(const char* text) {
-  const std::string_view bound = text;
-  if (bound.empty() || bound == "none") return {};
-  const size_t colon = bound.find_first_of(":=");  // "=" as recipes have it
-  const std::string_view kind = bound.substr(0, colon);
-  double value;
-  if (colon == std::string_view::npos || !parse_all(bound.substr(colon + 1), &value) ||
-      (kind != "rel" && kind != "abs" && kind != "bits"))
-    return fail(Code::kParameter,
-                "mpi_error: \"%s\" is not none, rel:E, abs:A or bits:B, such as rel:1e-3", text);
-  if (kind == "rel" && !(value > 0 && value < 1))
-    return fail(Code::kParameter, "mpi_error: \"%s\": a relative error lies between 0 and 1", text);
-  if (kind == "abs" && !(value >= 1e-100 && value <= 1e100))
-    return fail(Code::kParameter,
-                "mpi_error: \"%s\": an absolute error lies between 1e-100 and 1e100", text);
-  if (kind == "bits" && !(value >= 1 && value <= 52 && value == std::floor(value)))
-    return fail(Code::kParameter, "mpi_error: \"%s\": bits are a whole number from 1 to 52", text);
-  return {};
-}
-
-// What the table cannot check: it takes the codecs to know, or is a text of its own.
-Status check_option(const Options& options, const char* key) {
-  const std::string_view name = key;
-  const char* value = options.get(key);
-  if (name == "mpi_codec" && std::string_view(value) == "auto") return {};
-  if (name == "mpi_codec" && is_auto(value))
-    return fail(Code::kParameter, "mpi_codec: auto measures its goal, it takes none: \"%s\"",
-                value);
-  if (name == "recipe" || name == "mpi_codec") return check_recipe(key, value, options);
-  if (name == "mpi_error") return check_error_bound(value);
-  if (name == "engine") return check_engine(value);
-  if (name == "block_size" && !std::has_single_bit(options.number(key)))
-    return fail(Code::kParameter, "block_size: %s is not a power of two", value);
-  return {};
-}
-
-}  // namespace
-
 Status Settings::read_environment() {
-  Status first = options_.read_environment();
-  for (const char* key : {"engine", "recipe", "mpi_codec", "mpi_error", "block_size"}) {
-    const Status status = check_option(options_, key);
-    if (status.ok()) continue;
-    if (first.ok())
-      first =
-          fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s", status.text());
-    for (const OptionRow& row : option_rows()) {
-      if (std::string_view(row.key) == key) (void)options_.set(key, row.fallback);
-    }
-  }
+  const Status first = wirepress::read_environment(&options_);
   settle();
   return first;
 }
 
 Status Settings::set(const char* key, const char* value) {
-  Options changed = options_;
-  WPR_TRY(changed.set(key, value));
-  WPR_TRY(check_option(changed, key));
-  options_ = std::move(changed);
+  WPR_TRY(set_option(&options_, key, value));
   settle();
   return {};
 }

@@ -9,7 +9,8 @@ constexpr const char* kRoundWords[] = {"nearest", "truncate", "midpoint"};
 
 constexpr Param kParams[] = {
     {"m", 0, 52, 5, nullptr,
-     "fraction bits kept; the relative error is at most 2^-(m+1), or 2^-m; 0: all, lossless"},
+     "fraction bits kept; the relative error is at most 2^-(m+1), or 2^-m; 0: all, lossless", false,
+     false, Bounds::kFractionBits},
     {"round", 0, 2, bx::kNearest, kRoundWords,
      "how the fraction is cut; midpoint: cut, and half of what was cut is added in decoding"},
     {"flush", 0, 1, 0, nullptr, "1: denormals and -0 become +0"},
@@ -91,6 +92,7 @@ const Codec bx_codec = {
     .keeps_size = false,
     .needs_size = true,
     .typed = true,
+    .wants_feedback = true,
     .check = check,
     .bound = bound,
     .lossless_with = lossless_with,

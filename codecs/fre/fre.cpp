@@ -10,7 +10,8 @@ namespace {
 constexpr const char* kRoundWords[] = {"nearest", "truncate", "midpoint"};
 
 constexpr Param kParams[] = {
-    {"m", 1, 23, 5, nullptr, "mantissa bits kept; the relative error is at most 2^-(m+1), or 2^-m"},
+    {"m", 1, 23, 5, nullptr, "mantissa bits kept; the relative error is at most 2^-(m+1), or 2^-m",
+     false, false, Bounds::kFractionBits},
     {"round", 0, 2, fre::kNearest, kRoundWords,
      "how the mantissa is cut; midpoint: as truncate, decoded half a unit higher"},
     {"flush", 0, 1, 0, nullptr, "1: denormals and -0 become +0"},
@@ -60,6 +61,7 @@ const Codec fre_codec = {
     .keeps_size = false,
     .needs_size = true,
     .typed = true,
+    .wants_feedback = true,
     .check = check,
     .bound = bound,
     .lossless_with = lossless_with,

@@ -29,6 +29,8 @@ const Codec graddrop_codec = {
     .exact_encode = true,
     .keeps_size = false,
     .needs_size = true,
+    .sparse = true,
+    .wants_feedback = true,
     .check = check,
     .bound = [](const Args&, size_t n) { return sparse::bound(n); },
 };

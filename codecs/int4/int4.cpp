@@ -34,6 +34,7 @@ const Codec int4_codec = {
     .exact_encode = true,
     .keeps_size = false,
     .needs_size = true,
+    .wants_feedback = true,
     .check = check,
     .bound = bound,
 };

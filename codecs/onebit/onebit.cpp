@@ -37,6 +37,7 @@ const Codec onebit_codec = {
     .keeps_size = false,
     .needs_size = true,
     .stable = false,
+    .wants_feedback = true,
     .check = check,
     .bound = bound,
 };

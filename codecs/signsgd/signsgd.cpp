@@ -34,6 +34,7 @@ const Codec signsgd_codec = {
     .keeps_size = false,
     .needs_size = true,
     .stable = false,
+    .wants_feedback = true,
     .check = check,
     .bound = bound,
 };

@@ -6,7 +6,7 @@ namespace wirepress {
 namespace {
 
 constexpr Param kParams[] = {
-    {"abs", 0, 0, 0, nullptr, "largest absolute error", true},
+    {"abs", 0, 0, 0, nullptr, "largest absolute error", true, false, Bounds::kAbsolute},
     {"rel", 0, 0, 0, nullptr, "largest error as a part of the block's range of values", true},
     {"psnr", 0, 0, 0, nullptr, "lowest peak signal-to-noise ratio of a block, in decibels", true},
     {"pw", 0, 0, 0, nullptr, "largest error as a part of each value", true},
@@ -43,6 +43,7 @@ const Codec sz3_codec = {
     .typed = true,
     .by_slabs = true,
     .stable = false,
+    .wants_feedback = true,
     .check = check,
     .bound = bound,
 };

@@ -39,6 +39,7 @@ const Codec tbq_codec = {
     .keeps_size = false,
     .needs_size = true,
     .stable = false,
+    .wants_feedback = true,
     .check = check,
     .bound = tbq::bound,
 };

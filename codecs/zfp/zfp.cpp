@@ -8,7 +8,8 @@ namespace {
 using namespace zfp;
 
 constexpr Param kParams[] = {
-    {"accuracy", 0, 0, 0, nullptr, "the largest absolute error, such as 1e-3; floats only", true},
+    {"accuracy", 0, 0, 0, nullptr, "the largest absolute error, such as 1e-3; floats only", true,
+     false, Bounds::kAbsolute},
     {"rate", 0, 0, 0, nullptr, "bits a value, 0.125 to 64: the size is fixed, the error is not",
      true},
     {"precision", 0, 64, 0, nullptr, "bit planes kept, 1 to 64"},
@@ -64,6 +65,7 @@ const Codec zfp_codec = {
     .typed = true,
     .by_slabs = true,
     .stable = false,
+    .wants_feedback = true,
     .check = check,
     .bound = bound,
     .lossless_with = lossless_with,

@@ -73,6 +73,12 @@ typedef enum wpr_dtype {
   WPR_COMPLEX128 = 17
 } wpr_dtype;
 
+/* Bytes of an element, 1 of WPR_BYTES; 0: dtype is none of the above. */
+WPR_API size_t wpr_dtype_size(wpr_dtype dtype);
+/* Its name: "bytes", "float32", "float8_e4m3" ... (spec/frame.md); NULL: dtype is none of the
+ * above. */
+WPR_API const char *wpr_dtype_name(wpr_dtype dtype);
+
 #define WPR_MAX_DIMS 4
 #define WPR_NO_SHAPE (-1)      /* n_dims of a frame that carries bytes without a shape */
 #define WPR_UNKNOWN UINT64_MAX /* raw_size and n_blocks of a streamed frame */
@@ -84,8 +90,8 @@ typedef struct wpr_ctx wpr_ctx;
 /* ---- context ---------------------------------------------------------------------------- */
 
 /* A context with the defaults of `wirepress options`, overridden by WIREPRESS_* variables.
- * An invalid variable fails with WPR_PARAMETER and *ctx still set, so that wpr_error can say which;
- * only WPR_NO_MEMORY leaves *ctx NULL. */
+ * An invalid variable fails with WPR_PARAMETER and *ctx still set, so that wpr_error can say which,
+ * as does a default that this build or engine cannot use; only WPR_NO_MEMORY leaves *ctx NULL. */
 WPR_API wpr_status wpr_create(wpr_ctx **ctx);
 WPR_API void wpr_free(wpr_ctx *ctx); /* NULL is fine */
 
@@ -96,8 +102,18 @@ WPR_API wpr_status wpr_set(wpr_ctx *ctx, const char *key, const char *value);
 WPR_API const char *wpr_get(const wpr_ctx *ctx, const char *key);
 /* Its current value as a number: bytes of a size, bytes a second of a rate, an integer (exact below
  * 2^53), 1 or 0 of a boolean; 0 for a word such as auto. WPR_PARAMETER: the key is unknown, or the
- * option is a text or a choice; *value is left alone then. */
+ * option is no number, but a text, choice, recipe or error bound; *value is left alone then. */
 WPR_API wpr_status wpr_get_number(const wpr_ctx *ctx, const char *key, double *value);
+/* How an error bound is meant; the values are frozen. */
+typedef enum wpr_error_kind {
+  WPR_ERROR_NONE = 0,     /* no error at all; the bound is 0 */
+  WPR_ERROR_RELATIVE = 1, /* a part of each value, above 0 and below 1 */
+  WPR_ERROR_ABSOLUTE = 2  /* a difference, 1e-100 to 1e100 */
+} wpr_error_kind;
+/* Its current value as an error bound. WPR_PARAMETER: the key is unknown, or the option is no error
+ * bound; *kind and *value are left alone then. */
+WPR_API wpr_status wpr_get_error_bound(const wpr_ctx *ctx, const char *key, wpr_error_kind *kind,
+                                       double *value);
 /* Where the value comes from: "default", "environment" or "set"; NULL: unknown key. */
 WPR_API const char *wpr_origin(const wpr_ctx *ctx, const char *key);
 
@@ -106,6 +122,11 @@ WPR_API const char *wpr_origin(const wpr_ctx *ctx, const char *key);
 WPR_API const char *wpr_error(const wpr_ctx *ctx);
 WPR_API const char *wpr_status_name(wpr_status status); /* "ok", "corrupt", ... */
 WPR_API const char *wpr_version(void);                  /* WPR_VERSION of the library loaded */
+
+/* Bytes a second of a rate as options take it: a number above 0, k, K, M, G, T or nothing, and bps,
+ * b/s, bit/s or B/s (25Gbps, 1.2GB/s); MiB/s is in powers of 1024. WPR_PARAMETER: the text is no
+ * rate; nothing is written then. */
+WPR_API wpr_status wpr_parse_rate(const char *text, double *rate);
 
 /* ---- whole buffers ---------------------------------------------------------------------- */
 
@@ -253,6 +274,8 @@ typedef struct wpr_codec_info {
   int exact_encode;
   size_t n_params;
   size_t n_kernels;
+  int sparse;         /* 1: codes some float32 values exactly and drops the others */
+  int wants_feedback; /* 1: gradients train worse without error feedback */
 } wpr_codec_info;
 
 typedef struct wpr_param_info {
@@ -262,6 +285,9 @@ typedef struct wpr_param_info {
   const char *sentence;
   int real;             /* 1: a number such as 1e-3; min and max are 0 and fallback is ... */
   double real_fallback; /* ... this */
+  /* What it bounds of each value's error: "fraction_bits": the relative error, at most 2^-(m+1) for
+   * the value m; "absolute": the absolute error, at most the value; "": nothing. */
+  const char *bounds;
 } wpr_param_info;
 
 typedef struct wpr_kernel_info {
@@ -278,11 +304,16 @@ typedef struct wpr_engine_info {
 } wpr_engine_info;
 
 typedef struct wpr_option_info {
-  const char *key;      /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
-  const char *type;     /* "text", "size", "rate", "integer", "boolean", "choice" */
+  const char *key; /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
+  /* "text", "size", "rate", "integer", "boolean", "choice", "recipe" or "error bound" (none,
+   * rel:1e-3, abs:1e-6, bits:6) */
+  const char *type;
   const char *fallback; /* the default as text */
-  const char *choices;  /* "a|b|c" for a choice; words that a size or rate may be; else "" */
+  const char *choices;  /* "a|b|c" for a choice; words that others may be; else "" */
   const char *sentence;
+  /* The least and the most of a size (bytes) and an integer (exact below 2^53); 0 and 1 of a
+   * boolean; 0 and 0 of other types. */
+  double min, max;
 } wpr_option_info;
 
 /* Rows 0, 1, ...; return 0 past the end and leave the struct alone. Strings are static. */

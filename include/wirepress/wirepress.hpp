@@ -48,28 +48,14 @@ class Error : public std::runtime_error {
 
 inline std::string version() { return wpr_version(); }
 
-// Bytes per element.
-inline size_t dtype_size(wpr_dtype dtype) {
-  switch (dtype) {
-    case WPR_INT16:
-    case WPR_UINT16:
-    case WPR_FLOAT16:
-    case WPR_BFLOAT16:
-      return 2;
-    case WPR_INT32:
-    case WPR_UINT32:
-    case WPR_FLOAT32:
-      return 4;
-    case WPR_INT64:
-    case WPR_UINT64:
-    case WPR_FLOAT64:
-    case WPR_COMPLEX64:
-      return 8;
-    case WPR_COMPLEX128:
-      return 16;
-    default:
-      return 1;
-  }
+// Bytes of an element; 0: dtype is no element type.
+inline size_t dtype_size(wpr_dtype dtype) { return wpr_dtype_size(dtype); }
+
+// Bytes a second of "25Gbps" or "1.2GB/s".
+inline double parse_rate(const std::string& text) {
+  double rate;
+  if (wpr_parse_rate(text.c_str(), &rate) == WPR_OK) return rate;
+  throw Error(WPR_PARAMETER, "\"" + text + "\" is not a rate such as 10Gbps or 1.2GB/s");
 }
 
 // Owns a wpr_ctx; one thread at a time. Movable; a moved-from Context may only be assigned to or
@@ -98,6 +84,12 @@ class Context {
     if (wpr_get_number(get(), key.c_str(), &value) != WPR_OK)
       throw Error(WPR_PARAMETER, "no option \"" + key + "\" that is a number");
     return value;
+  }
+  std::pair<wpr_error_kind, double> error_bound(const std::string& key) const {
+    std::pair<wpr_error_kind, double> bound;
+    if (wpr_get_error_bound(get(), key.c_str(), &bound.first, &bound.second) != WPR_OK)
+      throw Error(WPR_PARAMETER, "no option \"" + key + "\" that is an error bound");
+    return bound;
   }
   std::string origin(const std::string& key) const {
     const char* value = wpr_origin(get(), key.c_str());

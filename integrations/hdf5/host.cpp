@@ -144,7 +144,7 @@ std::vector<Kind> Host::array_kinds(Id type) const {
   auto* get_size = find<size_t(Id)>("H5Tget_size");
   std::vector<Kind> found = super_kinds(type);
   for (Kind& kind : found) {
-    const size_t element = dtype_size(kind.dtype);
+    const size_t element = wpr_dtype_size(kind.dtype);
     if (get_size(type) % element != 0) return {};
     kind.count = get_size(type) / element;
   }

@@ -18,11 +18,6 @@ std::string text_of(const unsigned* words, size_t size) {
 
 }  // namespace
 
-size_t dtype_size(wpr_dtype dtype) {
-  constexpr size_t kSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16};
-  return kSizes[dtype];
-}
-
 bool Settings::read(const unsigned* values, size_t n, std::string* error) {
   *this = Settings();
   if (n == 0) return true;
@@ -78,7 +73,7 @@ bool Settings::describe(const Kind& kind, const std::vector<uint64_t>& chunk) {
 }
 
 uint64_t Settings::size() const {
-  uint64_t size = dtype_size(dtype);
+  uint64_t size = wpr_dtype_size(dtype);
   for (const uint64_t extent : shape)
     if (__builtin_mul_overflow(size, extent, &size)) return UINT64_MAX;
   return size;

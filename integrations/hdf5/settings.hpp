@@ -16,8 +16,6 @@ struct Kind {
   uint64_t count;
 };
 
-size_t dtype_size(wpr_dtype dtype);
-
 struct Settings {
   std::string recipe;  // "": the default
   bool described = false;

@@ -420,7 +420,7 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
         ),
         (
             {"WIREPRESS_MPI_ERROR": "rel:1e-3", "WIREPRESS_MPI_CODEC": "lz4"},
-            'mpi_error: "rel:1e-3": mpi_codec lz4 loses nothing, take auto, bx or fre, or no mpi_',
+            'mpi_error: "rel:1e-3": mpi_codec lz4 loses nothing, take auto, fre or bx, or no mpi_',
         ),
         ({"WIREPRESS_MPI_ERROR": "abs:1e-300"}, 'mpi_error: "abs:1e-300": an absolute error lies'),
         ({"WIREPRESS_MPI_ERROR": "abs:1e300"}, 'mpi_error: "abs:1e300": an absolute error lies'),

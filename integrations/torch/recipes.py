@@ -8,10 +8,6 @@ import functools
 from wirepress import api
 from wirepress.errors import ParameterError
 
-# Unbiased codecs, whose error averages out over steps and workers, and fine ones, whose error is
-# far below the noise of a gradient: error feedback costs memory and time and gains nothing.
-_NEEDS_NO_FEEDBACK = {"bf16", "fp16", "fp8", "int8", "qsgd", "terngrad"}
-_SPARSE = {"topk", "dgc", "graddrop"}  # send some values, as they are
 SPARSE_BYTES = 5.0  # about, for a value that a sparse codec sends, with its index
 
 
@@ -22,12 +18,12 @@ def first_codec(recipe: str) -> str:
 
 def is_sparse(recipe: str) -> bool:
     """Whether some values are sent as they are, and the others not at all."""
-    return first_codec(recipe) in _SPARSE
+    return _codecs()[first_codec(recipe)].sparse
 
 
 def needs_feedback(recipe: str) -> bool:
     """Whether a lossy recipe trains worse without error feedback."""
-    return first_codec(recipe) not in _NEEDS_NO_FEEDBACK
+    return _codecs()[first_codec(recipe)].wants_feedback
 
 
 def settled(recipe: str) -> str:
@@ -40,9 +36,8 @@ def settled(recipe: str) -> str:
 
 
 @functools.cache
-def _defaults() -> dict[tuple[str, str], float]:
-    """By codec and parameter."""
-    return {(codec.name, p.name): p.default for codec in api.codecs() for p in codec.params}
+def _codecs() -> dict[str, api.Codec]:
+    return {codec.name: codec for codec in api.codecs()}
 
 
 def parameter(recipe: str, name: str) -> float:
@@ -52,7 +47,7 @@ def parameter(recipe: str, name: str) -> float:
         key, equals, value = word.rpartition("=")
         if key == name or not equals:
             return float(value)
-    return _defaults()[first_codec(recipe), name]
+    return next(p.default for p in _codecs()[first_codec(recipe)].params if p.name == name)
 
 
 def sparse_share(recipe: str) -> float:

@@ -53,6 +53,7 @@ def test_buckets_are_traced(on_ranks, tmp_path: Path) -> None:
         assert rank.records["sent"][sums].sum() == 4 * 4 * n
         assert (begin <= end).all()
         data = np.frombuffer(b"".join(sample.data for sample in rank.samples), "f4")
+        assert rank.meta["sample_bytes"] == 1 << 19  # of this rank, of two
         assert len(data) and np.isfinite(data).all() and data.nbytes <= 1 << 19
     made, left = trace_calls.workload(job)
     ops = [call.op for call in made.programs[0]]

@@ -55,7 +55,7 @@ class Tracer:
         self._rank, self._n = rank, n
         about = {"host": mine[0], "pid": os.getpid(), "command": " ".join(sys.orig_argv)[:1024],
                  "mpi": f"PyTorch {torch.__version__}, {dist.get_backend(self._model_group)}",
-                 "wirepress": "", "sample_bytes": sample}  # fmt: skip
+                 "wirepress": "", "sample_bytes": sample // n}  # fmt: skip
         self._out = trace_writer.Writer(folder, said[0][1], rank, self._nodes, about)
         self.path = self._out.path
         self._lock = threading.Lock()  # buckets end on a thread of the group

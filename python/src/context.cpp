@@ -124,6 +124,11 @@ double Context::number(const std::string& key) {
   return run([&](auto& context) { return context.number(key); });
 }
 
+nb::tuple Context::error_bound(const std::string& key) {
+  const auto bound = run([&](auto& context) { return context.error_bound(key); });
+  return nb::make_tuple(static_cast<int>(bound.first), bound.second);
+}
+
 std::string Context::origin(const std::string& key) {
   return run([&](auto& context) { return context.origin(key); });
 }

@@ -23,6 +23,7 @@ class Context {
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
   double number(const std::string& key);
+  nanobind::tuple error_bound(const std::string& key);  // wpr_error_kind, value
   std::string origin(const std::string& key);
 
   // n_dims and shape as in wpr_compress_array; data must hold what the shape says.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wirepress._core: what python/wirepress/ is built on. Not a public interface.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -41,7 +40,7 @@ nb::tuple param_row(const wpr_param_info& param) {
   const nb::object fallback = param.real ? nb::object(nb::float_(param.real_fallback))
                                          : nb::object(nb::int_(param.fallback));
   return nb::make_tuple(param.name, param.min, param.max, fallback, nb::tuple(words),
-                        param.sentence, param.real != 0);
+                        param.sentence, param.real != 0, param.bounds);
 }
 
 nb::list codecs() {
@@ -55,8 +54,17 @@ nb::list codecs() {
           return nb::make_tuple(kernel.engine, kernel.variant, kernel.usable != 0);
         });
     return nb::make_tuple(row.id, row.name, row.sentence, row.lossless != 0, row.exact_encode != 0,
-                          params, kernels);
+                          row.sparse != 0, row.wants_feedback != 0, params, kernels);
   });
+}
+
+nb::list dtypes() {
+  nb::list rows;
+  for (int code = WPR_BYTES;; ++code) {
+    const auto dtype = static_cast<wpr_dtype>(code);
+    if (!wpr_dtype_name(dtype)) return rows;
+    rows.append(nb::make_tuple(wpr_dtype_name(dtype), wpr_dtype_size(dtype)));
+  }
 }
 
 nb::list engines() {
@@ -69,19 +77,9 @@ uint64_t engine_clocks(size_t i) { return wpr_engine_clocks(i); }
 
 nb::list options() {
   return table<wpr_option_info>(wpr_option_at, [](size_t, const wpr_option_info& row) {
-    return nb::make_tuple(row.key, row.type, row.fallback, row.choices, row.sentence);
+    return nb::make_tuple(row.key, row.type, row.fallback, row.choices, row.sentence, row.min,
+                          row.max);
   });
-}
-
-// Bytes a second of a rate as the option `link` takes it; None: it is none.
-std::optional<double> parse_rate(const std::string& text) {
-  wpr_ctx* context = nullptr;
-  wpr_create(&context);  // whatever variables are set: nothing is to be compressed
-  double rate = 0;
-  const bool good = context && wpr_set(context, "link", text.c_str()) == WPR_OK &&
-                    wpr_get_number(context, "link", &rate) == WPR_OK;
-  wpr_free(context);
-  return good ? std::optional(rate) : std::nullopt;
 }
 
 nb::tuple stats_row(Context& context) {
@@ -102,11 +100,12 @@ NB_MODULE(_core, m) {
   m.attr("MAX_DIMS") = WPR_MAX_DIMS;
   m.attr("MAX_HEADER") = WPR_MAX_HEADER;
   m.def("version", wirepress::version);
+  m.def("dtypes", dtypes);
   m.def("codecs", codecs);
   m.def("engines", engines);
   m.def("engine_clocks", engine_clocks, nb::arg("i"));
   m.def("options", options);
-  m.def("parse_rate", parse_rate, nb::arg("text"));
+  m.def("parse_rate", wirepress::parse_rate, nb::arg("text"));
 
   nb::class_<Array>(m, "Array")
       .def(nb::init<nb::handle>(), nb::arg("dlpack"))
@@ -118,6 +117,7 @@ NB_MODULE(_core, m) {
       .def("set", &Context::set, nb::arg("key"), nb::arg("value"))
       .def("get", &Context::get, nb::arg("key"))
       .def("number", &Context::number, nb::arg("key"))
+      .def("error_bound", &Context::error_bound, nb::arg("key"))
       .def("origin", &Context::origin, nb::arg("key"))
       .def("compress", &Context::compress, nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"),
            nb::arg("shape"))

@@ -345,6 +345,17 @@ def test_a_killed_run_ends_its_launcher(site):
         assert process.stdout.read() == "caught\n"  # and its end: the launcher has closed it
 
 
+def test_a_killed_run_signals_its_launcher_once(site, tmp_path):
+    """Open MPI's mpirun takes a second SIGTERM for leave to go without its ranks."""
+    counts = "trap 'echo caught' TERM; echo $$; for i in 1 2 3 4 5 6; do sleep 0.05; done"
+    make_launcher(site, "mpirun", "Open MPI", counts)
+    for _ in range(12):
+        with start(["mpirun"]) as process:
+            process.stdout.readline()
+            process.kill()
+            assert process.stdout.read() == "caught\n"
+
+
 def test_a_killed_run_leaves_no_folder(site, monkeypatch, tmp_path):
     """None where none was needed; the next run removes those of runs that were killed."""
     folder = tmp_path / "tmp"

@@ -83,10 +83,7 @@ def rate(text: str) -> float:
     >>> rate("10Gbps")
     1250000000.0
     """
-    found = _core.parse_rate(text)
-    if found is None:
-        raise ParameterError(f'"{text}" is not a rate such as 10Gbps or 1.2GB/s')
-    return found
+    return float(_core.parse_rate(text))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,6 +97,9 @@ class Param:
     words: tuple[str, ...]
     sentence: str
     real: bool
+    bounds: str
+    """What it bounds of each value's error: "fraction_bits": the relative error, at most 2^-(m+1)
+    for the value m; "absolute": the absolute error, at most the value; "": nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,6 +120,10 @@ class Codec:
     sentence: str
     lossless: bool
     exact_encode: bool
+    sparse: bool
+    """It codes some float32 values exactly and drops the others."""
+    wants_feedback: bool
+    """Gradients train worse without error feedback."""
     params: tuple[Param, ...]
     kernels: tuple[Kernel, ...]
 
@@ -138,13 +142,16 @@ class Engine:
 class Option:
     """A setting: keyword argument `key`, environment variable `variable`, flag `flag`; those of
     PyTorch's process groups, `torch_...`, are fields of `wirepress.torch.GroupOptions` instead.
-    `choices`: all values of a choice; of a size or rate the words that it may be besides."""
+    `choices`: all values of a choice; of other types the words that it may be besides. `min` and
+    `max`: the range of a size (bytes), an integer (exact below 2^53) or a boolean."""
 
     key: str
     type: str
     default: str
     choices: tuple[str, ...]
     sentence: str
+    min: float
+    max: float
 
     @property
     def variable(self) -> str:
@@ -568,7 +575,7 @@ def codecs() -> list[Codec]:
     'store'
     """
     return [
-        Codec(*(*row, tuple(Param(*p) for p in params), tuple(Kernel(*k) for k in kernels)))
+        Codec(*row, tuple(Param(*p) for p in params), tuple(Kernel(*k) for k in kernels))
         for *row, params, kernels in _core.codecs()
     ]
 
@@ -597,6 +604,6 @@ def options() -> list[Option]:
     'WIREPRESS_BLOCK_SIZE'
     """
     return [
-        Option(key, kind, default, tuple(choices.split("|")) if choices else (), sentence)
-        for key, kind, default, choices, sentence in _core.options()
+        Option(key, kind, default, tuple(choices.split("|")) if choices else (), *rest)
+        for key, kind, default, choices, *rest in _core.options()
     ]

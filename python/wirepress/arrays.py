@@ -11,30 +11,11 @@ from wirepress import _core
 from wirepress.errors import ParameterError
 
 # In the order of `wpr_dtype`; the values are frozen.
-DTYPES = (
-    "bytes",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "float8_e4m3",
-    "float8_e5m2",
-    "bool",
-    "complex64",
-    "complex128",
-)
+DTYPES: tuple[str, ...]
+_SIZES: tuple[int, ...]
+DTYPES, _SIZES = zip(*_core.dtypes(), strict=True)
 DEFAULT_RECIPE = "shuffle+zstd:1"
 """Of elements of a known type, where files and chunks are made and nothing else is asked for."""
-
-_SIZES = (1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16)
 
 # Names that the ml_dtypes package gives to types that NumPy does not have.
 _ML_DTYPES = {

@@ -88,7 +88,7 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
     for (size_t i = 0; i < shadow->members.size(); ++i) {
       const auto rank = static_cast<size_t>(shadow->members[i]);
       // Coding may have changed it: all ranks are to have what the others got.
-      if (rank == me && in_place && job().bound.kind == Bound::kNone) continue;
+      if (rank == me && in_place && job().bound.kind == WPR_ERROR_NONE) continue;
       if (type.contiguous) {
         std::memcpy(user_block(rank), all + i * size, size);
       } else {
@@ -174,7 +174,7 @@ int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<
   for (size_t i = 0; i < n && !op.error(); ++i) {
     const size_t size = begin[i + 1] - begin[i];
     // Coding may have changed my own block: all ranks are to have what the others got.
-    const bool mine_is_there = i == my_place && in_place && job().bound.kind == Bound::kNone;
+    const bool mine_is_there = i == my_place && in_place && job().bound.kind == WPR_ERROR_NONE;
     if (size == 0 || mine_is_there) continue;
     const Block block = blocks(shadow->members[i]);
     op.check(deliver(all + begin[i], size, block.buffer, block.count, block.type));

@@ -29,7 +29,7 @@ bool reducible(MPI_Op op, Arithmetic kind) {
   if (kind == A::kNone) return false;
   // Errors of factors multiply: no bound on the result could be kept.
   const bool inexact = kind == A::kFloat || kind == A::kComplex;
-  if (op == MPI_PROD && inexact && job().bound.kind != Bound::kNone) return false;
+  if (op == MPI_PROD && inexact && job().bound.kind != WPR_ERROR_NONE) return false;
   if (op == MPI_SUM || op == MPI_PROD) {
     return kind == A::kInteger || kind == A::kFloat || kind == A::kComplex;
   }

@@ -10,7 +10,12 @@
 
 namespace wirepress {
 
-Bound parse_bound(const std::string& text);  // which the library took for mpi_error
+// A codec's parameter that bounds the error of its values.
+struct Keeper {
+  const char *codec, *parameter;
+};
+std::vector<Keeper> keepers(wpr_error_kind kind);
+
 // `codec` is mpi_codec. A value is coded n_codings times.
 std::vector<std::string> bounded_recipes(const std::string& codec, const Bound& bound,
                                          wpr_dtype dtype, int n_codings, int n_nodes);

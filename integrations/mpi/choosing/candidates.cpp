@@ -12,7 +12,7 @@
 namespace wirepress {
 namespace {
 
-constexpr size_t kDTypes = 18;
+constexpr size_t kDTypes = WPR_COMPLEX128 + 1;
 
 bool g_fixed = false;
 
@@ -88,6 +88,15 @@ void offer_lossless(wpr_ctx* ctx, wpr_dtype dtype, const std::vector<std::string
   }
 }
 
+// The codecs that keep mpi_error: "fre or bx".
+std::string names_of_keepers(const char* between) {
+  std::string names;
+  for (const Keeper& keeper : keepers(job().bound.kind)) {
+    names += (names.empty() ? "" : between) + std::string(keeper.codec);
+  }
+  return names;
+}
+
 }  // namespace
 
 const char* prepare_candidates(wpr_ctx* ctx) {
@@ -100,38 +109,38 @@ const char* prepare_candidates(wpr_ctx* ctx) {
         WPR_UINT64, WPR_FLOAT32, WPR_FLOAT64, WPR_BOOL}) {  // those that types.cpp gives
     offer_lossless(ctx, dtype, g_fixed ? std::vector{j.codec} : recipes_for(dtype));
   }
-  j.bound = parse_bound(j.error);
-  size_t n_bounded = 0;
+  std::string refusal;
+  bool bounded = false;
   for (const wpr_dtype dtype : {WPR_FLOAT32, WPR_FLOAT64}) {
     for (const std::string& recipe : bounded_recipes(j.codec, j.bound, dtype, 1, 2)) {
       int lossless;
-      ++n_bounded;
-      if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) == WPR_OK) continue;
-      --n_bounded;
-      if (!g_fixed) continue;  // a codec that this build does not have
-      problem = "mpi_error: \"" + j.error + "\": " + wpr_error(ctx);
-      return problem.c_str();
+      if (wpr_lossless(ctx, recipe.c_str(), dtype, &lossless) == WPR_OK) {
+        bounded = true;
+      } else {  // the codec does not take the type, or not the bound
+        refusal = wpr_error(ctx);
+      }
     }
   }
-  if (j.bound.kind == Bound::kNone ? !candidates().empty() : n_bounded > 0) return nullptr;
+  if (j.bound.kind == WPR_ERROR_NONE ? !candidates().empty() : bounded) return nullptr;
+  const bool relative = j.bound.kind == WPR_ERROR_RELATIVE;
   problem = "mpi_codec: " + j.codec + " is lossy, MPI messages must not change";
-  const bool relative = j.bound.kind == Bound::kRelative;
-  if (!candidates().empty()) {
-    problem = "mpi_error: \"" + j.error + "\": mpi_codec " + j.codec + " loses nothing, take " +
-              (relative ? "auto, bx or fre" : "auto, zfp or sz3") + ", or no mpi_error";
-  } else if (relative) {
-    problem = "mpi_codec: " + j.codec + ": of codecs that lose something, bx and fre keep a " +
-              "relative error, with the m that it takes";
-  } else if (j.bound.kind == Bound::kAbsolute) {
-    problem = "mpi_codec: " + j.codec + ": of codecs that lose something, zfp and sz3 keep an " +
-              "absolute error, with the bound that it takes";
+  if (g_fixed && !refusal.empty()) {
+    problem = "mpi_error: \"" + j.error + "\": " + refusal;
+  } else if (!candidates().empty()) {
+    problem = "mpi_error: \"" + j.error + "\": mpi_codec " + j.codec +
+              " loses nothing, take auto, " + names_of_keepers(" or ") + ", or no mpi_error";
+  } else if (j.bound.kind != WPR_ERROR_NONE) {
+    problem = "mpi_codec: " + j.codec + ": of codecs that lose something, " +
+              names_of_keepers(" and ") +
+              (relative ? " keep a relative error, with the m that it takes"
+                        : " keep an absolute error, with the bound that it takes");
   }
   return problem.c_str();
 }
 
 void prepare_bounded() {
   const Job& j = job();
-  if (j.bound.kind == Bound::kNone) return;
+  if (j.bound.kind == WPR_ERROR_NONE) return;
   const int n_nodes = j.node.empty() ? j.size : 1 + *std::max_element(j.node.begin(), j.node.end());
   wpr_ctx* ctx = nullptr;
   wpr_create(&ctx);

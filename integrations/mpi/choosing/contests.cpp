@@ -201,7 +201,7 @@ std::string contests_json() {
   std::lock_guard hold(results().lock);
   for (const ContestResult& r : results().all) {
     append(&json, "%s{\"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"ranks\": %d, ",
-           json.size() > 1 ? ", " : "", kCallNames[r.call], dtype_name(r.dtype),
+           json.size() > 1 ? ", " : "", kCallNames[r.call], wpr_dtype_name(r.dtype),
            Number{1} << r.size_class, r.ranks);
     append(&json, "\"winner\": \"%s\", \"plain_seconds\": %.6f, \"own_seconds\": %.6f, ",
            r.own_wins ? "own" : "plain", r.plain_seconds, r.own_seconds);

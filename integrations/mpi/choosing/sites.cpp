@@ -393,7 +393,7 @@ std::string site_json(const Site& site) {
   std::string symbol, json = "{\"caller\": " + json_string(caller_name(site.caller, &symbol));
   json += ", \"function\": " + json_string(symbol);
   append(&json, ", \"call\": \"%s\", \"type\": \"%s\", \"bytes_from\": %llu, \"node\": %d",
-         kCallNames[site.call], dtype_name(site.dtype), 1ull << site.size_class,
+         kCallNames[site.call], wpr_dtype_name(site.dtype), 1ull << site.size_class,
          std::max(site.node, -1));
   const unsigned long long raw = site.raw_size, wire = raw - site.saved, messages = site.messages,
                            framed = site.framed;

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "wirepress/wirepress.h"
+
 namespace wirepress {
 
 using Byte = unsigned char;
@@ -40,8 +42,7 @@ inline constexpr int kTagMask = 0x1FFF;
 
 // What mpi_error allows results to differ by.
 struct Bound {
-  enum Kind : uint8_t { kNone, kRelative, kAbsolute };
-  Kind kind = kNone;
+  wpr_error_kind kind = WPR_ERROR_NONE;
   double value = 0;
 };
 

@@ -36,6 +36,7 @@ std::string read_options() {
   j.link = wpr_get(ctx, "mpi_link");
   j.fixed_link = number(ctx, "mpi_link");
   j.error = wpr_get(ctx, "mpi_error");
+  wpr_get_error_bound(ctx, "mpi_error", &j.bound.kind, &j.bound.value);
   j.report_file = wpr_get(ctx, "mpi_report");
   j.compress = is_on(ctx, "mpi_compress");
   j.trace = wpr_get(ctx, "mpi_trace");

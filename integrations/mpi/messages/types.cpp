@@ -49,9 +49,8 @@ void add(MPI_Datatype handle, wpr_dtype dtype, Arithmetic arithmetic) {
   type.named = true;
   if (!measure(handle, &type)) return;
   type.arithmetic = type.contiguous ? arithmetic : Arithmetic::kNone;
-  static constexpr uint8_t kSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 8, 16};
   type.dtype = dtype;
-  type.element = kSizes[dtype];
+  type.element = static_cast<uint8_t>(wpr_dtype_size(dtype));
   if (type.size != type.element * (arithmetic == Arithmetic::kComplex ? 2 : 1)) {
     type.forget_elements();
   }

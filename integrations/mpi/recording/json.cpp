@@ -34,12 +34,4 @@ std::string json_string(const std::string& text) {
   return json + "\"";
 }
 
-const char* dtype_name(wpr_dtype dtype) {
-  static constexpr const char* kNames[] = {
-      "bytes",   "int8",        "uint8",       "int16",   "uint16",    "int32",
-      "uint32",  "int64",       "uint64",      "float16", "bfloat16",  "float32",
-      "float64", "float8_e4m3", "float8_e5m2", "bool",    "complex64", "complex128"};
-  return kNames[dtype];
-}
-
 }  // namespace wirepress

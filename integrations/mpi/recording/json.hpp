@@ -4,13 +4,10 @@
 
 #include <string>
 
-#include "wirepress/wirepress.h"
-
 namespace wirepress {
 
 // At most 511 characters, with "." in numbers whatever the program's locale.
 [[gnu::format(printf, 2, 3)]] void append(std::string* text, const char* format, ...);
 std::string json_string(const std::string& text);
-const char* dtype_name(wpr_dtype dtype);
 
 }  // namespace wirepress

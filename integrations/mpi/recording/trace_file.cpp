@@ -330,7 +330,7 @@ std::string meta_json() {
   }
   json += "], \"dtypes\": [";
   for (int i = 0; i <= WPR_COMPLEX128; ++i) {
-    json += (i ? ", " : "") + json_string(dtype_name(static_cast<wpr_dtype>(i)));
+    json += (i ? ", " : "") + json_string(wpr_dtype_name(static_cast<wpr_dtype>(i)));
   }
   return json + "]}";
 }

@@ -101,28 +101,63 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signa
 LOOK_SECONDS = 0.1  # between looks at launchers that are nobody's children
 
 
-def end_with_parent(parent: int) -> None:
-    """In a child: it gets SIGTERM when its parent is gone, SIGKILL included.
+class Watcher:
+    """Ends a launcher with SIGTERM when this process is gone, SIGKILL included.
 
     A launcher then ends its ranks. Without the command that they meet at they could go on, but
-    nobody would hear of it.
+    nobody would hear of it. A process of its own watches, since PR_SET_PDEATHSIG signals for each
+    thread of a parent that dies, and Open MPI's launcher takes a second SIGTERM for leave to go
+    without its ranks.
     """
-    import ctypes
 
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, int(signal.SIGTERM), 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)
+    def __init__(self) -> None:
+        read, self._write = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            with contextlib.suppress(BaseException):
+                os.close(self._write)
+                self._watch(read)
+            os._exit(0)
+        os.close(read)
+
+    @staticmethod
+    def _watch(pipe: int) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # those of a terminal
+        with open(pipe, "rb") as file:
+            end = Watcher._signals(int(file.readline()))
+            ended = file.read()  # until this process's parent has closed its end, or is gone
+        if not ended:
+            end(signal.SIGTERM)
+
+    @staticmethod
+    def _signals(pid: int) -> Callable[[int], None]:
+        """By a handle, where the kernel has them (5.3): `pid` may be another process's later."""
+        try:
+            handle = os.pidfd_open(pid)
+        except (AttributeError, OSError):
+            return lambda number: os.kill(pid, number)
+        return lambda number: signal.pidfd_send_signal(handle, number)
+
+    def watch_this(self) -> None:
+        """In the launcher, before its program begins."""
+        os.write(self._write, b"%d\n" % os.getpid())
+
+    def end(self) -> None:
+        """The launcher has ended."""
+        with contextlib.suppress(OSError):
+            os.write(self._write, b"ended")
+        os.close(self._write)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
 
 
-def start_child(command: list[str], environment: dict[str, str], old: Any) -> Any:
-    me, on_child = os.getpid(), signal.getsignal(signal.SIGCHLD)
+def start_child(command: list[str], environment: dict[str, str], old: Any, watcher: Watcher) -> Any:
+    on_child = signal.getsignal(signal.SIGCHLD)
 
     def before_it_begins() -> None:
         signal.signal(signal.SIGCHLD, on_child)
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
-        with contextlib.suppress(Exception):
-            end_with_parent(me)
+        watcher.watch_this()
 
     if on_child is signal.SIG_IGN:  # by who started this: the child's status would be lost
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -147,8 +182,9 @@ def run_child(
     forwarded = {s for s in FORWARDED if signal.getsignal(s) is not signal.SIG_IGN}
     watched = {*forwarded, signal.SIGCHLD}
     old = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    watcher = Watcher()
     try:
-        child = start_child(command, environment, old)
+        child = start_child(command, environment, old, watcher)
         rendezvous.start()  # inherits the blocked signals: they come to the loop below
         sweep()
         beside_this("job_report")  # for the end, which then does not wait for it
@@ -167,6 +203,7 @@ def run_child(
             passed = info.si_signo if info and info.si_signo != signal.SIGCHLD else None
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
     finally:
+        watcher.end()
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 

@@ -33,12 +33,8 @@ OWN = (
 )  # no options of the library
 # Values of wpr_dtype (wirepress.h) that types of MPI have.
 DTYPES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 15)
-# Codecs that keep a bound, by its kind.
-BOUNDED = {
-    "rel": ("auto", "bx", "fre"),
-    "bits": ("auto", "bx", "fre"),
-    "abs": ("auto", "zfp", "sz3"),
-}
+# What wpr_error_kind and a codec's parameter call the bounds on errors.
+BOUNDS = (None, "fraction_bits", "absolute")
 
 
 def extension() -> Any:
@@ -130,15 +126,17 @@ def check_values(library: Any, values: list[tuple[str, str, str]]) -> None:
     try:
         context = library.Context()  # which takes the variables
     except ValueError as error:
-        key, sentence = re.findall(r"variable of (\w+): (.*)", str(error), re.DOTALL)[0]
-        raise RunError(explained(sentence, key, variable(key))) from None
+        found = re.search(r"variable of (\w+): (.*)", str(error), re.DOTALL)
+        if not found:  # a default that this build cannot use
+            raise RunError(str(error)) from None
+        raise RunError(explained(found[2], found[1], variable(found[1]))) from None
     for key, called, value in values:
         try:
             context.set(key, value)
         except ValueError as error:
             raise RunError(explained(str(error), key, called)) from None
     called = {row[0]: variable(row[0]) for row in library.options()}
-    check_together(context, called | {key: name for key, name, _ in values})
+    check_together(library, context, called | {key: name for key, name, _ in values})
 
 
 def explained(sentence: str, key: str, called: str) -> str:
@@ -148,16 +146,17 @@ def explained(sentence: str, key: str, called: str) -> str:
     return sentence + (suggestion(unknown[1], re.split(r", |\|", unknown[2])) if unknown else "")
 
 
-def check_together(context: Any, called: dict[str, str]) -> None:
+def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
     """What is right by itself and cannot be together; ranks refuse the same (candidates.cpp)."""
     codec, error = context.get("mpi_codec"), context.get("mpi_error")
-    kind = re.split("[:=]", error, maxsplit=1)[0]
-    if kind in BOUNDED and codec not in BOUNDED[kind]:
+    bounds = BOUNDS[context.error_bound("mpi_error")[0]]
+    keepers = ["auto", *codecs_that_bound(library, bounds)] if bounds else []
+    if bounds and codec not in keepers:
         raise RunError(
-            f"{called['mpi_error']}: {error} is kept by {', '.join(BOUNDED[kind])}, which take "
+            f"{called['mpi_error']}: {error} is kept by {', '.join(keepers)}, which take "
             f"what they need from it, not by {codec} ({called['mpi_codec']})"
         )
-    if kind not in BOUNDED and codec != "auto" and not any(keeps(context, codec)):
+    if not bounds and codec != "auto" and not any(keeps(context, codec)):
         raise RunError(
             f"{called['mpi_codec']}: {codec} changes values, and MPI messages must not change: "
             "give the error that results may have by --error, or a codec that loses nothing"
@@ -167,6 +166,12 @@ def check_together(context: Any, called: dict[str, str]) -> None:
             f"{called['mpi_deterministic']}: sums have one order only in wirepress's collectives, "
             f"and {called['mpi_collectives']} is off"
         )
+
+
+def codecs_that_bound(library: Any, bounds: str) -> Iterable[str]:
+    for _, name, *_, params, _ in library.codecs():
+        if any(param[-1] == bounds for param in params):
+            yield name
 
 
 def keeps(context: Any, codec: str) -> Iterable[bool]:
@@ -179,4 +184,4 @@ def keeps(context: Any, codec: str) -> Iterable[bool]:
 
 
 def is_on(context: Any, key: str) -> bool:
-    return context.get(key).lower() in ("on", "true", "yes", "1")
+    return bool(context.number(key))

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checks of options that take the codecs and engines to know.
+#pragma once
+
+#include "base/options.hpp"
+
+namespace wirepress {
+
+// Sets an option to a value that is checked as a whole; after a failure nothing has changed.
+Status set_option(Options* options, const char* key, const char* value);
+
+// Takes WIREPRESS_<KEY> variables. An invalid value gives way to the default; the status is that of
+// the first one.
+Status read_environment(Options* options);
+
+}  // namespace wirepress

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option with right and wrong values, through every door: Python, environment, command line.
+
+pipeline/options_test.cpp does the same at the C door.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import wirepress
+from wirepress.launch import settings
+
+VALUES = {
+    "text": (["any text"], []),
+    "size": (["64KiB", "64 k"], ["-1", "1.5", "many"]),
+    "integer": (["1", "2"], ["-1", "1.5", "many"]),
+    "rate": (["1.2GB/s", "25Gbps"], ["10", "-1Gbps", "fast"]),
+    "boolean": (["on", "no"], ["perhaps", "2"]),
+    "recipe": (["lz4", "shuffle:4+zstd:1"], ["lz5", "zstd:99", "auto:x"]),
+    "error bound": (["none", "rel:1e-3", "bits:6"], ["1e-3", "rel:2", "bits:0"]),
+}
+OF_ENGINE = (["auto", "cpu"], ["cpus", "cpu:sse9"])
+
+
+def cases() -> Iterator[Any]:
+    for option in wirepress.options():
+        good, bad = OF_ENGINE if option.key == "engine" else VALUES[option.type]
+        over = [str(int(option.max) + 1)] if 0 < option.max < 2**53 else []
+        under = [str(int(option.min) - 1)] if option.min > 0 else []
+        bad = [*bad, *over, *under] if option.type in ("size", "integer") else bad
+        for values, right in (good, True), (bad, False):
+            for value in values:
+                yield pytest.param(option, value, right, id=f"{option.key}={value}")
+
+
+CASES = list(cases())
+matrix = pytest.mark.parametrize(("option", "value", "right"), CASES)
+
+
+def one_sentence(text: str, *parts: str) -> None:
+    assert len(text.strip().splitlines()) == 1, text
+    for part in parts:
+        assert part in text
+
+
+@matrix
+def test_in_python(option: wirepress.Option, value: str, right: bool) -> None:
+    if right:
+        compressor = wirepress.Compressor(**{option.key: value})
+        assert compressor.option(option.key) == (value, "set")
+        return
+    with pytest.raises(wirepress.ParameterError) as refusal:
+        wirepress.Compressor(**{option.key: value})
+    one_sentence(str(refusal.value), f"{option.key}: ", value)
+
+
+@matrix
+def test_in_the_environment(
+    option: wirepress.Option, value: str, right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(option.variable, value)
+    if right:
+        assert wirepress.Compressor().option(option.key) == (value, "environment")
+        return
+    with pytest.raises(wirepress.ParameterError) as refusal:
+        wirepress.Compressor()
+    one_sentence(str(refusal.value), f"variable of {option.key}: ", value)
+
+
+@matrix
+def test_in_the_check_of_a_job(option: wirepress.Option, value: str, right: bool) -> None:
+    """What `wirepress run` does with its flags, and with what the launcher sets in the ranks."""
+    words = ["-x", f"{option.variable}={value}", "./app"]
+    if right:
+        assert settings.check({}, words, "openmpi") == []
+        return
+    with pytest.raises(settings.RunError) as refusal:
+        settings.check({}, words, "openmpi")
+    one_sentence(str(refusal.value), f"{option.variable}: ", value)
+
+
+def test_on_the_command_line(main: Any, tmp_path: Any) -> None:
+    """Flags of one command: those of the library itself."""
+    data = tmp_path / "data"
+    data.write_bytes(b"0123456789" * 100)
+    seen = set()
+    for case in CASES:
+        option, value, right = case.values
+        if option.key.startswith(("mpi_", "torch_")):
+            continue
+        seen.add(option.key)
+        line = ["compress", str(data), "-f", "-o", str(tmp_path / "out"), f"{option.flag}={value}"]
+        status, error = main(*line)
+        assert (status == 0) == right, (shlex.join(line), error)
+        if not right:
+            one_sentence(error, option.key, value)
+    assert len(seen) == 8
+
+
+def test_every_option_is_shown(wirepress_in: Any) -> None:
+    rows = json.loads(wirepress_in("options", "--json", check=True).stdout)
+    assert [row["key"] for row in rows] == [option.key for option in wirepress.options()]
+    text = wirepress_in("options", check=True).stdout.decode()
+    for option in wirepress.options():
+        assert re.search(rf"^{option.key} .* {option.variable}$", text, re.MULTILINE)
+        assert option.sentence in text
+    assert {key.partition("_")[0] for key in (row["key"] for row in rows)} >= {"mpi", "torch"}
+
+
+def test_a_default_that_cannot_be_used_is_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    if "rtl" not in {engine.name for engine in wirepress.engines() if engine.available}:
+        pytest.skip("no engine without a kernel of zstd in this build")
+    monkeypatch.setitem(os.environ, "WIREPRESS_ENGINE", "rtl")
+    with pytest.raises(wirepress.ParameterError, match=r"^the default of recipe: "):
+        wirepress.Compressor()
+    with pytest.raises(settings.RunError, match=r"^the default of recipe: "):
+        settings.check({}, ["./app"], "openmpi")
