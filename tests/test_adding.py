@@ -87,6 +87,8 @@ def test_every_page_is_tested() -> None:
 # ---- codec ----------------------------------------------------------------------------------
 
 CODEC = """
+door.wpr_error.restype = c.c_char_p  # this build has not the codec of the default recipe
+assert door.wpr_error(ctx).startswith(b'the default of recipe: unknown codec "zstd"')
 class Info(c.Structure):
     _fields_ = [("id", c.c_uint32), ("name", c.c_char_p), ("rest", c.c_byte * 64)]
 
