@@ -96,7 +96,6 @@ info, names = Info(), []
 while door.wpr_codec_at(c.c_size_t(len(names)), c.byref(info)):
     names.append((info.id, info.name))
 assert (0xFFF, b"mirror") in names, names
-door.wpr_error.restype = c.c_char_p
 assert door.wpr_set(ctx, b"recipe", b"mirror") == 0
 assert door.wpr_set(ctx, b"recipe", b"none") != 0
 assert b"mirror" in door.wpr_error(ctx), door.wpr_error(ctx)
