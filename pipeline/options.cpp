@@ -12,7 +12,7 @@
 namespace wirepress {
 namespace {
 
-Status check_recipe(const char* key, const char* text, const Options& options) {
+Status check_recipe(const char* text, const Options& options) {
   if (is_auto(text)) {
     Goal goal;
     return parse_goal(text, options.rate("link"), &goal);
@@ -24,24 +24,28 @@ Status check_recipe(const char* key, const char* text, const Options& options) {
   for (int dtype = 1; dtype < kDTypeCount; ++dtype) {  // it may be meant for data of another type
     if (parse_recipe(text, static_cast<DType>(dtype), engine, &recipe).ok()) return {};
   }
-  return fail(Code::kParameter, "%s: %s", key, status.text());
+  return status;
 }
 
-Status check_option(const Options& options, const OptionRow& row) {
+Status check_value(const Options& options, const OptionRow& row) {
   const std::string_view name = row.key;
   const char* value = options.get(row.key);
   if (row.type == OptionType::kRecipe) {
     const bool own_auto = std::string_view(row.choices) == "auto";  // not that of auto.hpp
     if (own_auto && std::string_view(value) == "auto") return {};
     if (own_auto && is_auto(value))
-      return fail(Code::kParameter, "%s: auto measures its goal, it takes none: \"%s\"", row.key,
-                  value);
-    return check_recipe(row.key, value, options);
+      return fail(Code::kParameter, "auto measures its goal, it takes none: \"%s\"", value);
+    return check_recipe(value, options);
   }
   if (name == "engine") return check_engine(value);
   if (name == "block_size" && !std::has_single_bit(options.number(row.key)))
-    return fail(Code::kParameter, "block_size: %s is not a power of two", value);
+    return fail(Code::kParameter, "%s is not a power of two", value);
   return {};
+}
+
+Status check_option(const Options& options, const OptionRow& row) {
+  const Status status = check_value(options, row);
+  return status.ok() ? status : fail(Code::kParameter, "%s: %s", row.key, status.text());
 }
 
 // Replaces an invalid value by the default; *first is the first failure.
