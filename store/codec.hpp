@@ -12,8 +12,9 @@
 
 namespace wirepress::store {
 
+// Seconds of a thread; copy: between a caller and a buffer.
 struct Times {
-  double compress = 0, write = 0, read = 0, expand = 0;
+  double compress = 0, write = 0, read = 0, expand = 0, copy = 0;
 };
 
 double now();  // seconds, monotonic

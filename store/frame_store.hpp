@@ -85,7 +85,7 @@ class FrameStore {
   Status begin_frame(uint64_t step, Lock& lock, Filling** filling);
   Status take_memory(uint64_t step, Lock& lock, Filling* filling);
   Status wait_for_memory(uint64_t step, Lock& lock, Filling** filling);
-  Status fill(Filling* filling, const CallerTile& tile, const std::byte* src, Spent* spent);
+  Status fill(Filling* filling, const CallerTile& tile, const std::byte* src, Times* times);
   void complete(uint64_t step, Filling* filling);
   Status drop_incomplete();
   Status flush(Lock& lock);
@@ -103,7 +103,7 @@ class FrameStore {
   Status tile_from_record(uint64_t step, const Entry& entry, const CallerTile& tile, double began,
                           Lock& lock, std::byte* dst);
   Status tile_directly(uint64_t step, const Entry& entry, const CallerTile& tile, std::byte* dst);
-  Status tile_from_slot(const Slot& slot, const CallerTile& tile, std::byte* dst, Spent* spent);
+  Status tile_from_slot(const Slot& slot, const CallerTile& tile, std::byte* dst, Times* times);
   Status wait_for_reading(uint64_t step, Lock& lock, Slot** slot);
   void leave(Slot* slot);
   void forget(Slot* slot);

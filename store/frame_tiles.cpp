@@ -65,16 +65,16 @@ Status FrameStore::put_tile(uint64_t step, uint64_t tile, const void* src,
     return fail(Code::kParameter, "step %" PRIu64 ": tile %" PRIu64 " was put already", step, tile);
   filling->taken[tile] = true;
   lock.unlock();
-  Spent spent;
+  Times times;
   Status status;
   try {
-    status = fill(filling, {tile, from}, static_cast<const std::byte*>(src), &spent);
+    status = fill(filling, {tile, from}, static_cast<const std::byte*>(src), &times);
   } catch (const std::exception&) {
     status = fail(Code::kNoMemory, "no memory to compress step %" PRIu64, step);
   }
   lock.lock();
-  stats_.put_copy_seconds += spent.copied;
-  times_.compress += spent.compressed;
+  stats_.put_copy_seconds += times.copy;
+  times_.compress += times.compress;
   if (!status.ok()) {
     filling->taken[tile] = false;
     return fail(status.code(), "step %" PRIu64 ": tile %" PRIu64 ": %s", step, tile, status.text());
@@ -139,11 +139,11 @@ Status FrameStore::wait_for_memory(uint64_t step, Lock& lock, Filling** filling)
 }
 
 Status FrameStore::fill(Filling* filling, const CallerTile& tile, const std::byte* src,
-                        Spent* spent) {
-  if (filling->slot) return policy_->put_tile(callers_, tile, src, filling->slot, spent);
+                        Times* times) {
+  if (filling->slot) return policy_->put_tile(callers_, tile, src, filling->slot, times);
   const double began = now();
   copy_to_frame(grid_, tile, src, filling->memory->data());
-  spent->copied = now() - began;
+  times->copy = now() - began;
   return {};
 }
 
@@ -236,11 +236,11 @@ Status FrameStore::tile_from_record(uint64_t step, const Entry& entry, const Cal
   }
   ++slot->n_users;
   lock.unlock();
-  Spent spent;
-  const Status status = tile_from_slot(*slot, tile, dst, &spent);
+  Times times;
+  const Status status = tile_from_slot(*slot, tile, dst, &times);
   lock.lock();
-  stats_.get_copy_seconds += spent.copied;
-  times_.expand += spent.expanded;
+  stats_.get_copy_seconds += times.copy;
+  times_.expand += times.expand;
   ++slot->n_got;
   leave(slot);
   if (slot->state == Slot::State::kFree) read_ahead(step);
@@ -284,11 +284,11 @@ Status FrameStore::wait_for_reading(uint64_t step, Lock& lock, Slot** slot) {
 }
 
 Status FrameStore::tile_from_slot(const Slot& slot, const CallerTile& tile, std::byte* dst,
-                                  Spent* spent) {
+                                  Times* times) {
   const double began = now();
   if (slot.tiles.empty()) {
     copy_from_frame(grid_, tile, slot.data.data(), dst);
-    spent->copied = now() - began;
+    times->copy = now() - began;
     return {};
   }
   try {
@@ -296,7 +296,7 @@ Status FrameStore::tile_from_slot(const Slot& slot, const CallerTile& tile, std:
     WPR_TRY(codec.borrow());
     const Status status = codec->expand_tile(grid_, grid_.tile(tile.number),
                                              slot.tiles[tile.number], dst, tile.strides);
-    spent->expanded = now() - began;
+    times->expand = now() - began;
     return status;
   } catch (const std::exception&) {
     return fail(Code::kNoMemory, "no memory to expand it");

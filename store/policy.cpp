@@ -30,7 +30,7 @@ class InWorker : public Policy {
   void begin(Slot* slot) const override { slot->used = tiles_head_size(grid_.n_tiles()); }
 
   Status put_tile(CallerCodecs& callers, const CallerTile& tile, const std::byte* src, Slot* slot,
-                  Spent* spent) const override {
+                  Times* times) const override {
     const double began = now();
     CallerCodecs::Loan codec(callers);
     WPR_TRY(codec.borrow());
@@ -40,7 +40,7 @@ class InWorker : public Policy {
     const size_t at = slot->used.fetch_add(payload.size());
     std::memcpy(frame + at, payload.data(), payload.size());
     write_tile_entry(tile.number, at, payload.size(), frame);
-    spent->compressed = now() - began;
+    times->compress = now() - began;
     return {};
   }
 
@@ -71,10 +71,10 @@ std::unique_ptr<Policy> Policy::make(wpr_store_policy policy, const Grid& grid, 
 }
 
 Status Policy::put_tile(CallerCodecs&, const CallerTile& tile, const std::byte* src, Slot* slot,
-                        Spent* spent) const {
+                        Times* times) const {
   const double began = now();
   copy_to_frame(grid_, tile, src, slot->data.data());
-  spent->copied = now() - began;
+  times->copy = now() - began;
   return {};
 }
 

@@ -12,11 +12,6 @@
 
 namespace wirepress::store {
 
-// Seconds that a caller's thread spent.
-struct Spent {
-  double copied = 0, compressed = 0, expanded = 0;
-};
-
 // A tile in the memory of a caller.
 struct CallerTile {
   uint64_t number;
@@ -40,7 +35,7 @@ class Policy {
   // A slot's frame comes by tiles: before the first one, for each, after the last one.
   virtual void begin(Slot*) const {}
   virtual Status put_tile(CallerCodecs& callers, const CallerTile& tile, const std::byte* src,
-                          Slot* slot, Spent* spent) const;
+                          Slot* slot, Times* times) const;
   virtual void complete(Slot*) const {}
 
   // The record of a slot's frame. The payload lies in the slot or in the codec.

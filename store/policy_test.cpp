@@ -34,9 +34,9 @@ struct Given {
     for (uint64_t i = grid.n_tiles(); i-- > 0;) {
       const Tile tile = grid.tile(i);
       const Strides strides = packed(tile.box, 4);
-      Spent spent;
-      ASSERT_TRUE(policy.put_tile(callers, {i, strides}, bytes() + tile.offset, slot, &spent).ok());
-      EXPECT_GT(spent.copied + spent.compressed, 0);
+      Times times;
+      ASSERT_TRUE(policy.put_tile(callers, {i, strides}, bytes() + tile.offset, slot, &times).ok());
+      EXPECT_GT(times.copy + times.compress, 0);
     }
     policy.complete(slot);
   }
