@@ -31,7 +31,7 @@ package-check: wheel deb ## install both in bare roots and use them (root); ARGS
 conformance: build ## every codec x kernel against the shared suite; ARGS=--bench to time them
 	@build/dev/tests/conformance $(ARGS)
 conformance-mpi: setup build ## public MPI suites, without and with the interposer; ARGS=--help
-	@$(PY) scripts/conformance_mpi.py $(ARGS)
+	@$(PY) integrations/mpi/tests/conformance_mpi.py $(ARGS)
 apps: setup ## seven real programs, plain and with wirepress, on two hosts (root); ARGS=--help
 	@$(PY) bench/apps.py $(ARGS)
 bench: setup ## measurements with raw results in bench/results

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "conformance_mpi.py"
+SCRIPT = Path(__file__).resolve().parent / "tests" / "conformance_mpi.py"
 MODULES = """test_p2p_buf test_p2p_buf_matched test_p2p_obj test_p2p_obj_matched test_msgspec
     test_cco_buf test_request test_status""".split()
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills writers of frame stores and cuts the power of their disks; looks what is left.
 
-    scripts/store_crash.py --kills 1000 --power-cuts 50 --full 20
+    tests/store/store_crash.py --kills 1000 --power-cuts 50 --full 20
 
 --kills       SIGKILL, at a random time or at a named point of a file's life (before, half through
               or after a certain open, write, truncate or sync, or a tile that a worker puts)
@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import results  # noqa: E402
 

@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 WORK = ROOT / "build" / "conformance-mpi"
 OPEN_MPI_4 = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
