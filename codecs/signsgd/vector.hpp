@@ -18,8 +18,9 @@ class Vector {
   explicit Vector(const Args& args) : mean_(args.value[kScale] == kMean) {}
 
   template <bool kFeedback>
-  void encode(const std::byte* src, std::byte* residual, const chunks::Run& run,
-              std::byte* code) const {
+  // Inlined, so that whole chunks have a loop of constant length.
+  [[gnu::always_inline]] inline void encode(const std::byte* src, std::byte* residual,
+                                            const chunks::Run& run, std::byte* code) const {
     using namespace lanes;
     const Floats zero = splat(0.0f);
     Floats sums = zero;

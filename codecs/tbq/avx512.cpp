@@ -4,7 +4,7 @@
 namespace wirepress {
 namespace {
 
-class Avx512 : public tbq::Vector {
+class Compressing : public tbq::Vector {
  public:
   using Vector::Vector;
 
@@ -32,6 +32,6 @@ class Avx512 : public tbq::Vector {
 }  // namespace
 
 extern const Kernel tbq_avx512;
-const Kernel tbq_avx512 = tbq::kernel<Avx512>("avx512", has_avx512);
+const Kernel tbq_avx512 = tbq::kernel<Compressing>("avx512", has_avx512);
 
 }  // namespace wirepress

@@ -75,18 +75,16 @@ struct VectorSums {
 // random_bits() of elements index .. index + kLanes - 1.
 template <typename V>
 typename V::U random_vector(uint64_t seed, uint64_t index) {
-  const auto lower = [](uint64_t v) { return static_cast<uint32_t>(v); };
   if (index >> 32 != (index + V::kLanes - 1) >> 32) [[unlikely]] {
     std::array<uint32_t, V::kLanes> bits;
     for (size_t i = 0; i < V::kLanes; ++i) bits[i] = random_bits(seed, index + i);
     return V::load(reinterpret_cast<const std::byte*>(bits.data()));
   }
-  constexpr uint32_t kStep = 0x9E3779B1;
-  typename V::U h =
-      V::add(V::set(lower(index) * kStep + lower(seed)), V::multiply(V::lanes(), V::set(kStep)));
-  h = V::differ(h, V::set(lower(index >> 32) * 0x85EBCA6B + lower(seed >> 32)));
-  h = V::multiply(V::differ(h, V::template right<16>(h)), V::set(0x7FEB352D));
-  h = V::multiply(V::differ(h, V::template right<15>(h)), V::set(0x846CA68B));
+  const DrawStart start = draw_start(seed, index);
+  typename V::U h = V::add(V::set(start.sum), V::multiply(V::lanes(), V::set(kDrawStep)));
+  h = V::differ(h, V::set(start.mask));
+  h = V::multiply(V::differ(h, V::template right<16>(h)), V::set(kDrawMix1));
+  h = V::multiply(V::differ(h, V::template right<15>(h)), V::set(kDrawMix2));
   return V::differ(h, V::template right<16>(h));
 }
 

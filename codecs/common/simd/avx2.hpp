@@ -14,14 +14,17 @@ namespace {
 struct Avx2 {
   using U = __m256i;
   using F = __m256;
+  using M = __m256;
   static constexpr size_t kLanes = 8;
 
   static U load(const std::byte* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   }
   static void store(std::byte* to, U v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v); }
-  static F load_float(const std::byte* from) { return as_float(load(from)); }
-  static void store_float(std::byte* to, F v) { store(to, as_bits(v)); }
+  static F load_float(const std::byte* from) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(from));
+  }
+  static void store_float(std::byte* to, F v) { _mm256_storeu_ps(reinterpret_cast<float*>(to), v); }
   static U set(uint32_t v) { return _mm256_set1_epi32(static_cast<int>(v)); }
   static F set_float(float v) { return _mm256_set1_ps(v); }
   static U lanes() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
@@ -55,10 +58,30 @@ struct Avx2 {
     return static_cast<uint32_t>(_mm_cvtsi128_si32(m));
   }
 
+  static M less(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+  static M less(U a, U b) { return as_float(_mm256_cmpgt_epi32(b, a)); }
+  template <int kBit>
+  static M has_bit(U v) {  // in the sign of each lane, which is all that bits() reads
+    return as_float(_mm256_slli_epi32(v, 31 - kBit));
+  }
+  static M both_masks(M a, M b) { return _mm256_and_ps(a, b); }
+  static U keep(M m, U v) { return both(as_bits(m), v); }
+  static F pick(M m, F yes, F no) { return _mm256_blendv_ps(no, yes, m); }
+  static uint32_t bits(const M (&m)[2]) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(m[0])) |
+           static_cast<uint32_t>(_mm256_movemask_ps(m[1])) << 8;
+  }
+  static M mask(uint32_t bits, size_t number) {
+    const U low = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const U own = _mm256_slli_epi32(low, 8 * static_cast<int>(number));
+    return as_float(_mm256_cmpeq_epi32(both(set(bits), own), own));
+  }
+
   static F add(F a, F b) { return _mm256_add_ps(a, b); }
   static F subtract(F a, F b) { return _mm256_sub_ps(a, b); }
   static F multiply(F a, F b) { return _mm256_mul_ps(a, b); }
   static F from_int(U v) { return _mm256_cvtepi32_ps(v); }
+  static U truncate(F v) { return _mm256_cvttps_epi32(v); }
   static U to_int(F v) {
     return _mm256_cvttps_epi32(_mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }

@@ -22,6 +22,7 @@ namespace {
 struct Avx512 {
   using U = __m512i;
   using F = __m512;
+  using M = __mmask16;  // one truth per lane
   static constexpr size_t kLanes = 16;
 
   static U load(const std::byte* from) { return _mm512_loadu_si512(from); }
@@ -59,10 +60,24 @@ struct Avx512 {
   }
   static uint32_t greatest(U v) { return _mm512_reduce_max_epu32(v); }
 
+  static M less(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+  static M less(U a, U b) { return _mm512_cmplt_epi32_mask(a, b); }  // signed
+  template <int kBit>
+  static M has_bit(U v) {  // good for bits() alone
+    return _mm512_test_epi32_mask(v, _mm512_set1_epi32(1 << kBit));
+  }
+  static M both_masks(M a, M b) { return static_cast<M>(a & b); }
+  static U keep(M m, U v) { return _mm512_maskz_mov_epi32(m, v); }  // 0 in other lanes
+  static F pick(M m, F yes, F no) { return _mm512_mask_blend_ps(m, no, yes); }
+  // Sixteen lanes, and those of register `number` of them.
+  static uint32_t bits(const M (&m)[1]) { return m[0]; }
+  static M mask(uint32_t bits, size_t) { return static_cast<M>(bits); }
+
   static F add(F a, F b) { return _mm512_add_ps(a, b); }
   static F subtract(F a, F b) { return _mm512_sub_ps(a, b); }
   static F multiply(F a, F b) { return _mm512_mul_ps(a, b); }
   static F from_int(U v) { return _mm512_cvtepi32_ps(v); }
+  static U truncate(F v) { return _mm512_cvttps_epi32(v); }
   // To the nearest integer, to the even one of two.
   static U to_int(F v) {
     return _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

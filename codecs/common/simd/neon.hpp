@@ -13,6 +13,7 @@ namespace {
 struct Neon {
   using U = uint32x4_t;
   using F = float32x4_t;
+  using M = uint32x4_t;
   static constexpr size_t kLanes = 4;
 
   static U load(const std::byte* from) { return vreinterpretq_u32_u8(vld1q_u8(bytes(from))); }
@@ -52,10 +53,29 @@ struct Neon {
   }
   static uint32_t greatest(U v) { return vmaxvq_u32(v); }
 
+  static M less(F a, F b) { return vcltq_f32(a, b); }
+  static M less(U a, U b) { return vcltq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)); }
+  template <int kBit>
+  static M has_bit(U v) {
+    return vtstq_u32(v, vdupq_n_u32(1u << kBit));
+  }
+  static M both_masks(M a, M b) { return vandq_u32(a, b); }
+  static U keep(M m, U v) { return vandq_u32(m, v); }
+  static F pick(M m, F yes, F no) { return vbslq_f32(m, yes, no); }
+  static uint32_t bits(const M (&m)[4]) {
+    U all = vandq_u32(m[0], lane_bits(0));
+    for (size_t i = 1; i < 4; ++i) all = vorrq_u32(all, vandq_u32(m[i], lane_bits(i)));
+    return vaddvq_u32(all);
+  }
+  static M mask(uint32_t bits, size_t number) {
+    return vtstq_u32(vdupq_n_u32(bits), lane_bits(number));
+  }
+
   static F add(F a, F b) { return vaddq_f32(a, b); }
   static F subtract(F a, F b) { return vsubq_f32(a, b); }
   static F multiply(F a, F b) { return vmulq_f32(a, b); }
   static F from_int(U v) { return vcvtq_f32_s32(vreinterpretq_s32_u32(v)); }
+  static U truncate(F v) { return vreinterpretq_u32_s32(vcvtq_s32_f32(v)); }
   static U to_int(F v) { return vreinterpretq_u32_s32(vcvtnq_s32_f32(v)); }
   static U floor_to_int(F v) { return vreinterpretq_u32_s32(vcvtmq_s32_f32(v)); }
 
@@ -115,6 +135,10 @@ struct Neon {
   }
 
  private:
+  static U lane_bits(size_t number) {  // 1, 2, 4, 8, sixteen times as much in the next register
+    const U first = {1, 2, 4, 8};
+    return vshlq_u32(first, vdupq_n_s32(4 * static_cast<int>(number)));
+  }
   static const uint8_t* bytes(const std::byte* p) { return reinterpret_cast<const uint8_t*>(p); }
   static uint8_t* bytes(std::byte* p) { return reinterpret_cast<uint8_t*>(p); }
   static uint8x16_t low_bytes(const U (&v)[4]) {
