@@ -36,11 +36,11 @@ module wpr_packet_fifo #(
 
   (* ram_style = RamStyle *) logic [Width-1:0] words_q[1 << LogDepth];
 
-  // ---- in ----------------------------------------------------------------------------------------
+  // ---- in ---------------------------------------------------------------------------------------
 
   logic [LogDepth:0] begin_q, write_q, read_q;  // with a bit that says which time round
   logic [LogDepth:0] begin_d, write_d;
-  logic [LogPackets:0] put_q, get_q, held;  // packets, with a bit that says which time round
+  logic [LogPackets:0] held;  // packets
   logic own_full_d, own_full_q, swallow_d, swallow_q, ready_q, push, store, ends, keep, room_q;
   assign s_ready_o = ready_q;
   assign push      = s_valid_i && s_ready_o;
@@ -68,9 +68,9 @@ module wpr_packet_fifo #(
       ready_q    <= 1'b0;
     end
   end
-  // LUT RAM is written whenever a beat could come, so that no decision reaches as many write enables: what
-  // was not stored is written over, or belongs to a packet that fills the memory and is swallowed.
-  // Block RAM has few of them, and power to save.
+  // LUT RAM is written whenever a beat could come, so that no decision reaches as many write
+  // enables: what was not stored is written over, or belongs to a packet that fills the memory and
+  // is swallowed. Block RAM has few of them, and power to save.
   logic write;
   assign write = RamStyle == "distributed" ? ready_q : store;
   always_ff @(posedge clk_i) if (write) words_q[write_q[LogDepth-1:0]] <= s_data_i;
@@ -86,24 +86,24 @@ module wpr_packet_fifo #(
     end
   end
 
-  // ---- packets inside ----------------------------------------------------------------------------
+  // ---- packets inside ---------------------------------------------------------------------------
 
   // The one that is read is known by registers.
   logic have_q, next_have, next;
   logic [LogDepth-1:0] last_at_q, next_last_at;
   logic [Meta-1:0] next_meta, this_meta_q;
-  (* ram_style = "distributed" *) logic [Meta+LogDepth-1:0] packets_q[1 << LogPackets];
-  assign held                      = put_q - get_q;
-  assign next_have                 = put_q != get_q;
-  assign {next_meta, next_last_at} = packets_q[get_q[LogPackets-1:0]];
-  // There is room always: what is no packet's is written over.
+  wpr_fifo #(.Width(Meta + LogDepth), .LogDepth(LogPackets)) packets (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(keep),
+    .s_ready_o(),  // always: room_q keeps it from filling
+    .s_data_i ({s_meta_i, write_q[LogDepth-1:0]}),
+    .m_valid_o(next_have),
+    .m_ready_i(next || !have_q),
+    .m_data_o ({next_meta, next_last_at}),
+    .level_o  (held)
+  );
   always_ff @(posedge clk_i) begin
-    packets_q[put_q[LogPackets-1:0]] <= {s_meta_i, write_q[LogDepth-1:0]};
-  end
-  always_ff @(posedge clk_i) begin
-    if (keep) put_q <= put_q + 1'b1;
-    if (next_have && (next || !have_q)) get_q <= get_q + 1'b1;
-    if (!rst_ni) {put_q, get_q} <= '0;
     if (next || !have_q) begin
       have_q                   <= next_have;
       {this_meta_q, last_at_q} <= {next_meta, next_last_at};
@@ -111,7 +111,7 @@ module wpr_packet_fifo #(
     if (!rst_ni) have_q <= 1'b0;
   end
 
-  // ---- out: the memory's register and one more ---------------------------------------------------
+  // ---- out: the memory's register and one more --------------------------------------------------
 
   logic move, v_q, first_q, last_q, new_q;
   logic [Width-1:0] word_q;

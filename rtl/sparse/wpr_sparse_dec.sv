@@ -64,18 +64,13 @@ module wpr_sparse_dec #(
   logic [LogMemory:0] used_q;
   logic [LogFacts-1:0] packets_q;  // that are in, and wait
   assign many          = packets_q[LogFacts-1];  // three more may be on their way
-  // A packet of nothing but its count waits until the one before has left: one is counted at a time.
-  logic tail_q;
-  assign s_axis_tready = in_ready && !many && !tail_q;
-  always_ff @(posedge clk_i) begin
-    if (s_axis_tvalid && s_axis_tready) tail_q <= s_axis_tlast && s_axis_tkeep[4];
-    else if (body_ready) tail_q <= 1'b0;
-    if (!rst_ni) tail_q <= 1'b0;
-  end
-  wpr_behead #(.Bytes(64), .Header(4)) behead (
+  assign s_axis_tready = in_ready && !many;
+  // Without overlap, since one packet is counted at a time: one of nothing but its count waits
+  // until the packet before has left.
+  wpr_behead #(.Bytes(64), .Header(4), .Overlap(0)) behead (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid(s_axis_tvalid && !many && !tail_q),
+    .s_axis_tvalid(s_axis_tvalid && !many),
     .s_axis_tready(in_ready),
     .s_axis_tdata,
     .s_axis_tkeep,
