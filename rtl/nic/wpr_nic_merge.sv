@@ -16,8 +16,8 @@ module wpr_nic_merge #(
   output logic                         m_last_o
 );
 
-  // All streams: those that come in, then what the nodes make. Node i takes 4 i to 4 i + 3, as far as
-  // they are before its own.
+  // All streams: those that come in, then what the nodes make. Node i takes 4 i to 4 i + 3, as far
+  // as they are before its own.
   localparam int unsigned Nodes = (Inputs + 1) / 3;
   localparam int unsigned Streams = Inputs + Nodes;
   logic [Streams-1:0] valid, ready, last;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node of wpr_nic_merge: packets of four streams into one, each whole, in turns. A beat a clock; a
-// clock more a packet where only one stream has some. Latency 2 clocks.
+// A node of wpr_nic_merge: packets of four streams into one, each whole, in turns. A beat a clock;
+// a clock more a packet where only one stream has some. Latency 2 clocks.
 module wpr_nic_merge4 #(
   parameter int unsigned Width = 608
 ) (
