@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of two float32 numbers that are not negative, rounded to nearest even, denormals included:
-// magnitudes, without their signs. A pair a clock, latency 5 clocks, nothing stops it.
+// The sum of two float32 numbers that are not negative, rounded to nearest even, denormals
+// included: magnitudes, without their signs. A pair a clock, latency 5 clocks, nothing stops it.
 //
 // Numbers of one sign lose no leading bits, so there is nothing to count or to shift up behind the
 // addition, and it is half of a float adder. The smaller one is shifted by a multiplication, which
@@ -20,7 +20,7 @@ module wpr_add_same #(
     return {1'b0, field[7:1], field[0] || field == '0};
   endfunction
 
-  // ---- 1: how far the exponents are apart --------------------------------------------------------
+  // ---- 1: how far the exponents are apart -------------------------------------------------------
 
   logic [8:0] apart1_q;
   logic [7:0] field_a1_q, field_b1_q;
@@ -36,7 +36,7 @@ module wpr_add_same #(
     low_b1_q   <= b_i[15:0] != '0;
   end
 
-  // ---- 2: the larger one first; the other one's place but for 16 bits ------------------------------
+  // ---- 2: the larger one first; the other one's place but for 16 bits ---------------------------
   // Below the other one is one bit more. Where a is the larger one, apart is that distance less one
   // inverted: the one is in that bit.
 
@@ -60,7 +60,7 @@ module wpr_add_same #(
     if (shift[7:5] != '0) y2_q <= '0;
   end
 
-  // ---- 3: to its place -------------------------------------------------------------------------------
+  // ---- 3: to its place --------------------------------------------------------------------------
 
   logic [39:0] y3;  // 24 bits, the next one, and all below
   logic [23:0] x3_q;
@@ -90,7 +90,7 @@ module wpr_add_same #(
     assign y3 = y3_q;
   end
 
-  // ---- 4: sum ----------------------------------------------------------------------------------------
+  // ---- 4: sum -----------------------------------------------------------------------------------
 
   logic [24:0] sum4_q;
   logic [7:0] field4_q;
@@ -103,7 +103,7 @@ module wpr_add_same #(
     {lost4_q, top4_q, tiny4_q} <= {lost3_q, top3_q, tiny3_q};
   end
 
-  // ---- 5: its exponent; rounded, from a denormal to a number or to infinity where it must be -----------
+  // ---- 5: its exponent; rounded, from a denormal to a number or to infinity where it must be ----
 
   logic carry, above, up;
   logic [22:0] fraction;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning of an encoder that stores a chunk before it codes it: a packet of float32 words in, 16
-// a clock, is cut into chunks of 256 rows, which fill two buffers in turns. Rows are shown in the
-// clock in which they come; they do so while the next chunk's buffer is free.
+// The beginning of an encoder that stores a chunk before it codes it: a packet of float32 words in,
+// 16 a clock, is cut into chunks of 256 rows, which fill two buffers in turns. Rows are shown in
+// the clock in which they come; they do so while the next chunk's buffer is free.
 module wpr_chunks_in (
   input logic clk_i,
   input logic rst_ni,  // synchronous

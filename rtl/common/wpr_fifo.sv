@@ -43,8 +43,8 @@ module wpr_fifo #(
     end
   end
 
-  // Written whenever there is room, so that no decision reaches as many write enables: what was not pushed
-  // is written over.
+  // Written whenever there is room, so that no decision reaches as many write enables: what was not
+  // pushed is written over.
   always_ff @(posedge clk_i) if (s_ready_o) words_q[write_q] <= s_data_i;
 
 endmodule

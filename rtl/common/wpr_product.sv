@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product of two numbers of 24 bits. One a clock, latency 5 clocks, nothing stops it. Multipliers
-// lie in few places: registers on both sides of them can lie beside them, or in them, and those of a_i
-// and b_i, and the last ones, where the numbers are made and used.
+// The product of two numbers of 24 bits. One a clock, latency 5 clocks, nothing stops it.
+// Multipliers lie in few places: registers on both sides of them can lie beside them, or in them,
+// and those of a_i and b_i, and the last ones, where the numbers are made and used.
 module wpr_product #(
   parameter bit Mult18 = 1'b0  // for multipliers of 18 by 18 bits: four, where two of 27 by 18 do
 ) (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a decoder: rows of 16 float32 values become a packet's beats, 512 bits each, behind one
-// register. A row that is wrong makes its packet wrong, which m_axis_tuser says with m_axis_tlast.
+// The end of a decoder: rows of 16 float32 values become a packet's beats, 512 bits each, behind
+// one register. A row that is wrong makes its packet wrong, which m_axis_tuser says with
+// m_axis_tlast.
 //
 // What is in front of it stops while move_o is low: m_axis_tready stops all stages at once.
 module wpr_rows_out (

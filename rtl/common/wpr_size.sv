@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes a beat has, from its tkeep, which has no gaps; 0 where that is all 0. No registers.
+// How many bytes a beat has, from its tkeep, which has no gaps; 0 where that is all 0. No
+// registers.
 module wpr_size #(
   parameter int unsigned Bytes = 64,
   localparam int unsigned Bits = $clog2(Bytes) + 1

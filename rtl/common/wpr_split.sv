@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inverse of wpr_pack: cuts pieces of 0 to Lanes lanes, as asked for, from words of Lanes lanes.
-// One piece a clock; one clock more where a packet's last piece lies in two words. Latency
+// The inverse of wpr_pack: cuts pieces of 0 to Lanes lanes, as asked for, from words of Lanes
+// lanes. One piece a clock; one clock more where a packet's last piece lies in two words. Latency
 // ceil(log2(Lanes) / 2) + 3 clocks. Back-pressure stops all stages in the same clock.
 //
 // m_error_o: the piece lies (in part) behind the packet's end, or it was the last one asked for and
@@ -33,12 +33,12 @@ module wpr_split #(
 
   localparam int unsigned Steps = (Log + 1) / 2;
 
-  // Everything moves in the same clocks. What is decided in one is done to the data in the next one, by
-  // registers: a decision is late, and a word has many bits far apart.
+  // Everything moves in the same clocks. What is decided in one is done to the data in the next
+  // one, by registers: a decision is late, and a word has many bits far apart.
   logic move;
   assign move = m_ready_i || !m_valid_o;
 
-  // ---- what is known of two words, and the words a clock later --------------------------------------
+  // ---- what is known of two words, and the words a clock later ----------------------------------
 
   logic v0_q, v1_q, last0_q, last1_q, pop, take0, take1, take0_q, take1_q;
   logic [Log:0] size0_q, size1_q;
@@ -61,7 +61,7 @@ module wpr_split #(
     if (!rst_ni) {v0_q, v1_q} <= '0;
   end
 
-  // ---- where pieces begin ------------------------------------------------------------------------
+  // ---- where pieces begin -----------------------------------------------------------------------
 
   logic may, issue, crosses, full, short_of, excess, drain_q;
   logic [Log:0] at_q;  // Lanes: the last word is used up
@@ -94,7 +94,7 @@ module wpr_split #(
     end
   end
 
-  // ---- to the first lane -------------------------------------------------------------------------
+  // ---- to the first lane ------------------------------------------------------------------------
 
   // Lanes below a number, a register each: by groups of lanes, as comparators would be many.
   localparam int unsigned Fine = Log / 2;

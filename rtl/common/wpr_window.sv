@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first two words of a stream, for what must look at both before it takes the first one. A word a
-// clock; latency 1 clock. s_ready_o comes from a register, whatever pop_i waits for.
+// The first two words of a stream, for what must look at both before it takes the first one. A word
+// a clock; latency 1 clock. s_ready_o comes from a register, whatever pop_i waits for.
 module wpr_window #(
   parameter int unsigned Width = 32
 ) (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beginning of a decoder that must see two words of its code before it takes the first one: a
-// packet in, 512 bits a beat; words of Narrow bytes out, the first two of those that are there. A word
-// a clock; latency 2 clocks. s_axis_tready comes from registers, whatever pop_i waits for.
+// packet in, 512 bits a beat; words of Narrow bytes out, the first two of those that are there. A
+// word a clock; latency 2 clocks. s_axis_tready comes from registers, whatever pop_i waits for.
 //
 // What is known of a word when it comes is stored beside it.
 module wpr_words_in #(
