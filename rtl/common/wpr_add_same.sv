@@ -2,10 +2,10 @@
 // The sum of two float32 numbers that are not negative, rounded to nearest even, denormals
 // included: magnitudes, without their signs. A pair a clock, latency 5 clocks, nothing stops it.
 //
-// Numbers of one sign lose no leading bits, so there is nothing to count or to shift up behind the
-// addition, and it is half of a float adder. The smaller one is shifted by a multiplication, which
-// is a DSP block. What is not finite, or has become so, has an exponent of 255 from there on; which
-// fraction it has is not said (infinity and NaN are one).
+// Numbers of one sign lose no leading bits. So nothing is counted or shifted up behind the
+// addition, and half of a float adder is enough. A multiplication in a DSP block shifts the smaller
+// number. A sum that is not finite has an exponent of 255; its fraction is undefined (infinity and
+// NaN are one).
 module wpr_add_same #(
   parameter bit Mult18 = 1'b0  // for multipliers of 18 by 18 bits: two, where one of 27 by 18 does
 ) (
@@ -51,12 +51,12 @@ module wpr_add_same #(
   always_ff @(posedge clk_i) begin
     x2_q     <= a_larger ? a1_q : b1_q;
     field2_q <= a_larger ? field_a1_q : field_b1_q;
-    // A denormal and one of the smallest normal numbers are as far up.
+    // A denormal and a number with the smallest normal exponent need the same shift.
     if (!a_larger && !b1_q[23]) field2_q[0] <= field_a1_q[0];
     y2_q     <= shift[4] ? {16'b0, y[24:16]} : y;
     low2_q   <= shift[4] && (a_larger ? low_b1_q : low_a1_q);
     for (int i = 0; i < 16; i++) times2_q[i] <= shift[3:0] == 4'(15 - i);
-    // Nothing of it is left, and so no tie: what lies below is the same to the sum.
+    // Nothing of the smaller number is left, so there is no tie to resolve.
     if (shift[7:5] != '0) y2_q <= '0;
   end
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A byte stream, whose tlast ends a message, into blocks: packets of at most cfg_beats_i + 1 beats
-// behind a header of 8 bytes, the last one of a message as long as what is left. A block leaves
-// when it is whole, as its size stands in front of it.
+// Cuts a byte stream, whose tlast ends a message, into blocks: packets of at most cfg_beats_i + 1
+// beats behind a header of 8 bytes; a message's last block holds the rest. A block leaves when it
+// is whole, since its size stands in front of it.
 //
 // Header, little endian: 32 bits as a block word of spec/frame.md (size in bits 0-28; bit 30, last
 // of the message; bit 31, raw), 16 bits of block number, which runs on over messages, and 16 of

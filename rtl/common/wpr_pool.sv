@@ -3,9 +3,9 @@
 // packets that the engines make leave in the order of those that came in, whichever is done first.
 // An engine makes exactly one packet of each packet.
 //
-// In front of each engine and behind it is a queue of 2^LogQueue beats. What is longer than a queue
-// holds the others up: engines then work one after the other in part. A beat a clock each way;
-// latency 2 clocks and the engine's.
+// Each engine has a queue of 2^LogQueue beats in front of it and one behind it. A packet longer
+// than a queue holds the others up: engines then work one after the other in part. A beat a clock
+// each way; latency 2 clocks and the engine's.
 module wpr_pool #(
   parameter int unsigned Engines   = 4,
   parameter int unsigned In        = 577,  // bits of a beat in: data, tkeep ...

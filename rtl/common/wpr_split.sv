@@ -3,9 +3,9 @@
 // lanes. One piece a clock; one clock more where a packet's last piece lies in two words. Latency
 // ceil(log2(Lanes) / 2) + 3 clocks. Back-pressure stops all stages in the same clock.
 //
-// m_error_o: the piece lies (in part) behind the packet's end, or it was the last one asked for and
-// the packet has more words; its lanes mean nothing then. What a packet has more is dropped, and
-// the next one begins afresh.
+// m_error_o: the piece lies in part or whole behind the packet's end; or it is the last piece, and
+// the packet has more words. Its lanes mean nothing then. The packet's rest is dropped, and the
+// next packet begins afresh.
 module wpr_split #(
   parameter int unsigned Lanes = 64,  // a power of two, 4 or more
   parameter int unsigned Unit  = 8,   // bits of a lane
@@ -33,8 +33,8 @@ module wpr_split #(
 
   localparam int unsigned Steps = (Log + 1) / 2;
 
-  // Everything moves in the same clocks. What is decided in one is done to the data in the next
-  // one, by registers: a decision is late, and a word has many bits far apart.
+  // All stages move in the same clocks. A decision of one clock acts on the data in the next,
+  // through registers: decisions come late in a clock, and a word's many bits lie far apart.
   logic move;
   assign move = m_ready_i || !m_valid_o;
 
@@ -96,7 +96,7 @@ module wpr_split #(
 
   // ---- to the first lane ------------------------------------------------------------------------
 
-  // Lanes below a number, a register each: by groups of lanes, as comparators would be many.
+  // Which lanes lie below a number, a register each; by groups of lanes, to save comparators.
   localparam int unsigned Fine = Log / 2;
   localparam int unsigned Groups = Lanes >> Fine;
   typedef struct packed {

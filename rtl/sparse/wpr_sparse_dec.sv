@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoder of the sparse codecs graddrop, dgc and topk (codecs/graddrop/spec.md), whose codes are
-// of one kind: a packet of code in, 512 bits a beat; a packet of float32 words out, up to 16 a
-// clock.
+// Decoder of the sparse codecs graddrop, dgc and topk (codecs/graddrop/spec.md), whose codes are of
+// one kind: a packet of code in, 512 bits a beat; a packet of float32 words out, up to 16 a clock.
 //
-// How many values a packet has is not in its code and comes by s_cmd. A code that the
-// specification refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are
-// then not to be used, there may be fewer of them, and the next packet begins afresh.
+// The code does not hold the packet's number of values: s_cmd brings it. A code that the
+// specification refuses ends the packet with m_axis_tuser set beside m_axis_tlast. The packet's
+// values are then invalid and may be fewer; the next packet begins afresh. A code has no bytes
+// behind the last value.
 //
-// Does not know bytes behind the last value.
+// Positions follow the values, so a packet is stored. The memory holds two of the largest packets,
+// so the next one comes in meanwhile. Values, high and low parts of positions are then read side by
+// side, a word a clock.
 //
-// Positions follow the values, so a packet is stored, twice the largest for the next one to come
-// in meanwhile. Values, high and low parts of positions are then read side by side, a word a
-// clock.
-//
-// Rate: 16 values a clock, but for rows of 16 with more than one value sent, which take a clock
-// for each, and 22 clocks more a packet; 16 values a clock where all are written. Latency: a
-// packet, and about 60 clocks.
+// Rate: 16 values a clock, but for rows of 16 with more than one value sent, which take a clock for
+// each, and 22 clocks more a packet; 16 values a clock where all are written. Latency: a packet,
+// and about 60 clocks.
 module wpr_sparse_dec #(
   parameter int unsigned LogValues = 14  // a block has up to 2^LogValues values; 9 or more
 ) (
