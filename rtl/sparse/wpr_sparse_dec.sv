@@ -4,8 +4,8 @@
 //
 // The code does not hold the packet's number of values: s_cmd brings it. A code that the
 // specification refuses ends the packet with m_axis_tuser set beside m_axis_tlast. The packet's
-// values are then invalid and may be fewer; the next packet begins afresh. A code has no bytes
-// behind the last value.
+// values are then invalid and may be fewer; the next packet begins afresh. Bytes behind the last
+// whole value are no part of a code.
 //
 // Positions follow the values, so a packet is stored. The memory holds two of the largest packets,
 // so the next one comes in meanwhile. Values, high and low parts of positions are then read side by
