@@ -16,8 +16,8 @@ module wpr_nic_merge #(
   output logic                         m_last_o
 );
 
-  // All streams: the inputs, then the nodes' outputs. Node i takes streams 4 i to 4 i + 3, as far as
-  // they stand before its own output.
+  // All streams: the inputs, then the nodes' outputs. Node i takes streams 4 i to 4 i + 3, as far
+  // as they stand before its own output.
   localparam int unsigned Nodes = (Inputs + 1) / 3;
   localparam int unsigned Streams = Inputs + Nodes;
   logic [Streams-1:0] valid, ready, last;
