@@ -38,16 +38,20 @@ target_link_libraries(verilated PUBLIC Threads::Threads)
 set_property(GLOBAL APPEND PROPERTY wpr_objects verilated)
 
 # wpr_verilate(CORE [TOP module] [-GName=value...]): an object library core_CORE with class V<CORE>, the
-# simulation of a module (CORE), which is rtl/FOLDER/MODULE.sv with the files of rtl/FOLDER/files.f.
+# simulation of a module (CORE), which is rtl/FOLDER/MODULE.sv or rtl/FOLDER/tb/MODULE.sv, with the files
+# of rtl/FOLDER/files.f.
 function(wpr_verilate core)
   cmake_parse_arguments(arg "" "TOP" "" ${ARGN})
   if(NOT arg_TOP)
     set(arg_TOP ${core})
   endif()
-  file(GLOB source "${CMAKE_SOURCE_DIR}/rtl/*/${arg_TOP}.sv")
-  get_filename_component(folder "${source}" DIRECTORY)
+  file(GLOB source "${CMAKE_SOURCE_DIR}/rtl/*/${arg_TOP}.sv"
+                   "${CMAKE_SOURCE_DIR}/rtl/*/tb/${arg_TOP}.sv")
+  string(REGEX REPLACE "/(tb/)?[^/]*$" "" folder "${source}")
   file(STRINGS "${folder}/files.f" sources REGEX "^[^/]")
   list(TRANSFORM sources PREPEND "${CMAKE_SOURCE_DIR}/rtl/")
+  list(APPEND sources "${source}")
+  list(REMOVE_DUPLICATES sources)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${folder}/files.f")
   set(made "${CMAKE_BINARY_DIR}/rtl/${core}")
   add_custom_command(

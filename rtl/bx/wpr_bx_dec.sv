@@ -11,10 +11,10 @@
 //
 // Rate: 16 values a clock; about 20 to 35 clocks more a chunk of 4096. Latency about 35 clocks.
 //
-// A window shows the next 32 words of 16 bits, wherever they begin, three clocks after it is known how
-// many are taken: one for a head, up to 16 for a bitmap, 32 for headers, which are kept, and then for
-// each group its planes. How many those are follows from headers ahead of the window; what is left of
-// the loop is one addition.
+// A window shows the next 32 words of 16 bits, wherever they begin, three clocks after it is known
+// how many are taken: one for a head, up to 16 for a bitmap, 32 for headers, which are kept, and
+// then for each group its planes. How many those are follows from headers ahead of the window; what
+// is left of the loop is one addition.
 module wpr_bx_dec #(
   parameter int unsigned CountWidth = 24  // bits of the number of values
 ) (
@@ -49,7 +49,7 @@ module wpr_bx_dec #(
 
   logic move;  // all behind the rows moves at once
 
-  // ---- rows of 32 words: row 0 is being read, row 1 is behind it ----------------------------------
+  // ---- rows of 32 words: row 0 is being read, row 1 is behind it --------------------------------
 
   logic v0_q, v1_q, last0_q, last1_q, odd0_q, odd1_q, shift;
   logic [511:0] row0_q, row1_q;
@@ -86,7 +86,7 @@ module wpr_bx_dec #(
     if (!rst_ni) {v0_q, v1_q} <= '0;
   end
 
-  // ---- what is taken next ---------------------------------------------------------------------------
+  // ---- what is taken next -----------------------------------------------------------------------
 
   typedef enum logic [3:0] {
     Idle, Head, HeadWait, Map, MapWait, Count, Headers, HeadersWait, Groups, Refuse, Drain
@@ -155,7 +155,7 @@ module wpr_bx_dec #(
     if (!rst_ni) {tag3_q, tag2_q, tag1_q} <= '0;
   end
 
-  // ---- the chunk's head, bitmap and headers -----------------------------------------------------------
+  // ---- the chunk's head, bitmap and headers -----------------------------------------------------
 
   logic [GroupWidth-1:0] groups_q;  // of the packet that are left, less one
   logic [3:0] rest_q;               // values of its last group, less one
@@ -202,7 +202,7 @@ module wpr_bx_dec #(
   end
   assign header = header_row[header_q[4:0]];
 
-  // ---- groups ahead of the window -----------------------------------------------------------------------
+  // ---- groups ahead of the window ---------------------------------------------------------------
 
   logic ahead, more_q, v_h1_q, v_h2_q, present_h1_q, present_h2_q, last_h1_q, last_h2_q, bad_h2_q;
   logic [15:0] header_h1_q, header_h2_q;
@@ -242,7 +242,7 @@ module wpr_bx_dec #(
   logic used_q;
   always_ff @(posedge clk_i) if (ahead) used_q <= empty_q || 9'(header_q) == {1'b0, present_q[7:0]};
 
-  // ---- the sequence -----------------------------------------------------------------------------------------
+  // ---- the sequence -----------------------------------------------------------------------------
 
   logic chunk_good, packet_good;
   assign chunk_good  = (empty_q || left_q == 15'(planes_h2_q)) && used_q;
@@ -338,7 +338,7 @@ module wpr_bx_dec #(
     if (!rst_ni) state_q <= Idle;
   end
 
-  // ---- 4: fields from planes ---------------------------------------------------------------------------------
+  // ---- 4: fields from planes --------------------------------------------------------------------
 
   tag_t tag4_q;
   logic [4:0] align_q;  // 23 - m
@@ -374,7 +374,7 @@ module wpr_bx_dec #(
     if (!rst_ni) tag4_q <= '0;
   end
 
-  // ---- 5: words ------------------------------------------------------------------------------------------------
+  // ---- 5: words ---------------------------------------------------------------------------------
 
   logic group5_q, full5_q, last5_q, bad5_q;
   logic [3:0] rest5_q;
@@ -393,7 +393,7 @@ module wpr_bx_dec #(
     if (!rst_ni) group5_q <= 1'b0;
   end
 
-  // ---- 6: out ----------------------------------------------------------------------------------------------------
+  // ---- 6: out -----------------------------------------------------------------------------------
 
   logic [Lanes-1:0] beyond;
   logic [Lanes-1:0][31:0] values;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// bx encoder for float32 (codecs/bx/spec.md): a packet of float32 words in, 16 a clock, which is one
-// group; a packet of its chunks out, 512 bits a clock. The bytes are those of every other encoder of
-// bx.
+// bx encoder for float32 (codecs/bx/spec.md): a packet of float32 words in, 16 a clock, which is
+// one group; a packet of its chunks out, 512 bits a clock. The bytes are those of every other
+// encoder of bx.
 //
-// A chunk of 256 groups is stored, since its size and its headers stand in front of it, twice: while
-// one leaves the next one comes in.
+// A chunk of 256 groups is stored, since its size and its headers stand in front of it, twice:
+// while one leaves the next one comes in.
 //
-// Does not know bytes behind the last whole value: who frames the code appends them. A packet has at
-// least one value.
+// Does not know bytes behind the last whole value: who frames the code appends them. A packet has
+// at least one value.
 //
-// Rate: 16 values a clock; up to 11 clocks more a chunk, of which nine are for its head and headers.
-// Latency: a chunk, and about 20 clocks.
+// Rate: 16 values a clock; up to 11 clocks more a chunk, of which nine are for its head and
+// headers. Latency: a chunk, and about 20 clocks.
 //
-// In: quantise (3 clocks), find least and largest exponent (4), make the header (4). Out: rows of up
-// to 32 words of 16 bits (a head with its bitmap, headers, a group's planes) are turned to where the
-// code ends and joined to it.
+// In: quantise (3 clocks), find least and largest exponent (4), make the header (4). Out: rows of
+// up to 32 words of 16 bits (a head with its bitmap, headers, a group's planes) are turned to where
+// the code ends and joined to it.
 module wpr_bx_enc (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -41,7 +41,7 @@ module wpr_bx_enc (
 
   localparam int unsigned Lanes = 16;
 
-  // ---- settings, decoded -------------------------------------------------------------------------
+  // ---- settings, decoded ------------------------------------------------------------------------
 
   logic [22:0] drop_q;   // fraction bits that go
   logic [22:0] guard_q;  // the uppermost of them
@@ -58,7 +58,7 @@ module wpr_bx_enc (
     end
   end
 
-  // ---- in: a chunk fills one of two buffers -------------------------------------------------------
+  // ---- in: a chunk fills one of two buffers -----------------------------------------------------
 
   logic take, chunk_last, in_buffer, release_chunk, out_q;
   logic [7:0] in_row;
@@ -93,7 +93,7 @@ module wpr_bx_enc (
     if (!rst_ni) valid_q <= '0;
   end
 
-  // ---- 1, 2, 3: quantise --------------------------------------------------------------------------
+  // ---- 1, 2, 3: quantise ------------------------------------------------------------------------
 
   logic [Lanes-1:0][31:0] word1_q, word2_q, word3_q;
   logic [Lanes-1:0] round1_q, tiny1_q, number1_q;
@@ -142,7 +142,7 @@ module wpr_bx_enc (
   always_ff @(posedge clk_i) if (valid_q[3]) words_q[{to_q[3], number_q[3]}] <= word3_q;
   always_ff @(posedge clk_i) if (out_move) read_words <= words_q[out_address];
 
-  // ---- 4 to 7: what a group has -------------------------------------------------------------------
+  // ---- 4 to 7: what a group has -----------------------------------------------------------------
 
   function automatic logic [7:0] larger(input logic [7:0] a, input logic [7:0] b);
     return a > b ? a : b;
@@ -180,7 +180,7 @@ module wpr_bx_enc (
     all_negative_q <= {all_negative_q[6:4], (negative3_q ^ zero3_q) == '1};
   end
 
-  // ---- 8 to 11: its header ---------------------------------------------------------------------------
+  // ---- 8 to 11: its header ----------------------------------------------------------------------
 
   logic [7:0] base8_q, base9_q, base10_q, range9_q, most8_q;
   logic [10:8] present_q;
@@ -207,7 +207,7 @@ module wpr_bx_enc (
     for (int i = 0; i < 8; i++) if (range9_q[i]) width10_q <= 4'(i + 1);
   end
 
-  // ---- the chunk's tables --------------------------------------------------------------------------
+  // ---- the chunk's tables -----------------------------------------------------------------------
 
   // By group: what the planes want to know.
   typedef struct packed {
@@ -286,7 +286,7 @@ module wpr_bx_enc (
     end
   end
 
-  // ---- out 0: which row comes next -----------------------------------------------------------------
+  // ---- out 0: which row comes next --------------------------------------------------------------
 
   typedef enum logic [1:0] {Head, Headers, Groups, Rest} step_t;
   step_t step_q;
@@ -353,7 +353,7 @@ module wpr_bx_enc (
     end
   end
 
-  // ---- out 1: memories have been read; 2: registers behind them --------------------------------------
+  // ---- out 1: memories have been read; 2: registers behind them ---------------------------------
 
   logic valid1_q, valid2_q;
   step_t step1_q, step2_q;
@@ -376,7 +376,7 @@ module wpr_bx_enc (
     if (!rst_ni) {valid2_q, valid1_q} <= '0;
   end
 
-  // ---- out 3: offsets of exponents ---------------------------------------------------------------------
+  // ---- out 3: offsets of exponents --------------------------------------------------------------
 
   logic valid3_q, mixed3_q, full3_q;
   step_t step3_q;
@@ -401,7 +401,7 @@ module wpr_bx_enc (
     if (!rst_ni) valid3_q <= 1'b0;
   end
 
-  // ---- out 4: planes; where the row goes ------------------------------------------------------------------
+  // ---- out 4: planes; where the row goes --------------------------------------------------------
 
   logic valid4_q, ends4_q, whole4_q;
   logic [511:0] row4_q, planes;
@@ -434,7 +434,7 @@ module wpr_bx_enc (
     end
   end
 
-  // ---- out 5, 6, 7: turned by 16 and 8, 4 and 2, and one word; joined ---------------------------------------
+  // ---- out 5, 6, 7: turned by 16 and 8, 4 and 2, and one word; joined ---------------------------
 
   logic valid5_q, ends5_q, whole5_q, valid6_q, ends6_q, whole6_q, out_valid_q, out_last_q;
   logic [5:0] fill5_q, fill6_q;

@@ -3,8 +3,8 @@
 // words in, up to 32 a beat; a packet of float32 words out, 16 a clock.
 //
 // Every word is a value, so nothing but a packet's size can be wrong: one of an odd number of bytes
-// has m_axis_tuser set beside m_axis_tlast, and its last byte is dropped. Does not know bytes behind
-// the last value. A packet has at least two bytes.
+// has m_axis_tuser set beside m_axis_tlast, and its last byte is dropped. Does not know bytes
+// behind the last value. A packet has at least two bytes.
 //
 // Rate: 16 values a clock. Latency 4 clocks. m_axis_tready stops all stages at once.
 module wpr_cast_dec (
@@ -31,7 +31,7 @@ module wpr_cast_dec (
 
   logic move;
 
-  // ---- 1: a beat becomes two, or one that is the last ----------------------------------------------
+  // ---- 1: a beat becomes two, or one that is the last -------------------------------------------
 
   logic v1_q, last1_q, odd1_q, two1_q;  // two: the upper half waits
   logic [1:0][Lanes-1:0][15:0] words1_q;
@@ -60,7 +60,7 @@ module wpr_cast_dec (
     if (!rst_ni) {v1_q, two1_q} <= '0;
   end
 
-  // ---- 2, 3: fp16's denormals get an exponent -------------------------------------------------------
+  // ---- 2, 3: fp16's denormals get an exponent ---------------------------------------------------
 
   logic v2_q, v3_q, last2_q, last3_q, bad2_q, bad3_q;
   logic [Lanes-1:0] keep2_q, keep3_q;
@@ -110,7 +110,7 @@ module wpr_cast_dec (
     end
   end
 
-  // ---- 4: out --------------------------------------------------------------------------------------
+  // ---- 4: out -----------------------------------------------------------------------------------
 
   wpr_rows_out out (
     .clk_i,

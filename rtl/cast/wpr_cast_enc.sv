@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoder of the casts fp16 and bf16 (codecs/fp16/spec.md, codecs/bf16/spec.md), round=nearest: a
-// packet of float32 words in, 16 a clock; a packet of 16-bit words out, 32 a beat. The bytes are those
-// of every other encoder of these codecs.
+// packet of float32 words in, 16 a clock; a packet of 16-bit words out, 32 a beat. The bytes are
+// those of every other encoder of these codecs.
 //
 // Does not round at random (round=stochastic), and does not know bytes behind the last whole value:
 // who frames the code appends them. A packet has at least one value.
 //
-// Rate: 16 values a clock; a beat leaves for two that came. Latency 4 clocks from the beat that fills
-// or ends one. m_axis_tready stops all stages at once, s_axis_tready follows it in the same clock.
+// Rate: 16 values a clock; a beat leaves for two that came. Latency 4 clocks from the beat that
+// fills or ends one. m_axis_tready stops all stages at once, s_axis_tready follows it in the same
+// clock.
 module wpr_cast_enc (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -54,7 +55,7 @@ module wpr_cast_enc (
   logic [Lanes-1:0][15:0] code3_q;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
 
-    // ---- 1: what it is ---------------------------------------------------------------------------
+    // ---- 1: what it is --------------------------------------------------------------------------
 
     logic [31:0] word;
     logic [7:0] exponent;
@@ -95,7 +96,7 @@ module wpr_cast_enc (
       end
     end
 
-    // ---- 2: the word that it is cut to, and which way to round it ----------------------------------
+    // ---- 2: the word that it is cut to, and which way to round it -------------------------------
 
     logic [22:0] shifted;
     assign shifted = 23'({1'b1, fraction1_q} >> shift1_q);
@@ -116,7 +117,7 @@ module wpr_cast_enc (
       end
     end
 
-    // ---- 3: rounded --------------------------------------------------------------------------------
+    // ---- 3: rounded -----------------------------------------------------------------------------
 
     logic [14:0] rounded;
     assign rounded = cut2_q + 15'(up2_q);
@@ -132,7 +133,7 @@ module wpr_cast_enc (
     end
   end
 
-  // ---- 4: two beats to one -------------------------------------------------------------------------
+  // ---- 4: two beats to one ----------------------------------------------------------------------
 
   logic upper_q, out_valid_q, out_last_q, full;
   logic [255:0] lower_q;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of two float32 numbers that are not negative, rounded to nearest even, denormals included:
-// magnitudes, without their signs. A pair a clock, latency 5 clocks, nothing stops it.
+// The sum of two float32 numbers that are not negative, rounded to nearest even, denormals
+// included: magnitudes, without their signs. A pair a clock, latency 5 clocks, nothing stops it.
 //
-// Numbers of one sign lose no leading bits, so there is nothing to count or to shift up behind the
-// addition, and it is half of a float adder. The smaller one is shifted by a multiplication, which
-// is a DSP block. What is not finite, or has become so, has an exponent of 255 from there on; which
-// fraction it has is not said (infinity and NaN are one).
+// Numbers of one sign lose no leading bits. So nothing is counted or shifted up behind the
+// addition, and half of a float adder is enough. A multiplication in a DSP block shifts the smaller
+// number. A sum that is not finite has an exponent of 255; its fraction is undefined (infinity and
+// NaN are one).
 module wpr_add_same #(
   parameter bit Mult18 = 1'b0  // for multipliers of 18 by 18 bits: two, where one of 27 by 18 does
 ) (
@@ -20,7 +20,7 @@ module wpr_add_same #(
     return {1'b0, field[7:1], field[0] || field == '0};
   endfunction
 
-  // ---- 1: how far the exponents are apart --------------------------------------------------------
+  // ---- 1: how far the exponents are apart -------------------------------------------------------
 
   logic [8:0] apart1_q;
   logic [7:0] field_a1_q, field_b1_q;
@@ -36,7 +36,7 @@ module wpr_add_same #(
     low_b1_q   <= b_i[15:0] != '0;
   end
 
-  // ---- 2: the larger one first; the other one's place but for 16 bits ------------------------------
+  // ---- 2: the larger one first; the other one's place but for 16 bits ---------------------------
   // Below the other one is one bit more. Where a is the larger one, apart is that distance less one
   // inverted: the one is in that bit.
 
@@ -51,16 +51,16 @@ module wpr_add_same #(
   always_ff @(posedge clk_i) begin
     x2_q     <= a_larger ? a1_q : b1_q;
     field2_q <= a_larger ? field_a1_q : field_b1_q;
-    // A denormal and one of the smallest normal numbers are as far up.
+    // A denormal and a number with the smallest normal exponent need the same shift.
     if (!a_larger && !b1_q[23]) field2_q[0] <= field_a1_q[0];
     y2_q     <= shift[4] ? {16'b0, y[24:16]} : y;
     low2_q   <= shift[4] && (a_larger ? low_b1_q : low_a1_q);
     for (int i = 0; i < 16; i++) times2_q[i] <= shift[3:0] == 4'(15 - i);
-    // Nothing of it is left, and so no tie: what lies below is the same to the sum.
+    // Nothing of the smaller number is left, so there is no tie to resolve.
     if (shift[7:5] != '0) y2_q <= '0;
   end
 
-  // ---- 3: to its place -------------------------------------------------------------------------------
+  // ---- 3: to its place --------------------------------------------------------------------------
 
   logic [39:0] y3;  // 24 bits, the next one, and all below
   logic [23:0] x3_q;
@@ -90,7 +90,7 @@ module wpr_add_same #(
     assign y3 = y3_q;
   end
 
-  // ---- 4: sum ----------------------------------------------------------------------------------------
+  // ---- 4: sum -----------------------------------------------------------------------------------
 
   logic [24:0] sum4_q;
   logic [7:0] field4_q;
@@ -103,7 +103,7 @@ module wpr_add_same #(
     {lost4_q, top4_q, tiny4_q} <= {lost3_q, top3_q, tiny3_q};
   end
 
-  // ---- 5: its exponent; rounded, from a denormal to a number or to infinity where it must be -----------
+  // ---- 5: its exponent; rounded, from a denormal to a number or to infinity where it must be ----
 
   logic carry, above, up;
   logic [22:0] fraction;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the first Header bytes off every packet of a byte stream and shows them beside each of its
-// beats. A packet of no more bytes than that is thrown away, with runt_o for a clock. A beat a clock: a
-// packet's last bytes, where they need a beat of their own, leave while the next one's first beat comes.
+// Takes the first Header bytes off every packet of a byte stream and shows them beside each beat
+// that leaves. A packet of no more bytes than that is thrown away, with runt_o for a clock.
 //
-// tkeep is all ones but in a last beat, where it is without gaps. Valid and ready go through without a
-// register: m_axis_tready must not wait for m_axis_tvalid.
+// A packet's last bytes may need a beat of their own. With Overlap the next packet's first beat
+// comes in meanwhile, so the stream never pauses. Without Overlap that first beat waits, so no two
+// packets are inside at once.
+//
+// tkeep is all ones but in a last beat, where it has no gaps. Valid and ready pass through without
+// a register: m_axis_tready must not wait for m_axis_tvalid.
 module wpr_behead #(
   parameter int unsigned Bytes  = 64,
-  parameter int unsigned Header = 8    // 1 to Bytes - 1
+  parameter int unsigned Header = 8,    // 1 to Bytes - 1
+  parameter bit          Overlap = 1'b1
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,         // synchronous
@@ -39,7 +43,7 @@ module wpr_behead #(
   assign m_axis_tkeep  = tail_q ? {{Header{1'b0}}, carry_keep_q}
                        : {s_axis_tkeep[Header-1:0], {Rest{1'b1}}};
   assign m_axis_tlast  = tail_q || (s_axis_tlast && !spill);
-  assign s_axis_tready = m_axis_tready;
+  assign s_axis_tready = m_axis_tready && (Overlap || !tail_q);
   assign h_data_o      = header_q;
   assign runt_o        = s_axis_tvalid && s_axis_tready && !inside_q && s_axis_tlast && !spill;
 

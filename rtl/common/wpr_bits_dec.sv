@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoder of one or two bits a value (wpr_groups_in, wpr_rows_out), but for what its bits mean: that
-// is said of each row by values_i and wrong_i, in the clock in which it is shown.
+// A decoder of one or two bits a value (wpr_groups_in, wpr_rows_out), but for the meaning of the
+// bits: its user gives the values of each row by values_i and wrong_i, in the clock that shows the
+// row.
 //
-// How many values a packet has is not in its code and comes by s_cmd. A packet that is too short, too
-// long or wrong has m_axis_tuser set beside m_axis_tlast, and the next one begins afresh.
+// The code does not hold the packet's number of values: s_cmd brings it. A packet that is too
+// short, too long or wrong ends with m_axis_tuser set, and the next packet begins afresh.
 //
-// Rate: a row a clock, less a chunk's head words, of which one is read beside the row before it. Latency
-// 5 clocks from a group's last word. m_axis_tready stops all stages at once.
+// Rate: a row a clock, less a chunk's head words, of which one is read beside the row before it.
+// Latency 5 clocks from a group's last word. m_axis_tready stops all stages at once.
 module wpr_bits_dec #(
   parameter int unsigned CountWidth = 24,  // bits of the number of values
   parameter int unsigned Heads      = 1,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning of an encoder that stores a chunk before it codes it: a packet of float32 words in, 16
-// a clock, is cut into chunks of 256 rows, which fill two buffers in turns. Rows are shown in the
-// clock in which they come; they do so while the next chunk's buffer is free.
+// The beginning of an encoder that stores a chunk before it codes it. It cuts a packet of float32
+// words, 16 a clock, into chunks of 256 rows, which fill two buffers in turns. It shows a row in
+// the clock in which the row comes, and takes rows while the next chunk's buffer is free.
 module wpr_chunks_in (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -12,11 +12,11 @@ module wpr_chunks_in (
   input  logic [ 63:0] s_axis_tkeep,   // read with tlast only: whole values
   input  logic         s_axis_tlast,
 
-  output logic              row_o,     // one is taken
+  output logic              row_o,     // a row is taken
   output logic [15:0][31:0] words_o,   // values that are not there are 0
-  output logic              buffer_o,  // where it belongs
-  output logic [ 7:0]       number_o,  // in its chunk
-  output logic              last_o,    // of its chunk
+  output logic              buffer_o,  // the row's buffer
+  output logic [ 7:0]       number_o,  // the row's number in its chunk
+  output logic              last_o,    // the row is its chunk's last
 
   input logic free_i,        // the buffer named beside it has been read
   input logic free_buffer_i

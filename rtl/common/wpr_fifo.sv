@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of a stream: 2^LogDepth words, the first one shown without being asked for. Latency 1
-// clock; a word in and a word out every clock while it is neither
-// full nor empty.
+// A queue of 2^LogDepth words; the first word is shown without a request. Latency 1 clock; a word
+// in and a word out every clock while the queue is neither full nor empty.
 //
-// Storage is read in the clock in which it is shown, which is LUT RAM, not block RAM: for depths
-// up to 64 or so. Does not cross clock domains.
+// The storage is LUT RAM, since a word is read in the clock that shows it: for depths up to 64 or
+// so. The queue does not cross clock domains.
 module wpr_fifo #(
   parameter int unsigned Width    = 32,
   parameter int unsigned LogDepth = 4
@@ -43,8 +42,8 @@ module wpr_fifo #(
     end
   end
 
-  // Written whenever there is room, so that no decision reaches as many write enables: what was not pushed
-  // is written over.
+  // Written whenever there is room, since s_valid_i would have to reach many write enables. A word
+  // that was not pushed is written over.
   always_ff @(posedge clk_i) if (s_ready_o) words_q[write_q] <= s_data_i;
 
 endmodule

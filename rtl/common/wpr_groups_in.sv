@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning of a decoder of one or two bits a value: a packet of code in, 512 bits a beat, which
-// is chunks of so many head words, and then groups of so many words for 32 values each; the bits of
-// 16 values a clock out, each row with its chunk's head words.
+// The beginning of a decoder of one or two bits a value. In comes a packet of code, 512 bits a
+// beat: chunks of head words followed by groups of words for 32 values each. Out go the bits of 16
+// values a clock, each row with its chunk's head words.
 //
-// How many values a packet has is not in its code and comes by s_cmd. A packet that is too short ends
-// with a row without values, wrong_o set; what one has too much is thrown away, and its last group is
-// wrong. The next one begins afresh.
+// The code does not hold the packet's number of values: s_cmd brings it. A packet that is too short
+// ends with a row without values, wrong_o set. Of a packet that is too long the rest is thrown
+// away, and the last group is wrong. The next packet begins afresh.
 //
 // Rate: a row a clock, less a chunk's head words, of which one is read beside the row before it.
 module wpr_groups_in #(
@@ -28,7 +28,7 @@ module wpr_groups_in #(
   input  logic [ 63:0] s_axis_tkeep,   // all ones but with tlast
   input  logic         s_axis_tlast,
 
-  input  logic                   move_i,    // what is shown is taken, and the next row shown
+  input  logic                   move_i,    // the row shown is taken, and the next row follows
   output logic                   valid_o,
   output logic                   last_o,    // of the packet
   output logic                   wrong_o,
@@ -60,7 +60,7 @@ module wpr_groups_in #(
     .m_axis_tlast (w_last)
   );
 
-  // ---- words to their places: heads, and a group's words, again and again -----------------------------
+  // ---- words to their places: heads, and a group's words, again and again -----------------------
   // A group's lower row goes on with its last word, the upper one a clock later.
 
   typedef enum logic [1:0] {Idle, Take, Refuse, Drain} state_t;
@@ -120,7 +120,7 @@ module wpr_groups_in #(
     end
   end
 
-  // ---- rows ---------------------------------------------------------------------------------------------
+  // ---- rows -------------------------------------------------------------------------------------
 
   logic [31:0] beyond;
   always_comb for (int i = 0; i < 32; i++) beyond[i] = final_group && 5'(i) > left_q[4:0];

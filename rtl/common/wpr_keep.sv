@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tkeep of a beat with so many bytes; 0 stands for all of them. No registers.
+// The tkeep of a beat with size_i bytes; 0 stands for a whole beat. No registers.
 module wpr_keep #(
   parameter int unsigned Bytes = 64,  // 8 or more
   localparam int unsigned Log = $clog2(Bytes)
@@ -8,8 +8,8 @@ module wpr_keep #(
   output logic [Bytes-1:0] keep_o
 );
 
-  // By fours, as synthesis makes a chain of 64 comparisons otherwise.
-  logic [Bytes/4-1:0] below, at;  // fours before the end; the one where it is
+  // By groups of four bytes, since synthesis would make a chain of 64 comparisons.
+  logic [Bytes/4-1:0] below, at;  // groups before the end; the group with the end
   always_comb begin
     for (int i = 0; i < int'(Bytes) / 4; i++) begin
       below[i] = (Log - 2)'(i) < size_i[Log-1:2];

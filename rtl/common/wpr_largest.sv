@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest magnitude of 16 float32 words: that of a NaN above infinity's. A row a clock, latency 4
-// clocks, nothing stops it.
+// The largest magnitude of 16 float32 words: that of a NaN above infinity's. A row a clock, latency
+// 4 clocks, nothing stops it.
 module wpr_largest (
   input  logic              clk_i,
   input  logic [15:0][31:0] words_i,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A float32 number that is not negative, divided by a whole number: the quotient rounded to nearest
-// even, denormals included. Magnitudes; +0 of 0 values. What is not finite (exponent 255) stays so.
+// even, denormals included. Magnitudes; the mean of 0 values is +0. A sum that is not finite
+// (exponent 255) stays so.
 //
 // One division at a time, one bit a clock: about 35 clocks, up to 90 with denormals.
 module wpr_mean #(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole number from -127 to 127 times a float32 number above 0 with 17 significant bits: a float32
-// word. The product is exact; it must be finite and no denormal, which is not looked at. 0 is +0.
-// Or the NaN 7fc00000.
+// A whole number from -127 to 127 times a float32 number above 0 with 17 significant bits, as a
+// float32 word, or the NaN 7fc00000. The product is exact. It must be finite and no denormal, which
+// the module does not check. A product of 0 is +0.
 //
-// One a clock, latency 3 clocks of those with move_i.
+// One product a clock, latency 3 clocks; only clocks with move_i count.
 module wpr_multiple (
   input  logic        clk_i,
   input  logic        move_i,
@@ -14,7 +14,7 @@ module wpr_multiple (
   output logic [31:0] product_o
 );
 
-  // ---- 1: the count with its first one uppermost --------------------------------------------------
+  // ---- 1: the count with its first one uppermost ------------------------------------------------
 
   logic nan1_q, negative1_q, some1_q;
   logic [2:0] zeros, zeros1_q;  // in front of it
@@ -33,7 +33,7 @@ module wpr_multiple (
     end
   end
 
-  // ---- 2, 3: the product, of 23 or 24 bits --------------------------------------------------------
+  // ---- 2, 3: the product, of 23 or 24 bits ------------------------------------------------------
 
   logic nan2_q, negative2_q, some2_q;
   logic [7:0] exponent2_q;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a decoder of whole multiples: rows of 16 counts with their signs become float32 values, a
-// packet's beats, 512 bits each, behind three registers. m_axis_tuser says with m_axis_tlast that
-// something was wrong since the packet before.
+// The end of a decoder of whole multiples: rows of 16 signed counts become float32 values, a
+// packet's beats, 512 bits each, behind three registers. m_axis_tuser says with m_axis_tlast that a
+// row of the packet was wrong.
 //
-// What is in front of it stops while move_o is low: m_axis_tready stops all stages at once. Its limits
-// are those of wpr_multiple.
+// Stages in front stop while move_o is low: m_axis_tready stops all stages at once. The limits are
+// those of wpr_multiple.
 module wpr_multiples_out (
   input  logic             clk_i,
   input  logic             rst_ni,          // synchronous

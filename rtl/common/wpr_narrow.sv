@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A byte stream from beats of Wide bytes to beats of Narrow bytes; a power of two of them are one.
-// tkeep is all ones but in a last beat, where it is without gaps; no beat without bytes leaves.
+// A byte stream from beats of Wide bytes to beats of Narrow bytes; Wide / Narrow is a power of two.
+// tkeep is all ones but in a last beat, where it has no gaps. No beat without bytes leaves.
 // Latency 1 clock, a narrow beat a clock.
 module wpr_narrow #(
   parameter int unsigned Wide   = 64,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of 0 to Lanes lanes into words of Lanes lanes without gaps: of bits (Lanes = 512, Unit = 1) a
-// bit packer, of bytes (Lanes = 64, Unit = 8) what closes the gaps of a byte stream. One piece
-// a clock, whatever the sizes; one clock more where a packet's last piece goes into two words.
-// Latency ceil(log2(Lanes) / 2) + 2 clocks.
+// Packs pieces of 0 to Lanes lanes into words of Lanes lanes without gaps. With Lanes = 512 and
+// Unit = 1 it packs bits; with Lanes = 64 and Unit = 8 it closes the gaps of a byte stream. One
+// piece a clock, whatever the sizes; one clock more where a packet's last piece goes into two
+// words. Latency ceil(log2(Lanes) / 2) + 2 clocks.
 //
-// Lanes of a piece beyond its size must be 0. A packet's last word says how many lanes it has, its
-// others are 0; one of no lane at all is one word of size 0.
+// Lanes of a piece beyond its size must be 0. A packet's last word says how many lanes it has; its
+// other lanes are 0. A packet without lanes is one word of size 0.
 module wpr_pack #(
   parameter int unsigned Lanes = 64,  // a power of two, 4 or more
   parameter int unsigned Unit  = 8,   // bits of a lane
@@ -30,7 +30,7 @@ module wpr_pack #(
 
   logic move_out, move;
 
-  // ---- where a piece begins: the only loop, one addition -----------------------------------------
+  // ---- where a piece begins: the only loop, one addition ----------------------------------------
 
   logic [Log-1:0] fill_q;
   logic [Log:0] sum;
@@ -91,7 +91,7 @@ module wpr_pack #(
     endcase
   endfunction
 
-  // ---- full words leave --------------------------------------------------------------------------
+  // ---- full words leave -------------------------------------------------------------------------
 
   logic v, last, crosses, more, ends;
   logic rest_last_q;  // only the rest of a packet is left

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of whole packets in block RAM: a packet is offered when its last beat is in, with what is
-// known of it by then (s_meta_i, such as its size) beside its first. One beat a clock both ways;
-// latency 4 clocks from the last beat in to the first one out.
+// A queue of whole packets in block RAM. A packet is offered when its last beat is in; s_meta_i of
+// that beat, such as the packet's size, leaves beside each of its beats. One beat a clock both
+// ways; latency 4 clocks from the last beat in to the first one out.
 //
-// A packet is forgotten if s_drop_i is set with its last beat, and if it alone is larger than the
-// memory: it is swallowed then, never blocks, and dropped_o is high for a clock in both cases.
-// Does not cross clock domains and does not cut through.
+// A packet is dropped if s_drop_i is set with its last beat, or if it alone is larger than the
+// memory, which it never blocks. dropped_o is high for a clock in both cases. The queue does not
+// cross clock domains and does not cut through.
 module wpr_packet_fifo #(
   parameter int unsigned Width      = 512,
   parameter int unsigned Meta       = 16,
@@ -29,18 +29,18 @@ module wpr_packet_fifo #(
   output logic                  m_last_o,
   output logic [      Meta-1:0] m_meta_o,  // with every beat of the packet
   output logic                  dropped_o,
-  output logic                  s_ample_o  // two clocks ago there was room for Ample beats: for who
-                                           // cannot stop at once, and sends no packet that fills
-                                           // the memory alone; always, if Ample is 0
+  // Two clocks ago there was room for Ample beats; always 1 if Ample is 0. For a source that cannot
+  // stop at once and sends no packet that fills the memory alone.
+  output logic                  s_ample_o
 );
 
   (* ram_style = RamStyle *) logic [Width-1:0] words_q[1 << LogDepth];
 
-  // ---- in ----------------------------------------------------------------------------------------
+  // ---- in ---------------------------------------------------------------------------------------
 
   logic [LogDepth:0] begin_q, write_q, read_q;  // with a bit that says which time round
   logic [LogDepth:0] begin_d, write_d;
-  logic [LogPackets:0] put_q, get_q, held;  // packets, with a bit that says which time round
+  logic [LogPackets:0] held;  // packets
   logic own_full_d, own_full_q, swallow_d, swallow_q, ready_q, push, store, ends, keep, room_q;
   assign s_ready_o = ready_q;
   assign push      = s_valid_i && s_ready_o;
@@ -59,7 +59,7 @@ module wpr_packet_fifo #(
     swallow_q  <= swallow_d;
     ready_q    <= swallow_d || own_full_d ||
                   (room_q && write_d != {!read_q[LogDepth], read_q[LogDepth-1:0]});
-    room_q     <= held < (LogPackets + 1)'((1 << LogPackets) - 2);  // two more may be on their way
+    room_q     <= held < (LogPackets + 1)'((1 << LogPackets) - 2);  // two more may be coming
     if (!rst_ni) begin
       begin_q    <= '0;
       write_q    <= '0;
@@ -68,9 +68,9 @@ module wpr_packet_fifo #(
       ready_q    <= 1'b0;
     end
   end
-  // LUT RAM is written whenever a beat could come, so that no decision reaches as many write enables: what
-  // was not stored is written over, or belongs to a packet that fills the memory and is swallowed.
-  // Block RAM has few of them, and power to save.
+  // LUT RAM is written whenever a beat could come, since store would have to reach many write
+  // enables. A beat that was not stored is written over, or belongs to a packet that fills the
+  // memory and is dropped. Block RAM has few write enables, and power to save.
   logic write;
   assign write = RamStyle == "distributed" ? ready_q : store;
   always_ff @(posedge clk_i) if (write) words_q[write_q[LogDepth-1:0]] <= s_data_i;
@@ -86,24 +86,24 @@ module wpr_packet_fifo #(
     end
   end
 
-  // ---- packets inside ----------------------------------------------------------------------------
+  // ---- packets inside ---------------------------------------------------------------------------
 
-  // The one that is read is known by registers.
+  // The packet that is read has its facts in registers.
   logic have_q, next_have, next;
   logic [LogDepth-1:0] last_at_q, next_last_at;
   logic [Meta-1:0] next_meta, this_meta_q;
-  (* ram_style = "distributed" *) logic [Meta+LogDepth-1:0] packets_q[1 << LogPackets];
-  assign held                      = put_q - get_q;
-  assign next_have                 = put_q != get_q;
-  assign {next_meta, next_last_at} = packets_q[get_q[LogPackets-1:0]];
-  // There is room always: what is no packet's is written over.
+  wpr_fifo #(.Width(Meta + LogDepth), .LogDepth(LogPackets)) packets (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(keep),
+    .s_ready_o(),  // always: room_q keeps it from filling
+    .s_data_i ({s_meta_i, write_q[LogDepth-1:0]}),
+    .m_valid_o(next_have),
+    .m_ready_i(next || !have_q),
+    .m_data_o ({next_meta, next_last_at}),
+    .level_o  (held)
+  );
   always_ff @(posedge clk_i) begin
-    packets_q[put_q[LogPackets-1:0]] <= {s_meta_i, write_q[LogDepth-1:0]};
-  end
-  always_ff @(posedge clk_i) begin
-    if (keep) put_q <= put_q + 1'b1;
-    if (next_have && (next || !have_q)) get_q <= get_q + 1'b1;
-    if (!rst_ni) {put_q, get_q} <= '0;
     if (next || !have_q) begin
       have_q                   <= next_have;
       {this_meta_q, last_at_q} <= {next_meta, next_last_at};
@@ -111,7 +111,7 @@ module wpr_packet_fifo #(
     if (!rst_ni) have_q <= 1'b0;
   end
 
-  // ---- out: the memory's register and one more ---------------------------------------------------
+  // ---- out: the memory's register and one more --------------------------------------------------
 
   logic move, v_q, first_q, last_q, new_q;
   logic [Width-1:0] word_q;

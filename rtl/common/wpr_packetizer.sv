@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A byte stream, whose tlast ends a message, into blocks: packets of at most cfg_beats_i + 1 beats
-// behind a header of 8 bytes, the last one of a message as long as what is left. A block leaves when
-// it is whole, as its size stands in front of it.
+// Cuts a byte stream, whose tlast ends a message, into blocks: packets of at most cfg_beats_i + 1
+// beats behind a header of 8 bytes; a message's last block holds the rest. A block leaves when it
+// is whole, since its size stands in front of it.
 //
-// Header, little endian: 32 bits as a block word of spec/frame.md (size in bits 0-28; bit 30, last of
-// the message; bit 31, raw), 16 bits of block number, which runs on over messages, and 16 of
+// Header, little endian: 32 bits as a block word of spec/frame.md (size in bits 0-28; bit 30, last
+// of the message; bit 31, raw), 16 bits of block number, which runs on over messages, and 16 of
 // which bit 0 says first of the message.
 //
 // tkeep is all ones but with tlast, where it is without gaps.
@@ -28,7 +28,7 @@ module wpr_packetizer #(
   output logic                m_axis_tlast
 );
 
-  // ---- cut, and the bytes of a block counted -----------------------------------------------------
+  // ---- cut, and the bytes of a block counted ----------------------------------------------------
 
   logic v_q, last_q, ends_q, go;
   logic [8*Bytes-1:0] data_q;
@@ -81,7 +81,7 @@ module wpr_packetizer #(
     .s_ample_o()
   );
 
-  // ---- header, and tkeep again -------------------------------------------------------------------
+  // ---- header, and tkeep again ------------------------------------------------------------------
 
   logic [15:0] number_q;
   logic [Bytes-1:0] keep;

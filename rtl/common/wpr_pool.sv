@@ -3,9 +3,9 @@
 // packets that the engines make leave in the order of those that came in, whichever is done first.
 // An engine makes exactly one packet of each packet.
 //
-// In front of each engine and behind it is a queue of 2^LogQueue beats. What is longer than a
-// queue holds the others up: engines then work one after the other in part. A beat a clock each way;
-// latency 2 clocks and the engine's.
+// Each engine has a queue of 2^LogQueue beats in front of it and one behind it. A packet longer
+// than a queue holds the others up: engines then work one after the other in part. A beat a clock
+// each way; latency 2 clocks and the engine's.
 module wpr_pool #(
   parameter int unsigned Engines   = 4,
   parameter int unsigned In        = 577,  // bits of a beat in: data, tkeep ...
@@ -41,7 +41,7 @@ module wpr_pool #(
     return engine == (Log)'(Engines - 1) ? '0 : engine + 1'b1;
   endfunction
 
-  // ---- which engine ------------------------------------------------------------------------------
+  // ---- which engine -----------------------------------------------------------------------------
 
   logic [Engines-1:0] room, f_valid, f_last, give;
   logic [Engines-1:0][Out-1:0] f_data;
@@ -99,7 +99,7 @@ module wpr_pool #(
     );
   end
 
-  // ---- in order ----------------------------------------------------------------------------------
+  // ---- in order ---------------------------------------------------------------------------------
 
   logic move, taken;
   assign move       = m_ready_i || !m_valid_o;

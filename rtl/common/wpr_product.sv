@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product of two numbers of 24 bits. One a clock, latency 5 clocks, nothing stops it. Multipliers
-// lie in few places: registers on both sides of them can lie beside them, or in them, and those of a_i
-// and b_i, and the last ones, where the numbers are made and used.
+// The product of two numbers of 24 bits. One a clock, latency 5 clocks, nothing stops it. A device
+// has multipliers in few places. So registers stand on both sides of them, which may lie in or
+// beside a multiplier, and the first and last registers may lie where the numbers are made and
+// used.
 module wpr_product #(
   parameter bit Mult18 = 1'b0  // for multipliers of 18 by 18 bits: four, where two of 27 by 18 do
 ) (
@@ -21,7 +22,7 @@ module wpr_product #(
   end
 
   if (Mult18) begin : g_18
-    // A tool would cut the two products like this itself, with their sums in the same clock.
+    // Cut by hand: a tool would make the same cut, but add the parts in the same clock.
     logic [1:0][34:0] low_low_q;
     logic [1:0][22:0] high_low_q;
     logic [1:0][24:0] low_high_q;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of a stream in block RAM: 2^LogDepth words, and one more that is offered, which comes
-// from the memory's own register. A word in and a word out every clock while it is neither full
-// nor empty; latency 2 clocks.
-//
-// Does not cross clock domains and does not know packets.
+// A queue in block RAM: 2^LogDepth words, and one more, which is offered from the memory's own
+// register. A word in and a word out every clock while the queue is neither full nor empty; latency
+// 2 clocks. The queue does not cross clock domains and does not know packets.
 module wpr_ram_fifo #(
   parameter int unsigned Width    = 32,
   parameter int unsigned LogDepth = 9

@@ -2,13 +2,14 @@
 // The inverse of wpr_packetizer, over a way that loses, repeats and reorders blocks: takes headers
 // off, puts blocks in the order of their numbers and gives messages back byte for byte.
 //
-// A block waits in slot number % 2^LogSlots until all before it have left; one that is ahead of all
-// slots waits outside, which stops the input. Dropped, with dropped_o for a clock: one whose size is
-// not what its header says or does not fit a slot, and one that was there already or is too late.
-// A block that is missing is given up when later ones have waited for cfg_patience_i
-// clocks, or when one ahead of all slots comes and none waits: then the message ends with a beat without
-// bytes, tkeep = 0 and tuser = 1, and what follows is dropped up to the next block that begins a
-// message. The loss of the last blocks before a pause is noticed after it.
+// A block waits in slot number % 2^LogSlots until all blocks before it have left. A block ahead of
+// all slots waits outside, which stops the input. A block is dropped, with dropped_o for a clock,
+// if its size is not what its header says or does not fit a slot, or if it is repeated or too late.
+//
+// A missing block is given up when later blocks have waited for cfg_patience_i clocks, or when a
+// block ahead of all slots comes and none waits. The message then ends with a beat without bytes
+// (tkeep = 0, tuser = 1), and blocks are dropped up to the next one that begins a message. The loss
+// of the last blocks before a pause is noticed after the pause.
 module wpr_reassembler #(
   parameter int unsigned Bytes    = 64,  // a beat's; 16 or more
   parameter int unsigned LogSlots = 3,
@@ -35,7 +36,7 @@ module wpr_reassembler #(
   localparam int unsigned Slots = 1 << LogSlots;
   localparam int unsigned LogSize = Log + LogBeats;  // of a slot's bytes
 
-  // ---- headers off, sizes counted ----------------------------------------------------------------
+  // ---- headers off, sizes counted ---------------------------------------------------------------
 
   logic p_valid, p_ready, p_last, runt;
   logic [63:0] p_header;
@@ -78,12 +79,12 @@ module wpr_reassembler #(
     if (!rst_ni) v_q <= 1'b0;
   end
 
-  // ---- into its slot -----------------------------------------------------------------------------
+  // ---- into its slot ----------------------------------------------------------------------------
 
   logic [15:0] next_q, number;  // next_q: the block that leaves next
-  // How far ahead of it this one is, but for a step of next_q in the clock before. A register, as
-  // the input stops for it; so whose distance it is was guessed: the next block's or, where the input
-  // stood, that of the one that is there. A wrong guess costs a clock.
+  // The distance of this block ahead of next_q, but for a step of next_q in the clock before. It is
+  // a register, since the input stops for it. So the block was guessed a clock earlier: the next
+  // block or, where the input stood still, the present one. A wrong guess costs a clock.
   logic [15:0] ahead, not_ahead_q;
   logic stepped_q, guess, stopped_q, right_q;
   logic [Slots-1:0] filled_q;
@@ -100,7 +101,7 @@ module wpr_reassembler #(
   assign slot      = number[LogSlots-1:0];
   assign slot_next = next_q[LogSlots-1:0];
   assign ahead     = ~not_ahead_q;
-  // By bits, not by comparisons, which would be chains of carries. The distance is ahead - stepped_q.
+  // By bits, since comparisons would be carry chains. The distance is ahead - stepped_q.
   assign near      = right_q && ahead[15:LogSlots+1] == '0 &&
                      (!stepped_q ? !ahead[LogSlots]
                                  : ahead[LogSlots] == (ahead[LogSlots-1:0] == '0));
@@ -143,7 +144,7 @@ module wpr_reassembler #(
     if (store) blocks_q[slot] <= '{header_q[48], header_q[30], beat_q, header_q[Log-1:0]};
   end
 
-  // ---- out of the next slot ----------------------------------------------------------------------
+  // ---- out of the next slot ---------------------------------------------------------------------
 
   logic ready_next_q, first_next_q;  // of slot_next, but for a store: filled_q, first and at
   logic [LogBeats-1:0] last_at_q;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a decoder: rows of 16 float32 values become a packet's beats, 512 bits each, behind one
-// register. A row that is wrong makes its packet wrong, which m_axis_tuser says with m_axis_tlast.
+// The end of a decoder: rows of 16 float32 values become a packet's beats, 512 bits each, behind
+// one register. m_axis_tuser says with m_axis_tlast that a row of the packet was wrong.
 //
-// What is in front of it stops while move_o is low: m_axis_tready stops all stages at once.
+// Stages in front stop while move_o is low: m_axis_tready stops all stages at once.
 module wpr_rows_out (
   input  logic              clk_i,
   input  logic              rst_ni,         // synchronous

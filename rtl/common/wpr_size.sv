@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes a beat has, from its tkeep, which has no gaps; 0 where that is all 0. No registers.
+// The number of bytes of a beat, 0 to Bytes, from its tkeep, which has no gaps. No registers.
 module wpr_size #(
   parameter int unsigned Bytes = 64,
   localparam int unsigned Bits = $clog2(Bytes) + 1

@@ -19,7 +19,7 @@ module wpr_skid #(
   logic out_valid_q, skid_valid_q;
   logic [Width-1:0] out_q, skid_q;
 
-  // What was accepted in the clock in which the way ahead closed waits in skid_q.
+  // A word accepted in the clock in which the way ahead closed waits in skid_q.
   assign s_ready_o = !skid_valid_q;
   assign m_valid_o = out_valid_q;
   assign m_data_o  = out_q;

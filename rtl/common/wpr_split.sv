@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inverse of wpr_pack: cuts pieces of 0 to Lanes lanes, as asked for, from words of Lanes lanes.
-// One piece a clock; one clock more where a packet's last piece lies in two words. Latency
+// The inverse of wpr_pack: cuts pieces of 0 to Lanes lanes, as asked for, from words of Lanes
+// lanes. One piece a clock; one clock more where a packet's last piece lies in two words. Latency
 // ceil(log2(Lanes) / 2) + 3 clocks. Back-pressure stops all stages in the same clock.
 //
-// m_error_o: the piece lies (in part) behind the packet's end, or it was the last one asked for and
-// the packet has more words; its lanes mean nothing then. What a packet has more is dropped, and
-// the next one begins afresh.
+// m_error_o: the piece lies in part or whole behind the packet's end; or it is the last piece, and
+// the packet has more words. Its lanes mean nothing then. The packet's rest is dropped, and the
+// next packet begins afresh.
 module wpr_split #(
   parameter int unsigned Lanes = 64,  // a power of two, 4 or more
   parameter int unsigned Unit  = 8,   // bits of a lane
@@ -33,12 +33,12 @@ module wpr_split #(
 
   localparam int unsigned Steps = (Log + 1) / 2;
 
-  // Everything moves in the same clocks. What is decided in one is done to the data in the next one, by
-  // registers: a decision is late, and a word has many bits far apart.
+  // All stages move in the same clocks. A decision of one clock acts on the data in the next,
+  // through registers: decisions come late in a clock, and a word's many bits lie far apart.
   logic move;
   assign move = m_ready_i || !m_valid_o;
 
-  // ---- what is known of two words, and the words a clock later --------------------------------------
+  // ---- what is known of two words, and the words a clock later ----------------------------------
 
   logic v0_q, v1_q, last0_q, last1_q, pop, take0, take1, take0_q, take1_q;
   logic [Log:0] size0_q, size1_q;
@@ -61,7 +61,7 @@ module wpr_split #(
     if (!rst_ni) {v0_q, v1_q} <= '0;
   end
 
-  // ---- where pieces begin ------------------------------------------------------------------------
+  // ---- where pieces begin -----------------------------------------------------------------------
 
   logic may, issue, crosses, full, short_of, excess, drain_q;
   logic [Log:0] at_q;  // Lanes: the last word is used up
@@ -94,9 +94,9 @@ module wpr_split #(
     end
   end
 
-  // ---- to the first lane -------------------------------------------------------------------------
+  // ---- to the first lane ------------------------------------------------------------------------
 
-  // Lanes below a number, a register each: by groups of lanes, as comparators would be many.
+  // Which lanes lie below a number, a register each; by groups of lanes, to save comparators.
   localparam int unsigned Fine = Log / 2;
   localparam int unsigned Groups = Lanes >> Fine;
   typedef struct packed {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A byte stream from beats of Narrow bytes to beats of Wide bytes; a power of two of them are one.
-// tkeep is all ones but in a last beat, where it is without gaps. User goes along: a wide beat has
-// that of its last narrow one. Latency 1 clock behind its last narrow beat, a narrow beat a clock.
+// A byte stream from beats of Narrow bytes to beats of Wide bytes; Wide / Narrow is a power of two.
+// tkeep is all ones but in a last beat, where it has no gaps. A wide beat has the tuser of its last
+// narrow beat. Latency 1 clock behind the last narrow beat, a narrow beat a clock.
 module wpr_widen #(
   parameter int unsigned Wide   = 64,
   parameter int unsigned Narrow = 4,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first two words of a stream, for what must look at both before it takes the first one. A word a
+// The first two words of a stream, for a reader that needs both before it takes the first. A word a
 // clock; latency 1 clock. s_ready_o comes from a register, whatever pop_i waits for.
 module wpr_window #(
   parameter int unsigned Width = 32
@@ -13,7 +13,7 @@ module wpr_window #(
   output logic [Width-1:0] first_o,
   output logic             second_valid_o,
   output logic [Width-1:0] second_o,
-  input  logic             pop_i           // takes the first one, where there is one
+  input  logic             pop_i           // takes the first word, if there is one
 );
 
   logic v0_q, v1_q, v2_q, come;

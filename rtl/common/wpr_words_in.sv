@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning of a decoder that must see two words of its code before it takes the first one: a
-// packet in, 512 bits a beat; words of Narrow bytes out, the first two of those that are there. A word
-// a clock; latency 2 clocks. s_axis_tready comes from registers, whatever pop_i waits for.
+// The beginning of a decoder that needs two words of its code before it takes the first. In comes a
+// packet, 512 bits a beat; out go words of Narrow bytes, the first two shown. A word a clock;
+// latency 2 clocks. s_axis_tready comes from registers, whatever pop_i waits for.
 //
-// What is known of a word when it comes is stored beside it.
+// Beside bits, known when a word comes, are stored with the word.
 module wpr_words_in #(
   parameter int unsigned Narrow = 4,  // bytes of a word, a power of two
   parameter int unsigned Beside = 1   // bits
@@ -30,7 +30,7 @@ module wpr_words_in #(
   output logic                second_last_o,
   output logic [8*Narrow-1:0] second_data_o,
   output logic [  Beside-1:0] second_beside_o,
-  input  logic                pop_i            // takes the first one, where there is one
+  input  logic                pop_i            // takes the first word, if there is one
 );
 
   logic valid, ready, last;

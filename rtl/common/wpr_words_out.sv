@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of an encoder: words of 32 bits become a packet's beats, 512 bits each. A word a clock; latency
-// 1 clock behind a beat's last one.
+// The end of an encoder: words of 32 bits become a packet's beats, 512 bits each. A word a clock;
+// latency 1 clock behind a beat's last word.
 module wpr_words_out (
   input  logic         clk_i,
   input  logic         rst_ni,         // synchronous

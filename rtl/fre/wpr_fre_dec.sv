@@ -65,7 +65,8 @@ module wpr_fre_dec
   logic pop, take0, take1, take2;
 
   // A word goes to w1 when the bits after it are known. Behind the last word of a packet are zeros,
-  // and w1 stays empty until that has gone. All this is made for both cases of `pop`, which is late.
+  // and w1 stays empty until that has gone. All this is made for both cases of `pop`, which is
+  // late.
   logic [1:0] takes0, takes1, takes2, ready, loads;
   always_comb begin
     for (int p = 0; p < 2; p++) begin
@@ -138,8 +139,8 @@ module wpr_fre_dec
   logic beyond, known, begins, emit, finish, skip, ended0, ended1, good_end;
 
   logic [63:0] words;
-  // Kept: tools that mix the lookup with what is made of it make both longer. A bit by +:1 is a shift,
-  // of which Yosys makes the FPGA's wide multiplexers.
+  // Kept: tools that mix the lookup with what is made of it make both longer. A bit by +:1 is a
+  // shift, of which Yosys makes the FPGA's wide multiplexers.
   (* keep *) logic first;
   (* keep *) logic [2:0] key;
   assign words = {w1_q, w0_q};

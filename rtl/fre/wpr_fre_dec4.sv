@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fre decoder, ways=4 (codecs/fre/spec.md): a packet of a block's payload in, 64 bits a clock; a
-// packet of its float32 words out, four a clock, in order. Four wpr_fre_dec, the payload in front of
-// them and the values behind them, each twice: while one block is decoded the next one comes in and
-// the one before leaves.
+// packet of its float32 words out, four a clock, in order. Four wpr_fre_dec, the payload in front
+// of them and the values behind them, each twice: while one block is decoded the next one comes in
+// and the one before leaves.
 //
 // How many values a packet has is not in its payload and comes by s_cmd. A payload that the
 // specification refuses, or of more than 4 bytes for each of 2^LogBlock values, makes a packet of
@@ -49,7 +49,7 @@ module wpr_fre_dec4
   localparam int unsigned LogBytes = LogBlock + 2;
   localparam int unsigned Head = 12;  // bytes of sizes
 
-  // ---- payloads come in, into one of two buffers -------------------------------------------------
+  // ---- payloads come in, into one of two buffers ------------------------------------------------
 
   logic [1:0] full_q, over_q;
   logic in_q, run_q;  // the buffer that fills, and the one that is decoded
@@ -88,7 +88,7 @@ module wpr_fre_dec4
     end
   end
 
-  // ---- a block: its sizes are read and checked, way by way, then all four run --------------------
+  // ---- a block: its sizes are read and checked, way by way, then all four run -------------------
 
   typedef enum logic [2:0] {Idle, Sizes01, Size2, Ways, Start, Run} state_t;
   state_t state_q;
@@ -147,7 +147,7 @@ module wpr_fre_dec4
     end
   end
 
-  // ---- rows are read for the ways in turns: way w when slot = w ------------------------------------
+  // ---- rows are read for the ways in turns: way w when slot = w ---------------------------------
 
   logic [1:0] slot_q, slot1_q;
   logic [3:0] wants, holds, first_q, upper_q, stop_upper_q;
@@ -185,7 +185,7 @@ module wpr_fre_dec4
     end
   end
 
-  // ---- four decoders -------------------------------------------------------------------------------
+  // ---- four decoders ----------------------------------------------------------------------------
 
   logic [1:0] done_q;
   logic out_q;  // the buffer that values go to
@@ -257,7 +257,7 @@ module wpr_fre_dec4
     );
   end
 
-  // ---- values go to banks: way w to bank (w + slot) % 4, so that no two meet --------------------------
+  // ---- values go to banks: way w to bank (w + slot) % 4, so that no two meet --------------------
 
   logic [3:0][1:0] wait_q, wait_d;  // clocks to the way's turn
   logic [LogRows:0] quarter;
@@ -313,7 +313,7 @@ module wpr_fre_dec4
     end
   end
 
-  // ---- the values leave ---------------------------------------------------------------------------
+  // ---- the values leave -------------------------------------------------------------------------
 
   logic out_valid_q, out_last_q, out_bad_q, leave_last;
   logic [3:0] out_words_q;

@@ -138,7 +138,7 @@ module wpr_fre_enc
     end
   end
 
-  // ---- 5: its prefix, and its payload by one of three ways, 0 on the others ----------------------
+  // ---- 5: its prefix, and its payload by one of three ways, 0 on the others ---------------------
 
   logic v5_q, last5_q;
   logic [9:0] prefix5_q;

@@ -4,12 +4,12 @@
 // wpr_fre_enc, a block's values in front of them and its code behind them, each twice: while one
 // block is encoded the next one comes in and the one before leaves.
 //
-// Does not know bytes behind the last whole value: who frames the payload appends them. A packet has
-// 1 to 2^LogBlock values; of one with more m_axis_tuser says so, and its code is of the first
+// Does not know bytes behind the last whole value: who frames the payload appends them. A packet
+// has 1 to 2^LogBlock values; of one with more m_axis_tuser says so, and its code is of the first
 // 2^LogBlock. m is at most 20: longer codes may not fit their memory.
 //
-// Rate: four values a clock while a code has 16 bits on average or fewer, which is 64 a clock; about
-// 13 clocks more a block. Latency: a block comes in, is encoded, and leaves.
+// Rate: four values a clock while a code has 16 bits on average or fewer, which is 64 a clock;
+// about 13 clocks more a block. Latency: a block comes in, is encoded, and leaves.
 //
 // Nothing stops a block that is being encoded: it begins when there is a free buffer for its code,
 // and behind the one before in such a distance that its values do not meet that one's end.
@@ -77,7 +77,7 @@ module wpr_fre_enc4
     end
   end
 
-  // ---- each way reads its quarter: way w from bank (w + slot) % 4, so that no two meet -----------
+  // ---- each way reads its quarter: way w from bank (w + slot) % 4, so that no two meet ----------
 
   logic running_q, start, tiny;
   logic [2:0] quiet_q;  // clocks since the last value was read
@@ -164,7 +164,7 @@ module wpr_fre_enc4
     for (int w = 0; w < 4; w++) value_q[w] <= read_q[2'(w)+slot2_q];
   end
 
-  // ---- four encoders, each into its part of a code's buffer ---------------------------------------
+  // ---- four encoders, each into its part of a code's buffer -------------------------------------
 
   logic leave_q;  // the buffer that leaves
   logic [3:0][1:0] done_q;
@@ -231,7 +231,7 @@ module wpr_fre_enc4
     end
   end
 
-  // ---- the code leaves: two rows of sizes, the ways' rows, and what is left of the last one -------
+  // ---- the code leaves: two rows of sizes, the ways' rows, and what is left of the last one -----
 
   typedef enum logic [2:0] {Sizes01, Size2, Way0, Way1, Way2, Way3, Rest} step_t;
   step_t step_q;

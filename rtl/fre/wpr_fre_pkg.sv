@@ -54,8 +54,9 @@ package wpr_fre_pkg;
     endcase
   endfunction
 
-  // The case of a code by its first seven bits; of differences of 6 to 9 always 6. A sum of products:
-  // of a tree of choices Yosys makes wide multiplexers whose selects are undefined (its issue 4722).
+  // The case of a code by its first seven bits; of differences of 6 to 9 always 6. A sum of
+  // products: of a tree of choices Yosys makes wide multiplexers whose selects are undefined (its
+  // issue 4722).
   function automatic class_t class_of(input logic [6:0] bits);
     class_t c;
     logic row;  // ones so far
@@ -71,8 +72,8 @@ package wpr_fre_pkg;
     return c | ({4{row}} & 4'd6);
   endfunction
 
-  // The case follows from a code's first bit and this key of the next six. Behind a 0 it is the next
-  // three; behind a 1, where those are set, how many of the other three are, in a row.
+  // The case follows from a code's first bit and this key of the next six. Behind a 0 it is the
+  // next three; behind a 1, where those are set, how many of the other three are, in a row.
   function automatic logic [2:0] key_of(input logic [6:0] bits);
     if (!bits[0]) return {bits[1], bits[2], bits[3]};
     if (bits[1] && bits[2] && bits[3]) return {1'b1, bits[4] && bits[5],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 decoder (codecs/int8/spec.md): a packet of code in, 512 bits a beat; a packet of float32 words
-// out, 16 a clock.
+// int8 decoder (codecs/int8/spec.md): a packet of code in, 512 bits a beat; a packet of float32
+// words out, 16 a clock.
 //
 // How many values a packet has is not in its code and comes by s_cmd. A code that the specification
 // refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are then not to be
@@ -9,8 +9,8 @@
 //
 // Does not know bytes behind the last value.
 //
-// Rate: 16 values a clock, less one clock in four blocks and about three a packet. Latency 8 clocks.
-// m_axis_tready stops all stages at once.
+// Rate: 16 values a clock, less one clock in four blocks and about three a packet. Latency 8
+// clocks. m_axis_tready stops all stages at once.
 module wpr_int8_dec #(
   parameter int unsigned CountWidth = 24  // bits of the number of values
 ) (
@@ -46,7 +46,7 @@ module wpr_int8_dec #(
   logic [7:0] mask_q;  // rows of a block, less one
   always_ff @(posedge clk_i) for (int i = 0; i < 8; i++) mask_q[i] <= i + 4 < int'(cfg_block_i);
 
-  // ---- four words, and the four behind them -------------------------------------------------------
+  // ---- four words, and the four behind them -----------------------------------------------------
 
   logic v0, v1, last0, last1, pop;
   logic [3:0][31:0] words0, words1;
@@ -79,7 +79,7 @@ module wpr_int8_dec #(
     .pop_i          (pop)
   );
 
-  // ---- a row: 16 codes, with a scale in front of a block's first ----------------------------------
+  // ---- a row: 16 codes, with a scale in front of a block's first --------------------------------
   // The scale leaves alone where it is the last of four words.
 
   typedef enum logic [1:0] {Idle, Rows, Drain} state_t;
@@ -140,7 +140,7 @@ module wpr_int8_dec #(
     if (!rst_ni) state_q <= Idle;
   end
 
-  // ---- 1: a row and its scale ---------------------------------------------------------------------
+  // ---- 1: a row and its scale -------------------------------------------------------------------
 
   logic [7:0][31:0] words;
   logic [2:1] v_q, last_q;
@@ -164,7 +164,7 @@ module wpr_int8_dec #(
     if (!rst_ni) v_q <= '0;
   end
 
-  // ---- 2: signs and magnitudes; whether an encoder writes them ------------------------------------
+  // ---- 2: signs and magnitudes; whether an encoder writes them ----------------------------------
 
   logic nan2_q, plain2_q, valid2_q, wrong2_q, wrong3_q;
   logic [Lanes-1:0] negative2_q, least2_q, some2;
@@ -192,7 +192,7 @@ module wpr_int8_dec #(
     end
   end
 
-  // ---- 3, 4, 5: values ----------------------------------------------------------------------------
+  // ---- 3, 4, 5: values --------------------------------------------------------------------------
 
   wpr_multiples_out out (
     .clk_i,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 encoder with round=nearest (codecs/int8/spec.md): a packet of float32 words in, 16 a clock; a
-// packet of its code out. The bytes are those of every other encoder of int8.
+// int8 encoder with round=nearest (codecs/int8/spec.md): a packet of float32 words in, 16 a clock;
+// a packet of its code out. The bytes are those of every other encoder of int8.
 //
-// Does not round at random (round=stochastic), and does not know bytes behind the last whole value: who
-// frames the code appends them. A packet has at least one value.
+// Does not round at random (round=stochastic), and does not know bytes behind the last whole value:
+// who frames the code appends them. A packet has at least one value.
 //
-// Rows of 16 values are stored until the scale of their block is known, which its largest value makes,
-// and the reciprocal of that, by which the values are multiplied.
+// Rows of 16 values are stored until the scale of their block is known, which its largest value
+// makes, and the reciprocal of that, by which the values are multiplied.
 //
-// Rate: 16 values a clock, less one clock in four blocks; a block, and so a packet, takes 8 clocks at
-// least. Latency: a block, and about 65 clocks.
+// Rate: 16 values a clock, less one clock in four blocks; a block, and so a packet, takes 8 clocks
+// at least. Latency: a block, and about 65 clocks.
 module wpr_int8_enc #(
   parameter bit Mult18 = 1'b0  // for multipliers of 18 by 18 bits (wpr_product)
 ) (
@@ -48,7 +48,7 @@ module wpr_int8_enc #(
     logic [15:0] fraction;
   } scale_t;
 
-  // ---- in: rows to memory -------------------------------------------------------------------------
+  // ---- in: rows to memory -----------------------------------------------------------------------
 
   logic [7:0] mask_q;  // rows of a block, less one
   always_ff @(posedge clk_i) for (int i = 0; i < 8; i++) mask_q[i] <= i + 4 < int'(cfg_block_i);
@@ -103,7 +103,7 @@ module wpr_int8_enc #(
   logic [511:0] rows_q[1 << LogRows];
   always_ff @(posedge clk_i) if (v_q[1]) rows_q[at1_q] <= words1_q;
 
-  // ---- the largest magnitude of a block -----------------------------------------------------------
+  // ---- the largest magnitude of a block ---------------------------------------------------------
 
   logic [30:0] most5, most6_q;
   wpr_largest largest (.clk_i, .words_i(words1_q), .most_o(most5));
@@ -111,11 +111,11 @@ module wpr_int8_enc #(
     if (v_q[5] && (first_q[5] || most5 > most6_q)) most6_q <= most5;
   end
 
-  // ---- its scale ----------------------------------------------------------------------------------
-  // The largest value / 127, rounded to a float and then up to 17 bits, is its significand of 24 bits
-  // / 127 rounded up: a quotient that is not whole lies 1/127 or more from a whole number, and so
-  // does not become one. With 2^14 = 129 * 127 + 1 and 2^7 = 127 + 1 the parts a, b, c of
-  // a * 2^14 + b * 2^7 + c make (129 a + b) * 127 and a rest of a + b + c, which is cut once more.
+  // ---- its scale --------------------------------------------------------------------------------
+  // The largest value / 127, rounded to a float and then up to 17 bits, is its significand of 24
+  // bits / 127 rounded up: a quotient that is not whole lies 1/127 or more from a whole number, and
+  // so does not become one. With 2^14 = 129 * 127 + 1 and 2^7 = 127 + 1 the parts a, b, c of a *
+  // 2^14 + b * 2^7 + c make (129 a + b) * 127 and a rest of a + b + c, which is cut once more.
 
   logic [23:0] significand6;
   logic [17:0] whole7_q, whole8_q, quotient9_q;
@@ -159,9 +159,9 @@ module wpr_int8_enc #(
     .level_o  (scale_level)
   );
 
-  // ---- its reciprocal -----------------------------------------------------------------------------
-  // 2^41 / the scale's significand: a bit that is 1, and 24 more in three parts of 8 clocks each, in
-  // which three blocks are at once. It is never halfway between two floats.
+  // ---- its reciprocal ---------------------------------------------------------------------------
+  // 2^41 / the scale's significand: a bit that is 1, and 24 more in three parts of 8 clocks each,
+  // in which three blocks are at once. It is never halfway between two floats.
 
   localparam int unsigned Parts = 3;
   logic [2:0] clock_q;
@@ -245,7 +245,7 @@ module wpr_int8_enc #(
     .level_o  (r_level)
   );
 
-  // ---- the rows again -----------------------------------------------------------------------------
+  // ---- the rows again ---------------------------------------------------------------------------
 
   // What goes along with a row.
   typedef struct packed {
@@ -283,7 +283,8 @@ module wpr_int8_enc #(
 
   logic [Lanes-1:0][31:0] read_q, words2_q;
   logic [23:0] inverse1_q, inverse2_q;
-  // Of the block: 260 less the reciprocal's exponent; far above every value's where it has no codes.
+  // Of the block: 260 less the reciprocal's exponent; far above every value's where it has no
+  // codes.
   logic [8:0] above1_q, above2_q;
   always_ff @(posedge clk_i) read_q <= rows_q[out_q[LogRows-1:0]];
   always_ff @(posedge clk_i) begin
@@ -295,14 +296,14 @@ module wpr_int8_enc #(
     above2_q   <= above1_q;
   end
 
-  // ---- codes --------------------------------------------------------------------------------------
-  // The product of 48 bits is rounded to a float, which is rounded to a whole number. Both at once: up
-  // where it is above a half, and to even where the float is a half.
+  // ---- codes ------------------------------------------------------------------------------------
+  // The product of 48 bits is rounded to a float, which is rounded to a whole number. Both at once:
+  // up where it is above a half, and to even where the float is a half.
 
   logic [Lanes-1:0][7:0] codes11_q;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
-    // 3: factors; that of values whose code is 0 is 0. Denormals are such, beside a scale that is not
-    // 0. Each lane has a factor of its own, which can lie beside its multipliers.
+    // 3: factors; that of values whose code is 0 is 0. Denormals are such, beside a scale that is
+    // not 0. Each lane has a factor of its own, which can lie beside its multipliers.
     logic [8:0] below;
     logic [23:0] significand3_q, inverse3_q;
     logic [3:0] below3_q;
@@ -327,9 +328,10 @@ module wpr_int8_enc #(
     );
     always_ff @(posedge clk_i) below_q <= {below_q[7:4], below3_q};
 
-    // 9: whether the bits behind the whole number are alike, but for nine of them, and the float is a
-    // half if those are. The float has 24 bits, from the first of the product's 48 that is 1, which is
-    // its first or its second. Bits of 1 it must carry into, and must not carry into bits of 0.
+    // 9: whether the bits behind the whole number are alike, but for nine of them, and the float is
+    // a half if those are. The float has 24 bits, from the first of the product's 48 that is 1,
+    // which is its first or its second. Bits of 1 it must carry into, and must not carry into bits
+    // of 0.
     function automatic logic alike(input logic [5:0] bits);
       return bits == '0 || bits == '1;
     endfunction
@@ -388,9 +390,9 @@ module wpr_int8_enc #(
     .level_o  (f_level)
   );
 
-  // ---- out: a row's codes begin at any of four words ----------------------------------------------
-  // Four words leave for each row, and up to four are kept. Those leave alone where a scale comes on
-  // top of four, and at the end of a packet.
+  // ---- out: a row's codes begin at any of four words --------------------------------------------
+  // Four words leave for each row, and up to four are kept. Those leave alone where a scale comes
+  // on top of four, and at the end of a packet.
 
   logic move, alone, tail_q, spills;
   logic [2:0] kept_q, kept_next_q, at;

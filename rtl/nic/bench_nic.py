@@ -29,10 +29,11 @@ COUNTERS = ["coded", "stored", "passed", "dropped", "expanded", "host_passed", "
 
 
 class Bench:
-    def __init__(self, dut, paused: str, m: int = 5, interface: int = 0) -> None:
+    def __init__(self, dut, paused: str, m: int = 5, interface: int | None = None) -> None:
+        """interface: of OpenNIC's user box; None: a box alone, without tuser_dst."""
         self.dut = dut
         self.m = m
-        self.interface, self.base = interface, 0x100 * interface
+        self.interface, self.base = interface, 0x100 * (interface or 0)
         self.peer = peer.Peer(f"fre:m={m}")
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
         dut.rst_ni.value = 0
@@ -79,7 +80,8 @@ class Bench:
         frame = await self.sink[name].recv()
         users = frame.tuser if isinstance(frame.tuser, list) else [frame.tuser]
         data = bytes(frame.tdata)
-        dst = (0x40 if name == "adap_tx" else 1) << self.interface
+        first = 0x40 if name == "adap_tx" else 1
+        dst = 0 if self.interface is None else first << self.interface
         assert set(users) == {len(data) | 3 << 16 | dst << 32}
         return data
 

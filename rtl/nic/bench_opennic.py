@@ -34,7 +34,7 @@ async def second_interface(dut) -> None:
 
 @cocotb.test(timeout_time=400, timeout_unit="us")
 async def registers_apart(dut) -> None:
-    first, drawn = Bench(dut, "none"), random.Random(6)
+    first, drawn = Bench(dut, "none", interface=0), random.Random(6)
     await first.begin(reset=dut.done_o)
     first.base = 0x100
     assert await first.read(0) == 0x01525057

@@ -20,6 +20,7 @@ bx/wpr_bx_enc.sv
 bx/wpr_bx_dec.sv
 tbq/wpr_tbq_enc.sv
 tbq/wpr_tbq_dec.sv
+nic/wpr_axil_pkg.sv
 nic/wpr_nic_pkg.sv
 nic/wpr_sum16.sv
 nic/wpr_nic_store.sv

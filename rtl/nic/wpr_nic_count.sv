@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoder is told how many values a packet holds, where wpr_nic_rx says beside each beat how many
-// bytes: with a packet's first beat the count, less one, goes to a short queue.
+// Tells a decoder how many values a packet holds: s_axis_tuser of a packet's first beat goes to a
+// short queue of commands.
 module wpr_nic_count (
   input  logic        clk_i,
   input  logic        rst_ni,         // synchronous
@@ -8,7 +8,7 @@ module wpr_nic_count (
   output logic        s_axis_tready,
   input  logic        s_axis_tlast,
   input  logic [13:0] s_axis_tuser,   // values of the packet, less one
-  output logic        m_axis_tvalid,  // what else a beat is goes past this module
+  output logic        m_axis_tvalid,  // the rest of a beat goes past this module
   input  logic        m_axis_tready,
   output logic        m_cmd_tvalid,
   input  logic        m_cmd_tready,

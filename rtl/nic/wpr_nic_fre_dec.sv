@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool of fre decoders for wpr_nic_rx: packets of codes, 64 bytes a beat, to packets of float32
-// words. Each engine makes 4 bytes a clock. code_tuser is the number of bytes that a packet holds, a
-// multiple of 4; raw_tuser with tlast: the code is not valid.
+// words. Each engine makes 4 bytes a clock. code_size_i is the raw size of the packet, a multiple
+// of 4 bytes. raw_bad_o with the last beat says that the code is not valid.
 module wpr_nic_fre_dec
   import wpr_nic_pkg::*;
 #(
@@ -12,18 +12,14 @@ module wpr_nic_fre_dec
   input  logic         rst_ni,          // synchronous
   input  logic [  4:0] cfg_m_i,
   input  logic         cfg_midpoint_i,
-  input  logic         code_tvalid,
-  output logic         code_tready,
-  input  logic [511:0] code_tdata,
-  input  logic [ 63:0] code_tkeep,
-  input  logic         code_tlast,
-  input  logic [ 15:0] code_tuser,
-  output logic         raw_tvalid,
-  input  logic         raw_tready,
-  output logic [511:0] raw_tdata,
-  output logic [ 63:0] raw_tkeep,
-  output logic         raw_tlast,
-  output logic         raw_tuser
+  input  logic         code_valid_i,
+  output logic         code_ready_o,
+  input  beat_t        code_beat_i,
+  input  logic [ 15:0] code_size_i,
+  output logic         raw_valid_o,
+  input  logic         raw_ready_i,
+  output beat_t        raw_beat_o,
+  output logic         raw_bad_o
 );
 
   logic [5:0] out_size;
@@ -31,17 +27,17 @@ module wpr_nic_fre_dec
   logic [Engines-1:0][531:0] e_data;
   logic [Engines-1:0][518:0] f_data;
   logic [13:0] n_less_one;
-  assign n_less_one = code_tuser[15:2] - 14'd1;
+  assign n_less_one = code_size_i[15:2] - 14'd1;
   wpr_pool #(.Engines(Engines), .In(532), .Out(519), .LogQueue(LogQueue), .LogInside(5)) pool (
     .clk_i, .rst_ni,
-    .s_valid_i(code_tvalid), .s_ready_o(code_tready),
-    .s_data_i({n_less_one, 6'(size_of(code_tkeep)), code_tdata}), .s_last_i(code_tlast),
-    .m_valid_o(raw_tvalid), .m_ready_i(raw_tready), .m_data_o({raw_tuser, out_size, raw_tdata}),
-    .m_last_o(raw_tlast),
+    .s_valid_i(code_valid_i), .s_ready_o(code_ready_o),
+    .s_data_i({n_less_one, 6'(size_of(code_beat_i.keep)), code_beat_i.data}),
+    .s_last_i(code_beat_i.last), .m_valid_o(raw_valid_o), .m_ready_i(raw_ready_i),
+    .m_data_o({raw_bad_o, out_size, raw_beat_o.data}), .m_last_o(raw_beat_o.last),
     .e_valid_o(e_valid), .e_ready_i(e_ready), .e_data_o(e_data), .e_last_o(e_last),
     .f_valid_i(f_valid), .f_ready_o(f_ready), .f_data_i(f_data), .f_last_i(f_last)
   );
-  assign raw_tkeep = keep_of(out_size);
+  assign raw_beat_o.keep = keep_of(out_size);
 
   for (genvar i = 0; i < Engines; i++) begin : g_engine
     logic v_valid, v_ready, cmd_valid, cmd_ready;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool of fre encoders for wpr_nic_tx: packets of float32 words, 64 bytes a beat, to packets of
-// codes. Each engine takes 4 bytes a clock. A packet longer than 64 * 2^LogQueue bytes is with its
-// engine while it comes, and those behind it wait.
+// codes. Each engine takes 4 bytes a clock. A packet longer than 64 * 2^LogQueue bytes occupies its
+// engine while it comes in, and the packets behind it wait.
 module wpr_nic_fre_enc
   import wpr_nic_pkg::*;
 #(
@@ -13,17 +13,12 @@ module wpr_nic_fre_enc
   input  logic [  4:0] cfg_m_i,
   input  logic         cfg_nearest_i,
   input  logic         cfg_flush_i,
-  input  logic         raw_tvalid,
-  output logic         raw_tready,
-  input  logic [511:0] raw_tdata,
-  input  logic [ 63:0] raw_tkeep,
-  input  logic         raw_tlast,
-  output logic         code_tvalid,
-  input  logic         code_tready,
-  output logic [511:0] code_tdata,
-  output logic [ 63:0] code_tkeep,
-  output logic         code_tlast,
-  output logic         code_tuser
+  input  logic         raw_valid_i,
+  output logic         raw_ready_o,
+  input  beat_t        raw_beat_i,
+  output logic         code_valid_o,
+  input  logic         code_ready_i,
+  output beat_t        code_beat_o
 );
 
   logic [5:0] out_size;
@@ -31,15 +26,14 @@ module wpr_nic_fre_enc
   logic [Engines-1:0][517:0] e_data, f_data;
   wpr_pool #(.Engines(Engines), .In(518), .Out(518), .LogQueue(LogQueue), .LogInside(5)) pool (
     .clk_i, .rst_ni,
-    .s_valid_i(raw_tvalid), .s_ready_o(raw_tready),
-    .s_data_i({6'(size_of(raw_tkeep)), raw_tdata}), .s_last_i(raw_tlast),
-    .m_valid_o(code_tvalid), .m_ready_i(code_tready), .m_data_o({out_size, code_tdata}),
-    .m_last_o(code_tlast),
+    .s_valid_i(raw_valid_i), .s_ready_o(raw_ready_o),
+    .s_data_i({6'(size_of(raw_beat_i.keep)), raw_beat_i.data}), .s_last_i(raw_beat_i.last),
+    .m_valid_o(code_valid_o), .m_ready_i(code_ready_i),
+    .m_data_o({out_size, code_beat_o.data}), .m_last_o(code_beat_o.last),
     .e_valid_o(e_valid), .e_ready_i(e_ready), .e_data_o(e_data), .e_last_o(e_last),
     .f_valid_i(f_valid), .f_ready_o(f_ready), .f_data_i(f_data), .f_last_i(f_last)
   );
-  assign code_tkeep = keep_of(out_size);
-  assign code_tuser = 1'b0;
+  assign code_beat_o.keep = keep_of(out_size);
 
   for (genvar i = 0; i < Engines; i++) begin : g_engine
     logic n_valid, n_ready, n_last, c_valid, c_ready, c_last;

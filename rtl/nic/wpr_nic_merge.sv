@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of several streams into one, each whole, in turns: a tree of wpr_nic_merge4.
+// Merges packets of several streams into one, each whole, in turns: a tree of wpr_nic_merge4.
 module wpr_nic_merge #(
   parameter int unsigned Inputs = 4,
   parameter int unsigned Width  = 608
@@ -16,8 +16,8 @@ module wpr_nic_merge #(
   output logic                         m_last_o
 );
 
-  // All streams: those that come in, then what the nodes make. Node i takes 4 i to 4 i + 3, as far as
-  // they are before its own.
+  // All streams: the inputs, then the nodes' outputs. Node i takes streams 4 i to 4 i + 3, as far
+  // as they stand before its own output.
   localparam int unsigned Nodes = (Inputs + 1) / 3;
   localparam int unsigned Streams = Inputs + Nodes;
   logic [Streams-1:0] valid, ready, last;

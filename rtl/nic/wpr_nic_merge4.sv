@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node of wpr_nic_merge: packets of four streams into one, each whole, in turns. A beat a clock; a
-// clock more a packet where only one stream has some. Latency 2 clocks.
+// A node of wpr_nic_merge: merges packets of four streams into one, each whole, in turns. A beat a
+// clock; one clock more a packet while only one stream has packets. Latency 2 clocks.
 module wpr_nic_merge4 #(
   parameter int unsigned Width = 608
 ) (
@@ -16,8 +16,8 @@ module wpr_nic_merge4 #(
   output logic                  m_last_o
 );
 
-  // Whose turn it is: the next one that has something. At the end of a packet its stream does not
-  // count, since what it has then is not known.
+  // The turn goes to the next stream with a beat. At the end of a packet its own stream does not
+  // count, since its next beat is not known yet.
   logic busy_q, found, o_valid, o_ready, done;
   logic [1:0] turn_q, turn;
   logic [3:0] may;

@@ -1,65 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packets go out: as they are in memory; or with Header bytes in place of their own header, which
-// is Insert bytes shorter; or such a header and another stream behind it. A clock more a packet only
-// where its last bytes need a beat of their own.
+// Where packets go out, from one of three sources: 0, as they are in memory; 1, with Header bytes
+// in place of their own header, which is Insert bytes shorter; 2, such a header with another stream
+// behind it. A packet takes one clock more only where its last bytes need a beat of their own.
 //
-// Each bit passes one LUT, that of four sources, on its way to a queue whose ready is a register:
-// nothing that is decided here reaches further than the queue. Nor does what s_ready_o and b_ready_o come
-// from, so they say only when a beat fits: who has the streams takes beats of that which h_from_i
-// names, from h_valid_i to its last one.
-module wpr_nic_out #(
+// Each bit passes one LUT, which chooses among four inputs, on its way to a queue. The queue's
+// ready is a register, so no decision made here reaches further than the queue. s_ready_o and
+// b_ready_o do not know the source: they only say that a beat fits. The module in front takes beats
+// from the stream of source h_from_i alone, from h_valid_i to the stream's last beat.
+module wpr_nic_out
+  import wpr_nic_pkg::*;
+#(
   parameter int unsigned Header = 66,  // 1 to 127, but not 64
   parameter int unsigned Insert = 24   // up to Header, and 63
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,             // synchronous
-  input  logic                h_load_i,           // in the clock before h_valid_i: h_from_i to come
-  input  logic [ 1:0]         h_next_i,
+  input  logic                h_load_i,           // in the clock before h_valid_i
+  input  logic [ 1:0]         h_next_i,           // with h_load_i: the coming h_from_i
   input  logic                h_valid_i,          // what to do with the next packet
-  output logic                h_done_o,           // its last beat leaves
-  input  logic [ 1:0]         h_from_i,           // 0: s as it is; 1: s, other header; 2: b behind
+  output logic                h_done_o,           // the packet's last beat leaves
+  input  logic [ 1:0]         h_from_i,           // source
   input  logic [8*Header-1:0] h_data_i,
   input  logic [ 15:0]        h_size_i,           // of the whole packet
   input  logic [ 15:0]        h_src_i,
-  input  logic                s_valid_i,          // from 1: more bytes than its header has
-  output logic                s_ready_o,          // 0 and 1
-  input  logic [511:0]        s_data_i,
-  input  logic [ 63:0]        s_keep_i,
-  input  logic                s_last_i,
+  input  logic                s_valid_i,
+  output logic                s_ready_o,          // for sources 0 and 1
+  input  beat_t               s_beat_i,           // for source 1: more bytes than its header has
   input  logic                b_valid_i,
-  output logic                b_ready_o,          // 2
-  input  logic [511:0]        b_data_i,
-  input  logic [ 63:0]        b_keep_i,
-  input  logic                b_last_i,
-  output logic                m_axis_tvalid,
-  input  logic                m_axis_tready,
-  output logic [511:0]        m_axis_tdata,
-  output logic [ 63:0]        m_axis_tkeep,
-  output logic                m_axis_tlast,
-  output logic [ 15:0]        m_axis_tuser_size,
-  output logic [ 15:0]        m_axis_tuser_src
+  output logic                b_ready_o,          // for source 2
+  input  beat_t               b_beat_i,
+  output logic                m_valid_o,
+  input  logic                m_ready_i,
+  output packet_beat_t        m_beat_o
 );
 
   localparam int unsigned Whole = Header / 64;  // beats of nothing but header: 0 or 1
   localparam int unsigned Rest = Header % 64;
 
-  // The bytes of a beat that the next one begins with. In the beat of nothing but header they are the
-  // header's last ones.
+  // The carry: bytes of a beat with which the next beat begins. Of a beat of nothing but header
+  // they are the header's last bytes.
   logic tail_q, lead_q, room, push, last, s_spills, b_spills;
-  logic [1:0] from_q;  // of what is to come of the header; 3: that one
+  logic [1:0] from_q;  // source of the bytes where a header lies; 3: the header
   logic [8*Insert-1:0] s_carry, s_carry_q;
   logic [Insert-1:0] s_carry_keep_q;
   logic [8*Rest-1:0] b_carry_q;
   logic [Rest-1:0] b_carry_keep_q;
   assign s_ready_o = room;
   assign b_ready_o = room && !lead_q;
-  assign s_spills  = s_last_i && s_keep_i[64-Insert];
-  assign b_spills  = b_last_i && b_keep_i[64-Rest] && !lead_q;
+  assign s_spills  = s_beat_i.last && s_beat_i.keep[64-Insert];
+  assign b_spills  = b_beat_i.last && b_beat_i.keep[64-Rest] && !lead_q;
   assign push      = h_valid_i && room &&
                      (tail_q || (h_from_i == 2'd2 ? lead_q || b_valid_i : s_valid_i));
   assign h_done_o  = push && last;
   always_comb begin
-    s_carry = s_data_i[511-:8*Insert];
+    s_carry = s_beat_i.data[511-:8*Insert];
     for (int j = 0; j < Insert && j < Rest; j++) begin
       if (lead_q) s_carry[8*j+:8] = h_data_i[8*(int'(Header-Rest)+j)+:8];
     end
@@ -71,40 +65,40 @@ module wpr_nic_out #(
     if (push) begin
       tail_q <= !tail_q && (h_from_i == 2'd1 ? s_spills : h_from_i == 2'd2 && b_spills);
       s_carry_q      <= s_carry;
-      s_carry_keep_q <= s_keep_i[63-:Insert];
-      b_carry_q      <= lead_q ? h_data_i[8*Header-1-:8*Rest] : b_data_i[511-:8*Rest];
-      b_carry_keep_q <= b_keep_i[63-:Rest];
+      s_carry_keep_q <= s_beat_i.keep[63-:Insert];
+      b_carry_q      <= lead_q ? h_data_i[8*Header-1-:8*Rest] : b_beat_i.data[511-:8*Rest];
+      b_carry_keep_q <= b_beat_i.keep[63-:Rest];
     end
     if (!rst_ni) tail_q <= 1'b0;
   end
 
   logic [511:0] data, with_s, with_b;
   logic [63:0] keep, keep_s, keep_b;
-  assign with_s = {s_data_i[511-8*Insert:0], s_carry_q};
-  assign with_b = {b_data_i[511-8*Rest:0], b_carry_q};
-  assign keep_s = tail_q ? 64'(s_carry_keep_q) : {s_keep_i[63-Insert:0], {Insert{1'b1}}};
-  assign keep_b = tail_q ? 64'(b_carry_keep_q) : {b_keep_i[63-Rest:0], {Rest{1'b1}}};
-  assign keep   = lead_q ? '1 : h_from_i[1] ? keep_b : h_from_i[0] ? keep_s : s_keep_i;
-  assign last   = tail_q || (h_from_i[1] ? !lead_q && b_last_i && !b_spills
-                                         : s_last_i && !(h_from_i[0] && s_spills));
+  assign with_s = {s_beat_i.data[511-8*Insert:0], s_carry_q};
+  assign with_b = {b_beat_i.data[511-8*Rest:0], b_carry_q};
+  assign keep_s = tail_q ? 64'(s_carry_keep_q) : {s_beat_i.keep[63-Insert:0], {Insert{1'b1}}};
+  assign keep_b = tail_q ? 64'(b_carry_keep_q) : {b_beat_i.keep[63-Rest:0], {Rest{1'b1}}};
+  assign keep   = lead_q ? '1 : h_from_i[1] ? keep_b : h_from_i[0] ? keep_s : s_beat_i.keep;
+  assign last   = tail_q || (h_from_i[1] ? !lead_q && b_beat_i.last && !b_spills
+                                         : s_beat_i.last && !(h_from_i[0] && s_spills));
   always_comb begin
     for (int j = 0; j < 64; j++) begin
       logic [1:0] from;
       from = j < int'(Header) ? from_q : h_from_i;
       data[8*j+:8] = from[1] ? (from[0] ? h_data_i[8*(j%int'(Header))+:8] : with_b[8*j+:8])
-                             : (from[0] ? with_s[8*j+:8] : s_data_i[8*j+:8]);
+                             : (from[0] ? with_s[8*j+:8] : s_beat_i.data[8*j+:8]);
     end
   end
 
-  wpr_fifo #(.Width(609), .LogDepth(2)) queue (
+  wpr_fifo #(.Width($bits(packet_beat_t)), .LogDepth(2)) queue (
     .clk_i,
     .rst_ni,
     .s_valid_i(push),
     .s_ready_o(room),
-    .s_data_i ({data, keep, last, h_size_i, h_src_i}),
-    .m_valid_o(m_axis_tvalid),
-    .m_ready_i(m_axis_tready),
-    .m_data_o ({m_axis_tdata, m_axis_tkeep, m_axis_tlast, m_axis_tuser_size, m_axis_tuser_src}),
+    .s_data_i ({last, data, keep, h_size_i, h_src_i}),
+    .m_valid_o,
+    .m_ready_i,
+    .m_data_o (m_beat_o),
     .level_o  ()
   );
 

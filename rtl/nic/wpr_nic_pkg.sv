@@ -1,7 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ethernet, IPv4 and UDP headers as the NIC box reads and writes them: byte i of a packet in bits
-// 8 * i and up, numbers of more than one byte in network order.
+// Beats of packets, and the Ethernet, IPv4 and UDP headers as the NIC box reads and writes them:
+// byte i of a beat or a header in bits 8 * i and up, numbers of more than one byte in network
+// order.
 package wpr_nic_pkg;
+
+  // 64 bytes of an AXI4-Stream. keep has no gaps; it is all ones but with last.
+  typedef struct packed {
+    logic         last;
+    logic [511:0] data;
+    logic [63:0]  keep;
+  } beat_t;
+
+  // A beat of an Ethernet packet. size and src stay the same over a packet, as in OpenNIC's tuser.
+  typedef struct packed {
+    beat_t       beat;
+    logic [15:0] size;  // bytes of the packet, as its sender promises
+    logic [15:0] src;
+  } packet_beat_t;
+
+  // What wpr_nic_in finds out about a packet, with each of the packet's beats.
+  typedef struct packed {
+    logic first;   // the packet's first beat
+    logic cut;     // the packet was cut at this beat
+    logic ours;    // one UDP datagram for one of our ports
+    logic even;    // its payload is of whole values
+    logic marked;  // its payload begins with our frame header
+    logic agree;   // the frame's sizes agree, as far as the first beat tells
+  } facts_t;
 
   localparam int unsigned HeaderBytes = 42;  // Ethernet 14, IPv4 20, UDP 8
   localparam int unsigned MostBeats = 256;   // of a packet; longer ones are cut and dropped
@@ -16,7 +41,8 @@ package wpr_nic_pkg;
     return {number[7:0], number[15:8]};
   endfunction
 
-  // a + b == sum, without a carry through all bits: what a bit needs from the one below, that must give.
+  // a + b == sum, without a carry through all bits: the carry that a bit of sum needs must come
+  // from the bit below.
   function automatic logic adds_up(input logic [15:0] a, input logic [15:0] b,
                                    input logic [15:0] sum);
     logic [14:0] given;
@@ -32,7 +58,7 @@ package wpr_nic_pkg;
            adds_up(number_at(header, 38), 16'd34, size) && size > 16'(HeaderBytes);
   endfunction
 
-  // Of the settings: one of four destination ports; 0 is none.
+  // The datagram's destination port is one of four that are set; 0 is none.
   function automatic logic is_ours(input header_t header, input logic [3:0][15:0] ports);
     logic found;
     found = 1'b0;
@@ -40,8 +66,8 @@ package wpr_nic_pkg;
     return found;
   endfunction
 
-  // Bytes of a beat by its tkeep, which has no gaps: 1 to 64. A bit of it is set where the keep ends
-  // within one of the spans in which numbers have that bit.
+  // Bytes of a beat by its keep: 1 to 64. Bit j of the size is set where keep ends within a span of
+  // numbers that have bit j.
   function automatic logic [6:0] size_of(input logic [63:0] keep);
     logic [6:0] size;
     logic [64:0] until_byte;
@@ -55,7 +81,7 @@ package wpr_nic_pkg;
     return size;
   endfunction
 
-  // tkeep of so many bytes; 0 stands for 64.
+  // The keep of so many bytes; 0 stands for 64.
   function automatic logic [63:0] keep_of(input logic [5:0] size);
     logic [63:0] keep;
     for (int i = 0; i < 64; i++) keep[i] = size == '0 || 6'(i) < size;

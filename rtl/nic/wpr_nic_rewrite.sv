@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checksums of a UDP datagram that gets another payload. They are changed by what has changed
-// (RFC 1624, equation 3), not made anew: one that was wrong stays wrong, by as much, so that the
-// receiver still finds the damage. A UDP checksum of 0 (none) stays 0. A pipeline of 4 clocks.
+// The checksums of a UDP datagram that gets another payload. Each changes by what has changed (RFC
+// 1624, equation 3) and is not made anew: a wrong checksum stays wrong by as much, so the receiver
+// still finds the damage. A UDP checksum of 0 (none) stays 0. A pipeline of 4 clocks.
 module wpr_nic_rewrite (
   input  logic        clk_i,
   input  logic [15:0] ip_i,
@@ -14,8 +14,8 @@ module wpr_nic_rewrite (
   output logic [15:0] udp_o
 );
 
-  // The lengths of UDP (which count twice, there is one in the pseudo header) and IP change by as
-  // much as the packet's.
+  // The lengths of IP and UDP change by as much as the packet's. UDP's counts twice, since the
+  // pseudo header holds it, too.
   logic [16:0] change_q, ip_fold_q, udp_fold_q;
   logic [20:0] udp1_q;
   logic [21:0] udp2_q;

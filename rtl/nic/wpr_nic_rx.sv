@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the wire to the host, the inverse of wpr_nic_tx: a UDP datagram for one of cfg_ports_i whose
-// payload is a frame of the form that wpr_nic_tx makes (cfg_header_i in front, one block) leaves with
-// what it holds for payload. All others leave as they came, among them frames of other forms, which
-// the library on the host reads. Order is kept.
+// payload is a frame of the form that wpr_nic_tx makes (cfg_header_i in front, one block) leaves
+// with the frame's content as its payload. All other packets leave as they came, among them frames
+// of other forms, which the library on the host reads. Order is kept.
 //
-// Dropped: what is longer than 16 KiB, a frame whose code is not valid or holds another number of
-// bytes than it says, and one cut short on its way. A wrong UDP checksum is not looked at: it is as wrong
-// behind as before, and the host's.
+// Dropped: a packet longer than 16 KiB; a frame whose code is not valid or holds another number of
+// bytes than the frame says; a frame that was cut short on its way. UDP checksums are not checked:
+// one that was wrong stays wrong by as much, and the host finds it.
 //
-// The codec is told the raw size by code_tuser, beside every beat, and makes one packet of raw
-// bytes of each packet of code, in order; raw_tuser with tlast: the code is not valid.
+// code_size_o beside each beat tells the codec the raw size. The codec makes one packet of raw
+// bytes from each packet of code, in order. raw_bad_i with the last beat says that the code is not
+// valid.
 module wpr_nic_rx
   import wpr_nic_pkg::*;
 #(
-  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header: 14 is none that it can be
+  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header, but not 14
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
   parameter int unsigned LogRaw      = 9    // beats of memory for packets
 ) (
@@ -21,52 +22,37 @@ module wpr_nic_rx
   input  logic                     rst_ni,             // synchronous
   input  logic                     cfg_enable_i,
   input  logic [ 3:0][15:0]        cfg_ports_i,        // of destination; 0: none
-  input  logic [ 15:0]             cfg_max_i,          // the largest packet that may leave
+  input  logic [ 15:0]             cfg_max_i,          // bytes of the largest packet that may leave
   input  logic [8*FrameHeader-1:0] cfg_header_i,
 
-  input  logic                     s_axis_tvalid,
-  output logic                     s_axis_tready,
-  input  logic [511:0]             s_axis_tdata,
-  input  logic [ 63:0]             s_axis_tkeep,
-  input  logic                     s_axis_tlast,
-  input  logic [ 15:0]             s_axis_tuser_size,
-  input  logic [ 15:0]             s_axis_tuser_src,
+  input  logic                     s_valid_i,
+  output logic                     s_ready_o,
+  input  packet_beat_t             s_beat_i,
+  output logic                     m_valid_o,
+  input  logic                     m_ready_i,
+  output packet_beat_t             m_beat_o,
 
-  output logic                     m_axis_tvalid,
-  input  logic                     m_axis_tready,
-  output logic [511:0]             m_axis_tdata,
-  output logic [ 63:0]             m_axis_tkeep,
-  output logic                     m_axis_tlast,
-  output logic [ 15:0]             m_axis_tuser_size,
-  output logic [ 15:0]             m_axis_tuser_src,
+  output logic                     code_valid_o,       // to the codec
+  input  logic                     code_ready_i,
+  output beat_t                    code_beat_o,
+  output logic [ 15:0]             code_size_o,        // raw bytes of the packet
+  input  logic                     raw_valid_i,        // from the codec
+  output logic                     raw_ready_o,
+  input  beat_t                    raw_beat_i,
+  input  logic                     raw_bad_i,
 
-  output logic                     code_tvalid,        // to the codec
-  input  logic                     code_tready,
-  output logic [511:0]             code_tdata,
-  output logic [ 63:0]             code_tkeep,
-  output logic                     code_tlast,
-  output logic [ 15:0]             code_tuser,         // bytes that it holds
-
-  input  logic                     raw_tvalid,         // from the codec
-  output logic                     raw_tready,
-  input  logic [511:0]             raw_tdata,
-  input  logic [ 63:0]             raw_tkeep,
-  input  logic                     raw_tlast,
-  input  logic                     raw_tuser,
-
-  output logic [2:0]               event_o  // a packet left expanded, as it came; was dropped
+  output logic [2:0]               event_o  // a packet: left expanded, as it came; was dropped
 );
 
   localparam int unsigned Header = HeaderBytes + FrameHeader + 8;
   localparam int unsigned Whole = Header / 64;
   localparam int unsigned Rest = Header % 64;
 
-  // ---- in: what it is, in a clock of its own -----------------------------------------------------
+  // ---- in: what a packet is, decided in a clock of its own --------------------------------------
 
-  logic a_valid, a_ready, a_first, a_last, a_cut, a_ours, a_marked, a_agree, next_valid;
-  logic [511:0] a_data;
-  logic [63:0] a_keep;
-  logic [15:0] a_size, a_src;
+  logic a_valid, a_ready, next_valid;
+  packet_beat_t a_beat;
+  facts_t a_facts;
   logic [31:0] next_data;
   logic [3:0] next_keep;
   logic [15:0] most_q;  // bytes that a packet may hold
@@ -74,105 +60,100 @@ module wpr_nic_rx
     most_q <= cfg_max_i < 16'(HeaderBytes) ? '0 : cfg_max_i - 16'(HeaderBytes);
   end
   wpr_nic_in #(.FrameHeader(FrameHeader), .Unit(Unit)) in (
-    .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i(most_q),
-    .s_axis_tvalid, .s_axis_tready, .s_axis_tdata, .s_axis_tkeep, .s_axis_tlast,
-    .s_axis_tuser_size, .s_axis_tuser_src,
-    .m_valid_o(a_valid), .m_ready_i(a_ready), .m_data_o(a_data), .m_keep_o(a_keep),
-    .m_first_o(a_first), .m_last_o(a_last), .m_cut_o(a_cut), .m_size_o(a_size), .m_src_o(a_src),
-    .m_ours_o(a_ours), .m_coded_o(), .m_marked_o(a_marked), .m_agree_o(a_agree),
-    .next_valid_o(next_valid), .next_data_o(next_data), .next_keep_o(next_keep)
+    .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i(most_q), .s_valid_i,
+    .s_ready_o, .s_beat_i, .m_valid_o(a_valid), .m_ready_i(a_ready), .m_beat_o(a_beat),
+    .m_facts_o(a_facts), .next_valid_o(next_valid), .next_data_o(next_data),
+    .next_keep_o(next_keep)
   );
 
   logic [31:0] raw_size;
   logic known_q, framed, framed_q, coded_q, is_raw, body_begins;  // coded_q: framed_q, too
   logic [15:0] raw_size_q;
-  assign {raw_size, is_raw} = 33'({next_data, a_data[511:8*(HeaderBytes+FrameHeader)+31]});
-  assign body_begins = Whole == 1 ? !a_last && next_keep[Rest%4] : a_keep[Rest];
-  assign framed = a_ours && a_marked && a_agree && body_begins && a_size > 16'(Header) &&
-                  raw_size[31:16] == '0;
+  assign {raw_size, is_raw} =
+      33'({next_data, a_beat.beat.data[511:8*(HeaderBytes+FrameHeader)+31]});
+  assign body_begins = Whole == 1 ? !a_beat.beat.last && next_keep[Rest%4] : a_beat.beat.keep[Rest];
+  assign framed = a_facts.ours && a_facts.marked && a_facts.agree && body_begins &&
+                  a_beat.size > 16'(Header) && raw_size[31:16] == '0;
   always_ff @(posedge clk_i) begin
     if (!known_q) begin
-      known_q    <= a_valid && a_first && (a_last || next_valid);
+      known_q    <= a_valid && a_facts.first && (a_beat.beat.last || next_valid);
       raw_size_q <= raw_size[15:0];
       framed_q   <= framed;
       coded_q    <= framed && !is_raw;
-    end else if (a_valid && a_ready && a_last) begin
+    end else if (a_valid && a_ready && a_beat.beat.last) begin
       known_q <= 1'b0;
     end
     if (!rst_ni) known_q <= 1'b0;
   end
 
-  // Beats come while there is room in all queues for those that are on their way, and nothing stops these.
-  // Of the queues of facts, that which is asked for them last is the first to be full.
-  logic go_q, b_valid_q, b_first_q, b_last_q, b_cut_q, b_coded_q, b_framed_q, b_skip_q;
-  logic [511:0] b_data_q;
-  logic [63:0] b_keep_q;
-  logic [15:0] b_size_q, b_src_q, b_raw_size_q;
+  // Beats come only while each queue has room for all beats on their way, and nothing stops these.
+  // Of the queues of facts, that one fills first which is read last.
+  logic go_q, b_valid_q, b_first_q, b_cut_q, b_coded_q, b_framed_q, b_skip_q;
+  packet_beat_t b_q;
+  logic [15:0] b_raw_size_q;
   logic [4:0] p_level, y_level;
   logic [5:0] e_level;
   assign a_ready = known_q && go_q;
   always_ff @(posedge clk_i) begin
-    go_q      <= rst_ni && p_level < 5'd10 && y_level < 5'd10 && e_level < 6'd28;
-    b_valid_q <= rst_ni && a_valid && a_ready;
-    {b_data_q, b_keep_q, b_first_q, b_last_q, b_cut_q} <= {a_data, a_keep, a_first, a_last, a_cut};
-    {b_size_q, b_src_q, b_raw_size_q}  <= {a_size, a_src, raw_size_q};
-    {b_coded_q, b_framed_q, b_skip_q} <= {coded_q, framed_q, framed_q && Whole == 1 && a_first};
+    go_q         <= rst_ni && p_level < 5'd10 && y_level < 5'd10 && e_level < 6'd28;
+    b_valid_q    <= rst_ni && a_valid && a_ready;
+    b_q          <= a_beat;
+    {b_first_q, b_cut_q} <= {a_facts.first, a_facts.cut};
+    b_raw_size_q <= raw_size_q;
+    {b_coded_q, b_framed_q} <= {coded_q, framed_q};
+    b_skip_q     <= framed_q && Whole == 1 && a_facts.first;
   end
 
-  // ---- to the codec, or past it ------------------------------------------------------------------
+  // ---- to the codec, or past it -----------------------------------------------------------------
 
-  logic to_code_now, past_now, p_valid, p_last, y_ready;
-  logic [511:0] p_data;
-  logic [63:0] p_keep;
+  logic to_code_now, past_now, p_valid, y_ready;
+  beat_t p_beat;
   logic [15:0] p_size_q;
   assign to_code_now = b_valid_q && b_coded_q && !b_skip_q;
   assign past_now    = b_valid_q && !b_coded_q && !b_skip_q;
   wpr_behead #(.Bytes(64), .Header(Rest)) code (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(to_code_now), .s_axis_tready(),
-    .s_axis_tdata(b_data_q), .s_axis_tkeep(b_keep_q), .s_axis_tlast(b_last_q), .h_data_o(),
-    .m_axis_tvalid(p_valid), .m_axis_tready(1'b1), .m_axis_tdata(p_data),
-    .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
+    .s_axis_tvalid(to_code_now), .s_axis_tready(), .s_axis_tdata(b_q.beat.data),
+    .s_axis_tkeep(b_q.beat.keep), .s_axis_tlast(b_q.beat.last), .h_data_o(),
+    .m_axis_tvalid(p_valid), .m_axis_tready(1'b1), .m_axis_tdata(p_beat.data),
+    .m_axis_tkeep(p_beat.keep), .m_axis_tlast(p_beat.last), .runt_o()
   );
-  logic p_begins_q;  // the next beat is the first of a packet that goes there
+  logic p_begins_q;  // the next beat to the codec is a packet's first
   always_ff @(posedge clk_i) begin
     if (to_code_now) begin
-      p_begins_q <= b_last_q;
+      p_begins_q <= b_q.beat.last;
       if (p_begins_q) p_size_q <= b_raw_size_q;
     end
     if (!rst_ni) p_begins_q <= 1'b1;
   end
-  wpr_fifo #(.Width(593), .LogDepth(4)) to_code (
+  wpr_fifo #(.Width($bits(beat_t) + 16), .LogDepth(4)) to_code (
     .clk_i, .rst_ni,
-    .s_valid_i(p_valid), .s_ready_o(), .s_data_i({p_data, p_keep, p_last, p_size_q}),
-    .m_valid_o(code_tvalid), .m_ready_i(code_tready),
-    .m_data_o({code_tdata, code_tkeep, code_tlast, code_tuser}), .level_o(p_level)
+    .s_valid_i(p_valid), .s_ready_o(), .s_data_i({p_beat, p_size_q}), .m_valid_o(code_valid_o),
+    .m_ready_i(code_ready_i), .m_data_o({code_beat_o, code_size_o}), .level_o(p_level)
   );
-  logic y_valid, y_last;
-  logic [511:0] y_data;
-  logic [63:0] y_keep;
-  wpr_fifo #(.Width(577), .LogDepth(4)) past (
+  logic y_valid;
+  beat_t y_beat;
+  wpr_fifo #(.Width($bits(beat_t)), .LogDepth(4)) past (
     .clk_i, .rst_ni,
-    .s_valid_i(past_now), .s_ready_o(), .s_data_i({b_data_q, b_keep_q, b_last_q}),
-    .m_valid_o(y_valid), .m_ready_i(y_ready), .m_data_o({y_data, y_keep, y_last}),
-    .level_o(y_level)
+    .s_valid_i(past_now), .s_ready_o(), .s_data_i(b_q.beat), .m_valid_o(y_valid),
+    .m_ready_i(y_ready), .m_data_o(y_beat), .level_o(y_level)
   );
 
-  // What is known at the first beat, and at the last.
+  // Known at the first beat; known at the last.
   logic d_valid, d_framed, take_q, load;
   logic [15:0] d_ip, d_udp, d_size, d_raw, e_src;
   header_t e_header;
   wpr_fifo #(.Width(65), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
     .s_valid_i(b_valid_q && b_first_q), .s_ready_o(),
-    .s_data_i({number_at(b_data_q[335:0], 24), number_at(b_data_q[335:0], 40), b_size_q,
+    .s_data_i({number_at(b_q.beat.data[335:0], 24), number_at(b_q.beat.data[335:0], 40), b_q.size,
                b_raw_size_q, b_framed_q}),
     .m_valid_o(d_valid), .m_ready_i(take_q), .m_data_o({d_ip, d_udp, d_size, d_raw, d_framed}),
     .level_o()
   );
   wpr_fifo #(.Width(8 * HeaderBytes + 16), .LogDepth(5)) headers (
     .clk_i, .rst_ni,
-    .s_valid_i(b_valid_q && b_first_q), .s_ready_o(), .s_data_i({b_data_q[335:0], b_src_q}),
+    .s_valid_i(b_valid_q && b_first_q), .s_ready_o(), .s_data_i({b_q.beat.data[335:0], b_q.src}),
     .m_valid_o(), .m_ready_i(load), .m_data_o({e_header, e_src}), .level_o(e_level)
   );
   logic i_known, i_cut, if_valid, if_cut;
@@ -180,11 +161,11 @@ module wpr_nic_rx
   logic [8:0] beat_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) beat_q <= '0;
-    else if (b_valid_q) beat_q <= b_last_q ? '0 : beat_q + 1'b1;
+    else if (b_valid_q) beat_q <= b_q.beat.last ? '0 : beat_q + 1'b1;
   end
   wpr_sum16 #(.Skip(HeaderBytes), .Tag(17)) adder (
-    .clk_i, .rst_ni, .valid_i(b_valid_q), .last_i(b_last_q), .data_i(b_data_q),
-    .tag_i({b_cut_q, 16'({beat_q, 6'b0}) + 16'(size_of(b_keep_q))}),
+    .clk_i, .rst_ni, .valid_i(b_valid_q), .last_i(b_q.beat.last), .data_i(b_q.beat.data),
+    .tag_i({b_cut_q, 16'({beat_q, 6'b0}) + 16'(size_of(b_q.beat.keep))}),
     .valid_o(i_known), .sum_o(i_sum), .tag_o({i_cut, i_size})
   );
   wpr_fifo #(.Width(33), .LogDepth(6)) in_facts (
@@ -193,61 +174,53 @@ module wpr_nic_rx
     .m_valid_o(if_valid), .m_ready_i(take_q), .m_data_o({if_cut, if_size, if_sum}), .level_o()
   );
 
-  // ---- one behind the other again ----------------------------------------------------------------
+  // ---- both ways join, in the packets' order ----------------------------------------------------
 
   logic n_valid, n_coded, n_framed, o_valid, o_coded, o_framed, next;  // n_: behind o_
-  logic j_valid, j_ready, j_last, j_bad, q_valid, q_last;
-  logic [511:0] j_data, q_data;
-  logic [63:0] j_keep, q_keep;
+  logic j_valid, j_ready, j_bad, q_valid, q_ready;
+  beat_t j_beat, q_beat;
   wpr_fifo #(.Width(2), .LogDepth(5)) order (
     .clk_i, .rst_ni,
     .s_valid_i(b_valid_q && b_first_q), .s_ready_o(), .s_data_i({b_framed_q, b_coded_q}),
     .m_valid_o(n_valid), .m_ready_i(next), .m_data_o({n_framed, n_coded}), .level_o()
   );
-  assign next = !o_valid || (j_valid && j_ready && j_last);
-  logic y_over_q;  // all of it has been read, and its last bytes leave
+  assign next = !o_valid || (j_valid && j_ready && j_beat.last);
   always_ff @(posedge clk_i) begin
     if (next) {o_valid, o_framed, o_coded} <= {n_valid, n_framed, n_coded};
-    y_over_q <= !next && (y_over_q || (y_valid && y_ready && y_last));
-    if (!rst_ni) {o_valid, y_over_q} <= '0;
+    if (!rst_ni) o_valid <= 1'b0;
   end
-  wpr_behead #(.Bytes(64), .Header(Rest)) stored (
+  // Without overlap, since the packet behind may have another way.
+  wpr_behead #(.Bytes(64), .Header(Rest), .Overlap(0)) stored (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(y_valid && o_valid && o_framed && !o_coded && !y_over_q), .s_axis_tready(),
-    .s_axis_tdata(y_data), .s_axis_tkeep(y_keep), .s_axis_tlast(y_last), .h_data_o(),
+    .s_axis_tvalid(y_valid && o_valid && o_framed && !o_coded), .s_axis_tready(q_ready),
+    .s_axis_tdata(y_beat.data), .s_axis_tkeep(y_beat.keep), .s_axis_tlast(y_beat.last), .h_data_o(),
     .m_axis_tvalid(q_valid), .m_axis_tready(j_ready),
-    .m_axis_tdata(q_data), .m_axis_tkeep(q_keep), .m_axis_tlast(q_last), .runt_o()
+    .m_axis_tdata(q_beat.data), .m_axis_tkeep(q_beat.keep), .m_axis_tlast(q_beat.last), .runt_o()
   );
-  assign j_valid    = o_valid && (o_coded ? raw_tvalid : o_framed ? q_valid : y_valid);
-  assign raw_tready = o_valid && o_coded && j_ready;
-  assign y_ready    = o_valid && !o_coded && !y_over_q && j_ready;
-  assign j_bad      = o_coded && raw_tuser;
-  assign {j_data, j_keep, j_last} = o_coded ? {raw_tdata, raw_tkeep, raw_tlast}
-                                  : o_framed ? {q_data, q_keep, q_last}
-                                             : {y_data, y_keep, y_last};
+  assign j_valid    = o_valid && (o_coded ? raw_valid_i : o_framed ? q_valid : y_valid);
+  assign raw_ready_o = o_valid && o_coded && j_ready;
+  assign y_ready    = o_valid && !o_coded && q_ready;
+  assign j_bad      = o_coded && raw_bad_i;
+  assign j_beat     = o_coded ? raw_beat_i : o_framed ? q_beat : y_beat;
 
-  logic r_valid, r_ready, r_last, rf_valid, rf_kept;
-  logic [511:0] r_data;
-  logic [63:0] r_keep;
+  logic r_valid, r_ready, rf_valid, rf_kept;
+  beat_t r_beat;
   logic [15:0] rf_size, rf_sum;
   wpr_nic_store #(.LogDepth(LogRaw)) store (
     .clk_i, .rst_ni,
-    .s_valid_i(j_valid), .s_ready_o(j_ready), .s_ample_o(), .s_data_i(j_data), .s_keep_i(j_keep),
-    .s_last_i(j_last), .s_bad_i(j_bad),
-    .m_valid_o(r_valid), .m_ready_i(r_ready), .m_data_o(r_data), .m_keep_o(r_keep),
-    .m_last_o(r_last),
+    .s_valid_i(j_valid), .s_ready_o(j_ready), .s_ample_o(), .s_beat_i(j_beat), .s_bad_i(j_bad),
+    .m_valid_o(r_valid), .m_ready_i(r_ready), .m_beat_o(r_beat),
     .f_valid_o(rf_valid), .f_ready_i(take_q), .f_kept_o(rf_kept), .f_bad_o(),
     .f_size_o(rf_size), .f_sum_o(rf_sum)
   );
 
-  // ---- what becomes of it: a pipeline of 7 clocks that never stops -------------------------------
+  // ---- how a packet leaves: decided in a pipeline of 7 clocks that never stalls -----------------
 
-  // A packet enters it every other clock at most, which is as fast as they leave.
-
+  // A packet enters it every other clock at most, which is as fast as packets leave.
   typedef enum logic [1:0] {Pass, Expanded, Drop} mode_t;
   typedef struct packed {
     mode_t mode;
-    logic raw;  // its beats are in memory
+    logic raw;  // the packet's beats are in memory
     logic [15:0] size;
   } plan_t;
 
@@ -298,7 +271,7 @@ module wpr_nic_rx
     .m_valid_o(h_valid), .m_ready_i(load), .m_data_o({plan_h, h_ip, h_udp}), .level_o(level)
   );
 
-  // ---- out: a packet's plan in registers, and a clock between packets ---------------------------
+  // ---- out: one packet's plan in registers, and a clock between packets -------------------------
 
   logic busy_q, done, r_open_q, o_open_q, drop_q, out_done, s_ready, f_ready;
   logic [15:0] n_new, size_q, src_q;
@@ -325,7 +298,7 @@ module wpr_nic_rx
       o_open_q <= plan_h.mode != Drop;
       drop_q   <= plan_h.mode == Drop;
     end else begin
-      if (r_valid && r_ready && r_last) r_open_q <= 1'b0;
+      if (r_valid && r_ready && r_beat.last) r_open_q <= 1'b0;
       if (out_done) o_open_q <= 1'b0;
     end
     busy_q <= load || (busy_q && !done);
@@ -336,12 +309,9 @@ module wpr_nic_rx
     .h_load_i(load), .h_next_i({plan_h.mode == Expanded, 1'b0}),
     .h_valid_i(o_open_q), .h_done_o(out_done), .h_from_i({mode_q == Expanded, 1'b0}),
     .h_data_i(header_q), .h_size_i(size_q), .h_src_i(src_q),
-    .s_valid_i(r_valid), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),
-    .s_last_i(r_last),
-    .b_valid_i(r_valid), .b_ready_o(f_ready), .b_data_i(r_data), .b_keep_i(r_keep),
-    .b_last_i(r_last),
-    .m_axis_tvalid, .m_axis_tready, .m_axis_tdata, .m_axis_tkeep, .m_axis_tlast,
-    .m_axis_tuser_size, .m_axis_tuser_src
+    .s_valid_i(r_valid), .s_ready_o(s_ready), .s_beat_i(r_beat),
+    .b_valid_i(r_valid), .b_ready_o(f_ready), .b_beat_i(r_beat),
+    .m_valid_o, .m_ready_i, .m_beat_o
   );
 
   assign event_o = {3{done}} & {mode_q == Drop, mode_q == Pass, mode_q == Expanded};

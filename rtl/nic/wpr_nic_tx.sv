@@ -1,62 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the host to the wire: UDP datagrams for one of cfg_ports_i leave with a frame of spec/frame.md
-// for payload, which holds the code of what they had, or the bytes themselves where the code is not
-// smaller (or the payload is no whole number of Unit bytes, or the codec gave up). All others,
-// and those that would be larger than cfg_max_i, leave as they came. Order is kept.
+// From the host to the wire: a UDP datagram for one of cfg_ports_i leaves with a frame
+// (spec/nic-wire.md) as its payload. The frame holds the code of the payload; or the payload
+// itself, where the code is not smaller, the payload is no whole number of Unit bytes, or the codec
+// gave up. All other packets leave as they came, among them datagrams that would become larger than
+// cfg_max_i. Order is kept.
 //
-// Dropped: what is longer than 16 KiB, and a datagram as it came that begins with the frame header
-// itself, which the other side would take for ours.
+// Dropped: a packet longer than 16 KiB; and a datagram that would leave as it came but begins with
+// the frame header, so that the other side would take it for a frame of ours.
 //
-// The codec makes one packet of code of each packet of raw bytes, in order; tuser with tlast: it gave
-// up. It may hold any number of packets.
+// The codec makes one packet of code from each packet of raw bytes, in order. code_bad_i with the
+// last beat says that the codec gave up. The codec may hold any number of packets.
 module wpr_nic_tx
   import wpr_nic_pkg::*;
 #(
-  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header: 14 is none that it can be
+  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header, but not 14
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
-  parameter int unsigned LogRaw      = 9,   // beats of memory for packets ...
-  parameter int unsigned LogCode     = 7,   // ... and for codes, given up beyond
-  // Memory for codes in block RAM, and a queue behind it, which may lie far from the way out: for
-  // devices whose block RAM is not of 512 beats when it is as wide as one.
+  parameter int unsigned LogRaw      = 9,   // beats of memory for packets
+  parameter int unsigned LogCode     = 7,   // beats of memory for codes; a longer code is given up
+  // The memory for codes is block RAM with a queue behind it, so it may lie far from the way out:
+  // for devices whose block RAM, as wide as a beat, has fewer than 512 beats.
   parameter bit CodeBlockRam         = 1'b0
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,             // synchronous
   input  logic                     cfg_enable_i,
   input  logic [ 3:0][15:0]        cfg_ports_i,        // of destination; 0: none
-  input  logic [ 15:0]             cfg_max_i,          // the largest packet with a frame
+  input  logic [ 15:0]             cfg_max_i,          // bytes of the largest packet with a frame
   input  logic [8*FrameHeader-1:0] cfg_header_i,       // as the library writes it
 
-  input  logic                     s_axis_tvalid,
-  output logic                     s_axis_tready,
-  input  logic [511:0]             s_axis_tdata,
-  input  logic [ 63:0]             s_axis_tkeep,
-  input  logic                     s_axis_tlast,
-  input  logic [ 15:0]             s_axis_tuser_size,
-  input  logic [ 15:0]             s_axis_tuser_src,
+  input  logic                     s_valid_i,
+  output logic                     s_ready_o,
+  input  packet_beat_t             s_beat_i,
+  output logic                     m_valid_o,
+  input  logic                     m_ready_i,
+  output packet_beat_t             m_beat_o,
 
-  output logic                     m_axis_tvalid,
-  input  logic                     m_axis_tready,
-  output logic [511:0]             m_axis_tdata,
-  output logic [ 63:0]             m_axis_tkeep,
-  output logic                     m_axis_tlast,
-  output logic [ 15:0]             m_axis_tuser_size,
-  output logic [ 15:0]             m_axis_tuser_src,
+  output logic                     raw_valid_o,        // to the codec
+  input  logic                     raw_ready_i,
+  output beat_t                    raw_beat_o,
+  input  logic                     code_valid_i,       // from the codec
+  output logic                     code_ready_o,
+  input  beat_t                    code_beat_i,
+  input  logic                     code_bad_i,
 
-  output logic                     raw_tvalid,         // to the codec
-  input  logic                     raw_tready,
-  output logic [511:0]             raw_tdata,
-  output logic [ 63:0]             raw_tkeep,
-  output logic                     raw_tlast,
-
-  input  logic                     code_tvalid,        // from the codec
-  output logic                     code_tready,
-  input  logic [511:0]             code_tdata,
-  input  logic [ 63:0]             code_tkeep,
-  input  logic                     code_tlast,
-  input  logic                     code_tuser,
-
-  output logic [3:0]               event_o  // a packet left coded, stored, as it came; was dropped
+  output logic [3:0]               event_o  // a packet: left coded, stored, as it came; was dropped
 );
 
   localparam int unsigned Prefix = FrameHeader + 8;
@@ -64,104 +51,89 @@ module wpr_nic_tx
 
   // ---- in: to memory, and the payload to the codec ---------------------------------------------
 
-  logic a_valid, go_q, a_first, a_last, a_cut, a_ours, a_marked, a_coded;
-  logic [511:0] a_data;
-  logic [63:0] a_keep;
-  logic [15:0] a_size, a_src;
+  logic a_valid, go_q;
+  packet_beat_t a_beat;
+  facts_t a_facts;
   wpr_nic_in #(.FrameHeader(FrameHeader), .Unit(Unit)) in (
-    .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i('0),
-    .s_axis_tvalid, .s_axis_tready, .s_axis_tdata, .s_axis_tkeep, .s_axis_tlast,
-    .s_axis_tuser_size, .s_axis_tuser_src,
-    .m_valid_o(a_valid), .m_ready_i(go_q), .m_data_o(a_data), .m_keep_o(a_keep),
-    .m_first_o(a_first), .m_last_o(a_last), .m_cut_o(a_cut), .m_size_o(a_size), .m_src_o(a_src),
-    .m_ours_o(a_ours), .m_coded_o(a_coded), .m_marked_o(a_marked), .m_agree_o(), .next_valid_o(),
-    .next_data_o(), .next_keep_o()
+    .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i('0), .s_valid_i,
+    .s_ready_o, .s_beat_i, .m_valid_o(a_valid), .m_ready_i(go_q), .m_beat_o(a_beat),
+    .m_facts_o(a_facts), .next_valid_o(), .next_data_o(), .next_keep_o()
   );
 
-  // Memory, codec and the queues of facts are far from each other. So beats come while there is room in
-  // all of them for those that are on their way, and nothing stops these.
+  // Memory, codec and the queues of facts are far from each other. So beats come only while each of
+  // them has room for all beats on their way, and nothing stops these.
   if (1 << LogRaw < MostBeats + 16) begin : g_too_small
     $error("memory for packets has to hold the longest one, and what is on its way");
   end
-  logic ample, to_store_q, to_codec_q;
-  logic b_first_q, b_last_q, b_cut_q, b_ours_q, b_marked_q, b_coded_q;
-  logic [511:0] b_data_q;
-  logic [63:0] b_keep_q;
-  logic [15:0] b_size_q, b_src_q;
+  logic ample, to_store_q, to_codec_q, b_first_q, b_cut_q, b_ours_q, b_marked_q, b_coded_q;
+  packet_beat_t b_q;
   logic [4:0] p_level;
   logic [5:0] d_level;
   always_ff @(posedge clk_i) begin
     go_q       <= rst_ni && ample && p_level < 5'd10 && d_level < 6'd28;
     to_store_q <= rst_ni && a_valid && go_q;
-    to_codec_q <= rst_ni && a_valid && go_q && a_coded;
-    {b_data_q, b_keep_q, b_first_q, b_last_q, b_cut_q} <= {a_data, a_keep, a_first, a_last, a_cut};
-    {b_size_q, b_src_q} <= {a_size, a_src};
-    {b_ours_q, b_marked_q, b_coded_q} <= {a_ours, a_marked, a_coded};
+    to_codec_q <= rst_ni && a_valid && go_q && a_facts.ours && a_facts.even;
+    b_q        <= a_beat;
+    {b_first_q, b_cut_q, b_marked_q} <= {a_facts.first, a_facts.cut, a_facts.marked};
+    {b_ours_q, b_coded_q} <= {a_facts.ours, a_facts.ours && a_facts.even};
   end
 
-  // What is known at the first beat, but for the header, which is asked of the memory.
+  // Known at the first beat, but for the header, which the memory has.
   logic d_valid, d_ours, d_coded, d_marked, take_q, coded_q;
   logic [15:0] d_ip, d_udp, d_size, d_src;
   wpr_fifo #(.Width(67), .LogDepth(5)) first_facts (
     .clk_i, .rst_ni,
     .s_valid_i(to_store_q && b_first_q), .s_ready_o(),
-    .s_data_i({number_at(b_data_q[335:0], 24), number_at(b_data_q[335:0], 40), b_size_q, b_src_q,
-               b_ours_q, b_coded_q, b_marked_q}),
+    .s_data_i({number_at(b_q.beat.data[335:0], 24), number_at(b_q.beat.data[335:0], 40), b_q.size,
+               b_q.src, b_ours_q, b_coded_q, b_marked_q}),
     .m_valid_o(d_valid), .m_ready_i(take_q),
     .m_data_o({d_ip, d_udp, d_size, d_src, d_ours, d_coded, d_marked}), .level_o(d_level)
   );
 
-  logic r_valid, r_ready, r_last, rf_valid, rf_cut;
-  logic [511:0] r_data;
-  logic [63:0] r_keep;
+  logic r_valid, r_ready, rf_valid, rf_cut;
+  beat_t r_beat;
   logic [15:0] rf_size, rf_sum;
   wpr_nic_store #(.LogDepth(LogRaw), .Skip(HeaderBytes), .Ample(8)) raw (
     .clk_i, .rst_ni,
-    .s_valid_i(to_store_q), .s_ready_o(), .s_ample_o(ample), .s_data_i(b_data_q),
-    .s_keep_i(b_keep_q), .s_last_i(b_last_q), .s_bad_i(b_cut_q),
-    .m_valid_o(r_valid), .m_ready_i(r_ready), .m_data_o(r_data), .m_keep_o(r_keep),
-    .m_last_o(r_last),
+    .s_valid_i(to_store_q), .s_ready_o(), .s_ample_o(ample), .s_beat_i(b_q.beat),
+    .s_bad_i(b_cut_q), .m_valid_o(r_valid), .m_ready_i(r_ready), .m_beat_o(r_beat),
     .f_valid_o(rf_valid), .f_ready_i(take_q), .f_kept_o(), .f_bad_o(rf_cut), .f_size_o(rf_size),
     .f_sum_o(rf_sum)
   );
 
-  logic p_valid, p_last;
-  logic [511:0] p_data;
-  logic [63:0] p_keep;
+  logic p_valid;
+  beat_t p_beat;
   wpr_behead #(.Bytes(64), .Header(HeaderBytes)) payload (
     .clk_i, .rst_ni,
-    .s_axis_tvalid(to_codec_q), .s_axis_tready(), .s_axis_tdata(b_data_q),
-    .s_axis_tkeep(b_keep_q), .s_axis_tlast(b_last_q), .h_data_o(),
-    .m_axis_tvalid(p_valid), .m_axis_tready(1'b1), .m_axis_tdata(p_data),
-    .m_axis_tkeep(p_keep), .m_axis_tlast(p_last), .runt_o()
+    .s_axis_tvalid(to_codec_q), .s_axis_tready(), .s_axis_tdata(b_q.beat.data),
+    .s_axis_tkeep(b_q.beat.keep), .s_axis_tlast(b_q.beat.last), .h_data_o(),
+    .m_axis_tvalid(p_valid), .m_axis_tready(1'b1), .m_axis_tdata(p_beat.data),
+    .m_axis_tkeep(p_beat.keep), .m_axis_tlast(p_beat.last), .runt_o()
   );
-  wpr_fifo #(.Width(577), .LogDepth(4)) to_raw (
+  wpr_fifo #(.Width($bits(beat_t)), .LogDepth(4)) to_raw (
     .clk_i, .rst_ni,
-    .s_valid_i(p_valid), .s_ready_o(), .s_data_i({p_data, p_keep, p_last}),
-    .m_valid_o(raw_tvalid), .m_ready_i(raw_tready), .m_data_o({raw_tdata, raw_tkeep, raw_tlast}),
-    .level_o(p_level)
+    .s_valid_i(p_valid), .s_ready_o(), .s_data_i(p_beat), .m_valid_o(raw_valid_o),
+    .m_ready_i(raw_ready_i), .m_data_o(raw_beat_o), .level_o(p_level)
   );
 
-  logic c_valid, c_ready, c_last, cf_valid, cf_kept;
-  logic [511:0] c_data;
-  logic [63:0] c_keep;
+  logic c_valid, c_ready, cf_valid, cf_kept;
+  beat_t c_beat;
   logic [15:0] cf_size, cf_sum;
   wpr_nic_store #(
     .LogDepth(LogCode), .RamStyle(CodeBlockRam ? "block" : "distributed"), .Queue(CodeBlockRam)
   ) codes (
     .clk_i, .rst_ni,
-    .s_valid_i(code_tvalid), .s_ready_o(code_tready), .s_ample_o(), .s_data_i(code_tdata),
-    .s_keep_i(code_tkeep), .s_last_i(code_tlast), .s_bad_i(code_tuser),
-    .m_valid_o(c_valid), .m_ready_i(c_ready), .m_data_o(c_data), .m_keep_o(c_keep),
-    .m_last_o(c_last),
+    .s_valid_i(code_valid_i), .s_ready_o(code_ready_o), .s_ample_o(), .s_beat_i(code_beat_i),
+    .s_bad_i(code_bad_i), .m_valid_o(c_valid), .m_ready_i(c_ready), .m_beat_o(c_beat),
     .f_valid_o(cf_valid), .f_ready_i(take_q && coded_q), .f_kept_o(cf_kept), .f_bad_o(),
     .f_size_o(cf_size), .f_sum_o(cf_sum)
   );
 
-  // ---- what becomes of it: a pipeline of 10 clocks that never stops ------------------------------
+  // ---- how a packet leaves: decided in a pipeline of 10 clocks that never stalls ----------------
 
-  // A packet enters it every other clock at most, which is as fast as they leave.
-  typedef enum logic [1:0] {Pass, Stored, Coded, Drop} mode_t;  // the first three as of wpr_nic_out
+  // A packet enters it every other clock at most, which is as fast as packets leave.
+  // The first three are sources of wpr_nic_out.
+  typedef enum logic [1:0] {Pass, Stored, Coded, Drop} mode_t;
   logic [4:0] level;
   logic kept_q, ours_q, cut_q, marked_q;
   logic [15:0] ip_q, udp_q, promised_q, src_q, size_raw_q, sum_raw_q, size_code_q, sum_code_q;
@@ -172,7 +144,7 @@ module wpr_nic_tx
     {size_raw_q, sum_raw_q, size_code_q, sum_code_q} <= {rf_size, rf_sum, cf_size, cf_sum};
   end
 
-  logic [15:0] header_sum_q;  // of the frame's header; it does not change while packets are inside
+  logic [15:0] header_sum_q;  // of the frame header, which is constant while packets are inside
   logic [20:0] header_all, header_all_q;
   always_comb begin
     header_all = '0;
@@ -192,8 +164,8 @@ module wpr_nic_tx
 
   typedef struct packed {
     mode_t mode;
-    logic raw;   // its beats are in memory
-    logic kept;  // so is a code
+    logic raw;   // the packet's beats are in memory
+    logic kept;  // its code is in memory
     logic [15:0] size, n_stored, src;
   } plan_t;
 
@@ -213,7 +185,7 @@ module wpr_nic_tx
   logic [19:0] new_sum4_q;
   plan_t plan3_q, plan4_q;
 
-  // At an odd place, bytes of a word change sides.
+  // A word at an odd place of the packet has its bytes swapped in the sum.
   function automatic logic [15:0] placed(input logic [15:0] sum);
     return FrameHeader % 2 == 1 ? swapped(sum) : sum;
   endfunction
@@ -235,7 +207,7 @@ module wpr_nic_tx
     n_raw1_q <= n_raw0_q;
     {size1_q, sum1_q, n_code1_q, code_sum1_q} <= {size0_q, sum0_q, n_code0_q, code_sum0_q};
     {ip1_q, udp1_q, cut1_q, marked1_q} <= {ip0_q, udp0_q, cut0_q, marked0_q};
-    // 2: how
+    // 2: the mode
     plan2_q.mode     <= cut1_q ? Drop : !ours1_q ? Pass : coded1_q ? Coded : fits1_q ? Stored
                       : marked1_q ? Drop : Pass;
     plan2_q.raw      <= !cut1_q;
@@ -254,7 +226,7 @@ module wpr_nic_tx
     pay_sum3_q <= pay_sum2_q;
     sum3_q     <= sum2_q;
     {ip3_q, udp3_q} <= {ip2_q, udp2_q};
-    // 4: of all
+    // 4: the sum of the whole new payload
     new_sum4_q <= 20'(header_sum_q) + 20'(tail3_q) + 20'(placed(pay_sum3_q));
     plan4_q    <= plan3_q;
     sum4_q     <= sum3_q;
@@ -277,10 +249,10 @@ module wpr_nic_tx
     .m_valid_o(h_valid), .m_ready_i(load), .m_data_o({plan_h, h_ip, h_udp}), .level_o(level)
   );
 
-  // ---- out: a packet's plan in registers, and a clock between packets ---------------------------
+  // ---- out: one packet's plan in registers, and a clock between packets -------------------------
 
   logic busy_q, done, r_open_q, o_open_q, skip_r_q, out_done;
-  logic c_feed_q, c_skip_q;  // the code's beats leave, or are thrown away
+  logic c_feed_q, c_skip_q;  // the code's beats leave; they are thrown away
   logic s_ready, f_ready;
   logic [15:0] n_new, size_q, out_src_q;
   header_t header;
@@ -292,7 +264,7 @@ module wpr_nic_tx
   assign r_ready = r_open_q && (skip_r_q || s_ready);
   assign c_ready = c_skip_q || (c_feed_q && f_ready);
   always_comb begin
-    header           = r_data[8*HeaderBytes-1:0];
+    header           = r_beat.data[8*HeaderBytes-1:0];
     header[8*16+:16] = swapped(plan_h.n_stored + 16'(Header - 14));
     header[8*24+:16] = swapped(h_ip);
     header[8*38+:16] = swapped(plan_h.n_stored + 16'(Header - 34));
@@ -311,8 +283,8 @@ module wpr_nic_tx
       o_open_q <= plan_h.mode != Drop;
       skip_r_q <= plan_h.mode == Coded || plan_h.mode == Drop;
     end else begin
-      if (r_valid && r_ready && r_last) r_open_q <= 1'b0;
-      if (c_valid && c_ready && c_last) {c_feed_q, c_skip_q} <= '0;
+      if (r_valid && r_ready && r_beat.last) r_open_q <= 1'b0;
+      if (c_valid && c_ready && c_beat.last) {c_feed_q, c_skip_q} <= '0;
       if (out_done) o_open_q <= 1'b0;
     end
     busy_q <= load || (busy_q && !done);
@@ -323,12 +295,9 @@ module wpr_nic_tx
     .h_load_i(load), .h_next_i(plan_h.mode), .h_valid_i(o_open_q), .h_done_o(out_done),
     .h_from_i(mode_q), .h_data_i(header_q),
     .h_size_i(size_q), .h_src_i(out_src_q),
-    .s_valid_i(r_valid), .s_ready_o(s_ready), .s_data_i(r_data), .s_keep_i(r_keep),
-    .s_last_i(r_last),
-    .b_valid_i(c_valid), .b_ready_o(f_ready), .b_data_i(c_data), .b_keep_i(c_keep),
-    .b_last_i(c_last),
-    .m_axis_tvalid, .m_axis_tready, .m_axis_tdata, .m_axis_tkeep, .m_axis_tlast,
-    .m_axis_tuser_size, .m_axis_tuser_src
+    .s_valid_i(r_valid), .s_ready_o(s_ready), .s_beat_i(r_beat),
+    .b_valid_i(c_valid), .b_ready_o(f_ready), .b_beat_i(c_beat),
+    .m_valid_o, .m_ready_i, .m_beat_o
   );
 
   always_comb for (int i = 0; i < 4; i++) event_o[i] = done && mode_q ==

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of a packet's 16-bit words in network order, in ones' complement, as the checksums of
-// IP and UDP have it (RFC 1071); a last odd byte is the upper half of a word. It watches a stream and
-// never stops it. Bytes behind the packet's last one have to be 0. Latency 8 clocks; up to 512 beats.
+// The sum of a packet's 16-bit words in network order, in ones' complement, as the checksums of IP
+// and UDP have it (RFC 1071); a last odd byte is the upper half of a word. It watches a stream and
+// never stops it. Bytes behind the packet's last one have to be 0. Latency 8 clocks; up to 512
+// beats.
 module wpr_sum16 #(
-  parameter int unsigned Skip = 0,  // bytes that a packet begins with and that do not count; even
-  parameter int unsigned Tag  = 1   // what goes along from the last beat to the sum
+  parameter int unsigned Skip = 0,  // bytes at a packet's beginning that do not count; even
+  parameter int unsigned Tag  = 1   // bits that go along from the last beat to the sum
 ) (
   input  logic           clk_i,
   input  logic           rst_ni,   // synchronous

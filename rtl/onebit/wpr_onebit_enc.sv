@@ -3,15 +3,15 @@
 // code out. The bytes are those of every other encoder of onebit: each of the 16 partial sums of a
 // class of a block is one lane's, added up in order and rounded after each value.
 //
-// Does not know bytes behind the last whole value: who frames the code appends them. A packet has at
-// least one value.
+// Does not know bytes behind the last whole value: who frames the code appends them. A packet has
+// at least one value.
 //
 // An addition takes eight clocks, so eight blocks are added up at once, a row of one in each clock;
 // blocks come into a memory that has room for 2^LogBuffers.
 //
-// Rate: 16 values a clock, less 9 rows a block; a block of 512 values or fewer takes about 75 clocks
-// at least, in which its means are divided. Latency: a block comes in, is read in eight times as many
-// clocks, and about 150 clocks.
+// Rate: 16 values a clock, less 9 rows a block; a block of 512 values or fewer takes about 75
+// clocks at least, in which its means are divided. Latency: a block comes in, is read in eight
+// times as many clocks, and about 150 clocks.
 module wpr_onebit_enc #(
   parameter int unsigned LogBuffers = 4,  // blocks of 4096 values in memory; 10 are in use
   // Of the device: how wide its block RAM is with 2^(8 + LogBuffers) words, and whether its
@@ -42,7 +42,7 @@ module wpr_onebit_enc #(
   localparam int unsigned Buffers = 1 << LogBuffers;
   typedef logic [LogBuffers-1:0] buffer_t;
 
-  // ---- in: rows to memory -------------------------------------------------------------------------
+  // ---- in: rows to memory -----------------------------------------------------------------------
 
   logic [7:0] mask_q;  // rows of a block, less one
   always_ff @(posedge clk_i) for (int i = 0; i < 8; i++) mask_q[i] <= i + 4 < int'(cfg_block_i);
@@ -91,8 +91,8 @@ module wpr_onebit_enc #(
     if (!rst_ni) v1_q <= 1'b0;
   end
 
-  // Rows, in memories as wide as one block RAM: where two lie one behind the other, far apart, a choice
-  // of them follows their slow outputs.
+  // Rows, in memories as wide as one block RAM: where two lie one behind the other, far apart, a
+  // choice of them follows their slow outputs.
   logic [511:0] row1, read_q;
   buffer_t read_buffer;
   logic [7:0] read_row;
@@ -123,8 +123,8 @@ module wpr_onebit_enc #(
   logic [4:2] first_q, block_last_q, last_q;
   logic [4:2][7:0] rows_beside_q;
   logic [12:0] n_negative_q, n_other_q, n_negative, n_other;
-  // What is known of a block when it is in: its rows, less one; how many values have which mean; and
-  // whether it is the last of its packet.
+  // What is known of a block when it is in: its rows, less one; how many values have which mean;
+  // and whether it is the last of its packet.
   logic [7:0] all_rows_q[Buffers];
   logic [25:0] counts_q[Buffers];
   logic [Buffers-1:0] lasts_q;
@@ -162,8 +162,9 @@ module wpr_onebit_enc #(
   always_ff @(posedge clk_i) if (done) counts_q[buffer_q[4]] <= {n_other, n_negative};
   always_ff @(posedge clk_i) if (done) lasts_q[buffer_q[4]] <= last_q[4];
 
-  // ---- what is added in this clock: slots take turns, each with a block ------------------------------
-  // Row by row, and then the lanes' partial sums: 8 apart, 4, 2 and 1, of one class and of the other.
+  // ---- what is added in this clock: slots take turns, each with a block -------------------------
+  // Row by row, and then the lanes' partial sums: 8 apart, 4, 2 and 1, of one class and of the
+  // other.
 
   typedef struct packed {
     logic       busy;
@@ -233,7 +234,7 @@ module wpr_onebit_enc #(
     end
   end
 
-  // ---- lanes ------------------------------------------------------------------------------------------
+  // ---- lanes ------------------------------------------------------------------------------------
 
   // A lane has eight sums of either class. One that nothing has been added to is 0, whatever its
   // memory holds.
@@ -279,7 +280,7 @@ module wpr_onebit_enc #(
     end
   end
 
-  // ---- means, one after the other ------------------------------------------------------------------------
+  // ---- means, one after the other ---------------------------------------------------------------
 
   logic total_valid, total_others, mean_ready, mean_valid, mean_others_q;
   buffer_t total_buffer, mean_buffer_q;
@@ -323,7 +324,7 @@ module wpr_onebit_enc #(
   end
   always_ff @(posedge clk_i) if (mean_valid && mean_others_q) others_q[mean_buffer_q] <= mean;
 
-  // ---- out: the means of a block, and its words of bits, one a clock ------------------------------------
+  // ---- out: the means of a block, and its words of bits, one a clock ----------------------------
 
   typedef enum logic [1:0] {Wait, Negative, Other, Words} step_t;
   step_t step_q;

@@ -3,19 +3,18 @@
 // (codecs/common/sparse/spec.md): a packet of code in, 512 bits a beat; a packet of float32 words
 // out, up to 16 a clock.
 //
-// How many values a packet has is not in its code and comes by s_cmd. A code that the
-// specification refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are
-// then not to be used, there may be fewer of them, and the next packet begins afresh.
+// The code does not hold the packet's number of values: s_cmd brings it. A code that the
+// specification refuses ends the packet with m_axis_tuser set beside m_axis_tlast. The packet's
+// values are then invalid and may be fewer; the next packet begins afresh. Bytes behind the last
+// whole value are no part of a code.
 //
-// Does not know bytes behind the last value.
+// Positions follow the values, so a packet is stored. The memory holds two of the largest packets,
+// so the next one comes in meanwhile. Values, high and low parts of positions are then read side by
+// side, a word a clock.
 //
-// Positions follow the values, so a packet is stored, twice the largest for the next one to come
-// in meanwhile. Values, high and low parts of positions are then read side by side, a word a
-// clock.
-//
-// Rate: 16 values a clock, but for rows of 16 with more than one value sent, which take a clock
-// for each, and 22 clocks more a packet; 16 values a clock where all are written. Latency: a
-// packet, and about 60 clocks.
+// Rate: 16 values a clock, but for rows of 16 with more than one value sent, which take a clock for
+// each, and 22 clocks more a packet; 16 values a clock where all are written. Latency: a packet,
+// and about 60 clocks.
 module wpr_sparse_dec #(
   parameter int unsigned LogValues = 14  // a block has up to 2^LogValues values; 9 or more
 ) (
@@ -64,18 +63,13 @@ module wpr_sparse_dec #(
   logic [LogMemory:0] used_q;
   logic [LogFacts-1:0] packets_q;  // that are in, and wait
   assign many          = packets_q[LogFacts-1];  // three more may be on their way
-  // A packet of nothing but its count waits until the one before has left: one is counted at a time.
-  logic tail_q;
-  assign s_axis_tready = in_ready && !many && !tail_q;
-  always_ff @(posedge clk_i) begin
-    if (s_axis_tvalid && s_axis_tready) tail_q <= s_axis_tlast && s_axis_tkeep[4];
-    else if (body_ready) tail_q <= 1'b0;
-    if (!rst_ni) tail_q <= 1'b0;
-  end
-  wpr_behead #(.Bytes(64), .Header(4)) behead (
+  assign s_axis_tready = in_ready && !many;
+  // Without overlap, since one packet is counted at a time: one of nothing but its count waits
+  // until the packet before has left.
+  wpr_behead #(.Bytes(64), .Header(4), .Overlap(0)) behead (
     .clk_i,
     .rst_ni,
-    .s_axis_tvalid(s_axis_tvalid && !many && !tail_q),
+    .s_axis_tvalid(s_axis_tvalid && !many),
     .s_axis_tready(in_ready),
     .s_axis_tdata,
     .s_axis_tkeep,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoder of the sparse codecs (codecs/common/sparse/spec.md): a packet of float32 words in, 16 a
-// clock; a packet with those that reach a threshold, and their positions, out. The bytes are
-// those of every other encoder of graddrop that takes the same threshold.
+// Encoder of the sparse codecs (codecs/common/sparse/spec.md): a packet of float32 words in, 16 a clock;
+// a packet of the values that reach a threshold, and their positions, out. The bytes are those of
+// every other encoder of graddrop that takes the same threshold.
 //
-// Does not find the threshold: a sample's, or the one that suited the block before, is an input.
-// Does no error feedback, and does not know bytes behind the last whole value: who frames the
-// code appends them. A packet has at least one value. One with more than 2^LogValues is cut
-// there, and its code ends with m_axis_tuser.
+// The threshold is an input: that of a sample, or the one that suited the block before. The encoder
+// does no error feedback. Bytes behind the last whole value are not coded: the framer appends them.
+// A packet has at least one value. A packet of more than 2^LogValues values is cut there, and its
+// code ends with m_axis_tuser.
 //
-// How many values are sent decides how all is written, so a block is stored, twice for the next
-// one to come in meanwhile. Then its rows are looked through, 16 values a clock, and what is sent
-// leaves one a clock; positions wait in two queues till the values have left.
+// The number of values sent decides the layout, so a block is stored. The memory holds two blocks,
+// so the next one comes in meanwhile. A pass then searches the rows, 16 values a clock; values that
+// are sent leave one a clock, and positions wait in two queues till the values have left.
 //
 // Rate: 16 values a clock where up to one in 19 is sent, and where all are written because
-// positions do not pay; between, a word of 32 bits of the code a clock; 18 clocks more a block. Latency:
-// a block, and about 40 clocks.
+// positions do not pay; between, a word of 32 bits of the code a clock; 18 clocks more a block.
+// Latency: a block, and about 40 clocks.
 module wpr_sparse_enc #(
   parameter int unsigned LogValues = 14  // a block has up to 2^LogValues values; 9 or more
 ) (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tbq decoder with of=one (codecs/tbq/spec.md), sums included: a packet of code in, 512 bits a beat; a
-// packet of float32 words out, up to 16 a clock.
+// tbq decoder with of=one (codecs/tbq/spec.md), sums included: a packet of code in, 512 bits a
+// beat; a packet of float32 words out, up to 16 a clock.
 //
 // How many values a packet has is not in its code and comes by s_cmd. A code that the specification
 // refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are then not to be
@@ -9,18 +9,18 @@
 //
 // Does not know levels that stand in the code (of=mean), nor bytes behind the last value.
 //
-// Rate: a word of code a clock, and at most 16 values. That is 16 values a clock and one clock a chunk
-// of 4096, but for a list's rows of 16 with more than two entries, which take a clock for every two,
-// and for sums in P planes, which take P + 1 clocks for 32 values. Latency about 10 clocks.
-// m_axis_tready stops all stages at once.
+// Rate: a word of code a clock, and at most 16 values. That is 16 values a clock and one clock a
+// chunk of 4096, but for a list's rows of 16 with more than two entries, which take a clock for
+// every two, and for sums in P planes, which take P + 1 clocks for 32 values. Latency about 10
+// clocks. m_axis_tready stops all stages at once.
 module wpr_tbq_dec #(
   parameter int unsigned CountWidth = 24  // bits of the number of values
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
 
-  // tau with 16 significant bits: bits 30 to 8 of its float32 word. Constant from two clocks before a
-  // packet until its last value has left.
+  // tau with 16 significant bits: bits 30 to 8 of its float32 word. Constant from two clocks before
+  // a packet until its last value has left.
   input logic [22:0] cfg_tau_i,
 
   input  logic                  s_cmd_tvalid,
@@ -50,8 +50,9 @@ module wpr_tbq_dec #(
     logic [3:0] lane;
   } mark_t;
 
-  // ---- a word, and the one behind it --------------------------------------------------------------
-  // Beside a word: whether it is whole, and whether its two entries are of the row of the entry before.
+  // ---- a word, and the one behind it ------------------------------------------------------------
+  // Beside a word: whether it is whole, and whether its two entries are of the row of the entry
+  // before.
 
   logic come, v0, v1, last0, whole0, lower_goes_on1, upper_goes_on0, upper_goes_on1, pop;
   logic [31:0] word0;
@@ -88,7 +89,7 @@ module wpr_tbq_dec #(
   );
   always_ff @(posedge clk_i) if (come) row_before_q <= come_rows[1];
 
-  // ---- where the packet is ------------------------------------------------------------------------
+  // ---- where the packet is ----------------------------------------------------------------------
 
   typedef enum logic [2:0] {Idle, Head, List, Group, Refuse, Drain} state_t;
   state_t state_q;
@@ -102,9 +103,9 @@ module wpr_tbq_dec #(
   assign chunk_row_end   = row_255_q || final_row_q;
   assign chunk_group_end = row_q[7:1] == '1 || final_group_q;
 
-  // ---- a list: up to two entries a clock ------------------------------------------------------------
-  // A row is done where the next entry is of another one; a chunk's last row when the list's last word
-  // has gone, too.
+  // ---- a list: up to two entries a clock --------------------------------------------------------
+  // A row is done where the next entry is of another one; a chunk's last row when the list's last
+  // word has gone, too.
 
   logic used_q, used;      // the first word's lower half is
   logic [11:0] entries_q;  // that have not been taken
@@ -143,8 +144,8 @@ module wpr_tbq_dec #(
   assign wait2    = chunk_row_end && !more_q && used_q;
   assign list_row = step && !in2 && !(in1 ? wait2 : in0 && wait1);
 
-  // Whether the next clock's first entry is of its row: what was taken decides which one that is, late.
-  // A list's first one is compared until it has come; any other one is there.
+  // Whether the next clock's first entry is of its row: what was taken decides which one that is,
+  // late. A list's first one is compared until it has come; any other one is there.
   assign come_first = v1 ? word1[11:4] : come_rows[0];
   assign next_row   = {row2 == next_row_q, entry1[11:4] == next_row_q,
                        entry0[11:4] == next_row_q};
@@ -155,7 +156,7 @@ module wpr_tbq_dec #(
     end
   end
 
-  // ---- planes: two rows at once, of which the upper one leaves a clock later ----------------------
+  // ---- planes: two rows at once, of which the upper one leaves a clock later --------------------
 
   logic [Planes-1:0][31:0] planes_q;
   logic [31:0] any_q, beyond;  // values that are not 0; that are not there
@@ -165,7 +166,7 @@ module wpr_tbq_dec #(
   assign lower = state_q == Group && v0 && !ended_q && plane_q == last_plane_q;
   always_comb for (int i = 0; i < 32; i++) beyond[i] = final_group_q && 5'(i) > left_q[4:0];
 
-  // ---- states -------------------------------------------------------------------------------------
+  // ---- states -----------------------------------------------------------------------------------
 
   logic head_nan, head_list, head_planes, refuse, rows_end;
   assign head_nan    = word0 == '1;
@@ -262,7 +263,7 @@ module wpr_tbq_dec #(
     end
   end
 
-  // ---- 1: a row of planes, or entries for a row ---------------------------------------------------
+  // ---- 1: a row of planes, or entries for a row -------------------------------------------------
 
   logic [2:1] v_q, last_q;
   logic [2:1][Lanes-1:0] keep_q;
@@ -315,7 +316,7 @@ module wpr_tbq_dec #(
     if (!rst_ni) {v_q, upper_q} <= '0;
   end
 
-  // ---- 2: a row's counts --------------------------------------------------------------------------
+  // ---- 2: a row's counts ------------------------------------------------------------------------
 
   logic [Lanes-1:0][6:0] counts2_q;
   logic [Lanes-1:0] negative2_q, some2;
@@ -367,7 +368,7 @@ module wpr_tbq_dec #(
     end
   end
 
-  // ---- 3, 4, 5: values ----------------------------------------------------------------------------
+  // ---- 3, 4, 5: values --------------------------------------------------------------------------
 
   wpr_multiples_out out (
     .clk_i,

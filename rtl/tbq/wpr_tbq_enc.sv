@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// tbq encoder with of=one (codecs/tbq/spec.md): a packet of float32 words in, 16 a clock; a packet of
-// its code out. The bytes are those of every other encoder of tbq.
+// tbq encoder with of=one (codecs/tbq/spec.md): a packet of float32 words in, 16 a clock; a packet
+// of its code out. The bytes are those of every other encoder of tbq.
 //
-// Does not know tau as a multiple of a mean (of=mean), does no error feedback, and does not know bytes
-// behind the last whole value: who frames the code appends them. A packet has at least one value.
+// Does not know tau as a multiple of a mean (of=mean), does no error feedback, and does not know
+// bytes behind the last whole value: who frames the code appends them. A packet has at least one
+// value.
 //
 // A chunk of 4096 values is marked as it comes in, and both forms that it can have are stored: its
 // marks, and a list of them, entry i in memory i mod 16. When it is in, the smaller one leaves, a
 // word of 32 bits a clock, while the next chunk comes in.
 //
-// Rate: 16 values a clock, and at most one clock more a chunk. Latency: a chunk, and about 15 clocks.
+// Rate: 16 values a clock, and at most one clock more a chunk. Latency: a chunk, and about 15
+// clocks.
 module wpr_tbq_enc (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -42,7 +44,7 @@ module wpr_tbq_enc (
     logic [ 6:0] groups;  // of 32 values, less one
   } chunk_t;
 
-  // ---- in: a chunk fills one of two buffers -------------------------------------------------------
+  // ---- in: a chunk fills one of two buffers -----------------------------------------------------
 
   logic [1:0] ready_q;
   logic in_buffer, out_q, take, chunk_last, release_chunk;
@@ -81,7 +83,7 @@ module wpr_tbq_enc (
     if (!rst_ni) for (int i = 1; i <= 9; i++) tags_q[i].row <= 1'b0;
   end
 
-  // ---- 1, 2, 3: marks, and whether a value is not finite ------------------------------------------
+  // ---- 1, 2, 3: marks, and whether a value is not finite ----------------------------------------
 
   logic [Lanes-1:0][31:0] words1_q;
   logic [Lanes-1:0] above1, special1, marks2_q, negative2_q, marks3_q, negative3_q;
@@ -126,7 +128,7 @@ module wpr_tbq_enc (
     end
   end
 
-  // ---- 3, 4, 5: which place of the list a mark has ------------------------------------------------
+  // ---- 3, 4, 5: which place of the list a mark has ----------------------------------------------
 
   function automatic logic [2:0] ones(input logic [3:0] bits);
     return 3'(bits[0]) + 3'(bits[1]) + 3'(bits[2]) + 3'(bits[3]);
@@ -160,7 +162,7 @@ module wpr_tbq_enc (
     if (tags_q[5].row) count_q <= base + 13'(total5_q);
   end
 
-  // ---- 6, 7, 8: entries to the memories -----------------------------------------------------------
+  // ---- 6, 7, 8: entries to the memories ---------------------------------------------------------
   // A list that is used has 510 entries or fewer; no more than 512 are stored.
 
   typedef struct packed {
@@ -222,7 +224,7 @@ module wpr_tbq_enc (
     if (!rst_ni) ready_q <= '0;
   end
 
-  // ---- out: the head of a chunk, and its words, one a clock ---------------------------------------
+  // ---- out: the head of a chunk, and its words, one a clock -------------------------------------
 
   chunk_t chunk;
   logic have, body_q, ends, empty;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest magnitude of a chunk of rows, each of 16 float32 words: that of a NaN above infinity's.
-// A row a clock. Each lane keeps its own largest; when the chunk has ended, one comparator goes through
-// them, which takes less logic than a tree. Latency 19 clocks from a chunk's last row, or 16 behind the
-// chunk before it. The next chunk may follow at once; the one after it nine clocks behind soon_o: it
-// comes into the buffer of the chunk that is done then, which has been read.
+// The largest magnitude of a chunk of rows, each of 16 float32 words: that of a NaN above
+// infinity's. A row a clock. Each lane keeps its own largest; when the chunk has ended, one
+// comparator goes through them, which takes less logic than a tree. Latency 19 clocks from a
+// chunk's last row, or 16 behind the chunk before it. The next chunk may follow at once; the one
+// after it nine clocks behind soon_o: it comes into the buffer of the chunk that is done then,
+// which has been read.
 module wpr_chunk_largest (
   input logic clk_i,
   input logic rst_ni,  // synchronous

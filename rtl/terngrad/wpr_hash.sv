@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's random bits for 16 elements of an array that follow each other (spec.md of terngrad,
-// qsgd, int8 and others): 32 bits for each, of a seed and of the element's index alone. A row a clock,
-// latency 12 clocks, nothing stops it.
+// The library's random bits for 16 elements of an array that follow each other (spec.md of
+// terngrad, qsgd, int8 and others): 32 bits for each, of a seed and of the element's index alone. A
+// row a clock, latency 12 clocks, nothing stops it.
 module wpr_hash #(
   parameter bit Mult18 = 1'b0  // for devices with multipliers of 18x18 bits: adders in their place
 ) (
@@ -21,7 +21,7 @@ module wpr_hash #(
   localparam logic [31:0] IndexLow = 32'h9E3779B1;
   localparam logic [31:0] IndexHigh = 32'h85EBCA6B;
 
-  // ---- of a packet: what its first index and the seed make, the two halves in turns ---------------
+  // ---- of a packet: what its first index and the seed make, the two halves in turns -------------
 
   logic half_q, half1_q, half2_q, half3_q, half4_q;
   logic [31:0] first1_q, product2_q, product3_q, sum4_q;
@@ -45,7 +45,7 @@ module wpr_hash #(
     wrapped_mixed_q <= wrapped_q ^ wrapped_q >> 16;
   end
 
-  // ---- 0: where the row is ------------------------------------------------------------------------
+  // ---- 0: where the row is ----------------------------------------------------------------------
 
   logic [31:0] base_q, base0_q;
   logic [32:0] index_q, index0_q;
@@ -61,7 +61,7 @@ module wpr_hash #(
   logic crosses;
   assign crosses = index0_q[31:4] == '1;
 
-  // ---- lanes ----------------------------------------------------------------------------------------
+  // ---- lanes ------------------------------------------------------------------------------------
 
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
     logic [31:0] x1_q, x2_q, y6, x7_q, y11;

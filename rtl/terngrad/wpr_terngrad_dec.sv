@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// terngrad decoder (codecs/terngrad/spec.md): a packet of code in, 512 bits a beat; a packet of float32
-// words out, 16 a clock.
+// terngrad decoder (codecs/terngrad/spec.md): a packet of code in, 512 bits a beat; a packet of
+// float32 words out, 16 a clock.
 //
 // How many values a packet has is not in its code and comes by s_cmd. A code that the specification
 // refuses ends the packet with m_axis_tuser set beside m_axis_tlast: its values are then not to be
@@ -9,8 +9,8 @@
 //
 // Does not know bytes behind the last value.
 //
-// Rate: 16 values a clock, and one clock more a chunk of 4096. Latency 5 clocks from a chunk's third
-// word. m_axis_tready stops all stages at once.
+// Rate: 16 values a clock, and one clock more a chunk of 4096. Latency 5 clocks from a chunk's
+// third word. m_axis_tready stops all stages at once.
 module wpr_terngrad_dec #(
   parameter int unsigned CountWidth = 24  // bits of the number of values
 ) (

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// terngrad encoder with clip=0 (codecs/terngrad/spec.md): a packet of float32 words in, 16 a clock; a
-// packet of its code out. The bytes are those of every other encoder of terngrad with that seed.
+// terngrad encoder with clip=0 (codecs/terngrad/spec.md): a packet of float32 words in, 16 a clock;
+// a packet of its code out. The bytes are those of every other encoder of terngrad with that seed.
 //
-// Does not clip, and does not know bytes behind the last whole value: who frames the code appends them.
-// A packet has at least one value.
+// Does not clip, and does not know bytes behind the last whole value: who frames the code appends
+// them. A packet has at least one value.
 //
-// A chunk of 4096 values is stored, since its scale is that of the largest, twice: while one is read
-// the next one comes in.
+// A chunk of 4096 values is stored, since its scale is that of the largest, twice: while one is
+// read the next one comes in.
 //
 // Rate: 16 values a clock, and 5 clocks more a chunk. Latency: a chunk, and about 50 clocks. The
 // scale of a chunk of fewer than 16 rows is found behind that of the one before it.
@@ -48,7 +48,7 @@ module wpr_terngrad_enc #(
   tag_t [22:1] tags_q;
   logic out_q;
 
-  // ---- in: a chunk fills one of two buffers -------------------------------------------------------
+  // ---- in: a chunk fills one of two buffers -----------------------------------------------------
 
   logic take, chunk_last, in_buffer, release_chunk, released;
   logic [7:0] in_row;
@@ -100,7 +100,7 @@ module wpr_terngrad_enc #(
     end
   end
 
-  // ---- the largest magnitude ----------------------------------------------------------------------
+  // ---- the largest magnitude --------------------------------------------------------------------
 
   logic soon, done, soon_buffer_q, done_buffer_q;
   logic [30:0] most;
@@ -139,7 +139,7 @@ module wpr_terngrad_enc #(
     end
   end
 
-  // ---- the chunk again: rows of random bits, and the values when these are there --------------------
+  // ---- the chunk again: rows of random bits, and the values when these are there ----------------
 
   logic packet_begins_q, room;
   logic [7:0] row_q;
@@ -177,8 +177,8 @@ module wpr_terngrad_enc #(
     .bits_o (bits)
   );
 
-  // Rows come and go in the same order, none faster than the other: the next chunk may come into the
-  // buffer of a long one while its last rows wait to be read, 18 clocks behind their tags.
+  // Rows come and go in the same order, none faster than the other: the next chunk may come into
+  // the buffer of a long one while its last rows wait to be read, 18 clocks behind their tags.
   logic release_long, release_short;
   assign release_long  = tags_q[1].row && tags_q[1].ends && tags_q[1].number[7:4] != '0;
   assign release_short = tags_q[17].row && tags_q[17].ends && tags_q[17].number[7:4] == '0;
@@ -206,9 +206,9 @@ module wpr_terngrad_enc #(
 
   // A value is taken where it is above drawn * scale, 23 bits by 24, rounded to a float: where the
   // product is below the middle between the value and the float before it, or is the middle and the
-  // value is odd. As whole numbers, the value being 2^23 times its significand, with the product times
-  // 2 to the difference of the exponents: what is drawn is shifted before it is multiplied, and
-  // where it does not fit 24 bits (the scale is normal then) the product is above any value.
+  // value is odd. As whole numbers, the value being 2^23 times its significand, with the product
+  // times 2 to the difference of the exponents: what is drawn is shifted before it is multiplied,
+  // and where it does not fit 24 bits (the scale is normal then) the product is above any value.
   logic [Lanes-1:0] taken22_q, negative22_q;
   for (genvar l = 0; l < int'(Lanes); l++) begin : g_lane
     // The shift, but for its lowest bit.
@@ -268,10 +268,10 @@ module wpr_terngrad_enc #(
     assign product20 = whole20[47:17];
     always_ff @(posedge clk_i) zero21_q <= whole20[16:0] == '0;
 
-    // The product with the shift's lowest bit, less the value, whose last place is 1 (where that bit
-    // is 0, twice both). The middle is 1/2 below the value, or 1/4 if that is a power of two, for the
-    // float before it is then half as far away: where the difference, rounded down, is -1, lower
-    // bits decide.
+    // The product with the shift's lowest bit, less the value, whose last place is 1 (where that
+    // bit is 0, twice both). The middle is 1/2 below the value, or 1/4 if that is a power of two,
+    // for the float before it is then half as far away: where the difference, rounded down, is -1,
+    // lower bits decide.
     logic [20:13] normal_q, above_q;  // exponent above 0, above 1
     logic [23:0] significand20;
     logic power, odd, beyond, beyond_odd, beyond21_q, beyond_zero21_q, sign21_q, taken;
@@ -299,7 +299,7 @@ module wpr_terngrad_enc #(
     end
   end
 
-  // ---- out: the scale of a chunk, and two words for two rows, one a clock ----------------------------
+  // ---- out: the scale of a chunk, and two words for two rows, one a clock -----------------------
 
   // A group is two rows, or at a chunk's end one.
   logic [15:0] taken23_q, negative23_q, taken_beside_q, negative_beside_q;

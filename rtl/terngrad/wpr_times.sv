@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 32-bit number times a constant of wpr_hash, the lower 32 bits. One a clock, latency 4 clocks, nothing
-// stops it. Two multipliers of 27x18 bits, or adders.
+// A 32-bit number times a constant of wpr_hash, the lower 32 bits. One a clock, latency 4 clocks,
+// nothing stops it. Two multipliers of 27x18 bits, or adders.
 module wpr_times #(
   parameter logic [31:0] Factor = 32'h7FEB352D,  // or 846CA68B
-  // For devices whose multipliers are of 18x18 bits, and would be three: seven or eight adders, each
-  // with a clock for itself.
+  // For devices whose multipliers are of 18x18 bits, and would be three: seven or eight adders,
+  // each with a clock for itself.
   parameter bit Mult18 = 1'b0
 ) (
   input  logic        clk_i,

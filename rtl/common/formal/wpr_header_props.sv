@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_prepend and wpr_behead behind each other: packets come out as they went in, with their headers
-// beside them, however beats end and either side pauses. Each packet's first byte is its
-// number here, which is also its header. While what leaves is taken, an offered beat is in one of three
-// clocks, so they never hang.
-module wpr_header_props (
+// wpr_prepend and wpr_behead behind each other: packets come out as they went in, with their
+// headers beside them, however beats end and either side pauses. Without Overlap wpr_behead holds
+// beats of one packet only. Each packet's first byte is its number here, which is also its header.
+// While what leaves is taken, an offered beat is in within three clocks, so they never hang.
+module wpr_header_props #(
+  parameter bit Overlap = 1'b1  // of wpr_behead
+) (
   input logic        clk_i,
   input logic        rst_ni,
   input logic        h_valid_i,
@@ -27,7 +29,7 @@ module wpr_header_props (
     .m_axis_tvalid(p_valid), .m_axis_tready(p_ready), .m_axis_tdata(p_data),
     .m_axis_tkeep(p_keep), .m_axis_tlast(p_last)
   );
-  wpr_behead #(.Bytes(4), .Header(1)) behead (
+  wpr_behead #(.Bytes(4), .Header(1), .Overlap(Overlap)) behead (
     .clk_i, .rst_ni,
     .s_axis_tvalid(p_valid), .s_axis_tready(p_ready), .s_axis_tdata(p_data),
     .s_axis_tkeep(p_keep), .s_axis_tlast(p_last), .h_data_o(header),
@@ -38,7 +40,7 @@ module wpr_header_props (
   logic started_q = 1'b0, offered_q, begins_q = 1'b1, long_q = 1'b0;
   logic [36:0] beat_q, queue_q[3];
   logic [7:0] out_q = '0;
-  logic [1:0] n_q = '0;
+  logic [1:0] n_q = '0, ended_q = '0;  // ended: packets whole in wpr_behead
   logic push, pop, waits_q, h_waits_q;  // offered, and not taken: who offers must go on
   logic [35:0] s_beat_q;
   logic [31:0] bits;
@@ -61,6 +63,7 @@ module wpr_header_props (
       if (pop) for (int i = 0; i < 2; i++) queue_q[i] <= queue_q[i+1];
       if (push) queue_q[n_q-2'(pop)] <= {s_data_i, s_keep, s_last_i};
       n_q <= n_q + 2'(push) - 2'(pop);
+      ended_q <= ended_q + 2'(p_valid && p_ready && p_last) - 2'(pop && m_last);
       long_q <= long_q || (pop && !m_last);
     end
     if (!rst_ni || s_ready || !s_valid_i || !h_valid_i || !m_ready_i) calm_q <= '0;
@@ -73,6 +76,7 @@ module wpr_header_props (
     if (started_q && rst_ni) begin
       room: assert (n_q <= 2'd2 && !runt);
       moves: assert (calm_q != 2'd3);
+      apart: assert (Overlap || !p_valid || !p_ready || ended_q == '0);
     end
     if (started_q && rst_ni && m_valid) begin
       bytes: assert (n_q != 0 && {bits, m_keep, m_last} == queue_q[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_pack against a queue of bits: what leaves is what came in, in order and without gaps, and as many
-// packets leave as came in.
+// wpr_pack against a queue of bits: what leaves is what came in, in order and without gaps, and as
+// many packets leave as came in.
 module wpr_pack_props (
   input logic       clk_i,
   input logic       rst_ni,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_packet_fifo: any one word, chosen by pick_i, leaves behind exactly the words of whole packets that
-// were before it, or never if its packet is dropped; no word leaves before its packet is whole.
+// wpr_packet_fifo: any one word, chosen by pick_i, leaves behind exactly the words of whole packets
+// that were before it, or never if its packet is dropped; no word leaves before its packet is
+// whole.
 module wpr_packet_fifo_props #(
   parameter int unsigned LogPackets = 2
 ) (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_pool with two engines that are queues and stop when they like: any one beat, chosen by pick_i,
-// leaves behind exactly those that were before it.
+// wpr_pool with two engines that are queues and stop when they like: any one beat, chosen by
+// pick_i, leaves behind exactly those that were before it.
 module wpr_pool_props (
   input logic       clk_i,
   input logic       rst_ni,

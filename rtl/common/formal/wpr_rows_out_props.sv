@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_rows_out: rows leave as beats, a clock later; a packet's last one says whether any of its rows was
-// wrong, and no other does.
+// wpr_rows_out: rows leave as beats, a clock later; a packet's last one says whether any of its
+// rows was wrong, and no other does.
 module wpr_rows_out_props (
   input logic       clk_i,
   input logic       rst_ni,

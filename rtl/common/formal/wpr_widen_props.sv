@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_widen against a beat that is filled: it leaves when it is full or its packet ends, with what came in
-// since the one before it, and is held until it is taken.
+// wpr_widen against a beat that is filled: it leaves when it is full or its packet ends, with what
+// came in since the one before it, and is held until it is taken.
 module wpr_widen_props (
   input logic        clk_i,
   input logic        rst_ni,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_words_in: words are shown as they came, in order, the first two of those that are there, with what was
-// said beside them and their packet's end. They repeat three bits here.
+// wpr_words_in: words are shown as they came, in order, the first two of those that are there, with
+// what was said beside them and their packet's end. They repeat three bits here.
 module wpr_words_in_props (
   input logic            clk_i,
   input logic            rst_ni,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_words_out: a beat has the words since the one before it, 16 or up to a packet's end; looked at is
-// any one lane. Words say which of their packet they are here.
+// wpr_words_out: a beat has the words since the one before it, 16 or up to a packet's end; looked
+// at is any one lane. Words say which of their packet they are here.
 module wpr_words_out_props (
   input logic       clk_i,
   input logic       rst_ni,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench_mult.py drives: wpr_product and wpr_add_same for multipliers of 27 by 18 bits (0) and of
-// 18 by 18 (1).
+// What bench_mult.py drives: wpr_product and wpr_add_same for multipliers of 27 by 18 bits (0) and
+// of 18 by 18 (1).
 module wpr_mult_tb (
   input  logic             clk_i,
   input  logic [30:0]      a_i,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_fre_dec, however packets, pauses and lengths are: a beat offered is held until it is taken; as many
-// packets leave as were asked for, and of each no more values; and while it is fed and drained there is
-// no state in which it stands. By induction over what is in it, for all words; long traces from a reset
-// (Deep) have words of zeros or ones only, which are its shortest and a long code: with free ones a
-// solver needs hours.
+// wpr_fre_dec, however packets, pauses and lengths are: a beat offered is held until it is taken;
+// as many packets leave as were asked for, and of each no more values; and while it is fed and
+// drained there is no state in which it stands. By induction over what is in it, for all words;
+// long traces from a reset (Deep) have words of zeros or ones only, which are its shortest and a
+// long code: with free ones a solver needs hours.
 module wpr_fre_dec_props #(
   parameter bit Deep = 1'b0
 ) (
@@ -40,7 +40,8 @@ module wpr_fre_dec_props #(
   assign run   = 2'(dut.state_q) == 2'd1;
   assign check = 2'(dut.state_q) == 2'd2;
   assign busy  = run || check;
-  // Every value has its packet's end behind it, or that is still to come; every end has a value before it.
+  // Every value has its packet's end behind it, or that is still to come; every end has a value
+  // before it.
   logic have, ordered, end_behind;
   always_comb begin
     values     = 4'(dut.v8t_q) + 4'(m_axis_tvalid);
@@ -92,7 +93,8 @@ module wpr_fre_dec_props #(
       in_order: assert (ordered && have == (busy && made_q != '0));
       as_asked: assert (!run || (made_q <= 5'(asked_q) && dut.left_q == asked_q - made_q[3:0]));
       all_made: assert (!check || made_q == 5'(asked_q) + 5'd1);
-      // A clock moves something, and a value its place: no packet without end in words that have one.
+      // A clock moves something, and a value its place: no packet without end in words that have
+      // one.
       lives: assert (!(s_cmd_tvalid && s_axis_tvalid && m_axis_tready) || moves);
       forward: assert (!dut.emit || dut.size >= 6'd2);
       if (offered_q) begin

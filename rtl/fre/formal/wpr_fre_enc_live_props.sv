@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_fre_enc never hangs, whatever its words and its state: while what is behind it takes all, it takes
-// a value in one of three clocks, and then all its stages move.
+// wpr_fre_enc never hangs, whatever its words and its state: while what is behind it takes all, it
+// takes a value in one of three clocks, and then all its stages move.
 module wpr_fre_enc_live_props (
   input logic        clk_i,
   input logic        rst_ni,

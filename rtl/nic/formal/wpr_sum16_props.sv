@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_sum16: a sum eight clocks behind a packet's last beat and only there, with its tag; it is that of the
-// packet's words, one of which, wherever place_i says, is not 0 in a beat here.
+// wpr_sum16: a sum eight clocks behind a packet's last beat and only there, with its tag; it is
+// that of the packet's words, one of which, wherever place_i says, is not 0 in a beat here.
 module wpr_sum16_props (
   input logic        clk_i,
   input logic        rst_ni,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_nic with fre in the 250 MHz user box of an OpenNIC shell (1.0: one QDMA): a box for each pair of
-// physical function and port, with the ports that the shell's plugin p2p_250mhz has. Registers of
-// interface i are at 0x100 * i. generic_reset and axi_lite_clock_converter are the shell's own.
+// wpr_nic with fre in the 250 MHz user box of an OpenNIC shell (1.0: one QDMA): a box for each pair
+// of physical function and port, with the ports that the shell's plugin p2p_250mhz has. Registers
+// of interface i begin at 0x100 * i. generic_reset and axi_lite_clock_converter are parts of the
+// shell; tests have replacements (tb/).
 //
-// The project's own tests have no shell, but a reset and a converter in place of its own (tb/).
-module wpr_nic_250mhz #(
+// Packets to the wire leave for port i (tuser_dst bit 6 + i), those to the host for function i (bit
+// i).
+module wpr_nic_250mhz
+  import wpr_axil_pkg::*, wpr_nic_pkg::*;
+#(
   parameter int NUM_INTF = 1,  // 1 or 2
   parameter int ENGINES  = 16  // of each direction and interface, 4 bytes a clock each
 ) (
@@ -98,7 +102,6 @@ module wpr_nic_250mhz #(
   );
   logic [NUM_INTF-1:0] aw_here, ar_here;
   logic [NUM_INTF-1:0] p_awready, p_wready, p_bvalid, p_arready, p_rvalid;
-  logic [NUM_INTF-1:0][1:0] p_bresp, p_rresp;
   logic [NUM_INTF-1:0][31:0] p_rdata;
   assign {r_awready, r_wready, r_bvalid} = {|p_awready, |p_wready, |p_bvalid};
   assign {r_arready, r_rvalid}           = {|(p_arready & ar_here), |p_rvalid};
@@ -110,47 +113,48 @@ module wpr_nic_250mhz #(
   for (genvar i = 0; i < NUM_INTF; i++) begin : g_intf
     assign aw_here[i] = int'(r_awaddr[11:8]) % NUM_INTF == i && !(|p_bvalid);
     assign ar_here[i] = int'(r_araddr[11:8]) % NUM_INTF == i && !(|p_rvalid);
-    wpr_nic #(
-      .Encoders(ENGINES), .Decoders(ENGINES), .ToWire(16'h1 << (6 + i)), .ToHost(16'h1 << i)
-    ) box (
-      .clk_i(axis_aclk), .rst_ni(rst_n_q[1]), .s_axil_awvalid(r_awvalid && aw_here[i]),
-      .s_axil_awaddr(r_awaddr[7:0]), .s_axil_awready(p_awready[i]),
-      .s_axil_wvalid(r_wvalid && aw_here[i]), .s_axil_wdata(r_wdata), .s_axil_wready(p_wready[i]),
-      .s_axil_bvalid(p_bvalid[i]), .s_axil_bresp(p_bresp[i]), .s_axil_bready(r_bready),
-      .s_axil_arvalid(r_arvalid && ar_here[i]), .s_axil_araddr(r_araddr[7:0]),
-      .s_axil_arready(p_arready[i]), .s_axil_rvalid(p_rvalid[i]), .s_axil_rdata(p_rdata[i]),
-      .s_axil_rresp(p_rresp[i]), .s_axil_rready(r_rready), .s_axil_wstrb(4'hF),
-      .s_axis_h2c_tvalid(s_axis_qdma_h2c_tvalid[i]),
-      .s_axis_h2c_tdata(s_axis_qdma_h2c_tdata[512*i+:512]),
-      .s_axis_h2c_tkeep(s_axis_qdma_h2c_tkeep[64*i+:64]),
-      .s_axis_h2c_tlast(s_axis_qdma_h2c_tlast[i]),
-      .s_axis_h2c_tuser_size(s_axis_qdma_h2c_tuser_size[16*i+:16]),
-      .s_axis_h2c_tuser_src(s_axis_qdma_h2c_tuser_src[16*i+:16]),
-      .s_axis_h2c_tuser_dst(s_axis_qdma_h2c_tuser_dst[16*i+:16]),
-      .s_axis_h2c_tready(s_axis_qdma_h2c_tready[i]), .m_axis_c2h_tvalid(m_axis_qdma_c2h_tvalid[i]),
-      .m_axis_c2h_tdata(m_axis_qdma_c2h_tdata[512*i+:512]),
-      .m_axis_c2h_tkeep(m_axis_qdma_c2h_tkeep[64*i+:64]),
-      .m_axis_c2h_tlast(m_axis_qdma_c2h_tlast[i]),
-      .m_axis_c2h_tuser_size(m_axis_qdma_c2h_tuser_size[16*i+:16]),
-      .m_axis_c2h_tuser_src(m_axis_qdma_c2h_tuser_src[16*i+:16]),
-      .m_axis_c2h_tuser_dst(m_axis_qdma_c2h_tuser_dst[16*i+:16]),
-      .m_axis_c2h_tready(m_axis_qdma_c2h_tready[i]),
-      .m_axis_adap_tx_tvalid(m_axis_adap_tx_250mhz_tvalid[i]),
-      .m_axis_adap_tx_tdata(m_axis_adap_tx_250mhz_tdata[512*i+:512]),
-      .m_axis_adap_tx_tkeep(m_axis_adap_tx_250mhz_tkeep[64*i+:64]),
-      .m_axis_adap_tx_tlast(m_axis_adap_tx_250mhz_tlast[i]),
-      .m_axis_adap_tx_tuser_size(m_axis_adap_tx_250mhz_tuser_size[16*i+:16]),
-      .m_axis_adap_tx_tuser_src(m_axis_adap_tx_250mhz_tuser_src[16*i+:16]),
-      .m_axis_adap_tx_tuser_dst(m_axis_adap_tx_250mhz_tuser_dst[16*i+:16]),
-      .m_axis_adap_tx_tready(m_axis_adap_tx_250mhz_tready[i]),
-      .s_axis_adap_rx_tvalid(s_axis_adap_rx_250mhz_tvalid[i]),
-      .s_axis_adap_rx_tdata(s_axis_adap_rx_250mhz_tdata[512*i+:512]),
-      .s_axis_adap_rx_tkeep(s_axis_adap_rx_250mhz_tkeep[64*i+:64]),
-      .s_axis_adap_rx_tlast(s_axis_adap_rx_250mhz_tlast[i]),
-      .s_axis_adap_rx_tuser_size(s_axis_adap_rx_250mhz_tuser_size[16*i+:16]),
-      .s_axis_adap_rx_tuser_src(s_axis_adap_rx_250mhz_tuser_src[16*i+:16]),
-      .s_axis_adap_rx_tuser_dst(s_axis_adap_rx_250mhz_tuser_dst[16*i+:16]),
-      .s_axis_adap_rx_tready(s_axis_adap_rx_250mhz_tready[i])
+    axil_request_t request;
+    axil_response_t response;
+    packet_beat_t h2c, adap_tx, adap_rx, c2h;
+    assign request = '{
+        awvalid: r_awvalid && aw_here[i], wvalid: r_wvalid && aw_here[i], bready: r_bready,
+        arvalid: r_arvalid && ar_here[i], rready: r_rready, awaddr: r_awaddr[7:0],
+        araddr: r_araddr[7:0], wdata: r_wdata, wstrb: 4'hF
+    };
+    assign {p_awready[i], p_wready[i]} = {response.awready, response.wready};
+    assign {p_bvalid[i], p_arready[i]} = {response.bvalid, response.arready};
+    assign {p_rvalid[i], p_rdata[i]}   = {response.rvalid, response.rdata};
+    assign h2c = {
+        s_axis_qdma_h2c_tlast[i], s_axis_qdma_h2c_tdata[512*i+:512],
+        s_axis_qdma_h2c_tkeep[64*i+:64], s_axis_qdma_h2c_tuser_size[16*i+:16],
+        s_axis_qdma_h2c_tuser_src[16*i+:16]
+    };
+    assign adap_rx = {
+        s_axis_adap_rx_250mhz_tlast[i], s_axis_adap_rx_250mhz_tdata[512*i+:512],
+        s_axis_adap_rx_250mhz_tkeep[64*i+:64], s_axis_adap_rx_250mhz_tuser_size[16*i+:16],
+        s_axis_adap_rx_250mhz_tuser_src[16*i+:16]
+    };
+    assign {
+        m_axis_adap_tx_250mhz_tlast[i], m_axis_adap_tx_250mhz_tdata[512*i+:512],
+        m_axis_adap_tx_250mhz_tkeep[64*i+:64], m_axis_adap_tx_250mhz_tuser_size[16*i+:16],
+        m_axis_adap_tx_250mhz_tuser_src[16*i+:16]
+    } = adap_tx;
+    assign {
+        m_axis_qdma_c2h_tlast[i], m_axis_qdma_c2h_tdata[512*i+:512],
+        m_axis_qdma_c2h_tkeep[64*i+:64], m_axis_qdma_c2h_tuser_size[16*i+:16],
+        m_axis_qdma_c2h_tuser_src[16*i+:16]
+    } = c2h;
+    assign m_axis_adap_tx_250mhz_tuser_dst[16*i+:16] = 16'h1 << (6 + i);
+    assign m_axis_qdma_c2h_tuser_dst[16*i+:16]       = 16'h1 << i;
+    wpr_nic #(.Encoders(ENGINES), .Decoders(ENGINES)) box (
+      .clk_i(axis_aclk), .rst_ni(rst_n_q[1]), .axil_i(request), .axil_o(response),
+      .h2c_valid_i(s_axis_qdma_h2c_tvalid[i]), .h2c_ready_o(s_axis_qdma_h2c_tready[i]),
+      .h2c_beat_i(h2c), .adap_tx_valid_o(m_axis_adap_tx_250mhz_tvalid[i]),
+      .adap_tx_ready_i(m_axis_adap_tx_250mhz_tready[i]), .adap_tx_beat_o(adap_tx),
+      .adap_rx_valid_i(s_axis_adap_rx_250mhz_tvalid[i]),
+      .adap_rx_ready_o(s_axis_adap_rx_250mhz_tready[i]), .adap_rx_beat_i(adap_rx),
+      .c2h_valid_o(m_axis_qdma_c2h_tvalid[i]), .c2h_ready_i(m_axis_qdma_c2h_tready[i]),
+      .c2h_beat_o(c2h)
     );
   end
 

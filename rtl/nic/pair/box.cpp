@@ -14,7 +14,6 @@
 namespace nic {
 namespace {
 
-constexpr uint32_t kToWire = 0x40, kToHost = 1;  // tuser_dst
 constexpr uint8_t kControl = 0x04, kLargest = 0x08, kPort = 0x10, kHeader = 0x20, kCounters = 0x40;
 
 template <class Model>
@@ -59,13 +58,11 @@ class Box : public End {
     host_out_.ready(c2h());
     m.clk_i = 0;
     m.eval();
-    if (m.m_axis_adap_tx_tuser_dst != kToWire || m.m_axis_c2h_tuser_dst != kToHost)
-      throw std::runtime_error("tuser_dst is wrong");
     bool moved = false;
     if (m.rst_ni) {
-      moved |= host_in_.moves(h2c());
+      moved |= host_in_.moves(m.h2c_tready);
       if (moved && begun == 0) begun = now_;
-      moved |= wire_in_.moves(adap_rx());
+      moved |= wire_in_.moves(m.adap_rx_tready);
       moved |= wire_out_.moves(adap_tx(), now_, &to_wire);
       moved |= host_out_.moves(c2h(), now_, &to_host);
     }
@@ -76,27 +73,21 @@ class Box : public End {
   }
   auto h2c() {
     Model& m = *model_;
-    return Ports{m.s_axis_h2c_tvalid,   m.s_axis_h2c_tready, m.s_axis_h2c_tdata,
-                 m.s_axis_h2c_tkeep,    m.s_axis_h2c_tlast,  m.s_axis_h2c_tuser_size,
-                 m.s_axis_h2c_tuser_src};
+    return Ports{m.h2c_tvalid, m.h2c_tready, m.h2c_tdata, m.h2c_tkeep, m.h2c_tlast, m.h2c_tuser};
   }
   auto adap_rx() {
     Model& m = *model_;
-    return Ports{m.s_axis_adap_rx_tvalid,   m.s_axis_adap_rx_tready, m.s_axis_adap_rx_tdata,
-                 m.s_axis_adap_rx_tkeep,    m.s_axis_adap_rx_tlast,  m.s_axis_adap_rx_tuser_size,
-                 m.s_axis_adap_rx_tuser_src};
+    return Ports{m.adap_rx_tvalid, m.adap_rx_tready, m.adap_rx_tdata,
+                 m.adap_rx_tkeep,  m.adap_rx_tlast,  m.adap_rx_tuser};
   }
   auto adap_tx() {
     Model& m = *model_;
-    return Ports{m.m_axis_adap_tx_tvalid,   m.m_axis_adap_tx_tready, m.m_axis_adap_tx_tdata,
-                 m.m_axis_adap_tx_tkeep,    m.m_axis_adap_tx_tlast,  m.m_axis_adap_tx_tuser_size,
-                 m.m_axis_adap_tx_tuser_src};
+    return Ports{m.adap_tx_tvalid, m.adap_tx_tready, m.adap_tx_tdata,
+                 m.adap_tx_tkeep,  m.adap_tx_tlast,  m.adap_tx_tuser};
   }
   auto c2h() {
     Model& m = *model_;
-    return Ports{m.m_axis_c2h_tvalid,   m.m_axis_c2h_tready, m.m_axis_c2h_tdata,
-                 m.m_axis_c2h_tkeep,    m.m_axis_c2h_tlast,  m.m_axis_c2h_tuser_size,
-                 m.m_axis_c2h_tuser_src};
+    return Ports{m.c2h_tvalid, m.c2h_tready, m.c2h_tdata, m.c2h_tkeep, m.c2h_tlast, m.c2h_tuser};
   }
 
   void set_up(const Settings& settings, const Bytes& header, size_t frame_header) {

@@ -10,16 +10,14 @@
 namespace nic {
 namespace {
 
-// A beat in the merged stream, in words: src and size, tkeep, tdata.
-constexpr size_t kKeepAt = 1, kDataAt = 3, kBeatWords = 19;
+// A packet_beat_t of wpr_nic_pkg.sv, in words: size and src, keep, data; last, which wpr_nic_merge
+// has apart.
+constexpr size_t kKeepAt = 1, kDataAt = 3, kLastAt = 19;
+
+// tuser as streams.hpp has it, of a beat's word of size and src, and back.
+uint32_t halves_swapped(uint32_t word) { return std::rotl(word, 16); }
 
 class Lane {
-  auto h2c() {
-    Vwpr_nic_lane& m = *model_;
-    return Ports{m.s_axis_tvalid, m.s_axis_tready,     m.s_axis_tdata,    m.s_axis_tkeep,
-                 m.s_axis_tlast,  m.s_axis_tuser_size, m.s_axis_tuser_src};
-  }
-
  public:
   Lane(VerilatedContext* context, const Settings& settings, const Bytes& header, uint64_t seed)
       : model_(std::make_unique<Vwpr_nic_lane>(context)), source_(settings.pause, seed) {
@@ -37,14 +35,20 @@ class Lane {
   Vwpr_nic_lane& ports() { return *model_; }
 
   void offer() {
-    source_.offer(h2c());
+    Vwpr_nic_lane& m = *model_;
+    uint64_t keep = 0;
+    uint32_t user = 0;
+    source_.offer(
+        Ports{m.s_valid_i, m.s_ready_o, &m.s_beat_i[kDataAt], keep, m.s_beat_i[kLastAt], user});
+    std::memcpy(&m.s_beat_i[kKeepAt], &keep, sizeof(keep));
+    m.s_beat_i[0] = halves_swapped(user);
     model_->clk_i = 0;
     model_->eval();
   }
   bool answer(bool taken) {
-    model_->m_axis_tready = taken;
+    model_->m_ready_i = taken;
     model_->eval();
-    return source_.moves(h2c());
+    return source_.moves(model_->s_ready_o);
   }
   void rise() {
     model_->clk_i = 1;
@@ -61,13 +65,8 @@ class Lanes : public End {
     Vwpr_nic_merge& m = *merge_;
     uint64_t keep = 0;
     std::memcpy(&keep, &m.m_data_o[kKeepAt], sizeof(keep));
-    return Ports{m.m_valid_o,
-                 m.m_ready_i,
-                 &m.m_data_o[kDataAt],
-                 uint64_t{keep},
-                 m.m_last_o,
-                 static_cast<uint16_t>(m.m_data_o[0] >> 16),
-                 static_cast<uint16_t>(m.m_data_o[0])};
+    return Ports{m.m_valid_o,    m.m_ready_i, &m.m_data_o[kDataAt],
+                 uint64_t{keep}, m.m_last_o,  halves_swapped(m.m_data_o[0])};
   }
 
  public:
@@ -124,13 +123,9 @@ class Lanes : public End {
     uint64_t valid = 0, last = 0;
     for (size_t i = 0; i < lanes_.size(); ++i) {
       const Vwpr_nic_lane& lane = lanes_[i]->ports();
-      valid |= uint64_t{lane.m_axis_tvalid} << i;
-      last |= uint64_t{lane.m_axis_tlast} << i;
-      if (!lane.m_axis_tvalid) continue;
-      EData* words = &merge_->s_data_i[kBeatWords * i];
-      words[0] = static_cast<uint32_t>(lane.m_axis_tuser_size) << 16 | lane.m_axis_tuser_src;
-      std::memcpy(words + kKeepAt, &lane.m_axis_tkeep, sizeof(lane.m_axis_tkeep));
-      for (size_t j = 0; j < kBeat / 4; ++j) words[kDataAt + j] = lane.m_axis_tdata[j];
+      valid |= uint64_t{lane.m_valid_o} << i;
+      last |= uint64_t{lane.m_beat_o[kLastAt]} << i;
+      if (lane.m_valid_o) std::copy_n(&lane.m_beat_o[0], kLastAt, &merge_->s_data_i[kLastAt * i]);
     }
     merge_->s_valid_i = valid;
     merge_->s_last_i = last;

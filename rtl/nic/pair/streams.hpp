@@ -13,7 +13,7 @@
 namespace nic {
 
 constexpr size_t kBeat = 64;
-constexpr uint16_t kSource = 3;                          // tuser_src, which goes through
+constexpr uint32_t kSource = 3;                          // in tuser; it goes through
 constexpr double kBytesPerClockOfGbps = 1 / 8.0 / 0.25;  // at 250 MHz
 
 class Coin {
@@ -29,15 +29,14 @@ class Coin {
 };
 
 // Ports of an AXI4-Stream: references, or what stands for a part of wider ones.
-template <class Valid, class Ready, class Data, class Keep, class Last, class Size, class Src>
+template <class Valid, class Ready, class Data, class Keep, class Last, class User>
 struct Ports {
   Valid valid;
   Ready ready;
   Data data;
   Keep keep;
   Last last;
-  Size size;
-  Src src;
+  User user;  // from bit 0 the packet's size, from 16 its source
 };
 template <class... T>
 Ports(T&&...) -> Ports<T...>;
@@ -60,13 +59,11 @@ class Source {
     for (size_t i = 0; i < kBeat / 4; ++i) ports.data[i] = words[i];
     ports.keep = ~uint64_t{0} >> (kBeat - n);
     ports.last = at_ + n == packet.size();
-    ports.size = static_cast<uint16_t>(packet.size());
-    ports.src = kSource;
+    ports.user = kSource << 16 | static_cast<uint16_t>(packet.size());
   }
   // After the box has answered: whether a beat moves.
-  bool moves(const auto& ports) {
-    const bool moved = offered_ && ports.ready;
-    if (!moved) return false;
+  bool moves(bool ready) {
+    if (!offered_ || !ready) return false;
     offered_ = false;
     at_ += kBeat;
     if (at_ >= queue_.front().size()) {
@@ -104,11 +101,12 @@ class Sink {
     budget_ -= static_cast<double>(n + (ports.last ? kWireOverhead : 0));
     expect(n > 0 && ports.keep == ~uint64_t{0} >> (kBeat - n) && (ports.last || n == kBeat),
            "tkeep has gaps, or none");
-    expect(ports.src == kSource, "tuser_src is wrong");
-    if (now_.packet.size() == n) size_ = ports.size;
-    expect(ports.size == size_, "tuser_size changes within a packet");
+    const uint32_t size = ports.user & 0xFFFF;
+    expect(ports.user >> 16 == kSource, "tuser's source is wrong");
+    if (now_.packet.size() == n) size_ = size;
+    expect(size == size_, "tuser's size changes within a packet");
     if (!ports.last) return true;
-    expect(now_.packet.size() == size_, "tuser_size is not the packet's");
+    expect(now_.packet.size() == size_, "tuser's size is not the packet's");
     now_.last = clock;
     out->push_back(std::move(now_));
     now_ = {};

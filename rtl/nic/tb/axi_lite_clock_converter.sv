@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of the OpenNIC shell's, where both clocks are one: wires.
+// Stands in for the OpenNIC shell's converter. Both clocks are one here, so it is wires.
 module axi_lite_clock_converter (
   input  logic        s_axi_aclk,
   input  logic        s_axi_aresetn,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of the OpenNIC shell's: holds reset for RESET_DURATION clocks and says when it is done.
+// Stands in for the OpenNIC shell's reset: holds reset for RESET_DURATION clocks, then sets
+// mod_rst_done.
 module generic_reset #(
   parameter int NUM_INPUT_CLK  = 1,  // 1 here
   parameter int RESET_DURATION = 100

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenNIC user box with two interfaces, of which packets go through the second; in place of the
-// shell's parts are those of this folder. The ports are those of wpr_nic_tb, for bench_opennic.py.
+// The OpenNIC user box with two interfaces, for bench_opennic.py. Packets go through the second
+// interface. Parts of this folder stand in for the shell's. The ports are those of wpr_nic_tb, but
+// tuser holds dst in bits 32-47, too.
 module wpr_nic_250mhz_tb (
   input  logic         clk_i,
   input  logic         rst_ni,
