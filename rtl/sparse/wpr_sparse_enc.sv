@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoder of the sparse codecs (codecs/common/sparse/spec.md): a packet of float32 words in, 16 a clock;
-// a packet of the values that reach a threshold, and their positions, out. The bytes are those of
-// every other encoder of graddrop that takes the same threshold.
+// Encoder of the sparse codecs (codecs/common/sparse/spec.md): a packet of float32 words in, 16 a
+// clock; a packet of the values that reach a threshold, and their positions, out. The bytes are
+// those of every other encoder of graddrop that takes the same threshold.
 //
 // The threshold is an input: that of a sample, or the one that suited the block before. The encoder
 // does no error feedback. Bytes behind the last whole value are not coded: the framer appends them.
