@@ -32,7 +32,10 @@ constexpr OptionRow kRows[] = {
     {"seed", OptionType::kInteger, "0", "", 0, UINT64_MAX,
      "what codecs that round at random draw from; the same seed gives the same bytes"},
     {"engine", OptionType::kText, "auto", "", 0, 0,
-     "where kernels run: auto, an engine (cpu), or engine and variant (cpu:scalar)"},
+     "where kernels run: auto, an engine (cpu), engine and variant (cpu:scalar), or engine and "
+     "device (compressdev:isal)"},
+    {"verify", OptionType::kBoolean, "off", "", 0, 1,
+     "expand on the cores what a compression device coded, and compare, before it is used"},
     {"mpi_codec", OptionType::kText, "auto", "", 0, 0,
      "recipe for MPI messages; auto chooses per peer from what it measures"},
     {"mpi_error", OptionType::kText, "none", "", 0, 0,

@@ -66,7 +66,8 @@ Status check_option(const Options& options, const char* key) {
                 value);
   if (name == "recipe" || name == "mpi_codec") return check_recipe(key, value, options);
   if (name == "mpi_error") return check_error_bound(value);
-  if (name == "engine") return check_engine(value);
+  if (name == "engine" || name == "verify")
+    return check_engine(options.get("engine"), options.number("verify") != 0);
   if (name == "block_size" && !std::has_single_bit(options.number(key)))
     return fail(Code::kParameter, "block_size: %s is not a power of two", value);
   return {};
