@@ -76,7 +76,7 @@ Status start(const char* name, Device** device) {
   wpr_device_info info;
   WPR_TRY(load_in_helper(name, &table, &info));
   *device = new Device(*table, info);  // never freed
-  return (*device)->probe() ? Status() : fail(Code::kDevice, "%s", (*device)->state().c_str());
+  return (*device)->probe() ? Status() : fail(Code::kDevice, "%s fails on a sample", name);
 }
 
 // "" and "any" are the device in use, or the default.

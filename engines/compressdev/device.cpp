@@ -38,6 +38,13 @@ Device::Device(const wpr_device_table& table, const wpr_device_info& info, Durat
 }
 
 bool Device::probe() noexcept {
+  const bool good = sample_works();
+  for (auto& count : jobs_) count = 0;
+  for (auto& count : bytes_) count = 0;
+  return good;
+}
+
+bool Device::sample_works() noexcept {
   std::byte raw[4096], code[8192], again[4096];
   for (size_t i = 0; i < sizeof raw; ++i) raw[i] = static_cast<std::byte>(i / 7 % 50);
   const auto& limits = info_.max_src;

@@ -59,6 +59,7 @@ class Device {
   std::string state() const;
 
  private:
+  bool sample_works() noexcept;
   Reason attempt(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written);
   Reason limit(Direction direction, bool has_sum, size_t src_size, size_t room) const;
   Reason exchange(void* queue, const wpr_device_job& job, Bytes dst, size_t* written);
