@@ -183,9 +183,9 @@ struct Engine {
   const char* (*unavailable)();  // nullptr: it can be used here; else one sentence why not
   // Clocks that its kernels took in this process; nullptr: it has no clock of its own.
   uint64_t (*clocks)() = nullptr;
-  // Of an engine with devices, whose name stands behind a colon ("": any): sets it up, when a program
-  // names the engine, and whether what it codes is to be expanded at once. The kernels' `usable` is
-  // true from then on, and codecs without a kernel of this engine run on the processor.
+  // Of an engine with devices, whose name stands behind a colon ("": any): sets it up, when a
+  // program names the engine, and whether what it codes is to be expanded at once. The kernels'
+  // `usable` is true from then on, and codecs without a kernel of this engine run on the processor.
   Status (*select)(const char* device, bool verify) = nullptr;
   std::string (*state)() = nullptr;  // what the device can do and has done; "": none is selected
 };
