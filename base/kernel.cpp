@@ -28,6 +28,12 @@ const Kernel* first_usable(const Entry& entry, std::string_view engine, std::str
   return nullptr;
 }
 
+bool has_devices(std::string_view name) {
+  for (const Engine* engine : engines())
+    if (name == engine->name) return engine->select != nullptr;
+  return false;
+}
+
 }  // namespace
 
 size_t dtype_size(DType dtype) { return kDTypes[static_cast<int>(dtype)].size; }
@@ -111,7 +117,8 @@ const Kernel* choose_kernel(const Entry& entry, const char* choice) {
   if (colon != std::string_view::npos) {
     if (const Kernel* exact = first_usable(entry, engine, text.substr(colon + 1))) return exact;
   }
-  return first_usable(entry, engine, "");
+  const Kernel* best = first_usable(entry, engine, "");
+  return best == nullptr && has_devices(engine) ? first_usable(entry, "cpu", "") : best;
 }
 
 bool always_usable() noexcept { return true; }

@@ -177,7 +177,8 @@ const Entry* find_codec(uint16_t id);
 
 // The first usable kernel that `choice` allows: "" or "auto" (the processor), an engine ("cpu"), or
 // engine and variant ("cpu:scalar"; a codec without that variant gives its best one on that engine,
-// so that a recipe of several codecs can be forced). nullptr: none.
+// so that a recipe of several codecs can be forced; with an engine that has
+// devices, the processor's where it has none). nullptr: none.
 const Kernel* choose_kernel(const Entry& entry, const char* choice);
 
 // What kernels name as their `usable`. A file named avx2 is compiled for x86-64-v3, one named
@@ -194,6 +195,11 @@ struct Engine {
   const char* (*unavailable)();  // nullptr: it can be used here; else one sentence why not
   // Clocks that its kernels took in this process; nullptr: it has no clock of its own.
   uint64_t (*clocks)() = nullptr;
+  // Of an engine with devices, whose name stands behind a colon ("": any): sets it up, when a
+  // program names the engine, and whether what it codes is to be expanded at once. The kernels'
+  // `usable` is true from then on, and codecs without a kernel of this engine run on the processor.
+  Status (*select)(const char* device, bool verify) = nullptr;
+  std::string (*state)() = nullptr;  // what the device can do and has done; "": none is selected
 };
 std::span<const Engine* const> engines();  // generated, like registry()
 

@@ -435,6 +435,17 @@ uint64_t wpr_engine_clocks(size_t i) {
   return i < list.size() && list[i]->clocks != nullptr ? list[i]->clocks() : 0;
 }
 
+const char* wpr_engine_state(size_t i) {
+  static thread_local std::string text;
+  const auto list = wirepress::engines();
+  try {
+    text = i < list.size() && list[i]->state != nullptr ? list[i]->state() : "";
+  } catch (const std::bad_alloc&) {
+    return "no memory for the engine's state";
+  }
+  return text.c_str();
+}
+
 int wpr_option_at(size_t i, wpr_option_info* info) {
   const auto rows = wirepress::option_rows();
   if (i >= rows.size() || !info) return 0;

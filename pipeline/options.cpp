@@ -37,7 +37,8 @@ Status check_value(const Options& options, const OptionRow& row) {
       return fail(Code::kParameter, "auto measures its goal, it takes none: \"%s\"", value);
     return check_recipe(value, options);
   }
-  if (name == "engine") return check_engine(value);
+  if (name == "engine" || name == "verify")
+    return check_engine(options.get("engine"), options.number("verify") != 0);
   if (name == "block_size" && !std::has_single_bit(options.number(row.key)))
     return fail(Code::kParameter, "%s is not a power of two", value);
   return {};

@@ -296,15 +296,20 @@ std::string recipe_text(const Recipe& recipe) {
   return text;
 }
 
-Status check_engine(const char* choice) {
+Status check_engine(const char* choice, bool verify) {
   const Text text = choice;
   if (text.empty() || text == "auto") return {};
   std::string known = "auto";
   for (const Engine* engine : engines()) {
     known += std::string(", ") + engine->name;
-    if (text == engine->name) {
+    const bool with_device = engine->select && text.starts_with(engine->name + std::string(":"));
+    if (text == engine->name || with_device) {
       const char* reason = engine->unavailable();
       if (reason) return fail(Code::kParameter, "engine %s: %s", choice, reason);
+      if (!engine->select) return {};
+      const size_t mark = text.find(':');
+      const Status status = engine->select(with_device ? choice + mark + 1 : "", verify);
+      if (!status.ok()) return fail(Code::kParameter, "engine %s: %s", choice, status.text());
       return {};
     }
   }

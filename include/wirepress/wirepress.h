@@ -324,6 +324,9 @@ WPR_API int wpr_engine_at(size_t i, wpr_engine_info *info);
 WPR_API int wpr_option_at(size_t i, wpr_option_info *info);
 /* Clocks that the kernels of engine i have taken in this process; 0: it has no clock of its own. */
 WPR_API uint64_t wpr_engine_clocks(size_t i);
+/* What the device of engine i can do, what it has done in this process, and why the cores did the
+ * rest, as text; "" where no device is selected. Valid until the thread's next call. */
+WPR_API const char *wpr_engine_state(size_t i);
 
 #ifdef __cplusplus
 }

@@ -230,7 +230,15 @@ def test_lists() -> None:
     assert {"lz4", "zstd", "fre", "shuffle"} <= set(names)
     assert len({codec.id for codec in wirepress.codecs()}) == len(names)
     assert all(codec.kernels and codec.sentence for codec in wirepress.codecs())
-    assert {"cpu"} <= {e.name for e in wirepress.engines() if e.available} <= {"cpu", "rtl"}
+    assert (
+        {"cpu"}
+        <= {e.name for e in wirepress.engines() if e.available}
+        <= {
+            "cpu",
+            "rtl",
+            "compressdev",
+        }
+    )
     for option in wirepress.options():
         assert option.variable == f"WIREPRESS_{option.key.upper()}"
 

@@ -12,10 +12,11 @@ namespace {
 using wirepress::conformance::Options;
 
 constexpr char kHelp[] =
-    R"(conformance [--codec NAME] [--data NAME] [--quick] [--vectors DIR]
-    checks every codec x kernel x setting x generator x size, damaged codes and frozen vectors
+    R"(conformance [--codec NAME] [--data NAME] [--quick] [--vectors DIR] [--engine ENGINE:DEVICE]
+    checks every codec x kernel x setting x generator x size, damaged codes and frozen vectors;
+    with --engine the kernels of that engine, too (77: this machine has no such device)
 conformance --bench [--codec NAME | --recipe TEXT] [--data NAME] [--size BYTES] [--block BYTES]
-            [--repeats N] [--json FILE]
+            [--repeats N] [--json FILE] [--engine ENGINE:DEVICE]
     times the same kernels on the same data against memcpy
 conformance --write-vectors [--codec NAME] [--vectors DIR]
     writes the generated vectors anew; lines added by hand stay
@@ -69,6 +70,8 @@ Mode parse(int argc, char** argv, Options* options) {
       options->corpus = value, mode = Mode::kCorpus;
     else if (flag == "--data")
       options->generator = value;
+    else if (flag == "--engine")
+      options->engine = value;
     else if (flag == "--recipe")
       options->recipe = value;
     else if (flag == "--vectors")
@@ -124,6 +127,8 @@ int check(const Options& options) {
   }
   std::printf("%ld checks, %d failed, %d kernels skipped\n", log.checks(), log.errors(),
               log.skips());
+  for (const wirepress::Engine* engine : wirepress::engines())
+    if (engine->state && !engine->state().empty()) std::printf("%s\n", engine->state().c_str());
   return log.errors() == 0 ? 0 : 1;
 }
 
@@ -132,7 +137,10 @@ int check(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   options.codecs_dir = WPR_SOURCE_DIR "/codecs";
-  switch (parse(argc, argv, &options)) {
+  const Mode mode = parse(argc, argv, &options);
+  if (const auto status = wirepress::check_engine(options.engine.c_str(), false); !status.ok())
+    return std::printf("skipped: %s\n", status.text()), 77;
+  switch (mode) {
     case Mode::kBench:
       return bench(options);
     case Mode::kWrite:

@@ -74,6 +74,7 @@ struct Options {
   std::string codec;      // only this one
   std::string generator;  // only this one
   std::string recipe;     // only this one (bench)
+  std::string engine;     // also this one, with its device
   bool quick = false;
   std::string codecs_dir;  // where the vectors lie
   std::string corpus;      // write the fuzz targets' first inputs here

@@ -333,7 +333,7 @@ def print_table(rows: list[Row], memcpy_gbps: float) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    api.engine_clocks(args.engine)  # it is known
+    api.engine_clocks(args.engine.partition(":")[0])  # it is known
     if args.plot:
         need("matplotlib", "--plot")  # before minutes of measuring
     bar = files.bar_of_rows(args)

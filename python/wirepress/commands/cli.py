@@ -250,6 +250,12 @@ def _add_lists(parsers: _Parsers) -> None:
     ):
         parser = parsers.add(name, sentence, handler, f"  wirepress {name} --json\n{example}")
         parser.add_argument("--json", action="store_true", help="print JSON")
+        if name == "engines":
+            parser.add_argument(
+                "--engine",
+                default="auto",
+                help="set up the device of this one, and say what it can do: compressdev:isal",
+            )
 
 
 def _add_completion(parsers: _Parsers) -> None:

@@ -320,6 +320,7 @@ def codecs(args: argparse.Namespace) -> int:
 
 
 def engines(args: argparse.Namespace) -> int:
+    api.Compressor(engine=args.engine)  # sets its device up
     if args.json:
         print_json([dataclasses.asdict(engine) for engine in api.engines()])
         return 0
@@ -328,6 +329,9 @@ def engines(args: argparse.Namespace) -> int:
         for engine in api.engines()
     ]
     print(table(rows, ("engine", "here", "what")))
+    for engine in api.engines():
+        if engine.state:
+            print(f"\n{engine.name}: {engine.state}")
     return 0
 
 

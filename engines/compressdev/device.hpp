@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs for a compression device by its table: limits, deadlines and checks. Knows no driver.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engines/compressdev/device_table.h"
+#include "engines/compressdev/job.hpp"
+
+namespace wirepress::compressdev {
+
+// Why a job went to the cores.
+enum class Reason : uint8_t {
+  kNone,        // it did not
+  kDirection,   // the device does not work in this direction
+  kNoEnd,       // the device does not tell where a code ends, and the format has no sum
+  kSize,        // the job or its answer is larger than the device's limit
+  kBusy,        // every queue of the device has a job
+  kRefused,     // the device took no job
+  kFailed,      // the device reported an error
+  kIncomplete,  // the device reported success for a part
+  kNoRoom,      // the code does not fit
+  kTimeout,     // no answer before the deadline
+  kOff,         // the device was switched off after a timeout or wrong bytes
+  kForked,      // the device belongs to the parent process
+};
+inline constexpr size_t kReasons = 12;
+const char* reason_text(Reason reason);
+
+// A device that is set up. Threads may share it; each job waits in the thread that brings it.
+class Device {
+ public:
+  using Duration = std::chrono::nanoseconds;
+  // A job has `deadline` and 1 us a byte: a hundredth of the rate of any device there is.
+  Device(const wpr_device_table& table, const wpr_device_info& info,
+         Duration deadline = std::chrono::seconds(1));
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Codes and expands a sample: false where the device cannot. Finds out whether the device tells
+  // where a code ends; what a cut code lacks may be no more than its end mark.
+  bool probe() noexcept;
+  // As compressdev::run.
+  bool run(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written) noexcept;
+  // No more jobs; once the last one is back, the device is closed.
+  void switch_off() noexcept;
+
+  const wpr_device_info& info() const { return info_; }
+  pid_t owner() const { return owner_; }
+  uint64_t jobs(Reason reason) const { return jobs_[static_cast<size_t>(reason)]; }
+  // Limits, jobs and bytes that the device did, and jobs that the cores did with the reasons.
+  std::string state() const;
+
+ private:
+  bool sample_works() noexcept;
+  Reason attempt(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written);
+  Reason limit(Direction direction, bool has_sum, size_t src_size, size_t room) const;
+  Reason exchange(void* queue, const wpr_device_job& job, Bytes dst, size_t* written);
+  bool wait(void* queue, const wpr_device_job& job, Duration time, wpr_device_answer* answer);
+  void* take();
+  void give_back(void* queue);
+  void leave() noexcept;
+
+  const wpr_device_table table_;
+  const wpr_device_info info_;
+  const Duration deadline_;
+  const pid_t owner_;
+  std::mutex mutex_;         // of idle_ and table_.open
+  std::vector<void*> idle_;  // queues
+  std::atomic<uint64_t> tag_{0};
+  std::atomic<int> inside_{0};  // threads with a job
+  bool tells_end_ = true;
+  std::atomic<bool> off_{false}, closed_{false};
+  std::array<std::atomic<uint64_t>, kReasons> jobs_{};
+  std::atomic<uint64_t> bytes_[2] = {};  // raw bytes of the device's jobs, by direction
+};
+
+// Makes it the process's device, which it stays until another one comes; nullptr: none. Tests give
+// one with faults.
+void use(Device* device, bool verify);
+
+}  // namespace wirepress::compressdev

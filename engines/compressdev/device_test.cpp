@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs on a device with faults: the bytes are right whatever it does.
+#include "engines/compressdev/device.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "engines/compressdev/faulty_device.hpp"
+
+namespace wirepress::compressdev {
+namespace {
+
+using Buffer = std::vector<std::byte>;
+using namespace std::chrono_literals;
+
+const Kernel* kernel_of(const char* codec) {
+  for (const Kernel* kernel : find_codec(codec, std::strlen(codec))->kernels)
+    if (std::string_view(kernel->engine) == "compressdev") return kernel;
+  return nullptr;
+}
+
+Buffer text(size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  Buffer data(size);
+  for (std::byte& byte : data) byte = static_cast<std::byte>('a' + (random() & random() & 15));
+  return data;
+}
+
+// Codes and expands with the kernels of a codec; every call must succeed with the right bytes.
+class Messages {
+ public:
+  explicit Messages(const char* name)
+      : entry_(*find_codec(name, std::strlen(name))), kernel_(*kernel_of(name)) {
+    args_.value[0] = 6;
+    EXPECT_TRUE(kernel_.open(args_, &state_).ok());
+  }
+  ~Messages() { kernel_.close(state_); }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+
+  void round_trip(const Buffer& raw) {
+    Buffer code(entry_.codec->bound(args_, raw.size()));
+    size_t size = 0;
+    ASSERT_TRUE(kernel_.encode(state_, args_, raw, code, &size).ok());
+    code.resize(size);
+    for (const Kernel* kernel : {entry_.kernels.back(), &kernel_}) expand(*kernel, code, raw);
+  }
+
+ private:
+  void expand(const Kernel& kernel, const Buffer& code, const Buffer& raw) {
+    void* state = nullptr;
+    Buffer again(raw.size());
+    size_t size = 0;
+    ASSERT_TRUE(kernel.open(args_, &state).ok());
+    const Status status = kernel.decode(state, args_, code, again, &size);
+    kernel.close(state);
+    ASSERT_TRUE(status.ok()) << status.text();
+    ASSERT_EQ(size, raw.size());
+    ASSERT_EQ(again, raw);
+  }
+
+  const Entry& entry_;
+  const Kernel& kernel_;
+  Args args_;
+  void* state_ = nullptr;
+};
+
+// A device with faults as the process's, with verify.
+class Faulty {
+ public:
+  Faulty(std::vector<Fault> faults, unsigned every, unsigned seed, Device::Duration deadline)
+      : faulty(std::move(faults), every, seed),
+        device(FaultyDevice::table(), faulty.info(), deadline) {
+    use(&device, true);
+  }
+  ~Faulty() { use(nullptr, false); }
+  FaultyDevice faulty;
+  Device device;
+};
+
+// Messages of a codec through devices with these faults; how many jobs had which end.
+std::array<uint64_t, kReasons> survive(const char* name, const std::vector<Fault>& faults,
+                                       int n_devices, Device::Duration deadline) {
+  std::array<uint64_t, kReasons> ends{};
+  Messages codec(name);
+  for (int i = 0; i < n_devices; ++i) {
+    const auto seed = static_cast<unsigned>(i + 1);
+    Faulty with(faults, 4, seed, deadline);
+    for (unsigned k = 0; k < 12; ++k) codec.round_trip(text(1 + 331 * k * k, seed * 100 + k));
+    EXPECT_EQ(with.faulty.touched_after_close(), 0);
+    for (size_t r = 0; r < kReasons; ++r) ends[r] += with.device.jobs(static_cast<Reason>(r));
+  }
+  return ends;
+}
+
+// What a fault alone must be counted as; kNone: it harms nothing.
+Reason end_of(Fault fault) {
+  switch (fault) {
+    case Fault::kLose:
+    case Fault::kStop:
+      return Reason::kTimeout;
+    case Fault::kRefuse:
+      return Reason::kRefused;
+    case Fault::kLieFailed:
+      return Reason::kFailed;
+    case Fault::kLieDone:
+    case Fault::kTruncate:
+      return Reason::kIncomplete;
+    case Fault::kLieLength:
+      return Reason::kNoRoom;
+    case Fault::kWrongBytes:
+      return Reason::kOff;
+    default:
+      return Reason::kNone;
+  }
+}
+
+TEST(Compressdev, EveryFaultAlone) {
+  for (int i = 0; i < kFaults; ++i) {
+    const auto fault = static_cast<Fault>(i);
+    for (const char* codec : {"deflate", "zlib", "gzip"}) {
+      // No sum tells wrong bytes of the right size from right ones.
+      if (fault == Fault::kWrongBytes && std::string_view(codec) == "deflate") continue;
+      SCOPED_TRACE(testing::Message() << codec << ", fault " << i);
+      const auto ends = survive(codec, {fault}, 12, end_of(fault) == Reason::kTimeout ? 2ms : 10s);
+      EXPECT_GT(ends[static_cast<size_t>(Reason::kNone)], 0u);
+      EXPECT_GT(ends[static_cast<size_t>(end_of(fault))], 0u);
+      if (end_of(fault) == Reason::kNone) {
+        for (size_t r = 1; r < kReasons; ++r)
+          EXPECT_EQ(ends[r], 0u) << reason_text(static_cast<Reason>(r));
+      }
+    }
+  }
+}
+
+TEST(Compressdev, FaultsMixed) {
+  std::vector<Fault> faults;
+  for (int i = 1; i < kFaults; ++i) faults.push_back(static_cast<Fault>(i));
+  for (const char* codec : {"zlib", "gzip"}) survive(codec, faults, 60, 2ms);
+  faults.pop_back();  // kWrongBytes
+  survive("deflate", faults, 60, 2ms);
+}
+
+TEST(Compressdev, WrongBytesSwitchTheDeviceOff) {
+  Faulty with({Fault::kWrongBytes}, 1, 1, 10s);
+  Messages codec("zlib");
+  codec.round_trip(text(5000, 1));
+  EXPECT_TRUE(with.faulty.closed());
+  codec.round_trip(text(5000, 2));
+  EXPECT_EQ(with.faulty.touched_after_close(), 0);
+}
+
+TEST(Compressdev, LimitsAreKept) {
+  FaultyDevice faulty({}, 1, 1);
+  wpr_device_info info = faulty.info();
+  info.max_src[WPR_DEVICE_COMPRESS] = 100;
+  info.max_src[WPR_DEVICE_EXPAND] = 0;
+  Device device(FaultyDevice::table(), info);
+  const Buffer raw = text(101, 1);
+  Buffer code(200);
+  size_t size = 0;
+  EXPECT_FALSE(device.run(Direction::kCompress, true, raw, code, &size));
+  EXPECT_TRUE(device.run(Direction::kCompress, true, ConstBytes(raw).first(100), code, &size));
+  EXPECT_FALSE(device.run(Direction::kExpand, true, ConstBytes(code).first(size), code, &size));
+  EXPECT_EQ(device.jobs(Reason::kSize), 1u);
+  EXPECT_EQ(device.jobs(Reason::kDirection), 1u);
+  const std::string state = device.state();
+  EXPECT_NE(state.find("expands nothing"), std::string::npos) << state;
+  EXPECT_NE(state.find("1 jobs by the device (100 bytes"), std::string::npos) << state;
+  EXPECT_NE(state.find(reason_text(Reason::kSize)), std::string::npos) << state;
+}
+
+TEST(Compressdev, AChildUsesTheCores) {
+  Faulty with({}, 1, 1, 10s);
+  Messages codec("gzip");
+  codec.round_trip(text(5000, 1));
+  const pid_t child = fork();
+  if (child == 0) {
+    codec.round_trip(text(5000, 2));
+    _exit(with.device.jobs(Reason::kForked) == 2 && !testing::Test::HasFailure() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(with.device.jobs(Reason::kForked), 0u);
+}
+
+}  // namespace
+}  // namespace wirepress::compressdev

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of device_table.h over DPDK's compressdev (DPDK 22.11 and later). A module of its own:
+// the headers need -march=corei7, and releases of DPDK differ in ABI.
+#include <rte_bus_vdev.h>
+#include <rte_compressdev.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "engines/compressdev/device_table.h"
+
+namespace {
+
+constexpr size_t kMaxJob = size_t{1} << 20;
+constexpr size_t kRoom = kMaxJob + 8192;  // noise grows by 5 bytes in 5000 or less
+constexpr size_t kLinear = 65535;         // rte_mbuf::data_len has 16 bits
+constexpr size_t kSegment = 60 * 1024;    // of a chain
+constexpr size_t kSegments = kRoom / kSegment + 1;
+constexpr uint16_t kQueues = 16;
+constexpr unsigned kInFlight = 16;  // of a queue pair; one is used
+
+struct DeviceState {
+  uint8_t id = 0;
+  uint16_t n_queues = 0, n_open = 0;
+  rte_comp_xform xform[2] = {};
+};
+
+// Memory of the driver library, wrapped once.
+struct Side {
+  std::byte* memory = nullptr;
+  rte_mbuf* segment[kSegments] = {};
+};
+
+struct Queue {
+  uint8_t device = 0;
+  uint16_t id = 0;
+  rte_comp_op* op = nullptr;
+  void* xform[2] = {};  // no driver shares those of zlib
+  Side src, dst;
+  uint64_t tag = 0;
+};
+
+[[gnu::format(printf, 3, 4)]] int refuse(char* why, size_t size, const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(why, size, format, args);
+  va_end(args);
+  return -1;
+}
+
+// "0@(0,2)": one thread of the library, on the cores that this process may use.
+std::string cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::string text;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) text.append(",").append(std::to_string(core));
+  return "--lcores=0@(" + text.substr(1) + ")";
+}
+
+bool on_bus(const std::string& device) { return device.find(':') != std::string::npos; }
+
+// EAL starts once in a process, and prints its usage where an option is refused: what it would
+// refuse is looked at first.
+int start_library(const std::string& device, char* why, size_t size) {
+  static enum { kNot, kFailed, kStarted } state = kNot;
+  if (state == kStarted) return 0;
+  if (state == kFailed) return refuse(why, size, "DPDK's start failed before in this process");
+  if (rte_lcore_count() != 0)
+    return refuse(why, size, "this program uses DPDK itself, which starts once in a process");
+  if (access("/sys/devices/system/cpu/cpu0/topology/core_id", R_OK) != 0)
+    return refuse(why, size, "DPDK finds no processor without /sys; mount it");
+  state = kFailed;
+  std::vector<std::string> words = {"wirepress",       "--no-huge", "--no-shconf", "--no-telemetry",
+                                    "--log-level=*:1", "-m",        "64",          cores()};
+  if (on_bus(device))
+    words.insert(words.end(), {"-a", device + ",class=compress"});
+  else
+    words.emplace_back("--no-pci");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  if (rte_eal_init(static_cast<int>(words.size()), arguments.data()) < 0)
+    return refuse(why, size, "DPDK's start failed: %s", rte_strerror(rte_errno));
+  state = kStarted;
+  return 0;
+}
+
+// The device's id, or -1.
+int find_device(const std::string& name, std::string* driver, char* why, size_t size) {
+  *driver = on_bus(name) ? name : "compress_" + name;
+  if (!on_bus(name)) rte_eal_hotplug_add("vdev", driver->c_str(), "");
+  const int id = rte_compressdev_get_dev_id(driver->c_str());
+  if (id >= 0) return id;
+  if (on_bus(name))
+    return refuse(why, size, "DPDK finds no compression device %s, or may not open it",
+                  name.c_str());
+  return refuse(why, size,
+                "DPDK has no driver %s here; its packages are called librte-compress-*, and "
+                "libdpdk-dev brings them all",
+                driver->c_str());
+}
+
+const rte_compressdev_capabilities* deflate_of(uint8_t id) {
+  return rte_compressdev_capability_get(id, RTE_COMP_ALGO_DEFLATE);
+}
+
+// Whether an xform of this direction can be made: drivers list DEFLATE without directions.
+bool works(uint8_t id, const rte_comp_xform& xform) {
+  void* made = nullptr;
+  if (rte_compressdev_private_xform_create(id, &xform, &made) < 0 || made == nullptr) return false;
+  rte_compressdev_private_xform_free(id, made);
+  return true;
+}
+
+void fill_xforms(const rte_compressdev_capabilities& can, DeviceState* device) {
+  const bool dynamic = (can.comp_feature_flags & RTE_COMP_FF_HUFFMAN_DYNAMIC) != 0;
+  rte_comp_xform& compress = device->xform[WPR_DEVICE_COMPRESS];
+  compress.type = RTE_COMP_COMPRESS;
+  compress.compress.algo = RTE_COMP_ALGO_DEFLATE;
+  compress.compress.deflate.huffman = dynamic ? RTE_COMP_HUFFMAN_DYNAMIC : RTE_COMP_HUFFMAN_FIXED;
+  compress.compress.level = RTE_COMP_LEVEL_PMD_DEFAULT;
+  compress.compress.window_size = can.window_size.max;
+  compress.compress.chksum = RTE_COMP_CHECKSUM_NONE;
+  rte_comp_xform& expand = device->xform[WPR_DEVICE_EXPAND];
+  expand.type = RTE_COMP_DECOMPRESS;
+  expand.decompress.algo = RTE_COMP_ALGO_DEFLATE;
+  expand.decompress.chksum = RTE_COMP_CHECKSUM_NONE;
+  expand.decompress.window_size = can.window_size.max;
+}
+
+bool start_queues(DeviceState* device) {
+  rte_compressdev_info info;
+  rte_compressdev_info_get(device->id, &info);
+  device->n_queues = kQueues;
+  if (info.max_nb_queue_pairs != 0)
+    device->n_queues = std::min(device->n_queues, info.max_nb_queue_pairs);
+  rte_compressdev_config config = {};
+  config.socket_id = SOCKET_ID_ANY;
+  config.nb_queue_pairs = device->n_queues;
+  config.max_nb_priv_xforms = static_cast<uint16_t>(2 * (device->n_queues + 1));
+  if (rte_compressdev_configure(device->id, &config) < 0) return false;
+  for (uint16_t i = 0; i < device->n_queues; ++i)
+    if (rte_compressdev_queue_pair_setup(device->id, i, kInFlight, SOCKET_ID_ANY) < 0) return false;
+  return rte_compressdev_start(device->id) >= 0;
+}
+
+void fill_info(const DeviceState& device, const std::string& name, const std::string& driver,
+               const rte_compressdev_capabilities& can, wpr_device_info* info) {
+  std::snprintf(info->name, sizeof info->name, "%s", name.c_str());
+  std::snprintf(info->driver, sizeof info->driver, "%s", driver.c_str());
+  info->window_log = can.window_size.max;
+  info->chained = (can.comp_feature_flags & RTE_COMP_FF_OOP_SGL_IN_SGL_OUT) != 0;
+  const bool dynamic = (can.comp_feature_flags & RTE_COMP_FF_HUFFMAN_DYNAMIC) != 0;
+  // Chains only with dynamic codes: isal (22.11) ends fixed ones early where a segment fills up.
+  info->chained = info->chained && dynamic;
+  if (works(device.id, device.xform[WPR_DEVICE_COMPRESS])) {
+    info->max_src[WPR_DEVICE_COMPRESS] = info->chained ? kMaxJob : kLinear;
+    info->max_dst[WPR_DEVICE_COMPRESS] = info->chained ? kRoom : kLinear;
+  }
+  // Never chains: isal (22.11) loops for ever on a damaged code in one.
+  if (works(device.id, device.xform[WPR_DEVICE_EXPAND]))
+    info->max_src[WPR_DEVICE_EXPAND] = info->max_dst[WPR_DEVICE_EXPAND] = kLinear - WPR_DEVICE_PAD;
+}
+
+int describe(const char* name, wpr_device_info* info, char* why, size_t size) {
+  if (start_library(name, why, size) != 0) return -1;
+  std::string driver;
+  const int id = find_device(name, &driver, why, size);
+  if (id < 0) return -1;
+  const rte_compressdev_capabilities* can = deflate_of(static_cast<uint8_t>(id));
+  if (can == nullptr) return refuse(why, size, "device %s does not know DEFLATE", name);
+  auto* device = new (std::nothrow) DeviceState;  // lives as long as the process
+  if (device == nullptr) return refuse(why, size, "no memory for device %s", name);
+  device->id = static_cast<uint8_t>(id);
+  fill_xforms(*can, device);
+  if (!start_queues(device))
+    return refuse(why, size, "device %s refuses its queues: another process may have it", name);
+  *info = {};
+  info->device = device;
+  fill_info(*device, name, driver, *can, info);
+  return 0;
+}
+
+void keep(void*, void*) {}  // wrapped memory is never freed
+
+bool open_side(rte_mempool* pool, Side* side) {
+  static rte_mbuf_ext_shared_info shared = {.free_cb = keep, .fcb_opaque = nullptr, .refcnt = 1};
+  side->memory = static_cast<std::byte*>(rte_malloc(nullptr, kRoom, 64));
+  if (side->memory == nullptr) return false;
+  const rte_iova_t address = rte_malloc_virt2iova(side->memory);
+  for (size_t i = 0; i < kSegments; ++i) {
+    rte_mbuf* segment = side->segment[i] = rte_pktmbuf_alloc(pool);
+    if (segment == nullptr) return false;
+    rte_pktmbuf_attach_extbuf(segment, side->memory + i * kSegment, address + i * kSegment, kLinear,
+                              &shared);
+    segment->data_off = 0;
+  }
+  return true;
+}
+
+// The pools' names are those of the whole process.
+bool fill_queue(const DeviceState& device, Queue* queue) {
+  const std::string name = "wpr" + std::to_string(device.id) + "_" + std::to_string(queue->id);
+  rte_mempool* ops = rte_comp_op_pool_create((name + "o").c_str(), 1, 0, 0, SOCKET_ID_ANY);
+  rte_mempool* mbufs =
+      rte_pktmbuf_pool_create((name + "m").c_str(), 2 * kSegments, 0, 0, 0, SOCKET_ID_ANY);
+  if (ops == nullptr || mbufs == nullptr) return false;
+  queue->op = rte_comp_op_alloc(ops);
+  for (int way = 0; way < 2; ++way)  // a direction that the device refuses stays null
+    rte_compressdev_private_xform_create(device.id, &device.xform[way], &queue->xform[way]);
+  return queue->op != nullptr && open_side(mbufs, &queue->src) && open_side(mbufs, &queue->dst);
+}
+
+void* open_queue(void* state) {
+  auto* device = static_cast<DeviceState*>(state);
+  if (device->n_open == device->n_queues) return nullptr;
+  auto* queue = new (std::nothrow) Queue;
+  if (queue == nullptr) return nullptr;
+  queue->device = device->id;
+  queue->id = device->n_open++;
+  if (fill_queue(*device, queue)) return queue;
+  device->n_queues = device->n_open;  // the library's memory is used up
+  delete queue;
+  return nullptr;
+}
+
+// One segment where `size` fits one, else a chain.
+rte_mbuf* lay_out(Side* side, size_t size) {
+  const bool linear = size <= kLinear;
+  const size_t n = linear ? 1 : (size + kSegment - 1) / kSegment;
+  for (size_t i = 0; i < n; ++i) {
+    rte_mbuf* segment = side->segment[i];
+    segment->data_len =
+        static_cast<uint16_t>(linear ? size : std::min(kSegment, size - i * kSegment));
+    segment->next = i + 1 < n ? side->segment[i + 1] : nullptr;
+  }
+  side->segment[0]->nb_segs = static_cast<uint16_t>(n);
+  side->segment[0]->pkt_len = static_cast<uint32_t>(size);
+  return side->segment[0];
+}
+
+// Some drivers want a few bytes beyond the code: a job has all the room there is, and the caller
+// compares.
+int submit(void* state, const wpr_device_job* job) {
+  auto* queue = static_cast<Queue*>(state);
+  rte_comp_op* op = queue->op;
+  const size_t src_size = job->src_size + job->pad;
+  std::memcpy(queue->src.memory, job->src, job->src_size);
+  std::memset(queue->src.memory + job->src_size, 0, job->pad);
+  op->op_type = RTE_COMP_OP_STATELESS;
+  op->private_xform = queue->xform[job->direction];
+  op->m_src = lay_out(&queue->src, src_size);
+  op->m_dst = lay_out(&queue->dst, job->room > kLinear ? kRoom : kLinear);
+  op->src.offset = op->dst.offset = 0;
+  op->src.length = static_cast<uint32_t>(src_size);
+  op->flush_flag = RTE_COMP_FLUSH_FINAL;
+  op->input_chksum = 0;
+  op->consumed = op->produced = 0;
+  op->status = RTE_COMP_OP_STATUS_NOT_PROCESSED;
+  queue->tag = job->tag;
+  if (rte_compressdev_enqueue_burst(queue->device, queue->id, &op, 1) == 1) return 1;
+  return op->status == RTE_COMP_OP_STATUS_NOT_PROCESSED || op->status == RTE_COMP_OP_STATUS_SUCCESS
+             ? 0
+             : -1;
+}
+
+int poll(void* state, wpr_device_answer* answer) {
+  auto* queue = static_cast<Queue*>(state);
+  rte_comp_op* op = nullptr;
+  if (rte_compressdev_dequeue_burst(queue->device, queue->id, &op, 1) != 1) return 0;
+  if (op != queue->op || op->status == RTE_COMP_OP_STATUS_NOT_PROCESSED) return 0;  // came twice
+  *answer = {queue->tag, op->status, op->consumed, op->produced, queue->dst.memory};
+  return 1;
+}
+
+void close_device(void* state) {
+  const auto* device = static_cast<DeviceState*>(state);
+  rte_compressdev_stop(device->id);
+  rte_compressdev_close(device->id);
+}
+
+}  // namespace
+
+extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_1;
+extern "C" const wpr_device_table wpr_device_table_1 = {describe, open_queue, submit, poll,
+                                                        close_device};
