@@ -17,7 +17,8 @@
 // behind the match before. Latency 11 clocks. Nothing behind the first stage stops; a queue
 // takes what is on its way.
 module wpr_lz_copy #(
-  parameter int unsigned SizeWidth = 23  // bits of a packet's size
+  parameter int unsigned SizeWidth = 23,  // bits of a packet's size
+  parameter bit Exact = 1'b0  // a packet that has fewer bytes than it may is not valid
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -51,95 +52,84 @@ module wpr_lz_copy #(
 
   // ---- what is made in this clock ----------------------------------------------------------------
 
+  // The next element; the one that is made, of which `waiting` literals are left, `all` bytes with its
+  // match, and for literals of the next one, behind a match that ends in this clock, `space`.
   typedef struct packed {
     logic        last;
     logic        bad;
-    logic [8:0]  n_match;
+    logic        close;    // a match that would read literals of its own clock
     logic [15:0] offset;
+    logic [8:0]  n_match;
+    logic [8:0]  all;
+    logic [4:0]  waiting;
   } element_t;
-  element_t head_q;
-  logic head_valid_q, close_q, pop, packet_q, ended_q, room_q, go;
-  logic [4:0] waiting_q;  // literals of the head that are not made
-  logic [8:0] left_q;  // bytes of the match before that are not
-  logic [15:0] offset_q;
-
-  logic come_valid, come_last, come_bad;
-  logic [4:0] come_n_literals;
-  logic [8:0] come_n_match;
-  logic [15:0] come_offset;
-  wpr_skid #(.Width(32)) slice (
+  element_t next, made_q;
+  logic next_valid, made_valid_q, packet_q, ended_q, room_q, go, finish;
+  logic ends_q;  // the element, in this clock
+  logic [3:0] space_q;
+  wpr_skid #(.Width($bits(element_t))) slice (
     .clk_i,
     .rst_ni,
     .s_valid_i,
     .s_ready_o,
-    .s_data_i ({s_end_i, s_bad_i, s_n_literals_i, s_n_match_i, s_offset_i}),
-    .m_valid_o(come_valid),
-    .m_ready_i(pop || !head_valid_q),
-    .m_data_o ({come_last, come_bad, come_n_literals, come_n_match, come_offset})
+    .s_data_i ({s_end_i, s_bad_i, s_offset_i[15:3] == '0, s_offset_i, s_n_match_i,
+                s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
+    .m_valid_o(next_valid),
+    .m_ready_i(finish || !made_valid_q),
+    .m_data_o (next)
   );
 
-  // Of the match before, with literals behind it; or of literals, with their match behind them. A match
-  // near its literals would read some that are made in this clock.
-  logic match_first, long_left, long_waiting, fits, over;
-  logic [3:0] space_behind, space;
-  logic [4:0] waiting_d;
-  logic [8:0] left_d, match_rest;
-  logic [3:0] n_literals, n_match;
+  logic fits, all_long, rest_long, rest_close;
+  logic [3:0] space;
+  logic [4:0] rest_waiting;
+  logic [8:0] rest;
   assign go           = packet_q && !ended_q && room_q;
-  assign match_first  = left_q != '0;
-  assign long_left    = left_q > 9'd8;
-  assign long_waiting = waiting_q > 5'd8;
-  assign space_behind = long_left ? '0 : 4'd8 - left_q[3:0];
-  assign fits         = waiting_q <= 5'(space_behind);
-  assign space        = waiting_q == '0 ? 4'd8 : close_q || long_waiting ? '0 : 4'd8 - waiting_q[3:0];
-  assign {over, match_rest} = {1'b0, head_q.n_match} - 10'(space);
-  always_comb begin
-    if (match_first) begin
-      n_match    = long_left ? 4'd8 : left_q[3:0];
-      n_literals = fits ? waiting_q[3:0] : space_behind;
-      waiting_d  = fits ? '0 : waiting_q - 5'(space_behind);
-      pop        = go && head_valid_q && !head_q.last && !long_left && fits;
-      left_d     = pop ? head_q.n_match : long_left ? left_q - 9'd8 : '0;
-    end else begin
-      n_match    = over ? head_q.n_match[3:0] : space;
-      n_literals = long_waiting ? 4'd8 : waiting_q[3:0];
-      waiting_d  = long_waiting ? waiting_q - 5'd8 : '0;
-      pop        = go && head_valid_q && !long_waiting;
-      left_d     = pop && !over ? match_rest : '0;
-    end
-  end
+  assign finish       = go && made_valid_q && ends_q;
+  assign space        = made_valid_q && next_valid ? space_q : '0;
+  assign fits         = next.waiting <= 5'(space);
+  assign all_long     = next.all > 9'(space) + 9'd8;
+  assign rest_waiting = made_q.waiting > 5'd8 ? made_q.waiting - 5'd8 : '0;
+  assign rest_close   = made_q.close && made_q.waiting != '0 && rest_waiting == '0;
+  assign rest         = rest_close ? made_q.n_match : made_q.all - 9'd8;
+  assign rest_long    = rest_close ? made_q.n_match > 9'd8 : made_q.all > 9'd16;
   always_ff @(posedge clk_i) begin
-    if (go) begin
-      left_q    <= left_d;
-      waiting_q <= waiting_d;
-      if (pop) offset_q <= head_q.offset;
+    if (finish || !made_valid_q) begin
+      made_valid_q   <= next_valid;
+      made_q         <= next;
+      made_q.waiting <= fits ? '0 : next.waiting - 5'(space);
+      made_q.all     <= fits ? next.n_match : next.all - 9'(space);
+      ends_q         <= fits ? next.n_match <= 9'd8 : !all_long && !next.close;
+      space_q        <= fits && next.n_match <= 9'd8 && !next.last ? 4'd8 - next.n_match[3:0] : '0;
+    end else if (go) begin
+      made_q.waiting <= rest_waiting;
+      made_q.all     <= rest;
+      ends_q         <= !rest_long && (rest_waiting == '0 || !made_q.close);
+      space_q        <= !rest_long && rest_waiting == '0 ? 4'd8 - rest[3:0] : '0;
     end
-    if (pop || !head_valid_q) begin
-      head_valid_q <= come_valid;
-      waiting_q    <= come_valid ? come_n_literals : '0;
-      close_q      <= come_offset[15:3] == '0;
-      head_q <= '{last: come_last, bad: come_bad, n_match: come_n_match, offset: come_offset};
-    end
-    if (!rst_ni) begin
-      head_valid_q <= 1'b0;
-      left_q       <= '0;
-      waiting_q    <= '0;
-    end
+    if (!rst_ni) made_valid_q <= 1'b0;
   end
+
+  logic match_first;
+  logic [3:0] n, n_literals, n_match;
+  assign match_first = made_q.waiting == '0;
+  assign n_literals  = match_first ? (fits ? next.waiting[3:0] : space) :
+                       made_q.waiting > 5'd8 ? 4'd8 : made_q.waiting[3:0];
+  assign n_match     = match_first ? n : made_q.close ? '0 : n - n_literals;
+  assign n           = made_q.all > 9'd8 ? 4'd8 : made_q.all[3:0];
 
   logic v1_q, end1_q, bad1_q, match_first1_q;
   logic [3:0] n1_q, n_match1_q, n_literals1_q, n_first1;
   logic [15:0] offset1_q;
   assign n_first1 = match_first1_q ? n_match1_q : n_literals1_q;
   always_ff @(posedge clk_i) begin
-    v1_q           <= go && (match_first || head_valid_q);
-    end1_q         <= !match_first && head_q.last;
-    bad1_q         <= head_q.bad;
+    v1_q           <= go && made_valid_q;
+    end1_q         <= made_q.last;
+    bad1_q         <= made_q.bad;
     match_first1_q <= match_first;
     n_match1_q     <= n_match;
     n_literals1_q  <= n_literals;
     n1_q           <= n_match + n_literals;
-    offset1_q      <= match_first ? offset_q : head_q.offset;
+    offset1_q      <= made_q.offset;
     if (!rst_ni) v1_q <= 1'b0;
   end
 
@@ -160,11 +150,11 @@ module wpr_lz_copy #(
 
   logic [SizeWidth-1:0] left_size_q;
   logic [16:0] position_q;  // and from 65536 on that or more
-  logic finish;
-  assign finish       = v1_q && end1_q;
+  logic packet_ends;
+  assign packet_ends  = v1_q && end1_q;
   assign s_cmd_tready = !packet_q;
   always_ff @(posedge clk_i) begin
-    if (go && pop && head_q.last) ended_q <= 1'b1;
+    if (finish && made_q.last) ended_q <= 1'b1;
     if (v1_q) begin
       left_size_q <= left_size_q - SizeWidth'(n1_q);
       position_q  <= {position_q[16], 16'b0} | (17'(position_q[15:0]) + 17'(n1_q));
@@ -173,7 +163,7 @@ module wpr_lz_copy #(
       packet_q    <= 1'b1;
       left_size_q <= s_cmd_tdata;
     end
-    if (finish || !rst_ni) begin
+    if (packet_ends || !rst_ni) begin
       packet_q   <= 1'b0;
       ended_q    <= 1'b0;
       position_q <= '0;
@@ -189,7 +179,7 @@ module wpr_lz_copy #(
   always_ff @(posedge clk_i) begin
     v2_q           <= v1_q;
     end2_q         <= end1_q;
-    bad2_q         <= bad1_q;
+    bad2_q         <= bad1_q || (Exact && left_size_q != '0);
     match_first2_q <= match_first1_q;
     n2_q           <= n1_q;
     n_match2_q     <= n_match1_q;
@@ -372,7 +362,7 @@ module wpr_lz_copy #(
   end
 
   logic [LogQueue:0] level;
-  logic [3:0] n;
+  logic [3:0] n_out;
   wpr_fifo #(.Width(70), .LogDepth(LogQueue)) queue (
     .clk_i,
     .rst_ni,
@@ -381,10 +371,10 @@ module wpr_lz_copy #(
     .s_data_i ({bad9_q, last9_q, n9_q, row9_q}),
     .m_valid_o(m_axis_tvalid),
     .m_ready_i(m_axis_tready),
-    .m_data_o ({m_axis_tuser, m_axis_tlast, n, m_axis_tdata}),
+    .m_data_o ({m_axis_tuser, m_axis_tlast, n_out, m_axis_tdata}),
     .level_o  (level)
   );
-  always_comb for (int i = 0; i < 8; i++) m_axis_tkeep[i] = 4'(i) < n;
+  always_comb for (int i = 0; i < 8; i++) m_axis_tkeep[i] = 4'(i) < n_out;
   always_ff @(posedge clk_i) room_q <= rst_ni && level < (LogQueue + 1)'(18);
 
 endmodule
