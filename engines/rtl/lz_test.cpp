@@ -66,11 +66,50 @@ bool lz4_expand(ConstBytes code, size_t most, Buffer* out) {
   return false;
 }
 
+bool snappy_size(ConstBytes code, size_t* at, size_t* size) {
+  *size = 0;
+  for (unsigned shift = 0; shift < 35; shift += 7) {
+    if (*at == code.size()) return false;
+    const size_t byte = number(code, (*at)++);
+    *size |= (byte & 127) << shift;
+    if (byte < 128) return *size <= UINT32_MAX;
+  }
+  return false;
+}
+
+// A little-endian number of so many bytes.
+bool snappy_number(ConstBytes code, size_t n_bytes, size_t* at, size_t* value) {
+  *value = 0;
+  if (n_bytes > code.size() - *at) return false;
+  for (size_t i = 0; i < n_bytes; ++i) *value |= size_t{number(code, (*at)++)} << 8 * i;
+  return true;
+}
+
+bool snappy_expand(ConstBytes code, size_t most, Buffer* out) {
+  size_t at = 0, all = 0;
+  if (!snappy_size(code, &at, &all) || all > most) return false;
+  while (at < code.size()) {
+    const unsigned tag = number(code, at++), high = tag >> 2;
+    size_t value = 0;
+    if ((tag & 3) == 0) {
+      if (!snappy_number(code, high < 60 ? 0 : high - 59, &at, &value)) return false;
+      if (!copy_literals(code, (high < 60 ? high : value) + 1, all, &at, out)) return false;
+      continue;
+    }
+    constexpr size_t kOffsetSize[] = {0, 1, 2, 4};
+    if (!snappy_number(code, kOffsetSize[tag & 3], &at, &value)) return false;
+    if ((tag & 3) == 1) value += size_t{high >> 3} << 8;
+    if (value >= 65536) return false;  // the core's limit
+    if (!copy_match(value, (tag & 3) == 1 ? (high & 7) + 4 : high + 1, all, out)) return false;
+  }
+  return out->size() == all;
+}
+
 struct Codes {
   const char* name;
   Reference expand;
 };
-constexpr Codes kCodes[] = {{"lz4", lz4_expand}};
+constexpr Codes kCodes[] = {{"lz4", lz4_expand}, {"snappy", snappy_expand}};
 
 class Decoder {
  public:
