@@ -89,7 +89,7 @@ module wpr_lz4_dec #(
 
   logic [2:0] at_q;  // of the next byte, in the first word
   logic [22:0] left_q;  // literals, behind a long length
-  logic [3:0] n_q;  // of those, the next ones
+  logic [3:0] n_q, take_q;  // of those, the next ones; and with the offset behind them
   logic done_q, more_match_q, first_q, skip_q, room_q, bad_q, over_q, close_q, looked_q;
   token_t token;
   logic step, done, more_match;
@@ -114,7 +114,7 @@ module wpr_lz4_dec #(
     end else if (state_q == Literals) begin
       n    = n_q;
       done = done_q;
-      next = 5'(at_q) + 5'(n_q) + (done_q ? 5'd2 : 5'd0);
+      next = 5'(at_q) + 5'(take_q);
     end
     state_d = state_q;
     if (state_q == Token && !token.done) state_d = token.more ? Length : Literals;
@@ -139,9 +139,13 @@ module wpr_lz4_dec #(
       first_q      <= state_q != Match;
       bad_q        <= !close_q;
       // Of a token with 9 to 14 literals the rest; of a longer length, which is in left_q.
-      n_q          <= state_q == Token ? {1'b0, value[6:4]} : left_q > 23'd16 ? 4'd8 : 4'(left_q - 23'd8);
-      done_q       <= state_q == Token || (state_q == Literals && left_q <= 23'd16);
-      if (state_q == Length && state_d != Ended) n_q <= 4'd8;
+      done_q <= state_q == Token || (state_q == Literals && left_q <= 23'd16);
+      n_q    <= state_q == Token ? {1'b0, value[6:4]} : 4'd8;
+      take_q <= state_q == Token ? {1'b0, value[6:4]} + 4'd2 : 4'd8;
+      if (state_q == Literals && left_q <= 23'd16) begin
+        n_q    <= left_q[3:0] - 4'd8;
+        take_q <= left_q[3:0] - 4'd6;
+      end
       if (state_q == Token) left_q <= 23'd15;
       else if (state_q == Literals) left_q <= left_q - 23'd8;
       else if (!left_q[22]) left_q <= left_q + 23'(value);  // enough to be refused

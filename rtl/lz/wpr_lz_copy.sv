@@ -85,9 +85,9 @@ module wpr_lz_copy #(
   logic [8:0] rest;
   assign go           = packet_q && !ended_q && room_q;
   assign finish       = go && made_valid_q && ends_q;
-  assign space        = made_valid_q && next_valid ? space_q : '0;
+  assign space        = next_valid ? space_q : '0;  // 0 where no element is made
   assign fits         = next.waiting <= 5'(space);
-  assign all_long     = next.all > 9'(space) + 9'd8;
+  assign all_long     = next.all > 9'd16 || 5'(next.all) > 5'(space) + 5'd8;
   assign rest_waiting = made_q.waiting > 5'd8 ? made_q.waiting - 5'd8 : '0;
   assign rest_close   = made_q.close && made_q.waiting != '0 && rest_waiting == '0;
   assign rest         = rest_close ? made_q.n_match : made_q.all - 9'd8;
@@ -99,14 +99,17 @@ module wpr_lz_copy #(
       made_q.waiting <= fits ? '0 : next.waiting - 5'(space);
       made_q.all     <= fits ? next.n_match : next.all - 9'(space);
       ends_q         <= fits ? next.n_match <= 9'd8 : !all_long && !next.close;
-      space_q        <= fits && next.n_match <= 9'd8 && !next.last ? 4'd8 - next.n_match[3:0] : '0;
+      space_q        <= next_valid && fits && next.n_match <= 9'd8 && !next.last ? 4'd8 - next.n_match[3:0] : '0;
     end else if (go) begin
       made_q.waiting <= rest_waiting;
       made_q.all     <= rest;
       ends_q         <= !rest_long && (rest_waiting == '0 || !made_q.close);
       space_q        <= !rest_long && rest_waiting == '0 ? 4'd8 - rest[3:0] : '0;
     end
-    if (!rst_ni) made_valid_q <= 1'b0;
+    if (!rst_ni) begin
+      made_valid_q <= 1'b0;
+      space_q      <= '0;
+    end
   end
 
   logic match_first;
@@ -118,7 +121,8 @@ module wpr_lz_copy #(
   assign n           = made_q.all > 9'd8 ? 4'd8 : made_q.all[3:0];
 
   logic v1_q, end1_q, bad1_q, match_first1_q;
-  logic [3:0] n1_q, n_match1_q, n_literals1_q, n_first1;
+  logic [3:0] n1, n_match1_q, n_literals1_q, n_first1;
+  assign n1       = n_match1_q + n_literals1_q;
   logic [15:0] offset1_q;
   assign n_first1 = match_first1_q ? n_match1_q : n_literals1_q;
   always_ff @(posedge clk_i) begin
@@ -128,7 +132,6 @@ module wpr_lz_copy #(
     match_first1_q <= match_first;
     n_match1_q     <= n_match;
     n_literals1_q  <= n_literals;
-    n1_q           <= n_match + n_literals;
     offset1_q      <= made_q.offset;
     if (!rst_ni) v1_q <= 1'b0;
   end
@@ -156,8 +159,8 @@ module wpr_lz_copy #(
   always_ff @(posedge clk_i) begin
     if (finish && made_q.last) ended_q <= 1'b1;
     if (v1_q) begin
-      left_size_q <= left_size_q - SizeWidth'(n1_q);
-      position_q  <= {position_q[16], 16'b0} | (17'(position_q[15:0]) + 17'(n1_q));
+      left_size_q <= left_size_q - SizeWidth'(n1);
+      position_q  <= {position_q[16], 16'b0} | (17'(position_q[15:0]) + 17'(n1));
     end
     if (s_cmd_tready && s_cmd_tvalid) begin
       packet_q    <= 1'b1;
@@ -181,7 +184,7 @@ module wpr_lz_copy #(
     end2_q         <= end1_q;
     bad2_q         <= bad1_q || (Exact && left_size_q != '0);
     match_first2_q <= match_first1_q;
-    n2_q           <= n1_q;
+    n2_q           <= n1;
     n_match2_q     <= n_match1_q;
     n_first2_q     <= n_first1;
     lane2_q       <= lane1;
@@ -191,7 +194,7 @@ module wpr_lz_copy #(
     begun2_q       <= position_q != '0;
     match2_q       <= {position_q[16], 16'b0} |
                       (17'(position_q[15:0]) + (match_first1_q ? '0 : 17'(n_first1)));
-    over2_q        <= SizeWidth'(n1_q) > left_size_q;
+    over2_q        <= SizeWidth'(n1) > left_size_q;
     if (!rst_ni) v2_q <= 1'b0;
   end
 
