@@ -150,7 +150,8 @@ void add_up(const Kernel& kernel, const Args& args, const Buffer& code, size_t r
   }
 }
 
-// Both directions, damaged codes between good ones, and sums of codes where the codec has them.
+// Both directions, damaged codes between good ones, and sums of codes where the codec has them. Of
+// codecs of other projects a decoder may take what another refuses: lz_test.cpp damages those.
 void compare(const Pair& pair, const Args& args, size_t n, std::mt19937_64* random) {
   const Codec& codec = *pair.entry->codec;
   const Kernel& portable = *pair.entry->kernels.back();
@@ -161,7 +162,7 @@ void compare(const Pair& pair, const Args& args, size_t n, std::mt19937_64* rand
     ASSERT_TRUE(scalar.encode(raw, &expected));
     ASSERT_TRUE(core.encode(raw, &code));
     ASSERT_EQ(code, expected);
-    compare_decoding(&core, &scalar, code, raw.size(), random);
+    if (codec.exact_encode) compare_decoding(&core, &scalar, code, raw.size(), random);
     Buffer small(code.size() - 1);
     ASSERT_FALSE(core.encode(raw, &small));
     if (portable.add == nullptr) continue;
@@ -248,7 +249,8 @@ TEST(Rtl, TerngradAtWhatIsDrawn) {
   }
 }
 
-// Whether the core encodes and decodes with these settings, and its clocks are counted.
+// Whether the core decodes with these settings, and encodes where it has that, and its clocks are
+// counted.
 bool counts_clocks(const Pair& pair, const Args& args) {
   Opened core(pair.core, args);
   const Buffer raw(4 * 4096);
@@ -257,7 +259,8 @@ bool counts_clocks(const Pair& pair, const Args& args) {
   EXPECT_TRUE(core.encode(raw, &code));
   const uint64_t between = rtl::clocks;
   EXPECT_TRUE(core.decode(code, decoded));
-  return between > before && rtl::clocks > between;
+  const bool encodes = pair.entry->codec->exact_encode;
+  return (between > before || !encodes) && rtl::clocks > between;
 }
 
 TEST(Rtl, ClocksAreCounted) {

@@ -313,7 +313,9 @@ class Checker {
         first_ok = status.ok();
         if (first_ok) first = keep(dst.first(std::min(written, dst.size())));
       } else {
-        log_.check(status.ok() == first_ok, "kernels disagree whether a code is corrupt");
+        // Specifications of other projects' formats leave open some of what a decoder refuses.
+        log_.check(status.ok() == first_ok || !codec_.exact_encode,
+                   "kernels disagree whether a code is corrupt");
         if (status.ok() && first_ok)
           log_.check(same(dst.first(std::min(written, dst.size())), first),
                      "kernels disagree what a damaged code means");
