@@ -14,6 +14,7 @@ from wirepress.torch.ddp import Settings, State, compress
 from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
 from wirepress.torch.tracer import Tracer, trace_buckets
+from wirepress.torch.weights import load_file, save_file
 
 __all__ = [
     "FsdpState",
@@ -25,6 +26,8 @@ __all__ = [
     "Traffic",
     "compress",
     "compress_fsdp",
+    "load_file",
+    "save_file",
     "statistics",
     "trace_buckets",
     "wrap_group",

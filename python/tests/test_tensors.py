@@ -18,6 +18,7 @@ import pytest
 
 import wirepress
 import wirepress.arrays
+from wirepress import wps
 from wirepress.commands import cli, tensors
 from wirepress.commands.tensors import storages
 
@@ -537,7 +538,7 @@ def test_random_damage_never_passes(main: Main) -> None:
 
 # ---- every codec, every type, every kind of file --------------------------------------------
 
-_SAFETENSORS_WORDS = {dtype: word for word, dtype in tensors._SAFETENSORS.items()}
+_SAFETENSORS_WORDS = {dtype: word for word, dtype in wps.DTYPES.items()}
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wirepress import _core, api, arrays, report
-from wirepress.commands import bench, explain, files, paths, show, store_files, tensors
+from wirepress.commands import bench, convert, explain, files, paths, show, store_files, tensors
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.launch import run, setup_mpi, stdio
 from wirepress.sim import calibrate, plan, reproduce, simulate, trace_command
@@ -218,6 +218,21 @@ def _add_decompress(parsers: _Parsers) -> None:
     _add_library_options(parser, but=("recipe", "block_size", "checksum", "probe"))
 
 
+def _add_convert(parsers: _Parsers) -> None:
+    parser = parsers.add(
+        "convert",
+        "turn .safetensors files into .wps files, which notice damage, and back",
+        _convert(convert.convert_file),
+        "  wirepress convert model.safetensors                   model.wps, bit for bit the same\n"
+        "  wirepress convert model.wps                           model.safetensors again\n"
+        "  wirepress convert --threads 2 --rm shard-*.safetensors\n",
+    )
+    _add_file_flags(parser, "the result (default FILE with the other suffix)")
+    _add_library_options(parser, but=("checksum",))
+    recipe = next(action for action in parser._actions if action.dest == "recipe")
+    recipe.help = "codecs of float tensors (default planes, lossless); a lossy one loses digits"
+
+
 def _add_inspect(parsers: _Parsers) -> None:
     parser = parsers.add(
         "inspect",
@@ -282,6 +297,7 @@ def make_parser() -> argparse.ArgumentParser:
     parsers = _Parsers(subparsers)
     _add_compress(parsers)
     _add_decompress(parsers)
+    _add_convert(parsers)
     _add_inspect(parsers)
     _add_lists(parsers)
     bench.add_parser(parsers)

@@ -95,7 +95,7 @@ def _pieces(source: Source, bar: Any) -> Iterator[memoryview]:
         bar.update(size)
 
 
-def _progress(name: str, file: BinaryIO, args: argparse.Namespace) -> Any:
+def progress_bar(name: str, file: BinaryIO, args: argparse.Namespace) -> Any:
     from tqdm import tqdm
 
     total = None
@@ -433,7 +433,7 @@ def _compress_to(
     """Compresses an open file; returns fields of a Result."""
     source = Source(file)
     layout = _layout(name, source, recipes, args)
-    with _progress(name, file, args) as bar:
+    with progress_bar(name, file, args) as bar:
         if layout is None:
             recipe, dtype = recipes.of_stream(args.dtype), args.dtype or "bytes"
             stats = _compress_stream(source, target, bar, recipe, dtype, recipes)
@@ -467,7 +467,7 @@ def _fields(
     }
 
 
-def _make_file(
+def make_file(
     name: str,
     output: str,
     args: argparse.Namespace,
@@ -491,9 +491,9 @@ def _make_file(
 def compress_file(name: str, args: argparse.Namespace) -> Result:
     """Makes the frame or the series of one file."""
     output = args.output or (PIPE if name == PIPE else name + SUFFIX)
-    _check_names(name, output, args)
+    check_names(name, output, args)
     recipes = _Recipes(args)
-    return _make_file(
+    return make_file(
         name,
         output,
         args,
@@ -550,7 +550,7 @@ def _wants_npy(output: str, info: api.Info, args: argparse.Namespace) -> bool:
 def _decompress_to(
     name: str, file: BinaryIO, target: BinaryIO, output: str, args: argparse.Namespace
 ) -> dict[str, Any]:
-    with _progress(name, file, args) as bar:
+    with progress_bar(name, file, args) as bar:
         expander = Expander(_pieces(Source(file), bar), target, settings(args))
         if expander.is_series:
             if args.npy is not None:
@@ -573,8 +573,8 @@ def _decompress_to(
 def decompress_file(name: str, args: argparse.Namespace) -> Result:
     """Expands one frame or series."""
     output = args.output or _output_of(name)
-    _check_names(name, output, args)
-    return _make_file(
+    check_names(name, output, args)
+    return make_file(
         name,
         output,
         args,
@@ -599,7 +599,7 @@ def check_request(args: argparse.Namespace) -> None:
     args.written = {}
 
 
-def _check_names(name: str, output: str, args: argparse.Namespace) -> None:
+def check_names(name: str, output: str, args: argparse.Namespace) -> None:
     """Raises UsageError where one file's result would take the place of another's, or of a source
     that is still to be read."""
     if args.rm:

@@ -17,13 +17,12 @@ import zipfile
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
-from wirepress import arrays
+from wirepress import arrays, wps
 from wirepress.commands import npy
 
 _SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".pt": "pt", ".pth": "pt"}
 
 SMALL = 4096  # bytes; a smaller tensor stays with the bytes around it: a frame costs some 60
-_MAX_SAFETENSORS_HEADER = 100_000_000  # the format's own limit
 _MAX_PICKLE = 1 << 26
 
 
@@ -76,9 +75,7 @@ def sniff(head: bytes) -> str:
     if head.startswith(b"PK\3\4"):
         return "pt"
     length = int.from_bytes(head[:8], "little")
-    return (
-        "safetensors" if head[8:9] == b"{" and 2 <= length <= _MAX_SAFETENSORS_HEADER else "bytes"
-    )
+    return "safetensors" if head[8:9] == b"{" and 2 <= length <= wps.MAX_HEADER else "bytes"
 
 
 class Source:
@@ -185,19 +182,12 @@ def npy_layout(source: Source) -> Layout:
 
 # ---- .safetensors ---------------------------------------------------------------------------
 
-_SAFETENSORS = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E4M3": "float8_e4m3", "F8_E5M2": "float8_e5m2",
-    "I16": "int16", "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32",
-    "U32": "uint32", "F32": "float32", "F64": "float64", "I64": "int64", "U64": "uint64",
-    "C64": "complex64",
-}  # fmt: skip
-
 
 def _safetensors_tensor(name: str, entry: Any, base: int) -> Part:
     shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
     if not all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end)) or end < begin:
         raise ValueError
-    dtype = _SAFETENSORS.get(entry["dtype"], "bytes")
+    dtype = wps.DTYPES.get(entry["dtype"], "bytes")
     if dtype != "bytes" and arrays.n_bytes(arrays.dtype_code(dtype), shape) != end - begin:
         raise TensorFileError(f"its tensor {name} has {end - begin} bytes, not those of its shape")
     return Part(end - begin, dtype, shape, name, base + begin)
@@ -207,7 +197,7 @@ def safetensors_layout(source: Source) -> Layout:
     """A .safetensors file, by its header."""
     head = source.peek(8)
     length = int.from_bytes(head, "little")
-    if len(head) < 8 or not 2 <= length <= _MAX_SAFETENSORS_HEADER:
+    if len(head) < 8 or not 2 <= length <= wps.MAX_HEADER:
         raise TensorFileError("this is not a .safetensors file")
     if source.peek(9)[8:] != b"{":
         raise TensorFileError("this is not a .safetensors file")

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors in .wps files, held against safetensors: types, shapes, damage."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
+
+import wirepress.torch as wt  # noqa: E402
+from wirepress import FrameError, ParameterError, wps  # noqa: E402
+from wirepress.commands import cli  # noqa: E402
+from wirepress.torch.weights import _DTYPES  # noqa: E402
+
+SHAPES = [(), (0,), (0, 3), (1,), (33, 65), (2, 3, 4, 5, 6, 2)]
+
+
+def make(dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(len(shape))
+    if dtype == torch.bool:
+        return torch.randint(0, 2, shape, generator=generator).bool()
+    if dtype.is_complex:
+        return torch.randn(shape, generator=generator, dtype=dtype)
+    return (torch.randn(shape, generator=generator) * 9).abs().to(dtype)
+
+
+def bits(tensor: torch.Tensor) -> tuple[torch.dtype, torch.Size, bytes]:
+    plain = tensor.detach().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
+    return tensor.dtype, tensor.shape, plain.numpy().tobytes()
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(bits(a[name]) == bits(b[name]) for name in a)
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", _DTYPES.values(), ids=str)
+def test_every_type_and_shape_beside_safetensors(dtype: torch.dtype) -> None:
+    tensors = {f"t{i}": make(dtype, shape) for i, shape in enumerate(SHAPES)}
+    wt.save_file(tensors, "own.wps", {"step": "7"})
+    assert same(wt.load_file("own.wps"), tensors)
+    assert cli.main(["convert", "-q", "own.wps"]) == 0
+    assert same(safetensors.load_file("own.safetensors"), tensors)
+    with safetensors.safe_open("own.safetensors", "pt") as file:
+        assert file.metadata() == {"step": "7"}
+
+    safetensors.save_file(tensors, "theirs.safetensors")
+    assert cli.main(["convert", "-q", "theirs.safetensors"]) == 0
+    assert same(wt.load_file("theirs.wps"), tensors)
+    assert cli.main(["convert", "-q", "theirs.wps", "-o", "again.safetensors"]) == 0
+    assert Path("again.safetensors").read_bytes() == Path("theirs.safetensors").read_bytes()
+
+
+def test_views_and_tied_weights() -> None:
+    base = make(torch.float32, (64, 48))
+    tensors = {
+        "base": base, "tied": base, "transposed": base.t(), "strided": base[::3, 1::2],
+        "expanded": base[:1].expand(5, 48), "conjugate": make(torch.complex64, (9, 4)).conj(),
+        "last": base.reshape(2, 4, 8, 48).to(memory_format=torch.channels_last),
+        "parameter": torch.nn.Parameter(base),
+    }  # fmt: skip
+    wt.save_file(tensors, "m.wps")
+    assert same(wt.load_file("m.wps"), tensors)
+    assert same(wt.load_file("m.wps", names=["tied"]), {"tied": base})
+    wt.load_file("m.wps")["base"].add_(1)  # memory of its own
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.zeros(3, dtype=torch.complex128),
+        torch.zeros(3).to_sparse(),
+        torch.zeros(3, device="meta"),
+        [1.0],
+    ],
+    ids=["complex128", "sparse", "meta", "list"],
+)
+def test_what_safetensors_cannot_hold_is_refused(tensor: object) -> None:
+    with pytest.raises(ParameterError, match=r"\bx is"):
+        wt.save_file({"x": tensor}, "m.wps")
+    assert os.listdir() == []
+
+
+def test_loss_only_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = {"w": make(torch.float32, (300, 20)), "n": torch.arange(5000)}
+    monkeypatch.setenv("WIREPRESS_RECIPE", "bx:m=5")
+    wt.save_file(tensors, "exact.wps")
+    assert same(wt.load_file("exact.wps"), tensors)
+    wt.save_file(tensors, "lossy.wps", recipe="bx:m=5")
+    loaded = wt.load_file("lossy.wps")
+    assert bits(loaded["n"]) == bits(tensors["n"]) and bits(loaded["w"]) != bits(tensors["w"])
+    torch.testing.assert_close(loaded["w"], tensors["w"], rtol=2**-5, atol=0)
+    with pytest.raises(ParameterError):
+        wt.save_file(tensors, "m.wps", recipe="nonsense")
+
+
+@pytest.fixture
+def small() -> bytes:
+    tensors = {
+        "weight": make(torch.float32, (20, 12)), "half": make(torch.bfloat16, (30,)),
+        "empty": torch.zeros(0, 3), "count": torch.arange(7),
+    }  # fmt: skip
+    wt.save_file(tensors, "m.wps")
+    return Path("m.wps").read_bytes()
+
+
+def owners(content: bytes) -> list[str]:
+    """The tensor to which each byte belongs; "": the head, the header or the index."""
+    Path("whole.wps").write_bytes(content)
+    with open("whole.wps", "rb") as file:
+        places = wps.Reader(file)._places
+    found = [""] * len(content)
+    for name, (_, at, size) in places.items():
+        found[at : at + size] = [name] * size
+    return found
+
+
+def test_every_flipped_bit_is_found_and_names_its_tensor(small: bytes) -> None:
+    for at, name in enumerate(owners(small)):
+        for bit in range(8):
+            damaged = bytearray(small)
+            damaged[at] ^= 1 << bit
+            Path("m.wps").write_bytes(damaged)
+            with pytest.raises(FrameError) as caught:
+                wt.load_file("m.wps")
+            text = str(caught.value)
+            assert text.startswith("m.wps: ") and "\n" not in text
+            assert not name or f"tensor {name}: " in text, (at, bit, text)
+
+
+def test_every_truncation_and_longer_files_are_refused(
+    small: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for size in [*range(len(small)), len(small) + 1]:
+        Path("m.wps").write_bytes((small + b"x")[:size])
+        with pytest.raises(FrameError, match=r"^m\.wps: "):
+            wt.load_file("m.wps")
+    assert cli.main(["convert", "m.wps"]) == 1
+    assert capfd.readouterr().err.count("\n") == 1
+    assert not os.path.exists("m.safetensors")
+
+
+def test_damaged_safetensors_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    safetensors.save_file({"w": make(torch.float32, (9, 9))}, "good.safetensors")
+    good = Path("good.safetensors").read_bytes()
+    gap = good.replace(b"[0,324]", b"[4,328]") + b"1234"
+    shape = good.replace(b"[9,9]", b"[9,8]")
+    assert gap != good != shape
+    huge = (1 << 60).to_bytes(8, "little") + good[8:]
+    for bad in (b"", good[:7], good[:40], good[:-1], good + b"x", gap, shape, huge):
+        Path("bad.safetensors").write_bytes(bad)
+        assert cli.main(["convert", "bad.safetensors"]) == 1
+        error = capfd.readouterr().err
+        assert error.startswith("wirepress: bad.safetensors: ") and error.count("\n") == 1
+        assert not os.path.exists("bad.wps")

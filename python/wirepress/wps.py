@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of tensors that notice damage: .wps, the header of safetensors and a frame for each tensor.
+
+The format is spec/wps.md. `pack` and `unpack` turn a .safetensors file into a .wps file and back,
+byte for byte. `Writer` and `Reader` work tensor by tensor, on bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import secrets
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from wirepress import api, arrays
+from wirepress.errors import CorruptError, FrameError, ParameterError, TruncatedError
+
+SUFFIX = ".wps"
+DTYPES = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E4M3": "float8_e4m3", "F8_E5M2": "float8_e5m2",
+    "I16": "int16", "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32",
+    "U32": "uint32", "F32": "float32", "F64": "float64", "I64": "int64", "U64": "uint64",
+    "C64": "complex64",
+}  # fmt: skip
+"""Types of safetensors that frames know; tensors of other types are coded as bytes."""
+
+MAX_HEADER = 100_000_000  # bytes; the limit of safetensors
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_HEAD = struct.Struct("<4sIQ")  # magic and version, number of tensors, bytes of the header
+_MAGIC = b"WPT\x10"
+_SIZE, _CRC = struct.Struct("<Q"), struct.Struct("<I")
+
+
+class Tensor(NamedTuple):
+    """A tensor in the header: `dtype` as safetensors names it, bytes `begin` to `end` of the data
+    of the .safetensors file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
+
+    @property
+    def frame_dtype(self) -> str:
+        return DTYPES.get(self.dtype, "bytes")
+
+
+def _tensor(name: str, entry: Any) -> Tensor:
+    shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
+    if not all(type(n) is int and n >= 0 for n in (*shape, begin, end)):
+        raise ValueError
+    tensor = Tensor(name, entry["dtype"], shape, begin, end)
+    item = arrays.dtype_size(arrays.dtype_code(tensor.frame_dtype))
+    if tensor.frame_dtype != "bytes" and math.prod(shape) * item != tensor.size:
+        raise CorruptError(f"tensor {name} has {tensor.size} bytes, not those of its shape")
+    return tensor
+
+
+def parse_header(header: bytes) -> list[Tensor]:
+    """The tensors of a safetensors header, in the order of their data.
+
+    Raises:
+        CorruptError: the header is damaged, or the tensors do not follow each other without gaps.
+    """
+    try:
+        entries = json.loads(header)
+        found = [_tensor(name, entry) for name, entry in entries.items() if name != "__metadata__"]
+    except CorruptError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise CorruptError("the header of safetensors is damaged") from None
+    found.sort(key=lambda tensor: (tensor.begin, tensor.end))
+    at = 0
+    for tensor in found:
+        if tensor.begin != at or tensor.end < at:
+            raise CorruptError(f"tensor {tensor.name} begins at {tensor.begin}, not at {at}")
+        at = tensor.end
+    return found
+
+
+def _read(file: BinaryIO, size: int, what: str) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise TruncatedError(f"the file ends in {what}")
+    return data
+
+
+class Writer:
+    """Writes a .wps file by `write`, which takes bytes: all tensors of the header, in order.
+
+    Args:
+        recipe: of float tensors; None: `planes`, which is lossless. A lossy recipe must be named
+            here: no option of the environment selects it. Other tensors are always lossless.
+        options: of `wirepress.Compressor`, such as `threads`.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object],
+        header: bytes,
+        recipe: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.tensors = parse_header(header)
+        self._write, self._recipe = write, recipe or "planes"
+        self._options = options | {"checksum": "on"}
+        self._made: dict[str, api.Compressor] = {}
+        self._sizes: list[int] = []
+        self._described = _HEAD.pack(_MAGIC, len(self.tensors), len(header)) + header
+        for dtype in {tensor.frame_dtype for tensor in self.tensors} & {*_FLOATS}:
+            self._compressor(dtype).lossless(dtype)  # raises where the recipe does not take it
+        write(self._described)
+
+    def _compressor(self, dtype: str) -> api.Compressor:
+        item = arrays.dtype_size(arrays.dtype_code(dtype))
+        exact = arrays.DEFAULT_RECIPE if item > 1 else "zstd:1"
+        recipe = self._recipe if dtype in _FLOATS else exact
+        if recipe not in self._made:
+            self._made[recipe] = api.Compressor(**{**self._options, "recipe": recipe})
+        return self._made[recipe]
+
+    def add(self, memory: Any) -> None:
+        """Writes the next tensor; `memory` holds its bytes, row by row."""
+        tensor = self.tensors[len(self._sizes)]
+        view, code = memoryview(memory), arrays.dtype_code(tensor.frame_dtype)
+        if view.nbytes != tensor.size:
+            raise ParameterError(
+                f"tensor {tensor.name} takes {tensor.size} bytes, not {view.nbytes}"
+            )
+        shape = (tensor.size // arrays.dtype_size(code),)
+        frame = self._compressor(tensor.frame_dtype).compress_view(
+            arrays.View(view, code, 1, shape)
+        )
+        self._write(frame)
+        self._sizes.append(len(frame))
+
+    def finish(self) -> None:
+        """Writes the index; without it the file is refused."""
+        if len(self._sizes) != len(self.tensors):
+            raise ParameterError(f"{len(self._sizes)} of {len(self.tensors)} tensors were written")
+        index = b"".join(map(_SIZE.pack, self._sizes))
+        self._write(index + _CRC.pack(zlib.crc32(index, zlib.crc32(self._described))))
+
+
+class Reader:
+    """Reads tensors of a .wps file, each without the others.
+
+    Args:
+        file: a seekable, buffered file at its beginning.
+        options: of `wirepress.Compressor`, such as `threads`.
+
+    Raises:
+        FrameError: not a .wps file, or one that is damaged or cut short.
+    """
+
+    def __init__(self, file: BinaryIO, **options: Any) -> None:
+        self._file, self._compressor = file, api.Compressor(**options)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        head = _read(file, _HEAD.size, "its head")
+        magic, count, length = _HEAD.unpack(head)
+        if magic != _MAGIC:
+            raise CorruptError(f"this is not a {SUFFIX} file of version 1")
+        data = _HEAD.size + length
+        end = size - count * _SIZE.size - _CRC.size
+        if length > MAX_HEADER or data > end:
+            raise TruncatedError(f"the file has {size} bytes, less than its head announces")
+        self.header = _read(file, length, "its header")
+        file.seek(end)
+        index = _read(file, count * _SIZE.size, "its index")
+        crc = zlib.crc32(index, zlib.crc32(self.header, zlib.crc32(head)))
+        if _CRC.unpack(_read(file, _CRC.size, "its index"))[0] != crc:
+            raise CorruptError("the header or the index is damaged, or the file was cut short")
+        sizes = [size for (size,) in _SIZE.iter_unpack(index)]
+        self.tensors = parse_header(self.header)
+        if len(self.tensors) != count or data + sum(sizes) != end:
+            raise CorruptError("the header and the index contradict each other")
+        self._places = {}
+        for tensor, size in zip(self.tensors, sizes, strict=True):
+            self._places[tensor.name] = tensor, data, size
+            data += size
+
+    def read(self, name: str) -> bytearray:
+        """The bytes of a tensor.
+
+        Raises:
+            KeyError: the file has no tensor of this name.
+            FrameError: the tensor is damaged; the text names it.
+        """
+        tensor, at, size = self._places[name]
+        try:
+            self._file.seek(at)
+            return self._expand(_read(self._file, size, "a tensor"), tensor)
+        except FrameError as error:
+            raise type(error)(f"tensor {name}: {error}") from None
+
+    def _expand(self, frame: bytes, tensor: Tensor) -> bytearray:
+        info = self._compressor.inspect(frame)
+        if (info.raw_size, info.dtype) != (tensor.size, tensor.frame_dtype):
+            raise CorruptError(
+                f"its frame holds {info.raw_size} bytes of {info.dtype}, the header says "
+                f"{tensor.size} of {tensor.frame_dtype}"
+            )
+        memory = bytearray(tensor.size)
+        self._compressor.decompress(frame, memory)
+        return memory
+
+
+def pack(
+    source: BinaryIO,
+    write: Callable[[bytes], object],
+    recipe: str | None = None,
+    progress: Callable[[int], object] = lambda size: None,
+    **options: Any,
+) -> None:
+    """Makes a .wps file of a .safetensors file.
+
+    Args:
+        source: a buffered file, read once from its beginning to its end.
+        write, recipe, options: see `Writer`.
+        progress: takes the bytes of each tensor that is done.
+
+    Raises:
+        FrameError: the source is not a .safetensors file, or one that is damaged or cut short.
+    """
+    length = int.from_bytes(_read(source, 8, "its head"), "little")
+    if not 2 <= length <= MAX_HEADER:
+        raise CorruptError("this is not a .safetensors file")
+    writer = Writer(write, _read(source, length, "its header"), recipe, **options)
+    for tensor in writer.tensors:
+        writer.add(_read(source, tensor.size, f"tensor {tensor.name}"))
+        progress(tensor.size)
+    if source.read(1):
+        raise CorruptError("bytes follow the last tensor")
+    writer.finish()
+
+
+def unpack(
+    source: BinaryIO,
+    write: Callable[[bytes | bytearray], object],
+    progress: Callable[[int], object] = lambda size: None,
+    **options: Any,
+) -> None:
+    """Makes the .safetensors file that a .wps file was made of; see `Reader` and `pack`."""
+    reader = Reader(source, **options)
+    write(len(reader.header).to_bytes(8, "little") + reader.header)
+    for tensor in reader.tensors:
+        write(reader.read(tensor.name))
+        progress(tensor.size)
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file that has its name when it is whole and on stable storage; an error removes it.
+
+    A process that is killed leaves what was at `path`, and a file `.NAME.*.part` beside it.
+    """
+    folder, name = os.path.split(os.path.realpath(path))
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, os.path.join(folder, name))
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
