@@ -18,7 +18,6 @@ typedef struct wpr_device_info {
   char name[64];     /* as the user names it: "isal", "0000:03:00.0" */
   char driver[64];   /* as the driver library names it */
   int window_log;    /* log2 of the largest window in bytes */
-  int chained;       /* 1: compresses scattered memory, hence jobs above 65535 bytes */
   size_t max_src[2]; /* largest job by direction, bytes; 0: the device refuses the direction */
   size_t max_dst[2]; /* largest answer by direction, bytes */
   void* device;      /* for open and close */
