@@ -38,8 +38,8 @@ void tell_shape(const Header& header, Recipe* recipe);
 // The shortest text that parse_recipe reads back to the same recipe for any dtype.
 std::string recipe_text(const Recipe& recipe);
 
-// An error where `choice` names no engine, or no kernel of any codec. Sets up the device of an engine
-// that has one; `verify` as in Engine::select.
+// An error where `choice` names no engine, or no kernel of any codec. Sets up the device of an
+// engine that has one; `verify` as in Engine::select.
 Status check_engine(const char* choice, bool verify);
 
 }  // namespace wirepress

@@ -169,9 +169,8 @@ std::string Device::state() const {
       std::string(info_.name) + " (" + info_.driver + "): DEFLATE, " +
       limits("compresses", WPR_DEVICE_COMPRESS) + ", " + limits("expands", WPR_DEVICE_EXPAND) +
       " (code and result alike), window 2^" + std::to_string(info_.window_log) + ", " +
-      (info_.chained ? "scattered memory" : "one segment") + "; " +
-      std::to_string(jobs(Reason::kNone)) + " jobs by the device (" + std::to_string(bytes_[0]) +
-      " bytes compressed, " + std::to_string(bytes_[1]) + " expanded)";
+      "one segment; " + std::to_string(jobs(Reason::kNone)) + " jobs by the device (" +
+      std::to_string(bytes_[0]) + " bytes compressed, " + std::to_string(bytes_[1]) + " expanded)";
   for (size_t i = 1; i < kReasons; ++i) {
     if (jobs_[i] != 0)
       text += "; " + std::to_string(jobs_[i]) + " by the cores: " + kReasonTexts[i];

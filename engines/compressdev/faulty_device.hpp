@@ -40,8 +40,7 @@ class FaultyDevice {
 
   static wpr_device_table table() { return {nullptr, open, submit, poll, close}; }
   wpr_device_info info() {
-    wpr_device_info info = {"faulty",           "test kit",         15,  1,
-                            {1 << 20, 1 << 20}, {1 << 21, 1 << 20}, this};
+    wpr_device_info info = {"faulty", "test kit", 15, {1 << 20, 1 << 20}, {1 << 21, 1 << 20}, this};
     return info;
   }
   bool closed() const { return closed_; }

@@ -24,11 +24,7 @@
 
 namespace {
 
-constexpr size_t kMaxJob = size_t{1} << 20;
-constexpr size_t kRoom = kMaxJob + 8192;  // noise grows by 5 bytes in 5000 or less
-constexpr size_t kLinear = 65535;         // rte_mbuf::data_len has 16 bits
-constexpr size_t kSegment = 60 * 1024;    // of a chain
-constexpr size_t kSegments = kRoom / kSegment + 1;
+constexpr size_t kLinear = 65535;  // rte_mbuf::data_len has 16 bits
 constexpr uint16_t kQueues = 16;
 constexpr unsigned kInFlight = 16;  // of a queue pair; one is used
 
@@ -41,7 +37,7 @@ struct DeviceState {
 // Memory of the driver library, wrapped once.
 struct Side {
   std::byte* memory = nullptr;
-  rte_mbuf* segment[kSegments] = {};
+  rte_mbuf* mbuf = nullptr;
 };
 
 struct Queue {
@@ -164,15 +160,10 @@ void fill_info(const DeviceState& device, const std::string& name, const std::st
   std::snprintf(info->name, sizeof info->name, "%s", name.c_str());
   std::snprintf(info->driver, sizeof info->driver, "%s", driver.c_str());
   info->window_log = can.window_size.max;
-  info->chained = (can.comp_feature_flags & RTE_COMP_FF_OOP_SGL_IN_SGL_OUT) != 0;
-  const bool dynamic = (can.comp_feature_flags & RTE_COMP_FF_HUFFMAN_DYNAMIC) != 0;
-  // Chains only with dynamic codes: isal (22.11) ends fixed ones early where a segment fills up.
-  info->chained = info->chained && dynamic;
-  if (works(device.id, device.xform[WPR_DEVICE_COMPRESS])) {
-    info->max_src[WPR_DEVICE_COMPRESS] = info->chained ? kMaxJob : kLinear;
-    info->max_dst[WPR_DEVICE_COMPRESS] = info->chained ? kRoom : kLinear;
-  }
-  // Never chains: isal (22.11) loops for ever on a damaged code in one.
+  // Never chains of segments: isal (22.11) loses the end of some codes where a segment fills up, at
+  // status 0, and loops for ever on a damaged code.
+  if (works(device.id, device.xform[WPR_DEVICE_COMPRESS]))
+    info->max_src[WPR_DEVICE_COMPRESS] = info->max_dst[WPR_DEVICE_COMPRESS] = kLinear;
   if (works(device.id, device.xform[WPR_DEVICE_EXPAND]))
     info->max_src[WPR_DEVICE_EXPAND] = info->max_dst[WPR_DEVICE_EXPAND] = kLinear - WPR_DEVICE_PAD;
 }
@@ -200,16 +191,12 @@ void keep(void*, void*) {}  // wrapped memory is never freed
 
 bool open_side(rte_mempool* pool, Side* side) {
   static rte_mbuf_ext_shared_info shared = {.free_cb = keep, .fcb_opaque = nullptr, .refcnt = 1};
-  side->memory = static_cast<std::byte*>(rte_malloc(nullptr, kRoom, 64));
-  if (side->memory == nullptr) return false;
-  const rte_iova_t address = rte_malloc_virt2iova(side->memory);
-  for (size_t i = 0; i < kSegments; ++i) {
-    rte_mbuf* segment = side->segment[i] = rte_pktmbuf_alloc(pool);
-    if (segment == nullptr) return false;
-    rte_pktmbuf_attach_extbuf(segment, side->memory + i * kSegment, address + i * kSegment, kLinear,
-                              &shared);
-    segment->data_off = 0;
-  }
+  side->memory = static_cast<std::byte*>(rte_malloc(nullptr, kLinear, 64));
+  side->mbuf = rte_pktmbuf_alloc(pool);
+  if (side->memory == nullptr || side->mbuf == nullptr) return false;
+  rte_pktmbuf_attach_extbuf(side->mbuf, side->memory, rte_malloc_virt2iova(side->memory), kLinear,
+                            &shared);
+  side->mbuf->data_off = 0;
   return true;
 }
 
@@ -217,8 +204,7 @@ bool open_side(rte_mempool* pool, Side* side) {
 bool fill_queue(const DeviceState& device, Queue* queue) {
   const std::string name = "wpr" + std::to_string(device.id) + "_" + std::to_string(queue->id);
   rte_mempool* ops = rte_comp_op_pool_create((name + "o").c_str(), 1, 0, 0, SOCKET_ID_ANY);
-  rte_mempool* mbufs =
-      rte_pktmbuf_pool_create((name + "m").c_str(), 2 * kSegments, 0, 0, 0, SOCKET_ID_ANY);
+  rte_mempool* mbufs = rte_pktmbuf_pool_create((name + "m").c_str(), 2, 0, 0, 0, SOCKET_ID_ANY);
   if (ops == nullptr || mbufs == nullptr) return false;
   queue->op = rte_comp_op_alloc(ops);
   for (int way = 0; way < 2; ++way)  // a direction that the device refuses stays null
@@ -239,19 +225,10 @@ void* open_queue(void* state) {
   return nullptr;
 }
 
-// One segment where `size` fits one, else a chain.
 rte_mbuf* lay_out(Side* side, size_t size) {
-  const bool linear = size <= kLinear;
-  const size_t n = linear ? 1 : (size + kSegment - 1) / kSegment;
-  for (size_t i = 0; i < n; ++i) {
-    rte_mbuf* segment = side->segment[i];
-    segment->data_len =
-        static_cast<uint16_t>(linear ? size : std::min(kSegment, size - i * kSegment));
-    segment->next = i + 1 < n ? side->segment[i + 1] : nullptr;
-  }
-  side->segment[0]->nb_segs = static_cast<uint16_t>(n);
-  side->segment[0]->pkt_len = static_cast<uint32_t>(size);
-  return side->segment[0];
+  side->mbuf->data_len = static_cast<uint16_t>(size);
+  side->mbuf->pkt_len = static_cast<uint32_t>(size);
+  return side->mbuf;
 }
 
 // Some drivers want a few bytes beyond the code: a job has all the room there is, and the caller
@@ -265,7 +242,7 @@ int submit(void* state, const wpr_device_job* job) {
   op->op_type = RTE_COMP_OP_STATELESS;
   op->private_xform = queue->xform[job->direction];
   op->m_src = lay_out(&queue->src, src_size);
-  op->m_dst = lay_out(&queue->dst, job->room > kLinear ? kRoom : kLinear);
+  op->m_dst = lay_out(&queue->dst, kLinear);
   op->src.offset = op->dst.offset = 0;
   op->src.length = static_cast<uint32_t>(src_size);
   op->flush_flag = RTE_COMP_FLUSH_FINAL;

@@ -130,8 +130,10 @@ class Codec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Engine:
-    """A place where kernels run; `reason` says why it is not available. `state` says what its device
-    can do and has done in this process, "" where none is selected."""
+    """A place where kernels run; `reason` says why it is not available.
+
+    `state` says what its device can do and has done in this process; "" where none is selected.
+    """
 
     name: str
     sentence: str
