@@ -247,10 +247,16 @@ module wpr_lz_copy #(
   logic [6:4][63:0] literals_q;
   logic [LogRows-1:0] even4_q, odd4_q;
 
-  // i mod offset, of offsets from 1 to 7.
-  function automatic logic [2:0] modulo(input logic [2:0] i, input logic [2:0] offset);
-    return offset == '0 ? i : 3'(i % offset);
+  // i mod offset, of offsets from 1 to 7: [offset][i].
+  function automatic logic [7:0][7:0][2:0] modulo_table();
+    for (int offset = 0; offset < 8; offset++) begin
+      for (int i = 0; i < 8; i++) begin
+        modulo_table[offset][i] = 3'(i);
+        if (offset != 0) modulo_table[offset][i] = 3'(i % offset);
+      end
+    end
   endfunction
+  localparam logic [7:0][7:0][2:0] Modulo = modulo_table();
 
   logic [2:0] literal3;  // how far literals are turned
   assign literal3 = at3_q[2:0] + (match_first3_q ? n_first3_q[2:0] : '0) - lane3_q;
@@ -259,7 +265,7 @@ module wpr_lz_copy #(
       automatic logic [2:0] i = 3'(j) - at3_q[2:0];     // the byte's number in this clock
       automatic logic [2:0] k = 3'(j) - match3_q;       // and in the match
       automatic logic [2:0] from = 3'(j) - offset3_q[2:0];
-      automatic logic [2:0] past = offset3_q[15:3] == '0 ? modulo(k, offset3_q[2:0]) : k;
+      automatic logic [2:0] past = offset3_q[15:3] == '0 ? Modulo[offset3_q[2:0]][k] : k;
       lanes4[j].write   = {1'b0, i} < n3_q;
       lanes4[j].literal = ({1'b0, i} < n_first3_q) != match_first3_q;
       lanes4[j].second  = 3'(j) < at3_q[2:0];
