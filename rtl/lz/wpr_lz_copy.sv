@@ -35,14 +35,14 @@ module wpr_lz_copy #(
   input  logic [ 8:0] s_n_match_i,     // bytes, or 0
   input  logic [15:0] s_offset_i,
 
-  input logic [  3:0] literals_n_i,      // 0 to 8 come, of literals_bytes_i from literals_begin_i on
+  input logic [  3:0] literals_n_i,      // 0 to 8 come: bytes_i from begin_i on
   input logic [  3:0] literals_begin_i,  // 0 to 8
   input logic [127:0] literals_bytes_i,
 
   output logic        m_axis_tvalid,
   input  logic        m_axis_tready,
   output logic [63:0] m_axis_tdata,
-  output logic [ 7:0] m_axis_tkeep,   // all ones but with tlast; then none with tuser or for no byte
+  output logic [ 7:0] m_axis_tkeep,   // all ones but with tlast; none with tuser or for no byte
   output logic        m_axis_tlast,
   output logic        m_axis_tuser    // with tlast: the packet was not valid
 );
@@ -99,7 +99,8 @@ module wpr_lz_copy #(
       made_q.waiting <= fits ? '0 : next.waiting - 5'(space);
       made_q.all     <= fits ? next.n_match : next.all - 9'(space);
       ends_q         <= fits ? next.n_match <= 9'd8 : !all_long && !next.close;
-      space_q        <= next_valid && fits && next.n_match <= 9'd8 && !next.last ? 4'd8 - next.n_match[3:0] : '0;
+      space_q        <= next_valid && fits && next.n_match <= 9'd8 && !next.last ?
+                        4'd8 - next.n_match[3:0] : '0;
     end else if (go) begin
       made_q.waiting <= rest_waiting;
       made_q.all     <= rest;
@@ -346,7 +347,8 @@ module wpr_lz_copy #(
   logic [12:0] row8_q;
   logic [3:0] n8_q;
   assign row_at7  = at_q[7] - 16'd1;
-  assign crosses7 = 5'(at_q[7][2:0]) + 5'(n_q[7]) > 5'd8 || (at_q[7][2:0] == '0 && n_q[7] != '0);
+  assign crosses7 = 5'(at_q[7][2:0]) + 5'(n_q[7]) > 5'd8 ||
+                    (at_q[7][2:0] == '0 && n_q[7] != '0);
   always_ff @(posedge clk_i) begin
     leaves8_q <= v_q[7] && (end_q[7] || (!wrong_q[7] && begun_q[7] && crosses7));
     last8_q   <= end_q[7];
