@@ -292,7 +292,9 @@ module wpr_lz_copy #(
     if (!rst_ni) v_q <= '0;
   end
   logic [2:0] literal4_q, literal5_q, literal6_q;
-  always_ff @(posedge clk_i) {literal6_q, literal5_q, literal4_q} <= {literal5_q, literal4_q, literal3};
+  always_ff @(posedge clk_i) begin
+    {literal6_q, literal5_q, literal4_q} <= {literal5_q, literal4_q, literal3};
+  end
 
   // ---- history ------------------------------------------------------------------------------------
 
