@@ -30,7 +30,7 @@ module wpr_lz4_dec #(
   output logic        m_axis_tvalid,
   input  logic        m_axis_tready,
   output logic [63:0] m_axis_tdata,
-  output logic [ 7:0] m_axis_tkeep,   // all ones but with tlast; then none with tuser or for no byte
+  output logic [ 7:0] m_axis_tkeep,   // all ones but with tlast; none with tuser or for no byte
   output logic        m_axis_tlast,
   output logic        m_axis_tuser    // with tlast: the packet was not valid
 );

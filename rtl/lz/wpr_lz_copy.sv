@@ -35,14 +35,14 @@ module wpr_lz_copy #(
   input  logic [ 8:0] s_n_match_i,     // bytes, or 0
   input  logic [15:0] s_offset_i,
 
-  input logic [  3:0] literals_n_i,      // 0 to 8 come, of literals_bytes_i from literals_begin_i on
+  input logic [  3:0] literals_n_i,      // 0 to 8 come: bytes_i from begin_i on
   input logic [  3:0] literals_begin_i,  // 0 to 8
   input logic [127:0] literals_bytes_i,
 
   output logic        m_axis_tvalid,
   input  logic        m_axis_tready,
   output logic [63:0] m_axis_tdata,
-  output logic [ 7:0] m_axis_tkeep,   // all ones but with tlast; then none with tuser or for no byte
+  output logic [ 7:0] m_axis_tkeep,   // all ones but with tlast; none with tuser or for no byte
   output logic        m_axis_tlast,
   output logic        m_axis_tuser    // with tlast: the packet was not valid
 );
@@ -99,7 +99,8 @@ module wpr_lz_copy #(
       made_q.waiting <= fits ? '0 : next.waiting - 5'(space);
       made_q.all     <= fits ? next.n_match : next.all - 9'(space);
       ends_q         <= fits ? next.n_match <= 9'd8 : !all_long && !next.close;
-      space_q        <= next_valid && fits && next.n_match <= 9'd8 && !next.last ? 4'd8 - next.n_match[3:0] : '0;
+      space_q        <= next_valid && fits && next.n_match <= 9'd8 && !next.last ?
+                        4'd8 - next.n_match[3:0] : '0;
     end else if (go) begin
       made_q.waiting <= rest_waiting;
       made_q.all     <= rest;
@@ -247,10 +248,16 @@ module wpr_lz_copy #(
   logic [6:4][63:0] literals_q;
   logic [LogRows-1:0] even4_q, odd4_q;
 
-  // i mod offset, of offsets from 1 to 7.
-  function automatic logic [2:0] modulo(input logic [2:0] i, input logic [2:0] offset);
-    return offset == '0 ? i : 3'(i % offset);
+  // i mod offset, of offsets from 1 to 7: [offset][i].
+  function automatic logic [7:0][7:0][2:0] modulo_table();
+    for (int offset = 0; offset < 8; offset++) begin
+      for (int i = 0; i < 8; i++) begin
+        modulo_table[offset][i] = 3'(i);
+        if (offset != 0) modulo_table[offset][i] = 3'(i % offset);
+      end
+    end
   endfunction
+  localparam logic [7:0][7:0][2:0] Modulo = modulo_table();
 
   logic [2:0] literal3;  // how far literals are turned
   assign literal3 = at3_q[2:0] + (match_first3_q ? n_first3_q[2:0] : '0) - lane3_q;
@@ -259,7 +266,7 @@ module wpr_lz_copy #(
       automatic logic [2:0] i = 3'(j) - at3_q[2:0];     // the byte's number in this clock
       automatic logic [2:0] k = 3'(j) - match3_q;       // and in the match
       automatic logic [2:0] from = 3'(j) - offset3_q[2:0];
-      automatic logic [2:0] past = offset3_q[15:3] == '0 ? modulo(k, offset3_q[2:0]) : k;
+      automatic logic [2:0] past = offset3_q[15:3] == '0 ? Modulo[offset3_q[2:0]][k] : k;
       lanes4[j].write   = {1'b0, i} < n3_q;
       lanes4[j].literal = ({1'b0, i} < n_first3_q) != match_first3_q;
       lanes4[j].second  = 3'(j) < at3_q[2:0];
@@ -285,7 +292,9 @@ module wpr_lz_copy #(
     if (!rst_ni) v_q <= '0;
   end
   logic [2:0] literal4_q, literal5_q, literal6_q;
-  always_ff @(posedge clk_i) {literal6_q, literal5_q, literal4_q} <= {literal5_q, literal4_q, literal3};
+  always_ff @(posedge clk_i) begin
+    {literal6_q, literal5_q, literal4_q} <= {literal5_q, literal4_q, literal3};
+  end
 
   // ---- history ------------------------------------------------------------------------------------
 
@@ -340,7 +349,8 @@ module wpr_lz_copy #(
   logic [12:0] row8_q;
   logic [3:0] n8_q;
   assign row_at7  = at_q[7] - 16'd1;
-  assign crosses7 = 5'(at_q[7][2:0]) + 5'(n_q[7]) > 5'd8 || (at_q[7][2:0] == '0 && n_q[7] != '0);
+  assign crosses7 = 5'(at_q[7][2:0]) + 5'(n_q[7]) > 5'd8 ||
+                    (at_q[7][2:0] == '0 && n_q[7] != '0);
   always_ff @(posedge clk_i) begin
     leaves8_q <= v_q[7] && (end_q[7] || (!wrong_q[7] && begun_q[7] && crosses7));
     last8_q   <= end_q[7];
