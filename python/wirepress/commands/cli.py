@@ -122,10 +122,12 @@ def _metavar(option: api.Option) -> str | None:
     )
 
 
-def _add_file_flags(parser: argparse.ArgumentParser, result: str) -> None:
+def _add_file_flags(
+    parser: argparse.ArgumentParser, result: str, inputs: str = "- is stdin"
+) -> None:
     import shtab
 
-    files_argument = parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
+    files_argument = parser.add_argument("files", nargs="+", metavar="FILE", help=inputs)
     files_argument.complete = shtab.FILE  # type: ignore[attr-defined]
     parser.add_argument("-o", "--output", metavar="FILE", help=f"{result}; - is stdout")
     parser.add_argument("-f", "--force", action="store_true", help="overwrite what exists")
@@ -227,7 +229,9 @@ def _add_convert(parsers: _Parsers) -> None:
         "  wirepress convert model.wps                           model.safetensors again\n"
         "  wirepress convert --threads 2 --rm shard-*.safetensors\n",
     )
-    _add_file_flags(parser, "the result (default FILE with the other suffix)")
+    _add_file_flags(
+        parser, "the result (default FILE with the other suffix)", "one of the two kinds"
+    )
     _add_library_options(parser, but=("checksum",))
     recipe = next(action for action in parser._actions if action.dest == "recipe")
     recipe.help = "codecs of float tensors (default planes, lossless); a lossy one loses digits"
