@@ -305,11 +305,11 @@ Status check_engine(const char* choice, bool verify) {
     const bool with_device = engine->select && text.starts_with(engine->name + std::string(":"));
     if (text == engine->name || with_device) {
       const char* reason = engine->unavailable();
-      if (reason) return fail(Code::kParameter, "engine %s: %s", choice, reason);
+      if (reason) return fail(Code::kParameter, "%s: %s", choice, reason);
       if (!engine->select) return {};
       const size_t mark = text.find(':');
       const Status status = engine->select(with_device ? choice + mark + 1 : "", verify);
-      if (!status.ok()) return fail(Code::kParameter, "engine %s: %s", choice, status.text());
+      if (!status.ok()) return fail(Code::kParameter, "%s: %s", choice, status.text());
       return {};
     }
   }
@@ -318,7 +318,7 @@ Status check_engine(const char* choice, bool verify) {
       const std::string name = std::string(kernel->engine) + ":" + kernel->variant;
       if (text == name) {
         if (kernel->usable()) return {};
-        return fail(Code::kParameter, "engine %s: this machine cannot run it", choice);
+        return fail(Code::kParameter, "%s: this machine cannot run it", choice);
       }
       if ((", " + known + ", ").find(", " + name + ", ") == std::string::npos) known += ", " + name;
     }
