@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -60,7 +60,11 @@ def test_a_slow_disk_of_the_test_kit(root: Path, build_dir: Path, tmp_path: Path
 def store_bench(root: Path) -> Any:
     """bench/store.py as a module."""
     sys.path.insert(0, str(root / "bench"))
-    return importlib.import_module("store")
+    spec = importlib.util.spec_from_file_location("store_bench", root / "bench" / "store.py")
+    assert spec and spec.loader
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def tree(folder: Path, **files: str) -> Path:
