@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of base/: statuses, options and their units, checked bytes, the registry of kernels.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

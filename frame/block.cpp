@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes, reads and checks the blocks of a frame (spec/frame.md).
 #include "base/bytes.hpp"
 #include "frame/frame.hpp"
 #include "frame/hash.hpp"

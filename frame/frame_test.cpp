@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of headers, blocks and the walk over a frame, whole, truncated and damaged.
 #include "frame/frame.hpp"
 
 #include <gtest/gtest.h>

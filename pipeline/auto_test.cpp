@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the recipe auto: what it chooses, and that its bytes do not depend on threads.
 #include "pipeline/auto.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A recipe made ready to run: its codecs, one behind the other, on blocks.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of recipes, one-shot calls, streams and the C door.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A cheap look at data before codecs work on them.
 #pragma once
 
 #include "base/kernel.hpp"

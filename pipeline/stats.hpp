@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a context counts, and the stopwatch for it.
 #pragma once
 
 #include <chrono>

@@ -8,6 +8,8 @@
 2. Imports of the package wirepress go from room to room as IMPORTS says, in functions and for
    types, too, and no modules import each other in a circle. What tests import is free.
 3. Every source file has an SPDX line: the first, or the second after #!.
+4. Every source file says behind that line what it is for. A .cpp file may leave that to the header
+   of its name, a test to the name of what it tests, and a kernel to its path, codecs/CODEC/KERNEL.
 """
 
 from __future__ import annotations
@@ -165,6 +167,20 @@ def spdx_law(path: Path, lines: list[str]) -> Iterator[str]:
         yield f"{path}:1: the SPDX line is missing"
 
 
+def purpose_law(path: Path, lines: list[str]) -> Iterator[str]:
+    text = "\n".join(line for line in lines if not line.startswith(("#!", "# SPDX", "// SPDX")))
+    if path.suffix == ".py":
+        said = not text.strip() or ast.get_docstring(ast.parse(text))
+    elif path.suffix in {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh", ".sv"}:
+        said = re.match(r"\s*(/[/*]+(?! SPDX)|/\* SPDX.*\n \*)\s*\S", text)
+    else:
+        return
+    kernel = path.parts[0] == "codecs" and path.suffix == ".cpp"
+    header = path.with_name(path.stem.removesuffix("_test") + ".hpp")
+    if not (said or kernel or (path.suffix == ".cpp" and (ROOT / header).exists())):
+        yield f"{path}:1: a sentence that says what the file is for is missing"
+
+
 def main() -> int:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
@@ -176,7 +192,7 @@ def main() -> int:
             lines = (ROOT / path).read_text().splitlines()
         except (UnicodeDecodeError, FileNotFoundError):
             continue  # data; or deleted and not yet committed
-        for law in (include_law, spdx_law):
+        for law in (include_law, spdx_law, purpose_law):
             broken += law(path, lines)
         if path.suffix == ".py" and not OF_TESTS.search(path.as_posix()):
             sources[path] = "\n".join(lines)

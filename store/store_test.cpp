@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the frame store through its C door.
 #include "wirepress/store.h"
 
 #include <gtest/gtest.h>

@@ -109,5 +109,24 @@ def test_spdx_lines(laws: ModuleType) -> None:
     assert not list(laws.spdx_law(Path("README.md"), ["# wirepress"]))
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "kept"),
+    [
+        ("a.py", '# SPDX\n"""What it is for."""\nimport os', True),
+        ("a.py", "# SPDX\nimport os", False),
+        ("pkg/__init__.py", "# SPDX", True),
+        ("a.hpp", "// SPDX\n// What it is for.\n#pragma once", True),
+        ("a.hpp", "// SPDX\n#pragma once\n// Of the first function.", False),
+        ("a.c", "/* SPDX\n * What it is for. */\nint a;", True),
+        ("a.c", "/* SPDX */\nint a;", False),
+        ("codecs/lz4/liblz4.cpp", "// SPDX\n#include <lz4.h>", True),
+        ("base/options.cpp", "// SPDX\n#include <x>", True),
+        ("base/none_such.cpp", "// SPDX\n#include <x>", False),
+    ],
+)
+def test_files_say_what_they_are_for(laws: ModuleType, path: str, text: str, kept: bool) -> None:
+    assert bool(list(laws.purpose_law(Path(path), text.split("\n")))) != kept
+
+
 def test_the_laws_are_kept(laws: ModuleType) -> None:
     assert laws.main() == 0

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// int4 on the lanes of codecs/common/simd.
 #pragma once
 
 #include "codecs/int4/int4.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// int8 on the lanes of codecs/common/simd.
 #pragma once
 
 #include "codecs/int8/int8.hpp"

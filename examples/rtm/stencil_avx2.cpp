@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows of the stencil, compiled for AVX2.
 #define RTM_LANES 8
 #include "stencil_rows.hpp"
 

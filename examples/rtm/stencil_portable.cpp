@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows of the stencil, compiled for any processor.
 #define RTM_LANES 4
 #include "stencil_rows.hpp"
 

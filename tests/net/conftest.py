@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the tests that need hosts: network namespaces with links of real rates."""
+
 from __future__ import annotations
 
 import sys

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Rank 0 sends large messages to rank 1, which checks every value. */
+/* SPDX-License-Identifier: Apache-2.0
+ * Rank 0 sends large messages to rank 1, which checks every value. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The median of a few measurements.
 #pragma once
 
 #include <algorithm>

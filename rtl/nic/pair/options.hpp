@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The command line of the pair of simulated NIC boxes.
 #pragma once
 
 #include <string>

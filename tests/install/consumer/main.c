@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * A program of somebody else that uses the installed C door. */
 #include <stdio.h>
 #include <string.h>
 #include <wirepress/wirepress.h>
