@@ -262,6 +262,9 @@ def run(
             return child.returncode, output
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGTERM)
+        except BaseException:  # Ctrl-C or SIGTERM: nothing that was started stays behind
+            os.killpg(child.pid, signal.SIGTERM)
+            raise
         try:
             output, _ = child.communicate(timeout=10)
         except subprocess.TimeoutExpired:
@@ -856,6 +859,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     for setting in options.set:
         name, _, value = setting.partition("=")
         TRUST[name.removeprefix("mpi_").upper()] = value
