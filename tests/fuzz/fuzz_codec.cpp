@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer: one codec (WPR_FUZZ_CODEC), any bytes, its kernels against each other. With
-// WPR_FUZZ_ROUNDTRIP the bytes are raw data, else they are a code. Compiled once per codec.
+// libFuzzer: one codec, any bytes, its kernels against each other. The name by which the program is
+// called says which: fuzz_decode_NAME takes the bytes as a code, fuzz_roundtrip_NAME as raw data.
+// One program serves all codecs: each link with sanitizers takes seconds.
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "tests/fuzz/input.hpp"
 
@@ -11,8 +13,22 @@ namespace {
 
 using Data = std::vector<std::byte>;
 
+const Entry* chosen;
+bool roundtrip;
+
+bool choose(std::string_view name) {
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  for (const std::string_view prefix : {"fuzz_decode_", "fuzz_roundtrip_"}) {
+    if (!name.starts_with(prefix)) continue;
+    name.remove_prefix(prefix.size());
+    roundtrip = prefix == "fuzz_roundtrip_";
+    chosen = find_codec(name.data(), name.size());
+  }
+  return chosen != nullptr;
+}
+
 [[noreturn]] void stop(const Kernel& kernel, const char* why) {
-  std::fprintf(stderr, "%s %s:%s: %s\n", WPR_FUZZ_CODEC, kernel.engine, kernel.variant, why);
+  std::fprintf(stderr, "%s %s:%s: %s\n", chosen->codec->name, kernel.engine, kernel.variant, why);
   std::abort();
 }
 
@@ -34,7 +50,7 @@ Result run(const Kernel& kernel, Function function, const Args& args, ConstBytes
   return result;
 }
 
-[[maybe_unused]] void fuzz_decode(const Entry& entry, const FuzzInput& input) {
+void fuzz_decode(const Entry& entry, const FuzzInput& input) {
   const Kernel* first = nullptr;
   Result expected;
   for (const Kernel* kernel : entry.kernels) {
@@ -47,7 +63,7 @@ Result run(const Kernel& kernel, Function function, const Args& args, ConstBytes
   }
 }
 
-[[maybe_unused]] void fuzz_roundtrip(const Entry& entry, const FuzzInput& input) {
+void fuzz_roundtrip(const Entry& entry, const FuzzInput& input) {
   const Codec& codec = *entry.codec;
   const size_t bound = codec.bound(input.args, input.data.size());
   Data code, content;
@@ -77,15 +93,17 @@ Result run(const Kernel& kernel, Function function, const Args& args, ConstBytes
 }  // namespace
 }  // namespace wirepress
 
+extern "C" int LLVMFuzzerInitialize(int*, char*** argv) {
+  if (wirepress::choose((*argv)[0])) return 0;
+  std::fprintf(stderr, "call it as fuzz_decode_CODEC or fuzz_roundtrip_CODEC, not %s\n",
+               (*argv)[0]);
+  std::exit(2);
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace wirepress;
-  static const Entry* entry = find_codec(WPR_FUZZ_CODEC, std::strlen(WPR_FUZZ_CODEC));
   FuzzInput input;
-  if (!input.read(*entry->codec, bytes, size)) return 0;
-#ifdef WPR_FUZZ_ROUNDTRIP
-  fuzz_roundtrip(*entry, input);
-#else
-  fuzz_decode(*entry, input);
-#endif
+  if (!input.read(*chosen->codec, bytes, size)) return 0;
+  (roundtrip ? fuzz_roundtrip : fuzz_decode)(*chosen, input);
   return 0;
 }
