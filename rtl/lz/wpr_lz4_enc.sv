@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// lz4 encoder (codecs/lz4/spec.md): a packet of bytes in, 8 a beat; a packet of one LZ4 block out, 8
-// bytes a beat, no larger than LZ4_compressBound says. Which block it is follows from the bytes alone.
+// lz4 encoder (codecs/lz4/spec.md): a packet of bytes in, 8 a beat; a packet of one LZ4 block out,
+// 8 bytes a beat, no larger than LZ4_compressBound says. Which block it is follows from the bytes
+// alone.
 //
-// s_cmd says how many bytes a packet has, 0 (then no beat comes) to 4 MiB; a packet that has others gives
-// a block without use, and what follows it, too. Offsets are below 65,280. Behind 2^LogLiterals - 128
-// bytes without a match the rest of the packet is not compressed, since LZ4 says how many literals
-// there are before the first one.
+// s_cmd says how many bytes a packet has, 0 (then no beat comes) to 4 MiB; a packet that has others
+// gives a block without use, and what follows it, too. Offsets are below 65,280. Behind
+// 2^LogLiterals - 128 bytes without a match the rest of the packet is not compressed, since LZ4
+// says how many literals there are before the first one.
 //
-// Rate: 8 bytes a clock, less what a code is larger than its bytes; a sequence, or 8 of its literals, a
-// clock. The first byte leaves when the first match has ended, or the packet.
+// Rate: 8 bytes a clock, less what a code is larger than its bytes; a sequence, or 8 of its
+// literals, a clock. The first byte leaves when the first match has ended, or the packet.
 module wpr_lz4_enc #(
   parameter int unsigned LogLiterals = 16  // bytes of memory for literals
 ) (
@@ -45,7 +46,7 @@ module wpr_lz4_enc #(
     .m_data_o (in_data)
   );
 
-  // ---- sequences and their literals ---------------------------------------------------------------
+  // ---- sequences and their literals -------------------------------------------------------------
 
   logic room, w_valid, w_first, w_last, w_start;
   logic [3:0] w_n, w_run, w_end;
@@ -76,7 +77,7 @@ module wpr_lz4_enc #(
     .m_offset_o   (w_offset)
   );
 
-  logic q_valid, q_ready, q_first, q_last, have, take;
+  logic q_valid, q_ready, q_last, have, take;
   logic [22:0] q_n, q_match;
   logic [15:0] q_offset;
   logic [3:0] n;
@@ -98,7 +99,7 @@ module wpr_lz4_enc #(
     .s_offset_i    (w_offset),
     .m_valid_o     (q_valid),
     .m_ready_i     (q_ready),
-    .m_first_o     (q_first),
+    .m_first_o     (),
     .m_last_o      (q_last),
     .m_n_literals_o(q_n),
     .m_n_match_o   (q_match),
@@ -142,7 +143,7 @@ module wpr_lz4_enc #(
     if (!rst_ni) plan_valid_q <= 1'b0;
   end
 
-  // ---- pieces of a block: a token with what follows, or more of a length, or more literals --------
+  // ---- pieces of a block: a token with what follows, or more of a length, or more literals ------
 
   typedef enum logic [1:0] {Token, Length, Literals, Match} state_e;
   state_e state_q;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches of a packet with its last 64 KiB, for the encoders of lz4 and snappy: 8 bytes (a window) a
-// clock, whatever they are. At most one match begins in a window.
+// Matches of a packet with its last 64 KiB, for the encoders of lz4 and snappy: 8 bytes (a window)
+// a clock, whatever they are. At most one match begins in a window.
 //
 // s_cmd says how many bytes the packet has (0 to 2^22); as many must come, and none for 0. A record
 // a window comes out: how many of its bytes go on with the match that reached its first one; then
-// literals; then a match, if one begins; then literals. Last bytes follow LZ4's end rules: the last 5
-// are literals, and no match begins in the last 11. The records of a packet are a function of its bytes
-// alone. At least one clock without a record follows a packet.
+// literals; then a match, if one begins; then literals. Last bytes follow LZ4's end rules: the last
+// 5 are literals, and no match begins in the last 11. The records of a packet are a function of its
+// bytes alone. At least one clock without a record follows a packet.
 //
-// Rate: 8 bytes a clock while room_i; two clocks between packets, and 1,040 once in 11 MiB, in which
-// the table is cleared. Up to two records follow after room_i falls. Latency 27 windows.
+// Rate: 8 bytes a clock while room_i; two clocks between packets, and 1,040 once in 11 MiB, in
+// which the table is cleared. Up to two records follow after room_i falls. Latency 27 windows.
 module wpr_lz_match (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -43,7 +43,7 @@ module wpr_lz_match (
   localparam int unsigned Stages = 27;
   localparam int unsigned Follow = 7;  // windows until a follower's first result is known
 
-  // ---- windows ------------------------------------------------------------------------------------
+  // ---- windows ----------------------------------------------------------------------------------
 
   typedef struct packed {
     logic first;
@@ -111,14 +111,15 @@ module wpr_lz_match (
     end
   end
 
-  // ---- hashes, and the table: the last place of what had the same one -----------------------------
+  // ---- hashes, and the table: the last place of what had the same one ---------------------------
 
   typedef struct packed {
     logic [3:0] bank;
     logic [LogRows-1:0] row;
     logic [TagBits-1:0] tag;
   } hash_t;
-  // The product of two polynomials over GF(2) modulo x^32 + 1: each bit is a sum of 19 of the word's.
+  // The product of two polynomials over GF(2) modulo x^32 + 1: each bit is a sum of 19 of the
+  // word's.
   function automatic hash_t hashed(input logic [31:0] word);
     logic [31:0] product;
     product = '0;
@@ -149,7 +150,8 @@ module wpr_lz_match (
           take3_q[b][j] <= may2[j] && !lost && hash2_q[j].bank == 4'(b);
         end
       end
-      {hash7_q, hash6_q, hash5_q, hash4_q, hash3_q} <= {hash6_q, hash5_q, hash4_q, hash3_q, hash2_q};
+      {hash7_q, hash6_q, hash5_q} <= {hash6_q, hash5_q, hash4_q};
+      {hash4_q, hash3_q} <= {hash3_q, hash2_q};
       {won7_q, won6_q, won5_q, won4_q} <= {won6_q, won5_q, won4_q, won3_q};
     end
   end
@@ -188,7 +190,7 @@ module wpr_lz_match (
     end
   end
 
-  // ---- two offsets a window: of the last lane that has one, and the last that has another ---------
+  // ---- two offsets a window: of the last lane that has one, and the last that has another -------
 
   entry_t [7:0] entry7_q;
   logic [7:0][TimeBits-1:0] far8_q;
@@ -222,7 +224,7 @@ module wpr_lz_match (
     end
   end
 
-  // ---- where the next 32 bytes equal those at these offsets ---------------------------------------
+  // ---- where the next 32 bytes equal those at these offsets -------------------------------------
 
   typedef struct packed {
     logic has;
@@ -274,11 +276,12 @@ module wpr_lz_match (
     end
   end
 
-  // ---- followers: what equals up to the 32nd byte may go on ---------------------------------------
+  // ---- followers: what equals up to the 32nd byte may go on -------------------------------------
 
-  // A follower keeps an offset and compares each window four behind with it. It is free when a result
-  // for its own offset was not whole.
-  logic [1:0] busy21_q, busy20, busy21, legal22_q, legal23_q, legal24_q, legal25_q, legal26_q, whole28_q;
+  // A follower keeps an offset and compares each window four behind with it. It is free when a
+  // result for its own offset was not whole.
+  logic [1:0] busy21_q, busy20, busy21, whole28_q;
+  logic [1:0] legal22_q, legal23_q, legal24_q, legal25_q, legal26_q;
   logic [1:0][15:0] follow21_q, follow21, address22_q;
   logic [1:0][2:0] age21_q, age21;
   logic [1:0][3:0] run28_q;  // of the window at 24
@@ -369,7 +372,7 @@ module wpr_lz_match (
     return n;
   endfunction
 
-  // ---- the longest match from each byte on --------------------------------------------------------
+  // ---- the longest match from each byte on ------------------------------------------------------
 
   typedef struct packed {
     logic found;
@@ -420,9 +423,10 @@ module wpr_lz_match (
     return m;
   endfunction
 
-  // ---- which of them: all that can be, and the loop that picks ------------------------------------
+  // ---- which of them: all that can be, and the loop that picks ----------------------------------
 
-  // What a window may begin inside: nothing; a candidate's match, one to three windows old; a follower's.
+  // What a window may begin inside: nothing; a candidate's match, one to three windows old; a
+  // follower's.
   localparam int unsigned Ways = 9;
   typedef logic [Ways-1:0] way_t;  // one is set
   typedef struct packed {

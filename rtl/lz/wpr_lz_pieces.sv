@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of a code to a packet of 8 bytes a beat. A piece has up to 4 bytes, up to 8 literals and up
-// to 3 bytes behind them, of which some may be nothing; it is given in one clock, and its literals
-// four clocks later, as wpr_lz_sequences gives them.
+// Pieces of a code to a packet of 8 bytes a beat. A piece has up to 4 bytes, up to 8 literals and
+// up to 3 bytes behind them, of which some may be nothing; it is given in one clock, and its
+// literals four clocks later, as wpr_lz_sequences gives them.
 module wpr_lz_pieces (
   input  logic        clk_i,
   input  logic        rst_ni,     // synchronous
@@ -32,7 +32,7 @@ module wpr_lz_pieces (
     logic last;
   } piece_t;
 
-  // ---- a piece without gaps -----------------------------------------------------------------------
+  // ---- a piece without gaps ---------------------------------------------------------------------
 
   piece_t piece_q[1:5];
   logic [5:1] v_q;
@@ -74,7 +74,7 @@ module wpr_lz_pieces (
   );
   always_ff @(posedge clk_i) room_o <= rst_ni && level < (LogQueue + 1)'(7);
 
-  // ---- pieces behind each other -------------------------------------------------------------------
+  // ---- pieces behind each other -----------------------------------------------------------------
 
   wpr_pack #(.Lanes(16), .Unit(8)) pack (
     .clk_i,

@@ -49,7 +49,7 @@ module wpr_lz_sequences #(
     logic [15:0] offset;
   } sequence_t;
 
-  // ---- sequences ----------------------------------------------------------------------------------
+  // ---- sequences --------------------------------------------------------------------------------
 
   logic open_q, raw_q, close_q, push_q, full, starts, ends, raw;
   logic [22:0] literals_q, size_q, run_q, run;
@@ -122,7 +122,7 @@ module wpr_lz_sequences #(
   );
   assign {m_first_o, m_last_o, m_n_literals_o, m_n_match_o, m_offset_o} = shown;
 
-  // ---- literals: byte k of all lies in lane k mod 8 -----------------------------------------------
+  // ---- literals: byte k of all lies in lane k mod 8 ---------------------------------------------
 
   localparam int unsigned LogLane = LogLiterals - 3;
   logic [LogLiterals-1:0] write_q, read_q;
@@ -138,7 +138,8 @@ module wpr_lz_sequences #(
     read_q   <= read_q + LogLiterals'(take);
     level1_q <= level1_q + (LogLiterals + 1)'(n) - (LogLiterals + 1)'(take);
     level2_q <= level2_q + (LogLiterals + 1)'(n2_q) - (LogLiterals + 1)'(take);
-    room_o   <= level < (LogQueue + 1)'(20) && level1_q < (LogLiterals + 1)'((1 << LogLiterals) - 64);
+    room_o   <= level < (LogQueue + 1)'(20) &&
+                level1_q < (LogLiterals + 1)'((1 << LogLiterals) - 64);
     {first3_q, first2_q, first1_q} <= {first2_q, first1_q, read_q[2:0]};
     for (int i = 0; i < 8; i++) bytes_o[8*i+:8] <= lane3_q[3'(i)+first3_q];
     if (!rst_ni) begin

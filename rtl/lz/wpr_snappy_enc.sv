@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// snappy encoder (codecs/snappy/spec.md): a packet of bytes in, 8 a beat; a packet of its code out, 8
-// bytes a beat, no larger than snappy::MaxCompressedLength says. Which code it is follows from the bytes
-// alone.
+// snappy encoder (codecs/snappy/spec.md): a packet of bytes in, 8 a beat; a packet of its code out,
+// 8 bytes a beat, no larger than snappy::MaxCompressedLength says. Which code it is follows from
+// the bytes alone.
 //
-// s_cmd says how many bytes a packet has, 0 (then no beat comes) to 4 MiB; a packet that has others gives
-// a code without use, and what follows it, too. Offsets are below 65,280. Literals of a tag are at most
-// 2^LogLiterals - 120.
+// s_cmd says how many bytes a packet has, 0 (then no beat comes) to 4 MiB; a packet that has others
+// gives a code without use, and what follows it, too. Offsets are below 65,280. Literals of a tag
+// are at most 2^LogLiterals - 120.
 //
-// Rate: 8 bytes a clock, less what a code is larger than its bytes; a literal and a copy, or 8 of the
-// literal's bytes, or 64 of a long copy, a clock. The first byte leaves with the packet's first window.
+// Rate: 8 bytes a clock, less what a code is larger than its bytes; a literal and a copy, or 8 of
+// the literal's bytes, or 64 of a long copy, a clock. The first byte leaves with the packet's first
+// window.
 module wpr_snappy_enc #(
   parameter int unsigned LogLiterals = 16  // bytes of memory for literals
 ) (
@@ -45,7 +46,7 @@ module wpr_snappy_enc #(
     .m_data_o (in_data)
   );
 
-  // ---- sequences and their literals ---------------------------------------------------------------
+  // ---- sequences and their literals -------------------------------------------------------------
 
   logic room, w_valid, w_first, w_last, w_start;
   logic [3:0] w_n, w_run, w_end;
@@ -111,7 +112,6 @@ module wpr_snappy_enc #(
 
   // What follows from the numbers of a sequence, a clock ahead.
   typedef struct packed {
-    logic first;
     logic last;
     logic [22:0] n;
     logic [22:0] match;
@@ -141,7 +141,6 @@ module wpr_snappy_enc #(
     if (q_ready) begin
       plan_valid_q <= q_valid;
       plan_q <= '{
-          q_first,
           q_last,
           q_first ? 23'd0 : q_n,
           q_match,
@@ -156,12 +155,12 @@ module wpr_snappy_enc #(
     if (!rst_ni) plan_valid_q <= 1'b0;
   end
 
-  // ---- pieces of a code: a tag with what follows, or more literals, or more of a copy -------------
+  // ---- pieces of a code: a tag with what follows, or more literals, or more of a copy -----------
 
   typedef enum logic [1:0] {Tag, Literals, Copy} state_e;
   state_e state_q;
   logic piece_room, last, ends, one_copy, one_copy_q, short_left_q, near;
-  logic [22:0] n_q, size_q, copy_size;
+  logic [22:0] n_q, copy_q, copy_size;
   logic [2:0] n_head;
   logic [31:0] head;
   logic [1:0] n_tail;
@@ -184,15 +183,16 @@ module wpr_snappy_enc #(
       end
       default: ;
     endcase
-    copy_size = state_q == Copy ? size_q : plan_q.match;
-    one_copy = state_q == Copy ? one_copy_q : plan_q.one_copy;
+    copy_size = state_q == Copy ? copy_q : plan_q.match;
+    one_copy  = state_q == Copy ? one_copy_q : plan_q.one_copy;
     copied   = one_copy ? 6'(copy_size - 23'd1) : 6'd63;
     near     = copy_size >= 23'd4 && copy_size < 23'd12 && plan_q.offset < 16'd2048;
     n_tail   = '0;
     tail     = '0;
     if (ends && plan_q.any_copy) begin
       n_tail = near ? 2'd2 : 2'd3;
-      tail   = near ? {8'd0, plan_q.offset[7:0], plan_q.offset[10:8], 3'(copy_size - 23'd4), 2'b01} :
+      tail   = near ? {8'd0, plan_q.offset[7:0],
+                       plan_q.offset[10:8], 3'(copy_size - 23'd4), 2'b01} :
                       {plan_q.offset, copied, 2'b10};
     end
     take = plan_valid_q && piece_room && have;
@@ -203,7 +203,7 @@ module wpr_snappy_enc #(
     if (take) begin
       n_q          <= (state_q == Tag ? plan_q.n : n_q) - 23'(n);
       short_left_q <= (state_q == Tag ? plan_q.n : n_q) <= 23'd8 + 23'(n);
-      size_q      <= copy_size - 23'd64;
+      copy_q       <= copy_size - 23'd64;
       one_copy_q   <= copy_size <= 23'd128;
       state_q      <= done ? Tag : ends ? Copy : Literals;
     end
