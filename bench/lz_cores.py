@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes a clock of the LZ decoders of rtl/lz on whole files, simulated, and the page about them.
+"""Bytes a clock and ratios of the LZ cores of rtl/lz on whole files, simulated, and their page.
 
     bench/lz_cores.py FOLDER [--limit 6]     counts clocks, writes bench/results/lz_cores.json
-    bench/lz_cores.py --page                 writes docs/fpga-lz.md from it
+    bench/lz_cores.py --page                 writes docs/fpga-lz.md and docs/fpga-lz.svg from it
 
 FOLDER holds the files (of the Silesia corpus, for the page); one packed with zstd (.zst) is
 unpacked first. A file is coded in blocks of 64 KiB, each a packet; clocks are those from a
-packet's first beat to its last one, so that what a packet costs at its ends counts.
+packet's first beat to its last one, so that what a packet costs at its ends counts. The decoders
+read the library's blocks; the encoders' blocks are read by the library.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +31,24 @@ PAGE = results.ROOT / "docs" / "fpga-lz.md"
 AIMS = {"dickens": 5.5, "reymont": 5.5, "mr": 5.5, "xml": 6.5, "nci": 6.5, "ooffice": 7, "osdb": 7}
 
 
-def measured(name: str, data: bytes, codec: str) -> dict[str, Any]:
-    frame = bytes(wirepress.compress(data, codec, block_size=BLOCK, engine="cpu"))
+def counted(engine_work: Callable[[], bytes]) -> tuple[bytes, int]:
     before = wirepress.engine_clocks("rtl")
-    if bytes(wirepress.decompress(frame, engine="rtl", threads=1)) != data:
+    result = bytes(engine_work())
+    return result, wirepress.engine_clocks("rtl") - before
+
+
+def measured(name: str, data: bytes, codec: str) -> dict[str, Any]:
+    options = {"block_size": BLOCK, "threads": 1}
+    frame = bytes(wirepress.compress(data, codec, engine="cpu", **options))
+    raw, clocks = counted(lambda: wirepress.decompress(frame, engine="rtl", threads=1))
+    coded, encoder_clocks = counted(
+        lambda: wirepress.compress(data, codec, engine="rtl", **options)
+    )
+    if raw != data or bytes(wirepress.decompress(coded, engine="cpu")) != data:
         raise SystemExit(f"{name}: {codec} on the core gives other bytes")
-    clocks = wirepress.engine_clocks("rtl") - before
     return {"file": name, "codec": codec, "bytes": len(data), "frame_bytes": len(frame),
-            "clocks": clocks}  # fmt: skip
+            "clocks": clocks, "encoder_frame_bytes": len(coded),
+            "encoder_clocks": encoder_clocks}  # fmt: skip
 
 
 def count(folder: Path, limit: int) -> None:
@@ -46,42 +58,99 @@ def count(folder: Path, limit: int) -> None:
         if name in AIMS:
             data = silesia.unpacked(path)[: limit << 20]
             rows += [measured(name, data, codec) for codec in CODECS]
+    rows.sort(key=lambda row: row["codec"])
     results.write("lz_cores", {"block_size": BLOCK, "limit_mib": limit, "rows": rows})
+
+
+def aim(row: dict[str, Any]) -> float:
+    return AIMS[row["file"]] if row["codec"] == "lz4" else 6.5
+
+
+def decoder_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    rate = row["bytes"] / row["clocks"]
+    return (row["codec"], row["file"], str(row["bytes"]),
+            f"{row['bytes'] / row['frame_bytes']:.2f}", str(row["clocks"]), f"{rate:.2f}",
+            f"{aim(row):g}" + ("" if rate >= aim(row) else ", missed"))  # fmt: skip
+
+
+def encoder_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    library, core = row["bytes"] / row["frame_bytes"], row["bytes"] / row["encoder_frame_bytes"]
+    return (row["codec"], row["file"], str(row["encoder_clocks"]),
+            f"{row['bytes'] / row['encoder_clocks']:.2f}", f"{core:.3f}", f"{library:.3f}",
+            f"{100 * (core / library - 1):+.1f} %")  # fmt: skip
+
+
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = (heads, ("---",) * len(heads), *rows)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def picture(rows: list[dict[str, Any]]) -> str:
+    """Bars of the rates, both ways, and the decoders' aims as lines across them."""
+    step, width = 18, 460
+    texts, y = [], 20
+    for row in rows:
+        texts.append(
+            f'<text x="130" y="{y + 12}" text-anchor="end">{row["codec"]} {row["file"]}</text>'
+        )
+        for k, (clocks, color) in enumerate((("clocks", "#4477aa"), ("encoder_clocks", "#ccbb44"))):
+            size = row["bytes"] / row[clocks] * 40
+            texts.append(
+                f'<rect x="140" y="{y + 8 * k}" width="{size:.1f}" height="7" fill="{color}"/>'
+            )
+        x = 140 + 40 * aim(row)
+        texts.append(f'<path d="M{x:g} {y - 1}v9" stroke="#aa3377" stroke-width="2"/>')
+        y += step
+    texts.append(f'<text x="140" y="{y + 14}">blue: decoder; red: its aim; yellow: encoder; '
+                 "the frame ends at 8 bytes a clock</text>")  # fmt: skip
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 20}" height="{y + 24}" '
+            'font-family="sans-serif" font-size="11">'
+            '<rect width="100%" height="100%" fill="white"/>'
+            f'<rect x="140" y="14" width="320" height="{y - 14}" fill="none" stroke="#bbb"/>'
+            + "".join(texts) + "</svg>\n")  # fmt: skip
 
 
 def page() -> None:
     raw = json.loads((results.FOLDER / "lz_cores.json").read_text())
-    heads = ("codec", "file", "bytes", "ratio", "clocks", "bytes a clock", "aim")
-    rows = []
-    for row in sorted(raw["rows"], key=lambda row: row["codec"]):
-        rate = row["bytes"] / row["clocks"]
-        aim = AIMS[row["file"]] if row["codec"] == "lz4" else 6.5
-        ratio = row["bytes"] / row["frame_bytes"]
-        rows.append((row["codec"], row["file"], str(row["bytes"]), f"{ratio:.2f}",
-                     str(row["clocks"]), f"{rate:.2f}",
-                     f"{aim:g}" + ("" if rate >= aim else ", missed")))  # fmt: skip
-    lines = (f"| {' | '.join(cells)} |\n" for cells in (heads, ["---"] * len(heads), *rows))
-    PAGE.write_text(HEAD + "".join(lines) + TAIL.format(**raw))
+    decoders = table(("codec", "file", "bytes", "ratio", "clocks", "bytes a clock", "aim"),
+                     [decoder_cells(row) for row in raw["rows"]])  # fmt: skip
+    encoders = table(("codec", "file", "clocks", "bytes a clock", "ratio", "library", "difference"),
+                     [encoder_cells(row) for row in raw["rows"]])  # fmt: skip
+    PAGE.write_text(TEXT.format(decoders=decoders, encoders=encoders, **raw))
+    PAGE.with_suffix(".svg").write_text(picture(raw["rows"]))
 
 
-HEAD = """# LZ decoders on an FPGA
+TEXT = """# LZ cores on an FPGA
 
-Bytes of output a clock of the decoders of [`rtl/lz`](../rtl/lz/README.md), counted in simulation.
+Bytes a clock and ratios of the cores of [`rtl/lz`](../rtl/lz/README.md), counted in simulation.
 
-"""
-TAIL = """
+![bytes a clock of each core by file](fpga-lz.svg)
+
+## Decoders
+
+{decoders}
+The ratio is that of the library's frame, which the core reads. The aims are what one sequence a
+clock allows on a path of 8 bytes, with literals and matches side by side; for snappy, what two
+elements a clock allow. A clock joins the end of a match with the literals behind it, but not with
+another match: the history has one read port. The parser of snappy takes one element a clock, so
+its rate is at most the mean size of elements.
+
+## Encoders
+
+{encoders}
+The ratio of the core stands beside that of the library (`lz4 -1`, snappy) in blocks of the same
+size. The library reads what the core codes. A match, however long, never slows the encoder.
+
+## How they were measured
+
     {command}
     python3 bench/lz_cores.py --page
 
 counted the clocks ({date}, [raw](../bench/results/lz_cores.json))
 and wrote this page. The files are the first {limit_mib} MiB of files of the Silesia corpus, in
-blocks of {block_size}; the ratio is that of the whole frame. Neither side pauses, and a packet's
-first and last clocks count. Areas and clock rates stand in [the table](results/fpga-area.md).
-
-The aims are what one sequence a clock allows on a path of 8 bytes, with literals and matches side
-by side; for snappy, what two elements a clock allow. A clock joins the end of a match with the
-literals behind it, but not with another match: the history has one read port. The parser of snappy
-takes one element a clock, so its rate is at most the mean size of elements.
+blocks of {block_size}. Neither side pauses, and a packet's first and last clocks count: an encoder
+takes 50 clocks more than its bytes, of which the next packet may have all but two. Areas and clock
+rates stand in [the table](results/fpga-area.md).
 """
 
 
@@ -89,7 +158,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER")
     parser.add_argument("--limit", type=int, default=6, help="MiB of each file (6)")
-    parser.add_argument("--page", action="store_true", help="writes docs/fpga-lz.md")
+    parser.add_argument(
+        "--page", action="store_true", help="writes docs/fpga-lz.md and its picture"
+    )
     args = parser.parse_args()
     if args.page == (args.folder is not None):
         parser.error("either FOLDER or --page")

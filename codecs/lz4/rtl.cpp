@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA decoder of lz4 (rtl/lz), simulated.
+// The FPGA cores of lz4 (rtl/lz), simulated.
 #include "Vwpr_lz4_dec.h"
+#include "Vwpr_lz4_enc.h"
 #include "engines/rtl/lz_cores.hpp"
 
 namespace wirepress {
@@ -10,8 +11,11 @@ extern const Kernel lz4_liblz4;
 namespace {
 
 struct Lz4 {
+  using Encoder = Vwpr_lz4_enc;
   using Decoder = Vwpr_lz4_dec;
   static constexpr const char* kName = "lz4";
+  // High compression is the library's.
+  static bool takes(const Args& args) { return args.value[0] <= 2; }
   static const Kernel& portable() { return lz4_liblz4; }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA decoder of snappy (rtl/lz), simulated.
+// The FPGA cores of snappy (rtl/lz), simulated.
 #include "Vwpr_snappy_dec.h"
+#include "Vwpr_snappy_enc.h"
 #include "engines/rtl/lz_cores.hpp"
 
 namespace wirepress {
@@ -10,8 +11,10 @@ extern const Kernel snappy_libsnappy;
 namespace {
 
 struct Snappy {
+  using Encoder = Vwpr_snappy_enc;
   using Decoder = Vwpr_snappy_dec;
   static constexpr const char* kName = "snappy";
+  static bool takes(const Args&) { return true; }
   static const Kernel& portable() { return snappy_libsnappy; }
 };
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders of rtl/lz as a kernel of the engine rtl: 8 bytes a beat both ways. Encoding, which has
-// no core, and blocks that may have more than 4 MiB go the portable way.
+// Cores of rtl/lz as a kernel of the engine rtl: 8 bytes a beat both ways. Blocks that have, or may
+// have, more than 4 MiB go the portable way, as does a codec's level that asks for another search.
 //
 // A codec's class C has
 //
-//   using Decoder;                    // what Verilator made of its module
+//   using Encoder, Decoder;           // what Verilator made of its modules
 //   static constexpr const char* kName;
 //   static const Kernel& portable();
+//   static bool takes(const Args&);   // the encoder codes as these settings ask
 #pragma once
 
 #include <algorithm>
@@ -42,6 +43,7 @@ class LzCores {
       if (C::portable().close != nullptr) C::portable().close(portable);
     }
     void* portable = nullptr;
+    Core<typename C::Encoder> encoder;
     Core<typename C::Decoder> decoder;
   };
 
@@ -70,17 +72,17 @@ class LzCores {
       over = over || n > room.size() - size;
       if (!over && n > 0) std::memcpy(room.data() + size, &word, n);
       if (!over) size += n;
-      bad = core.m_axis_tlast && core.m_axis_tuser;
+      if constexpr (requires { core.m_axis_tuser; }) bad = core.m_axis_tlast && core.m_axis_tuser;
       return core.m_axis_tlast;
     }
   };
 
-  struct Command {  // how many bytes the packet may have
-    uint32_t most;
+  struct Command {  // how many bytes the packet has, or may have
+    uint32_t size;
     bool sent = false;
     void before(auto& core) const {
       core.s_cmd_tvalid = !sent;
-      core.s_cmd_tdata = most;
+      core.s_cmd_tdata = size;
     }
     void after(const auto& core) { sent = sent || core.s_cmd_tready; }
   };
@@ -97,12 +99,23 @@ class LzCores {
 
   static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    return C::portable().encode(static_cast<State*>(state)->portable, args, src, dst, written);
+    auto& [portable, encoder, decoder] = *static_cast<State*>(state);
+    if (src.size() > kMostRaw || !C::takes(args))
+      return C::portable().encode(portable, args, src, dst, written);
+    BytesIn raw{src};
+    BytesOut out{dst};
+    Command command{static_cast<uint32_t>(src.size())};
+    WPR_TRY(encoder.run(raw, out, command));
+    if (out.over)
+      return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
+                  src.size(), dst.size());
+    *written = out.size;
+    return {};
   }
 
   static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    auto& [portable, decoder] = *static_cast<State*>(state);
+    auto& [portable, encoder, decoder] = *static_cast<State*>(state);
     if (dst.size() > kMostRaw || src.size() > kMostCode)
       return C::portable().decode(portable, args, src, dst, written);
     if (src.empty()) return fail(Code::kCorrupt, "%s: a block of no bytes", C::kName);

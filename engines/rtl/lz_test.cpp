@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The encoders of rtl/lz: the library and the core read every code, its size is bounded, and pauses
+// change none of its bytes.
+//
 // The decoders of rtl/lz against damaged codes: every truncation of small ones, and mutations of
 // others, with good ones between. Each is refused or expands to what the format says, in a number
 // of clocks that follows from its size and the room. The format, and not the processor's library,
@@ -111,18 +114,18 @@ struct Codes {
 };
 constexpr Codes kCodes[] = {{"lz4", lz4_expand}, {"snappy", snappy_expand}};
 
-class Decoder {
+class Opened {
  public:
-  explicit Decoder(const Kernel* kernel) : kernel_(kernel) {
+  explicit Opened(const Kernel* kernel) : kernel_(kernel) {
     if (kernel->open) {
       EXPECT_TRUE(kernel->open({}, &state_).ok());
     }
   }
-  ~Decoder() {
+  ~Opened() {
     if (kernel_->close) kernel_->close(state_);
   }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
   Buffer encoded(const Codec& codec, ConstBytes raw) {
     Buffer code(codec.bound({}, raw.size()));
     size_t written = 0;
@@ -197,8 +200,7 @@ class Lz : public testing::TestWithParam<Codes> {
     if (core == nullptr) GTEST_SKIP() << "built without Verilator";
   }
 
-  void compare(Decoder* on_core, Decoder* on_library, const Buffer& code, size_t most,
-               bool paused) {
+  void compare(Opened* on_core, Opened* on_library, const Buffer& code, size_t most, bool paused) {
     Buffer expected, got, taken;
     const bool good = GetParam().expand(code, most, &expected);
     const uint64_t before = rtl::clocks;
@@ -220,7 +222,7 @@ class Lz : public testing::TestWithParam<Codes> {
 
 TEST_P(Lz, Truncations) {
   std::mt19937_64 random(1);
-  Decoder on_core(core), on_library(library);
+  Opened on_core(core), on_library(library);
   for (int i = 0; i < 40; ++i) {
     const Buffer raw = bytes(1 + random() % 300, &random);
     const Buffer code = on_library.encoded(*codec, raw);
@@ -232,7 +234,7 @@ TEST_P(Lz, Truncations) {
   }
 }
 
-void mutate(int n_codes, int n_each, const Codec& codec, Decoder* on_core, Decoder* on_library,
+void mutate(int n_codes, int n_each, const Codec& codec, Opened* on_core, Opened* on_library,
             std::mt19937_64* random, const auto& compare) {
   for (int i = 0; i < n_codes; ++i) {
     const Buffer raw = bytes(1 + (*random)() % 900, random);
@@ -247,7 +249,7 @@ void mutate(int n_codes, int n_each, const Codec& codec, Decoder* on_core, Decod
 
 TEST_P(Lz, Mutations) {
   std::mt19937_64 random(2);
-  Decoder on_core(core), on_library(library);
+  Opened on_core(core), on_library(library);
   mutate(200, 10, *codec, &on_core, &on_library, &random,
          [&](auto... args) { compare(args..., false); });
 }
@@ -256,7 +258,7 @@ TEST_P(Lz, MutationsWithPauses) {
   std::mt19937_64 random(3);
   for (const unsigned pause : {32u, 128u, 224u}) {
     rtl::pauses = {.source = pause, .sink = 256 - pause, .seed = pause};
-    Decoder on_core(core), on_library(library);
+    Opened on_core(core), on_library(library);
     mutate(40, 5, *codec, &on_core, &on_library, &random,
            [&](auto... args) { compare(args..., true); });
   }
@@ -266,7 +268,7 @@ TEST_P(Lz, MutationsWithPauses) {
 // --gtest_also_run_disabled_tests: 10^5 of them.
 TEST_P(Lz, DISABLED_Long) {
   std::mt19937_64 random(4);
-  Decoder on_core(core), on_library(library);
+  Opened on_core(core), on_library(library);
   mutate(5000, 20, *codec, &on_core, &on_library, &random,
          [&](auto... args) { compare(args..., false); });
 }
@@ -274,7 +276,7 @@ TEST_P(Lz, DISABLED_Long) {
 // The whole window, far lengths, and blocks of 4 MiB, of which one more byte is refused.
 TEST_P(Lz, FarAndLong) {
   std::mt19937_64 random(5);
-  Decoder on_core(core), on_library(library);
+  Opened on_core(core), on_library(library);
   constexpr size_t kMost = size_t{4} << 20;
   for (const unsigned kind : {0u, 1u, 2u}) {
     Buffer raw(kind == 2 ? 300000 : kMost);
@@ -287,6 +289,92 @@ TEST_P(Lz, FarAndLong) {
     ASSERT_TRUE(on_core.decode(code, raw.size(), &got));
     ASSERT_EQ(got, raw);
     ASSERT_FALSE(on_core.decode(code, raw.size() - 1, &got));
+  }
+}
+
+// A sequence of each kind of bytes: repeats, runs of few, none that repeats, repeats without bytes
+// of their own.
+Buffer any(size_t n, std::mt19937_64* random) {
+  const auto kind = (*random)() % 4;
+  if (kind == 0) return bytes(n, random);
+  const uint64_t mask = kind == 1 ? 255 : (*random)() % 4;
+  Buffer data(n);
+  for (auto& byte : data) byte = static_cast<std::byte>((*random)() & mask);
+  for (size_t i = 70 + (*random)() % 3000; kind == 3 && i < n; ++i) data[i] = data[i % 61];
+  return data;
+}
+
+void code(const Codec& codec, ConstBytes raw, Opened* on_core, Opened* on_library, Buffer* coded) {
+  *coded = on_core->encoded(codec, raw);  // in a buffer of the bound
+  Buffer got;
+  ASSERT_TRUE(on_library->decode(*coded, raw.size(), &got)) << raw.size();
+  ASSERT_TRUE(std::equal(got.begin(), got.end(), raw.begin(), raw.end())) << raw.size();
+  ASSERT_TRUE(on_core->decode(*coded, raw.size(), &got)) << raw.size();
+  ASSERT_TRUE(std::equal(got.begin(), got.end(), raw.begin(), raw.end())) << raw.size();
+}
+
+// Sizes 0 to 300, so many times, and as many around 64 KiB.
+void encode(int n_rounds, const Codec& codec, Opened* on_core, Opened* on_library,
+            std::mt19937_64* random) {
+  Buffer coded;
+  for (size_t i = 0; i < static_cast<size_t>(n_rounds) * 302; ++i) {
+    const size_t size = i % 302 < 301 ? i % 302 : 65536 - 20 + (*random)() % 40;
+    code(codec, any(size, random), on_core, on_library, &coded);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Lz, Codes) {
+  std::mt19937_64 random(6);
+  Opened on_core(core), on_library(library);
+  encode(6, *codec, &on_core, &on_library, &random);
+}
+
+// --gtest_also_run_disabled_tests: 10^5 of them.
+TEST_P(Lz, DISABLED_LongCodes) {
+  std::mt19937_64 random(7);
+  Opened on_core(core), on_library(library);
+  encode(332, *codec, &on_core, &on_library, &random);
+}
+
+TEST_P(Lz, CodesWithPauses) {
+  std::mt19937_64 random(8);
+  Opened steady(core), on_library(library);
+  for (const unsigned pause : {32u, 128u, 224u}) {
+    rtl::pauses = {.source = pause, .sink = 256 - pause, .seed = pause};
+    Opened paused(core);
+    rtl::pauses = {};
+    for (int i = 0; i < 40; ++i) {
+      const Buffer raw = any(random() % 2000, &random);
+      Buffer coded, again;
+      code(*codec, raw, &steady, &on_library, &coded);
+      code(*codec, raw, &paused, &on_library, &again);
+      if (HasFatalFailure()) return;
+      ASSERT_EQ(coded, again);
+    }
+  }
+}
+
+// 4 MiB that repeat nothing, one byte, and what repeats from the window's end on, 65,279 bytes
+// back, and behind it; four of each, so that the table is cleared in between. Codes are made at 8
+// bytes a clock, less what they are larger than their bytes.
+TEST_P(Lz, CodesOf4MiB) {
+  std::mt19937_64 random(9);
+  Opened on_core(core), on_library(library);
+  Buffer raw(size_t{4} << 20), coded, first;
+  for (const size_t period : {raw.size(), size_t{1}, size_t{65279}, size_t{65280}}) {
+    for (size_t i = 0; i < raw.size(); ++i)
+      raw[i] = i < period ? static_cast<std::byte>(random()) : raw[i - period];
+    for (int again = 0; again < 2; ++again) {
+      const uint64_t before = rtl::clocks;
+      coded = on_core.encoded(*codec, raw);
+      EXPECT_LE(rtl::clocks - before, std::max(raw.size(), coded.size()) / 8 * 1.002 + 1200);
+      if (again == 0) first = coded;
+      EXPECT_EQ(coded, first);
+    }
+    code(*codec, raw, &on_core, &on_library, &coded);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(coded.size() < raw.size() / 20, period < 65280) << period;
   }
 }
 

@@ -112,8 +112,10 @@ Args random_args(const Codec& codec, std::mt19937_64* random) {
   }
 }
 
-// A code, and what becomes of it by damage.
-void compare_decoding(Opened* core, Opened* scalar, const Buffer& code, size_t raw_size,
+// A code, and what becomes of it by damage. Of a code that another project specified (`stock`) its
+// library may refuse more than the specification does, such as what breaks rules for encoders; what
+// it takes, the core takes.
+void compare_decoding(Opened* core, Opened* scalar, bool stock, const Buffer& code, size_t raw_size,
                       std::mt19937_64* random) {
   Buffer expected(raw_size), decoded(raw_size);
   ASSERT_TRUE(scalar->decode(code, expected));
@@ -131,8 +133,8 @@ void compare_decoding(Opened* core, Opened* scalar, const Buffer& code, size_t r
     default:
       damaged.resize(damaged.size() + 1 + at % 9, std::byte{0});
   }
-  const bool good = scalar->decode(damaged, expected);
-  ASSERT_EQ(core->decode(damaged, decoded), good);
+  const bool good = scalar->decode(damaged, expected), taken = core->decode(damaged, decoded);
+  ASSERT_TRUE(taken == good || (stock && taken));
   if (good) {
     ASSERT_EQ(decoded, expected);
   }
@@ -150,8 +152,7 @@ void add_up(const Kernel& kernel, const Args& args, const Buffer& code, size_t r
   }
 }
 
-// Both directions, damaged codes between good ones, and sums of codes where the codec has them. Of
-// codecs of other projects a decoder may take what another refuses: lz_test.cpp damages those.
+// Both directions, damaged codes between good ones, and sums of codes where the codec has them.
 void compare(const Pair& pair, const Args& args, size_t n, std::mt19937_64* random) {
   const Codec& codec = *pair.entry->codec;
   const Kernel& portable = *pair.entry->kernels.back();
@@ -161,8 +162,10 @@ void compare(const Pair& pair, const Args& args, size_t n, std::mt19937_64* rand
     Buffer expected(codec.bound(args, raw.size())), code(expected.size());
     ASSERT_TRUE(scalar.encode(raw, &expected));
     ASSERT_TRUE(core.encode(raw, &code));
-    ASSERT_EQ(code, expected);
-    if (codec.exact_encode) compare_decoding(&core, &scalar, code, raw.size(), random);
+    if (codec.exact_encode) {
+      ASSERT_EQ(code, expected);
+    }
+    compare_decoding(&core, &scalar, !codec.exact_encode, code, raw.size(), random);
     Buffer small(code.size() - 1);
     ASSERT_FALSE(core.encode(raw, &small));
     if (portable.add == nullptr) continue;
@@ -170,7 +173,7 @@ void compare(const Pair& pair, const Args& args, size_t n, std::mt19937_64* rand
     Buffer sum(codec.bound(args, raw.size()));
     ASSERT_TRUE(scalar.encode(other, &sum));
     add_up(portable, args, code, raw.size(), 1 + (*random)() % 125, &sum);
-    compare_decoding(&core, &scalar, sum, raw.size(), random);
+    compare_decoding(&core, &scalar, false, sum, raw.size(), random);
   }
 }
 
@@ -249,8 +252,7 @@ TEST(Rtl, TerngradAtWhatIsDrawn) {
   }
 }
 
-// Whether the core decodes with these settings, and encodes where it has that, and its clocks are
-// counted.
+// Whether the cores code with these settings, and their clocks are counted.
 bool counts_clocks(const Pair& pair, const Args& args) {
   Opened core(pair.core, args);
   const Buffer raw(4 * 4096);
@@ -259,8 +261,7 @@ bool counts_clocks(const Pair& pair, const Args& args) {
   EXPECT_TRUE(core.encode(raw, &code));
   const uint64_t between = rtl::clocks;
   EXPECT_TRUE(core.decode(code, decoded));
-  const bool encodes = pair.entry->codec->exact_encode;
-  return (between > before || !encodes) && rtl::clocks > between;
+  return between > before && rtl::clocks > between;
 }
 
 TEST(Rtl, ClocksAreCounted) {

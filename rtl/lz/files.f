@@ -1,7 +1,14 @@
 common/wpr_skid.sv
 common/wpr_fifo.sv
+common/wpr_pack.sv
+common/wpr_narrow.sv
 lz/wpr_lz_window.sv
 lz/wpr_lz_literals.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz4_dec.sv
 lz/wpr_snappy_dec.sv
+lz/wpr_lz_match.sv
+lz/wpr_lz_sequences.sv
+lz/wpr_lz_pieces.sv
+lz/wpr_lz4_enc.sv
+lz/wpr_snappy_enc.sv

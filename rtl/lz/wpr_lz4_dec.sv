@@ -2,11 +2,11 @@
 // lz4 decoder (codecs/lz4/spec.md): a packet of one LZ4 block in, 8 bytes a beat; a packet of the
 // bytes that it expands to out, 8 a beat.
 //
-// How many bytes a packet may have comes by s_cmd, at most 4 MiB. A code that the specification refuses,
-// an offset of 0 and a code for more bytes than that end the packet with m_axis_tuser set beside
-// m_axis_tlast; its bytes are then not to be used, there are never more than it may have, the rest of
-// the input packet is thrown away and the next one begins afresh. The format's end rules, which
-// a decoder may ask for, are not.
+// How many bytes a packet may have comes by s_cmd, at most 4 MiB. A code that the specification
+// refuses, an offset of 0 and a code for more bytes than that end the packet with m_axis_tuser set
+// beside m_axis_tlast; its bytes are then not to be used, there are never more than it may have,
+// the rest of the input packet is thrown away and the next one begins afresh. The format's end
+// rules, which a decoder may ask for, are not.
 //
 // Rate: a sequence a clock, 8 bytes a clock out. A byte of a long length takes a clock, and so does
 // each word of code. Latency 20 clocks. A packet of S bytes of code that may have N takes at most
@@ -35,7 +35,7 @@ module wpr_lz4_dec #(
   output logic        m_axis_tuser    // with tlast: the packet was not valid
 );
 
-  // ---- the code, and what its bytes are as tokens -------------------------------------------------
+  // ---- the code, and what its bytes are as tokens -----------------------------------------------
 
   typedef struct packed {
     logic       last;        // the byte is not 255: a length ends
@@ -85,7 +85,7 @@ module wpr_lz4_dec #(
     .flush_i      (state_q == Flush)
   );
 
-  // ---- a step: up to 8 literals, with what stands around them ---------------------------------------
+  // ---- a step: up to 8 literals, with what stands around them -----------------------------------
 
   logic [2:0] at_q;  // of the next byte, in the first word
   logic [22:0] left_q;  // literals, behind a long length
@@ -159,9 +159,10 @@ module wpr_lz4_dec #(
     if (!rst_ni) state_q <= Token;
   end
 
-  // ---- elements -------------------------------------------------------------------------------------
+  // ---- elements ---------------------------------------------------------------------------------
 
-  // Literals are gathered to 16 or to their match; a match waits for the first byte of a long length.
+  // Literals are gathered to 16 or to their match; a match waits for the first byte of a long
+  // length.
   logic v1_q, end1_q, fin1_q, match1_q, more1_q, first1_q, bad1_q;
   logic [3:0] n1_q, begin1_q, code1_q;
   logic [3:0] code_q;  // of the match behind literals

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy engine of LZ77 decoders: elements in, each of literals and a match behind them; a packet of
-// bytes out, 8 a beat. The literals themselves come beside, three clocks before their element or earlier
-// (wpr_lz_literals).
+// The copy engine of LZ77 decoders: elements in, each of literals and a match behind them; a packet
+// of bytes out, 8 a beat. The literals themselves come beside, three clocks before their element or
+// earlier (wpr_lz_literals).
 //
 // A clock makes up to 8 bytes: the end of a match and the literals behind it, or literals and the
 // beginning of their match. History is 64 KiB in two banks of rows of 8 bytes, so that any 8 bytes
@@ -50,10 +50,10 @@ module wpr_lz_copy #(
   localparam int unsigned LogQueue = 5;
   localparam int unsigned LogRows = 12;  // of a bank
 
-  // ---- what is made in this clock ----------------------------------------------------------------
+  // ---- what is made in this clock ---------------------------------------------------------------
 
-  // The next element; the one that is made, of which `waiting` literals are left, `all` bytes with its
-  // match, and for literals of the next one, behind a match that ends in this clock, `space`.
+  // The next element; the one that is made, of which `waiting` literals are left, `all` bytes with
+  // its match, and for literals of the next one, behind a match that ends in this clock, `space`.
   typedef struct packed {
     logic        last;
     logic        bad;
@@ -150,7 +150,7 @@ module wpr_lz_copy #(
     .first_o(lane1)
   );
 
-  // ---- where it lies: positions count from the packet's first byte --------------------------------
+  // ---- where it lies: positions count from the packet's first byte ------------------------------
 
   logic [SizeWidth-1:0] left_size_q;
   logic [16:0] position_q;  // and from 65536 on that or more
@@ -229,7 +229,7 @@ module wpr_lz_copy #(
     end
   end
 
-  // ---- lanes: byte a of the packet is made in lane a mod 8 ----------------------------------------
+  // ---- lanes: byte a of the packet is made in lane a mod 8 --------------------------------------
 
   // What a lane does with its byte, and from where it takes it.
   typedef struct packed {
@@ -296,7 +296,7 @@ module wpr_lz_copy #(
     {literal6_q, literal5_q, literal4_q} <= {literal5_q, literal4_q, literal3};
   end
 
-  // ---- history ------------------------------------------------------------------------------------
+  // ---- history ----------------------------------------------------------------------------------
 
   logic [63:0] even_q[1 << LogRows];
   logic [63:0] odd_q[1 << LogRows];
@@ -329,7 +329,7 @@ module wpr_lz_copy #(
     end
   end
 
-  // ---- the last 64 bytes, and rows of them that are whole -----------------------------------------
+  // ---- the last 64 bytes, and rows of them that are whole ---------------------------------------
 
   logic [63:0][7:0] recent_q;
   always_ff @(posedge clk_i) begin

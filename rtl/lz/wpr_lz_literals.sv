@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Literals on their way from a parser to the copy engine: up to 8 bytes in, up to 8 out in a clock.
-// Byte k of all that came lies in lane k mod 8, so that nothing is shifted but on the way in. Holds 512
-// bytes and does not say when they are too many.
+// Byte k of all that came lies in lane k mod 8, so that nothing is shifted but on the way in. Holds
+// 512 bytes and does not say when they are too many.
 module wpr_lz_literals (
   input  logic         clk_i,
   input  logic         rst_ni,   // synchronous

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning of a decoder that parses bytes: a packet in, 8 bytes a beat; its next 24 bytes shown
-// as three words, of which one leaves in a clock. Where the packet ends among them is told. The next
-// packet comes in after flush_i.
+// The beginning of a decoder that parses bytes: a packet in, 8 bytes a beat; its next 24 bytes
+// shown as three words, of which one leaves in a clock. Where the packet ends among them is told.
+// The next packet comes in after flush_i.
 //
 // What is known of a word when it comes is stored beside it.
 module wpr_lz_window #(

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// snappy decoder (codecs/snappy/spec.md): a packet of one raw Snappy stream in, 8 bytes a beat; a packet
-// of the bytes that it expands to out, 8 a beat.
+// snappy decoder (codecs/snappy/spec.md): a packet of one raw Snappy stream in, 8 bytes a beat; a
+// packet of the bytes that it expands to out, 8 a beat.
 //
 // How many bytes a packet may have comes by s_cmd, at most 4 MiB; how many it has stands at the
-// stream's head. A code that the specification refuses, one for more bytes than the packet may have, and
-// an offset of 64 KiB or more, which the reference does not write, end the packet with m_axis_tuser set
-// beside m_axis_tlast; its bytes are then not to be used, there are never more than it may have, the
-// rest of the input packet is thrown away and the next one begins afresh.
+// stream's head. A code that the specification refuses, one for more bytes than the packet may
+// have, and an offset of 64 KiB or more, which the reference does not write, end the packet with
+// m_axis_tuser set beside m_axis_tlast; its bytes are then not to be used, there are never more
+// than it may have, the rest of the input packet is thrown away and the next one begins afresh.
 //
-// Rate: an element a clock, 8 bytes a clock out; a literal of more than 8 bytes takes a clock for each 8
-// and, of more than 60, one more for its length. Latency 20 clocks. A packet of S bytes of code that
-// may have N takes at most S + N + 40 clocks, whatever its bytes are, while both sides move.
+// Rate: an element a clock, 8 bytes a clock out; a literal of more than 8 bytes takes a clock for
+// each 8 and, of more than 60, one more for its length. Latency 20 clocks. A packet of S bytes of
+// code that may have N takes at most S + N + 40 clocks, whatever its bytes are, while both sides
+// move.
 module wpr_snappy_dec #(
   parameter int unsigned LogElements = 4  // that wait for the copy engine
 ) (
@@ -35,7 +36,7 @@ module wpr_snappy_dec #(
   output logic        m_axis_tuser    // with tlast: the packet was not valid
 );
 
-  // ---- the code, and what its bytes are as tags ---------------------------------------------------
+  // ---- the code, and what its bytes are as tags -------------------------------------------------
 
   typedef struct packed {
     logic       literal;
@@ -86,7 +87,7 @@ module wpr_snappy_dec #(
     .flush_i      (state_q == Flush)
   );
 
-  // ---- a step: a tag and up to 8 literals behind it, 8 literals more, or a byte of a length -----------
+  // ---- a step: a tag and up to 8 literals behind it, 8 literals more, or a byte of a length -----
 
   logic [2:0] at_q;  // of the next byte, in the first word
   logic [24:0] rest_q;  // literals behind the next ones
@@ -191,7 +192,7 @@ module wpr_snappy_dec #(
     if (!rst_ni) state_q <= Head;
   end
 
-  // ---- elements -------------------------------------------------------------------------------------
+  // ---- elements ---------------------------------------------------------------------------------
 
   // Literals are gathered to 16 or to a copy behind them.
   logic v1_q, end1_q, fin1_q, copy1_q, bad1_q;
