@@ -468,50 +468,15 @@ Outcome encode_cells(Encoding* e) {
   return Outcome::kDone;
 }
 
-Head head_of(const std::vector<uint32_t>& lengths, size_t groups, bool reversible) {
-  Head head = {.reversible = reversible};
-  if (groups < 2) return head;
-  const auto [least, most] =
-      std::minmax_element(lengths.begin(), lengths.begin() + static_cast<ptrdiff_t>(groups - 1));
-  head.least = *least;
-  head.width = static_cast<unsigned>(std::bit_width(*most - *least));
-  return head;
-}
-
-// Entries of head.width bits, the first in the lowest bits.
-void put_index(const std::vector<uint32_t>& lengths, size_t groups, const Head& head,
-               std::byte* out) {
-  uint64_t buffer = 0;
-  unsigned filled = 0;
-  for (size_t group = 0; group + 1 < groups; ++group) {
-    buffer |= uint64_t{lengths[group] - head.least} << filled;
-    for (filled += head.width; filled >= 8; filled -= 8, buffer >>= 8)
-      *out++ = static_cast<std::byte>(buffer);
-  }
-  if (filled > 0) *out = static_cast<std::byte>(buffer);
-}
-
 Status encode_as(const Plan& plan, State* own, const Args& args, const Grid& grid, ConstBytes src,
                  Bytes dst, size_t* written, Outcome* outcome) {
-  const auto full = [&] {
-    return fail(Code::kDstTooSmall, "zfp: the code of %zu bytes does not fit %zu", src.size(),
-                dst.size());
-  };
-  if (dst.size() < Head::kSize) return full();
+  if (dst.size() < Head::kSize) return does_not_fit(src, dst);
   Encoding e = {*own, args, grid, plan, src, dst.subspan(Head::kSize)};
   set_mode(own->lib, args, grid, plan.reversible);
   *outcome = dispatch(args, grid, [&]<typename T, int D>() { return encode_cells<T, D>(&e); });
   if (*outcome == Outcome::kBeyondBound) return {};
-  const Head head = head_of(own->lengths, grid.groups, plan.reversible);
-  const size_t index = index_size(grid.groups, head.width);
-  if (*outcome == Outcome::kFull || e.room.size() - e.size < grid.tail + index) return full();
-  const uint32_t word = head.word();
-  std::memcpy(dst.data(), &word, sizeof(word));
-  std::byte* out = e.room.data() + e.size;
-  if (grid.tail > 0) std::memcpy(out, src.data() + src.size() - grid.tail, grid.tail);
-  put_index(own->lengths, grid.groups, head, out + grid.tail);
-  *written = Head::kSize + e.size + grid.tail + index;
-  return {};
+  if (*outcome == Outcome::kFull) return does_not_fit(src, dst);
+  return end_payload(grid, own->lengths, plan.reversible, src, dst, e.size, written);
 }
 
 Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
@@ -533,6 +498,27 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   plan = {.reversible = true};
   return encode_as(plan, &own, args, grid, src, dst, written, &outcome);
 }
+
+}  // namespace
+
+bool zfp::plain_cells(void* state, const Args& args, const Grid& grid, ConstBytes src,
+                      float* cells) {
+  State& own = *static_cast<State*>(state);
+  const DefaultFloats floats;
+  const Plan plan =
+      by_dims<float>(grid.dims, [&]<typename T, int D>() { return plan_of<T>(args, grid, src); });
+  if (plan.reversible || plan.verify) return false;
+  set_mode(own.lib, args, grid, false);
+  const Encoding e = {own, args, grid, plan, src, {}};
+  by_dims<float>(grid.dims, [&]<typename T, int D>() {
+    Cells<T, D> at(grid, 0);
+    for (size_t i = 0; i < grid.cells; ++i, at.next())
+      gather<T, D>(e, at, cells + i * Cells<T, D>::kValues);
+  });
+  return true;
+}
+
+namespace {
 
 // ---- decoder ------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "base/kernel.hpp"
 
@@ -135,5 +136,59 @@ struct Head {
 [[maybe_unused]] static size_t index_size(size_t groups, unsigned width) {
   return groups == 0 ? 0 : ((groups - 1) * width + 7) / 8;
 }
+
+[[maybe_unused]] static Head head_of(const std::vector<uint32_t>& lengths, size_t groups,
+                                     bool reversible) {
+  Head head = {.reversible = reversible};
+  if (groups < 2) return head;
+  const auto [least, most] =
+      std::minmax_element(lengths.begin(), lengths.begin() + static_cast<ptrdiff_t>(groups - 1));
+  head.least = *least;
+  head.width = static_cast<unsigned>(std::bit_width(*most - *least));
+  return head;
+}
+
+// Entries of head.width bits, the first in the lowest bits.
+[[maybe_unused]] static void put_index(const std::vector<uint32_t>& lengths, size_t groups,
+                                       const Head& head, std::byte* out) {
+  uint64_t buffer = 0;
+  unsigned filled = 0;
+  for (size_t group = 0; group + 1 < groups; ++group) {
+    buffer |= uint64_t{lengths[group] - head.least} << filled;
+    for (filled += head.width; filled >= 8; filled -= 8, buffer >>= 8)
+      *out++ = static_cast<std::byte>(buffer);
+  }
+  if (filled > 0) *out = static_cast<std::byte>(buffer);
+}
+
+[[maybe_unused]] static Status does_not_fit(ConstBytes src, Bytes dst) {
+  return fail(Code::kDstTooSmall, "zfp: the code of %zu bytes does not fit %zu", src.size(),
+              dst.size());
+}
+
+// Puts the head in front of a stream of `size` bytes, which stands in dst behind its place, and
+// last bytes and index behind it.
+[[maybe_unused]] static Status end_payload(const Grid& grid, const std::vector<uint32_t>& lengths,
+                                           bool reversible, ConstBytes src, Bytes dst, size_t size,
+                                           size_t* written) {
+  const Head head = head_of(lengths, grid.groups, reversible);
+  const size_t index = index_size(grid.groups, head.width);
+  if (dst.size() - Head::kSize - size < grid.tail + index) return does_not_fit(src, dst);
+  const uint32_t word = head.word();
+  std::memcpy(dst.data(), &word, sizeof(word));
+  std::byte* out = dst.data() + Head::kSize + size;
+  if (grid.tail > 0) std::memcpy(out, src.data() + src.size() - grid.tail, grid.tail);
+  put_index(lengths, grid.groups, head, out + grid.tail);
+  *written = Head::kSize + size + grid.tail + index;
+  return {};
+}
+
+// ---- for encoders that take cells
+// ----------------------------------------------------------------
+
+// The cells of a block of float32, filled up at the edges, one behind the other; those that are
+// coded as zeros are zeros. `state` is the kernel libzfp's. False: the block is coded reversibly,
+// or it must first be seen what its code decodes to; that is libzfp's.
+bool plain_cells(void* state, const Args& args, const Grid& grid, ConstBytes src, float* cells);
 
 }  // namespace wirepress::zfp

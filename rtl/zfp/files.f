@@ -1,0 +1,9 @@
+common/wpr_fifo.sv
+common/wpr_pack.sv
+zfp/wpr_zfp_lift.sv
+zfp/wpr_zfp_cast.sv
+zfp/wpr_zfp_plane.sv
+zfp/wpr_zfp_join.sv
+zfp/wpr_zfp_planes.sv
+zfp/wpr_zfp_cell.sv
+zfp/wpr_zfp_enc.sv
