@@ -16,10 +16,7 @@ Status check(Args* args) {
   return fail(Code::kParameter, "fp8: takes float32, not %s", dtype_name(args->dtype));
 }
 
-size_t bound(const Args&, size_t n) {
-  const size_t values = n / 4;
-  return values + (values + Fp8Layout::chunk() - 1) / Fp8Layout::chunk() + n % 4;
-}
+size_t bound(const Args& args, size_t n) { return chunks::code_size(Fp8Layout(args), n); }
 
 }  // namespace
 

@@ -30,7 +30,7 @@ struct Fp8Layout {
   static constexpr int kLeastScale = -108;
 
   explicit Fp8Layout(const Args& args) : e5m2(args.value[kFormat] != 0) {}
-  static size_t chunk() { return 4096; }
+  static size_t values() { return 4096; }
   static size_t code_size(size_t n) { return 1 + n; }
 
   // The exponent of the chunk's scale, so that all its values are at most the format's largest, by

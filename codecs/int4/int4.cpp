@@ -17,11 +17,7 @@ Status check(Args* args) {
   return fail(Code::kParameter, "int4: takes float32, not %s", dtype_name(args->dtype));
 }
 
-size_t bound(const Args& args, size_t n) {
-  const size_t block = size_t{4} << args.value[Int4Layout::kBlock];
-  return n / block * Int4Layout::code_size(block / 4) +
-         (n % block < 4 ? 0 : Int4Layout::code_size(n % block / 4)) + n % 4;
-}
+size_t bound(const Args& args, size_t n) { return chunks::code_size(Int4Layout(args), n); }
 
 }  // namespace
 

@@ -17,11 +17,7 @@ Status check(Args* args) {
   return fail(Code::kParameter, "int8: takes float32, not %s", dtype_name(args->dtype));
 }
 
-size_t bound(const Args& args, size_t n) {
-  const size_t block = size_t{4} << args.value[Int8Layout::kBlock];
-  return n / block * Int8Layout::code_size(block / 4) +
-         (n % block < 4 ? 0 : Int8Layout::code_size(n % block / 4)) + n % 4;
-}
+size_t bound(const Args& args, size_t n) { return chunks::code_size(Int8Layout(args), n); }
 
 }  // namespace
 

@@ -22,7 +22,7 @@ Status check(Args* args) {
 }
 
 size_t bound(const Args& args, size_t n) {
-  return chunks::Layout(n, onebit::values(args), onebit::kHeadSize, 1).size;
+  return chunks::code_size(chunks::PlaneLayout{onebit::values(args), onebit::kHeadSize, 1}, n);
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ struct Onebit {
     core.cfg_block_i = static_cast<uint8_t>(args.value[onebit::kBlock]);
   }
   static size_t code_size(const Args& args, size_t n) {
-    return chunks::Layout(4 * n, onebit::values(args), onebit::kHeadSize, 1).size;
+    return chunks::code_size(chunks::PlaneLayout{onebit::values(args), onebit::kHeadSize, 1},
+                             4 * n);
   }
 };
 

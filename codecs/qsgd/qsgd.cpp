@@ -16,7 +16,8 @@ Status check(Args* args) {
 }
 
 size_t bound(const Args& args, size_t n) {
-  return chunks::Layout(n, qsgd::kValues, qsgd::kHeadSize, qsgd::Levels(args).bits).size;
+  return chunks::code_size(
+      chunks::PlaneLayout{qsgd::kValues, qsgd::kHeadSize, qsgd::Levels(args).bits}, n);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Status check(Args* args) {
 }
 
 size_t bound(const Args&, size_t n) {
-  return chunks::Layout(n, signsgd::kValues, signsgd::kHeadSize, 1).size;
+  return chunks::code_size(chunks::PlaneLayout{signsgd::kValues, signsgd::kHeadSize, 1}, n);
 }
 
 }  // namespace

@@ -327,45 +327,12 @@ static inline bool write_counts(const Rule& rule, const Counts& counts, size_t n
 
 // ---- blocks ---------------------------------------------------------------------------------
 
+// For chunks::Functions. Codes have any size, so that the walk is not that of chunks::Blocks.
 template <typename C>
 class Blocks {
  public:
-  static Status encode(void*, const Args& args, ConstBytes src, Bytes dst,
-                       size_t* written) noexcept {
-    return encode_block<false>(args, src, nullptr, dst, written);
-  }
-
-  static Status encode_feedback(void*, const Args& args, ConstBytes src, Bytes residual, Bytes dst,
-                                size_t* written) noexcept {
-    if (residual.size() != src.size())
-      return fail(Code::kParameter, "tbq: residual of %zu bytes for %zu", residual.size(),
-                  src.size());
-    if (dst.size() < bound(args, src.size()))
-      return fail(Code::kDstTooSmall, "tbq: a code of %zu bytes may need %zu, has %zu", src.size(),
-                  bound(args, src.size()), dst.size());
-    WPR_TRY(encode_block<true>(args, src, residual.data(), dst, written));
-    const size_t tail = src.size() % 4;
-    std::fill(residual.end() - static_cast<ptrdiff_t>(tail), residual.end(), std::byte{0});
-    return {};
-  }
-
-  static Status decode(void*, const Args& args, ConstBytes src, Bytes dst,
-                       size_t* written) noexcept {
-    WPR_TRY(decode_block<false>(args, src, dst));
-    const size_t tail = dst.size() % 4;
-    std::copy(src.end() - static_cast<ptrdiff_t>(tail), src.end(),
-              dst.end() - static_cast<ptrdiff_t>(tail));
-    *written = dst.size();
-    return {};
-  }
-
-  static Status decode_add(void*, const Args& args, ConstBytes src, Bytes dst) noexcept {
-    return decode_block<true>(args, src, dst);
-  }
-
- private:
-  struct alignas(64) Scratch : std::array<std::byte, 4 * kValues> {};
-  struct alignas(64) MarkBuffer : std::array<std::byte, kMarkSize * groups_of(kValues)> {};
+  static constexpr const char* kName = "tbq";
+  static constexpr decltype(Kernel::add) add_function() { return add; }
 
   template <bool kFeedback>
   static Status encode_block(const Args& args, ConstBytes src, std::byte* residual, Bytes dst,
@@ -378,15 +345,22 @@ class Blocks {
       return fail(Code::kDstTooSmall, "tbq: the code of %zu bytes does not fit %zu", src.size(),
                   room);
     };
+    if (kFeedback && room < bound(args, src.size()))  // before the residual changes
+      return fail(Code::kDstTooSmall, "tbq: a code of %zu bytes may need %zu, has %zu", src.size(),
+                  bound(args, src.size()), room);
     MarkBuffer groups;
     for (size_t begin = 0; begin < n; begin += kValues) {
       const size_t size = std::min(kValues, n - begin);
       const std::byte* from = src.data() + 4 * begin;
       std::byte* rest = kFeedback ? residual + 4 * begin : nullptr;
-      const Marks marks = size == kValues
-                              ? kernel.template mark<kFeedback>(
-                                    from, rest, {size, size, args.first + begin}, groups.data())
-                              : mark_last<kFeedback>(kernel, from, rest, size, groups.data());
+      Marks marks;
+      if (size == kValues)
+        marks = kernel.template mark<kFeedback>(from, rest, run_of(kValues), groups.data());
+      else
+        chunks::on_copies<kFeedback>(
+            from, rest, run_of(size), [&](const std::byte* values, std::byte* error) {
+              marks = kernel.template mark<kFeedback>(values, error, run_of(size), groups.data());
+            });
       if (!marks.finite) {
         if constexpr (kFeedback) std::memset(rest, 0, 4 * size);
         if (!write_nan(rule, &dst)) return full();
@@ -399,24 +373,6 @@ class Blocks {
     if (tail > 0) std::memcpy(last, src.data() + 4 * n, tail);
     *written = room - dst.size();
     return {};
-  }
-
-  // The chunk that is not full: from copies with zeros behind.
-  template <bool kFeedback>
-  static Marks mark_last(const C& kernel, const std::byte* src, std::byte* residual, size_t n,
-                         std::byte* groups) {
-    Scratch values, rest;
-    const size_t filled = chunks::padded(n);
-    std::memset(values.data() + 4 * n, 0, 4 * (filled - n));
-    std::memcpy(values.data(), src, 4 * n);
-    if constexpr (kFeedback) {
-      std::memset(rest.data() + 4 * n, 0, 4 * (filled - n));
-      std::memcpy(rest.data(), residual, 4 * n);
-    }
-    const Marks marks = kernel.template mark<kFeedback>(
-        values.data(), kFeedback ? rest.data() : nullptr, {n, filled, 0}, groups);
-    if constexpr (kFeedback) std::memcpy(residual, rest.data(), 4 * n);
-    return marks;
   }
 
   template <bool kAdd>
@@ -440,6 +396,11 @@ class Blocks {
     return {};
   }
 
+ private:
+  struct alignas(64) MarkBuffer : std::array<std::byte, kMarkSize * groups_of(kValues)> {};
+
+  static chunks::Run run_of(size_t n) { return {n, chunks::padded(n), 0}; }  // nothing is drawn
+
   template <bool kAdd>
   static void decode_chunk(const Chunk& chunk, size_t n, std::byte* dst) {
     if (chunk.nan) return C::template fill<kAdd>(chunks::float_of(chunks::kNan), n, dst);
@@ -456,32 +417,17 @@ class Blocks {
     } else if (n == kValues) {
       C::template expand<kAdd>(chunk.body, chunk.planes, n, chunk.level, dst);
     } else {
-      Scratch values;
-      if constexpr (kAdd) {
-        std::memset(values.data() + 4 * n, 0, 4 * (chunks::padded(n) - n));
-        std::memcpy(values.data(), dst, 4 * n);
-      }
-      C::template expand<kAdd>(chunk.body, chunk.planes, chunks::padded(n), chunk.level,
-                               values.data());
-      std::memcpy(dst, values.data(), 4 * n);
+      chunks::into_copy<kAdd>(dst, run_of(n), [&](std::byte* to) {
+        C::template expand<kAdd>(chunk.body, chunk.planes, chunks::padded(n), chunk.level, to);
+        return true;
+      });
     }
   }
 };
 
 template <typename C>
 static constexpr Kernel kernel(const char* variant, bool (*usable)() noexcept) {
-  return {
-      .engine = "cpu",
-      .variant = variant,
-      .usable = usable,
-      .open = nullptr,
-      .close = nullptr,
-      .encode = Blocks<C>::encode,
-      .decode = Blocks<C>::decode,
-      .encode_feedback = Blocks<C>::encode_feedback,
-      .decode_add = Blocks<C>::decode_add,
-      .add = add,
-  };
+  return chunks::Functions<Blocks<C>>::kernel(variant, usable);
 }
 
 }  // namespace wirepress::tbq

@@ -23,7 +23,8 @@ struct Terngrad {
     encoder.cfg_first_i = args.first;
   }
   static size_t code_size(const Args&, size_t n) {
-    return chunks::Layout(4 * n, terngrad::kValues, terngrad::kHeadSize, terngrad::kPlanes).size;
+    return chunks::code_size(
+        chunks::PlaneLayout{terngrad::kValues, terngrad::kHeadSize, terngrad::kPlanes}, 4 * n);
   }
 };
 

@@ -24,7 +24,8 @@ Status check(Args* args) {
 }
 
 size_t bound(const Args&, size_t n) {
-  return chunks::Layout(n, terngrad::kValues, terngrad::kHeadSize, terngrad::kPlanes).size;
+  return chunks::code_size(
+      chunks::PlaneLayout{terngrad::kValues, terngrad::kHeadSize, terngrad::kPlanes}, n);
 }
 
 }  // namespace

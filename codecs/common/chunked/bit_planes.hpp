@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient codes of fixed size: what the kernels of their codecs share.
 //
-// A block of N bytes is floor(N / 4) float32 values and the last N % 4 bytes. Values go in chunks
-// of C::kValues, the last one shorter. The code of a chunk is a head (scales) and then, for each
-// group of 32 values, one 32-bit word per bit plane: bit i belongs to value i of the group. The
-// last group is filled up with zeros. After the last chunk, the last bytes as they are.
+// The code of a chunk of C::kValues values (blocks.hpp) is a head (scales) and then, for each group
+// of 32 values, one 32-bit word per bit plane: bit i belongs to value i of the group. The last
+// group is filled up with zeros.
 //
-// A codec's kernel is a class C, made from Args, that knows one chunk:
+// A codec's kernel is a class C with internal linkage, made from Args, that knows one chunk:
 //
 //   static constexpr const char* kName;
 //   static constexpr size_t kValues, kHeadSize;      // kValues: a multiple of 32
@@ -19,17 +18,11 @@
 //
 // It is given whole groups: values after the last are +0, and must get bits 0. With feedback it may
 // keep t = src + residual in `residual` between its passes.
-//
-// C must have internal linkage, and what is here is `static` or a template over C: kernels are
-// compiled for different instruction sets, and the linker must not mix them.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
 
-#include "base/kernel.hpp"
+#include "codecs/common/chunked/blocks.hpp"
 
 namespace wirepress::chunks {
 
@@ -39,12 +32,6 @@ constexpr size_t kSums = 16;   // partial sums
 constexpr uint32_t kInfinity = 0x7F800000;
 constexpr uint32_t kNan = 0x7FC00000;  // the scale of a chunk with a value that is not finite
 constexpr uint32_t kSign = 0x80000000;
-
-struct Run {
-  size_t n;        // values of this chunk
-  size_t padded;   // with those that fill the last group
-  uint64_t first;  // index of the first one, for what is drawn
-};
 
 template <typename T>
 static inline T read(const std::byte* from) {
@@ -88,181 +75,58 @@ static inline void put(std::byte* dst, size_t i, float decoded) {
 
 constexpr size_t padded(size_t n) { return (n + kGroup - 1) / kGroup * kGroup; }
 
-// Sizes of the code of `raw_size` bytes.
-struct Layout {
-  Layout(size_t raw_size, size_t chunk_values, size_t head_size, size_t planes)
-      : values(raw_size / 4),
-        tail(raw_size % 4),
-        n_chunks((values + chunk_values - 1) / chunk_values),
-        group_size(4 * planes),
-        chunk_size(head_size + chunk_values / kGroup * group_size),
-        size(n_chunks * head_size + padded(values) / kGroup * group_size + tail) {}
-  size_t values;
-  size_t tail;
-  size_t n_chunks;
-  size_t group_size;
-  size_t chunk_size;  // of all chunks but the last
-  size_t size;
+// Sizes of codes; planes: words of a group.
+struct PlaneLayout {
+  size_t chunk_values, head_size, planes;
+  size_t values() const { return chunk_values; }
+  size_t code_size(size_t n) const { return head_size + padded(n) / kGroup * 4 * planes; }
 };
 
-// Values of a chunk of C.
+// A chunk of C for Blocks.
 template <typename C>
-static inline size_t values(const Args& args) {
-  if constexpr (requires { C::values(args); }) return C::values(args);
-  return C::kValues;
-}
-
-template <typename C>
-class Blocks {
+class Planes : public C {
  public:
-  static Status encode(void*, const Args& args, ConstBytes src, Bytes dst,
-                       size_t* written) noexcept {
-    return encode_block<false>(args, src, nullptr, dst, written);
-  }
+  static constexpr size_t kStep = kGroup;
+  static constexpr bool kAdds = false;
+  explicit Planes(const Args& args)
+      : C(args), layout_{values_of(args), C::kHeadSize, C::planes(args)} {}
 
-  static Status encode_feedback(void*, const Args& args, ConstBytes src, Bytes residual, Bytes dst,
-                                size_t* written) noexcept {
-    if (residual.size() != src.size())
-      return fail(Code::kParameter, "%s: residual of %zu bytes for %zu", C::kName, residual.size(),
-                  src.size());
-    WPR_TRY(encode_block<true>(args, src, residual.data(), dst, written));
-    const size_t tail = src.size() % 4;
-    std::fill(residual.end() - static_cast<ptrdiff_t>(tail), residual.end(), std::byte{0});
-    return {};
+  size_t values() const {
+    if constexpr (kAnyValues) return layout_.values();
+    return C::kValues;
   }
+  size_t code_size(size_t n) const { return layout_.code_size(n); }
 
-  static Status decode(void*, const Args& args, ConstBytes src, Bytes dst,
-                       size_t* written) noexcept {
-    WPR_TRY(decode_block<false>(args, src, dst));
-    const size_t tail = dst.size() % 4;
-    std::copy(src.end() - static_cast<ptrdiff_t>(tail), src.end(),
-              dst.end() - static_cast<ptrdiff_t>(tail));
-    *written = dst.size();
-    return {};
-  }
-
-  static Status decode_add(void*, const Args& args, ConstBytes src, Bytes dst) noexcept {
-    return decode_block<true>(args, src, dst);
+  template <bool kAdd>
+  bool decode(const std::byte* code, const Run& run, std::byte* dst) const {
+    return zeros_after(code + C::kHeadSize, run.n) &&
+           C::template decode<kAdd>(code, run.padded, dst);
   }
 
  private:
-  struct alignas(64) Scratch : std::array<std::byte, 4 * C::kValues> {};
-
-  static Layout layout_of(const Args& args, size_t raw_size) {
-    return {raw_size, values<C>(args), C::kHeadSize, C::planes(args)};
-  }
-
-  template <bool kFeedback>
-  static Status encode_block(const Args& args, ConstBytes src, std::byte* residual, Bytes dst,
-                             size_t* written) {
-    const Layout layout = layout_of(args, src.size());
-    if (layout.size > dst.size())
-      return fail(Code::kDstTooSmall, "%s: the code of %zu bytes needs %zu, has %zu", C::kName,
-                  src.size(), layout.size, dst.size());
-    const C chunk(args);
-    const std::byte* from = src.data();
-    std::byte* code = dst.data();
-    const size_t n = values<C>(args);
-    size_t done = 0;
-    for (; done + n <= layout.values; done += n) {
-      chunk.template encode<kFeedback>(from, residual, {n, n, args.first + done}, code);
-      from += 4 * n;
-      if constexpr (kFeedback) residual += 4 * n;
-      code += layout.chunk_size;
-    }
-    if (done < layout.values)
-      encode_last<kFeedback>(chunk, from, residual, layout.values - done, args.first + done, code);
-    if (layout.tail > 0)
-      std::memcpy(dst.data() + layout.size - layout.tail, src.data() + 4 * layout.values,
-                  layout.tail);
-    *written = layout.size;
-    return {};
-  }
-
-  // The chunk that is not full: from copies with zeros behind.
-  template <bool kFeedback>
-  static void encode_last(const C& chunk, const std::byte* src, std::byte* residual, size_t n,
-                          uint64_t first, std::byte* code) {
-    Scratch values, rest;
-    const size_t filled = padded(n);
-    std::memset(values.data() + 4 * n, 0, 4 * (filled - n));
-    std::memcpy(values.data(), src, 4 * n);
-    if constexpr (kFeedback) {
-      std::memset(rest.data() + 4 * n, 0, 4 * (filled - n));
-      std::memcpy(rest.data(), residual, 4 * n);
-    }
-    chunk.template encode<kFeedback>(values.data(), kFeedback ? rest.data() : nullptr,
-                                     {n, filled, first}, code);
-    if constexpr (kFeedback) std::memcpy(residual, rest.data(), 4 * n);
-  }
-
-  template <bool kAdd>
-  static Status decode_block(const Args& args, ConstBytes src, Bytes dst) {
-    const Layout layout = layout_of(args, dst.size());
-    if (layout.size != src.size())
-      return fail(Code::kCorrupt, "%s: %zu bytes are the code of %zu, have %zu", C::kName,
-                  layout.size, dst.size(), src.size());
-    const C chunk(args);
-    const std::byte* code = src.data();
-    std::byte* to = dst.data();
-    const size_t n = values<C>(args);
-    size_t done = 0;
-    for (; done + n <= layout.values; done += n) {
-      if (!chunk.template decode<kAdd>(code, n, to)) return invalid(layout, done / n, code);
-      code += layout.chunk_size;
-      to += 4 * n;
-    }
-    if (done == layout.values) return {};
-    const size_t rest = layout.values - done;
-    if (!zeros_after(code + C::kHeadSize, layout, rest) ||
-        !decode_last<kAdd>(chunk, code, rest, to))
-      return invalid(layout, done / n, code);
-    return {};
-  }
-
-  template <bool kAdd>
-  static bool decode_last(const C& chunk, const std::byte* code, size_t n, std::byte* dst) {
-    Scratch values;
-    if constexpr (kAdd) {
-      std::memset(values.data() + 4 * n, 0, 4 * (padded(n) - n));
-      std::memcpy(values.data(), dst, 4 * n);
-    }
-    const bool good = chunk.template decode<kAdd>(code, padded(n), values.data());
-    if (good) std::memcpy(dst, values.data(), 4 * n);
-    return good;
+  static constexpr bool kAnyValues = requires(const Args& args) { C::values(args); };
+  static size_t values_of(const Args& args) {
+    if constexpr (kAnyValues) return C::values(args);
+    return C::kValues;
   }
 
   // Whether no plane has a bit for what fills the last group.
-  static bool zeros_after(const std::byte* groups, const Layout& layout, size_t n) {
+  bool zeros_after(const std::byte* groups, size_t n) const {
     const size_t used = n % kGroup;
     if (used == 0) return true;
-    const std::byte* last = groups + n / kGroup * layout.group_size;
+    const std::byte* last = groups + n / kGroup * 4 * layout_.planes;
     uint32_t all = 0;
-    for (size_t at = 0; at < layout.group_size; at += 4) all |= read<uint32_t>(last + at);
+    for (size_t plane = 0; plane < layout_.planes; ++plane) all |= read<uint32_t>(last + 4 * plane);
     return all >> used == 0;
   }
 
-  static Status invalid(const Layout& layout, size_t number, const std::byte* code) {
-    return fail(Code::kCorrupt,
-                "%s: chunk %zu of %zu (scale 0x%08x): a scale or bits that no encoder writes",
-                C::kName, number, layout.n_chunks, read<uint32_t>(code));
-  }
+  PlaneLayout layout_;
 };
 
 // The kernel that C makes.
 template <typename C>
 static constexpr Kernel kernel(const char* variant, bool (*usable)() noexcept) {
-  return {
-      .engine = "cpu",
-      .variant = variant,
-      .usable = usable,
-      .open = nullptr,
-      .close = nullptr,
-      .encode = Blocks<C>::encode,
-      .decode = Blocks<C>::decode,
-      .encode_feedback = Blocks<C>::encode_feedback,
-      .decode_add = Blocks<C>::decode_add,
-  };
+  return Functions<Blocks<Planes<C>>>::kernel(variant, usable);
 }
 
 // A chunk with a value that is not finite: NaN in every scale, all bits 0, nothing left over.

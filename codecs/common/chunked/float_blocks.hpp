@@ -33,7 +33,7 @@ struct BlockLayout {
       : block(size_t{1} << args.value[kBlock]),
         stochastic(args.value[kRound] != 0),
         seed(args.seed) {}
-  size_t chunk() const { return block; }
+  size_t values() const { return block; }
   static size_t code_size(size_t n) { return kHeadSize + (n * kBits + 7) / 8; }
 
   // By the bits of the block's largest absolute value.
@@ -49,7 +49,7 @@ struct BlockLayout {
     return codes_are_zero(scale) ||
            ((scale & kDropped) == 0 && scale >= kLeastScale && scale <= kMostScale);
   }
-  // Codes of a block whose scale says all, and the unused half of a last byte.
+  // Codes of a block whose scale says all.
   static bool is_zero(const std::byte* from, size_t size) {
     return std::all_of(from, from + size, [](std::byte b) { return b == std::byte{0}; });
   }
