@@ -149,7 +149,7 @@ for seed in range(4):
             for i, step in enumerate(steps):
                 store.put(i, step)
             good = all((store.get(i) == steps[i]).all() for i in range(8))
-        os._exit(0 if good and "0 jobs by" not in state() else 1)
+        os._exit(0 if good and "; 0 jobs by" not in state() else 1)
     assert os.waitpid(pid, 0)[1] == 0
 """
     )
