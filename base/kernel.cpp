@@ -110,8 +110,10 @@ const Entry* find_codec(uint16_t id) {
 }
 
 const Kernel* choose_kernel(const Entry& entry, const char* choice) {
-  const std::string_view given = choice;
-  const std::string_view text = given.empty() || given == "auto" ? "cpu" : given;
+  std::string_view text = choice;
+  if (text.starts_with(kWithCores)) text.remove_prefix(kWithCores.size());
+  if (text.ends_with('!')) text.remove_suffix(1);
+  if (text.empty() || text == "auto") text = "cpu";
   const size_t colon = text.find(':');
   const std::string_view engine = text.substr(0, colon);
   if (colon != std::string_view::npos) {

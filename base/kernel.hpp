@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.hpp"
 
@@ -175,10 +176,13 @@ std::span<const Entry> registry();
 const Entry* find_codec(const char* name, size_t name_size);  // nullptr: unknown
 const Entry* find_codec(uint16_t id);
 
+inline constexpr std::string_view kWithCores = "cores+";
+
 // The first usable kernel that `choice` allows: "" or "auto" (the processor), an engine ("cpu"), or
 // engine and variant ("cpu:scalar"; a codec without that variant gives its best one on that engine,
-// so that a recipe of several codecs can be forced; with an engine that has
-// devices, the processor's where it has none). nullptr: none.
+// so that a recipe of several codecs can be forced; with an engine that has devices, the
+// processor's where it has none; "cores+" before it and "!" behind are for check_engine). nullptr:
+// none.
 const Kernel* choose_kernel(const Entry& entry, const char* choice);
 
 // What kernels name as their `usable`. A file named avx2 is compiled for x86-64-v3, one named
@@ -188,6 +192,18 @@ bool always_usable() noexcept;
 bool has_avx2() noexcept;
 bool has_avx512() noexcept;
 
+// What a thread had its device do, in raw bytes, what the cores did instead, and why.
+struct DeviceWork {
+  uint64_t device_size = 0, cores_size = 0;
+  const char* reason = "";  // of the last bytes that went to the cores
+};
+
+// How a device is to be used.
+struct DeviceUse {
+  bool verify = false;      // expand on the cores at once what it coded
+  bool with_cores = false;  // it and the cores divide the blocks of a message
+};
+
 // A place where kernels run.
 struct Engine {
   const char* name;
@@ -196,10 +212,14 @@ struct Engine {
   // Clocks that its kernels took in this process; nullptr: it has no clock of its own.
   uint64_t (*clocks)() = nullptr;
   // Of an engine with devices, whose name stands behind a colon ("": any): sets it up, when a
-  // program names the engine, and whether what it codes is to be expanded at once. The kernels'
-  // `usable` is true from then on, and codecs without a kernel of this engine run on the processor.
-  Status (*select)(const char* device, bool verify) = nullptr;
-  std::string (*state)() = nullptr;  // what the device can do and has done; "": none is selected
+  // program names the engine. The kernels' `usable` is true from then on, and codecs without a
+  // kernel of this engine run on the processor.
+  Status (*select)(const char* device, DeviceUse use) = nullptr;
+  // Threads that a message is to have besides one for each core: they wait for the device.
+  int (*extra_threads)() = nullptr;
+  std::string (*state)() = nullptr;    // what the device can do and has done; "": none is selected
+  std::string (*refusal)() = nullptr;  // why the last select failed; "": it did not
+  DeviceWork (*work)() = nullptr;      // of the calling thread
 };
 std::span<const Engine* const> engines();  // generated, like registry()
 

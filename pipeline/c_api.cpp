@@ -11,6 +11,7 @@ using wirepress::Bytes;
 using wirepress::Code;
 using wirepress::ConstBytes;
 using wirepress::DType;
+using wirepress::Engine;
 using wirepress::fail;
 using wirepress::Header;
 using wirepress::Status;
@@ -103,6 +104,17 @@ void fill(const Header& header, wpr_info* info) {
   std::memcpy(info->shape, header.shape, sizeof info->shape);
   info->checksum = header.checksum;
   info->streamed = header.streamed;
+}
+
+const char* text_of_engine(size_t i, std::string (*Engine::*function)()) {
+  static thread_local std::string text;
+  const auto list = wirepress::engines();
+  try {
+    text = i < list.size() && list[i]->*function != nullptr ? (list[i]->*function)() : "";
+  } catch (const std::bad_alloc&) {
+    return "no memory for the engine's text";
+  }
+  return text.c_str();
 }
 
 const char* bounds_name(wirepress::Bounds bounds) {
@@ -435,15 +447,20 @@ uint64_t wpr_engine_clocks(size_t i) {
   return i < list.size() && list[i]->clocks != nullptr ? list[i]->clocks() : 0;
 }
 
-const char* wpr_engine_state(size_t i) {
-  static thread_local std::string text;
-  const auto list = wirepress::engines();
-  try {
-    text = i < list.size() && list[i]->state != nullptr ? list[i]->state() : "";
-  } catch (const std::bad_alloc&) {
-    return "no memory for the engine's state";
+const char* wpr_engine_state(size_t i) { return text_of_engine(i, &Engine::state); }
+
+const char* wpr_engine_refusal(size_t i) { return text_of_engine(i, &Engine::refusal); }
+
+void wpr_get_device_work(wpr_device_work* work) {
+  if (!work) return;
+  *work = {0, 0, ""};
+  for (const Engine* engine : wirepress::engines()) {
+    if (engine->work == nullptr) continue;
+    const wirepress::DeviceWork own = engine->work();
+    work->device_bytes += own.device_size;
+    work->cores_bytes += own.cores_size;
+    if (*own.reason) work->reason = own.reason;
   }
-  return text.c_str();
 }
 
 int wpr_option_at(size_t i, wpr_option_info* info) {

@@ -296,23 +296,36 @@ std::string recipe_text(const Recipe& recipe) {
   return text;
 }
 
+// Sets the device up. Where that fails the cores do its jobs, and the engine keeps the reason.
+Status select_device(const Engine& engine, Text choice, Text device, bool strict, DeviceUse use) {
+  const Status status = engine.select(std::string(device).c_str(), use);
+  if (status.ok() || !strict) return {};
+  return fail(Code::kParameter, "%.*s: %s", length(choice), choice.data(), status.text());
+}
+
 Status check_engine(const char* choice, bool verify) {
-  const Text text = choice;
+  Text text = choice;
   if (text.empty() || text == "auto") return {};
+  const bool strict = text.ends_with('!');
+  if (strict) text.remove_suffix(1);
+  const bool with_cores = text.starts_with(kWithCores);
+  if (with_cores) text.remove_prefix(kWithCores.size());
   std::string known = "auto";
   for (const Engine* engine : engines()) {
     known += std::string(", ") + engine->name;
     const bool with_device = engine->select && text.starts_with(engine->name + std::string(":"));
     if (text == engine->name || with_device) {
+      const Text device = with_device ? text.substr(text.find(':') + 1) : "";
+      if (engine->select) return select_device(*engine, text, device, strict, {verify, with_cores});
+      if (with_cores)
+        return fail(Code::kParameter, "%s: engine %s has no devices", choice, engine->name);
       const char* reason = engine->unavailable();
-      if (reason) return fail(Code::kParameter, "%s: %s", choice, reason);
-      if (!engine->select) return {};
-      const size_t mark = text.find(':');
-      const Status status = engine->select(with_device ? choice + mark + 1 : "", verify);
-      if (!status.ok()) return fail(Code::kParameter, "%s: %s", choice, status.text());
-      return {};
+      return reason ? fail(Code::kParameter, "%s: %s", choice, reason) : Status();
     }
   }
+  if (with_cores || strict)
+    return fail(Code::kParameter, "unknown engine with devices \"%s\"; known: %s", choice,
+                known.c_str());
   for (const Entry& entry : registry()) {
     for (const Kernel* kernel : entry.kernels) {
       const std::string name = std::string(kernel->engine) + ":" + kernel->variant;
@@ -324,6 +337,14 @@ Status check_engine(const char* choice, bool verify) {
     }
   }
   return fail(Code::kParameter, "unknown engine \"%s\"; known: %s", choice, known.c_str());
+}
+
+int extra_threads(const char* choice) {
+  int n = 0;
+  if (!Text(choice).starts_with(kWithCores)) return 0;
+  for (const Engine* engine : engines())
+    if (engine->extra_threads) n += engine->extra_threads();
+  return n;
 }
 
 }  // namespace wirepress

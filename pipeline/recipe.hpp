@@ -39,7 +39,10 @@ void tell_shape(const Header& header, Recipe* recipe);
 std::string recipe_text(const Recipe& recipe);
 
 // An error where `choice` names no engine, or no kernel of any codec. Sets up the device of an
-// engine that has one; `verify` as in Engine::select.
+// engine that has one; that it cannot is an error where `choice` ends in "!". `verify` as in
+// Engine::select.
 Status check_engine(const char* choice, bool verify);
+// Threads that wait for a device while the cores work, where `choice` is "cores+...".
+int extra_threads(const char* choice);
 
 }  // namespace wirepress

@@ -29,6 +29,10 @@ void Settings::settle() {
   goal_.reset();
 }
 
+int Settings::threads() const {
+  return blocks_.threads ? blocks_.threads : usable_cores() + extra_threads(engine());
+}
+
 const BlockSettings& Settings::blocks() {
   blocks_.threads = threads();
   return blocks_;

@@ -25,7 +25,7 @@ class Settings {
   // change of an option.
   const BlockSettings& blocks();
   size_t block_size() const { return size_t{1} << blocks_.block_log; }
-  int threads() const { return blocks_.threads ? blocks_.threads : usable_cores(); }
+  int threads() const;
   const char* engine() const { return options_.get("engine"); }
 
   bool wants_auto() const { return wants_auto_; }

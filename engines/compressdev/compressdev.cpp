@@ -16,16 +16,20 @@ namespace wirepress {
 namespace compressdev {
 namespace {
 
-constexpr const char* kModule = "libwirepress_compressdev.so";
+constexpr const char* kModule = "libwirepress_compressdev";
 constexpr const char* kDefaultDevice = "isal";
 
 std::mutex selecting;
+// Of the last selection; "": there was none. A device that failed is not tried again.
+std::string* refusal = new std::string;
+std::string* refused_device = new std::string;
+thread_local DeviceWork work;
 std::atomic<Device*> current{nullptr};
 std::atomic<bool> verify{false};
 
-// Beside the library, in the folders where an installation and a wheel keep modules, or where it
-// was built; "": nowhere.
-std::string find_module() {
+// The file beside the library, in the folders where an installation and a wheel keep modules, or
+// where it was built; "": nowhere.
+std::string find_module(const std::string& file) {
   Dl_info here;
   std::string folder;
   if (dladdr(reinterpret_cast<void*>(&find_module), &here) != 0) folder = here.dli_fname;
@@ -33,23 +37,34 @@ std::string find_module() {
   std::string places[] = {folder, folder + "wirepress/", folder + "lib/", folder + "../",
                           folder + "../lib/"};
   for (std::string& place : places) {
-    place += kModule;
+    place += file;
     if (access(place.c_str(), R_OK) == 0) return place;
   }
 #ifdef WPR_MODULE_FOLDER
-  const std::string built = std::string(WPR_MODULE_FOLDER "/") + kModule;
+  const std::string built = WPR_MODULE_FOLDER "/" + file;
   if (access(built.c_str(), R_OK) == 0) return built;
 #endif
   return "";
 }
 
+constexpr const char* kNoModule =
+    "this build has no module for it: apt-get install libdpdk-dev, and build wirepress again";
+
 const char* unavailable() {
-  static const std::string* const place = new std::string(find_module());
-  return place->empty() ? "this build has no module for it: libdpdk-dev was not found" : nullptr;
+  static const bool here = !find_module(std::string(kModule) + ".so").empty();
+  return here ? nullptr : kNoModule;
+}
+
+// A device NAME or NAME-MODEL may have a module of its own, libwirepress_compressdev_NAME.so.
+std::string module_of(const std::string& device) {
+  const std::string own =
+      find_module(std::string(kModule) + "_" + device.substr(0, device.find('-')) + ".so");
+  return own.empty() ? find_module(std::string(kModule) + ".so") : own;
 }
 
 Status load(const char* name, const wpr_device_table** table, wpr_device_info* info) {
-  const std::string file = find_module();
+  const std::string file = module_of(name);
+  if (file.empty()) return fail(Code::kDevice, "%s", kNoModule);
   void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) return fail(Code::kDevice, "%s", dlerror());
   *table = static_cast<const wpr_device_table*>(dlsym(module, WPR_DEVICE_SYMBOL));
@@ -79,21 +94,41 @@ Status start(const char* name, Device** device) {
 }
 
 // "" and "any" are the device in use, or the default.
-Status select(const char* wanted, bool with_verify) {
-  const std::scoped_lock lock(selecting);
+Status find_device(const char* wanted, DeviceUse how) {
   const std::string_view text = wanted;
   const bool any = text.empty() || text == "any";
   Device* device = current;
   if (device == nullptr) {
-    WPR_TRY(start(any ? kDefaultDevice : wanted, &device));
+    const char* name = any ? kDefaultDevice : wanted;
+    if (*refused_device == name) return fail(Code::kDevice, "%s", refusal->c_str());
+    const Status status = start(name, &device);
+    if (!status.ok()) *refused_device = name;
+    WPR_TRY(status);
   } else if (device->owner() != getpid()) {
     return fail(Code::kDevice, "%s belongs to the parent process", device->info().name);
   } else if (!any && text != device->info().name) {
     return fail(Code::kDevice, "this process has device %s, and one is all it may have",
                 device->info().name);
   }
-  use(device, with_verify);
+  use(device, how);
   return {};
+}
+
+Status select(const char* wanted, DeviceUse how) {
+  const std::scoped_lock lock(selecting);
+  const Status status = find_device(wanted, how);
+  *refusal = status.ok() ? "" : status.text();
+  return status;
+}
+
+std::string why_refused() {
+  const std::scoped_lock lock(selecting);
+  return *refusal;
+}
+
+int extra_threads() {
+  const Device* device = current;
+  return device != nullptr ? device->depth() : 0;
 }
 
 std::string state() {
@@ -105,11 +140,21 @@ std::string state() {
 
 bool run(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written) noexcept {
   Device* device = current;
-  return device != nullptr && device->run(direction, has_sum, src, dst, written);
+  if (device == nullptr) return false;
+  const Reason reason = device->run(direction, has_sum, src, dst, written);
+  const size_t raw_size = direction == Direction::kCompress ? src.size() : dst.size();
+  if (reason == Reason::kNone) return work.device_size += raw_size, true;
+  work.cores_size += raw_size;
+  work.reason = reason_text(reason);
+  return false;
 }
-void use(Device* device, bool with_verify) {
-  verify = with_verify;
+void use(Device* device, DeviceUse how) {
+  verify = how.verify;
+  if (device != nullptr) device->divide(how.with_cores);
   current = device;
+}
+CoresWatch::~CoresWatch() {
+  if (Device* device = current) device->learn_cores(direction_, raw_size_, Clock::now() - begin_);
 }
 bool selected() noexcept { return current != nullptr; }
 bool verifying() noexcept { return verify; }
@@ -125,7 +170,10 @@ const Engine compressdev_engine = {
     .sentence = "compression hardware behind DPDK's compressdev, or a software driver of it",
     .unavailable = compressdev::unavailable,
     .select = compressdev::select,
+    .extra_threads = compressdev::extra_threads,
     .state = compressdev::state,
+    .refusal = compressdev::why_refused,
+    .work = [] { return compressdev::work; },
 };
 
 }  // namespace wirepress

@@ -13,6 +13,15 @@ namespace wirepress::compressdev {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+constexpr auto kNap = std::chrono::microseconds(20);  // between polls, where the cores have work
+
+// A mean in which the last eight jobs count most. A job lost to a race of threads harms nothing.
+void learn(std::atomic<double>* mean, size_t size, Device::Duration time) {
+  const double now = Seconds(time).count() / static_cast<double>(std::max<size_t>(size, 1));
+  *mean = *mean == 0 ? now : *mean + (now - *mean) / 8;
+}
+
 constexpr const char* kReasonTexts[kReasons] = {
     "none",
     "the device does not work in this direction",
@@ -26,6 +35,7 @@ constexpr const char* kReasonTexts[kReasons] = {
     "the device did not answer before the deadline",
     "the device is off, after a timeout or wrong bytes",
     "the device belongs to the parent process",
+    "blocks are divided, and it was the cores' turn",
 };
 
 }  // namespace
@@ -50,17 +60,17 @@ bool Device::sample_works() noexcept {
   const auto& limits = info_.max_src;
   if (limits[WPR_DEVICE_COMPRESS] == 0 || limits[WPR_DEVICE_EXPAND] == 0) return true;
   size_t size = 0, back = 0;
-  if (!run(Direction::kCompress, true, raw, code, &size)) return false;
+  if (run(Direction::kCompress, true, raw, code, &size) != Reason::kNone) return false;
   for (const bool tells : {true, false}) {
     tells_end_ = tells;
-    if (run(Direction::kExpand, true, ConstBytes(code).first(size), again, &back))
+    if (run(Direction::kExpand, true, ConstBytes(code).first(size), again, &back) == Reason::kNone)
       return std::memcmp(raw, again, sizeof raw) == 0;
   }
   return false;
 }
 
-bool Device::run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
-                 size_t* written) noexcept {
+Reason Device::run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
+                   size_t* written) noexcept {
   Reason reason = Reason::kForked;
   if (getpid() == owner_) {
     ++inside_;
@@ -68,10 +78,10 @@ bool Device::run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
     leave();
   }
   ++jobs_[static_cast<size_t>(reason)];
-  if (reason != Reason::kNone) return false;
+  if (reason != Reason::kNone) return reason;
   bytes_[static_cast<size_t>(direction)] +=
       direction == Direction::kCompress ? src.size() : dst.size();
-  return true;
+  return reason;
 }
 
 void Device::switch_off() noexcept {
@@ -89,19 +99,37 @@ Reason Device::attempt(Direction direction, bool has_sum, ConstBytes src, Bytes 
   if (off_) return Reason::kOff;
   const Reason refusal = limit(direction, has_sum, src.size(), dst.size());
   if (refusal != Reason::kNone) return refusal;
+  const auto way = static_cast<size_t>(direction);
+  if (divided_ && !pays(way)) return Reason::kDivided;
   void* queue = take();
   if (queue == nullptr) return Reason::kBusy;
-  const auto way = static_cast<size_t>(direction);
   const size_t pad = direction == Direction::kExpand && tells_end_ ? WPR_DEVICE_PAD : 0;
   const wpr_device_job job = {++tag_,     static_cast<int>(direction),
                               src.data(), src.size(),
                               pad,        std::min(dst.size(), info_.max_dst[way])};
+  ++waiting_;
+  const auto begin = Clock::now();
   const Reason reason = exchange(queue, job, dst, written);
+  learn(&device_time_[way], direction == Direction::kCompress ? src.size() : dst.size(),
+        Clock::now() - begin);
+  --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
   else
     give_back(queue);
   return reason;
+}
+
+// What the device takes for a job grows with the jobs that it has; the mean knows those it had.
+bool Device::pays(size_t way) noexcept {
+  if (waiting_ >= kDepth) return false;
+  const double device = device_time_[way], cores = cores_time_[way];
+  if (device == 0 || cores == 0 || device <= kMostBlocks * cores) return true;
+  return ++declined_ % kTryAgain == 0;  // it may be idle by now
+}
+
+void Device::learn_cores(Direction direction, size_t raw_size, Duration time) noexcept {
+  if (divided_) learn(&cores_time_[static_cast<size_t>(direction)], raw_size, time);
 }
 
 // A code may be larger than the device can write; then the device says so. What it expands to must
@@ -143,7 +171,10 @@ bool Device::wait(void* queue, const wpr_device_job& job, Duration time,
   for (;;) {
     if (table_.poll(queue, answer) == 1 && answer->tag == job.tag) return true;
     if (Clock::now() > end) return false;
-    std::this_thread::yield();
+    if (divided_)
+      std::this_thread::sleep_for(kNap);
+    else
+      std::this_thread::yield();
   }
 }
 

@@ -30,8 +30,9 @@ enum class Reason : uint8_t {
   kTimeout,     // no answer before the deadline
   kOff,         // the device was switched off after a timeout or wrong bytes
   kForked,      // the device belongs to the parent process
+  kDivided,     // device and cores divide the work, and it is the cores' turn
 };
-inline constexpr size_t kReasons = 12;
+inline constexpr size_t kReasons = 13;
 const char* reason_text(Reason reason);
 
 // A device that is set up. Threads may share it; each job waits in the thread that brings it.
@@ -47,8 +48,14 @@ class Device {
   // Codes and expands a sample: false where the device cannot. Finds out whether the device tells
   // where a code ends; what a cut code lacks may be no more than its end mark.
   bool probe() noexcept;
-  // As compressdev::run.
-  bool run(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written) noexcept;
+  // As compressdev::run; kNone: the device did the job.
+  Reason run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
+             size_t* written) noexcept;
+  // Whether blocks are divided between the device and the cores: the device then gets as many jobs
+  // as it answers in the time that the cores take for kMostBlocks, so that no message waits longer.
+  void divide(bool on) { divided_ = on; }
+  int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
+  void learn_cores(Direction direction, size_t raw_size, Duration time) noexcept;
   // No more jobs; once the last one is back, the device is closed.
   void switch_off() noexcept;
 
@@ -61,6 +68,7 @@ class Device {
  private:
   bool sample_works() noexcept;
   Reason attempt(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written);
+  bool pays(size_t way) noexcept;
   Reason limit(Direction direction, bool has_sum, size_t src_size, size_t room) const;
   Reason exchange(void* queue, const wpr_device_job& job, Bytes dst, size_t* written);
   bool wait(void* queue, const wpr_device_job& job, Duration time, wpr_device_answer* answer);
@@ -76,6 +84,11 @@ class Device {
   std::vector<void*> idle_;  // queues
   std::atomic<uint64_t> tag_{0};
   std::atomic<int> inside_{0};  // threads with a job
+  static constexpr int kDepth = 4, kMostBlocks = 4, kTryAgain = 64;
+  std::atomic<bool> divided_{false};
+  std::atomic<int> waiting_{0}, declined_{0};
+  // Seconds a raw byte by direction, means over the last jobs; 0: not known.
+  std::atomic<double> device_time_[2] = {}, cores_time_[2] = {};
   bool tells_end_ = true;
   std::atomic<bool> off_{false}, closed_{false};
   std::array<std::atomic<uint64_t>, kReasons> jobs_{};
@@ -84,6 +97,6 @@ class Device {
 
 // Makes it the process's device, which it stays until another one comes; nullptr: none. Tests give
 // one with faults.
-void use(Device* device, bool verify);
+void use(Device* device, DeviceUse how);
 
 }  // namespace wirepress::compressdev

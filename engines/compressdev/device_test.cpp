@@ -74,9 +74,9 @@ class Faulty {
   Faulty(std::vector<Fault> faults, unsigned every, unsigned seed, Device::Duration deadline)
       : faulty(std::move(faults), every, seed),
         device(FaultyDevice::table(), faulty.info(), deadline) {
-    use(&device, true);
+    use(&device, {.verify = true});
   }
-  ~Faulty() { use(nullptr, false); }
+  ~Faulty() { use(nullptr, {}); }
   FaultyDevice faulty;
   Device device;
 };
@@ -122,8 +122,6 @@ TEST(Compressdev, EveryFaultAlone) {
   for (int i = 0; i < kFaults; ++i) {
     const auto fault = static_cast<Fault>(i);
     for (const char* codec : {"deflate", "zlib", "gzip"}) {
-      // No sum tells wrong bytes of the right size from right ones.
-      if (fault == Fault::kWrongBytes && std::string_view(codec) == "deflate") continue;
       SCOPED_TRACE(testing::Message() << codec << ", fault " << i);
       const auto ends = survive(codec, {fault}, 12, end_of(fault) == Reason::kTimeout ? 2ms : 10s);
       EXPECT_GT(ends[static_cast<size_t>(Reason::kNone)], 0u);
@@ -139,9 +137,7 @@ TEST(Compressdev, EveryFaultAlone) {
 TEST(Compressdev, FaultsMixed) {
   std::vector<Fault> faults;
   for (int i = 1; i < kFaults; ++i) faults.push_back(static_cast<Fault>(i));
-  for (const char* codec : {"zlib", "gzip"}) survive(codec, faults, 60, 2ms);
-  faults.pop_back();  // kWrongBytes
-  survive("deflate", faults, 60, 2ms);
+  for (const char* codec : {"deflate", "zlib", "gzip"}) survive(codec, faults, 60, 2ms);
 }
 
 TEST(Compressdev, WrongBytesSwitchTheDeviceOff) {
@@ -162,15 +158,37 @@ TEST(Compressdev, LimitsAreKept) {
   const Buffer raw = text(101, 1);
   Buffer code(200);
   size_t size = 0;
-  EXPECT_FALSE(device.run(Direction::kCompress, true, raw, code, &size));
-  EXPECT_TRUE(device.run(Direction::kCompress, true, ConstBytes(raw).first(100), code, &size));
-  EXPECT_FALSE(device.run(Direction::kExpand, true, ConstBytes(code).first(size), code, &size));
+  const auto run = [&](Direction direction, ConstBytes src) {
+    return device.run(direction, true, src, code, &size);
+  };
+  EXPECT_EQ(run(Direction::kCompress, raw), Reason::kSize);
+  EXPECT_EQ(run(Direction::kCompress, ConstBytes(raw).first(100)), Reason::kNone);
+  EXPECT_EQ(run(Direction::kExpand, ConstBytes(code).first(size)), Reason::kDirection);
   EXPECT_EQ(device.jobs(Reason::kSize), 1u);
   EXPECT_EQ(device.jobs(Reason::kDirection), 1u);
   const std::string state = device.state();
   EXPECT_NE(state.find("expands nothing"), std::string::npos) << state;
   EXPECT_NE(state.find("1 jobs by the device (100 bytes"), std::string::npos) << state;
   EXPECT_NE(state.find(reason_text(Reason::kSize)), std::string::npos) << state;
+}
+
+// The first three jobs teach both times; a device that is slow against the cores then gets one job
+// of 64, and all of them again when it is as fast.
+TEST(Compressdev, ASlowDeviceGetsFewBlocks) {
+  FaultyDevice faulty({}, 1, 1);
+  Device device(FaultyDevice::table(), faulty.info());
+  device.divide(true);
+  const Buffer raw = text(20000, 1);
+  Buffer code(30000);
+  size_t size = 0;
+  const auto run = [&] { return device.run(Direction::kCompress, true, raw, code, &size); };
+  EXPECT_EQ(run(), Reason::kNone);
+  for (int i = 0; i < 100; ++i) device.learn_cores(Direction::kCompress, raw.size(), 1ns);
+  for (int i = 0; i < 640; ++i) run();
+  EXPECT_EQ(device.jobs(Reason::kNone), 11u);
+  EXPECT_EQ(device.jobs(Reason::kDivided), 630u);
+  for (int i = 0; i < 100; ++i) device.learn_cores(Direction::kCompress, raw.size(), 1h);
+  EXPECT_EQ(run(), Reason::kNone);
 }
 
 TEST(Compressdev, AChildUsesTheCores) {

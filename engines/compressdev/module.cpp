@@ -103,8 +103,12 @@ int find_device(const std::string& name, std::string* driver, char* why, size_t 
   const int id = rte_compressdev_get_dev_id(driver->c_str());
   if (id >= 0) return id;
   if (on_bus(name))
-    return refuse(why, size, "DPDK finds no compression device %s, or may not open it",
-                  name.c_str());
+    return refuse(
+        why, size,
+        "DPDK finds no compression device %s, or may not open it: bind it to vfio-pci, and "
+        "give this user its group in /dev/vfio (VFIO) and memory that may be locked "
+        "(ulimit -l)",
+        name.c_str());
   return refuse(why, size,
                 "DPDK has no driver %s here; its packages are called librte-compress-*, and "
                 "libdpdk-dev brings them all",

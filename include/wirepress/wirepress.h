@@ -327,6 +327,18 @@ WPR_API uint64_t wpr_engine_clocks(size_t i);
 /* What the device of engine i can do, what it has done in this process, and why the cores did the
  * rest, as text; "" where no device is selected. Valid until the thread's next call. */
 WPR_API const char *wpr_engine_state(size_t i);
+/* Why the cores do the jobs of the device that was named last, "" where it was set up or none was
+ * named. Valid until the thread's next call. (`engine=NAME:DEVICE!` makes that an error.) */
+WPR_API const char *wpr_engine_refusal(size_t i);
+
+typedef struct wpr_device_work {
+  uint64_t device_bytes; /* raw bytes of the blocks that a device has coded and expanded ... */
+  uint64_t cores_bytes;  /* ... and of those that it was given and the cores did instead */
+  const char *reason;    /* why, of the last such block; static, "": there was none */
+} wpr_device_work;
+
+/* What engines with devices have done in the calling thread since it began. */
+WPR_API void wpr_get_device_work(wpr_device_work *work);
 
 #ifdef __cplusplus
 }

@@ -70,7 +70,7 @@ nb::list dtypes() {
 nb::list engines() {
   return table<wpr_engine_info>(wpr_engine_at, [](size_t i, const wpr_engine_info& row) {
     return nb::make_tuple(row.name, row.sentence, row.available != 0, row.reason,
-                          wpr_engine_state(i));
+                          std::string(wpr_engine_state(i)), std::string(wpr_engine_refusal(i)));
   });
 }
 

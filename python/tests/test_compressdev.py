@@ -2,8 +2,10 @@
 """Engine compressdev in processes of its own, over DPDK's software drivers."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,8 +20,8 @@ import os, sys, wirepress
 data = bytes(range(64)) * 4096
 def loaded():
     return "libwirepress_compressdev" in open("/proc/self/maps").read()
-def state():
-    return next(e.state for e in wirepress.engines() if e.name == "compressdev")
+def state(field="state"):
+    return next(getattr(e, field) for e in wirepress.engines() if e.name == "compressdev")
 def round_trip(engine, recipe="zlib", **more):
     frame = wirepress.compress(data, recipe, engine=engine, block_size="32KiB", **more)
     assert wirepress.decompress(frame, raw=True) == data
@@ -66,6 +68,7 @@ assert compressor.decompress(frame, raw=True) == data and "parent" not in state(
 
 
 def test_bad_input_is_one_sentence() -> None:
+    """With ! it is an error; without, the cores do the device's jobs, and `refusal` says why."""
     run(
         """
 def sentence(engine):
@@ -73,9 +76,42 @@ def sentence(engine):
         wirepress.Compressor(engine=engine)
     except wirepress.ParameterError as error:
         return str(error)
-assert "no driver compress_none" in sentence("compressdev:none")
-round_trip("compressdev:zlib")
-assert "has device zlib" in sentence("compressdev:isal")
+assert "no driver compress_none" in sentence("compressdev:none!")
+assert sentence("compressdev:none") is None and "librte-compress-" in state("refusal")
+round_trip("compressdev:none")
+assert state() == ""
+round_trip("compressdev:zlib!")
+assert state("refusal") == ""
+assert "has device zlib" in sentence("compressdev:isal!")
+assert sentence("compressdev:isal") is None and "has device zlib" in state("refusal")
+"""
+    )
+
+
+MOUNT = ["unshare", "-m", "sh", "-c"]
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run([*MOUNT, "mount -t tmpfs none /sys"], capture_output=True).returncode != 0,
+    reason="no right to mount over /sys",
+)
+def test_without_sys() -> None:
+    script = HEAD + 'round_trip("compressdev"); assert "mount it" in state("refusal")'
+    words = [*MOUNT, 'mount -t tmpfs none /sys && exec "$0" "$@"', sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing the user takes root")
+def test_no_rights_to_a_device_on_the_bus() -> None:
+    run(
+        """
+round_trip("cpu")
+os.setgid(65534)
+os.setuid(65534)
+round_trip("compressdev:0000:03:00.0")
+assert "0000:03:00.0" in state("refusal") and "VFIO" in state("refusal")
 """
     )
 
@@ -93,3 +129,27 @@ round_trip("compressdev:isal")
     )
     several = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
     assert [process.wait() for process in several] == [0, 0, 0]
+
+
+def test_the_store_outlives_faults(tmp_path: Path) -> None:
+    """Steps through a device that fails in every way: each comes back bit for bit."""
+    run(
+        f"""
+from wirepress import FrameStore
+import numpy
+for seed in range(4):
+    rng = numpy.random.default_rng(seed)
+    steps = [numpy.cumsum(rng.integers(0, 4, (64, 1024)), 1).astype("int32") for _ in range(8)]
+    path = {str(tmp_path)!r} + f"/{{seed}}.wps"
+    pid = os.fork()  # a process has one device
+    if pid == 0:
+        more = {{"block_size": "32KiB", "verify": True}}
+        with FrameStore(path, (64, 1024), "int32", recipe="zlib", policy="compressed",
+                        engine=f"compressdev:faulty-{{seed}}!", options=more) as store:
+            for i, step in enumerate(steps):
+                store.put(i, step)
+            good = all((store.get(i) == steps[i]).all() for i in range(8))
+        os._exit(0 if good and "; 0 jobs by" not in state() else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    )

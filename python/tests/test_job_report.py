@@ -144,3 +144,29 @@ def test_bounds_are_said_with_what_they_ask_for():
 )
 def test_short_names(function, short):
     assert short_name(function) == short
+
+
+def test_a_device_is_named_with_its_bytes_and_why_the_cores_did_the_rest():
+    state = "isal (compress_isal): 9 jobs by the device; 1 by the cores: the job is too large"
+    device = {"name": "compressdev:isal", "state": state, "refusal": ""}
+    none = {"name": "compressdev:isal", "state": "", "refusal": "no driver compress_isal here"}
+    work = call(4 * MB, 2 * MB) | {"device_bytes": 3 * MB, "cores_bytes": MB}
+    ranks = [
+        a_rank(None, [], MPI_Send=work) | {"engine": device},
+        a_rank(None, []) | {"engine": none},
+    ]
+    job = a_job(ranks)
+    assert (
+        "compressdev:isal did 3.0 MB, the cores 1.0 MB for it; no driver compress_isal here: "
+        in (summary(job, 0))
+    )
+    assert explanation(job)[1:] == [
+        "MPI_Send: 3.0 MB by the device, 1.0 MB by the cores for it",
+        f"rank 0, compressdev:isal: {state}",
+        "rank 1, compressdev:isal: no driver compress_isal here; the cores do its jobs",
+    ]
+
+
+def test_without_a_device_nothing_is_said_of_one():
+    job = a_job([a_rank(None, [], MPI_Send=call(4 * MB, 2 * MB)), a_rank(None, [])])
+    assert "cores" not in summary(job, 0) and len(explanation(job)) == 1

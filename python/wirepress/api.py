@@ -133,6 +133,8 @@ class Engine:
     """A place where kernels run; `reason` says why it is not available.
 
     `state` says what its device can do and has done in this process; "" where none is selected.
+    `refusal` says why the cores do the jobs of the device that was named last, "" where it is set
+    up.
     """
 
     name: str
@@ -140,6 +142,7 @@ class Engine:
     available: bool
     reason: str
     state: str
+    refusal: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

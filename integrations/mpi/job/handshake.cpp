@@ -97,6 +97,23 @@ bool has_parent() {
   return PMPI_Comm_get_parent(&parent) == MPI_SUCCESS && parent != MPI_COMM_NULL;
 }
 
+// The user asked for it: without the device the job is not worth its time.
+void end_job(const std::string& why) {
+  std::fprintf(stderr, "wirepress: rank %d: %s; the job ends\n", job().rank, why.c_str());
+  PMPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+// Why the cores do a device's jobs, of the first rank; the report has all ranks.
+void say_refusals() {
+  wpr_engine_info engine;
+  for (size_t i = 0; wpr_engine_at(i, &engine); ++i) {
+    const std::string why = wpr_engine_refusal(i);
+    if (!why.empty())
+      std::fprintf(stderr, "wirepress: %s: %s; the cores do its jobs\n", job().engine.c_str(),
+                   why.c_str());
+  }
+}
+
 }  // namespace
 
 void activate() {
@@ -112,6 +129,8 @@ void activate() {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
   j.host = host;
+  if (j.must_end) end_job(refuse);
+  if (j.rank == 0) say_refusals();
   if (refuse.empty()) refuse = unfit_library();
   if (refuse.empty()) refuse = unseen_calls();
   Verdict verdict = has_rendezvous() ? ask_rendezvous(refuse) : ask_world(refuse);

@@ -57,9 +57,10 @@ struct Job {
   MPI_Comm pieces = MPI_COMM_NULL;  // private: all pieces of a message but the first
   std::string host, state = "off", reason;
   std::string rendezvous;  // the address that answered
+  bool must_end = false;   // `engine` ends in "!", and its device cannot be set up
 
   // options
-  std::string codec = "auto", report_file, link, error;
+  std::string codec = "auto", engine, report_file, link, error;
   double fixed_link = 0;  // bytes a second of every link, by `link`; 0: links are measured
   bool compress = true;   // false: only traces
   std::string trace;      // the folder of traces, "": none

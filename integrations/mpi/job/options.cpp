@@ -33,6 +33,9 @@ std::string read_options() {
   std::string problem = status == WPR_OK ? "" : wpr_error(ctx);
   Job& j = job();
   j.codec = wpr_get(ctx, "mpi_codec");
+  j.engine = wpr_get(ctx, "engine");
+  const char* wanted = std::getenv("WIREPRESS_ENGINE");
+  j.must_end = wanted && *wanted && wanted[std::strlen(wanted) - 1] == '!' && j.engine != wanted;
   j.link = wpr_get(ctx, "mpi_link");
   j.fixed_link = number(ctx, "mpi_link");
   j.error = wpr_get(ctx, "mpi_error");

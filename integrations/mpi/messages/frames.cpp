@@ -23,6 +23,7 @@ Made make_frame(Call call, int candidate, const Byte* src, size_t size, const Ty
   Made made;
   made.raw_size = size;
   size_t written;
+  const DeviceShare share(&thread.calls[call]);
   const double start = now();
   const wpr_status status = wpr_compress_array(ctx, src, as.dtype, WPR_NO_SHAPE, &as.count,
                                                dst + kCookieSize, limit - kCookieSize, &written);
@@ -75,6 +76,7 @@ int expand_frame(Call call, const Byte* frame, size_t size, Byte* dst, size_t ca
     ++thread.events.no_memory;
     return MPI_ERR_NO_MEM;
   }
+  const DeviceShare share(&thread.calls[call]);
   const double start = now();
   const wpr_status status = wpr_decompress(ctx, frame, size, dst, capacity, written);
   thread.calls[call].expand_seconds += now() - start;

@@ -12,9 +12,9 @@ namespace {
 
 void add(CallStats* to, const CallStats& from) {
   using C = CallStats;
-  for (auto count :
-       {&C::messages, &C::raw_size, &C::wire_size, &C::modelled_size, &C::framed, &C::received,
-        &C::received_raw_size, &C::received_wire_size, &C::received_framed}) {
+  for (auto count : {&C::messages, &C::raw_size, &C::wire_size, &C::modelled_size, &C::framed,
+                     &C::received, &C::received_raw_size, &C::received_wire_size,
+                     &C::received_framed, &C::device_size, &C::cores_size}) {
     to->*count += from.*count;
   }
   for (auto seconds : {&C::compress_seconds, &C::wait_seconds, &C::expand_seconds}) {

@@ -34,6 +34,9 @@ std::string call_json(const CallStats& call) {
          Number{call.received_raw_size}, Number{call.received_wire_size});
   append(&json, "\"compress_seconds\": %.6f, \"wait_seconds\": %.6f, \"decompress_seconds\": %.6f",
          call.compress_seconds, call.wait_seconds, call.expand_seconds);
+  if (call.device_size + call.cores_size != 0)
+    append(&json, ", \"device_bytes\": %llu, \"cores_bytes\": %llu", Number{call.device_size},
+           Number{call.cores_size});
   json += ", \"bypasses\": {";
   const char* comma = "";
   for (size_t i = 0; i < kBypassCount; ++i) {
@@ -42,6 +45,19 @@ std::string call_json(const CallStats& call) {
     comma = ", ";
   }
   return json + "}}";
+}
+
+// The engine with a device that was named: what it did, and why the cores did the rest.
+std::string engine_json() {
+  std::string state, refusal;
+  wpr_engine_info engine;
+  for (size_t i = 0; wpr_engine_at(i, &engine); ++i) {
+    state += wpr_engine_state(i);
+    refusal += wpr_engine_refusal(i);
+  }
+  if (state.empty() && refusal.empty()) return "";
+  return ", \"engine\": {\"name\": " + json_string(job().engine) +
+         ", \"state\": " + json_string(state) + ", \"refusal\": " + json_string(refusal) + "}";
 }
 
 bool used(const CallStats& call) {
@@ -91,7 +107,7 @@ std::string rank_report() {
          Number{e.stashed}, Number{e.orphans}, Number{e.truncated});
   append(&json, "\"in_pieces\": %llu, \"left\": %llu, ", Number{e.in_pieces}, Number{e.left});
   append(&json, "\"corrupt\": %llu, \"no_memory\": %llu}", Number{e.corrupt}, Number{e.no_memory});
-  json += ", \"network\": " + network_json();
+  json += engine_json() + ", \"network\": " + network_json();
   const std::string trace = trace_json();
   return json + (trace.empty() ? "}" : ", \"trace\": " + trace + "}");
 }

@@ -332,6 +332,8 @@ def engines(args: argparse.Namespace) -> int:
     for engine in api.engines():
         if engine.state:
             print(f"\n{engine.name}: {engine.state}")
+        if engine.refusal:
+            print(f"\n{engine.name}: {engine.refusal}; the cores do its jobs")
     return 0
 
 

@@ -186,6 +186,8 @@ def traffic(jobs: list[Job]) -> str:
         parts.append("sent raw: " + ", ".join(f"{count:,} {reason}" for reason, count in counts))
     if (own := own_bytes(jobs)) > LEAST_OWN * t["wire_bytes"]:
         parts.append(f"{own / 1e6:,.1f} MB of that were sent to measure the links and to agree")
+    if engine := engine_summary(jobs):
+        parts.append(engine)
     if clause := difference(t, nic_bytes(jobs), jobs):
         parts.append(clause)
     if errors := allowed_errors(jobs):
@@ -196,6 +198,43 @@ def traffic(jobs: list[Job]) -> str:
     if missing:
         parts.append(f"{missing} of {ranks} ranks did not report")
     return "; ".join(parts)
+
+
+def engine_bytes(job: Job) -> list[tuple[str, int, int]]:
+    """Call, raw bytes that a device coded and expanded, and those that the cores did for it."""
+    sums: dict[str, tuple[int, int]] = {}
+    for report in job.reports.values():
+        for name, call in (report.get("calls") or {}).items():
+            device, cores = sums.get(name, (0, 0))
+            device += call.get("device_bytes", 0)
+            sums[name] = (device, cores + call.get("cores_bytes", 0))
+    return [(name, *both) for name, both in sums.items() if any(both)]
+
+
+def engine_summary(jobs: list[Job]) -> str:
+    """What the device of option `engine` took; "": none was named."""
+    reports = [report for job in jobs for report in job.reports.values()]
+    said = [report["engine"] for report in reports if "engine" in report]
+    if not said:
+        return ""
+    refusals = sorted({engine["refusal"] for engine in said} - {""})
+    rows = [row for job in jobs for row in engine_bytes(job)]
+    device, cores = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    text = f"{said[0]['name']} did {device / 1e6:,.1f} MB, the cores {cores / 1e6:,.1f} MB for it"
+    return "; ".join([text, *(f"{why}: the cores did all" for why in refusals)])
+
+
+def engine_lines(job: Job) -> list[str]:
+    """Bytes by call, then the states of the ranks' devices with the reasons, each once."""
+    lines = [
+        f"{name}: {device / 1e6:,.1f} MB by the device, {cores / 1e6:,.1f} MB by the cores for it"
+        for name, device, cores in engine_bytes(job)
+    ]
+    for rank in sorted(job.reports):
+        if engine := job.reports[rank].get("engine"):
+            said = engine["state"] or f"{engine['refusal']}; the cores do its jobs"
+            lines.append(f"rank {rank}, {engine['name']}: {said}")
+    return lines if len(lines) <= MOST_SITES else [*lines[:MOST_SITES], "and more: see the report"]
 
 
 def own_bytes(jobs: list[Job]) -> int:
@@ -303,7 +342,7 @@ def explanation(job: Job) -> list[str]:
     """Where in the program the bytes came from, what was done with them, and why."""
     sites = call_sites(job)
     if not sites:
-        return ["no messages that could be compressed left a host"]
+        return ["no messages that could be compressed left a host", *engine_lines(job)]
     lines = [f"{'MB':>10} {'sent as':>10} {'messages':>9} {'shrunk':>7}  call, data, caller"]
     for site in sites[:MOST_SITES]:
         where = short_name(site.get("function") or "") or site.get("caller") or "?"
@@ -324,4 +363,4 @@ def explanation(job: Job) -> list[str]:
             f"{contest['ranks']} ranks: {winner} algorithm ({plain:.3g} ms MPI's, {own:.3g} ms "
             "wirepress's)"
         )
-    return lines
+    return [*lines, *engine_lines(job)]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engine compressdev below MPI: devices with faults, devices that are not there, several ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+KINDS = 11  # of faults, engines/compressdev/faulty_device.hpp
+SETTINGS = {
+    "WIREPRESS_MPI_TRUST": "1",
+    "WIREPRESS_MPI_SAME_HOST": "1",
+    "WIREPRESS_MPI_THRESHOLD": "1",
+    "WIREPRESS_VERIFY": "on",
+}
+
+
+def exchange(mpi, engine: str, report, *, n: int = 100, seed: int = 1, codec="zlib", ranks=2):
+    """n messages, every byte of which must be right; the ranks' reports and what was said."""
+    mine = SETTINGS | {
+        "LD_PRELOAD": str(mpi.library),
+        "WIREPRESS_ENGINE": engine,
+        "WIREPRESS_MPI_CODEC": codec,
+        "WIREPRESS_MPI_REPORT": str(report),
+    }
+    done = mpi.start([mine] * ranks, [mpi.build("devices.c"), str(n), str(seed)], 120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"devices (\d+) right of (\d+), slowest", done.stdout)
+    assert found and int(found[1]) == int(found[2]) == n, done.stdout + done.stderr
+    return json.loads(report.read_text())["ranks"], done.stderr
+
+
+def bytes_of(ranks, name: str) -> int:
+    return sum(call.get(name, 0) for rank in ranks for call in rank["calls"].values())
+
+
+def need(mpi, module: str, why: str) -> None:
+    folder = mpi.library.parents[2] / "engines" / "compressdev"
+    if not (folder / f"libwirepress_compressdev{module}.so").is_file():
+        pytest.skip(why)
+
+
+@pytest.fixture
+def faulty(mpi):
+    need(mpi, "_faulty", "the test kit's device is not built")
+
+
+@pytest.fixture
+def isal(mpi):
+    need(mpi, "", "engine compressdev has no module here: libdpdk-dev was not found")
+
+
+@pytest.mark.parametrize("codec", ["deflate", "zlib", "gzip"])
+def test_faults_mixed(mpi, faulty, tmp_path, codec):
+    ranks, said = exchange(mpi, "compressdev:faulty-3!", tmp_path / "r", codec=codec)
+    assert bytes_of(ranks, "device_bytes") > 0
+    assert said == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 24, 6))
+def test_ten_thousand_messages(mpi, faulty, tmp_path, first):
+    """Each kind alone, then all kinds by seed: 24 jobs of 420 messages."""
+    for i in range(first, first + 6):
+        device = f"faulty-{i}-{i + 1}" if i < KINDS else f"faulty-{i}"
+        codec = ("deflate", "zlib", "gzip")[i % 3]
+        ranks, _ = exchange(
+            mpi, f"compressdev:{device}!", tmp_path / "r", n=420, seed=i, codec=codec
+        )
+        assert bytes_of(ranks, "device_bytes") > 0
+
+
+def test_three_ranks_of_a_host(mpi, isal, tmp_path):
+    ranks, said = exchange(mpi, "compressdev:isal!", tmp_path / "r", ranks=3)
+    assert said == "" and bytes_of(ranks, "device_bytes") > 0
+    for rank in ranks:
+        assert rank["engine"]["name"] == "compressdev:isal!" and rank["engine"]["refusal"] == ""
+        assert rank["engine"]["state"].startswith("isal (compress_isal): DEFLATE")
+
+
+def test_a_device_that_is_not_there(mpi, faulty, tmp_path):
+    """The job goes on with the cores, and one line says why."""
+    ranks, said = exchange(mpi, "compressdev:faulty", tmp_path / "r", n=10)
+    assert said == (
+        "wirepress: compressdev:faulty: faulty is not faulty-SEED or faulty-SEED-KIND; "
+        "the cores do its jobs\n"
+    )
+    assert bytes_of(ranks, "device_bytes") == 0 < bytes_of(ranks, "raw_bytes")
+    assert all("is not faulty-SEED" in rank["engine"]["refusal"] for rank in ranks)
+
+
+def test_a_device_that_must_be_there(mpi, faulty):
+    """With ! the job ends."""
+    mine = SETTINGS | {
+        "LD_PRELOAD": str(mpi.library),
+        "WIREPRESS_ENGINE": "compressdev:faulty!",
+        "WIREPRESS_MPI_CODEC": "zlib",
+    }
+    done = mpi.start([mine] * 2, [mpi.build("devices.c"), "10"], 60)
+    assert "right of" not in done.stdout
+    assert "is not faulty-SEED or faulty-SEED-KIND; the job ends" in done.stderr
