@@ -57,7 +57,7 @@ class Tensor(NamedTuple):
 
 def _tensor(name: str, entry: Any) -> Tensor:
     shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
-    if not all(type(n) is int and n >= 0 for n in (*shape, begin, end)):
+    if not all(type(n) is int and n >= 0 for n in (*shape, begin, end)) or end < begin:
         raise ValueError
     tensor = Tensor(name, entry["dtype"], shape, begin, end)
     item = arrays.dtype_size(arrays.dtype_code(tensor.frame_dtype))
@@ -66,23 +66,31 @@ def _tensor(name: str, entry: Any) -> Tensor:
     return tensor
 
 
+def parse_entries(header: bytes) -> list[Tensor]:
+    """The tensors of a safetensors header, each one checked alone.
+
+    Raises:
+        CorruptError: the header is damaged.
+    """
+    try:
+        entries = json.loads(header)
+        return [_tensor(name, entry) for name, entry in entries.items() if name != "__metadata__"]
+    except CorruptError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise CorruptError("the header of safetensors is damaged") from None
+
+
 def parse_header(header: bytes) -> list[Tensor]:
     """The tensors of a safetensors header, in the order of their data.
 
     Raises:
         CorruptError: the header is damaged, or the tensors do not follow each other without gaps.
     """
-    try:
-        entries = json.loads(header)
-        found = [_tensor(name, entry) for name, entry in entries.items() if name != "__metadata__"]
-    except CorruptError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise CorruptError("the header of safetensors is damaged") from None
-    found.sort(key=lambda tensor: (tensor.begin, tensor.end))
+    found = sorted(parse_entries(header), key=lambda tensor: (tensor.begin, tensor.end))
     at = 0
     for tensor in found:
-        if tensor.begin != at or tensor.end < at:
+        if tensor.begin != at:
             raise CorruptError(f"tensor {tensor.name} begins at {tensor.begin}, not at {at}")
         at = tensor.end
     return found
@@ -259,6 +267,15 @@ def unpack(
         progress(tensor.size)
 
 
+def sync_folder(path: str) -> None:
+    """Brings the names in a folder to stable storage."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file that has its name when it is whole and on stable storage; an error removes it.
@@ -277,8 +294,4 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(folder)

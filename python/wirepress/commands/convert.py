@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import stat
 from typing import Any, BinaryIO
 
 from wirepress import wps
@@ -38,8 +37,6 @@ def _convert(
             wps.pack(file, write, recipe, bar.update, **options)
         else:
             wps.unpack(file, write, bar.update, **options)
-    if stat.S_ISREG(os.fstat(target.fileno()).st_mode):
-        os.fsync(target.fileno())
     raw, packed = os.fstat(source.fileno()).st_size, sizes[0]
     if name.endswith(wps.SUFFIX):
         raw, packed = packed, raw
@@ -56,4 +53,5 @@ def convert_file(name: str, args: argparse.Namespace) -> files.Result:
     output = args.output or _other_suffix(name)
     _other_suffix(name)
     files.check_names(name, output, args)
-    return files.make_file(name, output, args, functools.partial(_convert, name, args=args))
+    convert = functools.partial(_convert, name, args=args)
+    return files.make_file(name, output, args, convert, durable=True)

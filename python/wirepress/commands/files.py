@@ -472,15 +472,18 @@ def make_file(
     output: str,
     args: argparse.Namespace,
     make: Callable[[BinaryIO, BinaryIO], dict[str, Any]],
+    durable: bool = False,
 ) -> Result:
     """A result that `make` writes, which then stands in its place; removes the source if asked.
+
+    durable: the result is on stable storage then, as it is before a source is removed.
 
     `make` takes the open source and the open result, and returns fields of a Result.
     """
     began = time.perf_counter()
     with open_input(name) as source:
         before = os.fstat(source.fileno())
-        with open_output(output, source, force=args.force, durable=args.rm) as target:
+        with open_output(output, source, force=args.force, durable=durable or args.rm) as target:
             fields = make(source, target)
         args.written[os.path.realpath(output)] = name
         if args.rm:

@@ -17,6 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from wirepress import wps
+
 PIPE = "-"
 _ACL = "system.posix_acl_access"
 
@@ -107,14 +109,6 @@ def _take_access(handle: int, source: BinaryIO | None) -> None:
     os.utime(handle, ns=(of.st_atime_ns, of.st_mtime_ns))
 
 
-def _sync_folder(path: str) -> None:
-    handle = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _give_name(temporary: str, path: str, force: bool) -> None:
     if force:
         os.replace(temporary, path)
@@ -152,7 +146,7 @@ def _open_whole_file(
             os.fsync(handle)
         _give_name(temporary, path, force)
         if sync:
-            _sync_folder(path)
+            wps.sync_folder(os.path.dirname(path))
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)

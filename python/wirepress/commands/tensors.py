@@ -8,7 +8,6 @@ as expected stays bytes.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import pickletools
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from wirepress import arrays, wps
 from wirepress.commands import npy
+from wirepress.errors import CorruptError
 
 _SUFFIXES = {".npy": "npy", ".safetensors": "safetensors", ".pt": "pt", ".pth": "pt"}
 
@@ -183,16 +183,6 @@ def npy_layout(source: Source) -> Layout:
 # ---- .safetensors ---------------------------------------------------------------------------
 
 
-def _safetensors_tensor(name: str, entry: Any, base: int) -> Part:
-    shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
-    if not all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end)) or end < begin:
-        raise ValueError
-    dtype = wps.DTYPES.get(entry["dtype"], "bytes")
-    if dtype != "bytes" and arrays.n_bytes(arrays.dtype_code(dtype), shape) != end - begin:
-        raise TensorFileError(f"its tensor {name} has {end - begin} bytes, not those of its shape")
-    return Part(end - begin, dtype, shape, name, base + begin)
-
-
 def safetensors_layout(source: Source) -> Layout:
     """A .safetensors file, by its header."""
     head = source.peek(8)
@@ -205,16 +195,12 @@ def safetensors_layout(source: Source) -> Layout:
     if len(text) < length:
         raise CutShortError(f"it ends after {8 + len(text)} bytes, in its header")
     try:
-        entries = json.loads(text)
         tensors = [
-            _safetensors_tensor(name, entry, 8 + length)
-            for name, entry in entries.items()
-            if name != "__metadata__"
+            Part(entry.size, entry.frame_dtype, entry.shape, entry.name, 8 + length + entry.begin)
+            for entry in wps.parse_entries(text)
         ]
-    except TensorFileError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise TensorFileError("the header of this .safetensors file is damaged") from None
+    except CorruptError as error:
+        raise TensorFileError(str(error)) from None
     size = source.size()
     end = max((part.at + (part.size or 0) for part in tensors), default=8 + length)
     _require_whole(size, end)
