@@ -72,13 +72,14 @@ module wpr_zfp_cell #(
 
   localparam logic [31:0] Odd = 32'hAAAA_AAAA;
   localparam logic [15:0][3:0] Square = 64'hFEBD_7AC3_9682_5410;
-  logic [Values-1:0][31:0] coefficients_q;
-  always_ff @(posedge clk_i) begin
+  logic [Values-1:0][31:0] ordered, coefficients_q;
+  always_comb begin
     for (int i = 0; i < int'(Values); i++) begin
-      logic [30:0] number;
-      number = numbers[Dims][Dims == 1 ? i : int'(Square[i])];
-      coefficients_q[i] <= ({number[30], number} + Odd) ^ Odd;
+      ordered[i] = 32'(signed'(numbers[Dims][Dims == 1 ? i : int'(Square[i])]));
     end
+  end
+  always_ff @(posedge clk_i) begin
+    for (int i = 0; i < int'(Values); i++) coefficients_q[i] <= (ordered[i] + Odd) ^ Odd;
   end
 
   // ---- planes, behind the head ------------------------------------------------------------------
