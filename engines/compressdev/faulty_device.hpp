@@ -34,9 +34,9 @@ inline constexpr int kFaults = 12;
 // For one thread.
 class FaultyDevice {
  public:
-  // Faults are drawn by `seed` from `faults`, one in `every` jobs.
-  FaultyDevice(std::vector<Fault> faults, unsigned every, unsigned seed)
-      : faults_(std::move(faults)), every_(every), random_(seed) {}
+  // Faults are drawn by `seed` from `faults`, one in `every` jobs after the first `n_good`.
+  FaultyDevice(std::vector<Fault> faults, unsigned every, unsigned seed, int n_good = 0)
+      : faults_(std::move(faults)), every_(every), random_(seed), n_good_(n_good) {}
 
   static wpr_device_table table() { return {nullptr, open, submit, poll, close}; }
   wpr_device_info info() {
@@ -77,6 +77,7 @@ class FaultyDevice {
 
   Fault draw() {
     if (stopped_) return Fault::kLose;
+    if (n_good_ > 0 && n_good_-- > 0) return Fault::kNone;
     if (faults_.empty() || random_() % every_ != 0) return Fault::kNone;
     const Fault fault = faults_[random_() % faults_.size()];
     stopped_ = fault == Fault::kStop;
@@ -149,6 +150,7 @@ class FaultyDevice {
   std::vector<Fault> faults_;
   unsigned every_;
   std::mt19937 random_;
+  int n_good_;
   std::vector<std::unique_ptr<Queue>> queues_;
   bool stopped_ = false, closed_ = false;
   int touched_after_close_ = 0;

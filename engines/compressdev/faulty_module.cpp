@@ -12,6 +12,7 @@ namespace {
 
 std::mutex mutex;  // a FaultyDevice is for one thread
 FaultyDevice* device = nullptr;
+constexpr int kSample = 3;  // jobs at set-up, without which the device would be refused
 
 int describe(const char* name, wpr_device_info* info, char* why, size_t why_size) {
   unsigned seed = 0;
@@ -24,7 +25,7 @@ int describe(const char* name, wpr_device_info* info, char* why, size_t why_size
   std::vector<Fault> faults;
   for (int i = 1; i < kFaults; ++i)
     if (n == 1 || i == kind) faults.push_back(static_cast<Fault>(i));
-  device = new FaultyDevice(faults, n == 1 ? 60 : 8, seed);  // as long as the process
+  device = new FaultyDevice(faults, n == 1 ? 60 : 8, seed, kSample);  // for good
   *info = device->info();
   std::snprintf(info->name, sizeof info->name, "%s", name);
   return 0;

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""DEFLATE on the cores, by ISA-L, and by DPDK's software drivers, and the page about them.
+
+    bench/compressdev.py FOLDER [--limit 3] [--rounds 5]   writes bench/results/compressdev.json
+    bench/compressdev.py --page                 writes docs/results/compressdev.md from it
+
+FOLDER holds files (for the page: xml and mr of the Silesia corpus); one packed with zstd (.zst) is
+unpacked first. The engines take turns in one process each; the fastest round counts. Speeds are of
+processor time, so that other programs of the machine do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import results
+import silesia
+
+import wirepress
+
+BLOCK = "32KiB"  # the drivers take jobs to 65,535 bytes
+BASE = "cpu:libdeflate"
+ENGINES = (BASE, "cpu:isal", "compressdev:isal", "compressdev:zlib")
+DRIVERS = (BASE, "compressdev:isal", "compressdev:zlib")
+DIVIDED = (BASE, "compressdev:isal", "cores+compressdev:isal")
+PAGE = results.ROOT / "docs" / "results" / "compressdev.md"
+DIVIDED_SIZE = 4 << 20
+
+
+def seconds(work: Any) -> tuple[float, Any]:
+    begin = time.process_time()
+    result = work()
+    return time.process_time() - begin, result
+
+
+def one(file: str, limit: int, recipe: str, engine: str, threads: int) -> dict[str, Any]:
+    """In a process of its own, which may have one device: one round both ways."""
+    data = silesia.unpacked(Path(file))[:limit]
+    strict = engine + "!" if "compressdev" in engine else engine
+    options = {"engine": strict, "block_size": BLOCK, "threads": threads}
+    opened, compressor = seconds(lambda: wirepress.Compressor(recipe, **options))
+    again, _ = seconds(lambda: wirepress.Compressor(recipe, **options))
+    compressor.compress(data[: 1 << 18])
+    encode, frame = min((seconds(lambda: compressor.compress(data)) for _ in range(2)),
+                        key=lambda pair: pair[0])  # fmt: skip
+    decode, back = min((seconds(lambda: compressor.decompress(frame, raw=True)) for _ in range(2)),
+                       key=lambda pair: pair[0])  # fmt: skip
+    if bytes(back) != data:
+        raise SystemExit(f"{engine} gives other bytes")
+    state = next((row.state for row in wirepress.engines() if row.state), "")
+    return {"bytes": len(data), "frame_bytes": len(frame), "encode": encode, "decode": decode,
+            "first_open": opened, "second_open": again, "state": state}  # fmt: skip
+
+
+def measured(
+    file: Path, limit: int, recipe: str, engines: tuple[str, ...], threads: int, rounds: int
+) -> Any:
+    best: dict[str, dict[str, Any]] = {}
+    for _ in range(rounds):
+        for engine in engines:
+            words = ["--one", str(file), str(limit), recipe, engine, str(threads)]
+            done = subprocess.run([sys.executable, __file__, *words], check=True,
+                                  capture_output=True, text=True)  # fmt: skip
+            row = json.loads(done.stdout)
+            known = best.setdefault(engine, row)
+            for name in ("encode", "decode", "first_open", "second_open"):
+                known[name] = min(known[name], row[name])
+    name = file.name.removesuffix(".zst")
+    about = {"file": name, "recipe": recipe, "threads": threads}
+    return [about | {"engine": engine, **row} for engine, row in best.items()]
+
+
+def measure(folder: Path, limit: int, rounds: int) -> None:
+    rows = []
+    for file in sorted(path for path in folder.iterdir() if path.is_file()):
+        if file.name.removesuffix(".zst") in ("xml", "mr"):
+            rows += measured(file, limit << 20, "deflate:1", ENGINES, 1, rounds)
+            rows += measured(file, limit << 20, "zlib:1", DRIVERS, 1, rounds)
+            rows += measured(file, DIVIDED_SIZE, "zlib:1", DIVIDED, 0, rounds)
+    results.write("compressdev", {"block_size": BLOCK, "rounds": rounds, "rows": rows})
+
+
+def speeds(row: dict[str, Any], base: dict[str, Any]) -> list[str]:
+    cells = [f"{row['bytes'] / row[way] / 1e6:,.0f} ({base[way] / row[way]:.2f})"
+             for way in ("encode", "decode")]  # fmt: skip
+    ratio, least = (r["bytes"] / r["frame_bytes"] for r in (row, base))
+    return [*cells, f"{ratio:.2f} ({ratio / least:.2f})"]
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| file | codec | engine | compress MB/s | expand MB/s | ratio |", "|---" * 6 + "|"]
+    for row in rows:
+        base = next(r for r in rows if (r["file"], r["recipe"], r["engine"])
+                    == (row["file"], row["recipe"], BASE))  # fmt: skip
+        names = [row["file"], f"`{row['recipe']}`", f"`{row['engine']}`"]
+        lines.append(f"| {' | '.join([*names, *speeds(row, base)])} |")
+    return lines
+
+
+PAGE_TEXT = """# Compression devices: driver, cores and both
+
+Blocks of {block_size}, the fastest of {rounds} rounds by turns. MB/s are of processor time. In
+parentheses: against `cpu:libdeflate` for the same file and codec. No device was there: the drivers
+are software on the same cores.
+
+Machine: {machine}. Date: {date}.
+Command: `{command}`. Raw:
+[compressdev.json](../../bench/results/compressdev.json). Other programs ran meanwhile: caches were
+shared, so ratios of a tenth mean little.
+
+## One thread
+
+{one_thread}
+
+A device has one level of its own. With driver `isal`, which does not tell where a code ends, raw
+`deflate` is expanded on the cores; `zlib` is expanded by the driver.
+
+## Set-up
+
+`compressdev:isal`: {first:.0f} ms of processor time for the first context, {second:.3f} ms for the
+second.
+
+## Device and cores together, 4 MiB, all cores
+
+{divided}
+
+The driver works inside the thread that gives it a job, on a core. So nothing can be gained here.
+What dividing costs against the driver alone is seen; what it gives with a device has not been
+measured.
+"""
+
+
+def page(raw: dict[str, Any]) -> str:
+    one_thread = [row for row in raw["rows"] if row["threads"] == 1]
+    divided = [row for row in raw["rows"] if row["threads"] == 0]
+    opens = [row for row in one_thread if row["engine"] == "compressdev:isal"]
+    about = {name: raw[name] for name in ("block_size", "rounds", "date", "command")}
+    return PAGE_TEXT.format(
+        **about,
+        machine=", ".join(str(value) for value in raw["machine"].values()),
+        one_thread="\n".join(table(one_thread)),
+        divided="\n".join(table(divided)),
+        first=1e3 * min(row["first_open"] for row in opens),
+        second=1e3 * min(row["second_open"] for row in opens),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--limit", type=int, default=3, help="MiB of a file")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        file, limit, recipe, engine, threads = args.one
+        print(json.dumps(one(file, int(limit), recipe, engine, int(threads))))
+    elif args.page:
+        PAGE.write_text(page(json.loads((results.FOLDER / "compressdev.json").read_text())))
+    elif args.folder:
+        measure(args.folder, args.limit, args.rounds)
+    else:
+        parser.error("a folder of files, or --page")
+
+
+if __name__ == "__main__":
+    main()
