@@ -94,15 +94,6 @@ struct Avx512 {
     *out = keys;
     return i < n ? i : n;
   }
-
-  static size_t scan(const std::byte* src, std::byte*, size_t begin, size_t n, uint32_t threshold,
-                     Keys* keys) {
-    return run<false>(src, nullptr, begin, n, threshold, keys);
-  }
-  static size_t scan_feedback(const std::byte* src, std::byte* residual, size_t begin, size_t n,
-                              uint32_t threshold, Keys* keys) {
-    return run<true>(src, residual, begin, n, threshold, keys);
-  }
 };
 
 }  // namespace

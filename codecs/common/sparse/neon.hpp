@@ -46,15 +46,6 @@ struct Neon {
   static uint32x4_t load(const std::byte* from) {
     return vreinterpretq_u32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(from)));
   }
-
-  static size_t scan(const std::byte* src, std::byte*, size_t begin, size_t n, uint32_t threshold,
-                     Keys* keys) {
-    return run<false>(src, nullptr, begin, n, threshold, keys);
-  }
-  static size_t scan_feedback(const std::byte* src, std::byte* residual, size_t begin, size_t n,
-                              uint32_t threshold, Keys* keys) {
-    return run<true>(src, residual, begin, n, threshold, keys);
-  }
 };
 
 }  // namespace

@@ -101,8 +101,8 @@ void close(void* room) noexcept;
 // The functions of a Kernel; `codec` is for their sentences. `residual` may be empty: none.
 Status encode(const char* codec, Scans scans, const Rule& rule, const Args& args, Room* room,
               ConstBytes src, Bytes residual, Bytes dst, size_t* written);
-// For who sends what reaches a threshold and knows no other choice: one that the values sent of src
-// reach, and whether no other value does.
+// Finds a threshold that all values of src reach which are to be sent. *all: no other value reaches
+// it, so that a core that compares with the threshold alone sends the right ones.
 Status find_threshold(const char* codec, Scans scans, const Rule& rule, const Args& args,
                       Room* room, ConstBytes src, uint32_t* threshold, bool* all);
 Status decode(const char* codec, ConstBytes src, Bytes dst, size_t* written);
@@ -114,7 +114,7 @@ Status add(const char* codec, ConstBytes a, ConstBytes b, size_t raw_size, Bytes
 // this is too, and no linker takes code for one processor as that for another.
 template <typename CodecRule, typename Isa>
 struct Functions {
-  static constexpr Scans kScans = {Isa::scan, Isa::scan_feedback};
+  static constexpr Scans kScans = {Isa::template run<false>, Isa::template run<true>};
 
   static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
