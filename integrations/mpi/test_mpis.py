@@ -191,7 +191,7 @@ def test_a_module_that_the_user_builds(any_mpi, tmp_path):
     if any_mpi.name != "mpich5":
         pytest.skip("one MPI will do: the sources are those that CMake compiles for all")
     mpicc = any_mpi.tool("mpicc")
-    # Whether the module works is asked, not how fast: optimizing takes half of the minutes.
+    # The test asks whether the module works, not how fast: it is compiled without optimizing.
     hurried = 'exec $(command -v ccache) c++ "$@" $(case " $* " in *" -c "*) echo -O0;; esac)'
     cxx = str(script(tmp_path / "c++", hurried))
     first = setup(["--mpicc", mpicc, "--force"], tmp_path / "cache", CXX=cxx)
