@@ -112,9 +112,10 @@ Args random_args(const Codec& codec, std::mt19937_64* random) {
   }
 }
 
-// A code, and what becomes of it by damage. Of a code that another project specified (`stock`) its
-// library may refuse more than the specification does, such as what breaks rules for encoders; what
-// it takes, the core takes.
+// A code, and what becomes of it by damage. Of a code that another project specified (`stock`) the
+// library refuses what breaks rules for encoders, and takes an LZ4 offset of 0, which the
+// specification refuses: what both take must be the same. lz_test.cpp holds the cores to the
+// specification.
 void compare_decoding(Opened* core, Opened* scalar, bool stock, const Buffer& code, size_t raw_size,
                       std::mt19937_64* random) {
   Buffer expected(raw_size), decoded(raw_size);
@@ -134,8 +135,8 @@ void compare_decoding(Opened* core, Opened* scalar, bool stock, const Buffer& co
       damaged.resize(damaged.size() + 1 + at % 9, std::byte{0});
   }
   const bool good = scalar->decode(damaged, expected), taken = core->decode(damaged, decoded);
-  ASSERT_TRUE(taken == good || (stock && taken));
-  if (good) {
+  ASSERT_TRUE(taken == good || stock);
+  if (good && taken) {
     ASSERT_EQ(decoded, expected);
   }
 }

@@ -291,7 +291,6 @@ class Checker {
   void decode_damaged(ConstBytes code, bool cut) {
     const ConstBytes src = src_.copy(code, flush_);
     bool have_first = false, first_ok = false;
-    size_t n_refused = 0;
     std::vector<std::byte> first;
     for (size_t k = 0; k < kernels_.size(); ++k) {
       const Bytes dst = dst_.view(raw_.size(), flush_);
@@ -308,20 +307,17 @@ class Checker {
         const bool too_long = codec_.keeps_size && status.code() == Code::kDstTooSmall;
         log_.check(status.code() == Code::kCorrupt || too_long,
                    "a damaged code is not called corrupt");
-        n_refused += !has_device(*kernels_[k]);
       }
       if (!have_first) {
         have_first = true;
         first_ok = status.ok();
         if (first_ok) first = keep(dst.first(std::min(written, dst.size())));
       } else {
-        // A library may refuse more than its format's specification does, such as what breaks rules
-        // for encoders. What it takes, being the last kernel, all take but devices.
-        const bool last = k + 1 == kernels_.size();
+        // Neither set of what two decoders of another project's format take holds the other: liblz4
+        // refuses what breaks rules for encoders, and takes an offset of 0. lz_test.cpp holds cores
+        // to the specification itself.
         log_.check(status.ok() == first_ok || !codec_.exact_encode,
                    "kernels disagree whether a code is corrupt");
-        log_.check(!(last && status.ok() && n_refused > 0),
-                   "a kernel refuses what the library takes");
         if (status.ok() && first_ok)
           log_.check(same(dst.first(std::min(written, dst.size())), first),
                      "kernels disagree what a damaged code means");
