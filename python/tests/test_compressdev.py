@@ -52,6 +52,19 @@ assert state().startswith("{driver} (compress_{driver})") and ", 0 expanded" not
     )
 
 
+def test_blocks_are_divided() -> None:
+    run(
+        """
+from re import search
+threads = len(os.listdir("/proc/self/task"))
+divided = wirepress.Compressor("zlib", engine="cores+compressdev:isal!", block_size="32KiB")
+assert wirepress.decompress(divided.compress(data), raw=True) == data
+assert len(os.listdir("/proc/self/task")) >= threads + 4
+assert int(search(r"; ([0-9]+) jobs by the device", state())[1]) > 0
+"""
+    )
+
+
 def test_a_child_uses_the_cores() -> None:
     run(
         """
@@ -80,6 +93,8 @@ assert "no driver compress_none" in sentence("compressdev:none!")
 assert sentence("compressdev:none") is None and "librte-compress-" in state("refusal")
 round_trip("compressdev:none")
 assert state() == ""
+assert "cpu has no devices" in sentence("cores+cpu")
+assert 'engine with devices "cpu:nothing!"' in sentence("cpu:nothing!")
 round_trip("compressdev:zlib!")
 assert state("refusal") == ""
 assert "has device zlib" in sentence("compressdev:isal!")
