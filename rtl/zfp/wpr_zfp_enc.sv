@@ -16,7 +16,8 @@
 module wpr_zfp_enc #(
   parameter int unsigned Dims     = 2,    // 1 or 2
   parameter int unsigned CellBits = 256,  // that a cell may have; 140 or 536 hold all modes
-  parameter int unsigned Unit     = 1,    // bits: cells, or four of them, have a multiple of it
+  // Bits of which cells, or four of them, have a multiple. 1 where Bytes do not hold a beat's code.
+  parameter int unsigned Unit     = 1,
   parameter int unsigned Bytes    = 32,   // of a beat out; all of a beat in, or half of that
   localparam int unsigned SizeBits = $clog2(CellBits + 1)
 ) (
