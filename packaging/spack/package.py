@@ -34,12 +34,14 @@ class Wirepress(CMakePackage):
     variant("python", default=True, description="the command line and the Python package")
     variant("hdf5", default=False, description="the filter's folder in HDF5_PLUGIN_PATH")
     variant("adios2", default=False, description="the operator for ADIOS2")
+    variant("isal", default=False, description="DEFLATE by ISA-L, too: kernel cpu:isal")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("cmake@3.22:", type="build")
 
     # One line for each library that CMake looks for (wpr_find_library, find_path).
+    depends_on("isa-l", when="+isal")
     depends_on("libdeflate")
     depends_on("lz4")
     depends_on("snappy")
@@ -84,8 +86,10 @@ class Wirepress(CMakePackage):
         args = [
             self.define("WPR_SZ3_DIR", spec["sz3"].prefix),
             self.define_from_variant("WPR_PYTHON", "python"),
+            self.define_from_variant("WPR_ISAL", "isal"),
             # nothing that lies beside Spack on this machine
             self.define("WPR_CCACHE", False),
+            self.define("CMAKE_DISABLE_FIND_PACKAGE_PkgConfig", True),  # libdpdk
         ]
         for family in ("openmpi", "mpich", "openmpi5", "mpich5", "abi"):
             args.append(self.define(f"WPR_MPICC_{family}", False))

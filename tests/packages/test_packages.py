@@ -68,7 +68,7 @@ def test_wheel_knows_every_mpi(make_wheel):
 
 # ---- Spack -----------------------------------------------------------------------------------
 
-SPACK_NAMES = {"deflate": "libdeflate", "xxhash.h": "xxhash"}
+SPACK_NAMES = {"deflate": "libdeflate", "isal": "isa-l", "xxhash.h": "xxhash"}
 NOT_OF_SPACK = {"Threads", "GTest", "Python", "share"}
 
 
