@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PREFIX = "WIREPRESS_"
 OPTION_PREFIX = "mpi_"
 ONLY_WITHOUT = ("mpi_report", "mpi_trust")  # what they are for, this command does
+ALSO = ("engine",)  # options of the library that a job is often started with
 GRACE = "WIREPRESS_MPI_GRACE"
 OWN = (
     "WIREPRESS_LIB_DIR",
@@ -51,7 +52,8 @@ def option_rows() -> list[tuple[str, str, str]]:
     rows = [("mpi_codec", "auto", "recipe for messages"), ("mpi_threshold", "auto", "least size")]
     if library := extension():
         rows = [(row[0], row[2], row[4]) for row in library.options()]
-    return [row for row in rows if row[0].startswith(OPTION_PREFIX) and row[0] not in ONLY_WITHOUT]
+    own = [row for row in rows if row[0].startswith(OPTION_PREFIX) and row[0] not in ONLY_WITHOUT]
+    return own + [row for row in rows if row[0] in ALSO]
 
 
 def variable(key: str) -> str:
@@ -161,11 +163,27 @@ def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
             f"{called['mpi_codec']}: {codec} changes values, and MPI messages must not change: "
             "give the error that results may have by --error, or a codec that loses nothing"
         )
+    check_engine(context, codec, called)
     if is_on(context, "mpi_deterministic") and not is_on(context, "mpi_collectives"):
         raise RunError(
             f"{called['mpi_deterministic']}: sums have one order only in wirepress's collectives, "
             f"and {called['mpi_collectives']} is off"
         )
+
+
+def check_engine(context: Any, codec: str, called: dict[str, str]) -> None:
+    engine = context.get("engine").partition(":")[0]
+    if engine in ("auto", "cpu") or engine.endswith("compressdev"):
+        return  # the processor codes what a device has no kernel for
+    if codec == "auto":
+        raise RunError(
+            f"{called['engine']}: auto chooses among kernels of the processor; name a codec that "
+            f"{engine} has ({called['mpi_codec']})"
+        )
+    try:
+        context.set("recipe", codec)
+    except ValueError as error:
+        raise RunError(f"{called['mpi_codec']}: {str(error).removeprefix('recipe: ')}") from None
 
 
 def codecs_that_bound(library: Any, bounds: str) -> Iterable[str]:
