@@ -136,4 +136,3 @@ def _model(want: Wanted, sums: _Sums, clock: float) -> CodecModel:
         source="measured now",
     )
     return model.with_counts(*want.counts) if want.counts else model
-

@@ -761,8 +761,8 @@ def add_parser(parsers: Any) -> None:
         "--engine", action="append", metavar="ENGINE[:CODEC[=32c4d],...]",
         help="one of " + ", ".join(engine_files.names()).replace("%", "%%")
         + ", a FILE.toml, or a report of `wirepress bench --json`; several (cpu, fpga). "
-        "cpu is measured on the sample, if there is one; rtl:RECIPE has the clocks that the simulated "
-        "FPGA core takes for it",
+        "cpu is measured on the sample, if there is one; rtl:RECIPE has the clocks that the "
+        "simulated FPGA core takes for it",
     )  # fmt: skip
     codecs.add_argument(
         "--clock", type=quantity("frequency"), default=250e6, metavar="HZ", help="of rtl (250MHz)"

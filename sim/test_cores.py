@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import wirepress
 
 HAS_CORES = any(e.name == "rtl" and e.available for e in wirepress.engines())

@@ -151,6 +151,7 @@ def explained(sentence: str, key: str, called: str) -> str:
 def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
     """What is right by itself and cannot be together; ranks refuse the same (candidates.cpp)."""
     codec, error = context.get("mpi_codec"), context.get("mpi_error")
+    check_engine(context, codec, called)
     bounds = BOUNDS[context.error_bound("mpi_error")[0]]
     keepers = ["auto", *codecs_that_bound(library, bounds)] if bounds else []
     if bounds and codec not in keepers:
@@ -163,7 +164,6 @@ def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
             f"{called['mpi_codec']}: {codec} changes values, and MPI messages must not change: "
             "give the error that results may have by --error, or a codec that loses nothing"
         )
-    check_engine(context, codec, called)
     if is_on(context, "mpi_deterministic") and not is_on(context, "mpi_collectives"):
         raise RunError(
             f"{called['mpi_deterministic']}: sums have one order only in wirepress's collectives, "
