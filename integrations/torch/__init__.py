@@ -10,6 +10,7 @@ and NumPy. See `compress` for the methods, `GroupOptions` for the settings of gr
 """
 
 from wirepress.torch.agreement import FullState
+from wirepress.torch.dcp import CheckpointReader, CheckpointWriter, register_dcp
 from wirepress.torch.ddp import Settings, State, compress
 from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
@@ -17,6 +18,8 @@ from wirepress.torch.tracer import Tracer, trace_buckets
 from wirepress.torch.weights import load_file, save_file
 
 __all__ = [
+    "CheckpointReader",
+    "CheckpointWriter",
     "FsdpState",
     "FullState",
     "GroupOptions",
@@ -27,6 +30,7 @@ __all__ = [
     "compress",
     "compress_fsdp",
     "load_file",
+    "register_dcp",
     "save_file",
     "statistics",
     "trace_buckets",

@@ -96,6 +96,13 @@ def parse_header(header: bytes) -> list[Tensor]:
     return found
 
 
+def recipe_for(dtype: str, recipe: str) -> str:
+    """What codes elements of a type: `recipe` floats, others one that loses nothing."""
+    if dtype in _FLOATS:
+        return recipe
+    return arrays.DEFAULT_RECIPE if arrays.dtype_size(arrays.dtype_code(dtype)) > 1 else "zstd:1"
+
+
 def _read(file: BinaryIO, size: int, what: str) -> bytes:
     data = file.read(size)
     if len(data) < size:
@@ -130,9 +137,7 @@ class Writer:
         write(self._described)
 
     def _compressor(self, dtype: str) -> api.Compressor:
-        item = arrays.dtype_size(arrays.dtype_code(dtype))
-        exact = arrays.DEFAULT_RECIPE if item > 1 else "zstd:1"
-        recipe = self._recipe if dtype in _FLOATS else exact
+        recipe = recipe_for(dtype, self._recipe)
         if recipe not in self._made:
             self._made[recipe] = api.Compressor(**{**self._options, "recipe": recipe})
         return self._made[recipe]
