@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata file of a checkpoint (spec/dcp.md): PyTorch's Metadata to bytes and back, checked."""
+"""The metadata file of a checkpoint (spec/dcp.md): PyTorch's Metadata as bytes, and back."""
 
 from __future__ import annotations
 
