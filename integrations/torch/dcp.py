@@ -29,6 +29,7 @@ from torch.distributed.checkpoint.planner import (
     WriteItem,
     WriteItemType,
 )
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 from torch.futures import Future
 from wirepress import api, arrays, seals, wps
@@ -192,7 +193,7 @@ class _Coder:
         return Place(file, at, size, len(joined), seals.seal(joined), memory.nbytes)
 
 
-class CheckpointWriter(StorageWriter):
+class CheckpointWriter(StorageWriter, BlockingAsyncStager):
     """Saves by `dcp.save` and `dcp.async_save` what CheckpointReader loads.
 
     A file of data for each rank, a frame for each item, lossless by default. The checkpoint that
@@ -219,7 +220,8 @@ class CheckpointWriter(StorageWriter):
         overwrite: bool = True,
         **options: Any,
     ) -> None:
-        super().__init__()
+        StorageWriter.__init__(self)
+        BlockingAsyncStager.__init__(self)  # async_save copies as for FileSystemWriter
         for each in (recipe, *(rules or {}).values()):
             api.Compressor(each, **options)  # raises now rather than after the state was staged
         self.path = os.fspath(path)

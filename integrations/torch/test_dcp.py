@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import itertools
 import json
 import os
 import random
 import re
 import shutil
+import signal
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,14 +33,16 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, ReadIte
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict  # noqa: E402
 from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor  # noqa: E402
+from torch.testing._internal.two_tensor import TwoTensor  # noqa: E402
 from wirepress import FrameError, ParameterError  # noqa: E402
+from wirepress.torch.dcp_metadata import from_bytes  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
 State = dict[str, Any]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.distributed is:UserWarning"),
     pytest.mark.filterwarnings("ignore:Detected an existing checkpoint:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*TypedStorage is deprecated:UserWarning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
 ]
 
 DTYPES = [
@@ -133,7 +139,7 @@ def nested() -> State:
             "negative": torch._neg_view(base[:7]),
             "last": base.reshape(2, 4, 8, 48).to(memory_format=torch.channels_last),
         },
-        "optim": {"state": {0: {"step": torch.tensor(7.0), "list": [1, base[0], "x"]}}},
+        "optim": {"state": {"0": {"step": torch.tensor(7.0), "list": [1, base[0], "x"]}}},
         "epoch": 3, "text": "a" * 5000, "nothing": None, "tuple": (1, 2.5), "": torch.ones(2),
         "name with / and \u00e9": torch.arange(5),
     }  # fmt: skip
@@ -253,6 +259,8 @@ def test_overwriting_and_other_files(tmp_path: Path) -> None:
 
 def test_registered(tmp_path: Path) -> None:
     state = nested()
+    for name in ("conjugate", "negative"):  # which PyTorch's own stager copies as they are not
+        del state["model"][name]
     dcp.save(state, checkpoint_id=tmp_path / "before")
     handle = wt.register_dcp(threads=1)
     try:
@@ -272,7 +280,7 @@ def test_registered(tmp_path: Path) -> None:
 
 
 def test_asynchronous_saves_hold_what_was_there_at_the_call(tmp_path: Path) -> None:
-    state = {"w": torch.ones(3 << 20), "step": torch.tensor(1)}
+    state = {"w": torch.ones(3 << 20), "step": torch.tensor(1)} | nested()
     saves = []
     for n in range(3):
         writer = wt.CheckpointWriter(tmp_path / str(n), threads=1)
@@ -284,17 +292,10 @@ def test_asynchronous_saves_hold_what_was_there_at_the_call(tmp_path: Path) -> N
         loaded = cleared(state)
         dcp.load(loaded, storage_reader=wt.CheckpointReader(tmp_path / str(n)))
         assert loaded["step"] == n + 1 and loaded["w"].eq(n + 1).all()
+        assert same(loaded["model"], state["model"])
 
 
 # ---- refusals -------------------------------------------------------------------------------
-
-
-class Wrapped(torch.Tensor):
-    """A tensor whose memory is not its values."""
-
-    @classmethod
-    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
-        return function(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ class Wrapped(torch.Tensor):
     [
         (torch.zeros(3).to_sparse(), {}, r"tensor x: tensor x is torch.sparse_coo"),
         (torch.zeros(3, device="meta"), {}, "tensor x is meta"),
-        (torch.zeros(3).as_subclass(Wrapped), {}, "x is a Wrapped, not a plain tensor"),
+        (TwoTensor(torch.zeros(3), torch.zeros(3)), {}, "x is a TwoTensor, not a plain tensor"),
         (torch.zeros(3), {"rules": {"y*": "planes"}}, 'the rule "y\\*" fits no item, such as "x"'),
         (torch.zeros(3).half(), {"recipe": "onebit"}, "tensor x: "),
     ],
@@ -330,22 +331,33 @@ def test_wrong_recipes_and_options_are_refused_at_once() -> None:
 # ---- damage ---------------------------------------------------------------------------------
 
 
+class Loading:
+    """Loads a state again and again; the metadata are read once."""
+
+    def __init__(self, path: Path, state: State) -> None:
+        self.reader, self.planner = wt.CheckpointReader(path), dcp.DefaultLoadPlanner()
+        metadata = self.reader.read_metadata()
+        self.reader.set_up_storage_reader(metadata, True)
+        self.planner.set_up_planner(cleared(state), metadata, True)
+        self.plan = self.planner.create_local_plan()
+
+    def error(self) -> str:
+        """The sentence with which it is refused; "": it is not."""
+        try:
+            self.reader.read_data(self.plan, self.planner)
+        except FrameError as error:
+            return str(error)
+        return ""
+
+
 def load_error(path: Path, state: State) -> str:
-    """The sentence with which loading is refused; "": it is not."""
-    try:
-        dcp.load(cleared(state), storage_reader=wt.CheckpointReader(path))
-    except CheckpointException as error:
-        (cause, _), *_ = error.failures.values()
-        assert isinstance(cause, (FrameError, AssertionError)), repr(cause)
-        assert "\n" not in str(cause)
-        return str(cause)
-    return ""
+    return Loading(path, state).error()
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> tuple[Path, State]:
     state = {
-        "weight": noise((20, 12), torch.float32), "half": torch.zeros(300, dtype=torch.bfloat16),
+        "weight": noise((9, 7), torch.float32), "half": torch.zeros(300, dtype=torch.bfloat16),
         "n": torch.arange(7), "text": "epoch 3", "scalar": torch.tensor(2.5),
     }  # fmt: skip
     path = tmp_path / "own"
@@ -360,12 +372,14 @@ def test_every_flipped_bit_is_found_and_names_its_item(small: tuple[Path, State]
     places = wt.CheckpointReader(path).read_metadata().storage_data
     owner = {at: index.fqn for index, p in places.items() for at in range(p.at, p.end)}
     assert len(owner) == len(good) - 4
-    for at in range(len(good)):
-        bad = bytearray(good)
-        bad[at] ^= 1 << at % 8
+    loading = Loading(path, state)
+    bad = bytearray(good)
+    for at, bit in itertools.product(range(len(good)), range(8)):
+        bad[at] ^= 1 << bit
         file.write_bytes(bad)
-        text = load_error(path, state)
-        assert re.match(re.escape(f"{file}: ") + r"(tensor|object) \w+: .", text), (at, text)
+        bad[at] ^= 1 << bit
+        text = loading.error()
+        assert re.match(re.escape(f"{file}: ") + r"(tensor|object) \w+: .*$", text), (at, text)
         assert at < 4 or f" {owner[at]}: " in text, (at, text)
     file.write_bytes(good)
     assert load_error(path, state) == ""
@@ -377,14 +391,12 @@ def test_flipped_bits_and_truncations_of_the_metadata(small: tuple[Path, State])
     file = path / ".metadata"
     good = file.read_bytes()
     reader = wt.CheckpointReader(path)
-    flipped = bytearray(good)
-    for at in range(len(good)):
-        for bit in range(8):
-            flipped[at] ^= 1 << bit
-            file.write_bytes(flipped)
-            with pytest.raises(FrameError, match=f"^{re.escape(str(file))}: "):
-                reader.read_metadata()
-            flipped[at] ^= 1 << bit
+    bad = bytearray(good)
+    for at, bit in itertools.product(range(len(good)), range(8)):
+        bad[at] ^= 1 << bit
+        with pytest.raises(FrameError):
+            from_bytes(bytes(bad))
+        bad[at] ^= 1 << bit
     for size in [*range(len(good)), len(good) + 1]:
         file.write_bytes((good + b"x")[:size])
         with pytest.raises(FrameError, match=f"^{re.escape(str(file))}: "):
@@ -426,7 +438,7 @@ def test_contradicting_metadata_are_refused(small: tuple[Path, State]) -> None:
     file = path / ".metadata"
     good = json.loads(file.read_bytes()[12:-4])
     rng = random.Random(3)
-    refused = 0
+    refusals = []
     for _ in range(600):
         content = copy.deepcopy(good)
         mutate(content, rng)
@@ -436,12 +448,11 @@ def test_contradicting_metadata_are_refused(small: tuple[Path, State]) -> None:
         reader = wt.CheckpointReader(path)
         try:
             metadata = reader.read_metadata()
-        except FrameError as error:
-            assert str(error) == f"{file}: the metadata contradict themselves"
-            refused += 1
-        else:
             assert all(type(p.at) is int for p in metadata.storage_data.values())
-    assert refused > 300
+        except FrameError as error:
+            refusals.append(str(error))
+    assert set(refusals) == {f"{file}: the metadata contradict themselves"}
+    assert len(refusals) > 300
 
 
 def mutate(content: Any, rng: random.Random) -> None:
@@ -457,6 +468,114 @@ def mutate(content: Any, rng: random.Random) -> None:
     content[key] = rng.choice([-1, 1 << 63, 1 << 99, 1.5, True, None, "x", "../x", [], {}, [1], ""])
 
 
+# ---- kills ----------------------------------------------------------------------------------
+
+CALLS = ("open", "write", "fsync", "fdatasync", "replace", "unlink", "mkdir")
+
+
+class Dying:
+    """Ends the process at the n-th call that changes the file system, as a power failure does.
+
+    A write is done by half before; what was not synced by then is cut off.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.left, self.lock = n, threading.Lock()
+        self.unsynced: dict[int, str] = {}
+        self.real = {name: getattr(os, name) for name in CALLS}
+        for name in CALLS:
+            setattr(os, name, functools.partial(self.call, name))
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            self.left -= 1
+            if not self.left:
+                self.die(name, args)
+            result = self.real[name](*args, **kwargs)
+            if name == "open" and args[1] & os.O_CREAT:
+                self.unsynced[result] = args[0]
+            elif name in ("fsync", "fdatasync"):
+                self.unsynced.pop(args[0], None)
+            return result
+
+    def die(self, name: str, args: tuple[Any, ...]) -> None:
+        if name == "write":
+            self.real["write"](args[0], args[1][: len(args[1]) // 2])
+        for file, path in self.unsynced.items():
+            with contextlib.suppress(OSError):
+                size = os.fstat(file).st_size
+                os.truncate(path, size * (self.left % 3) // 2)
+        os._exit(9)
+
+
+def epoch(n: int) -> State:
+    return {
+        "w": torch.full((3000,), float(n)),
+        "moment": torch.arange(500) + n,
+        "text": f"epoch {n}",
+    }
+
+
+def loaded_epoch(folder: str) -> int | None:
+    """Which epoch's checkpoint loads, whole; None: there is none."""
+    if not os.path.exists(f"{folder}/.metadata"):
+        return None
+    state = epoch(-1)
+    dcp.load(state, storage_reader=wt.CheckpointReader(folder))
+    n = int(state["text"].split()[1])
+    assert same(state, epoch(n))
+    return n
+
+
+def save_and_die(folder: str, n: int, at: int, by: str) -> bool:
+    """Saves in a child that dies at its `at`-th call; whether it did."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            writer = wt.CheckpointWriter(folder, threads=1)
+            if by == "call":
+                Dying(at)
+            else:
+                signal.setitimer(signal.ITIMER_REAL, at * 1e-5)  # which ends the process
+            dcp.save(epoch(n), storage_writer=writer)
+            os._exit(0)
+        os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 9, -signal.SIGALRM), status
+    return status != 0
+
+
+def kills(folder: str, n: int, by: str) -> tuple[int, int, int]:
+    """How many died, how many of those had completed their checkpoint, how many ended well."""
+    dead = complete = ended = 0
+    last: int | None = None
+    rng = random.Random(n)
+    while dead < n:
+        at = 1 + (dead + ended) % 40 if by == "call" else rng.randrange(1, 1500)
+        now = dead + ended
+        died = save_and_die(folder, now, at, by)
+        found = loaded_epoch(folder)
+        assert found == now if not died else found in (last, now)
+        dead, ended, complete = dead + died, ended + (not died), complete + (died and found == now)
+        last = found
+        if not died:  # and its files alone are there
+            assert len(os.listdir(folder)) == 2
+    return dead, complete, ended
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_killed_saves_leave_the_last_checkpoint(on_ranks: OnRanks, tmp_path: Path) -> None:
+    ((dead, complete, ended),) = on_ranks(kills, 1, str(tmp_path), 100, "call", backend="")
+    assert dead == 100 and complete and ended
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["call", "time"])
+def test_a_thousand_killed_saves(by: str, on_ranks: OnRanks, tmp_path: Path) -> None:
+    ((dead, _, ended),) = on_ranks(kills, 1, str(tmp_path), 1000, by, backend="", timeout=600)
+    assert dead == 1000 and ended
+
+
 # ---- ranks ----------------------------------------------------------------------------------
 
 
@@ -465,7 +584,7 @@ def sharded() -> State:
     mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),))
     full = {
         "rows": noise((37, 6), torch.float32, 1), "columns": noise((5, 33), torch.bfloat16, 2),
-        "few": noise((3, 4), torch.float32, 3), "long": noise((9000,), torch.int16, 4),
+        "few": noise((3, 4), torch.float32, 3), "long": noise((9000,), torch.int64, 4),
         "cube": noise((4, 6, 7), torch.float64, 5), "same": noise((11,), torch.float32, 6),
     }  # fmt: skip
     ways = {"columns": Shard(1), "cube": Shard(2), "same": Replicate()}
