@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy
+
 import torch
 from torch.distributed.checkpoint import _storage_utils
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
@@ -47,16 +49,21 @@ _Path = str | os.PathLike[str]
 # ---- writing --------------------------------------------------------------------------------
 
 
+def _memory(size: int) -> memoryview:
+    """New memory, which is not written to as that of a bytearray is."""
+    return memoryview(numpy.empty(size, numpy.uint8))
+
+
 class _Sink:
     """A new file that a thread of its own writes while the next bytes are made."""
 
     def __init__(self, path: str) -> None:
         self.path, self.size = path, 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
-        self._full: queue.SimpleQueue[tuple[bytearray, int] | None] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
+        self._full: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
         for _ in range(_BUFFERS):
-            self._free.put(bytearray(_BUFFER))
+            self._free.put(_memory(_BUFFER))
         self._buffer, self._used = self._free.get(), 0
         self._error: OSError | None = None
         self._thread = threading.Thread(target=self._write_all, name="wirepress-checkpoint")
@@ -67,8 +74,8 @@ class _Sink:
         if self._used + size > len(self._buffer):
             self._pass_on()
             if size > len(self._buffer):
-                self._buffer = bytearray(size)
-        return memoryview(self._buffer)[self._used :]
+                self._buffer = _memory(size)
+        return self._buffer[self._used :]
 
     def took(self, size: int) -> None:
         self._used += size
@@ -79,7 +86,7 @@ class _Sink:
         self.took(len(data))
 
     def _pass_on(self) -> None:
-        self._full.put((self._buffer, self._used))
+        self._full.put(self._buffer[: self._used])
         self._buffer, self._used = self._free.get(), 0
         if self._error is not None:
             raise self._error
@@ -90,7 +97,7 @@ class _Sink:
         Raises:
             OSError: from the file system.
         """
-        self._full.put((self._buffer, self._used))
+        self._full.put(self._buffer[: self._used])
         self._end()
         if self._error is not None:
             raise self._error
@@ -110,10 +117,10 @@ class _Sink:
     def _write_all(self) -> None:
         unsynced = 0
         try:
-            for buffer, used in iter(self._full.get, None):
+            for view in iter(self._full.get, None):
                 if self._error is None:
-                    unsynced = self._write(memoryview(buffer)[:used], unsynced)
-                self._free.put(buffer)
+                    unsynced = self._write(view, unsynced)
+                self._free.put(memoryview(view.obj))
             if self._error is None:
                 os.fsync(self._file)
         except OSError as error:
@@ -397,7 +404,7 @@ class _Decoder:
 
     def __init__(self, source: _Source, compressor: api.Compressor) -> None:
         self._source, self._compressor = source, compressor
-        self._scratch = bytearray()
+        self._scratch = _memory(0)
 
     def expand(self, place: Place, dtype: str, begin: int, out: memoryview) -> None:
         """Fills `out` with the content of an item from byte `begin` on."""
@@ -434,7 +441,7 @@ class _Decoder:
             self._compressor.decompress(memory, out)
             return
         # Blocks that are not wanted stay zeros, which the kernel gives no memory.
-        memory = memoryview(bytearray(frame.size))
+        memory = memoryview(numpy.zeros(frame.size, numpy.uint8))
         first, last = frame.places[blocks.start], frame.places[blocks.stop]
         self._source.read_into(at + first, memory[first:last])
         self._check(frame, memory, blocks)
@@ -447,8 +454,8 @@ class _Decoder:
 
     def _buffer(self, size: int) -> memoryview:
         if len(self._scratch) < size:
-            self._scratch = bytearray(size)
-        return memoryview(self._scratch)[:size]
+            self._scratch = _memory(size)
+        return self._scratch[:size]
 
 
 def _strides(sizes: Sequence[int]) -> list[int]:
@@ -586,9 +593,7 @@ class CheckpointReader(StorageReader):
         memory = None
         if target.dtype == dtype and target.numel() == end - begin:
             memory = _bytes_of(target)
-        out = (
-            memory if memory is not None else memoryview(bytearray((end - begin) * dtype.itemsize))
-        )
+        out = memory if memory is not None else _memory((end - begin) * dtype.itemsize)
         decoder.expand(place, _frame_dtype(dtype), begin * dtype.itemsize, out)
         if memory is None and out:
             flat = torch.frombuffer(out, dtype=torch.uint8).view(dtype)
