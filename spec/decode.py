@@ -328,6 +328,8 @@ def decode_tensors(data: bytes) -> bytes:
     refuse(reader.take(4) != b"WPT\x20", "not a .wps file of version 2")
     count, header = reader.number(4), reader.take(reader.number(8))
     described, index = reader.at, Reader(data[-4 - 12 * count : -4])
+    crc = zlib.crc32(index.data, zlib.crc32(data[:described]))
+    refuse(crc != int.from_bytes(data[-4:], "little"), "CRC-32 of header and index")
     tensors = [entry for name, entry in json.loads(header).items() if name != "__metadata__"]
     tensors.sort(key=lambda entry: entry["data_offsets"])
     refuse(len(tensors) != count, f"{count} frames of {len(tensors)} tensors")
@@ -338,8 +340,6 @@ def decode_tensors(data: bytes) -> bytes:
         raw += decode(frame)[1]
         refuse(len(raw) - 8 - len(header) != entry["data_offsets"][1], "size of a tensor")
     refuse(data[reader.at :] != index.data + data[-4:], "the index does not follow the frames")
-    crc = zlib.crc32(index.data, zlib.crc32(data[:described]))
-    refuse(crc != int.from_bytes(data[-4:], "little"), "CRC-32 of header and index")
     return raw
 
 
