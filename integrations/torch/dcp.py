@@ -158,6 +158,12 @@ def _frame_dtype(dtype: torch.dtype) -> str:
     return name if name in arrays.DTYPES else "bytes"
 
 
+def _block_size(raw_size: int) -> int:
+    """A 64th of an item, so that half of it is read at little more than its share; but blocks of
+    less than 64 KiB would cost bytes and time, and of more than 512 KiB gain nothing."""
+    return min(max(1 << 16, 1 << (raw_size >> 6).bit_length()), 1 << 19)
+
+
 class _Coder:
     """Makes the frames of items; keeps a compressor for each recipe and size of blocks."""
 
@@ -166,24 +172,24 @@ class _Coder:
     ) -> None:
         self._recipe, self._rules, self._sink = recipe, rules, sink
         self._options = {**options, "checksum": True}
-        self._made: dict[tuple[str, str], api.Compressor] = {}
+        self._made: dict[tuple[str, str, int], api.Compressor] = {}
         self.raw_size = 0
 
-    def _compressor(self, name: str, dtype: str) -> api.Compressor:
+    def _compressor(self, name: str, dtype: str, raw_size: int) -> api.Compressor:
         recipe = next(
             (self._rules[rule] for rule in self._rules if fnmatch.fnmatchcase(name, rule)),
             self._recipe,
         )
-        key = wps.recipe_for(dtype, recipe), dtype
+        key = wps.recipe_for(dtype, recipe), dtype, _block_size(raw_size)
         if key not in self._made:
-            made = api.Compressor(key[0], **self._options)
+            made = api.Compressor(key[0], **{"block_size": key[2], **self._options})
             made.lossless(dtype)  # raises where the recipe does not take it
             self._made[key] = made
         return self._made[key]
 
     def code(self, name: str, memory: memoryview, dtype: str) -> Place:
         """Writes an item to the sink: its frames, then their heads."""
-        compressor, sink = self._compressor(name, dtype), self._sink
+        compressor, sink = self._compressor(name, dtype, memory.nbytes), self._sink
         code, at = arrays.dtype_code(dtype), sink.size
         heads = []
         for begin in range(0, memory.nbytes or 1, PIECE):
