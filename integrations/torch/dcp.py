@@ -65,7 +65,8 @@ class _Sink:
         for _ in range(_BUFFERS):
             self._free.put(_memory(_BUFFER))
         self._buffer, self._used = self._free.get(), 0
-        self._error: OSError | None = None
+        self._error: Exception | None = None
+        self._unsynced = 0
         self._thread = threading.Thread(target=self._write_all, name="wirepress-checkpoint")
         self._thread.start()
 
@@ -115,30 +116,29 @@ class _Sink:
         self._thread.join()
 
     def _write_all(self) -> None:
-        unsynced = 0
-        try:
-            for view in iter(self._full.get, None):
-                if self._error is None:
-                    unsynced = self._write(view, unsynced)
-                self._free.put(memoryview(view.obj))
+        for view in iter(self._full.get, None):
             if self._error is None:
-                os.fsync(self._file)
-        except OSError as error:
-            self._error = error
-        finally:
-            os.close(self._file)
+                self._try(self._write, view)
+            self._free.put(memoryview(view.obj))  # after an error, too: who writes may wait
+        if self._error is None:
+            self._try(os.fsync, self._file)
+        os.close(self._file)
 
-    def _write(self, view: memoryview, unsynced: int) -> int:
+    def _try(self, call: Callable[[Any], object], argument: Any) -> None:
         try:
-            while view:
-                done = os.write(self._file, view[:_SYNC])
-                view, unsynced = view[done:], unsynced + done
-                if unsynced >= _SYNC:  # else all of it would wait for the end
-                    os.fdatasync(self._file)
-                    unsynced = 0
+            call(argument)
         except OSError as error:
             self._error = OSError(error.errno, error.strerror, self.path)
-        return unsynced
+        except Exception as error:
+            self._error = error
+
+    def _write(self, view: memoryview) -> None:
+        while view:
+            done = os.write(self._file, view[:_SYNC])
+            view, self._unsynced = view[done:], self._unsynced + done
+            if self._unsynced >= _SYNC:  # else all of it would wait for the end
+                os.fdatasync(self._file)
+                self._unsynced = 0
 
 
 def _item_memory(name: str, tensor: torch.Tensor) -> memoryview:

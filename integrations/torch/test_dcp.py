@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import functools
 import io
 import itertools
@@ -481,6 +482,47 @@ def mutate(content: Any, rng: random.Random) -> None:
             break
         content = content[key]
     content[key] = rng.choice([-1, 1 << 63, 1 << 99, 1.5, True, None, "x", "../x", [], {}, [1], ""])
+
+
+# ---- a full disk ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["write", "fdatasync", "fsync"])
+def test_a_full_disk_leaves_the_checkpoint_before(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {"w": torch.ones(100)}
+    dcp.save(before, storage_writer=wt.CheckpointWriter(tmp_path))
+    names = sorted(os.listdir(tmp_path))
+
+    def fails(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    big = {"w": torch.zeros(5 << 20), "more": noise((9 << 20,), torch.int32)}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fails)
+        with pytest.raises(CheckpointException, match=r"No space left on device: '.*wpd'"):
+            dcp.save(big, storage_writer=wt.CheckpointWriter(tmp_path, "store", threads=1))
+    assert sorted(os.listdir(tmp_path)) == names
+    loaded = cleared(before)
+    dcp.load(loaded, storage_reader=wt.CheckpointReader(tmp_path))
+    assert same(loaded, before)
+
+
+def test_two_saves_into_one_folder_at_once(tmp_path: Path) -> None:
+    """The one that begins second takes the files of the first, which says so at its end."""
+
+    class Slow(wt.CheckpointWriter):
+        def write_data(self, plan: Any, planner: Any) -> Any:
+            done = super().write_data(plan, planner)
+            dcp.save({"w": torch.ones(5)}, storage_writer=wt.CheckpointWriter(tmp_path))
+            return done
+
+    with pytest.raises(CheckpointException, match="another save uses the folder"):
+        dcp.save({"w": torch.zeros(5)}, storage_writer=Slow(tmp_path))
+    loaded = {"w": torch.zeros(5)}
+    dcp.load(loaded, storage_reader=wt.CheckpointReader(tmp_path))
+    assert loaded["w"].eq(1).all()
 
 
 # ---- kills ----------------------------------------------------------------------------------
