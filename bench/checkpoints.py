@@ -169,7 +169,7 @@ def bytes_in(folder: str) -> int:
 def slow_disk(state: Tensors, rounds: int, threads: int) -> list[Row]:
     raw = sum(tensor.nbytes for tensor in state.values())
     args = argparse.Namespace(folder=WORK, bucket=False)
-    names = ["plain", *RECIPES[:2]]
+    names = ["plain", "store", *RECIPES[:2]]
     seconds: dict[str, list[float]] = {name: [] for name in names}
     sizes = {}
     with store.slow_disk(args, 2 * raw + 256 * store.MIB) as disk:
@@ -339,7 +339,8 @@ def page(measured: dict[str, Any]) -> str:
             "",
             f"Saving {disk[0]['raw'] / 1e6:.0f} MB of weights and moments, fsync included, on a "
             f"disk of {DISK / 1e9} GB/s, {disk[0]['threads']} threads, median of "
-            f"{len(disk[0]['all'])}:",
+            f"{len(disk[0]['all'])}; plain is FileSystemWriter, `store` our writer without "
+            "compression:",
             "",
             *disk_table(disk),
         ]
