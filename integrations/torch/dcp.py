@@ -206,6 +206,15 @@ class _Coder:
         return Place(file, at, size, len(joined), seals.seal(joined), memory.nbytes)
 
 
+def _make_folder(path: str) -> None:
+    """A folder and those above it, whose names are on stable storage."""
+    if not os.path.isdir(path):
+        _make_folder(os.path.dirname(path))
+        with suppress(FileExistsError):  # another rank made it
+            os.mkdir(path)
+        wps.sync_folder(os.path.dirname(path))
+
+
 class CheckpointWriter(StorageWriter, BlockingAsyncStager):
     """Saves by `dcp.save` and `dcp.async_save` what CheckpointReader loads.
 
@@ -265,9 +274,7 @@ class CheckpointWriter(StorageWriter, BlockingAsyncStager):
         self._rank = kwargs.get("rank") or 0
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        if not os.path.isdir(self.path):
-            os.makedirs(self.path, exist_ok=True)
-            wps.sync_folder(os.path.dirname(os.path.abspath(self.path)))
+        _make_folder(os.path.abspath(self.path))
         if not self._overwrite and os.path.exists(os.path.join(self.path, NAME)):
             raise ParameterError(f"{self.path} holds a checkpoint, and overwrite is False")
         return plan
@@ -284,8 +291,9 @@ class CheckpointWriter(StorageWriter, BlockingAsyncStager):
             return  # the planner remembers them, and they were checked
         names = {item.index.fqn for plan in plans for item in plan.items}
         for rule in self._rules:
-            if not fnmatch.filter(names, rule):
-                raise ParameterError(f'the rule "{rule}" fits no item, such as "{min(names)}"')
+            if not any(fnmatch.fnmatchcase(name, rule) for name in names):
+                first = min(names, default="")
+                raise ParameterError(f'the rule "{rule}" fits no item, such as "{first}"')
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         name = f"{self._rank}-{secrets.token_hex(8)}.wpd"
@@ -411,6 +419,13 @@ class _Decoder:
     def __init__(self, source: _Source, compressor: api.Compressor) -> None:
         self._source, self._compressor = source, compressor
         self._scratch = _memory(0)
+
+    def content(self, place: Place, dtype: str) -> bytearray:
+        """All of an item."""
+        self._frames(place, dtype)  # before there is memory of that size
+        data = bytearray(place.raw)
+        self.expand(place, dtype, 0, memoryview(data))
+        return data
 
     def expand(self, place: Place, dtype: str, begin: int, out: memoryview) -> None:
         """Fills `out` with the content of an item from byte `begin` on."""
@@ -580,9 +595,7 @@ class CheckpointReader(StorageReader):
         self, decoder: _Decoder, place: Place, item: ReadItem, planner: LoadPlanner
     ) -> None:
         if item.type == LoadItemType.BYTE_IO:
-            data = bytearray(place.raw)
-            decoder.expand(place, "bytes", 0, memoryview(data))
-            planner.load_bytes(item, io.BytesIO(data))
+            planner.load_bytes(item, io.BytesIO(decoder.content(place, "bytes")))
         else:
             self._read_tensor(decoder, place, item, planner)
 
@@ -601,7 +614,9 @@ class CheckpointReader(StorageReader):
             memory = _bytes_of(target)
         out = memory if memory is not None else _memory((end - begin) * dtype.itemsize)
         decoder.expand(place, _frame_dtype(dtype), begin * dtype.itemsize, out)
-        if memory is None and out:
+        if memory is not None:
+            torch.autograd.graph.increment_version(target)  # as copy_ does
+        elif out:
             flat = torch.frombuffer(out, dtype=torch.uint8).view(dtype)
             target.copy_(flat.as_strided(tuple(item.lengths), _strides(sizes)))
         planner.commit_tensor(item, target)

@@ -84,28 +84,26 @@ def _tensor_entry(
     }
 
 
+def _is_path(path: Any) -> bool:
+    """Whether these are keys and positions in lists."""
+    return isinstance(path, (tuple, list)) and all(type(word) in (str, int) for word in path)
+
+
 def _paths(planner_data: Any) -> dict[str, list[str | int]] | None:
     """The way to each item in the nested state dict, as DefaultSavePlanner keeps it."""
     if planner_data is None:
         return None
-    kept = isinstance(planner_data, Mapping) and all(
-        type(name) is str and all(type(word) in (str, int) for word in path)
-        for name, path in planner_data.items()
-        if isinstance(path, (tuple, list)) or _refuse_planner(path)
-    )
-    if not kept:
-        _refuse_planner(planner_data)
+    if not isinstance(planner_data, Mapping) or not all(map(_is_path, planner_data.values())):
+        raise ParameterError(
+            f"the planner left a {type(planner_data).__name__} for the metadata, which hold the "
+            f"paths of DefaultSavePlanner alone"
+        )
     return {name: list(path) for name, path in planner_data.items()}
 
 
-def _refuse_planner(data: Any) -> bool:
-    raise ParameterError(
-        f"the planner left a {type(data).__name__} for the metadata, which holds the paths of "
-        f"DefaultSavePlanner alone"
-    )
-
-
-def to_bytes(metadata: Metadata, places: Mapping[MetadataIndex, Place], sizes: Mapping[str, int]):
+def to_bytes(
+    metadata: Metadata, places: Mapping[MetadataIndex, Place], sizes: Mapping[str, int]
+) -> bytes:
     """The metadata file.
 
     Args:
@@ -162,6 +160,12 @@ def _files(entries: Any) -> dict[str, int]:
     return files
 
 
+def _path(words: Any) -> tuple[str | int, ...]:
+    if not _is_path(words):
+        raise ValueError
+    return tuple(words)
+
+
 def _place(entry: Mapping[str, Any], files: list[tuple[str, int]], raw: int) -> Place:
     file, size = files[_number(entry, "file", len(files) - 1)]
     place = Place(
@@ -192,9 +196,7 @@ class _Content:
         if len(self.items) != len(content["tensors"]) + len(content["objects"]):
             raise ValueError
         paths = content["paths"]
-        if paths is not None:
-            paths = {name: tuple(path) for name, path in paths.items()}
-        self.paths = paths
+        self.paths = paths and {name: _path(path) for name, path in paths.items()}
 
     def _tensor(self, name: str, entry: Mapping[str, Any]) -> TensorStorageMetadata:
         dtype, shape = _DTYPES[entry["dtype"]], _extents(entry["shape"])

@@ -31,6 +31,8 @@ def _checked(info: api.Info) -> tuple[int, int]:
     """The raw size and the number of blocks of a frame that has heads to be sealed."""
     if info.raw_size is None or info.n_blocks is None or not info.checksum:
         raise CorruptError("the frame is streamed, or its blocks carry no checksums")
+    if info.n_blocks != -(-info.raw_size // info.block_size):
+        raise CorruptError(f"the frame has {info.n_blocks} blocks of {info.block_size} bytes")
     return info.raw_size, info.n_blocks
 
 
