@@ -763,7 +763,7 @@ def sharded() -> State:
         "rows": noise((37, 6), torch.float32, 1), "columns": noise((5, 33), torch.bfloat16, 2),
         "few": noise((3, 4), torch.float32, 3), "long": noise((9000,), torch.int64, 4),
         "cube": noise((4, 6, 7), torch.float64, 5), "same": noise((11,), torch.float32, 6),
-        "big": torch.linspace(0, 1, 1 << 21).reshape(-1, 512),
+        "big": noise((4096, 512), torch.float32, 8),
     }  # fmt: skip
     ways = {"columns": Shard(1), "cube": Shard(2), "same": Replicate()}
     state: State = {
