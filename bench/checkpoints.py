@@ -30,6 +30,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+import textwrap
 import time
 import warnings
 from collections.abc import Callable
@@ -246,7 +247,6 @@ def resharding(rows: int) -> list[Row]:
 
 def steps_meanwhile(state: Tensors, seconds: float, rounds: int) -> list[Row]:
     """Median seconds of a training step, alone and while another thread saves."""
-    torch.set_num_threads(1)
     model = gradients.Bytes()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     tokens = torch.randint(256, (2, 65))
@@ -310,51 +310,59 @@ def coding_table(rows: list[Row]) -> list[str]:
 
 
 def disk_table(rows: list[Row]) -> list[str]:
-    plain = rows[0]["seconds"]
-    lines = ["| | seconds | of plain | bytes of plain |", "|---|---:|---:|---:|"]
+    plain = rows[0]
+    lines = [
+        "| | seconds: fastest, median | of plain's | bytes of plain's |",
+        "|---|---:|---:|---:|",
+    ]
     for row in rows:
-        share = row["size"] / rows[0]["size"]
-        seconds = row["seconds"]
-        lines.append(f"| {row['codec']} | {seconds:.2f} | {seconds / plain:.2f} | {share:.3f} |")
+        fastest, median = min(row["all"]), row["seconds"]
+        shares = f"{fastest / min(plain['all']):.2f}, {median / plain['seconds']:.2f}"
+        size = row["size"] / plain["size"]
+        lines.append(f"| {row['codec']} | {fastest:.2f}, {median:.2f} | {shares} | {size:.3f} |")
     return lines
+
+
+def paragraph(*sentences: str) -> list[str]:
+    return ["", *textwrap.wrap(" ".join(sentences), 100)]
 
 
 def page(measured: dict[str, Any]) -> str:
     rows = measured["rows"]
     lines = [
         "## Checkpoints",
-        "",
-        f"By `bench/checkpoints.py` on {measured['date'][:10]}, {measured['machine']['cpu']}, "
-        f"{measured['machine']['cores']} cores, PyTorch {torch.__version__}; raw: "
-        "[checkpoints.json](../../bench/results/checkpoints.json). A transformer for bytes after "
-        f"{measured['steps']} steps of AdamW. {measured['load']}",
-        "",
-        "Ratio, and GB/s of processor time of one thread to encode and to decode, with checksums "
-        "(zipnn has none):",
+        *paragraph(
+            f"By `{measured['command']}` on {measured['date'][:10]}, {measured['machine']['cpu']}, "
+            f"{measured['machine']['cores']} cores, PyTorch {measured['torch']}; raw:",
+            "[checkpoints.json](../../bench/results/checkpoints.json). A transformer for bytes",
+            f"after {measured['steps']} steps of AdamW. {measured['load']}",
+        ),
+        *paragraph(
+            "Ratio, and GB/s of processor time of one thread to encode and to decode, with",
+            "checksums (zipnn has none):",
+        ),
         "",
         *coding_table(of(rows, "coding")),
     ]
     if disk := of(rows, "disk"):
-        lines += [
-            "",
-            f"Saving {disk[0]['raw'] / 1e6:.0f} MB of weights and moments, fsync included, on a "
-            f"disk of {DISK / 1e9} GB/s, {disk[0]['threads']} threads, median of "
-            f"{len(disk[0]['all'])}; plain is FileSystemWriter, `store` our writer without "
-            "compression:",
-            "",
-            *disk_table(disk),
-        ]
-    lines += ["", "Saved by 4 ranks; the most that a rank reads of its share of the stored bytes:"]
-    for row in of(rows, "resharding"):
-        lines.append(f"{row['most']:.3f} by {row['loaded_by']} ranks.")
+        lines += paragraph(
+            f"Saving {disk[0]['raw'] / 1e6:.0f} MB of weights and moments, fsync included, on a",
+            f"disk of {DISK / 1e9} GB/s, threads: {disk[0]['threads']}, {len(disk[0]['all'])} runs",
+            "in turns; plain is FileSystemWriter, `store` our writer without compression:",
+        )
+        lines += ["", *disk_table(disk)]
+    shares = [f"{row['most']:.3f} by {row['loaded_by']} ranks" for row in of(rows, "resharding")]
+    lines += paragraph(
+        "Saved by 4 ranks, along the first dimension; the most that a rank reads, of its share of",
+        f"the stored bytes: {', '.join(shares)}.",
+    )
     if steps := of(rows, "step"):
         alone = steps[0]["seconds"]
         shares = [f"{row['seconds'] / alone:.2f} beside {row['beside']}" for row in steps[1:]]
-        lines += [
-            "",
-            f"A step of training (one thread) while `async_save` saves again and again: "
-            f"{', '.join(shares)}, of a step alone.",
-        ]
+        lines += paragraph(
+            "A step of training (one thread) while `async_save` saves again and again, median, of",
+            f"a step alone: {', '.join(shares)}.",
+        )
     return "\n".join(lines)
 
 
@@ -363,7 +371,7 @@ def main() -> None:
     parser.add_argument("--zipnn", type=Path, help="a folder that has zipnn")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2, help="of the saves on the slow disk")
+    parser.add_argument("--threads", type=int, default=1, help="of the saves on the slow disk")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--out", type=Path)
@@ -381,6 +389,7 @@ def measure(args: argparse.Namespace) -> None:
         sys.path.append(str(args.zipnn))
     WORK.mkdir(parents=True, exist_ok=True)
     quick = args.quick
+    torch.set_num_threads(1)
     rows = resharding(256 if quick else 8192)  # first: it forks
     steps = 1 if quick else args.steps
     kinds = trained(steps)
@@ -388,7 +397,7 @@ def measure(args: argparse.Namespace) -> None:
     rows += coding(kinds, names, 1 if quick else args.rounds)
     if not quick:
         rows += slow_disk(state_of(kinds, 6), args.rounds, args.threads)
-    rows += steps_meanwhile(state_of(kinds, 1), 0.2 if quick else 4, 1 if quick else args.rounds)
+    rows += steps_meanwhile(state_of(kinds, 1), 0.2 if quick else 2, 1 if quick else args.rounds)
     load = f"Load of the machine at the end: {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores."
     measured = {"steps": steps, "load": load, "torch": torch.__version__, "rows": rows}
     results.write("checkpoints", measured, args.out)

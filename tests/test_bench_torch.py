@@ -155,13 +155,14 @@ def test_the_page_of_checkpoints():
     encode, decode, size = checkpoints.code(checkpoints.Codec("planes", torch.float32), raw)
     row = {"part": "coding", "kind": "weights", "codec": "planes", "raw": len(raw), "size": size}
     row |= {"encode_s": encode + 1e-6, "decode_s": decode + 1e-6}
-    disk = {"part": "disk", "raw": 4, "threads": 1, "all": [1.0]}
+    disk = {"part": "disk", "raw": 4, "threads": 1}
     measured = {
         "date": "2026-01-01T", "machine": {"cpu": "a", "cores": 2}, "steps": 3, "load": "",
+        "command": "c", "torch": "2",
         "rows": [
             row,
-            disk | {"codec": "plain", "size": 8, "seconds": 2.0},
-            disk | {"codec": "planes", "size": 4, "seconds": 0.5},
+            disk | {"codec": "plain", "size": 8, "seconds": 2.0, "all": [2.0, 1.0]},
+            disk | {"codec": "planes", "size": 4, "seconds": 0.5, "all": [0.5]},
             {"part": "resharding", "loaded_by": 8, "most": 1.25},
             {"part": "step", "beside": "alone", "seconds": 0.5},
             {"part": "step", "beside": "planes", "seconds": 0.6},
@@ -169,5 +170,5 @@ def test_the_page_of_checkpoints():
     }  # fmt: skip
     page = checkpoints.page(measured)
     assert f"| weights | {len(raw) / size:.3f} (" in page
-    assert "| planes | 0.50 | 0.25 | 0.500 |" in page
+    assert "| planes | 0.50, 0.50 | 0.50, 0.25 | 0.500 |" in page
     assert "1.250 by 8 ranks." in page and "1.20 beside planes" in page
