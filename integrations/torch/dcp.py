@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
+import importlib
 import io
 import itertools
 import math
@@ -18,7 +19,6 @@ from typing import Any
 import numpy
 
 import torch
-from torch.distributed.checkpoint import _storage_utils
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex, StorageMeta
 from torch.distributed.checkpoint.planner import (
@@ -578,18 +578,46 @@ class CheckpointReader(StorageReader):
         compressor: api.Compressor,
     ) -> None:
         path = os.path.join(self.path, file)
-        with _named(path, items[0][1]):
-            source = _Source(path, self._sizes[file])
-        try:
-            with _named(path, items[0][1]):
-                source.check()
-            decoder = _Decoder(source, compressor)
+        first = items[0][1].storage_index
+        with self._opened(path, first, compressor) as decoder:
             for place, item in items:
-                with _named(path, item):
+                with _named(path, item.storage_index):
                     self._read_item(decoder, place, item, planner)
+
+    @contextmanager
+    def _opened(
+        self, path: str, first: MetadataIndex, compressor: api.Compressor
+    ) -> Iterator[_Decoder]:
+        """A file of data; `first` is the item that an error of the file itself is told of."""
+        with _named(path, first):
+            source = _Source(path, self._sizes[os.path.basename(path)])
+        try:
+            with _named(path, first):
+                source.check()
+            yield _Decoder(source, compressor)
         finally:
             self.bytes_read += source.bytes_read
             source.close()
+
+    def check(self) -> None:
+        """Reads and expands every item of all ranks, and keeps none: no state dict is needed.
+
+        Raises:
+            FrameError: the checkpoint is damaged; the text names file and item.
+            FileNotFoundError: there is no complete checkpoint.
+        """
+        metadata, compressor = self.read_metadata(), api.Compressor(**self._options)
+        files: dict[str, list[tuple[MetadataIndex, Place]]] = {}
+        for index, place in metadata.storage_data.items():
+            files.setdefault(place.file, []).append((index, place))
+        for file, items in files.items():
+            path = os.path.join(self.path, file)
+            with self._opened(path, items[0][0], compressor) as decoder:
+                for index, place in items:
+                    described = metadata.state_dict_metadata[index.fqn]
+                    dtype = getattr(described, "properties", None)
+                    with _named(path, index):
+                        decoder.content(place, _frame_dtype(dtype.dtype) if dtype else "bytes")
 
     def _read_item(
         self, decoder: _Decoder, place: Place, item: ReadItem, planner: LoadPlanner
@@ -631,16 +659,15 @@ def _chunk_sizes(described: Any, index: MetadataIndex) -> torch.Size:
 
 
 @contextmanager
-def _named(path: str, item: ReadItem) -> Iterator[None]:
+def _named(path: str, index: MetadataIndex) -> Iterator[None]:
     """Puts file and item before the text of an error."""
-    kind = "object" if item.type == LoadItemType.BYTE_IO else "tensor"
+    item = f"{'object' if index.offset is None else 'tensor'} {index.fqn}"
     try:
         yield
     except (FrameError, ParameterError) as error:
-        raise type(error)(f"{path}: {kind} {item.storage_index.fqn}: {error}") from None
+        raise type(error)(f"{path}: {item}: {error}") from None
     except FileNotFoundError:
-        name = item.storage_index.fqn
-        raise CorruptError(f"{path}: {kind} {name}: the file is not there") from None
+        raise CorruptError(f"{path}: {item}: the file is not there") from None
 
 
 # ---- by checkpoint_id -----------------------------------------------------------------------
@@ -650,18 +677,31 @@ class Registration:
     """What `register_dcp` changed; `remove` takes it back."""
 
     def __init__(self, writer: Callable[[_Path], Any], reader: Callable[[_Path], Any]) -> None:
-        for name in ("FileSystemWriter", "FileSystemReader"):
-            if not hasattr(_storage_utils, name):
-                raise ParameterError(
-                    f"this PyTorch ({torch.__version__}) does not choose {name} where it did: give "
-                    f"dcp.save a CheckpointWriter and dcp.load a CheckpointReader"
-                )
-        self._before = _storage_utils.FileSystemWriter, _storage_utils.FileSystemReader
-        _storage_utils.FileSystemWriter = _chosen(writer)
-        _storage_utils.FileSystemReader = _chosen(reader)
+        self._module = _choosing_module()
+        self._before = {name: getattr(self._module, name) for name in _CLASSES}
+        for name, make in zip(_CLASSES, (writer, reader), strict=True):
+            setattr(self._module, name, _chosen(make))
 
     def remove(self) -> None:
-        _storage_utils.FileSystemWriter, _storage_utils.FileSystemReader = self._before
+        for name, before in self._before.items():
+            setattr(self._module, name, before)
+
+
+_CLASSES = ("FileSystemWriter", "FileSystemReader")
+
+
+def _choosing_module() -> Any:
+    """Where PyTorch chooses by `checkpoint_id`, which is not public."""
+    try:
+        module = importlib.import_module("torch.distributed.checkpoint._storage_utils")
+    except ImportError:
+        module = None
+    if not all(hasattr(module, name) for name in _CLASSES):
+        raise ParameterError(
+            f"PyTorch {torch.__version__} does not choose writers and readers where others do: "
+            f"give dcp.save a CheckpointWriter and dcp.load a CheckpointReader"
+        )
+    return module
 
 
 def _chosen(make: Callable[[_Path], Any]) -> Any:

@@ -331,7 +331,7 @@ def test_loading_what_is_not_there(tmp_path: Path) -> None:
         dcp.load({"w": torch.ones(1)}, storage_reader=wt.CheckpointReader(tmp_path / "plain"))
 
 
-def test_registered(tmp_path: Path) -> None:
+def test_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = nested()
     for name in ("conjugate", "negative"):  # which PyTorch's own stager copies as they are not
         del state["model"][name]
@@ -351,6 +351,9 @@ def test_registered(tmp_path: Path) -> None:
     assert not list((tmp_path / "after").glob("*.wpd"))
     with pytest.raises(ParameterError, match="nosuch"):
         wt.register_dcp("nosuch")
+    monkeypatch.delattr("torch.distributed.checkpoint._storage_utils.FileSystemReader")
+    with pytest.raises(ParameterError, match="give dcp.save a CheckpointWriter"):
+        wt.register_dcp()
 
 
 def test_asynchronous_saves_hold_what_was_there_at_the_call(tmp_path: Path) -> None:
@@ -457,6 +460,26 @@ def check_flips(path: Path, state: State, bits_of: Callable[[int], Iterable[int]
         named = re.match(re.escape(f"{file}: ") + r"(tensor|object) (\w+): .*$", text)
         assert named and (at < 4 or named[2] == owner[at]), (at, bit, text)
     assert loading.error() == ""
+
+
+def test_a_check_without_a_state(tmp_path: Path) -> None:
+    """It reads what no load does, too, such as the frame of an empty tensor."""
+    state = {"w": noise((40,), torch.float32), "none": torch.zeros(0, 3), "text": "x"}
+    dcp.save(state, storage_writer=wt.CheckpointWriter(tmp_path))
+    reader = wt.CheckpointReader(tmp_path, threads=1)
+    reader.check()
+    (file,) = tmp_path.glob("*.wpd")
+    good = file.read_bytes()
+    assert reader.bytes_read >= len(good)
+    for at in range(len(good)):
+        bad = bytearray(good)
+        bad[at] ^= 1 << at % 8
+        file.write_bytes(bad)
+        with pytest.raises(FrameError, match=rf"^{re.escape(str(file))}: (tensor|object) \w+: "):
+            reader.check()
+    (tmp_path / ".metadata").unlink()
+    with pytest.raises(FileNotFoundError):
+        reader.check()
 
 
 def test_flipped_bits_are_found_and_name_their_item(small: tuple[Path, State]) -> None:
@@ -770,6 +793,10 @@ def sharded() -> State:
         name: distribute_tensor(tensor, mesh, [ways.get(name, Shard(0))])
         for name, tensor in full.items()
     }
+    n = dist.get_world_size()
+    grid = dist.init_device_mesh("cpu", (n // 2, 2) if n % 2 == 0 else (n, 1))
+    tiles = noise((13, 9), torch.float32, 9)
+    state["tiles"] = distribute_tensor(tiles, grid, [Shard(0), Shard(1)])
     return state | {"plain": noise((8, 8), torch.float32, 7), "scalar": torch.tensor(4), "n": 5}
 
 
