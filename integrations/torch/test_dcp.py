@@ -40,7 +40,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor  # noqa: E402
 from torch.testing._internal.two_tensor import TwoTensor  # noqa: E402
-from wirepress import FrameError, ParameterError  # noqa: E402
+from wirepress import FrameError, ParameterError, wps  # noqa: E402
 from wirepress.torch.dcp_metadata import from_bytes  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
@@ -656,17 +656,20 @@ class Dying:
 
     def __init__(self, n: int, end: Callable[[], None] | None = None) -> None:
         self.left, self.lock, self.end = n, threading.Lock(), end
-        self.unsynced: dict[int, str] = {}
-        self.real = {name: getattr(os, name) for name in CALLS}
+        self.paths: dict[int, str] = {}  # of descriptors
+        self.unsynced: set[str] = set()
+        self.real = {name: getattr(os, name) for name in CALLS} | {"file": open}
 
     def __enter__(self) -> Dying:
         for name in CALLS:
             setattr(os, name, functools.partial(self.call, name))
+        wps.open = functools.partial(self.call, "file")
         return self
 
     def __exit__(self, *_: object) -> None:
         for name in CALLS:
             setattr(os, name, self.real[name])
+        del wps.open
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         with self.lock:
@@ -676,18 +679,28 @@ class Dying:
             if self.left <= 0:
                 raise Dead(errno.EIO, "dead")
             result = self.real[name](*args, **kwargs)
-            if name == "open" and args[1] & os.O_CREAT:
-                self.unsynced[result] = args[0]
-            elif name in ("fsync", "fdatasync"):
-                self.unsynced.pop(args[0], None)
+            self.note(name, args, result)
             return result
+
+    def note(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """What a power failure would take."""
+        if name in ("open", "file"):
+            self.paths[result if name == "open" else result.fileno()] = args[0]
+            if name == "file" or args[1] & os.O_CREAT:
+                self.unsynced.add(args[0])
+        elif name == "write":
+            self.unsynced.add(self.paths[args[0]])
+        elif name == "fsync":
+            self.unsynced.discard(self.paths.get(args[0], ""))
+        elif name == "replace" and args[0] in self.unsynced:
+            self.unsynced.add(args[1])
 
     def die(self, name: str, args: tuple[Any, ...]) -> None:
         if name == "write":
             self.real["write"](args[0], args[1][: len(args[1]) // 2])
-        for file, path in self.unsynced.items():
+        for path in self.unsynced:
             with contextlib.suppress(OSError):
-                os.truncate(path, os.fstat(file).st_size // 2)
+                os.truncate(path, os.stat(path).st_size // 2)
         if self.end:
             self.end()
 
