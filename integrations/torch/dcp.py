@@ -161,7 +161,7 @@ def _frame_dtype(dtype: torch.dtype) -> str:
 def _block_size(raw_size: int) -> int:
     """A 64th of an item, so that half of it is read at little more than its share; but blocks of
     less than 64 KiB would cost bytes and time, and of more than 512 KiB gain nothing."""
-    return min(max(1 << 16, 1 << (raw_size >> 6).bit_length()), 1 << 19)
+    return min(max(1 << 16, 1 << (raw_size // 64 | 1).bit_length() - 1), 1 << 19)
 
 
 class _Coder:
