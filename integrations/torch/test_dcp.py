@@ -9,7 +9,6 @@ import dataclasses
 import errno
 import functools
 import io
-import itertools
 import json
 import os
 import pickle
@@ -497,13 +496,12 @@ def test_flipped_bits_and_truncations_of_the_metadata(small: tuple[Path, State])
     file = path / ".metadata"
     good = file.read_bytes()
     reader = wt.CheckpointReader(path)
-    bad = bytearray(good)
-    for at, bit in itertools.product(range(len(good)), range(8)):
-        bad[at] ^= 1 << bit
+    for at in range(len(good)):
+        bad = bytearray(good)
+        bad[at] ^= 1 << at % 8
         with contextlib.suppress(FrameError):
             from_bytes(bytes(bad))
-            pytest.fail(f"bit {bit} of byte {at}")
-        bad[at] ^= 1 << bit
+            pytest.fail(f"byte {at}")
     for size in [*range(len(good)), len(good) + 1]:
         file.write_bytes((good + b"x")[:size])
         with pytest.raises(FrameError, match=f"^{re.escape(str(file))}: "):
@@ -546,7 +544,7 @@ def test_contradicting_metadata_are_refused(small: tuple[Path, State]) -> None:
     good = json.loads(file.read_bytes()[12:-4])
     rng = random.Random(3)
     refusals = []
-    for _ in range(600):
+    for _ in range(300):
         content = copy.deepcopy(good)
         mutate(content, rng)
         text = json.dumps(content).encode()
@@ -559,7 +557,7 @@ def test_contradicting_metadata_are_refused(small: tuple[Path, State]) -> None:
         except FrameError as error:
             refusals.append(str(error))
     assert set(refusals) == {f"{file}: the metadata contradict themselves"}
-    assert len(refusals) > 300
+    assert len(refusals) > 150
 
 
 def test_damaged_heads_under_a_right_seal(small: tuple[Path, State]) -> None:
@@ -830,10 +828,23 @@ def load_sharded(folders: list[str]) -> list[int]:
     return read
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8])
-def test_resharding(ranks: int, on_ranks: OnRanks, tmp_path_factory: Any) -> None:
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("by", "ranks"),
+    [
+        ((1, 4), 2),
+        pytest.param((1, 2, 4), 1, marks=SLOW),
+        pytest.param((1, 2, 4), 8, marks=SLOW),
+        pytest.param((2,), 3, marks=SLOW),
+    ],
+)
+def test_resharding(
+    by: tuple[int, ...], ranks: int, on_ranks: OnRanks, tmp_path_factory: Any
+) -> None:
     """A rank reads little more than its share."""
-    folders = [saved_by(n, on_ranks, tmp_path_factory) for n in (1, 2, 4)]
+    folders = [saved_by(n, on_ranks, tmp_path_factory) for n in by]
     stored = [sum(f.stat().st_size for f in Path(folder, "own").iterdir()) for folder in folders]
     for read in on_ranks(load_sharded, ranks, folders):
         assert all(n <= 1.1 * size / ranks for n, size in zip(read, stored, strict=True))
@@ -912,6 +923,7 @@ def saves_of_which_one_dies(folder: str) -> list[int | None]:
     return [*found, loaded_epoch(folder)]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_rank_that_dies(on_ranks: OnRanks, tmp_path: Path) -> None:
     assert on_ranks(saves_of_which_one_dies, 2, str(tmp_path), dying=[1])[0] == [1, 1]
@@ -939,6 +951,7 @@ def damaged(folder: str) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_all_ranks_hear_of_damage(on_ranks: OnRanks, tmp_path: Path) -> None:
     for text in on_ranks(damaged, 2, str(tmp_path)):
         assert re.search(r"1-[0-9a-f]{16}\.wpd: (tensor|object) \w+: ", text)
