@@ -781,7 +781,7 @@ def test_killed_saves_leave_the_last_checkpoint(in_memory: str) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_thousand_killed_saves(on_ranks: OnRanks, in_memory: str) -> None:
-    for n, by in ((200, "exit"), (60, "time"), (740, "thought")):
+    for n, by in ((120, "exit"), (40, "time"), (840, "thought")):
         arguments = f"{in_memory}/{by}", n, by
         ((dead, *_),) = on_ranks(kills, 1, *arguments, backend="", timeout=900)
         assert dead == n
