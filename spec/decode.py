@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A decoder of frames and series, from spec/frame.md and spec/series.md alone, in plain Python.
+"""A decoder from spec/frame.md, series.md, wps.md and dcp.md alone, in plain Python.
 
 It shares nothing with the library: the codecs' own decoders are codecs/NAME/reference.py, found
 through the ids in codecs/NAME/CMakeLists.txt. Slow, and meant to be read beside the specification.
 
     python3 spec/decode.py FRAME_OR_SERIES > RAW
+    python3 spec/decode.py MODEL.wps > MODEL.safetensors
+    python3 spec/decode.py CHECKPOINT_FOLDER       lists its items
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import re
 import sys
@@ -303,17 +306,97 @@ def decode_series(series: bytes) -> tuple[list[Header], bytes]:
     return headers, raw
 
 
+# ---- tensors: spec/wps.md and spec/dcp.md -----------------------------------------------------
+
+
+def heads_of(frame: bytes) -> bytes:
+    """The header and, behind each other, the word and the checksum of every block."""
+    reader = Reader(frame)
+    header = read_header(reader)
+    refuse(header.streamed or not header.checksum, "a frame without sizes or checksums")
+    heads = frame[: reader.at]
+    while reader.at < len(frame):
+        heads += reader.data[reader.at : reader.at + 8]
+        word = reader.number(4)
+        reader.take(4 + (word & (1 << 29) - 1))
+    return heads
+
+
+def decode_tensors(data: bytes) -> bytes:
+    """The .safetensors file that a .wps file was made of."""
+    reader = Reader(data)
+    refuse(reader.take(4) != b"WPT\x20", "not a .wps file of version 2")
+    count, header = reader.number(4), reader.take(reader.number(8))
+    described, index = reader.at, Reader(data[-4 - 12 * count : -4])
+    crc = zlib.crc32(index.data, zlib.crc32(data[:described]))
+    refuse(crc != int.from_bytes(data[-4:], "little"), "CRC-32 of header and index")
+    tensors = [entry for name, entry in json.loads(header).items() if name != "__metadata__"]
+    tensors.sort(key=lambda entry: entry["data_offsets"])
+    refuse(len(tensors) != count, f"{count} frames of {len(tensors)} tensors")
+    raw = len(header).to_bytes(8, "little") + header
+    for entry in tensors:
+        frame, seal = reader.take(index.number(8)), index.number(4)
+        refuse(zlib.crc32(heads_of(frame)) != seal, "seal of a frame")
+        raw += decode(frame)[1]
+        refuse(len(raw) - 8 - len(header) != entry["data_offsets"][1], "size of a tensor")
+    refuse(data[reader.at :] != index.data + data[-4:], "the index does not follow the frames")
+    return raw
+
+
+def decode_item(data: bytes, place: dict[str, int]) -> bytes:
+    """The content of an item of a checkpoint; `data` is its file."""
+    reader = Reader(data[: place["at"] + place["size"] + place["heads"]])
+    reader.take(place["at"])
+    heads = raw = b""
+    while reader.at < place["at"] + place["size"]:
+        begin = reader.at
+        raw += read_frame(reader)[1]
+        heads += heads_of(data[begin : reader.at])
+    refuse(reader.take(place["heads"]) != heads, "heads that are not those of the frames")
+    refuse(zlib.crc32(heads) != place["seal"], "seal of an item")
+    return raw
+
+
+def decode_checkpoint(folder: Path) -> dict[tuple[str, tuple[int, ...] | None], bytes]:
+    """The content of every item, by name and, of tensors, offsets."""
+    reader = Reader((folder / ".metadata").read_bytes())
+    refuse(reader.take(4) != b"WPM\x10", "not the metadata of a checkpoint of version 1")
+    text = reader.take(reader.number(8))
+    crc = zlib.crc32(reader.data[: reader.at])
+    refuse(reader.number(4) != crc or reader.at != len(reader.data), "CRC-32 of the metadata")
+    content, files = json.loads(text), []
+    for file in content["files"]:
+        files.append((folder / file["name"]).read_bytes())
+        refuse(len(files[-1]) != file["size"], f"size of {file['name']}")
+        refuse(files[-1][:4] != b"WPD\x10", f"magic of {file['name']}")
+    items = {(name, None): place for name, place in content["objects"].items()}
+    for name, tensor in content["tensors"].items():
+        items |= {(name, tuple(chunk["offsets"])): chunk for chunk in tensor["chunks"]}
+    return {key: decode_item(files[place["file"]], place) for key, place in items.items()}
+
+
+def decode_any(path: Path) -> bytes:
+    if path.is_dir():
+        items = decode_checkpoint(path).items()
+        lines = [f"{name} {offsets or ''}: {len(raw)} bytes\n" for (name, offsets), raw in items]
+        return "".join(lines).encode()
+    data = path.read_bytes()
+    if data[:3] == b"WPT":
+        return decode_tensors(data)
+    header, raw = (decode_series if data[:3] == b"WPS" else decode)(data)
+    print(header, file=sys.stderr)
+    return raw
+
+
 def main() -> int:
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        data = Path(sys.argv[1]).read_bytes()
-        header, raw = (decode_series if data[:3] == b"WPS" else decode)(data)
+        raw = decode_any(Path(sys.argv[1]))
     except (FrameError, OSError) as error:
         print(f"decode.py: {error}", file=sys.stderr)
         return 1
-    print(header, file=sys.stderr)
     sys.stdout.buffer.write(raw)
     return 0
 

@@ -144,3 +144,31 @@ def test_the_page_of_steps():
     assert "| gpt | 1gbit | 2 | wp int8 | **0.50** | **1.25** | **0.80** |" in text
     assert "| wp onebit | 120 | 3.33 | 0.83 | 1.00 | 2.500 (!) |  |" in text
     assert "| wp int8 | 200 | 2.00 | 0.50 | 1.00 | 2.005 | 4.0 |" in text
+
+
+def test_the_page_of_checkpoints():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    pytest.importorskip("wirepress.torch")
+    import checkpoints
+
+    raw = np.linspace(0, 1, 5000, dtype=np.float32).tobytes()
+    encode, decode, size = checkpoints.code(checkpoints.Codec("planes", torch.float32), raw)
+    row = {"part": "coding", "kind": "weights", "codec": "planes", "raw": len(raw), "size": size}
+    row |= {"encode_s": encode + 1e-6, "decode_s": decode + 1e-6}
+    disk = {"part": "disk", "raw": 4, "threads": 1}
+    measured = {
+        "date": "2026-01-01T", "machine": {"cpu": "a", "cores": 2}, "steps": 3, "load": "",
+        "command": "c", "torch": "2",
+        "rows": [
+            row,
+            disk | {"codec": "plain", "size": 8, "seconds": 2.0, "all": [2.0, 1.0]},
+            disk | {"codec": "planes", "size": 4, "seconds": 0.5, "all": [0.5]},
+            {"part": "resharding", "loaded_by": 8, "most": 1.25},
+            {"part": "step", "beside": "alone", "seconds": 0.5},
+            {"part": "step", "beside": "planes", "seconds": 0.6},
+        ],
+    }  # fmt: skip
+    page = checkpoints.page(measured)
+    assert f"| weights | {len(raw) / size:.3f} (" in page
+    assert "| planes | 0.50, 0.50 | 0.50, 0.25 | 0.500 |" in page
+    assert "1.250 by 8 ranks." in page and "1.20 beside planes" in page

@@ -9,6 +9,8 @@ group carries, `torch.distributed.init_process_group("wirepress")` after this im
 and NumPy. See `compress` for the methods, `GroupOptions` for the settings of groups.
 """
 
+from typing import TYPE_CHECKING
+
 from wirepress.torch.agreement import FullState
 from wirepress.torch.ddp import Settings, State, compress
 from wirepress.torch.fsdp import FsdpState, compress_fsdp
@@ -16,7 +18,12 @@ from wirepress.torch.group import GroupOptions, Traffic, register, statistics, w
 from wirepress.torch.tracer import Tracer, trace_buckets
 from wirepress.torch.weights import load_file, save_file
 
+if TYPE_CHECKING:
+    from wirepress.torch.dcp import CheckpointReader, CheckpointWriter, register_dcp
+
 __all__ = [
+    "CheckpointReader",
+    "CheckpointWriter",
     "FsdpState",
     "FullState",
     "GroupOptions",
@@ -27,10 +34,23 @@ __all__ = [
     "compress",
     "compress_fsdp",
     "load_file",
+    "register_dcp",
     "save_file",
     "statistics",
     "trace_buckets",
     "wrap_group",
 ]
+
+_OF_DCP = ("CheckpointReader", "CheckpointWriter", "register_dcp")
+
+
+def __getattr__(name: str) -> object:
+    """Loads torch.distributed.checkpoint, which takes as long as all else, when it is needed."""
+    if name not in _OF_DCP:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from wirepress.torch import dcp
+
+    return globals().setdefault(name, getattr(dcp, name))
+
 
 register()

@@ -26,6 +26,7 @@ OnRanks = Callable[..., list[Any]]
 _PRELOAD = [
     "torch",
     "torch._dynamo",
+    "torch.distributed.checkpoint",
     "torch.distributed.fsdp",
     "torch.distributed._functional_collectives",
     "wirepress",

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +15,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
 
 import wirepress.torch as wt  # noqa: E402
+from spec.tests.frames import decode  # noqa: E402
 from wirepress import FrameError, ParameterError, wps  # noqa: E402
 from wirepress.commands import cli  # noqa: E402
 from wirepress.torch.weights import _DTYPES  # noqa: E402
 
+OnRanks = Callable[..., list[Any]]
 SHAPES = [(), (0,), (0, 3), (1,), (33, 65), (2, 3, 4, 5, 6, 2)]
 
 
@@ -57,6 +62,7 @@ def test_every_type_and_shape_beside_safetensors(dtype: torch.dtype) -> None:
     assert same(wt.load_file("theirs.wps"), tensors)
     assert cli.main(["convert", "-q", "theirs.wps", "-o", "again.safetensors"]) == 0
     assert Path("again.safetensors").read_bytes() == Path("theirs.safetensors").read_bytes()
+    assert decode.decode_any(Path("theirs.wps")) == Path("theirs.safetensors").read_bytes()
 
 
 def test_views_and_tied_weights() -> None:
@@ -102,6 +108,57 @@ def test_loss_only_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         wt.save_file(tensors, "m.wps", recipe="nonsense")
 
 
+def test_killed_saves_leave_the_file_before(on_ranks: OnRanks) -> None:
+    ((dead, complete),) = on_ranks(killed, 1, os.getcwd(), backend="")
+    assert dead == 6 and complete == 2
+
+
+def killed(folder: str) -> tuple[int, int]:
+    """How many saves died, and how many of those had replaced the file."""
+    os.chdir(folder)
+    tensors = {"a": make(torch.float32, (300, 20)), "b": torch.arange(900)}
+    wt.save_file(tensors, "m.wps")
+    complete = 0
+    for at in itertools.count(1):
+        child = os.fork()
+        if not child:
+            die_at(at)
+            wt.save_file({"a": tensors["a"] + at}, "m.wps", threads=1)
+            os._exit(0)
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+            assert same(wt.load_file("m.wps"), {"a": tensors["a"] + at})
+            return at - 1, complete
+        found = wt.load_file("m.wps")
+        complete += "b" not in found
+        assert same(found, {"a": tensors["a"] + at} if "b" not in found else tensors)
+        wt.save_file(tensors, "m.wps")
+    raise AssertionError
+
+
+def die_at(n: int) -> None:
+    """The process ends before the n-th of the calls that write, sync and rename."""
+    left = [n]
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*args: Any, **kwargs: Any) -> Any:
+            left[0] -= 1
+            if not left[0]:
+                os._exit(9)
+            return call(*args, **kwargs)
+
+        return count
+
+    calls = (
+        (os, "fsync"),
+        (os, "replace"),
+        (os, "open"),
+        (wps.Writer, "add"),
+        (wps.Writer, "finish"),
+    )
+    for owner, name in calls:
+        setattr(owner, name, counted(getattr(owner, name)))
+
+
 @pytest.fixture
 def small() -> bytes:
     tensors = {
@@ -118,7 +175,7 @@ def owners(content: bytes) -> list[str]:
     with open("whole.wps", "rb") as file:
         places = wps.Reader(file)._places
     found = [""] * len(content)
-    for name, (_, at, size) in places.items():
+    for name, (_, at, size, _) in places.items():
         found[at : at + size] = [name] * size
     return found
 
@@ -136,6 +193,21 @@ def test_every_flipped_bit_is_found_and_names_its_tensor(small: bytes) -> None:
             assert not name or f"tensor {name}: " in text, (at, bit, text)
 
 
+def test_frames_in_each_others_place_are_found() -> None:
+    """Intact frames of the same type and size, which nothing but their seals tells apart."""
+    tensors = {name: make(torch.float32, (50, 4)) + i for i, name in enumerate("abc")}
+    wt.save_file(tensors, "m.wps", recipe="store")
+    content = Path("m.wps").read_bytes()
+    places = {name: owners(content).index(name) for name in tensors}
+    size = places["b"] - places["a"]
+    a, b = (content[places[name] : places[name] + size] for name in "ab")
+    Path("m.wps").write_bytes(content.replace(a + b, b + a))
+    for name in "ab":
+        with pytest.raises(FrameError, match=rf"^m\.wps: tensor {name}: its frame does not match"):
+            wt.load_file("m.wps", names=[name])
+    assert same(wt.load_file("m.wps", names=["c"]), {"c": tensors["c"]})
+
+
 def test_every_truncation_and_longer_files_are_refused(
     small: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,6 +218,16 @@ def test_every_truncation_and_longer_files_are_refused(
     assert cli.main(["convert", "m.wps"]) == 1
     assert capfd.readouterr().err.count("\n") == 1
     assert not os.path.exists("m.safetensors")
+
+
+def test_the_specification_refuses_damage(small: bytes) -> None:
+    for at in range(0, len(small), 3):
+        damaged = bytearray(small)
+        damaged[at] ^= 1 << at % 8
+        for bad in (damaged, small[:at]):
+            Path("m.wps").write_bytes(bad)
+            with pytest.raises(decode.FrameError):
+                decode.decode_any(Path("m.wps"))
 
 
 def test_damaged_safetensors_are_refused(capfd: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from wirepress import api, arrays
+from wirepress import api, arrays, seals
 from wirepress.errors import CorruptError, FrameError, ParameterError, TruncatedError
 
 SUFFIX = ".wps"
@@ -32,8 +32,8 @@ DTYPES = {
 MAX_HEADER = 100_000_000  # bytes; the limit of safetensors
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _HEAD = struct.Struct("<4sIQ")  # magic and version, number of tensors, bytes of the header
-_MAGIC = b"WPT\x10"
-_SIZE, _CRC = struct.Struct("<Q"), struct.Struct("<I")
+_MAGIC = b"WPT\x20"
+_ENTRY, _CRC = struct.Struct("<QI"), struct.Struct("<I")  # of the index: size and seal of a frame
 
 
 class Tensor(NamedTuple):
@@ -96,6 +96,13 @@ def parse_header(header: bytes) -> list[Tensor]:
     return found
 
 
+def recipe_for(dtype: str, recipe: str) -> str:
+    """What codes elements of a type: `recipe` floats, others one that loses nothing."""
+    if dtype in _FLOATS:
+        return recipe
+    return arrays.DEFAULT_RECIPE if arrays.dtype_size(arrays.dtype_code(dtype)) > 1 else "zstd:1"
+
+
 def _read(file: BinaryIO, size: int, what: str) -> bytes:
     data = file.read(size)
     if len(data) < size:
@@ -123,40 +130,40 @@ class Writer:
         self._write, self._recipe = write, recipe or "planes"
         self._options = options | {"checksum": "on"}
         self._made: dict[str, api.Compressor] = {}
-        self._sizes: list[int] = []
+        self._entries: list[bytes] = []
         self._described = _HEAD.pack(_MAGIC, len(self.tensors), len(header)) + header
         for dtype in {tensor.frame_dtype for tensor in self.tensors} & {*_FLOATS}:
             self._compressor(dtype).lossless(dtype)  # raises where the recipe does not take it
         write(self._described)
 
     def _compressor(self, dtype: str) -> api.Compressor:
-        item = arrays.dtype_size(arrays.dtype_code(dtype))
-        exact = arrays.DEFAULT_RECIPE if item > 1 else "zstd:1"
-        recipe = self._recipe if dtype in _FLOATS else exact
+        recipe = recipe_for(dtype, self._recipe)
         if recipe not in self._made:
             self._made[recipe] = api.Compressor(**{**self._options, "recipe": recipe})
         return self._made[recipe]
 
     def add(self, memory: Any) -> None:
         """Writes the next tensor; `memory` holds its bytes, row by row."""
-        tensor = self.tensors[len(self._sizes)]
+        tensor = self.tensors[len(self._entries)]
         view, code = memoryview(memory), arrays.dtype_code(tensor.frame_dtype)
         if view.nbytes != tensor.size:
             raise ParameterError(
                 f"tensor {tensor.name} takes {tensor.size} bytes, not {view.nbytes}"
             )
         shape = (tensor.size // arrays.dtype_size(code),)
-        frame = self._compressor(tensor.frame_dtype).compress_view(
-            arrays.View(view, code, 1, shape)
-        )
+        compressor = self._compressor(tensor.frame_dtype)
+        frame = compressor.compress_view(arrays.View(view, code, 1, shape))
         self._write(frame)
-        self._sizes.append(len(frame))
+        seal = seals.seal(seals.heads_of(frame, compressor))
+        self._entries.append(_ENTRY.pack(len(frame), seal))
 
     def finish(self) -> None:
         """Writes the index; without it the file is refused."""
-        if len(self._sizes) != len(self.tensors):
-            raise ParameterError(f"{len(self._sizes)} of {len(self.tensors)} tensors were written")
-        index = b"".join(map(_SIZE.pack, self._sizes))
+        if len(self._entries) != len(self.tensors):
+            raise ParameterError(
+                f"{len(self._entries)} of {len(self.tensors)} tensors were written"
+            )
+        index = b"".join(self._entries)
         self._write(index + _CRC.pack(zlib.crc32(index, zlib.crc32(self._described))))
 
 
@@ -178,24 +185,24 @@ class Reader:
         head = _read(file, _HEAD.size, "its head")
         magic, count, length = _HEAD.unpack(head)
         if magic != _MAGIC:
-            raise CorruptError(f"this is not a {SUFFIX} file of version 1")
+            raise CorruptError(f"this is not a {SUFFIX} file of version 2")
         data = _HEAD.size + length
-        end = size - count * _SIZE.size - _CRC.size
+        end = size - count * _ENTRY.size - _CRC.size
         if length > MAX_HEADER or data > end:
             raise TruncatedError(f"the file has {size} bytes, less than its head announces")
         self.header = _read(file, length, "its header")
         file.seek(end)
-        index = _read(file, count * _SIZE.size, "its index")
+        index = _read(file, count * _ENTRY.size, "its index")
         crc = zlib.crc32(index, zlib.crc32(self.header, zlib.crc32(head)))
         if _CRC.unpack(_read(file, _CRC.size, "its index"))[0] != crc:
             raise CorruptError("the header or the index is damaged, or the file was cut short")
-        sizes = [size for (size,) in _SIZE.iter_unpack(index)]
+        entries = list(_ENTRY.iter_unpack(index))
         self.tensors = parse_header(self.header)
-        if len(self.tensors) != count or data + sum(sizes) != end:
+        if len(self.tensors) != count or data + sum(size for size, _ in entries) != end:
             raise CorruptError("the header and the index contradict each other")
         self._places = {}
-        for tensor, size in zip(self.tensors, sizes, strict=True):
-            self._places[tensor.name] = tensor, data, size
+        for tensor, (size, seal) in zip(self.tensors, entries, strict=True):
+            self._places[tensor.name] = tensor, data, size, seal
             data += size
 
     def read(self, name: str) -> bytearray:
@@ -205,20 +212,22 @@ class Reader:
             KeyError: the file has no tensor of this name.
             FrameError: the tensor is damaged; the text names it.
         """
-        tensor, at, size = self._places[name]
+        tensor, at, size, seal = self._places[name]
         try:
             self._file.seek(at)
-            return self._expand(_read(self._file, size, "a tensor"), tensor)
+            return self._expand(_read(self._file, size, "a tensor"), tensor, seal)
         except FrameError as error:
             raise type(error)(f"tensor {name}: {error}") from None
 
-    def _expand(self, frame: bytes, tensor: Tensor) -> bytearray:
+    def _expand(self, frame: bytes, tensor: Tensor, seal: int) -> bytearray:
         info = self._compressor.inspect(frame)
         if (info.raw_size, info.dtype) != (tensor.size, tensor.frame_dtype):
             raise CorruptError(
                 f"its frame holds {info.raw_size} bytes of {info.dtype}, the header says "
                 f"{tensor.size} of {tensor.frame_dtype}"
             )
+        if seals.seal(seals.heads_of(frame, self._compressor)) != seal:
+            raise CorruptError("its frame does not match its seal in the index")
         memory = bytearray(tensor.size)
         self._compressor.decompress(frame, memory)
         return memory
