@@ -10,12 +10,10 @@
 //   static bool takes(const Args&);   // the encoder codes as these settings ask
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
 #include <memory>
 #include <new>
 
+#include "engines/rtl/byte_streams.hpp"
 #include "engines/rtl/core.hpp"
 
 namespace wirepress::rtl {
@@ -34,7 +32,6 @@ class LzCores {
   }
 
  private:
-  static constexpr size_t kBeat = 8;                     // bytes
   static constexpr size_t kMostRaw = size_t{4} << 20;    // that the core counts to
   static constexpr size_t kMostCode = size_t{16} << 20;  // of such a block, for any use
 
@@ -45,46 +42,6 @@ class LzCores {
     void* portable = nullptr;
     Core<typename C::Encoder> encoder;
     Core<typename C::Decoder> decoder;
-  };
-
-  struct BytesIn {
-    ConstBytes rest;
-    bool more() const { return !rest.empty(); }
-    size_t size() const { return std::min(rest.size(), kBeat); }
-    void sent() { rest = rest.subspan(size()); }
-    void offer(auto& core) const {
-      uint64_t word = ~uint64_t{0};  // bytes that are not there may be anything
-      std::memcpy(&word, rest.data(), size());
-      core.s_axis_tdata = word;
-      core.s_axis_tkeep = static_cast<uint8_t>((1u << size()) - 1);
-      core.s_axis_tlast = rest.size() <= kBeat;
-    }
-  };
-
-  struct BytesOut {
-    Bytes room;
-    size_t size = 0;
-    bool over = false, bad = false;
-    bool full() const { return over; }
-    bool take(const auto& core) {
-      const uint64_t word = core.m_axis_tdata;
-      const auto n = static_cast<size_t>(std::popcount(static_cast<unsigned>(core.m_axis_tkeep)));
-      over = over || n > room.size() - size;
-      if (!over && n > 0) std::memcpy(room.data() + size, &word, n);
-      if (!over) size += n;
-      if constexpr (requires { core.m_axis_tuser; }) bad = core.m_axis_tlast && core.m_axis_tuser;
-      return core.m_axis_tlast;
-    }
-  };
-
-  struct Command {  // how many bytes the packet has, or may have
-    uint32_t size;
-    bool sent = false;
-    void before(auto& core) const {
-      core.s_cmd_tvalid = !sent;
-      core.s_cmd_tdata = size;
-    }
-    void after(const auto& core) { sent = sent || core.s_cmd_tready; }
   };
 
   static Status open(const Args& args, void** state) noexcept {

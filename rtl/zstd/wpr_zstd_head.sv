@@ -300,7 +300,7 @@ module wpr_zstd_head
         wrong = block_kind_q == 2'd3 || block_size_q > 21'(MostBlock) ||
                 (block_kind_q == 2'd2 && block_size_q > 21'(MostCode));
       end
-      Literals:   wrong = ready && regenerated > 20'(MostBlock);
+      Literals:   wrong = ready && block_kind_q[1] && regenerated > 20'(MostBlock);
       Section: begin
         wrong = literals_end_q >= ends_q || (treeless_q && !known_q) ||
                 (block_o.four && block_o.n < 18'd6);
