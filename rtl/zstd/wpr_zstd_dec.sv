@@ -12,7 +12,8 @@
 module wpr_zstd_dec
   import wpr_zstd_pkg::*;
 #(
-  parameter int unsigned LogWindow = 17  // frames with a larger window are refused
+  parameter int unsigned LogWindow = 17,  // frames with a larger window are refused
+  parameter int unsigned LogBank   = 13   // rows of a fourth of the literals; 12 hold one large block
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -36,7 +37,6 @@ module wpr_zstd_dec
 );
 
   localparam int unsigned LogStore = 14;  // rows of code
-  localparam int unsigned LogBank = 12;  // rows of a fourth of the literals
   localparam int unsigned LogElements = 4;
 
   // Packets: Quiet until nothing is on its way to the literals that wait, Drain until none does,
@@ -82,9 +82,12 @@ module wpr_zstd_dec
   logic header, head_done, head_bad, block_valid, block_take, mine;
   logic [22:0] content;
   block_t block;
-  address_t ends_q;    // of the back half's block
-  logic raw_block_q;  // which is nothing but raw bytes
+  // Of the back half's block: its end, its sequences, whether it is nothing but raw bytes, and
+  // whether its literals are made from the code.
+  address_t ends_q, begins_q;
+  logic raw_block_q, huffman_q;
   logic back_q;  // the back half has a block
+  logic [LogBank-1:0] base;
   logic [3:0][LogBank:0] rows;
   logic [3:0] write;
   logic [3:0][LogBank-1:0] write_row;
@@ -102,6 +105,7 @@ module wpr_zstd_dec
     .valid_o     (block_valid),
     .take_i      (block_take),
     .block_o     (block),
+    .base_o      (base),
     .back_busy_i (back_q),
     .mine_o      (mine),
     .rows_o      (rows),
@@ -156,6 +160,7 @@ module wpr_zstd_dec
     .stop_i       (stop),
     .start_i      (block_take),
     .block_i      (block),
+    .base_i       (base),
     .busy_o       (literals_busy),
     .row_o        (literals_row),
     .mine_i       (mine),
@@ -185,6 +190,8 @@ module wpr_zstd_dec
   wpr_zstd_execute #(.LogWindow(LogWindow)) execute (
     .clk_i,
     .rst_ni      (clear_n_q),
+    .most_valid_i(state_q == Header && header),
+    .most_i      (content),
     .start_i     (block_take),
     .n_i         (block.n),
     .busy_o      (execute_busy),
@@ -262,15 +269,19 @@ module wpr_zstd_dec
   assign back_done    = back_q && !execute_busy && !sequences_busy;
   always_ff @(posedge clk_i) begin
     if (block_take) begin
-      back_q  <= 1'b1;
-      ends_q  <= block.ends;
+      back_q      <= 1'b1;
+      ends_q      <= block.ends;
+      begins_q    <= block.begins;
+      free_q      <= block.from;
       raw_block_q <= block.kind == Raw && !block.sequences;
-      free_q  <= block.from;
+      huffman_q   <= block.kind == Huffman;
     end else if (back_done) begin
       back_q <= 1'b0;
       free_q <= ends_q;
     end else if (back_q && raw_block_q) begin
       free_q <= {literals_row, 3'b0};
+    end else if (back_q && huffman_q && !mine) begin
+      free_q <= begins_q;
     end
     count_q <= state_q == Quiet || state_q == Clear ? count_q + 1'b1 : '0;
     unique case (state_q)

@@ -8,10 +8,13 @@ module wpr_zstd_execute #(
   input logic clk_i,
   input logic rst_ni,  // synchronous
 
-  input  logic        start_i,
-  input  logic [17:0] n_i,     // literals of the block
+  input  logic        most_valid_i,  // of a packet:
+  input  logic [22:0] most_i,        // bytes that it may have
+
+  input  logic        start_i,  // of a block:
+  input  logic [17:0] n_i,      // literals
   output logic        busy_o,
-  output logic        bad_o,   // the sequences take more literals than there are
+  output logic        bad_o,    // more literals are taken than there are, or bytes made than may be
 
   input  logic               come_i,      // sequences are still made
   input  logic               valid_i,
@@ -43,11 +46,14 @@ module wpr_zstd_execute #(
   logic [17:0] literals_q, match_q;
   logic [LogWindow:0] offset_q;
   logic [17:0] left_q;  // literals behind it
+  logic [22:0] most_q;  // bytes behind it
+  logic [18:0] all;  // bytes of the next one
   logic many, long_match, step, ends, next;
   logic [4:0] n_literals, drained;
   logic [8:0] n_match;
   assign many       = literals_q > 18'd16;
   assign long_match = match_q > 18'd256;
+  assign all        = 19'(literals_i) + 19'(match_i);
   assign n_literals = many ? 5'd16 : literals_q[4:0];
   assign n_match    = many ? '0 : long_match ? 9'd256 : match_q[8:0];
   assign step       = some_q && room_i && wait_i >= 8'(n_literals);
@@ -79,7 +85,8 @@ module wpr_zstd_execute #(
         match_q    <= match_i;
         offset_q   <= offset_i;
         left_q     <= left_q - 18'(literals_i);
-        if (18'(literals_i) > left_q) begin
+        most_q     <= most_q - 23'(all);
+        if (18'(literals_i) > left_q || 23'(all) > most_q) begin
           bad_o  <= 1'b1;
           some_q <= 1'b0;
         end
@@ -88,10 +95,16 @@ module wpr_zstd_execute #(
         some_q     <= 1'b1;
         literals_q <= left_q;
         match_q    <= '0;
+        most_q     <= most_q - 23'(left_q);
+        if (23'(left_q) > most_q) begin
+          bad_o  <= 1'b1;
+          some_q <= 1'b0;
+        end
       end else if (state_q == Rest) begin
         state_q <= Idle;
       end
     end
+    if (most_valid_i) most_q <= most_i;
     if (start_i) begin
       state_q <= Sequences;
       left_q  <= n_i;

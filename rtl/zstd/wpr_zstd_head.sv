@@ -6,7 +6,7 @@ module wpr_zstd_head
   import wpr_zstd_pkg::*;
 #(
   parameter int unsigned LogWindow = 17,
-  parameter int unsigned LogRows   = 12,  // of a bank
+  parameter int unsigned LogRows   = 13,  // of a bank
   localparam int unsigned Clients = 5
 ) (
   input logic clk_i,
@@ -23,6 +23,7 @@ module wpr_zstd_head
   output logic   valid_o,     // a block for the back half
   input  logic   take_i,
   output block_t block_o,
+  output logic [LogRows-1:0] base_o,  // Huffman: its literals' first row in each bank
   input  logic   back_busy_i, // it has a block
   output logic   mine_o,      // which is this half's, too
   output logic [3:0][LogRows:0] rows_o,  // of that block, those that have been made
@@ -370,7 +371,7 @@ module wpr_zstd_head
       Literals: begin
         block_o.ends  <= ends_q;
         block_o.value <= bits[7:0];
-        block_o.base  <= base_q;
+        base_o        <= base_q;
         if (ready) begin
           state_q <= Hand;
           if (block_kind_q[1]) begin

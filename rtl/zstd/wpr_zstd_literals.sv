@@ -7,14 +7,15 @@
 module wpr_zstd_literals
   import wpr_zstd_pkg::*;
 #(
-  parameter int unsigned LogRows = 12  // of a bank
+  parameter int unsigned LogRows = 13  // of a bank
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
   input logic stop_i,  // gives no more than what is on its way
 
   input  logic   start_i,
-  input  block_t block_i,    // is not looked at behind start_i
+  input  block_t block_i,    // is not looked at behind start_i, nor is
+  input  logic [LogRows-1:0] base_i,  // Huffman: first row in each bank
   output logic   busy_o,
   output row_t   row_o,      // Raw: rows before it are not needed any more
   input  logic   mine_i,     // Huffman: the block is that of the streams,
@@ -95,7 +96,7 @@ module wpr_zstd_literals
       kind_q        <= block_i.kind;
       value_q       <= block_i.value;
       bank_q        <= '0;
-      base_q        <= block_i.base;
+      base_q        <= base_i;
       row_in_bank_q <= '0;
       row_q         <= block_i.literals[AddressWidth-1:3];
       begin_q       <= block_i.kind == Raw ? block_i.literals[2:0] : '0;

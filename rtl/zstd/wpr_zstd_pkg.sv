@@ -23,7 +23,6 @@ package wpr_zstd_pkg;
     logic        four;       // Huffman: four streams
     logic [7:0]  value;      // Rle
     logic [17:0] n;          // literals
-    logic [11:0] base;       // Huffman: first row in each bank
     address_t    from;       // the block's first byte
     address_t    literals;   // Raw: their first byte
     logic        sequences;  // the block has a sequences section
