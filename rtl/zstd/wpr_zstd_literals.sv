@@ -52,7 +52,7 @@ module wpr_zstd_literals
   row_t row_q;
   logic [2:0] begin_q;
   logic [3:0] n;
-  logic go, room_q, made;
+  logic go, room_q, made, busy_q;
   assign n             = left_q < 18'(4'd8 - {1'b0, begin_q}) ? left_q[3:0] :
                          4'd8 - {1'b0, begin_q};
   assign row_o         = row_q;
@@ -60,7 +60,6 @@ module wpr_zstd_literals
   assign made          = !mine_i || row_in_bank_q < rows_i[bank_q];
   assign request_o     = kind_q == Raw && busy_q && left_q != '0 && room_q && !stop_i &&
                          (row_q < have_i || ended_i);
-  logic busy_q;
   assign busy_o = busy_q;
   always_comb begin
     go = busy_q && left_q != '0 && room_q && !stop_i;

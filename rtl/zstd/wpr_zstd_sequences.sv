@@ -219,6 +219,7 @@ module wpr_zstd_sequences
   logic [Peek-1:0] back_bits;
   logic signed [21:0] left;
   logic [6:0] all_q;  // bits that are taken
+  logic [17:0] size_q;
   wpr_zstd_backward #(.Peek(Peek), .Chunk(64), .Window(Window)) backward (
     .clk_i,
     .rst_ni,
@@ -239,7 +240,6 @@ module wpr_zstd_sequences
   );
 
   // Add: where each part begins, and how many bits the states have.
-  logic [17:0] size_q;
   logic [16:0] number_q;  // of sequences that are to come
   logic first_q, room_q;  // first: the states are read, no sequence
   logic far;  // an offset beyond the window

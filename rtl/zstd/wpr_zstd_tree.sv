@@ -54,6 +54,7 @@ module wpr_zstd_tree
   logic [7:0] left_q;  // weights of four bits that are to come
   logic nibble_q, other_q;  // other: of the two states the second one is next; its last weight
   logic final_q;
+  logic [3:0] step_q;  // a weight from 1 on
 
   // ---- weights ----------------------------------------------------------------------------------
 
@@ -145,7 +146,6 @@ module wpr_zstd_tree
 
   // ---- from weights to codes --------------------------------------------------------------------
 
-  logic [3:0] step_q;  // a weight from 1 on
   logic [3:0] log_q;   // most bits of a code
   logic [11:0] least_q;  // code of the next weight's first symbol, of log_q bits
   logic [7:0] number_q;  // and that symbol's number
