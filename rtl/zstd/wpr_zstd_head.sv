@@ -125,8 +125,9 @@ module wpr_zstd_head
   wpr_zstd_tree tree (
     .clk_i,
     .rst_ni,
-    .start_i        (state_q == Come && have_i >= literals_end_q && !treeless_q && ready),
+    .start_i        (state_q == Come && !treeless_q && ready),
     .ends_i         (literals_end_q),
+    .have_i,
     .busy_o         (tree_busy),
     .bad_o          (tree_bad),
     .streams_o      (tree_end),
@@ -154,7 +155,7 @@ module wpr_zstd_head
 
   // ---- streams ----------------------------------------------------------------------------------
 
-  logic [3:0] start, busy, bad;
+  logic [3:0] start, started_q, busy, bad;
   address_t [3:0] stream_ends_q;
   logic [3:0][17:0] stream_size_q, stream_n_q;
   logic [3:0] row_valid;
@@ -230,7 +231,12 @@ module wpr_zstd_head
   logic [17:0] per_bank;
   assign quarter  = (block_o.n + 18'd3) >> 2;
   assign per_bank = block_o.four ? quarter : block_o.n;
-  assign start    = state_q != Streams ? '0 : block_o.four ? '1 : 4'd1;
+  // A stream starts when its last byte has come.
+  always_comb begin
+    for (int k = 0; k < 4; k++) begin
+      start[k] = state_q == Streams && !started_q[k] && have_i >= stream_ends_q[k];
+    end
+  end
   always_comb begin
     take    = 1'b0;
     n       = 6'd8;
@@ -395,7 +401,7 @@ module wpr_zstd_head
       Room:
       if (fits) state_q <= Come;
       Come:
-      if (have_i >= literals_end_q && ready) state_q <= treeless_q ? Seek : Tree;
+      if (ready) state_q <= treeless_q ? Seek : Tree;
       Tree: begin
         section_q <= tree_end;
         if (!tree_busy) begin
@@ -429,10 +435,14 @@ module wpr_zstd_head
       end
       Single: begin
         stream_size_q[3] <= 18'(stream_ends_q[3] - stream_ends_q[2]);
+        started_q        <= block_o.four ? '0 : 4'b1110;
         state_q          <= Streams;
       end
-      Streams: state_q <= Made;
-      Made:    if (busy == '0 && start == '0) state_q <= Hand;
+      Streams: begin
+        started_q <= started_q | start;
+        if ((started_q | start) == '1) state_q <= Made;
+      end
+      Made:    if (busy == '0) state_q <= Hand;
       Hand:    if (sent_q || (valid_o && take_i)) state_q <= Next;
       Next:    begin
         section_q <= ends_q + (checksum_q ? address_t'(4) : '0);

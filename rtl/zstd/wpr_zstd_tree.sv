@@ -13,7 +13,8 @@ module wpr_zstd_tree
   input logic rst_ni,  // synchronous
 
   input  logic     start_i,
-  input  address_t ends_i,   // the literals section's end, which has come as a whole
+  input  address_t ends_i,   // the literals section's end
+  input  address_t have_i,   // bytes of the packet that have come
   output logic     busy_o,
   output logic     bad_o,    // behind it: the description is not valid
   output address_t streams_o,  // behind it: the byte behind the description
@@ -201,7 +202,7 @@ module wpr_zstd_tree
         if (back_ends_o > ends_q || back_size_o == '0 || back_size_o[17]) begin
           state_q <= Sum;
           bad_o   <= 1'b1;
-        end else if (!table_busy) state_q <= Open;
+        end else if (!table_busy && have_i >= back_ends_o) state_q <= Open;
       end
       Open: state_q <= FirstState;
       FirstState:
