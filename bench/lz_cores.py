@@ -143,10 +143,10 @@ elements a clock allow. A clock joins the end of a match with the literals behin
 another match: the history has one read port. The parser of snappy takes one element a clock, so
 its rate is at most the mean size of elements.
 
-A block of zstd is a frame, hence a packet of its own here. The aim is the mean of all files, which is
-{zstd_1:.2f} at level 1 and {zstd_3:.2f} at level 3. The core makes the literals of a block while it
-executes the sequences of the one before. A packet of one block has none before, and waits for its
-code, its tables and its first literals.
+A block of zstd is a frame, hence a packet of its own here. The aim is one of the mean of all files,
+which is {zstd_1:.2f} at level 1 and {zstd_3:.2f} at level 3. The core makes the literals of a block
+while it executes the sequences of the one before. A packet of one block has none before, and waits
+for its code, its tables and its first literals.
 
 ## Encoders
 
@@ -161,9 +161,9 @@ size. The library reads what the core codes. A match, however long, never slows 
 
 counted the clocks ({date}, [raw](../bench/results/lz_cores.json))
 and wrote this page. The files are the first {limit_mib} MiB of files of the Silesia corpus, in
-blocks of 64 KiB, for zstd of 128 KiB. Neither side pauses, and a packet's first and last clocks count: an encoder
-takes 50 clocks more than its bytes, of which the next packet may have all but two. Areas and clock
-rates stand in [the table](results/fpga-area.md).
+blocks of 64 KiB, for zstd of 128 KiB. Neither side pauses, and a packet's first and last clocks
+count: an encoder takes 50 clocks more than its bytes, of which the next packet may have all but
+two. Areas and clock rates stand in [the table](results/fpga-area.md).
 """
 
 

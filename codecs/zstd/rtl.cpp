@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA core of zstd (rtl/zstd), simulated: a decoder. The library encodes; it decodes, too, what
-// the core does not take: blocks that may have more than 4 MiB, and frames with a window of more
-// than 128 KiB. The core passes a frame's checksum over, so it is checked here.
+// The FPGA core of zstd (rtl/zstd), simulated: a decoder. The library encodes; it decodes, too,
+// what the core does not take: blocks that may have more than 4 MiB, and frames with a window of
+// more than 128 KiB. The core passes a frame's checksum over, so it is checked here.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -83,8 +83,7 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   rtl::BytesOut out{dst};
   rtl::Command command{static_cast<uint32_t>(dst.size())};
   WPR_TRY(decoder.run(code, out, command, kMostIdle));
-  if (out.over)
-    return fail(Code::kDevice, "zstd: the core gave more than %zu bytes", dst.size());
+  if (out.over) return fail(Code::kDevice, "zstd: the core gave more than %zu bytes", dst.size());
   if (out.bad)
     return fail(Code::kCorrupt, "zstd: %zu bytes are no frame of at most %zu raw bytes", src.size(),
                 dst.size());

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder core of rtl/zstd against libzstd: frames of all levels and windows, blocks of all
-// kinds, and damaged frames: every truncation of small ones, and mutations of others, with good ones
-// between.
+// kinds, and damaged frames: every truncation of small ones, and mutations of others, with good
+// ones between.
 //
 // A damaged frame is refused, or gives what libzstd gives, in a number of clocks that follows from
 // its size and the room. The core refuses some that libzstd takes: a Huffman stream must end with
-// its last symbol, as RFC 8878 says, and an offset must not be 0. It takes none that libzstd refuses.
+// its last symbol, as RFC 8878 says, and an offset must not be 0. It takes none that libzstd
+// refuses.
 #include <gtest/gtest.h>
 #include <zstd.h>
 
@@ -66,7 +67,8 @@ Buffer bytes(size_t n, Random* random) {
       for (size_t i = 0; i < size; ++i) {
         const uint64_t draw = (*random)();
         const auto rare = static_cast<unsigned>(5 * __builtin_popcountll(draw & 0xFFFFFF));
-        data.push_back(static_cast<std::byte>(kind == 4 ? rare : draw & draw >> 9 & kMasks[kind % 4]));
+        data.push_back(
+            static_cast<std::byte>(kind == 4 ? rare : draw & draw >> 9 & kMasks[kind % 4]));
       }
     }
   }
@@ -259,8 +261,8 @@ std::vector<Case> cases() {
       {"raw block of no byte, then one",
        buffer({0x28, 0xb5, 0x2f, 0xfd, 0x20, 1, 0, 0, 0, 9, 0, 0, 7}), 1},
       {"no byte", buffer({0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0}), 0},
-      {"a dictionary of number 0",
-       buffer({0x28, 0xb5, 0x2f, 0xfd, 0x21, 0, 2, 0x11, 0, 0, 7, 8}), 2},
+      {"a dictionary of number 0", buffer({0x28, 0xb5, 0x2f, 0xfd, 0x21, 0, 2, 0x11, 0, 0, 7, 8}),
+       2},
       {"a dictionary", buffer({0x28, 0xb5, 0x2f, 0xfd, 0x21, 1, 2, 0x11, 0, 0, 7, 8}), 0},
       {"a reserved bit", buffer({0x28, 0xb5, 0x2f, 0xfd, 0x28, 2, 0x11, 0, 0, 7, 8}), 0},
       {"a bit without use", buffer({0x28, 0xb5, 0x2f, 0xfd, 0x30, 2, 0x11, 0, 0, 7, 8}), 2},
@@ -290,7 +292,8 @@ TEST_F(Zstd, Cases) {
     EXPECT_EQ(got.size(), one.raw_size) << one.name;
     EXPECT_EQ(got, expected) << one.name;
     EXPECT_EQ(on_core.decode(one.code, std::max<size_t>(one.raw_size, 1) - 1, &got),
-              taken && one.raw_size == 0) << one.name;
+              taken && one.raw_size == 0)
+        << one.name;
   }
 }
 

@@ -9,7 +9,8 @@ module wpr_zstd_backward
 #(
   parameter int unsigned Peek   = 11,
   parameter int unsigned Chunk  = 16,  // bits that come at once: 16, 32 or 64
-  parameter int unsigned Window = 48,  // at least Peek + Chunk - 1; more, and a clock that takes Peek is never without
+  // At least Peek + Chunk - 1; with Chunk more, Peek bits may be taken in each clock.
+  parameter int unsigned Window = 48,
   localparam int unsigned CountWidth = $clog2(Window + 1)
 ) (
   input logic clk_i,
@@ -35,7 +36,7 @@ module wpr_zstd_backward
   localparam int unsigned Parts = 64 / Chunk;
   localparam int unsigned PartWidth = Parts == 1 ? 1 : $clog2(Parts);
 
-  // ---- words: two in a queue, of which the first is taken by parts --------------------------------
+  // ---- words: two in a queue, of which the first is taken by parts ------------------------------
 
   row_t row_q;
   logic running_q;

@@ -15,7 +15,7 @@ module wpr_zstd_counts
   output logic       bad_o,          // behind it: the description is not valid
   output logic [3:0] log_o,          // with count_valid_o and behind it
 
-  output logic       count_valid_o,  // of all symbols in order, up to the last one that stands there
+  output logic       count_valid_o,  // of the symbols in order, up to the last one that has any
   output logic [9:0] count_o,
   output logic       less_o,         // -1: count_o is 1
 

@@ -13,7 +13,7 @@ module wpr_zstd_dec
   import wpr_zstd_pkg::*;
 #(
   parameter int unsigned LogWindow = 17,  // frames with a larger window are refused
-  parameter int unsigned LogBank   = 13   // rows of a fourth of the literals; 12 hold one large block
+  parameter int unsigned LogBank   = 13   // rows of a fourth of literals; 12 hold a large block
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous

@@ -52,7 +52,8 @@ module wpr_zstd_literals
   row_t row_q;
   logic [2:0] begin_q;
   logic [3:0] n;
-  logic go, room_q, made, busy_q;
+  logic go, room_q, made, busy_q, four;
+  assign four          = block_i.kind == Huffman && block_i.four;
   assign n             = left_q < 18'(4'd8 - {1'b0, begin_q}) ? left_q[3:0] :
                          4'd8 - {1'b0, begin_q};
   assign row_o         = row_q;
@@ -100,9 +101,8 @@ module wpr_zstd_literals
       row_q         <= block_i.literals[AddressWidth-1:3];
       begin_q       <= block_i.kind == Raw ? block_i.literals[2:0] : '0;
       quarter_q     <= (block_i.n + 18'd3) >> 2;
-      left_q        <= block_i.kind == Huffman && block_i.four ? (block_i.n + 18'd3) >> 2 : block_i.n;
-      later_q       <= block_i.kind == Huffman && block_i.four ?
-                       block_i.n - ((block_i.n + 18'd3) >> 2) : '0;
+      left_q        <= four ? (block_i.n + 18'd3) >> 2 : block_i.n;
+      later_q       <= four ? block_i.n - ((block_i.n + 18'd3) >> 2) : '0;
       idle_q        <= '0;
     end
     if (!rst_ni) begin

@@ -34,7 +34,8 @@ module wpr_zstd_sequences
 );
 
   typedef enum logic [3:0] {
-    Idle, Number, Empty, Modes, Table, Default, Describe, Bits, Tables, Open, States, Add, Take, Done
+    Idle, Number, Empty, Modes, Table, Default, Describe, Bits, Tables, Open, States, Add, Take,
+    Done
   } state_e;
   state_e state_q;
 
@@ -412,10 +413,10 @@ module wpr_zstd_sequences
         if (table_q == 2'd3) begin
           state_q <= Bits;
         end else if (mode != RleTable || ready) begin
-          modes_q <= modes_q << 2;
-          known_q[table_q]      <= 1'b1;
-          predefined_q[table_q] <= mode == Predefined || (mode == Repeated && predefined_q[table_q]);
-          table_q <= table_q + 1'b1;
+          modes_q          <= modes_q << 2;
+          known_q[table_q] <= 1'b1;
+          table_q          <= table_q + 1'b1;
+          if (mode != Repeated) predefined_q[table_q] <= mode == Predefined;
           if (mode == Described || table_begin) begin
             table_q <= table_q;
             state_q <= mode == Described ? Describe : Default;

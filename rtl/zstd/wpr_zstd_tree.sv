@@ -138,8 +138,8 @@ module wpr_zstd_tree
                                         (state_q == Emit && !final_q));
   assign back_n_o    = back_n;
 
-  assign put      = (state_q == Nibbles && ready_i) || (state_q == Emit && (back_ready_i || final_q))
-                    || last_put;
+  assign put      = last_put || (state_q == Nibbles && ready_i) ||
+                    (state_q == Emit && (back_ready_i || final_q));
   logic [3:0] last_weight_q;
   assign last_put = state_q == Sum && step_q == 4'd2;
   assign weight   = last_put ? last_weight_q : state_q == Emit ? table_symbol :
