@@ -121,7 +121,8 @@ def page() -> None:
     decoders = table(("codec", "file", "bytes", "ratio", "clocks", "bytes a clock", "aim"),
                      [decoder_cells(row) for row in raw["rows"]])  # fmt: skip
     encoders = table(("codec", "file", "clocks", "bytes a clock", "ratio", "library", "difference"),
-                     [encoder_cells(row) for row in raw["rows"] if "encoder_clocks" in row])  # fmt: skip
+                     [encoder_cells(row) for row in raw["rows"]
+                      if "encoder_clocks" in row])  # fmt: skip
     means = {f"zstd_{level}": mean_rate(raw["rows"], f"zstd:{level}") for level in (1, 3)}
     PAGE.write_text(TEXT.format(decoders=decoders, encoders=encoders, **means, **raw))
     PAGE.with_suffix(".svg").write_text(picture(raw["rows"]))
