@@ -32,13 +32,13 @@ module wpr_zstd_forward
   logic [1:0] valid_q;
   logic [6:0] bit_q;  // from the first word's begin on
   logic pending_q, drop_q;  // drop: what was asked for before a seek
+  logic there_q;  // this row, or the one after a row more, has come
   logic move;
   logic [127:0] turned;
   assign turned    = words_q >> bit_q[5:0];
   assign move      = bit_q[6];
   assign row_o     = row_q + row_t'(valid_q[0]);
-  assign request_o = !pending_q && valid_q != '1 && !move && !seek_i &&
-                     (row_o < have_i || ended_i);
+  assign request_o = !pending_q && valid_q != '1 && !move && there_q;
   assign at_o      = {row_q + row_t'(bit_q[6]), bit_q[5:3]};
   assign bit_o     = bit_q[2:0];
   always_ff @(posedge clk_i) begin
@@ -51,6 +51,7 @@ module wpr_zstd_forward
       words_q  <= {64'b0, words_q[1]};
       valid_q  <= {1'b0, valid_q[1]};
     end
+    there_q <= !seek_i && (ended_i || row_o + 1'b1 < have_i);
     if (grant_i) pending_q <= 1'b1;
     if (response_i) begin
       pending_q <= 1'b0;
@@ -65,7 +66,7 @@ module wpr_zstd_forward
       valid_q <= '0;
       row_q   <= byte_i[AddressWidth-1:3];
       bit_q   <= {1'b0, byte_i[2:0], 3'b0};
-      drop_q  <= (pending_q || grant_i) && !response_i;
+      drop_q  <= (pending_q && !response_i) || grant_i;
     end
     if (!rst_ni) begin
       valid_q   <= '0;
@@ -74,6 +75,7 @@ module wpr_zstd_forward
       bit_q     <= '0;
       row_q     <= '0;
       ready_o   <= 1'b0;
+      there_q   <= 1'b0;
     end
   end
 

@@ -38,7 +38,7 @@ module wpr_zstd_head
   input  logic [       63:0] data_i
 );
 
-  localparam int unsigned MostCode = MostBlock - 64;  // that the ring holds as a whole
+  localparam int unsigned MostCode = MostBlock - 128;  // that the ring holds as a whole
 
   typedef enum logic [4:0] {
     Idle, Magic, Descriptor, Window, Dictionary, Size, SizeHigh, Content, Block, Kind, Literals,
@@ -410,7 +410,7 @@ module wpr_zstd_head
         end
       end
       Seek: begin
-        stream_n_q       <= {block_o.n - 18'(3 * quarter), {3{quarter}}};
+        stream_n_q       <= {block_o.n - (quarter + {quarter[16:0], 1'b0}), {3{quarter}}};
         stream_ends_q[3] <= literals_end_q;
         if (!block_o.four) begin
           stream_ends_q[0] <= literals_end_q;

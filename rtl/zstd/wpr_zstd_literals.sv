@@ -53,19 +53,19 @@ module wpr_zstd_literals
   logic [2:0] begin_q;
   logic [3:0] n;
   logic go, room_q, made, busy_q, four;
+  logic some_q;  // literals are left
+  logic there_q;  // Raw: as in wpr_zstd_forward
   assign four          = block_i.kind == Huffman && block_i.four;
   assign n             = left_q < 18'(4'd8 - {1'b0, begin_q}) ? left_q[3:0] :
                          4'd8 - {1'b0, begin_q};
   assign row_o         = row_q;
   assign request_row_o = row_q;
   assign made          = !mine_i || row_in_bank_q < rows_i[bank_q];
-  assign request_o     = kind_q == Raw && busy_q && left_q != '0 && room_q && !stop_i &&
-                         (row_q < have_i || ended_i);
+  assign request_o     = kind_q == Raw && some_q && room_q && there_q;
   assign busy_o = busy_q;
   always_comb begin
-    go = busy_q && left_q != '0 && room_q && !stop_i;
+    go = some_q && room_q && (kind_q != Huffman || made);
     if (kind_q == Raw) go = grant_i;
-    if (kind_q == Huffman && !made) go = 1'b0;
   end
 
   // Those asked for and not used yet; those of them that have come.
@@ -76,12 +76,14 @@ module wpr_zstd_literals
   always_ff @(posedge clk_i) begin
     owed_q <= owed;
     wait_q <= wait_q + 8'(n_o) - 8'(used_i);
-    room_q <= owed <= 8'd104;
+    room_q <= owed_q <= 8'd104;  // of a clock ago: two rows more fit
+    there_q <= !start_i && (ended_i || row_q + 1'b1 < have_i);
     if (go) begin
       left_q        <= left_q - 18'(n);
       begin_q       <= '0;
       row_q         <= row_q + 1'b1;
       row_in_bank_q <= row_in_bank_q + 1'b1;
+      if (left_q == 18'(n) && (kind_q != Huffman || later_q == '0)) some_q <= 1'b0;
       if (left_q == 18'(n) && kind_q == Huffman && later_q != '0) begin
         bank_q        <= bank_q + 1'b1;
         row_in_bank_q <= '0;
@@ -89,10 +91,12 @@ module wpr_zstd_literals
         later_q       <= bank_q == 2'd2 ? '0 : later_q - quarter_q;
       end
     end
-    idle_q <= {idle_q[3:0], !go && left_q == '0};
+    idle_q <= {idle_q[3:0], !some_q};
     if (idle_q == '1 || stop_i) busy_q <= 1'b0;
+    if (stop_i) some_q <= 1'b0;
     if (start_i) begin
       busy_q        <= 1'b1;
+      some_q        <= block_i.n != '0;
       kind_q        <= block_i.kind;
       value_q       <= block_i.value;
       bank_q        <= '0;
@@ -112,31 +116,34 @@ module wpr_zstd_literals
       wait_q  <= '0;
       room_q  <= 1'b0;
       begin_q <= '0;
-      left_q  <= '0;
+      some_q  <= 1'b0;
+      there_q <= 1'b0;
     end
   end
 
   // ---- what comes -------------------------------------------------------------------------------
 
-  logic [3:0][63:0] read1_q, read2_q;
+  logic [3:0][63:0] read2_q, read3_q;
+  logic [LogRows-1:0] row1_q;
+  always_ff @(posedge clk_i) row1_q <= base_q + LogRows'(row_in_bank_q);
   for (genvar k = 0; k < 4; k++) begin : g_bank
     logic [63:0] rows_q[1 << LogRows];
     always_ff @(posedge clk_i) if (write_i[k]) rows_q[write_row_i[k]] <= write_data_i[k];
-    always_ff @(posedge clk_i) read1_q[k] <= rows_q[base_q+LogRows'(row_in_bank_q)];
-    always_ff @(posedge clk_i) read2_q[k] <= read1_q[k];
+    always_ff @(posedge clk_i) read2_q[k] <= rows_q[row1_q];
+    always_ff @(posedge clk_i) read3_q[k] <= read2_q[k];
   end
 
-  logic [2:1][3:0] n_q;
-  logic [2:1][2:0] first_q;
-  logic [2:1][1:0] of_q;
+  logic [3:1][3:0] n_q;
+  logic [3:1][2:0] first_q;
+  logic [3:1][1:0] of_q;
   logic [63:0] row;
-  assign row = kind_q == Raw ? data_i : kind_q == Rle ? {8{value_q}} : read2_q[of_q[2]];
+  assign row = kind_q == Raw ? data_i : kind_q == Rle ? {8{value_q}} : read3_q[of_q[3]];
   always_ff @(posedge clk_i) begin
-    n_q     <= {n_q[1], go ? n : 4'd0};
-    first_q <= {first_q[1], begin_q};
-    of_q    <= {of_q[1], bank_q};
-    n_o     <= n_q[2];
-    begin_o <= 4'(first_q[2]);
+    n_q     <= {n_q[2:1], go ? n : 4'd0};
+    first_q <= {first_q[2:1], begin_q};
+    of_q    <= {of_q[2:1], bank_q};
+    n_o     <= n_q[3];
+    begin_o <= 4'(first_q[3]);
     bytes_o <= {64'b0, row};
     if (!rst_ni) begin
       n_q <= '0;

@@ -35,7 +35,7 @@ module wpr_zstd_sequences
 
   typedef enum logic [3:0] {
     Idle, Number, Empty, Modes, Table, Default, Describe, Bits, Tables, Open, States, Add, Take,
-    Done
+    Taken, Done
   } state_e;
   state_e state_q;
 
@@ -221,7 +221,7 @@ module wpr_zstd_sequences
   logic signed [21:0] left;
   logic [6:0] all_q;  // bits that are taken
   logic [17:0] size_q;
-  wpr_zstd_backward #(.Peek(Peek), .Chunk(64), .Window(Window)) backward (
+  wpr_zstd_backward #(.Peek(Peek), .Chunk(64), .Window(Window), .EveryClock(1'b0)) backward (
     .clk_i,
     .rst_ni,
     .start_i   (state_q == Open),
@@ -232,6 +232,7 @@ module wpr_zstd_sequences
     .bits_o    (back_bits),
     .take_i    (back_take),
     .n_i       (CountWidth'(all_q)),
+    .hot_i     ('0),
     .left_o    (left),
     .request_o (request_o[0]),
     .row_o     (row_o[0]),
@@ -295,17 +296,16 @@ module wpr_zstd_sequences
   function automatic logic [15:0] highest(logic [Extra-1:0] shown, logic [6:0] from);
     return 16'((shown << from) >> (Extra - 16));
   endfunction
-  logic v1_q, far1_q, v2_q, v3_q;
+  logic v1_q, far1_q, v2_q, v3_q, v4_q;
   logic [Extra-1:0] bits1_q;
   logic [6:0] match_at1_q, literal_at1_q;
   logic [4:0] offset_code1_q;
   logic [5:0] match_code1_q, literal_code1_q;
-  logic [15:0] match_bits1, literal_bits1;
-  assign match_bits1   = highest(bits1_q, match_at1_q);
-  assign literal_bits1 = highest(bits1_q, literal_at1_q);
-  logic [16:0] literals2_q, literals3_q;
-  logic [17:0] match2_q, match3_q;
-  logic [LogWindow:0] offset2_q, offset3_q;  // value of the offset
+  logic [15:0] match_bits2_q, literal_bits2_q;
+  logic [5:0] match_code2_q, literal_code2_q;
+  logic [16:0] literals3_q, literals4_q;
+  logic [17:0] match3_q, match4_q;
+  logic [LogWindow:0] offset2_q, offset3_q, offset4_q;  // value of the offset
   always_ff @(posedge clk_i) begin
     v1_q            <= back_take && !first_q;
     far1_q          <= far;
@@ -316,17 +316,25 @@ module wpr_zstd_sequences
     match_code1_q   <= match_code;
     literal_code1_q <= literal_code;
 
-    v2_q        <= v1_q;
-    literals2_q <= literal_base(literal_code1_q) +
-                   17'(literal_bits1 >> (5'd16 - literal_bits(literal_code1_q)));
-    match2_q    <= 18'(match_base(match_code1_q)) +
-                   18'(match_bits1 >> (5'd16 - match_bits(match_code1_q)));
-    offset2_q   <= far1_q ? '0 : (LogWindow + 1)'(1) << offset_code1_q |
+    v2_q            <= v1_q;
+    match_bits2_q   <= highest(bits1_q, match_at1_q);
+    literal_bits2_q <= highest(bits1_q, literal_at1_q);
+    match_code2_q   <= match_code1_q;
+    literal_code2_q <= literal_code1_q;
+    offset2_q       <= far1_q ? '0 : (LogWindow + 1)'(1) << offset_code1_q |
                    (LogWindow + 1)'(bits1_q[Extra-1-:LogWindow] >>
                                     (5'(LogWindow) - offset_code1_q));
+
+    v3_q        <= v2_q;
+    literals3_q <= literal_base(literal_code2_q) +
+                   17'(literal_bits2_q >> (5'd16 - literal_bits(literal_code2_q)));
+    match3_q    <= 18'(match_base(match_code2_q)) +
+                   18'(match_bits2_q >> (5'd16 - match_bits(match_code2_q)));
+    offset3_q   <= offset2_q;
     if (!rst_ni) begin
       v1_q <= 1'b0;
       v2_q <= 1'b0;
+      v3_q <= 1'b0;
     end
   end
 
@@ -335,9 +343,9 @@ module wpr_zstd_sequences
   logic [2:0][LogWindow:0] repeat_q;
   logic [LogWindow:0] fresh, offset;
   logic [2:0] which;  // 0 to 2: of the last ones; 3: one less; 4: a new one
-  assign fresh = offset2_q - (LogWindow + 1)'(3);
-  assign which = offset2_q > (LogWindow + 1)'(3) ? 3'd4 :
-                 3'(offset2_q[1:0]) - 3'(literals2_q != '0);
+  assign fresh = offset3_q - (LogWindow + 1)'(3);
+  assign which = offset3_q > (LogWindow + 1)'(3) ? 3'd4 :
+                 3'(offset3_q[1:0]) - 3'(literals3_q != '0);
   always_comb begin
     unique case (which)
       3'd0:    offset = repeat_q[0];
@@ -347,20 +355,20 @@ module wpr_zstd_sequences
       default: offset = fresh;
     endcase
     // One beyond the window cannot be followed.
-    if (offset2_q == '0 || offset > (LogWindow + 1)'(1 << LogWindow)) offset = '0;
+    if (offset3_q == '0 || offset > (LogWindow + 1)'(1 << LogWindow)) offset = '0;
   end
   always_ff @(posedge clk_i) begin
-    v3_q        <= v2_q;
-    literals3_q <= literals2_q;
-    match3_q    <= match2_q;
-    offset3_q   <= offset;
-    if (v2_q && which != 3'd0) begin
+    v4_q        <= v3_q;
+    literals4_q <= literals3_q;
+    match4_q    <= match3_q;
+    offset4_q   <= offset;
+    if (v3_q && which != 3'd0) begin
       repeat_q[0] <= offset;
       repeat_q[1] <= repeat_q[0];
       if (which != 3'd1) repeat_q[2] <= repeat_q[1];
     end
     if (!rst_ni) begin
-      v3_q     <= 1'b0;
+      v4_q     <= 1'b0;
       repeat_q <= {(LogWindow + 1)'(8), (LogWindow + 1)'(4), (LogWindow + 1)'(1)};
     end
   end
@@ -369,9 +377,9 @@ module wpr_zstd_sequences
   wpr_fifo #(.Width(36 + LogWindow), .LogDepth(4)) queue (
     .clk_i,
     .rst_ni,
-    .s_valid_i(v3_q),
+    .s_valid_i(v4_q),
     .s_ready_o(),
-    .s_data_i ({literals3_q, match3_q, offset3_q}),
+    .s_data_i ({literals4_q, match4_q, offset4_q}),
     .m_valid_o(valid_o),
     .m_ready_i(take_i),
     .m_data_o ({literals_o, match_o, offset_o}),
@@ -381,7 +389,7 @@ module wpr_zstd_sequences
 
   // ---- what comes next --------------------------------------------------------------------------
 
-  assign busy_o = state_q != Idle || v1_q || v2_q || v3_q || level != '0;
+  assign busy_o = state_q != Idle || v1_q || v2_q || v3_q || v4_q || level != '0;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Number:
@@ -467,13 +475,14 @@ module wpr_zstd_sequences
         if (back_take) begin
           first_q  <= 1'b0;
           number_q <= number_q - 17'(!first_q);
-          state_q  <= !first_q && number_q == 17'd1 ? Done : Add;
+          state_q  <= !first_q && number_q == 17'd1 ? Taken : Add;
         end
         if (back_ready && (back_bad || left < 0)) begin
           bad_o   <= 1'b1;
           state_q <= Idle;
         end
       end
+      Taken: state_q <= Done;
       Done: begin
         bad_o   <= left != '0;
         state_q <= Idle;

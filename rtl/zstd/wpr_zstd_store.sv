@@ -2,7 +2,7 @@
 // The code of a packet on its way into the zstd decoder: a ring of rows of 8 bytes that many read,
 // each by its row's number in the packet.
 //
-// A client holds its request until it is granted; of several the first one is. Its row comes two
+// A client holds its request until it is granted; of several the first one is. Its row comes three
 // clocks later. A row may be asked for when all of it has come, or the packet has ended. The ring
 // holds what lies from free_i on; it takes no more while it is full.
 module wpr_zstd_store
@@ -75,19 +75,21 @@ module wpr_zstd_store
 
   // ---- out --------------------------------------------------------------------------------------
 
-  logic [LogRows-1:0] row;
-  logic [63:0] data1_q;
-  logic [Clients-1:0] granted1_q;
+  logic [LogRows-1:0] row, row1_q;
+  logic [63:0] data2_q;
+  logic [Clients-1:0] granted1_q, granted2_q;
   assign grant_o = request_i & (~request_i + 1'b1);  // the lowest
   always_comb begin
     row = '0;
     for (int i = 0; i < Clients; i++) if (grant_o[i]) row |= row_i[i][LogRows-1:0];
   end
   always_ff @(posedge clk_i) begin
-    data1_q    <= rows_q[row];
-    data_o     <= data1_q;
+    row1_q     <= row;
+    data2_q    <= rows_q[row1_q];
+    data_o     <= data2_q;
     granted1_q <= rst_ni ? grant_o : '0;
-    response_o <= rst_ni ? granted1_q : '0;
+    granted2_q <= rst_ni ? granted1_q : '0;
+    response_o <= rst_ni ? granted2_q : '0;
   end
 
 endmodule

@@ -45,9 +45,9 @@ module wpr_zstd_stream
 
   logic ready, bad, take, busy_q, ends_q;
   logic [10:0] bits;
-  logic [11:1] reached;
-  logic [3:0] length;
+  logic [11:0] reached, hot;  // hot: the length, a bit for each
   logic [17:0] n_q;
+  logic more_q;  // it is not 0
   logic signed [21:0] left;
   wpr_zstd_backward reader (
     .clk_i,
@@ -59,7 +59,8 @@ module wpr_zstd_stream
     .bad_o     (bad),
     .bits_o    (bits),
     .take_i    (busy_q ? take : other_take_i),
-    .n_i       (busy_q ? 6'(length) : 6'(other_n_i)),
+    .n_i       ('0),
+    .hot_i     (busy_q ? hot : 12'd1 << other_n_i),
     .left_o    (left),
     .request_o,
     .row_o     (row_number_o),
@@ -73,23 +74,27 @@ module wpr_zstd_stream
   assign other_left_o  = left;
 
   always_comb begin
+    reached[0] = 1'b0;
     for (int i = 1; i < 12; i++) reached[i] = {1'b0, bits} >= least_i[i];
-    length = '0;
-    for (int i = 11; i > 0; i--) if (reached[i]) length = 4'(i);
+    hot = reached & ~(reached << 1);
   end
-  assign take = busy_q && ready && n_q != '0;
+  assign take = busy_q && ready && more_q;
 
   // ---- which symbol -----------------------------------------------------------------------------
 
   logic v1_q, v2_q;
   logic [10:0] bits1_q;
-  logic [3:0] length1_q;
+  logic [11:0] hot1_q;
   logic [7:0] number2_q, symbol2;
   (* ram_style = "distributed" *) logic [7:0] symbols_q[256];
-  logic [7:0] first1;
+  logic [7:0] first1, code1;
   always_comb begin
     first1 = '0;
-    for (int i = 1; i < 12; i++) if (length1_q == 4'(i)) first1 = first_i[i];
+    code1  = '0;
+    for (int i = 1; i < 12; i++) begin
+      if (hot1_q[i]) first1 |= first_i[i];
+      if (hot1_q[i]) code1 |= 8'(bits1_q >> (11 - i));
+    end
   end
   assign symbol2 = symbols_q[number2_q];
   always_ff @(posedge clk_i) if (symbol_valid_i) symbols_q[symbol_number_i] <= symbol_i;
@@ -103,10 +108,10 @@ module wpr_zstd_stream
     v1_q      <= take;
     last1_q   <= n_q == 18'd1;
     bits1_q   <= bits;
-    length1_q <= length;
+    hot1_q    <= hot;
     v2_q      <= v1_q;
     last2_q   <= last1_q;
-    number2_q <= 8'(bits1_q >> (4'd11 - length1_q)) + first1;
+    number2_q <= code1 + first1;
 
     row_valid_o <= v2_q && (last2_q || lane_q == '1);
     if (v2_q) begin
@@ -115,7 +120,8 @@ module wpr_zstd_stream
     end
 
     if (take) n_q <= n_q - 1'b1;
-    ends_q <= busy_q && n_q == '0 && !v1_q && !v2_q && ready;
+    if (take) more_q <= n_q != 18'd1;
+    ends_q <= busy_q && !more_q && !v1_q && !v2_q && ready;
     if (busy_q && ends_q) begin
       busy_q <= 1'b0;
       if (left != '0) bad_o <= 1'b1;
@@ -129,6 +135,7 @@ module wpr_zstd_stream
       busy_q <= 1'b1;
       bad_o  <= 1'b0;
       n_q    <= n_i;
+      more_q <= n_i != '0;
       ends_q <= 1'b0;
       lane_q <= '0;
     end

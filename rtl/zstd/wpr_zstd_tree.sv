@@ -214,7 +214,7 @@ module wpr_zstd_tree
       if (back_ready_i) begin
         states_q[1] <= back_value;
         state_q     <= Read;
-        if (over || back_bad_i) begin
+        if (back_bad_i) begin
           state_q <= Sum;
           bad_o   <= 1'b1;
         end
@@ -226,7 +226,10 @@ module wpr_zstd_tree
         other_q           <= !other_q;
         final_q           <= over;
         state_q           <= final_q || n_q[8] ? Sum : Read;
-        if (n_q[8]) bad_o <= 1'b1;
+        if (n_q[8] || (back_left_i < 0 && !final_q)) begin
+          bad_o   <= 1'b1;
+          state_q <= Sum;
+        end
       end
       Sum: begin
         step_q <= step_q + 1'b1;
