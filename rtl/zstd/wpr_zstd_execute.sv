@@ -48,16 +48,14 @@ module wpr_zstd_execute #(
   logic [17:0] left_q;  // literals behind it
   logic [22:0] most_q;  // bytes behind it
   logic [18:0] all;  // bytes of the next one
-  logic many, long_match, step, ends, next;
+  logic many_q, long_match_q, step, ends, next;  // many: more than an element holds
   logic [4:0] n_literals, drained;
   logic [8:0] n_match;
-  assign many       = literals_q > 18'd16;
-  assign long_match = match_q > 18'd256;
   assign all        = 19'(literals_i) + 19'(match_i);
-  assign n_literals = many ? 5'd16 : literals_q[4:0];
-  assign n_match    = many ? '0 : long_match ? 9'd256 : match_q[8:0];
+  assign n_literals = many_q ? 5'd16 : literals_q[4:0];
+  assign n_match    = many_q ? '0 : long_match_q ? 9'd256 : match_q[8:0];
   assign step       = some_q && room_i && wait_i >= 8'(n_literals);
-  assign ends       = step && !many && !long_match;
+  assign ends       = step && !many_q && !long_match_q;
   assign next       = ends || !some_q;
   assign take_o     = state_q == Sequences && next && valid_i;
   assign drained    = wait_i > 8'd16 ? 5'd16 : wait_i[4:0];
@@ -74,28 +72,34 @@ module wpr_zstd_execute #(
     offset_o     <= offset_q;
 
     if (step) begin
-      literals_q <= many ? literals_q - 18'd16 : '0;
-      if (!many) match_q <= match_q - 18'(n_match);
+      literals_q <= many_q ? literals_q - 18'd16 : '0;
+      many_q     <= many_q && literals_q > 18'd32;
+      if (!many_q) match_q <= match_q - 18'(n_match);
+      if (!many_q) long_match_q <= match_q > 18'd512;
     end
     if (next) begin
       some_q <= 1'b0;
       if (take_o) begin
-        some_q     <= 1'b1;
-        literals_q <= 18'(literals_i);
-        match_q    <= match_i;
-        offset_q   <= offset_i;
-        left_q     <= left_q - 18'(literals_i);
-        most_q     <= most_q - 23'(all);
+        some_q       <= 1'b1;
+        literals_q   <= 18'(literals_i);
+        match_q      <= match_i;
+        many_q       <= literals_i > 17'd16;
+        long_match_q <= match_i > 18'd256;
+        offset_q     <= offset_i;
+        left_q       <= left_q - 18'(literals_i);
+        most_q       <= most_q - 23'(all);
         if (18'(literals_i) > left_q || 23'(all) > most_q) begin
           bad_o  <= 1'b1;
           some_q <= 1'b0;
         end
       end else if (state_q == Sequences && !come_i) begin
-        state_q    <= Rest;
-        some_q     <= 1'b1;
-        literals_q <= left_q;
-        match_q    <= '0;
-        most_q     <= most_q - 23'(left_q);
+        state_q      <= Rest;
+        some_q       <= 1'b1;
+        literals_q   <= left_q;
+        match_q      <= '0;
+        many_q       <= left_q > 18'd16;
+        long_match_q <= 1'b0;
+        most_q       <= most_q - 23'(left_q);
         if (23'(left_q) > most_q) begin
           bad_o  <= 1'b1;
           some_q <= 1'b0;
