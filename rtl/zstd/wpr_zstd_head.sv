@@ -284,7 +284,7 @@ module wpr_zstd_head
     endcase
   end
 
-  logic wrong;
+  logic wrong, wrong_q;  // what is found in a step ends the packet a clock later
   logic sent_q;
   assign valid_o = !sent_q && (state_q == Room ? fits && block_o.kind == Huffman :
                                state_q == Come || state_q == Tree || state_q == Seek ||
@@ -328,7 +328,7 @@ module wpr_zstd_head
     if (have_i[AddressWidth-1]) wrong = 1'b1;
   end
 
-  assign done_o = state_q == Done;
+  assign done_o = state_q == Done && !wrong_q;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Magic: if (ready) state_q <= Descriptor;
@@ -350,7 +350,7 @@ module wpr_zstd_head
       end
       SizeHigh: if (ready) state_q <= Content;
       Content: begin
-        header_o <= !wrong;
+        header_o <= 1'b1;
         state_q  <= Block;
       end
       Block: begin
@@ -452,13 +452,15 @@ module wpr_zstd_head
       default: ;
     endcase
     if (valid_o && take_i) sent_q <= 1'b1;
-    if (wrong) begin
+    wrong_q <= wrong;
+    if (wrong_q) begin
       bad_o   <= 1'b1;
       state_q <= Idle;
     end
     if (start_i) state_q <= Magic;
     if (!rst_ni) begin
       state_q  <= Idle;
+      wrong_q  <= 1'b0;
       bad_o    <= 1'b0;
       header_o <= 1'b0;
       known_q  <= 1'b0;

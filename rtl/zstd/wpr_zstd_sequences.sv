@@ -144,6 +144,20 @@ module wpr_zstd_sequences
     end
   end
 
+  // A clock behind, so that what is counted need not be known in the clock that counts it.
+  logic [1:0] table1_q;
+  logic count_valid1_q, count_less1_q, table_end1_q;
+  logic [3:0] count_log1_q;
+  logic [9:0] count1_q;
+  always_ff @(posedge clk_i) begin
+    table1_q       <= table_q;
+    count_valid1_q <= count_valid;
+    count_less1_q  <= count_less;
+    count_log1_q   <= count_log;
+    count1_q       <= count;
+    table_end1_q   <= table_end;
+  end
+
   logic [2:0] table_busy;
   logic read;
   logic [8:0] literal_state, literal_base_state, match_state, match_base_state;
@@ -155,11 +169,11 @@ module wpr_zstd_sequences
     .clk_i,
     .rst_ni,
     .begin_i      (table_begin && table_q == 2'd0),
-    .count_valid_i(count_valid),
-    .count_i      (count),
-    .less_i       (count_less),
-    .end_i        (table_end && table_q == 2'd0),
-    .log_i        (count_log),
+    .count_valid_i(count_valid1_q),
+    .count_i      (count1_q),
+    .less_i       (count_less1_q),
+    .end_i        (table_end1_q && table1_q == 2'd0),
+    .log_i        (count_log1_q),
     .rle_i        (table_rle && table_q == 2'd0),
     .symbol_i     (bits[5:0]),
     .busy_o       (table_busy[0]),
@@ -174,11 +188,11 @@ module wpr_zstd_sequences
     .clk_i,
     .rst_ni,
     .begin_i      (table_begin && table_q == 2'd1),
-    .count_valid_i(count_valid),
-    .count_i      (count[8:0]),
-    .less_i       (count_less),
-    .end_i        (table_end && table_q == 2'd1),
-    .log_i        (count_log),
+    .count_valid_i(count_valid1_q),
+    .count_i      (count1_q[8:0]),
+    .less_i       (count_less1_q),
+    .end_i        (table_end1_q && table1_q == 2'd1),
+    .log_i        (count_log1_q),
     .rle_i        (table_rle && table_q == 2'd1),
     .symbol_i     (bits[4:0]),
     .busy_o       (table_busy[1]),
@@ -193,11 +207,11 @@ module wpr_zstd_sequences
     .clk_i,
     .rst_ni,
     .begin_i      (table_begin && table_q == 2'd2),
-    .count_valid_i(count_valid),
-    .count_i      (count),
-    .less_i       (count_less),
-    .end_i        (table_end && table_q == 2'd2),
-    .log_i        (count_log),
+    .count_valid_i(count_valid1_q),
+    .count_i      (count1_q),
+    .less_i       (count_less1_q),
+    .end_i        (table_end1_q && table1_q == 2'd2),
+    .log_i        (count_log1_q),
     .rle_i        (table_rle && table_q == 2'd2),
     .symbol_i     (bits[5:0]),
     .busy_o       (table_busy[2]),
@@ -212,7 +226,7 @@ module wpr_zstd_sequences
   // ---- sequences --------------------------------------------------------------------------------
 
   localparam int unsigned Extra = LogWindow + 32;  // most bits of a sequence's values
-  localparam int unsigned Peek = Extra + 26;  // and with those of the next states
+  localparam int unsigned Peek = Extra + 27;  // and with those of the next states, 9 each
   localparam int unsigned Window = Peek + 63;
   localparam int unsigned CountWidth = $clog2(Window + 1);
 
@@ -246,7 +260,8 @@ module wpr_zstd_sequences
   logic first_q, room_q;  // first: the states are read, no sequence
   logic far;  // an offset beyond the window
   logic [4:0] offset_extra, match_extra, literal_extra;
-  logic [6:0] match_at_q, literal_at_q, literal_state_at_q, match_state_at_q, offset_state_at_q;
+  logic [5:0] match_at_q, literal_at_q;
+  logic [6:0] literal_state_at_q, match_state_at_q, offset_state_at_q;
   logic [3:0] literal_n_q, match_n_q, offset_n_q;
   assign far           = offset_code > 5'(LogWindow);
   assign offset_extra  = far ? '0 : offset_code;
@@ -264,8 +279,8 @@ module wpr_zstd_sequences
       offset_n_q         <= offset_log;
       match_n_q          <= match_log;
     end else if (state_q == Add) begin
-      match_at_q         <= 7'(offset_extra);
-      literal_at_q       <= 7'(offset_extra) + 7'(match_extra);
+      match_at_q         <= 6'(offset_extra);
+      literal_at_q       <= 6'(offset_extra) + 6'(match_extra);
       literal_state_at_q <= values;
       match_state_at_q   <= values + 7'(literal_n);
       offset_state_at_q  <= values + 7'(literal_n) + 7'(match_n);
@@ -280,7 +295,12 @@ module wpr_zstd_sequences
   // Take: the next states.
   function automatic logic [8:0] next_state(logic [Peek-1:0] shown, logic [6:0] from,
                                             logic [3:0] size);
-    return 9'((shown << from) >> (Peek - 9)) >> (4'd9 - size);
+    logic [Peek-1:0] flipped;  // so that where they begin is an index
+    logic [8:0] found, bits_of;
+    for (int i = 0; i < Peek; i++) flipped[i] = shown[Peek-1-i];
+    found = flipped[from+:9];
+    for (int i = 0; i < 9; i++) bits_of[i] = found[8-i];
+    return bits_of >> (4'd9 - size);
   endfunction
   assign back_take     = state_q == Take && back_ready && room_q;
   assign read          = back_take;
@@ -293,12 +313,16 @@ module wpr_zstd_sequences
 
   // ---- values -----------------------------------------------------------------------------------
 
-  function automatic logic [15:0] highest(logic [Extra-1:0] shown, logic [6:0] from);
-    return 16'((shown << from) >> (Extra - 16));
+  function automatic logic [15:0] highest(logic [Extra-1:0] shown, logic [5:0] from);
+    logic [Extra-1:0] flipped;
+    logic [15:0] found;
+    for (int i = 0; i < Extra; i++) flipped[i] = shown[Extra-1-i];
+    found = flipped[from+:16];
+    for (int i = 0; i < 16; i++) highest[i] = found[15-i];
   endfunction
   logic v1_q, far1_q, v2_q, v3_q, v4_q;
   logic [Extra-1:0] bits1_q;
-  logic [6:0] match_at1_q, literal_at1_q;
+  logic [5:0] match_at1_q, literal_at1_q;
   logic [4:0] offset_code1_q;
   logic [5:0] match_code1_q, literal_code1_q;
   logic [15:0] match_bits2_q, literal_bits2_q;

@@ -148,8 +148,10 @@ module wpr_zstd_tree
   // ---- from weights to codes --------------------------------------------------------------------
 
   logic [3:0] log_q;   // most bits of a code
-  logic [11:0] least_q;  // code of the next weight's first symbol, of log_q bits
-  logic [7:0] number_q;  // and that symbol's number
+  logic [3:0] length_q;  // of the codes of symbols with that weight
+  logic [11:0] code_q;  // their first one
+  logic [7:0] number_q;  // and its symbol's number
+  logic [11:0] code;  // behind the last one
   logic [11:1][7:0] next_q;
   logic [7:0] place_q;
   logic [3:0] high, placed;
@@ -158,6 +160,12 @@ module wpr_zstd_tree
     high = '0;
     for (int i = 0; i < 11; i++) if (sum_q[i]) high = 4'(i);
   end
+  logic [8:0] of_weight;
+  always_comb begin
+    of_weight = '0;
+    for (int w = 1; w < 12; w++) if (step_q == 4'(w)) of_weight = counts_q[w];
+  end
+  assign code   = code_q + 12'(of_weight);
   assign rest   = (12'd1 << log_q) - sum_q[11:0];
   assign placed = weights_q[place_q];
   assign symbol_valid_o  = state_q == Places && placed != '0;
@@ -244,7 +252,8 @@ module wpr_zstd_tree
         end
         if (step_q == 4'd3) begin
           step_q   <= 4'd1;
-          least_q  <= '0;
+          code_q   <= '0;
+          length_q <= log_q;
           number_q <= '0;
           place_q  <= '0;
           least_o  <= '0;
@@ -254,18 +263,15 @@ module wpr_zstd_tree
         if (bad_o) state_q <= Idle;
       end
       Lengths: begin
-        step_q <= step_q + 1'b1;
-        for (int w = 1; w < 12; w++) begin
-          if (step_q == 4'(w)) begin
-            next_q[w] <= number_q;
-            number_q  <= number_q + counts_q[w][7:0];
-            least_q   <= least_q + (12'(counts_q[w]) << (w - 1));
-            for (int length = 1; length < 12; length++) begin
-              if (length + w <= 12 && log_q == 4'(length + w - 1)) begin
-                least_o[length] <= least_q << (12 - length - w);
-                first_o[length] <= number_q - 8'(least_q >> (w - 1));
-              end
-            end
+        step_q   <= step_q + 1'b1;
+        length_q <= length_q - 1'b1;
+        code_q   <= code >> 1;
+        number_q <= number_q + of_weight[7:0];
+        for (int w = 1; w < 12; w++) if (step_q == 4'(w)) next_q[w] <= number_q;
+        for (int length = 1; length < 12; length++) begin
+          if (length_q == 4'(length)) begin
+            least_o[length] <= code_q << (11 - length);
+            first_o[length] <= number_q - code_q[7:0];
           end
         end
         if (step_q == log_q) state_q <= Places;
