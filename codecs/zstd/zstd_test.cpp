@@ -193,6 +193,15 @@ TEST_F(Zstd, Frames) {
   good(160, 3000, &random);
 }
 
+TEST_F(Zstd, FramesWithPauses) {
+  Random random(8);
+  for (const unsigned pause : {32u, 128u, 224u}) {
+    rtl::pauses = {.source = pause, .sink = 256 - pause, .seed = pause};
+    good(16, 3000, &random);
+  }
+  rtl::pauses = {};
+}
+
 // --gtest_also_run_disabled_tests: 2,000 of them.
 TEST_F(Zstd, DISABLED_ManyFrames) {
   Random random(2);
