@@ -46,10 +46,9 @@ class Core {
   //   bool take(const Model&)  a beat from the ports; true: it was the last one
   //   bool full()              it can take no more: the packet is given up, the core reset
   // and `each` is called with the ports before each clock, and after the core has answered, to
-  // drive what else the core has. kDevice: nothing has moved for long.
+  // drive what else the core has. kDevice: nothing has moved for `most_idle` clocks.
   template <class Source, class Sink, class Each>
-  Status run(Source& source, Sink& sink, Each& each) {
-    constexpr int kMostIdle = 4096;
+  Status run(Source& source, Sink& sink, Each& each, int most_idle = 4096) {
     const uint64_t begin = clocks_;
     bool offered = false, ended = false;
     int idle = 0;
@@ -68,13 +67,13 @@ class Core {
       if (in) source.sent();
       offered = offered && !in;
       idle = in || out ? 0 : idle + 1;
-      if (sink.full() || idle == kMostIdle) break;
+      if (sink.full() || idle == most_idle) break;
     }
     model_->s_axis_tvalid = 0;
     clocks.fetch_add(clocks_ - begin, std::memory_order_relaxed);
-    if (sink.full() || idle == kMostIdle) reset();
-    if (idle == kMostIdle)
-      return fail(Code::kDevice, "core %s: no beat in %d clocks", model_->hierName(), kMostIdle);
+    if (sink.full() || idle == most_idle) reset();
+    if (idle == most_idle)
+      return fail(Code::kDevice, "core %s: no beat in %d clocks", model_->hierName(), most_idle);
     return {};
   }
 

@@ -4,8 +4,8 @@
 // earlier (wpr_lz_literals).
 //
 // A clock makes up to 8 bytes: the end of a match and the literals behind it, or literals and the
-// beginning of their match. History is 64 KiB in two banks of rows of 8 bytes, so that any 8 bytes
-// that stand in a row are read at once; the last 64 bytes are registers, which a match with an
+// beginning of their match. History is 2^LogWindow bytes in two banks of rows of 8, so that any 8
+// bytes that stand in a row are read at once; the last 64 bytes are registers, which a match with an
 // offset up to 64 reads: it needs no waiting for what is on its way to the banks.
 //
 // An offset of 0 or beyond the packet's first byte, and a byte more than the packet may have, end
@@ -18,6 +18,8 @@
 // takes what is on its way.
 module wpr_lz_copy #(
   parameter int unsigned SizeWidth = 23,  // bits of a packet's size
+  parameter int unsigned LogWindow = 16,  // offsets are up to 2^LogWindow,
+  parameter int unsigned OffsetWidth = LogWindow,  // where so many bits can say that
   parameter bit Exact = 1'b0  // a packet that has fewer bytes than it may is not valid
 ) (
   input logic clk_i,
@@ -33,7 +35,7 @@ module wpr_lz_copy #(
   input  logic        s_bad_i,         // with s_end_i: the packet is not valid
   input  logic [ 4:0] s_n_literals_i,
   input  logic [ 8:0] s_n_match_i,     // bytes, or 0
-  input  logic [15:0] s_offset_i,
+  input  logic [OffsetWidth-1:0] s_offset_i,
 
   input logic [  3:0] literals_n_i,      // 0 to 8 come: bytes_i from begin_i on
   input logic [  3:0] literals_begin_i,  // 0 to 8
@@ -48,7 +50,8 @@ module wpr_lz_copy #(
 );
 
   localparam int unsigned LogQueue = 5;
-  localparam int unsigned LogRows = 12;  // of a bank
+  localparam int unsigned LogRows = LogWindow - 4;  // of a bank
+  localparam int unsigned PositionWidth = LogWindow + 1;
 
   // ---- what is made in this clock ---------------------------------------------------------------
 
@@ -58,7 +61,7 @@ module wpr_lz_copy #(
     logic        last;
     logic        bad;
     logic        close;    // a match that would read literals of its own clock
-    logic [15:0] offset;
+    logic [OffsetWidth-1:0] offset;
     logic [8:0]  n_match;
     logic [8:0]  all;
     logic [4:0]  waiting;
@@ -72,7 +75,7 @@ module wpr_lz_copy #(
     .rst_ni,
     .s_valid_i,
     .s_ready_o,
-    .s_data_i ({s_end_i, s_bad_i, s_offset_i[15:3] == '0, s_offset_i, s_n_match_i,
+    .s_data_i ({s_end_i, s_bad_i, s_offset_i[OffsetWidth-1:3] == '0, s_offset_i, s_n_match_i,
                 s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
     .m_valid_o(next_valid),
     .m_ready_i(finish || !made_valid_q),
@@ -124,7 +127,7 @@ module wpr_lz_copy #(
   logic v1_q, end1_q, bad1_q, match_first1_q;
   logic [3:0] n1, n_match1_q, n_literals1_q, n_first1;
   assign n1       = n_match1_q + n_literals1_q;
-  logic [15:0] offset1_q;
+  logic [OffsetWidth-1:0] offset1_q;
   assign n_first1 = match_first1_q ? n_match1_q : n_literals1_q;
   always_ff @(posedge clk_i) begin
     v1_q           <= go && made_valid_q;
@@ -153,7 +156,7 @@ module wpr_lz_copy #(
   // ---- where it lies: positions count from the packet's first byte ------------------------------
 
   logic [SizeWidth-1:0] left_size_q;
-  logic [16:0] position_q;  // and from 65536 on that or more
+  logic [LogWindow:0] position_q;  // and from 2^LogWindow on that or more
   logic packet_ends;
   assign packet_ends  = v1_q && end1_q;
   assign s_cmd_tready = !packet_q;
@@ -161,7 +164,8 @@ module wpr_lz_copy #(
     if (finish && made_q.last) ended_q <= 1'b1;
     if (v1_q) begin
       left_size_q <= left_size_q - SizeWidth'(n1);
-      position_q  <= {position_q[16], 16'b0} | (17'(position_q[15:0]) + 17'(n1));
+      position_q  <= {position_q[LogWindow], LogWindow'(0)} |
+                     (PositionWidth'(position_q[LogWindow-1:0]) + PositionWidth'(n1));
     end
     if (s_cmd_tready && s_cmd_tvalid) begin
       packet_q    <= 1'b1;
@@ -177,8 +181,9 @@ module wpr_lz_copy #(
   logic v2_q, end2_q, bad2_q, match_first2_q, over2_q, begun2_q;
   logic [3:0] n2_q, n_match2_q, n_first2_q;
   logic [2:0] lane2_q;
-  logic [15:0] offset2_q, at2_q;
-  logic [16:0] match2_q;
+  logic [OffsetWidth-1:0] offset2_q;
+  logic [LogWindow-1:0] at2_q;
+  logic [LogWindow:0] match2_q;
   logic [63:0] literals2_q;
   always_ff @(posedge clk_i) begin
     v2_q           <= v1_q;
@@ -191,10 +196,11 @@ module wpr_lz_copy #(
     lane2_q       <= lane1;
     offset2_q      <= offset1_q;
     literals2_q    <= literals1;
-    at2_q          <= position_q[15:0];
+    at2_q          <= position_q[LogWindow-1:0];
     begun2_q       <= position_q != '0;
-    match2_q       <= {position_q[16], 16'b0} |
-                      (17'(position_q[15:0]) + (match_first1_q ? '0 : 17'(n_first1)));
+    match2_q       <= {position_q[LogWindow], LogWindow'(0)} |
+                      (PositionWidth'(position_q[LogWindow-1:0]) +
+                       (match_first1_q ? '0 : PositionWidth'(n_first1)));
     over2_q        <= SizeWidth'(n1) > left_size_q;
     if (!rst_ni) v2_q <= 1'b0;
   end
@@ -203,10 +209,11 @@ module wpr_lz_copy #(
   logic v3_q, end3_q, wrong3_q, beyond2, wrong2, match_first3_q, begun3_q;
   logic [3:0] n3_q, n_first3_q;
   logic [2:0] lane3_q;
-  logic [15:0] offset3_q, at3_q, from3_q;
+  logic [OffsetWidth-1:0] offset3_q;
+  logic [LogWindow-1:0] at3_q, from3_q;
   logic [63:0] literals3_q;
   logic [2:0] match3_q;
-  assign beyond2 = n_match2_q != '0 && (offset2_q == '0 || 17'(offset2_q) > match2_q);
+  assign beyond2 = n_match2_q != '0 && (offset2_q == '0 || PositionWidth'(offset2_q) > match2_q);
   assign wrong2  = over2_q || beyond2 || (end2_q && bad2_q);
   always_ff @(posedge clk_i) begin
     v3_q           <= v2_q;
@@ -220,7 +227,7 @@ module wpr_lz_copy #(
     at3_q          <= at2_q;
     begun3_q       <= begun2_q;
     match3_q       <= match2_q[2:0];
-    from3_q        <= match2_q[15:0] - offset2_q;
+    from3_q        <= match2_q[LogWindow-1:0] - LogWindow'(offset2_q);
     if (v2_q) wrong3_q <= wrong2 || (wrong3_q && !(v3_q && end3_q));
     if (v3_q && end3_q && !v2_q) wrong3_q <= 1'b0;
     if (!rst_ni) begin
@@ -243,7 +250,7 @@ module wpr_lz_copy #(
   lane_t [7:0] lanes4, lanes4_q, lanes5_q, lanes6_q;
   logic [7:4] v_q, end_q, wrong_q, begun_q;
   logic [6:4] near_q;
-  logic [7:4][15:0] at_q;
+  logic [7:4][LogWindow-1:0] at_q;
   logic [7:4][3:0] n_q;
   logic [6:4][63:0] literals_q;
   logic [LogRows-1:0] even4_q, odd4_q;
@@ -266,7 +273,7 @@ module wpr_lz_copy #(
       automatic logic [2:0] i = 3'(j) - at3_q[2:0];     // the byte's number in this clock
       automatic logic [2:0] k = 3'(j) - match3_q;       // and in the match
       automatic logic [2:0] from = 3'(j) - offset3_q[2:0];
-      automatic logic [2:0] past = offset3_q[15:3] == '0 ? Modulo[offset3_q[2:0]][k] : k;
+      automatic logic [2:0] past = offset3_q[OffsetWidth-1:3] == '0 ? Modulo[offset3_q[2:0]][k] : k;
       lanes4[j].write   = {1'b0, i} < n3_q;
       lanes4[j].literal = ({1'b0, i} < n_first3_q) != match_first3_q;
       lanes4[j].second  = 3'(j) < at3_q[2:0];
@@ -283,12 +290,12 @@ module wpr_lz_copy #(
     end_q      <= {end_q[6:4], end3_q};
     wrong_q    <= {wrong_q[6:4], wrong3_q};
     begun_q    <= {begun_q[6:4], begun3_q};
-    near_q     <= {near_q[5:4], offset3_q <= 16'd64};
+    near_q     <= {near_q[5:4], offset3_q <= OffsetWidth'(64)};
     at_q       <= {at_q[6:4], at3_q};
     n_q        <= {n_q[6:4], n3_q};
     literals_q <= {literals_q[5:4], literals3_q};
-    odd4_q     <= from3_q[15:4];
-    even4_q    <= from3_q[15:4] + LogRows'(from3_q[3]);
+    odd4_q     <= from3_q[LogWindow-1:4];
+    even4_q    <= from3_q[LogWindow-1:4] + LogRows'(from3_q[3]);
     if (!rst_ni) v_q <= '0;
   end
   logic [2:0] literal4_q, literal5_q, literal6_q;
@@ -343,19 +350,19 @@ module wpr_lz_copy #(
   end
 
   // A row leaves with the first byte of the next one, or with the packet's end.
-  logic [15:0] row_at7;
+  logic [LogWindow-1:0] row_at7;
   logic crosses7;
   logic leaves8_q, last8_q, bad8_q;
-  logic [12:0] row8_q;
+  logic [LogRows:0] row8_q;
   logic [3:0] n8_q;
-  assign row_at7  = at_q[7] - 16'd1;
+  assign row_at7  = at_q[7] - LogWindow'(1);
   assign crosses7 = 5'(at_q[7][2:0]) + 5'(n_q[7]) > 5'd8 ||
                     (at_q[7][2:0] == '0 && n_q[7] != '0);
   always_ff @(posedge clk_i) begin
     leaves8_q <= v_q[7] && (end_q[7] || (!wrong_q[7] && begun_q[7] && crosses7));
     last8_q   <= end_q[7];
     bad8_q    <= wrong_q[7];
-    row8_q    <= row_at7[15:3];
+    row8_q    <= row_at7[LogWindow-1:3];
     n8_q      <= !end_q[7] ? 4'd8 : begun_q[7] && !wrong_q[7] ? {1'b0, row_at7[2:0]} + 4'd1 : '0;
     if (!rst_ni) leaves8_q <= 1'b0;
   end

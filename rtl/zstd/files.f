@@ -1,0 +1,17 @@
+common/wpr_skid.sv
+common/wpr_fifo.sv
+lz/wpr_lz_literals.sv
+lz/wpr_lz_copy.sv
+zstd/wpr_zstd_pkg.sv
+zstd/wpr_zstd_store.sv
+zstd/wpr_zstd_forward.sv
+zstd/wpr_zstd_backward.sv
+zstd/wpr_zstd_counts.sv
+zstd/wpr_zstd_fse.sv
+zstd/wpr_zstd_tree.sv
+zstd/wpr_zstd_stream.sv
+zstd/wpr_zstd_head.sv
+zstd/wpr_zstd_literals.sv
+zstd/wpr_zstd_sequences.sv
+zstd/wpr_zstd_execute.sv
+zstd/wpr_zstd_dec.sv

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences of the zstd decoder to elements of the copy engine: up to 16 literals and a match of up
+// to 256 bytes each, as soon as the literals have come. Behind a block's last sequence stand the
+// rest of its literals.
+module wpr_zstd_execute #(
+  parameter int unsigned LogWindow = 17
+) (
+  input logic clk_i,
+  input logic rst_ni,  // synchronous
+
+  input  logic        most_valid_i,  // of a packet:
+  input  logic [22:0] most_i,        // bytes that it may have
+
+  input  logic        start_i,  // of a block:
+  input  logic [17:0] n_i,      // literals
+  output logic        busy_o,
+  output logic        bad_o,    // more literals are taken than there are, or bytes made than may be
+
+  input  logic               come_i,      // sequences are still made
+  input  logic               valid_i,
+  output logic               take_o,
+  input  logic [       16:0] literals_i,
+  input  logic [       17:0] match_i,
+  input  logic [LogWindow:0] offset_i,
+
+  input  logic [7:0] wait_i,  // literals that have come and are not used
+  output logic [4:0] used_o,
+
+  input  logic drain_i,     // instead: takes the literals that wait
+  input  logic end_i,       // the packet ends
+  input  logic end_bad_i,
+  output logic end_take_o,
+
+  output logic               valid_o,
+  input  logic               room_i,  // for this one and one more
+  output logic               last_o,
+  output logic               wrong_o,
+  output logic [        4:0] n_literals_o,
+  output logic [        8:0] n_match_o,
+  output logic [LogWindow:0] offset_o
+);
+
+  typedef enum logic [1:0] {Idle, Sequences, Rest} state_e;
+  state_e state_q;
+  logic some_q;  // a sequence, of which is left:
+  logic [17:0] literals_q, match_q;
+  logic [LogWindow:0] offset_q;
+  logic [17:0] left_q;  // literals behind it
+  logic [22:0] most_q;  // bytes behind it
+  logic [18:0] all;  // bytes of the next one
+  logic many_q, long_match_q, step, ends, next;  // many: more than an element holds
+  logic [4:0] n_literals, drained;
+  logic [8:0] n_match;
+  assign all        = 19'(literals_i) + 19'(match_i);
+  assign n_literals = many_q ? 5'd16 : literals_q[4:0];
+  assign n_match    = many_q ? '0 : long_match_q ? 9'd256 : match_q[8:0];
+  assign step       = some_q && room_i && wait_i >= 8'(n_literals);
+  assign ends       = step && !many_q && !long_match_q;
+  assign next       = ends || !some_q;
+  assign take_o     = state_q == Sequences && next && valid_i;
+  assign drained    = wait_i > 8'd16 ? 5'd16 : wait_i[4:0];
+  assign used_o     = step ? n_literals : drain_i && room_i ? drained : '0;
+  assign end_take_o = end_i && room_i;
+  assign busy_o     = state_q != Idle;
+  always_ff @(posedge clk_i) begin
+    valid_o      <= (step && (n_literals != '0 || n_match != '0)) ||
+                    (drain_i && room_i && wait_i != '0) || end_take_o;
+    last_o       <= end_i;
+    wrong_o      <= end_bad_i;
+    n_literals_o <= end_i ? '0 : used_o;
+    n_match_o    <= end_i || drain_i ? '0 : n_match;
+    offset_o     <= offset_q;
+
+    if (step) begin
+      literals_q <= many_q ? literals_q - 18'd16 : '0;
+      many_q     <= many_q && literals_q > 18'd32;
+      if (!many_q) match_q <= match_q - 18'(n_match);
+      if (!many_q) long_match_q <= match_q > 18'd512;
+    end
+    if (next) begin
+      some_q <= 1'b0;
+      if (take_o) begin
+        some_q       <= 1'b1;
+        literals_q   <= 18'(literals_i);
+        match_q      <= match_i;
+        many_q       <= literals_i > 17'd16;
+        long_match_q <= match_i > 18'd256;
+        offset_q     <= offset_i;
+        left_q       <= left_q - 18'(literals_i);
+        most_q       <= most_q - 23'(all);
+        if (18'(literals_i) > left_q || 23'(all) > most_q) begin
+          bad_o  <= 1'b1;
+          some_q <= 1'b0;
+        end
+      end else if (state_q == Sequences && !come_i) begin
+        state_q      <= Rest;
+        some_q       <= 1'b1;
+        literals_q   <= left_q;
+        match_q      <= '0;
+        many_q       <= left_q > 18'd16;
+        long_match_q <= 1'b0;
+        most_q       <= most_q - 23'(left_q);
+        if (23'(left_q) > most_q) begin
+          bad_o  <= 1'b1;
+          some_q <= 1'b0;
+        end
+      end else if (state_q == Rest) begin
+        state_q <= Idle;
+      end
+    end
+    if (most_valid_i) most_q <= most_i;
+    if (start_i) begin
+      state_q <= Sequences;
+      left_q  <= n_i;
+    end
+    if (drain_i || !rst_ni) begin
+      state_q <= Idle;
+      some_q  <= 1'b0;
+    end
+    if (!rst_ni) begin
+      bad_o   <= 1'b0;
+      valid_o <= 1'b0;
+    end
+  end
+
+endmodule

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// An FSE table of the zstd decoder: built from how often each symbol stands in it, read a state at
+// a time.
+//
+// begin_i, then the counts of the symbols from 0 on, at most one a clock, then end_i with the
+// table's logarithm; or rle_i with the only symbol. The table is built in twice its size, and a
+// clock for each symbol and each state that a rare symbol took; then busy_o falls.
+module wpr_zstd_fse #(
+  parameter int unsigned MostLog = 9,
+  parameter int unsigned SymbolWidth = 6
+) (
+  input logic clk_i,
+  input logic rst_ni,  // synchronous
+
+  input  logic begin_i,
+  input  logic count_valid_i,
+  input  logic [MostLog:0] count_i,
+  input  logic less_i,         // -1: count_i is 1
+  input  logic end_i,
+  input  logic [3:0] log_i,    // with counts and end_i: 5 to MostLog
+  input  logic rle_i,
+  input  logic [SymbolWidth-1:0] symbol_i,
+  output logic busy_o,         // from begin_i or rle_i on
+  output logic [3:0] log_o,    // of the table
+
+  input  logic read_i,
+  input  logic [MostLog-1:0] state_i,
+  output logic [SymbolWidth-1:0] symbol_o,  // a clock behind
+  output logic [3:0] n_o,      // bits of the next state,
+  output logic [MostLog-1:0] state_o  // to which this is added: below, it is 0
+);
+
+  localparam int unsigned Size = 1 << MostLog;
+  localparam int unsigned CountWidth = MostLog + 1;
+  typedef logic [MostLog-1:0] place_t;
+
+  typedef enum logic [2:0] {Idle, Counts, First, Spread, States, Last} state_e;
+  state_e state_q;
+  (* ram_style = "distributed" *) logic [CountWidth:0] counts_q[1 << SymbolWidth];
+  logic [SymbolWidth-1:0] symbols_q[Size];
+  logic [SymbolWidth+MostLog+3:0] table_q[Size];
+
+  logic [SymbolWidth-1:0] symbol_q, n_symbols_q;
+  place_t place_q, last, last_q, step_q;
+  place_t high_q;  // the rarest stand behind it; counted from the end of a table of any size
+  logic [CountWidth-1:0] left_q;  // of a symbol's states
+  logic [CountWidth:0] count;
+
+  // ---- symbols to places ------------------------------------------------------------------------
+
+  logic put, write;
+  logic [SymbolWidth-1:0] symbol;
+  logic [CountWidth:0] next;
+  assign put    = state_q == Spread && left_q != '0 && place_q <= high_q;
+  assign count  = counts_q[symbol];
+  assign last   = place_t'((CountWidth'(1) << log_i) - 1'b1);
+  assign busy_o = state_q != Idle;
+  always_ff @(posedge clk_i) begin
+    unique case (state_q)
+      Counts: begin
+        if (count_valid_i) symbol_q <= symbol_q + 1'b1;
+        if (count_valid_i && less_i) high_q <= high_q - 1'b1;
+        if (end_i) begin
+          state_q     <= First;
+          n_symbols_q <= symbol_q;
+          symbol_q    <= '0;
+          last_q      <= last;
+          log_o       <= log_i;
+          step_q <= place_t'((CountWidth'(1) << log_i >> 1) + (CountWidth'(1) << log_i >> 3) +
+                             CountWidth'(3));
+        end
+      end
+      First: begin
+        high_q  <= high_q & last_q;
+        place_q <= '0;
+        left_q  <= count[CountWidth] ? '0 : count[CountWidth-1:0];
+        state_q <= Spread;
+      end
+      Spread: begin
+        if (left_q != '0) begin
+          place_q <= (place_q + step_q) & last_q;
+          if (put) left_q <= left_q - 1'b1;
+        end
+        if (left_q == '0 || (left_q == CountWidth'(1) && put)) begin
+          symbol_q <= symbol_q + 1'b1;
+          left_q   <= next[CountWidth] ? '0 : next[CountWidth-1:0];
+          if (symbol_q == n_symbols_q - 1'b1) begin
+            state_q <= States;
+            place_q <= '0;
+          end
+        end
+      end
+      States: begin
+        place_q <= place_q + 1'b1;
+        if (place_q == last_q) state_q <= Last;
+      end
+      Last: state_q <= Idle;
+      default: ;
+    endcase
+    if (begin_i) begin
+      state_q  <= Counts;
+      symbol_q <= '0;
+      high_q   <= '1;
+    end
+    if (rle_i) begin
+      state_q <= Last;
+      log_o   <= '0;
+    end
+    if (!rst_ni) state_q <= Idle;
+  end
+  assign next = counts_q[symbol_q+1'b1];
+  always_ff @(posedge clk_i) begin
+    if (state_q == Counts ? count_valid_i && less_i : put) begin
+      symbols_q[state_q == Counts ? high_q & last : place_q] <= symbol_q;
+    end
+  end
+
+  // ---- places to states -------------------------------------------------------------------------
+
+  logic [SymbolWidth-1:0] symbol1_q;
+  place_t place1_q;
+  logic states1_q;
+  logic [3:0] high, n;
+  always_ff @(posedge clk_i) begin
+    symbol1_q <= symbols_q[place_q];
+    place1_q  <= place_q;
+    states1_q <= state_q == States;
+  end
+  assign symbol = state_q == States || state_q == Last ? symbol1_q : symbol_q;
+  always_comb begin
+    high = '0;
+    for (int i = 0; i <= MostLog; i++) if (count[i]) high = 4'(i);
+  end
+  assign n     = log_o - high;
+  assign write = states1_q;
+  always_ff @(posedge clk_i) begin
+    if (state_q == Counts) begin
+      if (count_valid_i) counts_q[symbol_q] <= {less_i, count_i};
+    end else if (states1_q) begin
+      counts_q[symbol1_q] <= {1'b0, count[CountWidth-1:0] + 1'b1};
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (rle_i || write) begin
+      table_q[rle_i ? '0 : place1_q] <= rle_i ? {symbol_i, 4'd0, place_t'(0)} :
+          {symbol1_q, n, place_t'(count[CountWidth-1:0] << n) & last_q};
+    end
+  end
+  always_ff @(posedge clk_i) if (read_i) {symbol_o, n_o, state_o} <= table_q[state_i];
+
+endmodule
