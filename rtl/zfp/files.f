@@ -1,5 +1,8 @@
 common/wpr_fifo.sv
+common/wpr_ram_fifo.sv
 common/wpr_pack.sv
+common/wpr_split.sv
+zfp/wpr_zfp_delay.sv
 zfp/wpr_zfp_lift.sv
 zfp/wpr_zfp_cast.sv
 zfp/wpr_zfp_plane.sv
@@ -7,3 +10,9 @@ zfp/wpr_zfp_join.sv
 zfp/wpr_zfp_planes.sv
 zfp/wpr_zfp_cell.sv
 zfp/wpr_zfp_enc.sv
+zfp/wpr_zfp_read_plane.sv
+zfp/wpr_zfp_read_planes.sv
+zfp/wpr_zfp_unlift.sv
+zfp/wpr_zfp_uncast.sv
+zfp/wpr_zfp_read_cell.sv
+zfp/wpr_zfp_dec.sv

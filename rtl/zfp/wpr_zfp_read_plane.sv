@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the code of one bit plane (codecs/zfp/spec.md, A cell, 3): the inverse of wpr_zfp_plane.
+// One plane a clock. What the plane below waits for comes Loop clocks later, 3 with four values and
+// 5 with more; bits_o comes 2 clocks behind that.
+//
+// A bit of the code is a coefficient's, or a test: whether there is another 1. A test stands behind
+// the bits of the coefficients below n, and behind each 1 from there on. So from n on a bit is a
+// test where an even number of ones stand before it, and a test that is 0 ends the plane. Without
+// its tests the code is the plane. Two tests never stand side by side, so two halves are joined by
+// a shift that is the number of tests in the lower one.
+//
+// If all coefficients but the last one have been reached and the plane goes on, the last one is 1,
+// without a bit of its own. Where a cell's code ends before a 1 that a test has announced, the
+// first coefficient that has no bit is that 1. Zeros behind the code's end make the second case
+// look like the first one; the 1 is then as many coefficients lower as bits are missing.
+module wpr_zfp_read_plane #(
+  parameter int unsigned Values   = 16,   // a power of two, 4 or more
+  parameter int unsigned CodeBits = 119,  // of a cell's planes, at most
+  localparam int unsigned Log = $clog2(Values),
+  localparam int unsigned PlaceBits = $clog2(CodeBits + 1)
+) (
+  input  logic                 clk_i,
+  input  logic [PlaceBits-1:0] end_i,     // bits of a cell's planes; constant
+  input  logic                 use_i,     // 0: the plane has no code
+  input  logic [ CodeBits-1:0] code_i,    // of the cell's planes; bits from end_i on are 0
+  input  logic [PlaceBits-1:0] place_i,   // where the plane above begins; all ones: behind the end
+  input  logic [        Log:0] length_i,  // of the plane above
+  input  logic [   Values-1:0] known_i,   // of the coefficients below n
+  output logic [ CodeBits-1:0] code_o,
+  output logic [PlaceBits-1:0] place_o,   // of this plane
+  output logic [        Log:0] length_o,
+  output logic [   Values-1:0] known_o,
+  output logic [   Values-1:0] bits_o
+);
+
+  localparam int unsigned Places = 2 * Values;  // of a plane's code, and one more
+  localparam int unsigned Levels = Log + 1;     // of halves that are joined
+  localparam int unsigned Fine = 4;             // bits of a place that shift in the second clock
+  localparam bit Wide = Values > 4;             // two registers more
+  localparam int unsigned Loop = Wide ? 5 : 3;
+
+  logic [Loop:0][CodeBits-1:0] code;
+  assign code[0] = code_i;
+  assign code_o  = code[Loop];
+  always_ff @(posedge clk_i) code[Loop:1] <= code[Loop-1:0];
+
+  // ---- 1: where the plane begins; the code from about there -------------------------------------
+
+  logic [Loop:1][PlaceBits-1:0] place_q;
+  logic [Loop-1:1][Values-1:0] known_q;
+  logic [Loop-1:1] use_q;
+  logic [PlaceBits:0] begins;
+  logic [PlaceBits-1:0] place;
+  logic [Places+(1<<Fine)-3:0] near_q;
+  assign begins = (PlaceBits + 1)'(place_i) + (PlaceBits + 1)'(length_i);
+  assign place  = begins[PlaceBits-1:0] | {PlaceBits{begins[PlaceBits]}};
+  assign place_o = place_q[Loop];
+  always_ff @(posedge clk_i) begin
+    place_q <= {place_q[Loop-1:1], place};
+    known_q <= {known_q[Loop-2:1], known_i};
+    use_q   <= {use_q[Loop-2:1], use_i};
+    near_q  <= (Places + (1 << Fine) - 2)'(code_i >> {place[PlaceBits-1:Fine], Fine'(0)});
+  end
+
+  // ---- 2: the code from there; whether an odd number of ones stand before a bit -----------------
+
+  typedef struct packed {
+    logic [Places-1:0] code;
+    logic [Places-1:0] odd;
+    logic [Values-1:0] known;
+  } window_t;
+  window_t window, w;
+  always_comb begin
+    window.code  = {1'b0, (Places - 1)'(near_q >> place_q[1][Fine-1:0])};
+    window.known = known_q[1];
+    window.odd   = {(Places - 1)'(window.code & ~Places'(known_q[1])), 1'b0};
+    for (int s = 1; s < int'(Places); s *= 2) begin
+      for (int i = 0; i < int'(Places); i++) begin
+        if (i / s % 2 == 1) window.odd[i] ^= window.odd[i/s*s-1];
+      end
+    end
+  end
+  always_ff @(posedge clk_i) w <= window;
+
+  // ---- 3: where the plane ends; tests and values ------------------------------------------------
+
+  logic [Places-1:0] test, value, alive;  // alive: not behind the end
+  logic [Levels:0] raw;                   // bits up to the end
+  always_comb begin
+    alive = {(Places - 1)'(Places'(w.known) | w.odd | w.code), 1'b1};
+    for (int s = 1; s < int'(Places); s *= 2) begin
+      for (int i = 0; i < int'(Places); i++) if (i / s % 2 == 1) alive[i] &= alive[i/s*s-1];
+    end
+    test  = alive & ~(Places'(w.known) | w.odd);
+    value = alive & (Places'(w.known) | w.odd) & w.code;
+    raw   = '0;
+    for (int b = 0; b <= int'(Levels); b++) begin
+      for (int i = (1 << b) - 1; i < int'(Places); i += 1 << b) raw[b] ^= alive[i];
+    end
+  end
+
+  // ---- 3, 4: without its tests ------------------------------------------------------------------
+
+  for (genvar l = 0; l <= int'(Levels); l++) begin : g_level
+    localparam int unsigned Bits = l == 0 ? 1 : l;  // of a number of tests
+    logic [(Places>>l)-1:0][(1<<l)-1:0] codes, joined;
+    logic [(Places>>l)-1:0][Bits-1:0] tests, sums;
+    logic [Levels:0] whole;
+    if (l == 0) begin : g_bits
+      assign {joined, sums} = {value, test};
+    end else if (l == 1) begin : g_pairs
+      always_comb begin
+        for (int i = 0; i < int'(Places) / 2; i++) begin
+          joined[i] = g_level[0].tests[2*i] ? {1'b0, g_level[0].codes[2*i+1]}
+                                            : {g_level[0].codes[2*i+1], g_level[0].codes[2*i]};
+          sums[i] = g_level[0].tests[2*i] || g_level[0].tests[2*i+1];
+        end
+      end
+    end else begin : g_halves
+      localparam int unsigned Half = 1 << (l - 1);
+      always_comb begin
+        for (int i = 0; i < int'(Places >> l); i++) begin
+          // So many tests at most have halves that they have the upper bit alone.
+          joined[i] = {g_level[l-1].codes[2*i+1], Half'(0)};
+          if (g_level[l-1].tests[2*i][l-2]) joined[i] >>= Half / 2;
+          else if (l > 2) joined[i] >>= g_level[l-1].tests[2*i] & (l - 1)'(Half / 2 - 1);
+          joined[i] |= (1 << l)'(g_level[l-1].codes[2*i]);
+          sums[i] = Bits'(g_level[l-1].tests[2*i]) + Bits'(g_level[l-1].tests[2*i+1]);
+        end
+      end
+    end
+    if (Wide && (l == 2 || l == int'(Levels))) begin : g_register
+      always_ff @(posedge clk_i) begin
+        {codes, tests} <= {joined, sums};
+        whole          <= l == 2 ? raw : g_level[l-1].whole;
+      end
+    end else begin : g_wires
+      assign {codes, tests} = {joined, sums};
+      if (l <= 2) begin : g_raw
+        assign whole = raw;
+      end else begin : g_same
+        assign whole = g_level[l-1].whole;
+      end
+    end
+  end
+
+  logic [Values-1:0] bits, known, ahead, bits_q;
+  logic [Levels:0] reached, length;
+  logic goes_on, goes_on_q;  // beyond the last coefficient's place
+  assign bits  = g_level[Levels].codes[0][Values-1:0];
+  assign known = known_q[Loop-1];
+
+  // ---- 5: what comes out of it ------------------------------------------------------------------
+
+  always_comb begin
+    reached = g_level[Levels].whole - (Levels + 1)'(g_level[Levels].tests[0]);
+    goes_on = use_q[Loop-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
+    length  = (Levels + 1)'(Values);
+    for (int i = 0; i < int'(Values) - 1; i++) length += (Levels + 1)'(bits[i] && !known[i]);
+    if (!known[Values-1] && !goes_on) length = g_level[Levels].whole;
+    for (int i = 0; i < int'(Values); i++) ahead[i] = reached > (Levels + 1)'(i);
+  end
+  always_ff @(posedge clk_i) begin
+    length_o  <= use_q[Loop-1] ? length[Log:0] : '0;
+    known_o   <= use_q[Loop-1] ? ahead : known;
+    bits_q    <= use_q[Loop-1] ? bits & {!goes_on, {(Values - 1) {1'b1}}} : '0;
+    goes_on_q <= goes_on;
+  end
+
+  // ---- 6, 7: the 1 that has no bit --------------------------------------------------------------
+
+  logic [PlaceBits+1:0] missing;
+  logic [Log-1:0] missing_q;
+  logic [Values-1:0] bits2_q;
+  logic goes_on2_q;
+  assign missing = (PlaceBits + 2)'(place_o) + (PlaceBits + 2)'(length_o) - (PlaceBits + 2)'(end_i);
+  always_ff @(posedge clk_i) begin
+    missing_q  <= missing[PlaceBits+1] ? '0 : missing[Log-1:0];
+    bits2_q    <= bits_q;
+    goes_on2_q <= goes_on_q;
+    for (int i = 0; i < int'(Values); i++) begin
+      bits_o[i] <= bits2_q[i] || (goes_on2_q && ~missing_q == Log'(i));
+    end
+  end
+
+endmodule

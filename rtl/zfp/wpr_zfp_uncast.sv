@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number as the float32 number * 2^(exponent - 157) (codecs/zfp/spec.md, A cell, 5): libzfp's
+// inv_cast, whose two factors and product are each rounded to nearest even. Latency 5 clocks, one
+// number a clock.
+//
+// An exponent below 8 makes the power of two 0, so the value is a zero with the number's sign. From
+// 8 on a denormal value is a multiple of 2^-149 as it stands: so no value is rounded twice.
+module wpr_zfp_uncast (
+  input  logic        clk_i,
+  input  logic [31:0] number_i,
+  input  logic [ 7:0] exponent_i,  // of the cell, with the bias 127
+  output logic [31:0] value_o
+);
+
+  // ---- 1, 2: magnitude, and zeros above it ------------------------------------------------------
+
+  logic [31:0] size_q, size2_q, size3_q;
+  logic [4:1] negative_q;
+  logic [7:0] exponent1_q, exponent2_q;
+  logic [5:0] zeros, zeros_q;
+  always_comb begin
+    logic [31:0] from;  // whether there is a 1 here or above
+    from = size_q;
+    for (int s = 1; s < 32; s *= 2) begin
+      for (int i = 0; i < 32; i++) if (i / s % 2 == 0) from[i] |= from[(i/s+1)*s];
+    end
+    zeros = '0;
+    for (int b = 0; b < 6; b++) begin
+      for (int i = (1 << b) - 1; i < 32; i += 1 << b) zeros[b] ^= !from[31-i];
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    size_q      <= ({32{number_i[31]}} ^ number_i) + 32'(number_i[31]);
+    negative_q  <= {negative_q[3:1], number_i[31]};
+    exponent1_q <= exponent_i;
+    size2_q     <= size_q;
+    zeros_q     <= zeros;
+    exponent2_q <= exponent1_q;
+  end
+
+  // ---- 3, 4: shifted up, but no farther than the least normal number ----------------------------
+
+  logic [4:0] up_q;
+  logic [8:0] exponent3_q, exponent4_q;
+  logic nothing_q, nothing2_q;
+  logic [30:0] raised_q;  // a 1 above it is implied, or there is none
+  always_ff @(posedge clk_i) begin
+    up_q        <= 8'(zeros_q) <= exponent2_q ? zeros_q[4:0] : exponent2_q[4:0];
+    exponent3_q <= 8'(zeros_q) <= exponent2_q ? 9'(exponent2_q) - 9'(zeros_q) + 9'd1 : '0;
+    nothing_q   <= zeros_q[5] || exponent2_q < 8'd8;
+    size3_q     <= size2_q;
+    raised_q    <= 31'(size3_q << up_q);
+    exponent4_q <= exponent3_q;
+    nothing2_q  <= nothing_q;
+  end
+
+  // ---- 5: rounded -------------------------------------------------------------------------------
+
+  logic [31:0] rounded;
+  always_comb begin
+    rounded = {exponent4_q, raised_q[30:8]} +
+              32'(raised_q[7] && (raised_q[8] || raised_q[6:0] != '0));
+  end
+  always_ff @(posedge clk_i) begin
+    value_o[31]   <= negative_q[4];
+    value_o[30:0] <= nothing2_q ? '0 : rounded[31] || &rounded[30:23] ? 31'h7F80_0000
+                                                                      : rounded[30:0];
+  end
+
+endmodule
