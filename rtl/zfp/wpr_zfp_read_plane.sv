@@ -39,10 +39,11 @@ module wpr_zfp_read_plane #(
   localparam bit Wide = Values > 4;             // two registers more
   localparam int unsigned Loop = Wide ? 5 : 3;
 
-  logic [Loop:0][CodeBits-1:0] code;
-  assign code[0] = code_i;
-  assign code_o  = code[Loop];
-  always_ff @(posedge clk_i) code[Loop:1] <= code[Loop-1:0];
+  wpr_zfp_delay #(.Width(CodeBits), .Clocks(Loop)) keep_code (
+    .clk_i,
+    .data_i(code_i),
+    .data_o(code_o)
+  );
 
   // ---- 1: where the plane begins; the code from about there -------------------------------------
 
@@ -74,29 +75,24 @@ module wpr_zfp_read_plane #(
     window.code  = {1'b0, (Places - 1)'(near_q >> place_q[1][Fine-1:0])};
     window.known = known_q[1];
     window.odd   = {(Places - 1)'(window.code & ~Places'(known_q[1])), 1'b0};
-    for (int s = 1; s < int'(Places); s *= 2) begin
-      for (int i = 0; i < int'(Places); i++) begin
-        if (i / s % 2 == 1) window.odd[i] ^= window.odd[i/s*s-1];
-      end
-    end
+    for (int s = 1; s < int'(Places); s *= 2) window.odd ^= window.odd << s;
   end
   always_ff @(posedge clk_i) w <= window;
 
   // ---- 3: where the plane ends; tests and values ------------------------------------------------
 
+  function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
+    for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
+  endfunction
+
   logic [Places-1:0] test, value, alive;  // alive: not behind the end
   logic [Levels:0] raw;                   // bits up to the end
   always_comb begin
     alive = {(Places - 1)'(Places'(w.known) | w.odd | w.code), 1'b1};
-    for (int s = 1; s < int'(Places); s *= 2) begin
-      for (int i = 0; i < int'(Places); i++) if (i / s % 2 == 1) alive[i] &= alive[i/s*s-1];
-    end
+    for (int s = 1; s < int'(Places); s *= 2) alive &= ~(~alive << s);
     test  = alive & ~(Places'(w.known) | w.odd);
     value = alive & (Places'(w.known) | w.odd) & w.code;
-    raw   = '0;
-    for (int b = 0; b <= int'(Levels); b++) begin
-      for (int i = (1 << b) - 1; i < int'(Places); i += 1 << b) raw[b] ^= alive[i];
-    end
+    for (int b = 0; b <= int'(Levels); b++) raw[b] = ^(alive & every(b));
   end
 
   // ---- 3, 4: without its tests ------------------------------------------------------------------
@@ -145,23 +141,25 @@ module wpr_zfp_read_plane #(
   end
 
   logic [Values-1:0] bits, known, ahead, bits_q;
-  logic [Levels:0] reached, length;
+  logic [Levels:0] reached;
+  logic [Log:0] length;
   logic goes_on, goes_on_q;  // beyond the last coefficient's place
+  logic [Values-2:0] ones;   // that were announced
   assign bits  = g_level[Levels].codes[0][Values-1:0];
   assign known = known_q[Loop-1];
 
   // ---- 5: what comes out of it ------------------------------------------------------------------
 
   always_comb begin
+    ones    = bits[Values-2:0] & ~known[Values-2:0];
     reached = g_level[Levels].whole - (Levels + 1)'(g_level[Levels].tests[0]);
     goes_on = use_q[Loop-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
-    length  = (Levels + 1)'(Values);
-    for (int i = 0; i < int'(Values) - 1; i++) length += (Levels + 1)'(bits[i] && !known[i]);
-    if (!known[Values-1] && !goes_on) length = g_level[Levels].whole;
-    for (int i = 0; i < int'(Values); i++) ahead[i] = reached > (Levels + 1)'(i);
+    length  = (Log + 1)'(Values) + (Log + 1)'($countones(ones));
+    if (!known[Values-1] && !goes_on) length = g_level[Levels].whole[Log:0];
+    ahead = ~({Values{1'b1}} << reached);
   end
   always_ff @(posedge clk_i) begin
-    length_o  <= use_q[Loop-1] ? length[Log:0] : '0;
+    length_o  <= use_q[Loop-1] ? length : '0;
     known_o   <= use_q[Loop-1] ? ahead : known;
     bits_q    <= use_q[Loop-1] ? bits & {!goes_on, {(Values - 1) {1'b1}}} : '0;
     goes_on_q <= goes_on;
@@ -178,9 +176,7 @@ module wpr_zfp_read_plane #(
     missing_q  <= missing[PlaceBits+1] ? '0 : missing[Log-1:0];
     bits2_q    <= bits_q;
     goes_on2_q <= goes_on_q;
-    for (int i = 0; i < int'(Values); i++) begin
-      bits_o[i] <= bits2_q[i] || (goes_on2_q && ~missing_q == Log'(i));
-    end
+    bits_o     <= bits2_q | Values'(goes_on2_q) << ~missing_q;
   end
 
 endmodule

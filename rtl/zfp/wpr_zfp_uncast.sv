@@ -18,16 +18,14 @@ module wpr_zfp_uncast (
   logic [4:1] negative_q;
   logic [7:0] exponent1_q, exponent2_q;
   logic [5:0] zeros, zeros_q;
+  function automatic logic [31:0] every(input int b);  // 2^b-th place from above
+    for (int p = 0; p < 32; p++) every[31-p] = (p + 1) % (1 << b) == 0;
+  endfunction
+  logic [31:0] above;  // nothing but zeros from above to here
   always_comb begin
-    logic [31:0] from;  // whether there is a 1 here or above
-    from = size_q;
-    for (int s = 1; s < 32; s *= 2) begin
-      for (int i = 0; i < 32; i++) if (i / s % 2 == 0) from[i] |= from[(i/s+1)*s];
-    end
-    zeros = '0;
-    for (int b = 0; b < 6; b++) begin
-      for (int i = (1 << b) - 1; i < 32; i += 1 << b) zeros[b] ^= !from[31-i];
-    end
+    above = ~size_q;
+    for (int s = 1; s < 32; s *= 2) above &= ~(~above >> s);
+    for (int b = 0; b < 6; b++) zeros[b] = ^(above & every(b));
   end
   always_ff @(posedge clk_i) begin
     size_q      <= ({32{number_i[31]}} ^ number_i) + 32'(number_i[31]);
