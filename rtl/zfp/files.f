@@ -1,3 +1,4 @@
+common/wpr_skid.sv
 common/wpr_fifo.sv
 common/wpr_ram_fifo.sv
 common/wpr_pack.sv

@@ -58,14 +58,14 @@ module wpr_zfp_dec #(
 
   logic [CountWidth-LogCells-1:0] beats_q;  // to be cut, less one
   logic [1:0] rest_q;                       // cells of the last one, less one
-  logic busy_q, filling_q, c_ready, first_of_last;
-  logic [LaneBits-1:0] c_size, fill;
+  logic busy_q, filling_q, ready, last_cells;
+  logic [LaneBits-1:0] size, fill;
   logic [LaneBits-1:0] cells_size_q[4];  // of one to four cells
   logic [5:0] used_q;                    // bits of a word of 64 that are used up
   assign s_cmd_tready = !busy_q;
   assign fill         = LaneBits'(6'(-used_q)) / LaneBits'(Unit);
-  assign first_of_last = beats_q == '0;
-  assign c_size        = filling_q ? fill : cells_size_q[first_of_last ? rest_q : 2'(Cells - 1)];
+  assign last_cells   = beats_q == '0;
+  assign size         = filling_q ? fill : cells_size_q[last_cells ? rest_q : 2'(Cells - 1)];
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < 4; i++) begin
       cells_size_q[i] <= LaneBits'((SizeBits + 2)'(i + 1) * (SizeBits + 2)'(cfg_bits_i) /
@@ -77,14 +77,27 @@ module wpr_zfp_dec #(
       used_q    <= '0;
       beats_q   <= s_cmd_tdata[CountWidth-1:LogCells];
       rest_q    <= s_cmd_tdata[1:0] & 2'(Cells - 1);
-    end else if (c_ready) begin
-      filling_q <= first_of_last;
+    end else if (ready) begin
+      filling_q <= last_cells;
       busy_q    <= !filling_q;
-      used_q    <= used_q + 6'(c_size * LaneBits'(Unit));
-      beats_q   <= beats_q - (CountWidth - LogCells)'(!first_of_last);
+      used_q    <= used_q + 6'(size * LaneBits'(Unit));
+      beats_q   <= beats_q - (CountWidth - LogCells)'(!last_cells);
     end
     if (!rst_ni) busy_q <= 1'b0;
   end
+
+  logic c_valid, c_ready, c_last;
+  logic [LaneBits-1:0] c_size;
+  wpr_skid #(.Width(LaneBits + 1)) to_cut (
+    .clk_i,
+    .rst_ni,
+    .s_valid_i(busy_q),
+    .s_ready_o(ready),
+    .s_data_i ({filling_q, size}),
+    .m_valid_o(c_valid),
+    .m_ready_i(c_ready),
+    .m_data_o ({c_last, c_size})
+  );
 
   // Words of 64 bits in a packet's last beat. Where there are other bytes as well, none: any piece
   // that ends there, or does not end the packet, is wrong then.
@@ -111,10 +124,10 @@ module wpr_zfp_dec #(
     .s_data_i (s_axis_tdata),
     .s_size_i (s_size),
     .s_last_i (s_axis_tlast),
-    .c_valid_i(busy_q),
+    .c_valid_i(c_valid),
     .c_ready_o(c_ready),
     .c_size_i (c_size),
-    .c_last_i (filling_q),
+    .c_last_i (c_last),
     .m_valid_o(p_valid),
     .m_ready_i(move),
     .m_data_o (p_bits),
