@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA cores of zfp (rtl/zfp), simulated: float32 in one or two dimensions; the encoder at a
-// rate or with a precision or an accuracy, the decoder at a rate. What a card's host does is done
-// here: cells are gathered and put back, the head and the index are written and read. Everything
-// else goes to libzfp.
+// The FPGA cores of zfp (rtl/zfp), simulated: of float32, encoders in one to three dimensions at a
+// rate or with a precision or an accuracy, decoders in one and two at a rate. What a card's host
+// does is done here: cells are gathered and put back, the head and the index are written and read.
+// Everything else goes to libzfp.
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -11,6 +11,7 @@
 #include "Vwpr_zfp_dec2.h"
 #include "Vwpr_zfp_enc1.h"
 #include "Vwpr_zfp_enc2.h"
+#include "Vwpr_zfp_enc3.h"
 #include "codecs/zfp/zfp.hpp"
 #include "engines/rtl/float_cores.hpp"
 
@@ -24,7 +25,7 @@ using namespace zfp;
 
 constexpr size_t kBeatValues = 16;
 // Of the cores, by dimensions less one.
-constexpr unsigned kCellBits[] = {140, 536};
+constexpr unsigned kCellBits[] = {140, 536, 2120};
 constexpr unsigned kDecodedBits[] = {128, 512};
 
 struct State {
@@ -34,6 +35,7 @@ struct State {
   void* portable = nullptr;
   std::unique_ptr<rtl::Core<Vwpr_zfp_enc1>> one;
   std::unique_ptr<rtl::Core<Vwpr_zfp_enc2>> two;
+  std::unique_ptr<rtl::Core<Vwpr_zfp_enc3>> three;
   std::unique_ptr<rtl::Core<Vwpr_zfp_dec1>> one_back;
   std::unique_ptr<rtl::Core<Vwpr_zfp_dec2>> two_back;
   std::vector<float> cells;
@@ -50,18 +52,18 @@ Status open(const Args& args, void** state) noexcept {
 
 void close(void* state) noexcept { delete static_cast<State*>(state); }
 
-bool has_shape(const Args& args, const Grid& grid) {
+bool has_shape(const Args& args, const Grid& grid, int most_dims) {
   const Type type = type_of(args);
-  return type.size == 4 && type.exponent_bits != 0 && grid.cells > 0 && grid.dims <= 2;
+  return type.size == 4 && type.exponent_bits != 0 && grid.cells > 0 && grid.dims <= most_dims;
 }
 
 bool encodes(const Args& args, const Grid& grid) {
-  if (!has_shape(args, grid) || mode_of(args) == Mode::kReversible) return false;
+  if (!has_shape(args, grid, 3) || mode_of(args) == Mode::kReversible) return false;
   return mode_of(args) != Mode::kRate || rate_bits(args, grid) <= kCellBits[grid.dims - 1];
 }
 
 bool decodes(const Args& args, const Grid& grid) {
-  if (!has_shape(args, grid) || mode_of(args) != Mode::kRate) return false;
+  if (!has_shape(args, grid, 2) || mode_of(args) != Mode::kRate) return false;
   return rate_bits(args, grid) <= kDecodedBits[grid.dims - 1];
 }
 
@@ -94,16 +96,20 @@ struct CellsIn {
   size_t last_in(int d, size_t cell) const { return std::min<size_t>(4, grid.n[d] - 4 * cell) - 1; }
   size_t end_at() const {  // the place of the last value
     if (grid.dims == 1) return std::min(kBeatValues, grid.n[0] - kBeatValues * beat) - 1;
-    return last_in(0, beat % grid.cells_of[0]) + 4 * last_in(1, beat / grid.cells_of[0]);
+    const size_t cell = grid.dims == 2 ? beat : beat / 4, row = cell / grid.cells_of[0];
+    return last_in(0, cell % grid.cells_of[0]) + 4 * last_in(1, row % grid.cells_of[1]) +
+           16 * last_in(2, row / grid.cells_of[1]);
+  }
+  bool there(size_t i, size_t end) const {
+    if (grid.dims == 1) return i <= end;
+    const size_t z = grid.dims == 2 ? 0 : beat % 4;
+    return i % 4 <= end % 4 && i / 4 <= end / 4 % 4 && z <= end / 16;
   }
   void offer(auto& core) const {
     const size_t end = end_at();
-    const auto there = [&](size_t i) {
-      return grid.dims == 1 ? i <= end : i % 4 <= end % 4 && i / 4 <= end / 4;
-    };
     for (size_t i = 0; i < kBeatValues; ++i)
       core.s_axis_tdata[i] =
-          there(i) ? std::bit_cast<uint32_t>(cells[kBeatValues * beat + i]) : ~uint32_t{0};
+          there(i, end) ? std::bit_cast<uint32_t>(cells[kBeatValues * beat + i]) : ~uint32_t{0};
     core.s_axis_tuser = static_cast<uint8_t>(end);
     core.s_axis_tlast = beat + 1 == beats_of(grid);
   }
@@ -148,8 +154,10 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   rtl::BytesOut out{dst.subspan(Head::kSize), true};
   if (grid.dims == 1) {
     WPR_TRY(encode_on(own->one, args, grid, own, &out));
-  } else {
+  } else if (grid.dims == 2) {
     WPR_TRY(encode_on(own->two, args, grid, own, &out));
+  } else {
+    WPR_TRY(encode_on(own->three, args, grid, own, &out));
   }
   if (out.over) return does_not_fit(src, dst);
   return end_payload(grid, own->lengths, false, src, dst, out.size, written);

@@ -5,12 +5,15 @@ common/wpr_pack.sv
 common/wpr_split.sv
 zfp/wpr_zfp_delay.sv
 zfp/wpr_zfp_lift.sv
+zfp/wpr_zfp_most.sv
 zfp/wpr_zfp_cast.sv
 zfp/wpr_zfp_plane.sv
 zfp/wpr_zfp_join.sv
 zfp/wpr_zfp_planes.sv
 zfp/wpr_zfp_cell.sv
 zfp/wpr_zfp_enc.sv
+zfp/wpr_zfp_cell3.sv
+zfp/wpr_zfp_enc3.sv
 zfp/wpr_zfp_read_plane.sv
 zfp/wpr_zfp_read_planes.sv
 zfp/wpr_zfp_unlift.sv
