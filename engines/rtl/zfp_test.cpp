@@ -41,12 +41,15 @@ class ZfpCore : public testing::Test {
     ASSERT_TRUE(core->open({}, &core_state).ok());
   }
 
-  // Of an array of n values in rows of nx (0: one dimension).
-  static Args args_of(size_t n, size_t nx, int param, int value) {
+  // Of an array of n values in rows of nx (0: one dimension), planes of ny rows (0: two).
+  static Args args_of(size_t n, size_t nx, size_t ny, int param, int value) {
     Args args;
     args.dtype = DType::kFloat32;
     args.value[static_cast<size_t>(param)] = value;
-    if (nx > 0) {
+    if (ny > 0) {
+      args.n_dims = 3;
+      args.shape = {n / nx / ny, ny, nx};
+    } else if (nx > 0) {
       args.n_dims = 2;
       args.shape = {n / nx, nx};
     }
@@ -54,8 +57,8 @@ class ZfpCore : public testing::Test {
   }
 
   // Encodes an array on both and decodes it; the clocks of the core.
-  uint64_t compare(const std::vector<float>& values, size_t nx, int param, int value) {
-    Args args = args_of(values.size(), nx, param, value);
+  uint64_t compare(const std::vector<float>& values, size_t nx, size_t ny, int param, int value) {
+    Args args = args_of(values.size(), nx, ny, param, value);
     const auto src = std::as_bytes(std::span(values));
     Buffer expected(codec->bound(args, src.size())), got(expected.size());
     EXPECT_TRUE(codec->check(&args).ok());
@@ -66,8 +69,8 @@ class ZfpCore : public testing::Test {
     EXPECT_TRUE(status.ok()) << status.text();
     expected.resize(expected_size);
     got.resize(got_size);
-    EXPECT_TRUE(got == expected) << values.size() << " values, rows of " << nx << ", parameter "
-                                 << param << " = " << value;
+    EXPECT_TRUE(got == expected) << values.size() << " values, rows of " << nx << ", planes of "
+                                 << ny << ", parameter " << param << " = " << value;
     const uint64_t encoded = rtl::clocks - before;
     if (!HasFailure()) compare_decoded(args, got, src.size());
     return encoded;
@@ -95,28 +98,46 @@ class ZfpCore : public testing::Test {
     const uint64_t before = rtl::clocks;
     const size_t least = n_cells / 16;  // clocks; some blocks are libzfp's
     while (n_cells > 0 && !HasFailure()) {
-      const size_t nx = random() % 2 == 0 ? 0 : 1 + random() % 70;
-      const size_t n = nx == 0 ? 1 + random() % 9000 : nx * (1 + random() % 130);
+      const auto [n, nx, ny] = random_shape(&random);
       const auto values = field(n, nx == 0 ? 64 : nx, &random);
       switch (random() % 4) {
         case 0:
-          compare(values, nx, kRate, real_param(static_cast<int>(2 + random() % 319), -1));
+          compare(values, nx, ny, kRate, real_param(static_cast<int>(2 + random() % 319), -1));
           break;
         case 1:
-          compare(values, nx, kRate, real_param(static_cast<int>(1 + random() % 32), 0));
+          compare(values, nx, ny, kRate, real_param(static_cast<int>(1 + random() % 32), 0));
           break;
         case 2:
-          compare(values, nx, kPrecision, static_cast<int>(1 + random() % 40));
+          compare(values, nx, ny, kPrecision, static_cast<int>(1 + random() % 40));
           break;
         default:
           compare(
-              values, nx, kAccuracy,
+              values, nx, ny, kAccuracy,
               real_param(1 + static_cast<int>(random() % 9), static_cast<int>(random() % 12) - 9));
       }
       const size_t cells = nx == 0 ? n / 4 : n / 16;
       n_cells -= std::min(n_cells, cells + 1);
     }
     EXPECT_GE(rtl::clocks - before, least);
+  }
+
+  struct Shape {
+    size_t n, nx, ny;
+  };
+  static Shape random_shape(std::mt19937_64* random) {
+    const auto up_to = [&](size_t most) { return 1 + (*random)() % most; };
+    switch ((*random)() % 3) {
+      case 0:
+        return {up_to(9000), 0, 0};
+      case 1: {
+        const size_t nx = up_to(70);
+        return {nx * up_to(130), nx, 0};
+      }
+      default: {
+        const size_t nx = up_to(40), ny = up_to(20);
+        return {nx * ny * up_to(20), nx, ny};
+      }
+    }
   }
 
   static std::vector<float> field(size_t n, size_t nx, std::mt19937_64* random) {
@@ -168,7 +189,7 @@ class ZfpCore : public testing::Test {
     const size_t nx = random() % 2 == 0 ? 0 : 2 + random() % 70;
     const size_t n = nx == 0 ? 1 + random() % (4 * n_cells) : nx * (2 + random() % (n_cells / 8));
     const int tenths = static_cast<int>(nx == 0 ? 23 + random() % 298 : 6 + random() % 315);
-    const Args args = args_of(n, nx, kRate, real_param(tenths, -1));
+    const Args args = args_of(n, nx, 0, kRate, real_param(tenths, -1));
     Buffer code = encoded(args, std::vector<float>(n));
     const size_t cell_values = nx == 0 ? 4 : 16;
     const size_t bits = std::max<size_t>(9, (cell_values * static_cast<size_t>(tenths) + 5) / 10);
@@ -177,8 +198,9 @@ class ZfpCore : public testing::Test {
     for (size_t cell = 0; cell < cells; ++cell) {
       const uint64_t exponent = random() % 3 == 0 ? random() % 12 : random() % 256;
       for (size_t i = 0; i < bits; ++i) {
-        const bool one = i == 0 ? random() % 16 != 0
-                         : i < 9 ? exponent >> (i - 1) & 1 : random() % 16 < ones;
+        const bool one = i == 0  ? random() % 16 != 0
+                         : i < 9 ? exponent >> (i - 1) & 1
+                                 : random() % 16 < ones;
         const size_t at = cell * bits + i;
         code[4 + at / 8] |= static_cast<std::byte>(unsigned{one} << at % 8);
       }
@@ -228,10 +250,21 @@ TEST_F(ZfpCore, BeatAClock) {
   for (const size_t nx : {size_t{0}, size_t{256}}) {
     const auto values = field(1 << 16, 256, &random);
     for (const int rate : {4, 8, 16, 30}) {
-      const uint64_t clocks = compare(values, nx, kRate, real_param(rate, 0));
+      const uint64_t clocks = compare(values, nx, 0, kRate, real_param(rate, 0));
       EXPECT_GE(clocks, values.size() / 16);
       EXPECT_LE(clocks, values.size() / 16 + 45);
     }
+  }
+}
+
+// Three dimensions: eight planes of noise may have more bits than a beat.
+TEST_F(ZfpCore, CellInFourClocks) {
+  std::mt19937_64 random(3);
+  const auto values = field(1 << 16, 64, &random);
+  for (const int rate : {2, 4, 8, 16}) {
+    const uint64_t clocks = compare(values, 64, 32, kRate, real_param(rate, 0));
+    EXPECT_GE(clocks, values.size() / 16);
+    EXPECT_LE(clocks, values.size() / 16 + 70);
   }
 }
 
@@ -255,7 +288,7 @@ TEST_F(ZfpCore, DamagedStreams) {
   for (int i = 0; i < 80 && !HasFailure(); ++i) {
     const size_t nx = random() % 2 == 0 ? 0 : 1 + random() % 40;
     const size_t n = nx == 0 ? 1 + random() % 4000 : nx * (1 + random() % 60);
-    const Args args = args_of(n, nx, kRate, real_param(static_cast<int>(1 + random() % 20), 0));
+    const Args args = args_of(n, nx, 0, kRate, real_param(static_cast<int>(1 + random() % 20), 0));
     const Buffer good = encoded(args, field(n, 64, &random));
     for (int damage = 0; damage < 6; ++damage)
       compare_decoded(args, damaged(good, damage, &random), n * sizeof(float));
@@ -268,7 +301,7 @@ TEST_F(ZfpCore, DecodesBeatAClock) {
   for (const size_t nx : {size_t{0}, size_t{256}}) {
     const auto values = field(1 << 16, 256, &random);
     for (const int rate : {4, 8, 16, 30}) {
-      const Args args = args_of(values.size(), nx, kRate, real_param(rate, 0));
+      const Args args = args_of(values.size(), nx, 0, kRate, real_param(rate, 0));
       const uint64_t clocks =
           compare_decoded(args, encoded(args, values), values.size() * sizeof(float));
       EXPECT_GE(clocks, values.size() / 16);

@@ -10,9 +10,10 @@
 //
 // What wpr_zfp_enc does not do, this does not, either.
 //
-// Rate: a beat a clock, as long as its eight planes have no more bits than a beat out; and a clock a
-// packet. Of cells with few bits at a high rate, what fills them up takes clocks of its own. Latency
-// about 45 clocks. A queue takes what is on its way, so that nothing stops a stage.
+// Rate: a cell in four clocks; in as many as its pieces take if those are more. A piece takes a
+// clock for each 512 bits, and none if it is empty; what fills up a cell at a rate is of the last
+// one. And a clock a packet. Latency about 45 clocks. A queue takes what is on its way, so that
+// nothing stops a stage.
 module wpr_zfp_enc3 #(
   parameter int unsigned CellBits = 2120,  // that a cell may have; 2120 hold all modes
   localparam int unsigned SizeBits = $clog2(CellBits + 1)
@@ -52,12 +53,12 @@ module wpr_zfp_enc3 #(
   // ---- beats that may come: as many as the queue takes ------------------------------------------
 
   logic [LogQueue:0] inside_q;  // beats that have come, and not left the queue as pieces
-  logic take, pop, room_q;
+  logic take, drop, pop, room_q;
   logic [1:0] z_q;
   assign s_axis_tready = room_q;
   assign take = s_axis_tvalid && room_q;
   always_ff @(posedge clk_i) begin
-    inside_q <= inside_q + (LogQueue + 1)'(take) - (LogQueue + 1)'(pop);
+    inside_q <= inside_q + (LogQueue + 1)'(take) - (LogQueue + 1)'(pop) - (LogQueue + 1)'(drop);
     room_q   <= inside_q < (LogQueue + 1)'((1 << LogQueue) - 1);
     if (take) z_q <= z_q + 2'd1;
     if (!rst_ni) {inside_q, room_q, z_q} <= '0;
@@ -107,9 +108,16 @@ module wpr_zfp_enc3 #(
     cell_q <= z <= end_z ? columns_q : z == 2'd2 && end_z == 2'd1 ? second_q : first_q;
   end
 
-  // ---- cells; the queue of their pieces ---------------------------------------------------------
+  // ---- cells; the queue of their pieces, but for empty ones in the midst of a group of 64 -------
 
-  logic c_valid, c_last, q_valid, q_last, unused_ready;
+  logic c_valid, c_last, c_ends, q_valid, q_last, q_ends, unused_ready;
+  logic [5:0] number_q;  // of the piece in its group
+  assign c_ends = c_last || &number_q;
+  assign drop   = c_valid && c_size == '0 && !c_ends;
+  always_ff @(posedge clk_i) begin
+    if (c_valid) number_q <= c_last ? '0 : number_q + 6'd1;
+    if (!rst_ni) number_q <= '0;
+  end
   logic [PieceBits-1:0] c_code, q_code;
   logic [SizeBits-1:0] c_size, q_size;
   logic [LogQueue:0] unused_level;
@@ -129,19 +137,19 @@ module wpr_zfp_enc3 #(
     .code_o  (c_code),
     .size_o  (c_size)
   );
-  wpr_fifo #(.Width(1 + SizeBits + PieceBits), .LogDepth(LogQueue)) queue (
+  wpr_fifo #(.Width(2 + SizeBits + PieceBits), .LogDepth(LogQueue)) queue (
     .clk_i,
     .rst_ni,
-    .s_valid_i(c_valid),
+    .s_valid_i(c_valid && !drop),
     .s_ready_o(unused_ready),
-    .s_data_i ({c_last, c_size, c_code}),
+    .s_data_i ({c_last, c_ends, c_size, c_code}),
     .m_valid_o(q_valid),
     .m_ready_i(pop),
-    .m_data_o ({q_last, q_size, q_code}),
+    .m_data_o ({q_last, q_ends, q_size, q_code}),
     .level_o  (unused_level)
   );
 
-  // ---- a piece leaves in beats of OutBits; one without a bit in none ----------------------------
+  // ---- a piece leaves in beats of OutBits -------------------------------------------------------
 
   logic p_valid, p_ready, p_last, more, nothing, group_free;
   logic [OutBits-1:0] p_bits;
@@ -150,7 +158,7 @@ module wpr_zfp_enc3 #(
   logic [SizeBits-1:0] rest, rest_q;
   assign rest    = begun_q ? rest_q : q_size;
   assign more    = rest > SizeBits'(OutBits);
-  assign nothing = q_size == '0 && !q_last;
+  assign nothing = q_size == '0 && !q_last;  // but its group ends
   assign p_valid = q_valid && group_free && !nothing;
   assign p_bits  = !begun_q ? q_code[OutBits-1:0]
                  : beyond_q ? '0 : OutBits'(q_code[PieceBits-1:OutBits]);
@@ -166,25 +174,20 @@ module wpr_zfp_enc3 #(
     if (!rst_ni) begun_q <= 1'b0;
   end
 
-  // ---- groups: of 64 pieces ---------------------------------------------------------------------
+  // ---- groups -----------------------------------------------------------------------------------
 
-  logic [5:0] number_q;
   logic [16:0] group_q, group;
   assign group      = group_q + 17'(q_size);
   assign group_free = !m_group_tvalid || m_group_tready;
   always_ff @(posedge clk_i) begin
     if (group_free) begin
-      m_group_tvalid <= pop && (q_last || &number_q);
+      m_group_tvalid <= pop && q_ends;
       m_group_tdata  <= group;
       m_group_tlast  <= q_last;
     end
-    if (pop) begin
-      number_q <= q_last ? '0 : number_q + 6'd1;
-      group_q  <= q_last || &number_q ? '0 : group;
-    end
+    if (pop) group_q <= q_ends ? '0 : group;
     if (!rst_ni) begin
       m_group_tvalid <= 1'b0;
-      number_q       <= '0;
       group_q        <= '0;
     end
   end

@@ -81,27 +81,27 @@ module wpr_zfp_read_plane #(
 
   // ---- 3: where the plane ends; tests and values ------------------------------------------------
 
-  function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
-    for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
-  endfunction
-
   logic [Places-1:0] test, value, alive;  // alive: not behind the end
-  logic [Levels:0] raw;                   // bits up to the end
   always_comb begin
     alive = {(Places - 1)'(Places'(w.known) | w.odd | w.code), 1'b1};
     for (int s = 1; s < int'(Places); s *= 2) alive &= ~(~alive << s);
     test  = alive & ~(Places'(w.known) | w.odd);
     value = alive & (Places'(w.known) | w.odd) & w.code;
-    for (int b = 0; b <= int'(Levels); b++) raw[b] = ^(alive & every(b));
   end
 
   // ---- 3, 4: without its tests ------------------------------------------------------------------
+
+  function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
+    for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
+  endfunction
+  logic [Places-1:0] alive4;
+  logic [Levels:0] whole, whole5;  // bits up to the end
+  always_comb for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(alive4 & every(b));
 
   for (genvar l = 0; l <= int'(Levels); l++) begin : g_level
     localparam int unsigned Bits = l == 0 ? 1 : l;  // of a number of tests
     logic [(Places>>l)-1:0][(1<<l)-1:0] codes, joined;
     logic [(Places>>l)-1:0][Bits-1:0] tests, sums;
-    logic [Levels:0] whole;
     if (l == 0) begin : g_bits
       assign {joined, sums} = {value, test};
     end else if (l == 1) begin : g_pairs
@@ -125,19 +125,16 @@ module wpr_zfp_read_plane #(
         end
       end
     end
-    if (Wide && (l == 2 || l == int'(Levels))) begin : g_register
-      always_ff @(posedge clk_i) begin
-        {codes, tests} <= {joined, sums};
-        whole          <= l == 2 ? raw : g_level[l-1].whole;
-      end
+    if (Wide && (l == 1 || l == int'(Levels))) begin : g_register
+      always_ff @(posedge clk_i) {codes, tests} <= {joined, sums};
     end else begin : g_wires
       assign {codes, tests} = {joined, sums};
-      if (l <= 2) begin : g_raw
-        assign whole = raw;
-      end else begin : g_same
-        assign whole = g_level[l-1].whole;
-      end
     end
+  end
+  if (Wide) begin : g_whole
+    always_ff @(posedge clk_i) {alive4, whole5} <= {alive, whole};
+  end else begin : g_whole_same_clock
+    assign {alive4, whole5} = {alive, whole};
   end
 
   logic [Values-1:0] bits, known, ahead, bits_q;
@@ -152,10 +149,10 @@ module wpr_zfp_read_plane #(
 
   always_comb begin
     ones    = bits[Values-2:0] & ~known[Values-2:0];
-    reached = g_level[Levels].whole - (Levels + 1)'(g_level[Levels].tests[0]);
+    reached = whole5 - (Levels + 1)'(g_level[Levels].tests[0]);
     goes_on = use_q[Loop-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
     length  = (Log + 1)'(Values) + (Log + 1)'($countones(ones));
-    if (!known[Values-1] && !goes_on) length = g_level[Levels].whole[Log:0];
+    if (!known[Values-1] && !goes_on) length = whole5[Log:0];
     ahead = ~({Values{1'b1}} << reached);
   end
   always_ff @(posedge clk_i) begin

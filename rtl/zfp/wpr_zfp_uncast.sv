@@ -18,14 +18,16 @@ module wpr_zfp_uncast (
   logic [4:1] negative_q;
   logic [7:0] exponent1_q, exponent2_q;
   logic [5:0] zeros, zeros_q;
-  function automatic logic [31:0] every(input int b);  // 2^b-th place from above
-    for (int p = 0; p < 32; p++) every[31-p] = (p + 1) % (1 << b) == 0;
-  endfunction
-  logic [31:0] above;  // nothing but zeros from above to here
+  logic [7:0] digits, first;  // of four bits, the upper one first: not 0; the first one of these
+  logic [7:0][1:0] lead;    // zeros in a digit that is not 0
   always_comb begin
-    above = ~size_q;
-    for (int s = 1; s < 32; s *= 2) above &= ~(~above >> s);
-    for (int b = 0; b < 6; b++) zeros[b] = ^(above & every(b));
+    zeros = {digits == '0, 5'd0};
+    for (int d = 0; d < 8; d++) begin
+      digits[d] = size_q[31-4*d-:4] != '0;
+      lead[d] = size_q[31-4*d] ? 2'd0 : size_q[30-4*d] ? 2'd1 : size_q[29-4*d] ? 2'd2 : 2'd3;
+      first[d]  = digits[d] && (8'(digits << (8 - d)) == '0);
+      zeros[4:0] |= first[d] ? {3'(d), lead[d]} : '0;
+    end
   end
   always_ff @(posedge clk_i) begin
     size_q      <= ({32{number_i[31]}} ^ number_i) + 32'(number_i[31]);
