@@ -21,9 +21,9 @@ module wpr_zfp_uncast (
   logic [7:0] digits, first;  // of four bits, the upper one first: not 0; the first one of these
   logic [7:0][1:0] lead;    // zeros in a digit that is not 0
   always_comb begin
+    for (int d = 0; d < 8; d++) digits[d] = size_q[31-4*d-:4] != '0;
     zeros = {digits == '0, 5'd0};
     for (int d = 0; d < 8; d++) begin
-      digits[d] = size_q[31-4*d-:4] != '0;
       lead[d] = size_q[31-4*d] ? 2'd0 : size_q[30-4*d] ? 2'd1 : size_q[29-4*d] ? 2'd2 : 2'd3;
       first[d]  = digits[d] && (8'(digits << (8 - d)) == '0);
       zeros[4:0] |= first[d] ? {3'(d), lead[d]} : '0;
