@@ -15,7 +15,7 @@
 // look like the first one; the 1 is then as many coefficients lower as bits are missing.
 module wpr_zfp_read_plane #(
   parameter int unsigned Values   = 16,   // a power of two, 4 or more
-  parameter int unsigned CodeBits = 119,  // of a cell's planes, at most
+  parameter int unsigned CodeBits = 119,  // of a cell's planes, at most; 16 or more
   localparam int unsigned Log = $clog2(Values),
   localparam int unsigned PlaceBits = $clog2(CodeBits + 1)
 ) (

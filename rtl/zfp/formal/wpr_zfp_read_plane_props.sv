@@ -44,15 +44,16 @@ module wpr_zfp_read_plane_props (
     reached = ~(4'hF << n);
   end
 
-  logic [7:0] dut_code;
-  logic [3:0] dut_place, dut_known, dut_bits;
+  logic [15:0] dut_code;
+  logic [4:0] dut_place;
+  logic [3:0] dut_known, dut_bits;
   logic [2:0] dut_length;
-  wpr_zfp_read_plane #(.Values(4), .CodeBits(8)) dut (
+  wpr_zfp_read_plane #(.Values(4), .CodeBits(16)) dut (
     .clk_i,
-    .end_i,
+    .end_i   (5'(end_i)),
     .use_i   (1'b1),
-    .code_i  (code),
-    .place_i (4'd0),
+    .code_i  (16'(code)),
+    .place_i (5'd0),
     .length_i(3'd0),
     .known_i (known),
     .code_o  (dut_code),
@@ -79,7 +80,7 @@ module wpr_zfp_read_plane_props (
     if (started_q[0]) assume (end_i == end_q);
     if (started_q[2]) begin
       begins_there: assert (dut_place == '0);
-      same_length: assert (at_q[2] == end_i ? dut_length >= 3'd7 || 4'(dut_length) >= end_i
+      same_length: assert (at_q[2] == end_i ? 4'(dut_length) >= end_i
                                             : 4'(dut_length) == at_q[2]);
       same_known: assert (at_q[2] == end_i || dut_known == reached_q[2]);
     end
