@@ -35,7 +35,7 @@ module wpr_zfp_read_plane #(
 
   localparam int unsigned Places = 2 * Values;  // of a plane's code, and one more
   localparam int unsigned Levels = Log + 1;     // of halves that are joined
-  localparam int unsigned Fine = 4;             // bits of a place that shift in the second clock
+  localparam int unsigned Fine = 2;             // bits of a place that shift in the second clock
   localparam bit Wide = Values > 4;             // two registers more
   localparam int unsigned Loop = Wide ? 5 : 3;
 
@@ -71,20 +71,31 @@ module wpr_zfp_read_plane #(
     logic [Values-1:0] known;
   } window_t;
   window_t window, w;
+  logic [Places-1:0] counted;  // ones; in groups of four, to have few levels of logic
+  logic [Places/4-1:0] odd_group;
   always_comb begin
     window.code  = {1'b0, (Places - 1)'(near_q >> place_q[1][Fine-1:0])};
     window.known = known_q[1];
-    window.odd   = {(Places - 1)'(window.code & ~Places'(known_q[1])), 1'b0};
-    for (int s = 1; s < int'(Places); s *= 2) window.odd ^= window.odd << s;
+    counted      = window.code & ~Places'(known_q[1]);
+    for (int g = 0; g < int'(Places / 4); g++) odd_group[g] = ^counted[4*g+:4];
+    for (int i = 0; i < int'(Places); i++) begin
+      window.odd[i] = ^(odd_group & ~({(Places / 4) {1'b1}} << i / 4)) ^
+                      ^(counted[i/4*4+:4] & ~(4'hF << i % 4));
+    end
   end
   always_ff @(posedge clk_i) w <= window;
 
   // ---- 3: where the plane ends; tests and values ------------------------------------------------
 
-  logic [Places-1:0] test, value, alive;  // alive: not behind the end
+  logic [Places-1:0] test, value, alive, goes;  // alive: not behind the end; goes: nor ends here
+  logic [Places/4-1:0] group_goes;
   always_comb begin
-    alive = {(Places - 1)'(Places'(w.known) | w.odd | w.code), 1'b1};
-    for (int s = 1; s < int'(Places); s *= 2) alive &= ~(~alive << s);
+    goes = Places'(w.known) | w.odd | w.code;
+    for (int g = 0; g < int'(Places / 4); g++) group_goes[g] = &goes[4*g+:4];
+    for (int i = 0; i < int'(Places); i++) begin
+      alive[i] = &(group_goes | {(Places / 4) {1'b1}} << i / 4) &&
+                 &(goes[i/4*4+:4] | 4'hF << i % 4);
+    end
     test  = alive & ~(Places'(w.known) | w.odd);
     value = alive & (Places'(w.known) | w.odd) & w.code;
   end
@@ -158,7 +169,7 @@ module wpr_zfp_read_plane #(
   always_ff @(posedge clk_i) begin
     length_o  <= use_q[Loop-1] ? length : '0;
     known_o   <= use_q[Loop-1] ? ahead : known;
-    bits_q    <= use_q[Loop-1] ? bits & {!goes_on, {(Values - 1) {1'b1}}} : '0;
+    bits_q    <= use_q[Loop-1] ? bits : '0;
     goes_on_q <= goes_on;
   end
 

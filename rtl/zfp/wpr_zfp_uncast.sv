@@ -18,16 +18,18 @@ module wpr_zfp_uncast (
   logic [4:1] negative_q;
   logic [7:0] exponent1_q, exponent2_q;
   logic [5:0] zeros, zeros_q;
-  logic [7:0] digits, first;  // of four bits, the upper one first: not 0; the first one of these
-  logic [7:0][1:0] lead;    // zeros in a digit that is not 0
+  // Of digits of four bits, the upper one first: not 0; the first one of these; zeros above its 1.
+  logic [7:0] digits, first;
+  logic [1:0][7:0] lead;
   always_comb begin
     for (int d = 0; d < 8; d++) digits[d] = size_q[31-4*d-:4] != '0;
-    zeros = {digits == '0, 5'd0};
     for (int d = 0; d < 8; d++) begin
-      lead[d] = size_q[31-4*d] ? 2'd0 : size_q[30-4*d] ? 2'd1 : size_q[29-4*d] ? 2'd2 : 2'd3;
-      first[d]  = digits[d] && (8'(digits << (8 - d)) == '0);
-      zeros[4:0] |= first[d] ? {3'(d), lead[d]} : '0;
+      first[d]   = digits[d] && (digits & ~(8'hFF << d)) == '0;
+      lead[1][d] = size_q[31-4*d-:2] == '0;
+      lead[0][d] = !size_q[31-4*d] && (size_q[30-4*d] || !size_q[29-4*d]);
     end
+    zeros = {digits == '0, |(first & 8'hF0), |(first & 8'hCC), |(first & 8'hAA),
+             |(first & lead[1]), |(first & lead[0])};
   end
   always_ff @(posedge clk_i) begin
     size_q      <= ({32{number_i[31]}} ^ number_i) + 32'(number_i[31]);
