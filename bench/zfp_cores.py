@@ -108,7 +108,7 @@ RATES = """
 counted the clocks ({date}, [raw](../bench/results/zfp_cores.json))
 and wrote this page. The data are {side} x {side} values, as one or two dimensions, or
 {depth} x {depth} x {depth}, in blocks of {block_size}; bits a value are those of the whole frame.
-Neither side pauses, and a packet's first and last clocks count: about 45 of an encoder, 130 or 190
+Neither side pauses, and a packet's first and last clocks count: about 45 of an encoder, 160 or 220
 of a decoder. The encoders are built for all modes, with 64 bytes a beat out: four cells of one
 dimension that have more bits take two clocks, and so do eight planes of a cell of three.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the code of one bit plane (codecs/zfp/spec.md, A cell, 3): the inverse of wpr_zfp_plane.
-// One plane a clock. What the plane below waits for comes Loop clocks later, 3 with four values and
-// 5 with more; bits_o comes 2 clocks behind that.
+// One plane a clock. What the plane below waits for comes Loop clocks later, 4 with four values and
+// 6 with more; bits_o comes 2 clocks behind that.
 //
 // A bit of the code is a coefficient's, or a test: whether there is another 1. A test stands behind
 // the bits of the coefficients below n, and behind each 1 from there on. So from n on a bit is a
@@ -37,7 +37,7 @@ module wpr_zfp_read_plane #(
   localparam int unsigned Levels = Log + 1;     // of halves that are joined
   localparam int unsigned Fine = 2;             // bits of a place that shift in the second clock
   localparam bit Wide = Values > 4;             // two registers more
-  localparam int unsigned Loop = Wide ? 5 : 3;
+  localparam int unsigned Loop = Wide ? 6 : 4;
 
   wpr_zfp_delay #(.Width(CodeBits), .Clocks(Loop)) keep_code (
     .clk_i,
@@ -63,51 +63,70 @@ module wpr_zfp_read_plane #(
     near_q  <= (Places + (1 << Fine) - 2)'(code_i >> {place[PlaceBits-1:Fine], Fine'(0)});
   end
 
-  // ---- 2: the code from there; whether an odd number of ones stand before a bit -----------------
+  // ---- 2: the code from there; ones that count, in groups of four to have few levels of logic ---
 
   typedef struct packed {
-    logic [Places-1:0] code;
-    logic [Places-1:0] odd;
-    logic [Values-1:0] known;
+    logic [Places-1:0]   code;
+    logic [Values-1:0]   known;
+    logic [Places/4-1:0] odd;    // in the group, an odd number
   } window_t;
-  window_t window, w;
-  logic [Places-1:0] counted;  // ones; in groups of four, to have few levels of logic
-  logic [Places/4-1:0] odd_group;
+  window_t window, w_q;
   always_comb begin
     window.code  = {1'b0, (Places - 1)'(near_q >> place_q[1][Fine-1:0])};
     window.known = known_q[1];
-    counted      = window.code & ~Places'(known_q[1]);
-    for (int g = 0; g < int'(Places / 4); g++) odd_group[g] = ^counted[4*g+:4];
-    for (int i = 0; i < int'(Places); i++) begin
-      window.odd[i] = ^(odd_group & ~({(Places / 4) {1'b1}} << i / 4)) ^
-                      ^(counted[i/4*4+:4] & ~(4'hF << i % 4));
+    for (int g = 0; g < int'(Places / 4); g++) begin
+      window.odd[g] = ^(window.code[4*g+:4] & ~4'(Places'(window.known) >> 4 * g));
     end
   end
-  always_ff @(posedge clk_i) w <= window;
+  always_ff @(posedge clk_i) w_q <= window;
 
-  // ---- 3: where the plane ends; tests and values ------------------------------------------------
+  // ---- 3: places of tests, if the plane goes on to there; where it does not end -----------------
 
-  logic [Places-1:0] test, value, alive, goes;  // alive: not behind the end; goes: nor ends here
-  logic [Places/4-1:0] group_goes;
+  typedef struct packed {
+    logic [Places-1:0]   code;
+    logic [Places-1:0]   test;
+    logic [Places-1:0]   goes;
+    logic [Places/4-1:0] group_goes;
+  } place_t;
+  place_t places, spot;
+  logic [Places-1:0] counted;
   always_comb begin
-    goes = Places'(w.known) | w.odd | w.code;
-    for (int g = 0; g < int'(Places / 4); g++) group_goes[g] = &goes[4*g+:4];
-    for (int i = 0; i < int'(Places); i++) begin
-      alive[i] = &(group_goes | {(Places / 4) {1'b1}} << i / 4) &&
-                 &(goes[i/4*4+:4] | 4'hF << i % 4);
+    places.code = w_q.code;
+    counted     = w_q.code & ~Places'(w_q.known);
+    for (int i = 0; i < int'(Places); i++) begin  // an even number of ones stand before it
+      places.test[i] = !(^(w_q.odd & ~({(Places / 4) {1'b1}} << i / 4)) ^
+                         ^(counted[i/4*4+:4] & ~(4'hF << i % 4)));
     end
-    test  = alive & ~(Places'(w.known) | w.odd);
-    value = alive & (Places'(w.known) | w.odd) & w.code;
+    places.test &= ~Places'(w_q.known);
+    places.goes = ~places.test | w_q.code;
+    for (int g = 0; g < int'(Places / 4); g++) places.group_goes[g] = &places.goes[4*g+:4];
+  end
+  if (Wide) begin : g_places
+    always_ff @(posedge clk_i) spot <= places;
+  end else begin : g_places_same_clock
+    assign spot = places;
   end
 
-  // ---- 3, 4: without its tests ------------------------------------------------------------------
+  // ---- 4: tests and values up to the end --------------------------------------------------------
+
+  logic [Places-1:0] test, value, alive;  // alive: not behind the end
+  always_comb begin
+    for (int i = 0; i < int'(Places); i++) begin
+      alive[i] = &(spot.group_goes | {(Places / 4) {1'b1}} << i / 4) &&
+                 &(spot.goes[i/4*4+:4] | 4'hF << i % 4);
+    end
+    test  = alive & spot.test;
+    value = alive & ~spot.test & spot.code;
+  end
+
+  // ---- 4, 5: without its tests ------------------------------------------------------------------
 
   function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
     for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
   endfunction
-  logic [Places-1:0] alive4;
-  logic [Levels:0] whole, whole5;  // bits up to the end
-  always_comb for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(alive4 & every(b));
+  logic [Places-1:0] alive_q;
+  logic [Levels:0] whole, whole_to;  // bits up to the end
+  always_comb for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(alive_q & every(b));
 
   for (genvar l = 0; l <= int'(Levels); l++) begin : g_level
     localparam int unsigned Bits = l == 0 ? 1 : l;  // of a number of tests
@@ -136,16 +155,17 @@ module wpr_zfp_read_plane #(
         end
       end
     end
-    if (Wide && (l == 1 || l == int'(Levels))) begin : g_register
+    if (l == 2 || (Wide && l == int'(Levels))) begin : g_register
       always_ff @(posedge clk_i) {codes, tests} <= {joined, sums};
     end else begin : g_wires
       assign {codes, tests} = {joined, sums};
     end
   end
+  always_ff @(posedge clk_i) alive_q <= alive;
   if (Wide) begin : g_whole
-    always_ff @(posedge clk_i) {alive4, whole5} <= {alive, whole};
+    always_ff @(posedge clk_i) whole_to <= whole;
   end else begin : g_whole_same_clock
-    assign {alive4, whole5} = {alive, whole};
+    assign whole_to = whole;
   end
 
   logic [Values-1:0] bits, known, ahead, bits_q;
@@ -156,14 +176,14 @@ module wpr_zfp_read_plane #(
   assign bits  = g_level[Levels].codes[0][Values-1:0];
   assign known = known_q[Loop-1];
 
-  // ---- 5: what comes out of it ------------------------------------------------------------------
+  // ---- 6: what comes out of it ------------------------------------------------------------------
 
   always_comb begin
     ones    = bits[Values-2:0] & ~known[Values-2:0];
-    reached = whole5 - (Levels + 1)'(g_level[Levels].tests[0]);
+    reached = whole_to - (Levels + 1)'(g_level[Levels].tests[0]);
     goes_on = use_q[Loop-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
     length  = (Log + 1)'(Values) + (Log + 1)'($countones(ones));
-    if (!known[Values-1] && !goes_on) length = whole5[Log:0];
+    if (!known[Values-1] && !goes_on) length = whole_to[Log:0];
     ahead = ~({Values{1'b1}} << reached);
   end
   always_ff @(posedge clk_i) begin
@@ -173,7 +193,7 @@ module wpr_zfp_read_plane #(
     goes_on_q <= goes_on;
   end
 
-  // ---- 6, 7: the 1 that has no bit --------------------------------------------------------------
+  // ---- 7, 8: the 1 that has no bit --------------------------------------------------------------
 
   logic [PlaceBits+1:0] missing;
   logic [Log-1:0] missing_q;

@@ -63,29 +63,29 @@ module wpr_zfp_read_plane_props (
     .bits_o  (dut_bits)
   );
 
-  logic [4:0] started_q = '0;
-  logic [4:0][3:0] bits_q;
-  logic [2:0][3:0] reached_q, at_q;
-  logic [4:0] implied_q;
+  logic [5:0] started_q = '0;
+  logic [5:0][3:0] bits_q;
+  logic [3:0][3:0] reached_q, at_q;
+  logic [5:0] implied_q;
   logic [3:0] end_q;
   always_ff @(posedge clk_i) begin
-    started_q <= {started_q[3:0], 1'b1};
-    bits_q    <= {bits_q[3:0], bits};
-    implied_q <= {implied_q[3:0], implied};
-    reached_q <= {reached_q[1:0], reached};
-    at_q      <= {at_q[1:0], at};
+    started_q <= {started_q[4:0], 1'b1};
+    bits_q    <= {bits_q[4:0], bits};
+    implied_q <= {implied_q[4:0], implied};
+    reached_q <= {reached_q[2:0], reached};
+    at_q      <= {at_q[2:0], at};
     end_q     <= end_i;
     assume (n_i <= 3'd4);
     assume (end_i <= 4'd8);
     if (started_q[0]) assume (end_i == end_q);
-    if (started_q[2]) begin
+    if (started_q[3]) begin
       begins_there: assert (dut_place == '0);
-      same_length: assert (at_q[2] == end_i ? 4'(dut_length) >= end_i
-                                            : 4'(dut_length) == at_q[2]);
-      same_known: assert (at_q[2] == end_i || dut_known == reached_q[2]);
+      same_length: assert (at_q[3] == end_i ? 4'(dut_length) >= end_i
+                                            : 4'(dut_length) == at_q[3]);
+      same_known: assert (at_q[3] == end_i || dut_known == reached_q[3]);
     end
-    if (started_q[4]) same_bits: assert (dut_bits == bits_q[4]);
-    no_bit: cover (started_q[4] && implied_q[4]);
+    if (started_q[5]) same_bits: assert (dut_bits == bits_q[5]);
+    no_bit: cover (started_q[5] && implied_q[5]);
   end
 
 endmodule
