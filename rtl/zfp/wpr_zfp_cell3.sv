@@ -5,8 +5,8 @@
 // nothing stops them.
 //
 // P, the number of planes, is min(cfg_planes_i, exponent + cfg_offset_i), at least 0; a cell
-// without planes is coded as one of zeros. At a rate the last piece's size holds what fills the cell
-// up: more than it has bits.
+// without planes is coded as one of zeros. At a rate the last piece's size holds what fills up the
+// cell: more than it has bits.
 module wpr_zfp_cell3 #(
   parameter int unsigned Most = 2120,  // bits of a cell
   localparam int unsigned SizeBits = $clog2(Most + 1),

@@ -2,12 +2,12 @@
 // zfp decoder for float32 at a fixed rate (codecs/zfp/spec.md, Stream): a packet with libzfp's
 // stream in; a packet of cells out, 16 values a beat, of the values that libzfp gives for any bits.
 //
-// With Dims = 2 a beat is a cell, with Dims = 1 four cells, or what is left in the last beat; x runs
-// fastest. A cell at the edge comes whole.
+// With Dims = 2 a beat is a cell, with Dims = 1 four cells, or what is left in the last beat; x
+// runs fastest. A cell at the edge comes whole.
 //
-// Does not put cells in the rows of an array, and does not read the payload's head and index. Blocks
-// that are coded reversibly, with a precision or with an accuracy are not for it: their cells begin
-// anywhere.
+// Does not put cells in the rows of an array, and does not read the payload's head and index.
+// Blocks that are coded reversibly, with a precision or with an accuracy are not for it: their
+// cells begin anywhere.
 //
 // Rate: a beat a clock, and a clock a packet. Latency about 220 clocks, or 160 with Dims = 1. A
 // queue in block RAM takes what is on its way, so that nothing stops a stage.

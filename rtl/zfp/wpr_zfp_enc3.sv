@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// zfp encoder for float32 in three dimensions (codecs/zfp/spec.md, Stream): a packet of cells in, 16
-// values a beat; a packet with the stream of libzfp out, filled up with zeros to a multiple of 8
+// zfp encoder for float32 in three dimensions (codecs/zfp/spec.md, Stream): a packet of cells in,
+// 16 values a beat; a packet with the stream of libzfp out, filled up with zeros to a multiple of 8
 // bytes.
 //
 // A cell is four beats, z = 0 to 3; of a beat x runs fastest. s_axis_tuser is the place of the
