@@ -111,6 +111,9 @@ module wpr_zfp_enc3 #(
   // ---- cells; the queue of their pieces, but for empty ones in the midst of a group of 64 -------
 
   logic c_valid, c_last, c_ends, q_valid, q_last, q_ends, unused_ready;
+  logic [PieceBits-1:0] c_code, q_code;
+  logic [SizeBits-1:0] c_size, q_size;
+  logic [LogQueue:0] unused_level;
   logic [5:0] number_q;  // of the piece in its group
   assign c_ends = c_last || &number_q;
   assign drop   = c_valid && c_size == '0 && !c_ends;
@@ -118,9 +121,6 @@ module wpr_zfp_enc3 #(
     if (c_valid) number_q <= c_last ? '0 : number_q + 6'd1;
     if (!rst_ni) number_q <= '0;
   end
-  logic [PieceBits-1:0] c_code, q_code;
-  logic [SizeBits-1:0] c_size, q_size;
-  logic [LogQueue:0] unused_level;
   wpr_zfp_cell3 #(.Most(CellBits)) code_cell (
     .clk_i,
     .rst_ni,
