@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Values a clock of the zfp encoder of rtl/zfp, simulated, and the page about it.
+"""Values a clock of the zfp cores of rtl/zfp, simulated, and the page about them.
 
     bench/zfp_cores.py --count     counts clocks, writes bench/results/zfp_cores.json
     bench/zfp_cores.py --page      writes docs/fpga-zfp.md from it and from rtl_area.json
 
 The field is a sum of waves with a little noise; noise alone is what takes most bits. Each is coded
-in blocks of 256 KiB, each a packet; clocks are those from a packet's first beat to its last one.
+in blocks of 256 KiB, each a packet, and decoded; clocks are those from a packet's first beat to its
+last one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sample_data
 
 import wirepress
 
-SIDE = 512
+SIDE, DEPTH = 512, 64  # SIDE^2 = DEPTH^3 values
 BLOCK = "256KiB"
 PAGE = results.ROOT / "docs" / "fpga-zfp.md"
 MODES = ("rate=4", "rate=8", "rate=16", "precision=12", "precision=32", "accuracy=1e-2",
@@ -34,25 +35,40 @@ def field() -> np.ndarray:
     return (waves + 1e-4 * sample_data.noise(SIDE * SIDE).reshape(SIDE, SIDE)).astype(np.float32)
 
 
+def cube() -> np.ndarray:
+    x = np.arange(DEPTH, dtype=np.float64)
+    waves = sum(np.einsum("i,j,k", np.sin(x / k + k), np.cos(x / (2 * k + 3)), np.sin(x / (k + 9)))
+                for k in (5, 17, 40))  # fmt: skip
+    return (waves + 1e-4 * sample_data.noise(DEPTH**3).reshape(waves.shape)).astype(np.float32)
+
+
 def measured(name: str, values: np.ndarray, mode: str) -> dict[str, Any]:
     recipe = f"zfp:{mode}"
     before = wirepress.engine_clocks("rtl")
     frame = wirepress.compress(values, recipe, block_size=BLOCK, engine="rtl", threads=1)
-    clocks = wirepress.engine_clocks("rtl") - before
+    between = wirepress.engine_clocks("rtl")
     if bytes(frame) != bytes(wirepress.compress(values, recipe, block_size=BLOCK, engine="cpu")):
         raise SystemExit(f"{name}, {recipe}: the core's bytes are not libzfp's")
-    if clocks == 0:
+    if between == before:
         raise SystemExit(f"{name}, {recipe}: not coded on the core")
+    got = wirepress.decompress(frame, engine="rtl", threads=1)
+    after = wirepress.engine_clocks("rtl")
+    if bytes(got) != bytes(wirepress.decompress(frame, engine="cpu")):
+        raise SystemExit(f"{name}, {recipe}: the core's values are not libzfp's")
     return {"data": name, "dimensions": values.ndim, "mode": mode, "values": values.size,
             "bits_a_value": round(8 * len(bytes(frame)) / values.size, 2),
-            "clocks": clocks}  # fmt: skip
+            "clocks": between - before, "clocks_decoding": after - between}  # fmt: skip
 
 
 def count() -> None:
-    data = {"field": field(), "noise": sample_data.noise(SIDE * SIDE).reshape(SIDE, SIDE)}
-    rows = [measured(name, values, mode) for name, square in data.items()
-            for values in (square.reshape(-1), square) for mode in MODES]  # fmt: skip
-    results.write("zfp_cores", {"block_size": BLOCK, "side": SIDE, "rows": rows})
+    noise = sample_data.noise(SIDE * SIDE)
+    data = {
+        "field": (field().reshape(-1), field(), cube()),
+        "noise": (noise, noise.reshape(SIDE, SIDE), noise.reshape(DEPTH, DEPTH, DEPTH)),
+    }
+    rows = [measured(name, values, mode) for name, arrays in data.items()
+            for values in arrays for mode in MODES]  # fmt: skip
+    results.write("zfp_cores", {"block_size": BLOCK, "side": SIDE, "depth": DEPTH, "rows": rows})
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
@@ -60,25 +76,29 @@ def table(rows: list[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ["---"] * len(heads), *rest))
 
 
+def rate(values: int, clocks: int) -> str:
+    return f"{values / clocks:.2f}" if clocks else "-"
+
+
 def page() -> None:
     raw = json.loads((results.FOLDER / "zfp_cores.json").read_text())
     area = json.loads((results.FOLDER / "rtl_area.json").read_text())
-    rates = [("data", "dimensions", "mode", "bits a value", "clocks", "values a clock")]
+    rates = [("data", "dimensions", "mode", "bits a value", "encoder", "decoder")]
     rates += [(row["data"], str(row["dimensions"]), row["mode"], f"{row['bits_a_value']:.2f}",
-               str(row["clocks"]), f"{row['values'] / row['clocks']:.2f}")
+               rate(row["values"], row["clocks"]), rate(row["values"], row["clocks_decoding"]))
               for row in raw["rows"]]  # fmt: skip
     cores = [("core", "LUT", "FF", "BRAM", "DSP", "depth")]
     cores += [(row["name"], str(row["lut"]), str(row["ff"]), str(row["bram"]), str(row["dsp"]),
                f"{row['depth']:.1f}")
-              for row in area["rows"] if row["top"] == "wpr_zfp_enc"]  # fmt: skip
+              for row in area["rows"] if row["top"].startswith("wpr_zfp_")]  # fmt: skip
     cores.append(("gCOW (published: table 4.1, U250)", "380591", "358933", "228.5", "441", "-"))
     PAGE.write_text(HEAD + table(rates) + RATES.format(**raw) + table(cores) + AREA)
 
 
-HEAD = """# The zfp encoder on an FPGA
+HEAD = """# The zfp cores on an FPGA
 
-Values a clock of the encoder of [`rtl/zfp`](../rtl/zfp/README.md), counted in simulation. Its bytes
-are those of libzfp.
+Values a clock of the encoders and decoders of [`rtl/zfp`](../rtl/zfp/README.md), counted in
+simulation. Their bytes are those of libzfp. "-" is what libzfp does instead.
 
 """
 RATES = """
@@ -86,10 +106,11 @@ RATES = """
     python3 bench/zfp_cores.py --page
 
 counted the clocks ({date}, [raw](../bench/results/zfp_cores.json))
-and wrote this page. The data are {side} x {side} values, as one or two dimensions, in blocks of
-{block_size}; bits a value are those of the whole frame. Neither side pauses, and a packet's first
-and last clocks count. The core is built for all modes, with 64 bytes a beat out: four cells of one
-dimension that have more bits take two clocks.
+and wrote this page. The data are {side} x {side} values, as one or two dimensions, or
+{depth} x {depth} x {depth}, in blocks of {block_size}; bits a value are those of the whole frame.
+Neither side pauses, and a packet's first and last clocks count: about 45 of an encoder, 160 or 220
+of a decoder. The encoders are built for all modes, with 64 bytes a beat out: four cells of one
+dimension that have more bits take two clocks, and so do eight planes of a cell of three.
 
 ZHW, the published core of libzfp's authors, codes 0.7 to 1 value a clock. gCOW, an encoder for one
 to three dimensions, stays just below 100 Gb/s at 250 MHz, which is 12.5 values a clock.
@@ -98,9 +119,10 @@ to three dimensions, stays just below 100 Gb/s at 250 MHz, which is 12.5 values 
 
 """
 AREA = """
-`scripts/rtl area wpr_zfp_enc --write` measured the cores ([all of them](results/fpga-area.md)):
-estimates before place and route of UltraScale+. gCOW is a whole kernel with its memory interfaces,
-of all three dimensions; ours are a stream in and a stream out, without the gathering of cells.
+`scripts/rtl area wpr_zfp_enc wpr_zfp_dec wpr_zfp_enc3 --write` measured the cores ([all of
+them](results/fpga-area.md)): estimates before place and route of UltraScale+. gCOW is a whole
+kernel with its memory interfaces, of all three dimensions; ours are a stream in and a stream out,
+without the gathering of cells.
 """
 
 

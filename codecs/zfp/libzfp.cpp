@@ -518,65 +518,17 @@ bool zfp::plain_cells(void* state, const Args& args, const Grid& grid, ConstByte
   return true;
 }
 
+void zfp::put_cells(const Grid& grid, const float* cells, Bytes dst) {
+  by_dims<float>(grid.dims, [&]<typename T, int D>() {
+    Cells<T, D> at(grid, 0);
+    for (size_t i = 0; i < grid.cells; ++i, at.next())
+      at.scatter(cells + i * Cells<T, D>::kValues, dst.data());
+  });
+}
+
 namespace {
 
 // ---- decoder ------------------------------------------------------------------------------------
-
-// A payload cut in its pieces. Offsets are bits of the stream.
-class Payload {
- public:
-  Status open(const Args& args, const Grid& grid, ConstBytes src) {
-    grid_ = &grid;
-    const size_t ends = grid.tail + Head::kSize;
-    if (src.size() < ends)
-      return fail(Code::kCorrupt, "zfp: %zu bytes, at least %zu are needed", src.size(), ends);
-    uint32_t word;
-    std::memcpy(&word, src.data(), sizeof(word));
-    head_ = {.least = word & ((1u << Head::kLeastBits) - 1),
-             .width = word >> Head::kLeastBits & 31,
-             .reversible = word >> 31 != 0};
-    const bool no_entries = grid.groups < 2 && (head_.least != 0 || head_.width != 0);
-    const bool lossless = mode_of(args) == Mode::kReversible && !head_.reversible;
-    if (head_.word() != word || head_.width > Head::kMostWidth || no_entries || lossless)
-      return fail(Code::kCorrupt, "zfp: head 0x%08X for %zu groups", word, grid.groups);
-    const size_t index = index_size(grid.groups, head_.width);
-    if (src.size() - ends < index || (src.size() - ends - index) % 8 != 0)
-      return fail(Code::kCorrupt, "zfp: %zu bytes cannot hold an index of %zu", src.size(), index);
-    stream_ = src.subspan(Head::kSize, src.size() - ends - index);
-    tail_ = src.subspan(Head::kSize + stream_.size(), grid.tail);
-    index_ = src.last(index);
-    const size_t used = grid.groups < 2 ? 0 : (grid.groups - 1) * head_.width;
-    if (used % 8 != 0 && std::to_integer<unsigned>(index_.back()) >> used % 8 != 0)
-      return fail(Code::kCorrupt, "zfp: bits behind the index");
-    if (grid.groups == 0 && !stream_.empty())
-      return fail(Code::kCorrupt, "zfp: a stream of %zu bytes for no value", stream_.size());
-    return {};
-  }
-
-  ConstBytes stream() const { return stream_; }
-  ConstBytes tail() const { return tail_; }
-  bool reversible() const { return head_.reversible; }
-
-  // Bits of a group but the last.
-  uint64_t length(size_t group) const {
-    const size_t at = group * head_.width;
-    uint64_t bits = 0;  // 17 bits lie in at most 4 bytes
-    const size_t n = std::min<size_t>(4, index_.size() - at / 8);
-    if (n > 0) std::memcpy(&bits, index_.data() + at / 8, n);
-    return head_.least + (bits >> at % 8 & ((1u << head_.width) - 1));
-  }
-
-  uint64_t begin(size_t group) const {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < group; ++i) sum += length(i);
-    return sum;
-  }
-
- private:
-  const Grid* grid_ = nullptr;
-  Head head_;
-  ConstBytes stream_, tail_, index_;
-};
 
 struct Decoding {
   State& own;

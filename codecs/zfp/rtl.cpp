@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA encoder of zfp (rtl/zfp), simulated: float32 in one or two dimensions, at a rate or with
-// a precision or an accuracy. What a card's host does is done here: cells are gathered, the head
-// and the index are written. Everything else, and decoding, goes to libzfp.
+// The FPGA cores of zfp (rtl/zfp), simulated: of float32, encoders in one to three dimensions at a
+// rate or with a precision or an accuracy, decoders in one and two at a rate. What a card's host
+// does is done here: cells are gathered and put back, the head and the index are written and read.
+// Everything else goes to libzfp.
 #include <algorithm>
 #include <memory>
 #include <new>
 
+#include "Vwpr_zfp_dec1.h"
+#include "Vwpr_zfp_dec2.h"
 #include "Vwpr_zfp_enc1.h"
 #include "Vwpr_zfp_enc2.h"
+#include "Vwpr_zfp_enc3.h"
 #include "codecs/zfp/zfp.hpp"
 #include "engines/rtl/float_cores.hpp"
 
@@ -20,7 +24,9 @@ namespace {
 using namespace zfp;
 
 constexpr size_t kBeatValues = 16;
-constexpr unsigned kCellBits[] = {140, 536};  // of the cores, by dimensions less one
+// Of the cores, by dimensions less one.
+constexpr unsigned kCellBits[] = {140, 536, 2120};
+constexpr unsigned kDecodedBits[] = {128, 512};
 
 struct State {
   ~State() {
@@ -29,6 +35,9 @@ struct State {
   void* portable = nullptr;
   std::unique_ptr<rtl::Core<Vwpr_zfp_enc1>> one;
   std::unique_ptr<rtl::Core<Vwpr_zfp_enc2>> two;
+  std::unique_ptr<rtl::Core<Vwpr_zfp_enc3>> three;
+  std::unique_ptr<rtl::Core<Vwpr_zfp_dec1>> one_back;
+  std::unique_ptr<rtl::Core<Vwpr_zfp_dec2>> two_back;
   std::vector<float> cells;
   std::vector<uint32_t> lengths;
 };
@@ -43,10 +52,23 @@ Status open(const Args& args, void** state) noexcept {
 
 void close(void* state) noexcept { delete static_cast<State*>(state); }
 
-bool takes(const Args& args, const Grid& grid) {
-  if (type_of(args).size != 4 || type_of(args).exponent_bits == 0) return false;
-  if (grid.cells == 0 || grid.dims > 2 || mode_of(args) == Mode::kReversible) return false;
+bool has_shape(const Args& args, const Grid& grid, int most_dims) {
+  const Type type = type_of(args);
+  return type.size == 4 && type.exponent_bits != 0 && grid.cells > 0 && grid.dims <= most_dims;
+}
+
+bool encodes(const Args& args, const Grid& grid) {
+  if (!has_shape(args, grid, 3) || mode_of(args) == Mode::kReversible) return false;
   return mode_of(args) != Mode::kRate || rate_bits(args, grid) <= kCellBits[grid.dims - 1];
+}
+
+bool decodes(const Args& args, const Grid& grid) {
+  if (!has_shape(args, grid, 2) || mode_of(args) != Mode::kRate) return false;
+  return rate_bits(args, grid) <= kDecodedBits[grid.dims - 1];
+}
+
+size_t beats_of(const Grid& grid) {
+  return (grid.cells * grid.cell_values() + kBeatValues - 1) / kBeatValues;
 }
 
 template <typename Model>
@@ -69,26 +91,27 @@ struct CellsIn {
   const Grid& grid;
   const float* cells;
   size_t beat = 0;
-  size_t n_beats() const {
-    return (grid.cells * grid.cell_values() + kBeatValues - 1) / kBeatValues;
-  }
-  bool more() const { return beat < n_beats(); }
+  bool more() const { return beat < beats_of(grid); }
   void sent() { ++beat; }
   size_t last_in(int d, size_t cell) const { return std::min<size_t>(4, grid.n[d] - 4 * cell) - 1; }
   size_t end_at() const {  // the place of the last value
     if (grid.dims == 1) return std::min(kBeatValues, grid.n[0] - kBeatValues * beat) - 1;
-    return last_in(0, beat % grid.cells_of[0]) + 4 * last_in(1, beat / grid.cells_of[0]);
+    const size_t cell = grid.dims == 2 ? beat : beat / 4, row = cell / grid.cells_of[0];
+    return last_in(0, cell % grid.cells_of[0]) + 4 * last_in(1, row % grid.cells_of[1]) +
+           16 * last_in(2, row / grid.cells_of[1]);
+  }
+  bool there(size_t i, size_t end) const {
+    if (grid.dims == 1) return i <= end;
+    const size_t z = grid.dims == 2 ? 0 : beat % 4;
+    return i % 4 <= end % 4 && i / 4 <= end / 4 % 4 && z <= end / 16;
   }
   void offer(auto& core) const {
     const size_t end = end_at();
-    const auto there = [&](size_t i) {
-      return grid.dims == 1 ? i <= end : i % 4 <= end % 4 && i / 4 <= end / 4;
-    };
     for (size_t i = 0; i < kBeatValues; ++i)
       core.s_axis_tdata[i] =
-          there(i) ? std::bit_cast<uint32_t>(cells[kBeatValues * beat + i]) : ~uint32_t{0};
+          there(i, end) ? std::bit_cast<uint32_t>(cells[kBeatValues * beat + i]) : ~uint32_t{0};
     core.s_axis_tuser = static_cast<uint8_t>(end);
-    core.s_axis_tlast = beat + 1 == n_beats();
+    core.s_axis_tlast = beat + 1 == beats_of(grid);
   }
 };
 
@@ -119,10 +142,9 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   State* own = static_cast<State*>(state);
   const Grid grid = grid_of(args, src.size());
   const auto portable = [&] { return zfp_libzfp.encode(own->portable, args, src, dst, written); };
-  if (!takes(args, grid)) return portable();
+  if (!encodes(args, grid)) return portable();
   try {
-    own->cells.resize((grid.cells * grid.cell_values() + kBeatValues - 1) / kBeatValues *
-                      kBeatValues);
+    own->cells.resize(beats_of(grid) * kBeatValues);
     own->lengths.resize(grid.groups);
   } catch (const std::bad_alloc&) {
     return fail(Code::kNoMemory, "zfp: no memory for %zu cells", grid.cells);
@@ -132,15 +154,74 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   rtl::BytesOut<rtl::kBeat> out{dst.subspan(Head::kSize)};
   if (grid.dims == 1) {
     WPR_TRY(encode_on(own->one, args, grid, own, &out));
-  } else {
+  } else if (grid.dims == 2) {
     WPR_TRY(encode_on(own->two, args, grid, own, &out));
+  } else {
+    WPR_TRY(encode_on(own->three, args, grid, own, &out));
   }
   if (out.over) return does_not_fit(src, dst);
   return end_payload(grid, own->lengths, false, src, dst, out.size, written);
 }
 
+// At a rate all groups but the last have the same bits.
+Status check_lengths(const Grid& grid, const Payload& payload, unsigned bits) {
+  const uint64_t expected = uint64_t{grid.group_cells()} * bits;
+  for (size_t group = 0; group + 1 < grid.groups; ++group) {
+    if (payload.length(group) != expected)
+      return fail(Code::kCorrupt, "zfp: group %zu has %llu bits, not %llu", group,
+                  static_cast<unsigned long long>(payload.length(group)),
+                  static_cast<unsigned long long>(expected));
+  }
+  return {};
+}
+
+template <typename Model>
+Status decode_on(std::unique_ptr<rtl::Core<Model>>& core, unsigned bits, const Grid& grid,
+                 ConstBytes stream, Bytes cells) {
+  const auto corrupt = [&] {
+    return fail(Code::kCorrupt, "zfp: a stream of %zu bytes does not hold %zu cells of %u bits",
+                stream.size(), grid.cells, bits);
+  };
+  if (stream.empty()) return corrupt();
+  if (!core) core = std::make_unique<rtl::Core<Model>>();
+  core->ports().cfg_bits_i = bits;
+  core->reset();
+  rtl::BytesIn code{stream};
+  rtl::BytesOut values{cells, false};
+  rtl::Command command{static_cast<uint32_t>(grid.cells - 1)};
+  WPR_TRY(core->run(code, values, command));
+  if (values.bad) return corrupt();
+  if (values.over || values.size != cells.size())
+    return fail(Code::kDevice, "zfp: the core gave %zu bytes, not %zu", values.size, cells.size());
+  return {};
+}
+
 Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  return zfp_libzfp.decode(static_cast<State*>(state)->portable, args, src, dst, written);
+  State* own = static_cast<State*>(state);
+  const Grid grid = grid_of(args, dst.size());
+  const auto portable = [&] { return zfp_libzfp.decode(own->portable, args, src, dst, written); };
+  if (!decodes(args, grid) || grid.cells > rtl::kMostValues) return portable();
+  Payload payload;
+  WPR_TRY(payload.open(args, grid, src));
+  if (payload.reversible()) return portable();
+  const unsigned bits = rate_bits(args, grid);
+  WPR_TRY(check_lengths(grid, payload, bits));
+  try {
+    own->cells.resize(grid.cells * grid.cell_values());
+  } catch (const std::bad_alloc&) {
+    return fail(Code::kNoMemory, "zfp: no memory for %zu cells", grid.cells);
+  }
+  const Bytes cells = std::as_writable_bytes(std::span(own->cells));
+  if (grid.dims == 1) {
+    WPR_TRY(decode_on(own->one_back, bits, grid, payload.stream(), cells));
+  } else {
+    WPR_TRY(decode_on(own->two_back, bits, grid, payload.stream(), cells));
+  }
+  put_cells(grid, own->cells.data(), dst);
+  if (grid.tail > 0)
+    std::memcpy(dst.data() + dst.size() - grid.tail, payload.tail().data(), grid.tail);
+  *written = dst.size();
+  return {};
 }
 
 }  // namespace

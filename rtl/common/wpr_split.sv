@@ -4,7 +4,7 @@
 // ceil(log2(Lanes) / 2) + 3 clocks. Back-pressure stops all stages in the same clock.
 //
 // m_error_o: the piece lies in part or whole behind the packet's end; or it is the last piece, and
-// the packet has more words. Its lanes mean nothing then. The packet's rest is dropped, and the
+// the packet has more lanes. Its lanes mean nothing then. The packet's rest is dropped, and the
 // next packet begins afresh.
 module wpr_split #(
   parameter int unsigned Lanes = 64,  // a power of two, 4 or more
@@ -71,7 +71,9 @@ module wpr_split #(
   assign full      = ends >= (Log + 2)'(Lanes);
   assign short_of  = last0_q ? ends > (Log + 2)'(size0_q)
                              : crosses && last1_q && ends[Log:0] - (Log + 1)'(Lanes) > size1_q;
-  assign excess    = c_last_i && !last0_q && !(crosses && last1_q);
+  assign excess    = c_last_i && (last0_q ? ends < (Log + 2)'(size0_q)
+                                          : !crosses || !last1_q ||
+                                            ends[Log:0] - (Log + 1)'(Lanes) < size1_q);
   assign may       = !drain_q && v0_q && (last0_q || !crosses || v1_q);
   assign issue     = c_valid_i && may;
   assign c_ready_o = move && may;

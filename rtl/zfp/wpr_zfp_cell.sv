@@ -32,9 +32,18 @@ module wpr_zfp_cell #(
   logic [Dims:0][Values-1:0][30:0] numbers;  // transformed along so many dimensions
   logic [7:0] exponent;
   logic tiny;
-  wpr_zfp_cast #(.Values(Values)) cast_values (
+  logic [Values-1:0][31:0] values;
+  logic [7:0] most;
+  wpr_zfp_most #(.Values(Values)) most_of_values (
     .clk_i,
     .values_i,
+    .values_o  (values),
+    .exponent_o(most)
+  );
+  wpr_zfp_cast #(.Values(Values)) cast_values (
+    .clk_i,
+    .values_i  (values),
+    .exponent_i(most),
     .numbers_o (numbers[0]),
     .exponent_o(exponent),
     .tiny_o    (tiny)
