@@ -55,20 +55,27 @@ const char* unavailable() {
   return here ? nullptr : kNoModule;
 }
 
-// A device NAME or NAME-MODEL may have a module of its own, libwirepress_compressdev_NAME.so.
-std::string module_of(const std::string& device) {
-  const std::string own =
-      find_module(std::string(kModule) + "_" + device.substr(0, device.find('-')) + ".so");
-  return own.empty() ? find_module(std::string(kModule) + ".so") : own;
+// A device NAME or NAME-MODEL may have a module of its own, libwirepress_compressdev_NAME.so: in
+// those folders, or where the loader looks (LD_LIBRARY_PATH). Others have the library's.
+Status open_module(const std::string& device, void** module) {
+  const std::string own = std::string(kModule) + "_" + device.substr(0, device.find('-')) + ".so";
+  std::string file = find_module(own);
+  *module = nullptr;
+  if (file.empty() && own.find('/') == std::string::npos)
+    *module = dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (*module != nullptr) return {};
+  if (file.empty()) file = find_module(std::string(kModule) + ".so");
+  if (file.empty()) return fail(Code::kDevice, "%s", kNoModule);
+  *module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return *module != nullptr ? Status() : fail(Code::kDevice, "%s", dlerror());
 }
 
 Status load(const char* name, const wpr_device_table** table, wpr_device_info* info) {
-  const std::string file = module_of(name);
-  if (file.empty()) return fail(Code::kDevice, "%s", kNoModule);
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr) return fail(Code::kDevice, "%s", dlerror());
+  void* module;
+  WPR_TRY(open_module(name, &module));
   *table = static_cast<const wpr_device_table*>(dlsym(module, WPR_DEVICE_SYMBOL));
-  if (*table == nullptr) return fail(Code::kDevice, "%s is of another version", file.c_str());
+  if (*table == nullptr)
+    return fail(Code::kDevice, "the module of device %s is of another version", name);
   char why[400];
   if ((*table)->describe(name, info, why, sizeof why) != 0) return fail(Code::kDevice, "%s", why);
   return {};
