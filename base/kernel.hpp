@@ -92,6 +92,8 @@ struct Args {
   // block depends on (seed, first + i) and nothing else.
   uint64_t seed = 0;
   uint64_t first = 0;
+  // decode's dst has exactly the raw size; false behind a codec that changes sizes.
+  bool exact_size = true;
 
   double real(size_t i) const { return real_of(value[i]); }
 };

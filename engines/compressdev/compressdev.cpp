@@ -145,15 +145,17 @@ std::string state() {
 
 }  // namespace
 
-bool run(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written) noexcept {
+Outcome run(const Job& job, size_t* written) noexcept {
   Device* device = current;
-  if (device == nullptr) return false;
-  const Reason reason = device->run(direction, has_sum, src, dst, written);
-  const size_t raw_size = direction == Direction::kCompress ? src.size() : dst.size();
-  if (reason == Reason::kNone) return work.device_size += raw_size, true;
-  work.cores_size += raw_size;
+  if (device == nullptr) return Outcome::kCores;
+  const Reason reason = device->run(job, written);
+  if (reason == Reason::kNone) {
+    work.device_size += job.direction == Direction::kCompress ? job.src.size() : *written;
+    return Outcome::kDone;
+  }
+  work.cores_size += job.raw_size();
   work.reason = reason_text(reason);
-  return false;
+  return reason == Reason::kWrongSum ? Outcome::kWrongSum : Outcome::kCores;
 }
 void use(Device* device, DeviceUse how) {
   verify = how.verify;
@@ -161,7 +163,7 @@ void use(Device* device, DeviceUse how) {
   current = device;
 }
 CoresWatch::~CoresWatch() {
-  if (Device* device = current) device->learn_cores(direction_, raw_size_, Clock::now() - begin_);
+  if (Device* device = current) device->learn_cores(way_, raw_size_, Clock::now() - begin_);
 }
 bool selected() noexcept { return current != nullptr; }
 bool verifying() noexcept { return verify; }

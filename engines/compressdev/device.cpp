@@ -16,6 +16,14 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 constexpr auto kNap = std::chrono::microseconds(20);  // between polls, where the cores have work
 
+// For devices that do not compress.
+constexpr std::string_view kSampleText = "abcabcabcabcabcabcabcabcabcabc";
+constexpr uint8_t kDeflateSample[] = {0x4B, 0x4C, 0x4A, 0x4E, 0xC4, 0x8D, 0x00};
+constexpr uint8_t kLz4Sample[] = {0x3F, 0x61, 0x62, 0x63, 0x03, 0x00, 0x03,
+                                  0x50, 0x62, 0x63, 0x61, 0x62, 0x63};
+
+ConstBytes sample_text() { return std::as_bytes(std::span(kSampleText)); }
+
 // A mean in which the last eight jobs count most. A job lost to a race of threads harms nothing.
 void learn(std::atomic<double>* mean, size_t size, Device::Duration time) {
   const double now = Seconds(time).count() / static_cast<double>(std::max<size_t>(size, 1));
@@ -24,14 +32,16 @@ void learn(std::atomic<double>* mean, size_t size, Device::Duration time) {
 
 constexpr const char* kReasonTexts[kReasons] = {
     "none",
-    "the device does not work in this direction",
+    "the device does not have this codec in this direction",
     "the device does not tell where a code ends, and the format has no sum",
+    "the size of what the code expands to is not known, and the format has no sum",
     "the job or its answer is above the device's limit",
     "every queue of the device has a job",
     "the device took no job",
     "the device reported an error",
     "the device reported success for a part",
     "the device's code does not fit",
+    "the sum of the device's bytes is wrong",
     "the device did not answer before the deadline",
     "the device is off, after a timeout or wrong bytes",
     "the device belongs to the parent process",
@@ -48,39 +58,63 @@ Device::Device(const wpr_device_table& table, const wpr_device_info& info, Durat
 }
 
 bool Device::probe() noexcept {
-  const bool good = sample_works();
+  const bool good = deflate_works();
+  size_t& lz4 = max_src(Algorithm::kLz4, Direction::kExpand);
+  if (lz4 != 0 && !expands(Algorithm::kLz4, std::as_bytes(std::span(kLz4Sample)), sample_text()))
+    lz4 = 0;
   for (auto& count : jobs_) count = 0;
   for (auto& count : bytes_) count = 0;
   return good;
 }
 
-bool Device::sample_works() noexcept {
-  std::byte raw[4096], code[8192], again[4096];
+bool Device::deflate_works() noexcept {
+  std::byte raw[4096], code[8192];
   for (size_t i = 0; i < sizeof raw; ++i) raw[i] = static_cast<std::byte>(i / 7 % 50);
-  const auto& limits = info_.max_src;
-  if (limits[WPR_DEVICE_COMPRESS] == 0 || limits[WPR_DEVICE_EXPAND] == 0) return true;
-  size_t size = 0, back = 0;
-  if (run(Direction::kCompress, true, raw, code, &size) != Reason::kNone) return false;
+  ConstBytes sample = raw, coded = std::as_bytes(std::span(kDeflateSample));
+  if (max_src(Algorithm::kDeflate, Direction::kCompress) != 0) {
+    size_t size = 0;
+    if (run({Algorithm::kDeflate, Direction::kCompress, raw, code}, &size) != Reason::kNone)
+      return false;
+    coded = ConstBytes(code).first(size);
+  } else {
+    sample = sample_text();
+  }
+  if (max_src(Algorithm::kDeflate, Direction::kExpand) == 0) return true;
   for (const bool tells : {true, false}) {
     tells_end_ = tells;
-    if (run(Direction::kExpand, true, ConstBytes(code).first(size), again, &back) == Reason::kNone)
-      return std::memcmp(raw, again, sizeof raw) == 0;
+    if (expands(Algorithm::kDeflate, coded, sample)) return true;
   }
   return false;
 }
 
-Reason Device::run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
-                   size_t* written) noexcept {
+bool Device::expands(Algorithm algorithm, ConstBytes code, ConstBytes raw) noexcept {
+  std::byte again[4096];
+  const Bytes room = Bytes(again).first(raw.size());
+  size_t size = 0;
+  const Job job = {.algorithm = algorithm,
+                   .direction = Direction::kExpand,
+                   .src = code,
+                   .dst = room,
+                   .is_right = [](ConstBytes, ConstBytes) { return true; }};
+  return run(job, &size) == Reason::kNone && size == raw.size() &&
+         std::equal(raw.begin(), raw.end(), again);
+}
+
+size_t& Device::max_src(Algorithm algorithm, Direction direction) {
+  return info_.max_src[static_cast<size_t>(algorithm)][static_cast<size_t>(direction)];
+}
+
+Reason Device::run(const Job& job, size_t* written) noexcept {
   Reason reason = Reason::kForked;
   if (getpid() == owner_) {
     ++inside_;
-    reason = attempt(direction, has_sum, src, dst, written);
+    reason = attempt(job, written);
     leave();
   }
   ++jobs_[static_cast<size_t>(reason)];
   if (reason != Reason::kNone) return reason;
-  bytes_[static_cast<size_t>(direction)] +=
-      direction == Direction::kCompress ? src.size() : dst.size();
+  bytes_[static_cast<size_t>(job.direction)] +=
+      job.direction == Direction::kCompress ? job.src.size() : *written;
   return reason;
 }
 
@@ -94,24 +128,28 @@ void Device::leave() noexcept {
   if (--inside_ == 0 && off_ && !closed_.exchange(true)) table_.close(info_.device);
 }
 
-Reason Device::attempt(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
-                       size_t* written) {
+Reason Device::attempt(const Job& job, size_t* written) {
   if (off_) return Reason::kOff;
-  const Reason refusal = limit(direction, has_sum, src.size(), dst.size());
+  const Reason refusal = limit(job);
   if (refusal != Reason::kNone) return refusal;
-  const auto way = static_cast<size_t>(direction);
-  if (divided_ && !pays(way)) return Reason::kDivided;
+  const auto algorithm = static_cast<int>(job.algorithm),
+             direction = static_cast<int>(job.direction);
+  if (divided_ && !pays(job.way())) return Reason::kDivided;
   void* queue = take();
   if (queue == nullptr) return Reason::kBusy;
-  const size_t pad = direction == Direction::kExpand && tells_end_ ? WPR_DEVICE_PAD : 0;
-  const wpr_device_job job = {++tag_,     static_cast<int>(direction),
-                              src.data(), src.size(),
-                              pad,        std::min(dst.size(), info_.max_dst[way])};
+  const bool shows_end =
+      job.algorithm == Algorithm::kDeflate && job.direction == Direction::kExpand && tells_end_;
+  const wpr_device_job asked = {++tag_,
+                                algorithm,
+                                direction,
+                                job.src.data(),
+                                job.src.size(),
+                                shows_end ? size_t{WPR_DEVICE_PAD} : 0,
+                                std::min(job.dst.size(), info_.max_dst[algorithm][direction])};
   ++waiting_;
   const auto begin = Clock::now();
-  const Reason reason = exchange(queue, job, dst, written);
-  learn(&device_time_[way], direction == Direction::kCompress ? src.size() : dst.size(),
-        Clock::now() - begin);
+  const Reason reason = exchange(queue, asked, job, written);
+  learn(&device_time_[job.way()], job.raw_size(), Clock::now() - begin);
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
@@ -128,40 +166,54 @@ bool Device::pays(size_t way) noexcept {
   return ++declined_ % kTryAgain == 0;  // it may be idle by now
 }
 
-void Device::learn_cores(Direction direction, size_t raw_size, Duration time) noexcept {
-  if (divided_) learn(&cores_time_[static_cast<size_t>(direction)], raw_size, time);
+void Device::learn_cores(size_t way, size_t raw_size, Duration time) noexcept {
+  if (divided_) learn(&cores_time_[way], raw_size, time);
 }
 
-// A code may be larger than the device can write; then the device says so. What it expands to must
-// fill dst.
-Reason Device::limit(Direction direction, bool has_sum, size_t src_size, size_t room) const {
-  const auto way = static_cast<size_t>(direction);
-  if (info_.max_src[way] == 0) return Reason::kDirection;
-  if (direction == Direction::kExpand && !has_sum && !tells_end_) return Reason::kNoEnd;
-  const bool fits = src_size <= info_.max_src[way] &&
-                    (direction == Direction::kCompress || room <= info_.max_dst[way]);
+// A code may be larger than the device can write; then the device says so. What a code expands to
+// must be known or have a sum: drivers report success for a part.
+Reason Device::limit(const Job& job) const {
+  const auto algorithm = static_cast<size_t>(job.algorithm);
+  const auto direction = static_cast<size_t>(job.direction);
+  const size_t most = info_.max_src[algorithm][direction];
+  if (most == 0) return Reason::kDirection;
+  if (job.src.size() > most) return Reason::kSize;
+  if (job.direction == Direction::kCompress) return Reason::kNone;
+  const bool has_sum = job.is_right != nullptr;
+  if (!has_sum && !job.exact) return Reason::kNoSize;
+  if (!has_sum && job.algorithm == Algorithm::kDeflate && !tells_end_) return Reason::kNoEnd;
+  const bool fits = !job.exact || job.dst.size() <= info_.max_dst[algorithm][direction];
   return fits ? Reason::kNone : Reason::kSize;
 }
 
-Reason Device::exchange(void* queue, const wpr_device_job& job, Bytes dst, size_t* written) {
-  const Duration time = deadline_ + std::chrono::microseconds(job.src_size + job.room);
+Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job, size_t* written) {
+  const Duration time = deadline_ + std::chrono::microseconds(asked.src_size + asked.room);
   const auto end = Clock::now() + time;
   int taken = 0;
-  while ((taken = table_.submit(queue, &job)) == 0) {
+  while ((taken = table_.submit(queue, &asked)) == 0) {
     if (Clock::now() > end) return Reason::kTimeout;
     std::this_thread::yield();
   }
   if (taken < 0) return Reason::kRefused;
   wpr_device_answer answer;
-  if (!wait(queue, job, time, &answer)) return Reason::kTimeout;
-  if (answer.status != 0) return Reason::kFailed;
-  if (answer.consumed != job.src_size || answer.produced == 0) return Reason::kIncomplete;
-  if (answer.produced > job.room) return Reason::kNoRoom;
-  const bool expands = job.direction == WPR_DEVICE_EXPAND;
-  if (expands && answer.produced != dst.size()) return Reason::kIncomplete;
-  std::memcpy(dst.data(), answer.data, answer.produced);
+  if (!wait(queue, asked, time, &answer)) return Reason::kTimeout;
+  return accept(answer, asked, job, written);
+}
+
+Reason Device::accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
+                      size_t* written) {
+  const bool expands = job.direction == Direction::kExpand;
+  if (answer.status != 0)  // an answer of unknown size may need more than the device can write
+    return expands && asked.room < job.dst.size() ? Reason::kSize : Reason::kFailed;
+  if (answer.consumed != asked.src_size || answer.produced == 0) return Reason::kIncomplete;
+  if (answer.produced > asked.room) return Reason::kNoRoom;
+  const bool whole = answer.produced == job.dst.size();
+  if (expands && job.exact && !whole) return Reason::kIncomplete;
+  std::memcpy(job.dst.data(), answer.data, answer.produced);
   *written = answer.produced;
-  return Reason::kNone;
+  if (!expands || job.is_right == nullptr) return Reason::kNone;
+  if (job.is_right(job.code, job.dst.first(answer.produced))) return Reason::kNone;
+  return job.exact ? Reason::kWrongSum : Reason::kIncomplete;
 }
 
 // Other tags belong to answers that came twice.
@@ -192,16 +244,22 @@ void Device::give_back(void* queue) {
 }
 
 std::string Device::state() const {
-  const auto limits = [this](const char* verb, int way) {
-    if (info_.max_src[way] == 0) return std::string(verb) + " nothing";
-    return std::string(verb) + " jobs to " + std::to_string(info_.max_src[way]) + " bytes";
+  const auto limits = [this](int algorithm, const char* verb, int way) {
+    const size_t most = info_.max_src[algorithm][way];
+    if (most == 0) return std::string(verb) + " nothing";
+    return std::string(verb) + " jobs to " + std::to_string(most) + " bytes";
   };
-  std::string text =
-      std::string(info_.name) + " (" + info_.driver + "): DEFLATE, " +
-      limits("compresses", WPR_DEVICE_COMPRESS) + ", " + limits("expands", WPR_DEVICE_EXPAND) +
-      " (code and result alike), window 2^" + std::to_string(info_.window_log) + ", " +
-      "one segment; " + std::to_string(jobs(Reason::kNone)) + " jobs by the device (" +
-      std::to_string(bytes_[0]) + " bytes compressed, " + std::to_string(bytes_[1]) + " expanded)";
+  std::string text = std::string(info_.name) + " (" + info_.driver + "): DEFLATE, " +
+                     limits(WPR_DEVICE_DEFLATE, "compresses", WPR_DEVICE_COMPRESS) + ", " +
+                     limits(WPR_DEVICE_DEFLATE, "expands", WPR_DEVICE_EXPAND) +
+                     " (code and result alike), window 2^" + std::to_string(info_.window_log) +
+                     ", one segment; ";
+  if (info_.max_src[WPR_DEVICE_LZ4][WPR_DEVICE_EXPAND] != 0)
+    text +=
+        "LZ4, compresses nothing, " + limits(WPR_DEVICE_LZ4, "expands", WPR_DEVICE_EXPAND) + "; ";
+  text += std::to_string(jobs(Reason::kNone)) + " jobs by the device (" +
+          std::to_string(bytes_[0]) + " bytes compressed, " + std::to_string(bytes_[1]) +
+          " expanded)";
   for (size_t i = 1; i < kReasons; ++i) {
     if (jobs_[i] != 0)
       text += "; " + std::to_string(jobs_[i]) + " by the cores: " + kReasonTexts[i];

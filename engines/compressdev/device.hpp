@@ -19,20 +19,22 @@ namespace wirepress::compressdev {
 // Why a job went to the cores.
 enum class Reason : uint8_t {
   kNone,        // it did not
-  kDirection,   // the device does not work in this direction
+  kDirection,   // the device does not have this codec in this direction
   kNoEnd,       // the device does not tell where a code ends, and the format has no sum
+  kNoSize,      // nobody knows the size of what the code expands to, and the format has no sum
   kSize,        // the job or its answer is larger than the device's limit
   kBusy,        // every queue of the device has a job
   kRefused,     // the device took no job
   kFailed,      // the device reported an error
   kIncomplete,  // the device reported success for a part
   kNoRoom,      // the code does not fit
+  kWrongSum,    // the format's sum is not that of the device's bytes
   kTimeout,     // no answer before the deadline
   kOff,         // the device was switched off after a timeout or wrong bytes
   kForked,      // the device belongs to the parent process
   kDivided,     // device and cores divide the work, and it is the cores' turn
 };
-inline constexpr size_t kReasons = 13;
+inline constexpr size_t kReasons = 15;
 const char* reason_text(Reason reason);
 
 // A device that is set up. Threads may share it; each job waits in the thread that brings it.
@@ -45,17 +47,17 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Codes and expands a sample: false where the device cannot. Finds out whether the device tells
-  // where a code ends; what a cut code lacks may be no more than its end mark.
+  // Codes and expands samples: false where the device cannot what it says of DEFLATE; LZ4 is then
+  // left to the cores. Finds out whether the device tells where a code ends; what a cut code lacks
+  // may be no more than its end mark.
   bool probe() noexcept;
   // As compressdev::run; kNone: the device did the job.
-  Reason run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
-             size_t* written) noexcept;
+  Reason run(const Job& job, size_t* written) noexcept;
   // Whether blocks are divided between the device and the cores: the device then gets as many jobs
   // as it answers in the time that the cores take for kMostBlocks, so that no message waits longer.
   void divide(bool on) { divided_ = on; }
   int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
-  void learn_cores(Direction direction, size_t raw_size, Duration time) noexcept;
+  void learn_cores(size_t way, size_t raw_size, Duration time) noexcept;
   // No more jobs; once the last one is back, the device is closed.
   void switch_off() noexcept;
 
@@ -66,18 +68,22 @@ class Device {
   std::string state() const;
 
  private:
-  bool sample_works() noexcept;
-  Reason attempt(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written);
+  bool deflate_works() noexcept;
+  bool expands(Algorithm algorithm, ConstBytes code, ConstBytes raw) noexcept;
+  size_t& max_src(Algorithm algorithm, Direction direction);
+  Reason attempt(const Job& job, size_t* written);
   bool pays(size_t way) noexcept;
-  Reason limit(Direction direction, bool has_sum, size_t src_size, size_t room) const;
-  Reason exchange(void* queue, const wpr_device_job& job, Bytes dst, size_t* written);
+  Reason limit(const Job& job) const;
+  Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, size_t* written);
+  static Reason accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
+                       size_t* written);
   bool wait(void* queue, const wpr_device_job& job, Duration time, wpr_device_answer* answer);
   void* take();
   void give_back(void* queue);
   void leave() noexcept;
 
   const wpr_device_table table_;
-  const wpr_device_info info_;
+  wpr_device_info info_;  // constant after probe()
   const Duration deadline_;
   const pid_t owner_;
   std::mutex mutex_;         // of idle_ and table_.open
@@ -87,8 +93,9 @@ class Device {
   static constexpr int kDepth = 4, kMostBlocks = 4, kTryAgain = 64;
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0}, declined_{0};
-  // Seconds a raw byte by direction, means over the last jobs; 0: not known.
-  std::atomic<double> device_time_[2] = {}, cores_time_[2] = {};
+  // Seconds a raw byte by Job::way(), means over the last jobs; 0: not known.
+  static constexpr size_t kWays = kAlgorithms * kDirections;
+  std::atomic<double> device_time_[kWays] = {}, cores_time_[kWays] = {};
   bool tells_end_ = true;
   std::atomic<bool> off_{false}, closed_{false};
   std::array<std::atomic<uint64_t>, kReasons> jobs_{};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test kit's device: correct DEFLATE by libdeflate behind the table of a device, with faults.
+// The test kit's device: correct DEFLATE by libdeflate, and expanding of LZ4 by liblz4, behind the
+// table of a device, with faults.
 #pragma once
 
 #include <libdeflate.h>
+#include <lz4.h>
 
 #include <algorithm>
 #include <deque>
@@ -40,8 +42,10 @@ class FaultyDevice {
 
   static wpr_device_table table() { return {nullptr, open, submit, poll, close}; }
   wpr_device_info info() {
-    wpr_device_info info = {"faulty", "test kit", 15, {1 << 20, 1 << 20}, {1 << 21, 1 << 20}, this};
-    return info;
+    constexpr size_t kMost = 1 << 20;
+    return {
+        "faulty", "test kit", 15, {{kMost, kMost}, {0, kMost}}, {{2 * kMost, kMost}, {0, kMost}},
+        this};
   }
   bool closed() const { return closed_; }
   int touched_after_close() const { return touched_after_close_; }
@@ -97,7 +101,13 @@ class FaultyDevice {
   static wpr_device_answer work(Queue* queue, const wpr_device_job& job) {
     size_t taken = job.src_size, size = 0;
     int status = 0;
-    if (job.direction == WPR_DEVICE_COMPRESS) {
+    if (job.algorithm == WPR_DEVICE_LZ4) {
+      const int n = LZ4_decompress_safe(static_cast<const char*>(job.src),
+                                        reinterpret_cast<char*>(queue->memory.data()),
+                                        static_cast<int>(job.src_size), static_cast<int>(job.room));
+      status = n < 0;
+      size = status == 0 ? static_cast<size_t>(n) : 0;
+    } else if (job.direction == WPR_DEVICE_COMPRESS) {
       const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> own(
           libdeflate_alloc_compressor(1), libdeflate_free_compressor);
       size = libdeflate_deflate_compress(own.get(), job.src, job.src_size, queue->memory.data(),
