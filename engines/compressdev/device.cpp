@@ -260,6 +260,11 @@ std::string Device::state() const {
   text += std::to_string(jobs(Reason::kNone)) + " jobs by the device (" +
           std::to_string(bytes_[0]) + " bytes compressed, " + std::to_string(bytes_[1]) +
           " expanded)";
+  if (table_.tell != nullptr) {
+    char more[128];
+    table_.tell(info_.device, more, sizeof more);
+    text.append("; ").append(more);
+  }
   for (size_t i = 1; i < kReasons; ++i) {
     if (jobs_[i] != 0)
       text += "; " + std::to_string(jobs_[i]) + " by the cores: " + kReasonTexts[i];

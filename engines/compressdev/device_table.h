@@ -23,14 +23,14 @@ typedef struct wpr_device_info {
    */
   size_t max_src[WPR_DEVICE_ALGORITHMS][2];
   size_t max_dst[WPR_DEVICE_ALGORITHMS][2];
-  void* device; /* for open and close */
+  void *device; /* for open and close */
 } wpr_device_info;
 
 typedef struct wpr_device_job {
   uint64_t tag;  /* comes back in the answer */
   int algorithm; /* WPR_DEVICE_DEFLATE or WPR_DEVICE_LZ4 */
   int direction; /* WPR_DEVICE_COMPRESS or WPR_DEVICE_EXPAND */
-  const void* src;
+  const void *src;
   size_t src_size; /* 1 to max_src */
   size_t pad;      /* zero bytes to put behind a DEFLATE code, at most WPR_DEVICE_PAD */
   size_t room;     /* bytes that the answer may have, 1 to max_dst */
@@ -40,21 +40,23 @@ typedef struct wpr_device_answer {
   uint64_t tag;
   int status; /* 0: done; else the driver's own number */
   size_t consumed, produced;
-  const void* data; /* `room` readable bytes of the module, valid until the queue's next submit */
+  const void *data; /* `room` readable bytes of the module, valid until the queue's next submit */
 } wpr_device_answer;
 
 typedef struct wpr_device_table {
   /* Sets the device up, once in a process, and asks it what it can do. 0, or -1 and a sentence. */
-  int (*describe)(const char* device, wpr_device_info* info, char* why, size_t why_size);
+  int (*describe)(const char *device, wpr_device_info *info, char *why, size_t why_size);
   /* A queue for one job at a time, of one thread at a time; NULL: there are no more. Calls of open
    * come one after the other. */
-  void* (*open)(void* device);
+  void *(*open)(void *device);
   /* Copies src. 1: taken; 0: full, try later; -1: refused. */
-  int (*submit)(void* queue, const wpr_device_job* job);
+  int (*submit)(void *queue, const wpr_device_job *job);
   /* 1: *answer is set; 0: nothing yet. Never blocks. */
-  int (*poll)(void* queue, wpr_device_answer* answer);
+  int (*poll)(void *queue, wpr_device_answer *answer);
   /* Ends the device's work on all queues. Their memory stays, for the device may be late. */
-  void (*close)(void* device);
+  void (*close)(void *device);
+  /* What else there is to say of the device's work, as a part of a sentence; NULL: nothing. */
+  void (*tell)(void *device, char *text, size_t size);
 } wpr_device_table;
 
 #endif

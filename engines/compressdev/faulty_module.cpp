@@ -53,5 +53,5 @@ void close(void* self) {
 
 extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_2;
 extern "C" const wpr_device_table wpr_device_table_2 = {
-    wirepress::compressdev::describe, wirepress::compressdev::open, wirepress::compressdev::submit,
-    wirepress::compressdev::poll, wirepress::compressdev::close};
+    wirepress::compressdev::describe, wirepress::compressdev::open,  wirepress::compressdev::submit,
+    wirepress::compressdev::poll,     wirepress::compressdev::close, nullptr};

@@ -303,5 +303,5 @@ void close_device(void* state) {
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_2;
-extern "C" const wpr_device_table wpr_device_table_2 = {describe, open_queue, submit, poll,
-                                                        close_device};
+extern "C" const wpr_device_table wpr_device_table_2 = {describe, open_queue,   submit,
+                                                        poll,     close_device, nullptr};
