@@ -44,12 +44,15 @@ int describe(const char* name, wpr_device_info* info, char* why, size_t why_size
   return 0;
 }
 
+wpr_device_table with_names() {
+  wpr_device_table table = VirtualDevice::table();
+  table.describe = describe;
+  return table;
+}
+
 }  // namespace
-}  // namespace wirepress::compressdev
 
 extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_2;
-extern "C" const wpr_device_table wpr_device_table_2 = [] {
-  wpr_device_table table = wirepress::compressdev::VirtualDevice::table();
-  table.describe = wirepress::compressdev::describe;
-  return table;
-}();
+extern "C" const wpr_device_table wpr_device_table_2 = with_names();
+
+}  // namespace wirepress::compressdev

@@ -58,7 +58,8 @@ TEST(Virtual, RoundTripsAndRemembers) {
       ASSERT_EQ(again, raw);
     }
     Buffer small(raw.size() - raw.size() / 2);  // what it remembers does not fit
-    if (raw.size() > 1) EXPECT_NE(with.expand(Algorithm::kDeflate, code, &small), Reason::kNone);
+    if (raw.size() == 1) continue;
+    EXPECT_NE(with.expand(Algorithm::kDeflate, code, &small), Reason::kNone);
   }
 }
 
