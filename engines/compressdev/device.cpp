@@ -4,9 +4,12 @@
 // a late device never writes into the caller's.
 #include "engines/compressdev/device.hpp"
 
+#include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <thread>
 
 namespace wirepress::compressdev {
@@ -24,11 +27,30 @@ constexpr uint8_t kLz4Sample[] = {0x3F, 0x61, 0x62, 0x63, 0x03, 0x00, 0x03,
 
 ConstBytes sample_text() { return std::as_bytes(std::span(kSampleText)); }
 
-// A mean in which the last eight jobs count most. A job lost to a race of threads harms nothing.
-void learn(std::atomic<double>* mean, size_t size, Device::Duration time) {
-  const double now = Seconds(time).count() / static_cast<double>(std::max<size_t>(size, 1));
-  *mean = *mean == 0 ? now : *mean + (now - *mean) / 8;
+// Of means, in which the last eight jobs count most. One lost to a race of threads harms nothing.
+constexpr double kNew = 1.0 / 8;
+void learn(std::atomic<double>* mean, double now) {
+  *mean = *mean == 0 ? now : *mean + kNew * (now - *mean);
 }
+
+double seconds(Device::Duration time) { return Seconds(time).count(); }
+
+int usable_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+// Sleeps end when they should, while this lives: the kernel may else make one of 20 us last 70.
+class ExactSleep {
+ public:
+  ExactSleep() : before_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1); }
+  ~ExactSleep() { prctl(PR_SET_TIMERSLACK, before_); }
+  ExactSleep(const ExactSleep&) = delete;
+  ExactSleep& operator=(const ExactSleep&) = delete;
+
+ private:
+  const int before_;
+};
 
 constexpr const char* kReasonTexts[kReasons] = {
     "none",
@@ -53,7 +75,7 @@ constexpr const char* kReasonTexts[kReasons] = {
 const char* reason_text(Reason reason) { return kReasonTexts[static_cast<size_t>(reason)]; }
 
 Device::Device(const wpr_device_table& table, const wpr_device_info& info, Duration deadline)
-    : table_(table), info_(info), deadline_(deadline), owner_(getpid()) {
+    : table_(table), info_(info), deadline_(deadline), owner_(getpid()), n_cores_(usable_cores()) {
   idle_.reserve(64);  // give_back must not fail
 }
 
@@ -132,24 +154,14 @@ Reason Device::attempt(const Job& job, size_t* written) {
   if (off_) return Reason::kOff;
   const Reason refusal = limit(job);
   if (refusal != Reason::kNone) return refusal;
-  const auto algorithm = static_cast<int>(job.algorithm),
-             direction = static_cast<int>(job.direction);
-  if (divided_ && !pays(job.way())) return Reason::kDivided;
+  int before = 0;
+  if (!enter(job, &before)) return Reason::kDivided;
   void* queue = take();
-  if (queue == nullptr) return Reason::kBusy;
-  const bool shows_end =
-      job.algorithm == Algorithm::kDeflate && job.direction == Direction::kExpand && tells_end_;
-  const wpr_device_job asked = {++tag_,
-                                algorithm,
-                                direction,
-                                job.src.data(),
-                                job.src.size(),
-                                shows_end ? size_t{WPR_DEVICE_PAD} : 0,
-                                std::min(job.dst.size(), info_.max_dst[algorithm][direction])};
-  ++waiting_;
+  if (queue == nullptr) return --waiting_, Reason::kBusy;
   const auto begin = Clock::now();
-  const Reason reason = exchange(queue, asked, job, written);
-  learn(&device_time_[job.way()], job.raw_size(), Clock::now() - begin);
+  const Duration nap = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
+  const Reason reason = exchange(queue, asked_of(job), job, nap, written);
+  if (divided_) learn_device(job, before, Clock::now() - begin);
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
@@ -158,16 +170,65 @@ Reason Device::attempt(const Job& job, size_t* written) {
   return reason;
 }
 
-// What the device takes for a job grows with the jobs that it has; the mean knows those it had.
-bool Device::pays(size_t way) noexcept {
-  if (waiting_ >= kDepth) return false;
-  const double device = device_time_[way], cores = cores_time_[way];
-  if (device == 0 || cores == 0 || device <= kMostBlocks * cores) return true;
-  return ++declined_ % kTryAgain == 0;  // it may be idle by now
+wpr_device_job Device::asked_of(const Job& job) {
+  const auto algorithm = static_cast<int>(job.algorithm),
+             direction = static_cast<int>(job.direction);
+  const bool shows_end =
+      job.algorithm == Algorithm::kDeflate && job.direction == Direction::kExpand && tells_end_;
+  return {++tag_,
+          algorithm,
+          direction,
+          job.src.data(),
+          job.src.size(),
+          shows_end ? size_t{WPR_DEVICE_PAD} : 0,
+          std::min(job.dst.size(), info_.max_dst[algorithm][direction])};
+}
+
+bool Device::enter(const Job& job, int* before) noexcept {
+  *before = waiting_++;
+  if (!divided_ || pays(job, *before)) return true;
+  return --waiting_, false;
+}
+
+double Device::expected(const Job& job, int before) const {
+  return latency_[job.way()] +
+         (before + 1) * service_[job.way()] * static_cast<double>(job.raw_size());
+}
+
+// One job finds out what is not known. A device that was too slow may be idle by now: a job tries
+// it, which may end after all others of a message, where that is kTries of the cores' time.
+bool Device::pays(const Job& job, int before) noexcept {
+  constexpr double kTries = 0.02;
+  if (before >= kDepth) return false;
+  const double core = core_time_[job.way()] * static_cast<double>(job.raw_size());
+  if (service_[job.way()] == 0 || core == 0) return before == 0;
+  const double device = expected(job, before);
+  if (device <= kMostBlocks * core) return true;
+  if (before != 0 || device * n_cores_ > kTries * core_seconds_) return false;
+  core_seconds_ = 0;
+  return true;
+}
+
+// The error of what was expected corrects both means; a thread that woke late counts as twice the
+// time at most.
+void Device::learn_device(const Job& job, int before, Duration time) noexcept {
+  const size_t way = job.way();
+  const double size = static_cast<double>(std::max<size_t>(job.raw_size(), 1));
+  if (service_[way] == 0) {
+    latency_[way] = seconds(time) / 2;
+    service_[way] = seconds(time) / 2 / size;
+    return;
+  }
+  const double guess = expected(job, before);
+  const double error = std::min(seconds(time) - guess, guess) * kNew;
+  latency_[way] = std::max(0.0, latency_[way] + error / 2);
+  service_[way] = std::max(1e-15, service_[way] + error / 2 / size / (before + 1));
 }
 
 void Device::learn_cores(size_t way, size_t raw_size, Duration time) noexcept {
-  if (divided_) learn(&cores_time_[way], raw_size, time);
+  if (!divided_) return;
+  learn(&core_time_[way], seconds(time) / static_cast<double>(std::max<size_t>(raw_size, 1)));
+  core_seconds_ = core_seconds_ + seconds(time);
 }
 
 // A code may be larger than the device can write; then the device says so. What a code expands to
@@ -186,7 +247,8 @@ Reason Device::limit(const Job& job) const {
   return fits ? Reason::kNone : Reason::kSize;
 }
 
-Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job, size_t* written) {
+Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration nap,
+                        size_t* written) {
   const Duration time = deadline_ + std::chrono::microseconds(asked.src_size + asked.room);
   const auto end = Clock::now() + time;
   int taken = 0;
@@ -196,7 +258,7 @@ Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job
   }
   if (taken < 0) return Reason::kRefused;
   wpr_device_answer answer;
-  if (!wait(queue, asked, time, &answer)) return Reason::kTimeout;
+  if (!wait(queue, asked, nap, time, &answer)) return Reason::kTimeout;
   return accept(answer, asked, job, written);
 }
 
@@ -216,17 +278,21 @@ Reason Device::accept(const wpr_device_answer& answer, const wpr_device_job& ask
   return job.exact ? Reason::kWrongSum : Reason::kIncomplete;
 }
 
-// Other tags belong to answers that came twice.
-bool Device::wait(void* queue, const wpr_device_job& job, Duration time,
+// Other tags belong to answers that came twice. Where the cores have work, a thread sleeps: first
+// for most of what is expected, if that is long.
+bool Device::wait(void* queue, const wpr_device_job& asked, Duration nap, Duration time,
                   wpr_device_answer* answer) {
   const auto end = Clock::now() + time;
-  for (;;) {
-    if (table_.poll(queue, answer) == 1 && answer->tag == job.tag) return true;
+  std::optional<ExactSleep> exact;
+  for (nap = nap * 3 / 4;; nap = kNap) {
+    if (table_.poll(queue, answer) == 1 && answer->tag == asked.tag) return true;
     if (Clock::now() > end) return false;
-    if (divided_)
-      std::this_thread::sleep_for(kNap);
-    else
+    if (!divided_) {
       std::this_thread::yield();
+      continue;
+    }
+    if (!exact) exact.emplace();
+    std::this_thread::sleep_for(std::max<Duration>(std::min(nap, time / 8), kNap));
   }
 }
 

@@ -54,7 +54,7 @@ class Device {
   // As compressdev::run; kNone: the device did the job.
   Reason run(const Job& job, size_t* written) noexcept;
   // Whether blocks are divided between the device and the cores: the device then gets as many jobs
-  // as it answers in the time that the cores take for kMostBlocks, so that no message waits longer.
+  // as it answers in the time that a core takes for kMostBlocks, so that no message waits longer.
   void divide(bool on) { divided_ = on; }
   int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
   void learn_cores(size_t way, size_t raw_size, Duration time) noexcept;
@@ -72,12 +72,18 @@ class Device {
   bool expands(Algorithm algorithm, ConstBytes code, ConstBytes raw) noexcept;
   size_t& max_src(Algorithm algorithm, Direction direction);
   Reason attempt(const Job& job, size_t* written);
-  bool pays(size_t way) noexcept;
+  wpr_device_job asked_of(const Job& job);
+  bool enter(const Job& job, int* before) noexcept;
+  bool pays(const Job& job, int before) noexcept;
+  double expected(const Job& job, int before) const;
+  void learn_device(const Job& job, int before, Duration time) noexcept;
   Reason limit(const Job& job) const;
-  Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, size_t* written);
+  Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration nap,
+                  size_t* written);
   static Reason accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
                        size_t* written);
-  bool wait(void* queue, const wpr_device_job& job, Duration time, wpr_device_answer* answer);
+  bool wait(void* queue, const wpr_device_job& asked, Duration nap, Duration time,
+            wpr_device_answer* answer);
   void* take();
   void give_back(void* queue);
   void leave() noexcept;
@@ -86,16 +92,19 @@ class Device {
   wpr_device_info info_;  // constant after probe()
   const Duration deadline_;
   const pid_t owner_;
+  const int n_cores_;
   std::mutex mutex_;         // of idle_ and table_.open
   std::vector<void*> idle_;  // queues
   std::atomic<uint64_t> tag_{0};
   std::atomic<int> inside_{0};  // threads with a job
-  static constexpr int kDepth = 4, kMostBlocks = 4, kTryAgain = 64;
+  static constexpr int kDepth = 4, kMostBlocks = 4;
   std::atomic<bool> divided_{false};
-  std::atomic<int> waiting_{0}, declined_{0};
-  // Seconds a raw byte by Job::way(), means over the last jobs; 0: not known.
+  std::atomic<int> waiting_{0};  // jobs that the device has
+  // Means over the last jobs by Job::way(); 0: not known. A job that finds n others takes
+  // latency + (n + 1) * service: seconds, and seconds a raw byte, as those of a core.
   static constexpr size_t kWays = kAlgorithms * kDirections;
-  std::atomic<double> device_time_[kWays] = {}, cores_time_[kWays] = {};
+  std::atomic<double> latency_[kWays] = {}, service_[kWays] = {}, core_time_[kWays] = {};
+  std::atomic<double> core_seconds_{0};  // of all cores since a job that did not pay
   bool tells_end_ = true;
   std::atomic<bool> off_{false}, closed_{false};
   std::array<std::atomic<uint64_t>, kReasons> jobs_{};
