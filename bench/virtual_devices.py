@@ -26,7 +26,7 @@ import silesia
 
 import wirepress
 
-RECIPE = "zlib:1"
+RECIPE = "zlib:9"
 BLOCK = "32KiB"
 SIZE = 4 << 20
 CORES = "cpu:libdeflate"

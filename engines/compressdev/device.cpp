@@ -195,13 +195,14 @@ double Device::expected(const Job& job, int before) const {
          (before + 1) * service_[job.way()] * static_cast<double>(job.raw_size());
 }
 
-// One job finds out what is not known. A device that was too slow may be idle by now: a job tries
-// it, which may end after all others of a message, where that is kTries of the cores' time.
+// The first jobs, one after the other, find out what is not known. A device that was too slow may be
+// idle by now: a job tries it, which may end after all others of a message, where that is kTries of
+// the cores' time.
 bool Device::pays(const Job& job, int before) noexcept {
   constexpr double kTries = 0.02;
   if (before >= kDepth) return false;
   const double core = core_time_[job.way()] * static_cast<double>(job.raw_size());
-  if (service_[job.way()] == 0 || core == 0) return before == 0;
+  if (learned_[job.way()] < kFirst || core == 0) return before == 0;
   const double device = expected(job, before);
   if (device <= kMostBlocks * core) return true;
   if (before != 0 || device * n_cores_ > kTries * core_seconds_) return false;
@@ -209,18 +210,19 @@ bool Device::pays(const Job& job, int before) noexcept {
   return true;
 }
 
-// The error of what was expected corrects both means; a thread that woke late counts as twice the
-// time at most.
+// The error of what was expected corrects both means: at once where the device was faster, and
+// slowly where it seems slower, for the thread may have woken late.
 void Device::learn_device(const Job& job, int before, Duration time) noexcept {
   const size_t way = job.way();
   const double size = static_cast<double>(std::max<size_t>(job.raw_size(), 1));
-  if (service_[way] == 0) {
+  if (learned_[way]++ == 0) {
     latency_[way] = seconds(time) / 2;
     service_[way] = seconds(time) / 2 / size;
     return;
   }
   const double guess = expected(job, before);
-  const double error = std::min(seconds(time) - guess, guess) * kNew;
+  const double late = seconds(time) - guess;
+  const double error = late < 0 ? late / 2 : std::min(late, guess) * kNew;
   latency_[way] = std::max(0.0, latency_[way] + error / 2);
   service_[way] = std::max(1e-15, service_[way] + error / 2 / size / (before + 1));
 }

@@ -104,6 +104,8 @@ class Device {
   // latency + (n + 1) * service: seconds, and seconds a raw byte, as those of a core.
   static constexpr size_t kWays = kAlgorithms * kDirections;
   std::atomic<double> latency_[kWays] = {}, service_[kWays] = {}, core_time_[kWays] = {};
+  std::atomic<uint64_t> learned_[kWays] = {};  // jobs that the device's means know
+  static constexpr uint64_t kFirst = 8;
   std::atomic<double> core_seconds_{0};  // of all cores since a job that did not pay
   bool tells_end_ = true;
   std::atomic<bool> off_{false}, closed_{false};
