@@ -97,8 +97,8 @@ struct ParallelEncode {
   }
 };
 
-// Two for each worker, and more of small blocks: a worker that the machine or a device keeps waiting
-// is not to stop the others before 4 MiB are coded.
+// Two for each worker, and more of small blocks: a worker that the machine or a device keeps
+// waiting is not to stop the others before 4 MiB are coded.
 size_t slots_for(size_t threads, size_t block_size) {
   constexpr size_t kAhead = 4 << 20;
   return std::max(2 * threads, std::min(16 * threads, kAhead / block_size));
@@ -246,7 +246,7 @@ Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, s
 Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* written) {
   const size_t head = maker.header().size;
   size_t size;
-  WPR_TRY(make_blocks(maker, settings_.blocks().threads, dst.subspan(head), &size));
+  WPR_TRY(make_blocks(maker, settings_.workers(Wait::kCompressing), dst.subspan(head), &size));
   *written = head + size;
   return {};
 }

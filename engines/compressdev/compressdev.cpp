@@ -133,9 +133,13 @@ std::string why_refused() {
   return *refusal;
 }
 
-int extra_threads() {
+int extra_threads(Wait wait) {
   const Device* device = current;
-  return device != nullptr ? device->depth() : 0;
+  if (device == nullptr) return 0;
+  if (wait == Wait::kAtMost) return device->depth();
+  return device->gives(wait == Wait::kExpanding ? Direction::kExpand : Direction::kCompress)
+             ? device->depth()
+             : 0;
 }
 
 std::string state() {

@@ -159,8 +159,8 @@ Reason Device::attempt(const Job& job, size_t* written) {
   void* queue = take();
   if (queue == nullptr) return --waiting_, Reason::kBusy;
   const auto begin = Clock::now();
-  const Duration nap = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
-  const Reason reason = exchange(queue, asked_of(job), job, nap, written);
+  const auto time = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
+  const Reason reason = exchange(queue, asked_of(job), job, time, written);
   if (divided_) learn_device(job, before, Clock::now() - begin);
   --waiting_;
   if (reason == Reason::kTimeout)
@@ -195,12 +195,13 @@ double Device::expected(const Job& job, int before) const {
          (before + 1) * service_[job.way()] * static_cast<double>(job.raw_size());
 }
 
-// The first jobs, one after the other, find out what is not known. A device that was too slow may be
-// idle by now: a job tries it, which may end after all others of a message, where that is kTries of
-// the cores' time.
+// The first jobs, one after the other, find out what is not known. A device that was too slow may
+// be idle by now: a job tries it, which may end after all others of a message, where that is kTries
+// of the cores' time.
 bool Device::pays(const Job& job, int before) noexcept {
   constexpr double kTries = 0.02;
   if (before >= kDepth) return false;
+  last_size_[job.way()] = job.raw_size();
   const double core = core_time_[job.way()] * static_cast<double>(job.raw_size());
   if (learned_[job.way()] < kFirst || core == 0) return before == 0;
   const double device = expected(job, before);
@@ -208,6 +209,19 @@ bool Device::pays(const Job& job, int before) noexcept {
   if (before != 0 || device * n_cores_ > kTries * core_seconds_) return false;
   core_seconds_ = 0;
   return true;
+}
+
+bool Device::gives(Direction direction) const {
+  bool any_known = false;
+  for (size_t algorithm = 0; algorithm < kAlgorithms; ++algorithm) {
+    const size_t way = algorithm * kDirections + static_cast<size_t>(direction);
+    if (learned_[way] == 0) continue;
+    any_known = true;
+    const double size = static_cast<double>(last_size_[way]);
+    const double device = latency_[way] + service_[way] * size;
+    if (learned_[way] < kFirst || device <= kMostBlocks * core_time_[way] * size) return true;
+  }
+  return !any_known;
 }
 
 // The error of what was expected corrects both means: at once where the device was faster, and
@@ -222,7 +236,7 @@ void Device::learn_device(const Job& job, int before, Duration time) noexcept {
   }
   const double guess = expected(job, before);
   const double late = seconds(time) - guess;
-  const double error = late < 0 ? late / 2 : std::min(late, guess) * kNew;
+  const double error = late < 0 ? late / 2 : std::min(late, guess) / 16;
   latency_[way] = std::max(0.0, latency_[way] + error / 2);
   service_[way] = std::max(1e-15, service_[way] + error / 2 / size / (before + 1));
 }
@@ -249,7 +263,7 @@ Reason Device::limit(const Job& job) const {
   return fits ? Reason::kNone : Reason::kSize;
 }
 
-Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration nap,
+Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
                         size_t* written) {
   const Duration time = deadline_ + std::chrono::microseconds(asked.src_size + asked.room);
   const auto end = Clock::now() + time;
@@ -260,7 +274,7 @@ Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job
   }
   if (taken < 0) return Reason::kRefused;
   wpr_device_answer answer;
-  if (!wait(queue, asked, nap, time, &answer)) return Reason::kTimeout;
+  if (!wait(queue, asked, expected, time, &answer)) return Reason::kTimeout;
   return accept(answer, asked, job, written);
 }
 
@@ -280,21 +294,24 @@ Reason Device::accept(const wpr_device_answer& answer, const wpr_device_job& ask
   return job.exact ? Reason::kWrongSum : Reason::kIncomplete;
 }
 
-// Other tags belong to answers that came twice. Where the cores have work, a thread sleeps: first
-// for most of what is expected, if that is long.
-bool Device::wait(void* queue, const wpr_device_job& asked, Duration nap, Duration time,
+// Other tags belong to answers that came twice. Where the cores have work, a thread sleeps: for
+// most of what is expected at first, then for a small part of it, for each poll takes a core's
+// time.
+bool Device::wait(void* queue, const wpr_device_job& asked, Duration expected, Duration time,
                   wpr_device_answer* answer) {
   const auto end = Clock::now() + time;
+  const Duration nap = std::max<Duration>(std::min(expected, time) / 16, kNap);
   std::optional<ExactSleep> exact;
-  for (nap = nap * 3 / 4;; nap = kNap) {
+  while (true) {
     if (table_.poll(queue, answer) == 1 && answer->tag == asked.tag) return true;
     if (Clock::now() > end) return false;
     if (!divided_) {
       std::this_thread::yield();
       continue;
     }
+    std::this_thread::sleep_for(exact ? nap
+                                      : std::max<Duration>(std::min(expected, time) * 7 / 8, kNap));
     if (!exact) exact.emplace();
-    std::this_thread::sleep_for(std::max<Duration>(std::min(nap, time / 8), kNap));
   }
 }
 

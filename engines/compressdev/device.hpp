@@ -57,6 +57,7 @@ class Device {
   // as it answers in the time that a core takes for kMostBlocks, so that no message waits longer.
   void divide(bool on) { divided_ = on; }
   int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
+  bool gives(Direction direction) const;  // whether jobs as the last ones pay, as far as is known
   void learn_cores(size_t way, size_t raw_size, Duration time) noexcept;
   // No more jobs; once the last one is back, the device is closed.
   void switch_off() noexcept;
@@ -78,11 +79,11 @@ class Device {
   double expected(const Job& job, int before) const;
   void learn_device(const Job& job, int before, Duration time) noexcept;
   Reason limit(const Job& job) const;
-  Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration nap,
+  Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
                   size_t* written);
   static Reason accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
                        size_t* written);
-  bool wait(void* queue, const wpr_device_job& asked, Duration nap, Duration time,
+  bool wait(void* queue, const wpr_device_job& asked, Duration expected, Duration time,
             wpr_device_answer* answer);
   void* take();
   void give_back(void* queue);
@@ -97,7 +98,7 @@ class Device {
   std::vector<void*> idle_;  // queues
   std::atomic<uint64_t> tag_{0};
   std::atomic<int> inside_{0};  // threads with a job
-  static constexpr int kDepth = 4, kMostBlocks = 4;
+  static constexpr int kDepth = 8, kMostBlocks = 4;
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0};  // jobs that the device has
   // Means over the last jobs by Job::way(); 0: not known. A job that finds n others takes
@@ -105,6 +106,7 @@ class Device {
   static constexpr size_t kWays = kAlgorithms * kDirections;
   std::atomic<double> latency_[kWays] = {}, service_[kWays] = {}, core_time_[kWays] = {};
   std::atomic<uint64_t> learned_[kWays] = {};  // jobs that the device's means know
+  std::atomic<size_t> last_size_[kWays] = {};  // raw bytes of the last job
   static constexpr uint64_t kFirst = 8;
   std::atomic<double> core_seconds_{0};  // of all cores since a job that did not pay
   bool tells_end_ = true;

@@ -275,12 +275,15 @@ TEST(Compressdev, ASlowDeviceGetsFewBlocks) {
   for (int i = 0; i < 640; ++i) run();
   EXPECT_EQ(device.jobs(Reason::kNone), 8u);
   EXPECT_EQ(device.jobs(Reason::kDivided), 640u);
+  EXPECT_FALSE(device.gives(Direction::kCompress));
+  EXPECT_TRUE(device.gives(Direction::kExpand));  // nothing is known of it
   device.learn_cores(job.way(), size_t{1} << 60, 1h);
   for (int i = 0; i < 100; ++i) run();
   EXPECT_EQ(device.jobs(Reason::kNone), 9u);
   EXPECT_EQ(device.jobs(Reason::kDivided), 739u);
   for (int i = 0; i < 100; ++i) device.learn_cores(job.way(), raw.size(), 1h);
   EXPECT_EQ(run(), Reason::kNone);
+  EXPECT_TRUE(device.gives(Direction::kCompress));
 }
 
 TEST(Compressdev, AChildUsesTheCores) {
