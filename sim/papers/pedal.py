@@ -138,29 +138,25 @@ def _table_3(_: Data) -> Result:
         )
         rows.append(Row(f"{device}: entries of table III as in engines/{device}.toml", 8, ours, 0))
     for device, printed_ii in TABLE_II.items():
-        said = _virtual(device)
-        entries = (
-            None
-            if said is None
-            else sum(
-                (f"{verb} jobs" in part) == bool(wanted)
-                for codec, pair in printed_ii.items()
-                for part in [_part_of(said["state"], codec)]
-                for verb, wanted in zip(("compresses", "expands"), pair, strict=True)
-            )
-        )
+        entries = _entries(_virtual(device), printed_ii)
         what = f"{device}: entries of table II as {VIRTUAL[device]} says them"
-        rows.append(Row(what, 4, entries, 0, NO_DEVICE if said is None else ""))
+        rows.append(Row(what, 4, entries, 0, NO_DEVICE if entries is None else ""))
     known = {codec.name for codec in api.codecs()}
     have = len(known & {"deflate", "zlib", "lz4", "sz3"})
     rows.append(Row("codecs of table I that wirepress has", 4, have, 0))
     return Result(rows)
 
 
-def _part_of(state: str, codec: str) -> str:
-    """What a device's state says of one codec; "": nothing."""
-    found = re.search(rf"{codec}, [^;]*", state)
-    return found[0] if found else ""
+def _entries(said: dict[str, Any] | None, table: dict[str, tuple[int, int]]) -> int | None:
+    """How many entries of a table are as a device says them; None: there is no device."""
+    if said is None:
+        return None
+    parts = {codec: re.search(rf"{codec}, [^;]*", said["state"]) for codec in table}
+    return sum(
+        (parts[codec] is not None and f"{verb} jobs" in parts[codec][0]) == bool(wanted)
+        for codec, pair in table.items()
+        for verb, wanted in zip(("compresses", "expands"), pair, strict=True)
+    )
 
 
 def _with_virtual(data: Data) -> list[Row]:
