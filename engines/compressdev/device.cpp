@@ -74,6 +74,22 @@ constexpr const char* kReasonTexts[kReasons] = {
 
 const char* reason_text(Reason reason) { return kReasonTexts[static_cast<size_t>(reason)]; }
 
+bool is_refusal(Reason reason) {
+  switch (reason) {
+    case Reason::kDirection:
+    case Reason::kNoEnd:
+    case Reason::kNoSize:
+    case Reason::kSize:
+    case Reason::kBusy:
+    case Reason::kRefused:
+    case Reason::kOff:
+    case Reason::kDivided:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Device::Device(const wpr_device_table& table, const wpr_device_info& info, Duration deadline)
     : table_(table), info_(info), deadline_(deadline), owner_(getpid()), n_cores_(usable_cores()) {
   idle_.reserve(64);  // give_back must not fail
@@ -161,7 +177,7 @@ Reason Device::attempt(const Job& job, size_t* written) {
   const auto begin = Clock::now();
   const auto time = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
   const Reason reason = exchange(queue, asked_of(job), job, time, written);
-  if (divided_) learn_device(job, before, Clock::now() - begin);
+  learn_device(job, before, Clock::now() - begin);
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device

@@ -36,6 +36,7 @@ enum class Reason : uint8_t {
 };
 inline constexpr size_t kReasons = 15;
 const char* reason_text(Reason reason);
+bool is_refusal(Reason reason);  // known before the device had the job: another one may take it
 
 // A device that is set up. Threads may share it; each job waits in the thread that brings it.
 class Device {
@@ -59,6 +60,8 @@ class Device {
   int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
   bool gives(Direction direction) const;  // whether jobs as the last ones pay, as far as is known
   void learn_cores(size_t way, size_t raw_size, Duration time) noexcept;
+  // What a job would take now, as far as is known.
+  double seconds_for(const Job& job) const { return expected(job, waiting_); }
   // No more jobs; once the last one is back, the device is closed.
   void switch_off() noexcept;
 

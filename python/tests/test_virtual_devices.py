@@ -63,6 +63,42 @@ for name in ("virtual", "virtual-", "virtual-0", "virtual-1e3", "virtual--1", "v
     )
 
 
+def test_devices_side_by_side() -> None:
+    """Each does a part of the jobs; what one does not take, the other may."""
+    run(
+        """
+pair = "compressdev:virtual-100,virtual-50"
+several = wirepress.Compressor("zlib", engine=pair + "!", block_size="32KiB", threads=4)
+for _ in range(3):
+    frame = several.compress(data * 4)
+    assert several.decompress(frame, raw=True) == data * 4
+parts = state().split("; and ")
+assert [part.split()[0] for part in parts] == ["virtual-100", "virtual-50"]
+jobs = [int(re.search("; ([0-9]+) jobs by the device", part)[1]) for part in parts]
+assert all(jobs) and sum(jobs) == 6 * len(data * 4) // (32 << 10), state()
+for engine, why in ((pair + ",virtual-20", "may have no other"), ("compressdev:virtual-100", "other")):
+    try:
+        wirepress.Compressor(engine=engine + "!")
+    except wirepress.ParameterError as error:
+        assert why in str(error)
+"""
+    )
+    run(
+        """
+for engine, why in (("virtual-9,virtual-9", "is named twice"), ("virtual-9,virtual-x", "virtual-nx"),
+                    (",".join(f"virtual-{n}" for n in range(1, 6)), "4 devices at most")):
+    wirepress.Compressor(engine="compressdev:" + engine)
+    assert why in state("refusal") and state() == "", state("refusal")
+both = "compressdev:virtual-bluefield3,virtual-100!"  # one expands LZ4, the other compresses, too
+for codec in ("lz4", "zlib"):
+    round_trip(both, codec)
+first, second = state().split("; and ")
+assert ", 0 expanded" not in first and "(0 bytes compressed" in first
+assert "(0 bytes compressed" not in second
+"""
+    )
+
+
 def test_device_and_cores_together() -> None:
     """Threads wait for the device, which sleeps; each side does some blocks."""
     run(
