@@ -219,7 +219,8 @@ bool Device::pays(const Job& job, int before) noexcept {
   if (before >= kDepth) return false;
   last_size_[job.way()] = job.raw_size();
   const double core = core_time_[job.way()] * static_cast<double>(job.raw_size());
-  if (learned_[job.way()] < kFirst || core == 0) return before == 0;
+  if (core == 0) return before == 0 && learned_[job.way()] == 0;
+  if (learned_[job.way()] < kFirst) return before == 0;
   const double device = expected(job, before);
   if (device <= kMostBlocks * core) return true;
   if (before != 0 || device * n_cores_ > kTries * core_seconds_) return false;
