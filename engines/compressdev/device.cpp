@@ -12,6 +12,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/process.hpp"
+
 namespace wirepress::compressdev {
 namespace {
 
@@ -72,6 +74,12 @@ constexpr const char* kReasonTexts[kReasons] = {
 
 }  // namespace
 
+std::chrono::nanoseconds processor_time() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 const char* reason_text(Reason reason) { return kReasonTexts[static_cast<size_t>(reason)]; }
 
 bool is_refusal(Reason reason) {
@@ -91,7 +99,12 @@ bool is_refusal(Reason reason) {
 }
 
 Device::Device(const wpr_device_table& table, const wpr_device_info& info, Duration deadline)
-    : table_(table), info_(info), deadline_(deadline), owner_(getpid()), n_cores_(usable_cores()) {
+    : table_(table),
+      info_(info),
+      deadline_(deadline),
+      owner_(getpid()),
+      made_at_(n_forks()),
+      n_cores_(usable_cores()) {
   idle_.reserve(64);  // give_back must not fail
 }
 
@@ -143,8 +156,8 @@ size_t& Device::max_src(Algorithm algorithm, Direction direction) {
 }
 
 Reason Device::run(const Job& job, size_t* written) noexcept {
-  Reason reason = Reason::kForked;
-  if (getpid() == owner_) {
+  Reason reason = refusal(job);
+  if (reason == Reason::kNone) {
     ++inside_;
     reason = attempt(job, written);
     leave();
@@ -166,18 +179,30 @@ void Device::leave() noexcept {
   if (--inside_ == 0 && off_ && !closed_.exchange(true)) table_.close(info_.device);
 }
 
+// What is known without a word to other threads, for most jobs end here where a device has nothing
+// to give.
+Reason Device::refusal(const Job& job) const {
+  if (n_forks() != made_at_) return Reason::kForked;
+  if (off_) return Reason::kOff;
+  const Reason reason = limit(job);
+  if (reason != Reason::kNone || !divided_) return reason;
+  const bool known = learned_[job.way()] >= kFirst && core_time_[job.way()] != 0;
+  const bool hopeless = known && !is_worth(job.way(), job.raw_size(), 0) && !is_due(job);
+  return hopeless ? Reason::kDivided : Reason::kNone;
+}
+
 Reason Device::attempt(const Job& job, size_t* written) {
   if (off_) return Reason::kOff;
-  const Reason refusal = limit(job);
-  if (refusal != Reason::kNone) return refusal;
   int before = 0;
   if (!enter(job, &before)) return Reason::kDivided;
   void* queue = take();
   if (queue == nullptr) return --waiting_, Reason::kBusy;
   const auto begin = Clock::now();
+  const Duration on_core = divided_ ? processor_time() : Duration();
   const auto time = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
   const Reason reason = exchange(queue, asked_of(job), job, time, written);
   learn_device(job, before, Clock::now() - begin);
+  if (divided_) learn_overhead(job, processor_time() - on_core);
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
@@ -211,21 +236,29 @@ double Device::expected(const Job& job, int before) const {
          (before + 1) * service_[job.way()] * static_cast<double>(job.raw_size());
 }
 
-// The first jobs, one after the other, find out what is not known. A device that was too slow may
-// be idle by now: a job tries it, which may end after all others of a message, where that is kTries
-// of the cores' time.
+// A device that was too slow may be idle by now: a job tries it, which may end after all others of
+// a message, where that is 2 % of the cores' time.
+bool Device::is_due(const Job& job) const {
+  return expected(job, 0) * n_cores_ <= 0.02 * core_seconds_[job.way()];
+}
+
+// The first jobs, one after the other, find out what is not known.
 bool Device::pays(const Job& job, int before) noexcept {
-  constexpr double kTries = 0.02;
   if (before >= kDepth) return false;
   last_size_[job.way()] = job.raw_size();
-  const double core = core_time_[job.way()] * static_cast<double>(job.raw_size());
-  if (core == 0) return before == 0 && learned_[job.way()] == 0;
+  if (core_time_[job.way()] == 0) return before == 0 && learned_[job.way()] == 0;
   if (learned_[job.way()] < kFirst) return before == 0;
-  const double device = expected(job, before);
-  if (device <= kMostBlocks * core) return true;
-  if (before != 0 || device * n_cores_ > kTries * core_seconds_) return false;
-  core_seconds_ = 0;
+  if (is_worth(job.way(), job.raw_size(), before)) return true;
+  if (before != 0 || !is_due(job)) return false;
+  core_seconds_[job.way()] = 0;
   return true;
+}
+
+// The answer must come soon enough, and must free a core for half of the job at least.
+bool Device::is_worth(size_t way, size_t raw_size, int before) const {
+  const double size = static_cast<double>(raw_size);
+  const double device = latency_[way] + (before + 1) * service_[way] * size;
+  return device <= kMostBlocks * core_time_[way] * size && overhead_[way] <= core_time_[way] / 2;
 }
 
 bool Device::gives(Direction direction) const {
@@ -234,9 +267,7 @@ bool Device::gives(Direction direction) const {
     const size_t way = algorithm * kDirections + static_cast<size_t>(direction);
     if (learned_[way] == 0) continue;
     any_known = true;
-    const double size = static_cast<double>(last_size_[way]);
-    const double device = latency_[way] + service_[way] * size;
-    if (learned_[way] < kFirst || device <= kMostBlocks * core_time_[way] * size) return true;
+    if (learned_[way] < kFirst || is_worth(way, last_size_[way], 0)) return true;
   }
   return !any_known;
 }
@@ -258,10 +289,17 @@ void Device::learn_device(const Job& job, int before, Duration time) noexcept {
   service_[way] = std::max(1e-15, service_[way] + error / 2 / size / (before + 1));
 }
 
-void Device::learn_cores(size_t way, size_t raw_size, Duration time) noexcept {
+// Of waking, copying and asking, and all of a driver in software.
+void Device::learn_overhead(const Job& job, Duration time) noexcept {
+  const double now = seconds(time) / static_cast<double>(std::max<size_t>(job.raw_size(), 1));
+  std::atomic<double>& mean = overhead_[job.way()];
+  mean = mean == 0 || now < mean ? now : mean + kNew * (now - mean);
+}
+
+void Device::learn_cores(size_t way, size_t raw_size, Duration time, int n) noexcept {
   if (!divided_) return;
   learn(&core_time_[way], seconds(time) / static_cast<double>(std::max<size_t>(raw_size, 1)));
-  core_seconds_ = core_seconds_ + seconds(time);
+  core_seconds_[way] = core_seconds_[way] + n * seconds(time);
 }
 
 // A code may be larger than the device can write; then the device says so. What a code expands to

@@ -35,6 +35,7 @@ enum class Reason : uint8_t {
   kDivided,     // device and cores divide the work, and it is the cores' turn
 };
 inline constexpr size_t kReasons = 15;
+std::chrono::nanoseconds processor_time();  // of this thread: neighbours do not count
 const char* reason_text(Reason reason);
 bool is_refusal(Reason reason);  // known before the device had the job: another one may take it
 
@@ -59,7 +60,8 @@ class Device {
   void divide(bool on) { divided_ = on; }
   int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
   bool gives(Direction direction) const;  // whether jobs as the last ones pay, as far as is known
-  void learn_cores(size_t way, size_t raw_size, Duration time) noexcept;
+  // A job, and what a core took for it; there were `n` of them, of which the others are not told.
+  void learn_cores(size_t way, size_t raw_size, Duration time, int n = 1) noexcept;
   // What a job would take now, as far as is known.
   double seconds_for(const Job& job) const { return expected(job, waiting_); }
   // No more jobs; once the last one is back, the device is closed.
@@ -75,12 +77,16 @@ class Device {
   bool deflate_works() noexcept;
   bool expands(Algorithm algorithm, ConstBytes code, ConstBytes raw) noexcept;
   size_t& max_src(Algorithm algorithm, Direction direction);
+  Reason refusal(const Job& job) const;
   Reason attempt(const Job& job, size_t* written);
   wpr_device_job asked_of(const Job& job);
   bool enter(const Job& job, int* before) noexcept;
+  bool is_due(const Job& job) const;
   bool pays(const Job& job, int before) noexcept;
   double expected(const Job& job, int before) const;
+  bool is_worth(size_t way, size_t raw_size, int before) const;
   void learn_device(const Job& job, int before, Duration time) noexcept;
+  void learn_overhead(const Job& job, Duration time) noexcept;
   Reason limit(const Job& job) const;
   Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
                   size_t* written);
@@ -96,6 +102,7 @@ class Device {
   wpr_device_info info_;  // constant after probe()
   const Duration deadline_;
   const pid_t owner_;
+  const unsigned made_at_;  // n_forks()
   const int n_cores_;
   std::mutex mutex_;         // of idle_ and table_.open
   std::vector<void*> idle_;  // queues
@@ -105,13 +112,15 @@ class Device {
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0};  // jobs that the device has
   // Means over the last jobs by Job::way(); 0: not known. A job that finds n others takes
-  // latency + (n + 1) * service: seconds, and seconds a raw byte, as those of a core.
+  // latency + (n + 1) * service: seconds, and seconds a raw byte. The others are a core's seconds a
+  // raw byte, in place of the device and for a job on it.
   static constexpr size_t kWays = kAlgorithms * kDirections;
-  std::atomic<double> latency_[kWays] = {}, service_[kWays] = {}, core_time_[kWays] = {};
+  std::atomic<double> latency_[kWays] = {}, service_[kWays] = {};
+  std::atomic<double> core_time_[kWays] = {}, overhead_[kWays] = {};
   std::atomic<uint64_t> learned_[kWays] = {};  // jobs that the device's means know
   std::atomic<size_t> last_size_[kWays] = {};  // raw bytes of the last job
   static constexpr uint64_t kFirst = 8;
-  std::atomic<double> core_seconds_{0};  // of all cores since a job that did not pay
+  std::atomic<double> core_seconds_[kWays] = {};  // of all cores since a job that did not pay
   bool tells_end_ = true;
   std::atomic<bool> off_{false}, closed_{false};
   std::array<std::atomic<uint64_t>, kReasons> jobs_{};

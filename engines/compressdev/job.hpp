@@ -47,18 +47,17 @@ bool selected() noexcept;   // a device is set up
 bool verifying() noexcept;  // option verify
 void disown() noexcept;     // the device made wrong bytes: it gets no more jobs
 
-// Tells the device what the cores take for a job in its place, while it lives.
+// Tells the device what a core takes for a job in its place, while it lives.
 class CoresWatch {
  public:
-  explicit CoresWatch(const Job& job) : way_(job.way()), raw_size_(job.raw_size()) {}
+  explicit CoresWatch(const Job& job);
   CoresWatch(const CoresWatch&) = delete;
   CoresWatch& operator=(const CoresWatch&) = delete;
   ~CoresWatch();
 
  private:
-  using Clock = std::chrono::steady_clock;
   const size_t way_, raw_size_;
-  const Clock::time_point begin_ = Clock::now();
+  const std::chrono::nanoseconds begin_;  // 0: no device wants to know
 };
 
 // Wrapping: kAlgorithm; kHeader and kTrailer, bytes around the device's code; cores(), the kernel
