@@ -201,8 +201,9 @@ Reason Device::attempt(const Job& job, size_t* written) {
   const Duration on_core = divided_ ? processor_time() : Duration();
   const auto time = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
   const Reason reason = exchange(queue, asked_of(job), job, time, written);
-  learn_device(job, before, Clock::now() - begin);
-  if (divided_) learn_overhead(job, processor_time() - on_core);
+  const Duration passed = Clock::now() - begin;
+  learn_device(job, before, passed);
+  if (divided_) learn_overhead(job, processor_time() - on_core, passed);
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
@@ -289,11 +290,13 @@ void Device::learn_device(const Job& job, int before, Duration time) noexcept {
   service_[way] = std::max(1e-15, service_[way] + error / 2 / size / (before + 1));
 }
 
-// Of waking, copying and asking, and all of a driver in software.
-void Device::learn_overhead(const Job& job, Duration time) noexcept {
-  const double now = seconds(time) / static_cast<double>(std::max<size_t>(job.raw_size(), 1));
-  std::atomic<double>& mean = overhead_[job.way()];
-  mean = mean == 0 || now < mean ? now : mean + kNew * (now - mean);
+// A core's time for copying and asking, all of a driver in software, and what a thread that slept
+// costs besides: another has its caches, and it wakes late.
+void Device::learn_overhead(const Job& job, Duration on_core, Duration passed) noexcept {
+  constexpr Duration kSleep = std::chrono::microseconds(20);
+  const Duration all = on_core + std::min(std::max(passed - on_core, Duration()), kSleep);
+  learn(&overhead_[job.way()],
+        seconds(all) / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
 void Device::learn_cores(size_t way, size_t raw_size, Duration time, int n) noexcept {

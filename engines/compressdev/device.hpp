@@ -86,7 +86,7 @@ class Device {
   double expected(const Job& job, int before) const;
   bool is_worth(size_t way, size_t raw_size, int before) const;
   void learn_device(const Job& job, int before, Duration time) noexcept;
-  void learn_overhead(const Job& job, Duration time) noexcept;
+  void learn_overhead(const Job& job, Duration on_core, Duration passed) noexcept;
   Reason limit(const Job& job) const;
   Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
                   size_t* written);
