@@ -171,9 +171,7 @@ def _with_virtual(data: Data) -> list[Row]:
         part, gain = two["start"] / (two["start"] + message), 1 + two["start"] / message
         ratio = two["expand"] / three["expand"]
         reason = ""
-    derived = (
-        reason or "its set-up is derived from the 94 % of figure 7, which bound the gain at 16.7"
-    )
+    derived = reason or "its set-up is derived from the 94 % of figure 7, which leave a gain of 17"
     return [
         Row(what, paper, ours, tolerance, why, needs_data=True)
         for what, paper, ours, tolerance, why in (
