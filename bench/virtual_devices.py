@@ -165,14 +165,14 @@ Aims: at least 0.85 of the sum of both rates, and at least 0.95 of the better on
 
 {divided}
 
-Expanding xml takes a core 20 us a block. A device's job costs it more than half of that, for waking,
-asking and copying: so the device gets none of them, however fast it is, and the cores' rate remains.
-Small messages of blocks so fast lose some per cent by asking.
+Expanding xml takes a core 20 us a block. A device's job costs it more than half of that, for
+waking, asking and copying: so the device gets none of them, however fast it is, and the cores' rate
+remains. Such messages of 1.4 ms lose some per cent by asking.
 
 ## A busy device
 
-`virtual-{busy}`, a device that has {busy} MB/s left: cores and device against the cores alone. The aim
-is 0.97.
+`virtual-{busy}`, a device that has {busy} MB/s left: cores and device against the cores alone. The
+aim is 0.97.
 
 {guard}
 
