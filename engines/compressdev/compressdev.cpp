@@ -42,7 +42,7 @@ struct Devices {
 const Devices none;
 std::atomic<const Devices*> current{&none};
 thread_local Device* last = nullptr;  // that did a job of this thread
-thread_local unsigned n_watches = 0;
+thread_local unsigned n_watches = 0, n_choices = 0;
 
 // The file beside the library, in the folders where an installation and a wheel keep modules, or
 // where it was built; "": nowhere.
@@ -200,20 +200,35 @@ std::string state() {
   return text;
 }
 
-// The one that should answer first begins. Another has a turn where it takes no such job, or has
-// enough of them.
+using Turns = std::array<bool, Devices::kMost>;
+
+// The one that should answer first of those that had no turn; now and then any, for what is known
+// of it may be old.
+size_t next_device(std::span<Device* const> devices, const Job& job, const Turns& had) {
+  constexpr unsigned kAny = 32;
+  const unsigned count = n_choices++;
+  const size_t any = count / kAny % devices.size();
+  if (count % kAny == 0 && !had[any]) return any;
+  size_t best = devices.size();
+  double least = 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const double seconds = devices[i]->seconds_for(job);
+    if (had[i] || (best != devices.size() && seconds >= least)) continue;
+    best = i;
+    least = seconds;
+  }
+  return best;
+}
+
+// Where a device takes no such job, or has enough of them, the next one has its turn.
 Reason run_on_one(std::span<Device* const> devices, const Job& job, size_t* written) {
-  std::array<bool, Devices::kMost> had_its_turn{};
+  Turns had{};
   Reason reason = Reason::kNone;
   for (size_t turn = 0; turn < devices.size(); ++turn) {
-    size_t best = devices.size();
-    for (size_t i = 0; i < devices.size(); ++i)
-      if (!had_its_turn[i] && (best == devices.size() ||
-                               devices[i]->seconds_for(job) < devices[best]->seconds_for(job)))
-        best = i;
-    had_its_turn[best] = true;
-    reason = devices[best]->run(job, written);
-    if (!is_refusal(reason)) return last = devices[best], reason;
+    const size_t i = next_device(devices, job, had);
+    had[i] = true;
+    reason = devices[i]->run(job, written);
+    if (!is_refusal(reason)) return last = devices[i], reason;
   }
   return reason;
 }

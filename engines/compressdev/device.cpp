@@ -115,6 +115,9 @@ bool Device::probe() noexcept {
     lz4 = 0;
   for (auto& count : jobs_) count = 0;
   for (auto& count : bytes_) count = 0;
+  for (auto& count : learned_) count = 0;  // samples are too small to tell
+  for (auto& mean : latency_) mean = 0;
+  for (auto& mean : service_) mean = 0;
   return good;
 }
 
