@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <map>
 #include <mutex>
 
+#include "base/clock.hpp"
 #include "frame/hash.hpp"
 #include "pipeline/auto.hpp"
 
@@ -21,12 +21,6 @@ constexpr size_t kSize = 128 << 10, kTurns = 3;
 std::mutex g_mutex;
 [[maybe_unused]] const int kForksWait =
     pthread_atfork([] { g_mutex.lock(); }, [] { g_mutex.unlock(); }, [] { g_mutex.unlock(); });
-
-double now() {  // of this thread, so that neighbours do not count
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 uint64_t mix(uint64_t i) {  // splitmix64
   uint64_t z = (i + 1) * 0x9E3779B97F4A7C15;
@@ -75,12 +69,12 @@ bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point*
   double encode = 1, decode = 1;
   size_t size = 0;
   for (size_t turn = 0; turn < kTurns; ++turn) {
-    double begin = now();
+    double begin = thread_seconds();
     if (!chain.encode(0, raw, {}, code, &size).ok() || size == 0) return false;
-    encode = std::min(encode, now() - begin);
-    begin = now();
+    encode = std::min(encode, thread_seconds() - begin);
+    begin = thread_seconds();
     if (!chain.decode(0, code.first(size), back).ok()) return false;
-    decode = std::min(decode, now() - begin);
+    decode = std::min(decode, thread_seconds() - begin);
   }
   const double n = static_cast<double>(raw.size());
   *point = {static_cast<double>(size) / n, encode / n, decode / n};
@@ -166,9 +160,9 @@ double hash_speed() {
     double best = 1;
     uint32_t sum = 0;
     for (size_t turn = 0; turn < kTurns; ++turn) {
-      const double begin = now();
+      const double begin = thread_seconds();
       sum ^= short_hash(data, sum + turn);
-      best = std::min(best, now() - begin);
+      best = std::min(best, thread_seconds() - begin);
     }
     return best / static_cast<double>(kSize);
   }();
@@ -182,9 +176,9 @@ double copy_speed() {
     std::vector<std::byte> a(kLarge, std::byte{1}), b(kLarge, std::byte{2});
     double best = 1;
     for (size_t turn = 0; turn < kTurns; ++turn) {
-      const double begin = now();
+      const double begin = thread_seconds();
       std::memcpy(b.data(), a.data(), kLarge);
-      best = std::min(best, now() - begin);
+      best = std::min(best, thread_seconds() - begin);
       a[turn] = b[kLarge - 1];  // so that the copy is not left out
     }
     return best / static_cast<double>(kLarge);

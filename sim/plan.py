@@ -17,7 +17,7 @@ from wirepress import api, arrays, units
 from wirepress.commands import bench, files, show
 from wirepress.commands.needs import need
 from wirepress.errors import ParameterError
-from wirepress.sim import engine_files, models
+from wirepress.sim import cores, engine_files, models
 from wirepress.sim.engine_files import CodecModel, Engine
 
 SAME = 0.01  # what is nearer than this is the same: then fewer engines win
@@ -143,8 +143,8 @@ class Sample:
     data: memoryview
     view: arrays.View
 
-    def ratio(self, recipe: str) -> float:
-        frame = api.Compressor(recipe).compress_view(self.view)
+    def ratio(self, recipe: str, engine: str = "auto") -> float:
+        frame = api.Compressor(recipe, engine=engine).compress_view(self.view)
         return len(self.data) / len(frame)
 
     @property
@@ -194,6 +194,19 @@ def measured_cpu(
     cpu = bench.machine()["cpu"]
     title = f"{threads} of this machine ({cpu}), measured on the sample"
     return Engine("cpu", title, "cpu", cpu, "measured now", codecs, contends=True)
+
+
+def measured_cores(
+    text: str, samples: list[Sample], args: argparse.Namespace, left: dict[str, str]
+) -> tuple[Engine, bool]:
+    """The simulated FPGA cores on the samples, and whether the counts of engines were given."""
+    wanted = cores.wanted(text)
+    bar = files.bar_of_rows(args)
+    try:
+        engine = cores.measured(samples, wanted, args.clock, left, lambda: bar.update(1))
+    finally:
+        bar.close()
+    return engine, any(want.counts for want in wanted)
 
 
 def recipes_for(samples: list[Sample], args: argparse.Namespace) -> list[str]:
@@ -260,6 +273,9 @@ def _engines(
         if text == "cpu" and samples:
             engine = measured_cpu(samples, recipes_for(samples, args), args, left)
             yield engine, list(engine.codecs), True
+        elif cores.is_asked(text):
+            engine, counted = measured_cores(text, samples, args, left)
+            yield engine, list(engine.codecs), counted
         else:
             engine, names = engine_files.choose(text)
             if args.recipes and ":" not in text:
@@ -413,7 +429,7 @@ def _cost(best: Option) -> str | None:
         share = f" ({value / limit:.0%})" if limit else ""
         parts.append(f"{value:,.0f} {key.upper() if key != 'slices' else key}{share}")
     if codec.compress.clock:
-        parts.append(f"{codec.compress.clock / 1e6:.0f} MHz")
+        parts.append(f"a clock of {codec.compress.clock / 1e6:.0f} MHz")
     if published.power:
         of = published.compress.engines, published.decompress.engines
         with_counts = f" (published for {of[0]}c{of[1]}d)" if best.engine.kind == "fpga" else ""
@@ -745,8 +761,12 @@ def add_parser(parsers: Any) -> None:
         "--engine", action="append", metavar="ENGINE[:CODEC[=32c4d],...]",
         help="one of " + ", ".join(engine_files.names()).replace("%", "%%")
         + ", a FILE.toml, or a report of `wirepress bench --json`; several (cpu, fpga). "
-        "cpu is measured on the sample, if there is one",
+        "cpu is measured on the sample, if there is one; rtl:RECIPE has the clocks that the "
+        "simulated FPGA core takes for it",
     )  # fmt: skip
+    codecs.add_argument(
+        "--clock", type=quantity("frequency"), default=250e6, metavar="HZ", help="of rtl (250MHz)"
+    )
     codecs.add_argument(
         "--recipes", nargs="+", metavar="RECIPE", help="only these (cpu: lossless, some levels)"
     )

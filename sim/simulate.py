@@ -23,7 +23,7 @@ from wirepress import units
 from wirepress.commands import files, show
 from wirepress.commands.needs import need
 from wirepress.errors import ParameterError, WirepressError
-from wirepress.sim import calibrate, calls, engine_files, models, plan
+from wirepress.sim import calibrate, calls, cores, engine_files, models, plan
 from wirepress.sim.engine_files import CodecModel, Engine
 
 _STEPS_DRAWN = 3
@@ -358,16 +358,23 @@ def _engine(text: str, args: argparse.Namespace) -> tuple[Engine, list[str]]:
         left: dict[str, str] = {}
         engine = plan.measured_cpu(args.samples, plan.recipes_for(args.samples, args), args, left)
         return engine, list(engine.codecs)
+    if cores.is_asked(text):
+        left = {}
+        engine = plan.measured_cores(text, args.samples, args, left)[0]
+        if not engine.codecs:
+            raise ParameterError("; ".join(f"{name}: {why}" for name, why in left.items()))
+        return engine, list(engine.codecs)
     return engine_files.choose(text)
 
 
-def _ratios(job: Any, recipe: str) -> Ratios:
+def _ratios(job: Any, engine: Engine, recipe: str) -> Ratios:
     """Of a trace's samples one by one, each as often as its share of what was sent. A frame that is
     not smaller than its message goes raw."""
     found: dict[int, list[tuple[float, float]]] = {}
+    kernels = cores.NAME if engine.name == cores.NAME else "auto"
     for size, sample, weight in plan.messages_of(job):
         least = 1 << max(size, 1).bit_length() - 1
-        found.setdefault(least, []).append((max(sample.ratio(recipe), 1.0), weight))
+        found.setdefault(least, []).append((max(sample.ratio(recipe, kernels), 1.0), weight))
     made = []
     for least, pairs in sorted(found.items()):
         lightest = min(weight for _, weight in pairs)
@@ -477,8 +484,8 @@ def _jobs(
     codecs = _codecs(args)
     given = set(args.ratio)
     ratios = {
-        codec.recipe: _ratios(args.job, codec.recipe)
-        for _, codec, _ in codecs
+        (engine.name, codec.recipe): _ratios(args.job, engine, codec.recipe)
+        for engine, codec, _ in codecs
         if args.job and not given & {codec.name, codec.recipe}
     }
     intervals = bool(args.plot or args.timeline)
@@ -497,7 +504,7 @@ def _jobs(
             form = _closed_form(args, link, stage, contends)
             bypass = not args.no_bypass
             core = engine.contends and bool(args.calibration)
-            each = ratios.get(codec.recipe, ())
+            each = ratios.get((engine.name, codec.recipe), ())
             coding = Job(job, network, stage, args.coded, bypass, intervals, core, each)
             yield coding, engine, codec, form
 
@@ -833,7 +840,11 @@ def add_parser(parsers: Any) -> None:
         "--engine", action="append", metavar="ENGINE[:CODEC[=32c4d],...]",
         help="one of " + ", ".join(engine_files.names()) + ", a FILE.toml, or a report of "
         "`wirepress bench --json`; several (fpga; of a trace with samples: cpu, which is measured "
-        "on them)",
+        "on them). rtl:RECIPE has the clocks that the simulated FPGA core takes for the samples",
+    )  # fmt: skip
+    codecs.add_argument(
+        "--clock", type=plan.quantity("frequency"), default=250e6, metavar="HZ",
+        help="of rtl (250MHz)",
     )  # fmt: skip
     codecs.add_argument(
         "--recipes", nargs="+", metavar="RECIPE", help="only these are measured on samples"

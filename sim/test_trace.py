@@ -609,6 +609,24 @@ def test_a_trace_is_simulated(wirepress_in, tmp_path: Path, n: int) -> None:
     assert body["traced_seconds"] == pytest.approx(iterations * 0.02 - 0.005)
 
 
+@needs_simgrid
+def test_a_trace_is_replayed_with_the_clocks_of_a_core(wirepress_in, tmp_path: Path) -> None:
+    """A slow clock makes the job slow by the cycles that the samples take."""
+    if not any(e.name == "rtl" and e.available for e in wirepress.engines()):
+        pytest.skip("built without the simulated cores")
+    ring_job(tmp_path, 2, 4)
+    found = {}
+    for clock in ("250MHz", "1MHz"):
+        done = wirepress_in("simulate", ".", "--link", "10Gbps", "--engine", "rtl:lz4", "--clock",
+                            clock, "--no-bypass", "--json")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        raw, found[clock] = json.loads(done.stdout)["rows"]
+        assert raw["codec"] is None and found[clock]["codec"] == "lz4"
+    assert found["1MHz"]["ratio"] == found["250MHz"]["ratio"] > 1
+    cycles = 4 * 2 * (1 << 20) / 8  # at least: of 4 rounds, in 8 bytes a clock
+    assert found["1MHz"]["seconds"] - found["250MHz"]["seconds"] > cycles * (1e-6 - 4e-9)
+
+
 def test_plan_from_a_trace(wirepress_in, tmp_path: Path) -> None:
     ring_job(tmp_path, 4, 10)
     flags = ("--link", "1Gbps", "--recipes", "zstd:1", "--engine", "cpu", "--seconds", "0.02")

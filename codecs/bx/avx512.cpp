@@ -15,7 +15,7 @@
 
 #include <array>
 
-#include "codecs/bx/portable.hpp"
+#include "codecs/bx/kernel.hpp"
 
 namespace wirepress {
 namespace {
@@ -345,21 +345,6 @@ class Encoder {
   uint32_t tie_shift_;
 };
 
-template <typename F, bool kNear, bool kFlush, bool kExact>
-size_t encode_lanes(const Setting& setting, const std::byte* src, size_t groups, std::byte* dst) {
-  return Encoder<F, kNear, kFlush, kExact>(setting).chunk(src, groups, dst);
-}
-
-template <typename F>
-EncodeChunk encoder(const Setting& setting) {
-  if (setting.m == F::kDigits)
-    return setting.flush ? encode_lanes<F, false, true, false>
-                         : encode_lanes<F, false, false, true>;
-  if (setting.round == kNearest)
-    return setting.flush ? encode_lanes<F, true, true, false> : encode_lanes<F, true, false, false>;
-  return setting.flush ? encode_lanes<F, false, true, false> : encode_lanes<F, false, false, false>;
-}
-
 // ---- decoder ----------------------------------------------------------------------------------
 
 // What the headers of a chunk say, by group.
@@ -516,12 +501,6 @@ bool decode_lanes(const Setting& setting, const std::byte* src, size_t size, siz
     g = end;
   }
   return true;
-}
-
-template <typename F>
-DecodeChunk decoder(const Setting& setting) {
-  return setting.round == kMidpoint && setting.m < F::kDigits ? decode_lanes<F, true>
-                                                              : decode_lanes<F, false>;
 }
 
 // ---- float64 ----------------------------------------------------------------------------------
@@ -763,52 +742,36 @@ bool decode_chunk64(const Setting& setting, const std::byte* src, size_t size, s
 
 // ---- kernel -----------------------------------------------------------------------------------
 
-template <typename F>
-Status encode_as(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
-  return encode_block<F>(args, src, dst, written, encoder<F>(setting_of(args)));
-}
-template <typename F>
-Status decode_as(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
-  return decode_block<F>(args, src, dst, written, decoder<F>(setting_of(args)));
-}
-
-Status encode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  switch (args.dtype) {
-    case DType::kFloat16:
-      return encode_as<Float16>(args, src, dst, written);
-    case DType::kBfloat16:
-      return encode_as<Bfloat16>(args, src, dst, written);
-    case DType::kFloat64:
-      return encode_block<Float64>(args, src, dst, written, encode_chunk64);
-    default:
-      return encode_as<Float32>(args, src, dst, written);
+struct Avx512 {
+  template <typename F, bool kNear, bool kFlush, bool kExact>
+  static size_t encode(const Setting& setting, const std::byte* src, size_t groups,
+                       std::byte* dst) {
+    return Encoder<F, kNear, kFlush, kExact>(setting).chunk(src, groups, dst);
   }
-}
-
-Status decode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  switch (args.dtype) {
-    case DType::kFloat16:
-      return decode_as<Float16>(args, src, dst, written);
-    case DType::kBfloat16:
-      return decode_as<Bfloat16>(args, src, dst, written);
-    case DType::kFloat64:
-      return decode_block<Float64>(args, src, dst, written, decode_chunk64);
-    default:
-      return decode_as<Float32>(args, src, dst, written);
+  template <typename F, bool kMid>
+  static bool decode(const Setting& setting, const std::byte* src, size_t size, size_t groups,
+                     std::byte* dst) {
+    return decode_lanes<F, kMid>(setting, src, size, groups, dst);
   }
-}
+  template <typename F>
+  static EncodeChunk encoder(const Setting& setting) {
+    if constexpr (std::is_same_v<F, Float64>)
+      return encode_chunk64;
+    else
+      return encoder_form<Avx512, F>(setting);
+  }
+  template <typename F>
+  static DecodeChunk decoder(const Setting& setting) {
+    if constexpr (std::is_same_v<F, Float64>)
+      return decode_chunk64;
+    else
+      return decoder_form<Avx512, F>(setting);
+  }
+};
 
 }  // namespace
 
 extern const Kernel bx_avx512;
-const Kernel bx_avx512 = {
-    .engine = "cpu",
-    .variant = "avx512",
-    .usable = has_avx512,
-    .open = nullptr,
-    .close = nullptr,
-    .encode = encode,
-    .decode = decode,
-};
+const Kernel bx_avx512 = ChunkKernel<Avx512>::of("avx512", has_avx512);
 
 }  // namespace wirepress

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "codecs/bx/portable.hpp"
+#include "codecs/bx/kernel.hpp"
 
 namespace wirepress {
 namespace {
@@ -235,21 +235,6 @@ class Encoder {
   uint32_t half_;
 };
 
-template <typename F, bool kNear, bool kFlush, bool kExact>
-size_t encode_lanes(const Setting& setting, const std::byte* src, size_t groups, std::byte* dst) {
-  return Encoder<F, kNear, kFlush, kExact>(setting).chunk(src, groups, dst);
-}
-
-template <typename F>
-EncodeChunk encoder(const Setting& setting) {
-  if (setting.m == F::kDigits)
-    return setting.flush ? encode_lanes<F, false, true, false>
-                         : encode_lanes<F, false, false, true>;
-  if (setting.round == kNearest)
-    return setting.flush ? encode_lanes<F, true, true, false> : encode_lanes<F, true, false, false>;
-  return setting.flush ? encode_lanes<F, false, true, false> : encode_lanes<F, false, false, false>;
-}
-
 // ---- decoder ----------------------------------------------------------------------------------
 
 // One group's planes to its 16 words. Up to `end` all may be read.
@@ -381,60 +366,24 @@ bool decode_lanes(const Setting& setting, const std::byte* src, size_t size, siz
   return true;
 }
 
-template <typename F>
-DecodeChunk decoder(const Setting& setting) {
-  return setting.round == kMidpoint && setting.m < F::kDigits ? decode_lanes<F, true>
-                                                              : decode_lanes<F, false>;
-}
-
 // ---- kernel -----------------------------------------------------------------------------------
 
-template <typename F>
-Status encode_as(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
-  return encode_block<F>(args, src, dst, written, encoder<F>(setting_of(args)));
-}
-template <typename F>
-Status decode_as(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
-  return decode_block<F>(args, src, dst, written, decoder<F>(setting_of(args)));
-}
-
-Status encode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  switch (args.dtype) {
-    case DType::kFloat16:
-      return encode_portable<Float16>(args, src, dst, written);
-    case DType::kBfloat16:
-      return encode_as<Bfloat16>(args, src, dst, written);
-    case DType::kFloat64:
-      return encode_portable<Float64>(args, src, dst, written);
-    default:
-      return encode_as<Float32>(args, src, dst, written);
+struct Neon : ShortAndSingle<Neon> {
+  template <typename F, bool kNear, bool kFlush, bool kExact>
+  static size_t encode(const Setting& setting, const std::byte* src, size_t groups,
+                       std::byte* dst) {
+    return Encoder<F, kNear, kFlush, kExact>(setting).chunk(src, groups, dst);
   }
-}
-
-Status decode(void*, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  switch (args.dtype) {
-    case DType::kFloat16:
-      return decode_portable<Float16>(args, src, dst, written);
-    case DType::kBfloat16:
-      return decode_as<Bfloat16>(args, src, dst, written);
-    case DType::kFloat64:
-      return decode_portable<Float64>(args, src, dst, written);
-    default:
-      return decode_as<Float32>(args, src, dst, written);
+  template <typename F, bool kMid>
+  static bool decode(const Setting& setting, const std::byte* src, size_t size, size_t groups,
+                     std::byte* dst) {
+    return decode_lanes<F, kMid>(setting, src, size, groups, dst);
   }
-}
+};
 
 }  // namespace
 
 extern const Kernel bx_neon;
-const Kernel bx_neon = {
-    .engine = "cpu",
-    .variant = "neon",
-    .usable = always_usable,
-    .open = nullptr,
-    .close = nullptr,
-    .encode = encode,
-    .decode = decode,
-};
+const Kernel bx_neon = ChunkKernel<Neon>::of("neon", always_usable);
 
 }  // namespace wirepress

@@ -236,14 +236,4 @@ static bool decode_chunk(const Setting& setting, const std::byte* src, size_t si
   return true;
 }
 
-// The kernel functions of a dtype that has no chunk functions of its own.
-template <typename F>
-static Status encode_portable(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
-  return encode_block<F>(args, src, dst, written, encode_chunk<F>);
-}
-template <typename F>
-static Status decode_portable(const Args& args, ConstBytes src, Bytes dst, size_t* written) {
-  return decode_block<F>(args, src, dst, written, decode_chunk<F>);
-}
-
 }  // namespace wirepress::bx

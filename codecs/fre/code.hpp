@@ -314,7 +314,7 @@ class Stream {
 
   ConstBytes rest() const { return {next_, end_}; }
 
-  // For who has read up to bit `at` of the rest in his own way.
+  // Goes on at bit `at` of rest(), which the caller has read up to there.
   void resume(uint64_t at, uint32_t previous, bool bad) {
     next_ += at / 8;
     if (at % 8 != 0) {

@@ -11,6 +11,7 @@
 #include "Vwpr_fre_enc4.h"
 #include "codecs/fre/code.hpp"
 #include "engines/rtl/core.hpp"
+#include "engines/rtl/packets.hpp"
 
 namespace wirepress {
 namespace {
@@ -61,11 +62,6 @@ Status open_cores(const Args& args, void** state) noexcept {
 
 void close_cores(void* state) noexcept { delete static_cast<Cores*>(state); }
 
-struct NoPorts {  // the encoders have none but their streams
-  void before(const auto&) {}
-  void after(const auto&) {}
-};
-
 uint32_t load_value(const Shape& shape, ConstBytes src, size_t i) {
   return shape.size == 2 ? load_word<uint16_t>(src.data(), i) : load_word<uint32_t>(src.data(), i);
 }
@@ -106,24 +102,6 @@ struct FourValues {
   }
 };
 
-// A packet's bytes, as far as there is room.
-struct BytesOut {
-  Bytes room;
-  size_t size = 0;
-  bool over = false;
-  bool full() const { return over; }
-  bool take(const auto& core) {
-    const auto word = core.m_axis_tdata;
-    const auto n = static_cast<size_t>(std::popcount(static_cast<unsigned>(core.m_axis_tkeep)));
-    over = over || n > room.size() - size;
-    if (!over) {
-      std::memcpy(room.data() + size, &word, n);
-      size += n;
-    }
-    return core.m_axis_tlast;
-  }
-};
-
 Status too_small(ConstBytes src, Bytes dst) {
   return fail(Code::kDstTooSmall, "fre: the code of %zu bytes does not fit %zu", src.size(),
               dst.size());
@@ -133,11 +111,11 @@ Status encode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
                       size_t* written) noexcept {
   const Shape shape(args, src.size());
   auto* cores = static_cast<Cores*>(state);
-  NoPorts no_ports;
+  rtl::NoPorts no_ports;
   if (cores->of_four && shape.n > 0 && shape.n <= kMostValues4) {
     if (shape.tail > dst.size()) return too_small(src, dst);
     FourValues values{shape, src};
-    BytesOut out{dst.first(dst.size() - shape.tail)};
+    rtl::BytesOut<8> out{dst.first(dst.size() - shape.tail)};
     WPR_TRY(cores->of_four->encoder.run(values, out, no_ports));
     if (out.over) return too_small(src, dst);
     if (shape.tail > 0)
@@ -148,28 +126,12 @@ Status encode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
   return encode_ways(shape, src, dst, written,
                      [&](size_t begin, size_t end, Bytes room, size_t* size) -> Status {
                        Values values{shape, src, begin, end};
-                       BytesOut out{room};
+                       rtl::BytesOut<4> out{room};
                        if (values.more()) WPR_TRY(cores->encoder.run(values, out, no_ports));
                        *size = out.over ? kNoRoom : out.size;
                        return {};
                      });
 }
-
-// A packet's bytes, as many a beat as Word has.
-template <class Word>
-struct BytesIn {
-  ConstBytes rest;
-  bool more() const { return !rest.empty(); }
-  size_t size() const { return std::min(rest.size(), sizeof(Word)); }
-  void sent() { rest = rest.subspan(size()); }
-  void offer(auto& core) const {
-    Word word = ~Word{0};  // bytes that are not there may be anything
-    std::memcpy(&word, rest.data(), size());
-    core.s_axis_tdata = word;
-    core.s_axis_tkeep = static_cast<uint8_t>((1u << size()) - 1);
-    core.s_axis_tlast = rest.size() <= sizeof(Word);
-  }
-};
 
 // Values [i, end) of dst.
 struct ValuesOut {
@@ -201,17 +163,6 @@ struct FourValuesOut {
   }
 };
 
-struct Command {  // how many values the packet has
-  uint32_t last;
-  bool sent = false;
-  void before(auto& core) const {
-    core.s_cmd_tvalid = !sent;
-    core.s_cmd_tdata = last;
-    if constexpr (requires { core.s_cmd_tuser; }) core.s_cmd_tuser = 0;
-  }
-  void after(const auto& core) { sent = sent || core.s_cmd_tready; }
-};
-
 // A core of four ways takes no more than values have.
 bool fits_four(const Cores& cores, const Shape& shape, ConstBytes codes) {
   return cores.of_four && shape.n > 0 && shape.n <= kMostValues4 && !codes.empty() &&
@@ -240,9 +191,9 @@ Status decode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
     return {};
   };
   if (fits_four(*cores, shape, codes)) {
-    BytesIn<uint64_t> bytes{codes};
+    rtl::BytesIn<8> bytes{codes};
     FourValuesOut values{shape, dst};
-    Command command{static_cast<uint32_t>(shape.n - 1)};
+    rtl::Command command{static_cast<uint32_t>(shape.n - 1)};
     WPR_TRY(cores->of_four->decoder.run(bytes, values, command));
     if (values.bad)
       return fail(Code::kCorrupt, "fre: %zu bytes do not hold %zu values in four streams",
@@ -255,7 +206,7 @@ Status decode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
   for (size_t way = 0; way < shape.ways && shape.n > 0; ++way) {
     ValuesOut values{shape, dst, shape.begin(way), shape.begin(way + 1)};
     const size_t n = values.end - values.i;
-    BytesIn<uint32_t> bytes{streams[way]};
+    rtl::BytesIn<4> bytes{streams[way]};
     if ((n == 0) != streams[way].empty())
       return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", way,
                   shape.ways, n);
@@ -263,7 +214,7 @@ Status decode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
     if (n > kMostValues)
       return fail(Code::kUnsupported, "fre: the core counts to %zu, a stream has %zu values",
                   kMostValues, n);
-    Command command{static_cast<uint32_t>(n - 1)};
+    rtl::Command command{static_cast<uint32_t>(n - 1)};
     WPR_TRY(cores->decoder.run(bytes, values, command));
     if (values.bad)
       return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", way,

@@ -103,7 +103,7 @@ struct Groups {
 
 template <typename Model>
 Status encode_on(std::unique_ptr<rtl::Core<Model>>& core, const Args& args, const Grid& grid,
-                 State* own, rtl::BytesOut* out) {
+                 State* own, rtl::BytesOut<rtl::kBeat>* out) {
   if (!core) core = std::make_unique<rtl::Core<Model>>();
   set(args, grid, core->ports());
   core->reset();
@@ -129,7 +129,7 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   }
   if (!plain_cells(own->portable, args, grid, src, own->cells.data())) return portable();
   if (dst.size() < Head::kSize) return does_not_fit(src, dst);
-  rtl::BytesOut out{dst.subspan(Head::kSize), true};
+  rtl::BytesOut<rtl::kBeat> out{dst.subspan(Head::kSize)};
   if (grid.dims == 1) {
     WPR_TRY(encode_on(own->one, args, grid, own, &out));
   } else {

@@ -17,74 +17,16 @@
 // A decoder with a port s_cmd is told there how many values a packet has, less one.
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 #include <new>
 
 #include "engines/rtl/core.hpp"
+#include "engines/rtl/packets.hpp"
 
 namespace wirepress::rtl {
 
 constexpr size_t kBeat = 64;                     // bytes
 constexpr size_t kMostValues = size_t{1} << 24;  // CountWidth of decoders
-
-// Bytes into a core.
-struct BytesIn {
-  ConstBytes rest;
-  bool more() const { return !rest.empty(); }
-  size_t size() const { return std::min(rest.size(), kBeat); }
-  void sent() { rest = rest.subspan(size()); }
-  void offer(auto& core) const {
-    uint32_t words[kBeat / 4];
-    std::memset(words, 0xFF, sizeof(words));  // bytes that are not there may be anything
-    std::memcpy(words, rest.data(), size());
-    for (size_t i = 0; i < kBeat / 4; ++i) core.s_axis_tdata[i] = words[i];
-    core.s_axis_tkeep = ~uint64_t{0} >> (kBeat - size());
-    core.s_axis_tlast = rest.size() <= kBeat;
-  }
-};
-
-// A packet's bytes, as far as there is room.
-struct BytesOut {
-  Bytes room;
-  bool give_up;  // where there is no more
-  size_t size = 0;
-  bool over = false, bad = false;
-  bool full() const { return over && give_up; }
-  bool take(const auto& core) {
-    uint32_t words[kBeat / 4];
-    for (size_t i = 0; i < kBeat / 4; ++i) words[i] = core.m_axis_tdata[i];
-    const auto n = static_cast<size_t>(std::popcount(static_cast<uint64_t>(core.m_axis_tkeep)));
-    over = over || n > room.size() - size;
-    if (!over) {
-      std::memcpy(room.data() + size, words, n);
-      size += n;
-    }
-    if constexpr (requires { core.m_axis_tuser; }) bad = core.m_axis_tlast && core.m_axis_tuser;
-    return core.m_axis_tlast;
-  }
-};
-
-// How many values the packet has, for decoders that want to know.
-struct Command {
-  uint32_t last;
-  bool sent = false;
-  void before(auto& core) const {
-    if constexpr (requires { core.s_cmd_tvalid; }) {
-      core.s_cmd_tvalid = !sent;
-      core.s_cmd_tdata = last;
-    }
-  }
-  void after(const auto& core) {
-    if constexpr (requires { core.s_cmd_tready; }) sent = sent || core.s_cmd_tready;
-  }
-};
-
-struct NoPorts {  // none but the streams
-  void before(auto&) const {}
-  void after(const auto&) const {}
-};
 
 template <class C>
 class FloatCores {
@@ -130,8 +72,8 @@ class FloatCores {
                   src.size(), dst.size());
     };
     if (tail > dst.size()) return full();
-    BytesIn values{src.first(src.size() - tail)};
-    BytesOut out{dst.first(dst.size() - tail), true};
+    BytesIn<kBeat> values{src.first(src.size() - tail)};
+    BytesOut<kBeat> out{dst.first(dst.size() - tail)};
     NoPorts no_ports;
     if constexpr (requires { &C::begin; }) {
       if (values.more()) C::begin(args, static_cast<Cores*>(state)->encoder.ports());
@@ -158,8 +100,8 @@ class FloatCores {
     if constexpr (requires { C::code_size(args, n); }) {
       if (src.size() != C::code_size(args, n) + tail) return corrupt();
     }
-    BytesIn code{src.first(src.size() - tail)};
-    BytesOut values{dst.first(n * kWordSize), false};
+    BytesIn<kBeat> code{src.first(src.size() - tail)};
+    BytesOut<kBeat> values{dst.first(n * kWordSize), false};
     Command command{static_cast<uint32_t>(n - 1)};
     if (n > 0) WPR_TRY(static_cast<Cores*>(state)->decoder.run(code, values, command));
     if (values.bad) return corrupt();

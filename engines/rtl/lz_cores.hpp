@@ -10,13 +10,11 @@
 //   static bool takes(const Args&);   // the encoder codes as these settings ask
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
 #include <memory>
 #include <new>
 
 #include "engines/rtl/core.hpp"
+#include "engines/rtl/packets.hpp"
 
 namespace wirepress::rtl {
 
@@ -47,46 +45,6 @@ class LzCores {
     Core<typename C::Decoder> decoder;
   };
 
-  struct BytesIn {
-    ConstBytes rest;
-    bool more() const { return !rest.empty(); }
-    size_t size() const { return std::min(rest.size(), kBeat); }
-    void sent() { rest = rest.subspan(size()); }
-    void offer(auto& core) const {
-      uint64_t word = ~uint64_t{0};  // bytes that are not there may be anything
-      std::memcpy(&word, rest.data(), size());
-      core.s_axis_tdata = word;
-      core.s_axis_tkeep = static_cast<uint8_t>((1u << size()) - 1);
-      core.s_axis_tlast = rest.size() <= kBeat;
-    }
-  };
-
-  struct BytesOut {
-    Bytes room;
-    size_t size = 0;
-    bool over = false, bad = false;
-    bool full() const { return over; }
-    bool take(const auto& core) {
-      const uint64_t word = core.m_axis_tdata;
-      const auto n = static_cast<size_t>(std::popcount(static_cast<unsigned>(core.m_axis_tkeep)));
-      over = over || n > room.size() - size;
-      if (!over && n > 0) std::memcpy(room.data() + size, &word, n);
-      if (!over) size += n;
-      if constexpr (requires { core.m_axis_tuser; }) bad = core.m_axis_tlast && core.m_axis_tuser;
-      return core.m_axis_tlast;
-    }
-  };
-
-  struct Command {  // how many bytes the packet has, or may have
-    uint32_t size;
-    bool sent = false;
-    void before(auto& core) const {
-      core.s_cmd_tvalid = !sent;
-      core.s_cmd_tdata = size;
-    }
-    void after(const auto& core) { sent = sent || core.s_cmd_tready; }
-  };
-
   static Status open(const Args& args, void** state) noexcept {
     std::unique_ptr<State> made(new (std::nothrow) State);
     if (!made) return fail(Code::kNoMemory, "%s: no memory for a simulated core", C::kName);
@@ -102,8 +60,8 @@ class LzCores {
     auto& [portable, encoder, decoder] = *static_cast<State*>(state);
     if (src.size() > kMostRaw || !C::takes(args))
       return C::portable().encode(portable, args, src, dst, written);
-    BytesIn raw{src};
-    BytesOut out{dst};
+    BytesIn<kBeat> raw{src};
+    BytesOut<kBeat> out{dst};
     Command command{static_cast<uint32_t>(src.size())};
     WPR_TRY(encoder.run(raw, out, command));
     if (out.over)
@@ -119,8 +77,8 @@ class LzCores {
     if (dst.size() > kMostRaw || src.size() > kMostCode)
       return C::portable().decode(portable, args, src, dst, written);
     if (src.empty()) return fail(Code::kCorrupt, "%s: a block of no bytes", C::kName);
-    BytesIn code{src};
-    BytesOut out{dst};
+    BytesIn<kBeat> code{src};
+    BytesOut<kBeat> out{dst};
     Command command{static_cast<uint32_t>(dst.size())};
     WPR_TRY(decoder.run(code, out, command));
     if (out.over)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engine compressdev below MPI: devices with faults, devices that are not there, several ranks."""
+"""Engines below MPI: compressdev with faults, devices that are not there, several ranks; and the
+simulated FPGA cores."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import json
 import re
 
 import pytest
+
+import wirepress
 
 KINDS = 11  # of faults, engines/compressdev/faulty_device.hpp
 SETTINGS = {
@@ -110,3 +113,13 @@ def test_a_device_that_must_be_there(mpi, faulty):
     done = mpi.start([mine] * 2, [mpi.build("devices.c"), "10"], 60)
     assert "right of" not in done.stdout
     assert "is not faulty-SEED or faulty-SEED-KIND; the job ends" in done.stderr
+
+
+@pytest.mark.parametrize("codec", ["lz4", "snappy", "bx:m=23"])
+def test_simulated_cores_carry_messages(mpi, tmp_path, codec):
+    """That the default recipe has no core is nothing to messages with a codec of their own."""
+    if not any(engine.name == "rtl" and engine.available for engine in wirepress.engines()):
+        pytest.skip("built without the simulated cores")
+    ranks, said = exchange(mpi, "rtl", tmp_path / "r", n=10, codec=codec)
+    assert said == ""
+    assert sum(call["compressed_messages"] for rank in ranks for call in rank["calls"].values()) > 0

@@ -27,7 +27,7 @@ from wirepress.launch import launchers, run
 SETTINGS = {"WIREPRESS_MPI_SAME_HOST": "on", "WIREPRESS_MPI_CODEC": "lz4"}
 SETTINGS |= {"WIREPRESS_MPI_PIECES": "1GiB", "WIREPRESS_MPI_GRACE": "60"}
 WIREPRESS = [sys.executable, run.__file__]
-MANY = int(os.environ.get("WIREPRESS_JOBS", "75"))  # a multiple of 25
+MANY = int(os.environ.get("WIREPRESS_JOBS", "25"))  # a multiple of 25
 
 
 def wirepress_run(
@@ -59,7 +59,10 @@ def at_the_same_time(launch: list[list[Any]]) -> str:
                       "exit $status"])  # fmt: skip
 
 
-@pytest.mark.parametrize("jobs", [6, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "jobs",
+    [pytest.param(6, marks=pytest.mark.quick), pytest.param(MANY, marks=pytest.mark.slow)],
+)
 def test_jobs_of_a_script(mpi, tmp_path, jobs):
     """`mpirun ... &` many times, as ensembles and sweeps do."""
     program, launcher = mpi.build("crossed.c"), f"mpirun.{mpi.name}"

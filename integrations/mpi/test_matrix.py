@@ -68,6 +68,7 @@ def compare(
     assert sum(call["compressed_messages"] for call in report["calls"].values()) > 10
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("nodes", "codec", "error", "nonblocking"),
     [

@@ -508,6 +508,7 @@ def check(on_ranks: OnRanks, n: int, n_ops: int) -> None:
         assert count > 100
 
 
+@pytest.mark.quick
 def test_calls_do_what_gloo_does(on_ranks: OnRanks) -> None:
     check(on_ranks, 2, 0)
 

@@ -352,6 +352,7 @@ def check(on_ranks: OnRanks, n: int, features: Iterable[str], methods: Iterable[
     assert not any(found), "\n".join(sorted({word for words in found for word in words}))
 
 
+@pytest.mark.quick
 def test_every_feature(on_ranks: OnRanks) -> None:
     check(on_ranks, 2, FEATURES.keys() - COMPILED.keys(), ["int8", "onebit"])
 

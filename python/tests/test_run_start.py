@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import wirepress
 from python.tests.run_site import make_launcher, wirepress_run
 from wirepress.launch import causes, mpi_libraries, private, run, settings
 from wirepress.launch.launchers import RunError
@@ -24,6 +25,7 @@ from wirepress.launch.launchers import RunError
     ("words", "parts"),
     [
         (["--codec", "zsdt:3"], ["--codec: unknown codec", "did you mean zstd?"]),
+        (["--engine", "rtk"], ["--engine: unknown engine", "did you mean rtl?"]),
         (["--codec", "zstd:99"], ["--codec: zstd: level", "-50..22"]),
         (["--codec", "fre:n=6"], ["--codec: fre: unknown parameter", '"n"']),
         (["--codec", "fre:m=6"], ["--codec: fre:m=6 changes values", "--error"]),
@@ -47,6 +49,19 @@ def test_wrong_values(site, words, parts):
         settings.check(run.given_options(args), args.command[2:], "openmpi")
     for part in parts:
         assert part in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--engine", "rtl"], ["--engine: auto chooses among kernels of the processor"]),
+        (["--engine", "rtl", "--codec", "deflate"], ["--codec: deflate: no kernel for engine"]),
+    ],
+)
+def test_cores_want_a_codec_that_they_have(site, words, parts):
+    if not any(engine.name == "rtl" and engine.available for engine in wirepress.engines()):
+        pytest.skip("built without the simulated cores")
+    test_wrong_values(site, words, parts)
 
 
 @pytest.mark.parametrize(

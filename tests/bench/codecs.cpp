@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -22,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/options.hpp"
 #include "pipeline/chain.hpp"
 #include "tests/bench/subject.hpp"
@@ -150,21 +150,15 @@ Subject subject_of(Data& data, const std::string& name, const std::string& varia
 
 // ---- measuring ------------------------------------------------------------------------------
 
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 // The best of several timings of one call; short calls are repeated within one timing.
 class Timer {
  public:
   template <class Call>
   void time(Call call) {
     constexpr double kLeast = 1e-3;
-    const double begin = now();
+    const double begin = thread_seconds();
     for (int i = 0; i < calls_; ++i) call();
-    const double spent = now() - begin;
+    const double spent = thread_seconds() - begin;
     best_ = std::min(best_, spent / calls_);
     if (spent < kLeast) calls_ = std::max(calls_ + 1, static_cast<int>(calls_ * kLeast / spent));
   }
@@ -221,10 +215,10 @@ void measure(Data& data, const Subject& subject, double seconds) {
   const auto plain_copy = [&] { std::memcpy(data.out.data(), data.raw.data(), data.raw.size()); };
   Timer copy, encode, decode, add, feedback;
   size_t feedback_code = 0;
-  const double begin = now();
+  const double begin = thread_seconds();
   int turns = 0;
   for (double spent = 0; turns < 1 || spent < seconds || (turns < 3 && spent < 5 * seconds);
-       ++turns, spent = now() - begin) {
+       ++turns, spent = thread_seconds() - begin) {
     copy.time(plain_copy);
     encode.time(subject.encode);
     copy.time(plain_copy);

@@ -5,18 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
+#include "base/clock.hpp"
 #include "tests/conformance/suite.hpp"
 
 namespace wirepress::conformance {
 namespace {
-
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 struct Row {
   std::string recipe, kernel, data;
@@ -44,15 +38,15 @@ class Bench {
     double encode = 1e9, decode = 1e9;
     bool good = true;
     for (int i = 0; i < options_.repeats; ++i) {
-      double begin = now();
+      double begin = thread_seconds();
       std::memcpy(copy_.data(), raw_.data(), raw_.size());
-      memcpy_ = std::min(memcpy_, now() - begin);
-      begin = now();
+      memcpy_ = std::min(memcpy_, thread_seconds() - begin);
+      begin = thread_seconds();
       for (size_t b = 0; b < n_blocks; ++b)
         good &= kernel.encode(block_of(raw_, b), Bytes(codes_).subspan(b * slot, slot), &sizes_[b])
                     .ok();
-      encode = std::min(encode, now() - begin);
-      begin = now();
+      encode = std::min(encode, thread_seconds() - begin);
+      begin = thread_seconds();
       for (size_t b = 0; b < n_blocks; ++b) {
         size_t written = 0;
         good &= kernel
@@ -60,7 +54,7 @@ class Bench {
                             &written)
                     .ok();
       }
-      decode = std::min(decode, now() - begin);
+      decode = std::min(decode, thread_seconds() - begin);
     }
     size_t coded = 0;
     for (const size_t size : sizes_) coded += size;

@@ -24,15 +24,25 @@ size_t count(const wpr_ctx* ctx, const char* key) { return static_cast<size_t>(n
 
 bool is_on(const wpr_ctx* ctx, const char* key) { return number(ctx, key) != 0; }
 
+// What the library said of the variables, as far as it concerns messages: the default recipe, which
+// the engine may not have, is theirs only where no codec is named.
+std::string problem_of(wpr_ctx* ctx, const std::string& codec) {
+  const std::string said = wpr_error(ctx);
+  if (codec == "auto" || said.rfind("the default of recipe: ", 0) != 0) return said;
+  return wpr_set(ctx, "recipe", codec.c_str()) == WPR_OK
+             ? ""
+             : std::string("mpi_codec: ") + wpr_error(ctx);
+}
+
 }  // namespace
 
 std::string read_options() {
   wpr_ctx* ctx = nullptr;
   const wpr_status status = wpr_create(&ctx);
   if (!ctx) return "no memory";
-  std::string problem = status == WPR_OK ? "" : wpr_error(ctx);
   Job& j = job();
   j.codec = wpr_get(ctx, "mpi_codec");
+  std::string problem = status == WPR_OK ? "" : problem_of(ctx, j.codec);
   j.engine = wpr_get(ctx, "engine");
   const char* wanted = std::getenv("WIREPRESS_ENGINE");
   j.must_end = wanted && *wanted && wanted[std::strlen(wanted) - 1] == '!' && j.engine != wanted;

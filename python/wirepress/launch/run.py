@@ -212,7 +212,7 @@ def given_options(args: argparse.Namespace) -> dict[str, str]:
     return {
         key: value
         for key, value in vars(args).items()
-        if key.startswith(OPTION_PREFIX) and value is not None
+        if key.startswith((OPTION_PREFIX, *settings.ALSO)) and value is not None
     }
 
 
@@ -405,8 +405,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for key, value, sentence in settings.option_rows():
         parser.add_argument(
-            settings.flag(key),
-            f"--{key}".replace("_", "-"),
+            *dict.fromkeys((settings.flag(key), f"--{key}".replace("_", "-"))),
             dest=key,
             metavar="VALUE",
             help=f"{sentence} (default {value})".replace("%", "%%"),

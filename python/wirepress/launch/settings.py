@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PREFIX = "WIREPRESS_"
 OPTION_PREFIX = "mpi_"
 ONLY_WITHOUT = ("mpi_report", "mpi_trust")  # what they are for, this command does
+ALSO = ("engine",)  # options of the library that a job is often started with
 GRACE = "WIREPRESS_MPI_GRACE"
 OWN = (
     "WIREPRESS_LIB_DIR",
@@ -51,7 +52,8 @@ def option_rows() -> list[tuple[str, str, str]]:
     rows = [("mpi_codec", "auto", "recipe for messages"), ("mpi_threshold", "auto", "least size")]
     if library := extension():
         rows = [(row[0], row[2], row[4]) for row in library.options()]
-    return [row for row in rows if row[0].startswith(OPTION_PREFIX) and row[0] not in ONLY_WITHOUT]
+    own = [row for row in rows if row[0].startswith(OPTION_PREFIX) and row[0] not in ONLY_WITHOUT]
+    return own + [row for row in rows if row[0] in ALSO]
 
 
 def variable(key: str) -> str:
@@ -149,6 +151,7 @@ def explained(sentence: str, key: str, called: str) -> str:
 def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
     """What is right by itself and cannot be together; ranks refuse the same (candidates.cpp)."""
     codec, error = context.get("mpi_codec"), context.get("mpi_error")
+    check_engine(context, codec, called)
     bounds = BOUNDS[context.error_bound("mpi_error")[0]]
     keepers = ["auto", *codecs_that_bound(library, bounds)] if bounds else []
     if bounds and codec not in keepers:
@@ -166,6 +169,21 @@ def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
             f"{called['mpi_deterministic']}: sums have one order only in wirepress's collectives, "
             f"and {called['mpi_collectives']} is off"
         )
+
+
+def check_engine(context: Any, codec: str, called: dict[str, str]) -> None:
+    engine = context.get("engine").partition(":")[0]
+    if engine in ("auto", "cpu") or engine.endswith("compressdev"):
+        return  # the processor codes what a device has no kernel for
+    if codec == "auto":
+        raise RunError(
+            f"{called['engine']}: auto chooses among kernels of the processor; name a codec that "
+            f"{engine} has ({called['mpi_codec']})"
+        )
+    try:
+        context.set("recipe", codec)
+    except ValueError as error:
+        raise RunError(f"{called['mpi_codec']}: {str(error).removeprefix('recipe: ')}") from None
 
 
 def codecs_that_bound(library: Any, bounds: str) -> Iterable[str]:
