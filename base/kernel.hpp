@@ -92,6 +92,8 @@ struct Args {
   // block depends on (seed, first + i) and nothing else.
   uint64_t seed = 0;
   uint64_t first = 0;
+  // decode's dst has exactly the raw size; false behind a codec that changes sizes.
+  bool exact_size = true;
 
   double real(size_t i) const { return real_of(value[i]); }
 };
@@ -204,6 +206,9 @@ struct DeviceUse {
   bool with_cores = false;  // it and the cores divide the blocks of a message
 };
 
+// What threads besides the cores' are asked for.
+enum class Wait : uint8_t { kAtMost, kCompressing, kExpanding };
+
 // A place where kernels run.
 struct Engine {
   const char* name;
@@ -215,8 +220,9 @@ struct Engine {
   // program names the engine. The kernels' `usable` is true from then on, and codecs without a
   // kernel of this engine run on the processor.
   Status (*select)(const char* device, DeviceUse use) = nullptr;
-  // Threads that a message is to have besides one for each core: they wait for the device.
-  int (*extra_threads)() = nullptr;
+  // Threads that a message is to have besides one for each core: they wait for the device. At most,
+  // or now: none where the device has nothing to give.
+  int (*extra_threads)(Wait wait) = nullptr;
   std::string (*state)() = nullptr;    // what the device can do and has done; "": none is selected
   std::string (*refusal)() = nullptr;  // why the last select failed; "": it did not
   DeviceWork (*work)() = nullptr;      // of the calling thread

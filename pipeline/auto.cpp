@@ -112,6 +112,17 @@ double in_frame(double codec, double fraction) {
   return std::max(codec, memory) + std::min(codec, memory) / 3 + fraction * hash_speed();
 }
 
+// Whether `engine` asks for a kernel of DEFLATE on the processor that is not the usual one: ISA-L's
+// has half the time. Of devices the calibration, which counts processor time, knows too little.
+bool has_own_deflate(const char* engine) {
+  const std::string_view name = "deflate";
+  const Entry* entry = find_codec(name.data(), name.size());
+  if (entry == nullptr) return false;
+  const Kernel* kernel = choose_kernel(*entry, engine);
+  return kernel != nullptr && std::string_view(kernel->engine) == "cpu" &&
+         kernel != choose_kernel(*entry, "cpu");
+}
+
 bool same_look(const Features& a, const Features& b) {
   return std::fabs(a.zero_lines - b.zero_lines) < 0.03 &&
          std::fabs(a.byte_entropy - b.byte_entropy) < 0.25 &&
@@ -236,6 +247,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
                                  {"sz3:abs=" + real_text(goal.abs) + "+zstd:1", false}});
   }
   texts.insert(texts.end(), {{"zeros", false}, {"lz4", true}, {"zstd:1", true}});
+  if (has_own_deflate(engine)) texts.push_back({"deflate:1", true});
   if (width != "1")
     texts.insert(texts.end(),
                  {{"shuffle:" + width + "+lz4", true}, {"shuffle:" + width + "+zstd:1", true}});

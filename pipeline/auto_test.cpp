@@ -177,6 +177,28 @@ TEST(Auto, ExplainsWhatItChose) {
   EXPECT_EQ(chosen, std::set<std::string>{""}) << "chose what it did not try";
 }
 
+// zstd:1 is as fast as the usual DEFLATE and smaller; ISA-L's is faster.
+TEST(Auto, TriesDeflateByIsal) {
+  const auto tries = [](const char* engine) {
+    Door door("auto");
+    EXPECT_EQ(door.set("engine", engine), WPR_OK) << door.error();
+    const Data raw = wave(100000);
+    const uint64_t n = raw.size();
+    bool tried = false;
+    wpr_explain(
+        door.get(), raw.data(), WPR_BYTES, WPR_NO_SHAPE, &n,
+        [](void* user, const wpr_choice* choice) {
+          *static_cast<bool*>(user) |= std::string_view(choice->recipe) == "deflate:1";
+        },
+        &tried);
+    return tried;
+  };
+  EXPECT_FALSE(tries("cpu"));
+  Door door("auto");
+  if (door.set("engine", "cpu:isal") != WPR_OK) GTEST_SKIP() << door.error();
+  EXPECT_TRUE(tries("cpu:isal"));
+}
+
 TEST(Auto, NoiseIsLeftAlone) {
   Door door("auto");
   size_t n = 0;

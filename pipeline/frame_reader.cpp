@@ -153,7 +153,8 @@ Status FrameReader::expand_frame(ConstBytes bytes, bool add, Bytes dst, size_t* 
   if (!header.streamed) WPR_TRY(check_room(header.raw_size, dst));
   WPR_TRY(parse(bytes, &frame_));
   WPR_TRY(check_room(frame_.raw_size, dst));
-  WPR_TRY(expand_blocks(&frame_, settings_.blocks().threads, add, dst.first(frame_.raw_size)));
+  const int workers = settings_.workers(Wait::kExpanding);
+  WPR_TRY(expand_blocks(&frame_, workers, add, dst.first(frame_.raw_size)));
   *written = frame_.raw_size;
   stats_.expanded_bytes += frame_.raw_size;
   return {};

@@ -97,6 +97,13 @@ struct ParallelEncode {
   }
 };
 
+// Two for each worker, and more of small blocks: a worker that the machine or a device keeps
+// waiting is not to stop the others before 4 MiB are coded.
+size_t slots_for(size_t threads, size_t block_size) {
+  constexpr size_t kAhead = 4 << 20;
+  return std::max(2 * threads, std::min(16 * threads, kAhead / block_size));
+}
+
 }  // namespace
 
 size_t FrameWriter::bound(uint64_t raw_size) const {
@@ -239,7 +246,7 @@ Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, s
 Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* written) {
   const size_t head = maker.header().size;
   size_t size;
-  WPR_TRY(make_blocks(maker, settings_.blocks().threads, dst.subspan(head), &size));
+  WPR_TRY(make_blocks(maker, settings_.workers(Wait::kCompressing), dst.subspan(head), &size));
   *written = head + size;
   return {};
 }
@@ -273,7 +280,7 @@ Status FrameWriter::make_serial(const BlockMaker& maker, Bytes dst, size_t* writ
 
 Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, Bytes dst,
                                   size_t* written) {
-  const size_t n_slots = 2 * static_cast<size_t>(threads);
+  const size_t n_slots = slots_for(static_cast<size_t>(threads), maker.header().block_size());
   const int workers = static_cast<int>(std::min(static_cast<size_t>(threads), maker.n_blocks()));
   if (slots_.size() < n_slots) slots_ = std::vector<EncodeSlot>(n_slots);
   for (EncodeSlot& slot : slots_) slot.ready = false;  // one may be left over from a failure

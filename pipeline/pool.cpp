@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <deque>
 #include <exception>
 
 #include "base/process.hpp"
@@ -11,7 +12,8 @@ namespace wirepress {
 // The threads, and what they share with the thread that runs a job.
 struct ThreadPool::Crew {
   std::mutex mutex;
-  std::condition_variable start, finish;
+  std::condition_variable finish;
+  std::deque<std::condition_variable> start;  // of each thread: others sleep on
   std::vector<std::thread> threads;
   void (*job)(void*, int) = nullptr;
   void* context = nullptr;
@@ -25,7 +27,7 @@ struct ThreadPool::Crew {
       const std::lock_guard lock(mutex);
       stop = true;
     }
-    start.notify_all();
+    for (std::condition_variable& one : start) one.notify_one();
     for (std::thread& thread : threads) thread.join();
   }
 
@@ -35,7 +37,8 @@ struct ThreadPool::Crew {
     while (static_cast<int>(threads.size()) < n_threads) {
       const int worker = static_cast<int>(threads.size()) + 1;
       try {
-        threads.emplace_back([this, worker] { serve(worker); });
+        if (start.size() < static_cast<size_t>(worker)) start.emplace_back();
+        threads.emplace_back([this, worker, mine = &start.back()] { serve(worker, mine); });
       } catch (const std::exception&) {  // no thread or no memory for one: work with what there is
         return;
       }
@@ -52,20 +55,19 @@ struct ThreadPool::Crew {
       running = wanted;
       ++round;
     }
-    start.notify_all();
+    for (size_t i = 0; i < static_cast<size_t>(wanted); ++i) start[i].notify_one();
     work(with, 0);
     std::unique_lock lock(mutex);
     finish.wait(lock, [this] { return running == 0; });
   }
 
-  void serve(int worker) {
+  void serve(int worker, std::condition_variable* mine) {
     uint64_t seen = 0;
     std::unique_lock lock(mutex);
     while (true) {
-      start.wait(lock, [&] { return stop || (round != seen && running > 0); });
+      mine->wait(lock, [&] { return stop || (round != seen && worker <= wanted); });
       if (stop) return;
       seen = round;
-      if (worker > wanted) continue;
       lock.unlock();
       job(context, worker);
       lock.lock();

@@ -109,11 +109,13 @@ Status parse_step(Text text, DType dtype, const char* engine, Recipe::Step* step
   return finish_step(entry, engine, step);
 }
 
-// A codec that must know how much it expands to can only stand where that is known.
-Status check_order(const Recipe& recipe) {
+// A codec that must know how much it expands to can only stand where that is known; the others are
+// told.
+Status check_order(Recipe* recipe) {
   bool known = true;
-  for (int i = 0; i < recipe.n_steps; ++i) {
-    const Codec& codec = *recipe.step[i].entry->codec;
+  for (int i = 0; i < recipe->n_steps; ++i) {
+    const Codec& codec = *recipe->step[i].entry->codec;
+    recipe->step[i].args.exact_size = known;
     if (codec.needs_size && !known) {
       return fail(Code::kParameter,
                   "%s must know the raw size: before it only codecs that keep sizes may stand",
@@ -223,7 +225,7 @@ Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* r
     WPR_TRY(parse_step(cut(&rest, '+'), dtype, engine, &result.step[result.n_steps]));
     ++result.n_steps;
   } while (!rest.empty());
-  WPR_TRY(check_order(result));
+  WPR_TRY(check_order(&result));
   WPR_TRY(check_loss(result));
   *recipe = result;
   return {};
@@ -238,7 +240,7 @@ Status recipe_of(const Stages& stages, const Header& header, const char* engine,
       return fail(Code::kCorrupt, "header: stage %d: %s", i, status.text());
     WPR_TRY(status);
   }
-  if (Status status = check_order(result); !status.ok())
+  if (Status status = check_order(&result); !status.ok())
     return fail(Code::kCorrupt, "header: %s", status.text());
   tell_shape(header, &result);
   *recipe = result;
@@ -339,11 +341,11 @@ Status check_engine(const char* choice, bool verify) {
   return fail(Code::kParameter, "unknown engine \"%s\"; known: %s", choice, known.c_str());
 }
 
-int extra_threads(const char* choice) {
+int extra_threads(const char* choice, Wait wait) {
   int n = 0;
   if (!Text(choice).starts_with(kWithCores)) return 0;
   for (const Engine* engine : engines())
-    if (engine->extra_threads) n += engine->extra_threads();
+    if (engine->extra_threads) n += engine->extra_threads(wait);
   return n;
 }
 

@@ -43,6 +43,6 @@ std::string recipe_text(const Recipe& recipe);
 // Engine::select.
 Status check_engine(const char* choice, bool verify);
 // Threads that wait for a device while the cores work, where `choice` is "cores+...".
-int extra_threads(const char* choice);
+int extra_threads(const char* choice, Wait wait);
 
 }  // namespace wirepress

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/settings.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "pipeline/options.hpp"
@@ -30,7 +31,15 @@ void Settings::settle() {
 }
 
 int Settings::threads() const {
-  return blocks_.threads ? blocks_.threads : usable_cores() + extra_threads(engine());
+  return blocks_.threads ? blocks_.threads
+                         : usable_cores() + extra_threads(engine(), Wait::kAtMost);
+}
+
+int Settings::workers(Wait wait) {
+  const int most = blocks().threads;
+  if (options_.number("threads") != 0) return most;
+  const int idle = extra_threads(engine(), Wait::kAtMost) - extra_threads(engine(), wait);
+  return std::max(1, most - idle);
 }
 
 const BlockSettings& Settings::blocks() {

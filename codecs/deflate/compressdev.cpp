@@ -6,6 +6,7 @@ namespace wirepress {
 extern const Kernel deflate_libdeflate;
 
 struct DeflateOnDevice {
+  static constexpr auto kAlgorithm = compressdev::Algorithm::kDeflate;
   static constexpr size_t kHeader = 0, kTrailer = 0;
   static const Kernel& cores() { return deflate_libdeflate; }
   static void wrap(int, ConstBytes, Bytes) {}

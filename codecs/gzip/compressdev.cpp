@@ -14,6 +14,7 @@ extern const Kernel gzip_libdeflate;
 // CRC-32 and the size modulo 2^32, least significant byte first. Members with names or comments go
 // to the cores.
 struct GzipOnDevice {
+  static constexpr auto kAlgorithm = compressdev::Algorithm::kDeflate;
   static constexpr size_t kHeader = 10, kTrailer = 8;
   static constexpr uint8_t kPlain[kHeader] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255};
 

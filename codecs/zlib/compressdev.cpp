@@ -7,6 +7,7 @@ namespace wirepress {
 extern const Kernel zlib_libdeflate;
 
 struct ZlibOnDevice {
+  static constexpr auto kAlgorithm = compressdev::Algorithm::kDeflate;
   static constexpr size_t kHeader = zlib::kHeaderSize, kTrailer = zlib::kTrailerSize;
   static constexpr auto wrap = zlib::wrap;
   static constexpr auto is_header = zlib::is_header;

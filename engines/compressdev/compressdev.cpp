@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine: finds and loads the module when a program selects the engine, and keeps the device to
-// the process's end. One device a process.
+// The engine: finds and loads the module when a program selects the engine, and keeps its devices
+// to the process's end. A process has one, or several side by side.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -24,8 +28,21 @@ std::mutex selecting;
 std::string* refusal = new std::string;
 std::string* refused_device = new std::string;
 thread_local DeviceWork work;
-std::atomic<Device*> current{nullptr};
 std::atomic<bool> verify{false};
+
+// Side by side; empty: none is set up. Never freed, for threads may hold it.
+struct Devices {
+  static constexpr size_t kMost = 4;
+  std::array<Device*, kMost> device{};
+  size_t n = 0;
+  std::string names{};
+
+  std::span<Device* const> all() const { return {device.data(), n}; }
+};
+const Devices none;
+std::atomic<const Devices*> current{&none};
+thread_local Device* last = nullptr;  // that did a job of this thread
+thread_local unsigned n_watches = 0, n_choices = 0;
 
 // The file beside the library, in the folders where an installation and a wheel keep modules, or
 // where it was built; "": nowhere.
@@ -55,20 +72,27 @@ const char* unavailable() {
   return here ? nullptr : kNoModule;
 }
 
-// A device NAME or NAME-MODEL may have a module of its own, libwirepress_compressdev_NAME.so.
-std::string module_of(const std::string& device) {
-  const std::string own =
-      find_module(std::string(kModule) + "_" + device.substr(0, device.find('-')) + ".so");
-  return own.empty() ? find_module(std::string(kModule) + ".so") : own;
+// A device NAME or NAME-MODEL may have a module of its own, libwirepress_compressdev_NAME.so: in
+// those folders, or where the loader looks (LD_LIBRARY_PATH). Others have the library's.
+Status open_module(const std::string& device, void** module) {
+  const std::string own = std::string(kModule) + "_" + device.substr(0, device.find('-')) + ".so";
+  std::string file = find_module(own);
+  *module = nullptr;
+  if (file.empty() && own.find('/') == std::string::npos)
+    *module = dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (*module != nullptr) return {};
+  if (file.empty()) file = find_module(std::string(kModule) + ".so");
+  if (file.empty()) return fail(Code::kDevice, "%s", kNoModule);
+  *module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return *module != nullptr ? Status() : fail(Code::kDevice, "%s", dlerror());
 }
 
 Status load(const char* name, const wpr_device_table** table, wpr_device_info* info) {
-  const std::string file = module_of(name);
-  if (file.empty()) return fail(Code::kDevice, "%s", kNoModule);
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr) return fail(Code::kDevice, "%s", dlerror());
+  void* module;
+  WPR_TRY(open_module(name, &module));
   *table = static_cast<const wpr_device_table*>(dlsym(module, WPR_DEVICE_SYMBOL));
-  if (*table == nullptr) return fail(Code::kDevice, "%s is of another version", file.c_str());
+  if (*table == nullptr)
+    return fail(Code::kDevice, "the module of device %s is of another version", name);
   char why[400];
   if ((*table)->describe(name, info, why, sizeof why) != 0) return fail(Code::kDevice, "%s", why);
   return {};
@@ -86,37 +110,67 @@ Status load_in_helper(const char* name, const wpr_device_table** table, wpr_devi
 }
 
 Status start(const char* name, Device** device) {
+  static auto* started = new std::vector<Device*>;
+  for (Device* one : *started)
+    if (std::strcmp(one->info().name, name) == 0) return *device = one, Status();
   const wpr_device_table* table = nullptr;
   wpr_device_info info;
   WPR_TRY(load_in_helper(name, &table, &info));
   *device = new Device(*table, info);  // never freed
-  return (*device)->probe() ? Status() : fail(Code::kDevice, "%s fails on a sample", name);
+  if (!(*device)->probe()) return fail(Code::kDevice, "%s fails on a sample", name);
+  started->push_back(*device);
+  return {};
 }
 
-// "" and "any" are the device in use, or the default.
-Status find_device(const char* wanted, DeviceUse how) {
+// Those of "NAME,NAME".
+Status start_all(std::string_view names, Devices* devices) {
+  devices->names = names;
+  for (std::string_view rest = names; !rest.empty();) {
+    const std::string name(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    if (devices->n == Devices::kMost)
+      return fail(Code::kDevice, "a process has %zu devices at most", Devices::kMost);
+    Device* device = nullptr;
+    WPR_TRY(start(name.c_str(), &device));
+    for (const Device* other : devices->all())
+      if (other == device) return fail(Code::kDevice, "%s is named twice", name.c_str());
+    devices->device[devices->n++] = device;
+  }
+  return {};
+}
+
+void use_all(const Devices* devices, DeviceUse how) {
+  verify = how.verify;
+  for (Device* device : devices->all()) device->divide(how.with_cores);
+  current = devices;
+}
+
+// "" and "any" are the devices in use, or the default.
+Status find_devices(const char* wanted, DeviceUse how) {
   const std::string_view text = wanted;
   const bool any = text.empty() || text == "any";
-  Device* device = current;
-  if (device == nullptr) {
+  const Devices* devices = current;
+  if (devices->n == 0) {
     const char* name = any ? kDefaultDevice : wanted;
     if (*refused_device == name) return fail(Code::kDevice, "%s", refusal->c_str());
-    const Status status = start(name, &device);
+    auto* fresh = new Devices;
+    const Status status = start_all(name, fresh);
     if (!status.ok()) *refused_device = name;
     WPR_TRY(status);
-  } else if (device->owner() != getpid()) {
-    return fail(Code::kDevice, "%s belongs to the parent process", device->info().name);
-  } else if (!any && text != device->info().name) {
-    return fail(Code::kDevice, "this process has device %s, and one is all it may have",
-                device->info().name);
+    devices = fresh;
+  } else if (devices->device[0]->owner() != getpid()) {
+    return fail(Code::kDevice, "%s belongs to the parent process", devices->names.c_str());
+  } else if (!any && text != devices->names) {
+    return fail(Code::kDevice, "this process has device %s, and may have no other",
+                devices->names.c_str());
   }
-  use(device, how);
+  use_all(devices, how);
   return {};
 }
 
 Status select(const char* wanted, DeviceUse how) {
   const std::scoped_lock lock(selecting);
-  const Status status = find_device(wanted, how);
+  const Status status = find_devices(wanted, how);
   *refusal = status.ok() ? "" : status.text();
   return status;
 }
@@ -126,40 +180,98 @@ std::string why_refused() {
   return *refusal;
 }
 
-int extra_threads() {
-  const Device* device = current;
-  return device != nullptr ? device->depth() : 0;
+int extra_threads(Wait wait) {
+  const auto direction = wait == Wait::kExpanding ? Direction::kExpand : Direction::kCompress;
+  int n = 0;
+  for (const Device* device : current.load()->all())
+    if (wait == Wait::kAtMost || device->gives(direction)) n += device->depth();
+  return n;
+}
+
+bool divides() {
+  const Devices* devices = current;
+  return devices->n != 0 && devices->device[0]->depth() != 0;
 }
 
 std::string state() {
-  const Device* device = current;
-  return device != nullptr ? device->state() : "";
+  std::string text;
+  for (const Device* device : current.load()->all())
+    text += (text.empty() ? "" : "; and ") + device->state();
+  return text;
+}
+
+using Turns = std::array<bool, Devices::kMost>;
+
+// The one that should answer first of those that had no turn; now and then any, for what is known
+// of it may be old.
+size_t next_device(std::span<Device* const> devices, const Job& job, const Turns& had) {
+  constexpr unsigned kAny = 32;
+  const unsigned count = n_choices++;
+  const size_t any = count / kAny % devices.size();
+  if (count % kAny == 0 && !had[any]) return any;
+  size_t best = devices.size();
+  double least = 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const double seconds = devices[i]->seconds_for(job);
+    if (had[i] || (best != devices.size() && seconds >= least)) continue;
+    best = i;
+    least = seconds;
+  }
+  return best;
+}
+
+// Where a device takes no such job, or has enough of them, the next one has its turn.
+Reason run_on_one(std::span<Device* const> devices, const Job& job, size_t* written) {
+  Turns had{};
+  Reason reason = Reason::kNone;
+  for (size_t turn = 0; turn < devices.size(); ++turn) {
+    const size_t i = next_device(devices, job, had);
+    had[i] = true;
+    reason = devices[i]->run(job, written);
+    if (!is_refusal(reason)) return last = devices[i], reason;
+  }
+  return reason;
 }
 
 }  // namespace
 
-bool run(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  Device* device = current;
-  if (device == nullptr) return false;
-  const Reason reason = device->run(direction, has_sum, src, dst, written);
-  const size_t raw_size = direction == Direction::kCompress ? src.size() : dst.size();
-  if (reason == Reason::kNone) return work.device_size += raw_size, true;
-  work.cores_size += raw_size;
+Outcome run(const Job& job, size_t* written) noexcept {
+  const std::span<Device* const> devices = current.load()->all();
+  if (devices.empty()) return Outcome::kCores;
+  const Reason reason =
+      devices.size() == 1 ? devices[0]->run(job, written) : run_on_one(devices, job, written);
+  if (devices.size() == 1) last = devices[0];
+  if (reason == Reason::kNone) {
+    work.device_size += job.direction == Direction::kCompress ? job.src.size() : *written;
+    return Outcome::kDone;
+  }
+  work.cores_size += job.raw_size();
   work.reason = reason_text(reason);
-  return false;
+  return reason == Reason::kWrongSum ? Outcome::kWrongSum : Outcome::kCores;
 }
 void use(Device* device, DeviceUse how) {
-  verify = how.verify;
-  if (device != nullptr) device->divide(how.with_cores);
-  current = device;
+  if (device == nullptr) return use_all(&none, how);
+  auto* devices = new Devices;
+  devices->device[0] = device;
+  devices->n = 1;
+  use_all(devices, how);
 }
+// One job in eight: asking for the time takes half a microsecond.
+constexpr int kWatched = 8;
+CoresWatch::CoresWatch(const Job& job)
+    : way_(job.way()),
+      raw_size_(job.raw_size()),
+      begin_(divides() && n_watches++ % kWatched == 0 ? processor_time()
+                                                      : std::chrono::nanoseconds()) {}
 CoresWatch::~CoresWatch() {
-  if (Device* device = current) device->learn_cores(direction_, raw_size_, Clock::now() - begin_);
+  if (begin_.count() == 0) return;
+  const std::chrono::nanoseconds time = processor_time() - begin_;
+  for (Device* device : current.load()->all()) device->learn_cores(way_, raw_size_, time, kWatched);
 }
-bool selected() noexcept { return current != nullptr; }
+bool selected() noexcept { return current.load()->n != 0; }
 bool verifying() noexcept { return verify; }
 void disown() noexcept {
-  if (Device* device = current) device->switch_off();
+  if (last != nullptr) last->switch_off();
 }
 
 }  // namespace compressdev

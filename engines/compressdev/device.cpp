@@ -4,10 +4,15 @@
 // a late device never writes into the caller's.
 #include "engines/compressdev/device.hpp"
 
+#include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <thread>
+
+#include "base/process.hpp"
 
 namespace wirepress::compressdev {
 namespace {
@@ -16,22 +21,51 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 constexpr auto kNap = std::chrono::microseconds(20);  // between polls, where the cores have work
 
-// A mean in which the last eight jobs count most. A job lost to a race of threads harms nothing.
-void learn(std::atomic<double>* mean, size_t size, Device::Duration time) {
-  const double now = Seconds(time).count() / static_cast<double>(std::max<size_t>(size, 1));
-  *mean = *mean == 0 ? now : *mean + (now - *mean) / 8;
+// For devices that do not compress.
+constexpr std::string_view kSampleText = "abcabcabcabcabcabcabcabcabcabc";
+constexpr uint8_t kDeflateSample[] = {0x4B, 0x4C, 0x4A, 0x4E, 0xC4, 0x8D, 0x00};
+constexpr uint8_t kLz4Sample[] = {0x3F, 0x61, 0x62, 0x63, 0x03, 0x00, 0x03,
+                                  0x50, 0x62, 0x63, 0x61, 0x62, 0x63};
+
+ConstBytes sample_text() { return std::as_bytes(std::span(kSampleText)); }
+
+// Of means, in which the last eight jobs count most. One lost to a race of threads harms nothing.
+constexpr double kNew = 1.0 / 8;
+void learn(std::atomic<double>* mean, double now) {
+  *mean = *mean == 0 ? now : *mean + kNew * (now - *mean);
 }
+
+double seconds(Device::Duration time) { return Seconds(time).count(); }
+
+int usable_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+// Sleeps end when they should, while this lives: the kernel may else make one of 20 us last 70.
+class ExactSleep {
+ public:
+  ExactSleep() : before_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1); }
+  ~ExactSleep() { prctl(PR_SET_TIMERSLACK, before_); }
+  ExactSleep(const ExactSleep&) = delete;
+  ExactSleep& operator=(const ExactSleep&) = delete;
+
+ private:
+  const int before_;
+};
 
 constexpr const char* kReasonTexts[kReasons] = {
     "none",
-    "the device does not work in this direction",
+    "the device does not have this codec in this direction",
     "the device does not tell where a code ends, and the format has no sum",
+    "the size of what the code expands to is not known, and the format has no sum",
     "the job or its answer is above the device's limit",
     "every queue of the device has a job",
     "the device took no job",
     "the device reported an error",
     "the device reported success for a part",
     "the device's code does not fit",
+    "the sum of the device's bytes is wrong",
     "the device did not answer before the deadline",
     "the device is off, after a timeout or wrong bytes",
     "the device belongs to the parent process",
@@ -40,47 +74,101 @@ constexpr const char* kReasonTexts[kReasons] = {
 
 }  // namespace
 
+std::chrono::nanoseconds processor_time() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 const char* reason_text(Reason reason) { return kReasonTexts[static_cast<size_t>(reason)]; }
 
+bool is_refusal(Reason reason) {
+  switch (reason) {
+    case Reason::kDirection:
+    case Reason::kNoEnd:
+    case Reason::kNoSize:
+    case Reason::kSize:
+    case Reason::kBusy:
+    case Reason::kRefused:
+    case Reason::kOff:
+    case Reason::kDivided:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Device::Device(const wpr_device_table& table, const wpr_device_info& info, Duration deadline)
-    : table_(table), info_(info), deadline_(deadline), owner_(getpid()) {
+    : table_(table),
+      info_(info),
+      deadline_(deadline),
+      owner_(getpid()),
+      made_at_(n_forks()),
+      n_cores_(usable_cores()) {
   idle_.reserve(64);  // give_back must not fail
 }
 
 bool Device::probe() noexcept {
-  const bool good = sample_works();
+  const bool good = deflate_works();
+  size_t& lz4 = max_src(Algorithm::kLz4, Direction::kExpand);
+  if (lz4 != 0 && !expands(Algorithm::kLz4, std::as_bytes(std::span(kLz4Sample)), sample_text()))
+    lz4 = 0;
   for (auto& count : jobs_) count = 0;
   for (auto& count : bytes_) count = 0;
+  for (auto& count : learned_) count = 0;  // samples are too small to tell
+  for (auto& mean : latency_) mean = 0;
+  for (auto& mean : service_) mean = 0;
   return good;
 }
 
-bool Device::sample_works() noexcept {
-  std::byte raw[4096], code[8192], again[4096];
+bool Device::deflate_works() noexcept {
+  std::byte raw[4096], code[8192];
   for (size_t i = 0; i < sizeof raw; ++i) raw[i] = static_cast<std::byte>(i / 7 % 50);
-  const auto& limits = info_.max_src;
-  if (limits[WPR_DEVICE_COMPRESS] == 0 || limits[WPR_DEVICE_EXPAND] == 0) return true;
-  size_t size = 0, back = 0;
-  if (run(Direction::kCompress, true, raw, code, &size) != Reason::kNone) return false;
+  ConstBytes sample = raw, coded = std::as_bytes(std::span(kDeflateSample));
+  if (max_src(Algorithm::kDeflate, Direction::kCompress) != 0) {
+    size_t size = 0;
+    if (run({Algorithm::kDeflate, Direction::kCompress, raw, code}, &size) != Reason::kNone)
+      return false;
+    coded = ConstBytes(code).first(size);
+  } else {
+    sample = sample_text();
+  }
+  if (max_src(Algorithm::kDeflate, Direction::kExpand) == 0) return true;
   for (const bool tells : {true, false}) {
     tells_end_ = tells;
-    if (run(Direction::kExpand, true, ConstBytes(code).first(size), again, &back) == Reason::kNone)
-      return std::memcmp(raw, again, sizeof raw) == 0;
+    if (expands(Algorithm::kDeflate, coded, sample)) return true;
   }
   return false;
 }
 
-Reason Device::run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
-                   size_t* written) noexcept {
-  Reason reason = Reason::kForked;
-  if (getpid() == owner_) {
+bool Device::expands(Algorithm algorithm, ConstBytes code, ConstBytes raw) noexcept {
+  std::byte again[4096];
+  const Bytes room = Bytes(again).first(raw.size());
+  size_t size = 0;
+  const Job job = {.algorithm = algorithm,
+                   .direction = Direction::kExpand,
+                   .src = code,
+                   .dst = room,
+                   .is_right = [](ConstBytes, ConstBytes) { return true; }};
+  return run(job, &size) == Reason::kNone && size == raw.size() &&
+         std::equal(raw.begin(), raw.end(), again);
+}
+
+size_t& Device::max_src(Algorithm algorithm, Direction direction) {
+  return info_.max_src[static_cast<size_t>(algorithm)][static_cast<size_t>(direction)];
+}
+
+Reason Device::run(const Job& job, size_t* written) noexcept {
+  Reason reason = refusal(job);
+  if (reason == Reason::kNone) {
     ++inside_;
-    reason = attempt(direction, has_sum, src, dst, written);
+    reason = attempt(job, written);
     leave();
   }
   ++jobs_[static_cast<size_t>(reason)];
   if (reason != Reason::kNone) return reason;
-  bytes_[static_cast<size_t>(direction)] +=
-      direction == Direction::kCompress ? src.size() : dst.size();
+  bytes_[static_cast<size_t>(job.direction)] +=
+      job.direction == Direction::kCompress ? job.src.size() : *written;
   return reason;
 }
 
@@ -94,24 +182,31 @@ void Device::leave() noexcept {
   if (--inside_ == 0 && off_ && !closed_.exchange(true)) table_.close(info_.device);
 }
 
-Reason Device::attempt(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
-                       size_t* written) {
+// What is known without a word to other threads, for most jobs end here where a device has nothing
+// to give.
+Reason Device::refusal(const Job& job) const {
+  if (n_forks() != made_at_) return Reason::kForked;
   if (off_) return Reason::kOff;
-  const Reason refusal = limit(direction, has_sum, src.size(), dst.size());
-  if (refusal != Reason::kNone) return refusal;
-  const auto way = static_cast<size_t>(direction);
-  if (divided_ && !pays(way)) return Reason::kDivided;
+  const Reason reason = limit(job);
+  if (reason != Reason::kNone || !divided_) return reason;
+  const bool known = learned_[job.way()] >= kFirst && core_time_[job.way()] != 0;
+  const bool hopeless = known && !is_worth(job.way(), job.raw_size(), 0) && !is_due(job);
+  return hopeless ? Reason::kDivided : Reason::kNone;
+}
+
+Reason Device::attempt(const Job& job, size_t* written) {
+  if (off_) return Reason::kOff;
+  int before = 0;
+  if (!enter(job, &before)) return Reason::kDivided;
   void* queue = take();
-  if (queue == nullptr) return Reason::kBusy;
-  const size_t pad = direction == Direction::kExpand && tells_end_ ? WPR_DEVICE_PAD : 0;
-  const wpr_device_job job = {++tag_,     static_cast<int>(direction),
-                              src.data(), src.size(),
-                              pad,        std::min(dst.size(), info_.max_dst[way])};
-  ++waiting_;
+  if (queue == nullptr) return --waiting_, Reason::kBusy;
   const auto begin = Clock::now();
-  const Reason reason = exchange(queue, job, dst, written);
-  learn(&device_time_[way], direction == Direction::kCompress ? src.size() : dst.size(),
-        Clock::now() - begin);
+  const Duration on_core = divided_ ? processor_time() : Duration();
+  const auto time = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
+  const Reason reason = exchange(queue, asked_of(job), job, time, written);
+  const Duration passed = Clock::now() - begin;
+  learn_device(job, before, passed);
+  if (divided_) learn_overhead(job, processor_time() - on_core, passed);
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
@@ -120,61 +215,164 @@ Reason Device::attempt(Direction direction, bool has_sum, ConstBytes src, Bytes 
   return reason;
 }
 
-// What the device takes for a job grows with the jobs that it has; the mean knows those it had.
-bool Device::pays(size_t way) noexcept {
-  if (waiting_ >= kDepth) return false;
-  const double device = device_time_[way], cores = cores_time_[way];
-  if (device == 0 || cores == 0 || device <= kMostBlocks * cores) return true;
-  return ++declined_ % kTryAgain == 0;  // it may be idle by now
+wpr_device_job Device::asked_of(const Job& job) {
+  const auto algorithm = static_cast<int>(job.algorithm),
+             direction = static_cast<int>(job.direction);
+  const bool shows_end =
+      job.algorithm == Algorithm::kDeflate && job.direction == Direction::kExpand && tells_end_;
+  return {++tag_,
+          algorithm,
+          direction,
+          job.src.data(),
+          job.src.size(),
+          shows_end ? size_t{WPR_DEVICE_PAD} : 0,
+          std::min(job.dst.size(), info_.max_dst[algorithm][direction])};
 }
 
-void Device::learn_cores(Direction direction, size_t raw_size, Duration time) noexcept {
-  if (divided_) learn(&cores_time_[static_cast<size_t>(direction)], raw_size, time);
+bool Device::enter(const Job& job, int* before) noexcept {
+  *before = waiting_++;
+  if (!divided_ || pays(job, *before)) return true;
+  return --waiting_, false;
 }
 
-// A code may be larger than the device can write; then the device says so. What it expands to must
-// fill dst.
-Reason Device::limit(Direction direction, bool has_sum, size_t src_size, size_t room) const {
-  const auto way = static_cast<size_t>(direction);
-  if (info_.max_src[way] == 0) return Reason::kDirection;
-  if (direction == Direction::kExpand && !has_sum && !tells_end_) return Reason::kNoEnd;
-  const bool fits = src_size <= info_.max_src[way] &&
-                    (direction == Direction::kCompress || room <= info_.max_dst[way]);
+double Device::expected(const Job& job, int before) const {
+  return latency_[job.way()] +
+         (before + 1) * service_[job.way()] * static_cast<double>(job.raw_size());
+}
+
+// A device that was too slow may be idle by now: a job tries it, which may end after all others of
+// a message, where that is 2 % of the cores' time.
+bool Device::is_due(const Job& job) const {
+  return expected(job, 0) * n_cores_ <= 0.02 * core_seconds_[job.way()];
+}
+
+// The first jobs, one after the other, find out what is not known.
+bool Device::pays(const Job& job, int before) noexcept {
+  if (before >= kDepth) return false;
+  last_size_[job.way()] = job.raw_size();
+  if (core_time_[job.way()] == 0) return before == 0 && learned_[job.way()] == 0;
+  if (learned_[job.way()] < kFirst) return before == 0;
+  if (is_worth(job.way(), job.raw_size(), before)) return true;
+  if (before != 0 || !is_due(job)) return false;
+  core_seconds_[job.way()] = 0;
+  return true;
+}
+
+// The answer must come soon enough, and must free a core for half of the job at least.
+bool Device::is_worth(size_t way, size_t raw_size, int before) const {
+  const double size = static_cast<double>(raw_size);
+  const double device = latency_[way] + (before + 1) * service_[way] * size;
+  return device <= kMostBlocks * core_time_[way] * size && overhead_[way] <= core_time_[way] / 2;
+}
+
+bool Device::gives(Direction direction) const {
+  bool any_known = false;
+  for (size_t algorithm = 0; algorithm < kAlgorithms; ++algorithm) {
+    const size_t way = algorithm * kDirections + static_cast<size_t>(direction);
+    if (learned_[way] == 0) continue;
+    any_known = true;
+    if (learned_[way] < kFirst || is_worth(way, last_size_[way], 0)) return true;
+  }
+  return !any_known;
+}
+
+// The error of what was expected corrects both means: at once where the device was faster, and
+// slowly where it seems slower, for the thread may have woken late.
+void Device::learn_device(const Job& job, int before, Duration time) noexcept {
+  const size_t way = job.way();
+  const double size = static_cast<double>(std::max<size_t>(job.raw_size(), 1));
+  if (learned_[way]++ == 0) {
+    latency_[way] = seconds(time) / 2;
+    service_[way] = seconds(time) / 2 / size;
+    return;
+  }
+  const double guess = expected(job, before);
+  const double late = seconds(time) - guess;
+  const double error = late < 0 ? late / 2 : std::min(late, guess) / 16;
+  latency_[way] = std::max(0.0, latency_[way] + error / 2);
+  service_[way] = std::max(1e-15, service_[way] + error / 2 / size / (before + 1));
+}
+
+// A core's time for copying and asking, all of a driver in software, and what a thread that slept
+// costs besides: another has its caches, and it wakes late.
+void Device::learn_overhead(const Job& job, Duration on_core, Duration passed) noexcept {
+  constexpr Duration kSleep = std::chrono::microseconds(20);
+  const Duration all = on_core + std::min(std::max(passed - on_core, Duration()), kSleep);
+  learn(&overhead_[job.way()],
+        seconds(all) / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
+}
+
+void Device::learn_cores(size_t way, size_t raw_size, Duration time, int n) noexcept {
+  if (!divided_) return;
+  learn(&core_time_[way], seconds(time) / static_cast<double>(std::max<size_t>(raw_size, 1)));
+  core_seconds_[way] = core_seconds_[way] + n * seconds(time);
+}
+
+// A code may be larger than the device can write; then the device says so. What a code expands to
+// must be known or have a sum: drivers report success for a part.
+Reason Device::limit(const Job& job) const {
+  const auto algorithm = static_cast<size_t>(job.algorithm);
+  const auto direction = static_cast<size_t>(job.direction);
+  const size_t most = info_.max_src[algorithm][direction];
+  if (most == 0) return Reason::kDirection;
+  if (job.src.size() > most) return Reason::kSize;
+  if (job.direction == Direction::kCompress) return Reason::kNone;
+  const bool has_sum = job.is_right != nullptr;
+  if (!has_sum && !job.exact) return Reason::kNoSize;
+  if (!has_sum && job.algorithm == Algorithm::kDeflate && !tells_end_) return Reason::kNoEnd;
+  const bool fits = !job.exact || job.dst.size() <= info_.max_dst[algorithm][direction];
   return fits ? Reason::kNone : Reason::kSize;
 }
 
-Reason Device::exchange(void* queue, const wpr_device_job& job, Bytes dst, size_t* written) {
-  const Duration time = deadline_ + std::chrono::microseconds(job.src_size + job.room);
+Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
+                        size_t* written) {
+  const Duration time = deadline_ + std::chrono::microseconds(asked.src_size + asked.room);
   const auto end = Clock::now() + time;
   int taken = 0;
-  while ((taken = table_.submit(queue, &job)) == 0) {
+  while ((taken = table_.submit(queue, &asked)) == 0) {
     if (Clock::now() > end) return Reason::kTimeout;
     std::this_thread::yield();
   }
   if (taken < 0) return Reason::kRefused;
   wpr_device_answer answer;
-  if (!wait(queue, job, time, &answer)) return Reason::kTimeout;
-  if (answer.status != 0) return Reason::kFailed;
-  if (answer.consumed != job.src_size || answer.produced == 0) return Reason::kIncomplete;
-  if (answer.produced > job.room) return Reason::kNoRoom;
-  const bool expands = job.direction == WPR_DEVICE_EXPAND;
-  if (expands && answer.produced != dst.size()) return Reason::kIncomplete;
-  std::memcpy(dst.data(), answer.data, answer.produced);
-  *written = answer.produced;
-  return Reason::kNone;
+  if (!wait(queue, asked, expected, time, &answer)) return Reason::kTimeout;
+  return accept(answer, asked, job, written);
 }
 
-// Other tags belong to answers that came twice.
-bool Device::wait(void* queue, const wpr_device_job& job, Duration time,
+Reason Device::accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
+                      size_t* written) {
+  const bool expands = job.direction == Direction::kExpand;
+  if (answer.status != 0)  // an answer of unknown size may need more than the device can write
+    return expands && asked.room < job.dst.size() ? Reason::kSize : Reason::kFailed;
+  if (answer.consumed != asked.src_size || answer.produced == 0) return Reason::kIncomplete;
+  if (answer.produced > asked.room) return Reason::kNoRoom;
+  const bool whole = answer.produced == job.dst.size();
+  if (expands && job.exact && !whole) return Reason::kIncomplete;
+  std::memcpy(job.dst.data(), answer.data, answer.produced);
+  *written = answer.produced;
+  if (!expands || job.is_right == nullptr) return Reason::kNone;
+  if (job.is_right(job.code, job.dst.first(answer.produced))) return Reason::kNone;
+  return job.exact ? Reason::kWrongSum : Reason::kIncomplete;
+}
+
+// Other tags belong to answers that came twice. Where the cores have work, a thread sleeps: for
+// most of what is expected at first, then for a small part of it, for each poll takes a core's
+// time.
+bool Device::wait(void* queue, const wpr_device_job& asked, Duration expected, Duration time,
                   wpr_device_answer* answer) {
   const auto end = Clock::now() + time;
-  for (;;) {
-    if (table_.poll(queue, answer) == 1 && answer->tag == job.tag) return true;
+  const Duration nap = std::max<Duration>(std::min(expected, time) / 16, kNap);
+  std::optional<ExactSleep> exact;
+  while (true) {
+    if (table_.poll(queue, answer) == 1 && answer->tag == asked.tag) return true;
     if (Clock::now() > end) return false;
-    if (divided_)
-      std::this_thread::sleep_for(kNap);
-    else
+    if (!divided_) {
       std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(exact ? nap
+                                      : std::max<Duration>(std::min(expected, time) * 7 / 8, kNap));
+    if (!exact) exact.emplace();
   }
 }
 
@@ -192,16 +390,27 @@ void Device::give_back(void* queue) {
 }
 
 std::string Device::state() const {
-  const auto limits = [this](const char* verb, int way) {
-    if (info_.max_src[way] == 0) return std::string(verb) + " nothing";
-    return std::string(verb) + " jobs to " + std::to_string(info_.max_src[way]) + " bytes";
+  const auto limits = [this](int algorithm, const char* verb, int way) {
+    const size_t most = info_.max_src[algorithm][way];
+    if (most == 0) return std::string(verb) + " nothing";
+    return std::string(verb) + " jobs to " + std::to_string(most) + " bytes";
   };
-  std::string text =
-      std::string(info_.name) + " (" + info_.driver + "): DEFLATE, " +
-      limits("compresses", WPR_DEVICE_COMPRESS) + ", " + limits("expands", WPR_DEVICE_EXPAND) +
-      " (code and result alike), window 2^" + std::to_string(info_.window_log) + ", " +
-      "one segment; " + std::to_string(jobs(Reason::kNone)) + " jobs by the device (" +
-      std::to_string(bytes_[0]) + " bytes compressed, " + std::to_string(bytes_[1]) + " expanded)";
+  std::string text = std::string(info_.name) + " (" + info_.driver + "): DEFLATE, " +
+                     limits(WPR_DEVICE_DEFLATE, "compresses", WPR_DEVICE_COMPRESS) + ", " +
+                     limits(WPR_DEVICE_DEFLATE, "expands", WPR_DEVICE_EXPAND) +
+                     " (code and result alike), window 2^" + std::to_string(info_.window_log) +
+                     ", one segment; ";
+  if (info_.max_src[WPR_DEVICE_LZ4][WPR_DEVICE_EXPAND] != 0)
+    text +=
+        "LZ4, compresses nothing, " + limits(WPR_DEVICE_LZ4, "expands", WPR_DEVICE_EXPAND) + "; ";
+  text += std::to_string(jobs(Reason::kNone)) + " jobs by the device (" +
+          std::to_string(bytes_[0]) + " bytes compressed, " + std::to_string(bytes_[1]) +
+          " expanded)";
+  if (table_.tell != nullptr) {
+    char more[128];
+    table_.tell(info_.device, more, sizeof more);
+    text.append("; ").append(more);
+  }
   for (size_t i = 1; i < kReasons; ++i) {
     if (jobs_[i] != 0)
       text += "; " + std::to_string(jobs_[i]) + " by the cores: " + kReasonTexts[i];

@@ -19,21 +19,25 @@ namespace wirepress::compressdev {
 // Why a job went to the cores.
 enum class Reason : uint8_t {
   kNone,        // it did not
-  kDirection,   // the device does not work in this direction
+  kDirection,   // the device does not have this codec in this direction
   kNoEnd,       // the device does not tell where a code ends, and the format has no sum
+  kNoSize,      // nobody knows the size of what the code expands to, and the format has no sum
   kSize,        // the job or its answer is larger than the device's limit
   kBusy,        // every queue of the device has a job
   kRefused,     // the device took no job
   kFailed,      // the device reported an error
   kIncomplete,  // the device reported success for a part
   kNoRoom,      // the code does not fit
+  kWrongSum,    // the format's sum is not that of the device's bytes
   kTimeout,     // no answer before the deadline
   kOff,         // the device was switched off after a timeout or wrong bytes
   kForked,      // the device belongs to the parent process
   kDivided,     // device and cores divide the work, and it is the cores' turn
 };
-inline constexpr size_t kReasons = 13;
+inline constexpr size_t kReasons = 15;
+std::chrono::nanoseconds processor_time();  // of this thread: neighbours do not count
 const char* reason_text(Reason reason);
+bool is_refusal(Reason reason);  // known before the device had the job: another one may take it
 
 // A device that is set up. Threads may share it; each job waits in the thread that brings it.
 class Device {
@@ -45,17 +49,21 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Codes and expands a sample: false where the device cannot. Finds out whether the device tells
-  // where a code ends; what a cut code lacks may be no more than its end mark.
+  // Codes and expands samples: false where the device cannot what it says of DEFLATE; LZ4 is then
+  // left to the cores. Finds out whether the device tells where a code ends; what a cut code lacks
+  // may be no more than its end mark.
   bool probe() noexcept;
   // As compressdev::run; kNone: the device did the job.
-  Reason run(Direction direction, bool has_sum, ConstBytes src, Bytes dst,
-             size_t* written) noexcept;
+  Reason run(const Job& job, size_t* written) noexcept;
   // Whether blocks are divided between the device and the cores: the device then gets as many jobs
-  // as it answers in the time that the cores take for kMostBlocks, so that no message waits longer.
+  // as it answers in the time that a core takes for kMostBlocks, so that no message waits longer.
   void divide(bool on) { divided_ = on; }
   int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
-  void learn_cores(Direction direction, size_t raw_size, Duration time) noexcept;
+  bool gives(Direction direction) const;  // whether jobs as the last ones pay, as far as is known
+  // A job, and what a core took for it; there were `n` of them, of which the others are not told.
+  void learn_cores(size_t way, size_t raw_size, Duration time, int n = 1) noexcept;
+  // What a job would take now, as far as is known.
+  double seconds_for(const Job& job) const { return expected(job, waiting_); }
   // No more jobs; once the last one is back, the device is closed.
   void switch_off() noexcept;
 
@@ -66,29 +74,53 @@ class Device {
   std::string state() const;
 
  private:
-  bool sample_works() noexcept;
-  Reason attempt(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written);
-  bool pays(size_t way) noexcept;
-  Reason limit(Direction direction, bool has_sum, size_t src_size, size_t room) const;
-  Reason exchange(void* queue, const wpr_device_job& job, Bytes dst, size_t* written);
-  bool wait(void* queue, const wpr_device_job& job, Duration time, wpr_device_answer* answer);
+  bool deflate_works() noexcept;
+  bool expands(Algorithm algorithm, ConstBytes code, ConstBytes raw) noexcept;
+  size_t& max_src(Algorithm algorithm, Direction direction);
+  Reason refusal(const Job& job) const;
+  Reason attempt(const Job& job, size_t* written);
+  wpr_device_job asked_of(const Job& job);
+  bool enter(const Job& job, int* before) noexcept;
+  bool is_due(const Job& job) const;
+  bool pays(const Job& job, int before) noexcept;
+  double expected(const Job& job, int before) const;
+  bool is_worth(size_t way, size_t raw_size, int before) const;
+  void learn_device(const Job& job, int before, Duration time) noexcept;
+  void learn_overhead(const Job& job, Duration on_core, Duration passed) noexcept;
+  Reason limit(const Job& job) const;
+  Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
+                  size_t* written);
+  static Reason accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
+                       size_t* written);
+  bool wait(void* queue, const wpr_device_job& asked, Duration expected, Duration time,
+            wpr_device_answer* answer);
   void* take();
   void give_back(void* queue);
   void leave() noexcept;
 
   const wpr_device_table table_;
-  const wpr_device_info info_;
+  wpr_device_info info_;  // constant after probe()
   const Duration deadline_;
   const pid_t owner_;
+  const unsigned made_at_;  // n_forks()
+  const int n_cores_;
   std::mutex mutex_;         // of idle_ and table_.open
   std::vector<void*> idle_;  // queues
   std::atomic<uint64_t> tag_{0};
   std::atomic<int> inside_{0};  // threads with a job
-  static constexpr int kDepth = 4, kMostBlocks = 4, kTryAgain = 64;
+  static constexpr int kDepth = 8, kMostBlocks = 4;
   std::atomic<bool> divided_{false};
-  std::atomic<int> waiting_{0}, declined_{0};
-  // Seconds a raw byte by direction, means over the last jobs; 0: not known.
-  std::atomic<double> device_time_[2] = {}, cores_time_[2] = {};
+  std::atomic<int> waiting_{0};  // jobs that the device has
+  // Means over the last jobs by Job::way(); 0: not known. A job that finds n others takes
+  // latency + (n + 1) * service: seconds, and seconds a raw byte. The others are a core's seconds a
+  // raw byte, in place of the device and for a job on it.
+  static constexpr size_t kWays = kAlgorithms * kDirections;
+  std::atomic<double> latency_[kWays] = {}, service_[kWays] = {};
+  std::atomic<double> core_time_[kWays] = {}, overhead_[kWays] = {};
+  std::atomic<uint64_t> learned_[kWays] = {};  // jobs that the device's means know
+  std::atomic<size_t> last_size_[kWays] = {};  // raw bytes of the last job
+  static constexpr uint64_t kFirst = 8;
+  std::atomic<double> core_seconds_[kWays] = {};  // of all cores since a job that did not pay
   bool tells_end_ = true;
   std::atomic<bool> off_{false}, closed_{false};
   std::array<std::atomic<uint64_t>, kReasons> jobs_{};

@@ -49,32 +49,42 @@ class Messages {
     for (const Kernel* kernel : {entry_.kernels.back(), &kernel_}) expand(*kernel, code, raw);
   }
 
+  // As behind a codec that changes sizes: the room is larger than what comes.
+  void with_more_room(const Buffer& raw) {
+    args_.exact_size = false;
+    more_room_ = 1000;
+    round_trip(raw);
+  }
+
  private:
   void expand(const Kernel& kernel, const Buffer& code, const Buffer& raw) {
     void* state = nullptr;
-    Buffer again(raw.size());
+    Buffer again(raw.size() + more_room_);
     size_t size = 0;
     ASSERT_TRUE(kernel.open(args_, &state).ok());
     const Status status = kernel.decode(state, args_, code, again, &size);
     kernel.close(state);
     ASSERT_TRUE(status.ok()) << status.text();
     ASSERT_EQ(size, raw.size());
+    again.resize(size);
     ASSERT_EQ(again, raw);
   }
 
   const Entry& entry_;
   const Kernel& kernel_;
   Args args_;
+  size_t more_room_ = 0;
   void* state_ = nullptr;
 };
 
-// A device with faults as the process's, with verify.
+// A device with faults as the process's.
 class Faulty {
  public:
-  Faulty(std::vector<Fault> faults, unsigned every, unsigned seed, Device::Duration deadline)
+  Faulty(std::vector<Fault> faults, unsigned every, unsigned seed, Device::Duration deadline,
+         bool verify = true)
       : faulty(std::move(faults), every, seed),
         device(FaultyDevice::table(), faulty.info(), deadline) {
-    use(&device, {.verify = true});
+    use(&device, {.verify = verify});
   }
   ~Faulty() { use(nullptr, {}); }
   FaultyDevice faulty;
@@ -140,6 +150,84 @@ TEST(Compressdev, FaultsMixed) {
   for (const char* codec : {"deflate", "zlib", "gzip"}) survive(codec, faults, 60, 2ms);
 }
 
+// A format with a sum proves how much came, whatever the device says of it.
+TEST(Compressdev, WhatHasNoKnownSizeNeedsASum) {
+  for (const char* codec : {"zlib", "gzip"}) {
+    for (int i = 0; i < kFaults; ++i) {
+      SCOPED_TRACE(testing::Message() << codec << ", fault " << i);
+      const auto fault = static_cast<Fault>(i);
+      Faulty with({fault}, 3, 1, end_of(fault) == Reason::kTimeout ? 2ms : 10s);
+      Messages messages(codec);
+      for (unsigned k = 0; k < 12; ++k) messages.with_more_room(text(1 + 331 * k * k, k));
+      EXPECT_GT(with.device.jobs(Reason::kNone), 0u);
+      EXPECT_EQ(with.device.jobs(Reason::kNoSize), 0u);
+    }
+  }
+  for (const char* codec : {"deflate", "lz4"}) {
+    Faulty with({}, 1, 1, 10s, false);
+    Messages messages(codec);
+    messages.with_more_room(text(5000, 1));
+    EXPECT_EQ(with.device.jobs(Reason::kNoSize), 1u) << codec;
+  }
+}
+
+// A code that expands to more than the device can write, where nobody knew.
+TEST(Compressdev, AnUnknownSizeAboveTheLimit) {
+  FaultyDevice faulty({}, 1, 1);
+  wpr_device_info info = faulty.info();
+  info.max_dst[WPR_DEVICE_DEFLATE][WPR_DEVICE_EXPAND] = 4000;
+  Device device(FaultyDevice::table(), info);
+  use(&device, {});
+  Messages messages("zlib");
+  messages.with_more_room(text(5000, 1));
+  messages.with_more_room(text(3900, 1));
+  use(nullptr, {});
+  EXPECT_EQ(device.jobs(Reason::kSize), 1u);
+  EXPECT_EQ(device.jobs(Reason::kNone), 3u);
+}
+
+// LZ4 has no sum: wrong bytes of the right size are not seen, and `verify` leaves it to the cores.
+TEST(Compressdev, ExpandsLz4) {
+  for (int i = 0; i < kFaults; ++i) {
+    SCOPED_TRACE(testing::Message() << "fault " << i);
+    const auto fault = static_cast<Fault>(i);
+    if (fault == Fault::kWrongBytes) continue;
+    Faulty with({fault}, 4, 1, end_of(fault) == Reason::kTimeout ? 2ms : 10s, false);
+    Messages messages("lz4");
+    for (unsigned k = 0; k < 24; ++k) messages.round_trip(text(1 + 331 * k * k, k));
+    EXPECT_GT(with.device.jobs(Reason::kNone), 0u);
+    EXPECT_GT(with.device.jobs(end_of(fault)), 0u);
+    EXPECT_GT(with.device.jobs(Reason::kDirection), 0u);  // nothing compresses it
+  }
+  Faulty with({}, 1, 1, 10s);
+  Messages("lz4").round_trip(text(5000, 1));
+  EXPECT_EQ(with.device.jobs(Reason::kNone), 0u);
+}
+
+// What a device says it can is tried: DEFLATE that fails refuses it, LZ4 is left out.
+TEST(Compressdev, SamplesAreTried) {
+  const auto probed = [](std::vector<Fault> faults, int n_good, bool compresses) {
+    FaultyDevice faulty(std::move(faults), 1, 1, n_good);
+    wpr_device_info info = faulty.info();
+    if (!compresses) info.max_src[WPR_DEVICE_DEFLATE][WPR_DEVICE_COMPRESS] = 0;
+    Device device(FaultyDevice::table(), info);
+    const std::string good = device.probe() ? "good; " : "bad; ";
+    EXPECT_EQ(device.seconds_for({Algorithm::kDeflate, Direction::kExpand, {}, {}}), 0);
+    return good + device.state();
+  };
+  for (const bool compresses : {true, false}) {
+    const std::string good = probed({}, 0, compresses);
+    EXPECT_TRUE(good.starts_with("good; ")) << good;
+    EXPECT_NE(good.find("LZ4, compresses nothing, expands jobs to 1048576"), std::string::npos);
+    EXPECT_NE(good.find(compresses ? "DEFLATE, compresses jobs" : "DEFLATE, compresses nothing"),
+              std::string::npos);
+    EXPECT_TRUE(probed({Fault::kWrongBytes}, 0, compresses).starts_with("bad; "));
+    const std::string no_lz4 = probed({Fault::kWrongBytes}, compresses ? 2 : 1, compresses);
+    EXPECT_TRUE(no_lz4.starts_with("good; ")) << no_lz4;
+    EXPECT_EQ(no_lz4.find("LZ4"), std::string::npos) << no_lz4;
+  }
+}
+
 TEST(Compressdev, WrongBytesSwitchTheDeviceOff) {
   Faulty with({Fault::kWrongBytes}, 1, 1, 10s);
   Messages codec("zlib");
@@ -152,14 +240,14 @@ TEST(Compressdev, WrongBytesSwitchTheDeviceOff) {
 TEST(Compressdev, LimitsAreKept) {
   FaultyDevice faulty({}, 1, 1);
   wpr_device_info info = faulty.info();
-  info.max_src[WPR_DEVICE_COMPRESS] = 100;
-  info.max_src[WPR_DEVICE_EXPAND] = 0;
+  info.max_src[WPR_DEVICE_DEFLATE][WPR_DEVICE_COMPRESS] = 100;
+  info.max_src[WPR_DEVICE_DEFLATE][WPR_DEVICE_EXPAND] = 0;
   Device device(FaultyDevice::table(), info);
   const Buffer raw = text(101, 1);
   Buffer code(200);
   size_t size = 0;
   const auto run = [&](Direction direction, ConstBytes src) {
-    return device.run(direction, true, src, code, &size);
+    return device.run({Algorithm::kDeflate, direction, src, code}, &size);
   };
   EXPECT_EQ(run(Direction::kCompress, raw), Reason::kSize);
   EXPECT_EQ(run(Direction::kCompress, ConstBytes(raw).first(100)), Reason::kNone);
@@ -172,8 +260,8 @@ TEST(Compressdev, LimitsAreKept) {
   EXPECT_NE(state.find(reason_text(Reason::kSize)), std::string::npos) << state;
 }
 
-// The first three jobs teach both times; a device that is slow against the cores then gets one job
-// of 64, and all of them again when it is as fast.
+// Nothing is known before a job of each side. A device that is slow against the cores then gets a
+// job when that is little against what they did, and all jobs again when it is as fast.
 TEST(Compressdev, ASlowDeviceGetsFewBlocks) {
   FaultyDevice faulty({}, 1, 1);
   Device device(FaultyDevice::table(), faulty.info());
@@ -181,14 +269,25 @@ TEST(Compressdev, ASlowDeviceGetsFewBlocks) {
   const Buffer raw = text(20000, 1);
   Buffer code(30000);
   size_t size = 0;
-  const auto run = [&] { return device.run(Direction::kCompress, true, raw, code, &size); };
+  const Job job = {Algorithm::kDeflate, Direction::kCompress, raw, code};
+  const auto run = [&] { return device.run(job, &size); };
   EXPECT_EQ(run(), Reason::kNone);
-  for (int i = 0; i < 100; ++i) device.learn_cores(Direction::kCompress, raw.size(), 1ns);
+  EXPECT_EQ(run(), Reason::kDivided);
+  device.learn_cores(job.way(), raw.size(), 1ns);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(run(), Reason::kNone);
+  for (int i = 0; i < 100; ++i) device.learn_cores(job.way(), raw.size(), 1ns);
   for (int i = 0; i < 640; ++i) run();
-  EXPECT_EQ(device.jobs(Reason::kNone), 11u);
-  EXPECT_EQ(device.jobs(Reason::kDivided), 630u);
-  for (int i = 0; i < 100; ++i) device.learn_cores(Direction::kCompress, raw.size(), 1h);
+  EXPECT_EQ(device.jobs(Reason::kNone), 8u);
+  EXPECT_EQ(device.jobs(Reason::kDivided), 641u);
+  EXPECT_FALSE(device.gives(Direction::kCompress));
+  EXPECT_TRUE(device.gives(Direction::kExpand));  // nothing is known of it
+  device.learn_cores(job.way(), size_t{1} << 60, 1h);
+  for (int i = 0; i < 100; ++i) run();
+  EXPECT_EQ(device.jobs(Reason::kNone), 9u);
+  EXPECT_EQ(device.jobs(Reason::kDivided), 740u);
+  for (int i = 0; i < 100; ++i) device.learn_cores(job.way(), raw.size(), 1h);
   EXPECT_EQ(run(), Reason::kNone);
+  EXPECT_TRUE(device.gives(Direction::kCompress));
 }
 
 TEST(Compressdev, AChildUsesTheCores) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test kit's device: correct DEFLATE by libdeflate behind the table of a device, with faults.
+// The test kit's device: right answers by the cores' libraries behind the table of a device, with
+// faults.
 #pragma once
-
-#include <libdeflate.h>
 
 #include <algorithm>
 #include <deque>
@@ -10,8 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "base/kernel.hpp"
-#include "engines/compressdev/device_table.h"
+#include "engines/compressdev/cores_work.hpp"
 
 namespace wirepress::compressdev {
 
@@ -38,10 +36,12 @@ class FaultyDevice {
   FaultyDevice(std::vector<Fault> faults, unsigned every, unsigned seed, int n_good = 0)
       : faults_(std::move(faults)), every_(every), random_(seed), n_good_(n_good) {}
 
-  static wpr_device_table table() { return {nullptr, open, submit, poll, close}; }
+  static wpr_device_table table() { return {nullptr, open, submit, poll, close, nullptr}; }
   wpr_device_info info() {
-    wpr_device_info info = {"faulty", "test kit", 15, {1 << 20, 1 << 20}, {1 << 21, 1 << 20}, this};
-    return info;
+    constexpr size_t kMost = 1 << 20;
+    return {
+        "faulty", "test kit", 15, {{kMost, kMost}, {0, kMost}}, {{2 * kMost, kMost}, {0, kMost}},
+        this};
   }
   bool closed() const { return closed_; }
   int touched_after_close() const { return touched_after_close_; }
@@ -95,21 +95,8 @@ class FaultyDevice {
   }
 
   static wpr_device_answer work(Queue* queue, const wpr_device_job& job) {
-    size_t taken = job.src_size, size = 0;
-    int status = 0;
-    if (job.direction == WPR_DEVICE_COMPRESS) {
-      const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> own(
-          libdeflate_alloc_compressor(1), libdeflate_free_compressor);
-      size = libdeflate_deflate_compress(own.get(), job.src, job.src_size, queue->memory.data(),
-                                         job.room);
-      status = size == 0;
-    } else {
-      const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> own(
-          libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
-      status = libdeflate_deflate_decompress_ex(own.get(), job.src, job.src_size,
-                                                queue->memory.data(), job.room, &taken, &size);
-    }
-    return {job.tag, status, taken, size, queue->memory.data()};
+    const CoresWork work = work_on_cores(job, queue->memory.data());
+    return {job.tag, work.status, work.consumed, work.produced, queue->memory.data()};
   }
 
   void spoil(Fault fault, Queue* queue, const wpr_device_job& job, wpr_device_answer* answer) {

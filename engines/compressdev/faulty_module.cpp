@@ -51,7 +51,7 @@ void close(void* self) {
 }  // namespace
 }  // namespace wirepress::compressdev
 
-extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_1;
-extern "C" const wpr_device_table wpr_device_table_1 = {
-    wirepress::compressdev::describe, wirepress::compressdev::open, wirepress::compressdev::submit,
-    wirepress::compressdev::poll, wirepress::compressdev::close};
+extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_2;
+extern "C" const wpr_device_table wpr_device_table_2 = {
+    wirepress::compressdev::describe, wirepress::compressdev::open,  wirepress::compressdev::submit,
+    wirepress::compressdev::poll,     wirepress::compressdev::close, nullptr};

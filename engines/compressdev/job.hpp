@@ -13,34 +13,57 @@
 
 namespace wirepress::compressdev {
 
+enum class Algorithm : uint8_t { kDeflate, kLz4 };
 enum class Direction : uint8_t { kCompress, kExpand };
+inline constexpr size_t kAlgorithms = 2, kDirections = 2;
 
-// Codes or expands a raw DEFLATE stream and waits for it. false: the cores must do the job; dst is
-// then undefined, and the engine has counted why. Expanding succeeds only where it fills dst.
-// has_sum: the caller compares a checksum of what was expanded.
-bool run(Direction direction, bool has_sum, ConstBytes src, Bytes dst, size_t* written) noexcept;
+// One block, to be coded or expanded.
+struct Job {
+  Algorithm algorithm;
+  Direction direction;
+  ConstBytes src;
+  Bytes dst;
+  // Of expanding. exact: dst has exactly the raw size; where it may be larger, only a sum proves
+  // what came. is_right: compares the sum of the format around `code`; nullptr: it has none.
+  bool exact = true;
+  bool (*is_right)(ConstBytes code, ConstBytes raw) = nullptr;
+  ConstBytes code{};
+
+  size_t raw_size() const { return direction == Direction::kCompress ? src.size() : dst.size(); }
+  size_t way() const {
+    return static_cast<size_t>(algorithm) * kDirections + static_cast<size_t>(direction);
+  }
+};
+
+enum class Outcome : uint8_t {
+  kDone,
+  kCores,     // the cores must do the job; dst is undefined, and the engine has counted why
+  kWrongSum,  // the same: the format's sum is not that of the device's bytes
+};
+
+// Brings the job to the device, and waits for it.
+Outcome run(const Job& job, size_t* written) noexcept;
 bool selected() noexcept;   // a device is set up
 bool verifying() noexcept;  // option verify
 void disown() noexcept;     // the device made wrong bytes: it gets no more jobs
 
-// Tells the device what the cores take for a job in its place, while it lives.
+// Tells the device what a core takes for a job in its place, while it lives.
 class CoresWatch {
  public:
-  CoresWatch(Direction direction, size_t raw_size) : direction_(direction), raw_size_(raw_size) {}
+  explicit CoresWatch(const Job& job);
   CoresWatch(const CoresWatch&) = delete;
   CoresWatch& operator=(const CoresWatch&) = delete;
   ~CoresWatch();
 
  private:
-  using Clock = std::chrono::steady_clock;
-  const Direction direction_;
-  const size_t raw_size_;
-  const Clock::time_point begin_ = Clock::now();
+  const size_t way_, raw_size_;
+  const std::chrono::nanoseconds begin_;  // 0: no device wants to know
 };
 
-// Wrapping: kHeader and kTrailer, bytes around the stream; cores(), the kernel that reads and
-// writes the same format; wrap(level, raw, code), which fills both in; is_header(code), whether a
-// header is the plain one; is_trailer(code, raw), whether the sums are right.
+// Wrapping: kAlgorithm; kHeader and kTrailer, bytes around the device's code; cores(), the kernel
+// that reads and writes the same format; wrap(level, raw, code), which fills both ends in;
+// is_header(code), whether a header is the plain one; is_trailer(code, raw), whether the sums are
+// right.
 template <class Wrapping>
 struct OnDevice {
   static Status open(const Args& args, void** state) noexcept {
@@ -51,17 +74,17 @@ struct OnDevice {
   static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
     if (encode_here(state, args, src, dst, written)) return {};
-    const CoresWatch watch(Direction::kCompress, src.size());
+    const CoresWatch watch(job_of(Direction::kCompress, src, dst));
     return Wrapping::cores().encode(state, args, src, dst, written);
   }
 
   static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    bool wrong_sum = false;
-    if (decode_here(src, dst, written, &wrong_sum)) return {};
-    const CoresWatch watch(Direction::kExpand, dst.size());
+    const Outcome outcome = decode_here(args, src, dst, written);
+    if (outcome == Outcome::kDone) return {};
+    const CoresWatch watch(job_of(Direction::kExpand, src, dst));
     const Status status = Wrapping::cores().decode(state, args, src, dst, written);
-    if (wrong_sum && status.ok()) disown();
+    if (outcome == Outcome::kWrongSum && status.ok()) disown();
     return status;
   }
 
@@ -69,13 +92,18 @@ struct OnDevice {
   static constexpr size_t kAround = Wrapping::kHeader + Wrapping::kTrailer;
   static constexpr bool kHasSum = Wrapping::kTrailer != 0;
 
-  // Level 0 asks for stored blocks, which few devices write.
+  static Job job_of(Direction direction, ConstBytes src, Bytes dst) {
+    return {.algorithm = Wrapping::kAlgorithm, .direction = direction, .src = src, .dst = dst};
+  }
+
+  // DEFLATE's level 0 asks for stored blocks, which few devices write.
   static bool encode_here(void* state, const Args& args, ConstBytes src, Bytes dst,
                           size_t* written) noexcept {
-    if (args.value[0] == 0 || src.empty() || dst.size() <= kAround) return false;
+    if (Wrapping::kAlgorithm == Algorithm::kDeflate && args.value[0] == 0) return false;
+    if (src.empty() || dst.size() <= kAround) return false;
     size_t body = 0;
     const Bytes room = dst.subspan(Wrapping::kHeader, dst.size() - kAround);
-    if (!run(Direction::kCompress, kHasSum, src, room, &body)) return false;
+    if (run(job_of(Direction::kCompress, src, room), &body) != Outcome::kDone) return false;
     const Bytes code = dst.first(body + kAround);
     Wrapping::wrap(args.value[0], src, code);
     if (verifying() && !expands_to(state, args, code, src)) return disown(), false;
@@ -84,13 +112,15 @@ struct OnDevice {
   }
 
   // Only a sum proves what was expanded: without one, `verify` leaves it to the cores.
-  static bool decode_here(ConstBytes src, Bytes dst, size_t* written, bool* wrong_sum) noexcept {
-    if (dst.empty() || src.size() <= kAround || !Wrapping::is_header(src)) return false;
-    if (!kHasSum && verifying()) return false;
-    const ConstBytes body = src.subspan(Wrapping::kHeader, src.size() - kAround);
-    if (!run(Direction::kExpand, kHasSum, body, dst, written)) return false;
-    *wrong_sum = !Wrapping::is_trailer(src, dst);
-    return !*wrong_sum;
+  static Outcome decode_here(const Args& args, ConstBytes src, Bytes dst,
+                             size_t* written) noexcept {
+    if (dst.empty() || src.size() <= kAround || !Wrapping::is_header(src)) return Outcome::kCores;
+    if (!kHasSum && verifying()) return Outcome::kCores;
+    Job job = job_of(Direction::kExpand, src.subspan(Wrapping::kHeader, src.size() - kAround), dst);
+    job.exact = args.exact_size;
+    if (kHasSum) job.is_right = Wrapping::is_trailer;
+    job.code = src;
+    return run(job, written);
   }
 
   static bool expands_to(void* state, const Args& args, ConstBytes code, ConstBytes raw) noexcept {

@@ -9,6 +9,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+#include <rte_version.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -31,7 +32,8 @@ constexpr unsigned kInFlight = 16;  // of a queue pair; one is used
 struct DeviceState {
   uint8_t id = 0;
   uint16_t n_queues = 0, n_open = 0;
-  rte_comp_xform xform[2] = {};
+  rte_comp_xform xform[WPR_DEVICE_ALGORITHMS][2] = {};
+  bool works[WPR_DEVICE_ALGORITHMS][2] = {};
 };
 
 // Memory of the driver library, wrapped once.
@@ -44,7 +46,7 @@ struct Queue {
   uint8_t device = 0;
   uint16_t id = 0;
   rte_comp_op* op = nullptr;
-  void* xform[2] = {};  // no driver shares those of zlib
+  void* xform[WPR_DEVICE_ALGORITHMS][2] = {};  // no driver shares those of zlib
   Side src, dst;
   uint64_t tag = 0;
 };
@@ -115,33 +117,50 @@ int find_device(const std::string& name, std::string* driver, char* why, size_t 
                 driver->c_str());
 }
 
-const rte_compressdev_capabilities* deflate_of(uint8_t id) {
-  return rte_compressdev_capability_get(id, RTE_COMP_ALGO_DEFLATE);
-}
-
-// Whether an xform of this direction can be made: drivers list DEFLATE without directions.
-bool works(uint8_t id, const rte_comp_xform& xform) {
+// Whether an xform of this direction can be made: drivers list algorithms without directions.
+bool can_make(uint8_t id, const rte_comp_xform& xform) {
   void* made = nullptr;
   if (rte_compressdev_private_xform_create(id, &xform, &made) < 0 || made == nullptr) return false;
   rte_compressdev_private_xform_free(id, made);
   return true;
 }
 
-void fill_xforms(const rte_compressdev_capabilities& can, DeviceState* device) {
+void ask_deflate(const rte_compressdev_capabilities& can, DeviceState* device) {
+  rte_comp_xform* xform = device->xform[WPR_DEVICE_DEFLATE];
   const bool dynamic = (can.comp_feature_flags & RTE_COMP_FF_HUFFMAN_DYNAMIC) != 0;
-  rte_comp_xform& compress = device->xform[WPR_DEVICE_COMPRESS];
+  rte_comp_xform& compress = xform[WPR_DEVICE_COMPRESS];
   compress.type = RTE_COMP_COMPRESS;
   compress.compress.algo = RTE_COMP_ALGO_DEFLATE;
   compress.compress.deflate.huffman = dynamic ? RTE_COMP_HUFFMAN_DYNAMIC : RTE_COMP_HUFFMAN_FIXED;
   compress.compress.level = RTE_COMP_LEVEL_PMD_DEFAULT;
   compress.compress.window_size = can.window_size.max;
   compress.compress.chksum = RTE_COMP_CHECKSUM_NONE;
-  rte_comp_xform& expand = device->xform[WPR_DEVICE_EXPAND];
+  rte_comp_xform& expand = xform[WPR_DEVICE_EXPAND];
   expand.type = RTE_COMP_DECOMPRESS;
   expand.decompress.algo = RTE_COMP_ALGO_DEFLATE;
   expand.decompress.chksum = RTE_COMP_CHECKSUM_NONE;
   expand.decompress.window_size = can.window_size.max;
+  for (int way = 0; way < 2; ++way)
+    device->works[WPR_DEVICE_DEFLATE][way] = can_make(device->id, xform[way]);
 }
+
+// DPDK knows LZ4 since 23.03; drivers expand blocks of it, and compress none. The engine tries a
+// sample before it believes that blocks are what it calls so.
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+void ask_lz4(DeviceState* device) {
+  const auto* can = rte_compressdev_capability_get(device->id, RTE_COMP_ALGO_LZ4);
+  if (can == nullptr) return;
+  rte_comp_xform& expand = device->xform[WPR_DEVICE_LZ4][WPR_DEVICE_EXPAND];
+  expand.type = RTE_COMP_DECOMPRESS;
+  expand.decompress.algo = RTE_COMP_ALGO_LZ4;
+  expand.decompress.chksum = RTE_COMP_CHECKSUM_NONE;
+  expand.decompress.window_size = can->window_size.max;
+  expand.decompress.lz4.flags = RTE_COMP_LZ4_FLAG_BLOCK_INDEPENDENCE;
+  device->works[WPR_DEVICE_LZ4][WPR_DEVICE_EXPAND] = can_make(device->id, expand);
+}
+#else
+void ask_lz4(DeviceState*) {}
+#endif
 
 bool start_queues(DeviceState* device) {
   rte_compressdev_info info;
@@ -152,7 +171,7 @@ bool start_queues(DeviceState* device) {
   rte_compressdev_config config = {};
   config.socket_id = SOCKET_ID_ANY;
   config.nb_queue_pairs = device->n_queues;
-  config.max_nb_priv_xforms = static_cast<uint16_t>(2 * (device->n_queues + 1));
+  config.max_nb_priv_xforms = static_cast<uint16_t>(3 * (device->n_queues + 1));
   if (rte_compressdev_configure(device->id, &config) < 0) return false;
   for (uint16_t i = 0; i < device->n_queues; ++i)
     if (rte_compressdev_queue_pair_setup(device->id, i, kInFlight, SOCKET_ID_ANY) < 0) return false;
@@ -160,16 +179,18 @@ bool start_queues(DeviceState* device) {
 }
 
 void fill_info(const DeviceState& device, const std::string& name, const std::string& driver,
-               const rte_compressdev_capabilities& can, wpr_device_info* info) {
+               wpr_device_info* info) {
   std::snprintf(info->name, sizeof info->name, "%s", name.c_str());
   std::snprintf(info->driver, sizeof info->driver, "%s", driver.c_str());
-  info->window_log = can.window_size.max;
+  info->window_log = device.xform[WPR_DEVICE_DEFLATE][WPR_DEVICE_COMPRESS].compress.window_size;
   // Never chains of segments: isal (22.11) loses the end of some codes where a segment fills up, at
   // status 0, and loops for ever on a damaged code.
-  if (works(device.id, device.xform[WPR_DEVICE_COMPRESS]))
-    info->max_src[WPR_DEVICE_COMPRESS] = info->max_dst[WPR_DEVICE_COMPRESS] = kLinear;
-  if (works(device.id, device.xform[WPR_DEVICE_EXPAND]))
-    info->max_src[WPR_DEVICE_EXPAND] = info->max_dst[WPR_DEVICE_EXPAND] = kLinear - WPR_DEVICE_PAD;
+  for (int algorithm = 0; algorithm < WPR_DEVICE_ALGORITHMS; ++algorithm)
+    for (const int way : {WPR_DEVICE_COMPRESS, WPR_DEVICE_EXPAND}) {
+      if (!device.works[algorithm][way]) continue;
+      const size_t most = way == WPR_DEVICE_COMPRESS ? kLinear : kLinear - WPR_DEVICE_PAD;
+      info->max_src[algorithm][way] = info->max_dst[algorithm][way] = most;
+    }
 }
 
 int describe(const char* name, wpr_device_info* info, char* why, size_t size) {
@@ -177,17 +198,18 @@ int describe(const char* name, wpr_device_info* info, char* why, size_t size) {
   std::string driver;
   const int id = find_device(name, &driver, why, size);
   if (id < 0) return -1;
-  const rte_compressdev_capabilities* can = deflate_of(static_cast<uint8_t>(id));
+  const auto* can = rte_compressdev_capability_get(static_cast<uint8_t>(id), RTE_COMP_ALGO_DEFLATE);
   if (can == nullptr) return refuse(why, size, "device %s does not know DEFLATE", name);
   auto* device = new (std::nothrow) DeviceState;  // lives as long as the process
   if (device == nullptr) return refuse(why, size, "no memory for device %s", name);
   device->id = static_cast<uint8_t>(id);
-  fill_xforms(*can, device);
   if (!start_queues(device))
     return refuse(why, size, "device %s refuses its queues: another process may have it", name);
+  ask_deflate(*can, device);
+  ask_lz4(device);
   *info = {};
   info->device = device;
-  fill_info(*device, name, driver, *can, info);
+  fill_info(*device, name, driver, info);
   return 0;
 }
 
@@ -211,8 +233,11 @@ bool fill_queue(const DeviceState& device, Queue* queue) {
   rte_mempool* mbufs = rte_pktmbuf_pool_create((name + "m").c_str(), 2, 0, 0, 0, SOCKET_ID_ANY);
   if (ops == nullptr || mbufs == nullptr) return false;
   queue->op = rte_comp_op_alloc(ops);
-  for (int way = 0; way < 2; ++way)  // a direction that the device refuses stays null
-    rte_compressdev_private_xform_create(device.id, &device.xform[way], &queue->xform[way]);
+  for (int algorithm = 0; algorithm < WPR_DEVICE_ALGORITHMS; ++algorithm)
+    for (int way = 0; way < 2; ++way)  // what the device refuses stays null
+      if (device.works[algorithm][way])
+        rte_compressdev_private_xform_create(device.id, &device.xform[algorithm][way],
+                                             &queue->xform[algorithm][way]);
   return queue->op != nullptr && open_side(mbufs, &queue->src) && open_side(mbufs, &queue->dst);
 }
 
@@ -244,7 +269,7 @@ int submit(void* state, const wpr_device_job* job) {
   std::memcpy(queue->src.memory, job->src, job->src_size);
   std::memset(queue->src.memory + job->src_size, 0, job->pad);
   op->op_type = RTE_COMP_OP_STATELESS;
-  op->private_xform = queue->xform[job->direction];
+  op->private_xform = queue->xform[job->algorithm][job->direction];
   op->m_src = lay_out(&queue->src, src_size);
   op->m_dst = lay_out(&queue->dst, kLinear);
   op->src.offset = op->dst.offset = 0;
@@ -277,6 +302,6 @@ void close_device(void* state) {
 
 }  // namespace
 
-extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_1;
-extern "C" const wpr_device_table wpr_device_table_1 = {describe, open_queue, submit, poll,
-                                                        close_device};
+extern "C" [[gnu::visibility("default")]] const wpr_device_table wpr_device_table_2;
+extern "C" const wpr_device_table wpr_device_table_2 = {describe, open_queue,   submit,
+                                                        poll,     close_device, nullptr};

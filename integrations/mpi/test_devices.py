@@ -83,6 +83,15 @@ def test_three_ranks_of_a_host(mpi, isal, tmp_path):
         assert rank["engine"]["state"].startswith("isal (compress_isal): DEFLATE")
 
 
+def test_a_virtual_device(mpi, tmp_path):
+    """Every rank's report says that it is one."""
+    need(mpi, "_virtual", "virtual devices are not built")
+    ranks, said = exchange(mpi, "compressdev:virtual-bluefield2!", tmp_path / "r", n=30)
+    assert said == "" and bytes_of(ranks, "device_bytes") > 0
+    for rank in ranks:
+        assert rank["engine"]["state"].startswith("virtual-bluefield2 (virtual: BlueField-2")
+
+
 def test_a_device_that_is_not_there(mpi, faulty, tmp_path):
     """The job goes on with the cores, and one line says why."""
     ranks, said = exchange(mpi, "compressdev:faulty", tmp_path / "r", n=10)

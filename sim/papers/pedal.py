@@ -3,8 +3,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+import tempfile
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 from wirepress import api
 from wirepress.sim import engine_files
@@ -25,6 +31,46 @@ SILESIA = {
     "mozilla": (48.85, 2.683, 2.319),
 }
 LEVEL_LZ4 = 9  # HC; the text says default settings
+
+
+VIRTUAL = {"bf2": "virtual-bluefield2", "bf3": "virtual-bluefield3"}
+TABLE_II = {"bf2": {"DEFLATE": (1, 1), "LZ4": (0, 0)}, "bf3": {"DEFLATE": (0, 1), "LZ4": (0, 1)}}
+NO_DEVICE = "this build has no virtual devices"
+
+# In a process of its own, which may have one device: what it says, and what a message takes. It
+# remembers what it coded, so that the second message has the device's time and not the cores'.
+_MESSAGE = """
+import json, sys, time, wirepress
+device, file = sys.argv[1:]
+def seconds(work):
+    begin = time.perf_counter()
+    result = work()
+    return time.perf_counter() - begin, result
+options = dict(block_size="2MiB", threads=1)
+engine = f"compressdev:{device}!"
+start, coder = seconds(lambda: wirepress.Compressor("deflate", engine=engine, **options))
+said = {"start": start, "state": next(e.state for e in wirepress.engines() if e.state)}
+if file:
+    content = open(file, "rb").read()
+    frame = wirepress.Compressor("deflate", **options).compress(content)
+    for turn in range(5):
+        compress, _ = seconds(lambda: coder.compress(content))
+        expand, back = seconds(lambda: coder.decompress(frame, raw=True))
+        assert back == content
+        for what, taken in (("compress", compress), ("expand", expand)):
+            said[what] = min(said.get(what, taken), taken)
+print(json.dumps(said))
+"""
+
+
+def _virtual(device: str, content: bytes | None = None) -> dict[str, Any] | None:
+    """What a virtual device says of itself, and its times for a message; None: there is none."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content or b"")
+        file.flush()
+        words = [sys.executable, "-c", _MESSAGE, VIRTUAL[device], file.name if content else ""]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def _deflate(content: bytes) -> bytes:
@@ -91,13 +137,52 @@ def _table_3(_: Data) -> Result:
             )
         )
         rows.append(Row(f"{device}: entries of table III as in engines/{device}.toml", 8, ours, 0))
+    for device, printed_ii in TABLE_II.items():
+        entries = _entries(_virtual(device), printed_ii)
+        what = f"{device}: entries of table II as {VIRTUAL[device]} says them"
+        rows.append(Row(what, 4, entries, 0, NO_DEVICE if entries is None else ""))
     known = {codec.name for codec in api.codecs()}
     have = len(known & {"deflate", "zlib", "lz4", "sz3"})
     rows.append(Row("codecs of table I that wirepress has", 4, have, 0))
     return Result(rows)
 
 
-def _hardware(_: Data) -> Result:
+def _entries(said: dict[str, Any] | None, table: dict[str, tuple[int, int]]) -> int | None:
+    """How many entries of a table are as a device says them; None: there is no device."""
+    if said is None:
+        return None
+    parts = {codec: re.search(rf"{codec}, [^;]*", said["state"]) for codec in table}
+    return sum(
+        (parts[codec] is not None and f"{verb} jobs" in parts[codec][0]) == bool(wanted)
+        for codec, pair in table.items()
+        for verb, wanted in zip(("compresses", "expands"), pair, strict=True)
+    )
+
+
+def _with_virtual(data: Data) -> list[Row]:
+    """What virtual devices make of a message, xml of the user."""
+    content = data.find("xml")
+    said = {device: _virtual(device, content) for device in VIRTUAL} if content else {}
+    two, three = said.get("bf2"), said.get("bf3")
+    part = gain = ratio = None
+    reason = NO_DEVICE if content else "--data FOLDER with xml"
+    if two and three:
+        message = two["compress"] + two["expand"]
+        part, gain = two["start"] / (two["start"] + message), 1 + two["start"] / message
+        ratio = two["expand"] / three["expand"]
+        reason = ""
+    derived = reason or "its set-up is derived from the 94 % of figure 7, which leave a gain of 17"
+    return [
+        Row(what, paper, ours, tolerance, why, needs_data=True)
+        for what, paper, ours, tolerance, why in (
+            ("virtual BF2: start, of a message of 5.1 MB (figure 7)", 0.94, part, 0.02, reason),
+            ("virtual BF3 to BF2: expanding DEFLATE of xml (figure 8)", 1.78, ratio, 0.1, reason),
+            ("virtual BF2: start anew to once (figure 10, at most)", 88, gain, 0.05, derived),
+        )
+    ]
+
+
+def _hardware(data: Data) -> Result:
     why = "needs the DPUs; no absolute time is printed, only drawn"
     rows = [
         Row(what, paper, None, reason=why)
@@ -114,7 +199,14 @@ def _hardware(_: Data) -> Result:
     rows.append(
         Row("gain at 5.1 MB if only init and allocation (94 %) go, at most", None, 1 / 0.06)
     )
-    return Result(rows, ["Baselines of figures 10 and 11 start the engine anew for every message."])
+    rows += _with_virtual(data)
+    return Result(
+        rows,
+        [
+            "Baselines of figures 10 and 11 start the engine anew for every message.",
+            "virtual: no DPU was there; engine compressdev plays one by its published rates.",
+        ],
+    )
 
 
 EXPERIMENTS = [

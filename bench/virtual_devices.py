@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks divided between cores and a virtual device, and set-up paid once or for every message.
+
+    bench/virtual_devices.py FOLDER [--rounds 15]   writes bench/results/virtual_devices.json
+    bench/virtual_devices.py --page        writes docs/results/virtual-devices.md from it
+
+FOLDER holds xml of the Silesia corpus; packed with zstd (.zst) it is unpacked first. Each engine
+has a process, which may have one device. The processes take turns, and the fastest round counts: a
+virtual device sleeps, so its time does not depend on other programs, but that of the cores does.
+Times are of wall clock. Devices are warm: they remember the codes of this message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import results
+import silesia
+
+import wirepress
+
+RECIPE = "zlib:9"
+BLOCK = "32KiB"
+SIZE = 4 << 20
+CORES = "cpu:libdeflate"
+# Rates of the device by that of all cores, of compressing and of expanding.
+FRACTIONS = (0.25, 0.5, 1, 2, 4)
+BUSY = 10  # MB/s: a device that has no time for this message
+PEDAL = ("virtual-bluefield2", "virtual-bluefield3", "isal")
+PEDAL_BLOCK = "8MiB"  # the whole message is one job
+WAYS = ("compress", "expand")
+PAGE = results.ROOT / "docs" / "results" / "virtual-devices.md"
+
+
+class Worker:
+    """One engine in a process of its own, which does a round when it is asked."""
+
+    def __init__(self, file: Path, engine: str, block: str, size: int, threads: int) -> None:
+        words = [sys.executable, __file__, "--worker", str(file), engine, block, str(size)]
+        self.process = subprocess.Popen(
+            [*words, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.about = self.answer()
+        self.best = {way: float("inf") for way in WAYS}
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def round(self) -> None:
+        seconds = self.ask()
+        self.best = {way: min(self.best[way], seconds[way]) for way in WAYS}
+
+    def close(self) -> dict[str, Any]:
+        last = self.ask()
+        self.process.communicate()
+        return self.about | {"state": last["state"]} | self.best
+
+
+def seconds(work: Any) -> tuple[float, Any]:
+    begin = time.perf_counter()
+    result = work()
+    return time.perf_counter() - begin, result
+
+
+def serve(file: Path, engine: str, block: str, size: int, threads: int) -> None:
+    """What a worker does: one line when it is ready, and one for each line that it reads."""
+    data = silesia.unpacked(file)[:size]
+    strict = engine if engine == CORES else engine + "!"
+    options = {"block_size": block, "threads": threads}
+    whole = strict.removeprefix("cores+")  # the device first sees and remembers all blocks
+    opened, compressor = seconds(lambda: wirepress.Compressor(RECIPE, engine=whole, **options))
+    for _ in range(2):
+        compressor.decompress(compressor.compress(data), raw=True)
+    compressor = wirepress.Compressor(RECIPE, engine=strict, **options)
+    for _ in range(10):  # it learns what the jobs take
+        frame = compressor.compress(data)
+        if bytes(compressor.decompress(frame, raw=True)) != data:
+            raise SystemExit(f"{engine} gives other bytes")
+    about = {"engine": engine, "bytes": len(data), "frame_bytes": len(frame), "set_up": opened}
+    print(json.dumps(about), flush=True)
+    for _ in sys.stdin:
+        encode, frame = seconds(lambda: compressor.compress(data))
+        decode, _back = seconds(lambda frame=frame: compressor.decompress(frame, raw=True))
+        state = next((row.state for row in wirepress.engines() if row.state), "")
+        print(json.dumps({"compress": encode, "expand": decode, "state": state}), flush=True)
+
+
+def rounds_of(file: Path, engines: list[tuple[str, str, int, int]], rounds: int) -> list[Any]:
+    workers = [Worker(file, *engine) for engine in engines]
+    for _ in range(rounds):
+        for worker in workers:
+            worker.round()
+    return [worker.close() for worker in workers]
+
+
+def divided(file: Path, rounds: int) -> list[dict[str, Any]]:
+    """For each rate: cores, device and both, in turns."""
+    cores = rounds_of(file, [(CORES, BLOCK, SIZE, 0)], rounds)[0]
+    rows = []
+    for way in WAYS:
+        for fraction in FRACTIONS:
+            rate = max(1, round(fraction * cores["bytes"] / cores[way] / 1e6))
+            device = f"compressdev:virtual-{rate}"
+            engines = [(CORES, BLOCK, SIZE, 0), (device, BLOCK, SIZE, 4),
+                       (f"cores+{device}", BLOCK, SIZE, 0)]  # fmt: skip
+            three = rounds_of(file, engines, rounds)
+            rows.append({"way": way, "rate": rate, "fraction": fraction, "engines": three})
+    return rows
+
+
+def busy(file: Path, rounds: int) -> list[dict[str, Any]]:
+    engines = (CORES, f"cores+compressdev:virtual-{BUSY}")
+    return rounds_of(file, [(engine, BLOCK, SIZE, 0) for engine in engines], rounds)
+
+
+def set_ups(file: Path, rounds: int) -> list[dict[str, Any]]:
+    """Whole messages, one thread: what the set-up is against them."""
+    engines = [(f"compressdev:{name}", "32KiB" if name == "isal" else PEDAL_BLOCK, 6 << 20, 1)
+               for name in PEDAL]  # fmt: skip
+    return rounds_of(file, engines, rounds)
+
+
+def measure(folder: Path, rounds: int) -> None:
+    file = next(path for path in folder.iterdir() if path.name.removesuffix(".zst") == "xml")
+    measured = {
+        "block_size": BLOCK,
+        "recipe": RECIPE,
+        "rounds": rounds,
+        "busy": busy(file, 4 * rounds),
+        "set_up": set_ups(file, rounds),
+        "rows": divided(file, rounds),
+    }
+    results.write("virtual_devices", measured)
+
+
+PAGE_TEXT = """# Virtual devices: cores and device together, and set-up
+
+`virtual`: no device was there. Its jobs are done by the cores' libraries, remembered, and answered
+when a device of the rate would answer ([engine](../../engines/compressdev/README.md)). It sleeps
+meanwhile, so that the cores are free, as beside a real one. What is measured is how the library
+divides the work.
+
+Recipe `{recipe}`, xml of the Silesia corpus, blocks of {block_size}, the fastest of {rounds} rounds
+by turns; MB/s of wall clock. Machine: {machine}. Date: {date}.
+Command: `{command}`. Raw: [virtual_devices.json](../../bench/results/virtual_devices.json). Other
+programs ran meanwhile on the same cores.
+
+## 4 MiB divided
+
+Aims: at least 0.85 of the sum of both rates, and at least 0.95 of the better one alone.
+
+{divided}
+
+Expanding xml takes a core 20 us a block. A device's job costs it more than half of that, for
+waking, asking and copying: so the device gets none of them, however fast it is, and the cores' rate
+remains. Such messages of 1.4 ms lose some per cent by asking.
+
+## A busy device
+
+`virtual-{busy}`, a device that has {busy} MB/s left: cores and device against the cores alone. The
+aim is 0.97.
+
+{guard}
+
+## Set-up paid once, or for every message
+
+A message of {size:.2f} MB, compressed and expanded in one thread. PEDAL's figure 7 has 94 % of this
+for start and memory on BlueField-2; the virtual devices' set-up is derived from that number. `isal`
+is DPDK's driver in software, whose set-up is real.
+
+{set_up}
+"""
+
+
+def speed(row: dict[str, Any], way: str) -> float:
+    return row["bytes"] / row[way] / 1e6
+
+
+def divided_table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| way | device / cores | cores | device | both | of the sum | of the better |",
+             "|---" * 7 + "|"]  # fmt: skip
+    for row in rows:
+        cores, device, both = (speed(engine, row["way"]) for engine in row["engines"])
+        cells = [row["way"], f"{row['fraction']:g}", f"{cores:.0f}", f"{device:.0f}",
+                 f"{both:.0f}", f"{both / (cores + device):.2f}",
+                 f"{both / max(cores, device):.2f}"]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def guard_table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| way | cores | cores and device | ratio |", "|---" * 4 + "|"]
+    for way in WAYS:
+        cores, both = (speed(row, way) for row in rows)
+        lines.append(f"| {way} | {cores:.0f} | {both:.0f} | {both / cores:.2f} |")
+    return lines
+
+
+def set_up_table(rows: list[dict[str, Any]]) -> list[str]:
+    columns = ("device", "set-up ms", "compress ms", "expand ms", "set-up", "once: times as fast")
+    lines = [f"| {' | '.join(columns)} |", "|---" * 6 + "|"]
+    for row in rows:
+        message = row["compress"] + row["expand"]
+        whole = message + row["set_up"]
+        cells = [f"`{row['engine']}`", f"{1e3 * row['set_up']:.0f}", f"{1e3 * row['compress']:.1f}",
+                 f"{1e3 * row['expand']:.1f}", f"{row['set_up'] / whole:.0%}",
+                 f"{whole / message:.1f}"]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def page(raw: dict[str, Any]) -> str:
+    about = {name: raw[name] for name in ("recipe", "block_size", "rounds", "date", "command")}
+    return PAGE_TEXT.format(
+        **about,
+        machine=", ".join(str(value) for value in raw["machine"].values()),
+        divided="\n".join(divided_table(raw["rows"])),
+        busy=BUSY,
+        guard="\n".join(guard_table(raw["busy"])),
+        size=raw["set_up"][0]["bytes"] / 1e6,
+        set_up="\n".join(set_up_table(raw["set_up"])),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        file, engine, block, size, threads = args.worker
+        serve(Path(file), engine, block, int(size), int(threads))
+    elif args.page:
+        PAGE.write_text(page(json.loads((results.FOLDER / "virtual_devices.json").read_text())))
+    elif args.folder:
+        measure(args.folder, args.rounds)
+    else:
+        parser.error("a folder with xml, or --page")
+
+
+if __name__ == "__main__":
+    main()
