@@ -186,8 +186,8 @@ Status decode_on(std::unique_ptr<rtl::Core<Model>>& core, unsigned bits, const G
   if (!core) core = std::make_unique<rtl::Core<Model>>();
   core->ports().cfg_bits_i = bits;
   core->reset();
-  rtl::BytesIn code{stream};
-  rtl::BytesOut values{cells, false};
+  rtl::BytesIn<rtl::kBeat> code{stream};
+  rtl::BytesOut<rtl::kBeat> values{cells, false};
   rtl::Command command{static_cast<uint32_t>(grid.cells - 1)};
   WPR_TRY(core->run(code, values, command));
   if (values.bad) return corrupt();

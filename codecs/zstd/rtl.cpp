@@ -10,8 +10,8 @@
 #include <new>
 
 #include "Vwpr_zstd_dec.h"
-#include "engines/rtl/byte_streams.hpp"
 #include "engines/rtl/core.hpp"
+#include "engines/rtl/packets.hpp"
 
 namespace wirepress {
 
@@ -19,6 +19,7 @@ extern const Kernel zstd_libzstd;
 
 namespace {
 
+constexpr size_t kBeat = 8;                     // bytes
 constexpr size_t kMostRaw = size_t{4} << 20;    // that the core counts to
 constexpr size_t kMostCode = size_t{16} << 20;  // the same
 constexpr uint64_t kMostWindow = uint64_t{128} << 10;
@@ -79,8 +80,8 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   if (dst.size() > kMostRaw || src.size() > kMostCode || window_size(src) > kMostWindow)
     return zstd_libzstd.decode(library, args, src, dst, written);
   if (src.empty()) return fail(Code::kCorrupt, "zstd: a block of no bytes");
-  rtl::BytesIn code{src};
-  rtl::BytesOut out{dst};
+  rtl::BytesIn<kBeat> code{src};
+  rtl::BytesOut<kBeat> out{dst};
   rtl::Command command{static_cast<uint32_t>(dst.size())};
   WPR_TRY(decoder.run(code, out, command, kMostIdle));
   if (out.over) return fail(Code::kDevice, "zstd: the core gave more than %zu bytes", dst.size());

@@ -13,7 +13,6 @@
 #include <memory>
 #include <new>
 
-#include "engines/rtl/byte_streams.hpp"
 #include "engines/rtl/core.hpp"
 #include "engines/rtl/packets.hpp"
 
@@ -33,6 +32,7 @@ class LzCores {
   }
 
  private:
+  static constexpr size_t kBeat = 8;                     // bytes
   static constexpr size_t kMostRaw = size_t{4} << 20;    // that the core counts to
   static constexpr size_t kMostCode = size_t{16} << 20;  // of such a block, for any use
 
