@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import struct
 import zlib
@@ -21,12 +22,15 @@ from torch.distributed.checkpoint.metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-from wirepress.errors import CorruptError, ParameterError, TruncatedError
+from wirepress import arrays
+from wirepress.errors import CorruptError, FrameError, ParameterError, TruncatedError
 
 NAME = ".metadata"
 DATA_NAME = re.compile(r"[0-9]+-[0-9a-f]{16}\.wpd")
 """Names of files of data: the rank, and letters that no other save has."""
 DATA_MAGIC = b"WPD\x10"
+
+Folder = str | os.PathLike[str]
 
 _HEAD = struct.Struct("<4sQ")  # magic and version, bytes of the text
 _MAGIC = b"WPM\x10"
@@ -64,6 +68,13 @@ class Place:
 
 def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def frame_dtype(dtype: torch.dtype) -> str:
+    """The type of the frames of such tensors."""
+    name = _dtype_name(dtype)
+    name = {"float8_e4m3fn": "float8_e4m3"}.get(name, name)
+    return name if name in arrays.DTYPES else "bytes"
 
 
 # ---- to bytes -------------------------------------------------------------------------------
@@ -244,3 +255,14 @@ def from_bytes(data: bytes) -> tuple[Metadata, dict[str, int]]:
         raise CorruptError("the metadata contradict themselves") from None
     metadata = Metadata(content.items, content.paths, content.places)
     return metadata, content.sizes
+
+
+def read(folder: str) -> tuple[Metadata, dict[str, int]]:
+    """`from_bytes` of a folder's metadata; errors name the file."""
+    path = os.path.join(folder, NAME)
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return from_bytes(data)
+    except FrameError as error:
+        raise type(error)(f"{path}: {error}") from None

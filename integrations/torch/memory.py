@@ -18,6 +18,11 @@ GRADIENTS = (torch.float32, *HALVES)
 """Gradients that are coded with error feedback."""
 
 
+def unwritten(size: int) -> memoryview:
+    """New bytes that nothing was written to, as a bytearray's are."""
+    return memoryview(np.empty(size, np.uint8))
+
+
 class _Memory:
     """Memory of a tensor, in NumPy's protocol; the array keeps this and so the tensor."""
 
