@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "engines/compressdev/device.hpp"
 #include "engines/compressdev/job.hpp"
 
@@ -261,11 +262,10 @@ constexpr int kWatched = 8;
 CoresWatch::CoresWatch(const Job& job)
     : way_(job.way()),
       raw_size_(job.raw_size()),
-      begin_(divides() && n_watches++ % kWatched == 0 ? processor_time()
-                                                      : std::chrono::nanoseconds()) {}
+      begin_(divides() && n_watches++ % kWatched == 0 ? thread_seconds() : 0) {}
 CoresWatch::~CoresWatch() {
-  if (begin_.count() == 0) return;
-  const std::chrono::nanoseconds time = processor_time() - begin_;
+  if (begin_ == 0) return;
+  const double time = thread_seconds() - begin_;
   for (Device* device : current.load()->all()) device->learn_cores(way_, raw_size_, time, kWatched);
 }
 bool selected() noexcept { return current.load()->n != 0; }

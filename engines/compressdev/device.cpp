@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/process.hpp"
 
 namespace wirepress::compressdev {
@@ -73,12 +74,6 @@ constexpr const char* kReasonTexts[kReasons] = {
 };
 
 }  // namespace
-
-std::chrono::nanoseconds processor_time() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 const char* reason_text(Reason reason) { return kReasonTexts[static_cast<size_t>(reason)]; }
 
@@ -201,12 +196,12 @@ Reason Device::attempt(const Job& job, size_t* written) {
   void* queue = take();
   if (queue == nullptr) return --waiting_, Reason::kBusy;
   const auto begin = Clock::now();
-  const Duration on_core = divided_ ? processor_time() : Duration();
+  const double on_core = divided_ ? thread_seconds() : 0;
   const auto time = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
   const Reason reason = exchange(queue, asked_of(job), job, time, written);
   const Duration passed = Clock::now() - begin;
   learn_device(job, before, passed);
-  if (divided_) learn_overhead(job, processor_time() - on_core, passed);
+  if (divided_) learn_overhead(job, thread_seconds() - on_core, seconds(passed));
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
@@ -295,17 +290,16 @@ void Device::learn_device(const Job& job, int before, Duration time) noexcept {
 
 // A core's time for copying and asking, all of a driver in software, and what a thread that slept
 // costs besides: another has its caches, and it wakes late.
-void Device::learn_overhead(const Job& job, Duration on_core, Duration passed) noexcept {
-  constexpr Duration kSleep = std::chrono::microseconds(20);
-  const Duration all = on_core + std::min(std::max(passed - on_core, Duration()), kSleep);
-  learn(&overhead_[job.way()],
-        seconds(all) / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
+void Device::learn_overhead(const Job& job, double on_core, double passed) noexcept {
+  constexpr double kSleep = 20e-6;
+  const double all = on_core + std::clamp(passed - on_core, 0.0, kSleep);
+  learn(&overhead_[job.way()], all / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
-void Device::learn_cores(size_t way, size_t raw_size, Duration time, int n) noexcept {
+void Device::learn_cores(size_t way, size_t raw_size, double time, int n) noexcept {
   if (!divided_) return;
-  learn(&core_time_[way], seconds(time) / static_cast<double>(std::max<size_t>(raw_size, 1)));
-  core_seconds_[way] = core_seconds_[way] + n * seconds(time);
+  learn(&core_time_[way], time / static_cast<double>(std::max<size_t>(raw_size, 1)));
+  core_seconds_[way] = core_seconds_[way] + n * time;
 }
 
 // A code may be larger than the device can write; then the device says so. What a code expands to

@@ -35,7 +35,6 @@ enum class Reason : uint8_t {
   kDivided,     // device and cores divide the work, and it is the cores' turn
 };
 inline constexpr size_t kReasons = 15;
-std::chrono::nanoseconds processor_time();  // of this thread: neighbours do not count
 const char* reason_text(Reason reason);
 bool is_refusal(Reason reason);  // known before the device had the job: another one may take it
 
@@ -60,8 +59,9 @@ class Device {
   void divide(bool on) { divided_ = on; }
   int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
   bool gives(Direction direction) const;  // whether jobs as the last ones pay, as far as is known
-  // A job, and what a core took for it; there were `n` of them, of which the others are not told.
-  void learn_cores(size_t way, size_t raw_size, Duration time, int n = 1) noexcept;
+  // A job, and what a core took for it, seconds; there were `n` of them, of which the others are
+  // not told.
+  void learn_cores(size_t way, size_t raw_size, double time, int n = 1) noexcept;
   // What a job would take now, as far as is known.
   double seconds_for(const Job& job) const { return expected(job, waiting_); }
   // No more jobs; once the last one is back, the device is closed.
@@ -86,7 +86,7 @@ class Device {
   double expected(const Job& job, int before) const;
   bool is_worth(size_t way, size_t raw_size, int before) const;
   void learn_device(const Job& job, int before, Duration time) noexcept;
-  void learn_overhead(const Job& job, Duration on_core, Duration passed) noexcept;
+  void learn_overhead(const Job& job, double on_core, double passed) noexcept;
   Reason limit(const Job& job) const;
   Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
                   size_t* written);

@@ -273,19 +273,19 @@ TEST(Compressdev, ASlowDeviceGetsFewBlocks) {
   const auto run = [&] { return device.run(job, &size); };
   EXPECT_EQ(run(), Reason::kNone);
   EXPECT_EQ(run(), Reason::kDivided);
-  device.learn_cores(job.way(), raw.size(), 1ns);
+  device.learn_cores(job.way(), raw.size(), 1e-9);
   for (int i = 0; i < 7; ++i) EXPECT_EQ(run(), Reason::kNone);
-  for (int i = 0; i < 100; ++i) device.learn_cores(job.way(), raw.size(), 1ns);
+  for (int i = 0; i < 100; ++i) device.learn_cores(job.way(), raw.size(), 1e-9);
   for (int i = 0; i < 640; ++i) run();
   EXPECT_EQ(device.jobs(Reason::kNone), 8u);
   EXPECT_EQ(device.jobs(Reason::kDivided), 641u);
   EXPECT_FALSE(device.gives(Direction::kCompress));
   EXPECT_TRUE(device.gives(Direction::kExpand));  // nothing is known of it
-  device.learn_cores(job.way(), size_t{1} << 60, 1h);
+  device.learn_cores(job.way(), size_t{1} << 60, 3600);
   for (int i = 0; i < 100; ++i) run();
   EXPECT_EQ(device.jobs(Reason::kNone), 9u);
   EXPECT_EQ(device.jobs(Reason::kDivided), 740u);
-  for (int i = 0; i < 100; ++i) device.learn_cores(job.way(), raw.size(), 1h);
+  for (int i = 0; i < 100; ++i) device.learn_cores(job.way(), raw.size(), 3600);
   EXPECT_EQ(run(), Reason::kNone);
   EXPECT_TRUE(device.gives(Direction::kCompress));
 }

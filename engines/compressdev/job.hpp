@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <new>
 
@@ -57,7 +56,7 @@ class CoresWatch {
 
  private:
   const size_t way_, raw_size_;
-  const std::chrono::nanoseconds begin_;  // 0: no device wants to know
+  const double begin_;  // 0: no device wants to know
 };
 
 // Wrapping: kAlgorithm; kHeader and kTrailer, bytes around the device's code; cores(), the kernel
