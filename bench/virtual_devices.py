@@ -167,7 +167,8 @@ Aims: at least 0.85 of the sum of both rates, and at least 0.95 of the better on
 
 Expanding xml takes a core 20 us a block. A device's job costs it more than half of that, for
 waking, asking and copying: so the device gets none of them, however fast it is, and the cores' rate
-remains. Such messages of 1.4 ms lose some per cent by asking.
+remains, but for some per cent of asking. A row of half the rate is one where, beside the other
+programs, both threads woke on one core.
 
 ## A busy device
 
