@@ -52,7 +52,7 @@ module wpr_zfp_dec #(
   localparam int unsigned LaneBits = $clog2(Lanes + 1);
   localparam int unsigned LogQueue = 8;
   // Clocks from a piece of the stream to its values.
-  localparam int unsigned Latency = (Dims == 1 ? 2 + 130 : 194) + 1 + 1 + 3 * Dims + 5;
+  localparam int unsigned Latency = (Dims == 1 ? 2 + 130 : 194) + 1 + 1 + 3 * Dims + 6;
 
   // ---- what is cut from the stream: beats of cells, then what fills up the last word ------------
 

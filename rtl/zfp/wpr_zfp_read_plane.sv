@@ -14,7 +14,7 @@
 // first coefficient that has no bit is that 1. Zeros behind the code's end make the second case
 // look like the first one; the 1 is then as many coefficients lower as bits are missing.
 module wpr_zfp_read_plane #(
-  parameter int unsigned Values   = 16,   // a power of two, 4 or more
+  parameter int unsigned Values   = 16,   // 4 or 16
   parameter int unsigned CodeBits = 119,  // of a cell's planes, at most; 16 or more
   localparam int unsigned Log = $clog2(Values),
   localparam int unsigned PlaceBits = $clog2(CodeBits + 1)
@@ -35,7 +35,7 @@ module wpr_zfp_read_plane #(
 
   localparam int unsigned Places = 2 * Values;  // of a plane's code, and one more
   localparam int unsigned Levels = Log + 1;     // of halves that are joined
-  localparam int unsigned Fine = 2;             // bits of a place that shift in the second clock
+  localparam int unsigned Fine = 4;             // bits of a place that shift in the second clock
   localparam bit Wide = Values > 4;             // two registers more
   localparam int unsigned Loop = Wide ? 6 : 4;
 
@@ -124,6 +124,17 @@ module wpr_zfp_read_plane #(
   function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
     for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
   endfunction
+  // Of few bits, without a carry chain, which would be longer.
+  function automatic logic [4:0] sum(input logic [3:0] a, input logic [3:0] b);
+    logic carry;
+    carry = 1'b0;
+    for (int n = 0; n < 4; n++) begin
+      sum[n] = a[n] ^ b[n] ^ carry;
+      carry  = (a[n] && b[n]) || (carry && (a[n] || b[n]));
+    end
+    sum[4] = carry;
+  endfunction
+
   logic [Places-1:0] alive_q;
   logic [Levels:0] whole, whole_to;  // bits up to the end
   always_comb for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(alive_q & every(b));
@@ -151,7 +162,7 @@ module wpr_zfp_read_plane #(
           if (g_level[l-1].tests[2*i][l-2]) joined[i] >>= Half / 2;
           else if (l > 2) joined[i] >>= g_level[l-1].tests[2*i] & (l - 1)'(Half / 2 - 1);
           joined[i] |= (1 << l)'(g_level[l-1].codes[2*i]);
-          sums[i] = Bits'(g_level[l-1].tests[2*i]) + Bits'(g_level[l-1].tests[2*i+1]);
+          sums[i] = Bits'(sum(4'(g_level[l-1].tests[2*i]), 4'(g_level[l-1].tests[2*i+1])));
         end
       end
     end
@@ -182,7 +193,7 @@ module wpr_zfp_read_plane #(
     ones    = bits[Values-2:0] & ~known[Values-2:0];
     reached = whole_to - (Levels + 1)'(g_level[Levels].tests[0]);
     goes_on = use_q[Loop-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
-    length  = (Log + 1)'(Values) + (Log + 1)'($countones(ones));
+    length  = {1'b1, Log'($countones(ones))};
     if (!known[Values-1] && !goes_on) length = whole_to[Log:0];
     ahead = ~({Values{1'b1}} << reached);
   end
