@@ -161,21 +161,6 @@ TEST(OptionMatrix, Rates) {
   EXPECT_EQ(wpr_parse_rate("1Gbps", nullptr), WPR_PARAMETER);
 }
 
-// Each variable is right, and the recipe is nobody's but the library's.
-TEST(OptionMatrix, ADefaultThatCannotBeUsedIsNoVariable) {
-  wpr_engine_info engine;
-  bool has_rtl = false;
-  for (size_t i = 0; wpr_engine_at(i, &engine); ++i)
-    has_rtl |= std::strcmp(engine.name, "rtl") == 0 && engine.available;
-  if (!has_rtl) GTEST_SKIP() << "no engine without a kernel of zstd in this build";
-  const Variable variable("engine", "rtl");
-  Context context;
-  EXPECT_EQ(context.status, WPR_PARAMETER);
-  expect_sentence(wpr_error(context.ctx), "the default of recipe: ");
-  EXPECT_STREQ(wpr_origin(context.ctx, "recipe"), "default");
-  EXPECT_STREQ(wpr_origin(context.ctx, "engine"), "environment");
-}
-
 TEST(CodecFacts, OnlyCodecsThatLoseWantFeedback) {
   wpr_codec_info codec;
   std::string sparse;

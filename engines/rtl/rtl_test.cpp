@@ -272,7 +272,7 @@ TEST(Rtl, ClocksAreCounted) {
   std::mt19937_64 random(1);
   for (const Pair& pair : pairs()) {
     bool counted = false;  // of some settings: others may go the portable way
-    for (int i = 0; i < 20 && !counted; ++i) {
+    for (int i = 0; i < 500 && !counted; ++i) {
       Args args = random_args(*pair.entry->codec, &random);
       args.dtype = DType::kFloat32;
       counted = counts_clocks(pair, args);

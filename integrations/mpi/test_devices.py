@@ -117,7 +117,6 @@ def test_a_device_that_must_be_there(mpi, faulty):
 
 @pytest.mark.parametrize("codec", ["lz4", "snappy", "bx:m=23"])
 def test_simulated_cores_carry_messages(mpi, tmp_path, codec):
-    """That the default recipe has no core is nothing to messages with a codec of their own."""
     if not any(engine.name == "rtl" and engine.available for engine in wirepress.engines()):
         pytest.skip("built without the simulated cores")
     ranks, said = exchange(mpi, "rtl", tmp_path / "r", n=10, codec=codec)

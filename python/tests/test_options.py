@@ -7,7 +7,6 @@ pipeline/options_test.cpp does the same at the C door.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -114,13 +113,3 @@ def test_every_option_is_shown(wirepress_in: Any) -> None:
         assert re.search(rf"^{option.key} .* {option.variable}$", text, re.MULTILINE)
         assert option.sentence in text
     assert {key.partition("_")[0] for key in (row["key"] for row in rows)} >= {"mpi", "torch"}
-
-
-def test_a_default_that_cannot_be_used_is_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    if "rtl" not in {engine.name for engine in wirepress.engines() if engine.available}:
-        pytest.skip("no engine without a kernel of zstd in this build")
-    monkeypatch.setitem(os.environ, "WIREPRESS_ENGINE", "rtl")
-    with pytest.raises(wirepress.ParameterError, match=r"^the default of recipe: "):
-        wirepress.Compressor()
-    with pytest.raises(settings.RunError, match=r"^the default of recipe: "):
-        settings.check({}, ["./app"], "openmpi")
