@@ -356,10 +356,12 @@ void check_registration(const Entry& entry, Log* log) {
   }
 }
 
-void run_sizes(const Setting& setting, const Generator& generator, Flush flush, bool quick,
+bool is_small(size_t size) { return size <= kQuickMost; }
+
+void run_sizes(const Setting& setting, const Generator& generator, Flush flush, bool small,
                Checker* checker) {
   for (const size_t size : kSizes) {
-    if (size > kQuickMost && quick) continue;
+    if (is_small(size) != small) continue;
     // Slow levels need a second for it and do nothing there that they do not do before.
     if (size == kMost && !setting.is_default && !setting.entry->codec->keeps_size) continue;
     checker->run(generator, size, flush);
@@ -376,12 +378,15 @@ void check_codec(const Entry& entry, const Options& options, Log* log) {
   for (const Setting& setting : settings) {
     Checker checker(setting, log);
     for (const Flush flush : {Flush::kEnd, Flush::kStart}) {
-      // Clock by clock a core takes a thousand times as long as a CPU, and it sees no addresses.
-      if (!setting.is_default && (options.quick || flush == Flush::kStart))
-        checker.leave_out("rtl");
-      for (const Generator& generator : generators())
-        if (options.generator.empty() || options.generator == generator.name)
-          run_sizes(setting, generator, flush, options.quick, &checker);
+      for (const bool small : {true, false}) {
+        const bool briefly = !setting.is_default && flush == Flush::kStart;
+        if (!small && (options.quick || briefly)) continue;
+        // Clock by clock a core takes a thousand times as long as a CPU, and it sees no addresses.
+        if (!setting.is_default && (options.quick || briefly || !small)) checker.leave_out("rtl");
+        for (const Generator& generator : generators())
+          if (options.generator.empty() || options.generator == generator.name)
+            run_sizes(setting, generator, flush, small, &checker);
+      }
     }
   }
 }
