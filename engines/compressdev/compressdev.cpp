@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "engines/compressdev/device.hpp"
@@ -110,6 +112,12 @@ Status load_in_helper(const char* name, const wpr_device_table** table, wpr_devi
   return status;
 }
 
+// Nothing in use is ever freed: threads may still look at it, and a device may write late.
+void keep(const void* what) {
+  static auto* kept = new std::vector<const void*>;
+  kept->push_back(what);
+}
+
 Status start(const char* name, Device** device) {
   static auto* started = new std::vector<Device*>;
   for (Device* one : *started)
@@ -117,7 +125,8 @@ Status start(const char* name, Device** device) {
   const wpr_device_table* table = nullptr;
   wpr_device_info info;
   WPR_TRY(load_in_helper(name, &table, &info));
-  *device = new Device(*table, info);  // never freed
+  *device = new Device(*table, info);
+  keep(*device);
   if (!(*device)->probe()) return fail(Code::kDevice, "%s fails on a sample", name);
   started->push_back(*device);
   return {};
@@ -154,11 +163,12 @@ Status find_devices(const char* wanted, DeviceUse how) {
   if (devices->n == 0) {
     const char* name = any ? kDefaultDevice : wanted;
     if (*refused_device == name) return fail(Code::kDevice, "%s", refusal->c_str());
-    auto* fresh = new Devices;
-    const Status status = start_all(name, fresh);
+    auto fresh = std::make_unique<Devices>();
+    const Status status = start_all(name, fresh.get());
     if (!status.ok()) *refused_device = name;
     WPR_TRY(status);
-    devices = fresh;
+    devices = fresh.release();
+    keep(devices);
   } else if (devices->device[0]->owner() != getpid()) {
     return fail(Code::kDevice, "%s belongs to the parent process", devices->names.c_str());
   } else if (!any && text != devices->names) {
@@ -253,6 +263,7 @@ Outcome run(const Job& job, size_t* written) noexcept {
 void use(Device* device, DeviceUse how) {
   if (device == nullptr) return use_all(&none, how);
   auto* devices = new Devices;
+  keep(devices);
   devices->device[0] = device;
   devices->n = 1;
   use_all(devices, how);

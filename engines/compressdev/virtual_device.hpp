@@ -139,10 +139,11 @@ class VirtualDevice {
     const auto found = known_.find(key);
     if (found == known_.end()) return false;
     const Known& known = found->second;
-    if (known.src.size() != job.src_size || known.answer.size() > job.room ||
-        std::memcmp(known.src.data(), job.src, job.src_size) != 0)
+    const auto* src = static_cast<const std::byte*>(job.src);
+    if (known.answer.size() > job.room ||
+        !std::equal(known.src.begin(), known.src.end(), src, src + job.src_size))
       return false;
-    std::memcpy(queue->memory.data(), known.answer.data(), known.answer.size());
+    std::copy(known.answer.begin(), known.answer.end(), queue->memory.begin());
     queue->answer.produced = known.answer.size();
     return true;
   }
