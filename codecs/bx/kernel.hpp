@@ -64,9 +64,8 @@ class ChunkKernel {
   }
 };
 
-// The form of a vector encoder. Chunks has the forms as
-//   template <typename F, bool kNear, bool kFlush, bool kExact> static EncodeChunk's function
-//   encode
+// The form of a vector encoder that the settings ask for. Chunks has every form, an EncodeChunk:
+//   template <typename F, bool kNear, bool kFlush, bool kExact> static size_t encode(...)
 template <class Chunks, typename F>
 static EncodeChunk encoder_form(const Setting& setting) {
   if (setting.m == F::kDigits)
@@ -79,8 +78,8 @@ static EncodeChunk encoder_form(const Setting& setting) {
                        : Chunks::template encode<F, false, false, false>;
 }
 
-// The form of a vector decoder: template <typename F, bool kMid> static DecodeChunk's function
-// decode.
+// The form of a vector decoder, a DecodeChunk:
+//   template <typename F, bool kMid> static bool decode(...)
 template <class Chunks, typename F>
 static DecodeChunk decoder_form(const Setting& setting) {
   return setting.round == kMidpoint && setting.m < F::kDigits ? Chunks::template decode<F, true>

@@ -17,39 +17,15 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "engines/rtl/opened.hpp"
 #include "engines/rtl/simulation.hpp"
 
 namespace wirepress {
 namespace {
 
+using rtl::Opened;
 using Buffer = std::vector<std::byte>;
 using Random = std::mt19937_64;
-
-class Opened {
- public:
-  explicit Opened(const Kernel* kernel) : kernel_(kernel) {
-    EXPECT_TRUE(kernel->open({}, &state_).ok());
-  }
-  ~Opened() { kernel_->close(state_); }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  bool decode(ConstBytes code, size_t most, Buffer* out) {
-    constexpr ptrdiff_t kGuard = 64;
-    Buffer room(most + size_t{kGuard}, std::byte{0xA5});
-    size_t written = 0;
-    const Status status = kernel_->decode(state_, {}, code, Bytes(room).first(most), &written);
-    EXPECT_NE(status.code(), Code::kDevice) << status.text();
-    EXPECT_EQ(std::count(room.begin() + static_cast<ptrdiff_t>(most), room.end(), std::byte{0xA5}),
-              kGuard);
-    room.resize(written);
-    *out = room;
-    return status.ok();
-  }
-
- private:
-  const Kernel* kernel_;
-  void* state_ = nullptr;
-};
 
 // Bytes that repeat, near and far, or none, from an alphabet of many, few, or unlike frequencies.
 Buffer bytes(size_t n, Random* random) {

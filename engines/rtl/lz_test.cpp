@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "engines/rtl/opened.hpp"
 #include "engines/rtl/simulation.hpp"
 
 namespace wirepress {
 namespace {
 
+using rtl::Opened;
 using Buffer = std::vector<std::byte>;
 
 // What a code expands to by its specification (codecs/NAME/spec.md); false: refused.
@@ -113,43 +115,6 @@ struct Codes {
   Reference expand;
 };
 constexpr Codes kCodes[] = {{"lz4", lz4_expand}, {"snappy", snappy_expand}};
-
-class Opened {
- public:
-  explicit Opened(const Kernel* kernel) : kernel_(kernel) {
-    if (kernel->open) {
-      EXPECT_TRUE(kernel->open({}, &state_).ok());
-    }
-  }
-  ~Opened() {
-    if (kernel_->close) kernel_->close(state_);
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  Buffer encoded(const Codec& codec, ConstBytes raw) {
-    Buffer code(codec.bound({}, raw.size()));
-    size_t written = 0;
-    EXPECT_TRUE(kernel_->encode(state_, {}, raw, code, &written).ok());
-    code.resize(written);
-    return code;
-  }
-  bool decode(ConstBytes code, size_t most, Buffer* out) {
-    constexpr ptrdiff_t kGuard = 64;
-    Buffer room(most + size_t{kGuard}, std::byte{0xA5});
-    size_t written = 0;
-    const Status status = kernel_->decode(state_, {}, code, Bytes(room).first(most), &written);
-    EXPECT_NE(status.code(), Code::kDevice) << status.text();
-    EXPECT_EQ(std::count(room.begin() + static_cast<ptrdiff_t>(most), room.end(), std::byte{0xA5}),
-              kGuard);
-    room.resize(written);
-    *out = room;
-    return status.ok();
-  }
-
- private:
-  const Kernel* kernel_;
-  void* state_ = nullptr;
-};
 
 // Repeats near and far, runs, and bytes that repeat nothing.
 Buffer bytes(size_t n, std::mt19937_64* random) {
