@@ -15,6 +15,7 @@
  * Not promised: equal bytes from different versions of the library, or of liblz4, libzstd,
  * libsnappy and libdeflate below it. Every released frame stays readable.
  * The library never prints, exits or throws.
+ * Long because it is the whole door, read from top to bottom.
  */
 #ifndef WIREPRESS_H
 #define WIREPRESS_H
