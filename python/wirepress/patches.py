@@ -13,6 +13,7 @@ import json
 import math
 import mmap
 import os
+import re
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -39,7 +40,7 @@ class Item(NamedTuple):
     memory: Any
 
     def hash(self) -> str:
-        return f"{_core.hash(self.memory):016x}"
+        return hash_text(self.memory)
 
 
 class Entry(NamedTuple):
@@ -88,9 +89,13 @@ def items_of(tensors: Mapping[str, Any]) -> dict[str, Item]:
     return {name: item_of(name, data) for name, data in tensors.items()}
 
 
+def hash_text(data: Any) -> str:
+    """XXH3 of a buffer, as 16 hexadecimal digits."""
+    return f"{_core.hash(data):016x}"
+
+
 def _digest(rows: Any) -> str:
-    text = json.dumps(sorted(rows), separators=(",", ":"))
-    return f"{_core.hash(text.encode()):016x}"
+    return hash_text(json.dumps(sorted(rows), separators=(",", ":")).encode())
 
 
 def digest(tensors: Mapping[str, Any]) -> str:
@@ -244,8 +249,8 @@ def diff(
 # ---- reading patches ------------------------------------------------------------------------
 
 
-def _hash_text(text: Any) -> str:
-    if not (isinstance(text, str) and len(text) == 16 and int(text, 16) >= 0):
+def _checked_hash(text: Any) -> str:
+    if not (isinstance(text, str) and re.fullmatch("[0-9a-f]{16}", text)):
         raise ValueError
     return text
 
@@ -258,11 +263,11 @@ def _entry(row: Any) -> Entry:
         raise ValueError
     if type(row["name"]) is not str or len(frames) != {"same": 0, "set": 2}.get(op, 1):
         raise ValueError
-    base = row["base"] if row["base"] is None else _hash_text(row["base"])
+    base = row["base"] if row["base"] is None else _checked_hash(row["base"])
     if op not in OPS or (base is None and op != "full"):
         raise ValueError
     arrays.dtype_code(row["dtype"])
-    return Entry(row["name"], row["dtype"], shape, op, base, _hash_text(row["target"]), frames)
+    return Entry(row["name"], row["dtype"], shape, op, base, _checked_hash(row["target"]), frames)
 
 
 class Patch:
@@ -294,7 +299,7 @@ class Patch:
             raise CorruptError("the head or the table of the patch is damaged, or it was cut short")
         try:
             table = json.loads(text)
-            self.base, self.target = _hash_text(table["base"]), _hash_text(table["target"])
+            self.base, self.target = _checked_hash(table["base"]), _checked_hash(table["target"])
             self.header = table["header"]
             self.entries = [_entry(row) for row in table["tensors"]]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ParameterError):
@@ -365,7 +370,7 @@ class Patch:
         """
         try:
             out = self._moved(entry, base)
-            if f"{_core.hash(out):016x}" != entry.target:
+            if hash_text(out) != entry.target:
                 raise CorruptError(
                     f"its bytes do not become those of version {self.target_version}"
                 )
@@ -406,8 +411,8 @@ def _writable(name: str, data: Any, size: int) -> Any:
     return item.memory
 
 
-def _new_like(entry: Entry, memory: bytearray, torch: Any) -> Any:
-    """A tensor that the base does not have, of the kind that its other tensors are."""
+def tensor_of(entry: Entry, memory: bytearray, torch: Any) -> Any:
+    """The tensor or, where torch is None, the array of these bytes."""
     import numpy
 
     if torch is not None:
@@ -445,7 +450,7 @@ def patch(update: Any, tensors: MutableMapping[str, Any], **options: Any) -> int
     if torch is not None and not any(isinstance(t, torch.Tensor) for t in tensors.values()):
         torch = None
     fresh = {
-        entry.name: _new_like(entry, changed[entry.name], torch)
+        entry.name: tensor_of(entry, changed[entry.name], torch)
         for entry in opened.entries
         if entry.op != "same" and entry.name not in stays
     }
