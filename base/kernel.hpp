@@ -144,8 +144,9 @@ struct Kernel {
   Status (*decode)(void* state, const Args& args, ConstBytes src, Bytes dst,
                    size_t* written) noexcept;
 
-  // The rest is optional (nullptr), and for float32 gradients. Each must give bit for bit what the
-  // functions above give with plain float32 additions between them.
+  // The rest is optional (nullptr); the first three are for float32 gradients, `add` for integers
+  // too. Each must give bit for bit what the functions above give with plain additions between
+  // them, of integers modulo 2^bits.
 
   // Encodes t[i] = src[i] + residual[i] and leaves residual[i] = t[i] - decoded[i] (0 where that
   // is not finite), in one pass. dst has bound() bytes; a smaller one fails before anything is
@@ -159,6 +160,13 @@ struct Kernel {
   // with these args. kUnsupported where these two have no such sum.
   Status (*add)(void* state, const Args& args, ConstBytes a, ConstBytes b, size_t raw_size,
                 Bytes dst, size_t* written) noexcept = nullptr;
+  // For integers that are steps between words (base/order.hpp), in one pass. The code of the steps
+  // from `before` to `after`, as encode makes it.
+  Status (*encode_steps)(void* state, const Args& args, ConstBytes before, ConstBytes after,
+                         Bytes dst, size_t* written) noexcept = nullptr;
+  // Moves the words of dst by the decoded steps. After kCorrupt any part of dst may have moved.
+  Status (*decode_steps)(void* state, const Args& args, ConstBytes src,
+                         Bytes dst) noexcept = nullptr;
   // Parts of one code that can be decoded side by side (1: none), and one of them: it writes its
   // own part of dst, which has the raw size.
   size_t (*parts)(const Args& args, ConstBytes src, size_t raw_size) noexcept = nullptr;

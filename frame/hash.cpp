@@ -28,12 +28,15 @@ Hash choose() {
 
 }  // namespace
 
-uint32_t short_hash(ConstBytes bytes, uint64_t seed) {
+uint64_t long_hash(ConstBytes bytes, uint64_t seed) {
   // Short inputs take the same path in every build of XXH3.
-  if (bytes.size() <= 240)
-    return static_cast<uint32_t>(hash_portable(bytes.data(), bytes.size(), seed));
+  if (bytes.size() <= 240) return hash_portable(bytes.data(), bytes.size(), seed);
   static const Hash hash = choose();
-  return static_cast<uint32_t>(hash(bytes.data(), bytes.size(), seed));
+  return hash(bytes.data(), bytes.size(), seed);
+}
+
+uint32_t short_hash(ConstBytes bytes, uint64_t seed) {
+  return static_cast<uint32_t>(long_hash(bytes, seed));
 }
 
 }  // namespace wirepress

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3, as frames use it: the low half of the 64-bit hash.
+// XXH3 of 64 bits; frames use its low half.
 #pragma once
 
 #include "base/kernel.hpp"
 
 namespace wirepress {
 
+uint64_t long_hash(ConstBytes bytes, uint64_t seed);
 uint32_t short_hash(ConstBytes bytes, uint64_t seed);
 
 }  // namespace wirepress

@@ -52,6 +52,25 @@ Status FeedbackBlocks::make(int worker, size_t i, Bytes out, Payload* payload) c
   return {};
 }
 
+Status StepBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const {
+  const ConstBytes before = before_.subspan(begin(i), raw_size(i));
+  const ConstBytes after = after_.subspan(begin(i), raw_size(i));
+  *payload = {.size = after.size()};
+  if (out.size() < after.size())
+    return fail(Code::kDstTooSmall, "block %zu: %zu bytes left for %zu", i, out.size(),
+                after.size());
+  size_t size = 0;
+  const Status status =
+      chain_.encode_steps(worker, before, after, out.first(code_limit(after.size())), &size);
+  if (status.ok() && size != 0) {
+    *payload = {.size = size, .content = Content::kCode, .stored = Stored::kCode};
+    return {};
+  }
+  if (!status.ok() && status.code() != Code::kDstTooSmall) return in_block(i, status);
+  find_steps(dtype_size(header().dtype), before, after, out.first(after.size()));
+  return {};
+}
+
 Status SumBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const {
   const Block &a = a_.blocks[i], &b = b_.blocks[i];
   Chain &chain_a = a_.chain_of(i), &chain_b = b_.chain_of(i);
@@ -76,7 +95,8 @@ Status SumBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const 
   } else if (const Status status = chain_a.decode(worker, a.payload, values); !status.ok()) {
     return in_block(i, status);
   }
-  if (b.raw) return add_floats(b.payload, values), Status();
+  const DType dtype = header().dtype;
+  if (b.raw) return add_values(dtype, b.payload, values), Status();
   const Status status = chain_b.decode_add(worker, b.payload, values);
   return status.ok() ? status : in_block(i, status);
 }

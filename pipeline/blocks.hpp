@@ -108,6 +108,22 @@ class FeedbackBlocks : public BlockMaker {
   Bytes residual_;
 };
 
+// Steps between words (base/order.hpp), whose type is the header's.
+class StepBlocks : public BlockMaker {
+ public:
+  StepBlocks(const Header& header, const BlockSettings& settings, Chain& chain, ConstBytes before,
+             ConstBytes after)
+      : BlockMaker(header, settings.seed, 0, after.size(), false),
+        chain_(chain),
+        before_(before),
+        after_(after) {}
+  Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+
+ private:
+  Chain& chain_;
+  ConstBytes before_, after_;
+};
+
 // A frame whose header and blocks were read, with the chains that expand them.
 struct ParsedFrame {
   Header header;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "frame/hash.hpp"
 #include "pipeline/context.hpp"
 #include "wirepress/wirepress.h"
 
@@ -262,6 +263,39 @@ wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, si
     WPR_TRY(check_buffers(b, b_size, dst, cap));
     return ctx->context.add(bytes(a, a_size), bytes(b, b_size), bytes(dst, cap), written);
   });
+}
+
+wpr_status wpr_compress_steps(wpr_ctx* ctx, const void* before, const void* after, size_t n,
+                              size_t word_size, void* dst, size_t cap, size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
+    const DType dtype = word_size == 1   ? DType::kInt8
+                        : word_size == 2 ? DType::kInt16
+                                         : DType::kInt32;
+    if (dtype_size(dtype) != word_size)
+      return fail(Code::kParameter, "words of %zu bytes: 1, 2 and 4 are known", word_size);
+    const uint64_t shape = n;
+    Header header;
+    WPR_TRY(set_shape(&header, dtype, WPR_NO_SHAPE, &shape));
+    WPR_TRY(check_buffers(before, header.raw_size, dst, cap));
+    WPR_TRY(check_buffers(after, header.raw_size, dst, cap));
+    return ctx->context.writer.compress_steps(bytes(before, header.raw_size),
+                                              bytes(after, header.raw_size), header,
+                                              bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_take_steps(wpr_ctx* ctx, const void* src, size_t n, void* words, size_t cap,
+                          size_t* used) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("used", used));
+    WPR_TRY(check_buffers(src, n, words, cap));
+    return ctx->context.reader.take_steps(bytes(src, n), bytes(words, cap), used);
+  });
+}
+
+uint64_t wpr_hash(const void* data, size_t n, uint64_t seed) {
+  return wirepress::long_hash(data ? bytes(data, n) : ConstBytes(), seed);
 }
 
 wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_t offset,

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/order.hpp"
+
 namespace wirepress {
 namespace {
 
@@ -38,6 +40,45 @@ void store(std::byte* at, float value) { std::memcpy(at, &value, sizeof value); 
 
 void add_floats(ConstBytes from, Bytes to) {
   for (size_t i = 0; i + 4 <= to.size(); i += 4) store(&to[i], load(&to[i]) + load(&from[i]));
+}
+
+namespace {
+
+// Calls function(T{}) with the unsigned type of `size` bytes, 1, 2 or 4.
+template <typename Function>
+void with_word(size_t size, Function function) {
+  if (size == 1) return function(uint8_t{});
+  if (size == 2) return function(uint16_t{});
+  function(uint32_t{});
+}
+
+}  // namespace
+
+bool can_add_values(DType dtype) {
+  return dtype == DType::kFloat32 || (dtype >= DType::kInt8 && dtype <= DType::kUint32);
+}
+
+void add_values(DType dtype, ConstBytes from, Bytes to) {
+  if (dtype == DType::kFloat32) return add_floats(from, to);
+  with_word(dtype_size(dtype), [&](auto type) {
+    using T = decltype(type);
+    for (size_t i = 0; i < to.size() / sizeof(T); ++i) {
+      const T sum = static_cast<T>(load_word<T>(to.data(), i) + load_word<T>(from.data(), i));
+      std::memcpy(to.data() + i * sizeof(T), &sum, sizeof sum);
+    }
+  });
+}
+
+void find_steps(size_t word_size, ConstBytes before, ConstBytes after, Bytes steps) {
+  with_word(word_size, [&](auto type) {
+    find_steps<decltype(type)>(before.data(), after.data(), after.size(), steps.data());
+  });
+}
+
+void take_steps(size_t word_size, ConstBytes steps, Bytes words) {
+  with_word(word_size, [&](auto type) {
+    take_steps<decltype(type)>(steps.data(), words.size(), words.data());
+  });
 }
 
 Chain::Chain(const Recipe& recipe, int n_workers)
@@ -219,7 +260,33 @@ Status Chain::decode_add(int index, ConstBytes src, Bytes dst) {
   WPR_TRY(step.kernel->decode(worker.state[0], step.args, code, values, &size));
   if (size != dst.size())
     return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", size, dst.size());
-  add_floats(values, dst);
+  add_values(step.args.dtype == DType::kBytes ? DType::kFloat32 : step.args.dtype, values, dst);
+  return {};
+}
+
+Status Chain::encode_steps(int index, ConstBytes before, ConstBytes after, Bytes dst,
+                           size_t* written) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  WPR_TRY(open(worker, 0));
+  const Recipe::Step& step = recipe_.step[0];
+  if (step.kernel->encode_steps && recipe_.n_steps == 1)
+    return step.kernel->encode_steps(worker.state[0], step.args, before, after, dst, written);
+  Bytes steps;
+  WPR_TRY(reserve(worker.kept[0], after.size(), &steps));
+  find_steps(dtype_size(step.args.dtype), before, after, steps);
+  return encode_from(worker, 0, steps, {}, dst, written);
+}
+
+Status Chain::decode_steps(int index, ConstBytes src, Bytes dst) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  WPR_TRY(open(worker, 0));
+  const Recipe::Step& step = recipe_.step[0];
+  if (step.kernel->decode_steps && recipe_.n_steps == 1)
+    return step.kernel->decode_steps(worker.state[0], step.args, src, dst);
+  Bytes steps;
+  WPR_TRY(reserve(worker.kept[0], dst.size(), &steps));
+  WPR_TRY(decode(index, src, steps));
+  take_steps(dtype_size(step.args.dtype), steps, dst);
   return {};
 }
 

@@ -34,13 +34,17 @@ class Chain {
   // dst has exactly the raw size.
   Status decode(int worker, ConstBytes src, Bytes dst);
 
-  // The rest is for float32. A value of src and of residual are added, then the first codec's error
-  // is left in residual. dst has the raw size at least: it gets the code, or where that is larger
-  // than `limit` the values that it decodes to (*coded false, *written the raw size).
+  // The next two are for float32. A value of src and of residual are added, then the first codec's
+  // error is left in residual. dst has the raw size at least: it gets the code, or where that is
+  // larger than `limit` the values that it decodes to (*coded false, *written the raw size).
   Status encode_feedback(int worker, ConstBytes src, Bytes residual, Draw draw, size_t limit,
                          Bytes dst, size_t* written, bool* coded);
   // dst[i] += decoded[i].
   Status decode_add(int worker, ConstBytes src, Bytes dst);
+  // Steps between words (base/order.hpp), for integer types: encodes those from `before` to
+  // `after`, and moves the words of dst.
+  Status encode_steps(int worker, ConstBytes before, ConstBytes after, Bytes dst, size_t* written);
+  Status decode_steps(int worker, ConstBytes src, Bytes dst);
   // Parts of a code that decode_part can expand side by side; 1: use decode.
   size_t parts(ConstBytes src, size_t raw_size) const;
   Status decode_part(int worker, ConstBytes src, size_t part, Bytes dst);
@@ -74,5 +78,12 @@ class Chain {
 
 // to[i] += from[i], float32.
 void add_floats(ConstBytes from, Bytes to);
+// The same by type: float32, or integers of 8, 16 and 32 bits modulo 2^bits.
+bool can_add_values(DType dtype);
+void add_values(DType dtype, ConstBytes from, Bytes to);
+
+// Steps between words of 1, 2 and 4 bytes in the order of floats (base/order.hpp).
+void find_steps(size_t word_size, ConstBytes before, ConstBytes after, Bytes steps);
+void take_steps(size_t word_size, ConstBytes steps, Bytes words);
 
 }  // namespace wirepress

@@ -13,8 +13,11 @@ Status Context::add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written) {
   WPR_TRY(read_header(b, &terms[1].header));
   if (header.size != terms[1].header.size || std::memcmp(a.data(), b.data(), header.size) != 0)
     return fail(Code::kParameter, "the two frames differ in recipe, type, shape or block size");
-  if (header.streamed || header.dtype != DType::kFloat32)
-    return fail(Code::kParameter, "only frames of float32 that are no streams can be added");
+  if (header.streamed || !can_add_values(header.dtype))
+    return fail(
+        Code::kParameter,
+        "only frames of float32 or of integers of at most 32 bits that are no streams can be "
+        "added");
   const size_t bound = writer.bound(header.raw_size);
   if (dst.size() < bound)
     return fail(Code::kDstTooSmall, "the sum needs a dst of bound() = %zu bytes, not %zu", bound,

@@ -8,7 +8,7 @@
 namespace wirepress {
 
 struct Context {
-  // The frame of the sum of two frames' contents, float32.
+  // The frame of the sum of two frames' contents.
   Status add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written);
 
   Settings settings;

@@ -246,6 +246,10 @@ TEST(Door, NullIsRefused) {
     refused(wpr_compress_feedback(c, &value, &value, 1, &byte, 1, none));
     refused(wpr_decompress_add(c, &byte, 1, &value, 1, none));
     refused(wpr_add(c, &byte, 1, &byte, 1, &byte, 1, none));
+    refused(wpr_compress_steps(c, &byte, &byte, 1, 1, &byte, 1, none));
+    refused(wpr_compress_steps(c, c ? nullptr : &byte, &byte, 1, 1, &byte, 1, &n));
+    refused(wpr_compress_steps(c, &byte, c ? nullptr : &byte, 1, 1, &byte, 1, &n));
+    refused(wpr_take_steps(c, &byte, 1, &byte, 1, none));
     refused(wpr_inspect(c, &byte, 1, c ? nullptr : &info));
     refused(wpr_stream_begin(c, WPR_BYTES, &byte, 1, none));
     refused(wpr_stream_update(c, &byte, 1, &byte, 1, none));

@@ -15,7 +15,7 @@ struct ParallelExpand {
   const ParsedFrame& frame;
   const std::vector<ExpandItem>& items;
   Bytes dst;
-  bool add;  // to what dst holds
+  Into into;
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex{};
@@ -26,12 +26,12 @@ struct ParallelExpand {
     const Block& block = frame.blocks[item.block];
     const Bytes out = dst.subspan(item.block * frame.header.block_size(), block.raw_size);
     Chain& chain = frame.chain_of(item.block);
-    if (add || block.raw || item.n_parts > 1) {
+    if (into != Into::kPlace || block.raw || item.n_parts > 1) {
       WPR_TRY(verify_block(frame.header, block));
-      if (block.raw && add) return add_floats(block.payload, out), Status();
-      if (block.raw && !out.empty()) std::memcpy(out.data(), block.payload.data(), out.size());
-      if (block.raw) return {};
-      const Status result = add ? chain.decode_add(worker, block.payload, out)
+      if (block.raw) return use_raw(block, out), Status();
+      const Status result = into == Into::kSum ? chain.decode_add(worker, block.payload, out)
+                            : into == Into::kMove
+                                ? chain.decode_steps(worker, block.payload, out)
                                 : chain.decode_part(worker, block.payload, item.part, out);
       return result.ok() ? result : in_block(block.index, result);
     }
@@ -40,6 +40,13 @@ struct ParallelExpand {
     const Status result = chain.decode(worker, block.payload, out);
     WPR_TRY(verify_block(frame.header, block));
     return result.ok() ? result : in_block(block.index, result);
+  }
+
+  void use_raw(const Block& block, Bytes out) const {
+    if (into == Into::kSum) return add_floats(block.payload, out);
+    if (into == Into::kMove)
+      return wirepress::take_steps(dtype_size(frame.header.dtype), block.payload, out);
+    if (!out.empty()) std::memcpy(out.data(), block.payload.data(), out.size());
   }
 
   void work(int worker) {
@@ -117,18 +124,18 @@ Status FrameReader::find_own_chains(int threads, ParsedFrame* frame) {
   return {};
 }
 
-Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, bool add, Bytes dst) {
+Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, Bytes dst) {
   WPR_TRY(find_own_chains(n_threads, frame));
   items_.clear();
   const std::vector<Block>& blocks = frame->blocks;
   const size_t threads = static_cast<size_t>(n_threads);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
-    const bool whole = add || block.raw || blocks.size() >= threads;
+    const bool whole = into != Into::kPlace || block.raw || blocks.size() >= threads;
     const size_t n = whole ? 1 : frame->chain_of(i).parts(block.payload, block.raw_size);
     for (size_t part = 0; part < n; ++part) items_.push_back({i, part, n});
   }
-  ParallelExpand job{.frame = *frame, .items = items_, .dst = dst, .add = add};
+  ParallelExpand job{.frame = *frame, .items = items_, .dst = dst, .into = into};
   const int workers = static_cast<int>(std::min(threads, items_.size()));
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
@@ -136,25 +143,32 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, bool add, B
 }
 
 Status FrameReader::decompress(ConstBytes bytes, Bytes dst, size_t* written) {
-  return expand_frame(bytes, false, dst, written);
+  return expand_frame(bytes, Into::kPlace, dst, written);
 }
 
 Status FrameReader::decompress_add(ConstBytes bytes, Bytes dst, size_t* written) {
-  return expand_frame(bytes, true, dst, written);
+  return expand_frame(bytes, Into::kSum, dst, written);
 }
 
-Status FrameReader::expand_frame(ConstBytes bytes, bool add, Bytes dst, size_t* written) {
+Status FrameReader::take_steps(ConstBytes bytes, Bytes words, size_t* written) {
+  return expand_frame(bytes, Into::kMove, words, written);
+}
+
+Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written) {
   const Stopwatch watch(&stats_.decompress_seconds);
   Header& header = frame_.header;
   WPR_TRY(read_header(bytes, &header));
-  if (add && header.dtype != DType::kFloat32)
+  if (into == Into::kMove && (!can_add_values(header.dtype) || header.dtype == DType::kFloat32))
+    return fail(Code::kParameter, "steps are integers of 8, 16 or 32 bits, the frame holds %s",
+                dtype_name(header.dtype));
+  if (into == Into::kSum && header.dtype != DType::kFloat32)
     return fail(Code::kParameter, "only float32 can be added, the frame holds %s",
                 dtype_name(header.dtype));
   if (!header.streamed) WPR_TRY(check_room(header.raw_size, dst));
   WPR_TRY(parse(bytes, &frame_));
   WPR_TRY(check_room(frame_.raw_size, dst));
   const int workers = settings_.workers(Wait::kExpanding);
-  WPR_TRY(expand_blocks(&frame_, workers, add, dst.first(frame_.raw_size)));
+  WPR_TRY(expand_blocks(&frame_, workers, into, dst.first(frame_.raw_size)));
   *written = frame_.raw_size;
   stats_.expanded_bytes += frame_.raw_size;
   return {};
@@ -180,7 +194,8 @@ Status FrameReader::decompress_range(ConstBytes bytes, uint64_t offset, Bytes ds
     if (!scratch)
       return fail(Code::kNoMemory, "no memory for a block of %llu bytes", ull(block.raw_size));
     frame_.blocks.assign(1, block);
-    WPR_TRY(expand_blocks(&frame_, settings_.blocks().threads, false, {scratch, block.raw_size}));
+    WPR_TRY(expand_blocks(&frame_, settings_.blocks().threads, Into::kPlace,
+                          {scratch, block.raw_size}));
     const uint64_t from = std::max(begin, offset), to = std::min(begin + block.raw_size, end);
     std::memcpy(dst.data() + (from - offset), scratch + (from - begin), to - from);
   }

@@ -18,6 +18,9 @@ struct ExpandItem {
   size_t n_parts;
 };
 
+// What becomes of expanded values: they replace what dst holds, are added, or move its words.
+enum class Into { kPlace, kSum, kMove };
+
 class FrameReader {
  public:
   FrameReader(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats)
@@ -26,6 +29,8 @@ class FrameReader {
   Status decompress(ConstBytes bytes, Bytes dst, size_t* written);
   // dst[i] += content[i], float32.
   Status decompress_add(ConstBytes bytes, Bytes dst, size_t* written);
+  // Moves words by the steps that a frame of integers holds (base/order.hpp).
+  Status take_steps(ConstBytes bytes, Bytes words, size_t* written);
   Status decompress_range(ConstBytes bytes, uint64_t offset, Bytes dst);
   // Header and the text of its recipe.
   static Status inspect(ConstBytes bytes, Header* header, std::string* recipe);
@@ -35,12 +40,12 @@ class FrameReader {
   Status find_chain(int threads, ParsedFrame* frame);
   // Finds the chains of blocks that have recipes of their own, and takes those off the payloads.
   Status find_own_chains(int threads, ParsedFrame* frame);
-  // Expands the blocks, which follow each other, into dst, or adds them to it. The chain was found
-  // for `threads`.
-  Status expand_blocks(ParsedFrame* frame, int threads, bool add, Bytes dst);
+  // Expands the blocks, which follow each other, into dst as `into` says. The chain was found for
+  // `threads`.
+  Status expand_blocks(ParsedFrame* frame, int threads, Into into, Bytes dst);
 
  private:
-  Status expand_frame(ConstBytes bytes, bool add, Bytes dst, size_t* written);
+  Status expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written);
 
   Settings& settings_;
   Chains& chains_;

@@ -234,6 +234,26 @@ Status FrameWriter::compress_feedback(ConstBytes src, Bytes residual, Header hea
   return {};
 }
 
+Status FrameWriter::compress_steps(ConstBytes before, ConstBytes after, Header header, Bytes dst,
+                                   size_t* written) {
+  const Stopwatch watch(&stats_.compress_seconds);
+  if (dst.size() < bound(after.size())) {
+    return fail(Code::kDstTooSmall, "steps need a dst of bound() = %zu bytes, not %zu",
+                bound(after.size()), dst.size());
+  }
+  if (settings_.wants_auto())
+    return fail(Code::kParameter, "steps need a recipe that names its codec, not auto");
+  ChainPointer chain;
+  WPR_TRY(begin_plain(&header, &chain, dst));
+  if (!chain->recipe().lossless())
+    return fail(Code::kParameter, "steps need a recipe that is lossless");
+  const StepBlocks blocks(header, settings_.blocks(), *chain, before, after);
+  WPR_TRY(end_frame(blocks, dst, written));
+  stats_.raw_bytes += after.size();
+  stats_.wire_bytes += *written;
+  return {};
+}
+
 Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, size_t* written) {
   Header header = a.header;
   size_t size;

@@ -40,7 +40,10 @@ class FrameWriter {
   // than kParameter or kDstTooSmall.
   Status compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
                            size_t* written);
-  // The frame of the sum of two frames' contents, float32, whose headers are equal.
+  // The steps between arrays of words of one size; `header` says integers of their size.
+  Status compress_steps(ConstBytes before, ConstBytes after, Header header, Bytes dst,
+                        size_t* written);
+  // The frame of the sum of two frames' contents, whose headers are equal.
   Status sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, size_t* written);
   // Calls `row` for every group of src; `seen` is whatever it wants.
   Status explain(ConstBytes src, Header header, void (*row)(void* seen, const Explained& group),

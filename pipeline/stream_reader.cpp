@@ -67,7 +67,7 @@ Status StreamReader::expand_batch() {
   }
   std::byte* out = output_.reserve(raw);
   if (!out) return fail(Code::kNoMemory, "no memory for %zu bytes of blocks", raw);
-  WPR_TRY(frames_.expand_blocks(&frame_, threads_, false, {out, raw}));
+  WPR_TRY(frames_.expand_blocks(&frame_, threads_, Into::kPlace, {out, raw}));
   n_output_ = raw;
   taken_ = 0;
   n_blocks_ = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A decoder from spec/frame.md, series.md, wps.md and dcp.md alone, in plain Python.
+"""A decoder from spec/frame.md, series.md, wps.md, dcp.md and patch.md alone, in plain Python.
 
 It shares nothing with the library: the codecs' own decoders are codecs/NAME/reference.py, found
 through the ids in codecs/NAME/CMakeLists.txt. Slow, and meant to be read beside the specification.
@@ -373,6 +373,74 @@ def decode_checkpoint(folder: Path) -> dict[tuple[str, tuple[int, ...] | None], 
     for name, tensor in content["tensors"].items():
         items |= {(name, tuple(chunk["offsets"])): chunk for chunk in tensor["chunks"]}
     return {key: decode_item(files[place["file"]], place) for key, place in items.items()}
+
+
+# ---- patches: spec/patch.md --------------------------------------------------------------------
+
+State = dict[str, tuple[str, list[int], bytes]]  # by name: dtype, shape, bytes
+
+
+def digest(state: State) -> str:
+    rows = sorted(
+        [name, dtype, shape, text_hash(raw)] for name, (dtype, shape, raw) in state.items()
+    )
+    return text_hash(json.dumps(rows, separators=(",", ":")).encode())
+
+
+def text_hash(data: bytes) -> str:
+    return f"{xxh3_64(data):016x}"
+
+
+def move(words: bytes, steps: bytes, each: int) -> bytes:
+    lower, full = (1 << 8 * each - 1) - 1, (1 << 8 * each) - 1
+    out = bytearray()
+    for at in range(0, len(words), each):
+        word, step = (int.from_bytes(part[at : at + each], "little") for part in (words, steps))
+        place = (word ^ lower if word > lower else word) + step & full
+        out += (place ^ lower if place > lower else place).to_bytes(each, "little")
+    return bytes(out)
+
+
+def overwrite(words: bytes, places: bytes, new: bytes, each: int) -> bytes:
+    refuse(not {*places} <= {0, 1} or sum(places) * each != len(new), "places of new words")
+    out, at = bytearray(words), 0
+    for i, place in enumerate(places):
+        if place:
+            out[i * each : (i + 1) * each] = new[at : at + each]
+            at += each
+    return bytes(out)
+
+
+def apply_patch(data: bytes, base: State) -> State:
+    """What a patch makes of a state."""
+    reader = Reader(data)
+    refuse(reader.take(4) != b"WPU\x10", "not a patch of version 1")
+    refuse(reader.number(8) >= reader.number(8), "versions that do not rise")
+    size = int.from_bytes(data[-16:-8], "little")
+    text = data[len(data) - 16 - size : -16]
+    hashed = xxh3_64(data[:20] + text + data[-16:-8])
+    refuse(hashed != int.from_bytes(data[-8:], "little"), "hash of head and table")
+    table, target = json.loads(text), {}
+    refuse(digest(base) != table["base"], "another base")
+    for row in table["tensors"]:
+        _, _, raw = base.get(row["name"], (None, None, b""))
+        each = ELEMENT_SIZE[DTYPES.index(row["dtype"])]
+        content = []
+        for frame_size, seal in row["frames"]:
+            frame = reader.take(frame_size)
+            refuse(zlib.crc32(heads_of(frame)) != seal, "seal of a frame")
+            content.append(decode(frame)[1])
+        if row["op"] == "ulp":
+            raw = move(raw, content[0], each)
+        elif row["op"] == "set":
+            raw = overwrite(raw, *content, each)
+        elif row["op"] == "full":
+            raw = content[0]
+        refuse(text_hash(raw) != row["target"], f"hash of {row['name']}")
+        target[row["name"]] = (row["dtype"], row["shape"], raw)
+    refuse(reader.at != len(data) - 16 - size, "sizes of the frames")
+    refuse(digest(target) != table["target"], "digest of the target")
+    return target
 
 
 def decode_any(path: Path) -> bytes:

@@ -172,12 +172,30 @@ WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *
 WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
                                       size_t cap, size_t *n_values);
 
-/* The frame of the sum of two frames' values. The frames hold float32, are not streamed and have
- * equal headers (recipe, type, shape, block size), else WPR_PARAMETER. Codes of the recipe's first
- * codec can be added (the codec's document says what the sum is), else WPR_UNSUPPORTED. dst has
- * wpr_bound(ctx, raw size) bytes. */
+/* The frame of the sum of two frames' values. The frames hold float32, or integers of at most 32
+ * bits, whose sums wrap around; they are not streamed and have equal headers (recipe, type, shape,
+ * block size), else WPR_PARAMETER. Codes of the recipe's first codec can be added (the codec's
+ * document says what the sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes. */
 WPR_API wpr_status wpr_add(wpr_ctx *ctx, const void *a, size_t a_size, const void *b, size_t b_size,
                            void *dst, size_t cap, size_t *written);
+
+/* ---- weights ------------------------------------------------------------------------------- */
+
+/* Steps between two states of n words of word_size 1, 2 or 4 bytes, in the order of floats: a step
+ * is the distance in that order, so that neighbours are one apart. Every word is exact, NaNs and -0
+ * too. Makes a frame of them, as integers of that size, by the option "recipe", which must be
+ * lossless (codec sparse is made for it). dst has wpr_bound(ctx, n * word_size) bytes. */
+WPR_API wpr_status wpr_compress_steps(wpr_ctx *ctx, const void *before, const void *after, size_t n,
+                                      size_t word_size, void *dst, size_t cap, size_t *written);
+
+/* Moves words by the steps that a frame holds: what was `before` becomes `after`. Steps do not know
+ * what they are applied to; wpr_hash does. cap is the size of words in bytes; *used says how many
+ * of them the frame moved. After a failure any part of words may have moved. */
+WPR_API wpr_status wpr_take_steps(wpr_ctx *ctx, const void *src, size_t n, void *words, size_t cap,
+                                  size_t *used);
+
+/* XXH3 of n bytes, 64 bits. */
+WPR_API uint64_t wpr_hash(const void *data, size_t n, uint64_t seed);
 
 /* ---- looking at frames ------------------------------------------------------------------ */
 

@@ -168,6 +168,20 @@ class Context {
     return written;
   }
 
+  // ---- weights: steps between states of n words; sizes of frames and of words are bytes ----
+
+  size_t compress_steps(const void* before, const void* after, size_t n, size_t word_size,
+                        void* dst, size_t cap) {
+    size_t written = 0;
+    check(wpr_compress_steps(get(), before, after, n, word_size, dst, cap, &written));
+    return written;
+  }
+  size_t take_steps(const void* frame, size_t n, void* words, size_t cap) {
+    size_t used = 0;
+    check(wpr_take_steps(get(), frame, n, words, cap, &used));
+    return used;
+  }
+
   // Whether a recipe gives back every bit of data of that type.
   bool lossless(const char* recipe, wpr_dtype dtype) {
     int answer = 0;

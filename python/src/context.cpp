@@ -216,6 +216,31 @@ nb::bytes Context::add(nb::handle a, nb::handle b) {
                     });
 }
 
+nb::bytes Context::compress_steps(nb::handle before, nb::handle after, size_t word_size) {
+  const Input from(before), to(after);
+  if (from.size() != to.size() || word_size == 0 || to.size() % word_size != 0)
+    throw nb::value_error("before and after must hold equally many words");
+  return make_bytes([&](auto& context) { return context.bound(to.size()); },
+                    [&](auto& context, void* dst, size_t cap) {
+                      return context.compress_steps(from.data(), to.data(), to.size() / word_size,
+                                                    word_size, dst, cap);
+                    });
+}
+
+size_t Context::take_steps(nb::handle frame, nb::handle words) {
+  const Input input(frame);
+  const Output output(words);
+  return run([&](auto& context) {
+    return context.take_steps(input.data(), input.size(), output.data(), output.size());
+  });
+}
+
+uint64_t hash(nb::handle data, uint64_t seed) {
+  const Input input(data);
+  nb::gil_scoped_release released;
+  return wpr_hash(input.data(), input.size(), seed);
+}
+
 nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t size) {
   const Input input(frame);
   return make_bytes([&](auto&) { return size; },

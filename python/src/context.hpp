@@ -13,6 +13,8 @@
 
 namespace wirepress::python {
 
+uint64_t hash(nanobind::handle data, uint64_t seed);  // wpr_hash
+
 class Context {
  public:
   Context();
@@ -40,6 +42,9 @@ class Context {
                                 nanobind::handle out);
   size_t decompress_add(nanobind::handle frame, nanobind::handle out);
   nanobind::bytes add(nanobind::handle a, nanobind::handle b);
+  // Both have the same size, a multiple of word_size.
+  nanobind::bytes compress_steps(nanobind::handle before, nanobind::handle after, size_t word_size);
+  size_t take_steps(nanobind::handle frame, nanobind::handle words);
   nanobind::bytes decompress_range(nanobind::handle frame, uint64_t offset, size_t size);
   nanobind::list explain(nanobind::handle data, int dtype, int n_dims,
                          const std::vector<uint64_t>& shape);

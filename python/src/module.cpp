@@ -106,6 +106,7 @@ NB_MODULE(_core, m) {
   m.def("engines", engines);
   m.def("engine_clocks", engine_clocks, nb::arg("i"));
   m.def("options", options);
+  m.def("hash", wirepress::python::hash, nb::arg("data"), nb::arg("seed") = 0);
   m.def("parse_rate", wirepress::parse_rate, nb::arg("text"));
 
   nb::class_<Array>(m, "Array")
@@ -133,6 +134,9 @@ NB_MODULE(_core, m) {
            nb::arg("residual"), nb::arg("out"))
       .def("decompress_add", &Context::decompress_add, nb::arg("frame"), nb::arg("out"))
       .def("add", &Context::add, nb::arg("a"), nb::arg("b"))
+      .def("compress_steps", &Context::compress_steps, nb::arg("before"), nb::arg("after"),
+           nb::arg("word_size"))
+      .def("take_steps", &Context::take_steps, nb::arg("frame"), nb::arg("words"))
       .def("decompress_range", &Context::decompress_range, nb::arg("frame"), nb::arg("offset"),
            nb::arg("size"))
       .def("explain", &Context::explain, nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"),

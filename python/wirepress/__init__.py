@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WirepressError,
     )
+    from wirepress.patches import Patch, diff, digest, fold, patch
     from wirepress.store import FrameStore, StoreFrame, StoreStats
 
 __version__: str = _core.version()
@@ -73,6 +74,7 @@ __all__ = [
     "Option",
     "Param",
     "ParameterError",
+    "Patch",
     "Stats",
     "StoreError",
     "StoreFrame",
@@ -87,15 +89,19 @@ __all__ = [
     "compress",
     "decompress",
     "decompress_range",
+    "diff",
+    "digest",
     "engine_clocks",
     "engines",
+    "fold",
     "inspect",
     "options",
+    "patch",
 ]
 
 # These are loaded when something of theirs is first used: `wirepress run`, which every job waits
 # for, needs none of them.
-_MODULES = ("api", "arrays", "errors", "store")
+_MODULES = ("api", "errors", "store", "patches", "arrays")
 
 
 def __getattr__(name: str) -> object:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from wirepress import _core, arrays
@@ -331,6 +332,41 @@ class Compressor:
         or are streamed.
         """
         return self._context.add(a, b)
+
+    def compress_steps(self, before: Any, after: Any) -> bytes:
+        """Makes a frame of the steps from one array of words to another, in the order of floats.
+
+        Both have one dtype, of 1, 2 or 4 bytes, and one size. A step is the distance in the order
+        of floats, so that neighbours are one apart; NaNs and -0 are exact, too. The recipe must be
+        lossless; `sparse` is made for this.
+
+        >>> import numpy as np
+        >>> before = np.arange(4096, dtype=np.float32)
+        >>> after = before.copy()
+        >>> after[7] = np.nextafter(after[7], np.float32(9))
+        >>> steps = Compressor("sparse").compress_steps(before, after)
+        >>> len(steps) < 50, int(decompress(steps, np.empty(4096, np.int32))[7])
+        (True, 1)
+        """
+        from_, to = arrays.describe(before), arrays.describe(after)
+        if (from_.dtype, math.prod(from_.shape)) != (to.dtype, math.prod(to.shape)):
+            raise ParameterError("before and after differ in dtype or size")
+        size = arrays.dtype_size(to.dtype)
+        return self._context.compress_steps(from_.buffer, to.buffer, size)
+
+    def take_steps(self, steps: Any, words: Any) -> int:
+        """Moves an array by the steps of a frame: what was `before` becomes `after`.
+
+        `words` is a writable, contiguous array of the size that the frame holds; its bytes are
+        returned. Steps do not know what they are applied to: see `wirepress.patch`. After an error
+        any part of `words` may have moved.
+        """
+        size = memoryview(words).nbytes
+        if self.inspect(steps).raw_size != size:
+            raise ParameterError(
+                f"the steps are of {self.inspect(steps).raw_size} bytes, the words have {size}"
+            )
+        return self._context.take_steps(steps, words)
 
     def explain(self, data: Any, *, dtype: str | None = None) -> list[Choice]:
         """What recipe="auto" would choose for `data`, and why: a row for every candidate of every

@@ -13,7 +13,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wirepress import _core, api, arrays, report
-from wirepress.commands import bench, convert, explain, files, paths, show, store_files, tensors
+from wirepress.commands import (
+    bench,
+    convert,
+    explain,
+    files,
+    patch,
+    paths,
+    show,
+    store_files,
+    tensors,
+)
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.launch import run, setup_mpi, stdio
 from wirepress.sim import calibrate, plan, reproduce, simulate, trace_command
@@ -302,6 +312,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_compress(parsers)
     _add_decompress(parsers)
     _add_convert(parsers)
+    patch.add_parsers(parsers, _add_library_options)
     _add_inspect(parsers)
     _add_lists(parsers)
     bench.add_parser(parsers)

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights on their way from a trainer to those who use them: patches in a folder or object store.
+
+A store holds patches (spec/patch.md) and a list of them, VERSIONS, which is replaced last. An
+anchor is a patch whose base is the empty state, version 0. Both sides keep a copy of the weights
+in the memory of their host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from wirepress import patches, wps
+from wirepress.errors import CorruptError, FrameError, ParameterError, WirepressError
+
+_LIST = "VERSIONS"
+
+
+class Update(NamedTuple):
+    """A patch in a store, as its list describes it."""
+
+    file: str
+    base: int
+    version: int
+    digest: str  # of the weights of this version
+    size: int
+
+    @property
+    def is_anchor(self) -> bool:
+        return self.base == 0
+
+
+# ---- stores ---------------------------------------------------------------------------------
+
+
+class _Folder:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        os.makedirs(path, exist_ok=True)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with open(os.path.join(self._path, name), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        with wps.whole_file(os.path.join(self._path, name)) as file:
+            file.write(data)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self._path, name))
+
+
+class _Remote:
+    """An object store: what is put there is there whole, or not."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec
+
+        self._files, self._root = fsspec.core.url_to_fs(url)
+        self._files.makedirs(self._root, exist_ok=True)
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            self._files.invalidate_cache()
+            return self._files.cat_file(self._at(name))
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        self._files.pipe_file(self._at(name), data)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(self._at(name))
+
+
+def _open_store(where: str | os.PathLike[str]) -> _Folder | _Remote:
+    path = os.fspath(where)
+    return _Remote(path) if "://" in path else _Folder(path)
+
+
+def _read_list(store: _Folder | _Remote) -> list[Update]:
+    """The patches of a store, by rising version; none: nothing was published."""
+    data = store.read(_LIST)
+    if data is None:
+        return []
+    text, _, mark = data.rpartition(b"\n")
+    try:
+        if mark.decode() != patches.hash_text(text):
+            raise ValueError
+        found = [Update(*row) for row in json.loads(text)]
+        for update in found:
+            kinds = [type(field) for field in update]
+            if kinds != [str, int, int, str, int] or not 0 <= update.base < update.version:
+                raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise CorruptError(f"the list {_LIST} of the store is damaged") from None
+    return found
+
+
+def _write_list(store: _Folder | _Remote, updates: list[Update]) -> None:
+    text = json.dumps(updates, separators=(",", ":")).encode()
+    store.write(_LIST, text + b"\n" + patches.hash_text(text).encode())
+
+
+# ---- the trainer's side ---------------------------------------------------------------------
+
+Weights = torch.nn.Module | Mapping[str, torch.Tensor]
+
+
+def _state(weights: Weights) -> dict[str, torch.Tensor]:
+    held = weights.state_dict() if isinstance(weights, torch.nn.Module) else weights
+    for name, tensor in held.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise ParameterError(f"{name} is a {type(tensor).__name__}, not a tensor")
+    return {name: tensor.detach().cpu() for name, tensor in held.items()}
+
+
+class WeightPublisher:
+    """Publishes the weights of a model as patches of their last published version.
+
+    One publisher writes to a store at a time. It goes on with the versions that the store has; its
+    first patch is then an anchor, unless the weights are those of the last version.
+
+    Args:
+        weights: a model, or a mapping of names to tensors; read by each `publish`.
+        where: a folder, or a URL that fsspec knows, such as `s3://bucket/run`.
+        anchor_every: versions from one anchor to the next. The patches of the last two anchors
+            stay in the store.
+        op: see `wirepress.diff`.
+        options: of `wirepress.Compressor`, such as `threads`.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        where: str | os.PathLike[str],
+        *,
+        anchor_every: int = 50,
+        op: str = "ulp",
+        **options: Any,
+    ) -> None:
+        if anchor_every < 1:
+            raise ParameterError(f"anchor_every is {anchor_every}; at least 1")
+        self._weights, self._store = weights, _open_store(where)
+        self._every, self._op, self._options = anchor_every, op, options
+        self._updates = _read_list(self._store)
+        self._base: dict[str, torch.Tensor] = {}  # a copy of the last published version
+        if self._updates:
+            now = {name: tensor.clone() for name, tensor in _state(weights).items()}
+            if patches.digest(now) == self._updates[-1].digest:
+                self._base = now
+
+    @property
+    def version(self) -> int:
+        """The last published version; 0: none."""
+        return self._updates[-1].version if self._updates else 0
+
+    def publish(self, version: int | None = None) -> int:
+        """Publishes the weights as they are, and returns their version.
+
+        The new version is there when this returns, and not there, and nothing else changed, where
+        it fails: the next call then sends what this one should have, too.
+
+        Args:
+            version: above the last one; None: the last one plus 1.
+
+        Raises:
+            ParameterError: the version does not rise, or someone else published in between.
+            OSError: from the store.
+        """
+        version = self.version + 1 if version is None else version
+        if version <= self.version:
+            raise ParameterError(f"version {self.version} is published, {version} is not above it")
+        if _read_list(self._store) != self._updates:
+            raise ParameterError("the store has other versions than this publisher made")
+        now = _state(self._weights)
+        anchored = max((u.version for u in self._updates if u.is_anchor), default=-self._every)
+        full = not self._base or version - anchored >= self._every
+        base = 0 if full else self.version
+        data = patches.diff(
+            {} if full else self._base, now, base=base, target=version, op=self._op, **self._options
+        )
+        digest = patches.Patch(data).target
+        update = Update(
+            f"{version:012}-{base:012}{patches.SUFFIX}", base, version, digest, len(data)
+        )
+        self._commit(update, data)
+        self._remember(now)
+        return version
+
+    def _commit(self, update: Update, data: bytes) -> None:
+        kept = [*self._updates, update]
+        anchors = [i for i, known in enumerate(kept) if known.is_anchor]
+        first = anchors[-2] if len(anchors) > 1 else 0
+        gone, kept = kept[:first], kept[first:]
+        self._store.write(update.file, data)
+        _write_list(self._store, kept)  # from here on the version is published
+        self._updates = kept
+        for old in gone:
+            with contextlib.suppress(OSError):
+                self._store.remove(old.file)
+
+    def _remember(self, now: dict[str, torch.Tensor]) -> None:
+        for name in self._base.keys() - now.keys():
+            del self._base[name]
+        for name, tensor in now.items():
+            old = self._base.get(name)
+            if old is not None and (old.dtype, old.shape) == (tensor.dtype, tensor.shape):
+                old.copy_(tensor)
+            else:
+                self._base[name] = tensor.clone()
+
+
+# ---- the users' side ------------------------------------------------------------------------
+
+
+class _Staged(NamedTuple):
+    version: int
+    digest: str
+    changed: dict[str, torch.Tensor]
+    names: list[str]  # of all tensors, in order
+
+
+class WeightSubscriber:
+    """Follows the weights that a `WeightPublisher` publishes.
+
+    `stage` does what takes time, while the old weights are in use; `commit` hands over tensors that
+    are checked and in memory. Where either fails the subscriber stays at its version.
+
+    Args:
+        where: as for the publisher.
+        tensors: weights that are there already, such as those of a checkpoint, if they are a
+            version of the store; they are copied. None: begin with an anchor.
+        options: of `wirepress.Compressor`, such as `threads`.
+    """
+
+    def __init__(
+        self,
+        where: str | os.PathLike[str],
+        tensors: Mapping[str, torch.Tensor] | None = None,
+        **options: Any,
+    ) -> None:
+        self._store, self._options = _open_store(where), options
+        self.tensors: dict[str, torch.Tensor] = {}
+        """The weights of `version`; not to be written to."""
+        self.version = 0
+        self._staged: _Staged | None = None
+        if tensors is not None:
+            own = {name: tensor.clone() for name, tensor in _state(tensors).items()}
+            digest = patches.digest(own)
+            for update in _read_list(self._store):
+                if update.digest == digest:
+                    self.version, self.tensors = update.version, own
+
+    def latest(self) -> int:
+        """The last published version; 0: none."""
+        updates = _read_list(self._store)
+        return updates[-1].version if updates else 0
+
+    def stage(self, version: int | None = None) -> int:
+        """Fetches, joins and checks what leads to a version; returns that version.
+
+        Takes patches from the own version on, or an anchor and those behind it, whichever is less
+        to fetch; and the other where a patch is lost or damaged.
+
+        Args:
+            version: None: the last published one.
+
+        Raises:
+            ParameterError: the store has no such version, or nothing leads to it from here.
+            FrameError: what would lead there is damaged.
+        """
+        updates = _read_list(self._store)
+        if not updates:
+            raise ParameterError("nothing is published yet")
+        version = updates[-1].version if version is None else version
+        if version == self.version:
+            self._staged = None
+            return version
+        failure: WirepressError = ParameterError(
+            f"nothing in the store leads from version {self.version} to version {version}; its "
+            f"last is {updates[-1].version}"
+        )
+        for base, way in self._ways(updates, version):
+            try:
+                self._staged = self._follow(base, way)
+                return version
+            except WirepressError as error:
+                failure = error
+        raise failure
+
+    def _ways(self, updates: list[Update], version: int) -> Iterable[tuple[int, list[Update]]]:
+        """Patches that lead to a version, and the version they begin with; the least first."""
+        by_version: dict[int, list[Update]] = {}
+        for update in updates:
+            by_version.setdefault(update.version, []).append(update)
+        ends = [(version, list[Update]())]
+        ways = []
+        while ends:
+            at, way = ends.pop()
+            for update in by_version.get(at, ()):
+                longer = [update, *way]
+                if update.base in (0, self.version):
+                    ways.append((update.base, longer))
+                if update.base != 0:
+                    ends.append((update.base, longer))
+        return sorted(ways, key=lambda way: sum(update.size for update in way[1]))
+
+    def _fetch(self, update: Update) -> bytes:
+        data = self._store.read(update.file)
+        if data is None:
+            raise FrameError(f"{update.file} is not in the store any more")
+        return data
+
+    def _follow(self, base: int, way: list[Update]) -> _Staged:
+        data = self._fetch(way[0])
+        for update in way[1:]:
+            data = patches.fold(data, self._fetch(update), **self._options)
+        opened = patches.Patch(data, **self._options)
+        if (opened.target_version, opened.target) != (way[-1].version, way[-1].digest):
+            raise CorruptError(f"{way[-1].file} leads to another version than the list says")
+        items = patches.items_of(self.tensors if base else {})
+        opened.check_base(items)
+        own = patches.items_of(self.tensors)
+        changed = {}
+        for entry in opened.entries:
+            if entry.op == "same":
+                continue
+            old = own.get(entry.name)
+            # An anchor has all tensors; those that are as they were need not be loaded again.
+            alike = old is not None and old[:2] == (entry.dtype, entry.shape)
+            if alike and not base and old.hash() == entry.target:
+                continue
+            memory = opened.apply(entry, items.get(entry.name))
+            changed[entry.name] = patches.tensor_of(entry, memory, torch)
+        names = [entry.name for entry in opened.entries]
+        return _Staged(opened.target_version, opened.target, changed, names)
+
+    def commit(self, load: Callable[[str, torch.Tensor], object] | None = None) -> int:
+        """Makes the staged version the own one; returns it.
+
+        Args:
+            load: takes the name and the new value of every tensor that changed, and brings it to
+                where it is used. Where it raises, the subscriber stays at the old version, and
+                `commit` can be called again. None: `tensors` is all that is wanted.
+        """
+        if self._staged is None:
+            return self.version
+        version, _, changed, names = self._staged
+        if load is not None:
+            for name, tensor in changed.items():
+                load(name, tensor)
+        self.tensors = {name: changed.get(name, self.tensors.get(name)) for name in names}
+        self.version, self._staged = version, None
+        return version

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights from a trainer to its followers: equal, late, killed, lost, wrong, and loaded by half."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import wirepress.torch as wt  # noqa: E402
+from wirepress import ParameterError, WirepressError, patches  # noqa: E402
+from wirepress.torch import publish  # noqa: E402
+
+
+class Trainer:
+    """A model in bfloat16 and its float32 master; a step changes about 1 % of the words."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(1)
+        self.master = {"w": torch.randn(200, 300), "b": torch.randn(300), "n": torch.ones(1)}
+        self.weights = {name: tensor.bfloat16() for name, tensor in self.master.items()}
+        self.weights["frozen"] = torch.randn(50).bfloat16()
+
+    def step(self) -> None:
+        for name, tensor in self.master.items():
+            tensor += 3e-5 * torch.randn_like(tensor)
+            self.weights[name].copy_(tensor)
+
+    def digest(self) -> str:
+        return patches.digest(self.weights)
+
+
+def equal(subscriber: wt.WeightSubscriber, trainer: Trainer) -> bool:
+    return patches.digest(subscriber.tensors) == trainer.digest()
+
+
+def follow(place: str | Path, steps: int) -> wt.WeightPublisher:
+    """Publishes steps; one subscriber takes each, one takes some, one comes at the end."""
+    trainer = Trainer()
+    publisher = wt.WeightPublisher(trainer.weights, place, anchor_every=30, threads=1)
+    always, rarely = (wt.WeightSubscriber(place, threads=1) for _ in range(2))
+    loaded: set[str] = set()
+    for step in range(1, steps + 1):
+        trainer.step()
+        assert publisher.publish() == step
+        always.stage()
+        assert always.commit(lambda name, tensor: loaded.add(name)) == step
+        assert equal(always, trainer)
+        if step == 1:
+            assert loaded == {"w", "b", "n", "frozen"}
+            loaded.clear()
+        if step % 17 == 0:
+            assert rarely.stage() == step == rarely.commit() and equal(rarely, trainer)
+    assert loaded <= {"w", "b", "n"}
+    late = wt.WeightSubscriber(place)
+    assert late.stage() == late.commit() == publisher.version and equal(late, trainer)
+    return publisher
+
+
+def test_followers_have_equal_weights(tmp_path: Path) -> None:
+    follow(tmp_path, 40)
+    follow("memory://weights", 20)
+
+
+@pytest.mark.slow
+def test_followers_have_equal_weights_for_200_steps(tmp_path: Path) -> None:
+    follow(tmp_path, 200)
+    assert len(os.listdir(tmp_path)) <= 62  # the last two anchors, what follows them, the list
+
+
+def test_weights_that_are_there_already(tmp_path: Path) -> None:
+    trainer = Trainer()
+    publisher = wt.WeightPublisher(trainer.weights, tmp_path)
+    publisher.publish()
+    copy = {name: tensor.clone() for name, tensor in trainer.weights.items()}
+    known = wt.WeightSubscriber(tmp_path, copy)
+    assert known.version == 1
+    copy["w"][0, 0] += 1
+    other = wt.WeightSubscriber(tmp_path, copy)
+    assert other.version == 0
+    trainer.step()
+    publisher.publish(5)
+    for subscriber in (known, other):
+        assert subscriber.stage() == subscriber.commit() == 5 and equal(subscriber, trainer)
+    with pytest.raises(ParameterError, match="version 5 is published, 5 is not above it"):
+        publisher.publish(5)
+    with pytest.raises(ParameterError, match="from version 5 to version 9; its last is 5"):
+        known.stage(9)
+
+
+def test_a_publisher_that_begins_again_goes_on(tmp_path: Path) -> None:
+    trainer = Trainer()
+    wt.WeightPublisher(trainer.weights, tmp_path).publish()
+    subscriber = wt.WeightSubscriber(tmp_path)
+    subscriber.stage(), subscriber.commit()
+    first = wt.WeightPublisher(trainer.weights, tmp_path)  # the weights are those of version 1
+    second = wt.WeightPublisher(trainer.weights, tmp_path)
+    trainer.step()
+    assert first.publish() == 2
+    with pytest.raises(ParameterError, match="other versions than this publisher made"):
+        second.publish()
+    trainer.step()
+    third = wt.WeightPublisher(trainer.weights, tmp_path)  # they are those of no version
+    assert third.publish() == 3
+    assert subscriber.stage() == subscriber.commit() == 3 and equal(subscriber, trainer)
+
+
+def test_a_lost_or_damaged_patch_is_gone_around_or_refused(tmp_path: Path) -> None:
+    trainer = Trainer()
+    publisher = wt.WeightPublisher(trainer.weights, tmp_path, anchor_every=3)
+    subscriber = wt.WeightSubscriber(tmp_path)
+    for _ in range(5):  # 1 and 4 are anchors
+        trainer.step()
+        publisher.publish()
+        if publisher.version == 1:
+            subscriber.stage(), subscriber.commit()
+    before = patches.digest(subscriber.tensors)
+    (lost,) = tmp_path.glob("*2-*1.wpp")
+    lost.unlink()
+    assert subscriber.stage() == 5  # from the anchor
+    (damaged,) = tmp_path.glob("*5-*4.wpp")
+    whole = damaged.read_bytes()
+    for bad in (whole[:-7], whole[:300] + bytes([whole[300] ^ 1]) + whole[301:], b""):
+        damaged.write_bytes(bad)
+        with pytest.raises(WirepressError):
+            subscriber.stage()
+        assert subscriber.version == 1 and patches.digest(subscriber.tensors) == before
+    damaged.write_bytes(whole)
+    names = (tmp_path / "VERSIONS").read_bytes()
+    for at in range(0, len(names), 7):
+        (tmp_path / "VERSIONS").write_bytes(names[:at] + bytes([names[at] ^ 4]) + names[at + 1 :])
+        with pytest.raises(WirepressError):
+            subscriber.stage()
+    (tmp_path / "VERSIONS").write_bytes(names)
+    assert subscriber.stage() == subscriber.commit() == 5 and equal(subscriber, trainer)
+
+
+def test_a_load_that_fails_leaves_the_version(tmp_path: Path) -> None:
+    trainer = Trainer()
+    publisher = wt.WeightPublisher(trainer.weights, tmp_path)
+    subscriber = wt.WeightSubscriber(tmp_path)
+    publisher.publish()
+    subscriber.stage(), subscriber.commit()
+    before = patches.digest(subscriber.tensors)
+    trainer.step()
+    publisher.publish()
+    subscriber.stage()
+
+    def fail(name: str, tensor: torch.Tensor) -> None:
+        raise RuntimeError(name)
+
+    with pytest.raises(RuntimeError):
+        subscriber.commit(fail)
+    assert subscriber.version == 1 and patches.digest(subscriber.tensors) == before
+    assert subscriber.commit(lambda name, tensor: None) == 2 and equal(subscriber, trainer)
+    assert subscriber.stage() == 2 == subscriber.commit()  # a second time changes nothing
+
+
+def in_child(function: Callable[[], object]) -> int:
+    """The exit status of a copy of this process that runs a function."""
+    child = os.fork()
+    if child == 0:
+        try:
+            torch.set_num_threads(1)  # the threads of OpenMP are not copied
+            function()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at(call: int) -> None:
+    """Ends this process before its `call`-th write, fsync, rename or unlink of a file."""
+    left = [call]
+
+    def counted(real: Callable[..., object]) -> Callable[..., object]:
+        def wrapper(*args: object, **kwargs: object) -> object:
+            if left[0] == 0:
+                os._exit(9)
+            left[0] -= 1
+            return real(*args, **kwargs)
+
+        return wrapper
+
+    for name in ("fsync", "replace", "unlink", "open"):
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def kills(tmp_path: Path, rounds: int) -> int:
+    """Publishers that are killed at every write, one after the other; returns how many were."""
+    trainer = Trainer()
+    wt.WeightPublisher(trainer.weights, tmp_path, anchor_every=2, threads=1).publish()
+    subscriber = wt.WeightSubscriber(tmp_path)
+    subscriber.stage(), subscriber.commit()
+    killed, digests = 0, {1: trainer.digest()}
+    for step in range(rounds):
+        for call in range(40):
+            trainer.step()
+            publisher = wt.WeightPublisher(trainer.weights, tmp_path, anchor_every=2, threads=1)
+            next_version = publisher.version + 1
+
+            def publish_and_die(at: int = call, by: wt.WeightPublisher = publisher) -> None:
+                killed_at(at)
+                by.publish()
+
+            status = in_child(publish_and_die)
+            assert status in (0, 9), (step, call)
+            digests[next_version] = trainer.digest()
+            version = subscriber.stage()
+            assert subscriber.commit() == version and version in (next_version, next_version - 1)
+            assert patches.digest(subscriber.tensors) == digests[version]
+            assert status == 9 or version == next_version
+            killed += status == 9
+            if status == 0:
+                break
+    return killed
+
+
+def test_kills_at_every_write(tmp_path: Path) -> None:
+    assert kills(tmp_path, 1) >= 6
+    left = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
+    named = {update.file for update in publish._read_list(publish._open_store(tmp_path))}
+    assert named <= left
+
+
+@pytest.mark.slow
+def test_kills_at_every_write_many_times(tmp_path: Path) -> None:
+    assert kills(tmp_path, 20) >= 120
