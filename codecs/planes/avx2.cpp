@@ -1,14 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four-byte elements, 32 at a time. Unpacks work within halves, so a register holds elements k and
-// k + 16 in its two halves.
+// Lists by shuffles of eight values (shuffle8.hpp); elements by unpacks, which work within halves
+// of a register: it holds elements k and k + 16 of 32 there.
 #include <immintrin.h>
 
 #include "codecs/planes/planes.hpp"
+#include "codecs/planes/shuffle8.hpp"
 
 namespace wirepress {
 namespace {
+namespace planes {
 
-struct Avx2Ops : PlainOps {
+struct Avx2Eight {
+  static constexpr size_t kValues = 32;
+  using Limit = __m256i;
+  static Limit limit(uint8_t split) { return _mm256_set1_epi8(static_cast<char>(split)); }
+  static uint32_t above(const std::byte* list, Limit limit) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(list));
+    return static_cast<uint32_t>(
+        _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(v, limit), v)));
+  }
+  static bool any_is(const std::byte* list, Limit value) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(list));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi8(v, value)) != 0;
+  }
+  static uint64_t sort(const std::byte* list, const uint8_t* shuffle) {
+    const __m128i sorted = _mm_shuffle_epi8(load(list), load(shuffle));
+    return static_cast<uint64_t>(_mm_cvtsi128_si64(sorted));
+  }
+  static void merge(const std::byte* left, const std::byte* right, const uint8_t* shuffle,
+                    std::byte* out) {
+    const __m128i both = _mm_unpacklo_epi64(load(left), load(right));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(both, load(shuffle)));
+  }
+
+ private:
+  static __m128i load(const void* from) {
+    return _mm_loadl_epi64(static_cast<const __m128i*>(from));
+  }
+};
+
+struct Avx2Ops : ShuffleOps<Avx2Eight> {
   static constexpr size_t kStep = 32;
 
   static bool line_is_zero(const std::byte* line) {
@@ -17,53 +48,75 @@ struct Avx2Ops : PlainOps {
   }
 
   template <typename Word>
-  static void split(const std::byte* src, size_t begin, size_t n, std::byte* const* planes) {
-    if constexpr (sizeof(Word) == 4) {
-      const __m256i group = _mm256_broadcastsi128_si256(
-          _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-      for (; begin + kStep <= n; begin += kStep) {
-        const std::byte* from = src + 4 * begin;
-        __m256i v[4];
-#pragma GCC unroll 4
-        for (size_t k = 0; k < 4; ++k) {
-          const __m256i x = _mm256_loadu2_m128i(half(from + 16 * k + 64), half(from + 16 * k));
-          const __m256i turned = _mm256_or_si256(_mm256_slli_epi32(x, 1), _mm256_srli_epi32(x, 31));
-          v[k] = _mm256_shuffle_epi8(turned, group);
-        }
-        const __m256i low0 = _mm256_unpacklo_epi32(v[0], v[1]);
-        const __m256i low1 = _mm256_unpacklo_epi32(v[2], v[3]);
-        const __m256i high0 = _mm256_unpackhi_epi32(v[0], v[1]);
-        const __m256i high1 = _mm256_unpackhi_epi32(v[2], v[3]);
-        store(planes[0] + begin, _mm256_unpacklo_epi64(low0, low1));
-        store(planes[1] + begin, _mm256_unpackhi_epi64(low0, low1));
-        store(planes[2] + begin, _mm256_unpacklo_epi64(high0, high1));
-        store(planes[3] + begin, _mm256_unpackhi_epi64(high0, high1));
+  static void split(const std::byte* src, size_t begin, size_t n, uint64_t base,
+                    std::byte* const* planes) {
+    for (; begin + kStep <= n; begin += kStep) {
+      __m256i v[sizeof(Word)];
+#pragma GCC unroll 8
+      for (size_t k = 0; k < sizeof(Word); ++k) {
+        const std::byte* const from = src + sizeof(Word) * begin + 16 * k;
+        v[k] = _mm256_loadu2_m128i(half(from + 16 * sizeof(Word)), half(from));
       }
+      if constexpr (sizeof(Word) == 2) split2(v);
+      if constexpr (sizeof(Word) == 4) split4(v);
+      if constexpr (sizeof(Word) == 8) split8(v, base);
+#pragma GCC unroll 8
+      for (size_t p = 0; p < sizeof(Word); ++p) store(planes[p] + begin, v[p]);
     }
-    PlainOps::split<Word>(src, begin, n, planes);
+    PlainOps::split<Word>(src, begin, n, base, planes);
   }
 
   template <typename Word>
-  static void join(const std::byte* const* planes, size_t begin, size_t n, std::byte* dst) {
-    if constexpr (sizeof(Word) == 4) {
-      for (; begin + kStep <= n; begin += kStep) {
-        const __m256i p0 = load(planes[0] + begin), p1 = load(planes[1] + begin);
-        const __m256i p2 = load(planes[2] + begin), p3 = load(planes[3] + begin);
-        const __m256i low01 = _mm256_unpacklo_epi8(p0, p1);
-        const __m256i high01 = _mm256_unpackhi_epi8(p0, p1);
-        const __m256i low23 = _mm256_unpacklo_epi8(p2, p3);
-        const __m256i high23 = _mm256_unpackhi_epi8(p2, p3);
-        std::byte* to = dst + 4 * begin;
-        store_turned(to, _mm256_unpacklo_epi16(low01, low23));
-        store_turned(to + 16, _mm256_unpackhi_epi16(low01, low23));
-        store_turned(to + 32, _mm256_unpacklo_epi16(high01, high23));
-        store_turned(to + 48, _mm256_unpackhi_epi16(high01, high23));
+  static void join(const std::byte* const* planes, size_t begin, size_t n, uint64_t base,
+                   std::byte* dst) {
+    for (; begin + kStep <= n; begin += kStep) {
+      __m256i v[sizeof(Word)];
+#pragma GCC unroll 8
+      for (size_t p = 0; p < sizeof(Word); ++p) v[p] = load(planes[p] + begin);
+      if constexpr (sizeof(Word) == 2) join2(v);
+      if constexpr (sizeof(Word) == 4) join4(v);
+      if constexpr (sizeof(Word) == 8) join8(v, base);
+#pragma GCC unroll 8
+      for (size_t k = 0; k < sizeof(Word); ++k) {
+        std::byte* const to = dst + sizeof(Word) * begin + 16 * k;
+        _mm256_storeu2_m128i(reinterpret_cast<__m128i*>(to + 16 * sizeof(Word)),
+                             reinterpret_cast<__m128i*>(to), v[k]);
       }
     }
-    PlainOps::join<Word>(planes, begin, n, dst);
+    PlainOps::join<Word>(planes, begin, n, base, dst);
+  }
+
+  static void sums(std::byte* values, size_t n) {
+    const __m128i offset = _mm_set1_epi8(static_cast<char>(128));
+    __m128i before = _mm_setzero_si128();
+    for (size_t i = 0; i < n; i += 16) {
+      __m128i* const at = reinterpret_cast<__m128i*>(values + i);
+      __m128i v = _mm_add_epi8(_mm_loadu_si128(at), offset);
+      v = _mm_add_epi8(v, _mm_slli_si128(v, 1));
+      v = _mm_add_epi8(v, _mm_slli_si128(v, 2));
+      v = _mm_add_epi8(v, _mm_slli_si128(v, 4));
+      v = _mm_add_epi8(v, _mm_slli_si128(v, 8));
+      v = _mm_add_epi8(v, before);
+      before = _mm_shuffle_epi8(v, _mm_set1_epi8(15));
+      _mm_storeu_si128(at, v);
+    }
+  }
+
+  static void take_bits(const std::byte* values, size_t n, uint8_t mask, std::byte* out) {
+    take_bits_by<Bmi2Bytes>(values, n, mask, out);
+  }
+  template <bool kOver>
+  static void put_bits(const std::byte* bits, size_t n, uint8_t mask, std::byte* values) {
+    put_bits_by<Bmi2Bytes, kOver>(bits, n, mask, values);
   }
 
  private:
+  struct Bmi2Bytes {
+    static uint64_t squeeze(uint64_t word, uint8_t mask) { return _pext_u64(word, bytes(mask)); }
+    static uint64_t spread(uint64_t close, uint8_t mask) { return _pdep_u64(close, bytes(mask)); }
+    static uint64_t bytes(uint8_t mask) { return _pdep_u64(mask, 0x0101010101010101) * 255; }
+  };
+
   static const __m128i* half(const std::byte* p) { return reinterpret_cast<const __m128i*>(p); }
   static __m256i load(const std::byte* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
@@ -71,15 +124,126 @@ struct Avx2Ops : PlainOps {
   static void store(std::byte* to, __m256i v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v);
   }
-  static void store_turned(std::byte* to, __m256i v) {
-    const __m256i x = _mm256_or_si256(_mm256_srli_epi32(v, 1), _mm256_slli_epi32(v, 31));
-    _mm256_storeu2_m128i(reinterpret_cast<__m128i*>(to + 64), reinterpret_cast<__m128i*>(to), x);
+
+  static void split2(__m256i (&v)[2]) {
+    const __m256i group = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+#pragma GCC unroll 2
+    for (__m256i& x : v) {
+      x = _mm256_or_si256(_mm256_slli_epi16(x, 1), _mm256_srli_epi16(x, 15));
+      x = _mm256_shuffle_epi8(x, group);
+    }
+    const __m256i low = _mm256_unpacklo_epi64(v[0], v[1]);
+    v[1] = _mm256_unpackhi_epi64(v[0], v[1]);
+    v[0] = low;
+  }
+  static void join2(__m256i (&v)[2]) {
+    const __m256i low = _mm256_unpacklo_epi8(v[0], v[1]);
+    v[1] = _mm256_unpackhi_epi8(v[0], v[1]);
+    v[0] = low;
+#pragma GCC unroll 2
+    for (__m256i& x : v) x = _mm256_or_si256(_mm256_srli_epi16(x, 1), _mm256_slli_epi16(x, 15));
+  }
+
+  static void split4(__m256i (&v)[4]) {
+    const __m256i group = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+#pragma GCC unroll 4
+    for (__m256i& x : v) {
+      x = _mm256_or_si256(_mm256_slli_epi32(x, 1), _mm256_srli_epi32(x, 31));
+      x = _mm256_shuffle_epi8(x, group);
+    }
+    const __m256i low0 = _mm256_unpacklo_epi32(v[0], v[1]);
+    const __m256i low1 = _mm256_unpacklo_epi32(v[2], v[3]);
+    const __m256i high0 = _mm256_unpackhi_epi32(v[0], v[1]);
+    const __m256i high1 = _mm256_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm256_unpacklo_epi64(low0, low1);
+    v[1] = _mm256_unpackhi_epi64(low0, low1);
+    v[2] = _mm256_unpacklo_epi64(high0, high1);
+    v[3] = _mm256_unpackhi_epi64(high0, high1);
+  }
+  static void join4(__m256i (&v)[4]) {
+    const __m256i low01 = _mm256_unpacklo_epi8(v[0], v[1]);
+    const __m256i high01 = _mm256_unpackhi_epi8(v[0], v[1]);
+    const __m256i low23 = _mm256_unpacklo_epi8(v[2], v[3]);
+    const __m256i high23 = _mm256_unpackhi_epi8(v[2], v[3]);
+    v[0] = _mm256_unpacklo_epi16(low01, low23);
+    v[1] = _mm256_unpackhi_epi16(low01, low23);
+    v[2] = _mm256_unpacklo_epi16(high01, high23);
+    v[3] = _mm256_unpackhi_epi16(high01, high23);
+#pragma GCC unroll 4
+    for (__m256i& x : v) x = _mm256_or_si256(_mm256_srli_epi32(x, 1), _mm256_slli_epi32(x, 31));
+  }
+
+  static __m256i some_exponent(__m256i v, __m256i base) {  // base where it is not 0
+    const __m256i exponent = _mm256_set1_epi64x(static_cast<int64_t>(kExponent64));
+    const __m256i none = _mm256_cmpeq_epi64(_mm256_and_si256(v, exponent), _mm256_setzero_si256());
+    return _mm256_andnot_si256(none, base);
+  }
+  // Pairs of elements are sorted by bytes, then pairs of bytes, then fours, then eights meet.
+  static void split8(__m256i (&v)[8], uint64_t base) {
+    const __m256i off = _mm256_set1_epi64x(static_cast<int64_t>(base));
+    const __m256i group = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+#pragma GCC unroll 8
+    for (__m256i& x : v) {
+      x = _mm256_sub_epi64(x, some_exponent(x, off));
+      x = _mm256_or_si256(_mm256_slli_epi64(x, 4), _mm256_srli_epi64(x, 60));
+      x = _mm256_shuffle_epi8(x, group);
+    }
+    __m256i a[8];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 8; k += 2) {  // bytes 0-3 and 4-7 of four elements
+      a[k] = _mm256_unpacklo_epi16(v[k], v[k + 1]);
+      a[k + 1] = _mm256_unpackhi_epi16(v[k], v[k + 1]);
+    }
+    __m256i b[8];
+#pragma GCC unroll 2
+    for (size_t k = 0; k < 8; k += 4) {  // bytes 2 j and 2 j + 1 of eight elements
+#pragma GCC unroll 2
+      for (size_t h = 0; h < 2; ++h) {
+        b[k + 2 * h] = _mm256_unpacklo_epi32(a[k + h], a[k + h + 2]);
+        b[k + 2 * h + 1] = _mm256_unpackhi_epi32(a[k + h], a[k + h + 2]);
+      }
+    }
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 4; ++k) {
+      v[2 * k] = _mm256_unpacklo_epi64(b[k], b[k + 4]);
+      v[2 * k + 1] = _mm256_unpackhi_epi64(b[k], b[k + 4]);
+    }
+  }
+  static void join8(__m256i (&v)[8], uint64_t base) {
+    const __m256i off = _mm256_set1_epi64x(static_cast<int64_t>(base));
+    __m256i a[8];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 4; ++k) {  // bytes 2 k and 2 k + 1 of elements 0-7 and 8-15
+      a[k] = _mm256_unpacklo_epi8(v[2 * k], v[2 * k + 1]);
+      a[k + 4] = _mm256_unpackhi_epi8(v[2 * k], v[2 * k + 1]);
+    }
+#pragma GCC unroll 2
+    for (size_t g = 0; g < 2; ++g) {  // of eight elements
+      const __m256i* const e = a + 4 * g;
+      const __m256i low0 = _mm256_unpacklo_epi16(e[0], e[1]);
+      const __m256i high0 = _mm256_unpackhi_epi16(e[0], e[1]);
+      const __m256i low1 = _mm256_unpacklo_epi16(e[2], e[3]);
+      const __m256i high1 = _mm256_unpackhi_epi16(e[2], e[3]);
+      v[4 * g] = _mm256_unpacklo_epi32(low0, low1);
+      v[4 * g + 1] = _mm256_unpackhi_epi32(low0, low1);
+      v[4 * g + 2] = _mm256_unpacklo_epi32(high0, high1);
+      v[4 * g + 3] = _mm256_unpackhi_epi32(high0, high1);
+    }
+#pragma GCC unroll 8
+    for (__m256i& x : v) {
+      x = _mm256_or_si256(_mm256_srli_epi64(x, 4), _mm256_slli_epi64(x, 60));
+      x = _mm256_add_epi64(x, some_exponent(x, off));
+    }
   }
 };
 
+}  // namespace planes
 }  // namespace
 
 extern const Kernel planes_avx2;
-const Kernel planes_avx2 = Planes<Avx2Ops>::kernel("avx2", has_avx2);
+const Kernel planes_avx2 = planes::kernel<planes::Avx2Ops>("avx2", has_avx2);
 
 }  // namespace wirepress

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// planes: floats byte by byte, and a prefix code for the bytes that are not noise (spec.md).
+// planes: floats byte by byte, and a partition code for the bytes that are not noise (spec.md).
 #include "base/kernel.hpp"
 
 namespace wirepress {
@@ -26,7 +26,7 @@ Status check(Args* args) {
 extern const Codec planes_codec;
 const Codec planes_codec = {
     .name = "planes",
-    .sentence = "floats without loss: zero lines left out, exponents in a prefix code",
+    .sentence = "floats without loss: zero lines left out, exponents in a partition code",
     .params = {},
     .lossless = true,
     .exact_encode = true,
@@ -34,10 +34,13 @@ const Codec planes_codec = {
     .needs_size = true,
     .typed = true,
     .check = check,
-    // A first byte, and one for each plane that is stored as it is.
+    // Besides the data flags, the base of doubles, of each plane and the signs a table at most, and
+    // of each chunk of them a byte; the signs come twice.
     .bound =
         [](const Args& args, size_t n) {
-          return n + 1 + (args.dtype == DType::kBytes ? 4 : dtype_size(args.dtype));
+          const size_t planes = 1 + (args.dtype == DType::kBytes ? 4 : dtype_size(args.dtype));
+          const size_t chunks = n / (planes - 1) / 8192 + 1;
+          return n + 3 + planes * 132 + chunks * (planes + 1025);
         },
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefix codes at their limits, and what decoders must refuse.
+// Tables at their limits, signs, differences, doubles, and what decoders must refuse.
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "base/kernel.hpp"
@@ -74,7 +75,7 @@ TEST(Planes, CodesThatAreTooLongAreCut) {
 }
 
 TEST(Planes, EveryValueOfEveryLength) {
-  for (const size_t n : {2, 7, 8, 9, 63, 64, 65, 500, 2047, 2048, 2049, 40000}) {
+  for (const size_t n : {2, 7, 8, 9, 63, 64, 65, 500, 2047, 2048, 2049, 8191, 8193, 40000}) {
     for (const uint32_t values : {1, 2, 3, 16, 200, 256}) {
       std::vector<uint32_t> words(n);
       uint32_t h = 1;
@@ -82,18 +83,30 @@ TEST(Planes, EveryValueOfEveryLength) {
         h = h * 1664525 + 1013904223;
         word = std::rotr(((h >> 8) % values) * ((h >> 24) % values) % 256 << 24 | 3, 1);
       }
-      expect_round_trip(DType::kFloat32, bytes_of(words), 4 * n + 5);
+      expect_round_trip(DType::kFloat32, bytes_of(words), 4 * n + 16);
     }
   }
 }
 
-TEST(Planes, NoiseCostsFiveBytes) {
+// Every word of 16 bits, in order and shuffled: NaN of every payload, denormals, both zeros.
+TEST(Planes, AllWordsOfSixteenBits) {
+  std::vector<uint16_t> words(1 << 16);
+  for (const uint32_t step : {1u, 40503u})
+    for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+      for (uint32_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint16_t>(i * step);
+      expect_round_trip(dtype, bytes_of(words), 2 * words.size() + 6);
+    }
+}
+
+uint64_t noise(uint64_t* h) {
+  *h ^= *h << 13, *h ^= *h >> 7, *h ^= *h << 17;
+  return *h;
+}
+
+TEST(Planes, NoiseCostsAFewBytes) {
   std::vector<uint32_t> words(50000);
   uint64_t h = 1;
-  for (uint32_t& word : words) {
-    h ^= h << 13, h ^= h >> 7, h ^= h << 17;
-    word = static_cast<uint32_t>(h >> 20);
-  }
+  for (uint32_t& word : words) word = static_cast<uint32_t>(noise(&h) >> 20);
   EXPECT_EQ(encode(DType::kFloat32, bytes_of(words)).size(), 200005u);
 }
 
@@ -111,50 +124,134 @@ TEST(Planes, KeepsAZeroLineThatSavesNothing) {
   for (const size_t size : {64 * 8 + 1, 64 * 16 + 2, 64 * 80 + 11}) {
     Data raw(size, std::byte{0});
     for (size_t i = 0; i < size / 64 * 64; ++i) raw[i] = static_cast<std::byte>(i * i * 31 + i / 7);
-    EXPECT_EQ(encode(DType::kFloat32, raw)[0], std::byte{0});
+    EXPECT_EQ(encode(DType::kFloat32, raw)[0] & std::byte{1}, std::byte{0});
     expect_round_trip(DType::kFloat32, raw, size + 5);
   }
+}
+
+// Floats with noise in all but the exponents; these and the signs change slowly.
+template <typename Word>
+Data smooth(size_t n, unsigned fraction, uint64_t middle) {
+  std::vector<Word> words(n);
+  uint64_t h = 1;
+  const unsigned width = 8 * sizeof(Word);
+  for (size_t i = 0; i < n; ++i) {
+    const uint64_t noisy = noise(&h);
+    const uint64_t exponent = middle + i / 23 % 40 + (noisy >> 60) % 2;
+    const uint64_t sign = i / 300 % 2;
+    words[i] = static_cast<Word>(sign << (width - 1) | exponent << fraction |
+                                 (noisy & ((uint64_t{1} << fraction) - 1)));
+  }
+  return bytes_of(words);
+}
+
+TEST(Planes, TakesDifferencesAndSignsApart) {
+  for (const size_t n : {64, 1000, 8192, 8193, 30000}) {
+    for (const auto& [dtype, raw, most] :
+         {std::tuple(DType::kBfloat16, smooth<uint16_t>(n, 7, 100), 0.68),
+          std::tuple(DType::kFloat32, smooth<uint32_t>(n, 23, 100), 0.83),
+          std::tuple(DType::kFloat64, smooth<uint64_t>(n, 52, 1000), 0.87)}) {
+      const Data code = encode(dtype, raw);
+      EXPECT_EQ(code[0], n < 500 ? code[0] : std::byte{6}) << n;
+      expect_round_trip(
+          dtype, raw,
+          n < 500 ? raw.size() + 12 : static_cast<size_t>(most * double(raw.size())) + 60);
+    }
+  }
+}
+
+// Zeros, denormals, infinities, NaN and the largest numbers between numbers of one size.
+TEST(Planes, DoublesOfEveryExponent) {
+  for (const size_t every : {1, 3, 50, 9000}) {
+    std::vector<uint64_t> words(20000);
+    uint64_t h = 7;
+    for (size_t i = 0; i < words.size(); ++i) {
+      words[i] = noise(&h) >> 12 | uint64_t{1000 + i % 5} << 52 | (h & 1) << 63;
+      constexpr uint64_t kOdd[] = {0,
+                                   1,
+                                   0x7FF0000000000000,
+                                   0x7FF8000000000001,
+                                   uint64_t{1} << 63,
+                                   0xFFF0000000000001,
+                                   0x0010000000000000,
+                                   0x7FEFFFFFFFFFFFFF};
+      if (i % every == 0) words[i] = kOdd[i / every % 8];
+    }
+    expect_round_trip(DType::kFloat64, bytes_of(words), 8 * words.size() + 15);
+  }
+}
+
+// What the sample does not show: values in one chunk alone, which have no code.
+TEST(Planes, ValuesThatTheSampleLacks) {
+  std::vector<uint16_t> words(100000, 0x3F80);
+  for (size_t i = 0; i < words.size(); ++i)
+    words[i] = static_cast<uint16_t>(0x3F80 + (i * i % 7 << 7) + i % 128);
+  for (size_t i = 70; i < words.size(); i += 512) words[i] = static_cast<uint16_t>(i * 77);
+  for (size_t i = 40000; i < 50000; ++i)
+    if (i / 64 % 8 != 0) words[i] = static_cast<uint16_t>(i * i * 31);
+  const Data raw = bytes_of(words);
+  expect_round_trip(DType::kBfloat16, raw, raw.size() * 3 / 4);
 }
 
 TEST(Planes, TheExampleOfTheSpecification) {
   std::vector<float> values(16, 1.0f);
   for (size_t i = 1; i < values.size(); i += 2) values[i] = 2.0f;
-  Data expected = {std::byte{0}, std::byte{0}};
-  for (int i = 0; i < 8; ++i) expected.insert(expected.end(), {std::byte{0x7F}, std::byte{0x80}});
-  for (int i = 0; i < 3; ++i) expected.insert(expected.end(), {std::byte{2}, std::byte{0}});
+  const std::vector<int> bytes = {0,    2,    0,    0, 0x11, 2, 0, 0, 0x11, 2, 0, 0,    0x11, 2,
+                                  0x7F, 0x80, 0x22, 1, 2,    0, 2, 0, 2,    0, 1, 0x55, 0x55, 0};
+  Data expected;
+  for (const int b : bytes) expected.push_back(static_cast<std::byte>(b));
   EXPECT_EQ(encode(DType::kFloat32, bytes_of(values)), expected);
 }
 
-// 16 elements of bfloat16, upper plane 8 times 1 and 2 by turns in codes of one bit.
+// The ten values of the specification's second example in the upper plane, zeros in the lower.
 Data small_code() {
-  Data code = {std::byte{0}, std::byte{1}, std::byte{1}, std::byte{2}, std::byte{0x11}};
-  for (int i = 0; i < 8; ++i)
-    code.insert(code.end(), {std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0}});
-  for (int i = 0; i < 8; ++i) code.push_back(std::byte{0b10});
-  code.insert(code.end(), {std::byte{2}, std::byte{0}});
+  const std::vector<int> bytes = {0, 1, 2, 5, 9, 0x23, 0x10, 0x30, 2, 0, 1, 0xB2, 0, 0x0A, 0x02, 8};
+  Data code;
+  for (const int b : bytes) code.push_back(static_cast<std::byte>(b));
   return code;
 }
 
 TEST(Planes, RefusesWhatNoEncoderWrites) {
-  Data raw(32);
+  Data raw(20);
   const auto with = [&](size_t at, int value) {
     Data code = small_code();
     code[at] = static_cast<std::byte>(value);
     return decode(DType::kBfloat16, code, &raw);
   };
   EXPECT_EQ(with(0, 0), Code::kOk);
-  EXPECT_EQ(raw[1], std::byte{0});  // exponent plane 1, turned right
-  EXPECT_EQ(raw[3], std::byte{1});
-  EXPECT_EQ(with(0, 2), Code::kCorrupt);     // neither lines nor all
-  EXPECT_EQ(with(1, 3), Code::kCorrupt);     // no way to store a plane
-  EXPECT_EQ(with(2, 2), Code::kCorrupt);     // first is last
-  EXPECT_EQ(with(4, 0x12), Code::kCorrupt);  // lengths 2 and 1
-  EXPECT_EQ(with(4, 0x10), Code::kCorrupt);
-  EXPECT_EQ(with(4, 0xF1), Code::kCorrupt);
-  EXPECT_EQ(with(5, 2), Code::kCorrupt);       // a stream's size
-  EXPECT_EQ(with(36, 0x7F), Code::kCorrupt);   // far beyond
-  EXPECT_EQ(with(37, 0b110), Code::kCorrupt);  // bits behind the last code
-  EXPECT_EQ(with(45, 1), Code::kCorrupt);
+  constexpr int kValues[] = {7, 5, 7, 7, 9, 5, 7, 8, 7, 7};
+  for (size_t i = 0; i < 10; ++i) {
+    const int word = std::to_integer<int>(raw[2 * i]) | std::to_integer<int>(raw[2 * i + 1]) << 8;
+    EXPECT_EQ(word, kValues[i] << 7);
+  }
+  EXPECT_EQ(with(0, 8), Code::kCorrupt);     // no such flag
+  EXPECT_EQ(with(0, 4), Code::kOk);          // differences
+  EXPECT_EQ(with(0, 2), Code::kCorrupt);     // and no sign plane
+  EXPECT_EQ(with(2, 3), Code::kCorrupt);     // no way to store a plane
+  EXPECT_EQ(with(2, 1), Code::kCorrupt);     // a code without a table
+  EXPECT_EQ(with(3, 10), Code::kCorrupt);    // first behind last
+  EXPECT_EQ(with(5, 0x20), Code::kCorrupt);  // no escape
+  EXPECT_EQ(with(5, 0x22), Code::kCorrupt);  // lengths that do not add up
+  EXPECT_EQ(with(5, 0x2C), Code::kCorrupt);  // 12
+  EXPECT_EQ(with(7, 0x03), Code::kCorrupt);  // none of the last value
+  EXPECT_EQ(with(8, 4), Code::kCorrupt);     // no kind of chunk
+  EXPECT_EQ(with(12, 4), Code::kCorrupt);    // bits behind the last value
+  EXPECT_EQ(with(13, 0x1A), Code::kCorrupt);
+  EXPECT_EQ(with(13, 0), Code::kCorrupt);  // bytes left over
+  Data longer = small_code();
+  longer.push_back(std::byte{0});
+  EXPECT_EQ(decode(DType::kBfloat16, longer, &raw), Code::kCorrupt);
+}
+
+TEST(Planes, EveryTruncationIsRefused) {
+  const Data raw = smooth<uint64_t>(700, 52, 1000);
+  const Data code = encode(DType::kFloat64, raw);
+  Data back(raw.size());
+  for (size_t size = 0; size < code.size(); ++size)
+    ASSERT_EQ(
+        decode(DType::kFloat64, {code.begin(), code.begin() + static_cast<long>(size)}, &back),
+        Code::kCorrupt)
+        << size;
 }
 
 TEST(Planes, TakesFloats) {

@@ -4,6 +4,6 @@
 namespace wirepress {
 
 extern const Kernel planes_scalar;
-const Kernel planes_scalar = Planes<PlainOps>::kernel("scalar", always_usable);
+const Kernel planes_scalar = planes::kernel<planes::PlainOps>("scalar", always_usable);
 
 }  // namespace wirepress

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block's lines and elements, and what a sample says of how its planes are best stored (spec.md).
+#pragma once
+
+#include <optional>
+
+#include "codecs/planes/plain.hpp"
+
+namespace wirepress {
+namespace {
+namespace planes {
+
+constexpr size_t kMostPlanes = 9;  // of bytes, and the signs
+
+enum Flag : uint8_t { kLines = 1, kSigns = 2, kDifferences = 4, kFlags = 7 };
+enum Mode : uint8_t { kRaw = 0, kByChunk = 1, kTable = 2 };                 // of a plane
+enum Kind : uint8_t { kStored = 0, kCoded = 1, kConstant = 2, kBits = 3 };  // of a chunk of it
+
+// ---- lines ----------------------------------------------------------------------------------
+
+inline size_t line_size(size_t line, size_t total) { return std::min(kLine, total - line * kLine); }
+inline bool bit(const std::byte* bitmap, size_t i) {
+  return ((bitmap[i / 8] >> i % 8) & std::byte{1}) != std::byte{0};
+}
+
+// Fills the bitmap of lines that are not zero, and says how many bytes the others have.
+template <typename Ops>
+size_t find_lines(ConstBytes src, size_t n_lines, std::byte* bitmap) {
+  std::memset(bitmap, 0, (n_lines + 7) / 8);
+  size_t zeros = 0;
+  for (size_t i = 0; i < n_lines; ++i) {
+    const size_t size = line_size(i, src.size());
+    const std::byte* const line = src.data() + i * kLine;
+    const bool zero = size == kLine ? Ops::line_is_zero(line)
+                                    : std::all_of(line, line + size,
+                                                  [](std::byte b) { return b == std::byte{0}; });
+    zeros += zero ? size : 0;
+    bitmap[i / 8] |= static_cast<std::byte>(!zero << i % 8);
+  }
+  return zeros;
+}
+inline ConstBytes keep_lines(ConstBytes src, size_t n_lines, const std::byte* bitmap,
+                             std::byte* to) {
+  size_t kept = 0;
+  for (size_t i = 0; i < n_lines; ++i) {
+    if (!bit(bitmap, i)) continue;
+    const size_t size = line_size(i, src.size());
+    std::memcpy(to + kept, src.data() + i * kLine, size);
+    kept += size;
+  }
+  return {to, kept};
+}
+inline void spread_lines(const std::byte* from, const std::byte* bitmap, size_t n_lines,
+                         Bytes dst) {
+  for (size_t i = 0; i < n_lines; ++i) {
+    const size_t size = line_size(i, dst.size());
+    if (bit(bitmap, i)) {
+      std::memcpy(dst.data() + i * kLine, from, size);
+      from += size;
+    } else {
+      std::memset(dst.data() + i * kLine, 0, size);
+    }
+  }
+}
+
+// ---- elements -------------------------------------------------------------------------------
+
+template <typename Ops>
+void split(const std::byte* src, size_t n, size_t size, uint64_t base, std::byte* const* to) {
+  if (size == 2) return Ops::template split<uint16_t>(src, 0, n, base, to);
+  if (size == 4) return Ops::template split<uint32_t>(src, 0, n, base, to);
+  Ops::template split<uint64_t>(src, 0, n, base, to);
+}
+template <typename Ops>
+void join(const std::byte* const* from, size_t n, size_t size, uint64_t base, std::byte* dst) {
+  if (size == 2) return Ops::template join<uint16_t>(from, 0, n, base, dst);
+  if (size == 4) return Ops::template join<uint32_t>(from, 0, n, base, dst);
+  Ops::template join<uint64_t>(from, 0, n, base, dst);
+}
+
+// What goes off the exponents of doubles: one less than the least that is not 0.
+inline unsigned base_of(ConstBytes body, size_t n) {
+  uint32_t least = 2047;
+  for (size_t i = 0; i < n; ++i) {
+    uint32_t upper;
+    std::memcpy(&upper, body.data() + 8 * i + 4, sizeof(upper));
+    least = std::min(least, (upper >> 20 & 2047) - 1);  // that of 0 is large
+  }
+  return least < 2047 ? least : 0;
+}
+
+constexpr unsigned sign_bit(size_t size) { return size == 8 ? 3 : 0; }  // of plane 0
+
+// Signs as bits: each xor the one before it, of the first 64 the rest of a chunk follows.
+inline void chain_signs(std::byte* signs, size_t n) {
+  uint64_t before = 0;
+  for (size_t i = 0; i < n; i += 64) {
+    uint64_t word;
+    std::memcpy(&word, signs + i / 8, sizeof(word));
+    uint64_t chained = word ^ (word << 1 | before);
+    before = word >> 63;
+    if (n - i < 64) chained &= (uint64_t{1} << (n - i)) - 1;
+    std::memcpy(signs + i / 8, &chained, sizeof(chained));
+  }
+}
+inline void unchain_signs(std::byte* signs, size_t n) {
+  std::array<uint64_t, kChunk / 64> words;
+  const size_t n_words = (n + 63) / 64;
+  std::memcpy(words.data(), signs, 8 * n_words);
+  for (uint64_t& word : words) {  // all, so that vectors do it
+    word ^= word << 1;
+    word ^= word << 2;
+    word ^= word << 4;
+    word ^= word << 8;
+    word ^= word << 16;
+    word ^= word << 32;
+  }
+  uint64_t before = 0;  // all ones behind a 1
+  for (size_t i = 0; i < n_words; ++i) {
+    words[i] ^= before;
+    before = 0 - (words[i] >> 63);
+  }
+  std::memcpy(signs, words.data(), 8 * n_words);
+}
+
+// ---- how planes of a block are stored -------------------------------------------------------
+
+struct Plane {
+  Mode mode = kRaw;
+  Lengths lengths;  // of kTable
+  std::optional<Tree> tree;
+};
+
+struct Plan {
+  uint8_t flags = 0;
+  unsigned base = 0;
+  size_t n_planes = 0;  // with the signs, if they are apart
+  std::array<Plane, kMostPlanes> plane;
+
+  uint64_t base_in_word() const { return uint64_t{base} << 52; }
+};
+
+// The first and the last value that has a code.
+struct Range {
+  size_t first = 0, last = kValues - 1;
+  explicit Range(const Lengths& lengths) {
+    while (first < last && lengths[first] == 0) ++first;
+    while (last > first && lengths[last] == 0) --last;
+  }
+  size_t table_size() const { return 2 + (last - first + 3) / 2; }
+};
+
+// Lines of a block's elements, each plane's bytes one after the other.
+struct Sample {
+  std::byte* planes = nullptr;
+  size_t n = 0;         // values of a plane
+  size_t distance = 0;  // from plane to plane
+  std::byte* plane(size_t p) const { return planes + p * distance; }
+};
+// Whole lines of elements are a sample: all, or one in `step`.
+struct SampleLines {
+  size_t step, n;
+  explicit SampleLines(size_t n_elements) {
+    const size_t lines = n_elements / kLine;
+    step = lines <= 256 ? 1 : std::max<size_t>(8, lines / 1024);
+    n = (lines + step - 1) / step;
+  }
+};
+
+// Whether bytes are so evenly spread that a code would not pay: by the squares of the counts of 32
+// lines. Noise has 18432 on average; from the limit on a code saves about a 16th.
+inline bool is_noise(const std::byte* values, size_t n) {
+  constexpr size_t kRuns = 32;
+  constexpr uint64_t kNoise = 25600;
+  if (n < kRuns * kLine) return false;
+  std::array<uint32_t, kValues> counts{};
+  for (size_t run = 0; run < kRuns; ++run) {
+    const std::byte* const from = values + n / kLine * run / kRuns * kLine;
+    for (size_t i = 0; i < kLine; ++i) ++counts[static_cast<uint8_t>(from[i])];
+  }
+  uint64_t squares = 0;
+  for (const uint64_t count : counts) squares += count * count;
+  return squares < kNoise;
+}
+
+inline bool pays(const Estimate& estimate, size_t sampled, size_t n) {
+  return estimate.bits * n / (8 * sampled) + Range(estimate.lengths).table_size() < n - n / 16;
+}
+
+// By a sample of a plane of n bytes.
+template <typename Ops>
+void choose(const std::byte* sample, size_t sampled, size_t n, Plane* plane) {
+  const auto [any, all] = Ops::common(sample, sampled);
+  const auto bits = static_cast<size_t>(std::popcount(any));
+  plane->mode = bits < 8 ? kByChunk : kRaw;
+  if (bits == 8 && is_noise(sample, sampled)) return;
+  const Estimate coded = estimate(count(sample, sampled), sampled);
+  if (any != all && bits < 8 && bits * sampled <= coded.bits + sampled / 16) return;
+  if (!pays(coded, sampled, n)) return;
+  plane->mode = kTable;
+  plane->lengths = coded.lengths;
+}
+
+// The upper plane as it is or by differences. False: neither pays.
+template <typename Ops>
+bool choose_upper(const std::byte* sample, size_t sampled, size_t n, std::byte* room, Plan* plan,
+                  Plane* plane) {
+  Estimate best = estimate(count(sample, sampled), sampled);
+  const size_t lines = sampled / kLine;
+  if (lines > 0) {
+    const size_t n_steps = lines * (kLine - 1);
+    std::array<std::byte, kLine + kSlack> line;
+    for (size_t i = 0; i < lines; ++i) {
+      Ops::differences(sample + i * kLine, kLine, line.data());
+      std::memcpy(room + i * (kLine - 1), line.data() + 1, kLine - 1);
+    }
+    const Estimate steps = estimate(count(room, n_steps), n_steps);
+    // a 32nd of a bit a value is what undoing them is worth
+    if (steps.bits * sampled * 32 + n_steps * sampled < best.bits * n_steps * 32) {
+      best = steps;
+      plan->flags |= kDifferences;
+    }
+  }
+  if (!pays(best, sampled, n)) {
+    plan->flags &= static_cast<uint8_t>(~kDifferences);
+    return false;
+  }
+  plane->mode = kTable;
+  plane->lengths = best.lengths;
+  return true;
+}
+
+// Whether signs repeat so that they are worth a plane of their own.
+template <typename Ops>
+bool choose_signs(std::byte* low, size_t sampled, size_t n, uint8_t mask, std::byte* room,
+                  Plane* plane) {
+  const size_t lines = sampled / kLine;
+  if (lines == 0) return false;
+  Ops::take_bits(low, lines * kLine, mask, room);
+  size_t changes = 0;
+  for (size_t i = 0; i < lines; ++i) {
+    uint64_t word;
+    std::memcpy(&word, room + 8 * i, sizeof(word));
+    word ^= word << 1 | (word & 1);
+    changes += static_cast<size_t>(std::popcount(word));
+    std::memcpy(room + 8 * i, &word, sizeof(word));
+  }
+  if (4 * changes > sampled) return false;
+  const Estimate coded = estimate(count(room, 8 * lines), 8 * lines);
+  if (16 * coded.bits >= 13 * sampled || !pays(coded, 8 * lines, (n + 7) / 8)) return false;
+  plane->mode = kTable;
+  plane->lengths = coded.lengths;
+  for (size_t i = 0; i < sampled; ++i) low[i] &= static_cast<std::byte>(~mask);
+  return true;
+}
+
+}  // namespace planes
+}  // namespace
+}  // namespace wirepress
