@@ -6,9 +6,13 @@
 #ifdef __CUDACC__
 #define WPR_HD __host__ __device__
 #define WPR_DEVICE __device__ __forceinline__
-#define WPR_UNROLL _Pragma("unroll")  // or an array that the loop indexes lies in memory
 #else
 #define WPR_HD
-#define WPR_DEVICE
+#define WPR_DEVICE inline
+#endif
+
+#ifdef __CUDA_ARCH__
+#define WPR_UNROLL _Pragma("unroll")  // or an array that the loop indexes lies in memory
+#else
 #define WPR_UNROLL
 #endif

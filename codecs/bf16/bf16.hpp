@@ -17,10 +17,23 @@ struct Bf16Layout {
       : stochastic(args.value[kRound] != 0),
         saturate(args.value[kSaturate] != 0),
         seed(args.seed) {}
-  static size_t values() {
+  static constexpr size_t values() {
     return chunks::kMostValues;
   }  // for the cache; it does not show in the code
-  static size_t code_size(size_t n) { return 2 * n; }
+  static constexpr size_t code_size(size_t n) { return 2 * n; }
+
+  // Of a float32's bits; index: what a draw depends on.
+  constexpr uint16_t code(uint32_t word, uint64_t index) const {
+    const uint32_t sign = word & kFloatSign;
+    uint32_t size = word & ~kFloatSign;
+    if (size > kFloatInfinity) return kNan >> 16;
+    if (saturate && size < kFloatInfinity) size = std::min(size, kLargest);
+    // Adding to the word carries from fraction to exponent, up to infinity and not beyond.
+    const uint32_t up = stochastic ? random_bits(seed, index) >> 16 : 0x7FFF + (size >> 16 & 1);
+    return static_cast<uint16_t>((sign | (size + up)) >> 16);
+  }
+
+  static constexpr uint32_t value(uint16_t code) { return uint32_t{code} << 16; }
 
   bool stochastic;
   bool saturate;

@@ -139,6 +139,34 @@ class DeviceWarp {
     return x;
   }
 
+  template <typename T>
+  static WPR_DEVICE void put_groups(std::byte* to, uint32_t n, const Sixteen<T>& x) {
+    constexpr unsigned kEach = 16 / sizeof(T);
+    to += 16 * sizeof(T) * lane();
+    if (n >= 16 * kLanes) {
+      WPR_UNROLL
+      for (unsigned k = 0; k < 16; k += kEach) {
+        uint4 words;
+        memcpy(&words, &x.v[k], sizeof(words));
+        *reinterpret_cast<uint4*>(to + k * sizeof(T)) = words;
+      }
+      return;
+    }
+    WPR_UNROLL
+    for (unsigned k = 0; k < 16; ++k)
+      if (16 * lane() + k < n) put(to + k * sizeof(T), x[k]);
+  }
+  template <class F, typename T, typename... X>
+  static WPR_DEVICE auto of_groups(F f, const Sixteen<T>& q, const X&... x) {
+    return f(q.v, x...);
+  }
+  template <typename T, class F, typename... X>
+  static WPR_DEVICE Sixteen<T> make_groups(F f, const X&... x) {
+    Sixteen<T> q = {};
+    f(q.v, x...);
+    return q;
+  }
+
   static WPR_DEVICE void sync() { __syncthreads(); }
   static WPR_DEVICE void wait() { __nanosleep(20); }
   static WPR_DEVICE uint64_t take_number(uint64_t* number) {

@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <cstdlib>
 #include <random>
 
 #if defined(__has_feature)
@@ -27,15 +28,62 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+extern "C" void wpr_cuda_switch(void** from, void* to);  // below, where it is
+
 namespace wirepress::cuda {
 namespace {
 
 constexpr size_t kStack = size_t{256} << 10;
 
+#if defined(__x86_64__) && !defined(__CET__)
+// Where a flow of control stands that has given way: its stack pointer, below which lie the
+// registers that a function must keep. (ucontext asks the kernel for the signal mask each time,
+// which takes most of an emulation.)
+struct Context {
+  void* stack = nullptr;
+
+  void switch_to(Context* other) { wpr_cuda_switch(&stack, other->stack); }
+  // entry never returns.
+  void begin(std::byte* low, size_t size, void (*entry)()) {
+    auto** top = reinterpret_cast<void**>(low + size);
+    *--top = nullptr;  // where entry would return to; the stack is aligned as after a call
+    *--top = reinterpret_cast<void*>(entry);
+    for (int i = 0; i < 6; ++i) *--top = nullptr;
+    stack = top;
+  }
+};
+__asm__(
+    ".pushsection .text\n"
+    ".globl wpr_cuda_switch\n"
+    ".hidden wpr_cuda_switch\n"
+    ".type wpr_cuda_switch, @function\n"
+    "wpr_cuda_switch:\n"
+    "  push %rbp\n  push %rbx\n  push %r12\n  push %r13\n  push %r14\n  push %r15\n"
+    "  mov %rsp, (%rdi)\n"
+    "  mov %rsi, %rsp\n"
+    "  pop %r15\n  pop %r14\n  pop %r13\n  pop %r12\n  pop %rbx\n  pop %rbp\n"
+    "  ret\n"
+    ".size wpr_cuda_switch, . - wpr_cuda_switch\n"
+    ".popsection\n");
+#else
+struct Context {
+  ucontext_t own;
+
+  void switch_to(Context* other) { swapcontext(&own, &other->own); }
+  void begin(std::byte* low, size_t size, void (*entry)()) {
+    getcontext(&own);
+    own.uc_stack.ss_sp = low;
+    own.uc_stack.ss_size = size;
+    own.uc_link = nullptr;
+    makecontext(&own, entry, 0);
+  }
+};
+#endif
+
 enum class Is { kIdle, kReady, kAtBarrier };
 
 struct Fibre {
-  ucontext_t context;
+  Context context;
   std::unique_ptr<std::byte[]> stack{new std::byte[kStack]};
   uint64_t block = 0;
   unsigned slot = 0, warp = 0;
@@ -52,8 +100,9 @@ struct Fibre {
 }  // namespace
 
 struct Fibres::Impl {
+  static inline thread_local Impl* entering = nullptr;  // for a fibre that begins
   std::vector<std::unique_ptr<Fibre>> all;
-  ucontext_t scheduler;
+  Context scheduler;
   Fibre* current = nullptr;
   const Body* body = nullptr;
 #ifdef WPR_ASAN
@@ -74,14 +123,15 @@ struct Fibres::Impl {
     fiber = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(fibre->fiber, 0);
 #endif
-    swapcontext(&scheduler, &fibre->context);
+    entering = this;
+    scheduler.switch_to(&fibre->context);
 #ifdef WPR_ASAN
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
     current = nullptr;
   }
 
-  void give_way(bool ends = false) {
+  void give_way([[maybe_unused]] bool ends = false) {
     Fibre* fibre = current;
 #ifdef WPR_ASAN
     __sanitizer_start_switch_fiber(ends ? nullptr : &fibre->fake_stack, stack, stack_size);
@@ -89,11 +139,7 @@ struct Fibres::Impl {
 #ifdef WPR_TSAN
     __tsan_switch_to_fiber(fiber, 0);
 #endif
-    if (ends) {
-      setcontext(&scheduler);
-    } else {
-      swapcontext(&fibre->context, &scheduler);
-    }
+    fibre->context.switch_to(&scheduler);
     began(fibre);
   }
 
@@ -105,13 +151,14 @@ struct Fibres::Impl {
 #endif
   }
 
-  static void enter(unsigned low, unsigned high) {
-    auto* const impl = reinterpret_cast<Impl*>(uintptr_t{low} | uintptr_t{high} << 32);
+  static void enter() {
+    Impl* const impl = entering;
     Fibre* const fibre = impl->current;
     impl->began(fibre);
     (*impl->body)(fibre->block, fibre->slot, fibre->warp);
     fibre->state = Is::kIdle;
     impl->give_way(true);
+    std::abort();  // nobody goes on with one that has ended
   }
 
   void begin(Fibre* fibre, uint64_t block, unsigned slot, unsigned warp) {
@@ -123,13 +170,7 @@ struct Fibres::Impl {
     fibre->fake_stack = nullptr;
     ASAN_UNPOISON_MEMORY_REGION(fibre->stack.get(), kStack);
 #endif
-    getcontext(&fibre->context);
-    fibre->context.uc_stack.ss_sp = fibre->stack.get();
-    fibre->context.uc_stack.ss_size = kStack;
-    fibre->context.uc_link = nullptr;
-    const auto self = reinterpret_cast<uintptr_t>(this);
-    makecontext(&fibre->context, reinterpret_cast<void (*)()>(enter), 2,
-                static_cast<unsigned>(self), static_cast<unsigned>(self >> 32));
+    fibre->context.begin(fibre->stack.get(), kStack, enter);
   }
 };
 

@@ -115,6 +115,33 @@ class HostWarp {
     return x;
   }
 
+  template <typename T>
+  static void put_groups(std::byte* to, uint32_t n, const Sixteen<T>& x) {
+    T word[16 * kLanes];
+    for (unsigned i = 0; i < 16 * kLanes; ++i) word[i] = x[i % 16].v[i / 16];
+    std::memcpy(std::assume_aligned<16>(to), word, sizeof(T) * std::min<size_t>(n, 16 * kLanes));
+  }
+  template <class F, typename T, typename... X>
+  static auto of_groups(F f, const Sixteen<T>& q, const Of<X>&... x) {
+    Of<decltype(f(&q[0].v[0], x.v[0]...))> result;
+    for (unsigned i = 0; i < kLanes; ++i) {
+      T own[16];
+      for (unsigned k = 0; k < 16; ++k) own[k] = q[k].v[i];
+      result.v[i] = f(own, x.v[i]...);
+    }
+    return result;
+  }
+  template <typename T, class F, typename... X>
+  static Sixteen<T> make_groups(F f, const Of<X>&... x) {
+    Sixteen<T> q;
+    for (unsigned i = 0; i < kLanes; ++i) {
+      T own[16] = {};
+      f(own, x.v[i]...);
+      for (unsigned k = 0; k < 16; ++k) q[k].v[i] = own[k];
+    }
+    return q;
+  }
+
   void sync() { schedule_->sync(); }
   void wait() { schedule_->wait(); }
   static uint64_t take_number(uint64_t* number) { return (*number)++; }

@@ -9,10 +9,10 @@
 //   static Status check_encode(const Args&, size_t size, size_t room);
 //   static Status check_decode(const Args&, size_t code_size, size_t size);
 //   static size_t scratch(const Args&, size_t size);         // bytes that launches need, cleared
-//   template <bool kFeedback, class D>
-//   static Status encode(D& device, const Args&, const Task&);
-//   template <bool kAdd, class D>
-//   static Status decode(D& device, const Args&, const Task&);
+//   static constexpr bool kKeepsSize;                        // where the code is as large as the
+//   data template <bool kFeedback, class D> static Status encode(D& device, const Args&, const
+//   Task&); template <bool kAdd, class D> static Status decode(D& device, const Args&, const
+//   Task&);
 //
 // D launches kernels (warp.hpp): an Emulator, or a Stream of a GPU. Nothing between the launches
 // asks the host: what came out stands in the Report.
@@ -93,12 +93,19 @@ class KernelOf {
   }
   static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    WPR_TRY(run_decode<false>(state, args, src, dst));
-    *written = dst.size();
+    const Bytes raw = raw_of(src, dst);
+    WPR_TRY(run_decode<false>(state, args, src, raw));
+    *written = raw.size();
     return {};
   }
   static Status decode_add(void* state, const Args& args, ConstBytes src, Bytes dst) noexcept {
     return run_decode<true>(state, args, src, dst);
+  }
+
+  // Where the codec keeps the size, dst may be larger. check_decode refuses a smaller one.
+  static Bytes raw_of(ConstBytes src, Bytes dst) {
+    if constexpr (requires { C::kKeepsSize; }) return dst.first(std::min(src.size(), dst.size()));
+    return dst;
   }
 
   // Memory for a task.

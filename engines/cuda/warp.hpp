@@ -25,7 +25,9 @@
 //   w.quads(p, n)                          four Of<uint32_t>: word k is number 4 lane + k
 //                                          of at most 128 words at p, 0 from n on
 //   w.put_rows(p, n, rows), w.put_quads    the other way
-//   w.groups<T>(p, n)                      sixteen Of<T>: word k is number 16 lane + k
+//   w.groups<T>(p, n), w.put_groups        sixteen Of<T>: word k is number 16 lane + k
+//   w.of_groups(f, q, a, ...)              f of each lane's sixteen words and values
+//   w.make_groups<T>(f, a, ...)            the words that f(T* q, ...) writes
 //   w.shared()                             the block's kShared bytes
 //   w.sync()                               all warps of the block have come here
 //   w.take_number(p)                       *p++ for one warp after the other, in any order
