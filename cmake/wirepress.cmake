@@ -75,7 +75,8 @@ endfunction()
 #
 # The folder holds NAME.cpp, which defines `wirepress::NAME_codec`, and each kernel file KERNEL.cpp
 # (best first, the portable one last), which defines `wirepress::NAME_KERNEL`. A kernel file named
-# after an instruction set is compiled for it; one named rtl runs the FPGA cores CORES (rtl/).
+# after an instruction set is compiled for it; one named rtl runs the FPGA cores CORES (rtl/); cuda.cu
+# is compiled by nvcc (cmake/cuda.cmake).
 function(wpr_add_codec name)
   cmake_parse_arguments(arg "" "ID" "KERNELS;LIBRARIES;CORES" ${ARGN})
   math(EXPR id "${arg_ID}")
@@ -97,6 +98,10 @@ function(wpr_add_codec name)
       continue()
     endif()
     list(APPEND kernels ${kernel})
+    if(file MATCHES "\\.cu$")
+      set_property(GLOBAL APPEND PROPERTY wpr_cuda_sources "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+      continue()
+    endif()
     list(APPEND files ${file})
     if(flags)
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")
@@ -158,6 +163,10 @@ function(wpr_instruction_set kernel here flags)
     set(${here} ${arm} PARENT_SCOPE)
   elseif(kernel STREQUAL "rtl")
     if(NOT WPR_VERILATOR)
+      set(${here} FALSE PARENT_SCOPE)
+    endif()
+  elseif(kernel STREQUAL "cuda")
+    if(NOT WPR_NVCC)
       set(${here} FALSE PARENT_SCOPE)
     endif()
   endif()

@@ -9,17 +9,6 @@ struct Format : Bf16Layout, PlainSums {
   using Bf16Layout::Bf16Layout;
 
   template <bool kStochastic, bool kSaturate>
-  uint16_t code(uint32_t word, uint64_t index) const {
-    const uint32_t sign = word & kFloatSign;
-    uint32_t size = word & ~kFloatSign;
-    if (size > kFloatInfinity) return kNan >> 16;
-    if (kSaturate && size < kFloatInfinity) size = std::min(size, kLargest);
-    // Adding to the word carries from fraction to exponent, up to infinity and not beyond.
-    const uint32_t up = kStochastic ? random_bits(seed, index) >> 16 : 0x7FFF + (size >> 16 & 1);
-    return static_cast<uint16_t>((sign | (size + up)) >> 16);
-  }
-
-  template <bool kStochastic, bool kSaturate>
   void encode_all(const std::byte* x, size_t n, uint64_t index, std::byte* out) const {
     for (size_t i = 0; i < n; ++i) {
       uint32_t word;
@@ -39,7 +28,7 @@ struct Format : Bf16Layout, PlainSums {
     for (size_t i = 0; i < n; ++i) {
       uint16_t half;
       std::memcpy(&half, in + 2 * i, sizeof(half));
-      const uint32_t word = uint32_t{half} << 16;
+      const uint32_t word = value(half);
       std::memcpy(x + 4 * i, &word, sizeof(word));
     }
     return true;

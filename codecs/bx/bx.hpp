@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/device.hpp"
 #include "base/kernel.hpp"
 
 namespace wirepress::bx {
@@ -65,7 +66,7 @@ template <typename F>
 class Quantiser {
  public:
   using Word = typename F::Word;
-  explicit Quantiser(const Setting& s)
+  explicit constexpr Quantiser(const Setting& s)
       : drop_(static_cast<Word>(F::kFraction >> s.m)),
         bias_(s.round == kNearest ? drop_ >> 1 : 0),
         half_(s.round == kMidpoint ? static_cast<Word>(drop_ - (drop_ >> 1)) : 0),
@@ -73,7 +74,7 @@ class Quantiser {
         tie_mask_(s.round == kNearest && s.m < F::kDigits ? 1 : 0),
         zero_keep_(s.flush ? Word{0} : static_cast<Word>(~Word{0})) {}
 
-  Word operator()(Word word) const {
+  constexpr Word operator()(Word word) const {
     const Word sign = word & F::kSign;
     const Word size = word & static_cast<Word>(~F::kSign);  // so that no NaN wraps in rounding
     const Word cut = size & static_cast<Word>(~drop_);
@@ -99,27 +100,36 @@ class Quantiser {
 };
 
 template <typename F>
-static inline unsigned planes_of(unsigned shape, unsigned m) {
+static constexpr unsigned planes_of(unsigned shape, unsigned m) {
   const unsigned fraction = shape & kFull ? F::kDigits : m;
   return fraction + (shape & kWidth) + (shape >> kSignShift == kMixed);
 }
 
-static inline unsigned load16(const std::byte* from) {
+// On a GPU addresses are even.
+WPR_HD static inline unsigned load16(const std::byte* from) {
+#ifdef __CUDA_ARCH__
+  return *reinterpret_cast<const uint16_t*>(from);
+#else
   uint16_t word;
   std::memcpy(&word, from, sizeof(word));
   return word;
+#endif
 }
-static inline void store16(std::byte* to, size_t word) {
+WPR_HD static inline void store16(std::byte* to, size_t word) {
   const uint16_t bits = static_cast<uint16_t>(word);
+#ifdef __CUDA_ARCH__
+  *reinterpret_cast<uint16_t*>(to) = bits;
+#else
   std::memcpy(to, &bits, sizeof(bits));
+#endif
 }
 
 // The whole of a chunk's head: what follows, in words of 16 bits, and kDense.
-static inline unsigned chunk_head(size_t size_after, size_t present, size_t groups) {
+static constexpr unsigned chunk_head(size_t size_after, size_t present, size_t groups) {
   if (present == 0) return 0;
   return static_cast<unsigned>(size_after / 2) | (present == groups ? kDense : 0);
 }
-static inline size_t bitmap_size(size_t groups) { return (groups + 15) / 16 * 2; }
+static constexpr size_t bitmap_size(size_t groups) { return (groups + 15) / 16 * 2; }
 
 // ---- blocks -------------------------------------------------------------------------------
 

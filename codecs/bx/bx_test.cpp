@@ -13,6 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "codecs/bx/warp.hpp"
+#include "codecs/common/testing/schedules.hpp"
+
 namespace wirepress {
 namespace {
 
@@ -404,6 +407,14 @@ TEST(Bx, ParametersByType) {
     EXPECT_TRUE(codec.is_lossless(args));
     EXPECT_FALSE(codec.is_lossless(args_of(dtype, 5)));
     EXPECT_FALSE(codec.is_lossless(args_of(dtype, 0, bx::kNearest, 1)));
+  }
+}
+
+TEST(Bx, OnAGpuAnyOrderOfWarpsWillDo) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    const schedules::Schedules<bx::Warps> all("bx", args_of(dtype, 5), schedules::waves(150003, 1));
+    all.hold(10);
+    all.need(3, 3);
   }
 }
 

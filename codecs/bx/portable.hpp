@@ -10,7 +10,7 @@
 namespace wirepress::bx {
 
 // Byte i of x is row i; bit j of row i changes places with bit i of row j.
-static inline uint64_t transpose8(uint64_t x) {
+static constexpr uint64_t transpose8(uint64_t x) {
   uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AA;
   x ^= t ^ (t << 7);
   t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCC;
@@ -20,34 +20,39 @@ static inline uint64_t transpose8(uint64_t x) {
 }
 
 // Plane p has bit p of all codes, that of code i at bit i.
-static inline void write_planes(const uint64_t* code, unsigned planes, std::byte* to) {
+template <typename Code>
+WPR_HD static inline void write_planes(const Code* code, unsigned planes, std::byte* to) {
   for (unsigned k = 0; k < planes; k += 8) {
     uint64_t low = 0, high = 0;
+    WPR_UNROLL
     for (unsigned i = 0; i < 8; ++i) {
-      low |= (code[i] >> k & 0xFF) << 8 * i;
-      high |= (code[i + 8] >> k & 0xFF) << 8 * i;
+      low |= uint64_t{code[i] >> k & 0xFF} << 8 * i;
+      high |= uint64_t{code[i + 8] >> k & 0xFF} << 8 * i;
     }
     low = transpose8(low);
     high = transpose8(high);
-    for (unsigned p = k; p < std::min(planes, k + 8); ++p, low >>= 8, high >>= 8)
+    for (unsigned p = k; p < planes && p < k + 8; ++p, low >>= 8, high >>= 8)
       store16(to + 2 * p, (low & 0xFF) | (high & 0xFF) << 8);
   }
 }
 
-static inline void read_planes(const std::byte* from, unsigned planes, uint64_t* code) {
-  std::fill(code, code + kGroup, 0);
+template <typename Code>
+WPR_HD static inline void read_planes(const std::byte* from, unsigned planes, Code* code) {
+  WPR_UNROLL
+  for (unsigned i = 0; i < kGroup; ++i) code[i] = 0;
   for (unsigned k = 0; k < planes; k += 8) {
     uint64_t low = 0, high = 0;
-    for (unsigned p = k; p < std::min(planes, k + 8); ++p) {
+    for (unsigned p = k; p < planes && p < k + 8; ++p) {
       const uint64_t plane = load16(from + 2 * p);
       low |= (plane & 0xFF) << 8 * (p - k);
       high |= (plane >> 8) << 8 * (p - k);
     }
     low = transpose8(low);
     high = transpose8(high);
+    WPR_UNROLL
     for (unsigned i = 0; i < 8; ++i) {
-      code[i] |= (low >> 8 * i & 0xFF) << k;
-      code[i + 8] |= (high >> 8 * i & 0xFF) << k;
+      code[i] |= static_cast<Code>(low >> 8 * i & 0xFF) << k;
+      code[i + 8] |= static_cast<Code>(high >> 8 * i & 0xFF) << k;
     }
   }
 }
@@ -60,17 +65,18 @@ struct GroupHeader {
 };
 
 template <typename F>
-static inline GroupHeader describe(const typename F::Word* q, unsigned m) {
+static constexpr GroupHeader describe(const typename F::Word* q, unsigned m) {
   // `less` is the least exponent but 0, less 1. No branches: zeros may be anywhere.
   unsigned less = ~0u, most = 0, negative = 0, zero = 0;
   typename F::Word any = 0, small_fraction = 0;
+  WPR_UNROLL
   for (unsigned i = 0; i < kGroup; ++i) {
     const unsigned exponent = static_cast<unsigned>((q[i] & F::kInfinity) >> F::kDigits);
     any |= q[i];
     negative |= static_cast<unsigned>((q[i] & F::kSign) != 0) << i;
     zero |= static_cast<unsigned>(exponent == 0) << i;
-    most = std::max(most, exponent);
-    less = std::min(less, exponent - 1);
+    most = most > exponent ? most : exponent;
+    less = less < exponent - 1 ? less : exponent - 1;
     small_fraction |= exponent == 0 ? q[i] & F::kFraction : 0;
   }
   GroupHeader header;
@@ -84,6 +90,34 @@ static inline GroupHeader describe(const typename F::Word* q, unsigned m) {
                                                        : kMixed;
   header.shape |= sign << kSignShift;
   return header;
+}
+
+template <typename F>
+static constexpr typename F::Header header_word(const GroupHeader& header) {
+  return static_cast<typename F::Header>(header.base | header.shape << F::kShapeShift);
+}
+
+template <typename F>
+using CodeOf = std::conditional_t<(sizeof(typename F::Word) > 4), uint64_t, uint32_t>;
+
+// The planes of a group's quantised words.
+template <typename F>
+WPR_HD static inline void encode_group(const Setting& setting, const GroupHeader& header,
+                                       const typename F::Word* q, std::byte* to) {
+  using Code = CodeOf<F>;
+  const unsigned drop = header.shape & kFull ? 0 : F::kDigits - setting.m;
+  const Code base = Code{header.base} << F::kDigits;
+  const Code sign_plane = header.shape >> kSignShift == kMixed ? 1 : 0;
+  Code code[kGroup];
+  WPR_UNROLL
+  for (unsigned i = 0; i < kGroup; ++i) {
+    const Code word = q[i];
+    const Code size = word & (Code{F::kSign} - 1);
+    const Code offset = size - ((word & F::kInfinity) != 0 ? base : 0);
+    const Code sign = word >> (8 * sizeof(typename F::Word) - 1);
+    code[i] = offset >> drop << sign_plane | (sign & sign_plane);
+  }
+  write_planes(code, planes_of<F>(header.shape, setting.m), to);
 }
 
 template <typename F>
@@ -113,28 +147,14 @@ static size_t encode_chunk(const Setting& setting, const std::byte* src, size_t 
   }
   for (size_t g = 0; g < groups; ++g) {
     if (!header[g].present) continue;
-    const Header word = static_cast<Header>(header[g].base | header[g].shape << F::kShapeShift);
+    const Header word = header_word<F>(header[g]);
     std::memcpy(to, &word, sizeof(word));
     to += sizeof(word);
   }
   for (size_t g = 0; g < groups; ++g) {
     if (!header[g].present) continue;
-    const unsigned shape = header[g].shape;
-    const unsigned drop = shape & kFull ? 0 : F::kDigits - setting.m;
-    const bool mixed = shape >> kSignShift == kMixed;
-    const uint64_t base = uint64_t{header[g].base} << F::kDigits;
-    const uint64_t sign_plane = mixed ? 1 : 0;
-    uint64_t code[kGroup];
-    for (unsigned i = 0; i < kGroup; ++i) {
-      const Word word = q[g * kGroup + i];
-      const uint64_t size = word & static_cast<Word>(~F::kSign);
-      const uint64_t offset = size - ((word & F::kInfinity) != 0 ? base : 0);
-      const uint64_t sign = word >> (8 * sizeof(Word) - 1);
-      code[i] = offset >> drop << sign_plane | (sign & sign_plane);
-    }
-    const unsigned planes = planes_of<F>(shape, setting.m);
-    write_planes(code, planes, to);
-    to += 2 * planes;
+    encode_group<F>(setting, header[g], q + g * kGroup, to);
+    to += 2 * planes_of<F>(header[g].shape, setting.m);
   }
   const size_t size = static_cast<size_t>(to - dst);
   store16(dst, chunk_head(size - kHeadSize, present, groups));
@@ -142,34 +162,40 @@ static size_t encode_chunk(const Setting& setting, const std::byte* src, size_t 
 }
 
 template <typename F>
+static constexpr GroupHeader header_of(typename F::Header word) {
+  return {word & ((1u << F::kShapeShift) - 1), static_cast<unsigned>(word >> F::kShapeShift), true};
+}
+template <typename F>
 static inline GroupHeader header_at(const std::byte* headers, size_t i) {
   typename F::Header word;
   std::memcpy(&word, headers + i * sizeof(word), sizeof(word));
-  return {word & ((1u << F::kShapeShift) - 1), static_cast<unsigned>(word >> F::kShapeShift), true};
+  return header_of<F>(word);
 }
 
 // A header that an encoder may write, by its own bits alone.
 template <typename F>
-static inline bool good_header(unsigned base, unsigned shape, unsigned m) {
+static constexpr bool good_header(unsigned base, unsigned shape, unsigned m) {
   return base <= F::kInfinity >> F::kDigits && shape <= 0xFF &&
          (shape & kWidth) <= F::kExponentBits && shape >> kSignShift <= kMixed &&
          ((shape & kFull) == 0 || m < F::kDigits);
 }
 
 template <typename F>
-static inline void decode_group(const Setting& setting, const GroupHeader& header,
-                                const std::byte* planes, typename F::Word* words) {
+WPR_HD static inline void decode_group(const Setting& setting, const GroupHeader& header,
+                                       const std::byte* planes, typename F::Word* words) {
   using Word = typename F::Word;
+  using Code = CodeOf<F>;
   const unsigned shape = header.shape;
   const unsigned drop = shape & kFull ? 0 : F::kDigits - setting.m;
   const bool mixed = shape >> kSignShift == kMixed;
   const Word base = static_cast<Word>((static_cast<Word>(header.base) << F::kDigits) |
                                       (shape >> kSignShift == kNegative ? F::kSign : 0));
   const Word half = setting.round == kMidpoint && drop > 0 ? Word{1} << (drop - 1) : 0;
-  uint64_t code[kGroup];
+  Code code[kGroup];
   read_planes(planes, planes_of<F>(shape, setting.m), code);
-  const uint64_t sign_plane = mixed ? 1 : 0;
+  const Code sign_plane = mixed ? 1 : 0;
   const bool always = (shape & kZero) == 0;
+  WPR_UNROLL
   for (unsigned i = 0; i < kGroup; ++i) {
     Word word = static_cast<Word>(code[i] >> sign_plane << drop);
     word |= static_cast<Word>((code[i] & sign_plane) << (8 * sizeof(Word) - 1));

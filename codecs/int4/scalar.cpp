@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference kernel.
-#include <cmath>
-
 #include "codecs/int4/int4.hpp"
 
 namespace wirepress {
@@ -9,16 +7,6 @@ namespace {
 
 struct Format : Int4Layout, PlainSums {
   using Int4Layout::Int4Layout;
-
-  int code(float x, float inverse, uint64_t index) const {
-    const float y = x * inverse;
-    if (stochastic) {
-      const float random = static_cast<float>(random_bits(seed, index) >> kRandomShift);
-      return static_cast<int>(std::floor(y + (random * kRandomUnit + kRandomHalf)));
-    }
-    constexpr float kNoFraction = 0x1.8p23f;  // sums with it are rounded to an integer
-    return static_cast<int>((y + kNoFraction) - kNoFraction);
-  }
 
   void encode(const std::byte* x, size_t n, uint64_t index, std::byte* out) const {
     uint32_t largest = 0;

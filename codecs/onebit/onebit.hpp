@@ -22,9 +22,12 @@ struct Means {
   // Of sums and counts. A value that is not finite is found here: it leaves no finite sum.
   static Means of(const chunks::Sums& negative, size_t n_negative, const chunks::Sums& other,
                   size_t n_other) {
-    return {mean(chunks::total(negative), n_negative), mean(chunks::total(other), n_other)};
+    return of(chunks::total(negative), n_negative, chunks::total(other), n_other);
   }
-  bool finite() const { return chunks::finite(negative) && chunks::finite(other); }
+  static constexpr Means of(float negative, size_t n_negative, float other, size_t n_other) {
+    return {mean(negative, n_negative), mean(other, n_other)};
+  }
+  constexpr bool finite() const { return chunks::finite(negative) && chunks::finite(other); }
 
   static Means read(const std::byte* code) {
     return {chunks::read<float>(code), chunks::read<float>(code + 4)};
@@ -35,15 +38,23 @@ struct Means {
   }
   // Whether an encoder writes them; `bits` are those of their chunk.
   bool valid(const std::byte* bits, size_t bits_size) const {
+    return is_nan() ? chunks::all_zero(bits, bits_size) : valid();
+  }
+  // Those of a chunk with a value that is not finite.
+  constexpr bool is_nan() const {
+    return chunks::word_of(negative) == chunks::kNan && chunks::word_of(other) == chunks::kNan;
+  }
+  constexpr bool valid() const {
     const uint32_t first = chunks::word_of(negative);
     const uint32_t second = chunks::word_of(other);
-    if (first == chunks::kNan && second == chunks::kNan) return chunks::all_zero(bits, bits_size);
     const bool below = first == 0 || (first > chunks::kSign && finite());
     return below && second < chunks::kInfinity;
   }
 
  private:
-  static float mean(float sum, size_t n) { return n == 0 ? 0 : sum / static_cast<float>(n); }
+  static constexpr float mean(float sum, size_t n) {
+    return n == 0 ? 0 : sum / static_cast<float>(n);
+  }
 };
 
 }  // namespace wirepress::onebit

@@ -78,10 +78,11 @@ TEST(Onebit, FeedbackLosesNothingInTheLongRun) {
   for (int step = 0; step < kSteps; ++step) {
     size_t written = 0;
     const Kernel& kernel = *coder.kernels().front();
-    ASSERT_TRUE(
-        kernel.encode_feedback(nullptr, coder.args(), bytes(g), bytes(residual), code, &written)
-            .ok());
-    ASSERT_TRUE(kernel.decode_add(nullptr, coder.args(), code, bytes(sum)).ok());
+    ASSERT_TRUE(kernel
+                    .encode_feedback(coder.state(kernel), coder.args(), bytes(g), bytes(residual),
+                                     code, &written)
+                    .ok());
+    ASSERT_TRUE(kernel.decode_add(coder.state(kernel), coder.args(), code, bytes(sum)).ok());
   }
   for (size_t i = 0; i < n; ++i)  // what was sent is what was to be sent, but for the residual
     ASSERT_NEAR(sum[i] + residual[i], kSteps * g[i], 1e-3f) << i;

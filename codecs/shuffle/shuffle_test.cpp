@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "codecs/common/testing/schedules.hpp"
+#include "codecs/common/testing/states.hpp"
+#include "codecs/shuffle/warp.hpp"
 
 namespace wirepress {
 namespace {
@@ -20,6 +23,7 @@ std::vector<std::byte> by_definition(const std::vector<std::byte>& raw, size_t s
 }
 
 TEST(Shuffle, EverySizeIsTheTransposition) {
+  States states;
   for (const Kernel* kernel : entry().kernels) {
     if (!kernel->usable()) continue;
     for (int size = 1; size <= 64; ++size) {
@@ -29,10 +33,10 @@ TEST(Shuffle, EverySizeIsTheTransposition) {
         for (size_t i = 0; i < total; ++i) raw[i] = static_cast<std::byte>(i * 31 + i / 256);
         const Args args{DType::kBytes, {size}};
         size_t written = 0;
-        ASSERT_TRUE(kernel->encode(nullptr, args, raw, coded, &written).ok());
+        ASSERT_TRUE(kernel->encode(states.of(*kernel, args), args, raw, coded, &written).ok());
         ASSERT_EQ(coded, by_definition(raw, static_cast<size_t>(size)))
             << size << " x " << elements;
-        ASSERT_TRUE(kernel->decode(nullptr, args, coded, back, &written).ok());
+        ASSERT_TRUE(kernel->decode(states.of(*kernel, args), args, coded, back, &written).ok());
         ASSERT_EQ(back, raw) << size << " x " << elements;
       }
     }
@@ -49,6 +53,13 @@ TEST(Shuffle, SizeZeroIsThatOfTheDtype) {
     ASSERT_TRUE(entry().codec->check(&args).ok());
     EXPECT_EQ(args.value[0], 3);
   }
+}
+
+TEST(Shuffle, OnAGpuAnyOrderOfWarpsWillDo) {
+  const schedules::Schedules<shuffle::Warps> all("shuffle", {DType::kBytes, {4}},
+                                                 schedules::waves(50003, 1));
+  all.hold(20);
+  all.need(1, 1);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class Terngrad {
       for (size_t j = 0; j < kGroup; ++j) {
         const float t = read<float>((kFeedback ? values : src) + 4 * (i + j));
         const uint32_t drawn = random_bits(seed_, run.first + i + j) >> (32 - terngrad::kDrawnBits);
-        const bool take = std::fabs(t) > static_cast<float>(drawn) * terngrad::kDrawUnit * scale;
+        const bool take = terngrad::taken(std::fabs(t), drawn, scale);
         const bool below = take && t < 0;
         taken |= uint32_t{take} << j;
         negative |= uint32_t{below} << j;

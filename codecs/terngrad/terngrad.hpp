@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/device.hpp"
 #include "codecs/common/chunked/bit_planes.hpp"
 
 namespace wirepress::terngrad {
@@ -23,13 +24,21 @@ static inline float clip_of(const Args& args) { return static_cast<float>(args.r
 
 // The scale, of the largest absolute value, the sums of the values and of their squares. Where sums
 // overflow, no comparison is true and nothing is clipped.
-static inline float clipped(float largest, float clip, const chunks::Sums& sums,
-                            const chunks::Sums& squares, size_t n) {
-  const float mean = chunks::total(sums) / static_cast<float>(n);
-  const float variance = chunks::total(squares) / static_cast<float>(n) - mean * mean;
+WPR_HD static inline float clipped(float largest, float clip, float sum, float squares, size_t n) {
+  const float mean = sum / static_cast<float>(n);
+  const float variance = squares / static_cast<float>(n) - mean * mean;
   if (!(variance > kLeastVariance)) return largest;
   const float limit = clip * std::sqrt(variance);
   return limit < largest ? limit : largest;
+}
+static inline float clipped(float largest, float clip, const chunks::Sums& sums,
+                            const chunks::Sums& squares, size_t n) {
+  return clipped(largest, clip, chunks::total(sums), chunks::total(squares), n);
+}
+
+// Whether a value is taken, by its draw of kDrawnBits.
+static constexpr bool taken(float size, uint32_t drawn, float scale) {
+  return size > static_cast<float>(drawn) * kDrawUnit * scale;
 }
 
 // Whether an encoder writes it; `groups` are those of its chunk.

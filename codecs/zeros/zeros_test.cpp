@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "codecs/common/testing/schedules.hpp"
+#include "codecs/common/testing/states.hpp"
+#include "codecs/zeros/warp.hpp"
 
 namespace wirepress {
 namespace {
@@ -13,6 +16,7 @@ using Data = std::vector<std::byte>;
 const Entry& entry() { return *find_codec("zeros", 5); }
 
 TEST(Zeros, LeavesOutExactlyTheZeroLines) {
+  States states;
   for (const Kernel* kernel : entry().kernels) {
     if (!kernel->usable()) continue;
     for (const size_t size : {1, 64, 65, 4095, 4096, 4097, 8192, 20000}) {
@@ -26,13 +30,15 @@ TEST(Zeros, LeavesOutExactlyTheZeroLines) {
         }
         Data code(expected), back(size, std::byte{9});
         size_t written = 0;
-        ASSERT_TRUE(kernel->encode(nullptr, {}, raw, code, &written).ok());
+        ASSERT_TRUE(kernel->encode(states.of(*kernel, {}), {}, raw, code, &written).ok());
         ASSERT_EQ(written, expected) << size << " every " << every;
-        ASSERT_TRUE(kernel->decode(nullptr, {}, code, back, &written).ok());
+        ASSERT_TRUE(kernel->decode(states.of(*kernel, {}), {}, code, back, &written).ok());
         ASSERT_TRUE(back == raw);
         code.pop_back();
-        ASSERT_EQ(kernel->decode(nullptr, {}, code, back, &written).code(), Code::kCorrupt);
-        ASSERT_EQ(kernel->encode(nullptr, {}, raw, code, &written).code(), Code::kDstTooSmall);
+        ASSERT_EQ(kernel->decode(states.of(*kernel, {}), {}, code, back, &written).code(),
+                  Code::kCorrupt);
+        ASSERT_EQ(kernel->encode(states.of(*kernel, {}), {}, raw, code, &written).code(),
+                  Code::kDstTooSmall);
       }
     }
   }
@@ -47,15 +53,23 @@ TEST(Zeros, TheExampleOfTheSpecification) {
   }
   Data code(200);
   size_t written = 0;
+  States states;
   for (const Kernel* kernel : entry().kernels) {
     if (!kernel->usable()) continue;
-    ASSERT_TRUE(kernel->encode(nullptr, {}, raw, code, &written).ok());
+    ASSERT_TRUE(kernel->encode(states.of(*kernel, {}), {}, raw, code, &written).ok());
     EXPECT_EQ(Data(code.begin(), code.begin() + static_cast<ptrdiff_t>(written)), expected);
     Data zero_line = {std::byte{1}};
     zero_line.resize(65);
     Data back(64);
-    EXPECT_EQ(kernel->decode(nullptr, {}, zero_line, back, &written).code(), Code::kCorrupt);
+    EXPECT_EQ(kernel->decode(states.of(*kernel, {}), {}, zero_line, back, &written).code(),
+              Code::kCorrupt);
   }
+}
+
+TEST(Zeros, OnAGpuAnyOrderOfWarpsWillDo) {
+  const schedules::Schedules<zeros::Warps> all("zeros", {}, schedules::waves(150001, 1));
+  all.hold(20);
+  all.need(3, 3);
 }
 
 }  // namespace

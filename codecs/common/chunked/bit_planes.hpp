@@ -45,9 +45,9 @@ static inline void write(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof(value));
 }
 
-static inline uint32_t word_of(float x) { return std::bit_cast<uint32_t>(x); }
-static inline float float_of(uint32_t word) { return std::bit_cast<float>(word); }
-static inline bool finite(float x) { return (word_of(x) & kInfinity) != kInfinity; }
+static constexpr uint32_t word_of(float x) { return std::bit_cast<uint32_t>(x); }
+static constexpr float float_of(uint32_t word) { return std::bit_cast<float>(word); }
+static constexpr bool finite(float x) { return (word_of(x) & kInfinity) != kInfinity; }
 
 // Floats are summed in this order, so that all engines get the same bits: value i goes to partial
 // sum i % 16, in order of i; then partial sums 8 apart are added, 4 apart, 2, 1.
@@ -78,8 +78,8 @@ constexpr size_t padded(size_t n) { return (n + kGroup - 1) / kGroup * kGroup; }
 // Sizes of codes; planes: words of a group.
 struct PlaneLayout {
   size_t chunk_values, head_size, planes;
-  size_t values() const { return chunk_values; }
-  size_t code_size(size_t n) const { return head_size + padded(n) / kGroup * 4 * planes; }
+  constexpr size_t values() const { return chunk_values; }
+  constexpr size_t code_size(size_t n) const { return head_size + padded(n) / kGroup * 4 * planes; }
 };
 
 // A chunk of C for Blocks.

@@ -115,10 +115,22 @@ struct Functions {
 
 // Size of a block's code. A layout has values(), of a chunk, and code_size(n), of n of them.
 template <typename Layout>
-static size_t code_size(const Layout& layout, size_t raw_size) {
+static constexpr size_t code_size(const Layout& layout, size_t raw_size) {
   const size_t n = raw_size / 4, rest = n % layout.values();
   return n / layout.values() * layout.code_size(layout.values()) +
          (rest > 0 ? layout.code_size(rest) : 0) + raw_size % 4;
+}
+
+// Whether `room` and `have` bytes are those of a code of `size`.
+static inline Status check_room(const char* name, size_t size, size_t raw_size, size_t room) {
+  if (room >= size) return {};
+  return fail(Code::kDstTooSmall, "%s: the code of %zu bytes needs %zu, has %zu", name, raw_size,
+              size, room);
+}
+static inline Status check_size(const char* name, size_t size, size_t have, size_t raw_size) {
+  if (have == size) return {};
+  return fail(Code::kCorrupt, "%s: %zu bytes are the code of %zu, have %zu", name, size, raw_size,
+              have);
 }
 
 // For Functions, by a class C that is a layout and knows one chunk:
@@ -217,17 +229,11 @@ class Blocks {
   }
 
   static Status check_room(const C& chunk, size_t raw_size, Bytes dst) {
-    const size_t size = code_size(chunk, raw_size);
-    if (dst.size() >= size) return {};
-    return fail(Code::kDstTooSmall, "%s: the code of %zu bytes needs %zu, has %zu", kName, raw_size,
-                size, dst.size());
+    return chunks::check_room(kName, code_size(chunk, raw_size), raw_size, dst.size());
   }
 
   static Status check_size(const C& chunk, ConstBytes code, size_t raw_size) {
-    const size_t size = code_size(chunk, raw_size);
-    if (code.size() == size) return {};
-    return fail(Code::kCorrupt, "%s: %zu bytes are the code of %zu, have %zu", kName, size,
-                raw_size, code.size());
+    return chunks::check_size(kName, code_size(chunk, raw_size), code.size(), raw_size);
   }
 
   static Status invalid(size_t number, size_t size) {

@@ -4,6 +4,9 @@
 // significant bits, so that a decoded value, integer times scale, is exact in any arithmetic.
 #pragma once
 
+#include <cmath>
+
+#include "base/device.hpp"
 #include "codecs/common/chunked/float_chunks.hpp"
 
 namespace wirepress {
@@ -33,25 +36,37 @@ struct BlockLayout {
       : block(size_t{1} << args.value[kBlock]),
         stochastic(args.value[kRound] != 0),
         seed(args.seed) {}
-  size_t values() const { return block; }
-  static size_t code_size(size_t n) { return kHeadSize + (n * kBits + 7) / 8; }
+  constexpr size_t values() const { return block; }
+  static constexpr size_t code_size(size_t n) { return kHeadSize + (n * kBits + 7) / 8; }
 
   // By the bits of the block's largest absolute value.
-  static uint32_t scale_of(uint32_t largest) {
+  static constexpr uint32_t scale_of(uint32_t largest) {
     if (largest >= kFloatInfinity) return kNanScale;
     if (largest < kZeroBelow) return 0;
     const float exact = std::bit_cast<float>(largest) / static_cast<float>(kLevels);
-    return std::min((std::bit_cast<uint32_t>(exact) + kDropped) & ~kDropped, kMostScale);
+    const uint32_t raised = (std::bit_cast<uint32_t>(exact) + kDropped) & ~kDropped;
+    return raised < kMostScale ? raised : kMostScale;
   }
-  static bool codes_are_zero(uint32_t scale) { return scale == 0 || scale == kNanScale; }
+  static constexpr bool codes_are_zero(uint32_t scale) { return scale == 0 || scale == kNanScale; }
 
-  static bool scale_is_valid(uint32_t scale) {
+  static constexpr bool scale_is_valid(uint32_t scale) {
     return codes_are_zero(scale) ||
            ((scale & kDropped) == 0 && scale >= kLeastScale && scale <= kMostScale);
   }
   // Codes of a block whose scale says all.
   static bool is_zero(const std::byte* from, size_t size) {
     return std::all_of(from, from + size, [](std::byte b) { return b == std::byte{0}; });
+  }
+
+  // inverse: of the scale; index: what a draw depends on.
+  WPR_HD int code(float x, float inverse, uint64_t index) const {
+    const float y = x * inverse;
+    if (stochastic) {
+      const float random = static_cast<float>(random_bits(seed, index) >> kRandomShift);
+      return static_cast<int>(std::floor(y + (random * kRandomUnit + kRandomHalf)));
+    }
+    constexpr float kNoFraction = 0x1.8p23f;  // sums with it are rounded to an integer
+    return static_cast<int>((y + kNoFraction) - kNoFraction);
   }
 
   size_t block;

@@ -15,6 +15,7 @@
 
 #include "base/kernel.hpp"
 #include "codecs/common/random.hpp"
+#include "codecs/common/testing/states.hpp"
 
 namespace wirepress::feedback {
 
@@ -62,12 +63,13 @@ class Coder {
   const Args& args() const { return args_; }
   const std::vector<const Kernel*>& kernels() const { return kernels_; }
   const Kernel& portable() const { return *kernels_.back(); }
+  void* state(const Kernel& kernel) const { return states_->of(kernel, args_); }
   size_t bound(size_t n) const { return entry_->codec->bound(args_, n); }
 
   Coded encode(const Kernel& kernel, ConstBytes raw) const {
     Coded code(bound(raw.size()));
     size_t written = 0;
-    const Status status = kernel.encode(nullptr, args_, raw, code, &written);
+    const Status status = kernel.encode(state(kernel), args_, raw, code, &written);
     EXPECT_TRUE(status.ok()) << status.text();
     code.resize(written);
     return code;
@@ -75,7 +77,7 @@ class Coder {
   Coded encode(const Floats& values) const { return encode(portable(), bytes(values)); }
   Status decode(const Kernel& kernel, ConstBytes code, Bytes raw) const {
     size_t written = 0;
-    return kernel.decode(nullptr, args_, code, raw, &written);
+    return kernel.decode(state(kernel), args_, code, raw, &written);
   }
   Floats decode(const Coded& code, size_t n) const {
     Floats values(n);
@@ -86,6 +88,7 @@ class Coder {
   Floats quantised(const Floats& values) const { return decode(encode(values), values.size()); }
 
  private:
+  std::shared_ptr<States> states_ = std::make_shared<States>();
   const Entry* entry_;
   Args args_;
   std::vector<const Kernel*> kernels_;
@@ -126,12 +129,14 @@ inline void check_pair(const Coder& coder, const Floats& g, const Floats& e, siz
     if (!expected.empty()) {
       const Bytes small = Bytes(code).first(expected.size() - 1);
       EXPECT_EQ(
-          kernel->encode_feedback(nullptr, coder.args(), src, residual, small, &written).code(),
+          kernel
+              ->encode_feedback(coder.state(*kernel), coder.args(), src, residual, small, &written)
+              .code(),
           Code::kDstTooSmall);
       ASSERT_EQ(rest, before) << where << ": touched the residual before it failed";
     }
     Coded room(coder.bound(raw.size()) + 1);
-    const Status done = kernel->encode_feedback(nullptr, coder.args(), src, residual,
+    const Status done = kernel->encode_feedback(coder.state(*kernel), coder.args(), src, residual,
                                                 Bytes(room).subspan(1), &written);
     ASSERT_TRUE(done.ok()) << where << ": " << done.text();
     ASSERT_EQ(Coded(room.begin() + 1, room.begin() + 1 + static_cast<ptrdiff_t>(written)), expected)
@@ -147,7 +152,7 @@ inline void check_pair(const Coder& coder, const Floats& g, const Floats& e, siz
     const Bytes sums = Bytes(source).subspan(1);
     std::copy(expected.begin(), expected.end(), code.begin() + 1);
     const Status added =
-        kernel->decode_add(nullptr, coder.args(), ConstBytes(code).subspan(1), sums);
+        kernel->decode_add(coder.state(*kernel), coder.args(), ConstBytes(code).subspan(1), sums);
     ASSERT_TRUE(added.ok()) << where << ": " << added.text();
     for (size_t i = 0; i < n; ++i) {
       float s;

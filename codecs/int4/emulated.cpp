@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/int4/warp.hpp"
+#include "engines/cuda/emulator.hpp"
+
+namespace wirepress {
+
+extern const Kernel int4_emulated;
+const Kernel int4_emulated = cuda::KernelOf<chunks::WarpChunks<Int4Warps>, cuda::Emulator>::kernel(
+    "emulated", always_usable);
+
+}  // namespace wirepress

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/terngrad/warp.hpp"
+#include "engines/cuda/emulator.hpp"
+
+namespace wirepress {
+
+extern const Kernel terngrad_emulated;
+const Kernel terngrad_emulated =
+    cuda::KernelOf<chunks::WarpChunks<terngrad::Warps>, cuda::Emulator>::kernel("emulated",
+                                                                                always_usable);
+
+}  // namespace wirepress

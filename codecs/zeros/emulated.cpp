@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/zeros/warp.hpp"
+#include "engines/cuda/emulator.hpp"
+
+namespace wirepress {
+
+extern const Kernel zeros_emulated;
+const Kernel zeros_emulated =
+    cuda::KernelOf<zeros::Warps, cuda::Emulator>::kernel("emulated", always_usable);
+
+}  // namespace wirepress

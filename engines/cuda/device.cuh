@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU for kernels (warp.hpp): launches on a stream, and memory. Compiled by nvcc only.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "base/kernel.hpp"
+#include "engines/cuda/device.hpp"
+#include "engines/cuda/device_warp.cuh"
+#include "engines/cuda/kernel.hpp"
+
+namespace wirepress::cuda {
+
+// Shared memory of a block: the kernel's own, then a stage for each warp.
+template <class K>
+constexpr size_t shared_size() {
+  return (K::kShared + 15) / 16 * 16 + K::kWarps * DeviceWarp::kStage;
+}
+
+template <class K>
+__global__ void __launch_bounds__(K::kWarps* kLanes) run(const __grid_constant__ K kernel) {
+  extern __shared__ uint4 shared[];
+  std::byte* const bytes = reinterpret_cast<std::byte*>(shared);
+  DeviceWarp w(bytes,
+               bytes + (K::kShared + 15) / 16 * 16 + threadIdx.x / kLanes * DeviceWarp::kStage);
+  kernel(w);
+}
+
+inline Status checked(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return {};
+  return fail(Code::kDevice, "cuda: %s: %s", what, cudaGetErrorString(error));
+}
+
+class Stream {
+ public:
+  Stream() = default;
+  // The caller's: work goes there, and it is not closed.
+  explicit Stream(cudaStream_t stream) : stream_(stream) {}
+  ~Stream() {
+    if (own_) cudaStreamDestroy(stream_);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Status open() noexcept {
+    WPR_TRY(checked(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"));
+    own_ = true;
+    return {};
+  }
+
+  template <class K>
+  Status launch(const K& kernel, uint64_t blocks) noexcept {
+    constexpr size_t kShared = shared_size<K>();
+    if constexpr (kShared > 48 << 10)
+      WPR_TRY(checked(cudaFuncSetAttribute(run<K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(kShared)),
+                      "shared memory"));
+    if (blocks > kMostBlocks)
+      return fail(Code::kUnsupported, "cuda: %llu blocks of a launch, %llu are the most",
+                  static_cast<unsigned long long>(blocks),
+                  static_cast<unsigned long long>(kMostBlocks));
+    run<K><<<static_cast<unsigned>(blocks), K::kWarps * kLanes, kShared, stream_>>>(kernel);
+    return checked(cudaGetLastError(), "a launch");
+  }
+
+  class Memory {
+   public:
+    std::byte* get() const { return data_; }
+    Status prepare(size_t size) noexcept {
+      if (size <= room_) return {};
+      release();
+      const size_t room = size + size / 4;
+      WPR_TRY(checked(cudaMalloc(&data_, room), "memory"));
+      room_ = room;
+      return {};
+    }
+    Memory() = default;
+    ~Memory() { release(); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+   private:
+    void release() noexcept {
+      if (data_ != nullptr) cudaFree(data_);
+      data_ = nullptr;
+      room_ = 0;
+    }
+    std::byte* data_ = nullptr;
+    size_t room_ = 0;
+  };
+
+  Status upload(std::byte* to, ConstBytes from) noexcept {
+    if (from.empty()) return {};
+    return checked(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_),
+                   "upload");
+  }
+  Status download(Bytes to, const std::byte* from) noexcept {
+    if (to.empty()) return {};
+    return checked(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_),
+                   "download");
+  }
+  Status clear(std::byte* at, size_t size) noexcept {
+    return checked(cudaMemsetAsync(at, 0, size, stream_), "memory");
+  }
+  Status finish() noexcept { return checked(cudaStreamSynchronize(stream_), "a kernel"); }
+
+ private:
+  static constexpr uint64_t kMostBlocks = 0x7FFFFFFF;
+  cudaStream_t stream_ = nullptr;
+  bool own_ = false;
+};
+
+// The kernel of a codec's class C (kernel.hpp).
+template <class C>
+constexpr Kernel device_kernel() {
+  return KernelOf<C, Stream>::kernel("device", has_device);
+}
+
+}  // namespace wirepress::cuda

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel that a codec has on the engine cuda: memory of a device around what the codec
+// launches.
+//
+// A codec's class C (codecs/NAME/warp.hpp) has
+//
+//   static constexpr const char* kName;
+//   static constexpr bool kGradients;                        // encode_feedback and decode_add
+//   static Status check_encode(const Args&, size_t size, size_t room);
+//   static Status check_decode(const Args&, size_t code_size, size_t size);
+//   static size_t scratch(const Args&, size_t size);         // bytes that launches need, cleared
+//   static constexpr bool kKeepsSize;                        // where the code is as large as the
+//   data template <bool kFeedback, class D> static Status encode(D& device, const Args&, const
+//   Task&); template <bool kAdd, class D> static Status decode(D& device, const Args&, const
+//   Task&);
+//
+// D launches kernels (warp.hpp): an Emulator, or a Stream of a GPU. Nothing between the launches
+// asks the host: what came out stands in the Report.
+#pragma once
+
+#include <algorithm>
+#include <new>
+
+#include "base/kernel.hpp"
+#include "engines/cuda/warp.hpp"
+
+namespace wirepress::cuda {
+
+// In memory of the device, aligned to 16. The raw data are `raw_size` bytes.
+struct Task {
+  std::byte* raw = nullptr;
+  size_t raw_size = 0;
+  std::byte* residual = nullptr;  // of raw_size bytes
+  std::byte* code = nullptr;
+  size_t code_size = 0;  // its room, in encoding
+  std::byte* scratch = nullptr;
+  Report* report = nullptr;
+};
+
+template <class C>
+Status outcome(const Report& report, size_t raw_size, size_t room) {
+  if (report.first_bad != Report::kNone)
+    return fail(Code::kCorrupt, "%s: chunk %llu holds what no encoder writes", C::kName,
+                static_cast<unsigned long long>(report.first_bad));
+  if (report.full != 0)
+    return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
+                raw_size, room);
+  return {};
+}
+
+template <class C, class Device>
+class KernelOf {
+ public:
+  static constexpr Kernel kernel(const char* variant, bool (*usable)() noexcept) {
+    Kernel kernel = {.engine = "cuda",
+                     .variant = variant,
+                     .usable = usable,
+                     .open = open,
+                     .close = close,
+                     .encode = encode,
+                     .decode = decode};
+    if constexpr (C::kGradients) {
+      kernel.encode_feedback = encode_feedback;
+      kernel.decode_add = decode_add;
+    }
+    return kernel;
+  }
+
+ private:
+  struct State {
+    Device device;
+    typename Device::Memory raw, residual, code, scratch, report;
+  };
+
+  static Status open(const Args&, void** state) noexcept {
+    auto* made = new (std::nothrow) State;
+    *state = made;
+    if (made == nullptr) return fail(Code::kNoMemory, "%s: no memory for a state", C::kName);
+    return made->device.open();
+  }
+  static void close(void* state) noexcept { delete static_cast<State*>(state); }
+
+  static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
+                       size_t* written) noexcept {
+    return run_encode<false>(state, args, src, {}, dst, written);
+  }
+  static Status encode_feedback(void* state, const Args& args, ConstBytes src, Bytes residual,
+                                Bytes dst, size_t* written) noexcept {
+    if (residual.size() != src.size())
+      return fail(Code::kParameter, "%s: residual of %zu bytes for %zu", C::kName, residual.size(),
+                  src.size());
+    return run_encode<true>(state, args, src, residual, dst, written);
+  }
+  static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
+                       size_t* written) noexcept {
+    const Bytes raw = raw_of(src, dst);
+    WPR_TRY(run_decode<false>(state, args, src, raw));
+    *written = raw.size();
+    return {};
+  }
+  static Status decode_add(void* state, const Args& args, ConstBytes src, Bytes dst) noexcept {
+    return run_decode<true>(state, args, src, dst);
+  }
+
+  // Where the codec keeps the size, dst may be larger. check_decode refuses a smaller one.
+  static Bytes raw_of(ConstBytes src, Bytes dst) {
+    if constexpr (requires { C::kKeepsSize; }) return dst.first(std::min(src.size(), dst.size()));
+    return dst;
+  }
+
+  // Memory for a task.
+  static Status prepare(State& own, const Args& args, size_t raw_size, size_t code_size,
+                        Task* task) {
+    const size_t scratch = C::scratch(args, raw_size);
+    WPR_TRY(own.raw.prepare(raw_size));
+    WPR_TRY(own.code.prepare(code_size));
+    WPR_TRY(own.scratch.prepare(scratch));
+    WPR_TRY(own.report.prepare(sizeof(Report)));
+    const Report nothing = {0, Report::kNone, 0};
+    WPR_TRY(own.device.upload(own.report.get(), std::as_bytes(std::span(&nothing, 1))));
+    if (scratch > 0) WPR_TRY(own.device.clear(own.scratch.get(), scratch));
+    *task = {own.raw.get(),
+             raw_size,
+             nullptr,
+             own.code.get(),
+             code_size,
+             own.scratch.get(),
+             reinterpret_cast<Report*>(own.report.get())};
+    return {};
+  }
+
+  static Status read_report(State& own, Report* report) {
+    WPR_TRY(own.device.download(std::as_writable_bytes(std::span(report, 1)), own.report.get()));
+    return own.device.finish();
+  }
+
+  template <bool kFeedback>
+  static Status run_encode(void* state, const Args& args, ConstBytes src, Bytes residual, Bytes dst,
+                           size_t* written) {
+    State& own = *static_cast<State*>(state);
+    WPR_TRY(C::check_encode(args, src.size(), dst.size()));
+    Task task;
+    WPR_TRY(prepare(own, args, src.size(), dst.size(), &task));
+    WPR_TRY(own.device.upload(task.raw, src));
+    if constexpr (kFeedback) {
+      WPR_TRY(own.residual.prepare(residual.size()));
+      task.residual = own.residual.get();
+      WPR_TRY(own.device.upload(task.residual, residual));
+    }
+    const Status launched = C::template encode<kFeedback>(own.device, args, task);
+    WPR_TRY(launched);
+    Report report;
+    WPR_TRY(read_report(own, &report));
+    WPR_TRY(outcome<C>(report, src.size(), dst.size()));
+    WPR_TRY(own.device.download(dst.first(report.written), task.code));
+    if constexpr (kFeedback) WPR_TRY(own.device.download(residual, task.residual));
+    WPR_TRY(own.device.finish());
+    *written = report.written;
+    return {};
+  }
+
+  template <bool kAdd>
+  static Status run_decode(void* state, const Args& args, ConstBytes src, Bytes dst) {
+    State& own = *static_cast<State*>(state);
+    WPR_TRY(C::check_decode(args, src.size(), dst.size()));
+    Task task;
+    WPR_TRY(prepare(own, args, dst.size(), src.size(), &task));
+    WPR_TRY(own.device.upload(task.code, src));
+    if constexpr (kAdd) WPR_TRY(own.device.upload(task.raw, dst));
+    const Status launched = C::template decode<kAdd>(own.device, args, task);
+    WPR_TRY(launched);
+    Report report;
+    WPR_TRY(read_report(own, &report));
+    WPR_TRY(outcome<C>(report, dst.size(), dst.size()));
+    WPR_TRY(own.device.download(dst, task.raw));
+    return own.device.finish();
+  }
+};
+
+}  // namespace wirepress::cuda
