@@ -68,7 +68,8 @@ std::string find_module(const std::string& file) {
 }
 
 constexpr const char* kNoModule =
-    "this build has no module for it: apt-get install libdpdk-dev, and build wirepress again";
+    "its module is not here: install package wirepress-compressdev, or install libdpdk-dev and "
+    "build wirepress again";
 
 const char* unavailable() {
   static const bool here = !find_module(std::string(kModule) + ".so").empty();
