@@ -62,9 +62,9 @@ def run(hosts: Hosts, engine: str, file: Path, args: argparse.Namespace) -> dict
         row = json.loads(lines[0])
         if engine:
             said = json.loads(report.read_text())
-            row |= {name: sum(call[name] for call in said["calls"])
-                    for name in ("device_bytes", "cores_bytes")}  # fmt: skip
-            row["engine_says"] = said["ranks"][0].get("engine", "")
+            row |= {name: said["totals"].get(name, 0) for name in ("device_bytes", "cores_bytes")}
+            row["state"] = said["state"]
+            row["rank_0"] = said["ranks"][0].get("engine", "")
         return row
 
 
@@ -83,8 +83,15 @@ def measure(folder: Path, args: argparse.Namespace) -> None:
                 known = best.setdefault(engine, {"engine": engine, **row})
                 for name in MEASURES:
                     known[name] = min(known[name], row[name])
-    measured = {"link": args.link, "hosts": HOSTS, "codec": CODEC, "mpi": mpi_version(MPI),
-                "repeats": args.repeats, "rounds": args.rounds, "rows": list(best.values())}  # fmt: skip
+    measured = {
+        "link": args.link,
+        "hosts": HOSTS,
+        "codec": CODEC,
+        "mpi": mpi_version(MPI),
+        "repeats": args.repeats,
+        "rounds": args.rounds,
+        "rows": list(best.values()),
+    }
     results.write("device_messages", measured)
 
 

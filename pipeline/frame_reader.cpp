@@ -64,7 +64,7 @@ struct ParallelExpand {
   };
 
   bool begins(const ExpandItem& item) const {
-    return !add && !frame.blocks[item.block].raw && item.n_parts == 1 &&
+    return !add && !frame.blocks[item.block].raw && item.n_parts == 1 && items.size() > 1 &&
            frame.chain_of(item.block).may_begin();
   }
 

@@ -156,13 +156,15 @@ size_t& Device::max_src(Algorithm algorithm, Direction direction) {
 }
 
 Reason Device::run(const Job& job, size_t* written) noexcept {
-  Reason reason = refusal(job, kMostBlocks);
+  // A thread that waits for codes is one of several; one that expands here has nothing else to do.
+  const double blocks = job.direction == Direction::kCompress ? kMostBlocks : 1;
+  Reason reason = refusal(job, blocks);
   if (reason == Reason::kNone) {
     ++inside_;
     Begun begun;
-    reason = enter(job, kMostBlocks, &begun);
+    reason = enter(job, blocks, &begun);
     if (reason == Reason::kNone) reason = submit(&begun, true);
-    if (divided_) begun.on_core += kSleep;
+    if (divided_ && job.direction == Direction::kCompress) begun.on_core += kSleep;
     if (reason == Reason::kNone) reason = wait(&begun, written);
     leave();
   }
@@ -287,7 +289,7 @@ Reason Device::wait(Begun* begun, size_t* written) noexcept {
   std::optional<ExactSleep> exact;
   for (Reason reason; true;) {
     if (answered(begun, written, &reason)) return reason;
-    if (!divided_) {
+    if (!divided_ || begun->job.direction == Direction::kExpand) {
       std::this_thread::yield();
       continue;
     }
