@@ -172,6 +172,15 @@ struct Kernel {
   size_t (*parts)(const Args& args, ConstBytes src, size_t raw_size) noexcept = nullptr;
   Status (*decode_part)(void* state, const Args& args, ConstBytes src, size_t part,
                         Bytes dst) noexcept = nullptr;
+
+  // Of an engine whose device works beside the cores. As decode; or *begun is not nullptr, and the
+  // device has the block: end_decode then ends it, called with the same arguments by the same
+  // thread until it is true, while src and dst stay. `left`: blocks of the message that nobody has
+  // begun.
+  Status (*begin_decode)(void* state, const Args& args, ConstBytes src, Bytes dst, size_t left,
+                         size_t* written, void** begun) noexcept = nullptr;
+  bool (*end_decode)(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
+                     size_t* written, Status* status) noexcept = nullptr;
 };
 
 struct Entry {
@@ -214,9 +223,6 @@ struct DeviceUse {
   bool with_cores = false;  // it and the cores divide the blocks of a message
 };
 
-// What threads besides the cores' are asked for.
-enum class Wait : uint8_t { kAtMost, kCompressing, kExpanding };
-
 // A place where kernels run.
 struct Engine {
   const char* name;
@@ -228,9 +234,9 @@ struct Engine {
   // program names the engine. The kernels' `usable` is true from then on, and codecs without a
   // kernel of this engine run on the processor.
   Status (*select)(const char* device, DeviceUse use) = nullptr;
-  // Threads that a message is to have besides one for each core: they wait for the device. At most,
-  // or now: none where the device has nothing to give.
-  int (*extra_threads)(Wait wait) = nullptr;
+  // Threads that coding a message is to have besides one for each core: they wait for the device.
+  // At most, or now: none where the device has nothing to give.
+  int (*extra_threads)(bool now) = nullptr;
   std::string (*state)() = nullptr;    // what the device can do and has done; "": none is selected
   std::string (*refusal)() = nullptr;  // why the last select failed; "": it did not
   DeviceWork (*work)() = nullptr;      // of the calling thread

@@ -138,10 +138,13 @@ Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, Draw d
 }
 
 Status Chain::decode(int index, ConstBytes src, Bytes dst) {
-  Worker& worker = workers_[static_cast<size_t>(index)];
+  return decode_from(workers_[static_cast<size_t>(index)], recipe_.n_steps - 1, src, dst);
+}
+
+Status Chain::decode_from(Worker& worker, int step, ConstBytes src, Bytes dst) {
   WPR_TRY(open(worker, 0));
   ConstBytes code;
-  WPR_TRY(decode_to_first(worker, src, dst.size(), nullptr, &code));
+  WPR_TRY(decode_between(worker, step, src, dst.size(), nullptr, &code));
   size_t size = 0;
   WPR_TRY(recipe_.step[0].kernel->decode(worker.state[0], recipe_.step[0].args, code, dst, &size));
   if (size != dst.size())
@@ -149,22 +152,60 @@ Status Chain::decode(int index, ConstBytes src, Bytes dst) {
   return {};
 }
 
+// What a device may do is the step that is decoded first.
+Status Chain::begin_decode(int index, ConstBytes src, Bytes dst, size_t left, Begun* begun) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  const int last = recipe_.n_steps - 1;
+  const Recipe::Step& step = recipe_.step[last];
+  WPR_TRY(open(worker, last));
+  begun->out = dst;
+  if (last > 0) WPR_TRY(reserve(begun->scratch, limit(last, dst.size()), &begun->out));
+  size_t size = 0;
+  WPR_TRY(step.kernel->begin_decode(worker.state[last], step.args, src, begun->out, left, &size,
+                                    &begun->device));
+  return begun->device ? Status() : behind_last(worker, begun->out.first(size), dst);
+}
+
+bool Chain::end_decode(int index, ConstBytes src, Bytes dst, Begun* begun, Status* status) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  const int last = recipe_.n_steps - 1;
+  const Recipe::Step& step = recipe_.step[last];
+  size_t size = 0;
+  if (!step.kernel->end_decode(worker.state[last], step.args, begun->device, src, begun->out, &size,
+                               status))
+    return false;
+  if (status->ok()) *status = behind_last(worker, begun->out.first(size), dst);
+  return true;
+}
+
+Status Chain::behind_last(Worker& worker, ConstBytes code, Bytes dst) {
+  if (recipe_.n_steps > 1) return decode_from(worker, recipe_.n_steps - 2, code, dst);
+  if (code.size() == dst.size()) return {};
+  return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", code.size(), dst.size());
+}
+
+// The largest size that a step may legally hand to the one before it.
+size_t Chain::limit(int step, size_t raw_size) const {
+  size_t size = raw_size;
+  for (int i = 0; i < step; ++i) {
+    const Recipe::Step& before = recipe_.step[i];
+    if (!before.entry->codec->keeps_size) size = before.entry->codec->bound(before.args, size);
+  }
+  return size;
+}
+
 Status Chain::decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, Buffer* into,
                               ConstBytes* code) {
-  // The largest size that each step may legally hand to the one before it.
-  size_t limit[kMaxStages];
-  limit[0] = raw_size;
-  for (int i = 1; i < recipe_.n_steps; ++i) {
-    const Recipe::Step& before = recipe_.step[i - 1];
-    limit[i] = before.entry->codec->keeps_size
-                   ? limit[i - 1]
-                   : before.entry->codec->bound(before.args, limit[i - 1]);
-  }
-  for (int i = recipe_.n_steps - 1; i >= 1; --i) {
+  return decode_between(worker, recipe_.n_steps - 1, src, raw_size, into, code);
+}
+
+Status Chain::decode_between(Worker& worker, int last, ConstBytes src, size_t raw_size,
+                             Buffer* into, ConstBytes* code) {
+  for (int i = last; i >= 1; --i) {
     const Recipe::Step& step = recipe_.step[i];
     WPR_TRY(open(worker, i));
     Bytes out;
-    WPR_TRY(reserve(i == 1 && into ? *into : worker.scratch[i % 2], limit[i], &out));
+    WPR_TRY(reserve(i == 1 && into ? *into : worker.scratch[i % 2], limit(i, raw_size), &out));
     size_t size = 0;
     WPR_TRY(step.kernel->decode(worker.state[i], step.args, src, out, &size));
     src = out.first(size);

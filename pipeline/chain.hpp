@@ -33,6 +33,17 @@ class Chain {
   Status encode(int worker, ConstBytes src, Draw draw, Bytes dst, size_t* written);
   // dst has exactly the raw size.
   Status decode(int worker, ConstBytes src, Bytes dst);
+  // As decode, but a device may have the block meanwhile: begun->device. end_decode then ends it,
+  // called by the same worker with the same bytes until it is true. `left`: blocks of the message
+  // that nobody has begun.
+  struct Begun {
+    void* device = nullptr;
+    Buffer scratch{};
+    Bytes out{};
+  };
+  bool may_begin() const { return recipe_.step[recipe_.n_steps - 1].kernel->begin_decode; }
+  Status begin_decode(int worker, ConstBytes src, Bytes dst, size_t left, Begun* begun);
+  bool end_decode(int worker, ConstBytes src, Bytes dst, Begun* begun, Status* status);
 
   // The next two are for float32. A value of src and of residual are added, then the first codec's
   // error is left in residual. dst has the raw size at least: it gets the code, or where that is
@@ -68,6 +79,12 @@ class Chain {
   // Decodes down to the code of the first step, which lies in `into` or is src.
   Status decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, Buffer* into,
                          ConstBytes* code);
+  // Decodes the steps from this one down to the first.
+  Status decode_from(Worker& worker, int step, ConstBytes src, Bytes dst);
+  Status decode_between(Worker& worker, int last, ConstBytes src, size_t raw_size, Buffer* into,
+                        ConstBytes* code);
+  Status behind_last(Worker& worker, ConstBytes code, Bytes dst);  // decodes the other steps
+  size_t limit(int step, size_t raw_size) const;
   Status first_feedback(Worker& worker, ConstBytes src, Bytes residual, Draw draw, Bytes values,
                         Bytes code, size_t* written);
   size_t first_bound(size_t raw_size) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 namespace wirepress {
 namespace {
@@ -24,7 +25,7 @@ struct ParallelExpand {
 
   Status expand(int worker, const ExpandItem& item) const {
     const Block& block = frame.blocks[item.block];
-    const Bytes out = dst.subspan(item.block * frame.header.block_size(), block.raw_size);
+    const Bytes out = this->out(item);
     Chain& chain = frame.chain_of(item.block);
     if (into != Into::kPlace || block.raw || item.n_parts > 1) {
       WPR_TRY(verify_block(frame.header, block));
@@ -50,16 +51,67 @@ struct ParallelExpand {
   }
 
   void work(int worker) {
+    std::vector<Begun> begun;
     for (size_t i; !failed && (i = next++) < items.size();) {
-      const Status result = expand(worker, items[i]);
-      if (result.ok()) continue;
-      failed = true;
-      const std::lock_guard lock(mutex);
-      if (i < failed_item) {
-        failed_item = i;
-        status = result;
+      if (!begins(items[i])) {
+        note(i, expand(worker, items[i]));
+        continue;
       }
+      while (!begun.empty() && ends(worker, &begun)) continue;
+      begin(worker, i, &begun);
     }
+    while (!begun.empty())
+      if (!ends(worker, &begun)) std::this_thread::yield();
+  }
+
+  // Blocks that a device may have meanwhile, with the last one begun at the end.
+  struct Begun {
+    size_t item;
+    Chain::Begun decode;
+  };
+
+  bool begins(const ExpandItem& item) const {
+    return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 && items.size() > 1 &&
+           frame.chain_of(item.block).may_begin();
+  }
+
+  Bytes out(const ExpandItem& item) const {
+    return dst.subspan(item.block * frame.header.block_size(), frame.blocks[item.block].raw_size);
+  }
+
+  void begin(int worker, size_t i, std::vector<Begun>* begun) {
+    const Block& block = frame.blocks[items[i].block];
+    Chain& chain = frame.chain_of(items[i].block);
+    Status result = verify_block(frame.header, block);
+    if (!result.ok()) return note(i, result);
+    begun->push_back({.item = i, .decode = {}});
+    const size_t left = items.size() - std::min<size_t>(next, items.size());
+    result = chain.begin_decode(worker, block.payload, out(items[i]), left, &begun->back().decode);
+    if (begun->back().decode.device) return;
+    begun->pop_back();
+    note(i, result.ok() ? result : in_block(block.index, result));
+  }
+
+  // The oldest one. false: not yet.
+  bool ends(int worker, std::vector<Begun>* begun) {
+    Begun& oldest = begun->front();
+    const Block& block = frame.blocks[items[oldest.item].block];
+    Status result;
+    if (!frame.chain_of(items[oldest.item].block)
+             .end_decode(worker, block.payload, out(items[oldest.item]), &oldest.decode, &result))
+      return false;
+    note(oldest.item, result.ok() ? result : in_block(block.index, result));
+    begun->erase(begun->begin());
+    return true;
+  }
+
+  void note(size_t i, const Status& result) {
+    if (result.ok()) return;
+    failed = true;
+    const std::lock_guard lock(mutex);
+    if (i >= failed_item) return;
+    failed_item = i;
+    status = result;
   }
 };
 
@@ -128,7 +180,7 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
   WPR_TRY(find_own_chains(n_threads, frame));
   items_.clear();
   const std::vector<Block>& blocks = frame->blocks;
-  const size_t threads = static_cast<size_t>(n_threads);
+  const auto threads = static_cast<size_t>(std::min(n_threads, settings_.decoders()));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
     const bool whole = into != Into::kPlace || block.raw || blocks.size() >= threads;
@@ -167,8 +219,8 @@ Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t*
   if (!header.streamed) WPR_TRY(check_room(header.raw_size, dst));
   WPR_TRY(parse(bytes, &frame_));
   WPR_TRY(check_room(frame_.raw_size, dst));
-  const int workers = settings_.workers(Wait::kExpanding);
-  WPR_TRY(expand_blocks(&frame_, workers, into, dst.first(frame_.raw_size)));
+  const int threads = settings_.blocks().threads;
+  WPR_TRY(expand_blocks(&frame_, threads, into, dst.first(frame_.raw_size)));
   *written = frame_.raw_size;
   stats_.expanded_bytes += frame_.raw_size;
   return {};

@@ -266,7 +266,7 @@ Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, s
 Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* written) {
   const size_t head = maker.header().size;
   size_t size;
-  WPR_TRY(make_blocks(maker, settings_.workers(Wait::kCompressing), dst.subspan(head), &size));
+  WPR_TRY(make_blocks(maker, settings_.encoders(), dst.subspan(head), &size));
   *written = head + size;
   return {};
 }

@@ -341,11 +341,11 @@ Status check_engine(const char* choice, bool verify) {
   return fail(Code::kParameter, "unknown engine \"%s\"; known: %s", choice, known.c_str());
 }
 
-int extra_threads(const char* choice, Wait wait) {
+int extra_threads(const char* choice, bool now) {
   int n = 0;
   if (!Text(choice).starts_with(kWithCores)) return 0;
   for (const Engine* engine : engines())
-    if (engine->extra_threads) n += engine->extra_threads(wait);
+    if (engine->extra_threads) n += engine->extra_threads(now);
   return n;
 }
 

@@ -42,7 +42,8 @@ std::string recipe_text(const Recipe& recipe);
 // engine that has one; that it cannot is an error where `choice` ends in "!". `verify` as in
 // Engine::select.
 Status check_engine(const char* choice, bool verify);
-// Threads that wait for a device while the cores work, where `choice` is "cores+...".
-int extra_threads(const char* choice, Wait wait);
+// Threads that wait for a device's codes while the cores work, where `choice` is "cores+...":
+// Engine::extra_threads.
+int extra_threads(const char* choice, bool now);
 
 }  // namespace wirepress

@@ -31,15 +31,19 @@ void Settings::settle() {
 }
 
 int Settings::threads() const {
-  return blocks_.threads ? blocks_.threads
-                         : usable_cores() + extra_threads(engine(), Wait::kAtMost);
+  return blocks_.threads ? blocks_.threads : usable_cores() + extra_threads(engine(), false);
 }
 
-int Settings::workers(Wait wait) {
+int Settings::encoders() {
   const int most = blocks().threads;
   if (options_.number("threads") != 0) return most;
-  const int idle = extra_threads(engine(), Wait::kAtMost) - extra_threads(engine(), wait);
-  return std::max(1, most - idle);
+  return std::max(1, most - extra_threads(engine(), false) + extra_threads(engine(), true));
+}
+
+int Settings::decoders() {
+  const int most = blocks().threads;
+  if (options_.number("threads") != 0) return most;
+  return std::max(1, most - extra_threads(engine(), false));
 }
 
 const BlockSettings& Settings::blocks() {

@@ -26,8 +26,9 @@ class Settings {
   const BlockSettings& blocks();
   size_t block_size() const { return size_t{1} << blocks_.block_log; }
   int threads() const;
-  // Of these threads, those that the next message is to have.
-  int workers(Wait wait);
+  // Of these threads, those that the next message is to have: coding may have some that wait.
+  int encoders();
+  int decoders();
   const char* engine() const { return options_.get("engine"); }
 
   bool wants_auto() const { return wants_auto_; }

@@ -68,7 +68,8 @@ std::string find_module(const std::string& file) {
 }
 
 constexpr const char* kNoModule =
-    "this build has no module for it: apt-get install libdpdk-dev, and build wirepress again";
+    "its module is not here: install package wirepress-compressdev, or install libdpdk-dev and "
+    "build wirepress again";
 
 const char* unavailable() {
   static const bool here = !find_module(std::string(kModule) + ".so").empty();
@@ -191,17 +192,11 @@ std::string why_refused() {
   return *refusal;
 }
 
-int extra_threads(Wait wait) {
-  const auto direction = wait == Wait::kExpanding ? Direction::kExpand : Direction::kCompress;
+int extra_threads(bool now) {
   int n = 0;
   for (const Device* device : current.load()->all())
-    if (wait == Wait::kAtMost || device->gives(direction)) n += device->depth();
+    if (!now || device->gives()) n += device->threads();
   return n;
-}
-
-bool divides() {
-  const Devices* devices = current;
-  return devices->n != 0 && devices->device[0]->depth() != 0;
 }
 
 std::string state() {
@@ -231,18 +226,36 @@ size_t next_device(std::span<Device* const> devices, const Job& job, const Turns
   return best;
 }
 
-// Where a device takes no such job, or has enough of them, the next one has its turn.
-Reason run_on_one(std::span<Device* const> devices, const Job& job, size_t* written) {
+// Where a device takes no such job, or has enough of them, the next one has its turn. `bring` gives
+// it the job.
+template <class Bring>
+Reason bring_to_one(std::span<Device* const> devices, const Job& job, Bring bring) {
+  if (devices.size() == 1) return bring(last = devices[0]);
   Turns had{};
   Reason reason = Reason::kNone;
   for (size_t turn = 0; turn < devices.size(); ++turn) {
     const size_t i = next_device(devices, job, had);
     had[i] = true;
-    reason = devices[i]->run(job, written);
+    reason = bring(devices[i]);
     if (!is_refusal(reason)) return last = devices[i], reason;
   }
   return reason;
 }
+
+Outcome count(const Job& job, Reason reason, size_t written) {
+  if (reason == Reason::kNone) {
+    work.device_size += job.direction == Direction::kCompress ? job.src.size() : written;
+    return Outcome::kDone;
+  }
+  work.cores_size += job.raw_size();
+  work.reason = reason_text(reason);
+  return reason == Reason::kWrongSum ? Outcome::kWrongSum : Outcome::kCores;
+}
+
+struct BegunOn {
+  Device* device = nullptr;
+  Device::Begun job{};
+};
 
 }  // namespace
 
@@ -250,16 +263,39 @@ Outcome run(const Job& job, size_t* written) noexcept {
   const std::span<Device* const> devices = current.load()->all();
   if (devices.empty()) return Outcome::kCores;
   const Reason reason =
-      devices.size() == 1 ? devices[0]->run(job, written) : run_on_one(devices, job, written);
-  if (devices.size() == 1) last = devices[0];
-  if (reason == Reason::kNone) {
-    work.device_size += job.direction == Direction::kCompress ? job.src.size() : *written;
-    return Outcome::kDone;
-  }
-  work.cores_size += job.raw_size();
-  work.reason = reason_text(reason);
-  return reason == Reason::kWrongSum ? Outcome::kWrongSum : Outcome::kCores;
+      bring_to_one(devices, job, [&](Device* device) { return device->run(job, written); });
+  return count(job, reason, *written);
 }
+
+void* begin(const Job& job, size_t left) noexcept {
+  const std::span<Device* const> devices = current.load()->all();
+  if (devices.empty()) return nullptr;
+  std::unique_ptr<BegunOn> begun(new (std::nothrow) BegunOn);
+  if (begun == nullptr) return nullptr;
+  const Reason reason = bring_to_one(devices, job, [&](Device* device) {
+    begun->device = device;
+    return device->begin(job, left, &begun->job);
+  });
+  if (reason == Reason::kNone) return begun.release();
+  count(job, reason, 0);
+  return nullptr;
+}
+
+bool end(void* begun, size_t* written, Outcome* outcome) noexcept {
+  auto* const it = static_cast<BegunOn*>(begun);
+  Reason reason;
+  if (!it->device->end(&it->job, written, &reason)) return false;
+  last = it->device;
+  *outcome = count(it->job.job, reason, *written);
+  delete it;
+  return true;
+}
+
+bool divides() noexcept {
+  const Devices* devices = current;
+  return devices->n != 0 && devices->device[0]->divided();
+}
+
 void use(Device* device, DeviceUse how) {
   if (device == nullptr) return use_all(&none, how);
   auto* devices = new Devices;

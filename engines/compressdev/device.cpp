@@ -18,8 +18,7 @@
 namespace wirepress::compressdev {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
+constexpr double kSleep = 20e-6;  // costs a thread: another has its caches, and it wakes late
 constexpr auto kNap = std::chrono::microseconds(20);  // between polls, where the cores have work
 
 // For devices that do not compress.
@@ -30,13 +29,15 @@ constexpr uint8_t kLz4Sample[] = {0x3F, 0x61, 0x62, 0x63, 0x03, 0x00, 0x03,
 
 ConstBytes sample_text() { return std::as_bytes(std::span(kSampleText)); }
 
-// Of means, in which the last eight jobs count most. One lost to a race of threads harms nothing.
-constexpr double kNew = 1.0 / 8;
+// Times are learned at once where they are shorter than was known, and slowly where they are
+// longer: other programs only ever make one longer. A value lost to a race of threads harms
+// nothing.
 void learn(std::atomic<double>* mean, double now) {
-  *mean = *mean == 0 ? now : *mean + kNew * (now - *mean);
+  const double more = now - *mean;
+  *mean = *mean == 0 ? now : *mean + (more < 0 ? more / 2 : std::min<double>(more, *mean) / 16);
 }
 
-double seconds(Device::Duration time) { return Seconds(time).count(); }
+double seconds(Device::Duration time) { return Device::Seconds(time).count(); }
 
 int usable_cores() {
   cpu_set_t set;
@@ -113,6 +114,7 @@ bool Device::probe() noexcept {
   for (auto& count : learned_) count = 0;  // samples are too small to tell
   for (auto& mean : latency_) mean = 0;
   for (auto& mean : service_) mean = 0;
+  free_at_ = 0;
   return good;
 }
 
@@ -154,17 +156,49 @@ size_t& Device::max_src(Algorithm algorithm, Direction direction) {
 }
 
 Reason Device::run(const Job& job, size_t* written) noexcept {
-  Reason reason = refusal(job);
+  // A thread that waits for codes is one of several; one that expands here has nothing else to do.
+  const double blocks = job.direction == Direction::kCompress ? kMostBlocks : 1;
+  Reason reason = refusal(job, blocks);
   if (reason == Reason::kNone) {
     ++inside_;
-    reason = attempt(job, written);
+    Begun begun;
+    reason = enter(job, blocks, &begun);
+    if (reason == Reason::kNone) reason = submit(&begun, true);
+    if (divided_ && job.direction == Direction::kCompress) begun.on_core += kSleep;
+    if (reason == Reason::kNone) reason = wait(&begun, written);
     leave();
   }
-  ++jobs_[static_cast<size_t>(reason)];
-  if (reason != Reason::kNone) return reason;
-  bytes_[static_cast<size_t>(job.direction)] +=
-      job.direction == Direction::kCompress ? job.src.size() : *written;
+  count(job, reason, *written);
   return reason;
+}
+
+// The answer must come before the cores have done what is left.
+Reason Device::begin(const Job& job, size_t left, Begun* begun) noexcept {
+  const double blocks = static_cast<double>(left) / n_cores_;
+  Reason reason = refusal(job, blocks);
+  if (reason == Reason::kNone) {
+    ++inside_;
+    reason = enter(job, blocks, begun);
+    if (reason == Reason::kNone) reason = submit(begun, false);
+    if (reason == Reason::kNone) return reason;
+    leave();
+  }
+  count(job, reason, 0);
+  return reason;
+}
+
+bool Device::end(Begun* begun, size_t* written, Reason* reason) noexcept {
+  if (!answered(begun, written, reason)) return false;
+  count(begun->job, *reason, *written);
+  leave();
+  return true;
+}
+
+void Device::count(const Job& job, Reason reason, size_t written) noexcept {
+  ++jobs_[static_cast<size_t>(reason)];
+  if (reason != Reason::kNone) return;
+  bytes_[static_cast<size_t>(job.direction)] +=
+      job.direction == Direction::kCompress ? job.src.size() : written;
 }
 
 void Device::switch_off() noexcept {
@@ -179,35 +213,90 @@ void Device::leave() noexcept {
 
 // What is known without a word to other threads, for most jobs end here where a device has nothing
 // to give.
-Reason Device::refusal(const Job& job) const {
+Reason Device::refusal(const Job& job, double blocks) const {
   if (n_forks() != made_at_) return Reason::kForked;
   if (off_) return Reason::kOff;
   const Reason reason = limit(job);
   if (reason != Reason::kNone || !divided_) return reason;
   const bool known = learned_[job.way()] >= kFirst && core_time_[job.way()] != 0;
-  const bool hopeless = known && !is_worth(job.way(), job.raw_size(), 0) && !is_due(job);
+  const bool hopeless = known && !is_worth(job.way(), job.raw_size(), blocks) && !is_due(job);
   return hopeless ? Reason::kDivided : Reason::kNone;
 }
 
-Reason Device::attempt(const Job& job, size_t* written) {
+// Takes a place on the device and a queue.
+Reason Device::enter(const Job& job, double blocks, Begun* begun) noexcept {
   if (off_) return Reason::kOff;
-  int before = 0;
-  if (!enter(job, &before)) return Reason::kDivided;
-  void* queue = take();
-  if (queue == nullptr) return --waiting_, Reason::kBusy;
-  const auto begin = Clock::now();
-  const double on_core = divided_ ? thread_seconds() : 0;
-  const auto time = std::chrono::duration_cast<Duration>(Seconds(expected(job, before)));
-  const Reason reason = exchange(queue, asked_of(job), job, time, written);
-  const Duration passed = Clock::now() - begin;
-  learn_device(job, before, passed);
-  if (divided_) learn_overhead(job, thread_seconds() - on_core, seconds(passed));
+  const int before = waiting_++;
+  if (divided_ && !pays(job, before, blocks)) return --waiting_, Reason::kDivided;
+  begun->queue = take();
+  if (begun->queue == nullptr) return --waiting_, Reason::kBusy;
+  begun->job = job;
+  begun->asked = asked_of(job);
+  return Reason::kNone;
+}
+
+// A full device is asked again where the thread waits anyway.
+Reason Device::submit(Begun* begun, bool waits) noexcept {
+  constexpr uint64_t kWatched = 8;
+  begun->watched = divided_ && (begun->asked.tag % kWatched == 0 || !frees_core(begun->job.way()));
+  if (begun->watched) begun->on_core = -thread_seconds();
+  begun->begin = begun->not_before = Clock::now();
+  plan(begun);
+  begun->end = begun->begin + deadline_ +
+               std::chrono::microseconds(begun->asked.src_size + begun->asked.room);
+  int taken = 0;
+  while ((taken = table_.submit(begun->queue, &begun->asked)) == 0 && waits) {
+    if (Clock::now() > begun->end) return finish(*begun, Reason::kTimeout), Reason::kTimeout;
+    std::this_thread::yield();
+  }
+  if (begun->watched) begun->on_core += thread_seconds();
+  if (taken > 0) return Reason::kNone;
+  const Reason reason = taken < 0 ? Reason::kRefused : Reason::kBusy;
+  return finish(*begun, reason), reason;
+}
+
+// Other tags belong to answers that came twice.
+bool Device::answered(Begun* begun, size_t* written, Reason* reason) noexcept {
+  wpr_device_answer answer;
+  if (table_.poll(begun->queue, &answer) == 1 && answer.tag == begun->asked.tag) {
+    learn_device(*begun, Clock::now());
+    const double before = begun->watched ? thread_seconds() : 0;
+    *reason = accept(answer, begun->asked, begun->job, written);
+    if (begun->watched) learn_overhead(begun->job, begun->on_core + thread_seconds() - before);
+  } else {
+    begun->not_before = Clock::now();
+    if (begun->not_before <= begun->end) return false;
+    *reason = Reason::kTimeout;
+  }
+  finish(*begun, *reason);
+  return true;
+}
+
+void Device::finish(const Begun& begun, Reason reason) noexcept {
   --waiting_;
   if (reason == Reason::kTimeout)
     off_ = true;  // the queue's memory stays with the device
   else
-    give_back(queue);
-  return reason;
+    give_back(begun.queue);
+}
+
+// Where the cores have work, a thread sleeps: for half of what is expected at first, then for
+// smaller parts of it, for each poll takes a core's time.
+Reason Device::wait(Begun* begun, size_t* written) noexcept {
+  const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->expected));
+  const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
+  Duration nap = time / 2;
+  std::optional<ExactSleep> exact;
+  for (Reason reason; true;) {
+    if (answered(begun, written, &reason)) return reason;
+    if (!divided_ || begun->job.direction == Direction::kExpand) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(std::max<Duration>(nap, kNap));
+    nap = std::max(nap / 2, time / 16);
+    if (!exact) exact.emplace();
+  }
 }
 
 wpr_device_job Device::asked_of(const Job& job) {
@@ -224,76 +313,80 @@ wpr_device_job Device::asked_of(const Job& job) {
           std::min(job.dst.size(), info_.max_dst[algorithm][direction])};
 }
 
-bool Device::enter(const Job& job, int* before) noexcept {
-  *before = waiting_++;
-  if (!divided_ || pays(job, *before)) return true;
-  return --waiting_, false;
+double Device::expected(size_t way, size_t raw_size) const {
+  const double queue = free_at_ - since_start(Clock::now());
+  return std::max(queue, 0.0) + service_[way] * static_cast<double>(raw_size) + latency_[way];
 }
 
-double Device::expected(const Job& job, int before) const {
-  return latency_[job.way()] +
-         (before + 1) * service_[job.way()] * static_cast<double>(job.raw_size());
+// Puts the job behind those that the device has.
+void Device::plan(Begun* begun) noexcept {
+  const double now = since_start(begun->begin);
+  const size_t way = begun->job.way();
+  const double alone = service_[way] * static_cast<double>(begun->job.raw_size());
+  const double done = std::max<double>(free_at_, now) + alone;
+  free_at_ = done;
+  begun->expected = done - now + latency_[way];
+  begun->services = alone > 0 ? (done - now) / alone : 1;
 }
 
 // A device that was too slow may be idle by now: a job tries it, which may end after all others of
 // a message, where that is 2 % of the cores' time.
 bool Device::is_due(const Job& job) const {
-  return expected(job, 0) * n_cores_ <= 0.02 * core_seconds_[job.way()];
+  return seconds_for(job) * n_cores_ <= 0.02 * core_seconds_[job.way()];
 }
 
 // The first jobs, one after the other, find out what is not known.
-bool Device::pays(const Job& job, int before) noexcept {
-  if (before >= kDepth) return false;
+bool Device::pays(const Job& job, int before, double blocks) noexcept {
+  if (before >= (job.direction == Direction::kCompress ? kThreads : kDepth)) return false;
   last_size_[job.way()] = job.raw_size();
   if (core_time_[job.way()] == 0) return before == 0 && learned_[job.way()] == 0;
   if (learned_[job.way()] < kFirst) return before == 0;
-  if (is_worth(job.way(), job.raw_size(), before)) return true;
+  if (is_worth(job.way(), job.raw_size(), blocks)) return true;
   if (before != 0 || !is_due(job)) return false;
   core_seconds_[job.way()] = 0;
   return true;
 }
 
-// The answer must come soon enough, and must free a core for half of the job at least.
-bool Device::is_worth(size_t way, size_t raw_size, int before) const {
-  const double size = static_cast<double>(raw_size);
-  const double device = latency_[way] + (before + 1) * service_[way] * size;
-  return device <= kMostBlocks * core_time_[way] * size && overhead_[way] <= core_time_[way] / 2;
+// The answer must come within the time that a core takes for so many blocks. A queue that is longer
+// than what keeps the device busy would only make the end less certain. And the job must cost a
+// core less than the block.
+bool Device::is_worth(size_t way, size_t raw_size, double blocks) const {
+  const double size = static_cast<double>(raw_size), core = core_time_[way] * size;
+  const double alone = latency_[way] + service_[way] * size;
+  const double most = std::min(0.9 * blocks * core, 2 * alone + kMostBlocks * core);
+  return expected(way, raw_size) <= most && frees_core(way);
 }
 
-bool Device::gives(Direction direction) const {
-  bool any_known = false;
-  for (size_t algorithm = 0; algorithm < kAlgorithms; ++algorithm) {
-    const size_t way = algorithm * kDirections + static_cast<size_t>(direction);
-    if (learned_[way] == 0) continue;
-    any_known = true;
-    if (learned_[way] < kFirst || is_worth(way, last_size_[way], 0)) return true;
-  }
-  return !any_known;
+bool Device::gives() const {
+  constexpr size_t kWay = Job().way();  // nothing compresses but DEFLATE
+  return learned_[kWay] < kFirst || is_worth(kWay, last_size_[kWay], kMostBlocks);
 }
 
-// The error of what was expected corrects both means: at once where the device was faster, and
-// slowly where it seems slower, for the thread may have woken late.
-void Device::learn_device(const Job& job, int before, Duration time) noexcept {
-  const size_t way = job.way();
-  const double size = static_cast<double>(std::max<size_t>(job.raw_size(), 1));
+// The answer came between two polls: what was expected before the first or after the second was
+// wrong for certain. It corrects both means by their parts of it, and the time when the device is
+// free: at once where the device was faster, and slowly where it was slower, for a thread may have
+// been stopped before the device had the job.
+void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {
+  const size_t way = begun.job.way();
+  const double size = static_cast<double>(std::max<size_t>(begun.job.raw_size(), 1));
+  const double most = seconds(now - begun.begin), least = seconds(begun.not_before - begun.begin);
   if (learned_[way]++ == 0) {
-    latency_[way] = seconds(time) / 2;
-    service_[way] = seconds(time) / 2 / size;
+    latency_[way] = most / 2;
+    service_[way] = most / 2 / size;
     return;
   }
-  const double guess = expected(job, before);
-  const double late = seconds(time) - guess;
-  const double error = late < 0 ? late / 2 : std::min(late, guess) / 16;
-  latency_[way] = std::max(0.0, latency_[way] + error / 2);
-  service_[way] = std::max(1e-15, service_[way] + error / 2 / size / (before + 1));
+  const double wrong = std::clamp(begun.expected, least, most) - begun.expected;
+  if (wrong == 0) return;
+  const double error = wrong < 0 ? wrong / 2 : std::min(wrong, begun.expected + 1e-6) / 8;
+  const double n = begun.services;
+  latency_[way] = std::max(0.0, latency_[way] + error / (1 + n * n));
+  service_[way] = std::max(1e-15, service_[way] + error * n / (1 + n * n) / size);
+  free_at_ = free_at_ + error;
 }
 
-// A core's time for copying and asking, all of a driver in software, and what a thread that slept
-// costs besides: another has its caches, and it wakes late.
-void Device::learn_overhead(const Job& job, double on_core, double passed) noexcept {
-  constexpr double kSleep = 20e-6;
-  const double all = on_core + std::clamp(passed - on_core, 0.0, kSleep);
-  learn(&overhead_[job.way()], all / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
+// A core's time for copying and asking, all of a driver in software.
+void Device::learn_overhead(const Job& job, double on_core) noexcept {
+  learn(&overhead_[job.way()], on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
 void Device::learn_cores(size_t way, size_t raw_size, double time, int n) noexcept {
@@ -318,21 +411,6 @@ Reason Device::limit(const Job& job) const {
   return fits ? Reason::kNone : Reason::kSize;
 }
 
-Reason Device::exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
-                        size_t* written) {
-  const Duration time = deadline_ + std::chrono::microseconds(asked.src_size + asked.room);
-  const auto end = Clock::now() + time;
-  int taken = 0;
-  while ((taken = table_.submit(queue, &asked)) == 0) {
-    if (Clock::now() > end) return Reason::kTimeout;
-    std::this_thread::yield();
-  }
-  if (taken < 0) return Reason::kRefused;
-  wpr_device_answer answer;
-  if (!wait(queue, asked, expected, time, &answer)) return Reason::kTimeout;
-  return accept(answer, asked, job, written);
-}
-
 Reason Device::accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
                       size_t* written) {
   const bool expands = job.direction == Direction::kExpand;
@@ -347,27 +425,6 @@ Reason Device::accept(const wpr_device_answer& answer, const wpr_device_job& ask
   if (!expands || job.is_right == nullptr) return Reason::kNone;
   if (job.is_right(job.code, job.dst.first(answer.produced))) return Reason::kNone;
   return job.exact ? Reason::kWrongSum : Reason::kIncomplete;
-}
-
-// Other tags belong to answers that came twice. Where the cores have work, a thread sleeps: for
-// most of what is expected at first, then for a small part of it, for each poll takes a core's
-// time.
-bool Device::wait(void* queue, const wpr_device_job& asked, Duration expected, Duration time,
-                  wpr_device_answer* answer) {
-  const auto end = Clock::now() + time;
-  const Duration nap = std::max<Duration>(std::min(expected, time) / 16, kNap);
-  std::optional<ExactSleep> exact;
-  while (true) {
-    if (table_.poll(queue, answer) == 1 && answer->tag == asked.tag) return true;
-    if (Clock::now() > end) return false;
-    if (!divided_) {
-      std::this_thread::yield();
-      continue;
-    }
-    std::this_thread::sleep_for(exact ? nap
-                                      : std::max<Duration>(std::min(expected, time) * 7 / 8, kNap));
-    if (!exact) exact.emplace();
-  }
 }
 
 void* Device::take() {

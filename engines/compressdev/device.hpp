@@ -38,10 +38,24 @@ inline constexpr size_t kReasons = 15;
 const char* reason_text(Reason reason);
 bool is_refusal(Reason reason);  // known before the device had the job: another one may take it
 
-// A device that is set up. Threads may share it; each job waits in the thread that brings it.
+// A device that is set up. Threads may share it; a thread waits for its job, or comes back for it.
 class Device {
  public:
+  using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::nanoseconds;
+  using Seconds = std::chrono::duration<double>;
+  // A job that the device has.
+  struct Begun {
+    Job job{};
+    wpr_device_job asked{};
+    void* queue = nullptr;
+    Clock::time_point begin{}, end{};  // the deadline
+    Clock::time_point not_before{};    // when it was not yet done
+    double expected = 0;               // seconds from begin to the answer
+    double services = 1;               // of which so many are times of service as its own
+    bool watched = false;              // on_core is measured, for not every job is worth a clock
+    double on_core = 0;                // a core's seconds for it until now
+  };
   // A job has `deadline` and 1 us a byte: a hundredth of the rate of any device there is.
   Device(const wpr_device_table& table, const wpr_device_info& info,
          Duration deadline = std::chrono::seconds(1));
@@ -54,16 +68,21 @@ class Device {
   bool probe() noexcept;
   // As compressdev::run; kNone: the device did the job.
   Reason run(const Job& job, size_t* written) noexcept;
+  // As compressdev::begin; kNone: the device has the job, and `end` ends it, called until it is
+  // true; `reason` is then that of run().
+  Reason begin(const Job& job, size_t left, Begun* begun) noexcept;
+  bool end(Begun* begun, size_t* written, Reason* reason) noexcept;
   // Whether blocks are divided between the device and the cores: the device then gets as many jobs
   // as it answers in the time that a core takes for kMostBlocks, so that no message waits longer.
   void divide(bool on) { divided_ = on; }
-  int depth() const { return divided_ ? kDepth : 0; }  // threads that may wait for it
-  bool gives(Direction direction) const;  // whether jobs as the last ones pay, as far as is known
+  int threads() const { return divided_ ? kThreads : 0; }  // that may wait for its codes
+  bool divided() const { return divided_; }
+  bool gives() const;  // whether coding as the last jobs pays, as far as is known
   // A job, and what a core took for it, seconds; there were `n` of them, of which the others are
   // not told.
   void learn_cores(size_t way, size_t raw_size, double time, int n = 1) noexcept;
   // What a job would take now, as far as is known.
-  double seconds_for(const Job& job) const { return expected(job, waiting_); }
+  double seconds_for(const Job& job) const { return expected(job.way(), job.raw_size()); }
   // No more jobs; once the last one is back, the device is closed.
   void switch_off() noexcept;
 
@@ -77,23 +96,26 @@ class Device {
   bool deflate_works() noexcept;
   bool expands(Algorithm algorithm, ConstBytes code, ConstBytes raw) noexcept;
   size_t& max_src(Algorithm algorithm, Direction direction);
-  Reason refusal(const Job& job) const;
-  Reason attempt(const Job& job, size_t* written);
+  Reason refusal(const Job& job, double blocks) const;
+  Reason enter(const Job& job, double blocks, Begun* begun) noexcept;
+  Reason submit(Begun* begun, bool waits) noexcept;
+  bool answered(Begun* begun, size_t* written, Reason* reason) noexcept;
+  Reason wait(Begun* begun, size_t* written) noexcept;
+  void finish(const Begun& begun, Reason reason) noexcept;
+  void count(const Job& job, Reason reason, size_t written) noexcept;
   wpr_device_job asked_of(const Job& job);
-  bool enter(const Job& job, int* before) noexcept;
   bool is_due(const Job& job) const;
-  bool pays(const Job& job, int before) noexcept;
-  double expected(const Job& job, int before) const;
-  bool is_worth(size_t way, size_t raw_size, int before) const;
-  void learn_device(const Job& job, int before, Duration time) noexcept;
-  void learn_overhead(const Job& job, double on_core, double passed) noexcept;
+  bool pays(const Job& job, int before, double blocks) noexcept;
+  double since_start(Clock::time_point time) const { return Seconds(time - start_).count(); }
+  double expected(size_t way, size_t raw_size) const;
+  void plan(Begun* begun) noexcept;
+  bool is_worth(size_t way, size_t raw_size, double blocks) const;
+  bool frees_core(size_t way) const { return overhead_[way] < core_time_[way]; }
+  void learn_device(const Begun& begun, Clock::time_point now) noexcept;
+  void learn_overhead(const Job& job, double seconds) noexcept;
   Reason limit(const Job& job) const;
-  Reason exchange(void* queue, const wpr_device_job& asked, const Job& job, Duration expected,
-                  size_t* written);
   static Reason accept(const wpr_device_answer& answer, const wpr_device_job& asked, const Job& job,
                        size_t* written);
-  bool wait(void* queue, const wpr_device_job& asked, Duration expected, Duration time,
-            wpr_device_answer* answer);
   void* take();
   void give_back(void* queue);
   void leave() noexcept;
@@ -101,6 +123,7 @@ class Device {
   const wpr_device_table table_;
   wpr_device_info info_;  // constant after probe()
   const Duration deadline_;
+  const Clock::time_point start_ = Clock::now();
   const pid_t owner_;
   const unsigned made_at_;  // n_forks()
   const int n_cores_;
@@ -108,13 +131,16 @@ class Device {
   std::vector<void*> idle_;  // queues
   std::atomic<uint64_t> tag_{0};
   std::atomic<int> inside_{0};  // threads with a job
-  static constexpr int kDepth = 8, kMostBlocks = 4;
+  static constexpr int kThreads = 8, kDepth = 16;
+  static constexpr double kMostBlocks = 4;
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0};  // jobs that the device has
-  // Means over the last jobs by Job::way(); 0: not known. A job that finds n others takes
-  // latency + (n + 1) * service: seconds, and seconds a raw byte. The others are a core's seconds a
+  // Means over the last jobs by Job::way(); 0: not known. A job is done its
+  // service behind the others, and answered a latency later: seconds a raw byte, and seconds. The
+  // others are a core's seconds a
   // raw byte, in place of the device and for a job on it.
   static constexpr size_t kWays = kAlgorithms * kDirections;
+  std::atomic<double> free_at_{0};  // seconds since start_, when the device has done all its jobs
   std::atomic<double> latency_[kWays] = {}, service_[kWays] = {};
   std::atomic<double> core_time_[kWays] = {}, overhead_[kWays] = {};
   std::atomic<uint64_t> learned_[kWays] = {};  // jobs that the device's means know

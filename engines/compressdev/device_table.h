@@ -40,7 +40,7 @@ typedef struct wpr_device_answer {
   uint64_t tag;
   int status; /* 0: done; else the driver's own number */
   size_t consumed, produced;
-  const void *data; /* `room` readable bytes of the module, valid until the queue's next submit */
+  const void *data; /* `produced` bytes of the module, valid until the queue's next submit */
 } wpr_device_answer;
 
 typedef struct wpr_device_table {

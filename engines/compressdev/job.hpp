@@ -18,10 +18,10 @@ inline constexpr size_t kAlgorithms = 2, kDirections = 2;
 
 // One block, to be coded or expanded.
 struct Job {
-  Algorithm algorithm;
-  Direction direction;
-  ConstBytes src;
-  Bytes dst;
+  Algorithm algorithm = Algorithm::kDeflate;
+  Direction direction = Direction::kCompress;
+  ConstBytes src{};
+  Bytes dst{};
   // Of expanding. exact: dst has exactly the raw size; where it may be larger, only a sum proves
   // what came. is_right: compares the sum of the format around `code`; nullptr: it has none.
   bool exact = true;
@@ -29,7 +29,7 @@ struct Job {
   ConstBytes code{};
 
   size_t raw_size() const { return direction == Direction::kCompress ? src.size() : dst.size(); }
-  size_t way() const {
+  constexpr size_t way() const {
     return static_cast<size_t>(algorithm) * kDirections + static_cast<size_t>(direction);
   }
 };
@@ -42,6 +42,12 @@ enum class Outcome : uint8_t {
 
 // Brings the job to the device, and waits for it.
 Outcome run(const Job& job, size_t* written) noexcept;
+// The same of a device that works beside the cores, while its thread does something else. `left`:
+// blocks of the message that nobody has begun. nullptr: the cores must do the job; else `end` ends
+// it, called until it is true.
+void* begin(const Job& job, size_t left) noexcept;
+bool end(void* begun, size_t* written, Outcome* outcome) noexcept;
+bool divides() noexcept;    // device and cores divide the blocks of a message
 bool selected() noexcept;   // a device is set up
 bool verifying() noexcept;  // option verify
 void disown() noexcept;     // the device made wrong bytes: it gets no more jobs
@@ -79,12 +85,27 @@ struct OnDevice {
 
   static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    const Outcome outcome = decode_here(args, src, dst, written);
-    if (outcome == Outcome::kDone) return {};
-    const CoresWatch watch(job_of(Direction::kExpand, src, dst));
-    const Status status = Wrapping::cores().decode(state, args, src, dst, written);
-    if (outcome == Outcome::kWrongSum && status.ok()) disown();
-    return status;
+    Job job;
+    const bool takes = can_decode(args, src, dst, &job);
+    return after(takes ? run(job, written) : Outcome::kCores, state, args, src, dst, written);
+  }
+
+  static Status begin_decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t left,
+                             size_t* written, void** begun) noexcept {
+    *begun = nullptr;
+    if (!divides()) return decode(state, args, src, dst, written);
+    Job job;
+    if (can_decode(args, src, dst, &job)) *begun = begin(job, left);
+    if (*begun != nullptr) return {};
+    return after(Outcome::kCores, state, args, src, dst, written);
+  }
+
+  static bool end_decode(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
+                         size_t* written, Status* status) noexcept {
+    Outcome outcome;
+    if (!end(begun, written, &outcome)) return false;
+    *status = after(outcome, state, args, src, dst, written);
+    return true;
   }
 
  private:
@@ -111,15 +132,24 @@ struct OnDevice {
   }
 
   // Only a sum proves what was expanded: without one, `verify` leaves it to the cores.
-  static Outcome decode_here(const Args& args, ConstBytes src, Bytes dst,
-                             size_t* written) noexcept {
-    if (dst.empty() || src.size() <= kAround || !Wrapping::is_header(src)) return Outcome::kCores;
-    if (!kHasSum && verifying()) return Outcome::kCores;
-    Job job = job_of(Direction::kExpand, src.subspan(Wrapping::kHeader, src.size() - kAround), dst);
-    job.exact = args.exact_size;
-    if (kHasSum) job.is_right = Wrapping::is_trailer;
-    job.code = src;
-    return run(job, written);
+  static bool can_decode(const Args& args, ConstBytes src, Bytes dst, Job* job) noexcept {
+    if (dst.empty() || src.size() <= kAround || !Wrapping::is_header(src)) return false;
+    if (!kHasSum && verifying()) return false;
+    *job = job_of(Direction::kExpand, src.subspan(Wrapping::kHeader, src.size() - kAround), dst);
+    job->exact = args.exact_size;
+    if (kHasSum) job->is_right = Wrapping::is_trailer;
+    job->code = src;
+    return true;
+  }
+
+  // What the device did not do, the cores do.
+  static Status after(Outcome outcome, void* state, const Args& args, ConstBytes src, Bytes dst,
+                      size_t* written) noexcept {
+    if (outcome == Outcome::kDone) return {};
+    const CoresWatch watch(job_of(Direction::kExpand, src, dst));
+    const Status status = Wrapping::cores().decode(state, args, src, dst, written);
+    if (outcome == Outcome::kWrongSum && status.ok()) disown();
+    return status;
   }
 
   static bool expands_to(void* state, const Args& args, ConstBytes code, ConstBytes raw) noexcept {
@@ -141,7 +171,9 @@ constexpr Kernel kernel() {
           .open = Functions::open,
           .close = Functions::close,
           .encode = Functions::encode,
-          .decode = Functions::decode};
+          .decode = Functions::decode,
+          .begin_decode = Functions::begin_decode,
+          .end_decode = Functions::end_decode};
 }
 
 }  // namespace wirepress::compressdev

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of device_table.h over DPDK's compressdev (DPDK 22.11 and later). A module of its own:
 // the headers need -march=corei7, and releases of DPDK differ in ABI.
+#include <errno.h>
+#include <fcntl.h>
 #include <rte_bus_vdev.h>
 #include <rte_compressdev.h>
 #include <rte_dev.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -98,19 +101,73 @@ int start_library(const std::string& device, char* why, size_t size) {
   return 0;
 }
 
+// Where the link leads, its last part; "": there is none.
+std::string link_end(const std::string& link) {
+  char target[512];
+  const ssize_t n = readlink(link.c_str(), target, sizeof target);
+  const std::string text(target, n > 0 ? static_cast<size_t>(n) : 0);
+  return text.substr(text.find_last_of('/') + 1);
+}
+
+// DPDK says only that it has no such device; the system knows more. mlx5 works beside the kernel's
+// driver, the others need vfio-pci.
+int refuse_on_bus(const std::string& name, char* why, size_t size) {
+  const std::string place = "/sys/bus/pci/devices/" + name;
+  if (access(place.c_str(), F_OK) != 0)
+    return refuse(why, size, "there is no device %s on the PCI bus; lspci -D lists those there are",
+                  name.c_str());
+  const std::string driver = link_end(place + "/driver"), group = link_end(place + "/iommu_group");
+  if (driver == "mlx5_core")
+    return refuse(why, size,
+                  "DPDK cannot open %s: install rdma-core and the driver's package "
+                  "librte-compress-mlx5-*, and give this user /dev/infiniband/uverbs* and memory "
+                  "that may be locked (ulimit -l unlimited)",
+                  name.c_str());
+  if (driver != "vfio-pci")
+    return refuse(why, size, "%s has driver %s: bind it with dpdk-devbind.py -b vfio-pci %s",
+                  name.c_str(), driver.empty() ? "none" : driver.c_str(), name.c_str());
+  const std::string file = "/dev/vfio/" + group;
+  const int opened = open(file.c_str(), O_RDWR | O_CLOEXEC);
+  const int error = errno;
+  if (opened >= 0) close(opened);
+  if (opened < 0 && error == EBUSY)
+    return refuse(why, size, "another process has %s: %s is busy", name.c_str(), file.c_str());
+  if (opened < 0)
+    return refuse(why, size, "this user may not open %s, the group of %s: %s; chown it to the user",
+                  file.c_str(), name.c_str(), std::strerror(error));
+  return refuse(why, size,
+                "DPDK cannot use %s: its driver's package librte-compress-* or librte-common-qat* "
+                "may be missing, or memory that may be locked (ulimit -l unlimited)",
+                name.c_str());
+}
+
+// Drivers of devices on the bus, which are named by their addresses.
+bool is_driver_on_bus(const std::string& name) {
+  for (const char* driver : {"mlx5", "qat", "octeontx", "nitrox", "uadk", "zsda"})
+    if (name == driver) return true;
+  return false;
+}
+
+bool is_name(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
 // The device's id, or -1.
 int find_device(const std::string& name, std::string* driver, char* why, size_t size) {
+  if (!on_bus(name) && is_driver_on_bus(name))
+    return refuse(why, size,
+                  "%s is a driver of devices on the PCI bus: name the device by its address, such "
+                  "as 0000:03:00.0 (lspci -D)",
+                  name.c_str());
+  if (!on_bus(name) && !is_name(name))
+    return refuse(why, size, "\"%s\" names no device: isal, zlib or an address on the PCI bus does",
+                  name.c_str());
   *driver = on_bus(name) ? name : "compress_" + name;
   if (!on_bus(name)) rte_eal_hotplug_add("vdev", driver->c_str(), "");
   const int id = rte_compressdev_get_dev_id(driver->c_str());
   if (id >= 0) return id;
-  if (on_bus(name))
-    return refuse(
-        why, size,
-        "DPDK finds no compression device %s, or may not open it: bind it to vfio-pci, and "
-        "give this user its group in /dev/vfio (VFIO) and memory that may be locked "
-        "(ulimit -l)",
-        name.c_str());
+  if (on_bus(name)) return refuse_on_bus(name, why, size);
   return refuse(why, size,
                 "DPDK has no driver %s here; its packages are called librte-compress-*, and "
                 "libdpdk-dev brings them all",
