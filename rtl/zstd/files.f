@@ -21,6 +21,8 @@ zstd/wpr_zstd_enc_pkg.sv
 zstd/wpr_zstd_enc_fse.sv
 zstd/wpr_zstd_enc_bits.sv
 zstd/wpr_zstd_enc_counts.sv
+zstd/wpr_zstd_enc_tally.sv
+zstd/wpr_zstd_enc_table.sv
 zstd/wpr_zstd_enc_blocks.sv
 zstd/wpr_zstd_enc_tree.sv
 zstd/wpr_zstd_enc_weights.sv

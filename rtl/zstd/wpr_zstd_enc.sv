@@ -8,10 +8,10 @@
 // become smaller goes as it is, so a frame has at most 10 bytes, and 3 for each block, more than
 // its bytes. Offsets are below 65,280.
 //
-// Rate: 8 bytes a clock come while there is memory for a block. A block takes the larger of its
-// sequences and a quarter of its literals in clocks, if these get a Huffman code; and then an
-// eighth of its code, in which the next block's tree is built. The first byte leaves when a block
-// has come and is coded.
+// Rate: 8 bytes a clock come while there is memory for a block. A block takes as many clocks as it
+// has sequences, or a quarter of its literals if these are more and get a Huffman code; and then an
+// eighth of its code's bytes, while the next block's tree and tables are built. The first byte
+// leaves when a block has come and is coded.
 module wpr_zstd_enc
   import wpr_zstd_enc_pkg::*;
   import wpr_zstd_pkg::literals_e, wpr_zstd_pkg::Raw, wpr_zstd_pkg::Rle, wpr_zstd_pkg::Huffman;
@@ -57,7 +57,7 @@ module wpr_zstd_enc
   logic [63:0] w_bytes;
   logic [2:0] w_at;
   logic [15:0] w_offset;
-  wpr_lz_match match (
+  wpr_lz_match #(.HashBytes(6), .LogRows(11)) match (
     .clk_i,
     .rst_ni,
     .s_cmd_tvalid,
@@ -83,6 +83,9 @@ module wpr_zstd_enc
   logic come_valid, come_ready, free, tree_bank_q, bank_q, count;
   block_t come;
   logic [7:0] count_byte;
+  logic count_codes;
+  logic [5:0] count_code;
+  logic [2:0][13:0] counted_codes;
   logic [16:0] counted;
   logic [12:0] sequence_at, literals_row, row_q;
   sequence_t one;
@@ -110,6 +113,9 @@ module wpr_zstd_enc
     .count_i     (count),
     .byte_i      (count_byte),
     .n_o         (counted),
+    .codes_i     (count_codes),
+    .code_i      (count_code),
+    .n_codes_o   (counted_codes),
     .bank_i      (bank_q),
     .sequence_i  (sequence_at),
     .sequence_o  (one),
@@ -125,13 +131,15 @@ module wpr_zstd_enc
   typedef enum logic [2:0] {Idle, Start, Code, Size, Choose, Part, Rows} state_e;
   tree_e tree_q;
   state_e state_q;
-  logic tree_start_q, tree_busy, code_valid, code_start_q, huffman_start_q, sequences_start_q;
+  logic tree_start_q, tree_busy, tables_busy, tree_own, own_q, code_valid;
+  logic code_start_q, huffman_start_q, sequences_start_q;
   logic coding;
   block_t tree_block_q, block_q;
   literals_t tree, literals_q;
   logic [7:0] code_byte;
   code_t code;
   assign coding     = state_q inside {Start, Code};
+  assign tree_own   = tree_block_q.sequences[13:8] != '0;  // enough for tables of their own
   assign come_ready = tree_q == Wait && !coding;
   always_ff @(posedge clk_i) begin
     tree_start_q <= 1'b0;
@@ -142,7 +150,7 @@ module wpr_zstd_enc
         tree_start_q <= 1'b1;
         tree_q       <= Build;
       end
-      Build:   if (!tree_start_q && !tree_busy) tree_q <= Built;
+      Build:   if (!tree_start_q && !tree_busy && !tables_busy) tree_q <= Built;
       default: if (state_q == Idle) tree_q <= Wait;
     endcase
     if (tree_q == Built && state_q == Idle) tree_bank_q <= !tree_bank_q;
@@ -171,10 +179,21 @@ module wpr_zstd_enc
   logic sequences_busy, sequences_over, weights_busy;
   logic [17:0] sequences_size;
   logic [8:0] weights_size;
+  logic [2:0][6:0] table_size;
+  logic [2:0][63:0] table_word;
   logic [63:0] sequences_word, weights_word;
   wpr_zstd_enc_sequences sequences (
     .clk_i,
     .rst_ni,
+    .tables_i  (tree_start_q),
+    .own_i     (tree_own),
+    .tables_bank_i(tree_bank_q),
+    .tables_n_i(tree_block_q.sequences),
+    .tables_busy_o(tables_busy),
+    .count_o   (count_codes),
+    .code_o    (count_code),
+    .n_codes_i (counted_codes),
+    .bank_i    (bank_q),
     .start_i   (sequences_start_q),
     .n_i       (block_q.sequences),
     .busy_o    (sequences_busy),
@@ -182,6 +201,8 @@ module wpr_zstd_enc
     .size_o    (sequences_size),
     .at_o      (sequence_at),
     .sequence_i(one),
+    .table_size_o(table_size),
+    .table_row_o(table_word),
     .row_i     (row_q),
     .row_o     (sequences_word)
   );
@@ -239,6 +260,7 @@ module wpr_zstd_enc
 
   logic [17:0] huffman_q, streams_q, literals_size_q, sequences_size_q, size_q;
   logic [9:0] tree_size_q;
+  logic [8:0] tables_size_q;
   logic may_huffman_q, raw_q, same_q;
   literals_e kind;
   logic [2:0] n_head;  // bytes of the header of literals, and of sequences
@@ -262,13 +284,13 @@ module wpr_zstd_enc
       if (kind == Rle) head[0] = 1'b1;
     end
     n_sequences_head = block_q.sequences == '0 ? 2'd1 : block_q.sequences < 14'd128 ? 2'd2 : 2'd3;
-    sequences_head = {8'd0, block_q.sequences[7:0], 2'b10, block_q.sequences[13:8]};
+    sequences_head = {own_q ? 8'hA8 : 8'd0, block_q.sequences[7:0], 2'b10, block_q.sequences[13:8]};
     if (block_q.sequences < 14'd128) sequences_head = {16'd0, block_q.sequences[7:0]};
   end
 
   // ---- parts of a block -------------------------------------------------------------------------
 
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     Magic,
     FrameSize,
     Header,      // of the block, and of its literals
@@ -282,6 +304,9 @@ module wpr_zstd_enc
     Stream2,
     Stream3,
     SequencesHeader,
+    Table0,  // of literal lengths, offsets, match lengths
+    Table1,
+    Table2,
     Sequences
   } part_e;
   part_e part_q, last_part_q;
@@ -344,6 +369,10 @@ module wpr_zstd_enc
         n     = 18'(n_sequences_head);
         words = 64'(sequences_head);
       end
+      Table0, Table1, Table2: begin
+        n       = own_q ? 18'(table_size[2'(part_q-Table0)]) : 18'd0;
+        is_head = 1'b0;
+      end
       default: begin
         n       = sequences_size;
         is_head = 1'b0;
@@ -366,12 +395,15 @@ module wpr_zstd_enc
                          (literals_q.most == 8'd1 || weights_size <= 9'd120);
     literals_size_q   <= 18'(n_head) + (kind == Huffman ? huffman_q :
                                         kind == Rle ? 18'd1 : 18'(block_q.literals));
-    sequences_size_q  <= 18'(n_sequences_head) + (block_q.sequences == '0 ? 18'd0 : sequences_size);
+    tables_size_q     <= own_q ? 9'(table_size[0]) + 9'(table_size[1]) + 9'(table_size[2]) : '0;
+    sequences_size_q  <= 18'(n_sequences_head) + 18'(tables_size_q) +
+                         (block_q.sequences == '0 ? 18'd0 : sequences_size);
     size_q            <= literals_size_q + sequences_size_q;
     unique case (state_q)
       Idle:
       if (tree_q == Built) begin
         block_q    <= tree_block_q;
+        own_q      <= tree_own;
         literals_q <= tree;
         bank_q     <= tree_bank_q;
         state_q    <= Start;
@@ -409,14 +441,14 @@ module wpr_zstd_enc
         head_q    <= words;
         row_q     <= '0;
         if (n != '0) state_q <= Rows;
-        else part_q <= part_e'(part_q + 4'd1);
+        else part_q <= part_e'(part_q + 5'd1);
       end
       default:
       if (issue) begin
         row_q  <= row_q + 13'd1;
         left_q <= left_q - 18'd8;
         if (ends) begin
-          part_q  <= part_e'(part_q + 4'd1);
+          part_q  <= part_e'(part_q + 5'd1);
           state_q <= part_q == last_part_q ? Idle : Part;
         end
       end
@@ -454,6 +486,9 @@ module wpr_zstd_enc
       Stream1:  word = stream_word[1];
       Stream2:  word = stream_word[2];
       Stream3:  word = stream_word[3];
+      Table0:   word = table_word[0];
+      Table1:   word = table_word[1];
+      Table2:   word = table_word[2];
       default:  word = sequences_word;
     endcase
     if (read2_q.is_head) word = read2_q.head;

@@ -2,9 +2,9 @@
 // Records of windows (wpr_lz_match) to blocks: sequences, literals, how often each literal comes,
 // and the bytes as they were. There is memory for two blocks: one is read while the other comes.
 //
-// A match that would cost more than its bytes as literals becomes literals: one of fewer than
-// `Least` bytes, unless it is near or goes on at the distance of the last one. A match over the end
-// of a block becomes two.
+// A match that costs more bits than its bytes do as literals becomes literals: one of four bytes
+// that is not near and not as far as the last one, and one of five from far away. A match over the
+// end of a block becomes two.
 module wpr_zstd_enc_blocks
   import wpr_zstd_enc_pkg::*;
 (
@@ -34,6 +34,9 @@ module wpr_zstd_enc_blocks
   input  logic            count_i,     // reading a number sets it to 0
   input  logic [7:0]      byte_i,
   output logic [16:0]     n_o,
+  input  logic            codes_i,     // the same of a code of sequences; these take two clocks
+  input  logic [5:0]      code_i,
+  output logic [2:0][13:0] n_codes_o,  // literal lengths, offsets, match lengths
   input  logic            bank_i,
   input  logic [12:0]     sequence_i,
   output sequence_t       sequence_o,
@@ -108,7 +111,7 @@ module wpr_zstd_enc_blocks
   // Bytes of the match that begins, more than those of two windows do not matter.
   assign size   = 5'(stop) - 5'(record_q.at) + (stop[3] && !record_q.last ? 5'(head.run) : 5'd0);
   assign near   = record_q.offset == offset_q || record_q.offset < 16'd256;
-  assign keeps  = size >= 5'd7 || (size >= 5'd6 && record_q.offset < 16'd4096) ||
+  assign keeps  = size >= 5'd6 || (size >= 5'd5 && record_q.offset < 16'd8192) ||
                   (near && size >= 5'd4);
   assign cut    = ends && stop[3] && record_q.at > 3'd5;  // too short in this block
   assign starts = record_q.start && keeps && !cut;
@@ -261,6 +264,33 @@ module wpr_zstd_enc_blocks
     if (!rst_ni) begin
       used_q  <= '0;
       clear_q <= '0;
+    end
+  end
+
+  // ---- how often each code comes ----------------------------------------------------------------
+
+  logic [2:0][5:0] code3_q;
+  logic push3_q, bank3_q, bank_codes1_q;
+  logic [1:0][2:0][13:0] n_codes;
+  always_ff @(posedge clk_i) begin
+    push3_q    <= push2_valid_q && rst_ni;
+    bank3_q    <= bank2_q;
+    code3_q[0] <= literal_code(push2_q.literals);
+    code3_q[1] <= 6'(highest(push2_q.offset));
+    code3_q[2] <= match_code(push2_q.match);
+    bank_codes1_q <= bank_count_i;
+  end
+  assign n_codes_o = n_codes[bank_codes1_q];
+  for (genvar b = 0; b < 2; b++) begin : g_tally
+    for (genvar k = 0; k < 3; k++) begin : g_kind
+      wpr_zstd_enc_tally tally (
+        .clk_i,
+        .s_valid_i(push3_q && bank3_q == 1'(b)),
+        .s_code_i (code3_q[k]),
+        .read_i   (!clear_q[8] || (codes_i && bank_count_i == 1'(b))),
+        .code_i   (!clear_q[8] ? clear_q[5:0] : code_i),
+        .n_o      (n_codes[b][k])
+      );
     end
   end
 

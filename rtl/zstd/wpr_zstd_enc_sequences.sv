@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bit stream of a block's sequences with the predefined tables: the last sequence first, one a
-// clock, and 16 clocks more.
+// The tables of a block's sequences, its own or the predefined ones, with their descriptions; and
+// the bit stream of the sequences: the last one first, one a clock, and 16 clocks more.
 module wpr_zstd_enc_sequences
   import wpr_zstd_enc_pkg::*;
 (
   input  logic        clk_i,
   input  logic        rst_ni,   // synchronous
-  input  logic        start_i,
+  input  logic        tables_i,       // makes the tables, in 530 clocks
+  input  logic        own_i,          // of their own; constant until start_i
+  input  logic        tables_bank_i,
+  input  logic [13:0] tables_n_i,     // sequences
+  output logic        tables_busy_o,
+  output logic        count_o,        // wpr_zstd_enc_blocks
+  output logic [ 5:0] code_o,
+  input  logic [2:0][13:0] n_codes_i,
+
+  input  logic        bank_i,         // of the block whose sequences are coded
+  input  logic        start_i,        // codes sequences with them
   input  logic [13:0] n_i,      // sequences, 1 and more
   output logic        busy_o,
   output logic        over_o,   // more bytes than a block may have
@@ -15,6 +25,8 @@ module wpr_zstd_enc_sequences
   output logic [12:0] at_o,
   input  sequence_t   sequence_i,  // two clocks later
 
+  output logic [2:0][6:0] table_size_o,  // bytes of their descriptions, from start_i on
+  output logic [2:0][63:0] table_row_o,
   input  logic [12:0] row_i,
   output logic [63:0] row_o     // of the bit stream, two clocks later
 );
@@ -48,36 +60,79 @@ module wpr_zstd_enc_sequences
   logic [5:0] n_extra6_q;
 
   logic [2:0] n_literal, n_match, n_offset;
-  logic [5:0] literal, match, offset, literal_state, match_state, offset_state;
-  wpr_zstd_enc_fse #(.Kind(Literal), .Log(6)) literal_fse (
+  logic [6:0] literal, match, offset, literal_state, match_state, offset_state;
+  logic [2:0] tables_busy;
+  logic [2:0][6:0] table_size;
+  logic own_q;
+  assign tables_busy_o = tables_busy != '0;
+  wpr_zstd_enc_table #(.Kind(Literal), .Log(7), .LogPredefined(6)) literal_table (
     .clk_i,
-    .s_valid_i(tag_q[3].valid),
-    .s_first_i(tag_q[3].last),
-    .s_code_i (literal3_q),
-    .m_n_o    (n_literal),
-    .m_bits_o (literal),
-    .state_o  (literal_state)
+    .rst_ni,
+    .start_i    (tables_i),
+    .own_i,
+    .bank_i     (tables_bank_i),
+    .n_i        (tables_n_i),
+    .busy_o     (tables_busy[0]),
+    .count_o    (count_o),
+    .code_o     (code_o),
+    .number_i   (n_codes_i[0]),
+    .size_o     (table_size[0]),
+    .bank_read_i(bank_i),
+    .row_i      (row_i[2:0]),
+    .row_o      (table_row_o[0]),
+    .s_valid_i  (tag_q[3].valid),
+    .s_first_i  (tag_q[3].last),
+    .s_code_i   (literal3_q),
+    .m_n_o      (n_literal),
+    .m_bits_o   (literal),
+    .state_o    (literal_state)
   );
-  wpr_zstd_enc_fse #(.Kind(Match), .Log(6)) match_fse (
+  wpr_zstd_enc_table #(.Kind(Offset), .Log(6), .LogPredefined(5)) offset_table (
     .clk_i,
-    .s_valid_i(tag_q[3].valid),
-    .s_first_i(tag_q[3].last),
-    .s_code_i (match3_q),
-    .m_n_o    (n_match),
-    .m_bits_o (match),
-    .state_o  (match_state)
+    .rst_ni,
+    .start_i    (tables_i),
+    .own_i,
+    .bank_i     (tables_bank_i),
+    .n_i        (tables_n_i),
+    .busy_o     (tables_busy[1]),
+    .count_o    (),
+    .code_o     (),
+    .number_i   (n_codes_i[1]),
+    .size_o     (table_size[1]),
+    .bank_read_i(bank_i),
+    .row_i      (row_i[2:0]),
+    .row_o      (table_row_o[1]),
+    .s_valid_i  (tag_q[3].valid),
+    .s_first_i  (tag_q[3].last),
+    .s_code_i   (offset3_q),
+    .m_n_o      (n_offset),
+    .m_bits_o   (offset),
+    .state_o    (offset_state)
   );
-  wpr_zstd_enc_fse #(.Kind(Offset), .Log(5)) offset_fse (
+  wpr_zstd_enc_table #(.Kind(Match), .Log(7), .LogPredefined(6)) match_table (
     .clk_i,
-    .s_valid_i(tag_q[3].valid),
-    .s_first_i(tag_q[3].last),
-    .s_code_i (offset3_q),
-    .m_n_o    (n_offset),
-    .m_bits_o (offset),
-    .state_o  (offset_state)
+    .rst_ni,
+    .start_i    (tables_i),
+    .own_i,
+    .bank_i     (tables_bank_i),
+    .n_i        (tables_n_i),
+    .busy_o     (tables_busy[2]),
+    .count_o    (),
+    .code_o     (),
+    .number_i   (n_codes_i[2]),
+    .size_o     (table_size[2]),
+    .bank_read_i(bank_i),
+    .row_i      (row_i[2:0]),
+    .row_o      (table_row_o[2]),
+    .s_valid_i  (tag_q[3].valid),
+    .s_first_i  (tag_q[3].last),
+    .s_code_i   (match3_q),
+    .m_n_o      (n_match),
+    .m_bits_o   (match),
+    .state_o    (match_state)
   );
 
-  logic [17:0] steps6_q;
+  logic [20:0] steps6_q;
   logic [4:0] n_steps6_q;
   logic [63:0] piece7_q;
   logic [6:0] n_piece7_q;
@@ -102,13 +157,15 @@ module wpr_zstd_enc_sequences
 
     extra6_q   <= 47'(both5_q) | 47'(offset5_q) << n_both5_q;
     n_extra6_q <= 6'(n_both5_q) + 6'(n_offset5_q);
-    steps6_q   <= 18'(offset) | 18'(match) << n_offset |
-                  18'(literal) << (4'(n_offset) + 4'(n_match));
+    steps6_q   <= 21'(offset) | 21'(match) << n_offset |
+                  21'(literal) << (4'(n_offset) + 4'(n_match));
     n_steps6_q <= 5'(n_offset) + 5'(n_match) + 5'(n_literal);
     if (tag_q[5].finish) begin
-      steps6_q   <= 18'h20000 | 18'(literal_state) << 11 | 18'(offset_state) << 6 |
-                    18'(match_state);
-      n_steps6_q <= 5'd18;
+      steps6_q   <= own_q ? 21'h100000 | 21'(literal_state) << 13 | 21'(offset_state) << 7 |
+                                              21'(match_state) :
+                    21'h20000 | 21'(literal_state) << 11 | 21'(offset_state) << 6 |
+                                              21'(match_state);
+      n_steps6_q <= own_q ? 5'd21 : 5'd18;
       n_extra6_q <= '0;
       extra6_q   <= '0;
     end
@@ -129,6 +186,8 @@ module wpr_zstd_enc_sequences
       going_q <= 1'b1;
       begin_q <= 1'b1;
       left_q  <= n_i;
+      own_q   <= own_i;
+      table_size_o <= table_size;
     end
     if (!rst_ni) begin
       {going_q, finish_q} <= '0;
