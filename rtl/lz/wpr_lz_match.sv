@@ -423,8 +423,13 @@ module wpr_lz_match #(
   function automatic match_t first_from(input int c, input logic [7:0] four,
                                         input logic [7:0][3:0] stop);
     match_t m;
+    logic before_it;  // by ands and ors: a chain of choices would be deeper
     m = '0;
-    for (int s = 7; s >= c; s--) if (four[s]) m = {1'b1, 3'(s), stop[s]};
+    before_it = 1'b0;
+    for (int s = c; s < 8; s++) begin
+      m |= {1'b1, 3'(s), stop[s]} & {$bits(match_t) {four[s] && !before_it}};
+      before_it |= four[s];
+    end
     return m;
   endfunction
 
