@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA core of zstd (rtl/zstd), simulated: a decoder. The library encodes; it decodes, too,
-// what the core does not take: blocks that may have more than 4 MiB, and frames with a window of
-// more than 128 KiB. The core passes a frame's checksum over, so it is checked here.
+// The FPGA cores of zstd (rtl/zstd), simulated. The library encodes where a level asks for another
+// search than the core's, and takes what the cores do not: blocks that may have more than 4 MiB,
+// and, decoding, frames with a window of more than 128 KiB. The core passes a frame's checksum
+// over, so it is checked here.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -10,6 +11,7 @@
 #include <new>
 
 #include "Vwpr_zstd_dec.h"
+#include "Vwpr_zstd_enc.h"
 #include "engines/rtl/core.hpp"
 #include "engines/rtl/packets.hpp"
 
@@ -25,10 +27,12 @@ constexpr size_t kMostCode = size_t{16} << 20;  // the same
 constexpr uint64_t kMostWindow = uint64_t{128} << 10;
 constexpr int kMostIdle = 1 << 19;  // a block's sequences may give bytes that nobody needs any more
 constexpr size_t kChecksumSize = 4;
+constexpr int kMostLevel = 2;  // whose search the encoder's is like; 0 is libzstd's default, 3
 
 struct State {
   ~State() { zstd_libzstd.close(library); }
   void* library = nullptr;
+  std::unique_ptr<rtl::Core<Vwpr_zstd_enc>> encoder;  // made on first use: it is large
   rtl::Core<Vwpr_zstd_dec> decoder;
 };
 
@@ -65,7 +69,20 @@ Status open(const Args& args, void** state) noexcept {
 void close(void* state) noexcept { delete static_cast<State*>(state); }
 
 Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  return zstd_libzstd.encode(static_cast<State*>(state)->library, args, src, dst, written);
+  auto& [library, encoder, decoder] = *static_cast<State*>(state);
+  if (src.size() > kMostRaw || args.value[0] == 0 || args.value[0] > kMostLevel)
+    return zstd_libzstd.encode(library, args, src, dst, written);
+  if (!encoder) encoder.reset(new (std::nothrow) rtl::Core<Vwpr_zstd_enc>);
+  if (!encoder) return fail(Code::kNoMemory, "zstd: no memory for a simulated core");
+  rtl::BytesIn<kBeat> raw{src};
+  rtl::BytesOut<kBeat> out{dst};
+  rtl::Command command{static_cast<uint32_t>(src.size())};
+  WPR_TRY(encoder->run(raw, out, command, kMostIdle));
+  if (out.over)
+    return fail(Code::kDstTooSmall, "zstd: the code of %zu bytes does not fit %zu", src.size(),
+                dst.size());
+  *written = out.size;
+  return {};
 }
 
 Status check_sum(ConstBytes src, ConstBytes raw) {
@@ -76,7 +93,7 @@ Status check_sum(ConstBytes src, ConstBytes raw) {
 }
 
 Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
-  auto& [library, decoder] = *static_cast<State*>(state);
+  auto& [library, encoder, decoder] = *static_cast<State*>(state);
   if (dst.size() > kMostRaw || src.size() > kMostCode || window_size(src) > kMostWindow)
     return zstd_libzstd.decode(library, args, src, dst, written);
   if (src.empty()) return fail(Code::kCorrupt, "zstd: a block of no bytes");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder core of rtl/zstd against libzstd: frames of all levels and windows, blocks of all
-// kinds, and damaged frames: every truncation of small ones, and mutations of others, with good
-// ones between.
+// The cores of rtl/zstd against libzstd. The decoder: frames of all levels and windows, blocks of
+// all kinds, and damaged frames: every truncation of small ones, and mutations of others, with good
+// ones between. The encoder: the library and the decoder core read every frame, its size is
+// bounded, and pauses and earlier packets change none of its bytes.
 //
 // A damaged frame is refused, or gives what libzstd gives, in a number of clocks that follows from
 // its size and the room. The core refuses some that libzstd takes: a Huffman stream must end with
@@ -274,6 +275,127 @@ TEST_F(Zstd, LargeBlocks) {
     ASSERT_EQ(got, raw);
     ASSERT_FALSE(on_core.decode(code, raw.size() - 1, &got));
   }
+}
+
+// ---- encoder ------------------------------------------------------------------------------------
+
+Args level(int value) {
+  Args args;
+  args.value[0] = value;
+  return args;
+}
+
+class ZstdEncoder : public Zstd {
+ protected:
+  // One frame, read by the library, and by the decoder core where that is asked for.
+  Buffer encoded(Opened* encoder, const Buffer& raw, Opened* decoder = nullptr) {
+    const uint64_t before = rtl::clocks;
+    const Buffer code = encoder->encoded(*find_codec("zstd", 4)->codec, raw);
+    EXPECT_GT(rtl::clocks, before) << "encoded by the library";
+    const size_t n_blocks = std::max<size_t>(1, (raw.size() + 65535) / 65536);
+    if (rtl::pauses.sink == 0 && rtl::pauses.source == 0) {
+      EXPECT_LE(rtl::clocks - before, 26000 * n_blocks + 20000);
+    }
+    EXPECT_LE(code.size(), raw.size() + 10 + 3 * n_blocks);
+    Buffer got(raw.size());
+    EXPECT_EQ(ZSTD_decompress(got.data(), got.size(), code.data(), code.size()), raw.size());
+    EXPECT_TRUE(got == raw) << raw.size();
+    if (decoder != nullptr) {
+      EXPECT_TRUE(decoder->decode(code, raw.size(), &got));
+      EXPECT_TRUE(got == raw) << raw.size();
+    }
+    return code;
+  }
+
+  void many(int n, size_t most, Random* random) {
+    Opened encoder(core, level(1)), decoder(core);
+    for (int i = 0; i < n && !HasFailure(); ++i)
+      encoded(&encoder, bytes((*random)() % (i % 50 == 0 ? size_t{300} << 10 : most), random),
+              &decoder);
+  }
+};
+
+TEST_F(ZstdEncoder, SmallSizes) {
+  Random random(11);
+  Opened encoder(core, level(1)), decoder(core);
+  for (size_t size = 0; size < 300 && !HasFailure(); ++size)
+    encoded(&encoder, bytes(size, &random), &decoder);
+}
+
+TEST_F(ZstdEncoder, Frames) {
+  Random random(12);
+  many(100, 4000, &random);
+}
+
+// Blocks end within matches, at every byte of one; and there are bytes behind the last whole block.
+TEST_F(ZstdEncoder, EndsOfBlocks) {
+  Opened encoder(core, level(1)), decoder(core);
+  for (size_t i = 0; i < 24 && !HasFailure(); ++i) {
+    Random random(13);
+    Buffer raw = bytes(size_t{65536} - 40 + i, &random);
+    raw.insert(raw.end(), raw.begin() + 100, raw.begin() + 140 + static_cast<ptrdiff_t>(i % 5));
+    const Buffer tail = bytes(300 + i, &random);
+    raw.insert(raw.end(), tail.begin(), tail.end());
+    encoded(&encoder, raw, i < 4 ? &decoder : nullptr);
+  }
+}
+
+// One byte, two bytes, all bytes alike, none that repeat, a byte that is very rare, 255 of 256.
+TEST_F(ZstdEncoder, Kinds) {
+  Random random(14);
+  Opened encoder(core, level(1)), decoder(core);
+  for (const size_t size : {size_t{1000}, size_t{200000}}) {
+    for (unsigned kind = 0; kind < 7 && !HasFailure(); ++kind) {
+      Buffer raw(size);
+      for (size_t i = 0; i < size; ++i) {
+        const auto draw = static_cast<unsigned>(random() >> 32);
+        const unsigned values[] = {0,
+                                   draw % 2,
+                                   draw % 256,
+                                   draw % 700 == 0 ? 200u : draw / 1000 % 2,
+                                   draw % 255,
+                                   draw % 1024 < 1000 ? draw / 1024 % 2 : draw % 256,
+                                   static_cast<unsigned>(__builtin_ctz(draw | 1u << 31) * 8)};
+        raw[i] = static_cast<std::byte>(values[kind]);
+      }
+      encoded(&encoder, raw, &decoder);
+    }
+  }
+}
+
+TEST_F(ZstdEncoder, PausesChangeNothing) {
+  Random random(15);
+  std::vector<Buffer> raw;
+  for (int i = 0; i < 24; ++i) raw.push_back(bytes(random() % (i == 0 ? 150000 : 3000), &random));
+  std::vector<Buffer> expected;
+  for (const unsigned pause : {0u, 32u, 128u, 224u}) {
+    rtl::pauses = {.source = pause, .sink = pause == 0 ? 0 : 256 - pause, .seed = pause + 1};
+    Opened encoder(core, level(1));
+    for (size_t i = 0; i < raw.size() && !HasFailure(); ++i) {
+      const Buffer code = encoded(&encoder, raw[i]);
+      if (pause == 0) expected.push_back(code);
+      EXPECT_TRUE(code == expected[i]) << i;
+    }
+  }
+  rtl::pauses = {};
+}
+
+TEST_F(ZstdEncoder, LevelsOfTheLibrary) {
+  Random random(16);
+  const Buffer raw = bytes(3000, &random);
+  const auto* codec = find_codec("zstd", 4)->codec;
+  for (const int value : {0, 3, 19}) {
+    const uint64_t before = rtl::clocks;
+    const Buffer code = Opened(core, level(value)).encoded(*codec, raw);
+    EXPECT_EQ(rtl::clocks, before);
+    EXPECT_EQ(code, Opened(library, level(value)).encoded(*codec, raw));
+  }
+}
+
+// --gtest_also_run_disabled_tests: 10^4 of them.
+TEST_F(ZstdEncoder, DISABLED_Many) {
+  Random random(17);
+  many(10000, 5000, &random);
 }
 
 }  // namespace

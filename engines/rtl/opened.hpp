@@ -12,12 +12,13 @@
 
 namespace wirepress::rtl {
 
-// Without parameters. Decoding writes nothing behind `most` bytes, and the core never hangs.
+// Without parameters, if none are given. Decoding writes nothing behind `most` bytes, and the core
+// never hangs.
 class Opened {
  public:
-  explicit Opened(const Kernel* kernel) : kernel_(kernel) {
+  explicit Opened(const Kernel* kernel, const Args& args = {}) : kernel_(kernel), args_(args) {
     if (kernel->open) {
-      EXPECT_TRUE(kernel->open({}, &state_).ok());
+      EXPECT_TRUE(kernel->open(args_, &state_).ok());
     }
   }
   ~Opened() {
@@ -26,9 +27,9 @@ class Opened {
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
   std::vector<std::byte> encoded(const Codec& codec, ConstBytes raw) {
-    std::vector<std::byte> code(codec.bound({}, raw.size()));
+    std::vector<std::byte> code(codec.bound(args_, raw.size()));
     size_t written = 0;
-    EXPECT_TRUE(kernel_->encode(state_, {}, raw, code, &written).ok());
+    EXPECT_TRUE(kernel_->encode(state_, args_, raw, code, &written).ok());
     code.resize(written);
     return code;
   }
@@ -36,7 +37,7 @@ class Opened {
     constexpr ptrdiff_t kGuard = 64;
     std::vector<std::byte> room(most + size_t{kGuard}, std::byte{0xA5});
     size_t written = 0;
-    const Status status = kernel_->decode(state_, {}, code, Bytes(room).first(most), &written);
+    const Status status = kernel_->decode(state_, args_, code, Bytes(room).first(most), &written);
     EXPECT_NE(status.code(), Code::kDevice) << status.text();
     EXPECT_EQ(std::count(room.begin() + static_cast<ptrdiff_t>(most), room.end(), std::byte{0xA5}),
               kGuard);
@@ -47,6 +48,7 @@ class Opened {
 
  private:
   const Kernel* kernel_;
+  const Args args_;
   void* state_ = nullptr;
 };
 

@@ -3,9 +3,9 @@
 // packets that the engines make leave in the order of those that came in, whichever is done first.
 // An engine makes exactly one packet of each packet.
 //
-// Each engine has a queue of 2^LogQueue beats in front of it and one behind it. A packet longer
-// than a queue holds the others up: engines then work one after the other in part. A beat a clock
-// each way; latency 2 clocks and the engine's.
+// Each engine has a queue of 2^LogQueue beats in front of it and one behind it, which lie in block
+// RAM where they have more than 64. A packet longer than a queue holds the others up: engines then
+// work one after the other in part. A beat a clock each way; latency 2 clocks and the engine's.
 module wpr_pool #(
   parameter int unsigned Engines   = 4,
   parameter int unsigned In        = 577,  // bits of a beat in: data, tkeep ...
@@ -75,28 +75,53 @@ module wpr_pool #(
   );
 
   for (genvar i = 0; i < Engines; i++) begin : g_engine
-    wpr_fifo #(.Width(In + 1), .LogDepth(LogQueue)) in (
-      .clk_i,
-      .rst_ni,
-      .s_valid_i(s_valid_i && to_q == (Log)'(i) && (inside_q || order_room)),
-      .s_ready_o(room[i]),
-      .s_data_i ({s_data_i, s_last_i}),
-      .m_valid_o(e_valid_o[i]),
-      .m_ready_i(e_ready_i[i]),
-      .m_data_o ({e_data_o[i], e_last_o[i]}),
-      .level_o  ()
-    );
-    wpr_fifo #(.Width(Out + 1), .LogDepth(LogQueue)) out (
-      .clk_i,
-      .rst_ni,
-      .s_valid_i(f_valid_i[i]),
-      .s_ready_o(f_ready_o[i]),
-      .s_data_i ({f_data_i[i], f_last_i[i]}),
-      .m_valid_o(f_valid[i]),
-      .m_ready_i(give[i]),
-      .m_data_o ({f_data[i], f_last[i]}),
-      .level_o  ()
-    );
+    if (LogQueue <= 6) begin : g_queue
+      wpr_fifo #(.Width(In + 1), .LogDepth(LogQueue)) in (
+        .clk_i,
+        .rst_ni,
+        .s_valid_i(s_valid_i && to_q == (Log)'(i) && (inside_q || order_room)),
+        .s_ready_o(room[i]),
+        .s_data_i ({s_data_i, s_last_i}),
+        .m_valid_o(e_valid_o[i]),
+        .m_ready_i(e_ready_i[i]),
+        .m_data_o ({e_data_o[i], e_last_o[i]}),
+        .level_o  ()
+      );
+      wpr_fifo #(.Width(Out + 1), .LogDepth(LogQueue)) out (
+        .clk_i,
+        .rst_ni,
+        .s_valid_i(f_valid_i[i]),
+        .s_ready_o(f_ready_o[i]),
+        .s_data_i ({f_data_i[i], f_last_i[i]}),
+        .m_valid_o(f_valid[i]),
+        .m_ready_i(give[i]),
+        .m_data_o ({f_data[i], f_last[i]}),
+        .level_o  ()
+      );
+    end else begin : g_queue
+      wpr_ram_fifo #(.Width(In + 1), .LogDepth(LogQueue)) in (
+        .clk_i,
+        .rst_ni,
+        .s_valid_i(s_valid_i && to_q == (Log)'(i) && (inside_q || order_room)),
+        .s_ready_o(room[i]),
+        .s_data_i ({s_data_i, s_last_i}),
+        .m_valid_o(e_valid_o[i]),
+        .m_ready_i(e_ready_i[i]),
+        .m_data_o ({e_data_o[i], e_last_o[i]}),
+        .level_o  ()
+      );
+      wpr_ram_fifo #(.Width(Out + 1), .LogDepth(LogQueue)) out (
+        .clk_i,
+        .rst_ni,
+        .s_valid_i(f_valid_i[i]),
+        .s_ready_o(f_ready_o[i]),
+        .s_data_i ({f_data_i[i], f_last_i[i]}),
+        .m_valid_o(f_valid[i]),
+        .m_ready_i(give[i]),
+        .m_data_o ({f_data[i], f_last[i]}),
+        .level_o  ()
+      );
+    end
   end
 
   // ---- in order ---------------------------------------------------------------------------------

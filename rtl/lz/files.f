@@ -1,5 +1,6 @@
 common/wpr_skid.sv
 common/wpr_fifo.sv
+common/wpr_ram_fifo.sv
 common/wpr_pack.sv
 common/wpr_narrow.sv
 lz/wpr_lz_window.sv

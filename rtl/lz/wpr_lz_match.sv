@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches of a packet with its last 64 KiB, for the encoders of lz4 and snappy: 8 bytes (a window)
-// a clock, whatever they are. At most one match begins in a window.
+// Matches of a packet with its last 64 KiB, for the encoders of lz4, snappy and zstd: 8 bytes (a
+// window) a clock, whatever they are. At most one match begins in a window.
 //
 // s_cmd says how many bytes the packet has (0 to 2^22); as many must come, and none for 0. A record
 // a window comes out: how many of its bytes go on with the match that reached its first one; then
@@ -8,9 +8,12 @@
 // 5 are literals, and no match begins in the last 11. The records of a packet are a function of its
 // bytes alone. At least one clock without a record follows a packet.
 //
-// Rate: 8 bytes a clock while room_i; two clocks between packets, and 1,040 once in 11 MiB, in
-// which the table is cleared. Up to two records follow after room_i falls. Latency 27 windows.
-module wpr_lz_match (
+// Rate: 8 bytes a clock while room_i; two clocks between packets, and 2^LogRows + 16 once in
+// 11 MiB, in which the table is cleared. Up to two records follow after room_i falls. Latency 27 windows.
+module wpr_lz_match #(
+  parameter int unsigned HashBytes = 4,   // that are looked up, 4 to 6; matches have 4 and more
+  parameter int unsigned LogRows   = 10   // of each of 16 banks, up to 12
+) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
 
@@ -37,7 +40,6 @@ module wpr_lz_match (
 );
 
   localparam int unsigned Banks = 16;
-  localparam int unsigned LogRows = 10;
   localparam int unsigned TagBits = 12;
   localparam int unsigned TimeBits = 24;  // bytes since the table was cleared
   localparam int unsigned Stages = 27;
@@ -91,7 +93,7 @@ module wpr_lz_match (
       // 16 clocks in which the pipeline runs empty, then a row a clock.
       if (clearing) clear_q <= clear_q + 1'b1;
       else if (!active_q && time_q >= 24'hB00000) begin
-        clear_q <= (LogRows + 1)'(1008);
+        clear_q <= (LogRows + 1)'((1 << LogRows) - 16);
         time_q  <= TimeBits'(65536);  // a cleared entry is too far away
       end
     end
@@ -106,7 +108,7 @@ module wpr_lz_match (
       active_q <= 1'b0;
       v_q      <= '0;
       fresh_q  <= 1'b0;
-      clear_q  <= (LogRows + 1)'(1008);
+      clear_q  <= (LogRows + 1)'((1 << LogRows) - 16);
       time_q   <= TimeBits'(65536);
     end
   end
@@ -119,12 +121,15 @@ module wpr_lz_match (
     logic [TagBits-1:0] tag;
   } hash_t;
   // The product of two polynomials over GF(2) modulo x^32 + 1: each bit is a sum of 19 of the
-  // word's.
-  function automatic hash_t hashed(input logic [31:0] word);
+  // word's; bytes beyond four go into another one.
+  function automatic hash_t hashed(input logic [8*HashBytes-1:0] word);
     logic [31:0] product;
     product = '0;
     for (int i = 0; i < 32; i++) if (word[i]) product ^= 32'(64'h9E3779B1_9E3779B1 >> (32 - i));
-    return product[31:6];
+    for (int i = 32; i < int'(8 * HashBytes); i++) begin
+      if (word[i]) product ^= 32'(64'h85EBCA6B_85EBCA6B >> (64 - i));
+    end
+    return product[31-:$bits(hash_t)];
   endfunction
 
   typedef struct packed {
@@ -143,7 +148,7 @@ module wpr_lz_match (
       for (int j = 0; j < 8; j++) begin
         automatic logic [127:0] bytes = {w_q[0].bytes, w_q[1].bytes};
         automatic logic lost = 1'b0;
-        hash2_q[j] <= hashed(bytes[8*j+:32]);
+        hash2_q[j] <= hashed(bytes[8*j+:8*HashBytes]);
         for (int i = 0; i < j; i++) lost |= may2[i] && hash2_q[i].bank == hash2_q[j].bank;
         won3_q[j] <= may2[j] && !lost;
         for (int b = 0; b < int'(Banks); b++) begin
@@ -418,8 +423,13 @@ module wpr_lz_match (
   function automatic match_t first_from(input int c, input logic [7:0] four,
                                         input logic [7:0][3:0] stop);
     match_t m;
+    logic before_it;  // by ands and ors: a chain of choices would be deeper
     m = '0;
-    for (int s = 7; s >= c; s--) if (four[s]) m = {1'b1, 3'(s), stop[s]};
+    before_it = 1'b0;
+    for (int s = c; s < 8; s++) begin
+      m |= {1'b1, 3'(s), stop[s]} & {$bits(match_t) {four[s] && !before_it}};
+      before_it |= four[s];
+    end
     return m;
   endfunction
 

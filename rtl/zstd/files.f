@@ -1,7 +1,9 @@
 common/wpr_skid.sv
 common/wpr_fifo.sv
+common/wpr_pack.sv
 lz/wpr_lz_literals.sv
 lz/wpr_lz_copy.sv
+lz/wpr_lz_match.sv
 zstd/wpr_zstd_pkg.sv
 zstd/wpr_zstd_store.sv
 zstd/wpr_zstd_forward.sv
@@ -15,3 +17,15 @@ zstd/wpr_zstd_literals.sv
 zstd/wpr_zstd_sequences.sv
 zstd/wpr_zstd_execute.sv
 zstd/wpr_zstd_dec.sv
+zstd/wpr_zstd_enc_pkg.sv
+zstd/wpr_zstd_enc_fse.sv
+zstd/wpr_zstd_enc_bits.sv
+zstd/wpr_zstd_enc_counts.sv
+zstd/wpr_zstd_enc_tally.sv
+zstd/wpr_zstd_enc_table.sv
+zstd/wpr_zstd_enc_blocks.sv
+zstd/wpr_zstd_enc_tree.sv
+zstd/wpr_zstd_enc_weights.sv
+zstd/wpr_zstd_enc_stream.sv
+zstd/wpr_zstd_enc_sequences.sv
+zstd/wpr_zstd_enc.sv

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One FSE state of an encoder with a constant table: a code in, the bits of its step out two clocks
+// later. The first code chooses the state, and gives no bits. A code a clock.
+module wpr_zstd_enc_fse
+  import wpr_zstd_enc_pkg::*;
+#(
+  parameter int Kind = Literal,
+  parameter int Log  = 6         // accuracy
+) (
+  input  logic       clk_i,
+  input  logic       s_valid_i,
+  input  logic       s_first_i,
+  input  logic [5:0] s_code_i,
+  output logic [2:0] m_n_o,     // bits, of the code two clocks ago
+  output logic [5:0] m_bits_o,  // those beyond are 0
+  output logic [5:0] state_o    // after it
+);
+
+  localparam logic [63:0][5:0] States = states(Kind, Log);
+  localparam step_t [63:0] Steps = steps(Kind, Log);
+
+  step_t step_q;
+  logic valid_q, first_q;
+  logic [6:0] state;
+  logic [5:0] place;
+  logic [2:0] n;
+  assign state = 7'(1 << Log) | 7'(state_o);
+  assign n     = step_q.most - 3'({1'b0, state} < step_q.limit);
+  assign place = first_q ? step_q.begins : 6'(state >> n) + step_q.base;
+  always_ff @(posedge clk_i) begin
+    step_q  <= Steps[s_code_i];
+    valid_q <= s_valid_i;
+    first_q <= s_first_i;
+    if (valid_q) begin
+      state_o  <= States[place];
+      m_n_o    <= first_q ? '0 : n;
+      m_bits_o <= first_q ? '0 : state_o & ~(6'h3f << n);
+    end
+  end
+
+endmodule
