@@ -71,8 +71,8 @@ struct ParallelExpand {
   };
 
   bool begins(const ExpandItem& item) const {
-    return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 && items.size() > 1 &&
-           frame.chain_of(item.block).may_begin();
+    return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 &&
+           items.size() > 1 && frame.chain_of(item.block).may_begin();
   }
 
   Bytes out(const ExpandItem& item) const {
