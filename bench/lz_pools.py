@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 from pathlib import Path
@@ -71,8 +72,8 @@ def mixed_cells(rows: list[dict[str, Any]], row: dict[str, Any]) -> list[tuple[s
 def side_cells(codec: str, side: str) -> tuple[str, ...]:
     model = PAPER.codecs[codec]
     part = model.compress if side == "compress" else model.decompress
-    return (f"{codec}, {side}", f"{part.rate / part.clock:.2f}", f"{part.luts:g}",
-            f"{part.brams:g}", f"{part.urams:g}", f"{part.clock / 1e6:g}",
+    areas = (f"{part.area[key]:g}" for key in ("luts", "brams", "urams"))
+    return (f"{codec}, {side}", f"{part.rate / part.clock:.2f}", *areas, f"{part.clock / 1e6:g}",
             f"{part.rate / 1e6:g}")  # fmt: skip
 
 
@@ -90,6 +91,18 @@ def ours_cells(cores: list[dict[str, Any]], areas: dict[str, Any], codec: str, s
     return (f"{codec}, {side}", f"{rate:.2f}", str(area["lut"]), f"{area['bram']:g}",
             f"{area['uram']:g}", f"250 (depth {area['depth']:g})",
             f"{rate * CLOCK / 1e6:.0f}")  # fmt: skip
+
+
+def needed_cells(cores: list[dict[str, Any]], areas: dict[str, Any], codec: str
+                 ) -> tuple[str, ...]:  # fmt: skip
+    """As many of these cores as take the rate of the paper's pools."""
+    model = PAPER.codecs[codec]
+    counts = [math.ceil(FIGURE[codec] * 1e9 / (core_rate(cores, codec, side) * CLOCK))
+              for side in ("compress", "decompress")]  # fmt: skip
+    luts = sum(n * areas[f"wpr_{codec}_{side}"]["lut"]
+               for n, side in zip(counts, ("enc", "dec"), strict=True))  # fmt: skip
+    return (codec, f"{FIGURE[codec]}", f"{model.compress.engines}/{model.decompress.engines}",
+            f"{model.area()['luts']:g}", f"{counts[0]}/{counts[1]}", str(luts))  # fmt: skip
 
 
 def picture(rows: list[dict[str, Any]]) -> str:
@@ -133,7 +146,10 @@ def page() -> None:
         kinds=table(("codec", "encoders/decoders", "part", "clocks, each kind alone", "in turns",
                      "difference"), mixed),
         paper=table(heads, [side_cells(*key) for key in sides]),
-        ours=table(heads, [ours_cells(cores, areas, *key) for key in sides]), **raw))  # fmt: skip
+        ours=table(heads, [ours_cells(cores, areas, *key) for key in sides]),
+        needed=table(("codec", "GB/s", "the paper's engines", "their LUT", "cores here",
+                      "their LUT"),
+                     [needed_cells(cores, areas, codec) for codec in FIGURE]), **raw))  # fmt: skip
     PAGE.with_suffix(".svg").write_text(picture(files))
 
 
@@ -153,17 +169,17 @@ the same time, with the link between.
 
 {pools}
 A message of a file's first {bytes} bytes, cut into blocks of {block} bytes. A beat has 64 bytes,
-which bounds a pool of eight encoders: the block's header costs a beat of its own. Encoders alone
-have a link that always takes; decoders alone, one that always gives. "Both" joins them over 64
-beats. What comes out is compared with what went in.
+which eight encoders would fill. Encoders alone have a link that always takes; decoders alone, one
+that always gives. "Both" joins them over 64 beats. What comes out is compared with what went in.
 
 ## Blocks that compress unlike
 
 {kinds}
 Random bytes, the first file's, and runs of 3,000 equal bytes: 16 blocks of each kind alone, one
 kind after another, and the same blocks in turns. A block that is coded slowly would hold the others
-up if they took longer in turns. Blocks leave in the order in which they came; but an engine's queues
-hold a block, and a core codes the next block while the literals of the one before it leave.
+up if they took longer in turns; they take less, since pools fill and empty once. Blocks leave in
+the order in which they came; but an engine's queues hold a block, and a core codes the next block
+while the literals of the one before it leave.
 
 The same program cuts the end off a block on the link, and loses a block: of three messages the one
 with that block is marked, and the two others are whole. A link must have a checksum: LZ4 takes
@@ -182,6 +198,9 @@ The paper's rates are of gradients, those here the mean of seven files of the Si
 ([how](fpga-area.md)), and 250 MHz is a class: ECP5 and depth suggest it up to 7 levels. Cores with
 more levels are slower, or need more registers. No core here was placed on an UltraScale+.
 
+So the rates of the paper's pools take, at 250 MHz and without queues, packetizer and reassembler:
+
+{needed}
 ## How it was measured
 
     cmake --build --preset dev --target lz_pools

@@ -12,7 +12,7 @@
 // 11 MiB, in which the table is cleared. Up to two records follow after room_i falls. Latency 27 windows.
 module wpr_lz_match #(
   parameter int unsigned HashBytes = 4,   // that are looked up, 4 to 6; matches have 4 and more
-  parameter int unsigned LogRows   = 10   // of each of 16 banks, up to 12
+  parameter int unsigned LogRows = 10   // of each of 16 banks, up to 12
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -423,13 +423,8 @@ module wpr_lz_match #(
   function automatic match_t first_from(input int c, input logic [7:0] four,
                                         input logic [7:0][3:0] stop);
     match_t m;
-    logic before_it;  // by ands and ors: a chain of choices would be deeper
     m = '0;
-    before_it = 1'b0;
-    for (int s = c; s < 8; s++) begin
-      m |= {1'b1, 3'(s), stop[s]} & {$bits(match_t) {four[s] && !before_it}};
-      before_it |= four[s];
-    end
+    for (int s = 7; s >= c; s--) if (four[s]) m = {1'b1, 3'(s), stop[s]};
     return m;
   endfunction
 

@@ -24,7 +24,6 @@
 
 #include "Vwpr_pools_lz4_1.h"
 #include "Vwpr_pools_lz4_4.h"
-#include "Vwpr_pools_lz4_8.h"
 #include "Vwpr_pools_snappy_4.h"
 
 namespace {
@@ -287,8 +286,7 @@ int main(int argc, char** argv) {
   }
   if (files.empty()) stop("lz_pools [--bytes N] FILE...");
   all<Vwpr_pools_lz4_1>({"lz4", 1}, files, false);
-  all<Vwpr_pools_lz4_4>({"lz4", 4}, files, false);
-  all<Vwpr_pools_lz4_8>({"lz4", 8}, files, true);
+  all<Vwpr_pools_lz4_4>({"lz4", 4}, files, true);
   all<Vwpr_pools_snappy_4>({"snappy", 4}, files, true);
   return 0;
 }
