@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <initializer_list>
 
 namespace wirepress {
 namespace {

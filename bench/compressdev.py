@@ -3,6 +3,7 @@
 """DEFLATE on the cores, by ISA-L, and by DPDK's software drivers, and the page about them.
 
     bench/compressdev.py FOLDER [--limit 3] [--rounds 5]   writes bench/results/compressdev.json
+    bench/compressdev.py FOLDER --sizes         writes bench/results/compressdev_sizes.json
     bench/compressdev.py --page                 writes docs/results/compressdev.md from it
 
 FOLDER holds files (for the page: xml and mr of the Silesia corpus); one packed with zstd (.zst) is
@@ -32,6 +33,7 @@ DRIVERS = (BASE, "compressdev:isal", "compressdev:zlib")
 DIVIDED = (BASE, "compressdev:isal", "cores+compressdev:isal")
 PAGE = results.ROOT / "docs" / "results" / "compressdev.md"
 DIVIDED_SIZE = 4 << 20
+SIZES = ("32KiB", "64KiB", "512KiB", "1MiB")  # the drivers take jobs of the first one
 
 
 def seconds(work: Any) -> tuple[float, Any]:
@@ -87,6 +89,40 @@ def measure(folder: Path, limit: int, rounds: int) -> None:
     results.write("compressdev", {"block_size": BLOCK, "rounds": rounds, "rows": rows})
 
 
+def sizes(folder: Path, rounds: int) -> None:
+    """What larger jobs would give: ISA-L on a core, by turns."""
+    rows = []
+    for name in ("mr", "xml"):
+        file = next(p for p in folder.iterdir() if p.name.removesuffix(".zst") == name)
+        data = silesia.unpacked(file)[:DIVIDED_SIZE]
+        coders = {block: wirepress.Compressor("deflate:1", engine="cpu:isal", block_size=block,
+                                              threads=1) for block in SIZES}  # fmt: skip
+        best = dict.fromkeys(SIZES, float("inf"))
+        frames = {block: len(coder.compress(data)) for block, coder in coders.items()}
+        for _ in range(rounds):
+            for block, coder in coders.items():
+                time_taken, _ = seconds(lambda coder=coder, data=data: coder.compress(data))
+                best[block] = min(best[block], time_taken)
+        rows += [{"file": name, "block_size": block, "bytes": len(data),
+                  "frame_bytes": frames[block], "encode": best[block]}
+                 for block in SIZES]  # fmt: skip
+    results.write("compressdev_sizes", {"engine": "cpu:isal", "recipe": "deflate:1",
+                                        "rounds": rounds, "rows": rows})  # fmt: skip
+
+
+def sizes_table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| file | blocks | compress MB/s | ratio |", "|---" * 4 + "|"]
+    for row in rows:
+        base = next(r for r in rows if r["file"] == row["file"])
+        ratio, least = (r["bytes"] / r["frame_bytes"] for r in (row, base))
+        speed = row["bytes"] / row["encode"] / 1e6
+        cells = [row["file"], row["block_size"],
+                 f"{speed:,.0f} ({base['encode'] / row['encode']:.2f})",
+                 f"{ratio:.2f} ({ratio / least:.2f})"]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def speeds(row: dict[str, Any], base: dict[str, Any]) -> list[str]:
     cells = [f"{row['bytes'] / row[way] / 1e6:,.0f} ({base[way] / row[way]:.2f})"
              for way in ("encode", "decode")]  # fmt: skip
@@ -132,12 +168,24 @@ second.
 {divided}
 
 The driver works inside the thread that gives it a job, on a core. So nothing can be gained here.
-What dividing costs against the driver alone is seen; what it gives with a device has not been
-measured.
+What dividing costs against the driver alone is seen; what it gives with a device is measured with
+[virtual ones](virtual-devices.md).
+
+## Jobs above 64 KiB
+
+Through DPDK a job lies in one segment of at most 65,535 bytes; larger blocks go to the cores.
+Chains of segments would carry them, but driver `isal` loses the end of some codes in chains, and
+loops for ever on a damaged code. Several jobs for one block would need streams that end in the
+middle of a block, which compressdev's stateless jobs do not write. So blocks of 32 KiB are to be
+chosen. What that costs, by ISA-L on a core, in parentheses against blocks of 32 KiB
+(`{sizes_command}`,
+[compressdev_sizes.json](../../bench/results/compressdev_sizes.json), {sizes_date}):
+
+{sizes}
 """
 
 
-def page(raw: dict[str, Any]) -> str:
+def page(raw: dict[str, Any], larger: dict[str, Any]) -> str:
     one_thread = [row for row in raw["rows"] if row["threads"] == 1]
     divided = [row for row in raw["rows"] if row["threads"] == 0]
     opens = [row for row in one_thread if row["engine"] == "compressdev:isal"]
@@ -147,6 +195,9 @@ def page(raw: dict[str, Any]) -> str:
         machine=", ".join(str(value) for value in raw["machine"].values()),
         one_thread="\n".join(table(one_thread)),
         divided="\n".join(table(divided)),
+        sizes="\n".join(sizes_table(larger["rows"])),
+        sizes_command=larger["command"],
+        sizes_date=larger["date"],
         first=1e3 * min(row["first_open"] for row in opens),
         second=1e3 * min(row["second_open"] for row in opens),
     )
@@ -157,6 +208,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--limit", type=int, default=3, help="MiB of a file")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -164,7 +216,11 @@ def main() -> None:
         file, limit, recipe, engine, threads = args.one
         print(json.dumps(one(file, int(limit), recipe, engine, int(threads))))
     elif args.page:
-        PAGE.write_text(page(json.loads((results.FOLDER / "compressdev.json").read_text())))
+        raw, larger = (json.loads((results.FOLDER / f"{name}.json").read_text())
+                       for name in ("compressdev", "compressdev_sizes"))  # fmt: skip
+        PAGE.write_text(page(raw, larger))
+    elif args.folder and args.sizes:
+        sizes(args.folder, args.rounds)
     elif args.folder:
         measure(args.folder, args.limit, args.rounds)
     else:

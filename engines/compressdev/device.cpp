@@ -280,12 +280,12 @@ void Device::finish(const Begun& begun, Reason reason) noexcept {
     give_back(begun.queue);
 }
 
-// Where the cores have work, a thread sleeps: for half of what is expected at first, then for
-// smaller parts of it, for each poll takes a core's time.
+// Where the cores have work, a thread sleeps: for most of what is expected at first, then for
+// small parts of it, for each poll takes a core's time.
 Reason Device::wait(Begun* begun, size_t* written) noexcept {
   const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->expected));
   const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
-  Duration nap = time / 2;
+  Duration nap = time * 3 / 4;
   std::optional<ExactSleep> exact;
   for (Reason reason; true;) {
     if (answered(begun, written, &reason)) return reason;
@@ -294,7 +294,7 @@ Reason Device::wait(Begun* begun, size_t* written) noexcept {
       continue;
     }
     std::this_thread::sleep_for(std::max<Duration>(nap, kNap));
-    nap = std::max(nap / 2, time / 16);
+    nap = exact ? time / 16 : time / 8;
     if (!exact) exact.emplace();
   }
 }

@@ -101,7 +101,7 @@ assert "(0 bytes compressed" not in second
 
 
 def test_device_and_cores_together() -> None:
-    """Threads wait for the device, which sleeps; each side does some blocks."""
+    """Each side does some blocks."""
     run(
         """
 words = b" ".join(b"%d" % (i * i) for i in range(400000))[: 1 << 21]
@@ -110,5 +110,32 @@ for _ in range(3):
     frame = divided.compress(words)
     assert divided.decompress(frame, raw=True) == words == wirepress.decompress(frame, raw=True)
 assert all(0 < size <= 3 * len(words) for size in done()), state()
+"""
+    )
+
+
+def test_divided_frames_of_any_kind() -> None:
+    """One codec or several, one thread or all; damage is an error, never other bytes."""
+    run(
+        """
+import random
+words = b" ".join(b"%d" % (i * i) for i in range(60000))[: 300000]
+chance = random.Random(1)
+for recipe in ("zlib", "gzip", "deflate", "lz4", "shuffle:4+zlib", "shuffle:4+lz4"):
+    for threads in (1, 0):
+        divided = wirepress.Compressor(recipe, engine="cores+compressdev:virtual-2000!",
+                                       block_size="16KiB", threads=threads)
+        for _ in range(4):
+            frame = bytes(divided.compress(words))
+            assert divided.decompress(frame, raw=True) == words, (recipe, threads)
+        for _ in range(60):
+            damaged = bytearray(frame)
+            damaged[chance.randrange(len(frame))] ^= 1 << chance.randrange(8)
+            try:
+                assert divided.decompress(damaged, raw=True) == words, (recipe, threads)
+            except wirepress.WirepressError:
+                pass
+        assert divided.decompress(frame, raw=True) == words
+assert done()[1] > 0, state()
 """
     )
