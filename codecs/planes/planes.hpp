@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // planes block by block and, within a block, chunk by chunk (spec.md). Kernels differ in Ops
-// (plain.hpp).
+// (plain.hpp). Long because both directions share what a chunk is, and are compiled once for each
+// kernel.
 #pragma once
 
 #include <memory>
