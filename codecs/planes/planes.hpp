@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // planes block by block and, within a block, chunk by chunk (spec.md). Kernels differ in Ops
-// (plain.hpp).
+// (plain.hpp). Long because both directions share what a chunk is, and are compiled once for each
+// kernel.
 #pragma once
 
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "codecs/planes/plan.hpp"
 
@@ -274,8 +276,7 @@ class Decoder {
       planes[p] = raw ? take(values_of(p, n)) : own_.planes[p].data();
       if (planes[p] == nullptr) return false;
     }
-    // The destination comes into the cache while codes are expanded.
-    for (size_t i = 0; i < n * size_; i += kLine) __builtin_prefetch(dst + i, 1);
+    ahead_ = {dst, n * size_};
     for (size_t p = 0; p < plan.n_planes; ++p)
       if (plan.plane[p].mode != kRaw &&
           !take_values(plan.plane[p], values_of(p, n), own_.planes[p].data()))
@@ -310,7 +311,8 @@ class Decoder {
         return take_bits(n, values);
       case kCoded:
         return plane.mode == kTable &&
-               TreeDecoder<Ops>(*plane.tree, own_.arena.data())(&src_, n, values);
+               TreeDecoder<Ops>(*plane.tree, own_.arena.data(), std::exchange(ahead_, {}))(&src_, n,
+                                                                                           values);
     }
     return false;
   }
@@ -330,6 +332,7 @@ class Decoder {
   State& own_;
   size_t size_;
   uint8_t flags_;
+  Bytes ahead_;
   ConstBytes src_;
 };
 
