@@ -118,8 +118,9 @@ how many times as fast it is once: PEDAL's baseline, of which its figures print 
 (latency) and 68 times (broadcast) on BlueField-2. Theirs includes memory that is mapped for each
 message and a network of 100 Gb/s and more, so that the message itself is shorter than here.
 
-One thread codes an MPI message, so `cores+` mostly chooses between device and core, which costs it
-some of the gain of a device that is faster.
+One thread codes an MPI message and waits for each block, so a device pays its latency for every
+32 KiB, and `cores+` mostly chooses between device and core. A device that takes large jobs is
+better off without `block_size`.
 """
 
 
