@@ -31,6 +31,7 @@ from hosts import Hosts, why_not
 MPI = "openmpi"
 HOSTS = 4
 CODEC = "zlib:1"
+BLOCK = "32KiB"  # the pieces of a message of this size are more than a driver's job
 BLUEFIELD2 = "compressdev:virtual-bluefield2"
 ENGINES = ("", "cpu:libdeflate", "cpu:isal", "compressdev:isal", BLUEFIELD2,
            "compressdev:virtual-bluefield3", f"cores+{BLUEFIELD2}")  # fmt: skip
@@ -53,7 +54,8 @@ def run(hosts: Hosts, engine: str, file: Path, args: argparse.Namespace) -> dict
         if engine:
             options = ["--quiet", "--codec", CODEC, "--report", str(report), "--"]
             words = [*wirepress_run(args.lib_dir), *options, *words]
-        values = environment(args.lib_dir) | {"WIREPRESS_ENGINE": engine or "auto"}
+        values = environment(args.lib_dir) | {"WIREPRESS_BLOCK_SIZE": BLOCK}
+        values["WIREPRESS_ENGINE"] = engine or "auto"
         done = subprocess.run(hosts.on(0, words), env=values, capture_output=True, text=True,
                               timeout=300)  # fmt: skip
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
@@ -98,14 +100,15 @@ def measure(folder: Path, args: argparse.Namespace) -> None:
 PAGE_TEXT = """# Messages that a device codes: four hosts
 
 PEDAL's figures 10 (point to point) and 11 (broadcast to four nodes), as far as they can be had:
-xml of the Silesia corpus ({size:.2f} MB) as one message, `{codec}`, {hosts} hosts in network
-namespaces with links of {link}, one rank each, {mpi}. Half a round trip, and a broadcast until the
-last rank has it: medians of {repeats}, of the fastest of {rounds} rounds by turns. All ranks share
-{cores} cores. `virtual` devices are not there: the cores' libraries do their jobs, which are
+xml of the Silesia corpus ({size:.2f} MB) as one message, `{codec}`, blocks of 32 KiB, {hosts} hosts
+in network namespaces with links of {link}, one rank each, {mpi}. Half a round trip, and a broadcast
+until the last rank has it: medians of {repeats}, the fastest of {rounds} rounds by turns. All ranks
+share {cores} cores. `virtual` devices are not there: the cores' libraries do their jobs, which are
 answered at the published rate ([engine](../../engines/compressdev/README.md#virtual-devices)).
 
-Machine: {machine}. Date: {date}. Command: `{command}`.
-Raw: [device_messages.json](../../bench/results/device_messages.json). Other programs ran meanwhile.
+Machine: {machine}. Date: {date}.
+Command: `{command}`. Raw:
+[device_messages.json](../../bench/results/device_messages.json). Other programs ran meanwhile.
 
 {table}
 
@@ -115,8 +118,9 @@ how many times as fast it is once: PEDAL's baseline, of which its figures print 
 (latency) and 68 times (broadcast) on BlueField-2. Theirs includes memory that is mapped for each
 message and a network of 100 Gb/s and more, so that the message itself is shorter than here.
 
-One thread codes an MPI message, so `cores+` leaves most of it to the device or the cores alone, and
-gives no more than the better one.
+One thread codes an MPI message and waits for each block, so a device pays its latency for every
+32 KiB, and `cores+` mostly chooses between device and core. A device that takes large jobs is
+better off without `block_size`.
 """
 
 

@@ -165,10 +165,10 @@ Aims: at least 0.85 of the sum of both rates, and at least 0.95 of the better on
 
 {divided}
 
-Expanding xml takes a core 20 us a block. A device's job costs it more than half of that, for
-waking, asking and copying: so the device gets none of them, however fast it is, and the cores' rate
-remains, but for some per cent of asking. A row of half the rate is one where, beside the other
-programs, both threads woke on one core.
+Expanding xml takes a core 20 us a block. A device's job costs it 5 us where its bytes lie in the
+cache, 10 us where they do not, for asking, copying and the sum of `zlib`. So a core that serves a
+fast device expands little itself, and the sum of both rates is out of reach. Other programs took a
+core now and then: look at how the three rates of a row differ from those of its neighbours.
 
 ## A busy device
 
