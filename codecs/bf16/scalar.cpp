@@ -8,13 +8,20 @@ namespace {
 struct Format : Bf16Layout, PlainSums {
   using Bf16Layout::Bf16Layout;
 
-  void encode(const std::byte* x, size_t n, uint64_t index, std::byte* out) const {
+  template <bool kStochastic, bool kSaturate>
+  void encode_all(const std::byte* x, size_t n, uint64_t index, std::byte* out) const {
     for (size_t i = 0; i < n; ++i) {
       uint32_t word;
       std::memcpy(&word, x + 4 * i, sizeof(word));
-      const uint16_t half = code(word, index + i);
+      const uint16_t half = code<kStochastic, kSaturate>(word, index + i);
       std::memcpy(out + 2 * i, &half, sizeof(half));
     }
+  }
+
+  void encode(const std::byte* x, size_t n, uint64_t index, std::byte* out) const {
+    with_settings([&]<bool kStochastic, bool kSaturate>() {
+      encode_all<kStochastic, kSaturate>(x, n, index, out);
+    });
   }
 
   bool decode(const std::byte* in, size_t n, std::byte* x) const {
