@@ -1,5 +1,5 @@
 # The front door: every line calls CMake presets, pytest or a script.
-.PHONY: help setup build demo test check apps bench lint fmt docs fresh-check wheel deb package-check conformance conformance-mpi check-all clean rtl-lint rtl-test rtl-formal rtl-area rtl-nic
+.PHONY: help setup build demo test check apps bench lint fmt docs fresh-check wheel deb package-check conformance conformance-mpi check-all gpu-check clean rtl-lint rtl-test rtl-formal rtl-area rtl-nic
 PY := .venv/bin/python
 ARGS ?=
 
@@ -18,6 +18,9 @@ test: ## every test: C++, Python, MPI, network, address sanitizer
 	@scripts/test full $(ARGS)
 check: ## the everyday part of test, some six minutes
 	@scripts/test quick $(ARGS)
+gpu-check: ## kernels for GPUs on this machine's GPU, or by the emulator; ARGS=build for a machine without a network
+	@scripts/setup deps
+	@scripts/gpu-check $(ARGS)
 check-all: test ## test, and the conformance suite on 64-bit Arm under qemu
 	@scripts/check-aarch64
 wheel: ## dist/wirepress-*.whl, for other machines, too

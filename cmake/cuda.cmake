@@ -35,11 +35,10 @@ if(NOT WPR_NVCC OR NOT WPR_CUDART)
                       "pip install -r scripts/requirements-cuda.txt, or CUDA 13")
 endif()
 
-# wpr_compile_cuda(OUT): objects of all sources that folders named (wpr_cuda_sources), in the
-# folder that calls; a target cuda_objects makes them. A kernel that spills registers, needs more of
+# wpr_compile_cuda(TARGET OUT source...): objects of sources, in the folder that calls; TARGET makes
+# them. A kernel that spills registers, needs more of
 # them than its source says (`// registers: 96`; 64 where it says nothing) or has a stack stops it.
-function(wpr_compile_cuda out)
-  get_property(sources GLOBAL PROPERTY wpr_cuda_sources)
+function(wpr_compile_cuda target out)
   # No fused multiply-add: kernels agree bit for bit with those of processors.
   set(flags -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr -Xptxas=-v -Xptxas=-warn-spills
       -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra,-ffp-contract=off,-g1)
@@ -51,7 +50,7 @@ function(wpr_compile_cuda out)
   endforeach()
   list(APPEND flags "--generate-code=arch=compute_80,code=[compute_80]")
   set(objects "")
-  foreach(source IN LISTS sources)
+  foreach(source IN LISTS ARGN)
     file(RELATIVE_PATH name "${CMAKE_SOURCE_DIR}" "${source}")
     string(MAKE_C_IDENTIFIER "${name}" name)
     set(object "${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o")
@@ -66,6 +65,6 @@ function(wpr_compile_cuda out)
     list(APPEND objects "${object}")
   endforeach()
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
-  add_custom_target(cuda_objects DEPENDS ${objects})
+  add_custom_target(${target} DEPENDS ${objects})
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()

@@ -4,7 +4,7 @@
 # test would see it.
 get_filename_component(folder "${OBJECT}" DIRECTORY)
 file(MAKE_DIRECTORY "${folder}")
-set(command "${NVCC}" -c ${FLAGS} "-I${ROOT}" "${SOURCE}" -o "${OBJECT}" -MD -MF "${OBJECT}.d" -MT "${OBJECT}")
+set(command "${NVCC}" -c ${FLAGS} "-I${ROOT}" "-I${ROOT}/include" "${SOURCE}" -o "${OBJECT}" -MD -MF "${OBJECT}.d" -MT "${OBJECT}")
 if(CCACHE)
   set(command "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${ROOT}" CCACHE_NOHASHDIR=1 "${CCACHE}"
       ${command})

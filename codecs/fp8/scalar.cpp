@@ -9,35 +9,6 @@ struct Format : Fp8Layout, PlainSums {
   using Fp8Layout::Fp8Layout;
 
   template <typename Kind>
-  static int code(float y) {
-    constexpr int kDrop = 23 - Kind::kFraction;
-    constexpr float kSmallest = 1.0f / (1 << (Kind::kBias - 1));  // not denormal
-    constexpr float kWholeUnits = 0x1p23f;                        // sums with it have no fraction
-    const uint32_t word = std::bit_cast<uint32_t>(y);
-    const uint32_t size = word & ~kFloatSign;
-    int code = 0;
-    if (std::bit_cast<float>(size) >= kSmallest) {
-      const uint32_t kept = (size + (1u << (kDrop - 1)) - 1 + (size >> kDrop & 1)) >> kDrop;
-      code = static_cast<int>(kept) - ((127 - Kind::kBias) << Kind::kFraction);
-    } else {
-      const float units = std::bit_cast<float>(size) * power_of_2(-Kind::kUnitExponent);
-      code = static_cast<int>((units + kWholeUnits) - kWholeUnits);
-    }
-    return std::min(code, Kind::kTop) | static_cast<int>(word >> 24 & 0x80);
-  }
-
-  template <typename Kind>
-  static float value(int code, int scale) {
-    const int exponent = (code & 0x7F) >> Kind::kFraction;
-    const uint32_t fraction = static_cast<uint32_t>(code) & ((1u << Kind::kFraction) - 1);
-    const uint32_t one = exponent > 0 ? 1u << Kind::kFraction : 0;
-    const uint32_t units = (one | fraction) << (std::max(exponent, 1) - 1);
-    // In two steps: the units of a large scale times its power alone might be infinite.
-    const float size = static_cast<float>(units) * power_of_2(Kind::kUnitExponent);
-    return (code & 0x80 ? -size : size) * power_of_2(scale);
-  }
-
-  template <typename Kind>
   static void encode_as(const std::byte* x, size_t n, std::byte* out) {
     uint32_t largest = 0;
     for (size_t i = 0; i < n; ++i)

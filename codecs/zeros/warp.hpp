@@ -1,91 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// zeros on a GPU. A warp has 32 lines, 64 bytes in each four of its lanes; blocks of 8 warps tell
-// each other how many lines they keep (engines/cuda/places.hpp).
+// zeros on a GPU: kernels, and what is launched for a task. warp_lines.hpp says how warps share
+// lines.
 #pragma once
 
-#include <bit>
-
-#include "base/kernel.hpp"
-#include "engines/cuda/kernel.hpp"
-#include "engines/cuda/places.hpp"
+#include "codecs/zeros/warp_lines.hpp"
 
 namespace wirepress::zeros {
-
-constexpr uint32_t kLineSize = 64;
-constexpr unsigned kBlockWarps = 8;
-constexpr uint32_t kWarpSize = cuda::kLanes * kLineSize;  // bytes of a warp's lines
-constexpr uint32_t kBlockSize = kBlockWarps * kWarpSize;
-
-struct Told {
-  uint64_t number;
-  uint64_t before;             // lines of blocks before this one
-  uint32_t kept[kBlockWarps];  // lines, of a warp
-};
-
-// Four times 16 bytes of a lane: lane l has bytes 16 l to 16 l + 15 of each 512.
-template <class W>
-struct Lines {
-  typename W::template Four<uint32_t> part[4];
-};
-
-// 16 bytes at any address, `n` of them (more count as 16); the rest is 0.
-WPR_DEVICE void get_bytes(const std::byte* from, uint32_t n, uint32_t* word) {
-  if (n >= 16 && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
-    for (unsigned k = 0; k < 4; ++k) word[k] = cuda::get<uint32_t>(from + 4 * k);
-    return;
-  }
-  for (unsigned k = 0; k < 4; ++k) word[k] = 0;
-  for (uint32_t i = 0; i < 16 && i < n; ++i) {
-    const uint32_t byte = static_cast<uint32_t>(from[i]) << i % 4 * 8;
-    WPR_UNROLL
-    for (unsigned k = 0; k < 4; ++k) word[k] |= i / 4 == k ? byte : 0;
-  }
-}
-WPR_DEVICE void put_bytes(std::byte* to, uint32_t n, const uint32_t* word) {
-  if (n >= 16 && reinterpret_cast<uintptr_t>(to) % 4 == 0) {
-    for (unsigned k = 0; k < 4; ++k) cuda::put(to + 4 * k, word[k]);
-    return;
-  }
-  for (uint32_t i = 0; i < 16 && i < n; ++i) {
-    uint32_t own = 0;
-    WPR_UNROLL
-    for (unsigned k = 0; k < 4; ++k) own = i / 4 == k ? word[k] : own;
-    to[i] = static_cast<std::byte>(own >> i % 4 * 8);
-  }
-}
-
-// Bit i: line i of eight is not all zero; of the four lanes of each.
-static constexpr uint32_t lines_of(uint32_t lanes) {
-  lanes |= lanes >> 1;
-  lanes |= lanes >> 2;
-  lanes &= 0x11111111;
-  lanes |= lanes >> 3;
-  lanes = (lanes & 0x03030303) | (lanes & 0x03030303) >> 6;
-  lanes &= 0x000F000F;
-  return (lanes | lanes >> 12) & 0xFF;
-}
-
-// Bytes of the block's last line that are not there.
-static constexpr uint32_t missing(uint64_t raw_size) {
-  return static_cast<uint32_t>((kLineSize - raw_size % kLineSize) % kLineSize);
-}
-
-// Bytes of the `size` that begin at `at`, to kWarpSize.
-static constexpr uint32_t left_of(uint64_t size, uint64_t at) {
-  return at >= size ? 0 : size - at < kWarpSize ? static_cast<uint32_t>(size - at) : kWarpSize;
-}
-
-// Where the kept lines of a warp stand among those of all blocks.
-struct Kept {
-  uint32_t before = 0, all = 0;
-  template <class W>
-  WPR_DEVICE Kept(W& w, const uint32_t* of_warp) {
-    for (unsigned i = 0; i < kBlockWarps; ++i) {
-      before += i < w.warp() ? of_warp[i] : 0;
-      all += of_warp[i];
-    }
-  }
-};
 
 struct Encode {
   static constexpr unsigned kWarps = kBlockWarps;

@@ -16,14 +16,16 @@ struct Found {
   char reason[320] = "";
 
   Found() noexcept {
-    int count = 0, device = 0;
+    int count = 0, device = 0, driver = 0;
     cudaDeviceProp properties;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess && count == 0) error = cudaErrorNoDevice;
     if (error == cudaSuccess) error = cudaGetDevice(&device);
     if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, device);
-    if (error != cudaSuccess) {
-      cudaGetLastError();  // it is not the next one's
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        driver == 0) {
+      std::snprintf(reason, sizeof(reason), "no device: no NVIDIA driver is loaded");
+    } else if (error != cudaSuccess) {
       std::snprintf(reason, sizeof(reason), "no device: %s", cudaGetErrorString(error));
     } else if (properties.major < 8) {
       std::snprintf(reason, sizeof(reason), "no device: %s is sm_%d%d, the kernels need sm_80",
@@ -32,6 +34,7 @@ struct Found {
       std::snprintf(name, sizeof(name), "cuda:sm_%d%d, %s", properties.major, properties.minor,
                     properties.name);
     }
+    cudaGetLastError();  // it is not the next one's
   }
 };
 

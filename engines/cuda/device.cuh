@@ -102,6 +102,7 @@ class Stream {
   Status clear(std::byte* at, size_t size) noexcept {
     return checked(cudaMemsetAsync(at, 0, size, stream_), "memory");
   }
+  cudaStream_t stream() const { return stream_; }
   Status finish() noexcept { return checked(cudaStreamSynchronize(stream_), "a kernel"); }
 
  private:

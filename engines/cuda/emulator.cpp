@@ -228,15 +228,16 @@ bool Fibres::run(uint64_t blocks, unsigned warps, unsigned resident, uint64_t se
 }
 
 Status Emulator::Memory::prepare(size_t size) noexcept {
-  if (size > room_) {
+  if (size > room_ || data_ == nullptr) {  // of no bytes, too: kernels add to the address
     forbid(0, 0);
-    auto* const data = static_cast<std::byte*>(
-        ::operator new (size + size / 4, std::align_val_t{256}, std::nothrow));
+    const size_t room = size + size / 4 + 256;
+    auto* const data =
+        static_cast<std::byte*>(::operator new (room, std::align_val_t{256}, std::nothrow));
     if (data == nullptr) return fail(Code::kNoMemory, "cuda: no memory for %zu bytes", size);
     data_.reset(data);
-    room_ = size + size / 4;
+    room_ = room;
   }
-  if (data_ != nullptr) forbid(size, room_);
+  forbid(size, room_);
   return {};
 }
 

@@ -77,7 +77,6 @@ class Emulator {
     void forbid(size_t from, size_t to);
     std::unique_ptr<std::byte[], Free> data_;
     size_t room_ = 0;
-    size_t forbidden_ = 0;  // from here to room_
   };
 
   Status open() noexcept { return {}; }

@@ -89,11 +89,11 @@ class HostWarp {
 
   static Four<uint32_t> rows(const std::byte* from, uint32_t n) {
     Four<uint32_t> x{};
-    std::memcpy(&x, std::assume_aligned<16>(from), 4 * std::min<size_t>(n, 128));
+    if (n > 0) std::memcpy(&x, std::assume_aligned<16>(from), 4 * std::min<size_t>(n, 128));
     return x;
   }
   static void put_rows(std::byte* to, uint32_t n, const Four<uint32_t>& x) {
-    std::memcpy(std::assume_aligned<16>(to), &x, 4 * std::min<size_t>(n, 128));
+    if (n > 0) std::memcpy(std::assume_aligned<16>(to), &x, 4 * std::min<size_t>(n, 128));
   }
   static Four<uint32_t> quads(const std::byte* from, uint32_t n) {
     const Four<uint32_t> row = rows(from, n);
@@ -109,7 +109,9 @@ class HostWarp {
   template <typename T>
   static Sixteen<T> groups(const std::byte* from, uint32_t n) {
     T word[16 * kLanes] = {};
-    std::memcpy(word, std::assume_aligned<16>(from), sizeof(T) * std::min<size_t>(n, 16 * kLanes));
+    if (n > 0)
+      std::memcpy(word, std::assume_aligned<16>(from),
+                  sizeof(T) * std::min<size_t>(n, 16 * kLanes));
     Sixteen<T> x;
     for (unsigned i = 0; i < 16 * kLanes; ++i) x[i % 16].v[i / 16] = word[i];
     return x;
@@ -119,7 +121,8 @@ class HostWarp {
   static void put_groups(std::byte* to, uint32_t n, const Sixteen<T>& x) {
     T word[16 * kLanes];
     for (unsigned i = 0; i < 16 * kLanes; ++i) word[i] = x[i % 16].v[i / 16];
-    std::memcpy(std::assume_aligned<16>(to), word, sizeof(T) * std::min<size_t>(n, 16 * kLanes));
+    if (n > 0)
+      std::memcpy(std::assume_aligned<16>(to), word, sizeof(T) * std::min<size_t>(n, 16 * kLanes));
   }
   template <class F, typename T, typename... X>
   static auto of_groups(F f, const Sixteen<T>& q, const Of<X>&... x) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// This machine's GPU.
+// registers: 128
+#include "engines/cuda/device.cuh"
+#include "tests/bench/gpu.hpp"
+
+namespace {
+
+using wirepress::bench::require;
+using wirepress::cuda::checked;
+
+struct Backend {
+  using Device = wirepress::cuda::Stream;
+  static std::string name() { return wirepress::cuda::device_name(); }
+  template <class F>
+  static double seconds(Device& device, F f) {
+    cudaEvent_t begin, end;
+    require(checked(cudaEventCreate(&begin), "an event"));
+    require(checked(cudaEventCreate(&end), "an event"));
+    require(checked(cudaEventRecord(begin, device.stream()), "an event"));
+    f();
+    require(checked(cudaEventRecord(end, device.stream()), "an event"));
+    require(device.finish());
+    float milliseconds = 0;
+    require(checked(cudaEventElapsedTime(&milliseconds, begin, end), "an event"));
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    return milliseconds / 1e3;
+  }
+  static wirepress::Status copy(Device& device, std::byte* to, const std::byte* from, size_t size) {
+    return checked(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, device.stream()),
+                   "a copy");
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const char* const reason = wirepress::cuda::why_no_device())
+    return std::fprintf(stderr, "gpu_bench: %s\n", reason), 77;
+  return wirepress::bench::gpu_main<Backend>(argc, argv);
+}
