@@ -5,6 +5,7 @@
     bench/codecs.py [--data FOLDER] [--torch PYTHON] [--resume]    measure, then write the page
     bench/codecs.py --page                                         the page from the last results
     bench/codecs.py --quick --out FILE                             a smoke test, some seconds
+    bench/codecs.py --recipes planes                               these anew, the rest as it was
 
 Builds tests/bench/codecs.cpp and bench/wavefield.cpp and makes what is missing in FOLDER
 (build/bench/data): wave fields, synthetic gradients, text, noise, zeros, and with a Python that has
@@ -325,6 +326,20 @@ def measure_all(runs: list[Run], args: argparse.Namespace, program: Path) -> lis
     return [row for each in rounds.values() for row in best_of(each)]
 
 
+def only(run: Run, recipes: list[str]) -> Run:
+    kept = tuple(recipe for recipe in run.recipes if recipe in recipes)
+    return dataclasses.replace(run, recipes=kept, peers=False)
+
+
+def in_place(rows: list[Row], recipes: list[str]) -> Row:
+    """The last results with these rows for those of the same run and subject."""
+    last = json.loads((results.FOLDER / "codecs.json").read_text())
+    new = {(row["run"], row["subject"]) for row in rows}
+    kept = [row for row in last["rows"] if (row["run"], row["subject"]) not in new]
+    again = {"recipes": recipes, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    return last | {"rows": kept + rows, "again": again}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=WORK / "data", help="where the data lie")
@@ -332,6 +347,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--cpu", type=int, help="the core to measure on (the last)")
     parser.add_argument("--only", nargs="+", metavar="DATA", help="these data sets; no page")
+    parser.add_argument("--recipes", nargs="+", help="these anew, in place of their last results")
     parser.add_argument("--resume", action="store_true", help="keep what is already measured")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--quick", action="store_true", help="a smoke test")
@@ -352,11 +368,15 @@ def main() -> None:
         args.rounds = 1
     if args.only:
         runs = [run for run in runs if run.data.name in args.only]
+    if args.recipes:
+        runs = [run for run in (only(run, args.recipes) for run in runs) if run.recipes]
     make_data(args.data, args.build, runs, args.torch)
     rows = measure_all(runs, args, args.build / "bench" / "codecs")
     versions = next((row["versions"] for row in rows if "versions" in row), {})
     rows = [row for row in rows if "subject" in row]
     measured = {"versions": versions, "rounds": args.rounds, "text": sample_data.TEXT, "rows": rows}
+    if args.recipes:
+        measured = in_place(rows, args.recipes)
     partial = args.out or (WORK / "codecs-partial.json" if args.only else None)
     path = results.write("codecs", measured, path=partial, compiler=results.compiler(args.build))
     print(codecs_page.aims_text(rows))

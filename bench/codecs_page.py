@@ -87,7 +87,7 @@ _BOTH = (
     ("bx:m=23", (0.40, 0.50), ()),
     ("fre:m=5", (0.40, 0.08), ()),
     ("fre:m=5,ways=4", (0.30, 0.15), ()),
-    ("planes", (0.20, 0.25), ()),
+    ("planes", (0.40, 0.60), (0.15, 0.35)),
 )
 _FEEDBACK = (("onebit", 0.65), ("tbq", 0.75), ("topk:1e-3", 0.65))
 _GRADIENT = (("terngrad", 0.45), ("qsgd:4", 0.40))
@@ -442,6 +442,11 @@ def write(measured: dict[str, Any]) -> None:
         versions=versions,
         rounds=measured["rounds"],
     )
+    if again := measured.get("again"):
+        names = ", ".join(f"`{recipe}`" for recipe in again["recipes"])
+        head = head.rstrip() + (
+            f"\n- **Measured anew**, {again['date']}: {names}, each beside `memcpy` in that run.\n"
+        )
     text = measured.get("text", EARLIER_TEXT)
     PAGE.write_text("\n\n".join([head.strip(), *sections(rows, machine["cpu"], text)]) + "\n")
     print(f"written: {PAGE.relative_to(results.ROOT)}")

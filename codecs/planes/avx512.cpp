@@ -169,7 +169,7 @@ struct Avx512Ops : PlainOps {
   }
 
   static void take_bits(const std::byte* values, size_t n, uint8_t mask, std::byte* out) {
-    const uint64_t kept = 0x0101010101010101 * mask;
+    const uint64_t kept = uint64_t{0x0101010101010101} * mask;
     const auto width = static_cast<size_t>(std::popcount(kept));
     for (size_t i = 0; i < n; i += kStep) {
       __m512i v = load(values + i);
@@ -180,7 +180,7 @@ struct Avx512Ops : PlainOps {
   }
   template <bool kOver>
   static void put_bits(const std::byte* bits, size_t n, uint8_t mask, std::byte* values) {
-    const uint64_t kept = 0x0101010101010101 * mask;
+    const uint64_t kept = uint64_t{0x0101010101010101} * mask;
     const auto width = static_cast<size_t>(std::popcount(kept));
     const __m512i others = _mm512_set1_epi8(static_cast<char>(~mask));
     uint64_t present = ~uint64_t{0} >> (64 - width);

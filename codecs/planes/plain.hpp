@@ -209,7 +209,7 @@ struct PlainOps {
         Squares under;
         std::memcpy(under.data(), values + i, sizeof(under));
         for (size_t k = 0; k < squares.size(); ++k)
-          squares[k] |= under[k] & ~(0x0101010101010101 * mask);
+          squares[k] |= under[k] & ~(uint64_t{0x0101010101010101} * mask);
       }
       std::memcpy(values + i, squares.data(), sizeof(squares));
     }
