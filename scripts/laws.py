@@ -10,6 +10,7 @@
 3. Every source file has an SPDX line: the first, or the second after #!.
 4. Every source file says behind that line what it is for. A .cpp file may leave that to the header
    of its name, a test to the name of what it tests, and a kernel to its path, codecs/CODEC/KERNEL.
+5. A header of more than 300 lines says in its head why it is one: "Long because ...".
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ EXTENSION = "wirepress._core"
 OF_TESTS = re.compile(r"(^|/)(tests/|test_[^/]*$|conftest\.py$)")
 ROOMS = {*ALLOWED, *DOOR, "tests"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[>"]')
+MOST_LINES = 300  # of a header
 SOURCES = {".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".cuh", ".sv", ".py", ".sh", ".cmake"}
 
 
@@ -181,6 +183,13 @@ def purpose_law(path: Path, lines: list[str]) -> Iterator[str]:
         yield f"{path}:1: a sentence that says what the file is for is missing"
 
 
+def length_law(path: Path, lines: list[str]) -> Iterator[str]:
+    if path.suffix not in {".h", ".hpp", ".cuh"} or len(lines) <= MOST_LINES:
+        return
+    if not any("Long because" in line for line in lines[:30]):
+        yield f"{path}:1: {len(lines)} lines; split it or say why not: Long because ..."
+
+
 def main() -> int:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
@@ -192,7 +201,7 @@ def main() -> int:
             lines = (ROOT / path).read_text().splitlines()
         except (UnicodeDecodeError, FileNotFoundError):
             continue  # data; or deleted and not yet committed
-        for law in (include_law, spdx_law, purpose_law):
+        for law in (include_law, spdx_law, purpose_law, length_law):
             broken += law(path, lines)
         if path.suffix == ".py" and not OF_TESTS.search(path.as_posix()):
             sources[path] = "\n".join(lines)

@@ -130,3 +130,12 @@ def test_files_say_what_they_are_for(laws: ModuleType, path: str, text: str, kep
 
 def test_the_laws_are_kept(laws: ModuleType) -> None:
     assert laws.main() == 0
+
+
+def test_long_headers(laws: ModuleType) -> None:
+    head = ["// SPDX-License-Identifier: Apache-2.0", "// What it is for."]
+    reason = "// Long because its parts are compiled together."
+    assert not list(laws.length_law(Path("base/a.hpp"), head * 150))
+    assert len(list(laws.length_law(Path("base/a.hpp"), head * 151))) == 1
+    assert not list(laws.length_law(Path("base/a.hpp"), [*head, reason, *head * 150]))
+    assert not list(laws.length_law(Path("base/a.cpp"), head * 151))

@@ -17,10 +17,19 @@ struct Bf16Layout {
       : stochastic(args.value[kRound] != 0),
         saturate(args.value[kSaturate] != 0),
         seed(args.seed) {}
-  static size_t values() {
-    return chunks::kMostValues;
-  }  // for the cache; it does not show in the code
+  // For the first-level cache, with feedback's buffers; it does not show in the code.
+  static size_t values() { return 1024; }
   static size_t code_size(size_t n) { return 2 * n; }
+
+  // Calls function.operator()<stochastic, saturate>(), so that no loop asks for them.
+  template <typename Function>
+  void with_settings(Function function) const {
+    if (stochastic)
+      return saturate ? function.template operator()<true, true>()
+                      : function.template operator()<true, false>();
+    return saturate ? function.template operator()<false, true>()
+                    : function.template operator()<false, false>();
+  }
 
   bool stochastic;
   bool saturate;

@@ -40,11 +40,9 @@ struct Bf16Simd : Bf16Layout, VectorSums<V> {
   }
 
   void encode(const std::byte* x, size_t n, uint64_t index, std::byte* out) const {
-    if (stochastic)
-      return saturate ? encode_all<true, true>(x, n, index, out)
-                      : encode_all<true, false>(x, n, index, out);
-    return saturate ? encode_all<false, true>(x, n, index, out)
-                    : encode_all<false, false>(x, n, index, out);
+    with_settings([&]<bool kStochastic, bool kSaturate>() {
+      encode_all<kStochastic, kSaturate>(x, n, index, out);
+    });
   }
 
   bool decode(const std::byte* in, size_t n, std::byte* x) const {

@@ -24,9 +24,8 @@ struct Fp16Layout {
       : stochastic(args.value[kRound] != 0),
         saturate(args.value[kSaturate] != 0),
         seed(args.seed) {}
-  static size_t values() {
-    return chunks::kMostValues;
-  }  // for the cache; it does not show in the code
+  // For the first-level cache, with feedback's buffers; it does not show in the code.
+  static size_t values() { return 1024; }
   static size_t code_size(size_t n) { return 2 * n; }
 
   bool stochastic;

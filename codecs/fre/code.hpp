@@ -5,6 +5,8 @@
 // but the bit position, since values are predicted from quantised ones; the decoder is a chain of
 // lookups.
 //
+// Long because its parts call each other in inner loops and are compiled once for each kernel.
+//
 // A kernel gives a struct Wide with what its instruction set does better than Portable. All is in
 // an anonymous namespace: each kernel has its own copy, compiled for it.
 #pragma once

@@ -30,8 +30,8 @@ class Vector {
     for (size_t i = 0; i < run.padded; i += kLanes) {
       const Floats t = lanes::take<kFeedback>(src, residual, i);
       const Mask below = t < zero;
-      negative = negative + keep(below, t);
-      other = other + pick(below, zero, t);
+      negative = add_where(below, negative, t);
+      other = add_unless(below, other, t);
       n_negative += static_cast<size_t>(std::popcount(bits(below)));
       chunks::write(out + i / 8, static_cast<uint16_t>(bits(below)));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // planes in one pass of steps over a block (spec.md): lines, planes, prefix codes. Kernels differ
-// in Ops, which finds zero lines and takes elements apart.
+// in Ops, which finds zero lines and takes elements apart. Long because both directions share their
+// tables and are compiled once for each kernel.
 #pragma once
 
 #include <bit>

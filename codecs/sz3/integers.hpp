@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quantiser's integers as tokens, and tokens as a canonical Huffman code (spec.md, "Integers").
-// The reader trusts nothing.
+// The reader trusts nothing. Long because writer and reader of one code belong side by side.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels of tbq share: the payload around the marks of a chunk (spec.md). A kernel marks
-// and expands; forms are chosen, written, read and added here.
+// and expands; forms are chosen, written, read and added here. Long because the three forms share
+// their parts and are compiled once for each kernel.
 //
 // A chunk in planes: for each group of 32 values `planes` words with the bits of the magnitudes,
 // lowest first, and one with the signs. Marks are planes with one magnitude bit.

@@ -77,30 +77,6 @@ Buffer frame(const Buffer& raw, Random* random, int window_log = 0) {
   return code;
 }
 
-Buffer mutated(const Buffer& code, Random* random) {
-  Buffer damaged = code;
-  for (auto n = 1 + (*random)() % 3; n > 0; --n) {
-    // Headers and tables stand in front.
-    const size_t at = (*random)() % ((*random)() % 2 == 0 ? std::min<size_t>(damaged.size(), 60)
-                                                          : damaged.size());
-    switch ((*random)() % 4) {
-      case 0:
-        damaged[at] ^= std::byte{1} << ((*random)() % 8);
-        break;
-      case 1:
-        damaged[at] = static_cast<std::byte>((*random)());
-        break;
-      case 2:
-        damaged[at] = std::byte{255};
-        break;
-      default:
-        damaged.insert(damaged.begin() + static_cast<ptrdiff_t>(at),
-                       static_cast<std::byte>((*random)()));
-    }
-  }
-  return damaged;
-}
-
 class Zstd : public testing::Test {
  protected:
   void SetUp() override {
@@ -148,8 +124,8 @@ class Zstd : public testing::Test {
       const Buffer raw = bytes(1 + (*random)() % most, random);
       const Buffer code = frame(raw, random);
       for (int k = 0; k < n_each; ++k) {
-        compare(&on_core, &on_library, mutated(code, random), raw.size() + (*random)() % 2 * 50,
-                paused);
+        compare(&on_core, &on_library, rtl::mutated(code, random, 60),
+                raw.size() + (*random)() % 2 * 50, paused);
         if (HasFatalFailure()) return;
       }
       Buffer got;

@@ -132,28 +132,6 @@ Buffer bytes(size_t n, std::mt19937_64* random) {
   return data;
 }
 
-Buffer mutated(const Buffer& code, std::mt19937_64* random) {
-  Buffer damaged = code;
-  for (auto n = 1 + (*random)() % 3; n > 0; --n) {
-    const size_t at = (*random)() % damaged.size();
-    switch ((*random)() % 4) {
-      case 0:
-        damaged[at] ^= std::byte{1} << ((*random)() % 8);
-        break;
-      case 1:
-        damaged[at] = static_cast<std::byte>((*random)());
-        break;
-      case 2:
-        damaged[at] = std::byte{255};
-        break;
-      default:
-        damaged.insert(damaged.begin() + static_cast<ptrdiff_t>(at),
-                       static_cast<std::byte>((*random)()));
-    }
-  }
-  return damaged;
-}
-
 class Lz : public testing::TestWithParam<Codes> {
  protected:
   void SetUp() override {
@@ -205,7 +183,7 @@ void mutate(int n_codes, int n_each, const Codec& codec, Opened* on_core, Opened
     const Buffer raw = bytes(1 + (*random)() % 900, random);
     const Buffer code = on_library->encoded(codec, raw);
     for (int k = 0; k < n_each; ++k) {
-      compare(on_core, on_library, mutated(code, random), raw.size() + (*random)() % 2 * 50);
+      compare(on_core, on_library, rtl::mutated(code, random), raw.size() + (*random)() % 2 * 50);
       compare(on_core, on_library, code, raw.size());
       if (testing::Test::HasFatalFailure()) return;
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel of bytes, opened for a test of its core.
+// A kernel of bytes, opened for a test of its core, and damaged codes for it.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 #include "base/kernel.hpp"
@@ -48,5 +49,31 @@ class Opened {
   const Kernel* kernel_;
   void* state_ = nullptr;
 };
+
+// Up to three bytes or bits of a code changed or added; half of the changes fall in its first
+// `front` bytes, where headers and tables stand (0: all fall anywhere).
+inline std::vector<std::byte> mutated(const std::vector<std::byte>& code, std::mt19937_64* random,
+                                      size_t front = 0) {
+  std::vector<std::byte> damaged = code;
+  for (auto n = 1 + (*random)() % 3; n > 0; --n) {
+    const bool in_front = front > 0 && (*random)() % 2 == 0;
+    const size_t at = (*random)() % (in_front ? std::min(damaged.size(), front) : damaged.size());
+    switch ((*random)() % 4) {
+      case 0:
+        damaged[at] ^= std::byte{1} << ((*random)() % 8);
+        break;
+      case 1:
+        damaged[at] = static_cast<std::byte>((*random)());
+        break;
+      case 2:
+        damaged[at] = std::byte{255};
+        break;
+      default:
+        damaged.insert(damaged.begin() + static_cast<ptrdiff_t>(at),
+                       static_cast<std::byte>((*random)()));
+    }
+  }
+  return damaged;
+}
 
 }  // namespace wirepress::rtl

@@ -92,22 +92,24 @@ struct FloatChunk : Format {
   template <bool kFeedback>
   void encode(const std::byte* src, std::byte* residual, const chunks::Run& run,
               std::byte* code) const {
+    const Format format = *this;  // a copy: no store of a byte can change it
     if constexpr (!kFeedback) {
-      Format::encode(src, run.n, run.first, code);
+      format.encode(src, run.n, run.first, code);
     } else {
-      chunks::Buffer sum, decoded;
-      Format::add(src, residual, run.padded, sum.data());
-      Format::encode(sum.data(), run.n, run.first, code);
-      Format::decode(code, run.n, decoded.data());
-      Format::keep_error(sum.data(), decoded.data(), run.n, residual);
+      chunks::Buffer decoded;
+      Format::add(src, residual, run.padded, residual);
+      format.encode(residual, run.n, run.first, code);
+      format.decode(code, run.n, decoded.data());
+      Format::keep_error(residual, decoded.data(), run.n, residual);
     }
   }
 
   template <bool kAdd>
   bool decode(const std::byte* code, const chunks::Run& run, std::byte* dst) const {
-    if constexpr (!kAdd) return Format::decode(code, run.n, dst);
+    const Format format = *this;
+    if constexpr (!kAdd) return format.decode(code, run.n, dst);
     chunks::Buffer decoded;
-    if (!Format::decode(code, run.n, decoded.data())) return false;
+    if (!format.decode(code, run.n, decoded.data())) return false;
     Format::add(dst, decoded.data(), run.n, dst);
     return true;
   }

@@ -67,6 +67,9 @@ struct Avx2 {
   static M both_masks(M a, M b) { return _mm256_and_ps(a, b); }
   static U keep(M m, U v) { return both(as_bits(m), v); }
   static F pick(M m, F yes, F no) { return _mm256_blendv_ps(no, yes, m); }
+  // sum + v where m is set, or is not; sum elsewhere. No sum is -0: it could come out as +0.
+  static F add_where(M m, F sum, F v) { return _mm256_add_ps(sum, _mm256_and_ps(m, v)); }
+  static F add_unless(M m, F sum, F v) { return _mm256_add_ps(sum, _mm256_andnot_ps(m, v)); }
   static uint32_t bits(const M (&m)[2]) {
     return static_cast<uint32_t>(_mm256_movemask_ps(m[0])) |
            static_cast<uint32_t>(_mm256_movemask_ps(m[1])) << 8;

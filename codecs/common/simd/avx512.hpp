@@ -69,6 +69,9 @@ struct Avx512 {
   static M both_masks(M a, M b) { return static_cast<M>(a & b); }
   static U keep(M m, U v) { return _mm512_maskz_mov_epi32(m, v); }  // 0 in other lanes
   static F pick(M m, F yes, F no) { return _mm512_mask_blend_ps(m, no, yes); }
+  // sum + v where m is set, or is not; sum elsewhere. No sum is -0: it could come out as +0.
+  static F add_where(M m, F sum, F v) { return _mm512_mask_add_ps(sum, m, sum, v); }
+  static F add_unless(M m, F sum, F v) { return add_where(_knot_mask16(m), sum, v); }
   // Sixteen lanes, and those of register `number` of them.
   static uint32_t bits(const M (&m)[1]) { return m[0]; }
   static M mask(uint32_t bits, size_t) { return static_cast<M>(bits); }

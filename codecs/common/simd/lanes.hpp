@@ -135,6 +135,13 @@ WPR_LANES Floats keep(Mask m, Floats a) { return as_floats(keep(m, as_words(a)))
 WPR_LANES Floats pick(Mask m, Floats yes, Floats no) {
   return each<Floats>([&](size_t i) { return Set::pick(m.v[i], yes.v[i], no.v[i]); });
 }
+// sum + v where m is set, or is not; sum elsewhere. No sum is -0.
+WPR_LANES Floats add_where(Mask m, Floats sum, Floats v) {
+  return each<Floats>([&](size_t i) { return Set::add_where(m.v[i], sum.v[i], v.v[i]); });
+}
+WPR_LANES Floats add_unless(Mask m, Floats sum, Floats v) {
+  return each<Floats>([&](size_t i) { return Set::add_unless(m.v[i], sum.v[i], v.v[i]); });
+}
 WPR_LANES Mask both(Mask a, Mask b) {
   return each<Mask>([&](size_t i) { return Set::both_masks(a.v[i], b.v[i]); });
 }

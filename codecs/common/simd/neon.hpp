@@ -62,6 +62,13 @@ struct Neon {
   static M both_masks(M a, M b) { return vandq_u32(a, b); }
   static U keep(M m, U v) { return vandq_u32(m, v); }
   static F pick(M m, F yes, F no) { return vbslq_f32(m, yes, no); }
+  // sum + v where m is set, or is not; sum elsewhere. No sum is -0: it could come out as +0.
+  static F add_where(M m, F sum, F v) {
+    return vaddq_f32(sum, vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), m)));
+  }
+  static F add_unless(M m, F sum, F v) {
+    return vaddq_f32(sum, vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(v), m)));
+  }
   static uint32_t bits(const M (&m)[4]) {
     U all = vandq_u32(m[0], lane_bits(0));
     for (size_t i = 1; i < 4; ++i) all = vorrq_u32(all, vandq_u32(m[i], lane_bits(i)));
