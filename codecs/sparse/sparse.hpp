@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sparse in groups of 65,536 elements (spec.md). Kernels differ in Ops, which works on chunks of 64
-// elements and their masks. Above 300 lines, because both ways and sums walk over one structure. In
-// an unnamed namespace, because each kernel compiles it for its instruction set.
+// elements and their masks. In an unnamed namespace, because each kernel compiles it for its
+// instruction set. Long because both ways and sums walk over one structure.
 #pragma once
 
 #include <algorithm>
