@@ -55,16 +55,14 @@ struct Ops : PlainOps {
     return _mm256_testz_si256(any, any) ? 0 : ~zeros(word, T{});
   }
   template <typename T>
-  static uint64_t steps(const std::byte* before, const std::byte* after, T* out) {
+  static uint64_t differ(const std::byte* before, const std::byte* after) {
+    __m256i word[2 * sizeof(T)];
     __m256i any = _mm256_setzero_si256();
-    for (size_t i = 0; i < 2 * sizeof(T); ++i)
-      any = _mm256_or_si256(any, _mm256_xor_si256(load(before + 32 * i), load(after + 32 * i)));
-    if (_mm256_testz_si256(any, any)) return 0;
-    alignas(64) std::byte found[kChunk * sizeof(T)];
-    find_steps<T>(before, after, sizeof(found), found);
-    const uint64_t mask = test<T>(found, static_cast<T>(~T{0}));
-    keep<T>(mask, found, out);
-    return mask;
+    for (size_t i = 0; i < 2 * sizeof(T); ++i) {
+      word[i] = _mm256_xor_si256(load(before + 32 * i), load(after + 32 * i));
+      any = _mm256_or_si256(any, word[i]);
+    }
+    return _mm256_testz_si256(any, any) ? 0 : ~zeros(word, T{});
   }
 };
 

@@ -114,14 +114,16 @@ struct Ops {
       _mm512_storeu_si512(v + i, Lanes<T>::negate(_mm512_loadu_si512(v + i), part<T>(mask, i)));
   }
   template <typename T>
-  static uint64_t steps(const std::byte* before, const std::byte* after, T* out) {
-    // All vectors or none: a branch for each would be guessed wrong more often.
+  static uint64_t differ(const std::byte* before, const std::byte* after) {
     uint64_t mask = 0;
     for (size_t i = 0; i < kChunk; i += kLanes<T>)
       mask |= uint64_t{Lanes<T>::differ(_mm512_loadu_si512(before + i * sizeof(T)),
                                         _mm512_loadu_si512(after + i * sizeof(T)))}
               << i;
-    if (mask == 0) return 0;
+    return mask;
+  }
+  template <typename T>
+  static void keep_steps(uint64_t mask, const std::byte* before, const std::byte* after, T* out) {
     for (size_t i = 0; i < kChunk; i += kLanes<T>) {
       const __m512i a = _mm512_loadu_si512(before + i * sizeof(T));
       const __m512i b = _mm512_loadu_si512(after + i * sizeof(T));
@@ -130,7 +132,6 @@ struct Ops {
       _mm512_storeu_si512(out, Lanes<T>::compress(own, step));
       out += std::popcount(own);
     }
-    return mask;
   }
   template <typename T>
   static void move(uint64_t mask, const T* from, std::byte* words) {

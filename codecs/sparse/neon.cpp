@@ -22,11 +22,11 @@ struct Ops : PlainOps {
     return vmaxvq_u8(vandq_u8(any, all(bits))) == 0 ? 0 : PlainOps::test<T>(v, bits);
   }
   template <typename T>
-  static uint64_t steps(const std::byte* before, const std::byte* after, T* out) {
+  static uint64_t differ(const std::byte* before, const std::byte* after) {
     uint8x16_t any = vdupq_n_u8(0);
     for (size_t i = 0; i < 4 * sizeof(T); ++i)
       any = vorrq_u8(any, veorq_u8(load(before + 16 * i), load(after + 16 * i)));
-    return vmaxvq_u8(any) == 0 ? 0 : PlainOps::steps<T>(before, after, out);
+    return vmaxvq_u8(any) == 0 ? 0 : PlainOps::differ<T>(before, after);
   }
 };
 

@@ -62,13 +62,18 @@ struct PlainOps {
     }
   }
   template <typename T>
-  static uint64_t steps(const std::byte* before, const std::byte* after, T* out) {
+  static uint64_t differ(const std::byte* before, const std::byte* after) {
     if (std::memcmp(before, after, kChunk * sizeof(T)) == 0) return 0;
-    alignas(64) std::byte found[kChunk * sizeof(T)];
-    find_steps<T>(before, after, sizeof(found), found);
-    const uint64_t mask = test<T>(found, static_cast<T>(~T{0}));
-    keep<T>(mask, found, out);
+    uint64_t mask = 0;
+    for (size_t i = 0; i < kChunk; ++i)
+      mask |= uint64_t{load_word<T>(before, i) != load_word<T>(after, i)} << i;
     return mask;
+  }
+  template <typename T>
+  static void keep_steps(uint64_t mask, const std::byte* before, const std::byte* after, T* out) {
+    std::byte steps[kChunk * sizeof(T)];
+    find_steps<T>(before, after, sizeof(steps), steps);
+    keep<T>(mask, steps, out);
   }
   template <typename T>
   static void move(uint64_t mask, const T* from, std::byte* words) {

@@ -34,7 +34,9 @@ struct EliasFano {
   size_t high_size, low_size;
 };
 
-// The places of the ones, up to 8 more than there are. Several of each word without a branch: where
+constexpr size_t kMorePlaces = 8;  // written behind the last one
+
+// The places of the ones. Several of each word without a branch: where
 // some words have ones and others none, branches are guessed wrong.
 inline void list_places(const uint64_t* members, size_t n, uint32_t* places) {
   constexpr int kAtOnce = 3;
@@ -51,12 +53,10 @@ inline void list_places(const uint64_t* members, size_t n, uint32_t* places) {
   }
 }
 
-inline std::byte* put_thin(const uint64_t* members, size_t n, size_t k, std::byte* out) {
+inline std::byte* put_thin(const uint32_t* places, size_t n, size_t k, std::byte* out) {
   const EliasFano parts(n, k);
   const unsigned width = parts.low_bits;
   const size_t mask = (size_t{1} << width) - 1;
-  std::array<uint32_t, kGroup / 4 + 8> places;
-  list_places(members, n, places.data());
   std::byte* low = out + parts.high_size;
   std::memset(out, 0, parts.high_size);
   uint64_t pending = 0;
@@ -72,13 +72,6 @@ inline std::byte* put_thin(const uint64_t* members, size_t n, size_t k, std::byt
     filled &= 7;
   }
   return low + (filled > 0);
-}
-
-inline std::byte* put_set(const uint64_t* members, size_t n, size_t k, std::byte* out) {
-  if (k == n) return out;
-  if (is_thin(n, k)) return put_thin(members, n, k, out);
-  std::memcpy(out, members, bytes_of(n));
-  return out + bytes_of(n);
 }
 
 inline uint64_t load_tail(ConstBytes bytes, size_t at) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sparse in groups of 65,536 elements (spec.md). Kernels differ in Ops, which works on chunks of 64
-// elements and their masks. Above 300 lines, because both ways and sums walk over one structure. In
-// an unnamed namespace, because each kernel compiles it for its instruction set.
+// elements and their masks. In an unnamed namespace, because each kernel compiles it for its
+// instruction set. Long because both ways and sums walk over one structure.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,19 @@ struct Room {
   static constexpr size_t kElements = sizeof(uint32_t) * (kGroup + 2 * kChunk);
   alignas(64) std::array<std::byte, kElements> values[2];
   alignas(64) std::array<std::byte, kElements> sum;
-  std::array<std::byte, kMostLevels*(2 * kGroup / 8 + 16)> code;
+  std::array<uint32_t, kGroup / 4 + kMorePlaces> places;
+  std::array<std::byte, (2 * kGroup / 8 + 16) * kMostLevels> code;
 };
+
+inline std::byte* put_set(Room* room, const uint64_t* members, size_t n, size_t k, std::byte* out) {
+  if (k == n) return out;
+  if (is_thin(n, k)) {
+    list_places(members, n, room->places.data());
+    return put_thin(room->places.data(), n, k, out);
+  }
+  std::memcpy(out, members, bytes_of(n));
+  return out + bytes_of(n);
+}
 
 // Ops has, for chunks of 64 elements of T, which is uint8_t, uint16_t or uint32_t,
 //   uint64_t test(const std::byte* v, T bits)     bit i: v[i] has any of `bits`
@@ -34,7 +45,8 @@ struct Room {
 //   void spread(mask, const T* from, T base, std::byte* out)  `from` in turn, `base` elsewhere
 //   void set(mask, T bit, T* v)                   v[i] |= bit
 //   void negate(mask, T* v)
-//   uint64_t steps(before, after, T* out)         the mask of the steps, and as keep their values
+//   uint64_t differ(before, after)                bit i: the words differ
+//   void keep_steps(mask, before, after, T* out)  as keep, of the steps between words
 //   void move(mask, const T* from, std::byte* words)
 // `spread` and `move` may read until from + 64.
 template <typename Ops>
@@ -75,19 +87,21 @@ class Sparse {
 
   // ---- encoding
 
+  // Where the elements of a group come from. A chunk has n <= kChunk of them from i on.
+
   template <typename T>
   struct Plain {  // elements that lie in memory
     const std::byte* src;
-    uint64_t take(size_t i, size_t n, T* out) const {
-      const std::byte* from = src + i * sizeof(T);
-      alignas(64) T chunk[kChunk] = {};
-      if (n < kChunk) {
-        std::memcpy(chunk, from, n * sizeof(T));
-        from = reinterpret_cast<const std::byte*>(chunk);
-      }
-      const uint64_t mask = Ops::template test<T>(from, static_cast<T>(~T{0}));
-      if (mask != 0) Ops::template keep<T>(mask, from, out);
-      return mask;
+
+    uint64_t mask(size_t i, size_t n) const {
+      constexpr T kAll = static_cast<T>(~T{0});
+      if (n == kChunk) return Ops::template test<T>(src + i * sizeof(T), kAll);
+      return Ops::template test<T>(Sparse::template padded<T>(src, i, n).data(), kAll);
+    }
+    T at(size_t i) const { return load_word<T>(src, i); }
+    void keep(uint64_t mask, size_t i, size_t n, T* out) const {
+      if (n == kChunk) return Ops::template keep<T>(mask, src + i * sizeof(T), out);
+      Ops::template keep<T>(mask, Sparse::template padded<T>(src, i, n).data(), out);
     }
     void copy(size_t i, size_t n, std::byte* to) const {
       std::memcpy(to, src + i * sizeof(T), n * sizeof(T));
@@ -97,19 +111,35 @@ class Sparse {
   template <typename T>
   struct Steps {  // between words that lie in memory
     const std::byte *before, *after;
-    uint64_t take(size_t i, size_t n, T* out) const {
-      const std::byte *a = before + i * sizeof(T), *b = after + i * sizeof(T);
-      if (n == kChunk) return Ops::template steps<T>(a, b, out);
-      alignas(64) T pair[2][kChunk] = {};
-      std::memcpy(pair[0], a, n * sizeof(T));
-      std::memcpy(pair[1], b, n * sizeof(T));
-      return Ops::template steps<T>(reinterpret_cast<const std::byte*>(pair[0]),
-                                    reinterpret_cast<const std::byte*>(pair[1]), out);
+
+    uint64_t mask(size_t i, size_t n) const {
+      if (n == kChunk)
+        return Ops::template differ<T>(before + i * sizeof(T), after + i * sizeof(T));
+      return Ops::template differ<T>(Sparse::template padded<T>(before, i, n).data(),
+                                     Sparse::template padded<T>(after, i, n).data());
+    }
+    T at(size_t i) const {
+      return static_cast<T>(order(load_word<T>(after, i)) - order(load_word<T>(before, i)));
+    }
+    void keep(uint64_t mask, size_t i, size_t n, T* out) const {
+      if (n == kChunk)
+        return Ops::template keep_steps<T>(mask, before + i * sizeof(T), after + i * sizeof(T),
+                                           out);
+      Ops::template keep_steps<T>(mask, Sparse::template padded<T>(before, i, n).data(),
+                                  Sparse::template padded<T>(after, i, n).data(), out);
     }
     void copy(size_t i, size_t n, std::byte* to) const {
       find_steps<T>(before + i * sizeof(T), after + i * sizeof(T), n * sizeof(T), to);
     }
   };
+
+  template <typename T>
+  static std::array<std::byte, kChunk * sizeof(T)> padded(const std::byte* src, size_t i,
+                                                          size_t n) {
+    std::array<std::byte, kChunk * sizeof(T)> chunk{};
+    std::memcpy(chunk.data(), src + i * sizeof(T), n * sizeof(T));
+    return chunk;
+  }
 
   static std::byte* put_count(size_t count, std::byte* out) {
     Writer writer(Bytes(out, 3));
@@ -149,7 +179,7 @@ class Sparse {
       out = put_count(kept, out);
       if (kept == 0) return out;
       std::fill_n(v + kept, kChunk, T{0});
-      out = put_set(members, n, kept, out);
+      out = put_set(room, members, n, kept, out);
       n = kept;
       for (size_t c = 0; c < chunks_of(n); ++c)
         plane[c] = Ops::template test<T>(bytes(v + kChunk * c), T{1} << (level - 1));
@@ -163,18 +193,28 @@ class Sparse {
   static size_t code_group(Room* room, const Source& source, size_t first, size_t n) {
     T* const values = reinterpret_cast<T*>(room->values[0].data());
     uint64_t* const members = room->members[0].data();
+    // The scan alone first: it has no branches, and what it read is near then.
     size_t count = 0;
     for (size_t c = 0; c < chunks_of(n); ++c) {
-      members[c] =
-          source.take(first + kChunk * c, std::min(kChunk, n - kChunk * c), values + count);
+      members[c] = source.mask(first + kChunk * c, std::min(kChunk, n - kChunk * c));
       count += static_cast<size_t>(std::popcount(members[c]));
     }
     std::byte* out = put_count(count, room->code.data());
-    if (count > 0) {
-      std::fill_n(values + count, kChunk, T{0});
-      out = put_set(members, n, count, out);
-      out = put_levels(room, values, count, out);
+    if (count == 0) return static_cast<size_t>(out - room->code.data());
+    if (is_thin(n, count)) {
+      list_places(members, n, room->places.data());
+      for (size_t i = 0; i < count; ++i) values[i] = source.at(first + room->places[i]);
+      out = put_thin(room->places.data(), n, count, out);
+    } else {
+      T* to = values;
+      for (size_t c = 0; c < chunks_of(n); ++c) {
+        source.keep(members[c], first + kChunk * c, std::min(kChunk, n - kChunk * c), to);
+        to += std::popcount(members[c]);
+      }
+      out = put_set(room, members, n, count, out);
     }
+    std::fill_n(values + count, kChunk, T{0});
+    out = put_levels(room, values, count, out);
     return static_cast<size_t>(out - room->code.data());
   }
 

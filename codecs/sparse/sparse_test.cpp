@@ -68,11 +68,11 @@ void for_all(Function function) {
 }
 
 template <typename T>
-class SparseOf : public testing::Test {};
+class SparseCodecOf : public testing::Test {};
 using Types = testing::Types<uint8_t, uint16_t, uint32_t>;
-TYPED_TEST_SUITE(SparseOf, Types);
+TYPED_TEST_SUITE(SparseCodecOf, Types);
 
-TYPED_TEST(SparseOf, EveryShareComesBackFromEveryKernel) {
+TYPED_TEST(SparseCodecOf, EveryShareComesBackFromEveryKernel) {
   using T = TypeParam;
   for_all([](size_t n, double share) {
     const Data raw = elements<T>(n, share, static_cast<unsigned>(n));
@@ -88,7 +88,7 @@ TYPED_TEST(SparseOf, EveryShareComesBackFromEveryKernel) {
   });
 }
 
-TYPED_TEST(SparseOf, StepsAreThoseOfTheOrder) {
+TYPED_TEST(SparseCodecOf, StepsAreThoseOfTheOrder) {
   using T = TypeParam;
   for_all([](size_t n, double share) {
     // Any bits, also NaNs and both zeros, some of them moved.
@@ -112,7 +112,7 @@ TYPED_TEST(SparseOf, StepsAreThoseOfTheOrder) {
   });
 }
 
-TYPED_TEST(SparseOf, SumsAreThoseOfTheElements) {
+TYPED_TEST(SparseCodecOf, SumsAreThoseOfTheElements) {
   using T = TypeParam;
   for_all([](size_t n, double share) {
     const Data a = elements<T>(n, share, 3), b = elements<T>(n, 0.02, 4);
@@ -134,7 +134,7 @@ TYPED_TEST(SparseOf, SumsAreThoseOfTheElements) {
   });
 }
 
-TEST(Sparse, AllWordsOf16BitsBecomeAllOthers) {
+TEST(SparseCodec, AllWordsOf16BitsBecomeAllOthers) {
   Data before(2 * 65536), after(before.size());
   for (const uint16_t turn : {0x0001, 0x7FFF, 0x8000, 0x8001, 0xFFFF, 0x1234}) {
     for (size_t i = 0; i < 65536; ++i) {
@@ -155,7 +155,7 @@ TEST(Sparse, AllWordsOf16BitsBecomeAllOthers) {
   }
 }
 
-TEST(Sparse, NeighboursInTheOrderOfFloatsAreOneStepApart) {
+TEST(SparseCodec, NeighboursInTheOrderOfFloatsAreOneStepApart) {
   EXPECT_EQ(order<uint16_t>(0x0000), 0);
   EXPECT_EQ(order<uint16_t>(0x8000), 0xFFFF);                       // -0
   EXPECT_EQ(order<uint16_t>(0x3F81) - order<uint16_t>(0x3F80), 1);  // 1 and the next
@@ -164,7 +164,7 @@ TEST(Sparse, NeighboursInTheOrderOfFloatsAreOneStepApart) {
   EXPECT_EQ(order<uint8_t>(order<uint8_t>(0xFF)), 0xFF);
 }
 
-TEST(Sparse, TheExampleOfTheSpecification) {
+TEST(SparseCodec, TheExampleOfTheSpecification) {
   Data raw(2000), expected;
   raw[4] = std::byte{3};
   raw[1200] = raw[1201] = std::byte{0xFF};

@@ -11,6 +11,7 @@
 // Wherever a pointer and a size are taken, C++20 programs may give a contiguous range instead:
 // context.compress(std::span(values)) compresses its bytes. A recipe that changes values needs
 // their type: compress_array.
+// Long because it is the whole door, read from top to bottom.
 #ifndef WIREPRESS_HPP
 #define WIREPRESS_HPP
 
