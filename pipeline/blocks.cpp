@@ -18,6 +18,14 @@ Draw BlockMaker::draw(size_t i) const {
   return {seed_, (first_ + i) * block_size_ / size};
 }
 
+int least_workers(const Chain& chain, std::span<const ChainPointer> others) {
+  int n = chain.n_workers();
+  for (const ChainPointer& other : others) n = std::min(n, other->n_workers());
+  return n;
+}
+
+int PlainBlocks::n_workers() const { return least_workers(chain_, groups_); }
+
 Status PlainBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const {
   const ConstBytes block = src_.subspan(begin(i), raw_size(i));
   *payload = {.size = block.size(), .outside = block.data()};

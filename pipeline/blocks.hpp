@@ -2,6 +2,8 @@
 // How the payloads of a frame's blocks are made. Blocks are made in any order, by any worker.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "pipeline/chains.hpp"
@@ -61,6 +63,7 @@ class BlockMaker {
 
   // `out` may be smaller than the raw size only where make() leaves raw blocks outside.
   virtual Status make(int worker, size_t i, Bytes out, Payload* payload) const = 0;
+  virtual int n_workers() const = 0;  // `worker` is below it
 
  private:
   const Header& header_;
@@ -84,6 +87,7 @@ class PlainBlocks : public BlockMaker {
         src_(src),
         probe_(settings.probe) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+  int n_workers() const override;
 
  private:
   Chain& chain_;
@@ -101,6 +105,7 @@ class FeedbackBlocks : public BlockMaker {
         src_(src),
         residual_(residual) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+  int n_workers() const override { return chain_.n_workers(); }
 
  private:
   Chain& chain_;
@@ -118,11 +123,15 @@ class StepBlocks : public BlockMaker {
         before_(before),
         after_(after) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+  int n_workers() const override { return chain_.n_workers(); }
 
  private:
   Chain& chain_;
   ConstBytes before_, after_;
 };
+
+// The workers that all these chains have.
+int least_workers(const Chain& chain, std::span<const ChainPointer> others);
 
 // A frame whose header and blocks were read, with the chains that expand them.
 struct ParsedFrame {
@@ -133,6 +142,7 @@ struct ParsedFrame {
   std::vector<ChainPointer> own;  // for every block, where one has a recipe of its own
 
   Chain& chain_of(size_t i) const { return own.empty() ? *chain : *own[i]; }
+  int n_workers() const { return least_workers(*chain, own); }
 };
 
 // The sum of two frames of one header, block by block.
@@ -142,6 +152,7 @@ class SumBlocks : public BlockMaker {
             const ParsedFrame& b)
       : BlockMaker(header, settings.seed, 0, header.raw_size, false), a_(a), b_(b) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
+  int n_workers() const override { return std::min(a_.n_workers(), b_.n_workers()); }
 
  private:
   const ParsedFrame &a_, &b_;

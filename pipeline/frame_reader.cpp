@@ -180,7 +180,8 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
   WPR_TRY(find_own_chains(n_threads, frame));
   items_.clear();
   const std::vector<Block>& blocks = frame->blocks;
-  const auto threads = static_cast<size_t>(std::min(n_threads, settings_.decoders()));
+  const auto threads =
+      static_cast<size_t>(std::min(n_threads, settings_.decoders(frame->n_workers())));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
     const bool whole = into != Into::kPlace || block.raw || blocks.size() >= threads;

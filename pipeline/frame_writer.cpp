@@ -266,12 +266,13 @@ Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, s
 Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* written) {
   const size_t head = maker.header().size;
   size_t size;
-  WPR_TRY(make_blocks(maker, settings_.encoders(), dst.subspan(head), &size));
+  WPR_TRY(make_blocks(maker, settings_.encoders(maker.n_workers()), dst.subspan(head), &size));
   *written = head + size;
   return {};
 }
 
 Status FrameWriter::make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written) {
+  threads = std::min(threads, maker.n_workers());
   return threads > 1 && maker.n_blocks() > 1 ? make_parallel(maker, threads, dst, written)
                                              : make_serial(maker, dst, written);
 }

@@ -56,6 +56,7 @@ class FrameWriter {
   Status begin_auto(Choice* choice, Header* header);
   // Chains for every group of src, at most kMaxOwnRecipes different ones in a frame.
   Status choose_groups(const Header& header, int threads, ConstBytes src, Choice* choice);
+  // By `threads`, or fewer where the maker has fewer workers.
   Status make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
 
  private:

@@ -25,6 +25,7 @@ void Settings::settle() {
              .block_log = std::countr_zero(options_.number("block_size")),
              .threads = static_cast<int>(options_.number("threads")),
              .seed = options_.number("seed")};
+  cores_ = 0;
   wants_auto_ = is_auto(options_.get("recipe"));
   recipes_.clear();
   goal_.reset();
@@ -34,16 +35,20 @@ int Settings::threads() const {
   return blocks_.threads ? blocks_.threads : usable_cores() + extra_threads(engine(), false);
 }
 
-int Settings::encoders() {
-  const int most = blocks().threads;
-  if (options_.number("threads") != 0) return most;
-  return std::max(1, most - extra_threads(engine(), false) + extra_threads(engine(), true));
+// What an engine has to give is read once: another context may change its device meanwhile.
+int Settings::encoders(int most) {
+  const auto own = static_cast<int>(options_.number("threads"));
+  return std::clamp(own ? own : cores() + extra_threads(engine(), true), 1, most);
 }
 
-int Settings::decoders() {
-  const int most = blocks().threads;
-  if (options_.number("threads") != 0) return most;
-  return std::max(1, most - extra_threads(engine(), false));
+int Settings::decoders(int most) {
+  const auto own = static_cast<int>(options_.number("threads"));
+  return std::clamp(own ? own : cores(), 1, most);
+}
+
+int Settings::cores() {
+  if (cores_ == 0) cores_ = usable_cores();
+  return cores_;
 }
 
 const BlockSettings& Settings::blocks() {

@@ -26,9 +26,10 @@ class Settings {
   const BlockSettings& blocks();
   size_t block_size() const { return size_t{1} << blocks_.block_log; }
   int threads() const;
-  // Of these threads, those that the next message is to have: coding may have some that wait.
-  int encoders();
-  int decoders();
+  // The threads that a message is to have, of `most` for which its chains were made: coding may
+  // have some that wait.
+  int encoders(int most);
+  int decoders(int most);
   const char* engine() const { return options_.get("engine"); }
 
   bool wants_auto() const { return wants_auto_; }
@@ -42,9 +43,11 @@ class Settings {
 
  private:
   void settle();  // after a change of options
+  int cores();
 
   Options options_;
   BlockSettings blocks_;  // threads 0: not yet counted
+  int cores_ = 0;         // 0: not yet counted
   bool wants_auto_ = false;
   std::map<DType, Recipe> recipes_;  // those that were asked for
   std::optional<Goal> goal_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipes are read once: by text in Settings, by the bytes of a header in Chains.
-#include "pipeline/settings.hpp"
-
 #include <gtest/gtest.h>
+
+#include "pipeline/context.hpp"
 
 namespace wirepress {
 namespace {
@@ -124,6 +124,47 @@ TEST(Chains, TheOnesUsedLastAreKept) {
   (void)nth(9);
   EXPECT_FALSE(first.expired());
   EXPECT_TRUE(second.expired());
+}
+
+TEST(Chains, WorkersAreNoMoreThanAChainWasMadeFor) {
+  Context context;
+  ASSERT_TRUE(context.settings.set("recipe", "zlib:1").ok());
+  ASSERT_TRUE(context.settings.set("block_size", "1KiB").ok());
+  ASSERT_TRUE(context.settings.set("threads", "1").ok());
+  std::vector<std::byte> raw(100 << 10), code(context.writer.bound(raw.size()));
+  for (size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<std::byte>(i / 9);
+  const uint64_t shape = raw.size();
+  Header header;
+  ASSERT_TRUE(set_shape(&header, DType::kBytes, kNoShape, &shape).ok());
+  ChainPointer chain;
+  ASSERT_TRUE(context.writer.begin_plain(&header, &chain, code).ok());
+  ASSERT_EQ(chain->n_workers(), 1);
+  ASSERT_TRUE(context.settings.set("threads", "12").ok());  // as where a device begins to give
+  const PlainBlocks blocks(header, {}, *chain, {}, 0, raw, false);
+  size_t size;
+  ASSERT_TRUE(context.writer.make_blocks(blocks, 12, Bytes(code).subspan(header.size), &size).ok());
+  ParsedFrame frame;
+  frame.header = header;
+  ASSERT_TRUE(context.reader.find_chain(1, &frame).ok());
+  ASSERT_EQ(frame.chain, chain);
+  const ConstBytes whole = ConstBytes(code).first(header.size + size);
+  ASSERT_TRUE(read_blocks(header, whole, &frame.blocks, &frame.raw_size).ok());
+  std::vector<std::byte> again(raw.size());
+  ASSERT_TRUE(context.reader.expand_blocks(&frame, 12, Into::kPlace, again).ok());
+  EXPECT_EQ(again, raw);
+}
+
+TEST(Settings, AMessageHasNoMoreThreadsThanItsChains) {
+  Settings settings;
+  for (const char* threads : {"0", "1", "7"}) {
+    ASSERT_TRUE(settings.set("threads", threads).ok());
+    for (const int most : {1, 2, 300}) {
+      EXPECT_LE(settings.encoders(most), most);
+      EXPECT_LE(settings.decoders(most), most);
+      EXPECT_GE(settings.encoders(most), 1);
+    }
+  }
+  EXPECT_EQ(settings.encoders(300), 7);
 }
 
 }  // namespace
