@@ -227,7 +227,7 @@ struct DeviceUse {
 struct Engine {
   const char* name;
   const char* sentence;
-  const char* (*unavailable)();  // nullptr: it can be used here; else one sentence why not
+  const char* (*unavailable)();  // nullptr: usable here; else why not, once drivers are loaded
   // Clocks that its kernels took in this process; nullptr: it has no clock of its own.
   uint64_t (*clocks)() = nullptr;
   // Of an engine with devices, whose name stands behind a colon ("": any): sets it up, when a

@@ -471,9 +471,14 @@ int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info* info) {
 int wpr_engine_at(size_t i, wpr_engine_info* info) {
   const auto list = wirepress::engines();
   if (i >= list.size() || !info) return 0;
-  const char* reason = list[i]->unavailable();
-  *info = {list[i]->name, list[i]->sentence, reason == nullptr, reason ? reason : ""};
+  *info = {list[i]->name, list[i]->sentence};
   return 1;
+}
+
+const char* wpr_engine_reason(size_t i) {
+  const auto list = wirepress::engines();
+  const char* reason = i < list.size() ? list[i]->unavailable() : nullptr;
+  return reason ? reason : "";
 }
 
 uint64_t wpr_engine_clocks(size_t i) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine's nvcc may be of any age: WPR_CUDA=AUTO takes one that compiles a sample, or says why not
-in a line (cmake/cuda.cmake). The compilers here are scripts."""
+"""A machine's nvcc may be of any age: WPR_CUDA=AUTO takes one that compiles a sample, or says in a
+line why not (cmake/cuda.cmake). The compilers here are scripts."""
 
 import pathlib
 import subprocess

@@ -10,7 +10,7 @@ const Engine cuda_engine = {
     .name = "cuda",
     .sentence = "NVIDIA GPUs; cuda:emulated is the same kernels on a core, for tests",
     .unavailable = cuda::why_no_device,
-    .state = [] { return std::string(cuda::device_name()); },
+    .state = [] { return std::string(cuda::has_stream() ? cuda::device_name() : ""); },
 };
 
 }  // namespace wirepress

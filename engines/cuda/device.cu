@@ -3,6 +3,7 @@
 // first asked: a program that loads this library needs none.
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "engines/cuda/device.hpp"
@@ -38,6 +39,8 @@ struct Found {
   }
 };
 
+std::atomic<bool> streams{false};
+
 const Found& found() noexcept {
   static const Found once;
   return once;
@@ -48,5 +51,7 @@ const Found& found() noexcept {
 bool has_device() noexcept { return found().reason[0] == '\0'; }
 const char* why_no_device() noexcept { return has_device() ? nullptr : found().reason; }
 const char* device_name() noexcept { return found().name; }
+bool has_stream() noexcept { return streams; }
+void note_stream() noexcept { streams = true; }
 
 }  // namespace wirepress::cuda

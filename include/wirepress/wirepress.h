@@ -320,8 +320,6 @@ typedef struct wpr_kernel_info {
 typedef struct wpr_engine_info {
   const char *name;
   const char *sentence;
-  int available;
-  const char *reason; /* "" or why it is not available */
 } wpr_engine_info;
 
 typedef struct wpr_option_info {
@@ -337,12 +335,16 @@ typedef struct wpr_option_info {
   double min, max;
 } wpr_option_info;
 
-/* Rows 0, 1, ...; return 0 past the end and leave the struct alone. Strings are static. */
+/* Rows 0, 1, ...; return 0 past the end and leave the struct alone. Strings are static. Whether a
+ * kernel is usable may be asked of the engine's driver (wpr_engine_reason); nothing else is. */
 WPR_API int wpr_codec_at(size_t i, wpr_codec_info *info);
 WPR_API int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info *info);
 WPR_API int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info *info);
 WPR_API int wpr_engine_at(size_t i, wpr_engine_info *info);
 WPR_API int wpr_option_at(size_t i, wpr_option_info *info);
+/* Why engine i cannot be used here; "": it can. The first call may load a driver, which with CUDA
+ * fixes CUDA_VISIBLE_DEVICES and leaves forked children without a device. */
+WPR_API const char *wpr_engine_reason(size_t i);
 /* Clocks that the kernels of engine i have taken in this process; 0: it has no clock of its own. */
 WPR_API uint64_t wpr_engine_clocks(size_t i);
 /* What the device of engine i can do, what it has done in this process, and why the cores did the

@@ -37,7 +37,7 @@ def settled(recipe: str) -> str:
 
 @functools.cache
 def _codecs() -> dict[str, api.Codec]:
-    return {codec.name: codec for codec in api.codecs()}
+    return {codec.name: codec for codec in api.codecs(kernels=False)}
 
 
 def parameter(recipe: str, name: str) -> float:

@@ -43,13 +43,17 @@ nb::tuple param_row(const wpr_param_info& param) {
                         param.sentence, param.real != 0, param.bounds);
 }
 
-nb::list codecs() {
-  return table<wpr_codec_info>(wpr_codec_at, [](size_t codec, const wpr_codec_info& row) {
+// Whether kernels are usable may be asked of drivers (wpr_engine_reason): `kernels` false leaves
+// them out.
+nb::list codecs(bool with_kernels) {
+  return table<wpr_codec_info>(wpr_codec_at, [&](size_t codec, const wpr_codec_info& row) {
     const auto params = table<wpr_param_info>(
         [&](size_t i, wpr_param_info* info) { return wpr_codec_param_at(codec, i, info); },
         [](size_t, const wpr_param_info& param) { return param_row(param); });
     const auto kernels = table<wpr_kernel_info>(
-        [&](size_t i, wpr_kernel_info* info) { return wpr_codec_kernel_at(codec, i, info); },
+        [&](size_t i, wpr_kernel_info* info) {
+          return with_kernels ? wpr_codec_kernel_at(codec, i, info) : 0;
+        },
         [](size_t, const wpr_kernel_info& kernel) {
           return nb::make_tuple(kernel.engine, kernel.variant, kernel.usable != 0);
         });
@@ -69,9 +73,15 @@ nb::list dtypes() {
 
 nb::list engines() {
   return table<wpr_engine_info>(wpr_engine_at, [](size_t i, const wpr_engine_info& row) {
-    return nb::make_tuple(row.name, row.sentence, row.available != 0, row.reason,
+    const std::string reason = wpr_engine_reason(i);
+    return nb::make_tuple(row.name, row.sentence, reason.empty(), reason,
                           std::string(wpr_engine_state(i)), std::string(wpr_engine_refusal(i)));
   });
+}
+
+nb::list engine_names() {
+  return table<wpr_engine_info>(
+      wpr_engine_at, [](size_t, const wpr_engine_info& row) { return nb::str(row.name); });
 }
 
 uint64_t engine_clocks(size_t i) { return wpr_engine_clocks(i); }
@@ -102,8 +112,9 @@ NB_MODULE(_core, m) {
   m.attr("MAX_HEADER") = WPR_MAX_HEADER;
   m.def("version", wirepress::version);
   m.def("dtypes", dtypes);
-  m.def("codecs", codecs);
+  m.def("codecs", codecs, nb::arg("kernels") = true);
   m.def("engines", engines);
+  m.def("engine_names", engine_names);
   m.def("engine_clocks", engine_clocks, nb::arg("i"));
   m.def("options", options);
   m.def("hash", wirepress::python::hash, nb::arg("data"), nb::arg("seed") = 0);

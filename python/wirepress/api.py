@@ -611,20 +611,24 @@ def inspect(frame: Any) -> Info:
     return Compressor().inspect(frame)
 
 
-def codecs() -> list[Codec]:
+def codecs(*, kernels: bool = True) -> list[Codec]:
     """Every codec of this build, by id.
+
+    Args:
+        kernels: False leaves them out. Whether those of a GPU are usable is asked of its driver,
+            after which CUDA_VISIBLE_DEVICES counts no more and forked children have no GPU.
 
     >>> [codec.name for codec in codecs()][0]
     'store'
     """
     return [
-        Codec(*row, tuple(Param(*p) for p in params), tuple(Kernel(*k) for k in kernels))
-        for *row, params, kernels in _core.codecs()
+        Codec(*row, tuple(Param(*p) for p in params), tuple(Kernel(*k) for k in found))
+        for *row, params, found in _core.codecs(kernels)
     ]
 
 
 def engines() -> list[Engine]:
-    """Every engine of this build, and why it cannot be used here if so."""
+    """Every engine of this build, and why it cannot be used here if so: drivers are asked."""
     return [Engine(*row) for row in _core.engines()]
 
 
@@ -633,11 +637,10 @@ def engine_clocks(name: str) -> int:
 
     Raises ParameterError for an unknown engine.
     """
-    for i, engine in enumerate(engines()):
-        if engine.name == name:
-            return int(_core.engine_clocks(i))
-    known = ", ".join(engine.name for engine in engines())
-    raise ParameterError(f'unknown engine "{name}"; known: {known}')
+    names = _core.engine_names()
+    if name in names:
+        return int(_core.engine_clocks(names.index(name)))
+    raise ParameterError(f'unknown engine "{name}"; known: {", ".join(names)}')
 
 
 def options() -> list[Option]:

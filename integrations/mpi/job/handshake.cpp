@@ -105,6 +105,7 @@ void end_job(const std::string& why) {
 
 // Why the cores do a device's jobs, of the first rank; the report has all ranks.
 void say_refusals() {
+  if (!names_device()) return;
   wpr_engine_info engine;
   for (size_t i = 0; wpr_engine_at(i, &engine); ++i) {
     const std::string why = wpr_engine_refusal(i);

@@ -78,6 +78,11 @@ std::string read_options() {
   return problem;
 }
 
+bool names_device() {
+  const std::string& engine = job().engine;
+  return !engine.empty() && engine != "auto" && engine.rfind("cpu", 0) != 0;
+}
+
 std::string config_hash() {
   const Job& j = job();
   std::string text =

@@ -9,6 +9,7 @@
 #include "choosing/links.hpp"
 #include "choosing/sites.hpp"
 #include "job/job.hpp"
+#include "job/options.hpp"
 #include "messages/thread.hpp"
 #include "recording/json.hpp"
 #include "recording/network.hpp"
@@ -49,6 +50,7 @@ std::string call_json(const CallStats& call) {
 
 // The engine with a device that was named: what it did, and why the cores did the rest.
 std::string engine_json() {
+  if (!names_device()) return "";
   std::string state, refusal;
   wpr_engine_info engine;
   for (size_t i = 0; wpr_engine_at(i, &engine); ++i) {

@@ -187,7 +187,7 @@ def check_engine(context: Any, codec: str, called: dict[str, str]) -> None:
 
 
 def codecs_that_bound(library: Any, bounds: str) -> Iterable[str]:
-    for _, name, *_, params, _ in library.codecs():
+    for _, name, *_, params, _ in library.codecs(False):
         if any(param[-1] == bounds for param in params):
             yield name
 
