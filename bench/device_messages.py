@@ -64,7 +64,9 @@ def run(hosts: Hosts, engine: str, file: Path, args: argparse.Namespace) -> dict
         row = json.loads(lines[0])
         if engine:
             said = json.loads(report.read_text())
-            row |= {name: said["totals"].get(name, 0) for name in ("device_bytes", "cores_bytes")}
+            calls = [call for rank in said["ranks"] for call in rank["calls"].values()]
+            row |= {name: sum(call.get(name, 0) for call in calls)
+                    for name in ("device_bytes", "cores_bytes")}  # fmt: skip
             row["state"] = said["state"]
             row["rank_0"] = said["ranks"][0].get("engine", "")
         return row
