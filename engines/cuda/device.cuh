@@ -42,11 +42,32 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // On the thread's current device, whatever that is later: entries are between a Bound.
   Status open() noexcept {
+    WPR_TRY(checked(cudaGetDevice(&device_), "a device"));
     WPR_TRY(checked(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"));
     own_ = true;
+    note_stream();
     return {};
   }
+
+  // While it lives, the stream's device is the thread's current one.
+  class Bound {
+   public:
+    explicit Bound(const Stream& stream) noexcept {
+      if (stream.device_ < 0 || cudaGetDevice(&before_) != cudaSuccess) return;
+      changed_ = before_ != stream.device_ && cudaSetDevice(stream.device_) == cudaSuccess;
+    }
+    ~Bound() {
+      if (changed_) cudaSetDevice(before_);
+    }
+    Bound(const Bound&) = delete;
+    Bound& operator=(const Bound&) = delete;
+
+   private:
+    int before_ = 0;
+    bool changed_ = false;
+  };
 
   template <class K>
   Status launch(const K& kernel, uint64_t blocks) noexcept {
@@ -108,6 +129,7 @@ class Stream {
  private:
   static constexpr uint64_t kMostBlocks = 0x7FFFFFFF;
   cudaStream_t stream_ = nullptr;
+  int device_ = -1;  // of open(); a caller's stream has the caller's
   bool own_ = false;
 };
 

@@ -193,6 +193,7 @@ bool Fibres::run(uint64_t blocks, unsigned warps, unsigned resident, uint64_t se
   while (all.all.size() < size_t{resident} * warps) all.all.push_back(std::make_unique<Fibre>());
   std::mt19937_64 random(seed);
   std::vector<Fibre*> ready;
+  ready.reserve(all.all.size());
   uint64_t next = 0, idle = 0;
   const auto of = [&](unsigned slot, unsigned warp) {
     return all.all[size_t{slot} * warps + warp].get();

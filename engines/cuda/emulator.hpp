@@ -45,19 +45,17 @@ class Emulator {
   // they would find it missing; 0: none.
   explicit Emulator(uint64_t seed = 0, unsigned skip = 0) : seed_(seed), skip_(skip) {}
 
+  struct Bound {
+    explicit Bound(const Emulator&) {}
+  };
+
   template <class K>
-  Status launch(const K& kernel, uint64_t blocks) {
-    if (seed_ == 0 && !K::kBarriers) return in_order(kernel, blocks);
-    const unsigned resident = seed_ == 0 ? 1 : kResident;
-    shared_.resize(std::max(shared_.size(), (K::kShared + 63) / 64 * resident + kSlack));
-    const bool done = fibres_.run(
-        blocks, K::kWarps, resident, seed_, [&](uint64_t block, unsigned slot, unsigned warp) {
-          Skips skips(&fibres_, skip_);
-          HostWarp w(block, blocks, warp, shared_of(K::kShared, slot), &skips);
-          kernel(w);
-        });
-    seed_ += seed_ != 0;
-    return done ? Status() : fail(Code::kDevice, "cuda: the warps wait for each other");
+  Status launch(const K& kernel, uint64_t blocks) noexcept {
+    try {
+      return run(kernel, blocks);
+    } catch (const std::bad_alloc&) {
+      return fail(Code::kNoMemory, "cuda: no memory to emulate %u warps", K::kWarps);
+    }
   }
 
   // Memory of a device: aligned to 256, not cleared.
@@ -116,6 +114,22 @@ class Emulator {
 
   std::byte* shared_of(size_t size, unsigned slot) {
     return size == 0 ? nullptr : shared_[(size + 63) / 64 * slot].bytes;
+  }
+
+  // Memory is taken before a warp begins.
+  template <class K>
+  Status run(const K& kernel, uint64_t blocks) {
+    if (seed_ == 0 && !K::kBarriers) return in_order(kernel, blocks);
+    const unsigned resident = seed_ == 0 ? 1 : kResident;
+    shared_.resize(std::max(shared_.size(), (K::kShared + 63) / 64 * resident + kSlack));
+    const bool done = fibres_.run(
+        blocks, K::kWarps, resident, seed_, [&](uint64_t block, unsigned slot, unsigned warp) {
+          Skips skips(&fibres_, skip_);
+          HostWarp w(block, blocks, warp, shared_of(K::kShared, slot), &skips);
+          kernel(w);
+        });
+    seed_ += seed_ != 0;
+    return done ? Status() : fail(Code::kDevice, "cuda: the warps wait for each other");
   }
 
   template <class K>

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
+#include <vector>
 
+#include "engines/cuda/kernel.hpp"
 #include "engines/cuda/places.hpp"
 
 namespace wirepress::cuda {
@@ -99,6 +102,113 @@ TEST(CudaEmulator, SaysWhenWarpsWaitForWhatCannotCome) {
   word = 0;
   const Status status = Emulator(1).launch(Hang{&word}, Emulator::kResident + 1);
   EXPECT_EQ(status.code(), Code::kDevice);
+}
+
+// A device whose operation number `fails_at` fails, and what it was left with.
+struct Odd {
+  static inline int fails_at = 0, n = 0, alive = 0;
+  static inline bool copying = false;
+  static inline uint64_t reports = 0;  // bytes of the code
+
+  struct Bound {
+    explicit Bound(const Odd&) {}
+  };
+  struct Memory {
+    std::vector<std::byte> bytes;
+    std::byte* get() { return bytes.data(); }
+    Status prepare(size_t size) { return bytes.resize(size), step(); }
+  };
+  Odd() { ++alive; }
+  ~Odd() { --alive; }
+  static Status step() {
+    return ++n == fails_at ? fail(Code::kDevice, "operation %d", n) : Status();
+  }
+  static Status copy(void* to, const void* from, size_t size) {
+    copying = true;
+    if (size > 0) std::memcpy(to, from, size);
+    return step();
+  }
+  static Status open() { return step(); }
+  static Status upload(std::byte* to, ConstBytes from) {
+    return copy(to, from.data(), from.size());
+  }
+  static Status download(Bytes to, const std::byte* from) {
+    return copy(to.data(), from, to.size());
+  }
+  static Status clear(std::byte*, size_t) { return step(); }
+  static Status finish() { return copying = false, step(); }
+};
+
+struct Copies {
+  static constexpr const char* kName = "copies";
+  static constexpr bool kGradients = false;
+  static constexpr bool kKeepsSize = false;
+  static Status check_encode(const Args&, size_t, size_t) { return {}; }
+  static Status check_decode(const Args&, size_t, size_t) { return {}; }
+  static size_t scratch(const Args&, size_t) { return 8; }
+  template <bool, class D>
+  static Status encode(D& device, const Args&, const Task& task) {
+    std::memcpy(task.code, task.raw, task.raw_size);
+    task.report->written = D::reports;
+    return device.step();
+  }
+  template <bool, class D>
+  static Status decode(D& device, const Args&, const Task& task) {
+    std::memcpy(task.raw, task.code, task.raw_size);
+    return device.step();
+  }
+};
+
+constexpr Kernel kOdd = KernelOf<Copies, Odd>::kernel("odd", always_usable);
+
+TEST(CudaKernel, NothingIsOnItsWayAfterAFailure) {
+  std::vector<std::byte> raw(100), code(100);
+  Odd::reports = raw.size();
+  int failed = 0;
+  for (Odd::fails_at = 1; Odd::fails_at < 40; ++Odd::fails_at) {
+    void* state = &raw;
+    Odd::n = 0;
+    if (!kOdd.open({}, &state).ok()) {
+      EXPECT_EQ(state, nullptr);
+      EXPECT_EQ(Odd::alive, 0);
+      continue;
+    }
+    size_t written = 0;
+    const bool encodes = kOdd.encode(state, {}, raw, code, &written).ok();
+    EXPECT_FALSE(Odd::copying) << Odd::fails_at;
+    const bool decodes = kOdd.decode(state, {}, code, raw, &written).ok();
+    EXPECT_FALSE(Odd::copying) << Odd::fails_at;
+    failed += !encodes + !decodes;
+    kOdd.close(state);
+    EXPECT_EQ(Odd::alive, 0);
+  }
+  EXPECT_GT(failed, 15);
+  Odd::fails_at = 0;
+}
+
+TEST(CudaKernel, ACodeLargerThanItsRoomIsTheDevicesFault) {
+  std::vector<std::byte> raw(100), code(100);
+  void* state = nullptr;
+  ASSERT_TRUE(kOdd.open({}, &state).ok());
+  for (const size_t size : {size_t{99}, size_t{100}, size_t{101}, SIZE_MAX}) {
+    Odd::reports = size;
+    size_t written = 0;
+    const Status status = kOdd.encode(state, {}, raw, code, &written);
+    EXPECT_EQ(status.code(), size <= 100 ? Code::kOk : Code::kDevice) << size;
+  }
+  // No codec that keeps the size: all of dst is the raw data.
+  std::vector<std::byte> more(100);
+  size_t written = 0;
+  ASSERT_TRUE(kOdd.decode(state, {}, code, more, &written).ok());
+  EXPECT_EQ(written, more.size());
+  ASSERT_TRUE(
+      kOdd.decode(state, {}, ConstBytes(code).first(50), Bytes(more).first(50), &written).ok());
+  kOdd.close(state);
+}
+
+TEST(CudaEngine, SaysNothingOfAStateBeforeItIsSelected) {
+  for (const Engine* engine : engines())
+    if (std::string_view(engine->name) == "cuda" && engine->state) EXPECT_EQ(engine->state(), "");
 }
 
 TEST(CudaEngine, SaysWhyItIsNotThere) {

@@ -73,12 +73,26 @@ class KernelOf {
   };
 
   static Status open(const Args&, void** state) noexcept {
-    auto* made = new (std::nothrow) State;
-    *state = made;
+    *state = nullptr;
+    auto* made = make();
     if (made == nullptr) return fail(Code::kNoMemory, "%s: no memory for a state", C::kName);
-    return made->device.open();
+    const Status status = made->device.open();
+    if (!status.ok()) return delete made, status;
+    *state = made;
+    return {};
   }
-  static void close(void* state) noexcept { delete static_cast<State*>(state); }
+  static State* make() noexcept {
+    try {  // an Emulator allocates
+      return new (std::nothrow) State;
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  static void close(void* state) noexcept {
+    auto* const own = static_cast<State*>(state);
+    const typename Device::Bound bound(own->device);
+    delete own;
+  }
 
   static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
@@ -104,7 +118,8 @@ class KernelOf {
 
   // Where the codec keeps the size, dst may be larger. check_decode refuses a smaller one.
   static Bytes raw_of(ConstBytes src, Bytes dst) {
-    if constexpr (requires { C::kKeepsSize; }) return dst.first(std::min(src.size(), dst.size()));
+    if constexpr (requires { requires C::kKeepsSize; })
+      return dst.first(std::min(src.size(), dst.size()));
     return dst;
   }
 
@@ -116,7 +131,7 @@ class KernelOf {
     WPR_TRY(own.code.prepare(code_size));
     WPR_TRY(own.scratch.prepare(scratch));
     WPR_TRY(own.report.prepare(sizeof(Report)));
-    const Report nothing = {0, Report::kNone, 0};
+    static constexpr Report nothing = {0, Report::kNone, 0};  // it outlives the copy
     WPR_TRY(own.device.upload(own.report.get(), std::as_bytes(std::span(&nothing, 1))));
     if (scratch > 0) WPR_TRY(own.device.clear(own.scratch.get(), scratch));
     *task = {own.raw.get(),
@@ -134,11 +149,24 @@ class KernelOf {
     return own.device.finish();
   }
 
+  // After a failure copies may be on their way from or to memory of the caller.
+  static Status finished(State& own, const Status& status) {
+    if (!status.ok()) static_cast<void>(own.device.finish());
+    return status;
+  }
+
   template <bool kFeedback>
   static Status run_encode(void* state, const Args& args, ConstBytes src, Bytes residual, Bytes dst,
                            size_t* written) {
     State& own = *static_cast<State*>(state);
     WPR_TRY(C::check_encode(args, src.size(), dst.size()));
+    const typename Device::Bound bound(own.device);
+    return finished(own, encode_on<kFeedback>(own, args, src, residual, dst, written));
+  }
+
+  template <bool kFeedback>
+  static Status encode_on(State& own, const Args& args, ConstBytes src, Bytes residual, Bytes dst,
+                          size_t* written) {
     Task task;
     WPR_TRY(prepare(own, args, src.size(), dst.size(), &task));
     WPR_TRY(own.device.upload(task.raw, src));
@@ -152,6 +180,9 @@ class KernelOf {
     Report report;
     WPR_TRY(read_report(own, &report));
     WPR_TRY(outcome<C>(report, src.size(), dst.size()));
+    if (report.written > dst.size())
+      return fail(Code::kDevice, "%s: the device reports a code of %llu bytes in %zu", C::kName,
+                  static_cast<unsigned long long>(report.written), dst.size());
     WPR_TRY(own.device.download(dst.first(report.written), task.code));
     if constexpr (kFeedback) WPR_TRY(own.device.download(residual, task.residual));
     WPR_TRY(own.device.finish());
@@ -163,6 +194,12 @@ class KernelOf {
   static Status run_decode(void* state, const Args& args, ConstBytes src, Bytes dst) {
     State& own = *static_cast<State*>(state);
     WPR_TRY(C::check_decode(args, src.size(), dst.size()));
+    const typename Device::Bound bound(own.device);
+    return finished(own, decode_on<kAdd>(own, args, src, dst));
+  }
+
+  template <bool kAdd>
+  static Status decode_on(State& own, const Args& args, ConstBytes src, Bytes dst) {
     Task task;
     WPR_TRY(prepare(own, args, dst.size(), src.size(), &task));
     WPR_TRY(own.device.upload(task.code, src));
