@@ -241,7 +241,7 @@ Reason Device::submit(Begun* begun, bool waits) noexcept {
   begun->watched = divided_ && (begun->asked.tag % kWatched == 0 || !frees_core(begun->job.way()));
   if (begun->watched) begun->on_core = -thread_seconds();
   begun->begin = begun->not_before = Clock::now();
-  plan(begun);
+  const double alone = plan(begun);
   begun->end = begun->begin + deadline_ +
                std::chrono::microseconds(begun->asked.src_size + begun->asked.room);
   int taken = 0;
@@ -251,6 +251,7 @@ Reason Device::submit(Begun* begun, bool waits) noexcept {
   }
   if (begun->watched) begun->on_core += thread_seconds();
   if (taken > 0) return Reason::kNone;
+  free_at_ = free_at_ - alone;
   const Reason reason = taken < 0 ? Reason::kRefused : Reason::kBusy;
   return finish(*begun, reason), reason;
 }
@@ -318,8 +319,8 @@ double Device::expected(size_t way, size_t raw_size) const {
   return std::max(queue, 0.0) + service_[way] * static_cast<double>(raw_size) + latency_[way];
 }
 
-// Puts the job behind those that the device has.
-void Device::plan(Begun* begun) noexcept {
+// Puts the job behind those that the device has; what it adds to their time, seconds.
+double Device::plan(Begun* begun) noexcept {
   const double now = since_start(begun->begin);
   const size_t way = begun->job.way();
   const double alone = service_[way] * static_cast<double>(begun->job.raw_size());
@@ -327,6 +328,7 @@ void Device::plan(Begun* begun) noexcept {
   free_at_ = done;
   begun->expected = done - now + latency_[way];
   begun->services = alone > 0 ? (done - now) / alone : 1;
+  return alone;
 }
 
 // A device that was too slow may be idle by now: a job tries it, which may end after all others of

@@ -108,7 +108,7 @@ class Device {
   bool pays(const Job& job, int before, double blocks) noexcept;
   double since_start(Clock::time_point time) const { return Seconds(time - start_).count(); }
   double expected(size_t way, size_t raw_size) const;
-  void plan(Begun* begun) noexcept;
+  double plan(Begun* begun) noexcept;
   bool is_worth(size_t way, size_t raw_size, double blocks) const;
   bool frees_core(size_t way) const { return overhead_[way] < core_time_[way]; }
   void learn_device(const Begun& begun, Clock::time_point now) noexcept;

@@ -289,6 +289,26 @@ TEST(Compressdev, ASlowDeviceGetsFewBlocks) {
   EXPECT_TRUE(device.gives());
 }
 
+TEST(Compressdev, ARefusedJobTakesNoTimeOfTheDevice) {
+  static bool refuses = false;
+  wpr_device_table table = FaultyDevice::table();
+  table.submit = [](void* queue, const wpr_device_job* job) {
+    return refuses ? -1 : FaultyDevice::table().submit(queue, job);
+  };
+  FaultyDevice faulty({}, 1, 1);
+  Device device(table, faulty.info());
+  const Buffer raw = text(20000, 1);
+  Buffer code(30000);
+  size_t size = 0;
+  const Job job = {Algorithm::kDeflate, Direction::kCompress, raw, code};
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(device.run(job, &size), Reason::kNone);
+  const double before = device.seconds_for(job);
+  refuses = true;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(device.run(job, &size), Reason::kRefused);
+  refuses = false;
+  EXPECT_LT(device.seconds_for(job), 10 * before);
+}
+
 // Blocks that are begun and ended later: whatever the device does, each is right in the end.
 TEST(Compressdev, BegunAndEnded) {
   for (const char* codec : {"deflate", "zlib", "gzip"}) {

@@ -124,7 +124,7 @@ virtual devices (engine=compressdev)." "" "librte-compress-isal${abi}, librte-co
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS
       "${CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS}, wirepress-compressdev")
 else()
-  message(STATUS "package wirepress-compressdev: not made (libdpdk-dev)")
+  message(STATUS "package wirepress-compressdev: not made (libdpdk-dev); libwirepress0 has the virtual devices")
 endif()
 
 include(CPack)
