@@ -53,8 +53,9 @@ ConstBytes bytes(const void* data, size_t size) {
 }
 Bytes bytes(void* data, size_t size) { return {static_cast<std::byte*>(data), size}; }
 
-Status check_buffers(const void* src, size_t n, const void* dst, size_t cap) {
-  if (!src && n) return fail(Code::kParameter, "src is NULL, %zu bytes", n);
+Status check_buffers(const void* src, size_t n, const void* dst, size_t cap,
+                     const char* name = "src") {
+  if (!src && n) return fail(Code::kParameter, "%s is NULL, %zu bytes", name, n);
   if (!dst && cap) return fail(Code::kParameter, "dst is NULL, %zu bytes", cap);
   return {};
 }
@@ -235,7 +236,7 @@ wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual
     Header header;
     WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
-    WPR_TRY(check_buffers(residual, header.raw_size, dst, cap));
+    WPR_TRY(check_buffers(residual, header.raw_size, dst, cap, "residual"));
     return ctx->context.writer.compress_feedback(bytes(src, header.raw_size),
                                                  bytes(residual, header.raw_size), header,
                                                  bytes(dst, cap), written);
@@ -277,8 +278,8 @@ wpr_status wpr_compress_steps(wpr_ctx* ctx, const void* before, const void* afte
     const uint64_t shape = n;
     Header header;
     WPR_TRY(set_shape(&header, dtype, WPR_NO_SHAPE, &shape));
-    WPR_TRY(check_buffers(before, header.raw_size, dst, cap));
-    WPR_TRY(check_buffers(after, header.raw_size, dst, cap));
+    WPR_TRY(check_buffers(before, header.raw_size, dst, cap, "before"));
+    WPR_TRY(check_buffers(after, header.raw_size, dst, cap, "after"));
     return ctx->context.writer.compress_steps(bytes(before, header.raw_size),
                                               bytes(after, header.raw_size), header,
                                               bytes(dst, cap), written);
@@ -289,13 +290,15 @@ wpr_status wpr_take_steps(wpr_ctx* ctx, const void* src, size_t n, void* words, 
                           size_t* used) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("used", used));
-    WPR_TRY(check_buffers(src, n, words, cap));
+    WPR_TRY(check_buffers(src, n, nullptr, 0));
+    WPR_TRY(check_buffers(words, cap, nullptr, 0, "words"));
     return ctx->context.reader.take_steps(bytes(src, n), bytes(words, cap), used);
   });
 }
 
 uint64_t wpr_hash(const void* data, size_t n, uint64_t seed) {
-  return wirepress::long_hash(data ? bytes(data, n) : ConstBytes(), seed);
+  if (!data && n) return 0;
+  return wirepress::long_hash(n ? bytes(data, n) : ConstBytes(), seed);
 }
 
 wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_t offset,

@@ -277,6 +277,49 @@ TEST(Door, NullIsRefused) {
   EXPECT_EQ(wpr_option_at(0, nullptr), 0);
 }
 
+TEST(Door, StepsAreWholeWords) {
+  for (const char* recipe : {"store", "zstd:1", "sparse"}) {
+    Door door(recipe);
+    for (const size_t size : {4, 6, 8, 2050}) {
+      const Data steps(size, 1);
+      Data frame(wpr_stream_bound(door.get(), size)), words(4096);
+      size_t n = 0, more = 0, used = 0;
+      ASSERT_EQ(wpr_stream_begin(door.get(), WPR_INT32, frame.data(), frame.size(), &n), WPR_OK);
+      const auto rest = [&] { return frame.data() + n; };
+      const wpr_status updated =
+          wpr_stream_update(door.get(), steps.data(), size, rest(), frame.size() - n, &more);
+      n += more;
+      const wpr_status ended = wpr_stream_end(door.get(), rest(), frame.size() - n, &more);
+      n += more;
+      if (updated != WPR_OK || ended != WPR_OK) continue;  // the codec refused them before
+      const wpr_status taken =
+          wpr_take_steps(door.get(), frame.data(), n, words.data(), words.size(), &used);
+      EXPECT_EQ(taken, size % 4 == 0 ? WPR_OK : WPR_PARAMETER) << recipe << " " << size;
+      if (size % 4 == 0) {
+        EXPECT_EQ(used, size);
+      } else {
+        EXPECT_EQ(words, Data(4096)) << recipe << " " << size;
+      }
+    }
+  }
+}
+
+TEST(Door, WhatIsNullIsNamed) {
+  Door door("sparse");
+  Data words(8), frame(200);
+  size_t n;
+  const auto compress = [&](const void* before, const void* after) {
+    EXPECT_EQ(wpr_compress_steps(door.get(), before, after, 2, 4, frame.data(), 200, &n),
+              WPR_PARAMETER);
+    return door.error();
+  };
+  EXPECT_EQ(compress(nullptr, words.data()), "before is NULL, 8 bytes");
+  EXPECT_EQ(compress(words.data(), nullptr), "after is NULL, 8 bytes");
+  EXPECT_EQ(wpr_hash(nullptr, 8, 1), 0u);
+  EXPECT_NE(wpr_hash(nullptr, 0, 1), 0u);
+  EXPECT_EQ(wpr_hash(nullptr, 0, 1), wpr_hash(words.data(), 0, 1));
+}
+
 TEST(Door, EnumsOutOfRangeAreRefused) {
   Door door;
   wpr_ctx* const ctx = door.get();

@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <new>
 #include <thread>
 
 namespace wirepress {
 namespace {
 
 unsigned long long ull(uint64_t value) { return value; }
+
+constexpr auto kNap = std::chrono::microseconds(20);  // others may have work for the core
 
 // Expands blocks, or parts of them where there are fewer blocks than workers.
 struct ParallelExpand {
@@ -58,10 +62,13 @@ struct ParallelExpand {
         continue;
       }
       while (!begun.empty() && ends(worker, &begun)) continue;
-      begin(worker, i, &begun);
+      if (has_room(&begun))
+        begin(worker, i, &begun);
+      else
+        note(i, expand(worker, items[i]));
     }
     while (!begun.empty())
-      if (!ends(worker, &begun)) std::this_thread::yield();
+      if (!ends(worker, &begun)) std::this_thread::sleep_for(kNap);
   }
 
   // Blocks that a device may have meanwhile, with the last one begun at the end.
@@ -69,6 +76,17 @@ struct ParallelExpand {
     size_t item;
     Chain::Begun decode;
   };
+
+  // A thread of the pool must not throw: without memory blocks are expanded here.
+  static bool has_room(std::vector<Begun>* begun) {
+    constexpr size_t kMost = 64;
+    try {
+      if (begun->capacity() == 0) begun->reserve(kMost);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return begun->size() < begun->capacity();
+  }
 
   bool begins(const ExpandItem& item) const {
     return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 &&
@@ -220,6 +238,9 @@ Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t*
   if (!header.streamed) WPR_TRY(check_room(header.raw_size, dst));
   WPR_TRY(parse(bytes, &frame_));
   WPR_TRY(check_room(frame_.raw_size, dst));
+  if (into == Into::kMove && frame_.raw_size % dtype_size(header.dtype) != 0)
+    return fail(Code::kParameter, "the frame's %llu bytes are not whole steps of %s",
+                ull(frame_.raw_size), dtype_name(header.dtype));
   const int threads = settings_.blocks().threads;
   WPR_TRY(expand_blocks(&frame_, threads, into, dst.first(frame_.raw_size)));
   *written = frame_.raw_size;

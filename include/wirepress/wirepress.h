@@ -189,12 +189,14 @@ WPR_API wpr_status wpr_compress_steps(wpr_ctx *ctx, const void *before, const vo
                                       size_t word_size, void *dst, size_t cap, size_t *written);
 
 /* Moves words by the steps that a frame holds: what was `before` becomes `after`. Steps do not know
- * what they are applied to; wpr_hash does. cap is the size of words in bytes; *used says how many
- * of them the frame moved. After a failure any part of words may have moved. */
+ * what they are applied to; wpr_hash does. A word has the size of the frame's integers, 8, 16 or 32
+ * bits; a frame of another type, or of no whole number of them, is WPR_PARAMETER. cap is the size
+ * of words in bytes, and *used the bytes of them that the frame moved. After a failure any part of
+ * words may have moved. */
 WPR_API wpr_status wpr_take_steps(wpr_ctx *ctx, const void *src, size_t n, void *words, size_t cap,
                                   size_t *used);
 
-/* XXH3 of n bytes, 64 bits. */
+/* XXH3 of n bytes, 64 bits. 0 where data is NULL and n is not 0: nothing was hashed. */
 WPR_API uint64_t wpr_hash(const void *data, size_t n, uint64_t seed);
 
 /* ---- looking at frames ------------------------------------------------------------------ */
