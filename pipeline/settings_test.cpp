@@ -2,6 +2,9 @@
 // Recipes are read once: by text in Settings, by the bytes of a header in Chains.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "pipeline/context.hpp"
 
 namespace wirepress {
@@ -126,6 +129,17 @@ TEST(Chains, TheOnesUsedLastAreKept) {
   EXPECT_TRUE(second.expired());
 }
 
+// Blocks that take their time, so that every worker there is comes by.
+class SlowBlocks : public PlainBlocks {
+ public:
+  using PlainBlocks::PlainBlocks;
+  Status make(int worker, size_t i, Bytes out, Payload* payload) const override {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (worker >= n_workers()) return fail(Code::kParameter, "worker %d", worker);
+    return PlainBlocks::make(worker, i, out, payload);
+  }
+};
+
 TEST(Chains, WorkersAreNoMoreThanAChainWasMadeFor) {
   Context context;
   ASSERT_TRUE(context.settings.set("recipe", "zlib:1").ok());
@@ -140,7 +154,7 @@ TEST(Chains, WorkersAreNoMoreThanAChainWasMadeFor) {
   ASSERT_TRUE(context.writer.begin_plain(&header, &chain, code).ok());
   ASSERT_EQ(chain->n_workers(), 1);
   ASSERT_TRUE(context.settings.set("threads", "12").ok());  // as where a device begins to give
-  const PlainBlocks blocks(header, {}, *chain, {}, 0, raw, false);
+  const SlowBlocks blocks(header, {}, *chain, {}, 0, raw, false);
   size_t size;
   ASSERT_TRUE(context.writer.make_blocks(blocks, 12, Bytes(code).subspan(header.size), &size).ok());
   ParsedFrame frame;
