@@ -9,6 +9,7 @@ in the memory of their host.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 from wirepress import patches, wps
-from wirepress.errors import CorruptError, FrameError, ParameterError, WirepressError
+from wirepress.errors import CorruptError, FrameError, ParameterError
 
 _LIST = "VERSIONS"
 
@@ -59,14 +60,19 @@ class _Folder:
             os.unlink(os.path.join(self._path, name))
 
 
+# Where an object that is put is there whole, or not at all.
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "memory"}
+
+
 class _Remote:
-    """An object store: what is put there is there whole, or not."""
+    """A store that fsspec knows. Where it has files, they are written aside and moved."""
 
     def __init__(self, url: str) -> None:
         import fsspec
 
         self._files, self._root = fsspec.core.url_to_fs(url)
         self._files.makedirs(self._root, exist_ok=True)
+        self._whole = not _OBJECT_STORES.isdisjoint([url.partition("://")[0]])
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -79,7 +85,10 @@ class _Remote:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        self._files.pipe_file(self._at(name), data)
+        aside = self._at(name if self._whole else f".{name}.part")
+        self._files.pipe_file(aside, data)
+        if not self._whole:
+            self._files.mv(aside, self._at(name))
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -87,7 +96,7 @@ class _Remote:
 
 
 def _open_store(where: str | os.PathLike[str]) -> _Folder | _Remote:
-    path = os.fspath(where)
+    path = os.fspath(where).removeprefix("file://")
     return _Remote(path) if "://" in path else _Folder(path)
 
 
@@ -100,14 +109,22 @@ def _read_list(store: _Folder | _Remote) -> list[Update]:
     try:
         if mark.decode() != patches.hash_text(text):
             raise ValueError
-        found = [Update(*row) for row in json.loads(text)]
+        found, last = [Update(*row) for row in json.loads(text)], 0
         for update in found:
             kinds = [type(field) for field in update]
             if kinds != [str, int, int, str, int] or not 0 <= update.base < update.version:
                 raise ValueError
+            # Names of files are ours: no list makes this read or remove another file.
+            if update.version <= last or update.file != _file_name(update.version, update.base):
+                raise ValueError
+            last = update.version
     except (ValueError, TypeError, RecursionError):
         raise CorruptError(f"the list {_LIST} of the store is damaged") from None
     return found
+
+
+def _file_name(version: int, base: int) -> str:
+    return f"{version:012}-{base:012}{patches.SUFFIX}"
 
 
 def _write_list(store: _Folder | _Remote, updates: list[Update]) -> None:
@@ -126,6 +143,12 @@ def _state(weights: Weights) -> dict[str, torch.Tensor]:
         if not isinstance(tensor, torch.Tensor):
             raise ParameterError(f"{name} is a {type(tensor).__name__}, not a tensor")
     return {name: tensor.detach().cpu() for name, tensor in held.items()}
+
+
+def _copies(weights: Weights) -> dict[str, torch.Tensor]:
+    """The weights as they are now, in memory of their own."""
+    with torch.inference_mode(False):
+        return {name: tensor.clone() for name, tensor in _state(weights).items()}
 
 
 class WeightPublisher:
@@ -157,9 +180,10 @@ class WeightPublisher:
         self._weights, self._store = weights, _open_store(where)
         self._every, self._op, self._options = anchor_every, op, options
         self._updates = _read_list(self._store)
+        self._attempt = self._updates  # the list that was written last, perhaps in vain
         self._base: dict[str, torch.Tensor] = {}  # a copy of the last published version
         if self._updates:
-            now = {name: tensor.clone() for name, tensor in _state(weights).items()}
+            now = _copies(weights)
             if patches.digest(now) == self._updates[-1].digest:
                 self._base = now
 
@@ -171,8 +195,9 @@ class WeightPublisher:
     def publish(self, version: int | None = None) -> int:
         """Publishes the weights as they are, and returns their version.
 
-        The new version is there when this returns, and not there, and nothing else changed, where
-        it fails: the next call then sends what this one should have, too.
+        The new version is there when this returns. Where this fails, the version is not there and
+        nothing else changed, or the store failed after it took the version: the next call finds
+        out, and its patch is then an anchor.
 
         Args:
             version: above the last one; None: the last one plus 1.
@@ -181,12 +206,11 @@ class WeightPublisher:
             ParameterError: the version does not rise, or someone else published in between.
             OSError: from the store.
         """
+        self._catch_up()
         version = self.version + 1 if version is None else version
         if version <= self.version:
             raise ParameterError(f"version {self.version} is published, {version} is not above it")
-        if _read_list(self._store) != self._updates:
-            raise ParameterError("the store has other versions than this publisher made")
-        now = _state(self._weights)
+        now = _copies(self._weights)
         anchored = max((u.version for u in self._updates if u.is_anchor), default=-self._every)
         full = not self._base or version - anchored >= self._every
         base = 0 if full else self.version
@@ -194,12 +218,17 @@ class WeightPublisher:
             {} if full else self._base, now, base=base, target=version, op=self._op, **self._options
         )
         digest = patches.Patch(data).target
-        update = Update(
-            f"{version:012}-{base:012}{patches.SUFFIX}", base, version, digest, len(data)
-        )
-        self._commit(update, data)
-        self._remember(now)
+        self._commit(Update(_file_name(version, base), base, version, digest, len(data)), data)
+        self._base = now
         return version
+
+    def _catch_up(self) -> None:
+        found = _read_list(self._store)
+        if found == self._updates:
+            return
+        if found != self._attempt:
+            raise ParameterError("the store has other versions than this publisher made")
+        self._updates, self._base = found, {}  # whether others saw it is not known
 
     def _commit(self, update: Update, data: bytes) -> None:
         kept = [*self._updates, update]
@@ -207,21 +236,12 @@ class WeightPublisher:
         first = anchors[-2] if len(anchors) > 1 else 0
         gone, kept = kept[:first], kept[first:]
         self._store.write(update.file, data)
+        self._attempt = kept
         _write_list(self._store, kept)  # from here on the version is published
         self._updates = kept
         for old in gone:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(Exception):  # an old file that stays harms nothing
                 self._store.remove(old.file)
-
-    def _remember(self, now: dict[str, torch.Tensor]) -> None:
-        for name in self._base.keys() - now.keys():
-            del self._base[name]
-        for name, tensor in now.items():
-            old = self._base.get(name)
-            if old is not None and (old.dtype, old.shape) == (tensor.dtype, tensor.shape):
-                old.copy_(tensor)
-            else:
-                self._base[name] = tensor.clone()
 
 
 # ---- the users' side ------------------------------------------------------------------------
@@ -257,13 +277,14 @@ class WeightSubscriber:
         self.tensors: dict[str, torch.Tensor] = {}
         """The weights of `version`; not to be written to."""
         self.version = 0
+        self._digest = ""
         self._staged: _Staged | None = None
         if tensors is not None:
-            own = {name: tensor.clone() for name, tensor in _state(tensors).items()}
+            own = _copies(tensors)
             digest = patches.digest(own)
             for update in _read_list(self._store):
                 if update.digest == digest:
-                    self.version, self.tensors = update.version, own
+                    self.version, self._digest, self.tensors = update.version, digest, own
 
     def latest(self) -> int:
         """The last published version; 0: none."""
@@ -287,10 +308,12 @@ class WeightSubscriber:
         if not updates:
             raise ParameterError("nothing is published yet")
         version = updates[-1].version if version is None else version
-        if version == self.version:
+        digests = {update.version: update.digest for update in updates}
+        # Another digest: the store was begun anew, and the number means other weights.
+        if version == self.version and digests.get(version, self._digest) == self._digest:
             self._staged = None
             return version
-        failure: WirepressError = ParameterError(
+        failure: Exception = ParameterError(
             f"nothing in the store leads from version {self.version} to version {version}; its "
             f"last is {updates[-1].version}"
         )
@@ -298,25 +321,18 @@ class WeightSubscriber:
             try:
                 self._staged = self._follow(base, way)
                 return version
-            except WirepressError as error:
+            except Exception as error:  # the store's errors, too: the other way may be there
                 failure = error
         raise failure
 
     def _ways(self, updates: list[Update], version: int) -> Iterable[tuple[int, list[Update]]]:
         """Patches that lead to a version, and the version they begin with; the least first."""
-        by_version: dict[int, list[Update]] = {}
-        for update in updates:
-            by_version.setdefault(update.version, []).append(update)
-        ends = [(version, list[Update]())]
-        ways = []
-        while ends:
-            at, way = ends.pop()
-            for update in by_version.get(at, ()):
-                longer = [update, *way]
-                if update.base in (0, self.version):
-                    ways.append((update.base, longer))
-                if update.base != 0:
-                    ends.append((update.base, longer))
+        by_version = {update.version: update for update in updates}
+        ways, way, at = list[tuple[int, list[Update]]](), list[Update](), version
+        while (update := by_version.get(at)) is not None:
+            way, at = [update, *way], update.base
+            if at in (0, self.version):
+                ways.append((at, way))
         return sorted(ways, key=lambda way: sum(update.size for update in way[1]))
 
     def _fetch(self, update: Update) -> bytes:
@@ -325,10 +341,16 @@ class WeightSubscriber:
             raise FrameError(f"{update.file} is not in the store any more")
         return data
 
+    def _fold(self, first: bytes, second: bytes) -> bytes:
+        return patches.fold(first, second, **self._options)
+
     def _follow(self, base: int, way: list[Update]) -> _Staged:
-        data = self._fetch(way[0])
-        for update in way[1:]:
-            data = patches.fold(data, self._fetch(update), **self._options)
+        # Steps first: they are sums of short codes, where an anchor is whole tensors.
+        fetched = [self._fetch(update) for update in way]
+        first, rest = fetched[0], fetched[1:]
+        if base == 0 and len(rest) > 1:
+            rest = [functools.reduce(self._fold, rest)]
+        data = functools.reduce(self._fold, [first, *rest])
         opened = patches.Patch(data, **self._options)
         if (opened.target_version, opened.target) != (way[-1].version, way[-1].digest):
             raise CorruptError(f"{way[-1].file} leads to another version than the list says")
@@ -359,10 +381,10 @@ class WeightSubscriber:
         """
         if self._staged is None:
             return self.version
-        version, _, changed, names = self._staged
+        version, digest, changed, names = self._staged
         if load is not None:
             for name, tensor in changed.items():
                 load(name, tensor)
         self.tensors = {name: changed.get(name, self.tensors.get(name)) for name in names}
-        self.version, self._staged = version, None
+        self.version, self._digest, self._staged = version, digest, None
         return version

@@ -223,6 +223,90 @@ def test_tables_that_lie_are_refused() -> None:
             wirepress.patch(sealed(update, change), {"w": old["w"].copy()})
 
 
+def test_tables_agree_with_themselves() -> None:
+    old = {"w": state()["float32"], "kept": state()["int8"], "wide": np.arange(9.0)}
+    new = {**old, "w": moved({"w": old["w"]}, 0.01)["w"]}
+    update = wirepress.diff(old, new)
+    other = wirepress.diff(new, old)
+
+    def same_of_another_type(table: dict) -> None:
+        table["tensors"][1]["dtype"] = "float16"
+
+    for change in (
+        lambda table: table.update(target="0" * 16),
+        lambda table: table["tensors"][1].update(target="0" * 16),
+        lambda table: table["tensors"][1].update(base="0" * 16),
+        lambda table: table["tensors"][2].update(op="ulp", frames=[[1, 1]]),
+        lambda table: table.update(header="\ud800"),
+        same_of_another_type,
+    ):
+        words = {name: array.copy() for name, array in old.items()}
+        with pytest.raises(FrameError):
+            wirepress.patch(sealed(update, change), words)
+        assert equal(words, old)
+    assert other != update
+
+
+def test_tensors_that_share_memory() -> None:
+    first = {"a": np.zeros(100, np.float32), "b": np.zeros(100, np.float32)}
+    tied = {name: array + 1 for name, array in first.items()}
+    parted = {"a": first["a"] + 1, "b": first["b"] + 2}
+    for target, good in ((tied, True), (parted, False)):
+        one = np.zeros(100, np.float32)
+        words = {"a": one, "b": one}
+        if good:
+            assert wirepress.patch(wirepress.diff(first, target), words) == 1
+            assert (one == 1).all()
+            continue
+        with pytest.raises(ParameterError, match="a and b share memory and become different"):
+            wirepress.patch(wirepress.diff(first, target), words)
+        assert (one == 0).all()
+
+
+def test_tensors_without_elements() -> None:
+    old = {"w": np.ones(3, np.float32)}
+    for shape in ((0,), (0, 3), (2, 0, 0)):
+        new = {**old, "e": np.zeros(shape, np.float32)}
+        words = {"w": old["w"].copy()}
+        wirepress.patch(wirepress.diff(old, new), words)
+        assert words["e"].shape == shape and words["e"].dtype == np.float32
+
+
+def test_what_no_patch_can_name() -> None:
+    array = np.ones(3, np.float32)
+    with pytest.raises(ParameterError, match="names of tensors are text"):
+        wirepress.diff({1: array}, {1: array})  # type: ignore[dict-item]
+    with pytest.raises(ParameterError, match="mask"):
+        wirepress.diff({}, {"w": np.ma.masked_array(array, [1, 0, 0])})
+
+
+def test_folds_of_other_options_and_types() -> None:
+    a = {"w": state()["float32"], "v": state()["float32"]}
+    b, c = moved(a, 0.05, 1), moved(a, 0.05, 2)
+    c["v"] = np.arange(100, dtype=np.int16)
+    folded = wirepress.fold(
+        wirepress.diff(a, b), wirepress.diff(b, c, base=1, target=2, block_size=64 << 10)
+    )
+    size = int.from_bytes(folded[-16:-8], "little")
+    rows = {row["name"]: row for row in json.loads(folded[-16 - size : -16])["tensors"]}
+    assert rows["v"]["op"] == "full" and rows["v"]["base"] is None
+    words = {name: array.copy() for name, array in a.items()}
+    assert wirepress.patch(folded, words) == 2 and equal(words, c)
+
+
+@pytest.mark.parametrize("of", [np.int8, np.int16, np.float64])
+def test_steps_of_other_words_are_refused(of: type) -> None:
+    coder = wirepress.Compressor("sparse")
+    before, after = np.zeros(4000, np.float32), np.ones(4000, np.float32)
+    steps = coder.compress_steps(before, after)
+    words = np.zeros(16000 // np.dtype(of).itemsize, of)
+    with pytest.raises(ParameterError, match="the steps are of words of 4 bytes"):
+        coder.take_steps(steps, words)
+    assert not words.any()
+    coder.take_steps(steps, before)
+    assert (before == 1).all()
+
+
 def write_safetensors(path: Path, tensors: State, note: str) -> None:
     names = {"float32": "F32", "float16": "F16", "int8": "I8"}
     entries, at = {"__metadata__": {"note": note}}, 0
@@ -235,6 +319,28 @@ def write_safetensors(path: Path, tensors: State, note: str) -> None:
     header = json.dumps(entries).encode()
     body = b"".join(array.tobytes() for array in tensors.values())
     path.write_bytes(len(header).to_bytes(8, "little") + header + body)
+
+
+def test_files_keep_their_header_true(tmp_path: Path, wirepress_in: Command) -> None:
+    old = {"w": np.ones(12, np.float32)}
+    write_safetensors(tmp_path / "old.safetensors", old, "")
+    changes = [
+        {"w": np.ones(12, np.float16)},
+        {"w": np.ones((3, 4), np.float32)},
+        {**old, "more": np.ones(3, np.float32)},
+        {},
+    ]
+    for new in changes:
+        (tmp_path / "u.wpp").write_bytes(wirepress.diff(old, new))
+        done = wirepress_in("patch", "old.safetensors", "u.wpp", "-o", "new.safetensors")
+        assert done.returncode != 0 and b"make it with wirepress diff" in done.stderr
+        assert not (tmp_path / "new.safetensors").exists()
+    text = b'{"\xed\xa0\x80":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    (tmp_path / "bad.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + b"\0" * 4)
+    done = wirepress_in("diff", "old.safetensors", "bad.safetensors", "-o", "v.wpp")
+    assert done.returncode != 0 and done.stderr.count(b"\n") == 1
+    done = wirepress_in("diff", "old.safetensors", "old.safetensors", "-o", "-")
+    assert done.returncode == 2 and b"give -o a file" in done.stderr
 
 
 def test_the_commands(tmp_path: Path, wirepress_in: Command) -> None:

@@ -361,12 +361,15 @@ class Compressor:
         returned. Steps do not know what they are applied to: see `wirepress.patch`. After an error
         any part of `words` may have moved.
         """
-        size = memoryview(words).nbytes
-        if self.inspect(steps).raw_size != size:
+        (memory, size), info = arrays.words_of(words), self.inspect(steps)
+        of = arrays.dtype_size(arrays.dtype_code(info.dtype))
+        if info.raw_size != memory.nbytes:
             raise ParameterError(
-                f"the steps are of {self.inspect(steps).raw_size} bytes, the words have {size}"
+                f"the steps are of {info.raw_size} bytes, the words have {memory.nbytes}"
             )
-        return self._context.take_steps(steps, words)
+        if size not in (None, of):
+            raise ParameterError(f"the steps are of words of {of} bytes, the words have {size}")
+        return self._context.take_steps(steps, memory)
 
     def explain(self, data: Any, *, dtype: str | None = None) -> list[Choice]:
         """What recipe="auto" would choose for `data`, and why: a row for every candidate of every

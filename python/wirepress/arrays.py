@@ -105,6 +105,25 @@ def fits_stream(view: View, code: int) -> bool:
     return DTYPES[code] in _ML_DTYPES.values() and name == f"uint{8 * dtype_size(code)}"
 
 
+def words_of(words: Any) -> tuple[memoryview, int | None]:
+    """The memory of an array or tensor that is written to, and the size of its elements.
+
+    None: it is memory of any elements, such as a bytearray or an array of uint8.
+    """
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if torch is not None and isinstance(words, torch.Tensor):
+        if words.device.type != "cpu" or not words.is_contiguous():
+            raise ParameterError("the tensor is not contiguous memory of the CPU")
+        size = None if words.dtype == torch.uint8 else words.element_size()
+        return memoryview(words.detach().reshape(-1).view(torch.uint8).numpy()), size
+    if numpy is None or not isinstance(words, numpy.ndarray):
+        return memoryview(words).cast("B"), None
+    if isinstance(words, numpy.ma.MaskedArray) or not words.flags.c_contiguous:
+        raise ParameterError("the array is masked, or not contiguous")
+    memory = words.reshape(-1).view(numpy.uint8)
+    return memoryview(memory), None if words.dtype == numpy.uint8 else words.itemsize
+
+
 def check_output(out: Any, code: int) -> None:
     """Refuses a NumPy array that elements of this dtype cannot be written to as they are.
 

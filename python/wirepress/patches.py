@@ -9,6 +9,7 @@ the same with .safetensors files.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import mmap
@@ -66,11 +67,14 @@ def _torch_bytes(data: Any) -> Any:
     torch = sys.modules["torch"]
     if data.device.type != "cpu" or data.layout != torch.strided:
         raise ParameterError(f"a tensor is on {data.device} or sparse: bring it to the CPU")
-    return data.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+    plain = data.detach().resolve_conj().resolve_neg()
+    return plain.contiguous().reshape(-1).view(torch.uint8).numpy()
 
 
 def item_of(name: str, data: Any) -> Item:
     """Describes an array or a tensor; shares its memory if that is contiguous."""
+    if not isinstance(name, str):
+        raise ParameterError(f"{name!r} is a {type(name).__name__}; names of tensors are text")
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(data, torch.Tensor):
         dtype = str(data.dtype).removeprefix("torch.")
@@ -80,9 +84,9 @@ def item_of(name: str, data: Any) -> Item:
         return Item(dtype, tuple(data.shape), _torch_bytes(data))
     if numpy is None or not isinstance(data, numpy.ndarray):
         raise ParameterError(f"{name} is a {type(data).__name__}, not an array or a tensor")
+    code = arrays.describe(data.reshape(-1)).dtype
     flat = numpy.ascontiguousarray(data).reshape(-1)
-    view = arrays.describe(flat)
-    return Item(arrays.DTYPES[view.dtype], data.shape, flat.view(numpy.uint8))
+    return Item(arrays.DTYPES[code], data.shape, flat.view(numpy.uint8))
 
 
 def items_of(tensors: Mapping[str, Any]) -> dict[str, Item]:
@@ -264,10 +268,13 @@ def _entry(row: Any) -> Entry:
     if type(row["name"]) is not str or len(frames) != {"same": 0, "set": 2}.get(op, 1):
         raise ValueError
     base = row["base"] if row["base"] is None else _checked_hash(row["base"])
-    if op not in OPS or (base is None and op != "full"):
+    target = _checked_hash(row["target"])
+    if op not in OPS or (base is None and op != "full") or (op == "same" and base != target):
         raise ValueError
-    arrays.dtype_code(row["dtype"])
-    return Entry(row["name"], row["dtype"], shape, op, base, _checked_hash(row["target"]), frames)
+    word = arrays.dtype_size(arrays.dtype_code(row["dtype"]))
+    if op in ("ulp", "set") and word not in _WORDS:
+        raise ValueError
+    return Entry(row["name"], row["dtype"], shape, op, base, target, frames)
 
 
 class Patch:
@@ -302,10 +309,14 @@ class Patch:
             self.base, self.target = _checked_hash(table["base"]), _checked_hash(table["target"])
             self.header = table["header"]
             self.entries = [_entry(row) for row in table["tensors"]]
+            if self.header is not None:
+                self.header.encode()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ParameterError):
             raise CorruptError(_DAMAGED) from None
-        if not isinstance(self.header, str | None) or self.base_version >= self.target_version:
+        if self.base_version >= self.target_version:
             raise CorruptError(_DAMAGED)
+        if _digest([e.name, e.dtype, e.shape, e.target] for e in self.entries) != self.target:
+            raise CorruptError("the tensors of the table are not those of its digest")
         self._places: dict[str, list[tuple[int, int, int]]] = {}
         at = _HEAD.size
         for entry in self.entries:
@@ -342,7 +353,10 @@ class Patch:
 
         word = arrays.dtype_size(arrays.dtype_code(entry.dtype))
         places, values = self.frames(entry)
-        changed = numpy.frombuffer(self._expand(places, math.prod(entry.shape)), bool)
+        marks = numpy.frombuffer(self._expand(places, math.prod(entry.shape)), numpy.uint8)
+        if marks.size and marks.max() > 1:
+            raise CorruptError("the places of its new words hold more than 0 and 1")
+        changed = marks.view(bool)
         new = numpy.frombuffer(self._expand(values, word * int(changed.sum())), f"u{word}")
         return changed, new
 
@@ -353,13 +367,20 @@ class Patch:
             raise ParameterError("the base has no such tensor")
         out = bytearray(base.memory)
         if entry.op == "ulp":
-            self.compressor.take_steps(self.frames(entry)[0], out)
+            self._move(entry, self.frames(entry)[0], out)
         elif entry.op == "set":
             import numpy
 
             changed, new = self.words(entry)
             numpy.frombuffer(out, new.dtype)[changed] = new
         return out
+
+    def _move(self, entry: Entry, steps: memoryview, words: bytearray) -> None:
+        word = arrays.dtype_size(arrays.dtype_code(entry.dtype))
+        of = arrays.dtype_size(arrays.dtype_code(self.compressor.inspect(steps).dtype))
+        if of != word:
+            raise CorruptError(f"its steps are of words of {of} bytes, not {word}")
+        self.compressor.take_steps(steps, words)
 
     def apply(self, entry: Entry, base: Item | None) -> bytearray:
         """The bytes of a tensor in the target, which match their hash.
@@ -386,6 +407,9 @@ class Patch:
         if found == self.base:
             if wrong:
                 raise CorruptError(f"tensor {wrong[0].name}: its hash and the digest disagree")
+            for entry in self.entries:
+                if entry.op != "full" and items[entry.name][:2] != (entry.dtype, entry.shape):
+                    raise CorruptError(f"tensor {entry.name}: its type or shape is not the base's")
             return
         expected = f"the patch is for version {self.base_version}, digest {self.base}"
         if found == self.target:
@@ -399,16 +423,27 @@ class Patch:
         raise ParameterError(f"the weights have digest {found}; {expected}{where}")
 
 
-def _writable(name: str, data: Any, size: int) -> Any:
-    """The memory of a tensor, to be written to."""
-    numpy = sys.modules["numpy"]
-    item = item_of(name, data)
-    shared = isinstance(data, numpy.ndarray) and not data.flags.writeable
-    if shared or not (
-        data.flags.c_contiguous if isinstance(data, numpy.ndarray) else data.is_contiguous()
-    ):
-        raise ParameterError(f"tensor {name} is not contiguous, or cannot be written to")
-    return item.memory
+def _is_plain(data: Any) -> bool:
+    """Whether the bytes of a tensor can be written where they are."""
+    if isinstance(data, sys.modules["numpy"].ndarray):
+        return data.flags.c_contiguous and data.flags.writeable
+    return data.is_contiguous() and not data.is_conj() and not data.is_neg()
+
+
+def _refuse_shared(opened: Patch, items: Mapping[str, Item], written: Mapping[str, Any]) -> None:
+    """Refuses tensors that share memory and become different; tied weights become the same."""
+    spans = sorted(
+        (item.memory.ctypes.data, len(item.memory), entry.target, entry.name)
+        for entry in opened.entries
+        if (item := items.get(entry.name)) is not None and len(item.memory) > 0
+    )
+    for before, after in itertools.pairwise(spans):
+        apart = before[0] + before[1] <= after[0]
+        unwritten = before[3] not in written and after[3] not in written
+        if not (apart or unwritten or before[:3] == after[:3]):
+            raise ParameterError(
+                f"tensors {before[3]} and {after[3]} share memory and become different"
+            )
 
 
 def tensor_of(entry: Entry, memory: bytearray, torch: Any) -> Any:
@@ -422,6 +457,8 @@ def tensor_of(entry: Entry, memory: bytearray, torch: Any) -> Any:
             return torch.empty(entry.shape, dtype=dtype)
         return torch.frombuffer(memory, dtype=dtype).reshape(entry.shape)
     array, view = arrays.empty(arrays.dtype_code(entry.dtype), entry.shape)
+    if not memory:
+        return array
     numpy.asarray(memoryview(view).cast("B"))[:] = numpy.frombuffer(memory, numpy.uint8)
     return array
 
@@ -441,11 +478,15 @@ def patch(update: Any, tensors: MutableMapping[str, Any], **options: Any) -> int
     opened.check_base(items)
     changed = {e.name: opened.apply(e, items.get(e.name)) for e in opened.entries if e.op != "same"}
     stays = {
-        entry.name: _writable(entry.name, tensors[entry.name], entry.raw_size)
+        name: items[name].memory
         for entry in opened.entries
-        if entry.op != "same" and entry.name in items
-        and items[entry.name][:2] == (entry.dtype, entry.shape)
+        if (name := entry.name) in changed and name in items
+        and items[name][:2] == (entry.dtype, entry.shape)
     }  # fmt: skip
+    for name in stays:
+        if not _is_plain(tensors[name]):
+            raise ParameterError(f"tensor {name} is not contiguous, or cannot be written to")
+    _refuse_shared(opened, items, stays)
     torch = sys.modules.get("torch")
     if torch is not None and not any(isinstance(t, torch.Tensor) for t in tensors.values()):
         torch = None
@@ -479,8 +520,11 @@ def _fold_entry(maker: _Maker, first: Patch, second: Patch, a: Entry | None, b: 
     def add(op: str, base: str | None, frames: list[Any]) -> None:
         maker.add(b.name, b, op, base, b.target, [bytes(frame) for frame in frames])
 
-    if b.op == "full" or a is None:
-        return add("full", a and a.base, second.frames(b))
+    alike = a is not None and (a.dtype, a.shape) == (b.dtype, b.shape)
+    if b.op == "full":
+        return add("full", a.base if a is not None and alike else None, second.frames(b))
+    if a is None or not alike:
+        raise CorruptError("the first patch has no such tensor")
     if b.op == "same":
         return add(a.op, a.base, first.frames(a))
     if a.op == "same":
@@ -492,9 +536,24 @@ def _fold_entry(maker: _Maker, first: Patch, second: Patch, a: Entry | None, b: 
         raise ParameterError(f"tensor {b.name}: {a.op} and {b.op} cannot be folded")
     if a.op == "set":
         return add("set", a.base, _fold_sets(maker, first, second, a, b))
-    return add(
-        "ulp", a.base, [maker.compressor("sparse").add(first.frames(a)[0], second.frames(b)[0])]
-    )
+    return add("ulp", a.base, [_add_steps(maker, b, first.frames(a)[0], second.frames(b)[0])])
+
+
+def _add_steps(maker: _Maker, entry: Entry, a: memoryview, b: memoryview) -> bytes:
+    compressor = maker.compressor("sparse")
+    infos = [compressor.inspect(frame) for frame in (a, b)]
+    if len({(info.recipe, info.block_size, info.streamed) for info in infos}) == 1:
+        return compressor.add(a, b)
+    # Patches made with other options.
+    import numpy
+
+    word = arrays.dtype_size(arrays.dtype_code(entry.dtype))
+    steps = [numpy.empty(math.prod(entry.shape), f"i{word}") for _ in range(2)]
+    for frame, info, out in zip((a, b), infos, steps, strict=True):
+        if (info.raw_size, info.dtype) != (out.nbytes, f"int{8 * word}"):
+            raise CorruptError("its frame does not hold its steps")
+        compressor.decompress(frame, out)
+    return compressor.compress(steps[0] + steps[1])
 
 
 def fold(first: Any, second: Any, **options: Any) -> bytes:
@@ -544,14 +603,37 @@ def _open_weights(data: memoryview, name: str) -> tuple[bytes, dict[str, Item]]:
         raise CorruptError(f"{name}: this is not a .safetensors file")
     header, start = bytes(data[8 : 8 + length]), 8 + length
     tensors = wps.parse_header(header)
+    try:
+        header.decode()
+    except UnicodeDecodeError:
+        raise CorruptError(f"{name}: the header is not UTF-8") from None
     if start + max((t.end for t in tensors), default=0) != len(data):
         raise TruncatedError(f"{name}: the file has {len(data)} bytes, not those of its tensors")
     items = {}
     for t in tensors:
         memory = numpy.frombuffer(data[start + t.begin : start + t.end], numpy.uint8)
-        shape = t.shape if t.frame_dtype != "bytes" else (t.size,)
-        items[t.name] = Item(t.frame_dtype, shape, memory)
+        items[t.name] = Item(*_kind(t), memory)
     return header, items
+
+
+def _kind(tensor: wps.Tensor) -> tuple[str, tuple[int, ...]]:
+    """Type and shape of a tensor of a file, as patches have them."""
+    opaque = tensor.frame_dtype == "bytes"
+    return tensor.frame_dtype, (tensor.size,) if opaque else tensor.shape
+
+
+def _header_of(opened: Patch, base: bytes) -> tuple[bytes, list[wps.Tensor]]:
+    """The header of the target's file, which describes the tensors of the table."""
+    header = base if opened.header is None else opened.header.encode()
+    tensors = wps.parse_header(header)
+    if {t.name: _kind(t) for t in tensors} == {e.name: (e.dtype, e.shape) for e in opened.entries}:
+        return header, tensors
+    if opened.header is not None:
+        raise CorruptError("the header and the table of the patch contradict each other")
+    raise ParameterError(
+        "the patch changes names, types or shapes and was not made of files, so that the header of "
+        "the result is not known: make it with wirepress diff"
+    )
 
 
 def diff_files(
@@ -584,18 +666,12 @@ def patch_file(base: str, update: str, output: str, **options: Any) -> int:
         opened = Patch(raw, **options)
         header, items = _open_weights(data, base)
         opened.check_base(items)
-        if opened.header is not None:
-            header = opened.header.encode()
+        header, tensors = _header_of(opened, header)
         order = {entry.name: entry for entry in opened.entries}
         with wps.whole_file(output) as file:
             file.write(len(header).to_bytes(8, "little") + header)
-            for tensor in wps.parse_header(header):
-                entry = order.get(tensor.name)
-                if entry is None or entry.raw_size != tensor.size:
-                    raise CorruptError(
-                        f"tensor {tensor.name}: header and table contradict each other"
-                    )
-                item = items.get(entry.name)
+            for tensor in tensors:
+                entry, item = order[tensor.name], items.get(tensor.name)
                 file.write(
                     item.memory if entry.op == "same" and item else opened.apply(entry, item)
                 )

@@ -15,6 +15,8 @@ from wirepress.commands.paths import UsageError
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
+    if args.output == "-":
+        raise UsageError("the result is written aside and renamed when it is whole: give -o a file")
     if os.path.exists(args.output) and not args.force:
         raise UsageError(f"{args.output} exists already; -f replaces it")
     return files.settings(args)
