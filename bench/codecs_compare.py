@@ -16,10 +16,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.util
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
+
+import results
 
 
 def neighbour() -> ModuleType:
@@ -108,7 +109,7 @@ def main() -> None:
             | {"old_gbps": old, "new_gbps": new}
             for cell, (old, new) in sorted(best.items())
         ]
-        args.out.write_text(json.dumps(rows, indent=1) + "\n")
+        results.write("codecs_compare", {"rows": rows}, args.out)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def varint(value: int) -> bytes:
 
 
 def stage_of(recipe: str, dtype: str) -> bytes:
-    """The first stage as a header has it."""
+    """The first stage as a header has it, for this type or one that the codec takes."""
+    dtype = "int32" if recipe == "sparse" else dtype
     header = wirepress.compress(b"", recipe, dtype=dtype)
     word = int.from_bytes(header[6:8], "little")
     return header[6 : 8 + (word >> 12)]

@@ -129,6 +129,7 @@ def frame_subject(
 ) -> Subject:
     """wirepress with these settings; `view` says what the data are."""
     compressor = api.Compressor(recipe, engine=engine, **options)
+    compressor.compress(b"", dtype=arrays.DTYPES[view.dtype])  # refused where the type is
     frame = bytearray(compressor.bound(len(data)))
     out = bytearray(len(data))
     size = 0
@@ -184,7 +185,10 @@ def _engines_of(recipe: str, engine: str) -> list[str]:
 
 def _shrinks(recipe: str) -> bool:
     zeros = bytes(1 << 16)
-    return len(api.compress(zeros, recipe, dtype="float32", probe=False)) < len(zeros)
+    for dtype in ("float32", "int32"):  # some take floats, some integers
+        with contextlib.suppress(ParameterError):
+            return len(api.compress(zeros, recipe, dtype=dtype, probe=False)) < len(zeros)
+    return True
 
 
 def _default_recipes(dtype: int, engine: str) -> Iterator[str]:
