@@ -129,7 +129,6 @@ def frame_subject(
 ) -> Subject:
     """wirepress with these settings; `view` says what the data are."""
     compressor = api.Compressor(recipe, engine=engine, **options)
-    compressor.compress(b"", dtype=arrays.DTYPES[view.dtype])  # refused where the type is
     frame = bytearray(compressor.bound(len(data)))
     out = bytearray(len(data))
     size = 0
@@ -240,6 +239,11 @@ def read_sample(name: str, args: argparse.Namespace) -> tuple[memoryview, arrays
     return memoryview(view.buffer), view
 
 
+def _try_type(recipe: str, engine: str, view: arrays.View) -> None:
+    """Raises ParameterError where the recipe does not take this type."""
+    api.Compressor(recipe, engine=engine).compress(b"", dtype=arrays.DTYPES[view.dtype])
+
+
 def _size_of(name: str, args: argparse.Namespace) -> int:
     """Bytes of a file that are measured; 0 where only reading it tells."""
     path = Path(name)
@@ -263,6 +267,7 @@ def _subjects(
         for engine in _engines_of(recipe, args.engine):
             try:
                 subject = frame_subject(data, view, recipe, engine, threads=args.threads)
+                _try_type(recipe, engine, view)
             except ParameterError as error:
                 if args.recipes:
                     raise
