@@ -109,17 +109,24 @@ def words_of(words: Any) -> tuple[memoryview, int | None]:
     """The memory of an array or tensor that is written to, and the size of its elements.
 
     None: it is memory of any elements, such as a bytearray or an array of uint8.
+
+    Raises:
+        ParameterError: its bytes cannot be written where they are.
     """
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if torch is not None and isinstance(words, torch.Tensor):
-        if words.device.type != "cpu" or not words.is_contiguous():
-            raise ParameterError("the tensor is not contiguous memory of the CPU")
+        plain = words.device.type == "cpu" and words.layout == torch.strided
+        if not plain or words.is_conj() or words.is_neg() or not words.is_contiguous():
+            raise ParameterError(
+                "the tensor is a view, on a device or sparse: it cannot be written"
+            )
         size = None if words.dtype == torch.uint8 else words.element_size()
         return memoryview(words.detach().reshape(-1).view(torch.uint8).numpy()), size
     if numpy is None or not isinstance(words, numpy.ndarray):
         return memoryview(words).cast("B"), None
-    if isinstance(words, numpy.ma.MaskedArray) or not words.flags.c_contiguous:
-        raise ParameterError("the array is masked, or not contiguous")
+    plain = words.flags.c_contiguous and words.flags.writeable
+    if not plain or isinstance(words, numpy.ma.MaskedArray):
+        raise ParameterError("the array is masked, not contiguous or cannot be written")
     memory = words.reshape(-1).view(numpy.uint8)
     return memoryview(memory), None if words.dtype == numpy.uint8 else words.itemsize
 

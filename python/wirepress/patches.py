@@ -367,7 +367,7 @@ class Patch:
             raise ParameterError("the base has no such tensor")
         out = bytearray(base.memory)
         if entry.op == "ulp":
-            self._move(entry, self.frames(entry)[0], out)
+            self.compressor.take_steps(self.steps_frame(entry), out)
         elif entry.op == "set":
             import numpy
 
@@ -375,12 +375,21 @@ class Patch:
             numpy.frombuffer(out, new.dtype)[changed] = new
         return out
 
-    def _move(self, entry: Entry, steps: memoryview, words: bytearray) -> None:
+    def steps_frame(self, entry: Entry) -> memoryview:
+        """The frame of a tensor with the op `ulp`."""
+        (frame,) = self.frames(entry)
         word = arrays.dtype_size(arrays.dtype_code(entry.dtype))
-        of = arrays.dtype_size(arrays.dtype_code(self.compressor.inspect(steps).dtype))
+        of = arrays.dtype_size(arrays.dtype_code(self.compressor.inspect(frame).dtype))
         if of != word:
             raise CorruptError(f"its steps are of words of {of} bytes, not {word}")
-        self.compressor.take_steps(steps, words)
+        return frame
+
+    def steps(self, entry: Entry) -> Any:
+        """The steps of a tensor with the op `ulp`, as an array of integers."""
+        import numpy
+
+        word = arrays.dtype_size(arrays.dtype_code(entry.dtype))
+        return numpy.frombuffer(self._expand(self.steps_frame(entry), entry.raw_size), f"i{word}")
 
     def apply(self, entry: Entry, base: Item | None) -> bytearray:
         """The bytes of a tensor in the target, which match their hash.
@@ -423,11 +432,11 @@ class Patch:
         raise ParameterError(f"the weights have digest {found}; {expected}{where}")
 
 
-def _is_plain(data: Any) -> bool:
-    """Whether the bytes of a tensor can be written where they are."""
-    if isinstance(data, sys.modules["numpy"].ndarray):
-        return data.flags.c_contiguous and data.flags.writeable
-    return data.is_contiguous() and not data.is_conj() and not data.is_neg()
+def _writable(name: str, data: Any) -> memoryview:
+    try:
+        return arrays.words_of(data)[0]
+    except ParameterError as error:
+        raise ParameterError(f"tensor {name}: {error}") from None
 
 
 def _refuse_shared(opened: Patch, items: Mapping[str, Item], written: Mapping[str, Any]) -> None:
@@ -478,14 +487,11 @@ def patch(update: Any, tensors: MutableMapping[str, Any], **options: Any) -> int
     opened.check_base(items)
     changed = {e.name: opened.apply(e, items.get(e.name)) for e in opened.entries if e.op != "same"}
     stays = {
-        name: items[name].memory
+        name: _writable(name, tensors[name])
         for entry in opened.entries
         if (name := entry.name) in changed and name in items
         and items[name][:2] == (entry.dtype, entry.shape)
     }  # fmt: skip
-    for name in stays:
-        if not _is_plain(tensors[name]):
-            raise ParameterError(f"tensor {name} is not contiguous, or cannot be written to")
     _refuse_shared(opened, items, stays)
     torch = sys.modules.get("torch")
     if torch is not None and not any(isinstance(t, torch.Tensor) for t in tensors.values()):
@@ -496,7 +502,7 @@ def patch(update: Any, tensors: MutableMapping[str, Any], **options: Any) -> int
         if entry.op != "same" and entry.name not in stays
     }
     for name, memory in stays.items():
-        memoryview(memory).cast("B")[:] = changed[name]
+        memory[:] = changed[name]
     tensors.update(fresh)
     for name in items.keys() - {entry.name for entry in opened.entries}:
         del tensors[name]
@@ -536,24 +542,16 @@ def _fold_entry(maker: _Maker, first: Patch, second: Patch, a: Entry | None, b: 
         raise ParameterError(f"tensor {b.name}: {a.op} and {b.op} cannot be folded")
     if a.op == "set":
         return add("set", a.base, _fold_sets(maker, first, second, a, b))
-    return add("ulp", a.base, [_add_steps(maker, b, first.frames(a)[0], second.frames(b)[0])])
+    return add("ulp", a.base, [_add_steps(maker, first, second, a, b)])
 
 
-def _add_steps(maker: _Maker, entry: Entry, a: memoryview, b: memoryview) -> bytes:
+def _add_steps(maker: _Maker, first: Patch, second: Patch, a: Entry, b: Entry) -> bytes:
     compressor = maker.compressor("sparse")
-    infos = [compressor.inspect(frame) for frame in (a, b)]
+    frames = first.steps_frame(a), second.steps_frame(b)
+    infos = [compressor.inspect(frame) for frame in frames]
     if len({(info.recipe, info.block_size, info.streamed) for info in infos}) == 1:
-        return compressor.add(a, b)
-    # Patches made with other options.
-    import numpy
-
-    word = arrays.dtype_size(arrays.dtype_code(entry.dtype))
-    steps = [numpy.empty(math.prod(entry.shape), f"i{word}") for _ in range(2)]
-    for frame, info, out in zip((a, b), infos, steps, strict=True):
-        if (info.raw_size, info.dtype) != (out.nbytes, f"int{8 * word}"):
-            raise CorruptError("its frame does not hold its steps")
-        compressor.decompress(frame, out)
-    return compressor.compress(steps[0] + steps[1])
+        return compressor.add(*frames)
+    return compressor.compress(first.steps(a) + second.steps(b))  # made with other options
 
 
 def fold(first: Any, second: Any, **options: Any) -> bytes:
