@@ -171,10 +171,9 @@ of the better one alone.
 
 {missed}
 
-Expanding xml takes a core 20 us a block. A device's job costs it 5 us where its bytes lie in the
-cache, 10 us where they do not, for asking, copying and the sum of `zlib`. So a core that serves a
-fast device expands little itself, and the sum of both rates is out of reach. Other programs took a
-core now and then: look at how the three rates of a row differ from those of its neighbours.
+Expanding misses its aim of the sum, and why is not measured yet: a core that asks a device, copies
+for it and sums up `zlib` expands less itself meanwhile. Other programs took a core now and then:
+look at how the three rates of a row differ from those of its neighbours.
 
 ## A busy device
 
