@@ -49,13 +49,19 @@ def _text(value: dict[str, Any]) -> str:
     return f'{text[:-2]},\n "rows": [\n  {lines}\n ]\n}}\n'
 
 
+def _command() -> str:
+    """This program's command line; where folders lie on this machine is nobody's business."""
+    given = ["FOLDER" if Path(a).is_absolute() and Path(a).is_dir() else a for a in sys.orig_argv]
+    return shlex.join(["python3", *given[1:]])
+
+
 def write(name: str, measured: dict[str, Any], path: Path | None = None, **more: Any) -> Path:
     """Writes bench/results/NAME.json, or another file."""
     path = path or FOLDER / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": shlex.join(["python3", *sys.orig_argv[1:]]),
+        "command": _command(),
         "machine": machine(),
         **more,
     }
