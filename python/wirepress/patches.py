@@ -25,7 +25,7 @@ from wirepress.errors import CorruptError, FrameError, ParameterError, Truncated
 
 SUFFIX = ".wpp"
 OPS = ("same", "ulp", "set", "full")
-_MAGIC = b"WPU\x10"
+MAGIC = b"WPU\x10"
 _HEAD = struct.Struct("<4sQQ")  # magic and version of the format, versions of base and target
 _TAIL = struct.Struct("<QQ")  # size of the table, hash of all but the frames
 _WORDS = (1, 2, 4)  # sizes of elements that can move by steps
@@ -123,7 +123,7 @@ class _Maker:
         if not 0 <= base < target < 1 << 64:
             raise ParameterError(f"versions rise; {base} to {target} does not")
         self._write, self._options = write, {**options, "checksum": "on"}
-        self._head = _HEAD.pack(_MAGIC, base, target)
+        self._head = _HEAD.pack(MAGIC, base, target)
         self._made: dict[str, api.Compressor] = {}
         self._rows: list[dict[str, Any]] = []
         write(self._head)
@@ -295,7 +295,7 @@ class Patch:
             raise TruncatedError(f"{len(self._data)} bytes are no whole patch")
         head = self._data[: _HEAD.size]
         magic, self.base_version, self.target_version = _HEAD.unpack(head)
-        if magic != _MAGIC:
+        if magic != MAGIC:
             raise CorruptError("this is not a patch of version 1")
         end = len(self._data) - _TAIL.size
         size, expected = _TAIL.unpack(self._data[end:])

@@ -32,7 +32,7 @@ DTYPES = {
 MAX_HEADER = 100_000_000  # bytes; the limit of safetensors
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _HEAD = struct.Struct("<4sIQ")  # magic and version, number of tensors, bytes of the header
-_MAGIC = b"WPT\x20"
+MAGIC = b"WPT\x20"
 _ENTRY, _CRC = struct.Struct("<QI"), struct.Struct("<I")  # of the index: size and seal of a frame
 
 
@@ -131,7 +131,7 @@ class Writer:
         self._options = options | {"checksum": "on"}
         self._made: dict[str, api.Compressor] = {}
         self._entries: list[bytes] = []
-        self._described = _HEAD.pack(_MAGIC, len(self.tensors), len(header)) + header
+        self._described = _HEAD.pack(MAGIC, len(self.tensors), len(header)) + header
         for dtype in {tensor.frame_dtype for tensor in self.tensors} & {*_FLOATS}:
             self._compressor(dtype).lossless(dtype)  # raises where the recipe does not take it
         write(self._described)
@@ -184,7 +184,7 @@ class Reader:
         file.seek(0)
         head = _read(file, _HEAD.size, "its head")
         magic, count, length = _HEAD.unpack(head)
-        if magic != _MAGIC:
+        if magic != MAGIC:
             raise CorruptError(f"this is not a {SUFFIX} file of version 2")
         data = _HEAD.size + length
         end = size - count * _ENTRY.size - _CRC.size
@@ -204,6 +204,10 @@ class Reader:
         for tensor, (size, seal) in zip(self.tensors, entries, strict=True):
             self._places[tensor.name] = tensor, data, size, seal
             data += size
+
+    def stored_size(self, name: str) -> int:
+        """The bytes of a tensor's frame; KeyError: the file has no tensor of this name."""
+        return self._places[name][2]
 
     def read(self, name: str) -> bytearray:
         """The bytes of a tensor.

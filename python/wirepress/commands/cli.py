@@ -23,6 +23,7 @@ from wirepress.commands import (
     show,
     store_files,
     tensors,
+    weights,
 )
 from wirepress.errors import ParameterError, WirepressError
 from wirepress.launch import run, setup_mpi, stdio
@@ -88,8 +89,16 @@ def _convert(convert: Callable[[str, argparse.Namespace], files.Result]) -> Any:
     return command
 
 
+def _inspect_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
+    with files.open_input(name) as opened:
+        file = show.seekable(opened)
+        head = file.read(4)
+        file.seek(0)
+        return (weights.inspector(head) or show.inspect_frames)(name, file, args)
+
+
 def _inspect(args: argparse.Namespace) -> int:
-    results, code = _each_file(args, show.inspect_file)
+    results, code = _each_file(args, _inspect_file)
     if args.json:
         show.print_json(results)
     return code
@@ -250,12 +259,14 @@ def _add_convert(parsers: _Parsers) -> None:
 def _add_inspect(parsers: _Parsers) -> None:
     parser = parsers.add(
         "inspect",
-        "print the header of frames and a table of their blocks",
+        "print the header of frames and a table of their blocks, or the tensors of .wps files and "
+        "patches",
         _inspect,
-        "  wirepress inspect field.npy.wpr\n  wirepress inspect --verify --json *.wpr\n",
+        "  wirepress inspect field.npy.wpr\n  wirepress inspect --verify --json *.wpr\n"
+        "  wirepress inspect model.wps step4.wpp\n",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
-    parser.add_argument("--verify", action="store_true", help="expand every block too")
+    parser.add_argument("--verify", action="store_true", help="expand everything, too")
     parser.add_argument(
         "--blocks",
         type=files.whole(0),

@@ -17,6 +17,15 @@ _END = b"WPE\x10"
 _END_FORM = struct.Struct("<4sQQI")  # n_frames, raw size, CRC-32 of what stands before it
 END_SIZE = _END_FORM.size
 _PIECE = 1 << 20  # bytes expanded at a time
+_OTHERS = {
+    b"WPTb": "a file of a trace: wirepress trace show FOLDER reads them",
+    b"WPT": "a .wps file: wirepress convert turns it back into a .safetensors file",
+    b"WPU": "a patch: wirepress patch BASE PATCH -o FILE applies it",
+    b"WPD": "tensors of a checkpoint: wirepress.torch.CheckpointReader reads its folder",
+    b"WPM": "the table of a checkpoint: wirepress.torch.CheckpointReader reads its folder",
+    b"WPRSTORE": "a frame store: wirepress store ls FILE lists its frames",
+}
+"""First bytes of other formats, and what to say of them; the longer of two stands first."""
 
 
 def end_record(n_frames: int, raw_size: int) -> bytes:
@@ -29,6 +38,13 @@ def check_head(head: bytes) -> None:
     """Raises UnsupportedError for a series of another version."""
     if head[3:4] != HEAD[3:]:
         raise UnsupportedError(f"version {head[3] >> 4} of a series; this library knows 1")
+
+
+def refuse_others(head: bytes) -> None:
+    """Raises UnsupportedError for the first bytes of a file that wirepress writes elsewhere."""
+    for magic, what in _OTHERS.items():
+        if head.startswith(magic):
+            raise UnsupportedError(f"this is {what}")
 
 
 def check_end(record: bytes, n_frames: int, raw_size: int) -> None:
@@ -88,6 +104,7 @@ class Expander:
             check_head(head.ljust(4, b"\0"))
             self._window.take(len(HEAD))
         else:
+            refuse_others(head)
             self.infos.append(api.inspect(head))
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from wirepress import _core, api
-from wirepress.commands import files, series
+from wirepress.commands import series
 from wirepress.errors import CorruptError, TruncatedError, WirepressError
 
 _RAW, _LAST, _OWN = 1 << 31, 1 << 30, 1 << 29
@@ -27,6 +27,17 @@ def table(rows: Iterable[Sequence[Any]], head: Sequence[str], right: Iterable[st
     align = [str.rjust if name in right else str.ljust for name in head]
     lines = ("  ".join(a(c, w) for a, c, w in zip(align, row, widths, strict=True)) for row in text)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def shape_text(shape: Sequence[int] | None) -> str:
+    """A shape in a cell of a table."""
+    return "-" if shape is None else "x".join(map(str, shape)) or "scalar"
+
+
+def print_rest(count: int) -> None:
+    """Says how many rows of `wirepress inspect` are left out."""
+    if count > 0:
+        print(f"... and {count:,} more; --blocks 0 prints all")
 
 
 def as_json(value: Any) -> str:
@@ -98,7 +109,7 @@ def _verify(file: BinaryIO) -> None:
         series.Expander(pieces, nowhere, {}).run()
 
 
-def _seekable(file: BinaryIO) -> BinaryIO:
+def seekable(file: BinaryIO) -> BinaryIO:
     """The file, or what a pipe holds."""
     try:
         file.seek(0)
@@ -143,23 +154,22 @@ def _frames(file: BinaryIO) -> list[tuple[int, api.Info, list[Block]]]:
         found.append((at, *_frame(file)))
 
 
-def _look(name: str, verify: bool) -> tuple[list[tuple[int, api.Info, list[Block]]], bool]:
+def _look(file: BinaryIO, verify: bool) -> tuple[list[tuple[int, api.Info, list[Block]]], bool]:
     """The frames of a file, and whether they are a series."""
-    with files.open_input(name) as opened:
-        file = _seekable(opened)
-        head = _head(file)
+    head = _head(file)
+    file.seek(0)
+    if not head:
+        raise TruncatedError("the input is empty")
+    series.refuse_others(head)
+    is_series = head[:3] == series.HEAD[:3]
+    if is_series:
+        series.check_head(head.ljust(4, b"\0"))
+    found = _frames(file) if is_series else [(0, *_frame(file))]
+    if file.read(1):
+        raise CorruptError("there are bytes after the end of the frame")
+    if verify:
         file.seek(0)
-        if not head:
-            raise TruncatedError("the input is empty")
-        is_series = head[:3] == series.HEAD[:3]
-        if is_series:
-            series.check_head(head.ljust(4, b"\0"))
-        found = _frames(file) if is_series else [(0, *_frame(file))]
-        if file.read(1):
-            raise CorruptError("there are bytes after the end of the frame")
-        if verify:
-            file.seek(0)
-            _verify(file)
+        _verify(file)
     return found, is_series
 
 
@@ -215,8 +225,7 @@ def _print_blocks(found: list[Block], limit: int) -> None:
     ]
     head = ("block", "offset", "raw", "stored", "ratio", "how", "checksum")
     print("\n" + table(rows, head, right=head[:5]))
-    if len(found) > limit:
-        print(f"... and {len(found) - limit:,} more; --blocks 0 prints all")
+    print_rest(len(found) - limit)
 
 
 def _inspect_series(
@@ -251,20 +260,19 @@ def _print_frames(rows: list[dict[str, Any]], limit: int) -> None:
             row["frame_size"],
             f"{row['ratio']:.2f}",
             row["dtype"],
-            "-" if row["shape"] is None else "x".join(map(str, row["shape"])) or "scalar",
+            shape_text(row["shape"]),
             row["recipe"],
         )
         for i, row in enumerate(rows[:limit])
     ]
     head = ("frame", "offset", "raw", "size", "ratio", "type", "shape", "recipe")
     print("\n" + table(cells, head, right=head[:5]))
-    if len(rows) > limit:
-        print(f"... and {len(rows) - limit:,} more; --blocks 0 prints all")
+    print_rest(len(rows) - limit)
 
 
-def inspect_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Prints one frame or series, or with --json only returns it."""
-    frames, is_series = _look(name, args.verify)
+def inspect_frames(name: str, file: BinaryIO, args: argparse.Namespace) -> dict[str, Any]:
+    """Prints one frame or series, or with --json only returns it; `file` is at its beginning."""
+    frames, is_series = _look(file, args.verify)
     if is_series:
         return _inspect_series(name, frames, args)
     _, info, found = frames[0]
