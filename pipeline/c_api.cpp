@@ -53,6 +53,18 @@ ConstBytes bytes(const void* data, size_t size) {
 }
 Bytes bytes(void* data, size_t size) { return {static_cast<std::byte*>(data), size}; }
 
+// The types that a codec takes where no parameter is named, a bit each.
+uint32_t dtypes_of(const wirepress::Codec& codec) {
+  uint32_t found = 0;
+  for (int dtype = 0; dtype < wirepress::kDTypeCount; ++dtype) {
+    wirepress::Args args;
+    args.dtype = static_cast<DType>(dtype);
+    for (size_t i = 0; i < codec.params.size(); ++i) args.value[i] = codec.params[i].fallback;
+    if (codec.check == nullptr || codec.check(&args).ok()) found |= 1U << dtype;
+  }
+  return found;
+}
+
 Status check_buffers(const void* src, size_t n, const void* dst, size_t cap,
                      const char* name = "src") {
   if (!src && n) return fail(Code::kParameter, "%s is NULL, %zu bytes", name, n);
@@ -443,7 +455,8 @@ int wpr_codec_at(size_t i, wpr_codec_info* info) {
            codec.params.size(),
            entries[i].kernels.size(),
            codec.sparse,
-           codec.wants_feedback};
+           codec.wants_feedback,
+           dtypes_of(codec)};
   return 1;
 }
 

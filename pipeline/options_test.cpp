@@ -161,6 +161,26 @@ TEST(OptionMatrix, Rates) {
   EXPECT_EQ(wpr_parse_rate("1Gbps", nullptr), WPR_PARAMETER);
 }
 
+TEST(CodecFacts, TypesAreThoseThatAFrameTakes) {
+  const std::vector<std::byte> data(64);
+  wpr_codec_info codec;
+  for (size_t i = 0; wpr_codec_at(i, &codec); ++i) {
+    for (int dtype = WPR_BYTES; dtype <= WPR_COMPLEX128; ++dtype) {
+      Context context;
+      const auto type = static_cast<wpr_dtype>(dtype);
+      const uint64_t shape[] = {data.size() / wpr_dtype_size(type)};
+      ASSERT_EQ(wpr_set(context.ctx, "recipe", codec.name), WPR_OK);
+      std::vector<std::byte> frame(4096);
+      size_t size = 0;
+      const wpr_status status = wpr_compress_array(context.ctx, data.data(), type, 1, shape,
+                                                   frame.data(), frame.size(), &size);
+      EXPECT_EQ(status != WPR_PARAMETER && status != WPR_UNSUPPORTED,
+                (codec.dtypes >> dtype & 1) != 0)
+          << codec.name << " " << wpr_dtype_name(type);
+    }
+  }
+}
+
 TEST(CodecFacts, OnlyCodecsThatLoseWantFeedback) {
   wpr_codec_info codec;
   std::string sparse;

@@ -299,6 +299,7 @@ typedef struct wpr_codec_info {
   size_t n_kernels;
   int sparse;         /* 1: codes some float32 values exactly and drops the others */
   int wants_feedback; /* 1: gradients train worse without error feedback */
+  uint32_t dtypes;    /* the types that it takes without parameters: bit d for the wpr_dtype d */
 } wpr_codec_info;
 
 typedef struct wpr_param_info {

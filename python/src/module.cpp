@@ -43,6 +43,13 @@ nb::tuple param_row(const wpr_param_info& param) {
                         param.sentence, param.real != 0, param.bounds);
 }
 
+nb::tuple dtypes_of(const wpr_codec_info& codec) {
+  nb::list names;
+  for (int code = WPR_BYTES; code < 32; ++code)
+    if (codec.dtypes >> code & 1) names.append(wpr_dtype_name(static_cast<wpr_dtype>(code)));
+  return nb::tuple(names);
+}
+
 // Whether kernels are usable may be asked of drivers (wpr_engine_reason): `kernels` false leaves
 // them out.
 nb::list codecs(bool with_kernels) {
@@ -58,7 +65,7 @@ nb::list codecs(bool with_kernels) {
           return nb::make_tuple(kernel.engine, kernel.variant, kernel.usable != 0);
         });
     return nb::make_tuple(row.id, row.name, row.sentence, row.lossless != 0, row.exact_encode != 0,
-                          row.sparse != 0, row.wants_feedback != 0, params, kernels);
+                          row.sparse != 0, row.wants_feedback != 0, dtypes_of(row), params, kernels);
   });
 }
 

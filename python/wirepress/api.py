@@ -125,6 +125,8 @@ class Codec:
     """It codes some float32 values exactly and drops the others."""
     wants_feedback: bool
     """Gradients train worse without error feedback."""
+    dtypes: tuple[str, ...]
+    """The types that it takes without parameters."""
     params: tuple[Param, ...]
     kernels: tuple[Kernel, ...]
 

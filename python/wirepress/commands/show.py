@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from wirepress import _core, api
+from wirepress import _core, api, arrays
 from wirepress.commands import series
 from wirepress.errors import CorruptError, TruncatedError, WirepressError
 
@@ -301,6 +301,15 @@ def _default(param: api.Param) -> str:
     return f"{param.default:g}" if param.real else str(param.default)
 
 
+def _types(codec: api.Codec) -> str:
+    """The types that a codec takes, in a few words."""
+    if len(codec.dtypes) == len(arrays.DTYPES):
+        return "any"
+    if "bytes" not in codec.dtypes or len(codec.dtypes) < len(arrays.DTYPES) // 2:
+        return " ".join(codec.dtypes)
+    return "any but " + " ".join(name for name in arrays.DTYPES if name not in codec.dtypes)
+
+
 def codecs(args: argparse.Namespace) -> int:
     if args.json:
         print_json([dataclasses.asdict(codec) for codec in api.codecs()])
@@ -310,12 +319,13 @@ def codecs(args: argparse.Namespace) -> int:
             codec.name,
             f"0x{codec.id:02x}",
             "yes" if codec.lossless else "no",
+            _types(codec),
             ", ".join(f"{k.engine}:{k.variant}" for k in codec.kernels if k.usable) or "none",
             codec.sentence,
         )
         for codec in api.codecs()
     ]
-    print(table(rows, ("codec", "id", "lossless", "kernels usable here", "what")))
+    print(table(rows, ("codec", "id", "lossless", "types", "kernels usable here", "what")))
     params = [
         (codec.name, _range(param), _default(param), param.sentence)
         for codec in api.codecs()
