@@ -76,7 +76,6 @@ module wpr_zfp_dec3 #(
   logic take, keep, room_q, drop_q, odd, ends_ready, ends_wait_q;
   logic [5:0] zeros;
   logic [3:0] words;  // of 64 bits, of the last beat
-  logic [63:0] word;
   assign s_axis_tready = (room_q || drop_q) && ends_ready && !ends_wait_q;
   assign take = s_axis_tvalid && s_axis_tready;
   assign keep = take && !drop_q;
@@ -108,22 +107,31 @@ module wpr_zfp_dec3 #(
     if (!rst_ni) {write_q, last_q, written_q, rows_q, room_q, drop_q} <= '0;
   end
 
-  logic e_push_q, e_valid, e_pop;
+  logic last2_q, e_push_q, e_valid, e_pop;
   logic [1:0] unused_ends;
-  end_t e_in_q, e_out;
+  logic [7:0][7:0] word_q;  // the last one
   logic [$clog2(Bytes/8)-1:0] last_word;
+  end_t e_in_q, e_out;
+  logic bad_end2_q;
+  logic [PlaceBits-1:0] at2_q;
   assign last_word = ($clog2(Bytes / 8))'(words_q - 4'd1);
-  assign word      = data_q[64*last_word+:64];
   always_comb begin
     zeros = 6'd63;
-    for (int i = 1; i < 64; i++) if (word[i]) zeros = 6'(63 - i);
+    for (int b = 0; b < 8; b++) begin
+      for (int i = 0; i < 8; i++) if (word_q[b][i]) zeros = {3'(7 - b), 3'(7 - i)};
+    end
   end
   always_ff @(posedge clk_i) begin
-    e_push_q <= last_q;
-    e_in_q   <= '{bad: bad_end_q, slack: zeros,
-                  at: {row_q, (PlaceBits - LogRows)'(0)} + PlaceBits'({words_q, 6'd0})};
-    ends_wait_q <= last_q || (take && s_axis_tlast);
-    if (!rst_ni) {e_push_q, ends_wait_q} <= '0;
+    word_q       <= data_q[64*last_word+:64];
+    last2_q      <= last_q;
+    e_push_q     <= last2_q;
+    e_in_q.bad   <= bad_end2_q;
+    e_in_q.at    <= at2_q;
+    e_in_q.slack <= zeros;
+    bad_end2_q   <= bad_end_q;
+    at2_q        <= {row_q, (PlaceBits - LogRows)'(0)} + PlaceBits'({words_q, 6'd0});
+    ends_wait_q  <= last2_q || last_q || (take && s_axis_tlast);
+    if (!rst_ni) {last2_q, e_push_q, ends_wait_q} <= '0;
   end
   wpr_fifo #(.Width($bits(end_t)), .LogDepth(1)) ends (
     .clk_i,

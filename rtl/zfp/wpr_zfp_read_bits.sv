@@ -61,6 +61,26 @@ module wpr_zfp_read_bits #(
   end
   always_ff @(posedge clk_i) w_q <= window;
 
+  // Of groups of four places, by fours again, so that few levels of logic are needed: whether an odd
+  // number of those before a group are set; whether all are.
+  localparam int unsigned Groups = Places / 4 > 4 ? Places / 4 : 4;
+  function automatic logic [Groups-1:0] odd_before(input logic [Groups-1:0] set);
+    logic [Groups/4-1:0] fours;
+    for (int f = 0; f < int'(Groups / 4); f++) fours[f] = ^set[4*f+:4];
+    for (int g = 0; g < int'(Groups); g++) begin
+      odd_before[g] = ^(fours & ~({(Groups / 4) {1'b1}} << g / 4)) ^
+                      ^(set[g/4*4+:4] & ~(4'hF << g % 4));
+    end
+  endfunction
+  function automatic logic [Groups-1:0] all_before(input logic [Groups-1:0] set);
+    logic [Groups/4-1:0] fours;
+    for (int f = 0; f < int'(Groups / 4); f++) fours[f] = &set[4*f+:4];
+    for (int g = 0; g < int'(Groups); g++) begin
+      all_before[g] = &(fours | {(Groups / 4) {1'b1}} << g / 4) &&
+                      &(set[g/4*4+:4] | 4'hF << g % 4);
+    end
+  endfunction
+
   // ---- 2: places of tests, if the plane goes on to there; where it does not end -----------------
 
   typedef struct packed {
@@ -71,12 +91,14 @@ module wpr_zfp_read_bits #(
   } place_t;
   place_t places, spot;
   logic [Places-1:0] counted;
+  logic [Groups-1:0] odd, all;
+  assign odd = odd_before(Groups'(w_q.odd));
+  assign all = all_before(Groups'(spot.group_goes));
   always_comb begin
     places.code = w_q.code;
     counted     = w_q.code & ~Places'(w_q.known);
     for (int i = 0; i < int'(Places); i++) begin  // an even number of ones stand before it
-      places.test[i] = !(^(w_q.odd & ~({(Places / 4) {1'b1}} << i / 4)) ^
-                         ^(counted[i/4*4+:4] & ~(4'hF << i % 4)));
+      places.test[i] = !(odd[i/4] ^ ^(counted[i/4*4+:4] & ~(4'hF << i % 4)));
     end
     places.test &= ~Places'(w_q.known);
     places.goes = ~places.test | w_q.code;
@@ -93,8 +115,7 @@ module wpr_zfp_read_bits #(
   logic [Places-1:0] test, value, alive;  // alive: not behind the end
   always_comb begin
     for (int i = 0; i < int'(Places); i++) begin
-      alive[i] = &(spot.group_goes | {(Places / 4) {1'b1}} << i / 4) &&
-                 &(spot.goes[i/4*4+:4] | 4'hF << i % 4);
+      alive[i] = all[i/4] && &(spot.goes[i/4*4+:4] | 4'hF << i % 4);
     end
     test  = alive & spot.test;
     value = alive & ~spot.test & spot.code;
