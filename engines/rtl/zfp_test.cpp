@@ -333,7 +333,7 @@ TEST_F(ZfpCore, DamagedStreams) {
 
 // With cells of different sizes: the index may be wrong, too, and tell of groups that are not
 // there.
-TEST_F(ZfpCore, DamagedCubes) { damage_cubes(10, 9, 6); }
+TEST_F(ZfpCore, DamagedCubes) { damage_cubes(5, 9, 6); }
 
 TEST_F(ZfpCore, DecodesBeatAClock) {
   std::mt19937_64 random(6);
