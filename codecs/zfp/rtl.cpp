@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FPGA cores of zfp (rtl/zfp), simulated: of float32, encoders in one to three dimensions at a
-// rate or with a precision or an accuracy, decoders in one and two at a rate. What a card's host
-// does is done here: cells are gathered and put back, the head and the index are written and read.
-// Everything else goes to libzfp.
+// The FPGA cores of zfp (rtl/zfp), simulated: of float32, encoders and decoders in one to three
+// dimensions at a rate, encoders and the decoder in three also with a precision or an accuracy.
+// What a card's host does is done here: cells are gathered and put back, the head and the index are
+// written and read. Everything else goes to libzfp.
 #include <algorithm>
 #include <memory>
 #include <new>
 
 #include "Vwpr_zfp_dec1.h"
 #include "Vwpr_zfp_dec2.h"
+#include "Vwpr_zfp_dec3.h"
 #include "Vwpr_zfp_enc1.h"
 #include "Vwpr_zfp_enc2.h"
 #include "Vwpr_zfp_enc3.h"
@@ -26,7 +27,9 @@ using namespace zfp;
 constexpr size_t kBeatValues = 16;
 // Of the cores, by dimensions less one.
 constexpr unsigned kCellBits[] = {140, 536, 2120};
-constexpr unsigned kDecodedBits[] = {128, 512};
+constexpr unsigned kDecodedBits[] = {128, 512, 2048};
+// Of a stream whose cells have different sizes: what fits the memory of wpr_zfp_dec3.
+constexpr size_t kMostStream = ((size_t{1} << 12) - 6) * rtl::kBeat;
 
 struct State {
   ~State() {
@@ -38,6 +41,7 @@ struct State {
   std::unique_ptr<rtl::Core<Vwpr_zfp_enc3>> three;
   std::unique_ptr<rtl::Core<Vwpr_zfp_dec1>> one_back;
   std::unique_ptr<rtl::Core<Vwpr_zfp_dec2>> two_back;
+  std::unique_ptr<rtl::Core<Vwpr_zfp_dec3>> three_back;
   std::vector<float> cells;
   std::vector<uint32_t> lengths;
 };
@@ -52,19 +56,21 @@ Status open(const Args& args, void** state) noexcept {
 
 void close(void* state) noexcept { delete static_cast<State*>(state); }
 
-bool has_shape(const Args& args, const Grid& grid, int most_dims) {
+bool has_shape(const Args& args, const Grid& grid) {
   const Type type = type_of(args);
-  return type.size == 4 && type.exponent_bits != 0 && grid.cells > 0 && grid.dims <= most_dims;
+  return type.size == 4 && type.exponent_bits != 0 && grid.cells > 0 && grid.dims <= 3;
 }
 
 bool encodes(const Args& args, const Grid& grid) {
-  if (!has_shape(args, grid, 3) || mode_of(args) == Mode::kReversible) return false;
+  if (!has_shape(args, grid) || mode_of(args) == Mode::kReversible) return false;
   return mode_of(args) != Mode::kRate || rate_bits(args, grid) <= kCellBits[grid.dims - 1];
 }
 
-bool decodes(const Args& args, const Grid& grid) {
-  if (!has_shape(args, grid, 2) || mode_of(args) != Mode::kRate) return false;
-  return rate_bits(args, grid) <= kDecodedBits[grid.dims - 1];
+bool decodes(const Args& args, const Grid& grid, size_t code_size) {
+  if (!has_shape(args, grid) || grid.cells > rtl::kMostValues) return false;
+  const Mode mode = mode_of(args);
+  if (mode == Mode::kRate) return rate_bits(args, grid) <= kDecodedBits[grid.dims - 1];
+  return mode != Mode::kReversible && grid.dims == 3 && code_size <= kMostStream;
 }
 
 size_t beats_of(const Grid& grid) {
@@ -80,9 +86,9 @@ void set(const Args& args, const Grid& grid, Model& core) {
   core.cfg_planes_i = mode == Mode::kPrecision
                           ? static_cast<unsigned>(std::min(args.value[kPrecisionParam], kAll))
                           : unsigned{kAll};
-  int offset = kAll;
+  int offset = kAll + 1;  // so that no exponent leaves planes out
   if (mode == Mode::kAccuracy)
-    offset = std::clamp(2 * grid.dims - 124 - std::ilogb(args.real(kAccuracyParam)), -300, kAll);
+    offset = std::clamp(2 * grid.dims - 124 - std::ilogb(args.real(kAccuracyParam)), -300, offset);
   core.cfg_offset_i = static_cast<unsigned>(offset) & 0x3FF;
 }
 
@@ -196,16 +202,74 @@ Status decode_on(std::unique_ptr<rtl::Core<Model>>& core, unsigned bits, const G
   return {};
 }
 
+// What a decoder in three dimensions is told: the packet's cells, less one, and the bits of its
+// groups but the last one.
+struct Told {
+  rtl::Command command;
+  const Payload& payload;
+  size_t groups, group = 0;
+  void before(auto& core) const {
+    command.before(core);
+    core.s_group_tvalid = group < groups;
+    core.s_group_tdata = group < groups ? static_cast<uint32_t>(payload.length(group)) : 0;
+  }
+  void after(const auto& core) {
+    command.after(core);
+    if (core.s_group_tvalid && core.s_group_tready) ++group;
+  }
+};
+
+// Cells in any order, each in four beats, with their numbers.
+struct CellsOut {
+  Bytes room;
+  size_t beats = 0;
+  bool over = false, bad = false;
+  bool full() const { return over; }
+  bool take(const auto& core) {
+    const size_t at = (core.m_axis_tdest * size_t{4} + beats++ % 4) * rtl::kBeat;
+    over = over || at >= room.size();
+    if (!over) rtl::sample<rtl::kBeat>(core.m_axis_tdata, room.data() + at, rtl::kBeat);
+    bad = core.m_axis_tlast && core.m_axis_tuser;
+    return core.m_axis_tlast;
+  }
+};
+
+Status decode_cubes(State* own, const Args& args, const Grid& grid, const Payload& payload,
+                    Bytes cells) {
+  const ConstBytes stream = payload.stream();
+  const auto corrupt = [&] {
+    return fail(Code::kCorrupt, "zfp: a stream of %zu bytes does not hold %zu cells", stream.size(),
+                grid.cells);
+  };
+  if (stream.empty()) return corrupt();
+  if (!own->three_back) own->three_back = std::make_unique<rtl::Core<Vwpr_zfp_dec3>>();
+  auto& core = *own->three_back;
+  set(args, grid, core.ports());
+  core.reset();
+  rtl::BytesIn<rtl::kBeat> code{stream};
+  CellsOut values{cells};
+  Told told{{static_cast<uint32_t>(grid.cells - 1)},
+            payload,
+            mode_of(args) == Mode::kRate ? 0 : grid.groups - 1};
+  WPR_TRY(core.run(code, values, told));
+  if (values.bad) return corrupt();
+  if (values.over || values.beats != beats_of(grid))
+    return fail(Code::kDevice, "zfp: the core gave %zu beats, not %zu", values.beats,
+                beats_of(grid));
+  return {};
+}
+
 Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* written) noexcept {
   State* own = static_cast<State*>(state);
   const Grid grid = grid_of(args, dst.size());
   const auto portable = [&] { return zfp_libzfp.decode(own->portable, args, src, dst, written); };
-  if (!decodes(args, grid) || grid.cells > rtl::kMostValues) return portable();
+  if (!decodes(args, grid, src.size())) return portable();
   Payload payload;
   WPR_TRY(payload.open(args, grid, src));
   if (payload.reversible()) return portable();
-  const unsigned bits = rate_bits(args, grid);
-  WPR_TRY(check_lengths(grid, payload, bits));
+  const bool rate = mode_of(args) == Mode::kRate;
+  const unsigned bits = rate ? rate_bits(args, grid) : 0;
+  if (rate) WPR_TRY(check_lengths(grid, payload, bits));
   try {
     own->cells.resize(grid.cells * grid.cell_values());
   } catch (const std::bad_alloc&) {
@@ -214,8 +278,10 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   const Bytes cells = std::as_writable_bytes(std::span(own->cells));
   if (grid.dims == 1) {
     WPR_TRY(decode_on(own->one_back, bits, grid, payload.stream(), cells));
-  } else {
+  } else if (grid.dims == 2) {
     WPR_TRY(decode_on(own->two_back, bits, grid, payload.stream(), cells));
+  } else {
+    WPR_TRY(decode_cubes(own, args, grid, payload, cells));
   }
   put_cells(grid, own->cells.data(), dst);
   if (grid.tail > 0)

@@ -14,9 +14,14 @@ zfp/wpr_zfp_cell.sv
 zfp/wpr_zfp_enc.sv
 zfp/wpr_zfp_cell3.sv
 zfp/wpr_zfp_enc3.sv
+zfp/wpr_zfp_read_bits.sv
 zfp/wpr_zfp_read_plane.sv
 zfp/wpr_zfp_read_planes.sv
 zfp/wpr_zfp_unlift.sv
 zfp/wpr_zfp_uncast.sv
 zfp/wpr_zfp_read_cell.sv
 zfp/wpr_zfp_dec.sv
+zfp/wpr_zfp_window.sv
+zfp/wpr_zfp_read_turn.sv
+zfp/wpr_zfp_read_cell3.sv
+zfp/wpr_zfp_dec3.sv

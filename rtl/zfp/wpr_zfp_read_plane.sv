@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the code of one bit plane (codecs/zfp/spec.md, A cell, 3): the inverse of wpr_zfp_plane.
-// One plane a clock. What the plane below waits for comes Loop clocks later, 4 with four values and
-// 6 with more; bits_o comes 2 clocks behind that.
-//
-// A bit of the code is a coefficient's, or a test: whether there is another 1. A test stands behind
-// the bits of the coefficients below n, and behind each 1 from there on. So from n on a bit is a
-// test where an even number of ones stand before it, and a test that is 0 ends the plane. Without
-// its tests the code is the plane. Two tests never stand side by side, so two halves are joined by
-// a shift that is the number of tests in the lower one.
-//
-// If all coefficients but the last one have been reached and the plane goes on, the last one is 1,
-// without a bit of its own. Where a cell's code ends before a 1 that a test has announced, the
-// first coefficient that has no bit is that 1. Zeros behind the code's end make the second case
-// look like the first one; the 1 is then as many coefficients lower as bits are missing.
+// Finds the code of a bit plane in that of a cell and reads it: wpr_zfp_read_bits. One plane a
+// clock. What the plane below waits for comes Loop clocks later, 4 with four values and 6 with 16;
+// bits_o comes 2 clocks behind that.
 module wpr_zfp_read_plane #(
   parameter int unsigned Values   = 16,   // 4 or 16
   parameter int unsigned CodeBits = 119,  // of a cell's planes, at most; 16 or more
@@ -34,10 +23,8 @@ module wpr_zfp_read_plane #(
 );
 
   localparam int unsigned Places = 2 * Values;  // of a plane's code, and one more
-  localparam int unsigned Levels = Log + 1;     // of halves that are joined
   localparam int unsigned Fine = 4;             // bits of a place that shift in the second clock
-  localparam bit Wide = Values > 4;             // two registers more
-  localparam int unsigned Loop = Wide ? 6 : 4;
+  localparam int unsigned Loop = Values > 4 ? 6 : 4;
 
   wpr_zfp_delay #(.Width(CodeBits), .Clocks(Loop)) keep_code (
     .clk_i,
@@ -48,9 +35,9 @@ module wpr_zfp_read_plane #(
   // ---- 1: where the plane begins; the code from about there -------------------------------------
 
   logic [Loop:1][PlaceBits-1:0] place_q;
-  logic [Loop-1:1][Values-1:0] known_q;
-  logic [Loop-1:1] use_q;
-  logic [PlaceBits:0] begins;
+  logic [Values-1:0] known_q;
+  logic use_q;
+  logic [PlaceBits:0] begins, left_q;
   logic [PlaceBits-1:0] place;
   logic [Places+(1<<Fine)-3:0] near_q;
   assign begins = (PlaceBits + 1)'(place_i) + (PlaceBits + 1)'(length_i);
@@ -58,164 +45,23 @@ module wpr_zfp_read_plane #(
   assign place_o = place_q[Loop];
   always_ff @(posedge clk_i) begin
     place_q <= {place_q[Loop-1:1], place};
-    known_q <= {known_q[Loop-2:1], known_i};
-    use_q   <= {use_q[Loop-2:1], use_i};
+    left_q  <= (PlaceBits + 1)'(end_i) - (PlaceBits + 1)'(place_q[Loop-1]);
+    known_q <= known_i;
+    use_q   <= use_i;
     near_q  <= (Places + (1 << Fine) - 2)'(code_i >> {place[PlaceBits-1:Fine], Fine'(0)});
   end
 
-  // ---- 2: the code from there; ones that count, in groups of four to have few levels of logic ---
+  // ---- from 2 on --------------------------------------------------------------------------------
 
-  typedef struct packed {
-    logic [Places-1:0]   code;
-    logic [Values-1:0]   known;
-    logic [Places/4-1:0] odd;    // in the group, an odd number
-  } window_t;
-  window_t window, w_q;
-  always_comb begin
-    window.code  = {1'b0, (Places - 1)'(near_q >> place_q[1][Fine-1:0])};
-    window.known = known_q[1];
-    for (int g = 0; g < int'(Places / 4); g++) begin
-      window.odd[g] = ^(window.code[4*g+:4] & ~4'(Places'(window.known) >> 4 * g));
-    end
-  end
-  always_ff @(posedge clk_i) w_q <= window;
-
-  // ---- 3: places of tests, if the plane goes on to there; where it does not end -----------------
-
-  typedef struct packed {
-    logic [Places-1:0]   code;
-    logic [Places-1:0]   test;
-    logic [Places-1:0]   goes;
-    logic [Places/4-1:0] group_goes;
-  } place_t;
-  place_t places, spot;
-  logic [Places-1:0] counted;
-  always_comb begin
-    places.code = w_q.code;
-    counted     = w_q.code & ~Places'(w_q.known);
-    for (int i = 0; i < int'(Places); i++) begin  // an even number of ones stand before it
-      places.test[i] = !(^(w_q.odd & ~({(Places / 4) {1'b1}} << i / 4)) ^
-                         ^(counted[i/4*4+:4] & ~(4'hF << i % 4)));
-    end
-    places.test &= ~Places'(w_q.known);
-    places.goes = ~places.test | w_q.code;
-    for (int g = 0; g < int'(Places / 4); g++) places.group_goes[g] = &places.goes[4*g+:4];
-  end
-  if (Wide) begin : g_places
-    always_ff @(posedge clk_i) spot <= places;
-  end else begin : g_places_same_clock
-    assign spot = places;
-  end
-
-  // ---- 4: tests and values up to the end --------------------------------------------------------
-
-  logic [Places-1:0] test, value, alive;  // alive: not behind the end
-  always_comb begin
-    for (int i = 0; i < int'(Places); i++) begin
-      alive[i] = &(spot.group_goes | {(Places / 4) {1'b1}} << i / 4) &&
-                 &(spot.goes[i/4*4+:4] | 4'hF << i % 4);
-    end
-    test  = alive & spot.test;
-    value = alive & ~spot.test & spot.code;
-  end
-
-  // ---- 4, 5: without its tests ------------------------------------------------------------------
-
-  function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
-    for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
-  endfunction
-  // Of few bits, without a carry chain, which would be longer.
-  function automatic logic [4:0] sum(input logic [3:0] a, input logic [3:0] b);
-    logic carry;
-    carry = 1'b0;
-    for (int n = 0; n < 4; n++) begin
-      sum[n] = a[n] ^ b[n] ^ carry;
-      carry  = (a[n] && b[n]) || (carry && (a[n] || b[n]));
-    end
-    sum[4] = carry;
-  endfunction
-
-  logic [Places-1:0] alive_q;
-  logic [Levels:0] whole, whole_to;  // bits up to the end
-  always_comb for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(alive_q & every(b));
-
-  for (genvar l = 0; l <= int'(Levels); l++) begin : g_level
-    localparam int unsigned Bits = l == 0 ? 1 : l;  // of a number of tests
-    logic [(Places>>l)-1:0][(1<<l)-1:0] codes, joined;
-    logic [(Places>>l)-1:0][Bits-1:0] tests, sums;
-    if (l == 0) begin : g_bits
-      assign {joined, sums} = {value, test};
-    end else if (l == 1) begin : g_pairs
-      always_comb begin
-        for (int i = 0; i < int'(Places) / 2; i++) begin
-          joined[i] = g_level[0].tests[2*i] ? {1'b0, g_level[0].codes[2*i+1]}
-                                            : {g_level[0].codes[2*i+1], g_level[0].codes[2*i]};
-          sums[i] = g_level[0].tests[2*i] || g_level[0].tests[2*i+1];
-        end
-      end
-    end else begin : g_halves
-      localparam int unsigned Half = 1 << (l - 1);
-      always_comb begin
-        for (int i = 0; i < int'(Places >> l); i++) begin
-          // So many tests at most have halves that they have the upper bit alone.
-          joined[i] = {g_level[l-1].codes[2*i+1], Half'(0)};
-          if (g_level[l-1].tests[2*i][l-2]) joined[i] >>= Half / 2;
-          else if (l > 2) joined[i] >>= g_level[l-1].tests[2*i] & (l - 1)'(Half / 2 - 1);
-          joined[i] |= (1 << l)'(g_level[l-1].codes[2*i]);
-          sums[i] = Bits'(sum(4'(g_level[l-1].tests[2*i]), 4'(g_level[l-1].tests[2*i+1])));
-        end
-      end
-    end
-    if (l == 2 || (Wide && l == int'(Levels))) begin : g_register
-      always_ff @(posedge clk_i) {codes, tests} <= {joined, sums};
-    end else begin : g_wires
-      assign {codes, tests} = {joined, sums};
-    end
-  end
-  always_ff @(posedge clk_i) alive_q <= alive;
-  if (Wide) begin : g_whole
-    always_ff @(posedge clk_i) whole_to <= whole;
-  end else begin : g_whole_same_clock
-    assign whole_to = whole;
-  end
-
-  logic [Values-1:0] bits, known, ahead, bits_q;
-  logic [Levels:0] reached;
-  logic [Log:0] length;
-  logic goes_on, goes_on_q;  // beyond the last coefficient's place
-  logic [Values-2:0] ones;   // that were announced
-  assign bits  = g_level[Levels].codes[0][Values-1:0];
-  assign known = known_q[Loop-1];
-
-  // ---- 6: what comes out of it ------------------------------------------------------------------
-
-  always_comb begin
-    ones    = bits[Values-2:0] & ~known[Values-2:0];
-    reached = whole_to - (Levels + 1)'(g_level[Levels].tests[0]);
-    goes_on = use_q[Loop-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
-    length  = {1'b1, Log'($countones(ones))};
-    if (!known[Values-1] && !goes_on) length = whole_to[Log:0];
-    ahead = ~({Values{1'b1}} << reached);
-  end
-  always_ff @(posedge clk_i) begin
-    length_o  <= use_q[Loop-1] ? length : '0;
-    known_o   <= use_q[Loop-1] ? ahead : known;
-    bits_q    <= use_q[Loop-1] ? bits : '0;
-    goes_on_q <= goes_on;
-  end
-
-  // ---- 7, 8: the 1 that has no bit --------------------------------------------------------------
-
-  logic [PlaceBits+1:0] missing;
-  logic [Log-1:0] missing_q;
-  logic [Values-1:0] bits2_q;
-  logic goes_on2_q;
-  assign missing = (PlaceBits + 2)'(place_o) + (PlaceBits + 2)'(length_o) - (PlaceBits + 2)'(end_i);
-  always_ff @(posedge clk_i) begin
-    missing_q  <= missing[PlaceBits+1] ? '0 : missing[Log-1:0];
-    bits2_q    <= bits_q;
-    goes_on2_q <= goes_on_q;
-    bits_o     <= bits2_q | Values'(goes_on2_q) << ~missing_q;
-  end
+  wpr_zfp_read_bits #(.Values(Values), .LeftBits(PlaceBits + 1)) read (
+    .clk_i,
+    .use_i  (use_q),
+    .code_i ((Places - 1)'(near_q >> place_q[1][Fine-1:0])),
+    .known_i(known_q),
+    .length_o,
+    .known_o,
+    .left_i (left_q),
+    .bits_o
+  );
 
 endmodule
