@@ -50,6 +50,7 @@ module wpr_snappy_dec #(
   logic full, ended, pop;
   logic [63:0] come;
   tag_t [7:0] come_tags, tags;
+  tag_t [15:0] later_tags;
   logic [191:0] bytes;
   logic [4:0] size;  // bytes in the window, with `ended`
   always_comb begin
@@ -82,7 +83,7 @@ module wpr_snappy_dec #(
     .ended_o      (ended),
     .size_o       (size),
     .bytes_o      (bytes),
-    .beside_o     (tags),
+    .beside_o     ({later_tags, tags}),
     .pop_i        (pop),
     .flush_i      (state_q == Flush)
   );
@@ -266,8 +267,14 @@ module wpr_snappy_dec #(
     .s_n_literals_i  (element[29:25]),
     .s_n_match_i     (element[24:16]),
     .s_offset_i      (element[15:0]),
+    .s_two_i         (1'b0),
+    .s_n_literals2_i ('0),
+    .s_n_match2_i    ('0),
+    .s_offset2_i     ('0),
     .literals_n_i    (n1_q),
     .literals_begin_i(begin1_q),
+    .literals_first_i('1),
+    .literals_gap_i  ('0),
     .literals_bytes_i(bytes1_q[127:0]),
     .m_axis_tvalid,
     .m_axis_tready,
