@@ -42,6 +42,7 @@ module wpr_lz4_dec #(
 
   localparam int unsigned LogBytes = $clog2(Bytes);
   localparam int unsigned Most = Bytes == 8 ? 8 : 13;  // literals of a step with all around them
+  localparam int unsigned First = Bytes - 1 < 15 ? 8 : 15;  // literals that follow a long length
   localparam int unsigned Shown = Bytes == 8 ? 24 : 32;  // bytes that a step may reach
   typedef logic [LogBytes:0] count_t;
   typedef logic [$clog2(3*Bytes)-1:0] size_t;
@@ -99,10 +100,11 @@ module wpr_lz4_dec #(
 
   // ---- two sequences ----------------------------------------------------------------------------
 
-  // Of each byte of the first word, as a token: a step takes the sequence behind it, too. That is
+  // Of each byte of the first word, as a token: a step takes the sequence behind it, too. This is
   // known when the word becomes the first one, from it and the word behind it.
   typedef struct packed {
     logic       two;
+    logic       long;  // or the byte behind the offset, which is all of a long match length
     logic [3:0] n;     // literals of the second sequence
     logic [4:0] next;  // what is taken with both
   } pair_t;
@@ -116,8 +118,9 @@ module wpr_lz4_dec #(
         automatic token_t second = tokens[int'(Bytes)+j+3+int'(first.n[2:0])];
         pairs[j].two  = first.few && !first.n[3] && second.few &&
                         5'(first.n[2:0]) + 5'(second.n) <= 5'd10;
+        pairs[j].long = first.more_match && first.done && !first.n[3] && second.last;
         pairs[j].n    = second.n;
-        pairs[j].next = 5'(j) + 5'd6 + 5'(first.n[2:0]) + 5'(second.n);
+        pairs[j].next = 5'(j) + 5'(first.n[2:0]) + (first.few ? 5'd6 + 5'(second.n) : 5'd4);
       end
     end
     always_ff @(posedge clk_i) begin
@@ -135,7 +138,7 @@ module wpr_lz4_dec #(
   count_t n_q, take_q;  // the next ones, without a token; and with the offset behind them
   logic done_q, more_match_q, first_q, skip_q, room_q, bad_q, over_q, close_q, looked_q;
   token_t token;
-  logic step, two, done, more_match;
+  logic step, two, long, done, more_match;
   count_t n;
   logic [4:0] next, first_next;  // behind all, and behind the first sequence
   logic [7:0] value;
@@ -145,6 +148,7 @@ module wpr_lz4_dec #(
   assign step  = full && !skip_q && room_q && (looked_q || !ended) && state_q != Ended &&
                  state_q != Flush;
   assign two   = state_q == Token && pair.two && !ended;
+  assign long  = state_q == Token && pair.long && !ended;
   always_comb begin
     n          = '0;
     done       = 1'b0;
@@ -154,13 +158,13 @@ module wpr_lz4_dec #(
       n          = count_t'(token.n) + (two ? count_t'(pair.n) : '0);
       done       = token.done;
       first_next = token.next;
-      more_match = token.more_match;
+      more_match = token.more_match && !long;
     end else if (state_q == Literals) begin
       n          = n_q;
       done       = done_q;
       first_next = 5'(at_q) + 5'(take_q);
     end
-    next    = two ? pair.next : first_next;
+    next    = two || long ? pair.next : first_next;
     state_d = state_q;
     if (state_q == Token && !token.done) state_d = token.more ? Length : Literals;
     else if (done) state_d = more_match ? Match : Token;
@@ -194,15 +198,15 @@ module wpr_lz4_dec #(
         n_q    <= count_t'(value[6:4]);
         take_q <= count_t'(value[6:4]) + count_t'(2);
         done_q <= 1'b1;
-        left_q <= 23'd7;
+        left_q <= 23'(15 - First);
       end else if (state_q == Literals) begin
         n_q    <= last_part ? count_t'(left_q[3:0]) : part;
         take_q <= last_part ? count_t'(left_q[3:0]) + count_t'(2) : part;
         done_q <= last_part;
         left_q <= left_q - 23'(part);
       end else begin
-        n_q    <= count_t'(8);
-        take_q <= count_t'(8);
+        n_q    <= count_t'(First);
+        take_q <= count_t'(First);
         done_q <= 1'b0;
         if (!left_q[22]) left_q <= left_q + 23'(value);  // enough to be refused
       end
@@ -220,7 +224,7 @@ module wpr_lz4_dec #(
 
   // Literals are gathered to their match, with 8 bytes up to 16; a match waits for the first byte of
   // a long length.
-  logic v1_q, end1_q, fin1_q, match1_q, more1_q, first1_q, bad1_q, two1_q, wait1_q;
+  logic v1_q, end1_q, fin1_q, match1_q, more1_q, first1_q, bad1_q, two1_q, long1_q, wait1_q;
   count_t n1_q, first_n1_q, begin1_q;  // of two sequences: all, and the first one's
   logic [3:0] code1_q;
   logic [3:0] code_q;  // of the match behind literals
@@ -228,19 +232,20 @@ module wpr_lz4_dec #(
   logic [4:0] next1_q, first_next1_q;
   logic [8*Shown-1:0] bytes1_q;
   logic [15:0] offset1, offset2_q, second_offset2_q;
-  logic [3:0] second_code1;
+  logic [7:0] second_value1;  // behind the first offset
   logic [4:0] gathered_q, gathered, n2_q, second_n2_q, second_n_match2_q;
   logic v2_q, end2_q, bad2_q, two2_q, push1;
   logic [8:0] n_match1, n_match2_q;
   assign gathered     = gathered_q + 5'(two1_q ? first_n1_q : n1_q);
   assign offset1      = bytes1_q[8*(first_next1_q-5'd2)+:16];
-  assign second_code1 = bytes1_q[8*first_next1_q+:4];
+  assign second_value1 = bytes1_q[8*first_next1_q+:8];
   assign push1        = v1_q && (match1_q || more1_q || end1_q || fin1_q ||
                                  (Bytes == 8 ? gathered[4] : !wait1_q));
   always_comb begin
     n_match1 = '0;
     if (match1_q) n_match1 = 9'(code1_q) + 9'd4;
     if (more1_q) n_match1 = 9'(value1_q) + (first1_q ? 9'd19 : 9'd0);
+    if (long1_q) n_match1 = 9'(second_value1) + 9'd19;
   end
   always_ff @(posedge clk_i) begin
     v1_q          <= step || (state_q == Ended && room_q);
@@ -251,6 +256,7 @@ module wpr_lz4_dec #(
     more1_q       <= state_q == Match && state_d != Ended;
     first1_q      <= first_q;
     two1_q        <= two;
+    long1_q       <= long;
     wait1_q       <= done ? more_match : state_q != Literals;
     n1_q          <= step && !(looked_q && over_q && !close_q) ? n : '0;
     first_n1_q    <= count_t'(token.n);
@@ -272,7 +278,7 @@ module wpr_lz4_dec #(
     if (v1_q) gathered_q <= push1 ? '0 : gathered;
     two2_q            <= two1_q;
     second_n2_q       <= 5'(n1_q) - 5'(first_n1_q);
-    second_n_match2_q <= 5'(second_code1) + 5'd4;
+    second_n_match2_q <= 5'(second_value1[3:0]) + 5'd4;
     second_offset2_q  <= bytes1_q[8*(next1_q-5'd2)+:16];
     if (!rst_ni) begin
       v1_q       <= 1'b0;

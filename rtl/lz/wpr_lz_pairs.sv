@@ -3,8 +3,8 @@
 // match behind them, or two of them; what one clock makes out, which is up to two pieces of
 // elements.
 //
-// A match of more than 16 bytes is cut into one piece of the rest, which its literals may have
-// beside them, and pieces of 16. A piece joins the one before it where both together have 16 bytes
+// An element of more than 16 bytes is cut: its first 16, the rest of them that is no whole 16, and
+// pieces of 16. A piece joins the one before it where both together have 16 bytes
 // at most; that is known before they wait, so that the last step is a choice. A match with an offset
 // below 16 reads what its own clock makes, if anything stands before it: it joins nothing.
 module wpr_lz_pairs #(
@@ -44,75 +44,85 @@ module wpr_lz_pairs #(
 
   // ---- elements to pieces -----------------------------------------------------------------------
 
-  function automatic logic close(offset_t offset);
-    close = offset[OffsetWidth-1:4] == '0;
+  function automatic logic [4:0] size(piece_t piece);
+    size = piece.n_literals + piece.n_match;
+  endfunction
+  // It may read what its own clock makes, but for its own beginning.
+  function automatic logic close(piece_t piece);
+    close = piece.n_match != '0 && piece.offset[OffsetWidth-1:4] == '0;
   endfunction
 
-  // The element: its first pieces, and how many of 16 follow; which of both are one piece.
-  logic valid_q, two_q, done, room_q;
-  logic [1:0] whole_q;
-  piece_t [1:0] element_q, element;
-  logic [4:0] more_q, more;
-  typedef enum logic [1:0] {First, Second, Long} state_e;
-  state_e state_q, state_d;
-  assign s_ready_o = !valid_q || (done && room_q);
+  // What an element becomes: its first 16 bytes, or its literals alone before a match that is close;
+  // the rest of them that is no whole 16; and so many of 16. Of a second one just itself.
+  piece_t first, rest, second, first_q, rest_q, second_q;
+  logic apart, apart_second, long;
+  logic [9:0] all, behind;  // bytes, and those behind the first one
+  logic [4:0] whole;
+  assign second = '{1'b0, 1'b0, s_n_literals_i[1], s_n_match2_i, s_offset_i[1]};
+  assign all    = 10'(s_n_match_i) + 10'(s_n_literals_i[0]);
+  assign behind = 10'(s_n_match_i) + (apart ? '1 : 10'(s_n_literals_i[0]) + '1);
+  assign long   = all[9:5] != '0 || (all[4] && all[3:0] != '0);
+  assign apart  = s_n_literals_i[0] != '0 && s_n_match_i != '0 &&
+                  s_offset_i[0][OffsetWidth-1:4] == '0;
+  assign apart_second = s_n_literals_i[1] != '0 && close(second);
+  assign whole  = apart ? behind[8:4] : long ? 5'(behind[9:4] - 6'd1) : '0;
   always_comb begin
-    element[0] = '{s_end_i, s_bad_i, s_n_literals_i[0], s_n_match_i[4:0], s_offset_i[0]};
-    element[1] = '{1'b0, 1'b0, s_n_literals_i[1], s_n_match2_i, s_offset_i[1]};
-    if (!s_two_i) element[0].n_match[4] = 1'b0;
+    first = '{s_end_i, s_bad_i, s_n_literals_i[0], s_n_match_i[4:0], s_offset_i[0]};
+    rest  = '{1'b0, 1'b0, 5'd0, 5'd0, s_offset_i[0]};
+    if (long) first.n_match = 5'd16 - s_n_literals_i[0];
+    if (apart) first.n_match = '0;
+    if (apart || long) rest.n_match = {1'b0, behind[3:0]} + 5'd1;
   end
+
+  logic valid_q, two_q, one_q, apart_second_q, done, room_q;
+  logic [4:0] whole_q;
+  typedef enum logic [1:0] {First, Second, Long} state_e;
+  state_e state_q;
+  assign s_ready_o = !valid_q || (done && room_q);
   always_ff @(posedge clk_i) begin
     if (s_ready_o) begin
-      valid_q   <= s_valid_i;
-      two_q     <= s_two_i;
-      element_q <= element;
-      more_q    <= s_two_i ? '0 : s_n_match_i[8:4];
-      state_q   <= First;
-      for (int k = 0; k < 2; k++) begin
-        whole_q[k] <= 6'(element[k].n_literals) + 6'(element[k].n_match) <= 6'd16 &&
-                      !(close(element[k].offset) && element[k].n_literals != '0 &&
-                        element[k].n_match != '0);
-      end
+      valid_q        <= s_valid_i;
+      two_q          <= s_two_i;
+      apart_second_q <= apart_second;
+      first_q        <= first;
+      rest_q         <= rest;
+      second_q       <= second;
+      whole_q        <= s_two_i ? '0 : whole;
+      // Its pieces leave at once.
+      one_q          <= s_two_i ? !apart && !apart_second : whole == '0;
+      state_q        <= First;
     end else if (room_q) begin
-      state_q <= state_d;
-      more_q  <= more;
+      state_q <= two_q ? Second : Long;
+      if (state_q == Long) whole_q <= whole_q - 5'd2;
     end
     if (!rst_ni) valid_q <= 1'b0;
   end
 
-  logic of_second;
   logic [1:0] v1, v1_q;
   piece_t [1:0] pieces1, pieces1_q;
-  piece_t long;
-  assign of_second = state_q == Second;
-  assign long      = '{1'b0, 1'b0, 5'd0, 5'd16, element_q[0].offset};
   always_comb begin
-    pieces1[0] = element_q[of_second];
-    pieces1[1] = element_q[of_second];
-    pieces1[1].n_literals = '0;
-    if (whole_q[of_second]) pieces1[1] = two_q ? element_q[1] : long;
-    else pieces1[0].n_match = '0;
-    more    = more_q - 5'(whole_q[0]);
-    v1[0]   = element_q[of_second].last || element_q[of_second].n_literals != '0 ||
-              element_q[of_second].n_match != '0;
-    v1[1]   = !whole_q[of_second];
-    state_d = Long;
-    done    = more_q == '0 || (more_q == 5'd1 && whole_q[0]);
-    if (state_q == First && two_q) begin
-      v1[1]   = 1'b1;
-      state_d = Second;
-      done    = whole_q == '1;
-      if (whole_q == 2'b01) v1[1] = 1'b0;
-    end else if (state_q == First) begin
-      if (more_q != '0) v1[1] = 1'b1;
-    end else if (state_q == Second) begin
-      done = 1'b1;
-    end else begin
-      pieces1 = {long, long};
-      more    = more_q - 5'd2;
-      v1      = {more_q != 5'd1, 1'b1};
-      done    = more_q[4:1] == '0 || more_q == 5'd2;
-    end
+    unique case (state_q)
+      First: begin
+        pieces1 = {rest_q.n_match != '0 ? rest_q : second_q, first_q};
+        v1[0]   = first_q.last || first_q.n_literals != '0 || first_q.n_match != '0;
+        v1[1]   = rest_q.n_match != '0 || (two_q && !apart_second_q);
+        done    = one_q;
+      end
+      Second: begin
+        pieces1 = {second_q, second_q};
+        pieces1[1].n_literals = '0;
+        if (apart_second_q) pieces1[0].n_match = '0;
+        v1      = {apart_second_q, 1'b1};
+        done    = 1'b1;
+      end
+      default: begin
+        pieces1 = {rest_q, rest_q};
+        pieces1[0].n_match = 5'd16;
+        pieces1[1].n_match = 5'd16;
+        v1      = {whole_q != 5'd1, 1'b1};
+        done    = whole_q[4:2] == '0 && whole_q[1:0] != 2'd3;
+      end
+    endcase
   end
   always_ff @(posedge clk_i) begin
     v1_q      <= v1 & {2{valid_q && room_q && rst_ni}};
@@ -121,29 +131,24 @@ module wpr_lz_pairs #(
 
   // ---- without gaps, and whether one joins the one before it ------------------------------------
 
-  // Nothing joins the packet's end.
-  function automatic logic [5:0] size(piece_t piece);
-    size = piece.last ? 6'd31 : 6'(piece.n_literals) + 6'(piece.n_match);
-  endfunction
-  function automatic logic waits(piece_t piece);
-    waits = piece.n_match != '0 && close(piece.offset);
-  endfunction
-
-  logic [1:0] v2_q, waits2_q, joins2;
-  logic [1:0][5:0] size2_q;
-  logic [5:0] size3_q;  // of the last one before
+  logic [1:0] v2_q, close2_q, joins2;
+  logic [1:0][4:0] size2_q;
+  logic [4:0] size3_q;  // of the one before, and
+  logic last3_q;
   piece_t [1:0] pieces2_q;
-  assign joins2[0] = size3_q + size2_q[0] <= 6'd16 && !waits2_q[0];
-  assign joins2[1] = size2_q[0] + size2_q[1] <= 6'd16 && !waits2_q[1];
+  assign joins2[0] = 6'(size3_q) + 6'(size2_q[0]) <= 6'd16 && !close2_q[0] && !pieces2_q[0].last &&
+                     !last3_q;
+  assign joins2[1] = 6'(size2_q[0]) + 6'(size2_q[1]) <= 6'd16 && !close2_q[1];
   always_ff @(posedge clk_i) begin
     v2_q         <= {&v1_q, |v1_q} & {2{rst_ni}};
     pieces2_q[0] <= v1_q[0] ? pieces1_q[0] : pieces1_q[1];
     pieces2_q[1] <= pieces1_q[1];
     size2_q[0]   <= v1_q[0] ? size(pieces1_q[0]) : size(pieces1_q[1]);
     size2_q[1]   <= size(pieces1_q[1]);
-    waits2_q[0]  <= v1_q[0] ? waits(pieces1_q[0]) : waits(pieces1_q[1]);
-    waits2_q[1]  <= waits(pieces1_q[1]);
+    close2_q[0]  <= v1_q[0] ? close(pieces1_q[0]) : close(pieces1_q[1]);
+    close2_q[1]  <= close(pieces1_q[1]);
     if (v2_q[0]) size3_q <= v2_q[1] ? size2_q[1] : size2_q[0];
+    if (v2_q[0]) last3_q <= pieces2_q[0].last;
   end
 
   // ---- pieces in two queues, in turn; a clock takes one, or two that are joined -----------------
@@ -157,13 +162,13 @@ module wpr_lz_pairs #(
     offset_t offset;
   } queued_t;
   queued_t [1:0] in, heads;
-  queued_t head, second;
+  queued_t head, next;
   logic write_q, read_q, joined;
   logic [1:0] valid, take, room;
   always_comb begin
     for (int k = 0; k < 2; k++) begin
       in[k] = '{joins2[k], pieces2_q[k].last, pieces2_q[k].bad, pieces2_q[k].n_literals,
-                pieces2_q[k].n_literals + pieces2_q[k].n_match, pieces2_q[k].offset};
+                size2_q[k], pieces2_q[k].offset};
     end
   end
   for (genvar b = 0; b < 2; b++) begin : g_queue
@@ -183,8 +188,8 @@ module wpr_lz_pairs #(
   end
   assign room_q = &room;
   assign head   = heads[read_q];
-  assign second = heads[!read_q];
-  assign joined = valid[!read_q] && second.joins;
+  assign next   = heads[!read_q];
+  assign joined = valid[!read_q] && next.joins;
   always_comb begin
     take[read_q]  = ready_i;
     take[!read_q] = ready_i && valid[read_q] && joined;
@@ -197,10 +202,10 @@ module wpr_lz_pairs #(
     m_bad_o        <= head.bad;
     m_ends_o[0]    <= head.n_literals;
     m_ends_o[1]    <= head.all;
-    m_ends_o[2]    <= head.all + (joined ? second.n_literals : '0);
-    m_ends_o[3]    <= head.all + (joined ? second.all : '0);
-    m_n_literals_o <= head.n_literals + (joined ? second.n_literals : '0);
-    m_offset_o     <= {second.offset, head.offset};
+    m_ends_o[2]    <= head.all + (joined ? next.n_literals : '0);
+    m_ends_o[3]    <= head.all + (joined ? next.all : '0);
+    m_n_literals_o <= head.n_literals + (joined ? next.n_literals : '0);
+    m_offset_o     <= {next.offset, head.offset};
     if (!rst_ni) {write_q, read_q} <= '0;
   end
 
