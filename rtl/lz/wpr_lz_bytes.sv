@@ -248,6 +248,7 @@ module wpr_lz_bytes #(
     logic behind;  // a literal behind the first match, or the second match
     logic nearby;
     logic [LogRecent-1:0] recent;
+    logic [Matches-1:0] odd;  // bank that has the lane's byte of history
   } order_t;
   order_t [Bytes-1:0] lanes5, lanes6_q;
   always_comb begin
@@ -265,6 +266,10 @@ module wpr_lz_bytes #(
       lanes5[j].nearby    = !lanes5[j].literal && orders5_q.nearby[second_match?Matches-1 : 0];
       lanes5[j].recent  = second_match ? orders5_q.recent[Matches-1] + LogRecent'(i) :
                                          orders5_q.recent[0] + LogRecent'(past);
+      for (int m = 0; m < int'(Matches); m++) begin
+        lanes5[j].odd[m] = orders5_q.from[m][LogBytes] ^
+                           (lane_t'(j) < orders5_q.from[m][LogBytes-1:0]);
+      end
     end
   end
   always_ff @(posedge clk_i) lanes6_q <= lanes5;
@@ -278,9 +283,7 @@ module wpr_lz_bytes #(
     for (int m = 0; m < int'(Matches); m++) begin
       automatic row_t row;
       for (int j = 0; j < int'(Bytes); j++) begin
-        automatic logic odd = orders6_q.from[m][LogBytes] ^
-                              (lane_t'(j) < orders6_q.from[m][LogBytes-1:0]);
-        row[8*j+:8] = odd ? odd6_q[m][8*j+:8] : even6_q[m][8*j+:8];
+        row[8*j+:8] = lanes6_q[j].odd[m] ? odd6_q[m][8*j+:8] : even6_q[m][8*j+:8];
       end
       matched[m] = turned(row, orders6_q.offset[m]);
     end

@@ -191,8 +191,7 @@ module wpr_lz_pairs #(
   assign next   = heads[!read_q];
   assign joined = valid[!read_q] && next.joins;
   always_comb begin
-    take[read_q]  = ready_i;
-    take[!read_q] = ready_i && valid[read_q] && joined;
+    for (int b = 0; b < 2; b++) take[b] = ready_i && (read_q == 1'(b) || (valid[read_q] && joined));
   end
   always_ff @(posedge clk_i) begin
     write_q        <= write_q ^ (v2_q == 2'b01);
