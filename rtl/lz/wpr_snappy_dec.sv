@@ -42,6 +42,7 @@ module wpr_snappy_dec #(
 
   localparam int unsigned LogBytes = $clog2(Bytes);
   localparam int unsigned Most = Bytes == 8 ? 8 : 15;  // literals of a step with their tag
+  localparam int unsigned First = Bytes == 8 ? 8 : 15;  // of more than those, with their tag
   localparam int unsigned Shown = Bytes == 8 ? 24 : 32;  // bytes that a step may reach
   typedef logic [LogBytes:0] count_t;
   typedef logic [$clog2(3*Bytes)-1:0] size_t;
@@ -74,7 +75,7 @@ module wpr_snappy_dec #(
       come_tags[j].done    = kind == '0 && all;
       come_tags[j].copy    = kind == 2'd1 || kind == 2'd2;
       come_tags[j].few     = kind == 2'd1 || (kind == 2'd2 && high[5:4] == '0);
-      come_tags[j].n       = kind != '0 || high >= 6'd60 ? '0 : all ? high[3:0] + 4'd1 : 4'd8;
+      come_tags[j].n       = kind != '0 || high >= 6'd60 ? '0 : all ? high[3:0] + 4'd1 : 4'(First);
       come_tags[j].length  = kind != '0 ? copy : 5'd1 + 5'(come_tags[j].n);
       come_tags[j].next    = 5'(j) + come_tags[j].length;
     end
@@ -122,7 +123,7 @@ module wpr_snappy_dec #(
         automatic tag_t second = tags[int'(Bytes)+j+int'(taken)];
         pairs[j].literal = second.literal;
         pairs[j].n       = second.n;
-        pairs[j].two     = first.length[4:3] == '0 && (first.literal ? first.done && second.copy :
+        pairs[j].two     = first.length <= 5'd13 && (first.literal ? first.done && second.copy :
                            first.few && (second.few || (second.done && second.n <= 4'd12)));
         pairs[j].next    = 5'(j) + 5'(taken) + 5'(second.length);
       end
@@ -199,7 +200,7 @@ module wpr_snappy_dec #(
 
   logic dummy, few_left;
   assign dummy    = n_q == '0;
-  assign few_left = value[7:2] < 6'(8 + Bytes);
+  assign few_left = value[7:2] < 6'(First + Bytes);
   always_ff @(posedge clk_i) begin
     state_q  <= state_d;
     looked_q <= ended && !looked_q && !skip_q && state_q != Size;
@@ -217,9 +218,9 @@ module wpr_snappy_dec #(
           number_q      <= '0;
           last_number_q <= value[3:2];
           // Of a literal of Most + 1 to 60 the rest.
-          n_q           <= tag.more ? '0 : few_left ? count_t'(value[7:2] - 6'd7) : count_t'(Bytes);
+          n_q           <= tag.more ? '0 : few_left ? count_t'(value[7:2] - 6'(First - 1)) : count_t'(Bytes);
           done_q        <= !tag.more && few_left;
-          rest_q        <= tag.more ? '0 : 25'(value[7:2]) - 25'(7 + Bytes);
+          rest_q        <= tag.more ? '0 : 25'(value[7:2]) - 25'(First - 1 + Bytes);
         end
         Length: begin
           number_q <= number_q + 3'd1;
