@@ -100,36 +100,47 @@ module wpr_lz4_dec #(
 
   // ---- two sequences ----------------------------------------------------------------------------
 
-  // Of each byte of the first word, as a token: a step takes the sequence behind it, too. This is
-  // known when the word becomes the first one, from it and the word behind it.
+  // Of each byte of the first word, as a token: whether a step takes the sequence behind it, too, or
+  // the byte behind its offset, and what is taken then. That is known when the word becomes the first
+  // one, from it and the word behind it; of a packet's first word it is not.
   typedef struct packed {
     logic       two;
-    logic       long;  // or the byte behind the offset, which is all of a long match length
-    logic [3:0] n;     // literals of the second sequence
-    logic [4:0] next;  // what is taken with both
+    logic       long;        // the byte behind the offset is all of a long match length
+    logic       more_match;  // match length goes on
+    logic [3:0] n;           // literals of both
+    logic [4:0] next;        // what is taken
   } pair_t;
   pair_t pair;
+  logic paired;
   logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
   if (Bytes == 16) begin : g_pairs
     pair_t [Bytes-1:0] pairs, pairs_q;
+    logic paired_q;
     always_comb begin
       for (int j = 0; j < int'(Bytes); j++) begin
         automatic token_t first = tokens[int'(Bytes)+j];
         automatic token_t second = tokens[int'(Bytes)+j+3+int'(first.n[2:0])];
-        pairs[j].two  = first.few && !first.n[3] && second.few &&
-                        5'(first.n[2:0]) + 5'(second.n) <= 5'd10;
-        pairs[j].long = first.more_match && first.done && !first.n[3] && second.last;
-        pairs[j].n    = second.n;
-        pairs[j].next = 5'(j) + 5'(first.n[2:0]) + (first.few ? 5'd6 + 5'(second.n) : 5'd4);
+        automatic logic [4:0] sum = 5'(first.n[2:0]) + 5'(second.n);
+        automatic logic two = first.few && !first.n[3] && second.few && sum <= 5'd10;
+        automatic logic long = first.more_match && first.done && !first.n[3] && second.last;
+        pairs[j].two        = two;
+        pairs[j].long       = long;
+        pairs[j].more_match = first.more_match && !long;
+        pairs[j].n          = two ? sum[3:0] : first.n;
+        pairs[j].next       = two ? 5'(j + 6) + sum :
+                              long ? 5'(j + 4) + 5'(first.n[2:0]) : first.next;
       end
     end
     always_ff @(posedge clk_i) begin
-      if (pop) pairs_q <= ended ? '0 : pairs;
-      if (!rst_ni || state_q == Flush) pairs_q <= '0;
+      if (pop) pairs_q <= pairs;
+      if (pop) paired_q <= 1'b1;
+      if (!rst_ni || state_q == Flush) paired_q <= 1'b0;
     end
-    assign pair = pairs_q[at_q];
+    assign pair   = pairs_q[at_q];
+    assign paired = paired_q && !ended;
   end else begin : g_no_pairs
-    assign pair = '0;
+    assign pair   = '0;
+    assign paired = 1'b0;
   end
 
   // ---- a step: a token, its literals and its offset, or two of them; or some of many literals ---
@@ -147,24 +158,24 @@ module wpr_lz4_dec #(
   // With the packet's end in sight a step takes two clocks: one looks whether it is reached.
   assign step  = full && !skip_q && room_q && (looked_q || !ended) && state_q != Ended &&
                  state_q != Flush;
-  assign two   = state_q == Token && pair.two && !ended;
-  assign long  = state_q == Token && pair.long && !ended;
+  assign two   = state_q == Token && paired && pair.two;
+  assign long  = state_q == Token && paired && pair.long;
   always_comb begin
     n          = '0;
     done       = 1'b0;
     first_next = 5'(at_q) + 5'd1;
     more_match = more_match_q;
     if (state_q == Token) begin
-      n          = count_t'(token.n) + (two ? count_t'(pair.n) : '0);
+      n          = count_t'(paired ? pair.n : token.n);
       done       = token.done;
       first_next = token.next;
-      more_match = token.more_match && !long;
+      more_match = paired ? pair.more_match : token.more_match;
     end else if (state_q == Literals) begin
       n          = n_q;
       done       = done_q;
       first_next = 5'(at_q) + 5'(take_q);
     end
-    next    = two || long ? pair.next : first_next;
+    next    = state_q == Token && paired ? pair.next : first_next;
     state_d = state_q;
     if (state_q == Token && !token.done) state_d = token.more ? Length : Literals;
     else if (done) state_d = more_match ? Match : Token;

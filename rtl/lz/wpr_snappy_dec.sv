@@ -104,37 +104,43 @@ module wpr_snappy_dec #(
 
   // ---- two elements -----------------------------------------------------------------------------
 
-  // Of each byte of the first word, as a tag: a step takes the element behind it, too. That is known
-  // when the word becomes the first one, from it and the word behind it.
+  // Of each byte of the first word, as a tag: whether a step takes the element behind it, too, and
+  // what is taken then. That is known when the word becomes the first one, from it and the word
+  // behind it; of a packet's first word it is not.
   typedef struct packed {
     logic       two;
     logic       literal;  // the second one, behind a copy
-    logic [3:0] n;        // its bytes, if it is
-    logic [4:0] next;     // what is taken with both
+    logic [3:0] n;        // literals: one of both at most has some
+    logic [4:0] next;     // what is taken
   } pair_t;
   pair_t pair;
+  logic paired;
   logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
   if (Bytes == 16) begin : g_pairs
     pair_t [Bytes-1:0] pairs, pairs_q;
+    logic paired_q;
     always_comb begin
       for (int j = 0; j < int'(Bytes); j++) begin
         automatic tag_t first = tags[int'(Bytes)+j];
-        automatic logic [3:0] taken = first.length[3:0];
-        automatic tag_t second = tags[int'(Bytes)+j+int'(taken)];
+        automatic tag_t second = tags[int'(Bytes)+j+int'(first.length[3:0])];
+        automatic logic two = first.length <= 5'd13 && (first.literal ? first.done && second.copy :
+                              first.few && (second.few || (second.done && second.n <= 4'd12)));
+        pairs[j].two     = two;
         pairs[j].literal = second.literal;
-        pairs[j].n       = second.n;
-        pairs[j].two     = first.length <= 5'd13 && (first.literal ? first.done && second.copy :
-                           first.few && (second.few || (second.done && second.n <= 4'd12)));
-        pairs[j].next    = 5'(j) + 5'(taken) + 5'(second.length);
+        pairs[j].n       = first.n | (two ? second.n : '0);
+        pairs[j].next    = 5'(j) + first.length + (two ? second.length : '0);
       end
     end
     always_ff @(posedge clk_i) begin
-      if (pop) pairs_q <= ended ? '0 : pairs;
-      if (!rst_ni || state_q == Flush) pairs_q <= '0;
+      if (pop) pairs_q <= pairs;
+      if (pop) paired_q <= 1'b1;
+      if (!rst_ni || state_q == Flush) paired_q <= 1'b0;
     end
-    assign pair = pairs_q[at_q];
+    assign pair   = pairs_q[at_q];
+    assign paired = paired_q && !ended;
   end else begin : g_no_pairs
-    assign pair = '0;
+    assign pair   = '0;
+    assign paired = 1'b0;
   end
 
   // ---- a step: a tag and literals behind it, two elements, literals more, or a byte of a length -
@@ -154,14 +160,14 @@ module wpr_snappy_dec #(
   // With the packet's end in sight a step takes two clocks: one looks whether it is reached.
   assign step  = full && !skip_q && room_q && (looked_q || !ended) && state_q != Size &&
                  state_q != Ended && state_q != Flush;
-  assign two   = state_q == Tag && pair.two && !ended;
+  assign two   = state_q == Tag && paired && pair.two;
   always_comb begin
     n         = '0;
     next      = 5'(at_q) + 5'd1;
     last_byte = number_q[1:0] == last_number_q;
     if (state_q == Tag) begin
-      n    = count_t'(two && pair.literal ? pair.n : tag.n);
-      next = two ? pair.next : tag.next;
+      n    = count_t'(paired ? pair.n : tag.n);
+      next = paired ? pair.next : tag.next;
     end else if (state_q == Literals) begin
       n    = n_q;
       next = 5'(at_q) + 5'(n_q);
