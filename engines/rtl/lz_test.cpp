@@ -330,7 +330,7 @@ TEST_P(Lz, DISABLED_CodesOf4MiB) {
 INSTANTIATE_TEST_SUITE_P(Codecs, Lz, testing::ValuesIn(kCodes),
                          [](const auto& test) {
                            return std::string(test.param.name) +
-                                  (std::string_view(test.param.variant).ends_with("16") ? "16" : "");
+                                  (std::string_view(test.param.variant).ends_with("16") ? "_16" : "");
                          });
 
 }  // namespace

@@ -102,7 +102,7 @@ module wpr_lz_copy #(
     element_t next, made_q;
     logic next_valid, made_valid_q, finish;
     logic ends_q;  // the element, in this clock
-    logic [3:0] space_q;
+    logic [3:0] space_q;  // 0 where no element is made
     wpr_skid #(.Width($bits(element_t))) slice (
       .clk_i,
       .rst_ni,
@@ -116,13 +116,11 @@ module wpr_lz_copy #(
     );
 
     logic fits, all_long, rest_long, rest_close;
-    logic [3:0] space;
     logic [4:0] rest_waiting;
     logic [8:0] rest;
     assign finish       = ready && made_valid_q && ends_q;
-    assign space        = next_valid ? space_q : '0;  // 0 where no element is made
-    assign fits         = next.waiting <= 5'(space);
-    assign all_long     = next.all > 9'd16 || 5'(next.all) > 5'(space) + 5'd8;
+    assign fits         = next.waiting <= 5'(space_q);
+    assign all_long     = next.all > 9'd16 || 5'(next.all) > 5'(space_q) + 5'd8;
     assign rest_waiting = made_q.waiting > 5'd8 ? made_q.waiting - 5'd8 : '0;
     assign rest_close   = made_q.close && made_q.waiting != '0 && rest_waiting == '0;
     assign rest         = rest_close ? made_q.n_match : made_q.all - 9'd8;
@@ -131,8 +129,8 @@ module wpr_lz_copy #(
       if (finish || !made_valid_q) begin
         made_valid_q   <= next_valid;
         made_q         <= next;
-        made_q.waiting <= fits ? '0 : next.waiting - 5'(space);
-        made_q.all     <= fits ? next.n_match : next.all - 9'(space);
+        made_q.waiting <= fits ? '0 : next.waiting - 5'(space_q);
+        made_q.all     <= fits ? next.n_match : next.all - 9'(space_q);
         ends_q         <= fits ? next.n_match <= 9'd8 : !all_long && !next.close;
         space_q        <= next_valid && fits && next.n_match <= 9'd8 && !next.last ?
                           4'd8 - next.n_match[3:0] : '0;
@@ -151,7 +149,7 @@ module wpr_lz_copy #(
     logic match_first;
     logic [3:0] n, n_literals, n_match;
     assign match_first = made_q.waiting == '0;
-    assign n_literals  = match_first ? (fits ? next.waiting[3:0] : space) :
+    assign n_literals  = match_first ? (!next_valid ? '0 : fits ? next.waiting[3:0] : space_q) :
                          made_q.waiting > 5'd8 ? 4'd8 : made_q.waiting[3:0];
     assign n_match     = match_first ? n : made_q.close ? '0 : n - n_literals;
     assign n           = made_q.all > 9'd8 ? 4'd8 : made_q.all[3:0];
