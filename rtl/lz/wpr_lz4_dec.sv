@@ -10,7 +10,7 @@
 //
 // Rate: `Bytes` a clock out. With 8 bytes a sequence a clock; with 16 two, where both have no long
 // length, 7 literals at most the first, 16 bytes each of code together and of what they expand to.
-// A byte of a long length takes a clock, and so does each word of code. Latency 20 clocks with 8, 24
+// A byte of a long length takes a clock, and so does each word of code. Latency 20 clocks with 8, 23
 // with 16. A packet of S bytes of code that may have N takes at most S + N + 40 clocks, whatever its
 // bytes are, while both sides move.
 module wpr_lz4_dec #(

@@ -14,7 +14,7 @@
 // thrown away.
 //
 // Rate: `Bytes` a clock at most; with 8 an element takes a clock or more, or less where its literals
-// fit behind the match before. Latency 11 clocks with 8, 15 with 16. Nothing behind the first stage
+// fit behind the match before. Latency 11 clocks with 8, 16 with 16. Nothing behind the first stage
 // stops; a queue takes what is on its way.
 module wpr_lz_copy #(
   parameter int unsigned Bytes = 8,  // a clock: 8 or 16

@@ -52,44 +52,65 @@ module wpr_lz_pairs #(
     close = piece.n_match != '0 && piece.offset[OffsetWidth-1:4] == '0;
   endfunction
 
-  // What an element becomes: its first 16 bytes, or its literals alone before a match that is close;
-  // the rest of them that is no whole 16; and so many of 16. Of a second one just itself.
-  piece_t first, rest, second, first_q, rest_q, second_q;
-  logic apart, apart_second, long;
-  logic [9:0] all, behind;  // bytes, and those behind the first one
-  logic [4:0] whole;
-  assign second = '{1'b0, 1'b0, s_n_literals_i[1], s_n_match2_i, s_offset_i[1]};
-  assign all    = 10'(s_n_match_i) + 10'(s_n_literals_i[0]);
-  assign behind = 10'(s_n_match_i) + (apart ? '1 : 10'(s_n_literals_i[0]) + '1);
-  assign long   = all[9:5] != '0 || (all[4] && all[3:0] != '0);
-  assign apart  = s_n_literals_i[0] != '0 && s_n_match_i != '0 &&
-                  s_offset_i[0][OffsetWidth-1:4] == '0;
-  assign apart_second = s_n_literals_i[1] != '0 && close(second);
-  assign whole  = apart ? behind[8:4] : long ? 5'(behind[9:4] - 6'd1) : '0;
-  always_comb begin
-    first = '{s_end_i, s_bad_i, s_n_literals_i[0], s_n_match_i[4:0], s_offset_i[0]};
-    rest  = '{1'b0, 1'b0, 5'd0, 5'd0, s_offset_i[0]};
-    if (long) first.n_match = 5'd16 - s_n_literals_i[0];
-    if (apart) first.n_match = '0;
-    if (apart || long) rest.n_match = {1'b0, behind[3:0]} + 5'd1;
+  // The element that came, how many bytes it has, and whether its literals are a piece without its
+  // match.
+  logic load, valid0_q, two0_q, apart0_q, apart_second0_q;
+  piece_t element0_q, second0_q, second;
+  logic [8:0] n_match0_q;
+  logic [9:0] all0_q;
+  assign second    = '{1'b0, 1'b0, s_n_literals_i[1], s_n_match2_i, s_offset_i[1]};
+  assign s_ready_o = !valid0_q || load;
+  always_ff @(posedge clk_i) begin
+    if (s_ready_o) begin
+      valid0_q        <= s_valid_i;
+      two0_q          <= s_two_i;
+      element0_q      <= '{s_end_i, s_bad_i, s_n_literals_i[0], s_n_match_i[4:0], s_offset_i[0]};
+      second0_q       <= second;
+      n_match0_q      <= s_n_match_i;
+      all0_q          <= 10'(s_n_match_i) + 10'(s_n_literals_i[0]);
+      apart0_q        <= s_n_literals_i[0] != '0 && s_n_match_i != '0 &&
+                         s_offset_i[0][OffsetWidth-1:4] == '0;
+      apart_second0_q <= s_n_literals_i[1] != '0 && close(second);
+    end
+    if (!rst_ni) valid0_q <= 1'b0;
   end
 
-  logic valid_q, two_q, one_q, apart_second_q, done, room_q;
+  // What it becomes: its first 16 bytes, or its literals alone before a match that is close; the rest
+  // that is no whole 16; and so many of 16. Of a second one just itself.
+  piece_t first, rest, first_q, rest_q, second_q;
+  logic long, even;
+  logic [9:0] cut;  // bytes in pieces
+  logic [4:0] whole;
+  assign long  = all0_q[9:5] != '0 || (all0_q[4] && all0_q[3:0] != '0);
+  assign cut   = apart0_q ? {1'b0, n_match0_q} : all0_q;
+  assign even  = cut[3:0] == '0;
+  assign whole = apart0_q || long ? 5'(cut[9:4] - 6'(!apart0_q) - 6'(even)) : '0;
+  always_comb begin
+    first         = element0_q;
+    rest          = element0_q;
+    rest.last     = 1'b0;
+    rest.n_literals = '0;
+    rest.n_match  = '0;
+    if (long) first.n_match = 5'd16 - element0_q.n_literals;
+    if (apart0_q) first.n_match = '0;
+    if (apart0_q || long) rest.n_match = {even, cut[3:0]};
+  end
+
+  logic valid_q, two_q, two_at_once_q, apart_second_q, done, room_q;
   logic [4:0] whole_q;
   typedef enum logic [1:0] {First, Second, Long} state_e;
   state_e state_q;
-  assign s_ready_o = !valid_q || (done && room_q);
+  assign load = !valid_q || (done && room_q);
   always_ff @(posedge clk_i) begin
-    if (s_ready_o) begin
-      valid_q        <= s_valid_i;
-      two_q          <= s_two_i;
-      apart_second_q <= apart_second;
+    if (load) begin
+      valid_q        <= valid0_q;
+      two_q          <= two0_q;
+      two_at_once_q  <= !apart0_q && !apart_second0_q;
+      apart_second_q <= apart_second0_q;
       first_q        <= first;
       rest_q         <= rest;
-      second_q       <= second;
-      whole_q        <= s_two_i ? '0 : whole;
-      // Its pieces leave at once.
-      one_q          <= s_two_i ? !apart && !apart_second : whole == '0;
+      second_q       <= second0_q;
+      whole_q        <= whole;
       state_q        <= First;
     end else if (room_q) begin
       state_q <= two_q ? Second : Long;
@@ -106,7 +127,7 @@ module wpr_lz_pairs #(
         pieces1 = {rest_q.n_match != '0 ? rest_q : second_q, first_q};
         v1[0]   = first_q.last || first_q.n_literals != '0 || first_q.n_match != '0;
         v1[1]   = rest_q.n_match != '0 || (two_q && !apart_second_q);
-        done    = one_q;
+        done    = two_q ? two_at_once_q : whole_q == '0;
       end
       Second: begin
         pieces1 = {second_q, second_q};

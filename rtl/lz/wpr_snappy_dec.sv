@@ -10,8 +10,8 @@
 //
 // Rate: `Bytes` a clock out. With 8 bytes an element a clock; a literal of more than 8 bytes takes a
 // clock for each 8 and, of more than 60, one more for its length. With 16 two elements a clock, where
-// they are a literal of 7 bytes at most and a copy, a copy of 16 at most and a literal of 12 at most,
-// or two such copies. Latency 20 clocks with 8, 22 with 16. A packet of S bytes of code that may have
+// they are a literal of 12 bytes at most and a copy, a copy of 16 at most and such a literal, or two
+// such copies. Latency 23 clocks with 8, 26 with 16. A packet of S bytes of code that may have
 // N takes at most S + N + 40 clocks, whatever its bytes are, while both sides move.
 module wpr_snappy_dec #(
   parameter int unsigned Bytes       = 8,  // of a beat: 8 or 16
