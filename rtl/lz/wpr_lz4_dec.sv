@@ -42,7 +42,7 @@ module wpr_lz4_dec #(
 
   localparam int unsigned LogBytes = $clog2(Bytes);
   localparam int unsigned Most = Bytes == 8 ? 8 : 13;  // literals of a step with all around them
-  localparam int unsigned First = Bytes - 1 < 15 ? 8 : 15;  // literals that follow a long length
+  localparam int unsigned First = Bytes == 8 ? 8 : 15;  // literals that follow a long length
   localparam int unsigned Shown = Bytes == 8 ? 24 : 32;  // bytes that a step may reach
   typedef logic [LogBytes:0] count_t;
   typedef logic [$clog2(3*Bytes)-1:0] size_t;
@@ -105,7 +105,7 @@ module wpr_lz4_dec #(
   // one, from it and the word behind it; of a packet's first word it is not.
   typedef struct packed {
     logic       two;
-    logic       long;        // the byte behind the offset is all of a long match length
+    logic       long_match;  // the byte behind the offset is all of a long match length
     logic       more_match;  // match length goes on
     logic [3:0] n;           // literals of both
     logic [4:0] next;        // what is taken
@@ -122,13 +122,13 @@ module wpr_lz4_dec #(
         automatic token_t second = tokens[int'(Bytes)+j+3+int'(first.n[2:0])];
         automatic logic [4:0] sum = 5'(first.n[2:0]) + 5'(second.n);
         automatic logic two = first.few && !first.n[3] && second.few && sum <= 5'd10;
-        automatic logic long = first.more_match && first.done && !first.n[3] && second.last;
+        automatic logic long_match = first.more_match && first.done && !first.n[3] && second.last;
         pairs[j].two        = two;
-        pairs[j].long       = long;
-        pairs[j].more_match = first.more_match && !long;
+        pairs[j].long_match = long_match;
+        pairs[j].more_match = first.more_match && !long_match;
         pairs[j].n          = two ? sum[3:0] : first.n;
         pairs[j].next       = two ? 5'(j + 6) + sum :
-                              long ? 5'(j + 4) + 5'(first.n[2:0]) : first.next;
+                              long_match ? 5'(j + 4) + 5'(first.n[2:0]) : first.next;
       end
     end
     always_ff @(posedge clk_i) begin
@@ -145,11 +145,11 @@ module wpr_lz4_dec #(
 
   // ---- a step: a token, its literals and its offset, or two of them; or some of many literals ---
 
-  logic [22:0] left_q;  // literals behind the next ones, or 7 less than a long length
+  logic [22:0] left_q;  // literals behind the next ones, or of a long length what follows First
   count_t n_q, take_q;  // the next ones, without a token; and with the offset behind them
   logic done_q, more_match_q, first_q, skip_q, room_q, bad_q, over_q, close_q, looked_q;
   token_t token;
-  logic step, two, long, done, more_match;
+  logic step, two, long_match, done, more_match;
   count_t n;
   logic [4:0] next, first_next;  // behind all, and behind the first sequence
   logic [7:0] value;
@@ -158,15 +158,15 @@ module wpr_lz4_dec #(
   // With the packet's end in sight a step takes two clocks: one looks whether it is reached.
   assign step  = full && !skip_q && room_q && (looked_q || !ended) && state_q != Ended &&
                  state_q != Flush;
-  assign two   = state_q == Token && paired && pair.two;
-  assign long  = state_q == Token && paired && pair.long;
+  assign two        = state_q == Token && paired && pair.two;
+  assign long_match = state_q == Token && paired && pair.long_match;
   always_comb begin
     n          = '0;
     done       = 1'b0;
     first_next = 5'(at_q) + 5'd1;
     more_match = more_match_q;
     if (state_q == Token) begin
-      n          = count_t'(paired ? pair.n : token.n);
+      n          = paired ? count_t'(pair.n) : count_t'(token.n);
       done       = token.done;
       first_next = token.next;
       more_match = paired ? pair.more_match : token.more_match;
@@ -204,7 +204,7 @@ module wpr_lz4_dec #(
       more_match_q <= more_match;
       first_q      <= state_q != Match;
       bad_q        <= !close_q;
-      // Of a token with Most + 1 to 14 literals the rest. Of a longer length first 8.
+      // Of a token with Most + 1 to 14 literals the rest. Of a longer length first First.
       if (state_q == Token) begin
         n_q    <= count_t'(value[6:4]);
         take_q <= count_t'(value[6:4]) + count_t'(2);
@@ -267,7 +267,7 @@ module wpr_lz4_dec #(
     more1_q       <= state_q == Match && state_d != Ended;
     first1_q      <= first_q;
     two1_q        <= two;
-    long1_q       <= long;
+    long1_q       <= long_match;
     wait1_q       <= done ? more_match : state_q != Literals;
     n1_q          <= step && !(looked_q && over_q && !close_q) ? n : '0;
     first_n1_q    <= count_t'(token.n);

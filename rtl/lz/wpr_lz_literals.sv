@@ -12,7 +12,7 @@ module wpr_lz_literals #(
   input  logic [$clog2(Bytes):0] first_i,  // and behind so many of them
   input  logic [            2:0] gap_i,    // so many bytes are none
   input  logic [ 16*Bytes-1:0]   bytes_i,
-  input  logic [$clog2(Bytes):0] take_i,   // 0 to Bytes leave; that came three clocks ago or earlier
+  input  logic [$clog2(Bytes):0] take_i,   // 0 to Bytes leave; came three clocks ago or earlier
   output logic [  8*Bytes-1:0]   lanes_o,  // the next ones
   output logic [$clog2(Bytes)-1:0] first_o  // lane of the next one
 );

@@ -78,22 +78,22 @@ module wpr_lz_pairs #(
   // What it becomes: its first 16 bytes, or its literals alone before a match that is close; the rest
   // that is no whole 16; and so many of 16. Of a second one just itself.
   piece_t first, rest, first_q, rest_q, second_q;
-  logic long, even;
+  logic long_one, even;
   logic [9:0] cut;  // bytes in pieces
   logic [4:0] whole;
-  assign long  = all0_q[9:5] != '0 || (all0_q[4] && all0_q[3:0] != '0);
-  assign cut   = apart0_q ? {1'b0, n_match0_q} : all0_q;
-  assign even  = cut[3:0] == '0;
-  assign whole = apart0_q || long ? 5'(cut[9:4] - 6'(!apart0_q) - 6'(even)) : '0;
+  assign long_one = all0_q[9:5] != '0 || (all0_q[4] && all0_q[3:0] != '0);
+  assign cut      = apart0_q ? {1'b0, n_match0_q} : all0_q;
+  assign even     = cut[3:0] == '0;
+  assign whole    = apart0_q || long_one ? 5'(cut[9:4] - 6'(!apart0_q) - 6'(even)) : '0;
   always_comb begin
-    first         = element0_q;
-    rest          = element0_q;
-    rest.last     = 1'b0;
+    first           = element0_q;
+    rest            = element0_q;
+    rest.last       = 1'b0;
     rest.n_literals = '0;
-    rest.n_match  = '0;
-    if (long) first.n_match = 5'd16 - element0_q.n_literals;
+    rest.n_match    = '0;
+    if (long_one) first.n_match = 5'd16 - element0_q.n_literals;
     if (apart0_q) first.n_match = '0;
-    if (apart0_q || long) rest.n_match = {even, cut[3:0]};
+    if (apart0_q || long_one) rest.n_match = {even, cut[3:0]};
   end
 
   logic valid_q, two_q, two_at_once_q, apart_second_q, done, room_q;

@@ -166,7 +166,7 @@ module wpr_snappy_dec #(
     next      = 5'(at_q) + 5'd1;
     last_byte = number_q[1:0] == last_number_q;
     if (state_q == Tag) begin
-      n    = count_t'(paired ? pair.n : tag.n);
+      n    = paired ? count_t'(pair.n) : count_t'(tag.n);
       next = paired ? pair.next : tag.next;
     end else if (state_q == Literals) begin
       n    = n_q;
@@ -224,7 +224,8 @@ module wpr_snappy_dec #(
           number_q      <= '0;
           last_number_q <= value[3:2];
           // Of a literal of Most + 1 to 60 the rest.
-          n_q           <= tag.more ? '0 : few_left ? count_t'(value[7:2] - 6'(First - 1)) : count_t'(Bytes);
+          n_q           <= tag.more ? '0 : few_left ? count_t'(value[7:2] - 6'(First - 1)) :
+                                           count_t'(Bytes);
           done_q        <= !tag.more && few_left;
           rest_q        <= tag.more ? '0 : 25'(value[7:2]) - 25'(First - 1 + Bytes);
         end
@@ -253,8 +254,8 @@ module wpr_snappy_dec #(
   // ---- elements ---------------------------------------------------------------------------------
 
   // A copy; more of it than 16 bits of an offset is 0, which is refused.
-  function automatic logic [8:0] length(logic [7:0] tag);
-    length = tag[1:0] == 2'd1 ? 9'(tag[4:2]) + 9'd4 : 9'(tag[7:2]) + 9'd1;
+  function automatic logic [8:0] length(logic [7:0] code);
+    length = code[1:0] == 2'd1 ? 9'(code[4:2]) + 9'd4 : 9'(code[7:2]) + 9'd1;
   endfunction
   function automatic logic [15:0] near_offset(logic [23:0] code);
     near_offset = code[1:0] == 2'd1 ? 16'({code[7:5], code[15:8]}) : code[23:8];
