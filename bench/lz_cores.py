@@ -8,7 +8,8 @@
 FOLDER holds the files (of the Silesia corpus, for the page); one packed with zstd (.zst) is
 unpacked first. A file is coded in blocks of 64 KiB, for zstd of 128 KiB, each a packet; clocks are
 those from a packet's first beat to its last one, so that what a packet costs at its ends counts.
-The decoders of lz4 and snappy are counted with 8 and with 16 bytes a clock. The decoders read the library's blocks; the encoders' blocks are read by the library.
+The decoders of lz4 and snappy are counted with 8 and with 16 bytes a clock. The decoders read the
+library's blocks; the encoders' blocks are read by the library.
 """
 
 from __future__ import annotations
@@ -159,9 +160,7 @@ def picture(rows: list[dict[str, Any]]) -> str:
         x = 160 + scale * size
         texts.append(f'<path d="M{x} 14V{y}" stroke="#bbb"/>')
         texts.append(f'<text x="{x}" y="11" text-anchor="middle">{size} bytes a clock</text>')
-    texts.append(
-        f'<text x="160" y="{y + 14}">blue: decoder; red: its aim; yellow: encoder</text>'
-    )
+    texts.append(f'<text x="160" y="{y + 14}">blue: decoder; red: its aim; yellow: encoder</text>')
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="640" height="{y + 24}" '
             'font-family="sans-serif" font-size="11">'
             '<rect width="100%" height="100%" fill="white"/>' + "".join(texts)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cores of rtl/lz as a kernel of the engine rtl: an encoder of 8 bytes a beat, a decoder of 8 or 16.
-// Blocks that have, or may have, more than 4 MiB go the portable way, as does a codec's level that
-// asks for another search, and what has no encoder.
+// Cores of rtl/lz as a kernel of the engine rtl: an encoder of 8 bytes a beat, a decoder of 8
+// or 16. Blocks that have, or may have, more than 4 MiB go the portable way, as does a codec's
+// level that asks for another search, and what has no encoder.
 //
 // A codec's class C has
 //

@@ -143,8 +143,10 @@ class Lz : public testing::TestWithParam<Codes> {
     if (entry == nullptr) GTEST_SKIP() << "built without " << GetParam().name;
     codec = entry->codec;
     for (const Kernel* kernel : entry->kernels) {
-      if (std::string_view(kernel->engine) != "rtl") library = kernel;
-      else if (std::string_view(kernel->variant) == GetParam().variant) core = kernel;
+      if (std::string_view(kernel->engine) != "rtl")
+        library = kernel;
+      else if (std::string_view(kernel->variant) == GetParam().variant)
+        core = kernel;
     }
     if (core == nullptr) GTEST_SKIP() << "built without Verilator";
   }
@@ -327,11 +329,10 @@ TEST_P(Lz, DISABLED_CodesOf4MiB) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, Lz, testing::ValuesIn(kCodes),
-                         [](const auto& test) {
-                           return std::string(test.param.name) +
-                                  (std::string_view(test.param.variant).ends_with("16") ? "_16" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(Codecs, Lz, testing::ValuesIn(kCodes), [](const auto& test) {
+  return std::string(test.param.name) +
+         (std::string_view(test.param.variant).ends_with("16") ? "_16" : "");
+});
 
 }  // namespace
 }  // namespace wirepress
