@@ -75,8 +75,8 @@ endfunction()
 #
 # The folder holds NAME.cpp, which defines `wirepress::NAME_codec`, and each kernel file KERNEL.cpp
 # (best first, the portable one last), which defines `wirepress::NAME_KERNEL`. A kernel file named
-# after an instruction set is compiled for it; one named rtl runs the FPGA cores CORES (rtl/); cuda.cu
-# is compiled by nvcc (cmake/cuda.cmake).
+# after an instruction set is compiled for it; those named rtl, or rtl and a number, run the FPGA cores
+# CORES (rtl/); cuda.cu is compiled by nvcc (cmake/cuda.cmake).
 function(wpr_add_codec name)
   cmake_parse_arguments(arg "" "ID" "KERNELS;LIBRARIES;CORES" ${ARGN})
   math(EXPR id "${arg_ID}")
@@ -161,7 +161,7 @@ function(wpr_instruction_set kernel here flags)
     set(${flags} -march=x86-64-v4 -mavx512vbmi -mavx512vbmi2 -mgfni ${common} PARENT_SCOPE)
   elseif(kernel STREQUAL "neon")
     set(${here} ${arm} PARENT_SCOPE)
-  elseif(kernel STREQUAL "rtl")
+  elseif(kernel MATCHES "^rtl[0-9]*$")
     if(NOT WPR_VERILATOR)
       set(${here} FALSE PARENT_SCOPE)
     endif()

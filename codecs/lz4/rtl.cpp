@@ -14,6 +14,8 @@ struct Lz4 {
   using Encoder = Vwpr_lz4_enc;
   using Decoder = Vwpr_lz4_dec;
   static constexpr const char* kName = "lz4";
+  static constexpr const char* kVariant = "verilator";
+  static constexpr size_t kDecoderBeat = 8;
   // High compression is the library's.
   static bool takes(const Args& args) { return args.value[0] <= 2; }
   static const Kernel& portable() { return lz4_liblz4; }

@@ -14,6 +14,8 @@ struct Snappy {
   using Encoder = Vwpr_snappy_enc;
   using Decoder = Vwpr_snappy_dec;
   static constexpr const char* kName = "snappy";
+  static constexpr const char* kVariant = "verilator";
+  static constexpr size_t kDecoderBeat = 8;
   static bool takes(const Args&) { return true; }
   static const Kernel& portable() { return snappy_libsnappy; }
 };

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cores of rtl/lz as a kernel of the engine rtl: 8 bytes a beat both ways. Blocks that have, or may
-// have, more than 4 MiB go the portable way, as does a codec's level that asks for another search.
+// Cores of rtl/lz as a kernel of the engine rtl: an encoder of 8 bytes a beat, a decoder of 8
+// or 16. Blocks that have, or may have, more than 4 MiB go the portable way, as does a codec's
+// level that asks for another search, and what has no encoder.
 //
 // A codec's class C has
 //
-//   using Encoder, Decoder;           // what Verilator made of its modules
-//   static constexpr const char* kName;
+//   using Encoder, Decoder;           // what Verilator made of its modules, or NoCore
+//   static constexpr const char* kName, *kVariant;
+//   static constexpr size_t kDecoderBeat;
 //   static const Kernel& portable();
-//   static bool takes(const Args&);   // the encoder codes as these settings ask
+//   static bool takes(const Args&);   // the encoder, if any, codes as these settings ask
 #pragma once
 
 #include <memory>
 #include <new>
+#include <type_traits>
 
 #include "engines/rtl/core.hpp"
 #include "engines/rtl/packets.hpp"
 
 namespace wirepress::rtl {
 
+struct NoCore {};
+
 template <class C>
 class LzCores {
  public:
   static constexpr Kernel kernel() {
     return {.engine = "rtl",
-            .variant = "verilator",
+            .variant = C::kVariant,
             .usable = always_usable,
             .open = open,
             .close = close,
@@ -32,7 +37,8 @@ class LzCores {
   }
 
  private:
-  static constexpr size_t kBeat = 8;                     // bytes
+  static constexpr bool kEncodes = !std::is_same_v<typename C::Encoder, NoCore>;
+  static constexpr size_t kEncoderBeat = 8;              // bytes
   static constexpr size_t kMostRaw = size_t{4} << 20;    // that the core counts to
   static constexpr size_t kMostCode = size_t{16} << 20;  // of such a block, for any use
 
@@ -41,7 +47,7 @@ class LzCores {
       if (C::portable().close != nullptr) C::portable().close(portable);
     }
     void* portable = nullptr;
-    Core<typename C::Encoder> encoder;
+    std::conditional_t<kEncodes, Core<typename C::Encoder>, NoCore> encoder;
     Core<typename C::Decoder> decoder;
   };
 
@@ -60,14 +66,16 @@ class LzCores {
     auto& [portable, encoder, decoder] = *static_cast<State*>(state);
     if (src.size() > kMostRaw || !C::takes(args))
       return C::portable().encode(portable, args, src, dst, written);
-    BytesIn<kBeat> raw{src};
-    BytesOut<kBeat> out{dst};
-    Command command{static_cast<uint32_t>(src.size())};
-    WPR_TRY(encoder.run(raw, out, command));
-    if (out.over)
-      return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
-                  src.size(), dst.size());
-    *written = out.size;
+    if constexpr (kEncodes) {
+      BytesIn<kEncoderBeat> raw{src};
+      BytesOut<kEncoderBeat> out{dst};
+      Command command{static_cast<uint32_t>(src.size())};
+      WPR_TRY(encoder.run(raw, out, command));
+      if (out.over)
+        return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
+                    src.size(), dst.size());
+      *written = out.size;
+    }
     return {};
   }
 
@@ -77,8 +85,8 @@ class LzCores {
     if (dst.size() > kMostRaw || src.size() > kMostCode)
       return C::portable().decode(portable, args, src, dst, written);
     if (src.empty()) return fail(Code::kCorrupt, "%s: a block of no bytes", C::kName);
-    BytesIn<kBeat> code{src};
-    BytesOut<kBeat> out{dst};
+    BytesIn<C::kDecoderBeat> code{src};
+    BytesOut<C::kDecoderBeat> out{dst};
     Command command{static_cast<uint32_t>(dst.size())};
     WPR_TRY(decoder.run(code, out, command));
     if (out.over)

@@ -112,9 +112,13 @@ bool snappy_expand(ConstBytes code, size_t most, Buffer* out) {
 
 struct Codes {
   const char* name;
+  const char* variant;  // of the engine rtl
   Reference expand;
 };
-constexpr Codes kCodes[] = {{"lz4", lz4_expand}, {"snappy", snappy_expand}};
+constexpr Codes kCodes[] = {{"lz4", "verilator", lz4_expand},
+                            {"lz4", "verilator16", lz4_expand},
+                            {"snappy", "verilator", snappy_expand},
+                            {"snappy", "verilator16", snappy_expand}};
 
 // Repeats near and far, runs, and bytes that repeat nothing.
 Buffer bytes(size_t n, std::mt19937_64* random) {
@@ -138,8 +142,12 @@ class Lz : public testing::TestWithParam<Codes> {
     const Entry* entry = find_codec(GetParam().name, std::strlen(GetParam().name));
     if (entry == nullptr) GTEST_SKIP() << "built without " << GetParam().name;
     codec = entry->codec;
-    for (const Kernel* kernel : entry->kernels)
-      (std::string_view(kernel->engine) == "rtl" ? core : library) = kernel;
+    for (const Kernel* kernel : entry->kernels) {
+      if (std::string_view(kernel->engine) != "rtl")
+        library = kernel;
+      else if (std::string_view(kernel->variant) == GetParam().variant)
+        core = kernel;
+    }
     if (core == nullptr) GTEST_SKIP() << "built without Verilator";
   }
 
@@ -321,8 +329,10 @@ TEST_P(Lz, DISABLED_CodesOf4MiB) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, Lz, testing::ValuesIn(kCodes),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Codecs, Lz, testing::ValuesIn(kCodes), [](const auto& test) {
+  return std::string(test.param.name) +
+         (std::string_view(test.param.variant).ends_with("16") ? "_16" : "");
+});
 
 }  // namespace
 }  // namespace wirepress

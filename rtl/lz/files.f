@@ -5,6 +5,8 @@ common/wpr_pack.sv
 common/wpr_narrow.sv
 lz/wpr_lz_window.sv
 lz/wpr_lz_literals.sv
+lz/wpr_lz_bytes.sv
+lz/wpr_lz_pairs.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz4_dec.sv
 lz/wpr_snappy_dec.sv

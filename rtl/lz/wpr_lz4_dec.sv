@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lz4 decoder (codecs/lz4/spec.md): a packet of one LZ4 block in, 8 bytes a beat; a packet of the
-// bytes that it expands to out, 8 a beat.
+// lz4 decoder (codecs/lz4/spec.md): a packet of one LZ4 block in, `Bytes` a beat; a packet of the
+// bytes that it expands to out, `Bytes` a beat.
 //
 // How many bytes a packet may have comes by s_cmd, at most 4 MiB. A code that the specification
 // refuses, an offset of 0 and a code for more bytes than that end the packet with m_axis_tuser set
@@ -8,11 +8,14 @@
 // the rest of the input packet is thrown away and the next one begins afresh. The format's end
 // rules, which a decoder may ask for, are not.
 //
-// Rate: a sequence a clock, 8 bytes a clock out. A byte of a long length takes a clock, and so does
-// each word of code. Latency 20 clocks. A packet of S bytes of code that may have N takes at most
-// S + N + 40 clocks, whatever its bytes are, while both sides move.
+// Rate: `Bytes` a clock out. With 8 bytes a sequence a clock; with 16 two, where both have no long
+// length, 7 literals at most the first, 16 bytes each of code together and of what they expand to.
+// A byte of a long length takes a clock, and so does each word of code. Latency 20 clocks with 8, 23
+// with 16. A packet of S bytes of code that may have N takes at most S + N + 40 clocks, whatever its
+// bytes are, while both sides move.
 module wpr_lz4_dec #(
-  parameter int unsigned LogElements = 4  // that wait for the copy engine
+  parameter int unsigned Bytes       = 8,  // of a beat: 8 or 16
+  parameter int unsigned LogElements = 4   // that wait for the copy engine
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -21,52 +24,62 @@ module wpr_lz4_dec #(
   output logic        s_cmd_tready,
   input  logic [22:0] s_cmd_tdata,   // bytes that the next packet may have: at most 2^22
 
-  input  logic        s_axis_tvalid,
-  output logic        s_axis_tready,
-  input  logic [63:0] s_axis_tdata,
-  input  logic [ 7:0] s_axis_tkeep,   // all ones but with tlast; a packet has a byte
-  input  logic        s_axis_tlast,
+  input  logic               s_axis_tvalid,
+  output logic               s_axis_tready,
+  input  logic [8*Bytes-1:0] s_axis_tdata,
+  input  logic [  Bytes-1:0] s_axis_tkeep,   // all ones but with tlast; a packet has a byte
+  input  logic               s_axis_tlast,
 
-  output logic        m_axis_tvalid,
-  input  logic        m_axis_tready,
-  output logic [63:0] m_axis_tdata,
-  output logic [ 7:0] m_axis_tkeep,   // all ones but with tlast; none with tuser or for no byte
-  output logic        m_axis_tlast,
-  output logic        m_axis_tuser    // with tlast: the packet was not valid
+  output logic               m_axis_tvalid,
+  input  logic               m_axis_tready,
+  output logic [8*Bytes-1:0] m_axis_tdata,
+  output logic [  Bytes-1:0] m_axis_tkeep,   // all ones but with tlast; none with tuser or no byte
+  output logic               m_axis_tlast,
+  output logic               m_axis_tuser    // with tlast: the packet was not valid
 );
 
   // ---- the code, and what its bytes are as tokens -----------------------------------------------
 
+  localparam int unsigned LogBytes = $clog2(Bytes);
+  localparam int unsigned Most = Bytes == 8 ? 8 : 13;  // literals of a step with all around them
+  localparam int unsigned First = Bytes == 8 ? 8 : 15;  // literals that follow a long length
+  localparam int unsigned Shown = Bytes == 8 ? 24 : 32;  // bytes that a step may reach
+  typedef logic [LogBytes:0] count_t;
+  typedef logic [$clog2(3*Bytes)-1:0] size_t;
   typedef struct packed {
     logic       last;        // the byte is not 255: a length ends
     logic       more;        // literal length goes on
     logic       more_match;  // match length goes on
     logic       done;        // no literals but those that follow at once
-    logic [3:0] n;           // these, 0 to 8
+    logic       few;         // with its match 16 bytes at most, and no long length
+    logic [3:0] n;           // these, 0 to Most
     logic [4:0] next;        // what is taken with them: token, literals, offset; and where it lies
   } token_t;
   localparam int unsigned TokenBits = $bits(token_t);
 
   logic full, ended, pop;
-  logic [63:0] come;
-  token_t [7:0] come_tokens, tokens;
-  logic [191:0] bytes;
-  logic [4:0] size;  // bytes in the window, with `ended`
+  logic [8*Bytes-1:0] come;
+  token_t [Bytes-1:0] come_tokens;
+  token_t [3*Bytes-1:0] tokens;
+  logic [24*Bytes-1:0] bytes;
+  size_t size;  // bytes in the window, with `ended`
   always_comb begin
-    for (int j = 0; j < 8; j++) begin
+    for (int j = 0; j < int'(Bytes); j++) begin
       automatic logic [3:0] n = come[8*j+4+:4];
+      automatic logic all = n <= 4'(Most);
       come_tokens[j].last       = come[8*j+:8] != '1;
       come_tokens[j].more       = n == '1;
       come_tokens[j].more_match = come[8*j+:4] == '1;
-      come_tokens[j].done       = n <= 4'd8;
-      come_tokens[j].n          = n == '1 ? 4'd0 : n <= 4'd8 ? n : 4'd8;
-      come_tokens[j].next       = 5'(j) + (n == '1 ? 5'd1 : n <= 4'd8 ? 5'(n) + 5'd3 : 5'd9);
+      come_tokens[j].done       = all;
+      come_tokens[j].few        = 5'(n) + 5'(come[8*j+:4]) <= 5'd12;
+      come_tokens[j].n          = n == '1 ? 4'd0 : all ? n : 4'd8;
+      come_tokens[j].next       = 5'(j) + (n == '1 ? 5'd1 : all ? 5'(n) + 5'd3 : 5'd9);
     end
   end
 
   typedef enum logic [2:0] {Token, Length, Literals, Match, Ended, Flush} state_e;
   state_e state_q, state_d;
-  wpr_lz_window #(.Beside(8 * TokenBits)) window (
+  wpr_lz_window #(.Bytes(Bytes), .Beside(Bytes * TokenBits)) window (
     .clk_i,
     .rst_ni,
     .s_axis_tvalid,
@@ -85,37 +98,84 @@ module wpr_lz4_dec #(
     .flush_i      (state_q == Flush)
   );
 
-  // ---- a step: up to 8 literals, with what stands around them -----------------------------------
+  // ---- two sequences ----------------------------------------------------------------------------
 
-  logic [2:0] at_q;  // of the next byte, in the first word
-  logic [22:0] left_q;  // literals, behind a long length
-  logic [3:0] n_q, take_q;  // of those, the next ones; and with the offset behind them
+  // Of each byte of the first word, as a token: whether a step takes the sequence behind it, too, or
+  // the byte behind its offset, and what is taken then. That is known when the word becomes the first
+  // one, from it and the word behind it; of a packet's first word it is not.
+  typedef struct packed {
+    logic       two;
+    logic       long_match;  // the byte behind the offset is all of a long match length
+    logic       more_match;  // match length goes on
+    logic [3:0] n;           // literals of both
+    logic [4:0] next;        // what is taken
+  } pair_t;
+  pair_t pair;
+  logic paired;
+  logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
+  if (Bytes == 16) begin : g_pairs
+    pair_t [Bytes-1:0] pairs, pairs_q;
+    logic paired_q;
+    always_comb begin
+      for (int j = 0; j < int'(Bytes); j++) begin
+        automatic token_t first = tokens[int'(Bytes)+j];
+        automatic token_t second = tokens[int'(Bytes)+j+3+int'(first.n[2:0])];
+        automatic logic [4:0] sum = 5'(first.n[2:0]) + 5'(second.n);
+        automatic logic two = first.few && !first.n[3] && second.few && sum <= 5'd10;
+        automatic logic long_match = first.more_match && first.done && !first.n[3] && second.last;
+        pairs[j].two        = two;
+        pairs[j].long_match = long_match;
+        pairs[j].more_match = first.more_match && !long_match;
+        pairs[j].n          = two ? sum[3:0] : first.n;
+        pairs[j].next       = two ? 5'(j + 6) + sum :
+                              long_match ? 5'(j + 4) + 5'(first.n[2:0]) : first.next;
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      if (pop) pairs_q <= pairs;
+      if (pop) paired_q <= 1'b1;
+      if (!rst_ni || state_q == Flush) paired_q <= 1'b0;
+    end
+    assign pair   = pairs_q[at_q];
+    assign paired = paired_q && !ended;
+  end else begin : g_no_pairs
+    assign pair   = '0;
+    assign paired = 1'b0;
+  end
+
+  // ---- a step: a token, its literals and its offset, or two of them; or some of many literals ---
+
+  logic [22:0] left_q;  // literals behind the next ones, or of a long length what follows First
+  count_t n_q, take_q;  // the next ones, without a token; and with the offset behind them
   logic done_q, more_match_q, first_q, skip_q, room_q, bad_q, over_q, close_q, looked_q;
   token_t token;
-  logic step, done, more_match;
-  logic [3:0] n;
-  logic [4:0] next;
+  logic step, two, long_match, done, more_match;
+  count_t n;
+  logic [4:0] next, first_next;  // behind all, and behind the first sequence
   logic [7:0] value;
   assign token = tokens[at_q];
   assign value = bytes[8*at_q+:8];
   // With the packet's end in sight a step takes two clocks: one looks whether it is reached.
   assign step  = full && !skip_q && room_q && (looked_q || !ended) && state_q != Ended &&
                  state_q != Flush;
+  assign two        = state_q == Token && paired && pair.two;
+  assign long_match = state_q == Token && paired && pair.long_match;
   always_comb begin
     n          = '0;
     done       = 1'b0;
-    next       = 5'(at_q) + 5'd1;
+    first_next = 5'(at_q) + 5'd1;
     more_match = more_match_q;
     if (state_q == Token) begin
-      n          = token.n;
+      n          = paired ? count_t'(pair.n) : count_t'(token.n);
       done       = token.done;
-      next       = token.next;
-      more_match = token.more_match;
+      first_next = token.next;
+      more_match = paired ? pair.more_match : token.more_match;
     end else if (state_q == Literals) begin
-      n    = n_q;
-      done = done_q;
-      next = 5'(at_q) + 5'(take_q);
+      n          = n_q;
+      done       = done_q;
+      first_next = 5'(at_q) + 5'(take_q);
     end
+    next    = state_q == Token && paired ? pair.next : first_next;
     state_d = state_q;
     if (state_q == Token && !token.done) state_d = token.more ? Length : Literals;
     else if (done) state_d = more_match ? Match : Token;
@@ -126,31 +186,43 @@ module wpr_lz4_dec #(
     if (state_q == Ended && room_q) state_d = Flush;
     if (state_q == Flush && ended) state_d = Token;
   end
-  assign pop = skip_q || (step && next[4:3] != '0);
+  assign pop = skip_q || (step && next[4:LogBytes] != '0);
+
+  // Of literals that are left, the next ones: `last_part` are taken with the offset behind them.
+  logic last_part;
+  count_t part;
+  assign part      = Bytes == 8 || left_q[22:4] == '0 ? count_t'(8) : count_t'(16);
+  assign last_part = left_q[22:4] == '0 && left_q[3:0] <= 4'(Bytes == 8 ? 8 : 14);
 
   always_ff @(posedge clk_i) begin
     state_q  <= state_d;
     looked_q <= ended && !looked_q && !skip_q;
-    close_q  <= done && next == size + 5'd2;
-    over_q   <= next > size;
+    close_q  <= done && size_t'(next) == size + size_t'(2);
+    over_q   <= size_t'(next) > size;
     if (step) begin
-      at_q         <= next[2:0];
+      at_q         <= next[LogBytes-1:0];
       more_match_q <= more_match;
       first_q      <= state_q != Match;
       bad_q        <= !close_q;
-      // Of a token with 9 to 14 literals the rest; of a longer length, which is in left_q.
-      done_q <= state_q == Token || (state_q == Literals && left_q <= 23'd16);
-      n_q    <= state_q == Token ? {1'b0, value[6:4]} : 4'd8;
-      take_q <= state_q == Token ? {1'b0, value[6:4]} + 4'd2 : 4'd8;
-      if (state_q == Literals && left_q <= 23'd16) begin
-        n_q    <= left_q[3:0] - 4'd8;
-        take_q <= left_q[3:0] - 4'd6;
+      // Of a token with Most + 1 to 14 literals the rest. Of a longer length first First.
+      if (state_q == Token) begin
+        n_q    <= count_t'(value[6:4]);
+        take_q <= count_t'(value[6:4]) + count_t'(2);
+        done_q <= 1'b1;
+        left_q <= 23'(15 - First);
+      end else if (state_q == Literals) begin
+        n_q    <= last_part ? count_t'(left_q[3:0]) : part;
+        take_q <= last_part ? count_t'(left_q[3:0]) + count_t'(2) : part;
+        done_q <= last_part;
+        left_q <= left_q - 23'(part);
+      end else begin
+        n_q    <= count_t'(First);
+        take_q <= count_t'(First);
+        done_q <= 1'b0;
+        if (!left_q[22]) left_q <= left_q + 23'(value);  // enough to be refused
       end
-      if (state_q == Token) left_q <= 23'd15;
-      else if (state_q == Literals) left_q <= left_q - 23'd8;
-      else if (!left_q[22]) left_q <= left_q + 23'(value);  // enough to be refused
     end
-    if (pop) skip_q <= step && next[4];
+    if (pop) skip_q <= step && Bytes == 8 && next[4];
     if (!rst_ni || state_q == Flush) begin
       at_q     <= '0;
       skip_q   <= 1'b0;
@@ -161,39 +233,51 @@ module wpr_lz4_dec #(
 
   // ---- elements ---------------------------------------------------------------------------------
 
-  // Literals are gathered to 16 or to their match; a match waits for the first byte of a long
-  // length.
-  logic v1_q, end1_q, fin1_q, match1_q, more1_q, first1_q, bad1_q;
-  logic [3:0] n1_q, begin1_q, code1_q;
+  // Literals are gathered to their match, with 8 bytes up to 16; a match waits for the first byte of
+  // a long length.
+  logic v1_q, end1_q, fin1_q, match1_q, more1_q, first1_q, bad1_q, two1_q, long1_q, wait1_q;
+  count_t n1_q, first_n1_q, begin1_q;  // of two sequences: all, and the first one's
+  logic [3:0] code1_q;
   logic [3:0] code_q;  // of the match behind literals
   logic [7:0] value1_q;
-  logic [191:0] bytes1_q;
-  logic [15:0] offset1, offset2_q;
-  logic [4:0] gathered_q, gathered, n2_q;
-  logic v2_q, end2_q, bad2_q, push1;
+  logic [4:0] next1_q, first_next1_q;
+  logic [8*Shown-1:0] bytes1_q;
+  logic [15:0] offset1, offset2_q, second_offset2_q;
+  logic [7:0] second_value1;  // behind the first offset
+  logic [4:0] gathered_q, gathered, n2_q, second_n2_q, second_n_match2_q;
+  logic v2_q, end2_q, bad2_q, two2_q, push1;
   logic [8:0] n_match1, n_match2_q;
-  assign gathered = gathered_q + 5'(n1_q);
-  assign offset1  = 16'(bytes1_q >> {5'(begin1_q) + 5'(n1_q), 3'b0});
-  assign push1    = v1_q && (match1_q || more1_q || end1_q || fin1_q || gathered[4]);
+  assign gathered     = gathered_q + 5'(two1_q ? first_n1_q : n1_q);
+  assign offset1      = bytes1_q[8*(first_next1_q-5'd2)+:16];
+  assign second_value1 = bytes1_q[8*first_next1_q+:8];
+  assign push1        = v1_q && (match1_q || more1_q || end1_q || fin1_q ||
+                                 (Bytes == 8 ? gathered[4] : !wait1_q));
   always_comb begin
     n_match1 = '0;
     if (match1_q) n_match1 = 9'(code1_q) + 9'd4;
     if (more1_q) n_match1 = 9'(value1_q) + (first1_q ? 9'd19 : 9'd0);
+    if (long1_q) n_match1 = 9'(second_value1) + 9'd19;
   end
   always_ff @(posedge clk_i) begin
-    v1_q     <= step || (state_q == Ended && room_q);
-    end1_q   <= state_q == Ended;
-    bad1_q   <= bad_q;
-    fin1_q   <= state_d == Ended;
-    match1_q <= done && !more_match && state_d != Ended;
-    more1_q  <= state_q == Match && state_d != Ended;
-    first1_q <= first_q;
-    n1_q     <= step && !(looked_q && over_q && !close_q) ? n : '0;
-    begin1_q <= 4'(at_q) + 4'(state_q == Token);
-    code1_q  <= value[3:0];
+    v1_q          <= step || (state_q == Ended && room_q);
+    end1_q        <= state_q == Ended;
+    bad1_q        <= bad_q;
+    fin1_q        <= state_d == Ended;
+    match1_q      <= done && !more_match && state_d != Ended;
+    more1_q       <= state_q == Match && state_d != Ended;
+    first1_q      <= first_q;
+    two1_q        <= two;
+    long1_q       <= long_match;
+    wait1_q       <= done ? more_match : state_q != Literals;
+    n1_q          <= step && !(looked_q && over_q && !close_q) ? n : '0;
+    first_n1_q    <= count_t'(token.n);
+    begin1_q      <= count_t'(at_q) + count_t'(state_q == Token);
+    next1_q       <= next;
+    first_next1_q <= first_next;
+    code1_q       <= value[3:0];
     if (state_q == Literals) code1_q <= code_q;
     value1_q <= value;
-    bytes1_q <= bytes;
+    bytes1_q <= bytes[8*Shown-1:0];
 
     v2_q       <= push1;
     end2_q     <= end1_q;
@@ -203,6 +287,10 @@ module wpr_lz4_dec #(
     // More of a match has the offset of its beginning.
     if (v1_q && !more1_q) offset2_q <= offset1;
     if (v1_q) gathered_q <= push1 ? '0 : gathered;
+    two2_q            <= two1_q;
+    second_n2_q       <= 5'(n1_q) - 5'(first_n1_q);
+    second_n_match2_q <= 5'(second_value1[3:0]) + 5'd4;
+    second_offset2_q  <= bytes1_q[8*(next1_q-5'd2)+:16];
     if (!rst_ni) begin
       v1_q       <= 1'b0;
       v2_q       <= 1'b0;
@@ -213,23 +301,45 @@ module wpr_lz4_dec #(
 
   logic element_valid, element_ready;
   logic [LogElements:0] level;
-  logic [31:0] element;
-  wpr_fifo #(.Width(32), .LogDepth(LogElements)) elements (
+  typedef struct packed {
+    logic bad;
+    logic last;
+    logic [4:0] n_literals;
+    logic [8:0] n_match;
+    logic [15:0] offset;
+  } element_t;
+  typedef struct packed {
+    logic two;
+    logic [4:0] n_literals;
+    logic [4:0] n_match;
+    logic [15:0] offset;
+  } second_t;
+  element_t element;
+  second_t second, second_in;
+  assign second_in = {two2_q, second_n2_q, second_n_match2_q, second_offset2_q};
+  localparam int unsigned Width = $bits(element_t) + (Bytes == 8 ? 0 : $bits(second_t));
+  logic [$bits(element_t)+$bits(second_t)-1:0] shown;
+  assign {second, element} = shown;
+  wpr_fifo #(.Width(Width), .LogDepth(LogElements)) elements (
     .clk_i,
     .rst_ni,
     .s_valid_i(v2_q),
     .s_ready_o(),
-    .s_data_i ({bad2_q, end2_q, n2_q, n_match2_q, offset2_q}),
+    .s_data_i (Width'({second_in, bad2_q, end2_q, n2_q, n_match2_q, offset2_q})),
     .m_valid_o(element_valid),
     .m_ready_i(element_ready),
-    .m_data_o (element),
+    .m_data_o (shown[Width-1:0]),
     .level_o  (level)
   );
   always_ff @(posedge clk_i) begin
     room_q <= rst_ni && level < (LogElements + 1)'((1 << LogElements) - 6);
   end
 
-  wpr_lz_copy copy (
+  if (Bytes == 8) begin : g_no_second
+    assign shown[Width+:$bits(second_t)] = '0;
+  end
+
+  wpr_lz_copy #(.Bytes(Bytes)) copy (
     .clk_i,
     .rst_ni,
     .s_cmd_tvalid,
@@ -237,14 +347,20 @@ module wpr_lz4_dec #(
     .s_cmd_tdata,
     .s_valid_i       (element_valid),
     .s_ready_o       (element_ready),
-    .s_end_i         (element[30]),
-    .s_bad_i         (element[31]),
-    .s_n_literals_i  (element[29:25]),
-    .s_n_match_i     (element[24:16]),
-    .s_offset_i      (element[15:0]),
+    .s_end_i         (element.last),
+    .s_bad_i         (element.bad),
+    .s_n_literals_i  (element.n_literals),
+    .s_n_match_i     (element.n_match),
+    .s_offset_i      (element.offset),
+    .s_two_i         (second.two),
+    .s_n_literals2_i (second.n_literals),
+    .s_n_match2_i    (second.n_match),
+    .s_offset2_i     (second.offset),
     .literals_n_i    (n1_q),
     .literals_begin_i(begin1_q),
-    .literals_bytes_i(bytes1_q[127:0]),
+    .literals_first_i(two1_q ? first_n1_q : '1),
+    .literals_gap_i  (3'd3),
+    .literals_bytes_i(bytes1_q[16*Bytes-1:0]),
     .m_axis_tvalid,
     .m_axis_tready,
     .m_axis_tdata,

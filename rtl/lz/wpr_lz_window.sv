@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning of a decoder that parses bytes: a packet in, 8 bytes a beat; its next 24 bytes
-// shown as three words, of which one leaves in a clock. Where the packet ends among them is told.
+// The beginning of a decoder that parses bytes: a packet in, `Bytes` a beat; its next bytes shown as
+// three words of as many, of which one leaves in a clock. Where the packet ends among them is told.
 // The next packet comes in after flush_i.
 //
 // What is known of a word when it comes is stored beside it.
 module wpr_lz_window #(
-  parameter int unsigned Beside = 1  // bits
+  parameter int unsigned Bytes  = 8,  // of a word
+  parameter int unsigned Beside = 1   // bits of what is known of one
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
 
-  input  logic        s_axis_tvalid,
-  output logic        s_axis_tready,
-  input  logic [63:0] s_axis_tdata,
-  input  logic [ 7:0] s_axis_tkeep,   // all ones but with tlast; a packet has a byte
-  input  logic        s_axis_tlast,
+  input  logic               s_axis_tvalid,
+  output logic               s_axis_tready,
+  input  logic [8*Bytes-1:0] s_axis_tdata,
+  input  logic [  Bytes-1:0] s_axis_tkeep,   // all ones but with tlast; a packet has a byte
+  input  logic               s_axis_tlast,
 
-  output logic [      63:0] come_data_o,    // a word that comes
-  input  logic [Beside-1:0] come_beside_i,
+  output logic [8*Bytes-1:0] come_data_o,    // a word that comes
+  input  logic [ Beside-1:0] come_beside_i,
 
-  output logic              full_o,    // three words, or the packet's last ones
-  output logic              ended_o,   // all of the packet came in
-  output logic [       4:0] size_o,    // with ended_o: how many bytes are shown
-  output logic [     191:0] bytes_o,   // the next one lowest
-  output logic [Beside-1:0] beside_o,  // of the first word
-  input  logic              pop_i,     // takes a word, while full_o
-  input  logic              flush_i    // in and to the packet's end: throws away what is left of it
+  output logic                       full_o,    // three words, or the packet's last ones
+  output logic                       ended_o,   // all of the packet came in
+  output logic [$clog2(3*Bytes)-1:0] size_o,    // with ended_o: how many bytes are shown
+  output logic [     24*Bytes-1:0]   bytes_o,   // the next one lowest
+  output logic [2:0][Beside-1:0]     beside_o,  // of each word
+  input  logic                       pop_i,     // takes a word, while full_o
+  input  logic                       flush_i    // in and to the packet's end: throws away the rest
 );
 
-  localparam int unsigned Width = Beside + 64;
+  localparam int unsigned Bits = 8 * Bytes;
+  localparam int unsigned Width = Beside + Bits;
+  typedef logic [$clog2(3*Bytes)-1:0] size_t;
   logic [2:0] valid_q;
   logic [2:0][Width-1:0] words_q;
-  logic [7:0] keep;
-  logic [3:0] n;
+  logic [Bytes-1:0] keep;
+  size_t n;
   logic valid, last, take;
-  wpr_skid #(.Width(73)) slice (
+  wpr_skid #(.Width(Bits + Bytes + 1)) slice (
     .clk_i,
     .rst_ni,
     .s_valid_i(s_axis_tvalid),
@@ -47,11 +50,10 @@ module wpr_lz_window #(
 
   assign take     = !ended_o && (flush_i || pop_i || !valid_q[2]);
   assign full_o   = valid_q[2] || ended_o;
-  assign beside_o = words_q[0][Width-1:64];
-  assign bytes_o  = {words_q[2][63:0], words_q[1][63:0], words_q[0][63:0]};
   always_comb begin
     n = '0;
-    for (int i = 0; i < 8; i++) n += 4'(keep[i]);
+    for (int i = 0; i < int'(Bytes); i++) n += size_t'(keep[i]);
+    for (int i = 0; i < 3; i++) {beside_o[i], bytes_o[i*Bits+:Bits]} = words_q[i];
   end
 
   logic come;
@@ -69,9 +71,9 @@ module wpr_lz_window #(
       end
     end
     if (ended_o) begin
-      if (pop_i) size_o <= size_o - 5'd8;
+      if (pop_i) size_o <= size_o - size_t'(Bytes);
     end else begin
-      size_o <= (stay[1] ? 5'd16 : stay[0] ? 5'd8 : 5'd0) + 5'(n);
+      size_o <= (stay[1] ? size_t'(2 * Bytes) : stay[0] ? size_t'(Bytes) : '0) + n;
       ended_o <= come && last;
     end
     if (flush_i) begin

@@ -2,6 +2,8 @@ common/wpr_skid.sv
 common/wpr_fifo.sv
 common/wpr_pack.sv
 lz/wpr_lz_literals.sv
+lz/wpr_lz_bytes.sv
+lz/wpr_lz_pairs.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz_match.sv
 zstd/wpr_zstd_pkg.sv

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // wpr_lz_literals: byte k of all that leave is byte k of all that came, whichever it is (k_i), and lies
-// in its lane, as long as no more leave than came three clocks ago. Bytes are 0 or 255.
+// in its lane, as long as no more leave than came three clocks ago. Those that come have a gap behind
+// the first ones. Bytes are 0 or 255.
 module wpr_lz_literals_props (
   input logic         clk_i,
   input logic         rst_ni,
   input logic [  4:0] k_i,     // a byte, constant
   input logic [  3:0] n_i,
   input logic [  3:0] begin_i,
+  input logic [  3:0] first_i,
+  input logic [  2:0] gap_i,
   input logic [ 15:0] bits_i,
   input logic [  3:0] take_i
 );
@@ -20,6 +23,8 @@ module wpr_lz_literals_props (
     .rst_ni,
     .n_i,
     .begin_i,
+    .first_i,
+    .gap_i,
     .bytes_i(bytes),
     .take_i,
     .lanes_o(lanes),
@@ -30,8 +35,9 @@ module wpr_lz_literals_props (
   logic [4:0] k_q;
   logic [6:0] in_q = '0, in1_q = '0, in2_q = '0, out_q = '0;
   logic [7:0] byte_q;
-  logic [3:0] index;
-  assign index = begin_i + 4'(7'(k_i) - in_q);
+  logic [3:0] index, nth;
+  assign nth    = 4'(7'(k_i) - in_q);
+  assign index  = begin_i + nth + (nth < first_i ? 4'd0 : 4'(gap_i));
   always_ff @(posedge clk_i) begin
     started_q <= 1'b1;
     k_q       <= k_i;

@@ -13,7 +13,8 @@ module wpr_lz_window_props (
   input logic        pop_i
 );
 
-  logic s_axis_tready, full, ended, beside, pop;
+  logic s_axis_tready, full, ended, pop;
+  logic [2:0] beside;
   logic [63:0] come, s_axis_tdata;
   assign s_axis_tdata = {8{s_byte_i}};
   logic [7:0] keep;
@@ -62,9 +63,9 @@ module wpr_lz_window_props (
     if (started_q) assume (n_i == n_q);
     if (started_q && rst_ni) begin
       in_turn: assert (!(full && out_q == 5'(n_i) && (!ended || size != '0)) ||
-                       (bytes[63:0] == word_q && beside == ^word_q[7:0]));
+                       (bytes[63:0] == word_q && beside[0] == ^word_q[7:0]));
       third: assert (!(full && out_q + 5'd2 == 5'(n_i) && (!ended || size > 5'd16)) ||
-                     bytes[191:128] == word_q);
+                     (bytes[191:128] == word_q && beside[2] == ^word_q[7:0]));
       sized: assert (!ended || (closed_q && 8'(size) == in_bytes_q - {out_q, 3'b0}));
       filled: assert (!full || ended || in_q >= out_q + 5'd3);
       moves: assert (full || s_axis_tready);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The FPGA decoder of lz4 (rtl/lz) with 16 bytes a beat, simulated.
+#include "Vwpr_lz4_dec16.h"
+#include "engines/rtl/lz_cores.hpp"
+
+namespace wirepress {
+
+extern const Kernel lz4_liblz4;
+
+namespace {
+
+struct Lz4 {
+  using Encoder = rtl::NoCore;
+  using Decoder = Vwpr_lz4_dec16;
+  static constexpr const char* kName = "lz4";
+  static constexpr const char* kVariant = "verilator16";
+  static constexpr size_t kDecoderBeat = 16;
+  static bool takes(const Args&) { return false; }
+  static const Kernel& portable() { return lz4_liblz4; }
+};
+
+}  // namespace
+
+extern const Kernel lz4_rtl16;
+const Kernel lz4_rtl16 = rtl::LzCores<Lz4>::kernel();
+
+}  // namespace wirepress
