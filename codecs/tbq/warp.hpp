@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tbq on a GPU: a warp has a chunk, of which it keeps the marks in registers, those of 128 values a
-// lane, until it knows where the chunk's code begins.
+// lane, until it knows where the chunk's code begins. Long because both ways and the walk share how
+// a chunk stands in the code.
 #pragma once
 
 #include "codecs/common/chunked/warps.hpp"
@@ -367,6 +368,10 @@ struct WarpBlocks {
 
   template <bool kFeedback, class D>
   static Status encode(D& device, const Args& args, const cuda::Task& task) {
+    const size_t most = bound(args, task.raw_size);
+    if (kFeedback && task.code_size < most)  // before the residual changes
+      return fail(Code::kDstTooSmall, "tbq: a code of %zu bytes may need %zu, has %zu",
+                  task.raw_size, most, task.code_size);
     return device.launch(Encode<kFeedback>{Rule(args), task}, blocks(task.raw_size));
   }
   template <bool kAdd, class D>

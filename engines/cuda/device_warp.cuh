@@ -190,6 +190,9 @@ class DeviceWarp {
   static WPR_DEVICE void set_bits(std::byte* word, uint32_t bits) {
     atomicOr(reinterpret_cast<unsigned*>(word), bits);
   }
+  static WPR_DEVICE void add_to(std::byte* word, uint32_t n) {
+    atomicAdd(reinterpret_cast<unsigned*>(word), n);
+  }
   static WPR_DEVICE void at_most(uint64_t* word, uint64_t value) {
     if (lane() == 0)
       atomicMin(reinterpret_cast<unsigned long long*>(word),

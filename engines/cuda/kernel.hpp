@@ -43,6 +43,8 @@ Status outcome(const Report& report, size_t raw_size, size_t room) {
   if (report.first_bad != Report::kNone)
     return fail(Code::kCorrupt, "%s: chunk %llu holds what no encoder writes", C::kName,
                 static_cast<unsigned long long>(report.first_bad));
+  if (report.elsewhere != 0)
+    return fail(Code::kUnsupported, "%s: no kernel for GPUs codes these data", C::kName);
   if (report.full != 0)
     return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
                 raw_size, room);
@@ -136,7 +138,7 @@ class KernelOf {
     WPR_TRY(own.code.prepare(code_size));
     WPR_TRY(own.scratch.prepare(scratch));
     WPR_TRY(own.report.prepare(sizeof(Report)));
-    static constexpr Report nothing = {0, Report::kNone, 0};  // it outlives the copy
+    static constexpr Report nothing = {0, Report::kNone, 0, 0};  // it outlives the copy
     WPR_TRY(own.device.upload(own.report.get(), std::as_bytes(std::span(&nothing, 1))));
     if (scratch > 0) WPR_TRY(own.device.clear(own.scratch.get(), scratch));
     *task = {own.raw.get(),

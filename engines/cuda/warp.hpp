@@ -36,6 +36,7 @@
 //                                          written before is seen by them that have seen it
 //   W::set_bits(p, bits)                   in functions of a lane: a word gets bits, whoever else
 //                                          does so meanwhile
+//   W::add_to(p, n)                        the same: a uint32_t grows by n
 //   w.wait()                               what a warp does while it waits for another block
 //
 // Addresses given to rows, quads and groups are multiples of 16, others of the size of what is
@@ -80,6 +81,7 @@ struct Report {
   uint64_t written;    // bytes
   uint64_t first_bad;  // the first chunk that no encoder wrote; kNone
   uint64_t full;       // not 0: the code does not fit
+  uint64_t elsewhere;  // not 0: what no kernel for GPUs codes
   static constexpr uint64_t kNone = ~uint64_t{0};
 };
 
