@@ -141,9 +141,12 @@ struct Shape {  // how a block is cut
         n(raw_size / size),
         tail(raw_size % size),
         ways(static_cast<size_t>(args.value[kWays])) {}
-  size_t framing() const { return n > 0 ? (ways - 1) * kLengthSize : 0; }
+  constexpr size_t framing() const { return n > 0 ? (ways - 1) * kLengthSize : 0; }
   // Values of stream `way` begin at min(n, way * quarter).
-  size_t begin(size_t way) const { return std::min(n, way * ((n + ways - 1) / ways)); }
+  constexpr size_t begin(size_t way) const {
+    const size_t at = way * ((n + ways - 1) / ways);
+    return at < n ? at : n;
+  }
 };
 
 // A value of a block as a float32 word: Element is uint32_t, or uint16_t for bfloat16.
@@ -205,25 +208,32 @@ class BitWriter {
   bool full_ = false;
 };
 
+// The row of a difference of exponents.
+constexpr size_t difference_row(int d) {
+  return std::max(d, -d) > kMaxDifference ? size_t{kEscape}
+                                          : static_cast<size_t>(kDifference + kMaxDifference + d);
+}
+
 // By 255 + difference of exponents.
 constexpr auto kDifferenceRows = [] {
   std::array<uint8_t, 2 * 255 + 1> rows{};
   for (int d = -255; d <= 255; ++d)
-    rows[static_cast<size_t>(255 + d)] =
-        std::max(d, -d) > kMaxDifference ? uint8_t{kEscape}
-                                         : static_cast<uint8_t>(kDifference + kMaxDifference + d);
+    rows[static_cast<size_t>(255 + d)] = static_cast<uint8_t>(difference_row(d));
   return rows;
 }();
 
-inline size_t case_of(uint32_t q, uint32_t previous) {
-  size_t row = kDifferenceRows[255 + exponent(q) - exponent(previous)];
+// `row` is that of the difference of their exponents.
+constexpr size_t case_of(uint32_t q, uint32_t previous, size_t row) {
   row = exponent(q) == 255 ? size_t{kEscape} : row;
   row = exponent(q) == 0 ? size_t{kDenormal} : row;
   row = (q & ~kSign) == 0 ? size_t{kZero} : row;
   return q == previous ? size_t{kEqual} : row;
 }
+inline size_t case_of(uint32_t q, uint32_t previous) {
+  return case_of(q, previous, kDifferenceRows[255 + exponent(q) - exponent(previous)]);
+}
 
-inline uint64_t code(const Row& row, uint32_t q) {
+constexpr uint64_t code(const Row& row, uint32_t q) {
   const uint32_t negative = 0 - (q >> 31);
   const uint64_t payload = uint64_t{(q & row.take) | (negative & row.sign)} >> row.left;
   return row.bits | payload << row.prefix;
@@ -307,6 +317,28 @@ Status encode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
 
 // ---- decoder --------------------------------------------------------------------------------
 
+constexpr uint32_t kPeek = (1u << kPrefixBits) - 1;
+
+// Fraction, exponent and sign of a code that begins with the lowest of `bits`.
+constexpr uint32_t payload_of(const Row& row, uint64_t bits) {
+  return static_cast<uint32_t>(bits >> row.prefix << row.left);
+}
+
+// The word of a code. The upper half of *beyond stays 0 while all words are in their ranges.
+template <class Element>
+constexpr uint32_t decoded(const Row& row, uint32_t payload, uint32_t previous, uint64_t* beyond) {
+  const uint32_t word = (previous & row.keep) + row.add + (payload & row.take);
+  *beyond |= uint64_t{row.span} - (word - row.low);
+  if (sizeof(Element) == 2) *beyond |= uint64_t{word & 0xFFFF} << 32;
+  return word | (payload << row.turn & kSign);
+}
+
+// Half a unit more, where the exponent is 1 to 254.
+constexpr uint32_t with_half(uint32_t word, uint32_t half) {
+  constexpr uint32_t kOne = kFraction + 1;  // an exponent of 1
+  return (word & kInfinity) - kOne < kInfinity - kOne ? word + half : word;
+}
+
 // One bit stream being read. Past its end it reads zeros; finish() then finds out.
 template <class Element>
 class Stream {
@@ -358,7 +390,6 @@ class Stream {
   }
 
  private:
-  static constexpr uint64_t kPeek = (1u << kPrefixBits) - 1;
   static constexpr uint64_t kAllEqual = (uint64_t{1} << 32) - 1;
 
   bool whole() const { return end_ - next_ >= static_cast<ptrdiff_t>(sizeof(buffer_)); }
@@ -389,20 +420,15 @@ class Stream {
   [[gnu::always_inline]] uint32_t take(const Table& table) {
     const Table::Step step = table.step[buffer_ & kPeek];
     const Row& row = table.row[step.row];
-    const uint32_t payload = static_cast<uint32_t>(buffer_ >> row.prefix << row.left);
+    const uint32_t payload = payload_of(row, buffer_);
     buffer_ >>= step.size;
     filled_ -= step.size;
-    const uint32_t word = (previous_ & row.keep) + row.add + (payload & row.take);
-    beyond_ |= uint64_t{row.span} - (word - row.low);  // its upper half is 0 while all are in
-    if (sizeof(Element) == 2) beyond_ |= uint64_t{word & 0xFFFF} << 32;
-    return previous_ = word | (payload << row.turn & kSign);
+    return previous_ = decoded<Element>(row, payload, previous_, &beyond_);
   }
 
   template <bool kHalf>
   static void store(const Table& table, std::byte* dst, size_t i, uint32_t word) {
-    constexpr uint32_t kOne = kFraction + 1;  // an exponent of 1
-    if (kHalf && (word & kInfinity) - kOne < kInfinity - kOne) word += table.half;
-    store_word<Element>(dst, i, word);
+    store_word<Element>(dst, i, kHalf ? with_half(word, table.half) : word);
   }
 
   // A run of equal values, at most n: as many as the buffer has, and whole words after it.

@@ -37,7 +37,7 @@ struct Quantiser {
         tie_mask(to_nearest && m < kFractionBits ? 1 : 0),
         zero_keep(to_zero ? 0 : ~0u) {}
 
-  uint32_t operator()(uint32_t word) const {
+  constexpr uint32_t operator()(uint32_t word) const {
     const uint32_t sign = word & kSign;
     const uint32_t size = word & ~kSign;  // rounded without its sign, so that NaNs cannot wrap
     const uint32_t cut = size & ~drop;

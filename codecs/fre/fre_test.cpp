@@ -14,6 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "codecs/common/testing/schedules.hpp"
+#include "codecs/fre/warp.hpp"
+
 namespace wirepress {
 namespace {
 
@@ -386,6 +389,13 @@ TEST(Fre, TakesFloat32AndBfloat16) {
   EXPECT_TRUE(codec.check(&args).ok());
   args = {DType::kBfloat16, {8, 0, 0, 1}};
   EXPECT_EQ(codec.check(&args).code(), Code::kParameter);
+}
+
+TEST(Fre, OnAGpuAnyOrderOfWarpsWillDo) {
+  for (const int ways : {1, 4}) {
+    Args args{DType::kFloat32, {5, fre::kNearest, 0, ways}};
+    schedules::Schedules<FreWarps>("fre", args, schedules::waves(150003, 1)).hold(10);
+  }
 }
 
 }  // namespace

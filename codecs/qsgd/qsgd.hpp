@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codecs/common/chunked/bit_planes.hpp"
+#include "codecs/common/random.hpp"
 
 namespace wirepress::qsgd {
 
@@ -23,26 +24,37 @@ struct Levels {
       : bits(static_cast<size_t>(args.value[kBits])), most((1u << (bits - 1)) - 1) {}
   size_t bits;
   uint32_t most;
-  size_t group_size() const { return 4 * bits; }
+  constexpr size_t group_size() const { return 4 * bits; }
 
   // The unit for the largest absolute value (as a word) of a chunk; NaN where that has none.
-  float unit(uint32_t largest) const {
+  constexpr float unit(uint32_t largest) const {
     const float unit = chunks::float_of(largest) / static_cast<float>(most);
     if (!representable(unit)) return chunks::float_of(chunks::kNan);
     return unit < kLeastUnit ? 0 : unit;
   }
   // What absolute values are multiplied by.
-  static float inverse(float unit) { return unit == 0 ? 0 : kOne / unit; }
+  static constexpr float inverse(float unit) { return unit == 0 ? 0 : kOne / unit; }
 
   // Whether an encoder writes it; `groups` are those of its chunk.
   bool valid(float unit, const std::byte* groups, size_t size) const {
-    const uint32_t word = chunks::word_of(unit);
-    if (word == chunks::kNan || word == 0) return chunks::all_zero(groups, size);
-    return unit >= kLeastUnit && representable(unit);
+    return empty(unit) ? chunks::all_zero(groups, size) : valid(unit);
+  }
+  // Whether no bit of its chunk is set; of other units, whether an encoder writes it.
+  static constexpr bool empty(float unit) {
+    return chunks::word_of(unit) == chunks::kNan || chunks::word_of(unit) == 0;
+  }
+  constexpr bool valid(float unit) const { return unit >= kLeastUnit && representable(unit); }
+
+  // The magnitude of element `index` of absolute value scaled / kOne, in units: up with the
+  // probability of the fraction.
+  constexpr uint32_t round(float scaled, uint64_t seed, uint64_t index) const {
+    const uint32_t drawn = random_bits(seed, index) >> (32 - kFractionBits);
+    const uint32_t level = (static_cast<uint32_t>(scaled) + drawn) >> kFractionBits;
+    return level < most ? level : most;
   }
 
  private:
-  bool representable(float unit) const {  // false for NaN, too
+  constexpr bool representable(float unit) const {  // false for NaN, too
     return chunks::finite(static_cast<float>(most) * unit);
   }
 };

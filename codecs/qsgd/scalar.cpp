@@ -2,7 +2,6 @@
 // The reference kernel: spec.md, chunk by chunk.
 #include <cmath>
 
-#include "codecs/common/random.hpp"
 #include "codecs/qsgd/qsgd.hpp"
 
 namespace wirepress {
@@ -36,7 +35,7 @@ class Qsgd {
       std::array<uint32_t, qsgd::kMostBits> plane{};
       for (size_t j = 0; j < kGroup; ++j) {
         const float t = read<float>((kFeedback ? residual : src) + 4 * (i + j));
-        const uint32_t level = round(std::fabs(t) * inverse, run.first + i + j);
+        const uint32_t level = levels_.round(std::fabs(t) * inverse, seed_, run.first + i + j);
         const bool negative = t < 0 && level > 0;
         for (size_t p = 0; p + 1 < levels_.bits; ++p) plane[p] |= (level >> p & 1) << j;
         plane[levels_.bits - 1] |= uint32_t{negative} << j;
@@ -68,12 +67,6 @@ class Qsgd {
   }
 
  private:
-  // Up with the probability of the fraction, of a number with kFractionBits of it.
-  uint32_t round(float scaled, uint64_t index) const {
-    const uint32_t drawn = random_bits(seed_, index) >> (32 - qsgd::kFractionBits);
-    return std::min((static_cast<uint32_t>(scaled) + drawn) >> qsgd::kFractionBits, levels_.most);
-  }
-
   static uint32_t bit(const std::byte* groups, size_t plane, size_t j) {
     return read<uint32_t>(groups + 4 * plane) >> j & 1;
   }

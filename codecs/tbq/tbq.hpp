@@ -48,14 +48,13 @@ struct Rule {
     return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(fraction, 16)), exponent - 16));
   }
   // The threshold, of the sums of absolute values. Not finite where a value is not.
-  float level(const chunks::Sums& sums, size_t n) const {
-    return tau * (chunks::total(sums) / static_cast<float>(n));
-  }
+  float level(const chunks::Sums& sums, size_t n) const { return level(chunks::total(sums), n); }
+  constexpr float level(float sum, size_t n) const { return tau * (sum / static_cast<float>(n)); }
   // Absolute values whose word is above this are marked: none where the level is 0.
-  static uint32_t floor_of(float level) {
+  static constexpr uint32_t floor_of(float level) {
     return level > 0 ? chunks::word_of(level) - 1 : chunks::kInfinity;
   }
-  size_t head_size() const { return mean ? 8 : 4; }
+  constexpr size_t head_size() const { return mean ? 8 : 4; }
 
   float tau;
   bool mean;
@@ -70,6 +69,20 @@ struct Marks {
 constexpr size_t groups_of(size_t n) { return chunks::padded(n) / chunks::kGroup; }
 constexpr size_t list_size(size_t count) { return (count + 1) / 2 * 4; }
 constexpr size_t planes_size(size_t planes, size_t n) { return 4 * (planes + 1) * groups_of(n); }
+// Whether `count` values are listed, which are small enough for it.
+constexpr bool list_pays(size_t count, size_t planes, size_t n) {
+  return list_size(count) < planes_size(planes, n);
+}
+// An entry of a list is a position, a magnitude less 1, and a sign.
+constexpr uint32_t entry_of(uint32_t position, uint32_t magnitude, uint32_t negative) {
+  return position | (magnitude - 1) << kPositionBits | negative << 15;
+}
+constexpr uint32_t entry_position(uint32_t entry) { return entry & (kValues - 1); }
+constexpr uint32_t entry_magnitude(uint32_t entry) { return (entry >> kPositionBits & 7) + 1; }
+constexpr float entry_value(uint32_t entry, float level) {
+  const float size = static_cast<float>(entry_magnitude(entry)) * level;
+  return chunks::float_of(chunks::word_of(size) ^ entry >> 15 << 31);  // no branch on the sign
+}
 
 using PlaneBuffer = std::array<std::byte, planes_size(kMostPlanes, kValues)>;
 
@@ -136,8 +149,7 @@ static inline void list_marks(const std::byte* groups, size_t n, std::byte* at) 
 static inline void list_sums(const std::byte* groups, size_t planes, size_t n, std::byte* at) {
   for (uint32_t first = 0; first < n; first += chunks::kGroup, groups += 4 * (planes + 1)) {
     each_marked(groups, planes, [&](uint32_t i, uint32_t magnitude, uint32_t negative) {
-      const uint32_t entry = first | i | (magnitude - 1) << kPositionBits | negative << 15;
-      chunks::write(at, static_cast<uint16_t>(entry));
+      chunks::write(at, static_cast<uint16_t>(entry_of(first | i, magnitude, negative)));
       at += 2;
     });
   }
@@ -151,7 +163,7 @@ static inline bool write_chunk(List list_one, const Rule& rule, const std::byte*
                                Bytes* dst) {
   const size_t in_planes = planes_size(planes, n);
   const size_t in_list = list_size(marks.count);
-  const bool list = listable && in_list < in_planes;
+  const bool list = listable && list_pays(marks.count, planes, n);
   std::byte* at = take_room(dst, rule.head_size() + (list ? in_list : in_planes));
   if (at == nullptr) return false;
   const size_t head = list ? marks.count : planes << 16;
@@ -179,19 +191,31 @@ struct Chunk {
   const std::byte* body = nullptr;
 };
 
-// Planes that the largest magnitude of a list would need.
-static inline size_t listed_planes(const Chunk& chunk) {
-  uint32_t most = 0;
+// Whether an encoder writes it, before a body for n values.
+static constexpr bool valid_head(const Rule& rule, uint32_t head, uint32_t level, size_t n) {
+  if (head == kNanHead) return !rule.mean || level == chunks::kNan;
+  const size_t planes = head >> 16, count = head & 0xFFFF;
+  if (planes > (rule.mean ? 1 : kMostPlanes)) return false;
+  if (planes > 0 ? count != 0 : count > n) return false;
+  return !rule.mean || (level < chunks::kInfinity && (level == 0) == (head == 0));
+}
+static constexpr size_t body_size(uint32_t head, size_t n) {
+  if (head == kNanHead) return 0;
+  return head >> 16 > 0 ? planes_size(head >> 16, n) : list_size(head & 0xFFFF);
+}
+
+static inline uint32_t most_listed(const Chunk& chunk) {
+  uint32_t most = 1;
   for (size_t i = 0; i < chunk.count; ++i)
-    most = std::max(most, chunks::read<uint16_t>(chunk.body + 2 * i) >> kPositionBits & 7u);
-  return static_cast<size_t>(std::bit_width(most + 1));
+    most = std::max(most, entry_magnitude(chunks::read<uint16_t>(chunk.body + 2 * i)));
+  return most;
 }
 
 static inline bool valid_list(const Rule& rule, const Chunk& chunk, size_t n) {
   uint32_t next = 0, magnitudes = 0, wrong = 0;
   for (size_t i = 0; i < chunk.count; ++i) {
     const uint32_t entry = chunks::read<uint16_t>(chunk.body + 2 * i);
-    const uint32_t position = entry & (kValues - 1);
+    const uint32_t position = entry_position(entry);
     wrong |= position - next;  // its uppermost bit, where they do not rise
     next = position + 1;
     magnitudes |= entry >> kPositionBits & 7;
@@ -200,8 +224,8 @@ static inline bool valid_list(const Rule& rule, const Chunk& chunk, size_t n) {
   if (chunk.count % 2 != 0 && chunks::read<uint16_t>(chunk.body + 2 * chunk.count) != 0)
     return false;
   // The larger form of two would be a second code for the same.
-  const size_t planes = magnitudes == 0 ? 1 : listed_planes(chunk);
-  return list_size(chunk.count) < planes_size(planes, n);
+  const uint32_t most = magnitudes == 0 ? 1 : most_listed(chunk);
+  return list_pays(chunk.count, static_cast<size_t>(std::bit_width(most)), n);
 }
 
 static inline bool valid_planes(const Chunk& chunk, size_t n) {
@@ -227,20 +251,14 @@ static inline bool read_chunk(const Rule& rule, Reader* in, size_t n, Chunk* chu
   uint32_t head;
   uint32_t level = chunks::word_of(rule.tau);
   if (!in->read(&head) || (rule.mean && !in->read(&level))) return false;
+  if (!valid_head(rule, head, level, n)) return false;
   chunk->level = chunks::float_of(level);
-  if (head == kNanHead) {
-    chunk->nan = true;
-    return !rule.mean || level == chunks::kNan;
-  }
+  chunk->nan = head == kNanHead;
+  if (chunk->nan) return true;
   chunk->planes = head >> 16;
   chunk->count = head & 0xFFFF;
-  if (chunk->planes > (rule.mean ? 1 : kMostPlanes)) return false;
-  if (chunk->planes > 0 ? chunk->count != 0 : chunk->count > n) return false;
-  const bool empty = chunk->planes == 0 && chunk->count == 0;
-  if (rule.mean && (level >= chunks::kInfinity || (level == 0) != empty)) return false;
   ConstBytes body;
-  if (!in->take(chunk->planes > 0 ? planes_size(chunk->planes, n) : list_size(chunk->count), &body))
-    return false;
+  if (!in->take(body_size(head, n), &body)) return false;
   chunk->body = body.data();
   return chunk->planes > 0 ? valid_planes(*chunk, n) : valid_list(rule, *chunk, n);
 }
@@ -259,7 +277,7 @@ static inline bool count_chunk(const Chunk& chunk, size_t n, Counts* counts) {
   };
   for (size_t i = 0; i < chunk.count; ++i) {
     const uint32_t entry = chunks::read<uint16_t>(chunk.body + 2 * i);
-    add(entry & (kValues - 1), (entry >> kPositionBits & 7) + 1, entry >> 15);
+    add(entry_position(entry), entry_magnitude(entry), entry >> 15);
   }
   for (size_t g = 0; chunk.planes > 0 && g < groups_of(n); ++g)
     each_marked(chunk.body + 4 * (chunk.planes + 1) * g, chunk.planes,
@@ -410,10 +428,7 @@ class Blocks {
       C::template fill<kAdd>(0, n, dst);
       for (size_t i = 0; i < chunk.count; ++i) {
         const uint32_t entry = chunks::read<uint16_t>(chunk.body + 2 * i);
-        const float size = static_cast<float>((entry >> kPositionBits & 7) + 1) * chunk.level;
-        const uint32_t sign = entry >> 15 << 31;  // not a branch: nobody can predict it
-        chunks::put<kAdd>(dst, entry & (kValues - 1),
-                          chunks::float_of(chunks::word_of(size) ^ sign));
+        chunks::put<kAdd>(dst, entry_position(entry), entry_value(entry, chunk.level));
       }
     } else if (n == kValues) {
       C::template expand<kAdd>(chunk.body, chunk.planes, n, chunk.level, dst);

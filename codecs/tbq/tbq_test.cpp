@@ -2,6 +2,8 @@
 #include "codecs/tbq/tbq.hpp"
 
 #include "codecs/common/testing/feedback.hpp"
+#include "codecs/common/testing/schedules.hpp"
+#include "codecs/tbq/warp.hpp"
 
 namespace wirepress {
 namespace {
@@ -191,6 +193,15 @@ TEST(Tbq, Parameters) {
   for (const int tau : {0, real_param(9, -31), real_param(2, 30)}) {
     args = {DType::kFloat32, {tau, 0}};
     EXPECT_EQ(codec.check(&args).code(), Code::kParameter);
+  }
+}
+
+TEST(Tbq, OnAGpuAnyOrderOfWarpsWillDo) {
+  for (const int of : {tbq::kMean, tbq::kOne}) {
+    Args args;
+    args.value[tbq::kTau] = real_param(5, -1);
+    args.value[tbq::kOf] = of;
+    schedules::Schedules<tbq::WarpBlocks>("tbq", args, schedules::waves(350002, 1)).hold(10);
   }
 }
 

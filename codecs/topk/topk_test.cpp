@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // topk sends what sorting says, for every size, ratio and kind of value.
+#include "codecs/topk/topk.hpp"
+
+#include "codecs/common/sparse/warps.hpp"
+#include "codecs/common/testing/schedules.hpp"
 #include "codecs/common/testing/sparse.hpp"
 
 namespace wirepress::sparse {
@@ -60,6 +64,17 @@ TEST(Topk, LastBytesAreRaw) {
     const Data code = coder.encode_bytes(raw);
     EXPECT_EQ(Data(code.end() - 3, code.end()), Data(3, std::byte{0x41}));
     EXPECT_TRUE(coder.try_decode(code, raw.size()).ok());
+  }
+}
+
+TEST(Topk, OnAGpuAnyOrderOfWarpsWillDo) {
+  Args args;
+  for (const int ratio : {real_param(1, -2), real_param(4, -1)}) {
+    args.value[topk::kRatio] = ratio;
+    const schedules::Schedules<WarpBlocks<topk::Rules>> all("topk", args,
+                                                            schedules::waves(150003, 1));
+    all.hold(5);
+    all.need(2, 0);
   }
 }
 

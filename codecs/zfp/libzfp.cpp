@@ -251,9 +251,8 @@ class Cells {
       for (size_t i = 0; i < kValues; ++i) {
         if ((i / step & 3) != 0) continue;
         T* line = cell + i;
-        if (extent_[d] < 2) line[step] = line[0];
-        if (extent_[d] < 3) line[2 * step] = line[step];
-        line[3 * step] = line[0];
+        for (size_t x = extent_[d]; x < 4; ++x)
+          line[x * step] = line[filled_from(x, extent_[d]) * step];
       }
     }
   }
@@ -300,20 +299,6 @@ Range<T> range_of(ConstBytes src, size_t n) {
   return range;
 }
 
-// How a block is coded.
-struct Plan {
-  bool reversible = false;
-  bool zero_tiny = false;  // cells of nothing but tiny values are coded as zeros
-  bool verify = false;     // decode every cell and look
-  // Cells of these size_words are coded as zeros where libzfp breaks the bound.
-  uint64_t doubtful_from = 1;
-  uint64_t doubtful_to = 0;
-};
-
-// libzfp scales cells by a power of two that overflows below 2^-98 or 2^-962.
-template <typename T>
-constexpr T kTiny = sizeof(T) == 4 ? static_cast<T>(0x1p-98) : static_cast<T>(0x1p-962);
-
 // Cells that are smaller than half the tolerance, but not much: libzfp keeps so few planes of them
 // that decoded numbers can wrap around. They may as well be zeros.
 template <typename T>
@@ -335,18 +320,11 @@ Plan plan_floats(const Args& args, const Range<T>& range) {
   const T most = std::bit_cast<T>(range.most);
   if (most == 0) return {};
   if (!std::isfinite(most)) return {.reversible = true};
-  Plan plan;
   const bool accuracy = mode_of(args) == Mode::kAccuracy;
   const double tolerance = args.real(kAccuracyParam);
-  if (range.least < size_word(kTiny<T>)) {
-    const double limit =
-        accuracy ? tolerance : static_cast<double>(most) * std::numeric_limits<T>::epsilon() / 2;
-    plan.zero_tiny = static_cast<double>(kTiny<T>) <= limit;
-    plan.reversible = !plan.zero_tiny;
-  }
-  // Errors may carry what is near the largest finite value beyond it.
-  plan.verify = most >= std::ldexp(T{1}, std::numeric_limits<T>::max_exponent - 16) ||
-                (accuracy && std::ilogb(most) - std::ilogb(tolerance) > kExactPlanes<T>);
+  Plan plan = plan_of_magnitudes<T>(most, range.least < size_word(kTiny<T>),
+                                    accuracy ? tolerance : rounding_of(most));
+  plan.verify |= accuracy && std::ilogb(most) - std::ilogb(tolerance) > kExactPlanes<T>;
   if (accuracy) set_doubtful<T>(tolerance, &plan);
   return plan;
 }

@@ -116,6 +116,43 @@ struct Grid {
   return std::max<size_t>(most, rate_bits(args, grid));
 }
 
+// ---- what can be coded within the mode ----------------------------------------------------------
+
+// How a block is coded.
+struct Plan {
+  bool reversible = false;
+  bool zero_tiny = false;  // cells of nothing but tiny values are coded as zeros
+  bool verify = false;     // decode every cell and look
+  // Cells of these size_words are coded as zeros where libzfp breaks the bound.
+  uint64_t doubtful_from = 1;
+  uint64_t doubtful_to = 0;
+};
+
+// libzfp scales cells by a power of two that overflows below 2^-98 or 2^-962.
+template <typename T>
+constexpr T kTiny = sizeof(T) == 4 ? static_cast<T>(0x1p-98) : static_cast<T>(0x1p-962);
+// Errors may carry what is near the largest finite value beyond it.
+template <typename T>
+constexpr T kHuge = sizeof(T) == 4 ? static_cast<T>(0x1p112) : static_cast<T>(0x1p1008);
+
+// For finite floats of which `most` is the largest magnitude, above 0. tiny: one is below kTiny and
+// not 0; such values may be zeros where that is less than `limit`.
+template <typename T>
+constexpr Plan plan_of_magnitudes(T most, bool tiny, double limit) {
+  const bool zero_tiny = tiny && static_cast<double>(kTiny<T>) <= limit;
+  return {.reversible = tiny && !zero_tiny, .zero_tiny = zero_tiny, .verify = most >= kHuge<T>};
+}
+// What counts as nothing beside `most`, where no accuracy is given.
+template <typename T>
+constexpr double rounding_of(T most) {
+  return static_cast<double>(most) * (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53);
+}
+
+// Beyond the edge of an array a cell is filled up with the values at these places.
+constexpr size_t filled_from(size_t i, size_t extent) {
+  return i < extent ? i : i == 3 ? 0 : extent - 1;
+}
+
 // ---- the index of the stream --------------------------------------------------------------------
 
 // Bits 0-19: the least bits of a group; 20-24: bits of an entry; 31: the stream is reversible.

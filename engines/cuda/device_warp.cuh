@@ -167,6 +167,7 @@ class DeviceWarp {
     return q;
   }
 
+  static WPR_DEVICE void settle() { __syncwarp(); }
   static WPR_DEVICE void sync() { __syncthreads(); }
   static WPR_DEVICE void wait() { __nanosleep(20); }
   static WPR_DEVICE uint64_t take_number(uint64_t* number) {
@@ -185,6 +186,12 @@ class DeviceWarp {
     uint64_t x = 0;
     asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(word) : "memory");
     return x;
+  }
+  static WPR_DEVICE void set_bits(std::byte* word, uint32_t bits) {
+    atomicOr(reinterpret_cast<unsigned*>(word), bits);
+  }
+  static WPR_DEVICE void add_to(std::byte* word, uint32_t n) {
+    atomicAdd(reinterpret_cast<unsigned*>(word), n);
   }
   static WPR_DEVICE void at_most(uint64_t* word, uint64_t value) {
     if (lane() == 0)

@@ -135,9 +135,10 @@ class Emulator {
   template <class K>
   Status in_order(const K& kernel, uint64_t blocks) {
     InOrder schedule;
+    shared_.resize(std::max(shared_.size(), (K::kShared + 63) / 64));
     for (uint64_t block = 0; block < blocks; ++block) {
       for (unsigned warp = 0; warp < K::kWarps; ++warp) {
-        HostWarp w(block, blocks, warp, nullptr, &schedule);
+        HostWarp w(block, blocks, warp, shared_of(K::kShared, 0), &schedule);
         kernel(w);
       }
     }

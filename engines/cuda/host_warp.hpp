@@ -145,11 +145,14 @@ class HostWarp {
     return q;
   }
 
+  static void settle() {}
   void sync() { schedule_->sync(); }
   void wait() { schedule_->wait(); }
   static uint64_t take_number(uint64_t* number) { return (*number)++; }
   static void publish(uint64_t* word, uint64_t value) { *word = value; }
   static uint64_t published(const uint64_t* word) { return *word; }
+  static void set_bits(std::byte* word, uint32_t bits) { put(word, get<uint32_t>(word) | bits); }
+  static void add_to(std::byte* word, uint32_t n) { put(word, get<uint32_t>(word) + n); }
   static void at_most(uint64_t* word, uint64_t value) { *word = std::min(*word, value); }
 
  private:

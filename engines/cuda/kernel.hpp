@@ -9,6 +9,7 @@
 //   static Status check_encode(const Args&, size_t size, size_t room);
 //   static Status check_decode(const Args&, size_t code_size, size_t size);
 //   static size_t scratch(const Args&, size_t size);         // bytes that launches need, cleared
+//   static size_t decode_scratch(const Args&, size_t size);  // where decoding needs less
 //   static constexpr bool kKeepsSize;                        // where the code is as large as the
 //   data template <bool kFeedback, class D> static Status encode(D& device, const Args&, const
 //   Task&); template <bool kAdd, class D> static Status decode(D& device, const Args&, const
@@ -42,6 +43,8 @@ Status outcome(const Report& report, size_t raw_size, size_t room) {
   if (report.first_bad != Report::kNone)
     return fail(Code::kCorrupt, "%s: chunk %llu holds what no encoder writes", C::kName,
                 static_cast<unsigned long long>(report.first_bad));
+  if (report.elsewhere != 0)
+    return fail(Code::kUnsupported, "%s: no kernel for GPUs codes these data", C::kName);
   if (report.full != 0)
     return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
                 raw_size, room);
@@ -123,15 +126,19 @@ class KernelOf {
     return dst;
   }
 
+  static size_t decode_scratch(const Args& args, size_t raw_size) {
+    if constexpr (requires { C::decode_scratch(args, raw_size); })
+      return C::decode_scratch(args, raw_size);
+    return C::scratch(args, raw_size);
+  }
+
   // Memory for a task.
-  static Status prepare(State& own, const Args& args, size_t raw_size, size_t code_size,
-                        Task* task) {
-    const size_t scratch = C::scratch(args, raw_size);
+  static Status prepare(State& own, size_t scratch, size_t raw_size, size_t code_size, Task* task) {
     WPR_TRY(own.raw.prepare(raw_size));
     WPR_TRY(own.code.prepare(code_size));
     WPR_TRY(own.scratch.prepare(scratch));
     WPR_TRY(own.report.prepare(sizeof(Report)));
-    static constexpr Report nothing = {0, Report::kNone, 0};  // it outlives the copy
+    static constexpr Report nothing = {0, Report::kNone, 0, 0};  // it outlives the copy
     WPR_TRY(own.device.upload(own.report.get(), std::as_bytes(std::span(&nothing, 1))));
     if (scratch > 0) WPR_TRY(own.device.clear(own.scratch.get(), scratch));
     *task = {own.raw.get(),
@@ -168,7 +175,7 @@ class KernelOf {
   static Status encode_on(State& own, const Args& args, ConstBytes src, Bytes residual, Bytes dst,
                           size_t* written) {
     Task task;
-    WPR_TRY(prepare(own, args, src.size(), dst.size(), &task));
+    WPR_TRY(prepare(own, C::scratch(args, src.size()), src.size(), dst.size(), &task));
     WPR_TRY(own.device.upload(task.raw, src));
     if constexpr (kFeedback) {
       WPR_TRY(own.residual.prepare(residual.size()));
@@ -201,7 +208,7 @@ class KernelOf {
   template <bool kAdd>
   static Status decode_on(State& own, const Args& args, ConstBytes src, Bytes dst) {
     Task task;
-    WPR_TRY(prepare(own, args, dst.size(), src.size(), &task));
+    WPR_TRY(prepare(own, decode_scratch(args, dst.size()), dst.size(), src.size(), &task));
     WPR_TRY(own.device.upload(task.code, src));
     if constexpr (kAdd) WPR_TRY(own.device.upload(task.raw, dst));
     const Status launched = C::template decode<kAdd>(own.device, args, task);

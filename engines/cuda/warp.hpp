@@ -29,10 +29,14 @@
 //   w.of_groups(f, q, a, ...)              f of each lane's sixteen words and values
 //   w.make_groups<T>(f, a, ...)            the words that f(T* q, ...) writes
 //   w.shared()                             the block's kShared bytes
+//   w.settle()                             each lane sees what the others of its warp have written
 //   w.sync()                               all warps of the block have come here
 //   w.take_number(p)                       *p++ for one warp after the other, in any order
 //   w.publish(p, x), w.published(p)        a 64-bit word that other blocks wait for, and what was
 //                                          written before is seen by them that have seen it
+//   W::set_bits(p, bits)                   in functions of a lane: a word gets bits, whoever else
+//                                          does so meanwhile
+//   W::add_to(p, n)                        the same: a uint32_t grows by n
 //   w.wait()                               what a warp does while it waits for another block
 //
 // Addresses given to rows, quads and groups are multiples of 16, others of the size of what is
@@ -77,6 +81,7 @@ struct Report {
   uint64_t written;    // bytes
   uint64_t first_bad;  // the first chunk that no encoder wrote; kNone
   uint64_t full;       // not 0: the code does not fit
+  uint64_t elsewhere;  // not 0: what no kernel for GPUs codes
   static constexpr uint64_t kNone = ~uint64_t{0};
 };
 

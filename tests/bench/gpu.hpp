@@ -17,15 +17,25 @@
 
 #include "codecs/bf16/warp.hpp"
 #include "codecs/bx/warp.hpp"
+#include "codecs/common/sparse/warps.hpp"
+#include "codecs/dgc/dgc.hpp"
 #include "codecs/fp16/warp.hpp"
+#include "codecs/graddrop/graddrop.hpp"
 #include "codecs/int4/warp.hpp"
 #include "codecs/int8/warp.hpp"
 #include "codecs/onebit/warp.hpp"
+#include "codecs/qsgd/warp.hpp"
 #include "codecs/shuffle/warp.hpp"
 #include "codecs/signsgd/warp.hpp"
+#include "codecs/tbq/warp.hpp"
 #include "codecs/terngrad/warp.hpp"
+#include "codecs/topk/topk.hpp"
 #include "codecs/zeros/warp.hpp"
+#include "codecs/zfp/warp.hpp"
 #include "pipeline/recipe.hpp"
+
+// The last one: its names would hide those of others.
+#include "codecs/fre/warp.hpp"
 
 namespace wirepress::bench {
 
@@ -110,7 +120,7 @@ class Gpu {
     scratch_size_ = C::scratch(args, size_);
     require(code_.prepare(code_size));
     require(scratch_.prepare(scratch_size_));
-    const cuda::Report nothing = {0, cuda::Report::kNone, 0};
+    const cuda::Report nothing = {0, cuda::Report::kNone, 0, 0};
     require(device_.upload(report_.get(), std::as_bytes(std::span(&nothing, 1))));
     require(device_.finish());
     *task = {from_.get(),
@@ -139,7 +149,7 @@ class Gpu {
     cuda::Report report;
     require(device_.download(std::as_writable_bytes(std::span(&report, 1)), report_.get()));
     require(device_.finish());
-    if (report.full != 0 || report.first_bad != cuda::Report::kNone)
+    if (report.full != 0 || report.elsewhere != 0 || report.first_bad != cuda::Report::kNone)
       require(fail(Code::kDevice, "the kernel says that a valid block is none"));
     return report;
   }
@@ -149,7 +159,10 @@ class Gpu {
                size_t written) {
     std::vector<std::byte> expected(codec.bound(args, size_)), code(written);
     size_t size = 0;
-    require(portable.encode(nullptr, args, raw_, expected, &size));
+    void* state = nullptr;
+    if (portable.open != nullptr) require(portable.open(args, &state));
+    require(portable.encode(state, args, raw_, expected, &size));
+    if (portable.close != nullptr) portable.close(state);
     require(device_.download(code, task.code));
     require(device_.finish());
     if (size != written || std::memcmp(code.data(), expected.data(), size) != 0)
@@ -179,6 +192,14 @@ int run_gpu(size_t size, int rounds) {
   gpu.template row<chunks::WarpChunks<Int4Warps>>("int4");
   gpu.template row<chunks::WarpChunks<Bf16Warps>>("bf16");
   gpu.template row<chunks::WarpChunks<Fp16Warps>>("fp16");
+  gpu.template row<tbq::WarpBlocks>("tbq");
+  gpu.template row<chunks::WarpChunks<qsgd::Warps>>("qsgd");
+  gpu.template row<sparse::WarpBlocks<topk::Rules>>("topk");
+  gpu.template row<sparse::WarpBlocks<dgc::Rules>>("dgc");
+  gpu.template row<sparse::WarpBlocks<graddrop::Rules>>("graddrop");
+  gpu.template row<FreWarps>("fre:m=5");
+  gpu.template row<FreWarps>("fre:m=5,ways=4");
+  gpu.template row<zfp::Warps>("zfp:rate=8");
   gpu.template row<zeros::Warps>("zeros");
   gpu.template row<shuffle::Warps>("shuffle:4");
   return 0;

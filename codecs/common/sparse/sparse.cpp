@@ -8,15 +8,13 @@
 #include <functional>
 #include <new>
 
-#include "codecs/common/random.hpp"
+#include "codecs/common/sparse/layout.hpp"
 
 namespace wirepress::sparse {
 namespace {
 
 constexpr int kPlacesMax = 13;  // of a share: 5 digits, and 1e-9 is the least
 constexpr double kShareMin = 1e-9;
-constexpr size_t kRun = 16;  // values that a sample takes side by side: a line of the cache
-constexpr size_t kCountSize = 4;
 
 uint32_t load_word(const std::byte* from, size_t i) {
   uint32_t word;
@@ -31,34 +29,6 @@ uint32_t sum(uint32_t a, uint32_t b) {
 }
 
 // ---- payload --------------------------------------------------------------------------------
-
-// Where the parts of a payload stand: count, values, high bits, low bits, last bytes (the
-// documents of the codecs, "Payload").
-struct Layout {
-  size_t n;
-  size_t count;
-  unsigned width = 0;  // of a position's low part
-  size_t high_size = 0;
-  size_t low_size = 0;
-  bool dense = false;  // every value, no positions
-
-  size_t high_at() const { return kCountSize + 4 * count; }
-  size_t low_at() const { return high_at() + high_size; }
-  size_t size() const { return n > 0 ? low_at() + low_size : 0; }
-};
-
-// Of `count` values at their positions, or of all n where that is no larger.
-Layout layout_of(size_t n, size_t count) {
-  Layout layout = {.n = n, .count = count};
-  if (count > 0 && count < n) {
-    layout.width = static_cast<unsigned>(std::bit_width(n / count)) - 1;
-    layout.high_size = (count + ((n - 1) >> layout.width) + 7) / 8;
-    layout.low_size = (count * layout.width + 7) / 8;
-  }
-  if (count == n || layout.size() >= kCountSize + 4 * n)
-    layout = {.n = n, .count = n, .dense = true};
-  return layout;
-}
 
 class Packer {
  public:
@@ -187,23 +157,6 @@ class Cursor {
 
 // ---- choice ---------------------------------------------------------------------------------
 
-// The places of a sample: one run of 16 in each equal part of the block.
-class Runs {
- public:
-  Runs(const Args& args, size_t n, size_t runs) : args_(args), groups_(n / kRun), runs_(runs) {}
-  size_t next() {  // the first value of the next run
-    const uint64_t begin = end_;
-    end_ = ++run_ * groups_ / runs_;
-    const uint64_t h = random_bits(args_.seed, args_.first + kRun * begin);
-    return kRun * (begin + (h * (end_ - begin) >> 32));
-  }
-
- private:
-  const Args& args_;
-  const uint64_t groups_, runs_;
-  uint64_t run_ = 0, end_ = 0;
-};
-
 // Leaves the k largest, in their order. Of the `aim` largest, aim >= k, returns the least
 // magnitude; 0: there are not so many.
 uint32_t keep_largest(size_t k, size_t aim, uint64_t* sorted, Keys* keys) {
@@ -313,13 +266,13 @@ class Chooser {
   void copy_sample(size_t n, std::byte* out) const {
     constexpr size_t kAhead = 16;  // runs that are fetched meanwhile
     const size_t runs = n / kRun;
-    Runs places(args_, n_, n < n_ ? runs : n_ / kRun);
+    const size_t groups = n_ / kRun, parts = n < n_ ? runs : groups;
     std::array<size_t, kAhead> begin{};
     for (size_t run = 0; run < runs + kAhead; ++run) {
       size_t& at = begin[run % kAhead];
       if (run >= kAhead) copy_run(at, kRun, out + 4 * kRun * (run - kAhead));
       if (run >= runs) continue;
-      at = places.next();
+      at = run_begin(args_.seed, args_.first, groups, parts, run);
       __builtin_prefetch(values_ + 4 * at);
       if (residual_ != nullptr) __builtin_prefetch(residual_ + 4 * at);
     }

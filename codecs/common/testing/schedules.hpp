@@ -48,7 +48,7 @@ class Run {
     WPR_TRY(report_.prepare(sizeof(cuda::Report)));
     if (scratch > 0) WPR_TRY(device_.clear(scratch_.get(), scratch));
     auto* const report = reinterpret_cast<cuda::Report*>(report_.get());
-    *report = {0, cuda::Report::kNone, 0};
+    *report = {0, cuda::Report::kNone, 0, 0};
     task_ = {raw_.get(), raw_size, nullptr, code_.get(), code_size, scratch_.get(), report};
     return {};
   }
@@ -66,12 +66,17 @@ class Schedules {
   Schedules(const char* codec, const Args& args, Data raw) : args_(args), raw_(std::move(raw)) {
     const Entry& entry = *find_codec(codec, std::strlen(codec));
     const Kernel& portable = *entry.kernels.back();
+    void* state = nullptr;
+    if (portable.open != nullptr) {
+      EXPECT_TRUE(portable.open(args, &state).ok());
+    }
     code_.resize(entry.codec->bound(args, raw_.size()));
     size_t written = 0;
-    EXPECT_TRUE(portable.encode(nullptr, args, raw_, code_, &written).ok());
+    EXPECT_TRUE(portable.encode(state, args, raw_, code_, &written).ok());
     code_.resize(written);
     decoded_.resize(raw_.size());
-    EXPECT_TRUE(portable.decode(nullptr, args, code_, decoded_, &written).ok());
+    EXPECT_TRUE(portable.decode(state, args, code_, decoded_, &written).ok());
+    if (portable.close != nullptr) portable.close(state);
   }
 
   bool encodes(uint64_t seed, unsigned skip = 0) const {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// zfp on a GPU. A lane keeps a cell of 64 values.
+// registers: 128
+#include "codecs/zfp/warp.hpp"
+#include "engines/cuda/device.cuh"
+
+namespace wirepress {
+
+extern const Kernel zfp_cuda;
+const Kernel zfp_cuda = zfp::OnDevice<cuda::Stream>::kernel("device", cuda::has_device);
+
+}  // namespace wirepress
