@@ -121,8 +121,7 @@ that four cells or one a clock would need 536 or 200 groups at a time.
 
 ZHW, the published core of libzfp's authors, codes 0.7 to 1 value a clock. gCOW, an encoder for one
 to three dimensions, stays just below 100 Gb/s at 250 MHz, which is 12.5 values a clock; 7 GiB/s,
-its mean over data and modes (figure 4.3), are 7.5. It publishes none by dimension, and has no
-decoder.
+its mean in figure 4.3, are 7.5. It has no decoder.
 
 ## Area
 

@@ -30,7 +30,7 @@ module wpr_zfp_window #(
   for (genvar i = 0; i < int'(Words); i++) begin : g_word
     (* ram_style = "block" *) logic [127:0] rows_q[1 << LogRows];
     logic [LogRows-1:0] address;
-    assign address = row + LogRows'(i == 0 && &word);  // behind a row's last word stands a first one
+    assign address = row + LogRows'(i == 0 && &word);  // behind a row's last word: a first one
     always_ff @(posedge clk_i) begin
       if (write_i) rows_q[row_i] <= data_i[128*i+:128];
     end
