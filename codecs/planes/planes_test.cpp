@@ -185,8 +185,9 @@ TEST(Planes, LeavesOutZerosBetweenNumbers) {
       expect_round_trip(DType::kFloat16, two, limit(two.size()));
       expect_round_trip(DType::kFloat32, four, limit(four.size()));
       expect_round_trip(DType::kFloat64, eight, limit(eight.size()));
-      if (n > 1000 && share >= 10)
+      if (n > 1000 && share >= 10) {
         EXPECT_NE(encode(DType::kFloat32, four)[0] & std::byte{8}, std::byte{0}) << n;
+      }
     }
   }
 }
@@ -310,9 +311,10 @@ TEST(Planes, RefusesBadBitmapsOfElements) {
   EXPECT_EQ(decoded({8, 0, 2, 0, 0, 0x80, 0x7E}), Code::kOk);
   EXPECT_EQ(raw, (Data{std::byte{0}, std::byte{0}, std::byte{0x40}, std::byte{0x3F}, std::byte{0},
                        std::byte{0}}));
-  EXPECT_EQ(decoded({8, 1, 2, 2, 0, 0, 0x80, 0x7E}), Code::kOk);  // all of its bytes are 2
-  EXPECT_EQ(decoded({8, 1, 3, 2, 1, 0, 0, 0x80, 0x7E}),
-            Code::kCorrupt);                                           // bits of one that is none
+  EXPECT_EQ(decoded({8, 1, 2, 2, 0, 0, 0x80, 0x7E}), Code::kOk);     // all of its bytes are 2
+  EXPECT_EQ(decoded({8, 1, 3, 2, 1, 0, 0, 0x80, 0x7E}), Code::kOk);  // as bits
+  // bits of a byte that is none
+  EXPECT_EQ(decoded({8, 1, 3, 2, 2, 0, 0, 0x80, 0x7E}), Code::kCorrupt);
   EXPECT_EQ(decoded({8, 0, 0x0A, 0, 0, 0x80, 0x7E}), Code::kCorrupt);  // bits behind the last
   EXPECT_EQ(decoded({8, 0, 0}), Code::kOk);                            // none is there
   EXPECT_EQ(decoded({10, 0, 0}), Code::kCorrupt);                      // and has signs
