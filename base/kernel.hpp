@@ -112,6 +112,8 @@ struct Codec {
   bool stable = true;       // encoding what was decoded changes nothing more
   bool may_refuse = false;  // encode may say kDstTooSmall for any dst: these data cannot be coded
   bool sparse = false;      // codes some float32 values exactly and drops the others
+  // The id of an older format of this name, which is no longer read and not used again; 0: none.
+  uint16_t former_id = 0;
   // Gradients train worse without error feedback. Not so where the error is unbiased, and averages
   // out over steps and ranks, or is far below the noise of a gradient.
   bool wants_feedback = false;

@@ -18,6 +18,8 @@ namespace {
 // that libraries find what repeats from row to row.
 constexpr size_t kWindows = 4, kWindow = 32 << 10, kSample = kWindows * kWindow;
 constexpr size_t kLook = 2 << 10;  // of each, for the features: they must cost next to nothing
+constexpr double kMostTolerance = 4;
+constexpr double kClose = 1.15;  // by times, of the best
 
 // Kept mantissa bits of a whole number, and the bits of its fraction.
 int fraction_bits(DType dtype) {
@@ -33,15 +35,26 @@ int fraction_bits(DType dtype) {
   }
 }
 
+// n * log2(n), from a table where a look's counts are.
+double n_log_n(uint32_t n) {
+  static const std::vector<double> known = [] {
+    std::vector<double> table(kWindows * kLook + 1, 0.0);
+    for (size_t i = 2; i < table.size(); ++i)
+      table[i] = static_cast<double>(i) * std::log2(static_cast<double>(i));
+    return table;
+  }();
+  return n < known.size() ? known[n] : n * std::log2(static_cast<double>(n));
+}
+
 template <size_t N>
 double entropy(const std::array<uint32_t, N>& counts) {
-  double n = 0, sum = 0;
+  uint32_t n = 0;
+  double sum = 0;
   for (const uint32_t count : counts) {
-    if (count == 0) continue;
     n += count;
-    sum += count * std::log2(static_cast<double>(count));
+    if (count > 1) sum += n_log_n(count);
   }
-  return n == 0 ? 0 : std::log2(n) - sum / n;
+  return n == 0 ? 0 : std::max(0.0, (n_log_n(n) - sum) / n);
 }
 
 double zero_lines(ConstBytes sample) {
@@ -123,11 +136,21 @@ bool has_own_deflate(const char* engine) {
          kernel != choose_kernel(*entry, "cpu");
 }
 
-bool same_look(const Features& a, const Features& b) {
+bool same_look(const Features& a, const Features& b, double tolerance) {
   return std::fabs(a.zero_lines - b.zero_lines) < 0.03 &&
-         std::fabs(a.byte_entropy - b.byte_entropy) < 0.25 &&
-         std::fabs(a.exponent_entropy - b.exponent_entropy) < 0.25 &&
-         std::fabs(a.roughness - b.roughness) < 0.1 && std::fabs(a.matches - b.matches) < 0.05;
+         std::fabs(a.byte_entropy - b.byte_entropy) < 0.25 * tolerance &&
+         std::fabs(a.exponent_entropy - b.exponent_entropy) < 0.25 * tolerance &&
+         std::fabs(a.roughness - b.roughness) < 0.1 * tolerance &&
+         std::fabs(a.matches - b.matches) < 0.05;
+}
+
+bool looks_like_noise(const Features& look) {
+  return look.byte_entropy > 7.92 && look.matches < 0.01;
+}
+
+// Window w of a group that is larger than all of them.
+ConstBytes window(ConstBytes group, size_t w) {
+  return group.subspan((group.size() - kWindow) / (kWindows - 1) / 64 * 64 * w, kWindow);
 }
 
 }  // namespace
@@ -140,6 +163,7 @@ bool is_float(DType dtype) {
 Features features_of(ConstBytes sample, DType dtype) {
   Features features;
   features.zero_lines = zero_lines(sample);
+  if (features.zero_lines == 1 && sample.size() % 64 == 0) return features;
   features.matches = matches(sample);
   std::array<uint32_t, 256> counts{};
   for (const std::byte byte : sample) ++counts[std::to_integer<size_t>(byte)];
@@ -223,7 +247,8 @@ Status Chooser::add(const std::string& text, bool matching, const Header& header
 Status Chooser::begin(const Goal& goal, const Header& header, const char* engine) {
   goal_ = goal;
   dtype_ = header.dtype;
-  any_ = false;
+  known_.clear();
+  tolerance_ = 1;
   std::string what = std::string(engine) + "/" + dtype_name(dtype_) + "/" + real_text(goal.rel) +
                      "/" + real_text(goal.abs) + (goal.kind == Goal::Kind::kRatio ? "/ratio" : "");
   for (int i = 1; i < header.n_dims; ++i) what.append("/").append(std::to_string(header.shape[i]));
@@ -279,9 +304,10 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
 // Fills in the model: calibrated speeds at this ratio, what memory adds to them (the calibration
 // runs in caches, and a frame's data do not), and the time until the last of n blocks is expanded
 // on the other side, when compressing, sending and expanding overlap block by block.
-void Chooser::weigh(const Candidate& candidate, size_t n_blocks, Trial* trial) const {
+void Chooser::weigh(const Candidate& candidate, const Features& look, size_t n_blocks,
+                    Trial* trial) const {
   const double fraction = 1 / trial->ratio;
-  const Speed::Point speed = candidate.speed->at(fraction, features_);
+  const Speed::Point speed = candidate.speed->at(fraction, look);
   const double c = in_frame(speed.encode, fraction), d = in_frame(speed.decode, fraction);
   trial->encode = 1 / c;
   trial->decode = 1 / d;
@@ -291,15 +317,17 @@ void Chooser::weigh(const Candidate& candidate, size_t n_blocks, Trial* trial) c
   trial->finish = (c + wire + d) / n + most * (n - 1) / n;
 }
 
-const char* Chooser::hopeless(const Candidate& candidate, size_t n_blocks, double best) const {
+const char* Chooser::hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
+                              double best) const {
   const bool lossy = !candidate.recipe.lossless();
-  if (!lossy && looks_like_noise()) return "the sample looks like noise";
-  if (candidate.matching && candidate.recipe.n_steps == 1 && features_.matches < 0.01 &&
-      features_.byte_entropy > 7)
+  if (!lossy && looks_like_noise(look)) return "the sample looks like noise";
+  if (candidate.matching && candidate.recipe.n_steps == 1 && look.matches < 0.01 &&
+      look.byte_entropy > 7)
     return "nothing repeats";
-  if (candidate.text == "zeros" && features_.zero_lines < 0.02) return "no lines of zeros";
+  if (candidate.text == "zeros" && look.zero_lines < 0.02) return "no lines of zeros";
   if (goal_.kind != Goal::Kind::kTime) return nullptr;
-  const Speed::Point speed = candidate.speed->typical(features_);
+  if (candidate.text != "zeros" && look.zero_lines == 1) return "all lines are zeros";
+  const Speed::Point speed = candidate.speed->typical(look);
   const double c = in_frame(speed.encode, 0), d = in_frame(speed.decode, 0);
   const double n = static_cast<double>(n_blocks), threads = goal_.threads;
   const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;
@@ -321,16 +349,21 @@ bool Chooser::better(const Trial& a, const Trial& b) const {
   }
 }
 
-Status Chooser::sample_of(const Candidate& candidate, ConstBytes group, size_t block_size,
-                          double* ratio) {
+Status Chooser::sample_of(const Candidate& candidate, ConstBytes group, ConstBytes windows,
+                          size_t block_size, double* ratio) {
   // Codecs of arrays see whole rows; the rest the windows, each by itself.
-  ConstBytes sample(windows_.data(), std::min(group.size(), kSample));
+  ConstBytes sample = windows;
   size_t piece = std::min(sample.size(), kWindow);
   if (wirepress::wants_slabs(candidate.recipe)) {
     const size_t step = row_step_ ? row_step_ : kSample;
     piece = std::min({group.size(), block_size, std::max(step, 2 * kSample / step * step)});
     sample = group.first(piece);
   }
+  return ratio_of(candidate, sample, piece, ratio);
+}
+
+Status Chooser::ratio_of(const Candidate& candidate, ConstBytes sample, size_t piece,
+                         double* ratio) {
   size_t coded = 0, bound = piece;
   for (int i = 0; i < candidate.recipe.n_steps; ++i)
     bound = candidate.recipe.step[i].entry->codec->bound(candidate.recipe.step[i].args, bound);
@@ -349,44 +382,101 @@ Status Chooser::sample_of(const Candidate& candidate, ConstBytes group, size_t b
 }
 
 Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
-  const size_t n_blocks = std::max<size_t>(1, (group.size() + block_size - 1) / block_size);
-  std::byte* windows = windows_.reserve(kSample);
-  if (!windows) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", kSample);
-  const bool whole = group.size() <= kSample;
-  const size_t step = whole ? 0 : (group.size() - kWindow) / (kWindows - 1) / 64 * 64;
-  for (size_t w = 0; w < (whole ? 1 : kWindows) && !group.empty(); ++w)
-    std::memcpy(windows + w * kWindow, &group[w * step], whole ? group.size() : kWindow);
-  const Features before = features_;
   std::array<std::byte, kWindows * kLook> look;
+  const bool whole = group.size() <= kSample;
   for (size_t w = 0; w < kWindows && !whole; ++w)
-    std::memcpy(&look[w * kLook], windows + w * kWindow, kLook);
-  features_ = features_of(whole ? ConstBytes(windows, group.size()) : look, dtype_);
-  reused_ = any_ && same_look(before, features_);
+    std::memcpy(&look[w * kLook], window(group, w).data(), kLook);
+  const Features features = features_of(whole ? group : ConstBytes(look), dtype_);
+  reused_ = find_known(features);
   if (!reused_) {
-    trials_.assign(candidates_.size(), {});
-    chosen_ = 0;
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      const Candidate& candidate = candidates_[i];
-      Trial& trial = trials_[i];
-      trial.recipe = candidate.text;
-      trial.ratio = 1;
-      if (i > 0 && (trial.why = hopeless(candidate, n_blocks, trials_[chosen_].finish)) != nullptr)
-        continue;
-      trial.why = "";
-      if (i > 0) WPR_TRY(sample_of(candidate, group, block_size, &trial.ratio));
-      weigh(candidate, n_blocks, &trial);
-      if (i > 0 && trial.ratio > 1 && better(trial, trials_[chosen_])) chosen_ = i;
-    }
-    any_ = true;
-  } else {
-    features_ = before;  // so that many small steps are noticed
+    Known known;
+    known.look = features;
+    WPR_TRY(try_all(group, whole ? group : ConstBytes(look), block_size, &known));
+    if (!known_.empty())
+      tolerance_ = known.chosen == chosen() ? std::min(2 * tolerance_, kMostTolerance) : 1;
+    if (known_.size() == kMostKnown) known_.erase(known_.begin());
+    known_.push_back(std::move(known));
+    now_ = known_.size() - 1;
   }
-  *recipe = candidates_[chosen_].recipe;
+  *recipe = candidates_[chosen()].recipe;
   return {};
 }
 
-bool Chooser::looks_like_noise() const {
-  return features_.byte_entropy > 7.92 && features_.matches < 0.01;
+bool Chooser::find_known(const Features& look) {
+  for (size_t i = known_.size(); i-- > 0;) {
+    if (!same_look(look, known_[i].look, tolerance_)) continue;
+    now_ = i;
+    return true;
+  }
+  return false;
+}
+
+Status Chooser::try_all(ConstBytes group, ConstBytes look, size_t block_size, Known* known) {
+  const size_t n_blocks = std::max<size_t>(1, (group.size() + block_size - 1) / block_size);
+  const bool whole = group.size() <= kSample;
+  ConstBytes windows = look;  // of zeros alone it says all
+  if (!whole && (known->look.zero_lines < 1 || goal_.kind != Goal::Kind::kTime)) {
+    std::byte* const room = windows_.reserve(kSample);
+    if (!room) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", kSample);
+    for (size_t w = 0; w < kWindows; ++w)
+      std::memcpy(room + w * kWindow, window(group, w).data(), kWindow);
+    windows = {room, kSample};
+  }
+  known->trials.resize(candidates_.size());
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    Trial& trial = known->trials[i];
+    Trial& best = known->trials[known->chosen];
+    trial.recipe = candidate.text;
+    trial.ratio = 1;
+    if (i > 0) {
+      const char* const why = hopeless(candidate, known->look, n_blocks, best.finish);
+      if (why != nullptr) {
+        trial.why = why;
+        continue;
+      }
+      WPR_TRY(sample_of(candidate, group, windows, block_size, &trial.ratio));
+    }
+    weigh(candidate, known->look, n_blocks, &trial);
+    if (i > 0 && trial.ratio > 1 && better(trial, best)) known->chosen = i;
+  }
+  return goal_.kind == Goal::Kind::kTime && !whole ? try_block(group, block_size, known) : Status();
+}
+
+// Match finders find more in a block than in windows. So where one is close to the best, those that
+// are close are tried on a block, unless that takes more than a 16th of what the group takes.
+Status Chooser::try_block(ConstBytes group, size_t block_size, Known* known) {
+  std::vector<Trial>& trials = known->trials;
+  const size_t n_blocks = (group.size() + block_size - 1) / block_size;
+  const ConstBytes block =
+      group.subspan(n_blocks / 2 * block_size)
+          .first(std::min(block_size, group.size() - n_blocks / 2 * block_size));
+  const double most = kClose * trials[known->chosen].finish;
+  const auto is_close = [&](size_t i) {
+    return i > 0 && *trials[i].why == 0 && trials[i].finish <= most &&
+           !wirepress::wants_slabs(candidates_[i].recipe);
+  };
+  std::vector<size_t> close;
+  bool matching = false;
+  double seconds = 0;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!is_close(i)) continue;
+    close.push_back(i);
+    matching |= candidates_[i].matching;
+    seconds += static_cast<double>(block.size()) / trials[i].encode;
+  }
+  const double group_seconds = trials[known->chosen].finish * static_cast<double>(group.size());
+  if (!matching || close.size() < 2 || block.size() <= kWindow || 16 * seconds > group_seconds)
+    return {};
+  for (const size_t i : close) {
+    WPR_TRY(ratio_of(candidates_[i], block, block.size(), &trials[i].ratio));
+    weigh(candidates_[i], known->look, n_blocks, &trials[i]);
+  }
+  known->chosen = 0;
+  for (size_t i = 1; i < trials.size(); ++i)
+    if (*trials[i].why == 0 && trials[i].ratio > 1 && better(trials[i], trials[known->chosen]))
+      known->chosen = i;
+  return {};
 }
 
 }  // namespace wirepress

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // recipe=auto: which recipe for which blocks, and why.
 //
-// A group of blocks is sampled. Features of the sample rule out what cannot pay; what is left is
-// tried on the sample for its ratio. Speeds are not taken from the sample, where they would be
+// A look at 8 KiB of a group of blocks comes first. Where another group of the frame looked alike,
+// its choice stands. Else the features rule out what cannot pay, and what is left is tried on a
+// sample for its ratio. Speeds are not taken from the sample, where they would be
 // noise, but from a calibration that runs once per process: seconds a byte as a function of how far
 // a recipe's data shrink. So a frame's bytes depend on the data, the goal and the calibration, not
 // on the number of threads.
@@ -81,10 +82,10 @@ class Chooser {
   Status choose(ConstBytes group, size_t block_size, Recipe* recipe);
 
   // About the last group.
-  const Features& features() const { return features_; }
-  const std::vector<Trial>& trials() const { return trials_; }
-  size_t chosen() const { return chosen_; }
-  bool reused() const { return reused_; }  // it looks like the group before
+  const Features& features() const { return known_[now_].look; }
+  const std::vector<Trial>& trials() const { return known_[now_].trials; }
+  size_t chosen() const { return known_[now_].chosen; }
+  bool reused() const { return reused_; }  // it looks like an earlier group of the frame
 
  private:
   struct Candidate {
@@ -94,29 +95,42 @@ class Chooser {
     bool matching;  // lives of repeated words
     const Speed* speed = nullptr;
   };
+  // What was decided for groups that look alike.
+  struct Known {
+    Features look;
+    std::vector<Trial> trials;
+    size_t chosen = 0;
+  };
+  static constexpr size_t kMostKnown = 8;
+  bool find_known(const Features& look);
+  Status try_all(ConstBytes group, ConstBytes look, size_t block_size, Known* known);
+  Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
-  const char* hopeless(const Candidate& candidate, size_t n_blocks, double best) const;
-  Status sample_of(const Candidate& candidate, ConstBytes group, size_t block_size, double* ratio);
-  void weigh(const Candidate& candidate, size_t n_blocks, Trial* trial) const;
+  const char* hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
+                       double best) const;
+  Status sample_of(const Candidate& candidate, ConstBytes group, ConstBytes windows,
+                   size_t block_size, double* ratio);
+  Status ratio_of(const Candidate& candidate, ConstBytes sample, size_t piece, double* ratio);
+  void weigh(const Candidate& candidate, const Features& look, size_t n_blocks, Trial* trial) const;
   bool better(const Trial& a, const Trial& b) const;
-  bool looks_like_noise() const;
 
   Goal goal_;
   DType dtype_ = DType::kBytes;
   std::string begun_;  // for what; candidates are kept from frame to frame
   std::vector<Candidate> candidates_;
   bool wants_slabs_ = false;
-  size_t row_step_ = 0;  // four rows, in bytes
-  Features features_;
-  std::vector<Trial> trials_;
-  size_t chosen_ = 0;
-  bool reused_ = false, any_ = false;
+  size_t row_step_ = 0;       // four rows, in bytes
+  std::vector<Known> known_;  // of this frame, the last kMostKnown
+  size_t now_ = 0;            // in known_
+  // How far looks may lie apart: twice as far after each trial that led to the choice before it.
+  double tolerance_ = 1;
+  bool reused_ = false;
   Buffer windows_, code_;
 };
 
 // The calibration of this process; measures what it has not.
 const Speed& speed_of(const Recipe& recipe, const std::string& text);
-double copy_speed();  // seconds a byte of memcpy between buffers that pass the cache
+double copy_speed();  // seconds a byte of memcpy of frames that rotate over more than the caches
 double hash_speed();  // seconds a byte of a block's checksum
 
 Features features_of(ConstBytes sample, DType dtype);

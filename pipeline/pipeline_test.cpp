@@ -122,6 +122,26 @@ TEST(Recipe, FramesCarryOnlyResolvedParameters) {
   EXPECT_EQ(recipe_of(header.stages, header, "auto", &recipe).code(), Code::kCorrupt);
 }
 
+// A format that is no longer read has an id that nothing else gets, and is refused by its name.
+TEST(Recipe, FormerFormatsAreRefused) {
+  size_t n = 0;
+  for (const Entry& entry : registry()) {
+    if (entry.codec->former_id == 0) continue;
+    ++n;
+    EXPECT_EQ(find_codec(entry.codec->former_id), nullptr) << entry.codec->name;
+    Recipe recipe;
+    ASSERT_TRUE(parse_recipe(entry.codec->name, DType::kFloat32, "auto", &recipe).ok());
+    Stages stages = stages_of(recipe);
+    stages.stage[0].id = entry.codec->former_id;
+    const Status status = recipe_of(stages, Header(), "auto", &recipe);
+    EXPECT_EQ(status.code(), Code::kUnsupported);
+    EXPECT_NE(std::string(status.text()).find(std::string("older format of ") + entry.codec->name),
+              std::string::npos)
+        << status.text();
+  }
+  EXPECT_EQ(n, 1u);  // planes
+}
+
 // A parameter that came later changes no frame that does without it.
 TEST(Recipe, LaterParametersAreLeftOutWhereTheyHaveTheirDefaults) {
   const auto stages = [](const char* text) {

@@ -159,6 +159,13 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
                   Recipe::Step* step) {
   const Entry* entry = find_codec(stage.id);
   if (!entry) {
+    for (const Entry& known : registry())
+      if (known.codec->former_id == stage.id)
+        return fail(
+            Code::kUnsupported,
+            "header: stage %d has codec id 0x%03x, an older format of %s, which this version "
+            "does not read: expand it with the version that wrote it",
+            number, stage.id, known.codec->name);
     return fail(Code::kUnsupported, "header: stage %d has codec id 0x%03x; known here: %s", number,
                 stage.id, known_codecs().c_str());
   }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -50,17 +51,20 @@ void fill_text(Bytes out) {
 
 void fill(Kind kind, DType dtype, Bytes out) {
   if (kind == kText) return fill_text(out);
-  for (size_t i = 0; i + 8 <= out.size(); i += 8) {
-    uint64_t word = kind == kZeros ? 0 : mix(i);
-    if (kind == kWave || kind == kGradient) {
-      const double values[2] = {value_of(kind, i / 4), value_of(kind, i / 4 + 1)};
-      if (dtype == DType::kFloat64) {
-        std::memcpy(&word, values, 8);
-      } else {  // 16-bit floats as the upper halves of float32: of the right kind for bfloat16
-        const float floats[2] = {static_cast<float>(values[0]), static_cast<float>(values[1])};
-        std::memcpy(&word, floats, 8);
-      }
+  if (kind == kWave || kind == kGradient) {
+    const bool half = dtype == DType::kBfloat16 || dtype == DType::kFloat16;
+    const size_t size = dtype == DType::kFloat64 ? 8 : half ? 2 : 4;
+    for (size_t i = 0; i + size <= out.size(); i += size) {
+      const double value = value_of(kind, i / size);
+      uint64_t word = std::bit_cast<uint64_t>(value);
+      if (size < 8) word = std::bit_cast<uint32_t>(static_cast<float>(value));
+      if (half) word >>= 16;  // of the right kind for bfloat16
+      std::memcpy(&out[i], &word, size);
     }
+    return;
+  }
+  for (size_t i = 0; i + 8 <= out.size(); i += 8) {
+    const uint64_t word = kind == kZeros ? 0 : mix(i);
     std::memcpy(&out[i], &word, 8);
   }
 }
@@ -172,16 +176,15 @@ double hash_speed() {
 double copy_speed() {
   const std::lock_guard lock(g_mutex);
   static const double seconds = [] {
-    constexpr size_t kLarge = 16 << 20;
-    std::vector<std::byte> a(kLarge, std::byte{1}), b(kLarge, std::byte{2});
-    double best = 1;
-    for (size_t turn = 0; turn < kTurns; ++turn) {
-      const double begin = thread_seconds();
-      std::memcpy(b.data(), a.data(), kLarge);
-      best = std::min(best, thread_seconds() - begin);
-      a[turn] = b[kLarge - 1];  // so that the copy is not left out
+    constexpr size_t kFrame = 4 << 20, kFrames = 16;  // 64 MiB: twice what large caches have
+    std::vector<std::byte> all(kFrame * kFrames, std::byte{1});
+    const double begin = thread_seconds();
+    for (size_t i = 0; i < kFrames; ++i) {
+      std::byte* const to = all.data() + (i + kFrames / 2) % kFrames * kFrame;
+      std::memcpy(to, all.data() + i * kFrame, kFrame);
+      all[i] = to[kFrame - 1];  // so that the copy is not left out
     }
-    return best / static_cast<double>(kLarge);
+    return (thread_seconds() - begin) / static_cast<double>(all.size());
   }();
   return seconds;
 }

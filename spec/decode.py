@@ -128,10 +128,18 @@ def read_params(name: str, data: bytes) -> list[int | float]:
     return params + (later if left_out else [])
 
 
+def refuse_id(number: int) -> None:
+    for name in codec_names().values():
+        former = getattr(reference(name), "FORMER_ID", 0) == number
+        refuse(former, f"codec id 0x{number:03x}: an older format of {name}, which is not read")
+    refuse(True, f"unknown codec id 0x{number:03x}")
+
+
 def read_stage(reader: Reader, dtype: str) -> Stage:
     word = reader.number(2)
     refuse(word >> 12 > 12, f"stage with {word >> 12} bytes of parameters")
-    refuse(word & 0xFFF not in codec_names(), f"unknown codec id 0x{word & 0xFFF:03x}")
+    if word & 0xFFF not in codec_names():
+        refuse_id(word & 0xFFF)
     name, data = codec_names()[word & 0xFFF], reader.take(word >> 12)
     params, codec = read_params(name, data), reference(name)
     types = getattr(codec, "TYPES", (dtype,))

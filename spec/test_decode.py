@@ -120,6 +120,13 @@ def test_vectors(
     assert len(raw) != size
 
 
+def test_a_former_format_is_refused_by_its_name() -> None:
+    with pytest.raises(decode.FrameError, match="0x011: an older format of planes"):
+        decode.refuse_id(0x11)
+    with pytest.raises(decode.FrameError, match="unknown codec id 0xffe"):
+        decode.refuse_id(0xFFE)
+
+
 def test_the_example_of_the_document() -> None:
     text = (HERE / "frame.md").read_text()
     example = text[text.index("## Example") : text.index("## History")]

@@ -48,6 +48,63 @@ struct Avx2Ops : ShuffleOps<Avx2Eight> {
   }
 
   template <typename Word>
+  static void mark(const std::byte* src, size_t begin, size_t n, std::byte* bits) {
+    constexpr size_t kWords = 32 / sizeof(Word);
+    for (; begin + kStep <= n; begin += kStep) {
+      uint32_t marks = 0;
+#pragma GCC unroll 8
+      for (size_t k = 0; k < sizeof(Word); ++k)
+        marks |= zeros<Word>(load(src + sizeof(Word) * begin + 32 * k)) << kWords * k;
+      marks = ~marks;
+      std::memcpy(bits + begin / 8, &marks, sizeof(marks));
+    }
+    PlainOps::mark<Word>(src, begin, n, bits);
+  }
+  // Eight elements of two or four bytes; those of eight bytes go one by one.
+  template <typename Word>
+  static void keep(const std::byte* src, const std::byte* bits, size_t begin, size_t n,
+                   std::byte* out) {
+    if constexpr (sizeof(Word) < 8) {
+      for (; begin + 8 <= n; begin += 8) {
+        const auto byte = static_cast<uint8_t>(bits[begin / 8]);
+        const __m128i places = places_of(kDividing[static_cast<uint8_t>(~byte)]);
+        if constexpr (sizeof(Word) == 2) {
+          const __m128i v = _mm_loadu_si128(half(src + 2 * begin));
+          _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(v, pairs(places)));
+        } else {
+          const __m256i v = load(src + 4 * begin);
+          store(out, _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(places)));
+        }
+        out += sizeof(Word) * static_cast<size_t>(std::popcount(byte));
+      }
+    }
+    PlainOps::keep<Word>(src, bits, begin, n, out);
+  }
+  template <typename Word>
+  static void spread(const std::byte* from, const std::byte* bits, size_t begin, size_t n,
+                     std::byte* dst) {
+    if constexpr (sizeof(Word) < 8) {
+      for (; begin + 8 <= n; begin += 8) {
+        const auto byte = static_cast<uint8_t>(bits[begin / 8]);
+        const __m128i places = places_of(kMerging[byte]);  // 8 and more where the bit is 1
+        if constexpr (sizeof(Word) == 2) {
+          const __m128i v = _mm_loadu_si128(half(from)), wide = _mm_cvtepu8_epi16(places);
+          const __m128i some = _mm_cmpgt_epi16(wide, _mm_set1_epi16(7));
+          _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + 2 * begin),
+                           _mm_and_si128(some, _mm_shuffle_epi8(v, pairs(places))));
+        } else {
+          const __m256i wide = _mm256_cvtepu8_epi32(places);
+          const __m256i some = _mm256_cmpgt_epi32(wide, _mm256_set1_epi32(7));
+          store(dst + 4 * begin,
+                _mm256_and_si256(some, _mm256_permutevar8x32_epi32(load(from), wide)));
+        }
+        from += sizeof(Word) * static_cast<size_t>(std::popcount(byte));
+      }
+    }
+    PlainOps::spread<Word>(from, bits, begin, n, dst);
+  }
+
+  template <typename Word>
   static void split(const std::byte* src, size_t begin, size_t n, uint64_t base,
                     std::byte* const* planes) {
     for (; begin + kStep <= n; begin += kStep) {
@@ -102,12 +159,57 @@ struct Avx2Ops : ShuffleOps<Avx2Eight> {
     }
   }
 
+  // By shuffles of those 16 entries, of the 16 times 16, that are not all the usual one.
+  static void translate(const std::byte* values, size_t n, const uint8_t* table, uint8_t usual,
+                        std::byte* out) {
+    const __m128i usual16 = _mm_set1_epi8(static_cast<char>(usual));
+    __m256i entries[16], begins[16];  // as differences from the usual one
+    size_t n_parts = 0;
+    for (size_t first = 0; first < 256; first += 16) {
+      const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table + first));
+      const __m128i other = _mm_xor_si128(part, usual16);
+      if (_mm_testz_si128(other, other) != 0) continue;
+      entries[n_parts] = _mm256_broadcastsi128_si256(other);
+      begins[n_parts++] = _mm256_set1_epi8(static_cast<char>(first));
+    }
+    const __m256i all_usual = _mm256_broadcastsi128_si256(usual16);
+    const __m256i above = _mm256_set1_epi8(0x70);  // makes a place of 16 or more one of 128 or more
+    for (size_t i = 0; i < n; i += kStep) {
+      const __m256i v = load(values + i);
+      __m256i found = all_usual;
+      for (size_t k = 0; k < n_parts; ++k) {
+        const __m256i place = _mm256_adds_epu8(_mm256_sub_epi8(v, begins[k]), above);
+        found = _mm256_xor_si256(found, _mm256_shuffle_epi8(entries[k], place));
+      }
+      store(out + i, found);
+    }
+  }
+
   static void take_bits(const std::byte* values, size_t n, uint8_t mask, std::byte* out) {
-    take_bits_by<Bmi2Bytes>(values, n, mask, out);
+    if (!std::has_single_bit(mask)) return take_bits_by<Bmi2Bytes>(values, n, mask, out);
+    const __m128i up = _mm_cvtsi32_si128(7 - std::countr_zero(mask));
+    for (size_t i = 0; i < n; i += kStep) {
+      auto bits =
+          static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(load(values + i), up)));
+      if (n - i < kStep) bits &= (1u << (n - i)) - 1;
+      std::memcpy(out + i / 8, &bits, sizeof(bits));
+    }
   }
   template <bool kOver>
   static void put_bits(const std::byte* bits, size_t n, uint8_t mask, std::byte* values) {
-    put_bits_by<Bmi2Bytes, kOver>(bits, n, mask, values);
+    if (!std::has_single_bit(mask)) return put_bits_by<Bmi2Bytes, kOver>(bits, n, mask, values);
+    const __m256i one = _mm256_set1_epi8(static_cast<char>(mask));
+    const __m256i byte_of =
+        _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+    const __m256i place = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+    for (size_t i = 0; i < n; i += kStep) {
+      const auto word =
+          static_cast<int>(PlainOps::load(bits + i / 8, (std::min(n - i, kStep) + 7) / 8));
+      const __m256i each = _mm256_shuffle_epi8(_mm256_set1_epi32(word), byte_of);
+      __m256i v = _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(each, place), place), one);
+      if (kOver) v = _mm256_or_si256(v, _mm256_andnot_si256(one, load(values + i)));
+      store(values + i, v);
+    }
   }
 
  private:
@@ -116,6 +218,31 @@ struct Avx2Ops : ShuffleOps<Avx2Eight> {
     static uint64_t spread(uint64_t close, uint8_t mask) { return _pdep_u64(close, bytes(mask)); }
     static uint64_t bytes(uint8_t mask) { return _pdep_u64(mask, 0x0101010101010101) * 255; }
   };
+
+  template <typename Word>
+  static uint32_t zeros(__m256i v) {
+    const __m256i none = _mm256_setzero_si256();
+    if constexpr (sizeof(Word) == 2) {
+      const __m256i is = _mm256_cmpeq_epi16(v, none);
+      const __m128i both =
+          _mm_packs_epi16(_mm256_castsi256_si128(is), _mm256_extracti128_si256(is, 1));
+      return static_cast<uint32_t>(_mm_movemask_epi8(both));
+    }
+    if constexpr (sizeof(Word) == 4)
+      return static_cast<uint32_t>(
+          _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(v, none))));
+    if constexpr (sizeof(Word) == 8)
+      return static_cast<uint32_t>(
+          _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(v, none))));
+  }
+  static __m128i places_of(const std::array<uint8_t, 8>& places) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(places.data()));
+  }
+  // The places of both bytes of elements, from those of elements.
+  static __m128i pairs(__m128i places) {
+    const __m128i wide = _mm_cvtepu8_epi16(places);
+    return _mm_add_epi16(_mm_mullo_epi16(wide, _mm_set1_epi16(0x0202)), _mm_set1_epi16(0x0100));
+  }
 
   static const __m128i* half(const std::byte* p) { return reinterpret_cast<const __m128i*>(p); }
   static __m256i load(const std::byte* from) {

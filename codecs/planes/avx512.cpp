@@ -59,6 +59,54 @@ struct Avx512Ops : PlainOps {
   }
 
   template <typename Word>
+  static void mark(const std::byte* src, size_t begin, size_t n, std::byte* bits) {
+    for (; begin + kStep <= n; begin += kStep) {
+      uint64_t marks = 0;
+#pragma GCC unroll 8
+      for (size_t k = 0; k < sizeof(Word); ++k) {
+        const __m512i v = load(src + sizeof(Word) * begin + kLine * k);
+        marks |= not_zero<Word>(v) << k * kLine / sizeof(Word);
+      }
+      std::memcpy(bits + begin / 8, &marks, sizeof(marks));
+    }
+    PlainOps::mark<Word>(src, begin, n, bits);
+  }
+  template <typename Word>
+  static void keep(const std::byte* src, const std::byte* bits, size_t begin, size_t n,
+                   std::byte* out) {
+    constexpr size_t kWords = kLine / sizeof(Word);
+    for (; begin + kWords <= n; begin += kWords) {
+      const uint64_t mask = word(bits + begin / 8, kWords / 8);
+      const __m512i v = load(src + sizeof(Word) * begin);
+      if constexpr (sizeof(Word) == 2)
+        store(out, _mm512_maskz_compress_epi16(static_cast<__mmask32>(mask), v));
+      if constexpr (sizeof(Word) == 4)
+        store(out, _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), v));
+      if constexpr (sizeof(Word) == 8)
+        store(out, _mm512_maskz_compress_epi64(static_cast<__mmask8>(mask), v));
+      out += sizeof(Word) * static_cast<size_t>(std::popcount(mask));
+    }
+    PlainOps::keep<Word>(src, bits, begin, n, out);
+  }
+  template <typename Word>
+  static void spread(const std::byte* from, const std::byte* bits, size_t begin, size_t n,
+                     std::byte* dst) {
+    constexpr size_t kWords = kLine / sizeof(Word);
+    for (; begin + kWords <= n; begin += kWords) {
+      const uint64_t mask = word(bits + begin / 8, kWords / 8);
+      std::byte* const to = dst + sizeof(Word) * begin;
+      if constexpr (sizeof(Word) == 2)
+        store(to, _mm512_maskz_expand_epi16(static_cast<__mmask32>(mask), load(from)));
+      if constexpr (sizeof(Word) == 4)
+        store(to, _mm512_maskz_expand_epi32(static_cast<__mmask16>(mask), load(from)));
+      if constexpr (sizeof(Word) == 8)
+        store(to, _mm512_maskz_expand_epi64(static_cast<__mmask8>(mask), load(from)));
+      from += sizeof(Word) * static_cast<size_t>(std::popcount(mask));
+    }
+    PlainOps::spread<Word>(from, bits, begin, n, dst);
+  }
+
+  template <typename Word>
   static void split(const std::byte* src, size_t begin, size_t n, uint64_t base,
                     std::byte* const* planes) {
     for (; begin + kStep <= n; begin += kStep) {
@@ -90,7 +138,8 @@ struct Avx512Ops : PlainOps {
     PlainOps::join<Word>(planes, begin, n, base, dst);
   }
 
-  static void translate(const std::byte* values, size_t n, const uint8_t* table, std::byte* out) {
+  static void translate(const std::byte* values, size_t n, const uint8_t* table, uint8_t /*usual*/,
+                        std::byte* out) {
     const __m512i a = _mm512_loadu_si512(table), b = _mm512_loadu_si512(table + 64);
     const __m512i c = _mm512_loadu_si512(table + 128), d = _mm512_loadu_si512(table + 192);
     for (size_t i = 0; i < n; i += kStep) {
@@ -199,6 +248,12 @@ struct Avx512Ops : PlainOps {
     uint64_t w = 0;
     std::memcpy(&w, from, size);
     return w;
+  }
+  template <typename Word>
+  static uint64_t not_zero(__m512i v) {
+    if constexpr (sizeof(Word) == 2) return _mm512_test_epi16_mask(v, v);
+    if constexpr (sizeof(Word) == 4) return _mm512_test_epi32_mask(v, v);
+    if constexpr (sizeof(Word) == 8) return _mm512_test_epi64_mask(v, v);
   }
   template <size_t kLanes>
   static __m512i ends(__m512i v, uint64_t where) {

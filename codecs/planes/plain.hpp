@@ -32,6 +32,10 @@ Word turn_back(Word word, uint64_t base) {
   }
 }
 
+inline bool bit(const std::byte* bitmap, size_t i) {
+  return ((bitmap[i / 8] >> i % 8) & std::byte{1}) != std::byte{0};
+}
+
 struct PlainOps {
   static bool line_is_zero(const std::byte* line) {
     std::array<uint64_t, kLine / 8> words;
@@ -39,6 +43,42 @@ struct PlainOps {
     uint64_t any = 0;
     for (const uint64_t word : words) any |= word;
     return any == 0;
+  }
+
+  // Which of the elements begin .. n of src are not 0: a bit each, in ceil(n / 8) bytes, of which
+  // the first begin / 8 are there. Without slack.
+  template <typename Word>
+  static void mark(const std::byte* src, size_t begin, size_t n, std::byte* bits) {
+    for (size_t i = begin; i < n; i += 8) {
+      unsigned byte = 0;
+      for (size_t k = i; k < std::min(n, i + 8); ++k) {
+        Word word;
+        std::memcpy(&word, src + k * sizeof(Word), sizeof(Word));
+        byte |= static_cast<unsigned>(word != 0) << (k - i);
+      }
+      bits[i / 8] = static_cast<std::byte>(byte);
+    }
+  }
+  // The elements begin .. n of src whose bit is 1. src and bits without slack.
+  template <typename Word>
+  static void keep(const std::byte* src, const std::byte* bits, size_t begin, size_t n,
+                   std::byte* out) {
+    for (size_t i = begin; i < n; ++i) {
+      std::memcpy(out, src + i * sizeof(Word), sizeof(Word));
+      out += bit(bits, i) ? sizeof(Word) : 0;
+    }
+  }
+  // The way back: n elements, 0 where the bit is 0. bits and dst without slack.
+  template <typename Word>
+  static void spread(const std::byte* from, const std::byte* bits, size_t begin, size_t n,
+                     std::byte* dst) {
+    for (size_t i = begin; i < n; ++i) {
+      Word word;
+      std::memcpy(&word, from, sizeof(Word));
+      word = bit(bits, i) ? word : Word{0};
+      std::memcpy(dst + i * sizeof(Word), &word, sizeof(Word));
+      from += bit(bits, i) ? sizeof(Word) : 0;
+    }
   }
 
   // Elements begin .. n of src; byte p of element i goes to planes[p] + i. Without slack.
@@ -68,7 +108,9 @@ struct PlainOps {
     }
   }
 
-  static void translate(const std::byte* values, size_t n, const uint8_t* table, std::byte* out) {
+  // Each value's entry of a table of 256. Most entries are `usual`.
+  static void translate(const std::byte* values, size_t n, const uint8_t* table, uint8_t /*usual*/,
+                        std::byte* out) {
     for (size_t i = 0; i < n; ++i)
       out[i] = static_cast<std::byte>(table[static_cast<uint8_t>(values[i])]);
   }

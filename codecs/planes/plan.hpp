@@ -12,16 +12,13 @@ namespace planes {
 
 constexpr size_t kMostPlanes = 9;  // of bytes, and the signs
 
-enum Flag : uint8_t { kLines = 1, kSigns = 2, kDifferences = 4, kFlags = 7 };
+enum Flag : uint8_t { kLines = 1, kSigns = 2, kDifferences = 4, kElements = 8, kFlags = 15 };
 enum Mode : uint8_t { kRaw = 0, kByChunk = 1, kTable = 2 };                 // of a plane
 enum Kind : uint8_t { kStored = 0, kCoded = 1, kConstant = 2, kBits = 3 };  // of a chunk of it
 
 // ---- lines ----------------------------------------------------------------------------------
 
 inline size_t line_size(size_t line, size_t total) { return std::min(kLine, total - line * kLine); }
-inline bool bit(const std::byte* bitmap, size_t i) {
-  return ((bitmap[i / 8] >> i % 8) & std::byte{1}) != std::byte{0};
-}
 
 // Fills the bitmap of lines that are not zero, and says how many bytes the others have.
 template <typename Ops>
@@ -64,6 +61,37 @@ inline void spread_lines(const std::byte* from, const std::byte* bitmap, size_t 
 }
 
 // ---- elements -------------------------------------------------------------------------------
+
+// How many of the lowest n bits are 1; those behind them are 0.
+inline size_t ones(const std::byte* bits, size_t n) {
+  size_t sum = 0, i = 0;
+  for (; i + 64 <= n; i += 64) {
+    uint64_t word;
+    std::memcpy(&word, bits + i / 8, sizeof(word));
+    sum += static_cast<size_t>(std::popcount(word));
+  }
+  uint64_t rest = 0;
+  std::memcpy(&rest, bits + i / 8, (n - i + 7) / 8);
+  return sum + static_cast<size_t>(std::popcount(rest));
+}
+template <typename Ops>
+void mark(const std::byte* src, size_t n, size_t size, std::byte* bits) {
+  if (size == 2) return Ops::template mark<uint16_t>(src, 0, n, bits);
+  if (size == 4) return Ops::template mark<uint32_t>(src, 0, n, bits);
+  Ops::template mark<uint64_t>(src, 0, n, bits);
+}
+template <typename Ops>
+void keep(const std::byte* src, const std::byte* bits, size_t n, size_t size, std::byte* out) {
+  if (size == 2) return Ops::template keep<uint16_t>(src, bits, 0, n, out);
+  if (size == 4) return Ops::template keep<uint32_t>(src, bits, 0, n, out);
+  Ops::template keep<uint64_t>(src, bits, 0, n, out);
+}
+template <typename Ops>
+void spread(const std::byte* from, const std::byte* bits, size_t n, size_t size, std::byte* dst) {
+  if (size == 2) return Ops::template spread<uint16_t>(from, bits, 0, n, dst);
+  if (size == 4) return Ops::template spread<uint32_t>(from, bits, 0, n, dst);
+  Ops::template spread<uint64_t>(from, bits, 0, n, dst);
+}
 
 template <typename Ops>
 void split(const std::byte* src, size_t n, size_t size, uint64_t base, std::byte* const* to) {
@@ -150,13 +178,6 @@ struct Range {
   size_t table_size() const { return 2 + (last - first + 3) / 2; }
 };
 
-// Lines of a block's elements, each plane's bytes one after the other.
-struct Sample {
-  std::byte* planes = nullptr;
-  size_t n = 0;         // values of a plane
-  size_t distance = 0;  // from plane to plane
-  std::byte* plane(size_t p) const { return planes + p * distance; }
-};
 // Whole lines of elements are a sample: all, or one in `step`.
 struct SampleLines {
   size_t step, n;
@@ -187,24 +208,28 @@ inline bool pays(const Estimate& estimate, size_t sampled, size_t n) {
   return estimate.bits * n / (8 * sampled) + Range(estimate.lengths).table_size() < n - n / 16;
 }
 
-// By a sample of a plane of n bytes.
+// By a sample of a plane of n bytes. Returns the bits that the sample will take.
 template <typename Ops>
-void choose(const std::byte* sample, size_t sampled, size_t n, Plane* plane) {
+uint64_t choose(const std::byte* sample, size_t sampled, size_t n, Plane* plane) {
   const auto [any, all] = Ops::common(sample, sampled);
   const auto bits = static_cast<size_t>(std::popcount(any));
   plane->mode = bits < 8 ? kByChunk : kRaw;
-  if (bits == 8 && is_noise(sample, sampled)) return;
+  if (bits == 8 && is_noise(sample, sampled)) return bits * sampled;
   const Estimate coded = estimate(count(sample, sampled), sampled);
-  if (any != all && bits < 8 && bits * sampled <= coded.bits + sampled / 16) return;
-  if (!pays(coded, sampled, n)) return;
+  const size_t close = sampled / 16;
+  if (any != all && bits < 8 &&
+      (bits > 2 ? bits * sampled <= coded.bits + close : bits * sampled + close <= coded.bits))
+    return bits * sampled;
+  if (!pays(coded, sampled, n)) return any == all ? 0 : bits * sampled;
   plane->mode = kTable;
   plane->lengths = coded.lengths;
+  return any == all ? 0 : coded.bits;
 }
 
-// The upper plane as it is or by differences. False: neither pays.
+// The upper plane as it is or by differences. 0: neither pays; else the bits that the sample takes.
 template <typename Ops>
-bool choose_upper(const std::byte* sample, size_t sampled, size_t n, std::byte* room, Plan* plan,
-                  Plane* plane) {
+uint64_t choose_upper(const std::byte* sample, size_t sampled, size_t n, std::byte* room,
+                      Plan* plan, Plane* plane) {
   Estimate best = estimate(count(sample, sampled), sampled);
   const size_t lines = sampled / kLine;
   if (lines > 0) {
@@ -218,24 +243,26 @@ bool choose_upper(const std::byte* sample, size_t sampled, size_t n, std::byte* 
     // a 32nd of a bit a value is what undoing them is worth
     if (steps.bits * sampled * 32 + n_steps * sampled < best.bits * n_steps * 32) {
       best = steps;
+      best.bits = steps.bits * sampled / n_steps;
       plan->flags |= kDifferences;
     }
   }
   if (!pays(best, sampled, n)) {
     plan->flags &= static_cast<uint8_t>(~kDifferences);
-    return false;
+    return 0;
   }
   plane->mode = kTable;
   plane->lengths = best.lengths;
-  return true;
+  return best.bits;
 }
 
-// Whether signs repeat so that they are worth a plane of their own.
+// Whether signs repeat so that they are worth a plane of their own: the bits that those of the
+// sample take, or 0.
 template <typename Ops>
-bool choose_signs(std::byte* low, size_t sampled, size_t n, uint8_t mask, std::byte* room,
-                  Plane* plane) {
+uint64_t choose_signs(std::byte* low, size_t sampled, size_t n, uint8_t mask, std::byte* room,
+                      Plane* plane) {
   const size_t lines = sampled / kLine;
-  if (lines == 0) return false;
+  if (lines == 0) return 0;
   Ops::take_bits(low, lines * kLine, mask, room);
   size_t changes = 0;
   for (size_t i = 0; i < lines; ++i) {
@@ -245,13 +272,13 @@ bool choose_signs(std::byte* low, size_t sampled, size_t n, uint8_t mask, std::b
     changes += static_cast<size_t>(std::popcount(word));
     std::memcpy(room + 8 * i, &word, sizeof(word));
   }
-  if (4 * changes > sampled) return false;
+  if (4 * changes > sampled) return 0;
   const Estimate coded = estimate(count(room, 8 * lines), 8 * lines);
-  if (16 * coded.bits >= 13 * sampled || !pays(coded, 8 * lines, (n + 7) / 8)) return false;
+  if (16 * coded.bits >= 13 * sampled || !pays(coded, 8 * lines, (n + 7) / 8)) return 0;
   plane->mode = kTable;
   plane->lengths = coded.lengths;
   for (size_t i = 0; i < sampled; ++i) low[i] &= static_cast<std::byte>(~mask);
-  return true;
+  return coded.bits;
 }
 
 }  // namespace planes

@@ -26,21 +26,23 @@ Status check(Args* args) {
 extern const Codec planes_codec;
 const Codec planes_codec = {
     .name = "planes",
-    .sentence = "floats without loss: zero lines left out, exponents in a partition code",
+    .sentence = "floats without loss: zeros left out, exponents in a partition code",
     .params = {},
     .lossless = true,
     .exact_encode = true,
     .keeps_size = false,
     .needs_size = true,
     .typed = true,
+    .former_id = 0x11,
     .check = check,
-    // Besides the data flags, the base of doubles, of each plane and the signs a table at most, and
-    // of each chunk of them a byte; the signs come twice.
+    // Besides the data flags, the base of doubles, a bit for each element that is not 0, of each
+    // plane, the signs and those bits a table at most, and of each chunk of them a byte; the signs
+    // come twice.
     .bound =
         [](const Args& args, size_t n) {
-          const size_t planes = 1 + (args.dtype == DType::kBytes ? 4 : dtype_size(args.dtype));
-          const size_t chunks = n / (planes - 1) / 8192 + 1;
-          return n + 3 + planes * 132 + chunks * (planes + 1025);
+          const size_t size = args.dtype == DType::kBytes ? 4 : dtype_size(args.dtype);
+          const size_t n_elements = n / size, chunks = n_elements / 16384 + 1;
+          return n + 3 + n_elements / 8 + (size + 2) * 132 + chunks * (size + 2050);
         },
 };
 

@@ -28,9 +28,11 @@ struct Buffer {
 
 struct State {
   using List = std::array<std::byte, kChunk + kSlack>;
-  Buffer lines;   // those that are not zero
-  Buffer sample;  // and as much again as one plane of it
+  Buffer lines;     // those that are not zero
+  Buffer elements;  // likewise
+  Buffer sample;    // and as much again as one plane of it
   Plan plan;
+  Plane marks;  // of elements that are not zero
   std::array<List, kMostPlanes> planes;
   List steps;
   std::array<std::byte, TreeEncoder<PlainOps>::kRoom> code;
@@ -67,14 +69,12 @@ class Encoder {
 
   // `flags`, and then the rest of the payload.
   bool run(uint8_t flags, ConstBytes lines, ConstBytes body) {
-    n_ = body.size() / size_;
-    Plan& plan = own_.plan;
-    plan.flags = flags;
-    plan.base = size_ == 8 ? base_of(body, n_) : 0;
-    plan.n_planes = size_;
-    if (n_ > 0 && !look(body)) return false;
-    out_.put(size_t{plan.flags});
+    ConstBytes marks;
+    if (!look(flags, body)) return false;
+    if (has_zeros_ && !leave_out_zeros(flags, &body, &marks)) return false;
+    out_.put(size_t{own_.plan.flags});
     out_.put(lines);
+    put_marks(marks);
     if (n_ > 0) put_plan();
     for (size_t i = 0; i < n_ && !out_.full; i += kChunk)
       put_chunk(body.data() + i * size_, std::min(kChunk, n_ - i));
@@ -86,31 +86,75 @@ class Encoder {
   size_t upper() const { return size_ - 1; }
   uint8_t sign_mask() const { return static_cast<uint8_t>(1u << sign_bit(size_)); }
 
-  // Chooses by a sample how the block's planes are stored. False: no memory.
-  bool look(ConstBytes body) {
+  // Chooses by a sample how the body's planes are stored. False: no memory.
+  bool look(uint8_t flags, ConstBytes body) {
+    n_ = body.size() / size_;
+    Plan& plan = own_.plan;
+    plan.flags = flags;
+    plan.base = size_ == 8 ? base_of(body, n_) : 0;
+    plan.n_planes = size_;
+    expected_ = 0;
+    has_zeros_ = false;
+    if (n_ == 0) return true;
     const SampleLines lines(n_);
     const size_t sampled = lines.n > 0 ? lines.n * kLine : n_;
     const size_t distance = sampled + kSlack;
     if (!own_.sample.reserve((size_ + 1) * distance)) return false;
     std::byte* const sample = own_.sample.bytes.get();
     std::array<std::byte*, kMostPlanes> to;
+    std::array<std::byte, kLine / 8> marks;
+    size_t n_zeros = sampled;
     for (size_t at = 0; at < sampled; at += kLine) {
+      const std::byte* const line = body.data() + at * lines.step * size_;
+      const size_t n = std::min(kLine, sampled);
       for (size_t p = 0; p < size_; ++p) to[p] = sample + p * distance + at;
-      split<Ops>(body.data() + at * lines.step * size_, std::min(kLine, sampled), size_,
-                 own_.plan.base_in_word(), to.data());
+      split<Ops>(line, n, size_, plan.base_in_word(), to.data());
+      mark<Ops>(line, n, size_, marks.data());
+      n_zeros -= ones(marks.data(), n);
     }
+    has_zeros_ = 64 * n_zeros >= sampled;
     std::byte* const room = sample + size_ * distance;
-    Plan& plan = own_.plan;
-    if (choose_signs<Ops>(sample, sampled, n_, sign_mask(), room, &plan.plane[size_])) {
+    uint64_t bits = choose_signs<Ops>(sample, sampled, n_, sign_mask(), room, &plan.plane[size_]);
+    if (bits > 0) {
       plan.flags |= kSigns;
       plan.n_planes = size_ + 1;
     }
     const std::byte* const upper_sample = sample + upper() * distance;
+    const uint64_t upper_bits =
+        choose_upper<Ops>(upper_sample, sampled, n_, room, &plan, &plan.plane[upper()]);
+    bits += upper_bits;
     for (size_t p = 0; p < size_; ++p)
-      if (p != upper() ||
-          !choose_upper<Ops>(upper_sample, sampled, n_, room, &plan, &plan.plane[p]))
-        choose<Ops>(sample + p * distance, sampled, n_, &plan.plane[p]);
+      if (p != upper() || upper_bits == 0)
+        bits += choose<Ops>(sample + p * distance, sampled, n_, &plan.plane[p]);
+    expected_ = bits * n_ / (8 * sampled);
     return true;
+  }
+
+  // Takes elements that are 0 out of the body, if that makes the rest so much smaller.
+  bool leave_out_zeros(uint8_t flags, ConstBytes* body, ConstBytes* left) {
+    const size_t all = n_, with_zeros = expected_, size = (all + 7) / 8;
+    if (!own_.elements.reserve(size + body->size() + 2 * kSlack)) return false;
+    std::byte* const marks = own_.elements.bytes.get();
+    mark<Ops>(body->data(), all, size_, marks);
+    const size_t kept = ones(marks, all);
+    const size_t marks_size = (choose<Ops>(marks, size, size, &own_.marks) + 7) / 8;
+    std::byte* const others = marks + size + kSlack;
+    keep<Ops>(body->data(), marks, all, size_, others);
+    const ConstBytes tail = body->subspan(all * size_);
+    if (!tail.empty()) std::memcpy(others + kept * size_, tail.data(), tail.size());
+    const ConstBytes rest(others, kept * size_ + tail.size());
+    if (!look(flags | kElements, rest)) return false;
+    if (marks_size + expected_ + with_zeros / 128 >= with_zeros) return look(flags, *body);
+    *body = rest;
+    *left = {marks, size};
+    return true;
+  }
+  void put_marks(ConstBytes marks) {
+    if (marks.empty()) return;
+    put_plane(&own_.marks);
+    if (own_.marks.mode == kRaw) return out_.put(marks);
+    for (size_t i = 0; i < marks.size() && !out_.full; i += kChunk)
+      put_values(own_.marks, marks.data() + i, std::min(kChunk, marks.size() - i));
   }
 
   void put_plan() {
@@ -119,13 +163,14 @@ class Encoder {
       out_.put(plan.base & 255);
       out_.put(plan.base >> 8);
     }
-    for (size_t p = 0; p < plan.n_planes; ++p) {
-      Plane& plane = plan.plane[p];
-      out_.put(size_t{plane.mode});
-      if (plane.mode != kTable) continue;
-      plane.tree.emplace(plane.lengths);
-      put_table(plane.lengths);
-    }
+    for (size_t p = 0; p < plan.n_planes; ++p) put_plane(&plan.plane[p]);
+  }
+  // How it is stored, and its table.
+  void put_plane(Plane* plane) {
+    out_.put(size_t{plane->mode});
+    if (plane->mode != kTable) return;
+    plane->tree.emplace(plane->lengths);
+    put_table(plane->lengths);
   }
   void put_table(const Lengths& lengths) {
     const Range range(lengths);
@@ -191,6 +236,8 @@ class Encoder {
   size_t size_;
   Output& out_;
   size_t n_ = 0;
+  size_t expected_ = 0;     // bytes that the elements will take
+  bool has_zeros_ = false;  // so many that it may pay to leave them out
 };
 
 // ---- decoding -------------------------------------------------------------------------------
@@ -200,17 +247,30 @@ class Decoder {
  public:
   Decoder(State* state, size_t size, uint8_t flags) : own_(*state), size_(size), flags_(flags) {}
 
-  // The payload behind the lines; nullptr, or what is wrong with it.
+  // The payload behind the lines; nullptr, or what is wrong with it. With kElements there is room
+  // for all of the body's in the state.
   const char* run(ConstBytes src, Bytes body) {
     src_ = src;
-    const size_t n = body.size() / size_;
+    const size_t all = body.size() / size_;
+    size_t n = all;
+    const std::byte* marks = nullptr;
+    std::byte* elements = body.data();
+    if ((flags_ & kElements) != 0) {
+      std::byte* const room = own_.elements.bytes.get();
+      elements = room + (all + 7) / 8 + kSlack;
+      marks = take_marks((all + 7) / 8, room);
+      if (marks == nullptr || (all % 8 != 0 && (marks[all / 8] >> all % 8) != std::byte{0}))
+        return "which elements are 0";
+      n = ones(marks, all);
+    }
     if (n == 0 && (flags_ & (kSigns | kDifferences)) != 0) return "flags for no elements";
     if (n > 0 && !take_plan()) return "how planes are stored";
     for (size_t i = 0; i < n; i += kChunk)
-      if (!take_chunk(std::min(kChunk, n - i), body.data() + i * size_)) return "a chunk";
-    const size_t tail = body.size() - n * size_;
+      if (!take_chunk(std::min(kChunk, n - i), elements + i * size_)) return "a chunk";
+    if (marks != nullptr) spread<Ops>(elements, marks, all, size_, body.data());
+    const size_t tail = body.size() - all * size_;
     if (src_.size() != tail) return "the size";
-    if (tail > 0) std::memcpy(body.data() + n * size_, src_.data(), tail);
+    if (tail > 0) std::memcpy(body.data() + all * size_, src_.data(), tail);
     return nullptr;
   }
 
@@ -223,6 +283,15 @@ class Decoder {
     return bytes;
   }
 
+  // The next n bytes that say which elements are not 0, if need be in `room`; nullptr: none are.
+  const std::byte* take_marks(size_t n, std::byte* room) {
+    if (!take_plane(&own_.marks)) return nullptr;
+    if (own_.marks.mode == kRaw) return take(n);
+    for (size_t i = 0; i < n; i += kChunk)
+      if (!take_values(own_.marks, std::min(kChunk, n - i), room + i)) return nullptr;
+    return room;
+  }
+
   bool take_plan() {
     Plan& plan = own_.plan;
     plan.base = 0;
@@ -233,17 +302,19 @@ class Decoder {
       if (plan.base > 2046) return false;
     }
     plan.n_planes = size_ + ((flags_ & kSigns) != 0 ? 1 : 0);
-    for (size_t p = 0; p < plan.n_planes; ++p) {
-      const std::byte* const mode = take(1);
-      if (mode == nullptr || *mode > std::byte{kTable}) return false;
-      plan.plane[p].mode = static_cast<Mode>(*mode);
-      if (plan.plane[p].mode == kTable && !take_table(&plan.plane[p])) return false;
-    }
+    for (size_t p = 0; p < plan.n_planes; ++p)
+      if (!take_plane(&plan.plane[p])) return false;
     // Signs and differences are put back into planes that are in a buffer of ours.
     if ((flags_ & kSigns) != 0 && plan.plane[0].mode == kRaw) return false;
     return (flags_ & kDifferences) == 0 || plan.plane[size_ - 1].mode != kRaw;
   }
 
+  bool take_plane(Plane* plane) {
+    const std::byte* const mode = take(1);
+    if (mode == nullptr || *mode > std::byte{kTable}) return false;
+    plane->mode = static_cast<Mode>(*mode);
+    return plane->mode != kTable || take_table(plane);
+  }
   bool take_table(Plane* plane) {
     const std::byte* const ends = take(2);
     if (ends == nullptr || ends[0] > ends[1]) return false;
@@ -381,6 +452,8 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   if (dst.empty()) return src.empty() ? Status() : corrupt("bytes for none", src.size(), 0);
   if (src.empty() || src[0] > std::byte{kFlags}) return corrupt("flags, or none", 0, src.size());
   const auto flags = static_cast<uint8_t>(src[0]);
+  if ((flags & kElements) != 0 && !own->elements.reserve(dst.size() + dst.size() / 8 + 3 * kSlack))
+    return no_memory();
   Decoder<Ops> decoder(own, element(args), flags);
   if ((flags & kLines) == 0) {
     const char* const wrong = decoder.run(src.subspan(1), dst);

@@ -75,7 +75,7 @@ TEST(Planes, CodesThatAreTooLongAreCut) {
 }
 
 TEST(Planes, EveryValueOfEveryLength) {
-  for (const size_t n : {2, 7, 8, 9, 63, 64, 65, 500, 2047, 2048, 2049, 8191, 8193, 40000}) {
+  for (const size_t n : {2, 7, 8, 9, 63, 64, 65, 500, 2047, 2048, 2049, 16383, 16385, 40000}) {
     for (const uint32_t values : {1, 2, 3, 16, 200, 256}) {
       std::vector<uint32_t> words(n);
       uint32_t h = 1;
@@ -146,7 +146,7 @@ Data smooth(size_t n, unsigned fraction, uint64_t middle) {
 }
 
 TEST(Planes, TakesDifferencesAndSignsApart) {
-  for (const size_t n : {64, 1000, 8192, 8193, 30000}) {
+  for (const size_t n : {64, 1000, 16384, 16385, 40000}) {
     for (const auto& [dtype, raw, most] :
          {std::tuple(DType::kBfloat16, smooth<uint16_t>(n, 7, 100), 0.68),
           std::tuple(DType::kFloat32, smooth<uint32_t>(n, 23, 100), 0.83),
@@ -158,6 +158,50 @@ TEST(Planes, TakesDifferencesAndSignsApart) {
           n < 500 ? raw.size() + 12 : static_cast<size_t>(most * double(raw.size())) + 60);
     }
   }
+}
+
+// Zeros between numbers, everywhere or in parts of a block, and elements of bytes that end early.
+template <typename Word>
+Data scattered(size_t n, uint64_t share, size_t tail) {
+  std::vector<Word> words(n);
+  uint64_t h = 5;
+  for (size_t i = 0; i < n; ++i)
+    if (const uint64_t noisy = noise(&h); noisy % 100 >= share || i / 5000 % 3 == 2)
+      words[i] = static_cast<Word>(noisy >> 30 | 1);
+  Data raw = bytes_of(words);
+  raw.resize(raw.size() + tail, std::byte{7});
+  return raw;
+}
+
+TEST(Planes, LeavesOutZerosBetweenNumbers) {
+  for (const size_t n : {1, 8, 63, 65, 129, 1000, 16385, 50000}) {
+    for (const uint64_t share : {1, 3, 10, 40, 97}) {
+      const double most = 1 - static_cast<double>(share) / 100 * 0.6 + 0.06;
+      const auto limit = [&](size_t size) {
+        return n < 1000 ? size + 32 : static_cast<size_t>(most * static_cast<double>(size)) + 40;
+      };
+      const Data two = scattered<uint16_t>(n, share, 1), four = scattered<uint32_t>(n, share, 3),
+                 eight = scattered<uint64_t>(n, share, 5);
+      expect_round_trip(DType::kFloat16, two, limit(two.size()));
+      expect_round_trip(DType::kFloat32, four, limit(four.size()));
+      expect_round_trip(DType::kFloat64, eight, limit(eight.size()));
+      if (n > 1000 && share >= 10) {
+        EXPECT_NE(encode(DType::kFloat32, four)[0] & std::byte{8}, std::byte{0}) << n;
+      }
+    }
+  }
+}
+
+// Zeros that the sample sees, and no others: the bitmap takes as much as a bit an element.
+TEST(Planes, BoundHoldsWhereTheSampleMisleads) {
+  std::vector<uint16_t> words(262144);
+  uint64_t h = 9;
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] = static_cast<uint16_t>(noise(&h) >> 20 | 1);
+    if (i / 64 % 8 == 0 && i % 9 == 0) words[i] = 0;
+  }
+  const Data raw = bytes_of(words);
+  expect_round_trip(DType::kBfloat16, raw, raw.size() + raw.size() / 16 + 200);
 }
 
 // Zeros, denormals, infinities, NaN and the largest numbers between numbers of one size.
@@ -224,7 +268,8 @@ TEST(Planes, RefusesWhatNoEncoderWrites) {
     const int word = std::to_integer<int>(raw[2 * i]) | std::to_integer<int>(raw[2 * i + 1]) << 8;
     EXPECT_EQ(word, kValues[i] << 7);
   }
-  EXPECT_EQ(with(0, 8), Code::kCorrupt);     // no such flag
+  EXPECT_EQ(with(0, 16), Code::kCorrupt);    // no such flag
+  EXPECT_EQ(with(0, 8), Code::kCorrupt);     // no bitmap of elements
   EXPECT_EQ(with(0, 4), Code::kOk);          // differences
   EXPECT_EQ(with(0, 2), Code::kCorrupt);     // and no sign plane
   EXPECT_EQ(with(2, 3), Code::kCorrupt);     // no way to store a plane
@@ -244,14 +289,38 @@ TEST(Planes, RefusesWhatNoEncoderWrites) {
 }
 
 TEST(Planes, EveryTruncationIsRefused) {
-  const Data raw = smooth<uint64_t>(700, 52, 1000);
-  const Data code = encode(DType::kFloat64, raw);
-  Data back(raw.size());
-  for (size_t size = 0; size < code.size(); ++size)
-    ASSERT_EQ(
-        decode(DType::kFloat64, {code.begin(), code.begin() + static_cast<long>(size)}, &back),
-        Code::kCorrupt)
-        << size;
+  for (const Data& raw : {smooth<uint64_t>(700, 52, 1000), scattered<uint64_t>(700, 30, 3)}) {
+    const Data code = encode(DType::kFloat64, raw);
+    Data back(raw.size());
+    for (size_t size = 0; size < code.size(); ++size)
+      ASSERT_EQ(
+          decode(DType::kFloat64, {code.begin(), code.begin() + static_cast<long>(size)}, &back),
+          Code::kCorrupt)
+          << size;
+  }
+}
+
+// Three elements of which one is there, and a bitmap that is too short, too long, or stored badly.
+TEST(Planes, RefusesBadBitmapsOfElements) {
+  Data raw(6);
+  const auto decoded = [&](std::vector<int> bytes) {
+    Data code;
+    for (const int b : bytes) code.push_back(static_cast<std::byte>(b));
+    return decode(DType::kBfloat16, code, &raw);
+  };
+  EXPECT_EQ(decoded({8, 0, 2, 0, 0, 0x80, 0x7E}), Code::kOk);
+  EXPECT_EQ(raw, (Data{std::byte{0}, std::byte{0}, std::byte{0x40}, std::byte{0x3F}, std::byte{0},
+                       std::byte{0}}));
+  EXPECT_EQ(decoded({8, 1, 2, 2, 0, 0, 0x80, 0x7E}), Code::kOk);     // all of its bytes are 2
+  EXPECT_EQ(decoded({8, 1, 3, 2, 1, 0, 0, 0x80, 0x7E}), Code::kOk);  // as bits
+  // bits of a byte that is none
+  EXPECT_EQ(decoded({8, 1, 3, 2, 2, 0, 0, 0x80, 0x7E}), Code::kCorrupt);
+  EXPECT_EQ(decoded({8, 0, 0x0A, 0, 0, 0x80, 0x7E}), Code::kCorrupt);  // bits behind the last
+  EXPECT_EQ(decoded({8, 0, 0}), Code::kOk);                            // none is there
+  EXPECT_EQ(decoded({10, 0, 0}), Code::kCorrupt);                      // and has signs
+  EXPECT_EQ(decoded({8, 3, 2, 0, 0, 0x80, 0x7E}), Code::kCorrupt);     // no way to store it
+  EXPECT_EQ(decoded({8, 0, 3, 0, 0, 0x80, 0x7E}), Code::kCorrupt);     // two, and one follows
+  EXPECT_EQ(decoded({8}), Code::kCorrupt);
 }
 
 TEST(Planes, TakesFloats) {

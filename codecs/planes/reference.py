@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""planes: zero lines left out, bytes by significance, a partition code for what is not noise."""
+"""planes: zeros left out, bytes by significance, a partition code for what is not noise."""
 
 TYPES = ("float16", "bfloat16", "float32", "float64")
 TYPED = True
-LINE, CHUNK, MOST_LENGTH, MOST_LEAVES, ESCAPE = 64, 8192, 11, 256, 256
+FORMER_ID = 0x11
+LINE, CHUNK, MOST_LENGTH, MOST_LEAVES, ESCAPE = 64, 16384, 11, 256, 256
 SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "bytes": 4, "float64": 8}
-LINES, SIGNS, DIFFERENCES = 1, 2, 4
+LINES, SIGNS, DIFFERENCES, ELEMENTS = 1, 2, 4, 8
 
 
 def decode(data: bytes, params: list[int], raw_size: int, dtype: str) -> bytes:
@@ -13,7 +14,7 @@ def decode(data: bytes, params: list[int], raw_size: int, dtype: str) -> bytes:
     out = b""
     if raw_size:
         lines = -(-raw_size // LINE)
-        flags = reader.byte(LINES | SIGNS | DIFFERENCES)
+        flags = reader.byte(LINES | SIGNS | DIFFERENCES | ELEMENTS)
         bitmap = (1 << lines) - 1
         if flags & LINES:
             bitmap = int.from_bytes(reader.take(-(-lines // 8)), "little")
@@ -59,6 +60,10 @@ Table = dict[str, int]  # by its code, as text of 0 and 1: the value, or ESCAPE
 
 def decode_body(reader: Reader, flags: int, size: int, each: int) -> bytes:
     n, out = size // each, b""
+    there = [1] * n
+    if flags & ELEMENTS:
+        there = read_marks(reader, n)
+        n = sum(there)
     if not n and flags & (SIGNS | DIFFERENCES):
         raise ValueError("planes: flags for no elements")
     if n:
@@ -74,7 +79,20 @@ def decode_body(reader: Reader, flags: int, size: int, each: int) -> bytes:
             planes = read_chunk(reader, stored, min(CHUNK, n - at), each, flags)
             for element in zip(*planes, strict=True):
                 out += word(int.from_bytes(bytes(element), "little"), each, base)
-    return out + reader.take(size - n * each)
+    elements = (out[at : at + each] for at in range(0, len(out), each))
+    body = b"".join(next(elements) if bit else bytes(each) for bit in there)
+    return body + reader.take(size - len(body))
+
+
+def read_marks(reader: Reader, n: int) -> list[int]:
+    """Which of n elements are not 0."""
+    table, size = read_plan(reader), -(-n // 8)
+    if table is None:
+        return reader.bits(n)
+    marks = []
+    for at in range(0, size, CHUNK):
+        marks += read_values(reader, table, min(CHUNK, size - at))
+    return Reader(bytes(marks)).bits(n)
 
 
 def word(turned: int, each: int, base: int) -> bytes:

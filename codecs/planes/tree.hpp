@@ -11,8 +11,8 @@ namespace wirepress {
 namespace {
 namespace planes {
 
-constexpr size_t kChunk = 8192;  // elements
-constexpr size_t kSlack = 64;    // bytes behind a list that may be read and written
+constexpr size_t kChunk = 16384;  // elements
+constexpr size_t kSlack = 64;     // bytes behind a list that may be read and written
 
 // A tree in the order in which nodes stand in a code: each before its children, the left one's
 // first. Leaves are numbered from left to right, that is by length and value.
@@ -75,7 +75,7 @@ class TreeEncoder {
   // The size of the code of n values, which has room at `out`.
   size_t operator()(const std::byte* values, size_t n, std::byte* out) {
     std::byte* const leaves = take(n);
-    Ops::translate(values, n, tree_.leaf.data(), leaves);
+    Ops::translate(values, n, tree_.leaf.data(), tree_.escape, leaves);
     out_ = out;
     values_ = values;
     leaves_ = leaves;

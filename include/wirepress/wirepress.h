@@ -246,7 +246,7 @@ WPR_API wpr_status wpr_expand_update(wpr_ctx *ctx, const void *src, size_t n, si
 /* A candidate that recipe=auto weighed for a group of blocks. Rates are bytes a second. */
 typedef struct wpr_choice {
   uint64_t offset, size;   /* raw bytes of the group */
-  int reused;              /* 1: it looks like the group before, whose choice stands */
+  int reused;              /* 1: it looks like an earlier group, whose choice stands */
   double zero_lines;       /* share of 64-byte lines that are zeros, in a sample of the group */
   double byte_entropy;     /* bits a byte, order 0 */
   double exponent_entropy; /* bits an exponent; 0 for what is no float */

@@ -58,7 +58,7 @@ class Choice:
     offset: int
     size: int
     reused: bool
-    """The group looks like the one before, whose choice stands."""
+    """The group looks like an earlier one, whose choice stands."""
     zero_lines: float
     """Share of 64-byte lines that are zeros, in a sample of the group."""
     byte_entropy: float
