@@ -59,7 +59,13 @@ rtl-formal: ## FPGA cores: proofs, and that every mutant breaks one; ARGS="skid 
 	@scripts/rtl formal $(ARGS)
 rtl-area: ## FPGA cores: area, depth and clock against their bounds; ARGS=--write renews the table
 	@scripts/rtl area $(ARGS)
-rtl-nic: build ## FPGA cores: two simulated NIC boxes back to back over UDP sockets; ARGS=--help
+rtl-nic: build ## FPGA cores: two simulated NIC boxes back to back over UDP sockets, with fre, lz4 and zfp; ARGS=--help
+ifeq ($(ARGS),)
+	@scripts/rtl nic
+	@scripts/rtl nic --recipe lz4 --data copies:0.9,noise --packets 30
+	@scripts/rtl nic --recipe zfp:rate=8
+else
 	@scripts/rtl nic $(ARGS)
+endif
 clean: ## remove build/, .venv and .venv-rtl
 	@rm -rf build .venv .venv-rtl

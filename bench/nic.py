@@ -3,12 +3,12 @@
 """Tables 5 and 6 of SqueezeNIC, simulated: throughput of two NIC boxes by packet size and ratio,
 and of lanes from a host that is faster than the wire, with their area.
 
-    bench/nic.py [--packets 200] [--only 5]
+    bench/nic.py [--packets 200] [--only 5] [--codecs lz4 zfp]
 
 Runs `scripts/rtl nic` (of build/dev), prints both tables, writes bench/results/nic.json, the tables
 of docs/results/fpga-nic.md and sim/engines/nic.toml. Areas are those of
 bench/results/rtl_area.json, which `scripts/rtl area --write` measures. What is counted is clocks,
-so the machine does not matter.
+so the machine does not matter. With --codecs it writes nic_codecs.json and its tables of the page.
 """
 
 from __future__ import annotations
@@ -70,8 +70,32 @@ def simulated(*options: str) -> dict[str, Any]:
     return row
 
 
-def setting(ratio: int, size: int) -> tuple[str, ...]:
+# Of zfp in one dimension, whose smallest code has 3 bits a value (with whole rates).
+RATES = {2: 16, 8: 4, 32: 3}
+# Of the data kind, for lz4: copies for 2, repeats for 8 and 32, by size of the packet.
+LZ4_PARTS = {
+    (306, 2): 0.81, (1074, 2): 0.72, (1518, 2): 0.71,
+    (306, 8): 0.08, (1074, 8): 0.11, (1518, 8): 0.115,
+    (306, 32): 0.004, (1074, 32): 0.017, (1518, 32): 0.02,
+}  # fmt: skip
+
+
+# Of rtl_area.json, and what each does in a clock.
+RATE = {
+    "NIC box with zfp, 1-D": "16 values, each way",
+    "zfp encoder, 2-D, integer rates to 8": "16 values",
+    "zfp encoder, 2-D, all modes": "16 values",
+    "zfp decoder, 2-D, integer rates to 8": "16 values",
+}
+
+
+def setting(codec: str, ratio: int, size: int) -> tuple[str, ...]:
     """Codec and data, for codes so many times smaller than the payload of a packet of that size."""
+    if codec == "zfp":
+        return ("--recipe", f"zfp:rate={RATES[ratio]}", "--data", "wave")
+    if codec == "lz4":
+        kind = "copies" if ratio == 2 else "repeat"
+        return ("--recipe", "lz4", "--data", f"{kind}:{LZ4_PARTS[size, ratio]}")
     if ratio == 0:
         return ("--off", "--data", "noise")
     if ratio == 2:  # 16 bits a value: 13 of mantissa, sign, one exponent
@@ -86,16 +110,30 @@ def ratio_of(flow: dict[str, Any]) -> float:
     return flow["coded_bytes"] / flow["code_bytes"] if flow["code_bytes"] else 0.0
 
 
-def table_5(packets: int) -> Iterable[dict[str, Any]]:
+def codec_of(ratio: int) -> str:
+    return {0: "none", 32: "tbq"}.get(ratio, "fre")
+
+
+def table_5(packets: int, codecs: list[str] | None = None) -> Iterable[dict[str, Any]]:
+    """codecs: in place of fre and tbq, which are made for these ratios."""
     for ratio, papers in PAPER5.items():
-        for (size, ours), paper in zip(SIZES.items(), papers, strict=True):
-            options = [*setting(ratio, ours), "--sizes", str(ours), "--packets", str(packets)]
-            row: dict[str, Any] = {"table": 5, "size": size, "our_size": ours, "ratio": ratio}
-            for name, line in (("gbps", "100"), ("gbps_without_wire", "0")):
-                flows = simulated(*options, "--other", "0", "--line", line)["flows"]
-                row[name] = min(flow["gbps"] for flow in flows)
-                row |= {"code_ratio": ratio_of(flows[0]), "first_clocks": flows[0]["first_clocks"]}
-            yield row | {"paper_gbps": paper}
+        for codec in codecs or [codec_of(ratio)]:
+            if codec != "none" and ratio == 0 and codecs:
+                continue
+            yield from cells_5(codec, ratio, papers, packets)
+
+
+def cells_5(codec: str, ratio: int, papers: list[float], packets: int) -> Iterable[dict[str, Any]]:
+    for (size, ours), paper in zip(SIZES.items(), papers, strict=True):
+        options = [*setting(codec, ratio, ours), "--sizes", str(ours), "--packets", str(packets)]
+        row: dict[str, Any] = {
+                "table": 5, "codec": codec, "size": size, "our_size": ours, "ratio": ratio,
+            }  # fmt: skip
+        for name, line in (("gbps", "100"), ("gbps_without_wire", "0")):
+            flows = simulated(*options, "--other", "0", "--line", line)["flows"]
+            row[name] = min(flow["gbps"] for flow in flows)
+            row |= {"code_ratio": ratio_of(flows[0]), "first_clocks": flows[0]["first_clocks"]}
+        yield row | {"paper_gbps": paper}
 
 
 def part_of(lanes: int) -> float:
@@ -114,21 +152,28 @@ def lane_area(lanes: int, key: str) -> float:
     return one + (lanes - 1) * (two - one)
 
 
+def lanes_of(lanes: int, packets: int, recipe: str, data: str) -> dict[str, Any]:
+    """Throughput of so many lanes to a wire of 100 Gb/s."""
+    (flow, _) = simulated(
+        *("--lanes", str(lanes), "--recipe", recipe, "--data", data),
+        *("--sizes", str(JUMBO), "--packets", str(max(8, packets // 8) * lanes)),
+        *("--other", "0", "--line", "100"),
+    )["flows"]
+    # Of the whole run: the first packets of all lanes arrive together.
+    flow["gbps"] = flow["host_bytes"] * 8 * CLOCK / flow["clocks"] / 1e9
+    on_wire = flow["wire_bytes"] + OVERHEAD * flow["sent"]
+    return {
+        "table": 6, "host_gbps": 100 * lanes, "lanes": lanes, "gbps": flow["gbps"],
+        "wire_gbps": flow["gbps"] * on_wire / flow["host_bytes"],
+        "wire_ratio": flow["host_bytes"] / flow["wire_bytes"], "code_ratio": ratio_of(flow),
+    }  # fmt: skip
+
+
 def table_6(packets: int) -> Iterable[dict[str, Any]]:
     for rate, (lut, ff, _) in PAPER6.items():
         lanes = rate // 100
-        (flow, _) = simulated(
-            *("--lanes", str(lanes), "--recipe", TBQ, "--data", f"sparse:{part_of(lanes):.5f}"),
-            *("--sizes", str(JUMBO), "--packets", str(max(8, packets // 8) * lanes)),
-            *("--other", "0", "--line", "100"),
-        )["flows"]
-        # Of the whole run: the first packets of all lanes arrive together.
-        flow["gbps"] = flow["host_bytes"] * 8 * CLOCK / flow["clocks"] / 1e9
-        on_wire = flow["wire_bytes"] + OVERHEAD * flow["sent"]
-        yield {
-            "table": 6, "host_gbps": rate, "lanes": lanes, "gbps": flow["gbps"],
-            "wire_gbps": flow["gbps"] * on_wire / flow["host_bytes"],
-            "wire_ratio": flow["host_bytes"] / flow["wire_bytes"], "code_ratio": ratio_of(flow),
+        row = lanes_of(lanes, packets, TBQ, f"sparse:{part_of(lanes):.5f}")
+        yield row | {
             "lut": lane_area(lanes, "lut"), "ff": lane_area(lanes, "ff"),
             "bram": lane_area(lanes, "bram"),
             "paper_lut_percent": lut, "paper_ff_percent": ff,
@@ -141,6 +186,23 @@ def reason(row: dict[str, Any]) -> str:
     if row["size"] < 1518:
         return "their host, 3 to 5 million packets a second"
     return "codes leave room on the wire, so the host can send faster than it"
+
+
+def text_codecs(rows: list[dict[str, Any]]) -> str:
+    """Table 5 with other codecs, whose smallest codes may be larger than the paper's."""
+    lines = [
+        "| codec | packet, bytes | ratio, paper | of our codes | paper, Gb/s | ours, Gb/s | "
+        "without the wire's limit | million packets a second | clocks to the first beat |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in sorted(rows, key=lambda row: (row["codec"], row["size"], row["ratio"])):
+        lines.append(
+            f"| {row['codec']} | {row['size']} ({row['our_size']}) | {row['ratio']} | "
+            f"{row['code_ratio']:.1f} | {row['paper_gbps']:.2f} | {row['gbps']:.2f} | "
+            f"{row['gbps_without_wire']:.2f} | {row['gbps'] * 1e3 / 8 / row['our_size']:.1f} | "
+            f"{row['first_clocks']} |"
+        )
+    return "\n".join(lines)
 
 
 def text_5(rows: list[dict[str, Any]]) -> str:
@@ -210,12 +272,71 @@ def engine(measured: dict[str, Any]) -> str:
     return "\n".join([*lines, "]"]) + "\n"
 
 
+def text_zfp_lanes(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| host side, Gb/s | lanes | ours, Gb/s | on the wire, Gb/s | ratio, whole packets |",
+        "|---:" * 5 + "|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['host_gbps']} | {row['lanes']} | {row['gbps']:.0f} | {row['wire_gbps']:.1f} | "
+            f"{row['wire_ratio']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def text_gcow(boxes: list[str]) -> str:
+    """Table 4.1 of gCOW beside whole boxes and cores, which are of both directions or of one."""
+    paper = engine_files.load("gcow").codecs["zfp"].compress.area
+    lines = [
+        "| | LUT | FF | BRAM | DSP | depth | a clock |",
+        "|---|---:|---:|---:|---:|---:|---|",
+        "| gCOW: encoder, all dimensions and modes (U250, placed) | "
+        f"{paper['luts']:.0f} | {paper['ffs']:.0f} | {paper['brams']:g} | {paper['dsps']:.0f} | "
+        "- | 12.5 values at best |",
+    ]
+    for name in boxes:
+        if name in areas():
+            row = areas()[name]
+            lines.append(
+                f"| {name} | {row['lut']} | {row['ff']} | {row['bram']:g} | {row['dsp']} | "
+                f"{row['depth']:g} | {RATE[name]} |"
+            )
+    return "\n".join(lines)
+
+
+def other_codecs(codecs: list[str], packets: int, out: Path | None) -> None:
+    rows = list(table_5(packets, codecs))
+    if "zfp" in codecs:
+        rows += [{"codec": "zfp", **lanes_of(n, packets, "zfp:rate=3", "wave")} for n in (4, 8, 16)]
+    measured = {"clock_hz": CLOCK, "packets": packets, "rows": rows}
+    print(f"written: {results.write('nic_codecs', measured, out, simulator=verilator())}")
+    if not out:
+        put_codecs(rows)
+
+
+def put_codecs(rows: list[dict[str, Any]]) -> None:
+    texts = {
+        "table 5, lz4 and zfp": text_codecs([row for row in rows if row["table"] == 5]),
+        "table 6, zfp": text_zfp_lanes([row for row in rows if row["table"] == 6]),
+        "gcow": text_gcow(list(RATE)),
+    }
+    for name, text in texts.items():
+        results.put(PAGE, name, text, PAGE.read_text())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--packets", type=int, default=200, help="of each cell and direction")
     parser.add_argument("--only", type=int, choices=(5, 6), help="one table, nothing is written")
     parser.add_argument("--out", type=Path, help="not bench/results/nic.json; no page is written")
+    parser.add_argument(
+        "--codecs", nargs="+", choices=("lz4", "zfp"), help="tables 5 and 6 with these alone"
+    )
     args = parser.parse_args()
+    if args.codecs:
+        other_codecs(args.codecs, args.packets, args.out)
+        return
     rows: list[dict[str, Any]] = []
     texts = {}
     for number, table, text in ((5, table_5, text_5), (6, table_6, text_6)):

@@ -22,9 +22,11 @@ def run(
     bench: str,
     parameters: dict[str, int] | None = None,
     extra: tuple[str, ...] = (),
+    inside: bool = True,
 ) -> None:
     """Builds module `core` of rtl/`folder`, with files `extra` of that folder, and runs the cocotb
-    tests of module `bench`."""
+    tests of module `bench`. inside: they see signals within the core, not its ports alone. A core
+    whose arrays have both wires and registers cannot show them (Verilator)."""
     from cocotb_tools.runner import get_runner
 
     runner = get_runner("verilator")
@@ -44,7 +46,15 @@ def run(
         build_dir=build,
         # One file each: the wheel's make rules for several want a precompiled header that they
         # do not find.
-        build_args=["-Wno-fatal", "-O1", "-CFLAGS", "-O1", "--output-split", "0"],
+        build_args=[
+            "-Wno-fatal",
+            "-O1",
+            "-CFLAGS",
+            "-O1",
+            "--output-split",
+            "0",
+            *(() if inside else ("--no-public-flat-rw", "--public-depth", "1")),
+        ],
     )
     results = runner.test(
         hdl_toplevel=core,

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Out of context synthesis and implementation of a core, from the project's root, with its settings
-# tied as rtl/area.json has them:
-#   vivado -mode batch -source rtl/vivado.tcl -tclargs MODULE PART MHZ [PORT=VALUE...]
+# Out of context synthesis and implementation of a core or a system of cores, from the project's root,
+# with its parameters, and its settings tied as rtl/area.json has them:
+#   vivado -mode batch -source rtl/vivado.tcl \
+#     -tclargs MODULE PART MHZ [PARAMETER:=VALUE...] [PORT=VALUE...]
 # Writes build/rtl/vivado/MODULE/{utilization,timing}.rpt. Not run by the project's own tests: Vivado
 # is not free software.
-set ties [lassign $argv top part mhz]
-if {$mhz eq ""} { error "usage: -tclargs MODULE PART MHZ \[PORT=VALUE...\]" }
+set settings [lassign $argv top part mhz]
+if {$mhz eq ""} {
+  error "usage: -tclargs MODULE PART MHZ \[PARAMETER:=VALUE...\] \[PORT=VALUE...\]"
+}
+set generics [lmap setting [lsearch -all -inline $settings *:=*] { string map {:= =} $setting }]
+set ties [lsearch -all -inline -not $settings *:=*]
 set out build/rtl/vivado/$top
 file mkdir $out
 set files {}
@@ -16,7 +21,8 @@ foreach list [glob rtl/*/files.f] {
   }
   close $file
 }
-synth_design -top $top -part $part -mode out_of_context -flatten_hierarchy rebuilt
+synth_design -top $top -part $part -mode out_of_context -flatten_hierarchy rebuilt \
+  -generic $generics
 create_clock -name clk -period [expr 1000.0 / $mhz] [get_ports clk_i]
 foreach tie $ties {
   lassign [split $tie =] name value

@@ -15,3 +15,4 @@ lz/wpr_lz_sequences.sv
 lz/wpr_lz_pieces.sv
 lz/wpr_lz4_enc.sv
 lz/wpr_snappy_enc.sv
+lz/wpr_lz_core.sv

@@ -489,7 +489,10 @@ module wpr_lz_match #(
       record26_q <= record26;
       offset26_q <= candidate_q[25][(which25_q&way_q)!='0].offset;
     end
-    if (!rst_ni) way_q <= way_t'(1);
+    if (!rst_ni) begin  // both: of no way nothing would follow, ever
+      way_q <= way_t'(1);
+      for (int i = 0; i < int'(Ways); i++) next25_q[i] <= way_t'(1);
+    end
   end
 
   assign m_valid_o  = fresh_q && v_q[26];

@@ -2,7 +2,6 @@
 """Packets of 60 B to 9.6 kB and beyond through the box, both ways; what they hold is made and read
 by the library (peer.py), their checksums are checked as a host does it."""
 
-import math
 import random
 import struct
 from typing import Any, NamedTuple
@@ -32,9 +31,10 @@ class Bench:
     def __init__(self, dut, paused: str, m: int = 5, interface: int | None = None) -> None:
         """interface: of OpenNIC's user box; None: a box alone, without tuser_dst."""
         self.dut = dut
-        self.m = m
+        self.codec = peer.codec(int(dut.Codec.value) if hasattr(dut, "Codec") else 0, m)
         self.interface, self.base = interface, 0x100 * (interface or 0)
-        self.peer = peer.Peer(f"fre:m={m}")
+        self.peer = peer.Peer(self.codec.recipe, self.codec.dtype, self.codec.engine)
+        self.software = peer.Peer(self.codec.recipe, self.codec.dtype)  # codes of its own
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
         dut.rst_ni.value = 0
         reset = {"reset": dut.rst_ni, "reset_active_level": False}
@@ -67,9 +67,10 @@ class Bench:
         assert await self.read(0) == 0x01525057
         await self.write(0x08, most)
         await self.write(0x14, PORT)
-        for i, word in enumerate(struct.unpack("<4I", self.peer.header)):
+        header = self.peer.header + bytes(-len(self.peer.header) % 4)
+        for i, word in enumerate(struct.unpack(f"<{len(header) // 4}I", header)):
             await self.write(0x20 + 4 * i, word)
-        await self.write(0x04, 3 | self.m << 8 | 1 << 13)
+        await self.write(0x04, 3 | self.codec.control << 8)
         assert await self.read(0x14) == PORT
 
     async def send(self, name: str, frame: bytes, size: int | None = None) -> None:
@@ -94,11 +95,6 @@ class Bench:
         return {name: await self.read(0x40 + 4 * i) for i, name in enumerate(COUNTERS)}
 
 
-def wave(drawn: random.Random, n_values: int) -> bytes:
-    phase = drawn.random()
-    return struct.pack(f"<{n_values}f", *(math.sin(phase + i / 40) for i in range(n_values)))
-
-
 def stored(header: bytes, payload: bytes) -> bytes:
     return header + struct.pack("<II", len(payload) | 3 << 30, len(payload)) + payload
 
@@ -109,21 +105,25 @@ class Sent(NamedTuple):
     size: int | None = None  # what is promised of it
 
 
-def from_host(drawn: random.Random, header: bytes) -> list[Sent]:
+def from_host(drawn: random.Random, codec: peer.Codec, header: bytes) -> list[Sent]:
     def udp(kind: str, payload: bytes, **more) -> Sent:
         return Sent(peer.udp_frame(payload, more.pop("port", PORT), **more), kind)
 
+    def small(n_values: int) -> bytes:
+        return codec.small(drawn, 4 * n_values)
+
     found = []
     for n_values in (1, 5, 6, 16, 66, 259, 369, 2200, 2388):  # 60 B to 9594 B
-        found.append(udp("coded", wave(drawn, n_values)))
-        found.append(udp("stored", drawn.randbytes(4 * min(n_values, 2380))))
+        found.append(udp("coded", small(n_values)))
+        found.append(udp("stored", codec.large(drawn, 4 * min(n_values, 2380))))
     found[0] = Sent(found[0].frame, "passed")  # padded
     found[1] = Sent(found[1].frame, "passed")
-    found += [udp("stored", wave(drawn, 300)[:size]) for size in (41, 42, 43, 1001)]
+    odd = "stored" if codec.unit == 4 else "coded"
+    found += [udp(odd, small(300)[:size]) for size in (41, 42, 43, 1001)]
     found += [
-        udp("passed", wave(drawn, 100), port=PORT + 1),
-        udp("coded", wave(drawn, 100), checksum=False),
-        udp("passed", wave(drawn, 100), flags=0x2000),  # a fragment
+        udp("passed", small(100), port=PORT + 1),
+        udp("coded", small(100), checksum=False),
+        udp("passed", small(100), flags=0x2000),  # a fragment
         Sent(
             peer.udp_frame(b"x" * 100, PORT).replace(b"\x08\x00\x45", b"\x86\xdd\x60", 1), "passed"
         ),
@@ -131,14 +131,14 @@ def from_host(drawn: random.Random, header: bytes) -> list[Sent]:
         Sent(b"\x00", "passed"),
         Sent(drawn.randbytes(64), "passed"),
         Sent(drawn.randbytes(9600), "passed"),
-        udp("passed", drawn.randbytes(MOST - 42)),  # no room for a frame
-        udp("dropped", header + drawn.randbytes(MOST - 42 - 16)),  # which looks like one
-        udp("coded", header * 20 + bytes(4 * 300)),
+        udp("passed", codec.large(drawn, MOST - 42)),  # no room for a frame
+        udp("dropped", header + codec.large(drawn, MOST - 42 - len(header))),  # looks like one
+        udp("coded", header + bytes(-len(header) % 4) + small(300)),
         Sent(drawn.randbytes(16400), "dropped"),
-        Sent(peer.udp_frame(wave(drawn, 4100), PORT), "dropped"),
-        Sent(peer.udp_frame(wave(drawn, 100), PORT)[:200], "passed", 442),  # promised more
-        Sent(peer.udp_frame(wave(drawn, 100), PORT)[:42], "passed", 442),
-        Sent(peer.udp_frame(wave(drawn, 50), PORT) + bytes(100), "passed", 242),
+        Sent(peer.udp_frame(small(4100), PORT), "dropped"),
+        Sent(peer.udp_frame(small(100), PORT)[:200], "passed", 442),  # promised more
+        Sent(peer.udp_frame(small(100), PORT)[:42], "passed", 442),
+        Sent(peer.udp_frame(small(50), PORT) + bytes(100), "passed", 242),
         udp("coded", bytes(4000)),
     ]
     return found
@@ -150,7 +150,7 @@ async def host_to_wire(dut, paused: str) -> None:
     drawn = random.Random(1)
     bench = Bench(dut, paused, m=23)  # with which noise does not shrink
     await bench.begin()
-    sent = from_host(drawn, bench.peer.header)
+    sent = from_host(drawn, bench.codec, bench.peer.header)
     drawn.shuffle(sent)
     for frame, _, size in sent:
         await bench.send("h2c", frame, size)
@@ -164,7 +164,7 @@ async def host_to_wire(dut, paused: str) -> None:
         payload, made = frame[42:], peer.payload_of(out)
         assert out[:16] == frame[:16] and out[26:38] == frame[26:38]
         if kind == "coded":
-            assert made == bench.peer.compress(payload)
+            assert made == bench.peer.compress(payload), f"{len(payload)} bytes"
             assert (frame[40:42] == b"\0\0") == (out[40:42] == b"\0\0")
         else:
             assert made == stored(bench.peer.header, payload)
@@ -181,42 +181,50 @@ async def wire_to_host(dut, paused: str) -> None:
     drawn = random.Random(2)
     bench = Bench(dut, paused)
     await bench.begin()
-    header, other = bench.peer.header, peer.Peer("fre:m=6")
+    codec, header = bench.codec, bench.peer.header
+    other = peer.Peer(codec.other, codec.dtype)
+    senders = [bench.software] + ([bench.peer] if codec.engine != "cpu" else [])
     sent: list[tuple[bytes, bytes | None]] = []  # what comes, and the payload that the host gets
 
     def add(frame: bytes, payload: bytes | None, **more) -> None:
         sent.append((peer.udp_frame(frame, PORT, **more), payload))
 
     for n_values in (1, 2, 16, 66, 259, 369, 2380):
-        for payload in (wave(drawn, n_values), drawn.randbytes(4 * n_values)):
-            code = bench.peer.compress(payload)
-            add(code, bench.peer.decompress(code), checksum=n_values != 16)
+        for payload in (codec.small(drawn, 4 * n_values), codec.large(drawn, 4 * n_values)):
+            for sender in senders:
+                code = sender.compress(payload)
+                coded, head = code[len(header) + 3] < 0x80, code[len(header) + 8 :][:4]
+                reversible = codec.reversible and coded and head[3] >= 0x80
+                expected = AS_IT_CAME if reversible else bench.peer.decompress(code)
+                add(code, expected, checksum=n_values != 16)
             add(stored(header, payload + b"abc"), payload + b"abc")
-        payload = wave(drawn, n_values)
+        payload = codec.small(drawn, 4 * n_values)
         add(other.compress(payload), AS_IT_CAME)  # other settings
         add(payload, AS_IT_CAME)
-    payload = wave(drawn, 500)
-    code = bench.peer.compress(payload)
-    word, size = struct.unpack("<II", code[16:24])
+    payload = codec.small(drawn, 2000)
+    code = bench.software.compress(payload)
+    begin = len(header) + 8  # of the block
+    word, size = struct.unpack("<II", code[begin - 8 : begin])
 
     def with_sizes(block_word: int, raw_size: int) -> bytes:
-        return header + struct.pack("<II", block_word, raw_size) + code[24:]
+        return header + struct.pack("<II", block_word, raw_size) + code[begin:]
 
     for damaged in (
-        code[:60],
+        code[: (begin + len(code)) // 2],
         code + b"\0",
         with_sizes(word & 0xFFFF, size),
         with_sizes(word | 1 << 29, size),
         with_sizes(word, size + (1 << 16)),
         with_sizes(word, 9600),
-        with_sizes(word, 2001),
         header,
-        code[:24],
+        code[:begin],
         stored(header, payload)[:-1],
     ):
         add(damaged, AS_IT_CAME)  # not of our form: the host's library says what is wrong
-    for lie in (size + 40, size - 4):  # of our form, but the code holds another number of values
+    # Of our form, but the code holds another number of bytes; or the size is none of whole values.
+    for lie in (size + 40, size - 16):
         add(with_sizes(word, lie), None)
+    add(with_sizes(word, size + 1), AS_IT_CAME if codec.unit > 1 else None)
     sent.append((drawn.randbytes(17000), None))
     sent.append((peer.udp_frame(code, PORT)[:-30], AS_IT_CAME))
     drawn.shuffle(sent)
@@ -246,11 +254,12 @@ async def corrupted_on_the_wire(dut, paused: str) -> None:
     await bench.begin()
     n_dropped = 0
     for trial in range(60):
-        code = bench.peer.compress(wave(drawn, 60))
+        code = bench.software.compress(bench.codec.small(drawn, 240))
         frame = bytearray(peer.udp_frame(code, PORT))
-        at = drawn.randrange(14, len(frame)) if trial % 2 else drawn.randrange(66, len(frame))
+        behind = 14 if trial % 2 else 50 + len(bench.peer.header)
+        at = drawn.randrange(behind, len(frame))
         frame[at] ^= 1 << drawn.randrange(8)
-        good = wave(drawn, 30)
+        good = bench.codec.small(drawn, 120)
         await bench.send("adap_rx", bytes(frame))
         await bench.send("adap_rx", peer.udp_frame(bench.peer.compress(good), PORT))
         expected = bench.peer.decompress(bench.peer.compress(good))
@@ -272,7 +281,10 @@ async def through_a_network(dut, paused: str) -> None:
     drawn = random.Random(4)
     bench = Bench(dut, paused)
     await bench.begin()
-    payloads = [wave(drawn, n) if n % 2 else drawn.randbytes(n) for n in range(21, 400, 9)]
+    codec = bench.codec
+    payloads = [
+        codec.small(drawn, 4 * n) if n % 2 else codec.large(drawn, n) for n in range(21, 400, 9)
+    ]
     for payload in payloads:
         await bench.send("h2c", peer.udp_frame(payload, PORT))
     frames = [await bench.receive("adap_tx") for _ in payloads]
@@ -284,8 +296,7 @@ async def through_a_network(dut, paused: str) -> None:
     for i, _ in kept:
         expected = payloads[i]
         out = peer.payload_of(await bench.receive("c2h"))
-        coded = (
-            bench.peer.decompress(bench.peer.compress(expected)) if len(expected) % 4 == 0 else None
-        )
+        whole = len(expected) % codec.unit == 0
+        coded = bench.peer.decompress(bench.peer.compress(expected)) if whole else None
         assert out in (expected, coded)
     await bench.nothing_more()

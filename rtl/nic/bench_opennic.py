@@ -8,7 +8,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from rtl.nic import peer
-from rtl.nic.bench_nic import COUNTERS, PORT, Bench, wave
+from rtl.nic.bench_nic import COUNTERS, PORT, Bench
 
 
 @cocotb.test(timeout_time=400, timeout_unit="us")
@@ -16,7 +16,7 @@ async def second_interface(dut) -> None:
     drawn = random.Random(5)
     bench = Bench(dut, "both", interface=1)
     await bench.begin(reset=dut.done_o)
-    payloads = [wave(drawn, n_values) for n_values in (20, 66, 259, 369)]
+    payloads = [peer.wave(drawn, 4 * n_values) for n_values in (20, 66, 259, 369)]
     frames = [peer.udp_frame(payload, PORT) for payload in payloads]
     for frame in [*frames, peer.udp_frame(payloads[0], PORT + 1)]:
         await bench.send("h2c", frame)
@@ -39,7 +39,7 @@ async def registers_apart(dut) -> None:
     first.base = 0x100
     assert await first.read(0) == 0x01525057
     assert await first.read(0x14) == 0  # of the second interface: not set
-    frame = peer.udp_frame(wave(drawn, 50), PORT)
+    frame = peer.udp_frame(peer.wave(drawn, 200), PORT)
     first.interface = 1
     await first.send("h2c", frame)
     assert await first.receive("adap_tx") == frame

@@ -4,46 +4,113 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import random
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 LIBRARY = Path(__file__).resolve().parents[2] / "build" / "dev" / "pipeline" / "libwirepress.so"
-FLOAT32 = 11
+BYTES, FLOAT32 = 0, 11
+NEAREST = 1 << 5
+
+
+def wave(drawn: random.Random, n_bytes: int) -> bytes:
+    """float32, as far as they are whole."""
+    phase, n_values = drawn.random(), n_bytes // 4
+    values = (math.sin(phase + i / 40) for i in range(n_values))
+    return struct.pack(f"<{n_values}f", *values) + bytes(n_bytes % 4)
+
+
+def noise(drawn: random.Random, n_bytes: int) -> bytes:
+    return drawn.randbytes(n_bytes)
+
+
+def repeated(drawn: random.Random, n_bytes: int) -> bytes:
+    """A byte, or seven where there is room for them, again and again."""
+    return (drawn.randbytes(7 if n_bytes > 64 else 1) * n_bytes)[:n_bytes]
+
+
+def not_finite(drawn: random.Random, n_bytes: int) -> bytes:
+    """A wave with a NaN, an infinity, or a value that may come back as one."""
+    word = struct.pack("<I", drawn.choice((0x7FC00000, 0xFF800000, 0x77800000)))
+    at = 4 * drawn.randrange(n_bytes // 4)
+    found = wave(drawn, n_bytes)
+    return found[:at] + word + found[at + 4 :]
+
+
+def tiny(drawn: random.Random, n_bytes: int) -> bytes:
+    """Below 2^-98, with noise in the other bits."""
+    words = (drawn.getrandbits(27) | 1 for _ in range(n_bytes // 4))
+    return struct.pack(f"<{n_bytes // 4}I", *words) + bytes(n_bytes % 4)
+
+
+def not_for_zfp(drawn: random.Random, n_bytes: int) -> bytes:
+    return drawn.choice((not_finite, tiny))(drawn, n_bytes)
+
+
+class Codec(NamedTuple):
+    """One of wpr_nic_pkg, by its number."""
+
+    recipe: str
+    control: int  # bits 8 to 15 of the register
+    other: str  # a recipe with another frame header of the same size
+    small: Callable[[random.Random, int], bytes]  # payloads that the box codes
+    large: Callable[[random.Random, int], bytes] = noise  # and stores
+    reversible: bool = False  # the library may code so (zfp), which the box leaves to the host
+    dtype: int = FLOAT32
+    unit: int = 4  # bytes of a value
+    engine: str = "cpu"  # which makes the codes that the box makes
+
+
+def codec(number: int, m: int = 5) -> Codec:
+    """m: of fre, whose codes of noise do not shrink with 23."""
+    return {
+        0: Codec(f"fre:m={m}", m | NEAREST, "fre:m=6", wave),
+        4: Codec("zfp:rate=8", 8, "zfp:rate=9", wave, not_for_zfp, reversible=True),
+        3: Codec("lz4:1", 0, "lz4:2", repeated, dtype=BYTES, unit=1, engine="rtl"),
+    }[number]
 
 
 class Peer:
     """Frames of UDP payloads: streamed, one block, no checksum (the datagram has one)."""
 
-    def __init__(self, recipe: str) -> None:
+    def __init__(self, recipe: str, dtype: int = FLOAT32, engine: str = "cpu") -> None:
         self.library = ctypes.CDLL(os.environ.get("WPR_LIBRARY", str(LIBRARY)))
         self.library.wpr_error.restype = ctypes.c_char_p
-        self.context = ctypes.c_void_p()
-        assert self.library.wpr_create(ctypes.byref(self.context)) == 0
-        options = {"recipe": recipe, "checksum": "off", "probe": "off", "engine": "cpu"}
-        for key, value in options.items():
-            self.call("wpr_set", key.encode(), value.encode())
-        self.header = self.stream("begin", FLOAT32)
+        self.dtype = dtype
+        self.writer, self.reader = self.context(recipe, engine), self.context(recipe, "cpu")
+        self.header = self.stream("begin", dtype)
 
-    def call(self, name: str, *arguments: object) -> None:
-        status = getattr(self.library, name)(self.context, *arguments)
+    def context(self, recipe: str, engine: str) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        assert self.library.wpr_create(ctypes.byref(made)) == 0
+        options = {"recipe": recipe, "checksum": "off", "probe": "off", "engine": engine}
+        for key, value in options.items():
+            self.call("wpr_set", made, key.encode(), value.encode())
+        return made
+
+    def call(self, name: str, context: ctypes.c_void_p, *arguments: object) -> None:
+        status = getattr(self.library, name)(context, *arguments)
         if status:
-            raise ValueError(self.library.wpr_error(self.context).decode())
+            raise ValueError(self.library.wpr_error(context).decode())
 
     def stream(self, step: str, *arguments: object) -> bytes:
         room, written = ctypes.create_string_buffer(1 << 16), ctypes.c_size_t()
-        self.call(f"wpr_stream_{step}", *arguments, room, ctypes.c_size_t(len(room)),
+        self.call(f"wpr_stream_{step}", self.writer, *arguments, room, ctypes.c_size_t(len(room)),
                   ctypes.byref(written))  # fmt: skip
         return room.raw[: written.value]
 
     def compress(self, payload: bytes) -> bytes:
-        begin = self.stream("begin", FLOAT32)
+        begin = self.stream("begin", self.dtype)
         update = self.stream("update", payload, ctypes.c_size_t(len(payload)))
         return begin + update + self.stream("end")
 
     def decompress(self, frame: bytes) -> bytes:
         room, written = ctypes.create_string_buffer(1 << 16), ctypes.c_size_t()
-        self.call("wpr_decompress", frame, ctypes.c_size_t(len(frame)), room,
+        self.call("wpr_decompress", self.reader, frame, ctypes.c_size_t(len(frame)), room,
                   ctypes.c_size_t(len(room)), ctypes.byref(written))  # fmt: skip
         return room.raw[: written.value]
 

@@ -12,9 +12,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("parameters", [{}, {"CodeBlockRam": 1}], ids=["", "ecp5"])
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"CodeBlockRam": 1}, {"Codec": 3}, {"Codec": 4}],
+    ids=["fre", "ecp5", "lz4", "zfp"],
+)
 def test_packets(parameters: dict[str, int]) -> None:
-    simulate.run("wpr_nic_tb", "nic", "bench_nic", parameters, extra=("tb/wpr_nic_tb.sv",))
+    tops = ("tb/wpr_nic_tb.sv",)
+    simulate.run("wpr_nic_tb", "nic", "bench_nic", parameters, extra=tops, inside=False)
 
 
 def test_opennic() -> None:

@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BX = ("--recipe", "bx:m=5")
+LZ4 = ("--recipe", "lz4", "--data", "copies:0.95,noise")
+ZFP = ("--recipe", "zfp:rate=8")
 TBQ = ("--recipe", "tbq:tau=1,of=one", "--data", "sparse,sparse:0.9,noise")
 
 
@@ -41,7 +43,9 @@ def total(found: list[dict[str, Any]], key: str) -> int:
     return sum(flow[key] for flow in found)
 
 
-@pytest.mark.parametrize("options", [(), TBQ, BX, ("--off",), ("--pause", "0.5")], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [(), TBQ, BX, LZ4, ZFP, ("--off",), ("--pause", "0.5")], ids=" ".join
+)
 @pytest.mark.parametrize("end", ["box", "software"])
 def test_everything_arrives(tmp_path: Path, end: str, options: tuple[str, ...]) -> None:
     sizes = () if not options else ("--sizes", "64,66,306,1518,9594")
@@ -56,7 +60,7 @@ def test_everything_arrives(tmp_path: Path, end: str, options: tuple[str, ...]) 
         assert total(found, "code_bytes") < total(found, "coded_bytes") / 2
 
 
-@pytest.mark.parametrize("options", [(), TBQ, BX], ids=["fre", "tbq", "bx"])
+@pytest.mark.parametrize("options", [(), TBQ, BX, LZ4, ZFP], ids=["fre", "tbq", "bx", "lz4", "zfp"])
 @pytest.mark.parametrize("end", ["box", "software"])
 def test_a_bad_network(tmp_path: Path, end: str, options: tuple[str, ...]) -> None:
     faults = ("--drop", "0.1", "--reorder", "0.2", "--corrupt", "0.3", "--pause", "0.2")
@@ -109,7 +113,7 @@ def test_lanes_fill_the_wire(tmp_path: Path) -> None:
         (("--data", "text"), "none of wave"),
         (("--speed", "1"), "is no option"),
         (("--seed",), "wants a value"),
-        (("--lanes", "4"), "they have tbq"),
+        (("--lanes", "4"), "they have tbq, lz4 or zfp"),
     ],
 )
 def test_wrong_options(options: tuple[str, ...], said: str) -> None:

@@ -6,6 +6,8 @@ module wpr_nic_box
 #(
   parameter int unsigned FrameHeader = 16,   // bytes of a frame's header with this codec
   parameter int unsigned Unit        = 4,    // bytes of a value
+  parameter int unsigned LeastBlock  = 1,    // of wpr_nic_in
+  parameter logic [31:0] Foreign     = '0,
   parameter bit CodeBlockRam         = 1'b0  // memory for codes: of wpr_nic_tx
 ) (
   input  logic           clk_i,
@@ -61,7 +63,9 @@ module wpr_nic_box
     .code_valid_i(enc_code_valid_i), .code_ready_o(enc_code_ready_o),
     .code_beat_i(enc_code_beat_i), .code_bad_i(enc_code_bad_i), .event_o(events[3:0])
   );
-  wpr_nic_rx #(.FrameHeader(FrameHeader), .Unit(Unit)) rx (
+  wpr_nic_rx #(
+    .FrameHeader(FrameHeader), .Unit(Unit), .LeastBlock(LeastBlock), .Foreign(Foreign)
+  ) rx (
     .clk_i, .rst_ni, .cfg_enable_i(expand), .cfg_ports_i(ports), .cfg_max_i(most),
     .cfg_header_i(frame_header),
     .s_valid_i(adap_rx_valid_i), .s_ready_o(adap_rx_ready_o), .s_beat_i(adap_rx_beat_i),

@@ -3,11 +3,16 @@
 // with zeros behind the packet's last byte. Headers are classified before the queue, in a pipeline
 // that never stalls: taking a beat moves the queue alone. A packet of more than MostBeats beats is
 // cut there, with cut on its last beat, and the rest is swallowed.
+//
+// What a frame says is known with the beat in which its block begins: the first, or the second.
 module wpr_nic_in
   import wpr_nic_pkg::*;
 #(
   parameter int unsigned FrameHeader = 16,  // bytes
-  parameter int unsigned Unit        = 4    // bytes of a value
+  parameter int unsigned Unit        = 4,   // bytes of a value
+  parameter int unsigned LeastBlock  = 1,   // bytes of a code, at least
+  // Of a code's first 4 bytes: a bit that is set in a code that is not for the codec.
+  parameter logic [31:0] Foreign     = '0
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,             // synchronous
@@ -22,9 +27,8 @@ module wpr_nic_in
   input  logic                     m_ready_i,
   output packet_beat_t             m_beat_o,
   output facts_t                   m_facts_o,
-  output logic                     next_valid_o,       // beside a first beat: the second is there
-  output logic [ 31:0]             next_data_o,        // the second beat's first bytes
-  output logic [  3:0]             next_keep_o
+  output logic                     frame_valid_o,      // beside a first beat: it is known
+  output frame_t                   frame_o             // what a frame says
 );
 
   // ---- as it comes ------------------------------------------------------------------------------
@@ -53,13 +57,8 @@ module wpr_nic_in
   logic valid_q, first_q, swallow_q, cut;
   logic [511:0] data;
   logic [8:0] number_q;
-  logic [15:0] block, raw;  // of the frame: bytes of the code, bytes of the payload
-  logic stored;
   assign data = a_q.beat.data;
   assign cut = number_q == 9'(MostBeats - 1) && !a_q.beat.last;
-  assign {raw, stored, block} = {data[8*(HeaderBytes+FrameHeader+4)+:16],
-                                 data[8*(HeaderBytes+FrameHeader)+31],
-                                 data[8*(HeaderBytes+FrameHeader)+:16]};
   always_ff @(posedge clk_i) begin
     valid_q <= a_valid_q && !swallow_q;
     if (a_valid_q && !swallow_q) begin
@@ -81,11 +80,6 @@ module wpr_nic_in
                               is_ours(data[8*HeaderBytes-1:0], cfg_ports_i);
       known_q.facts.even   <= ((a_q.size - 16'(HeaderBytes)) & 16'(Unit - 1)) == '0;
       known_q.facts.marked <= data[8*HeaderBytes+:8*FrameHeader] == cfg_header_i;
-      // A shorter packet has no body behind these bytes, which the receiver checks, too.
-      known_q.facts.agree  <= data[8*(HeaderBytes+FrameHeader)+16+:15] == 15'h4000 &&
-                              adds_up(block, 16'(HeaderBytes + FrameHeader + 8), a_q.size) &&
-                              raw >= block && raw <= most_i &&
-                              (stored ? raw == block : (raw & 16'(Unit - 1)) == '0);
     end
     if (!rst_ni) begin
       valid_q   <= 1'b0;
@@ -93,6 +87,47 @@ module wpr_nic_in
       swallow_q <= 1'b0;
       number_q  <= '0;
     end
+  end
+
+  // ---- what a frame says ------------------------------------------------------------------------
+
+  localparam int unsigned Begin = HeaderBytes + FrameHeader;  // of the block word
+  localparam int unsigned Body = Begin + 8;                   // of the block
+  localparam int unsigned Rest = Body % 64;
+  frame_t frame_q;
+  logic frame_known_q, here, stored, there;
+  logic [31:0] word, raw;    // block word, bytes of the payload
+  logic [15:0] block, size;  // bytes of the block, of the packet
+  logic [31:0] code;         // the block's first bytes
+  if (Body < 64) begin : g_first
+    assign {raw, word} = data[8*Begin+:64];
+    assign code        = 32'(data[511:8*Body]);
+    assign size        = a_q.size;
+    assign here        = first_q;
+  end else begin : g_second
+    logic [8*(64-Begin)-1:0] tail_q;  // of the first beat
+    logic [511:0] unused;
+    assign {unused[8*(64-Rest)-33:0], code, raw, word} = {data, tail_q};
+    assign unused[511-:8*Rest+32] = '0;
+    assign size                   = known_q.size;
+    assign here                   = number_q == 9'd1;
+    always_ff @(posedge clk_i) if (first_q) tail_q <= data[511:8*Begin];
+  end
+  assign stored = word[31];
+  assign block  = word[15:0];
+  assign there  = a_q.beat.keep[Rest] && (stored || a_q.beat.keep[Rest+LeastBlock-1]);
+  always_ff @(posedge clk_i) begin
+    frame_known_q <= a_valid_q && !swallow_q && (here || (first_q && (a_q.beat.last || cut)));
+    frame_q       <= '{
+        agree: here && there && word[30:16] == 15'h4000 && adds_up(block, 16'(Body), size) &&
+               block != '0 && raw[31:16] == '0 && raw[15:0] >= block && raw[15:0] <= most_i &&
+               (stored ? raw[15:0] == block
+                       : (raw[15:0] & 16'(Unit - 1)) == '0 && (code & Foreign) == '0 &&
+                         block >= 16'(LeastBlock)),
+        stored: stored,
+        raw: raw[15:0]
+    };
+    if (!rst_ni) frame_known_q <= 1'b0;
   end
 
   // ---- the queue --------------------------------------------------------------------------------
@@ -135,16 +170,15 @@ module wpr_nic_in
     end
     if (!rst_ni) m_valid_o <= 1'b0;
   end
-  // The second beats of packets, to be read beside the first ones.
-  wpr_fifo #(.Width(36), .LogDepth(4)) behind (
+  wpr_fifo #(.Width($bits(frame_t)), .LogDepth(4)) frames (
     .clk_i,
     .rst_ni,
-    .s_valid_i(valid_q && !known_q.facts.first),
+    .s_valid_i(frame_known_q),
     .s_ready_o(),
-    .s_data_i ({data_q[31:0], keep_q[3:0]}),
-    .m_valid_o(next_valid_o),
-    .m_ready_i(pop && !m_q.facts.first),
-    .m_data_o ({next_data_o, next_keep_o}),
+    .s_data_i (frame_q),
+    .m_valid_o(frame_valid_o),
+    .m_ready_i(pop && m_q.facts.first),
+    .m_data_o (frame_o),
     .level_o  ()
   );
   always_ff @(posedge clk_i) room_q <= rst_ni && level <= 5'd12;  // up to four are on their way

@@ -4,6 +4,23 @@
 // order.
 package wpr_nic_pkg;
 
+  // The codecs of a box: the parameter Codec of wpr_nic.
+  localparam int unsigned Fre = 0;
+  localparam int unsigned Tbq = 1;
+  localparam int unsigned Bx = 2;
+  localparam int unsigned Lz4 = 3;
+  localparam int unsigned Zfp = 4;
+
+  // Bytes of the frame header that the library writes with a codec.
+  function automatic int unsigned frame_header_of(input int unsigned codec);
+    return codec == Lz4 ? 13 : codec == Bx ? 15 : codec == Zfp ? 19 : 16;
+  endfunction
+
+  // Bytes of a value: a payload of others is not coded.
+  function automatic int unsigned unit_of(input int unsigned codec);
+    return codec == Lz4 ? 1 : 4;
+  endfunction
+
   // 64 bytes of an AXI4-Stream. keep has no gaps; it is all ones but with last.
   typedef struct packed {
     logic         last;
@@ -25,8 +42,20 @@ package wpr_nic_pkg;
     logic ours;    // one UDP datagram for one of our ports
     logic even;    // its payload is of whole values
     logic marked;  // its payload begins with our frame header
-    logic agree;   // the frame's sizes agree, as far as the first beat tells
   } facts_t;
+
+  // What a frame in the packet says, if it has one.
+  typedef struct packed {
+    logic        agree;   // its sizes agree, and the codec takes its block
+    logic        stored;  // the block is the payload itself
+    logic [15:0] raw;     // bytes of the payload
+  } frame_t;
+
+  // The head of a payload of zfp in one dimension: the bits of a group of 256 cells, if there is
+  // more than one.
+  function automatic logic [31:0] zfp_head(input logic [4:0] bits_a_value, input logic groups);
+    return groups ? {17'd0, bits_a_value, 10'd0} : '0;
+  endfunction
 
   localparam int unsigned HeaderBytes = 42;  // Ethernet 14, IPv4 20, UDP 8
   localparam int unsigned MostBeats = 256;   // of a packet; longer ones are cut and dropped

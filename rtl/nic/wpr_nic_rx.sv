@@ -14,8 +14,10 @@
 module wpr_nic_rx
   import wpr_nic_pkg::*;
 #(
-  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header, but not 14
+  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header, up to 19, but not 14
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
+  parameter int unsigned LeastBlock  = 1,   // of wpr_nic_in
+  parameter logic [31:0] Foreign     = '0,
   parameter int unsigned LogRaw      = 9    // beats of memory for packets
 ) (
   input  logic                     clk_i,
@@ -50,36 +52,31 @@ module wpr_nic_rx
 
   // ---- in: what a packet is, decided in a clock of its own --------------------------------------
 
-  logic a_valid, a_ready, next_valid;
+  logic a_valid, a_ready, frame_valid;
   packet_beat_t a_beat;
   facts_t a_facts;
-  logic [31:0] next_data;
-  logic [3:0] next_keep;
+  frame_t frame;
   logic [15:0] most_q;  // bytes that a packet may hold
   always_ff @(posedge clk_i) begin
     most_q <= cfg_max_i < 16'(HeaderBytes) ? '0 : cfg_max_i - 16'(HeaderBytes);
   end
-  wpr_nic_in #(.FrameHeader(FrameHeader), .Unit(Unit)) in (
+  wpr_nic_in #(
+    .FrameHeader(FrameHeader), .Unit(Unit), .LeastBlock(LeastBlock), .Foreign(Foreign)
+  ) in (
     .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i(most_q), .s_valid_i,
     .s_ready_o, .s_beat_i, .m_valid_o(a_valid), .m_ready_i(a_ready), .m_beat_o(a_beat),
-    .m_facts_o(a_facts), .next_valid_o(next_valid), .next_data_o(next_data),
-    .next_keep_o(next_keep)
+    .m_facts_o(a_facts), .frame_valid_o(frame_valid), .frame_o(frame)
   );
 
-  logic [31:0] raw_size;
-  logic known_q, framed, framed_q, coded_q, is_raw, body_begins;  // coded_q: framed_q, too
+  logic known_q, framed, framed_q, coded_q;  // coded_q: framed_q, too
   logic [15:0] raw_size_q;
-  assign {raw_size, is_raw} =
-      33'({next_data, a_beat.beat.data[511:8*(HeaderBytes+FrameHeader)+31]});
-  assign body_begins = Whole == 1 ? !a_beat.beat.last && next_keep[Rest%4] : a_beat.beat.keep[Rest];
-  assign framed = a_facts.ours && a_facts.marked && a_facts.agree && body_begins &&
-                  a_beat.size > 16'(Header) && raw_size[31:16] == '0;
+  assign framed = a_facts.ours && a_facts.marked && frame.agree;
   always_ff @(posedge clk_i) begin
     if (!known_q) begin
-      known_q    <= a_valid && a_facts.first && (a_beat.beat.last || next_valid);
-      raw_size_q <= raw_size[15:0];
+      known_q    <= a_valid && a_facts.first && frame_valid;
+      raw_size_q <= frame.raw;
       framed_q   <= framed;
-      coded_q    <= framed && !is_raw;
+      coded_q    <= framed && !frame.stored;
     end else if (a_valid && a_ready && a_beat.beat.last) begin
       known_q <= 1'b0;
     end

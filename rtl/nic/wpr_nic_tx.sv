@@ -13,7 +13,7 @@
 module wpr_nic_tx
   import wpr_nic_pkg::*;
 #(
-  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header, but not 14
+  parameter int unsigned FrameHeader = 16,  // bytes of a frame's header, up to 19, but not 14
   parameter int unsigned Unit        = 4,   // bytes of a value: 1, 2, 4
   parameter int unsigned LogRaw      = 9,   // beats of memory for packets
   parameter int unsigned LogCode     = 7,   // beats of memory for codes; a longer code is given up
@@ -57,7 +57,7 @@ module wpr_nic_tx
   wpr_nic_in #(.FrameHeader(FrameHeader), .Unit(Unit)) in (
     .clk_i, .rst_ni, .cfg_enable_i, .cfg_ports_i, .cfg_header_i, .most_i('0), .s_valid_i,
     .s_ready_o, .s_beat_i, .m_valid_o(a_valid), .m_ready_i(go_q), .m_beat_o(a_beat),
-    .m_facts_o(a_facts), .next_valid_o(), .next_data_o(), .next_keep_o()
+    .m_facts_o(a_facts), .frame_valid_o(), .frame_o()
   );
 
   // Memory, codec and the queues of facts are far from each other. So beats come only while each of

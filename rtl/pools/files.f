@@ -24,6 +24,7 @@ lz/wpr_lz_sequences.sv
 lz/wpr_lz_pieces.sv
 lz/wpr_lz4_enc.sv
 lz/wpr_snappy_enc.sv
+lz/wpr_lz_core.sv
 pools/wpr_pools_engine.sv
 pools/wpr_pools_side.sv
 pools/wpr_pools.sv

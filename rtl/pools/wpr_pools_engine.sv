@@ -78,83 +78,24 @@ module wpr_pools_engine #(
     if (n_valid && n_ready) inside_q <= !n_last;
     if (!rst_ni) inside_q <= 1'b0;
   end
-  if (Decode && Codec == 0) begin : g_core
-    wpr_lz4_dec core (
-      .clk_i,
-      .rst_ni,
-      .s_cmd_tvalid (size_valid),
-      .s_cmd_tready (size_ready),
-      .s_cmd_tdata  (size),
-      .s_axis_tvalid(n_valid && inside_q),
-      .s_axis_tready(in_ready),
-      .s_axis_tdata (n_data),
-      .s_axis_tkeep (n_keep),
-      .s_axis_tlast (n_last),
-      .m_axis_tvalid(c_valid),
-      .m_axis_tready(c_ready),
-      .m_axis_tdata (c_data),
-      .m_axis_tkeep (c_keep),
-      .m_axis_tlast (c_last),
-      .m_axis_tuser (c_bad)
-    );
-  end else if (Decode) begin : g_core
-    wpr_snappy_dec core (
-      .clk_i,
-      .rst_ni,
-      .s_cmd_tvalid (size_valid),
-      .s_cmd_tready (size_ready),
-      .s_cmd_tdata  (size),
-      .s_axis_tvalid(n_valid && inside_q),
-      .s_axis_tready(in_ready),
-      .s_axis_tdata (n_data),
-      .s_axis_tkeep (n_keep),
-      .s_axis_tlast (n_last),
-      .m_axis_tvalid(c_valid),
-      .m_axis_tready(c_ready),
-      .m_axis_tdata (c_data),
-      .m_axis_tkeep (c_keep),
-      .m_axis_tlast (c_last),
-      .m_axis_tuser (c_bad)
-    );
-  end else if (Codec == 0) begin : g_core
-    wpr_lz4_enc core (
-      .clk_i,
-      .rst_ni,
-      .s_cmd_tvalid (size_valid),
-      .s_cmd_tready (size_ready),
-      .s_cmd_tdata  (size),
-      .s_axis_tvalid(n_valid && inside_q),
-      .s_axis_tready(in_ready),
-      .s_axis_tdata (n_data),
-      .s_axis_tkeep (n_keep),
-      .s_axis_tlast (n_last),
-      .m_axis_tvalid(c_valid),
-      .m_axis_tready(c_ready),
-      .m_axis_tdata (c_data),
-      .m_axis_tkeep (c_keep),
-      .m_axis_tlast (c_last)
-    );
-    assign c_bad = 1'b0;
-  end else begin : g_core
-    wpr_snappy_enc core (
-      .clk_i,
-      .rst_ni,
-      .s_cmd_tvalid (size_valid),
-      .s_cmd_tready (size_ready),
-      .s_cmd_tdata  (size),
-      .s_axis_tvalid(n_valid && inside_q),
-      .s_axis_tready(in_ready),
-      .s_axis_tdata (n_data),
-      .s_axis_tkeep (n_keep),
-      .s_axis_tlast (n_last),
-      .m_axis_tvalid(c_valid),
-      .m_axis_tready(c_ready),
-      .m_axis_tdata (c_data),
-      .m_axis_tkeep (c_keep),
-      .m_axis_tlast (c_last)
-    );
-    assign c_bad = 1'b0;
-  end
+  wpr_lz_core #(.Codec(Codec), .Decode(Decode)) core (
+    .clk_i,
+    .rst_ni,
+    .s_cmd_tvalid (size_valid),
+    .s_cmd_tready (size_ready),
+    .s_cmd_tdata  (size),
+    .s_axis_tvalid(n_valid && inside_q),
+    .s_axis_tready(in_ready),
+    .s_axis_tdata (n_data),
+    .s_axis_tkeep (n_keep),
+    .s_axis_tlast (n_last),
+    .m_axis_tvalid(c_valid),
+    .m_axis_tready(c_ready),
+    .m_axis_tdata (c_data),
+    .m_axis_tkeep (c_keep),
+    .m_axis_tlast (c_last),
+    .m_axis_tuser (c_bad)
+  );
 
   // ---- its packet behind the header -------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_nic with fre in the 250 MHz user box of an OpenNIC shell (1.0: one QDMA): a box for each pair
+// wpr_nic in the 250 MHz user box of an OpenNIC shell (1.0: one QDMA): a box for each pair
 // of physical function and port, with the ports that the shell's plugin p2p_250mhz has. Registers
 // of interface i begin at 0x100 * i. generic_reset and axi_lite_clock_converter are parts of the
 // shell; tests have replacements (tb/).
@@ -10,7 +10,8 @@ module wpr_nic_250mhz
   import wpr_axil_pkg::*, wpr_nic_pkg::*;
 #(
   parameter int NUM_INTF = 1,  // 1 or 2
-  parameter int ENGINES  = 16  // of each direction and interface, 4 bytes a clock each
+  parameter int CODEC    = 0,  // of wpr_nic
+  parameter int ENGINES  = 16  // of each direction and interface, with fre and lz4
 ) (
   input  logic       [NUM_INTF-1:0] s_axis_qdma_h2c_tvalid,
   input  logic   [512*NUM_INTF-1:0] s_axis_qdma_h2c_tdata,
@@ -146,7 +147,7 @@ module wpr_nic_250mhz
     } = c2h;
     assign m_axis_adap_tx_250mhz_tuser_dst[16*i+:16] = 16'h1 << (6 + i);
     assign m_axis_qdma_c2h_tuser_dst[16*i+:16]       = 16'h1 << i;
-    wpr_nic #(.Encoders(ENGINES), .Decoders(ENGINES)) box (
+    wpr_nic #(.Codec(CODEC), .Encoders(ENGINES), .Decoders(ENGINES)) box (
       .clk_i(axis_aclk), .rst_ni(rst_n_q[1]), .axil_i(request), .axil_o(response),
       .h2c_valid_i(s_axis_qdma_h2c_tvalid[i]), .h2c_ready_o(s_axis_qdma_h2c_tready[i]),
       .h2c_beat_i(h2c), .adap_tx_valid_o(m_axis_adap_tx_250mhz_tvalid[i]),

@@ -8,7 +8,9 @@
 
 #include "Vwpr_nic_bx.h"
 #include "Vwpr_nic_fre.h"
+#include "Vwpr_nic_lz4.h"
 #include "Vwpr_nic_tbq.h"
+#include "Vwpr_nic_zfp.h"
 #include "streams.hpp"
 
 namespace nic {
@@ -142,6 +144,8 @@ std::unique_ptr<End> simulated(const std::string& codec, const Settings& setting
                                Library* library) {
   if (codec == "fre") return std::make_unique<Box<Vwpr_nic_fre>>(settings, library, 16);
   if (codec == "bx") return std::make_unique<Box<Vwpr_nic_bx>>(settings, library, 15);
+  if (codec == "lz4") return std::make_unique<Box<Vwpr_nic_lz4>>(settings, library, 13);
+  if (codec == "zfp") return std::make_unique<Box<Vwpr_nic_zfp>>(settings, library, 19);
   if (codec == "tbq") return std::make_unique<Box<Vwpr_nic_tbq>>(settings, library, 16);
   return nullptr;
 }

@@ -45,12 +45,12 @@ class End {
   uint64_t begun = 0;  // the clock in which the first packet from the host came
 };
 
-// Models of rtl/nic/: "fre", "bx" or "tbq", with the library's frame header in their registers.
-// Null: there is no such box.
+// Models of rtl/nic/: "fre", "bx", "lz4", "tbq" or "zfp", with the library's frame header in their
+// registers. Null: there is no such box.
 std::unique_ptr<End> simulated(const std::string& codec, const Settings& settings,
                                Library* library);
-// rtl/nic/wpr_nic_lanes.sv: nothing may come from the wire.
-std::unique_ptr<End> lanes(const Settings& settings, Library* library);
+// rtl/nic/wpr_nic_lanes.sv, of "lz4", "tbq" or "zfp": nothing may come from the wire.
+std::unique_ptr<End> lanes(const std::string& codec, const Settings& settings, Library* library);
 std::unique_ptr<End> software(const Settings& settings, Library* library);
 
 }  // namespace nic

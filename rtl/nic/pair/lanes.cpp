@@ -3,7 +3,9 @@
 // in turns, and what merges their streams. (As one model it would be a C++ file of 80 MB.)
 #include <verilated.h>
 
-#include "Vwpr_nic_lane.h"
+#include "Vwpr_nic_lane_lz4.h"
+#include "Vwpr_nic_lane_tbq.h"
+#include "Vwpr_nic_lane_zfp.h"
 #include "Vwpr_nic_merge.h"
 #include "streams.hpp"
 
@@ -17,25 +19,26 @@ constexpr size_t kKeepAt = 1, kDataAt = 3, kLastAt = 19;
 // tuser as streams.hpp has it, of a beat's word of size and src, and back.
 uint32_t halves_swapped(uint32_t word) { return std::rotl(word, 16); }
 
+template <class Model>
 class Lane {
  public:
   Lane(VerilatedContext* context, const Settings& settings, const Bytes& header, uint64_t seed)
-      : model_(std::make_unique<Vwpr_nic_lane>(context)), source_(settings.pause, seed) {
-    constexpr int kTauExponent = 15;  // in cfg_tau_i
+      : model_(std::make_unique<Model>(context)), source_(settings.pause, seed) {
     model_->cfg_enable_i = settings.on;
     model_->cfg_ports_i = settings.port;
     model_->cfg_max_i = settings.largest;
-    model_->cfg_tau_i = static_cast<uint32_t>(settings.codec) << kTauExponent;
-    for (size_t i = 0; i < header.size() / 4; ++i)
-      std::memcpy(&model_->cfg_header_i[i], header.data() + 4 * i, 4);
+    model_->cfg_codec_i = settings.codec;
+    std::fill_n(&model_->cfg_header_i[0], (header.size() + 3) / 4, 0);
+    for (size_t i = 0; i < header.size(); ++i)
+      model_->cfg_header_i[i / 4] |= uint32_t{header[i]} << 8 * (i % 4);
   }
   ~Lane() { model_->final(); }
 
   Source& source() { return source_; }
-  Vwpr_nic_lane& ports() { return *model_; }
+  Model& ports() { return *model_; }
 
   void offer() {
-    Vwpr_nic_lane& m = *model_;
+    Model& m = *model_;
     uint64_t keep = 0;
     uint32_t user = 0;
     source_.offer(
@@ -56,10 +59,11 @@ class Lane {
   }
 
  private:
-  std::unique_ptr<Vwpr_nic_lane> model_;
+  std::unique_ptr<Model> model_;
   Source source_;
 };
 
+template <class Model>
 class Lanes : public End {
   auto adap_tx() {
     Vwpr_nic_merge& m = *merge_;
@@ -75,8 +79,8 @@ class Lanes : public End {
     context_.randReset(2);  // what has no reset begins with anything
     merge_ = std::make_unique<Vwpr_nic_merge>(&context_);
     for (size_t i = 0; i < settings.lanes; ++i)
-      lanes_.push_back(
-          std::make_unique<Lane>(&context_, settings, library->header(), settings.seed + 1 + i));
+      lanes_.push_back(std::make_unique<Lane<Model>>(&context_, settings, library->header(),
+                                                     settings.seed + 1 + i));
     merge_->s_valid_i = 0;
     reset(0);
     for (int i = 0; i < 5; ++i) step();
@@ -122,7 +126,7 @@ class Lanes : public End {
   void join() {
     uint64_t valid = 0, last = 0;
     for (size_t i = 0; i < lanes_.size(); ++i) {
-      const Vwpr_nic_lane& lane = lanes_[i]->ports();
+      const Model& lane = lanes_[i]->ports();
       valid |= uint64_t{lane.m_valid_o} << i;
       last |= uint64_t{lane.m_beat_o[kLastAt]} << i;
       if (lane.m_valid_o) std::copy_n(&lane.m_beat_o[0], kLastAt, &merge_->s_data_i[kLastAt * i]);
@@ -143,7 +147,7 @@ class Lanes : public End {
 
   VerilatedContext context_;
   std::unique_ptr<Vwpr_nic_merge> merge_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<Lane<Model>>> lanes_;
   Sink wire_out_;
   size_t next_ = 0;
   uint64_t now_ = 0;
@@ -152,8 +156,11 @@ class Lanes : public End {
 
 }  // namespace
 
-std::unique_ptr<End> lanes(const Settings& settings, Library* library) {
-  return std::make_unique<Lanes>(settings, library);
+std::unique_ptr<End> lanes(const std::string& codec, const Settings& settings, Library* library) {
+  if (codec == "lz4") return std::make_unique<Lanes<Vwpr_nic_lane_lz4>>(settings, library);
+  if (codec == "tbq") return std::make_unique<Lanes<Vwpr_nic_lane_tbq>>(settings, library);
+  if (codec == "zfp") return std::make_unique<Lanes<Vwpr_nic_lane_zfp>>(settings, library);
+  return nullptr;
 }
 
 }  // namespace nic

@@ -9,9 +9,19 @@
 
 namespace nic {
 
+// A box's codec.
+struct Codec {
+  std::string name, recipe;
+  uint8_t control = 0;  // bits 8 to 15 of the box's control register
+  wpr_dtype dtype = WPR_FLOAT32;
+  size_t unit = sizeof(float);  // bytes of a value
+  // Which kernels make the box's codes: where encoders may write different bytes, the cores'.
+  const char* engine = "cpu";
+};
+
 class Library {
  public:
-  explicit Library(const std::string& recipe);
+  Library(const Codec& codec, const char* engine);
   const Bytes& header() const { return header_; }
   // Of a frame's bytes, with block word and raw size.
   size_t prefix() const { return header_.size() + 8; }
@@ -21,9 +31,12 @@ class Library {
   Bytes expanded(View frame);
   bool is_frame(View payload) const;
   bool is_coded(View frame) const { return (frame[header_.size() + 3] & 0x80) == 0; }
+  // Payloads that a box codes, if that makes them smaller (spec/nic-wire.md).
+  bool takes(View payload) const;
 
  private:
-  wirepress::Context context_;
+  const Codec codec_;
+  wirepress::Context writer_, reader_;
   Bytes header_;
 };
 

@@ -52,7 +52,7 @@ void write_flow(const Flow& f, std::ostream& out) {
 
 void write_json(const Options& options, const std::vector<Row>& rows) {
   std::ofstream out(options.json);
-  out << "{\"recipe\": \"" << options.recipe << "\", \"against\": \""
+  out << "{\"recipe\": \"" << options.codec.recipe << "\", \"against\": \""
       << (options.software ? "software" : "box")
       << "\", \"on\": " << (options.settings.on ? "true" : "false")
       << ", \"line_gbps\": " << options.settings.line << ", \"lanes\": " << options.settings.lanes
@@ -70,15 +70,15 @@ void write_json(const Options& options, const std::vector<Row>& rows) {
 }
 
 int run(const Options& options) {
-  Library library(options.recipe);
+  Library box(options.codec, options.codec.engine), host(options.codec, "cpu");
   std::vector<Row> rows;
   const auto add = [&](const std::vector<size_t>& sizes, const std::vector<Data>& data) {
-    rows.push_back(exchanged(options, sizes, data, &library));
+    rows.push_back(exchanged(options, sizes, data, &box, &host));
     print_row(rows.back());
   };
   const size_t lanes = options.settings.lanes;
   std::printf("%s, %s against %s, whole Ethernet packets as UDP datagrams on 127.0.0.1\n",
-              options.settings.on ? options.recipe.c_str() : "compressing nothing",
+              options.settings.on ? options.codec.recipe.c_str() : "compressing nothing",
               lanes > 0 ? (std::to_string(lanes) + " lanes").c_str() : "a box",
               options.software ? "the library" : "a box");
   print_head();

@@ -19,14 +19,16 @@ expanded at the other host.
   scripts/rtl nic [OPTIONS]
 
   --against box|software  the other end: a second box, or the library (default box)
-  --recipe RECIPE         fre:m=M or bx:m=M, 2 to 23, or tbq:tau=T,of=one, T a power of two
-                          (default fre:m=5)
+  --recipe RECIPE         fre:m=M or bx:m=M, 2 to 23; tbq:tau=T,of=one, T a power of two; lz4;
+                          or zfp:rate=R, R a whole number of 3 to 16 (default fre:m=5)
   --lanes N               in the place of a box up to 64 lanes from the host to one wire, with tbq,
-                          one way (rtl/nic/wpr_nic_lanes.sv); the other end is the library
+                          lz4 or zfp, one way (rtl/nic/wpr_nic_lanes.sv); the other end is the library
   --off                   compress and expand nothing: the boxes alone
   --sizes N,N,...         bytes of a packet without FCS, 60 to 9600
   --data KIND,KIND,...    wave; noise: every bit random; even[:R]: in [1, 2), a part R of the values
-                          equal to the one before; sparse[:P]: a part P is 1 or -1, the others 0
+                          equal to the one before; sparse[:P]: a part P is 1 or -1, the others 0;
+                          copies[:P]: pieces of 4 to 64 bytes, a part P of them copied from before;
+                          repeat[:P]: a part P of the payload is noise, and repeated
   --packets N             of each size and kind in each direction, up to 60000 (default 100)
   --other P               a part P of them for a port that is not compressed (default 0.125)
   --drop P, --reorder P, --corrupt P
@@ -83,13 +85,15 @@ std::vector<size_t> sizes_of(const std::string& text) {
 }
 
 std::vector<Data> data_of(const std::string& text) {
-  const std::map<std::string, double> kinds = {
-      {"wave", 0}, {"noise", 0}, {"even", 0}, {"sparse", 0.0625}};
+  const std::map<std::string, double> kinds = {{"wave", 0},      {"noise", 0},
+                                               {"even", 0},      {"sparse", 0.0625},
+                                               {"copies", 0.75}, {"repeat", 0.1}};
   std::vector<Data> found;
   for (const std::string& part : parts(text)) {
     const size_t colon = part.find(':');
     const std::string kind = part.substr(0, colon);
-    if (!kinds.count(kind)) stop("--data: \"" + kind + "\" is none of wave, noise, even, sparse");
+    if (!kinds.count(kind))
+      stop("--data: \"" + kind + "\" is none of wave, noise, even, sparse, copies, repeat");
     Data data{part, kind, kinds.at(kind)};
     if (colon != std::string::npos) data.number = number(part.substr(colon + 1), "--data", 0, 1);
     found.push_back(data);
@@ -98,29 +102,36 @@ std::vector<Data> data_of(const std::string& text) {
   return found;
 }
 
-// The box's settings of a codec, bits 8 to 15 of its control register (rtl/nic/README.md).
-void set_recipe(const std::string& recipe, Options* options) {
+Codec codec_of(const std::string& recipe) {
   constexpr uint8_t kNearest = 1 << 5;
   constexpr int kBias = 127;
-  int m = 0, used = 0;
+  int number = 0, used = 0;
   double tau = 0;
-  const char* text = recipe.c_str();
-  const auto size = static_cast<int>(recipe.size());
-  if (std::sscanf(text, "fre:m=%d%n", &m, &used) == 1 && used == size && m >= 2 && m <= 23) {
-    options->codec = "fre";
-    options->settings.codec = static_cast<uint8_t>(m) | kNearest;
-  } else if (std::sscanf(text, "bx:m=%d%n", &m, &used) == 1 && used == size && m >= 2 && m <= 23) {
-    options->codec = "bx";
-    options->settings.codec = static_cast<uint8_t>(m) | kNearest;
-  } else if (std::sscanf(text, "tbq:tau=%lf,of=one%n", &tau, &used) == 1 && used == size &&
-             tau >= 0x1p-60 && tau <= 0x1p60 && std::exp2(std::ilogb(tau)) == tau) {
-    options->codec = "tbq";
-    options->settings.codec = static_cast<uint8_t>(std::ilogb(tau) + kBias);
-  } else {
-    stop("--recipe: \"" + recipe +
-         "\" is none of fre:m=M, bx:m=M and tbq:tau=T,of=one as the boxes take them");
-  }
-  options->recipe = recipe;
+  const auto is = [&](const char* format, auto* value) {
+    return std::sscanf(recipe.c_str(), format, value, &used) == 1 &&
+           used == static_cast<int>(recipe.size());
+  };
+  const auto within = [&](int low, int high) { return number >= low && number <= high; };
+  if (is("fre:m=%d%n", &number) && within(2, 23))
+    return {.name = "fre", .recipe = recipe, .control = static_cast<uint8_t>(number | kNearest)};
+  if (is("bx:m=%d%n", &number) && within(2, 23))
+    return {.name = "bx", .recipe = recipe, .control = static_cast<uint8_t>(number | kNearest)};
+  if (is("tbq:tau=%lf,of=one%n", &tau) && tau >= 0x1p-60 && tau <= 0x1p60 &&
+      std::exp2(std::ilogb(tau)) == tau)
+    return {
+        .name = "tbq", .recipe = recipe, .control = static_cast<uint8_t>(std::ilogb(tau) + kBias)};
+  if (is("zfp:rate=%d%n", &number) && within(3, 16))
+    return {.name = "zfp", .recipe = recipe, .control = static_cast<uint8_t>(number)};
+  if (recipe == "lz4")
+    return {.name = "lz4", .recipe = recipe, .dtype = WPR_BYTES, .unit = 1, .engine = "rtl"};
+  stop("--recipe: \"" + recipe +
+       "\" is none of fre:m=M, bx:m=M, tbq:tau=T,of=one, lz4 and zfp:rate=R as the boxes "
+       "take them");
+}
+
+void set_recipe(const std::string& recipe, Options* options) {
+  options->codec = codec_of(recipe);
+  options->settings.codec = options->codec.control;
 }
 
 void set_against(const std::string& text, Options* options) {
@@ -136,7 +147,7 @@ Options options_of(int argc, char** argv) {
   constexpr double kMost = 0.9;  // of 1 nothing would ever move
   Options options;
   options.settings.port = kPort;
-  set_recipe(options.recipe, &options);
+  set_recipe("fre:m=5", &options);
   const std::map<std::string, std::function<void(const std::string&)>> known = {
       {"--against", [&](auto& text) { set_against(text, &options); }},
       {"--recipe", [&](auto& text) { set_recipe(text, &options); }},
@@ -168,8 +179,8 @@ Options options_of(int argc, char** argv) {
     if (++i == argc) stop(option + " wants a value");
     known.at(option)(argv[i]);
   }
-  if (options.settings.lanes > 0 && options.codec != "tbq")
-    stop("--lanes: they have tbq, give --recipe tbq:tau=1,of=one");
+  if (options.settings.lanes > 0 && (options.codec.name == "fre" || options.codec.name == "bx"))
+    stop("--lanes: they have tbq, lz4 or zfp, give --recipe tbq:tau=1,of=one");
   options.software |= options.settings.lanes > 0;
   options.settings.seed = options.faults.seed;
   return options;

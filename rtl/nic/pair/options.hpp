@@ -18,7 +18,8 @@ struct Data {
 };
 
 struct Options {
-  std::string recipe = "fre:m=5", codec = "fre", json;
+  Codec codec;
+  std::string json;
   bool software = false;  // the other end is the library
   std::vector<size_t> sizes = {64, 66, 130, 306, 1074, 1518, 4096, 9018, 9594};
   std::vector<Data> data = {{"wave", "wave"}, {"noise", "noise"}};

@@ -32,13 +32,39 @@ float value_of(const Data& data, size_t i, double phase, float before, std::mt19
   return (*random)() % 2 == 0 ? 1.0f : -1.0f;
 }
 
-Bytes payload_of(const Data& data, size_t size, std::mt19937_64* random) {
+Bytes noise(size_t size, std::mt19937_64* random) {
   Bytes payload(size);
-  if (data.kind == "noise") {
-    for (uint8_t& byte : payload) byte = static_cast<uint8_t>((*random)());
-    return payload;
+  for (uint8_t& byte : payload) byte = static_cast<uint8_t>((*random)());
+  return payload;
+}
+
+Bytes repeats(double part, size_t size, std::mt19937_64* random) {
+  const auto n = static_cast<size_t>(part * static_cast<double>(size));
+  Bytes payload = noise(std::clamp<size_t>(n, 1, size), random);
+  for (size_t i = 0; payload.size() < size; ++i) payload.push_back(uint8_t{payload[i]});
+  return payload;
+}
+
+Bytes copies(double part, size_t size, std::mt19937_64* random) {
+  constexpr size_t kShortest = 4, kLongest = 64;
+  std::bernoulli_distribution copied(part);
+  Bytes payload;
+  while (payload.size() < size) {
+    size_t n = kShortest + (*random)() % (kLongest - kShortest + 1);
+    const bool copies = copied(*random) && !payload.empty();
+    size_t from = copies ? (*random)() % payload.size() : 0;
+    for (; n > 0 && payload.size() < size; --n)
+      payload.push_back(copies ? payload[from++] : static_cast<uint8_t>((*random)()));
   }
+  return payload;
+}
+
+Bytes payload_of(const Data& data, size_t size, std::mt19937_64* random) {
+  if (data.kind == "noise") return noise(size, random);
+  if (data.kind == "copies") return copies(data.number, size, random);
+  if (data.kind == "repeat") return repeats(data.number, size, random);
   const double phase = std::uniform_real_distribution<double>(0, 6)(*random);
+  Bytes payload(size);
   float value = 0;
   for (size_t i = 0; i < size; i += sizeof(value)) {
     value = value_of(data, i / sizeof(value), phase, value, random);
@@ -108,9 +134,9 @@ class Direction {
     if (seen.number >= sent_.size()) fail("packet %u was never sent", seen.number);
     Sent& sent = sent_[seen.number];
     if (sent.done) fail("packet %u arrives twice", seen.number);
-    // The library codes payloads that are no whole values, too; the box gives such frames on as
-    // they come, and the host's library reads them.
-    if (options_.software && sent.expected.size() % sizeof(float) != 0 &&
+    // The library codes payloads that no box takes, too; the box gives such frames on as they come,
+    // and the host's library reads them.
+    if (options_.software && !library_->takes(sent.datagram.payload) &&
         library_->is_frame(seen.payload))
       seen.payload = library_->expanded(seen.payload);
     if (seen.payload != sent.expected || seen.port != sent.datagram.port)
@@ -174,15 +200,15 @@ class Direction {
   };
 
   // Whether a datagram leaves as a frame, which is then the library's own. But a box stores
-  // payloads that are no whole values and codes beyond its memory, and keeps a code that is smaller
-  // by less than the 64th below which the library stores.
+  // payloads that its codec does not take and codes beyond its memory, and keeps a code that is
+  // smaller by less than the 64th below which the library stores.
   bool must_be_framed(const Datagram& datagram, const Datagram& seen) {
     if (!options_.settings.on || datagram.port != options_.settings.port) return false;
     if (datagram.payload.size() < kLeast - kHeaders) return false;  // padded
     const Bytes frame = library_->frame(datagram.payload);
     if (seen.payload == frame) return true;
     const bool coded = library_->is_coded(frame);
-    const bool codable = datagram.payload.size() % sizeof(float) == 0 &&
+    const bool codable = library_->takes(datagram.payload) &&
                          frame.size() <= library_->prefix() + kMostCode && coded;
     const bool fits =
         kHeaders + library_->prefix() + datagram.payload.size() <= options_.settings.largest;
@@ -206,16 +232,17 @@ class Direction {
 
 class Exchange {
  public:
-  Exchange(const Options& options, Library* library)
+  Exchange(const Options& options, Library* box, Library* host)
       : wire_(options.faults),
-        directions_{Direction(options, library), Direction(options, library)} {
+        directions_{Direction(options, box), Direction(options, options.software ? host : box)} {
+    const auto simulate = [&](const Settings& settings) {
+      return simulated(options.codec.name, settings, box);
+    };
     Settings settings = options.settings;
     settings.seed *= 2;
-    ends_[0] =
-        settings.lanes > 0 ? lanes(settings, library) : simulated(options.codec, settings, library);
+    ends_[0] = settings.lanes > 0 ? lanes(options.codec.name, settings, box) : simulate(settings);
     ++settings.seed;
-    ends_[1] = options.software ? software(settings, library)
-                                : simulated(options.codec, settings, library);
+    ends_[1] = options.software ? software(settings, host) : simulate(settings);
   }
 
   void send(size_t d, size_t size, const Data& data, std::mt19937_64* random) {
@@ -284,9 +311,9 @@ class Exchange {
 }  // namespace
 
 Row exchanged(const Options& options, const std::vector<size_t>& sizes,
-              const std::vector<Data>& data, Library* library) {
+              const std::vector<Data>& data, Library* box, Library* host) {
   std::mt19937_64 random(options.faults.seed);
-  Exchange exchange(options, library);
+  Exchange exchange(options, box, host);
   const size_t directions = options.settings.lanes > 0 ? 1 : 2;
   for (size_t i = 0; i < directions * options.packets; ++i) {
     const size_t size = sizes[random() % sizes.size()];

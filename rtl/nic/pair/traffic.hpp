@@ -23,9 +23,10 @@ struct Row {
   Flow flows[2];
 };
 
-// Packets of these sizes and kinds, drawn at random, in both directions at once. Throws where one
-// is not as it must be, or nothing moves any more.
+// Packets of these sizes and kinds, drawn at random, in both directions at once. `box` makes what a
+// box makes, `host` is a host's without a box. Throws where a packet is not as it must be, or
+// nothing moves any more.
 Row exchanged(const Options& options, const std::vector<size_t>& sizes,
-              const std::vector<Data>& data, Library* library);
+              const std::vector<Data>& data, Library* box, Library* host);
 
 }  // namespace nic
