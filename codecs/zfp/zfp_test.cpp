@@ -13,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "codecs/common/testing/schedules.hpp"
+#include "codecs/zfp/warp.hpp"
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -660,6 +663,22 @@ TEST(Zfp, TheExampleOfTheSpecification) {
       Zfp(args_of(DType::kFloat32, "accuracy=1e-1")).encode(std::as_bytes(std::span(in)));
   const std::string expected("\0\0\0\0\x01\xad\x2e\0\0\0\0\0", 12);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(code.data()), code.size()), expected);
+}
+
+// By the kernels themselves: nothing goes to libzfp here.
+TEST(Zfp, OnAGpuAnyOrderOfWarpsWillDo) {
+  const std::vector<std::vector<uint64_t>> shapes = {{20003}, {101, 99}, {21, 18, 27}};
+  for (const auto& shape : shapes) {
+    for (const int rate : {real_param(125, -3), real_param(55, -1), real_param(40, 0)}) {
+      Args args;
+      args.dtype = DType::kFloat32;
+      args.value[zfp::kRateParam] = rate;
+      args.n_dims = static_cast<int>(shape.size());
+      size_t size = 4;
+      for (size_t i = 0; i < shape.size(); ++i) size *= args.shape[i] = shape[i];
+      schedules::Schedules<zfp::Warps>("zfp", args, schedules::waves(size, 1)).hold(3);
+    }
+  }
 }
 
 }  // namespace

@@ -42,9 +42,11 @@ struct Board {
 };
 
 struct Scratch {
+  size_t entries;  // that there is room for
   size_t places_at, board_at, sample_at, positions_at, words_at, size;
-  constexpr Scratch(size_t chunks, size_t sample, size_t entries)
-      : places_at(0),
+  constexpr Scratch(size_t chunks, size_t sample, size_t n_entries)
+      : entries(n_entries),
+        places_at(0),
         board_at(aligned(cuda::Places::size(chunks))),
         sample_at(board_at + aligned(sizeof(Board))),
         positions_at(sample_at + aligned(4 * sample)),
@@ -250,6 +252,7 @@ struct List {
     uint64_t next = above_before + (seen < budget ? seen : budget);
     std::byte* const positions = scratch + at.positions_at;
     std::byte* const listed = scratch + at.words_at;
+    const uint64_t room = at.entries;
     for (uint32_t i = 0; i < size; i += kTurn) {
       auto word = w.rows(words + 4 * (begin + i), size - i);
       WPR_UNROLL
@@ -267,10 +270,10 @@ struct List {
         const uint64_t to = next;
         word[k] = w.map(
             [=](uint32_t x, uint32_t lane, bool sent) {
-              if (sent) {
-                const uint64_t entry = 4 * (to + popcount(set & below(lane)));
-                cuda::put(positions + entry, static_cast<uint32_t>(first + lane));
-                cuda::put(listed + entry, canonical(x));
+              const uint64_t entry = to + popcount(set & below(lane));
+              if (sent && entry < room) {
+                cuda::put(positions + 4 * entry, static_cast<uint32_t>(first + lane));
+                cuda::put(listed + 4 * entry, canonical(x));
               }
               return sent || magnitude(x) >= kInfinity ? 0 : x;
             },
@@ -283,7 +286,7 @@ struct List {
     if (begin + size < n) return;
     w.each(
         [=](uint32_t lane) {
-          if (lane == 0) board->count = next;
+          if (lane == 0) board->count = next < room ? next : room;
         },
         w.lane());
   }
