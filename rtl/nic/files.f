@@ -24,6 +24,8 @@ tbq/wpr_tbq_enc.sv
 tbq/wpr_tbq_dec.sv
 lz/wpr_lz_window.sv
 lz/wpr_lz_literals.sv
+lz/wpr_lz_bytes.sv
+lz/wpr_lz_pairs.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz4_dec.sv
 lz/wpr_snappy_dec.sv
@@ -43,6 +45,7 @@ zfp/wpr_zfp_join.sv
 zfp/wpr_zfp_planes.sv
 zfp/wpr_zfp_cell.sv
 zfp/wpr_zfp_enc.sv
+zfp/wpr_zfp_read_bits.sv
 zfp/wpr_zfp_read_plane.sv
 zfp/wpr_zfp_read_planes.sv
 zfp/wpr_zfp_unlift.sv
