@@ -107,7 +107,8 @@ class OuterStep:
     with what earlier codes lacked; all add what came in the order of the members' names, and get
     the same bits. A round counts on all members or on none: where one fails, the round is dropped,
     what it would have sent is kept for the next one, and training goes on. A peer that comes late,
-    or new, takes the weights of the others in the next round.
+    or new, takes the weights of the others in the next round, and what it had to send is lost: the
+    mean of the others stood for it, so that sending it later would go too far.
 
     Args:
         model: whose trained parameters are float32, bfloat16 or float16; on all peers alike.
@@ -284,9 +285,7 @@ class OuterStep:
         giving = meeting.giving()
         gives = post.rank in giving
         finite = bool(way.isfinite().all())
-        residual = self._residual * self._method.decay
-        if not gives and finite:
-            residual = self._residual + way  # it comes too late for the round that it was for
+        residual = self._residual * self._method.decay if gives else self._residual.clone()
         message = torch.empty(0, dtype=torch.uint8)
         if gives and finite:
             message = self._encoded(way, residual)
