@@ -100,6 +100,7 @@ EXAMPLES = [
     Example("tbq:tau=0.5,of=one", "1.0, -0.25, 0.0, -0.5, -4.0", TBQ,
             floats(0.5, 0.0, 0.0, -0.5, -0.5), block=0),
     Example("topk:0.25", SPARSE_SAID, SPARSE, SPARSE_DECODED),
+    Example("topq:k=1024", SPARSE_SAID, SPARSE, SPARSE_DECODED),
     Example("dgc:ratio=0.25", SPARSE_SAID, SPARSE, SPARSE_DECODED),
     Example("graddrop:ratio=0.25", SPARSE_SAID, SPARSE, SPARSE_DECODED),
     Example("zfp:accuracy=1e-1", "1, 1.25, 1.5, 1.75", floats(1, 1.25, 1.5, 1.75)),

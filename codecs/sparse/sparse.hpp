@@ -10,7 +10,7 @@
 #include <new>
 
 #include "base/order.hpp"
-#include "codecs/sparse/sets.hpp"
+#include "codecs/common/sets.hpp"
 
 namespace wirepress {
 namespace {

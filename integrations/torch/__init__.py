@@ -15,6 +15,7 @@ from wirepress.torch.agreement import FullState
 from wirepress.torch.ddp import Settings, State, compress
 from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
+from wirepress.torch.outer import OuterStep
 from wirepress.torch.publish import WeightPublisher, WeightSubscriber
 from wirepress.torch.tracer import Tracer, trace_buckets
 from wirepress.torch.weights import load_file, save_file
@@ -28,6 +29,7 @@ __all__ = [
     "FsdpState",
     "FullState",
     "GroupOptions",
+    "OuterStep",
     "Settings",
     "State",
     "Tracer",

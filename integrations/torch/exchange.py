@@ -179,14 +179,14 @@ class CodedMean(Job):
         parts, flags = post.all_to_all(self._message, self._sizes, self._flags.value)
         self._flags.note(flags)
         n_own = len(self._of_owner(post.rank))
-        self._frames = [_cut(part, n_own) for part in parts]
+        self._frames = [cut(part, n_own) for part in parts]
 
     def sum(self) -> None:
         """The owner adds what came and encodes the mean."""
         if self._by_gather:
             return
         own = self._of_owner(self._wires.send.rank)
-        frames = _Frames(
+        frames = Frames(
             sum(_sum_coder(piece).bound(piece.values.numel()) for piece in own), len(own)
         )
         for number, piece in enumerate(own):
@@ -200,7 +200,7 @@ class CodedMean(Job):
         messages, flags = post.all_gather(self._message, self._flags.value)
         self._flags.note(flags)
         self._frames = [
-            _cut(message, len(self._mine if self._by_gather else self._of_owner(rank)))
+            cut(message, len(self._mine if self._by_gather else self._of_owner(rank)))
             for rank, message in enumerate(messages)
         ]
 
@@ -272,7 +272,7 @@ class CodedMean(Job):
         return [piece for piece in self._mine if piece.owner == rank]
 
     def _encoded(self, pieces: list[Piece]) -> torch.Tensor:
-        frames = _Frames(sum(p.coder.bound(p.values.numel()) for p in pieces), len(pieces))
+        frames = Frames(sum(p.coder.bound(p.values.numel()) for p in pieces), len(pieces))
         for piece in pieces:
             self._look(piece, piece.check())
             frames.add(piece.encode)
@@ -293,7 +293,7 @@ class CodedMean(Job):
             self._flags.found(kind, next(i for i, p in enumerate(self._pieces) if p is piece))
 
 
-class _Frames:
+class Frames:
     """Frames one behind the other, after a table of their sizes (int64, little endian)."""
 
     def __init__(self, bound: int, n: int) -> None:
@@ -312,8 +312,8 @@ class _Frames:
         return self._room[: self._end]
 
 
-def _cut(message: torch.Tensor, n: int) -> list[torch.Tensor]:
-    """The `n` frames of a message."""
+def cut(message: torch.Tensor, n: int) -> list[torch.Tensor]:
+    """The `n` frames of a message that `Frames` made."""
     if message.numel() >= 8 * n:
         sizes = np.frombuffer(as_array(message[: 8 * n]).tobytes(), dtype="<i8").tolist()
         if all(size >= 0 for size in sizes) and 8 * n + sum(sizes) == message.numel():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from wirepress.errors import ParameterError, UnsupportedError, WirepressError
 from wirepress.torch import agreement
 from wirepress.torch.coder import Coder
 from wirepress.torch.compiled import own_name
+from wirepress.torch.fsdp_delta import Copies, Turns
 from wirepress.torch.group.options import Traffic
 from wirepress.torch.memory import FLOATS, GRADIENTS
 from wirepress.torch.packer import AUTO, Packer
@@ -39,6 +41,7 @@ _NEEDED = (
 )
 
 NONE = "none"
+DELTA = "delta"
 _FORMAT = 1  # of state_dict
 
 
@@ -51,6 +54,7 @@ class FsdpSettings:
     error_feedback: bool = False
     threshold: int = 64 << 10
     on_nonfinite: str = "pass"
+    trials: bool = True
 
 
 class _Pass:
@@ -70,7 +74,9 @@ class FsdpState:
         self._model = model  # what tells it from others
         self.residuals: dict[str, torch.Tensor] = {}
         """What the gradients of a unit lacked, by its name: float32, a row for each owner."""
-        self._threads = threads
+        self.threads = threads
+        self.copies: list[Copies] = []
+        self.ways: dict[str, str] = {}  # of the parameters, by unit
         self._traffic = {"gradients": Traffic(), "parameters": Traffic()}
         self._posts: dict[tuple[int, ...], Post] = {}
         self._closed = False
@@ -80,10 +86,15 @@ class FsdpState:
             what: Packer(recipe, threads=threads, seed=rank, seed_step=size)
             for what, recipe in (
                 ("gradients", settings.gradients),
-                ("parameters", settings.parameters),
+                ("parameters", _recipe(settings.parameters)),
             )
             if recipe != NONE
         }
+
+    def choices(self) -> dict[str, str]:
+        """With parameters="delta", how those of each unit go: "delta", or "plain", by PyTorch's own
+        all-gather, where that was found to be faster."""
+        return dict(self.ways)
 
     def post(self, group: dist.ProcessGroup) -> Post:
         """Messages of bytes between the ranks of `group`, whatever that itself can carry."""
@@ -102,7 +113,9 @@ class FsdpState:
             post.close()
         for packer in self.packers.values():
             packer.close()
-        self._posts, self.residuals = {}, {}
+        for copies in self.copies:
+            copies.close()
+        self._posts, self.residuals, self.copies = {}, {}, []
 
     def _check_open(self) -> None:
         if self._closed:
@@ -324,17 +337,22 @@ class _AllGather(_Memory, AllGather):
         async_op: bool = False,
     ) -> dist.Work | None:
         state, size = self._state, group.size()
-        raw = input_tensor.nbytes * (size - 1)
         if size == 1 or input_tensor.nbytes < state.settings.threshold:
-            state.count("parameters", raw, raw, False)
-            gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-            return gather(output_tensor, input_tensor, group=group, async_op=async_op)
+            return self._plain(output_tensor, input_tensor, group, async_op)
         with torch.no_grad():
             post = state.post(group)
             began = post.sent
             self._gather(output_tensor.view(size, -1), input_tensor.detach().cpu(), post)
-        state.count("parameters", raw, post.sent - began, True)
+        state.count("parameters", input_tensor.nbytes * (size - 1), post.sent - began, True)
         return None
+
+    def _plain(
+        self, out: torch.Tensor, values: torch.Tensor, group: dist.ProcessGroup, async_op: bool
+    ) -> dist.Work | None:
+        raw = values.nbytes * (group.size() - 1)
+        self._state.count("parameters", raw, raw, False)
+        gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+        return gather(out, values, group=group, async_op=async_op)
 
     def _gather(self, outs: torch.Tensor, mine: torch.Tensor, post: Post) -> None:
         packer = self._state.packers["parameters"]
@@ -350,6 +368,52 @@ class _AllGather(_Memory, AllGather):
                 outs[rank].copy_(values.view(-1))
 
 
+class _DeltaGather(_AllGather):
+    """Sends what changed since the last gather, if that is not slower than to send everything."""
+
+    def __init__(self, state: FsdpState, unit: str) -> None:
+        super().__init__(state)
+        self._unit = unit
+        self._copies: Copies | None = Copies(state.threads)  # None: deltas were slower
+        self._turns = Turns(state.settings.trials)
+        state.copies.append(self._copies)
+        state.ways[unit] = DELTA
+
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: dist.ProcessGroup,
+        async_op: bool = False,
+    ) -> dist.Work | None:
+        small = group.size() == 1 or input_tensor.nbytes < self._state.settings.threshold
+        if small or self._copies is None:
+            return self._plain(output_tensor, input_tensor, group, async_op)
+        if self._turns.over:
+            return super().__call__(output_tensor, input_tensor, group, async_op)
+        post = self._state.post(group)
+        start, plain = time.perf_counter(), self._turns.plain
+        if plain:
+            self._plain(output_tensor, input_tensor, group, False)
+        else:
+            super().__call__(output_tensor, input_tensor, group)
+        self._turns.note(time.perf_counter() - start)
+        if plain and Copies.takes(output_tensor.dtype):
+            self._copies.take(output_tensor.view(group.size(), -1))
+        if self._turns.over and self._turns.slower(post):
+            self._state.ways[self._unit] = "plain"
+            self._state.copies.remove(self._copies)
+            self._copies.close()
+            self._copies = None
+        return None
+
+    def _gather(self, outs: torch.Tensor, mine: torch.Tensor, post: Post) -> None:
+        if self._copies is not None and Copies.takes(mine.dtype):
+            self._copies.gather(outs, mine, post)
+        else:
+            super()._gather(outs, mine, post)
+
+
 def compress_fsdp(
     module: nn.Module,
     gradients: str = "int8",
@@ -359,6 +423,7 @@ def compress_fsdp(
     threshold: int = 64 << 10,
     threads: int = 1,
     on_nonfinite: str = "pass",
+    trials: bool = True,
 ) -> FsdpState:
     """Makes the units of an FSDP2 model exchange gradients and parameters in compressed form.
 
@@ -369,7 +434,10 @@ def compress_fsdp(
         gradients: recipe for the reduce-scatter; "none": PyTorch's own.
         parameters: recipe for the all-gather; "planes" or another lossless one, or one such as
             "int8", with which forward and backward passes compute with rounded parameters, while
-            the shards, which the optimizer updates, stay exact. "none": PyTorch's own.
+            the shards, which the optimizer updates, stay exact. "delta": without loss, what
+            changed since the last gather, so nothing in the backward pass; every rank keeps a copy
+            of all parameters as they are gathered, in the memory of its host (2 bytes each in
+            bfloat16). "none": PyTorch's own.
         error_feedback: add what one step dropped to the next gradient. It takes 4 bytes for each
             value of the whole gradient, on every rank. None: where the codec needs it (not int8).
         threshold: units with fewer bytes go raw.
@@ -379,6 +447,8 @@ def compress_fsdp(
             GradScaler skips the step, and at the end of the backward pass all residuals go back to
             before it, on all ranks, replicas too; "raise": FloatingPointError comes out of
             `backward` on all ranks, after residuals went back.
+        trials: with "delta", time 16 of the first 20 gathers of each unit, half of them by
+            PyTorch's own; a unit whose deltas were slower goes by that and frees its copy.
 
     Raises:
         ParameterError: no such recipe; nothing was wrapped; it was called before; settings or
@@ -400,9 +470,11 @@ def compress_fsdp(
         if on_nonfinite not in ("pass", "skip", "raise"):
             raise ParameterError(f"on_nonfinite={on_nonfinite!r}: one of 'pass', 'skip', 'raise'")
         feedback = _wants_feedback(gradients) if error_feedback is None else error_feedback
-        settings = FsdpSettings(settled(gradients), parameters, feedback, threshold, on_nonfinite)
+        settings = FsdpSettings(
+            settled(gradients), parameters, feedback, threshold, on_nonfinite, trials
+        )
         units = list(_units(module))
-        Packer(parameters if parameters != NONE else AUTO).close()
+        Packer(_recipe(parameters) if parameters != NONE else AUTO).close()
         Packer(settings.gradients if gradients != NONE else AUTO).close()
     except (WirepressError, ValueError) as error:
         problem = str(error)
@@ -414,9 +486,15 @@ def compress_fsdp(
             _set(name, unit.set_custom_reduce_scatter, _ReduceScatter(state, name))
             unit.set_force_sum_reduction_for_comms(True)
         if parameters != NONE:
-            _set(name, unit.set_custom_all_gather, _AllGather(state))
+            gather = _DeltaGather(state, name) if parameters == DELTA else _AllGather(state)
+            _set(name, unit.set_custom_all_gather, gather)
         unit._wirepress = state
     return state
+
+
+def _recipe(parameters: str) -> str:
+    """What messages of parameters are made with; of deltas, where words are too long for them."""
+    return AUTO if parameters == DELTA else parameters
 
 
 def _set(name: str, setter: Any, comm: Any) -> None:

@@ -36,6 +36,7 @@ METHODS = {  # relative error that the mean of one step may have
     "tbq": 1.01,
     "qsgd:bits=8": 0.1,
     "topk:ratio=0.1": 0.95,
+    "topq:k=400": 0.98,
     "graddrop:ratio=0.1": 0.98,
     "dgc:ratio=0.1": 0.98,
     "powersgd:rank=2": 1.0,

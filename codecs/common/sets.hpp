@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of k of n places, n at most 65,536: a bitmap in memory; in a code nothing, a bitmap or
-// Elias-Fano (spec.md, "Set").
+// Elias-Fano (codecs/sparse/spec.md, "Set").
 #pragma once
 
 #include <algorithm>

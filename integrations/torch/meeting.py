@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds of peers that come and go: who takes part in one, and whether it counts.
+
+Peers share a `torch.distributed` store. In a round those who are there get one list of members, and
+vote when they have done their part; the round counts on all members, or on none. What decides is
+written by compare and set, so that the first word holds for everybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import secrets
+import time
+import warnings
+from datetime import timedelta
+from typing import NamedTuple
+
+import torch.distributed as dist
+from wirepress.errors import ParameterError
+
+_PAUSE = 0.02  # seconds between two looks at the store
+_OUTSIDERS = 4  # times the patience: who is not a member waits for those who may still exchange
+
+
+class Peer(NamedTuple):
+    """One who came to a round."""
+
+    name: str
+    nonce: str  # of the process: another one of this name is another peer
+    state: str  # a digest of what all peers must have in common
+    settings: str
+    joins: bool  # it came when there had been rounds
+    link: int  # the round since which it has its connections; -1: it has none
+
+
+@dataclasses.dataclass(frozen=True)
+class Meeting:
+    """A round: its number, its members by name, and the state that they go on from."""
+
+    number: int
+    state: str
+    members: tuple[Peer, ...]
+
+    def index(self, nonce: str) -> int | None:
+        """The place of a peer among the members."""
+        places = (i for i, peer in enumerate(self.members) if peer.nonce == nonce)
+        return next(places, None)
+
+    def giving(self) -> list[int]:
+        """The places of the members that have the state; others can only take it."""
+        return [i for i, peer in enumerate(self.members) if peer.state == self.state]
+
+
+class Rounds:
+    """What one peer knows of the rounds.
+
+    Args:
+        store: that all peers reach, under a prefix of their own.
+        name: of this peer; members are in the order of their names.
+        settings: as text; peers with other ones are not let in.
+        peers: how many the first round waits for.
+        patience: seconds that a round waits for peers that were in the last one, and for votes.
+        timeout: seconds after which a peer that no round takes gives up.
+    """
+
+    def __init__(
+        self,
+        store: dist.Store,
+        name: str,
+        settings: str,
+        peers: int,
+        patience: float,
+        timeout: float,
+    ) -> None:
+        self.store, self._name, self._settings = store, name, settings
+        self.nonce = secrets.token_hex(8)
+        self._peers, self._patience, self._timeout = peers, patience, timeout
+        self._expected: set[str] = set()
+        self._current: str | None = None  # the state after the last round that counted
+        self._joins = store.check(["latest"])
+        self._number = int(store.get("latest")) if self._joins else 0
+        self._seen: dict[int, Peer] = {}
+
+    def meet(self, state: str, link: int) -> Meeting:
+        """The next round that takes this peer, whose state has that digest; `link` as in Peer.
+
+        Raises:
+            ParameterError: the others have other settings, or one of them has this peer's name.
+            TimeoutError: no round takes it.
+        """
+        end = time.monotonic() + self._timeout
+        while True:
+            self._skip_settled()
+            meeting = self._attend(state, link, end)
+            if meeting.index(self.nonce) is not None:
+                return meeting
+            self._check_let_in(meeting)
+            self._settle(meeting, _OUTSIDERS * self._patience)  # this peer came too late for it
+
+    def vote(self, meeting: Meeting, state: str) -> bool:
+        """This member has done its part, and its state would be one of that digest. Returns whether
+        all members have, and the round counts."""
+        if meeting.index(self.nonce) == meeting.giving()[0]:
+            self.store.set(self._key("state"), state)
+        if self.store.add(self._key("votes"), 1) == len(meeting.members):
+            mine = self.store.get(self._key("state")).decode()
+            self._decide("verdict", f"counts {mine}")
+        return self._settle(meeting, self._patience)
+
+    def give_up(self, meeting: Meeting) -> bool:
+        """This member cannot do its part. Returns whether the round counts nevertheless, as all
+        votes were there."""
+        self._decide("verdict", "dropped")
+        return self._settle(meeting, self._patience)
+
+    # ---- parts of them ----
+
+    def _key(self, word: str) -> str:
+        return f"{self._number}/{word}"
+
+    def _decide(self, word: str, value: str) -> str:
+        """What stands there, which is `value` where nothing stood there."""
+        return self.store.compare_set(self._key(word), "", value).decode()
+
+    def _read(self, word: str) -> str | None:
+        key = self._key(word)
+        return self.store.get(key).decode() if self.store.check([key]) else None
+
+    def _skip_settled(self) -> None:
+        while (verdict := self._read("verdict")) is not None:
+            self._note(verdict)
+
+    def _note(self, verdict: str) -> bool:
+        counts, _, state = verdict.partition(" ")
+        if counts == "counts":
+            self._current = state
+        self._number += 1
+        self._seen = {}
+        return counts == "counts"
+
+    def _settle(self, meeting: Meeting, seconds: float) -> bool:
+        """Waits for the verdict of a round; without one in time it is dropped."""
+        with contextlib.suppress(RuntimeError):  # DistStoreError is one
+            self.store.wait([self._key("verdict")], timedelta(seconds=seconds))
+        verdict = self._decide("verdict", "dropped")
+        self._expected = {peer.name for peer in meeting.members}
+        counts = self._note(verdict)
+        self.store.set("latest", str(self._number))
+        return counts
+
+    def _attend(self, state: str, link: int, end: float) -> Meeting:
+        """Comes to the round, and waits for the list of its members."""
+        me = Peer(self._name, self.nonce, state, self._settings, self._joins, link)
+        place = self.store.add(self._key("count"), 1)
+        self.store.set(self._key(f"peer/{place}"), json.dumps(me))
+        patient = time.monotonic() + self._patience
+        while (members := self._read("members")) is None:
+            now = time.monotonic()
+            if now > end:
+                raise TimeoutError(
+                    f"peer {self._name}: no round took it in {self._timeout:g} s; of those who are "
+                    f"in the rounds, none is left or has this peer's state"
+                )
+            if self._may_propose(state):
+                self._propose(late=now > patient)
+            time.sleep(_PAUSE)
+        written = json.loads(members)
+        return Meeting(
+            self._number, written["state"], tuple(Peer(*each) for each in written["members"])
+        )
+
+    def _may_propose(self, state: str) -> bool:
+        return state == self._current if self._current is not None else not self._joins
+
+    def _propose(self, late: bool) -> None:
+        """Closes the round if everyone is there, or it has waited long enough."""
+        count = int(self.store.add(self._key("count"), 0))
+        for place in range(1, count + 1):
+            key = self._key(f"peer/{place}")
+            if place not in self._seen and self.store.check([key]):
+                self._seen[place] = Peer(*json.loads(self.store.get(key)))
+        alike = [peer for _, peer in sorted(self._seen.items()) if peer.settings == self._settings]
+        here = {peer.name: peer for peer in alike}  # the last one of a name
+        missing = self._expected - here.keys()
+        if not late and (missing or len(here) < (0 if self._expected else self._peers)):
+            return
+        if missing:
+            warnings.warn(
+                f"round {self._number} goes on without {', '.join(sorted(missing))}, for which it "
+                f"waited {self._patience:g} s",
+                stacklevel=2,
+            )
+        members = [here[name] for name in sorted(here)]
+        state = self._current or next(peer.state for peer in members if not peer.joins)
+        self._decide("members", json.dumps({"state": state, "members": members}))
+
+    def _check_let_in(self, meeting: Meeting) -> None:
+        first = meeting.members[0]
+        if first.settings != self._settings:
+            raise ParameterError(
+                f"peers differ in settings: {first.settings} of {first.name}, {self._settings} of "
+                f"{self._name}"
+            )
+        if any(peer.name == self._name for peer in meeting.members):
+            raise ParameterError(f"another peer has the name {self._name}")
