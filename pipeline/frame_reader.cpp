@@ -13,7 +13,10 @@ namespace {
 
 unsigned long long ull(uint64_t value) { return value; }
 
-constexpr auto kNap = std::chrono::microseconds(20);  // others may have work for the core
+// Who has nothing to do but wait for a device asks it again and again while it should be near its
+// answer; then others may have work for the core.
+constexpr int kTurns = 100;
+constexpr auto kNap = std::chrono::microseconds(20);
 
 // Expands blocks, or parts of them where there are fewer blocks than workers.
 struct ParallelExpand {
@@ -67,8 +70,14 @@ struct ParallelExpand {
       else
         note(i, expand(worker, items[i]));
     }
-    while (!begun.empty())
-      if (!ends(worker, &begun)) std::this_thread::sleep_for(kNap);
+    for (int turn = 0; !begun.empty(); ++turn) {
+      if (ends(worker, &begun))
+        turn = 0;
+      else if (turn < kTurns)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(kNap);
+    }
   }
 
   // Blocks that a device may have meanwhile, with the last one begun at the end.

@@ -29,15 +29,12 @@ constexpr uint8_t kLz4Sample[] = {0x3F, 0x61, 0x62, 0x63, 0x03, 0x00, 0x03,
 
 ConstBytes sample_text() { return std::as_bytes(std::span(kSampleText)); }
 
-// Times are learned at once where they are shorter than was known, and slowly where they are
-// longer: other programs only ever make one longer. A value lost to a race of threads harms
-// nothing.
+// The mean over the last ones, of which no one counts much: a thread may have lost its caches. A
+// value lost to a race of threads harms nothing.
 void learn(std::atomic<double>* mean, double now) {
-  const double more = now - *mean;
-  *mean = *mean == 0 ? now : *mean + (more < 0 ? more / 2 : std::min<double>(more, *mean) / 16);
+  const double before = *mean;
+  *mean = before == 0 ? now : before + std::min(now - before, before) / 8;
 }
-
-double seconds(Device::Duration time) { return Device::Seconds(time).count(); }
 
 int usable_cores() {
   cpu_set_t set;
@@ -112,9 +109,7 @@ bool Device::probe() noexcept {
   for (auto& count : jobs_) count = 0;
   for (auto& count : bytes_) count = 0;
   for (auto& count : learned_) count = 0;  // samples are too small to tell
-  for (auto& mean : latency_) mean = 0;
-  for (auto& mean : service_) mean = 0;
-  free_at_ = 0;
+  answer_time_.forget();
   return good;
 }
 
@@ -241,7 +236,9 @@ Reason Device::submit(Begun* begun, bool waits) noexcept {
   begun->watched = divided_ && (begun->asked.tag % kWatched == 0 || !frees_core(begun->job.way()));
   if (begun->watched) begun->on_core = -thread_seconds();
   begun->begin = begun->not_before = Clock::now();
-  const double alone = plan(begun);
+  const double now = since_start(begun->begin);
+  begun->expected = seconds_for(begun->job);
+  begun->place = answer_time_.enter(begun->job.way(), begun->job.raw_size(), now);
   begun->end = begun->begin + deadline_ +
                std::chrono::microseconds(begun->asked.src_size + begun->asked.room);
   int taken = 0;
@@ -251,7 +248,7 @@ Reason Device::submit(Begun* begun, bool waits) noexcept {
   }
   if (begun->watched) begun->on_core += thread_seconds();
   if (taken > 0) return Reason::kNone;
-  free_at_ = free_at_ - alone;
+  answer_time_.leave(begun->place);
   const Reason reason = taken < 0 ? Reason::kRefused : Reason::kBusy;
   return finish(*begun, reason), reason;
 }
@@ -314,21 +311,8 @@ wpr_device_job Device::asked_of(const Job& job) {
           std::min(job.dst.size(), info_.max_dst[algorithm][direction])};
 }
 
-double Device::expected(size_t way, size_t raw_size) const {
-  const double queue = free_at_ - since_start(Clock::now());
-  return std::max(queue, 0.0) + service_[way] * static_cast<double>(raw_size) + latency_[way];
-}
-
-// Puts the job behind those that the device has; what it adds to their time, seconds.
-double Device::plan(Begun* begun) noexcept {
-  const double now = since_start(begun->begin);
-  const size_t way = begun->job.way();
-  const double alone = service_[way] * static_cast<double>(begun->job.raw_size());
-  const double done = std::max<double>(free_at_, now) + alone;
-  free_at_ = done;
-  begun->expected = done - now + latency_[way];
-  begun->services = alone > 0 ? (done - now) / alone : 1;
-  return alone;
+double Device::seconds_for(const Job& job) const {
+  return answer_time_.expected(job.way(), job.raw_size(), since_start(Clock::now()));
 }
 
 // A device that was too slow may be idle by now: a job tries it, which may end after all others of
@@ -353,10 +337,11 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
 // than what keeps the device busy would only make the end less certain. And the job must cost a
 // core less than the block.
 bool Device::is_worth(size_t way, size_t raw_size, double blocks) const {
-  const double size = static_cast<double>(raw_size), core = core_time_[way] * size;
-  const double alone = latency_[way] + service_[way] * size;
+  const double core = core_time_[way] * static_cast<double>(raw_size);
+  const double alone = answer_time_.alone(way, raw_size);
   const double most = std::min(0.9 * blocks * core, 2 * alone + kMostBlocks * core);
-  return expected(way, raw_size) <= most && frees_core(way);
+  const double now = since_start(Clock::now());
+  return answer_time_.expected(way, raw_size, now) <= most && frees_core(way);
 }
 
 bool Device::gives() const {
@@ -364,26 +349,9 @@ bool Device::gives() const {
   return learned_[kWay] < kFirst || is_worth(kWay, last_size_[kWay], kMostBlocks);
 }
 
-// The answer came between two polls: what was expected before the first or after the second was
-// wrong for certain. It corrects both means by their parts of it, and the time when the device is
-// free: at once where the device was faster, and slowly where it was slower, for a thread may have
-// been stopped before the device had the job.
 void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {
-  const size_t way = begun.job.way();
-  const double size = static_cast<double>(std::max<size_t>(begun.job.raw_size(), 1));
-  const double most = seconds(now - begun.begin), least = seconds(begun.not_before - begun.begin);
-  if (learned_[way]++ == 0) {
-    latency_[way] = most / 2;
-    service_[way] = most / 2 / size;
-    return;
-  }
-  const double wrong = std::clamp(begun.expected, least, most) - begun.expected;
-  if (wrong == 0) return;
-  const double error = wrong < 0 ? wrong / 2 : std::min(wrong, begun.expected + 1e-6) / 8;
-  const double n = begun.services;
-  latency_[way] = std::max(0.0, latency_[way] + error / (1 + n * n));
-  service_[way] = std::max(1e-15, service_[way] + error * n / (1 + n * n) / size);
-  free_at_ = free_at_ + error;
+  ++learned_[begun.job.way()];
+  answer_time_.learn(begun.place, since_start(begun.not_before), since_start(now));
 }
 
 // A core's time for copying and asking, all of a driver in software.

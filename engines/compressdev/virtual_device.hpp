@@ -135,16 +135,16 @@ class VirtualDevice {
 
   bool recall(const wpr_device_job& job, Queue* queue) {
     const uint64_t key = key_of(job);
-    const std::scoped_lock lock(known_mutex_);
-    const auto found = known_.find(key);
-    if (found == known_.end()) return false;
-    const Known& known = *found->second;
-    const auto* src = static_cast<const std::byte*>(job.src);
-    if (known.answer.size() > job.room ||
-        !std::equal(known.src.begin(), known.src.end(), src, src + job.src_size))
+    queue->known = nullptr;
+    {
+      const std::scoped_lock lock(known_mutex_);
+      if (const auto found = known_.find(key); found != known_.end()) queue->known = found->second;
+    }
+    if (queue->known == nullptr) return false;
+    const auto& [src, answer] = *queue->known;
+    if (answer.size() > job.room || std::memcmp(src.data(), job.src, job.src_size) != 0)
       return false;
-    queue->known = found->second;
-    queue->answer = {job.tag, 0, job.src_size, known.answer.size(), known.answer.data()};
+    queue->answer = {job.tag, 0, job.src_size, answer.size(), answer.data()};
     return true;
   }
 
