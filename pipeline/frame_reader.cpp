@@ -60,12 +60,8 @@ struct ParallelExpand {
   void work(int worker) {
     std::vector<Begun> begun;
     for (size_t i; !failed && (i = next++) < items.size();) {
-      if (!begins(items[i])) {
-        note(i, expand(worker, items[i]));
-        continue;
-      }
       while (!begun.empty() && ends(worker, &begun)) continue;
-      if (has_room(&begun))
+      if (begins(items[i]) && has_room(&begun))
         begin(worker, i, &begun);
       else
         note(i, expand(worker, items[i]));
@@ -99,8 +95,12 @@ struct ParallelExpand {
 
   bool begins(const ExpandItem& item) const {
     return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 &&
-           items.size() > 1 && frame.chain_of(item.block).may_begin();
+           items.size() > 1 &&
+           frame.chain_of(item.block).may_begin(frame.blocks[item.block].raw_size, left());
   }
+
+  // Blocks that nobody has begun.
+  size_t left() const { return items.size() - std::min<size_t>(next, items.size()); }
 
   Bytes out(const ExpandItem& item) const {
     return dst.subspan(item.block * frame.header.block_size(), frame.blocks[item.block].raw_size);
@@ -112,8 +112,8 @@ struct ParallelExpand {
     Status result = verify_block(frame.header, block);
     if (!result.ok()) return note(i, result);
     begun->push_back({.item = i, .decode = {}});
-    const size_t left = items.size() - std::min<size_t>(next, items.size());
-    result = chain.begin_decode(worker, block.payload, out(items[i]), left, &begun->back().decode);
+    result =
+        chain.begin_decode(worker, block.payload, out(items[i]), left(), &begun->back().decode);
     if (begun->back().decode.device) return;
     begun->pop_back();
     note(i, result.ok() ? result : in_block(block.index, result));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -28,12 +29,11 @@ class AnswerTime {
   // When a job of `size` raw bytes would be answered that came `now`: seconds from now.
   double expected(size_t way, size_t size, double now) const {
     const std::scoped_lock lock(mutex_);
-    return std::max(0.0, free_at() - now) + alone(way, static_cast<double>(size));
+    return std::max(0.0, free_at() - now) + alone(way, size);
   }
-  // The same of a device without jobs.
+  // The same of a device without jobs, the least that it can be. Waits for no other thread.
   double alone(size_t way, size_t size) const {
-    const std::scoped_lock lock(mutex_);
-    return alone(way, static_cast<double>(size));
+    return answer(means_[way], static_cast<double>(size));
   }
 
   // Puts a job behind the others.
@@ -65,8 +65,9 @@ class AnswerTime {
   void learn(const Place& place, double least, double most) {
     const std::scoped_lock lock(mutex_);
     Means& mean = means_[place.way];
-    if (!mean.known) {
-      mean = {true, (most - place.begin) / 2, (most - place.begin) / 2 / place.own};
+    if (mean.service == 0) {
+      mean.latency = (most - place.begin) / 2;
+      mean.service = std::max(kLeast, mean.latency / place.own);
       return;
     }
     const bool lasts = place.period == last_.period;
@@ -78,27 +79,26 @@ class AnswerTime {
     const double error = wrong < 0 ? wrong / 2 : std::min(wrong, most_more) / 8;
     const double n = place.bytes / place.own, part = error / (1 + n * n);
     mean.latency = std::max(0.0, mean.latency + part);
-    mean.service = std::max(1e-15, mean.service + part * n / place.own);
+    mean.service = std::max(kLeast, mean.service + part * n / place.own);
     if (lasts) last_.start = expects + wrong - answer(mean, place.bytes);
   }
 
   // What samples taught, which are too small to tell.
   void forget() {
     const std::scoped_lock lock(mutex_);
-    means_ = {};
+    for (Means& mean : means_) mean.latency = mean.service = 0;
     last_ = {};
   }
 
  private:
   struct Means {
-    bool known = false;
-    double latency = 0, service = 0;  // seconds, and seconds a raw byte
+    std::atomic<double> latency{0}, service{0};  // seconds, and seconds a raw byte; 0: not known
   };
+  static constexpr double kLeast = 1e-15;
 
   static double answer(const Means& mean, double bytes) {
     return mean.latency + mean.service * bytes;
   }
-  double alone(size_t way, double size) const { return answer(means_[way], size); }
   double free_at() const { return last_.start + means_[last_.way].service * last_.bytes; }
 
   mutable std::mutex mutex_;

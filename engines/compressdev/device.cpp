@@ -169,7 +169,7 @@ Reason Device::run(const Job& job, size_t* written) noexcept {
 
 // The answer must come before the cores have done what is left.
 Reason Device::begin(const Job& job, size_t left, Begun* begun) noexcept {
-  const double blocks = static_cast<double>(left) / n_cores_;
+  const double blocks = blocks_of(left);
   Reason reason = refusal(job, blocks);
   if (reason == Reason::kNone) {
     ++inside_;
@@ -213,9 +213,13 @@ Reason Device::refusal(const Job& job, double blocks) const {
   if (off_) return Reason::kOff;
   const Reason reason = limit(job);
   if (reason != Reason::kNone || !divided_) return reason;
-  const bool known = learned_[job.way()] >= kFirst && core_time_[job.way()] != 0;
-  const bool hopeless = known && !is_worth(job.way(), job.raw_size(), blocks) && !is_due(job);
-  return hopeless ? Reason::kDivided : Reason::kNone;
+  return is_hopeless(job.way(), job.raw_size(), blocks) ? Reason::kDivided : Reason::kNone;
+}
+
+bool Device::is_hopeless(size_t way, size_t raw_size, double blocks) const {
+  if (!divided_ || learned_[way] < kFirst || core_time_[way] == 0) return false;
+  const double least = answer_time_.alone(way, raw_size);
+  return !is_worth(way, raw_size, blocks, least) && !is_due(way, least);
 }
 
 // Takes a place on the device and a queue.
@@ -317,8 +321,8 @@ double Device::seconds_for(const Job& job) const {
 
 // A device that was too slow may be idle by now: a job tries it, which may end after all others of
 // a message, where that is 2 % of the cores' time.
-bool Device::is_due(const Job& job) const {
-  return seconds_for(job) * n_cores_ <= 0.02 * core_seconds_[job.way()];
+bool Device::is_due(size_t way, double seconds) const {
+  return seconds * n_cores_ <= 0.02 * core_seconds_[way];
 }
 
 // The first jobs, one after the other, find out what is not known.
@@ -327,26 +331,28 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
   last_size_[job.way()] = job.raw_size();
   if (core_time_[job.way()] == 0) return before == 0 && learned_[job.way()] == 0;
   if (learned_[job.way()] < kFirst) return before == 0;
-  if (is_worth(job.way(), job.raw_size(), blocks)) return true;
-  if (before != 0 || !is_due(job)) return false;
+  const double expects = seconds_for(job);
+  if (is_worth(job.way(), job.raw_size(), blocks, expects)) return true;
+  if (before != 0 || !is_due(job.way(), expects)) return false;
   core_seconds_[job.way()] = 0;
   return true;
 }
 
-// The answer must come within the time that a core takes for so many blocks. A queue that is longer
+// The answer, `seconds` from now, must come within the time that a core takes for so many blocks. A queue that is longer
 // than what keeps the device busy would only make the end less certain. And the job must cost a
 // core less than the block.
-bool Device::is_worth(size_t way, size_t raw_size, double blocks) const {
+bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
   const double core = core_time_[way] * static_cast<double>(raw_size);
   const double alone = answer_time_.alone(way, raw_size);
   const double most = std::min(0.9 * blocks * core, 2 * alone + kMostBlocks * core);
-  const double now = since_start(Clock::now());
-  return answer_time_.expected(way, raw_size, now) <= most && frees_core(way);
+  return seconds <= most && frees_core(way);
 }
 
 bool Device::gives() const {
   constexpr size_t kWay = Job().way();  // nothing compresses but DEFLATE
-  return learned_[kWay] < kFirst || is_worth(kWay, last_size_[kWay], kMostBlocks);
+  const size_t size = last_size_[kWay];
+  const double expects = answer_time_.expected(kWay, size, since_start(Clock::now()));
+  return learned_[kWay] < kFirst || is_worth(kWay, size, kMostBlocks, expects);
 }
 
 void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {

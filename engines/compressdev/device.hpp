@@ -79,6 +79,11 @@ class Device {
   void divide(bool on) { divided_ = on; }
   int threads() const { return divided_ ? kThreads : 0; }  // that may wait for its codes
   bool divided() const { return divided_; }
+  // It surely takes no such job now: its answer would come too late if it had no other. `left` as
+  // of begin.
+  bool is_hopeless(size_t way, size_t raw_size, size_t left) const {
+    return is_hopeless(way, raw_size, blocks_of(left));
+  }
   bool gives() const;  // whether coding as the last jobs pays, as far as is known
   // A job, and what a core took for it, seconds; there were `n` of them, of which the others are
   // not told.
@@ -106,10 +111,12 @@ class Device {
   void finish(const Begun& begun, Reason reason) noexcept;
   void count(const Job& job, Reason reason, size_t written) noexcept;
   wpr_device_job asked_of(const Job& job);
-  bool is_due(const Job& job) const;
+  bool is_hopeless(size_t way, size_t raw_size, double blocks) const;
+  double blocks_of(size_t left) const { return static_cast<double>(left) / n_cores_; }
+  bool is_due(size_t way, double seconds) const;
   bool pays(const Job& job, int before, double blocks) noexcept;
   double since_start(Clock::time_point time) const { return Seconds(time - start_).count(); }
-  bool is_worth(size_t way, size_t raw_size, double blocks) const;
+  bool is_worth(size_t way, size_t raw_size, double blocks, double seconds) const;
   bool frees_core(size_t way) const { return overhead_[way] < core_time_[way]; }
   void learn_device(const Begun& begun, Clock::time_point now) noexcept;
   void learn_overhead(const Job& job, double seconds) noexcept;
