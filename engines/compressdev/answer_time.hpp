@@ -23,7 +23,7 @@ class AnswerTime {
     size_t way = 0;
     double start = 0;           // of the period
     double bytes = 0, own = 0;  // raw, of the period's jobs to this one, and of this one
-    double begin = 0;
+    double begin = 0, expected = 0;  // the answer: seconds from begin
   };
 
   // When a job of `size` raw bytes would be answered that came `now`: seconds from now.
@@ -49,6 +49,7 @@ class AnswerTime {
     last_.own = std::max(1.0, static_cast<double>(size));
     last_.bytes += last_.own;
     last_.begin = now;
+    last_.expected = last_.start + answer(means_[way], last_.bytes) - now;
     return last_;
   }
 

@@ -236,13 +236,12 @@ Reason Device::enter(const Job& job, double blocks, Begun* begun) noexcept {
 
 // A full device is asked again where the thread waits anyway.
 Reason Device::submit(Begun* begun, bool waits) noexcept {
-  constexpr uint64_t kWatched = 8;
+  constexpr uint64_t kWatched = 16;
   begun->watched = divided_ && (begun->asked.tag % kWatched == 0 || !frees_core(begun->job.way()));
   if (begun->watched) begun->on_core = -thread_seconds();
   begun->begin = begun->not_before = Clock::now();
-  const double now = since_start(begun->begin);
-  begun->expected = seconds_for(begun->job);
-  begun->place = answer_time_.enter(begun->job.way(), begun->job.raw_size(), now);
+  begun->place = answer_time_.enter(begun->job.way(), begun->job.raw_size(),
+                                    since_start(begun->begin));
   begun->end = begun->begin + deadline_ +
                std::chrono::microseconds(begun->asked.src_size + begun->asked.room);
   int taken = 0;
@@ -285,7 +284,7 @@ void Device::finish(const Begun& begun, Reason reason) noexcept {
 // Where the cores have work, a thread sleeps: for most of what is expected at first, then for
 // small parts of it, for each poll takes a core's time.
 Reason Device::wait(Begun* begun, size_t* written) noexcept {
-  const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->expected));
+  const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->place.expected));
   const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
   Duration nap = time * 3 / 4;
   std::optional<ExactSleep> exact;
@@ -344,7 +343,7 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
 bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
   const double core = core_time_[way] * static_cast<double>(raw_size);
   const double alone = answer_time_.alone(way, raw_size);
-  const double most = std::min(0.9 * blocks * core, 2 * alone + kMostBlocks * core);
+  const double most = std::min(blocks * core, 2 * alone + kMostBlocks * core);
   return seconds <= most && frees_core(way);
 }
 

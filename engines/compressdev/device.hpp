@@ -53,7 +53,6 @@ class Device {
     void* queue = nullptr;
     Clock::time_point begin{}, end{};  // the deadline
     Clock::time_point not_before{};    // when it was not yet done
-    double expected = 0;               // seconds from begin to the answer
     AnswerTime<kWays>::Place place{};
     bool watched = false;              // on_core is measured, for not every job is worth a clock
     double on_core = 0;                // a core's seconds for it until now
