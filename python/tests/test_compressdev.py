@@ -163,6 +163,28 @@ def test_without_sys() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+# DPDK's folder of drivers without those of memory pools.
+NO_POOLS = """cp -a $1/. $2 && rm $2/librte_mempool_ring* && mount --bind $2 $1 && shift 2
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run([*MOUNT, "mount -t tmpfs none /sys"], capture_output=True).returncode != 0,
+    reason="no right to mount",
+)
+def test_without_memory_pools(tmp_path: Path) -> None:
+    folders = sorted(Path("/usr/lib").glob("*/dpdk/pmds-*"))
+    if len(folders) != 1:
+        pytest.skip("DPDK's folder of drivers is elsewhere")
+    script = HEAD + 'round_trip("compressdev"); assert "librte-mempool-ring" in state("refusal")'
+    words = [*MOUNT, NO_POOLS + 'exec "$@"', "sh", str(folders[0]), str(tmp_path)]
+    done = subprocess.run(
+        [*words, sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 # Devices that are there by their names alone: the file system of the kernel's lists is covered.
 BUS = """mount -t tmpfs none /sys/bus/pci/devices && cd /sys/bus/pci/devices
 for driver in none virtio-pci vfio-pci mlx5_core; do
