@@ -29,11 +29,18 @@ constexpr uint8_t kLz4Sample[] = {0x3F, 0x61, 0x62, 0x63, 0x03, 0x00, 0x03,
 
 ConstBytes sample_text() { return std::as_bytes(std::span(kSampleText)); }
 
-// The mean over the last ones, of which no one counts much: a thread may have lost its caches. A
-// value lost to a race of threads harms nothing.
+// A mean over the last ones, of which none counts much; a value lost to a race of threads harms
+// nothing.
 void learn(std::atomic<double>* mean, double now) {
   const double before = *mean;
   *mean = before == 0 ? now : before + std::min(now - before, before) / 8;
+}
+
+// The same of what is at once less where anything was wrong before: other programs take a core's
+// caches, and never give more.
+void learn_least(std::atomic<double>* mean, double now) {
+  if (*mean != 0 && now < *mean) now = *mean + 4 * (now - *mean);
+  learn(mean, now);
 }
 
 int usable_cores() {
@@ -361,7 +368,7 @@ void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {
 
 // A core's time for copying and asking, all of a driver in software.
 void Device::learn_overhead(const Job& job, double on_core) noexcept {
-  learn(&overhead_[job.way()], on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
+  learn_least(&overhead_[job.way()], on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
 void Device::learn_cores(size_t way, size_t raw_size, double time, int n) noexcept {
