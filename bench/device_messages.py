@@ -55,7 +55,8 @@ def run(hosts: Hosts, engine: str, file: Path, args: argparse.Namespace) -> dict
             options = ["--quiet", "--codec", CODEC, "--report", str(report), "--"]
             words = [*wirepress_run(args.lib_dir), *options, *words]
         values = environment(args.lib_dir) | {"WIREPRESS_BLOCK_SIZE": BLOCK}
-        values["WIREPRESS_ENGINE"] = engine or "auto"
+        strict = engine + "!" if "compressdev" in engine else engine  # without its device it ends
+        values["WIREPRESS_ENGINE"] = strict or "auto"
         done = subprocess.run(hosts.on(0, words), env=values, capture_output=True, text=True,
                               timeout=300)  # fmt: skip
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
@@ -114,8 +115,9 @@ Command: `{command}`. Raw:
 
 {table}
 
-In parentheses: how many times as fast as plain MPI. `MPI_Init` pays the device's set-up. The last
-two columns have a message with that set-up added, as where each message initialises the device, and
+In parentheses: how many times as fast as plain MPI. `MPI_Init` pays the device's set-up. Megabytes
+are raw ones of a whole job, coded and expanded, of all ranks: what the device did, and what the
+cores did for it. The last two columns have a message with that set-up added, as where each message initialises the device, and
 how many times as fast it is once: PEDAL's baseline, of which its figures print to 88 times
 (latency) and 68 times (broadcast) on BlueField-2. Theirs includes memory that is mapped for each
 message and a network of 100 Gb/s and more, so that the message itself is shorter than here.
@@ -128,15 +130,17 @@ better off without `block_size`.
 
 def table(rows: list[dict[str, Any]]) -> str:
     plain = rows[0]
-    lines = ["| engine | MPI_Init ms | latency ms | broadcast ms | with set-up ms | once |",
-             "|---" * 6 + "|"]  # fmt: skip
+    columns = ("engine", "MPI_Init ms", "latency ms", "broadcast ms", "device MB", "cores MB",
+               "with set-up ms", "once")  # fmt: skip
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for row in rows:
         times = [f"{1e3 * row[name]:.1f} ({plain[name] / row[name]:.2f})"
                  for name in ("latency", "broadcast")]  # fmt: skip
-        added = [" ", " "]
+        added = [" "] * 4
         if "compressdev" in row["engine"]:
+            work = [f"{row[side] / 1e6:,.0f}" for side in ("device_bytes", "cores_bytes")]
             whole = row["latency"] + max(0.0, row["init"] - plain["init"])
-            added = [f"{1e3 * whole:.0f}", f"{whole / row['latency']:.1f}"]
+            added = [*work, f"{1e3 * whole:.0f}", f"{whole / row['latency']:.1f}"]
         name = f"`{row['engine']}`" if row["engine"] else "plain MPI"
         cells = [name, f"{1e3 * row['init']:.0f}", *times, *added]
         lines.append(f"| {' | '.join(cells)} |")

@@ -41,7 +41,10 @@ class Chain {
     Buffer scratch{};
     Bytes out{};
   };
-  bool may_begin() const { return recipe_.step[recipe_.n_steps - 1].kernel->begin_decode; }
+  bool may_begin(size_t raw_size, size_t left) const {
+    const auto ask = recipe_.step[recipe_.n_steps - 1].kernel->may_begin;
+    return ask != nullptr && ask(raw_size, left);
+  }
   Status begin_decode(int worker, ConstBytes src, Bytes dst, size_t left, Begun* begun);
   bool end_decode(int worker, ConstBytes src, Bytes dst, Begun* begun, Status* status);
 

@@ -13,7 +13,10 @@ namespace {
 
 unsigned long long ull(uint64_t value) { return value; }
 
-constexpr auto kNap = std::chrono::microseconds(20);  // others may have work for the core
+// Who has nothing to do but wait for a device asks it again and again while it should be near its
+// answer; then others may have work for the core.
+constexpr int kTurns = 100;
+constexpr auto kNap = std::chrono::microseconds(20);
 
 // Expands blocks, or parts of them where there are fewer blocks than workers.
 struct ParallelExpand {
@@ -57,18 +60,20 @@ struct ParallelExpand {
   void work(int worker) {
     std::vector<Begun> begun;
     for (size_t i; !failed && (i = next++) < items.size();) {
-      if (!begins(items[i])) {
-        note(i, expand(worker, items[i]));
-        continue;
-      }
       while (!begun.empty() && ends(worker, &begun)) continue;
-      if (has_room(&begun))
+      if (begins(items[i]) && has_room(&begun))
         begin(worker, i, &begun);
       else
         note(i, expand(worker, items[i]));
     }
-    while (!begun.empty())
-      if (!ends(worker, &begun)) std::this_thread::sleep_for(kNap);
+    for (int turn = 0; !begun.empty(); ++turn) {
+      if (ends(worker, &begun))
+        turn = 0;
+      else if (turn < kTurns)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(kNap);
+    }
   }
 
   // Blocks that a device may have meanwhile, with the last one begun at the end.
@@ -90,8 +95,12 @@ struct ParallelExpand {
 
   bool begins(const ExpandItem& item) const {
     return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 &&
-           items.size() > 1 && frame.chain_of(item.block).may_begin();
+           items.size() > 1 &&
+           frame.chain_of(item.block).may_begin(frame.blocks[item.block].raw_size, left());
   }
+
+  // Blocks that nobody has begun.
+  size_t left() const { return items.size() - std::min<size_t>(next, items.size()); }
 
   Bytes out(const ExpandItem& item) const {
     return dst.subspan(item.block * frame.header.block_size(), frame.blocks[item.block].raw_size);
@@ -103,8 +112,8 @@ struct ParallelExpand {
     Status result = verify_block(frame.header, block);
     if (!result.ok()) return note(i, result);
     begun->push_back({.item = i, .decode = {}});
-    const size_t left = items.size() - std::min<size_t>(next, items.size());
-    result = chain.begin_decode(worker, block.payload, out(items[i]), left, &begun->back().decode);
+    result =
+        chain.begin_decode(worker, block.payload, out(items[i]), left(), &begun->back().decode);
     if (begun->back().decode.device) return;
     begun->pop_back();
     note(i, result.ok() ? result : in_block(block.index, result));

@@ -291,6 +291,13 @@ bool end(void* begun, size_t* written, Outcome* outcome) noexcept {
   return true;
 }
 
+bool may_begin(size_t way, size_t raw_size, size_t left) noexcept {
+  const std::span<Device* const> devices = current.load()->all();
+  return std::any_of(devices.begin(), devices.end(), [&](const Device* device) {
+    return !device->is_hopeless(way, raw_size, left);
+  });
+}
+
 bool divides() noexcept {
   const Devices* devices = current;
   return devices->n != 0 && devices->device[0]->divided();
@@ -304,8 +311,9 @@ void use(Device* device, DeviceUse how) {
   devices->n = 1;
   use_all(devices, how);
 }
-// One job in eight: asking for the time takes half a microsecond.
-constexpr int kWatched = 8;
+
+// One job in 16: asking for the time takes half a microsecond.
+constexpr int kWatched = 16;
 CoresWatch::CoresWatch(const Job& job)
     : way_(job.way()),
       raw_size_(job.raw_size()),

@@ -29,15 +29,19 @@ constexpr uint8_t kLz4Sample[] = {0x3F, 0x61, 0x62, 0x63, 0x03, 0x00, 0x03,
 
 ConstBytes sample_text() { return std::as_bytes(std::span(kSampleText)); }
 
-// Times are learned at once where they are shorter than was known, and slowly where they are
-// longer: other programs only ever make one longer. A value lost to a race of threads harms
+// A mean over the last ones, of which none counts much; a value lost to a race of threads harms
 // nothing.
 void learn(std::atomic<double>* mean, double now) {
-  const double more = now - *mean;
-  *mean = *mean == 0 ? now : *mean + (more < 0 ? more / 2 : std::min<double>(more, *mean) / 16);
+  const double before = *mean;
+  *mean = before == 0 ? now : before + std::min(now - before, before) / 8;
 }
 
-double seconds(Device::Duration time) { return Device::Seconds(time).count(); }
+// The same of what is at once less where anything was wrong before: other programs take a core's
+// caches, and never give more.
+void learn_least(std::atomic<double>* mean, double now) {
+  if (*mean != 0 && now < *mean) now = *mean + 4 * (now - *mean);
+  learn(mean, now);
+}
 
 int usable_cores() {
   cpu_set_t set;
@@ -112,9 +116,7 @@ bool Device::probe() noexcept {
   for (auto& count : jobs_) count = 0;
   for (auto& count : bytes_) count = 0;
   for (auto& count : learned_) count = 0;  // samples are too small to tell
-  for (auto& mean : latency_) mean = 0;
-  for (auto& mean : service_) mean = 0;
-  free_at_ = 0;
+  answer_time_.forget();
   return good;
 }
 
@@ -174,7 +176,7 @@ Reason Device::run(const Job& job, size_t* written) noexcept {
 
 // The answer must come before the cores have done what is left.
 Reason Device::begin(const Job& job, size_t left, Begun* begun) noexcept {
-  const double blocks = static_cast<double>(left) / n_cores_;
+  const double blocks = blocks_of(left);
   Reason reason = refusal(job, blocks);
   if (reason == Reason::kNone) {
     ++inside_;
@@ -218,9 +220,13 @@ Reason Device::refusal(const Job& job, double blocks) const {
   if (off_) return Reason::kOff;
   const Reason reason = limit(job);
   if (reason != Reason::kNone || !divided_) return reason;
-  const bool known = learned_[job.way()] >= kFirst && core_time_[job.way()] != 0;
-  const bool hopeless = known && !is_worth(job.way(), job.raw_size(), blocks) && !is_due(job);
-  return hopeless ? Reason::kDivided : Reason::kNone;
+  return is_hopeless(job.way(), job.raw_size(), blocks) ? Reason::kDivided : Reason::kNone;
+}
+
+bool Device::is_hopeless(size_t way, size_t raw_size, double blocks) const {
+  if (!divided_ || learned_[way] < kFirst || core_time_[way] == 0) return false;
+  const double least = answer_time_.alone(way, raw_size);
+  return !is_worth(way, raw_size, blocks, least) && !is_due(way, least);
 }
 
 // Takes a place on the device and a queue.
@@ -237,11 +243,12 @@ Reason Device::enter(const Job& job, double blocks, Begun* begun) noexcept {
 
 // A full device is asked again where the thread waits anyway.
 Reason Device::submit(Begun* begun, bool waits) noexcept {
-  constexpr uint64_t kWatched = 8;
+  constexpr uint64_t kWatched = 16;
   begun->watched = divided_ && (begun->asked.tag % kWatched == 0 || !frees_core(begun->job.way()));
   if (begun->watched) begun->on_core = -thread_seconds();
   begun->begin = begun->not_before = Clock::now();
-  const double alone = plan(begun);
+  begun->place = answer_time_.enter(begun->job.way(), begun->job.raw_size(),
+                                    since_start(begun->begin));
   begun->end = begun->begin + deadline_ +
                std::chrono::microseconds(begun->asked.src_size + begun->asked.room);
   int taken = 0;
@@ -251,7 +258,7 @@ Reason Device::submit(Begun* begun, bool waits) noexcept {
   }
   if (begun->watched) begun->on_core += thread_seconds();
   if (taken > 0) return Reason::kNone;
-  free_at_ = free_at_ - alone;
+  answer_time_.leave(begun->place);
   const Reason reason = taken < 0 ? Reason::kRefused : Reason::kBusy;
   return finish(*begun, reason), reason;
 }
@@ -284,7 +291,7 @@ void Device::finish(const Begun& begun, Reason reason) noexcept {
 // Where the cores have work, a thread sleeps: for most of what is expected at first, then for
 // small parts of it, for each poll takes a core's time.
 Reason Device::wait(Begun* begun, size_t* written) noexcept {
-  const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->expected));
+  const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->place.expected));
   const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
   Duration nap = time * 3 / 4;
   std::optional<ExactSleep> exact;
@@ -314,27 +321,14 @@ wpr_device_job Device::asked_of(const Job& job) {
           std::min(job.dst.size(), info_.max_dst[algorithm][direction])};
 }
 
-double Device::expected(size_t way, size_t raw_size) const {
-  const double queue = free_at_ - since_start(Clock::now());
-  return std::max(queue, 0.0) + service_[way] * static_cast<double>(raw_size) + latency_[way];
-}
-
-// Puts the job behind those that the device has; what it adds to their time, seconds.
-double Device::plan(Begun* begun) noexcept {
-  const double now = since_start(begun->begin);
-  const size_t way = begun->job.way();
-  const double alone = service_[way] * static_cast<double>(begun->job.raw_size());
-  const double done = std::max<double>(free_at_, now) + alone;
-  free_at_ = done;
-  begun->expected = done - now + latency_[way];
-  begun->services = alone > 0 ? (done - now) / alone : 1;
-  return alone;
+double Device::seconds_for(const Job& job) const {
+  return answer_time_.expected(job.way(), job.raw_size(), since_start(Clock::now()));
 }
 
 // A device that was too slow may be idle by now: a job tries it, which may end after all others of
 // a message, where that is 2 % of the cores' time.
-bool Device::is_due(const Job& job) const {
-  return seconds_for(job) * n_cores_ <= 0.02 * core_seconds_[job.way()];
+bool Device::is_due(size_t way, double seconds) const {
+  return seconds * n_cores_ <= 0.02 * core_seconds_[way];
 }
 
 // The first jobs, one after the other, find out what is not known.
@@ -343,52 +337,38 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
   last_size_[job.way()] = job.raw_size();
   if (core_time_[job.way()] == 0) return before == 0 && learned_[job.way()] == 0;
   if (learned_[job.way()] < kFirst) return before == 0;
-  if (is_worth(job.way(), job.raw_size(), blocks)) return true;
-  if (before != 0 || !is_due(job)) return false;
+  const double expects = seconds_for(job);
+  if (is_worth(job.way(), job.raw_size(), blocks, expects)) return true;
+  if (before != 0 || !is_due(job.way(), expects)) return false;
   core_seconds_[job.way()] = 0;
   return true;
 }
 
-// The answer must come within the time that a core takes for so many blocks. A queue that is longer
+// The answer, `seconds` from now, must come within the time that a core takes for so many blocks. A queue that is longer
 // than what keeps the device busy would only make the end less certain. And the job must cost a
 // core less than the block.
-bool Device::is_worth(size_t way, size_t raw_size, double blocks) const {
-  const double size = static_cast<double>(raw_size), core = core_time_[way] * size;
-  const double alone = latency_[way] + service_[way] * size;
-  const double most = std::min(0.9 * blocks * core, 2 * alone + kMostBlocks * core);
-  return expected(way, raw_size) <= most && frees_core(way);
+bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
+  const double core = core_time_[way] * static_cast<double>(raw_size);
+  const double alone = answer_time_.alone(way, raw_size);
+  const double most = std::min(blocks * core, 2 * alone + kMostBlocks * core);
+  return seconds <= most && frees_core(way);
 }
 
 bool Device::gives() const {
   constexpr size_t kWay = Job().way();  // nothing compresses but DEFLATE
-  return learned_[kWay] < kFirst || is_worth(kWay, last_size_[kWay], kMostBlocks);
+  const size_t size = last_size_[kWay];
+  const double expects = answer_time_.expected(kWay, size, since_start(Clock::now()));
+  return learned_[kWay] < kFirst || is_worth(kWay, size, kMostBlocks, expects);
 }
 
-// The answer came between two polls: what was expected before the first or after the second was
-// wrong for certain. It corrects both means by their parts of it, and the time when the device is
-// free: at once where the device was faster, and slowly where it was slower, for a thread may have
-// been stopped before the device had the job.
 void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {
-  const size_t way = begun.job.way();
-  const double size = static_cast<double>(std::max<size_t>(begun.job.raw_size(), 1));
-  const double most = seconds(now - begun.begin), least = seconds(begun.not_before - begun.begin);
-  if (learned_[way]++ == 0) {
-    latency_[way] = most / 2;
-    service_[way] = most / 2 / size;
-    return;
-  }
-  const double wrong = std::clamp(begun.expected, least, most) - begun.expected;
-  if (wrong == 0) return;
-  const double error = wrong < 0 ? wrong / 2 : std::min(wrong, begun.expected + 1e-6) / 8;
-  const double n = begun.services;
-  latency_[way] = std::max(0.0, latency_[way] + error / (1 + n * n));
-  service_[way] = std::max(1e-15, service_[way] + error * n / (1 + n * n) / size);
-  free_at_ = free_at_ + error;
+  ++learned_[begun.job.way()];
+  answer_time_.learn(begun.place, since_start(begun.not_before), since_start(now));
 }
 
 // A core's time for copying and asking, all of a driver in software.
 void Device::learn_overhead(const Job& job, double on_core) noexcept {
-  learn(&overhead_[job.way()], on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
+  learn_least(&overhead_[job.way()], on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
 void Device::learn_cores(size_t way, size_t raw_size, double time, int n) noexcept {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engines/compressdev/answer_time.hpp"
 #include "engines/compressdev/device_table.h"
 #include "engines/compressdev/job.hpp"
 
@@ -44,6 +45,7 @@ class Device {
   using Clock = std::chrono::steady_clock;
   using Duration = std::chrono::nanoseconds;
   using Seconds = std::chrono::duration<double>;
+  static constexpr size_t kWays = kAlgorithms * kDirections;
   // A job that the device has.
   struct Begun {
     Job job{};
@@ -51,8 +53,7 @@ class Device {
     void* queue = nullptr;
     Clock::time_point begin{}, end{};  // the deadline
     Clock::time_point not_before{};    // when it was not yet done
-    double expected = 0;               // seconds from begin to the answer
-    double services = 1;               // of which so many are times of service as its own
+    AnswerTime<kWays>::Place place{};
     bool watched = false;              // on_core is measured, for not every job is worth a clock
     double on_core = 0;                // a core's seconds for it until now
   };
@@ -77,12 +78,17 @@ class Device {
   void divide(bool on) { divided_ = on; }
   int threads() const { return divided_ ? kThreads : 0; }  // that may wait for its codes
   bool divided() const { return divided_; }
+  // It surely takes no such job now: its answer would come too late if it had no other. `left` as
+  // of begin.
+  bool is_hopeless(size_t way, size_t raw_size, size_t left) const {
+    return is_hopeless(way, raw_size, blocks_of(left));
+  }
   bool gives() const;  // whether coding as the last jobs pays, as far as is known
   // A job, and what a core took for it, seconds; there were `n` of them, of which the others are
   // not told.
   void learn_cores(size_t way, size_t raw_size, double time, int n = 1) noexcept;
   // What a job would take now, as far as is known.
-  double seconds_for(const Job& job) const { return expected(job.way(), job.raw_size()); }
+  double seconds_for(const Job& job) const;
   // No more jobs; once the last one is back, the device is closed.
   void switch_off() noexcept;
 
@@ -104,12 +110,12 @@ class Device {
   void finish(const Begun& begun, Reason reason) noexcept;
   void count(const Job& job, Reason reason, size_t written) noexcept;
   wpr_device_job asked_of(const Job& job);
-  bool is_due(const Job& job) const;
+  bool is_hopeless(size_t way, size_t raw_size, double blocks) const;
+  double blocks_of(size_t left) const { return static_cast<double>(left) / n_cores_; }
+  bool is_due(size_t way, double seconds) const;
   bool pays(const Job& job, int before, double blocks) noexcept;
   double since_start(Clock::time_point time) const { return Seconds(time - start_).count(); }
-  double expected(size_t way, size_t raw_size) const;
-  double plan(Begun* begun) noexcept;
-  bool is_worth(size_t way, size_t raw_size, double blocks) const;
+  bool is_worth(size_t way, size_t raw_size, double blocks, double seconds) const;
   bool frees_core(size_t way) const { return overhead_[way] < core_time_[way]; }
   void learn_device(const Begun& begun, Clock::time_point now) noexcept;
   void learn_overhead(const Job& job, double seconds) noexcept;
@@ -135,15 +141,11 @@ class Device {
   static constexpr double kMostBlocks = 4;
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0};  // jobs that the device has
-  // Means over the last jobs by Job::way(); 0: not known. A job is done its
-  // service behind the others, and answered a latency later: seconds a raw byte, and seconds. The
-  // others are a core's seconds a
-  // raw byte, in place of the device and for a job on it.
-  static constexpr size_t kWays = kAlgorithms * kDirections;
-  std::atomic<double> free_at_{0};  // seconds since start_, when the device has done all its jobs
-  std::atomic<double> latency_[kWays] = {}, service_[kWays] = {};
+  AnswerTime<kWays> answer_time_;  // in seconds since start_
+  // By Job::way(): means over the last jobs of a core's seconds a raw byte, in place of the device
+  // and for a job on it; 0: not known.
   std::atomic<double> core_time_[kWays] = {}, overhead_[kWays] = {};
-  std::atomic<uint64_t> learned_[kWays] = {};  // jobs that the device's means know
+  std::atomic<uint64_t> learned_[kWays] = {};  // jobs that answer_time_ knows
   std::atomic<size_t> last_size_[kWays] = {};  // raw bytes of the last job
   static constexpr uint64_t kFirst = 8;
   std::atomic<double> core_seconds_[kWays] = {};  // of all cores since a job that did not pay

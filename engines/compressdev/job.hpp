@@ -46,6 +46,7 @@ Outcome run(const Job& job, size_t* written) noexcept;
 // blocks of the message that nobody has begun. nullptr: the cores must do the job; else `end` ends
 // it, called until it is true.
 void* begin(const Job& job, size_t left) noexcept;
+bool may_begin(size_t way, size_t raw_size, size_t left) noexcept;  // false: begin is nullptr
 bool end(void* begun, size_t* written, Outcome* outcome) noexcept;
 bool divides() noexcept;    // device and cores divide the blocks of a message
 bool selected() noexcept;   // a device is set up
@@ -88,6 +89,12 @@ struct OnDevice {
     Job job;
     const bool takes = can_decode(args, src, dst, &job);
     return after(takes ? run(job, written) : Outcome::kCores, state, args, src, dst, written);
+  }
+
+  static bool may_begin(size_t raw_size, size_t left) noexcept {
+    constexpr size_t kWay = Job{.algorithm = Wrapping::kAlgorithm,
+                                .direction = Direction::kExpand}.way();
+    return divides() && compressdev::may_begin(kWay, raw_size, left);
   }
 
   static Status begin_decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t left,
@@ -172,6 +179,7 @@ constexpr Kernel kernel() {
           .close = Functions::close,
           .encode = Functions::encode,
           .decode = Functions::decode,
+          .may_begin = Functions::may_begin,
           .begin_decode = Functions::begin_decode,
           .end_decode = Functions::end_decode};
 }

@@ -219,6 +219,14 @@ void ask_lz4(DeviceState* device) {
 void ask_lz4(DeviceState*) {}
 #endif
 
+// Memory pools have drivers, too, in a package that no driver of a device depends on.
+bool has_pools() {
+  rte_mempool* pool = rte_comp_op_pool_create("wpr", 1, 0, 0, SOCKET_ID_ANY);
+  if (pool == nullptr) return false;
+  rte_mempool_free(pool);
+  return true;
+}
+
 bool start_queues(DeviceState* device) {
   rte_compressdev_info info;
   rte_compressdev_info_get(device->id, &info);
@@ -260,6 +268,10 @@ int describe(const char* name, wpr_device_info* info, char* why, size_t size) {
   auto* device = new (std::nothrow) DeviceState;  // lives as long as the process
   if (device == nullptr) return refuse(why, size, "no memory for device %s", name);
   device->id = static_cast<uint8_t>(id);
+  if (!has_pools())
+    return refuse(why, size,
+                  "DPDK makes no memory pool: its driver's package librte-mempool-ring* may be "
+                  "missing, which libdpdk-dev brings");
   if (!start_queues(device))
     return refuse(why, size, "device %s refuses its queues: another process may have it", name);
   ask_deflate(*can, device);

@@ -114,13 +114,15 @@ wpr_deb(wirepress_hdf5 wirepress-hdf5 libs "compression in flight, filter for HD
 "A plug-in for HDF5_PLUGIN_PATH that writes and reads chunks of datasets." "")
 
 # Drivers are loaded by name, so dpkg-shlibdeps does not find them; their packages bear DPDK's ABI.
+# That of memory pools is needed by every device.
 if(TARGET wirepress_compressdev)
   find_library(wpr_rte_compressdev rte_compressdev REQUIRED)
   file(REAL_PATH "${wpr_rte_compressdev}" file)
   string(REGEX REPLACE ".*\\.so\\.([0-9]+).*" "\\1" abi "${file}")
   wpr_deb(compressdev wirepress-compressdev libs "compression in flight, module for compression devices"
 "Codes blocks on a DPU's engine, a card or a driver in software through DPDK, or on
-virtual devices (engine=compressdev)." "" "librte-compress-isal${abi}, librte-compress-zlib${abi}")
+virtual devices (engine=compressdev)." "librte-mempool-ring${abi}"
+"librte-compress-isal${abi}, librte-compress-zlib${abi}")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS
       "${CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS}, wirepress-compressdev")
 else()

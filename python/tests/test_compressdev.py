@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engine compressdev in processes of its own, over DPDK's software drivers."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,43 @@ assert sentence("compressdev:isal") is None and "has device zlib" in state("refu
     )
 
 
+START = """
+import ctypes, ctypes.util
+def start_dpdk():
+    "As a program that uses DPDK itself: 0 or more where it started."
+    words = [b"host", b"--no-huge", b"--no-shconf", b"--no-telemetry", b"--no-pci",
+             b"--log-level=*:1", b"-m", b"16"]
+    arguments = (ctypes.c_char_p * (len(words) + 1))(*words, None)
+    name = ctypes.util.find_library("rte_eal")
+    return ctypes.CDLL(name, ctypes.RTLD_GLOBAL).rte_eal_init(len(words), arguments)
+"""
+
+
+def test_a_program_that_uses_dpdk_itself() -> None:
+    """DPDK starts once in a process: the second one to come is told, and the first goes on."""
+    run(
+        START
+        + """
+assert start_dpdk() >= 0
+round_trip("compressdev:isal")
+assert "this program uses DPDK itself" in state("refusal") and state() == ""
+"""
+    )
+    run(
+        START
+        + """
+round_trip("compressdev:isal!")
+before = done()
+quiet, errors = os.open(os.devnull, os.O_WRONLY), os.dup(2)
+os.dup2(quiet, 2)  # DPDK prints that it was started before
+assert start_dpdk() < 0
+os.dup2(errors, 2)
+round_trip("compressdev:isal!")
+assert all(now > then for now, then in zip(done(), before)) and state("refusal") == ""
+"""
+    )
+
+
 MOUNT = ["unshare", "-m", "sh", "-c"]
 
 
@@ -124,21 +163,63 @@ def test_without_sys() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+# DPDK's folder of drivers without those of memory pools.
+NO_POOLS = """cp -a $1/. $2 && rm $2/librte_mempool_ring* && mount --bind $2 $1 && shift 2
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run([*MOUNT, "mount -t tmpfs none /sys"], capture_output=True).returncode != 0,
+    reason="no right to mount",
+)
+def test_without_memory_pools(tmp_path: Path) -> None:
+    folders = sorted(Path("/usr/lib").glob("*/dpdk/pmds-*"))
+    if len(folders) != 1:
+        pytest.skip("DPDK's folder of drivers is elsewhere")
+    script = HEAD + 'round_trip("compressdev"); assert "librte-mempool-ring" in state("refusal")'
+    words = [*MOUNT, NO_POOLS + 'exec "$@"', "sh", str(folders[0]), str(tmp_path)]
+    done = subprocess.run(
+        [*words, sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 # Devices that are there by their names alone: the file system of the kernel's lists is covered.
 BUS = """mount -t tmpfs none /sys/bus/pci/devices && cd /sys/bus/pci/devices
 for driver in none virtio-pci vfio-pci mlx5_core; do
   i=$((i + 1)) && mkdir 0000:0$i:00.0 && ln -s ../7 0000:0$i:00.0/iommu_group
   [ $driver = none ] || ln -s ../../$driver 0000:0$i:00.0/driver
 done
-exec "$0" "$@"
 """
+RUN = 'exec "$0" "$@"\n'
 
 
-@pytest.mark.skipif(
+def refused_as_user(address: str, why: str, before: str = "") -> None:
+    """An ordinary user names the device behind BUS, and the sentence says why."""
+    script = (
+        HEAD
+        + f"""
+round_trip("cpu")
+os.setgid(65534)
+os.setuid(65534)
+round_trip("compressdev:{address}")
+assert {why!r} in state("refusal"), state("refusal")
+"""
+    )
+    words = [*MOUNT, BUS + before + RUN, sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+needs_bus = pytest.mark.skipif(
     shutil.which("unshare") is None
-    or subprocess.run([*MOUNT, BUS, "true"], capture_output=True).returncode != 0,
+    or subprocess.run([*MOUNT, BUS + RUN, "true"], capture_output=True).returncode != 0,
     reason="no right to mount over /sys",
 )
+
+
+@needs_bus
 @pytest.mark.parametrize(
     ("address", "why"),
     [
@@ -153,20 +234,28 @@ exec "$0" "$@"
 )
 def test_a_device_that_cannot_be_had(address: str, why: str) -> None:
     """One sentence says what is missing; an ordinary user gets it, too."""
-    script = (
-        HEAD
-        + f"""
-round_trip("cpu")
-os.setgid(65534)
-os.setuid(65534)
-round_trip("compressdev:{address}")
-assert {why!r} in state("refusal"), state("refusal")
+    refused_as_user(address, why)
+
+
+# The group's file is a terminal that somebody has for himself: it, too, is busy for others.
+GROUP = """mkdir /sys/bus/pci/devices/pts && mount --bind /dev/pts /sys/bus/pci/devices/pts
+mount -t tmpfs none /dev && mkdir /dev/vfio /dev/pts && mknod -m 666 /dev/null c 1 3
+mount --bind /sys/bus/pci/devices/pts /dev/pts && ln -s {terminal} /dev/vfio/7
 """
-    )
-    done = subprocess.run(
-        [*MOUNT, BUS, sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@needs_bus
+def test_a_device_that_another_process_has() -> None:
+    ours, theirs = os.openpty()
+    try:
+        fcntl.ioctl(theirs, termios.TIOCEXCL)
+        terminal = os.ttyname(theirs)
+        os.chmod(terminal, 0o666)
+        why = "another process has 0000:03:00.0: /dev/vfio/7 is busy"
+        refused_as_user("0000:03:00.0", why, GROUP.format(terminal=terminal))
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changing the user takes root")
