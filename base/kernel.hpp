@@ -179,8 +179,8 @@ struct Kernel {
   // device has the block: end_decode then ends it, called with the same arguments by the same
   // thread until it is true, while src and dst stay. `left`: blocks of the message that nobody has
   // begun.
-  // may_begin is false where the device surely takes no block of this size now; decode then does the
-  // same for less.
+  // may_begin is false where the device surely takes no block of this size now; decode then does
+  // the same for less.
   bool (*may_begin)(size_t raw_size, size_t left) noexcept = nullptr;
   Status (*begin_decode)(void* state, const Args& args, ConstBytes src, Bytes dst, size_t left,
                          size_t* written, void** begun) noexcept = nullptr;

@@ -117,10 +117,11 @@ Command: `{command}`. Raw:
 
 In parentheses: how many times as fast as plain MPI. `MPI_Init` pays the device's set-up. Megabytes
 are raw ones of a whole job, coded and expanded, of all ranks: what the device did, and what the
-cores did for it. The last two columns have a message with that set-up added, as where each message initialises the device, and
-how many times as fast it is once: PEDAL's baseline, of which its figures print to 88 times
-(latency) and 68 times (broadcast) on BlueField-2. Theirs includes memory that is mapped for each
-message and a network of 100 Gb/s and more, so that the message itself is shorter than here.
+cores did for it. The last two columns have a message with that set-up added, as where each message
+initialises the device, and how many times as fast it is once: PEDAL's baseline, of which its
+figures print to 88 times (latency) and 68 times (broadcast) on BlueField-2. Theirs includes memory
+that is mapped for each message and a network of 100 Gb/s and more, so that the message itself is
+shorter than here.
 
 One thread codes an MPI message and waits for each block, so a device pays its latency for every
 32 KiB, and `cores+` mostly chooses between device and core. A device that takes large jobs is

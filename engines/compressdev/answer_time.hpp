@@ -21,8 +21,8 @@ class AnswerTime {
   struct Place {
     uint64_t period = 0;
     size_t way = 0;
-    double start = 0;           // of the period
-    double bytes = 0, own = 0;  // raw, of the period's jobs to this one, and of this one
+    double start = 0;                // of the period
+    double bytes = 0, own = 0;       // raw, of the period's jobs to this one, and of this one
     double begin = 0, expected = 0;  // the answer: seconds from begin
   };
 
@@ -59,10 +59,10 @@ class AnswerTime {
     if (place.period == last_.period) last_.bytes -= place.own;
   }
 
-  // The answer came after `least` and before `most`. Where it was expected at another time, rate and
-  // latency each take their part of the error, at once where the device was faster, and slowly where
-  // it was slower, for a thread may have been stopped before the device had the job. The rest is
-  // the period's alone, so that its other jobs do not correct the same again.
+  // The answer came after `least` and before `most`. Where it was expected at another time, rate
+  // and latency each take their part of the error, at once where the device was faster, and slowly
+  // where it was slower, for a thread may have been stopped before the device had the job. The rest
+  // is the period's alone, so that its other jobs do not correct the same again.
   void learn(const Place& place, double least, double most) {
     const std::scoped_lock lock(mutex_);
     Means& mean = means_[place.way];

@@ -247,8 +247,8 @@ Reason Device::submit(Begun* begun, bool waits) noexcept {
   begun->watched = divided_ && (begun->asked.tag % kWatched == 0 || !frees_core(begun->job.way()));
   if (begun->watched) begun->on_core = -thread_seconds();
   begun->begin = begun->not_before = Clock::now();
-  begun->place = answer_time_.enter(begun->job.way(), begun->job.raw_size(),
-                                    since_start(begun->begin));
+  begun->place =
+      answer_time_.enter(begun->job.way(), begun->job.raw_size(), since_start(begun->begin));
   begun->end = begun->begin + deadline_ +
                std::chrono::microseconds(begun->asked.src_size + begun->asked.room);
   int taken = 0;
@@ -344,9 +344,9 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
   return true;
 }
 
-// The answer, `seconds` from now, must come within the time that a core takes for so many blocks. A queue that is longer
-// than what keeps the device busy would only make the end less certain. And the job must cost a
-// core less than the block.
+// The answer, `seconds` from now, must come within the time that a core takes for so many blocks. A
+// queue that is longer than what keeps the device busy would only make the end less certain. And
+// the job must cost a core less than the block.
 bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
   const double core = core_time_[way] * static_cast<double>(raw_size);
   const double alone = answer_time_.alone(way, raw_size);
@@ -368,7 +368,8 @@ void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {
 
 // A core's time for copying and asking, all of a driver in software.
 void Device::learn_overhead(const Job& job, double on_core) noexcept {
-  learn_least(&overhead_[job.way()], on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
+  learn_least(&overhead_[job.way()],
+              on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
 void Device::learn_cores(size_t way, size_t raw_size, double time, int n) noexcept {

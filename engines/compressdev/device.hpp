@@ -54,8 +54,8 @@ class Device {
     Clock::time_point begin{}, end{};  // the deadline
     Clock::time_point not_before{};    // when it was not yet done
     AnswerTime<kWays>::Place place{};
-    bool watched = false;              // on_core is measured, for not every job is worth a clock
-    double on_core = 0;                // a core's seconds for it until now
+    bool watched = false;  // on_core is measured, for not every job is worth a clock
+    double on_core = 0;    // a core's seconds for it until now
   };
   // A job has `deadline` and 1 us a byte: a hundredth of the rate of any device there is.
   Device(const wpr_device_table& table, const wpr_device_info& info,
@@ -140,7 +140,7 @@ class Device {
   static constexpr int kThreads = 8, kDepth = 16;
   static constexpr double kMostBlocks = 4;
   std::atomic<bool> divided_{false};
-  std::atomic<int> waiting_{0};  // jobs that the device has
+  std::atomic<int> waiting_{0};    // jobs that the device has
   AnswerTime<kWays> answer_time_;  // in seconds since start_
   // By Job::way(): means over the last jobs of a core's seconds a raw byte, in place of the device
   // and for a job on it; 0: not known.

@@ -92,8 +92,8 @@ struct OnDevice {
   }
 
   static bool may_begin(size_t raw_size, size_t left) noexcept {
-    constexpr size_t kWay = Job{.algorithm = Wrapping::kAlgorithm,
-                                .direction = Direction::kExpand}.way();
+    constexpr size_t kWay =
+        Job{.algorithm = Wrapping::kAlgorithm, .direction = Direction::kExpand}.way();
     return divides() && compressdev::may_begin(kWay, raw_size, left);
   }
 

@@ -130,8 +130,8 @@ class VirtualDevice {
 
   // The end of a code tells it from others well enough: all of it is compared.
   static uint64_t key_of(const wpr_device_job& job) {
-    const size_t n = job.direction == WPR_DEVICE_COMPRESS ? job.src_size
-                                                          : std::min<size_t>(job.src_size, 512);
+    const size_t n =
+        job.direction == WPR_DEVICE_COMPRESS ? job.src_size : std::min<size_t>(job.src_size, 512);
     const auto* end = static_cast<const std::byte*>(job.src) + job.src_size;
     return static_cast<uint64_t>(job.algorithm * 2 + job.direction) << 62 |
            static_cast<uint64_t>(job.src_size) << 32 | libdeflate_crc32(0, end - n, n);
