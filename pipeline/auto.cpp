@@ -153,6 +153,12 @@ ConstBytes window(ConstBytes group, size_t w) {
   return group.subspan((group.size() - kWindow) / (kWindows - 1) / 64 * 64 * w, kWindow);
 }
 
+bool zero_windows(ConstBytes group) {
+  for (size_t w = 0; w < kWindows; ++w)
+    if (zero_lines(window(group, w)) < 1) return false;
+  return true;
+}
+
 }  // namespace
 
 bool is_float(DType dtype) {
@@ -386,12 +392,17 @@ Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
   const bool whole = group.size() <= kSample;
   for (size_t w = 0; w < kWindows && !whole; ++w)
     std::memcpy(&look[w * kLook], window(group, w).data(), kLook);
-  const Features features = features_of(whole ? group : ConstBytes(look), dtype_);
+  ConstBytes seen = whole ? group : ConstBytes(look);
+  Features features = features_of(seen, dtype_);
+  if (!whole && features.zero_lines == 1 && !zero_windows(group)) {  // the look saw gaps alone
+    WPR_TRY(copy_windows(group, &seen));
+    features = features_of(seen, dtype_);
+  }
   reused_ = find_known(features);
   if (!reused_) {
     Known known;
     known.look = features;
-    WPR_TRY(try_all(group, whole ? group : ConstBytes(look), block_size, &known));
+    WPR_TRY(try_all(group, seen, block_size, &known));
     if (!known_.empty())
       tolerance_ = known.chosen == chosen() ? std::min(2 * tolerance_, kMostTolerance) : 1;
     if (known_.size() == kMostKnown) known_.erase(known_.begin());
@@ -411,17 +422,21 @@ bool Chooser::find_known(const Features& look) {
   return false;
 }
 
+Status Chooser::copy_windows(ConstBytes group, ConstBytes* windows) {
+  std::byte* const room = windows_.reserve(kSample);
+  if (!room) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", kSample);
+  for (size_t w = 0; w < kWindows; ++w)
+    std::memcpy(room + w * kWindow, window(group, w).data(), kWindow);
+  *windows = {room, kSample};
+  return {};
+}
+
 Status Chooser::try_all(ConstBytes group, ConstBytes look, size_t block_size, Known* known) {
   const size_t n_blocks = std::max<size_t>(1, (group.size() + block_size - 1) / block_size);
   const bool whole = group.size() <= kSample;
   ConstBytes windows = look;  // of zeros alone it says all
-  if (!whole && (known->look.zero_lines < 1 || goal_.kind != Goal::Kind::kTime)) {
-    std::byte* const room = windows_.reserve(kSample);
-    if (!room) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", kSample);
-    for (size_t w = 0; w < kWindows; ++w)
-      std::memcpy(room + w * kWindow, window(group, w).data(), kWindow);
-    windows = {room, kSample};
-  }
+  if (!whole && (known->look.zero_lines < 1 || goal_.kind != Goal::Kind::kTime))
+    WPR_TRY(copy_windows(group, &windows));
   known->trials.resize(candidates_.size());
   for (size_t i = 0; i < candidates_.size(); ++i) {
     const Candidate& candidate = candidates_[i];

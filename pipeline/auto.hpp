@@ -103,6 +103,7 @@ class Chooser {
   };
   static constexpr size_t kMostKnown = 8;
   bool find_known(const Features& look);
+  Status copy_windows(ConstBytes group, ConstBytes* windows);
   Status try_all(ConstBytes group, ConstBytes look, size_t block_size, Known* known);
   Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);

@@ -177,6 +177,23 @@ TEST(Auto, ExplainsWhatItChose) {
   EXPECT_EQ(chosen, std::set<std::string>{""}) << "chose what it did not try";
 }
 
+// A look takes 2 KiB of four windows of a group; here those alone are zeros.
+TEST(Auto, GapsUnderTheLookAreNotTheGroup) {
+  Door door("auto");
+  door.set("block_size", "64KiB");
+  Data raw(4 << 20);
+  const size_t group = door.explain(raw, WPR_BYTES).front().size;
+  ASSERT_GT(group, size_t{128} << 10);
+  raw = noise(raw.size());
+  const size_t step = (group - (32 << 10)) / 3 / 64 * 64;
+  for (size_t at = 0; at + group <= raw.size(); at += group)
+    for (size_t w = 0; w < 4; ++w) std::fill_n(raw.begin() + at + step * w, 2048, 0);
+  for (const wpr_choice& row : door.explain(raw, WPR_BYTES)) {
+    EXPECT_LT(row.zero_lines, 0.5);
+    EXPECT_LT(row.ratio, 2) << row.recipe;
+  }
+}
+
 // zstd:1 is as fast as the usual DEFLATE and smaller; ISA-L's is faster.
 TEST(Auto, TriesDeflateByIsal) {
   const auto tries = [](const char* engine) {

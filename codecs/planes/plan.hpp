@@ -132,7 +132,7 @@ inline void chain_signs(std::byte* signs, size_t n) {
   }
 }
 inline void unchain_signs(std::byte* signs, size_t n) {
-  std::array<uint64_t, kChunk / 64> words;
+  std::array<uint64_t, kChunk / 64> words{};
   const size_t n_words = (n + 63) / 64;
   std::memcpy(words.data(), signs, 8 * n_words);
   for (uint64_t& word : words) {  // all, so that vectors do it

@@ -242,15 +242,16 @@ Status decode_cubes(State* own, const Args& args, const Grid& grid, const Payloa
                 grid.cells);
   };
   if (stream.empty()) return corrupt();
+  const size_t n_told = mode_of(args) == Mode::kRate ? 0 : grid.groups - 1;
+  for (size_t group = 0; group < n_told; ++group)  // the core's port is narrower than an entry
+    if (payload.length(group) > grid.group_cells() * most_cell_bits(args, grid)) return corrupt();
   if (!own->three_back) own->three_back = std::make_unique<rtl::Core<Vwpr_zfp_dec3>>();
   auto& core = *own->three_back;
   set(args, grid, core.ports());
   core.reset();
   rtl::BytesIn<rtl::kBeat> code{stream};
   CellsOut values{cells};
-  Told told{{static_cast<uint32_t>(grid.cells - 1)},
-            payload,
-            mode_of(args) == Mode::kRate ? 0 : grid.groups - 1};
+  Told told{{static_cast<uint32_t>(grid.cells - 1)}, payload, n_told};
   WPR_TRY(core.run(code, values, told));
   if (values.bad) return corrupt();
   if (values.over || values.beats != beats_of(grid))

@@ -10,10 +10,11 @@
 //   static Status check_decode(const Args&, size_t code_size, size_t size);
 //   static size_t scratch(const Args&, size_t size);         // bytes that launches need, cleared
 //   static size_t decode_scratch(const Args&, size_t size);  // where decoding needs less
-//   static constexpr bool kKeepsSize;                        // where the code is as large as the
-//   data template <bool kFeedback, class D> static Status encode(D& device, const Args&, const
-//   Task&); template <bool kAdd, class D> static Status decode(D& device, const Args&, const
-//   Task&);
+//   static constexpr bool kKeepsSize;                        // the code is as large as the data
+//   template <bool kFeedback, class D>
+//   static Status encode(D& device, const Args&, const Task&);
+//   template <bool kAdd, class D>
+//   static Status decode(D& device, const Args&, const Task&);
 //
 // D launches kernels (warp.hpp): an Emulator, or a Stream of a GPU. Nothing between the launches
 // asks the host: what came out stands in the Report.
