@@ -128,6 +128,7 @@ def cells_5(codec: str, ratio: int, papers: list[float], packets: int) -> Iterab
         options = [*setting(codec, ratio, ours), "--sizes", str(ours), "--packets", str(packets)]
         row: dict[str, Any] = {
                 "table": 5, "codec": codec, "size": size, "our_size": ours, "ratio": ratio,
+                "packets": packets,
             }  # fmt: skip
         for name, line in (("gbps", "100"), ("gbps_without_wire", "0")):
             flows = simulated(*options, "--other", "0", "--line", line)["flows"]
@@ -163,7 +164,8 @@ def lanes_of(lanes: int, packets: int, recipe: str, data: str) -> dict[str, Any]
     flow["gbps"] = flow["host_bytes"] * 8 * CLOCK / flow["clocks"] / 1e9
     on_wire = flow["wire_bytes"] + OVERHEAD * flow["sent"]
     return {
-        "table": 6, "host_gbps": 100 * lanes, "lanes": lanes, "gbps": flow["gbps"],
+        "table": 6, "host_gbps": 100 * lanes, "lanes": lanes, "packets": flow["sent"],
+        "gbps": flow["gbps"],
         "wire_gbps": flow["gbps"] * on_wire / flow["host_bytes"],
         "wire_ratio": flow["host_bytes"] / flow["wire_bytes"], "code_ratio": ratio_of(flow),
     }  # fmt: skip

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists divided and merged eight values at a time, by shuffles from tables that a byte of a node's
-// bits selects: for instruction sets without compress and expand. Eight is a vector of eight bytes
-// of the instruction set, with the operations that are named below.
+// bits selects: for instruction sets without compress and expand. Eight is the instruction set's
+// vector of kValues bytes, with the operations that are used below.
 #pragma once
 
 #include "codecs/planes/plain.hpp"

@@ -65,7 +65,8 @@ nb::list codecs(bool with_kernels) {
           return nb::make_tuple(kernel.engine, kernel.variant, kernel.usable != 0);
         });
     return nb::make_tuple(row.id, row.name, row.sentence, row.lossless != 0, row.exact_encode != 0,
-                          row.sparse != 0, row.wants_feedback != 0, dtypes_of(row), params, kernels);
+                          row.sparse != 0, row.wants_feedback != 0, dtypes_of(row), params,
+                          kernels);
   });
 }
 
