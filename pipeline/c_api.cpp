@@ -60,7 +60,9 @@ uint32_t dtypes_of(const wirepress::Codec& codec) {
     wirepress::Args args;
     args.dtype = static_cast<DType>(dtype);
     for (size_t i = 0; i < codec.params.size(); ++i) args.value[i] = codec.params[i].fallback;
-    if (codec.check == nullptr || codec.check(&args).ok()) found |= 1U << dtype;
+    if (codec.check != nullptr && !codec.check(&args).ok()) continue;
+    // Bytes of no stated type must come back as they were (Settings::recipe_for).
+    if (dtype != WPR_BYTES || codec.is_lossless(args)) found |= 1U << dtype;
   }
   return found;
 }
