@@ -15,6 +15,7 @@
 //   static Status encode(D& device, const Args&, const Task&);
 //   template <bool kAdd, class D>
 //   static Status decode(D& device, const Args&, const Task&);
+//   static Status add(void*, ...);  // as Kernel::add, of codes in host memory; if codes have sums
 //
 // D launches kernels (warp.hpp): an Emulator, or a Stream of a GPU. Nothing between the launches
 // asks the host: what came out stands in the Report.
@@ -67,6 +68,7 @@ class KernelOf {
       kernel.encode_feedback = encode_feedback;
       kernel.decode_add = decode_add;
     }
+    if constexpr (requires { &C::add; }) kernel.add = C::add;
     return kernel;
   }
 

@@ -538,6 +538,11 @@ class WarpBlocks {
   static constexpr const char* kName = CodecRule::kName;
   static constexpr bool kGradients = true;
 
+  // On the processor: sums are of codes, which are small.
+  static Status add(void*, const Args&, ConstBytes a, ConstBytes b, size_t raw_size, Bytes dst,
+                    size_t* written) noexcept {
+    return sparse::add(kName, a, b, raw_size, dst, written);
+  }
   static Status check_encode(const Args&, size_t size, size_t) {
     if (size / 4 <= kMostValues) return {};
     return fail(Code::kUnsupported, "%s: a block of %zu values, %zu are the most on a GPU", kName,
