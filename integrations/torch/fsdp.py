@@ -57,6 +57,12 @@ class FsdpSettings:
     trials: bool = True
 
 
+def _finish_queued(tensor: torch.Tensor) -> None:
+    """Waits for what is queued on the tensor's GPU: a clock must see work, not its launch."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
+
+
 class _Pass:
     """A backward pass in which gradients that are not finite are looked for."""
 
@@ -185,7 +191,7 @@ class FsdpState:
             "format": _FORMAT,
             "rank": dist.get_rank(),
             "world_size": dist.get_world_size(),
-            "settings": dataclasses.asdict(self.settings),
+            "settings": self._saved_settings(),
             "model": self._model,
             "seeds": {what: packer.seed for what, packer in self.packers.items()},
             "residuals": {unit: tensor.clone() for unit, tensor in self.residuals.items()},
@@ -233,10 +239,16 @@ class FsdpState:
             return f"a state of format {saved.get('format')!r}, not {_FORMAT}"
         return ""
 
+    def _saved_settings(self) -> dict[str, Any]:
+        """The settings that residuals depend on."""
+        settings = dataclasses.asdict(self.settings)
+        del settings["trials"]
+        return settings
+
     def _difference(self, saved: Mapping[str, Any]) -> str:
         """Why its residuals cannot be used here; "": they can."""
         mine = {
-            "settings": dataclasses.asdict(self.settings),
+            "settings": self._saved_settings(),
             "model": self._model,
             "world_size": dist.get_world_size(),
             "rank": dist.get_rank(),
@@ -392,11 +404,13 @@ class _DeltaGather(_AllGather):
         if self._turns.over:
             return super().__call__(output_tensor, input_tensor, group, async_op)
         post = self._state.post(group)
+        _finish_queued(output_tensor)
         start, plain = time.perf_counter(), self._turns.plain
         if plain:
             self._plain(output_tensor, input_tensor, group, False)
         else:
             super().__call__(output_tensor, input_tensor, group)
+        _finish_queued(output_tensor)
         self._turns.note(time.perf_counter() - start)
         if plain and Copies.takes(output_tensor.dtype):
             self._copies.take(output_tensor.view(group.size(), -1))

@@ -81,6 +81,7 @@ class Rounds:
         self._current: str | None = None  # the state after the last round that counted
         self._joins = store.check(["latest"])
         self._number = int(store.get("latest")) if self._joins else 0
+        self._find_current()
         self._seen: dict[int, Peer] = {}
 
     def meet(self, state: str, link: int) -> Meeting:
@@ -127,6 +128,17 @@ class Rounds:
     def _read(self, word: str) -> str | None:
         key = self._key(word)
         return self.store.get(key).decode() if self.store.check([key]) else None
+
+    def _find_current(self) -> None:
+        """The state after the last round that counted, for peers that all start again."""
+        for number in range(self._number - 1, -1, -1):
+            key = f"{number}/verdict"
+            counts, _, state = (self.store.get(key) if self.store.check([key]) else b"").partition(
+                b" "
+            )
+            if counts == b"counts":
+                self._current = state.decode()
+                return
 
     def _skip_settled(self) -> None:
         while (verdict := self._read("verdict")) is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from wirepress import patches
-from wirepress.errors import FrameError, ParameterError
+from wirepress.errors import ParameterError, WirepressError
 from wirepress.torch.coder import AnyCoder, Coder, PlainCoder
 from wirepress.torch.compiled import own_name
 from wirepress.torch.exchange import Frames, cut
@@ -65,6 +66,8 @@ def _knobs(outer: str) -> dict[str, float]:
             if key not in knobs or (kind == "sgd" and key == "momentum"):
                 raise KeyError(key)
             knobs[key] = float(value)
+            if not (math.isfinite(knobs[key]) and knobs[key] >= 0):
+                raise ValueError(value)
         return knobs
     except (KeyError, ValueError):
         raise ParameterError(
@@ -157,6 +160,8 @@ class OuterStep:
             raise ParameterError(f"every is {every}; at least 1")
         self.every, self.counts = every, OuterCounts()
         self._method = _Method.of(method, outer)
+        if inside is not None and peers is None:
+            raise ParameterError("with inside=, say how many sites there are: peers=")
         self._inside, self._patience = inside, patience
         self._parameters = _trained(model)
         self._steps = 0
@@ -212,8 +217,15 @@ class OuterStep:
         if self._steps % self.every:
             return False
         with torch.no_grad():
-            counted = self._round() if self._speaks else False
-            return counted if self._inside is None else self._tell(counted)
+            if self._inside is None:
+                return self._round()
+            counted, problem = False, None
+            if self._speaks:
+                try:
+                    counted = self._round()
+                except Exception as error:  # the others of the site wait for a word
+                    problem = error
+            return self._tell(counted, problem)
 
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint: what this peer remembers between rounds. Each peer saves its own, along
@@ -241,6 +253,9 @@ class OuterStep:
         if self._speaks:
             if saved.get("method") != dataclasses.asdict(self._method):
                 raise ParameterError(f"the state was saved with {saved.get('method')}")
+            missing = {"start", "began", "momentum", "residual", "steps"} - saved.keys()
+            if missing:
+                raise ParameterError(f"the state has no {', '.join(sorted(missing))}")
             for key in ("start", "began", "momentum", "residual"):
                 if saved[key].shape != getattr(self, f"_{key}").shape:
                     raise ParameterError(f"the state is of another model: {key} has other sizes")
@@ -265,7 +280,7 @@ class OuterStep:
         new = None
         try:
             new = self._exchange(meeting, way)
-        except (RuntimeError, FrameError) as error:
+        except (RuntimeError, WirepressError, MemoryError) as error:
             self._disconnect()
             counts = self._rounds.give_up(meeting)
             warnings.warn(f"outer round {meeting.number} failed here: {error}", stacklevel=3)
@@ -388,11 +403,15 @@ class OuterStep:
             at += parameter.numel()
         self._began.copy_(self._now())
 
-    def _tell(self, counted: bool) -> bool:
-        """Gives the ranks of `inside` the weights of their first one."""
+    def _tell(self, counted: bool, problem: Exception | None) -> bool:
+        """Gives the ranks of `inside` the weights of their first one, or its problem."""
         first = dist.get_global_rank(self._inside, 0)
-        word = [counted]
+        word = [counted, "" if problem is None else f"{type(problem).__name__}: {problem}"]
         dist.broadcast_object_list(word, src=first, group=self._inside)
+        if problem is not None:
+            raise problem
+        if word[1]:
+            raise RuntimeError(f"the first rank of this site: {word[1]}")
         if word[0]:
             for parameter in self._parameters.values():
                 dist.broadcast(parameter.data, src=first, group=self._inside)

@@ -375,7 +375,7 @@ def resumed(stop: int) -> torch.Tensor:
     if stop < 8:
         saved = peer.outer.state_dict(), peer.model.state_dict(), peer.optimizer.state_dict()
         peer.outer.close()
-        again = Peer(me, "sparseloco:k=64", label=f"after {stop}")
+        again = Peer(me, "sparseloco:k=64", label=f"until {stop}")  # all start again
         again.model.load_state_dict(saved[1])
         again.optimizer.load_state_dict(saved[2])
         again.outer.load_state_dict(saved[0])
