@@ -198,7 +198,7 @@ TEST(Gradient, FramesAreAddedOrRefused) {
       error += std::pow(double{z[i]} - (double{x[i]} + double{y[i]}), 2);
       size += std::pow(double{x[i]} + double{y[i]}, 2);
     }
-    EXPECT_LE(error, 0.3 * size);
+    EXPECT_LE(error, 0.5 * size);  // topq keeps half of what two codes send
   }
 }
 

@@ -9,7 +9,7 @@
 //   static Status check_encode(const Args&, size_t size, size_t room);
 //   static Status check_decode(const Args&, size_t code_size, size_t size);
 //   static size_t scratch(const Args&, size_t size);         // bytes that launches need, cleared
-//   static size_t decode_scratch(const Args&, size_t size);  // where decoding needs less
+//   static size_t decode_scratch(const Args&, size_t size);  // of decoding, where it differs
 //   static constexpr bool kKeepsSize;                        // the code is as large as the data
 //   template <bool kFeedback, class D>
 //   static Status encode(D& device, const Args&, const Task&);
@@ -51,6 +51,14 @@ Status outcome(const Report& report, size_t raw_size, size_t room) {
     return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
                 raw_size, room);
   return {};
+}
+
+// Bytes of scratch memory that C's decoding needs.
+template <class C>
+size_t decode_scratch(const Args& args, size_t raw_size) {
+  if constexpr (requires { C::decode_scratch(args, raw_size); })
+    return C::decode_scratch(args, raw_size);
+  return C::scratch(args, raw_size);
 }
 
 template <class C, class Device>
@@ -129,12 +137,6 @@ class KernelOf {
     return dst;
   }
 
-  static size_t decode_scratch(const Args& args, size_t raw_size) {
-    if constexpr (requires { C::decode_scratch(args, raw_size); })
-      return C::decode_scratch(args, raw_size);
-    return C::scratch(args, raw_size);
-  }
-
   // Memory for a task.
   static Status prepare(State& own, size_t scratch, size_t raw_size, size_t code_size, Task* task) {
     WPR_TRY(own.raw.prepare(raw_size));
@@ -211,7 +213,7 @@ class KernelOf {
   template <bool kAdd>
   static Status decode_on(State& own, const Args& args, ConstBytes src, Bytes dst) {
     Task task;
-    WPR_TRY(prepare(own, decode_scratch(args, dst.size()), dst.size(), src.size(), &task));
+    WPR_TRY(prepare(own, decode_scratch<C>(args, dst.size()), dst.size(), src.size(), &task));
     WPR_TRY(own.device.upload(task.code, src));
     if constexpr (kAdd) WPR_TRY(own.device.upload(task.raw, dst));
     const Status launched = C::template decode<kAdd>(own.device, args, task);

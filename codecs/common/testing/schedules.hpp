@@ -24,7 +24,7 @@ class Run {
   Run(const Args& args, uint64_t seed, unsigned skip) : args_(args), device_(seed, skip) {}
 
   Status encode(ConstBytes raw, size_t room, Data* code) {
-    WPR_TRY(prepare(raw.size(), room));
+    WPR_TRY(prepare(raw.size(), room, C::scratch(args_, raw.size())));
     WPR_TRY(device_.upload(raw_.get(), raw));
     WPR_TRY(C::template encode<false>(device_, args_, task_));
     WPR_TRY(cuda::outcome<C>(*task_.report, raw.size(), room));
@@ -32,7 +32,7 @@ class Run {
     return device_.download(*code, code_.get());
   }
   Status decode(ConstBytes code, Bytes raw) {
-    WPR_TRY(prepare(raw.size(), code.size()));
+    WPR_TRY(prepare(raw.size(), code.size(), cuda::decode_scratch<C>(args_, raw.size())));
     WPR_TRY(device_.upload(code_.get(), code));
     WPR_TRY(C::template decode<false>(device_, args_, task_));
     WPR_TRY(cuda::outcome<C>(*task_.report, raw.size(), raw.size()));
@@ -40,8 +40,7 @@ class Run {
   }
 
  private:
-  Status prepare(size_t raw_size, size_t code_size) {
-    const size_t scratch = C::scratch(args_, raw_size);
+  Status prepare(size_t raw_size, size_t code_size, size_t scratch) {
     WPR_TRY(raw_.prepare(raw_size));
     WPR_TRY(code_.prepare(code_size));
     WPR_TRY(scratch_.prepare(scratch));
