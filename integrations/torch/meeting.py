@@ -60,7 +60,7 @@ class Rounds:
         store: that all peers reach, under a prefix of their own.
         name: of this peer; members are in the order of their names.
         settings: as text; peers with other ones are not let in.
-        peers: how many the first round waits for.
+        peers: how many the first round that this peer proposes waits for, within its patience.
         patience: seconds that a round waits for peers that were in the last one, and for votes.
         timeout: seconds after which a peer that no round takes gives up.
     """
@@ -118,26 +118,24 @@ class Rounds:
 
     # ---- parts of them ----
 
-    def _key(self, word: str) -> str:
-        return f"{self._number}/{word}"
+    def _key(self, word: str, number: int | None = None) -> str:
+        return f"{self._number if number is None else number}/{word}"
 
     def _decide(self, word: str, value: str) -> str:
         """What stands there, which is `value` where nothing stood there."""
         return self.store.compare_set(self._key(word), "", value).decode()
 
-    def _read(self, word: str) -> str | None:
-        key = self._key(word)
+    def _read(self, word: str, number: int | None = None) -> str | None:
+        """A word of a round, of the next one where none is named; None: it has none yet."""
+        key = self._key(word, number)
         return self.store.get(key).decode() if self.store.check([key]) else None
 
     def _find_current(self) -> None:
         """The state after the last round that counted, for peers that all start again."""
         for number in range(self._number - 1, -1, -1):
-            key = f"{number}/verdict"
-            counts, _, state = (self.store.get(key) if self.store.check([key]) else b"").partition(
-                b" "
-            )
-            if counts == b"counts":
-                self._current = state.decode()
+            counts, _, state = (self._read("verdict", number) or "").partition(" ")
+            if counts == "counts":
+                self._current = state
                 return
 
     def _skip_settled(self) -> None:
@@ -202,6 +200,12 @@ class Rounds:
             warnings.warn(
                 f"round {self._number} goes on without {', '.join(sorted(missing))}, for which it "
                 f"waited {self._patience:g} s",
+                stacklevel=2,
+            )
+        elif not self._expected and len(here) < self._peers:
+            warnings.warn(
+                f"round {self._number} goes on with {len(here)} of {self._peers} peers, for which "
+                f"it waited {self._patience:g} s",
                 stacklevel=2,
             )
         members = [here[name] for name in sorted(here)]

@@ -23,6 +23,7 @@ import torch.distributed as dist
 from torch import nn
 from wirepress import patches
 from wirepress.errors import ParameterError, WirepressError
+from wirepress.torch.agreement import first_problem
 from wirepress.torch.coder import AnyCoder, Coder, PlainCoder
 from wirepress.torch.compiled import own_name
 from wirepress.torch.exchange import Frames, cut
@@ -66,12 +67,13 @@ def _knobs(outer: str) -> dict[str, float]:
             if key not in knobs or (kind == "sgd" and key == "momentum"):
                 raise KeyError(key)
             knobs[key] = float(value)
-            if not (math.isfinite(knobs[key]) and knobs[key] >= 0):
-                raise ValueError(value)
+        if not (0 < knobs["lr"] < math.inf and 0 <= knobs["momentum"] < 1):
+            raise ValueError(outer)
         return knobs
     except (KeyError, ValueError):
         raise ParameterError(
-            f'outer="{outer}": it is "sgd:lr=1" or "nesterov:lr=0.7,momentum=0.9", or other numbers'
+            f'outer="{outer}": it is "sgd:lr=1" or "nesterov:lr=0.7,momentum=0.9", or other '
+            "numbers: lr above 0 and finite, momentum from 0 to below 1"
         ) from None
 
 
@@ -83,7 +85,7 @@ class OuterCounts:
     dropped: int = 0  # that did not
     caught_up: int = 0  # in which it took the others' weights
     members: int = 0  # of the last round
-    raw_bytes: int = 0  # of the float32 values that it sent ...
+    raw_bytes: int = 0  # of the float32 values that it sent, in dropped rounds too ...
     coded_bytes: int = 0  # ... and of the frames that it made of them, once for all
     wire_bytes: int = 0  # that left it, for each of the others, with all messages
 
@@ -95,6 +97,7 @@ class _New(NamedTuple):
     momentum: torch.Tensor
     residual: torch.Tensor | None  # None: as it was
     digest: str
+    caught_up: bool  # others had made it
 
 
 class OuterStep:
@@ -125,11 +128,14 @@ class OuterStep:
         store: that all peers reach; None: that of `torch.distributed`'s default group. It is the
             one thing that must stay while peers come and go.
         name: of this peer, another one on each; None: its rank.
-        peers: how many the first round waits for; None: the size of the default group.
+        peers: how many the first round waits for; None: the size of the default group. With
+            `inside` it must be given: the number of sites.
         label: another one for each training that shares a store. None: their number in this
             process, with the default group's store; with another one "model".
         patience: seconds that a round waits for a peer that was in the last one, and that a message
-            may take.
+            may take. The first round waits as long for `peers`, then warns and goes on with those
+            who are there. A peer that reaches the store but not the others makes each round
+            that it comes to fail, until it is stopped.
         timeout: seconds after which a peer that no round takes gives up.
         inside: a process group of ranks that train one copy, by DDP for instance: its first rank
             is the peer, the others get its weights. All of them make all calls.
@@ -137,7 +143,8 @@ class OuterStep:
 
     Raises:
         ParameterError: no such method, outer optimizer or parameter; or, from the first `step`,
-            peers have other settings or models.
+            peers have other settings or models. With `inside`, all ranks raise where the first
+            one does.
     """
 
     def __init__(
@@ -158,6 +165,11 @@ class OuterStep:
     ) -> None:
         if every < 1:
             raise ParameterError(f"every is {every}; at least 1")
+        for word, seconds in (("patience", patience), ("timeout", timeout)):
+            if not 0 < seconds < math.inf:
+                raise ParameterError(f"{word} is {seconds} seconds; above 0 and finite")
+        if peers is not None and peers < 1:
+            raise ParameterError(f"peers is {peers}; at least 1")
         self.every, self.counts = every, OuterCounts()
         self._method = _Method.of(method, outer)
         if inside is not None and peers is None:
@@ -179,8 +191,30 @@ class OuterStep:
         # Parameters of one row stand together: large ones first.
         order = sorted(self._parameters, key=lambda n: self._parameters[n].numel() < _SMALL)
         self._parameters = {name: self._parameters[name] for name in order}
-        if not self._speaks:
-            return
+        failure: Exception | None = None
+        if self._speaks:
+            try:
+                self._begin(model, store, name, peers, label, timeout)
+            except Exception as error:  # the others of the site wait for a word
+                failure = error
+        problem = "" if failure is None else str(failure) or repr(failure)
+        if inside is not None:
+            problem = first_problem(problem, inside)
+        if failure is not None:
+            raise failure
+        if problem:
+            raise ParameterError(problem)
+
+    def _begin(
+        self,
+        model: nn.Module,
+        store: dist.Store | None,
+        name: str | None,
+        peers: int | None,
+        label: str | None,
+        timeout: float,
+    ) -> None:
+        """What only the rank has that speaks for its site."""
         self._start = self._now()
         self._began = self._start.clone()
         """The weights as the model got them: `_start` in the parameters' types."""
@@ -197,13 +231,14 @@ class OuterStep:
             raise ParameterError("with a store of its own it needs a name and the number of peers")
         m = self._method
         settings = (
-            f"{m.recipe}, every {every} steps, lr {m.lr:g}, momentum {m.momentum:g}, a model of "
-            f"digest {_digest_of(model)}"
+            f"{m.recipe}, every {self.every} steps, lr {m.lr:g}, momentum {m.momentum:g}, a model "
+            f"of digest {_digest_of(model)}"
         )
         self._seed = zlib.crc32(name.encode())
+        self._drawn = 0  # seeds; each attempt at a round draws another one
         self._rounds = Rounds(
             dist.PrefixStore(f"wirepress/outer/{label or 'model'}", store),
-            name, settings, peers, patience, timeout,
+            name, settings, peers, self._patience, timeout,
         )  # fmt: skip
 
     # ---- what programs call ----
@@ -240,6 +275,7 @@ class OuterStep:
             "began": self._began.clone(),
             "momentum": self._momentum.clone(),
             "residual": self._residual.clone(),
+            "drawn": self._drawn,
         }
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
@@ -250,17 +286,18 @@ class OuterStep:
         """
         if saved.get("format") != _FORMAT:
             raise ParameterError(f"a state of format {saved.get('format')!r}, not {_FORMAT}")
+        tensors = ("start", "began", "momentum", "residual") if self._speaks else ()
+        if missing := [key for key in ("steps", *tensors) if key not in saved]:
+            raise ParameterError(f"the state has no {', '.join(missing)}")
         if self._speaks:
             if saved.get("method") != dataclasses.asdict(self._method):
                 raise ParameterError(f"the state was saved with {saved.get('method')}")
-            missing = {"start", "began", "momentum", "residual", "steps"} - saved.keys()
-            if missing:
-                raise ParameterError(f"the state has no {', '.join(sorted(missing))}")
-            for key in ("start", "began", "momentum", "residual"):
+            for key in tensors:
                 if saved[key].shape != getattr(self, f"_{key}").shape:
                     raise ParameterError(f"the state is of another model: {key} has other sizes")
-            for key in ("start", "began", "momentum", "residual"):
+            for key in tensors:
                 getattr(self, f"_{key}").copy_(saved[key])
+            self._drawn = saved.get("drawn", 0)
         self._steps = saved["steps"]
 
     def close(self) -> None:
@@ -310,7 +347,9 @@ class OuterStep:
         new = self._applied(messages, senders) if gives else None
         new = self._handed_on(post, meeting, new)
         self.counts.wire_bytes += post.sent - before
-        return _New(*new, residual if finite else None, self._digest(*new))
+        if not all(bool(values.isfinite().all()) for values in new):
+            raise RuntimeError("the new weights would not be finite")
+        return _New(*new, residual if finite else None, self._digest(*new), not gives)
 
     def _applied(
         self, messages: list[torch.Tensor], senders: list[int]
@@ -335,7 +374,8 @@ class OuterStep:
         """Frames of all rows of the sum; what they lack is left in `residual`."""
         rows = self._spans
         frames = Frames(sum(self._coder.bound(end - first) for first, end in rows), len(rows))
-        seed = self._seed + self.counts.rounds
+        seed = self._seed + self._drawn
+        self._drawn += 1
         if self._coder.lossless:
             way = way + residual
             residual.zero_()
@@ -368,7 +408,6 @@ class OuterStep:
             return new
         both = torch.empty(self._start.numel() + self._momentum.numel())
         self._packer.unpack(came[giving[0]], both)
-        self.counts.caught_up += 1
         start, momentum = both.split([self._start.numel(), self._momentum.numel()])
         return start.clone(), momentum.clone()
 
@@ -392,6 +431,7 @@ class OuterStep:
         self._post, self._link, self._members = None, _NO_LINK, []
 
     def _take(self, new: _New) -> None:
+        self.counts.caught_up += new.caught_up
         self._start.copy_(new.start)
         self._momentum.copy_(new.momentum)
         if new.residual is not None:

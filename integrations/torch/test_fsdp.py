@@ -164,6 +164,8 @@ def refusals() -> None:
         state.load_state_dict(saved)
     state.load_state_dict(saved, strict=False)
     assert state.residuals == {}
+    saved = state.state_dict()
+    assert "trials" not in saved["settings"]  # residuals do not depend on it
     mine = [state.state_dict()]
     dist.broadcast_object_list(mine)
     with pytest.raises(ParameterError, match=r"full_state_dict\(\) on rank 0"):

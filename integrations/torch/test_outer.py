@@ -368,14 +368,14 @@ def test_halves_have_a_float32_master(on_ranks: OnRanks) -> None:
     assert a[1] > 1000
 
 
-def resumed(stop: int) -> torch.Tensor:
+def resumed(stop: int, method: str) -> torch.Tensor:
     me = dist.get_rank()
-    peer = Peer(me, "sparseloco:k=64", label=f"until {stop}")
+    peer = Peer(me, method, label=f"{method} until {stop}")
     peer.train(stop)
     if stop < 8:
         saved = peer.outer.state_dict(), peer.model.state_dict(), peer.optimizer.state_dict()
         peer.outer.close()
-        again = Peer(me, "sparseloco:k=64", label=f"until {stop}")  # all start again
+        again = Peer(me, method, label=f"{method} after {stop}")
         again.model.load_state_dict(saved[1])
         again.optimizer.load_state_dict(saved[2])
         again.outer.load_state_dict(saved[0])
@@ -387,17 +387,26 @@ def resumed(stop: int) -> torch.Tensor:
             peer.outer.load_state_dict({**saved[0], "start": torch.zeros(3)})
         with pytest.raises(ParameterError, match="format None"):
             peer.outer.load_state_dict({})
+        lacking = {key: value + 1 for key, value in saved[0].items() if key in state_of(peer)}
+        with pytest.raises(ParameterError, match="has no steps"):
+            peer.outer.load_state_dict({"format": 1, "method": saved[0]["method"], **lacking})
+        with pytest.raises(ParameterError, match="has no began"):
+            peer.outer.load_state_dict({k: v for k, v in saved[0].items() if k != "began"})
+        assert all(torch.equal(v, saved[0][k]) for k, v in state_of(peer).items())
     peer.train(8 - stop)
     return peer.weights()
 
 
 def resumes() -> list[bool]:
-    straight = resumed(8)
-    return [torch.equal(straight, resumed(stop)) for stop in (4, 5)]
+    same = []
+    for method in ("sparseloco:k=64", "qsgd:bits=4"):  # the latter rounds at random
+        straight = resumed(8, method)
+        same += [torch.equal(straight, resumed(stop, method)) for stop in (4, 5)]
+    return same
 
 
 def test_a_restart_gives_the_same_bits(on_ranks: OnRanks) -> None:
-    assert on_ranks(resumes, 2) == [[True, True]] * 2
+    assert on_ranks(resumes, 2) == [[True] * 4] * 2
 
 
 def sites() -> Any:
@@ -432,6 +441,90 @@ def test_sites_of_several_ranks(on_ranks: OnRanks) -> None:
     assert [each[2] for each in (first, *others)] == [True, False, True, False]
 
 
+def site_in_trouble(port: int) -> list[str]:
+    """What the first rank of a site raises, the other one raises too."""
+    warnings.simplefilter("ignore")
+    inside = dist.new_group([0, 1])
+    with pytest.raises(ParameterError, match="a name and the number of peers") as unborn:
+        wt.OuterStep(model_of(), inside=inside, peers=2, store=store(port))
+    outer = wt.OuterStep(model_of(), every=1, inside=inside, peers=1, patience=1.0)
+    if dist.get_rank() == 0:
+
+        def meet(*_: Any) -> None:
+            raise TimeoutError("no round took it")
+
+        outer._rounds.meet = meet
+    with pytest.raises((TimeoutError, RuntimeError), match="no round took it") as late:
+        outer.step()
+    return [str(unborn.value), str(late.value)]
+
+
+def test_trouble_of_a_site_is_told_to_all_its_ranks(on_ranks: OnRanks, port: int) -> None:
+    first, other = on_ranks(site_in_trouble, 2, port)
+    assert other == [
+        f"rank 0: {first[0]}",
+        f"the first rank of this site: TimeoutError: {first[1]}",
+    ]
+
+
+def failing_by(error: type[Exception]) -> list[bool]:
+    """Whatever fails here, the others are told at once."""
+    warnings.simplefilter("ignore")
+    peer = Peer(dist.get_rank(), "int4", every=1, label=error.__name__)
+    if dist.get_rank() == 1:
+        encoded = peer.outer._encoded
+
+        def failing(*_: Any) -> None:
+            peer.outer._encoded = encoded
+            raise error("of no use")
+
+        peer.outer._encoded = failing
+    return peer.train(2)
+
+
+@pytest.mark.parametrize("error", [ParameterError, MemoryError])
+def test_errors_of_all_kinds_drop_a_round(on_ranks: OnRanks, error: type[Exception]) -> None:
+    assert on_ranks(failing_by, 2, error) == [[False, True]] * 2
+
+
+def test_a_restart_of_all_peers_on_a_lasting_store(port: int) -> None:
+    from wirepress.torch.meeting import Rounds
+
+    def one() -> Rounds:
+        return Rounds(store(port), "p", "alike", 1, 0.5, 1.5)
+
+    first = one()
+    assert first.vote(first.meet("begin", -1), "after one")
+    assert not first.give_up(first.meet("after one", -1))
+    again = one()  # from a checkpoint
+    meeting = again.meet("after one", -1)
+    assert (meeting.number, meeting.state, meeting.giving()) == (2, "after one", [0])
+    assert again.vote(meeting, "after two")
+    with pytest.raises(TimeoutError, match="no round took it"):
+        one().meet("begin", -1)  # of an older checkpoint
+
+
+def test_a_first_round_that_lacks_peers_says_so(port: int) -> None:
+    from wirepress.torch.meeting import Rounds
+
+    with pytest.warns(UserWarning, match="round 0 goes on with 1 of 3 peers"):
+        Rounds(store(port), "p", "alike", 3, 0.3, 5.0).meet("begin", -1)
+
+
+def with_a_huge_way() -> list[Any]:
+    warnings.simplefilter("ignore")
+    peer = Peer(dist.get_rank(), "none", every=1, outer="sgd:lr=10")
+    before = peer.outer._start.clone()
+    with torch.no_grad():
+        peer.model[0].weight.fill_(3e38)
+    counted = peer.outer.step()
+    return [counted, torch.equal(before, peer.outer._start)]
+
+
+def test_weights_that_would_overflow_are_not_taken(on_ranks: OnRanks) -> None:
+    assert on_ranks(with_a_huge_way, 2) == [[False, True]] * 2
+
+
 def refusals(port: int) -> str:
     me = dist.get_rank()
     for method, outer, text in (
@@ -440,11 +533,20 @@ def refusals(port: int) -> str:
         ("int4", "adam", 'outer="adam"'),
         ("int4", "sgd:momentum=0.9", "outer="),
         ("int4", "nesterov:lr=much", "outer="),
+        ("int4", "nesterov:lr=nan", "outer="),
+        ("int4", "sgd:lr=inf", "outer="),
+        ("int4", "sgd:lr=-1", "outer="),
+        ("int4", "nesterov:momentum=1", "outer="),
     ):
         with pytest.raises(ParameterError, match=text):
             wt.OuterStep(model_of(), method, outer=outer)
     with pytest.raises(ParameterError, match="at least 1"):
         wt.OuterStep(model_of(), every=0)
+    for knob in ("patience", "timeout", "peers"):
+        with pytest.raises(ParameterError, match=f"{knob} is 0"):
+            wt.OuterStep(model_of(), **{knob: 0})
+    with pytest.raises(ParameterError, match="patience is nan"):
+        wt.OuterStep(model_of(), patience=float("nan"))
     with pytest.raises(ParameterError, match="a name and the number of peers"):
         wt.OuterStep(model_of(), store=store(port))
     with pytest.raises(ParameterError, match="no parameters"):
