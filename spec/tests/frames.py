@@ -25,6 +25,7 @@ def load(name: str) -> ModuleType:
 
 decode = load("decode")
 PLAIN, NO_SHAPE, BLOCK_LOG = 0x10, 7, 20
+TYPES = {codec.name: codec.dtypes for codec in wirepress.codecs(kernels=False)}
 
 
 def varint(value: int) -> bytes:
@@ -37,7 +38,7 @@ def varint(value: int) -> bytes:
 
 def stage_of(recipe: str, dtype: str) -> bytes:
     """The first stage as a header has it, for this type or one that the codec takes."""
-    takes = {codec.name: codec.dtypes for codec in wirepress.codecs()}[recipe.partition(":")[0]]
+    takes = TYPES[recipe.partition(":")[0]]
     dtype = dtype if dtype in takes or "int32" not in takes else "int32"
     header = wirepress.compress(b"", recipe, dtype=dtype)
     word = int.from_bytes(header[6:8], "little")

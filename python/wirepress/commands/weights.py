@@ -76,16 +76,16 @@ def _patch(name: str, file: BinaryIO, args: argparse.Namespace) -> Report:
 
 def _verify(patch: patches.Patch, entry: patches.Entry) -> None:
     """Expands a tensor's frames; what they lead to is known where the base is at hand alone."""
+    if entry.op == "full":
+        patch.apply(entry, None)  # names the tensor where it is damaged
+        return
     try:
-        if entry.op == "full":
-            patch.apply(entry, None)
-        elif entry.op == "ulp":
+        if entry.op == "ulp":
             patch.steps(entry)
         elif entry.op == "set":
             patch.words(entry)
     except FrameError as error:
-        text = str(error)
-        raise error if entry.name in text else type(error)(f"tensor {entry.name}: {text}") from None
+        raise type(error)(f"tensor {entry.name}: {error}") from None
 
 
 def _report(
