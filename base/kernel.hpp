@@ -130,6 +130,14 @@ struct Codec {
   }
 };
 
+// The codec's parameters as a recipe has them that names none; not checked.
+inline Args default_args(const Codec& codec, DType dtype) {
+  Args args;
+  args.dtype = dtype;
+  for (size_t i = 0; i < codec.params.size(); ++i) args.value[i] = codec.params[i].fallback;
+  return args;
+}
+
 // One implementation of one codec on one engine. Reads and writes only the spans it is given.
 struct Kernel {
   const char* engine;   // "cpu" or "rtl": a name of engines()

@@ -41,7 +41,9 @@ endif()
 
 # No fused multiply-add: kernels agree bit for bit with those of processors.
 set(wpr_cuda_flags -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr -Xptxas=-v
-    -Xptxas=-warn-spills -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off,-g1)
+    -Xptxas=-warn-spills
+    -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers
+    -Xcompiler=-ffp-contract=off,-g1)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND wpr_cuda_flags -ccbin "${CMAKE_CXX_COMPILER}")
 endif()

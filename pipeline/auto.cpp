@@ -431,11 +431,13 @@ Status Chooser::copy_windows(ConstBytes group, ConstBytes* windows) {
   return {};
 }
 
-Status Chooser::try_all(ConstBytes group, ConstBytes look, size_t block_size, Known* known) {
+// `seen`: the group, its windows, or the look.
+Status Chooser::try_all(ConstBytes group, ConstBytes seen, size_t block_size, Known* known) {
   const size_t n_blocks = std::max<size_t>(1, (group.size() + block_size - 1) / block_size);
   const bool whole = group.size() <= kSample;
-  ConstBytes windows = look;  // of zeros alone it says all
-  if (!whole && (known->look.zero_lines < 1 || goal_.kind != Goal::Kind::kTime))
+  ConstBytes windows = seen;  // a look at zeros alone says all
+  if (!whole && seen.size() < kSample &&
+      (known->look.zero_lines < 1 || goal_.kind != Goal::Kind::kTime))
     WPR_TRY(copy_windows(group, &windows));
   known->trials.resize(candidates_.size());
   for (size_t i = 0; i < candidates_.size(); ++i) {

@@ -104,7 +104,7 @@ class Chooser {
   static constexpr size_t kMostKnown = 8;
   bool find_known(const Features& look);
   Status copy_windows(ConstBytes group, ConstBytes* windows);
-  Status try_all(ConstBytes group, ConstBytes look, size_t block_size, Known* known);
+  Status try_all(ConstBytes group, ConstBytes seen, size_t block_size, Known* known);
   Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
   const char* hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,

@@ -57,9 +57,7 @@ Bytes bytes(void* data, size_t size) { return {static_cast<std::byte*>(data), si
 uint32_t dtypes_of(const wirepress::Codec& codec) {
   uint32_t found = 0;
   for (int dtype = 0; dtype < wirepress::kDTypeCount; ++dtype) {
-    wirepress::Args args;
-    args.dtype = static_cast<DType>(dtype);
-    for (size_t i = 0; i < codec.params.size(); ++i) args.value[i] = codec.params[i].fallback;
+    wirepress::Args args = wirepress::default_args(codec, static_cast<DType>(dtype));
     if (codec.check != nullptr && !codec.check(&args).ok()) continue;
     // Bytes of no stated type must come back as they were (Settings::recipe_for).
     if (dtype != WPR_BYTES || codec.is_lossless(args)) found |= 1U << dtype;

@@ -102,10 +102,7 @@ class Door {
 std::vector<std::string> recipes() {
   std::vector<std::string> result = {"zstd:1"};
   for (const Entry& entry : registry()) {
-    Args args;
-    args.dtype = DType::kFloat32;
-    for (size_t i = 0; i < entry.codec->params.size(); ++i)
-      args.value[i] = entry.codec->params[i].fallback;
+    Args args = default_args(*entry.codec, DType::kFloat32);
     if (entry.codec->lossless || (entry.codec->check && !entry.codec->check(&args).ok())) continue;
     result.push_back(entry.codec->name);
     result.push_back(std::string(entry.codec->name) + "+zstd:1");

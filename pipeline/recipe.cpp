@@ -101,9 +101,7 @@ Status parse_step(Text text, DType dtype, const char* engine, Recipe::Step* step
                 known_codecs().c_str());
   }
   *step = {};
-  step->args.dtype = dtype;
-  for (size_t i = 0; i < entry->codec->params.size(); ++i)
-    step->args.value[i] = entry->codec->params[i].fallback;
+  step->args = default_args(*entry->codec, dtype);
   for (unsigned given = 0; !rest.empty();)
     WPR_TRY(parse_param(*entry->codec, cut(&rest, ','), &given, &step->args));
   return finish_step(entry, engine, step);

@@ -9,13 +9,9 @@ extern const Kernel lz4_liblz4;
 
 namespace {
 
-struct Lz4 {
-  using Encoder = rtl::NoCore;
+struct Lz4 : rtl::Decoder16 {
   using Decoder = Vwpr_lz4_dec16;
   static constexpr const char* kName = "lz4";
-  static constexpr const char* kVariant = "verilator16";
-  static constexpr size_t kDecoderBeat = 16;
-  static bool takes(const Args&) { return false; }
   static const Kernel& portable() { return lz4_liblz4; }
 };
 

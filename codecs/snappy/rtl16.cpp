@@ -9,13 +9,9 @@ extern const Kernel snappy_libsnappy;
 
 namespace {
 
-struct Snappy {
-  using Encoder = rtl::NoCore;
+struct Snappy : rtl::Decoder16 {
   using Decoder = Vwpr_snappy_dec16;
   static constexpr const char* kName = "snappy";
-  static constexpr const char* kVariant = "verilator16";
-  static constexpr size_t kDecoderBeat = 16;
-  static bool takes(const Args&) { return false; }
   static const Kernel& portable() { return snappy_libsnappy; }
 };
 

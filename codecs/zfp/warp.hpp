@@ -132,6 +132,16 @@ struct Measure {
   static constexpr uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 };
 
+// Leaves the block to libzfp.
+template <class W>
+WPR_DEVICE void leave(W& w, cuda::Report* report) {
+  w.each(
+      [=](uint32_t lane) {
+        if (lane == 0) report->elsewhere = 1;
+      },
+      w.lane());
+}
+
 template <int D>
 struct EncodeCells {
   static constexpr unsigned kWarps = 4;
@@ -145,18 +155,12 @@ struct EncodeCells {
     const Sizes sizes = *reinterpret_cast<const Sizes*>(task.scratch);
     const uint32_t largest = static_cast<uint32_t>(~sizes.not_most);
     const float most = std::bit_cast<float>(largest);
-    const bool finite = largest<kFloatInfinity, any = largest> 0;
+    const bool finite = largest < kFloatInfinity;
+    const bool any = largest > 0;
     const Plan plan = any && finite
                           ? plan_of_magnitudes<float>(most, sizes.least < tiny(), rounding_of(most))
                           : Plan{};
-    if (!finite || plan.reversible || plan.verify) {
-      cuda::Report* const report = task.report;
-      return w.each(
-          [=](uint32_t lane) {
-            if (lane == 0) report->elsewhere = 1;
-          },
-          w.lane());
-    }
+    if (!finite || plan.reversible || plan.verify) return leave(w, task.report);
     if (!any) return;  // the stream was cleared
     const uint32_t floor = plan.zero_tiny ? tiny() : 1;
     const std::byte* const raw = task.raw;
@@ -244,11 +248,7 @@ struct DecodeCells {
     const uint64_t end = cuda::get<uint32_t>(last) | uint64_t{cuda::get<uint32_t>(last + 4)} << 32;
     const cuda::Task own = task;
     if (cuda::get<uint32_t>(task.code) != lattice.head || (used != 0 && end >> used != 0))
-      return w.each(
-          [=](uint32_t lane) {
-            if (lane == 0) own.report->elsewhere = 1;
-          },
-          w.lane());
+      return leave(w, own.report);
     const uint64_t first = (w.block() * kWarps + w.warp()) * cuda::kLanes;
     const Lattice& grid = lattice;
     w.each(

@@ -23,6 +23,14 @@ namespace wirepress::rtl {
 
 struct NoCore {};
 
+// What a class C has of a decoder of 16 bytes a beat, which has no encoder beside it.
+struct Decoder16 {
+  using Encoder = NoCore;
+  static constexpr const char* kVariant = "verilator16";
+  static constexpr size_t kDecoderBeat = 16;
+  static bool takes(const Args&) { return false; }
+};
+
 template <class C>
 class LzCores {
  public:

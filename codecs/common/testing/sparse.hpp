@@ -22,13 +22,9 @@ using Data = std::vector<std::byte>;
 class Coder {
  public:
   Coder(const Kernel& kernel, const Codec& codec, const std::vector<std::string>& reals)
-      : kernel_(kernel), codec_(codec) {
-    args_.dtype = DType::kFloat32;
-    for (size_t i = 0; i < codec.params.size(); ++i) {
-      args_.value[i] = codec.params[i].fallback;
-      if (i >= reals.size()) continue;
+      : kernel_(kernel), codec_(codec), args_(default_args(codec, DType::kFloat32)) {
+    for (size_t i = 0; i < reals.size(); ++i)
       EXPECT_TRUE(parse_real(reals[i].data(), reals[i].size(), &args_.value[i]));
-    }
     EXPECT_TRUE(codec.check(&args_).ok());
     EXPECT_TRUE(kernel.open(args_, &state_).ok());
   }
