@@ -117,7 +117,8 @@ class Gpu {
 
   template <class C>
   void prepare(const Args& args, size_t code_size, cuda::Task* task) {
-    scratch_size_ = C::scratch(args, size_);
+    // One piece of memory serves both ways.
+    scratch_size_ = std::max(C::scratch(args, size_), cuda::decode_scratch<C>(args, size_));
     require(code_.prepare(code_size));
     require(scratch_.prepare(scratch_size_));
     const cuda::Report nothing = {0, cuda::Report::kNone, 0, 0};
