@@ -17,6 +17,7 @@ from wirepress.torch.fsdp import FsdpState, compress_fsdp
 from wirepress.torch.group import GroupOptions, Traffic, register, statistics, wrap_group
 from wirepress.torch.outer import OuterStep
 from wirepress.torch.publish import WeightPublisher, WeightSubscriber
+from wirepress.torch.torchft import CodedManager, manager
 from wirepress.torch.tracer import Tracer, trace_buckets
 from wirepress.torch.weights import load_file, save_file
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckpointReader",
     "CheckpointWriter",
+    "CodedManager",
     "FsdpState",
     "FullState",
     "GroupOptions",
@@ -39,6 +41,7 @@ __all__ = [
     "compress",
     "compress_fsdp",
     "load_file",
+    "manager",
     "register_dcp",
     "save_file",
     "statistics",

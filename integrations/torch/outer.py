@@ -40,7 +40,7 @@ _NUMBERS = itertools.count(1)  # of trainings of this process
 
 
 @dataclasses.dataclass(frozen=True)
-class _Method:
+class Method:
     """What a method's name stands for."""
 
     recipe: str
@@ -49,11 +49,11 @@ class _Method:
     momentum: float  # Nesterov's; 0: none
 
     @staticmethod
-    def of(method: str, outer: str | None) -> _Method:
+    def of(method: str, outer: str | None) -> Method:
         first, _, words = method.partition(":")
         if first != "sparseloco":
-            return _Method(method, 1.0, **_knobs(outer or "nesterov"))
-        return _Method(f"topq:{words}".rstrip(":"), 0.95, **_knobs(outer or "sgd"))
+            return Method(method, 1.0, **_knobs(outer or "nesterov"))
+        return Method(f"topq:{words}".rstrip(":"), 0.95, **_knobs(outer or "sgd"))
 
 
 _OUTERS = {"sgd": {"lr": 1.0, "momentum": 0.0}, "nesterov": {"lr": 0.7, "momentum": 0.9}}
@@ -171,7 +171,7 @@ class OuterStep:
         if peers is not None and peers < 1:
             raise ParameterError(f"peers is {peers}; at least 1")
         self.every, self.counts = every, OuterCounts()
-        self._method = _Method.of(method, outer)
+        self._method = Method.of(method, outer)
         if inside is not None and peers is None:
             raise ParameterError("with inside=, say how many sites there are: peers=")
         self._inside, self._patience = inside, patience
