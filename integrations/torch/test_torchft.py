@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-import threading
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +28,7 @@ import wirepress.torch as wt  # noqa: E402
 from torch import nn  # noqa: E402
 from wirepress.errors import ParameterError  # noqa: E402
 
+OnRanks = Callable[..., list[Any]]
 SLOW = pytest.mark.slow
 EVERY = 4
 PATIENCE = timedelta(seconds=30)
@@ -317,36 +318,35 @@ def test_a_gradient_that_is_not_finite_drops_the_round() -> None:
     assert results[0][0].isfinite().all()
 
 
-def test_a_replica_that_dies_and_comes_back() -> None:
-    ended = threading.Event()
+def with_a_death(address: str, port: int) -> Any:
+    """Replica 1 dies within a round; another process goes on as replica 1."""
+    store = dist.TCPStore("127.0.0.1", port, timeout=PATIENCE)
+    me = dist.get_rank()
+    if me == 2:
+        store.wait(["dead"])
+    replica = Replica(address, min(me, 1), "int4", n=1)
+    replica.drawn = 50 * me
+    if me == 1:
+        replica.run(2 * EVERY + 1)
+        store.set("dead", "")
+        os._exit(1)
+    weights = {}
+    with replica.diloco:
+        while (replica.manager.counts.rounds < 4) if me == 2 else not store.check(["ended"]):
+            replica.train(EVERY)
+            weights[replica.own.current_step()] = in_a_row(replica.model)
+    store.set("ended", "")
+    return weights
 
-    def one(number: int) -> torch.Tensor:
-        if number == 1:
-            first = Replica(address, 1, "int4", n=1)
-            first.run(2 * EVERY + 1)
-            first.own.shutdown(wait=False)
-            replica = Replica(address, 1, "int4", n=1)
-            replica.drawn = 50
-            weights = replica.run(6 * EVERY)
-            assert replica.own.current_step() > 6  # it took the other one's state
-            ended.set()
-        else:
-            replica = Replica(address, 0, "int4", n=1)
-            with replica.diloco:
-                replica.train(2 * EVERY)
-                while not ended.is_set():
-                    replica.train(EVERY)
-                    weights = in_a_row(replica.model)
-                    at[replica.own.current_step()] = weights
-        replica.own.shutdown(wait=False)
-        last[number] = replica.own.current_step()
-        return weights
 
-    at: dict[int, torch.Tensor] = {}
-    last: dict[int, int] = {}
+@SLOW
+def test_a_replica_that_dies_and_comes_back(on_ranks: OnRanks) -> None:
+    server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     with lighthouse(1) as address:
-        _, second = together(2, one)
-    assert torch.equal(at[last[1]], second)
+        a, _, b = on_ranks(with_a_death, 3, address, server.port, dying=[1])
+    both = set(a) & set(b)
+    assert min(b) > 2  # it took the other one's state
+    assert len(both) >= 2 and all(torch.equal(a[step], b[step]) for step in both)
 
 
 def test_what_replicas_do_not_share_is_an_error_on_all() -> None:
