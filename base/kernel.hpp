@@ -183,14 +183,18 @@ struct Kernel {
   Status (*decode_part)(void* state, const Args& args, ConstBytes src, size_t part,
                         Bytes dst) noexcept = nullptr;
 
-  // Of an engine whose device works beside the cores. As decode; or *begun is not nullptr, and the
-  // device has the block: end_decode then ends it, called with the same arguments by the same
-  // thread until it is true, while src and dst stay. `left`: blocks of the message that nobody has
-  // begun.
-  // may_begin is false where the device surely takes no block of this size now; decode then does
-  // the same for less.
-  bool (*may_begin)(size_t raw_size, size_t left) noexcept = nullptr;
-  Status (*begin_decode)(void* state, const Args& args, ConstBytes src, Bytes dst, size_t left,
+  // Of an engine whose device works beside the cores. As encode and decode; or *begun is not
+  // nullptr, and the device has the block: end_encode or end_decode then ends it, called with the
+  // same arguments by the same thread until it is true, while src and dst stay. `left`: blocks of
+  // the message that nobody has begun, this one among them, for each thread that works on it.
+  // may_begin is false where the device surely takes no block of this size now; encode and decode
+  // then do the same for less.
+  bool (*may_begin)(bool encodes, size_t raw_size, double left) noexcept = nullptr;
+  Status (*begin_encode)(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
+                         size_t* written, void** begun) noexcept = nullptr;
+  bool (*end_encode)(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
+                     size_t* written, Status* status) noexcept = nullptr;
+  Status (*begin_decode)(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
                          size_t* written, void** begun) noexcept = nullptr;
   bool (*end_decode)(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
                      size_t* written, Status* status) noexcept = nullptr;

@@ -14,6 +14,7 @@ namespace wirepress {
 struct EncodeSlot {
   Buffer code;
   Payload payload;
+  BlockMaker::Begun begun;
   bool ready = false;
 };
 
@@ -64,7 +65,9 @@ class FrameWriter {
   Status begin_auto_frame(ConstBytes src, Header* header, ChainPointer* chain, Bytes dst);
   Status end_frame(const BlockMaker& maker, Bytes dst, size_t* written);
   Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
-  Status make_parallel(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
+  // begins: workers bring blocks to a device and code others meanwhile.
+  Status make_parallel(const BlockMaker& maker, int threads, bool begins, Bytes dst,
+                       size_t* written);
 
   Settings& settings_;
   Chains& chains_;

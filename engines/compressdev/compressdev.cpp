@@ -267,7 +267,7 @@ Outcome run(const Job& job, size_t* written) noexcept {
   return count(job, reason, *written);
 }
 
-void* begin(const Job& job, size_t left) noexcept {
+void* begin(const Job& job, double left) noexcept {
   const std::span<Device* const> devices = current.load()->all();
   if (devices.empty()) return nullptr;
   std::unique_ptr<BegunOn> begun(new (std::nothrow) BegunOn);
@@ -291,7 +291,7 @@ bool end(void* begun, size_t* written, Outcome* outcome) noexcept {
   return true;
 }
 
-bool may_begin(size_t way, size_t raw_size, size_t left) noexcept {
+bool may_begin(size_t way, size_t raw_size, double left) noexcept {
   const std::span<Device* const> devices = current.load()->all();
   return std::any_of(devices.begin(), devices.end(), [&](const Device* device) {
     return !device->is_hopeless(way, raw_size, left);

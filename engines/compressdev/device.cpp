@@ -175,12 +175,11 @@ Reason Device::run(const Job& job, size_t* written) noexcept {
 }
 
 // The answer must come before the cores have done what is left.
-Reason Device::begin(const Job& job, size_t left, Begun* begun) noexcept {
-  const double blocks = blocks_of(left);
-  Reason reason = refusal(job, blocks);
+Reason Device::begin(const Job& job, double left, Begun* begun) noexcept {
+  Reason reason = refusal(job, left);
   if (reason == Reason::kNone) {
     ++inside_;
-    reason = enter(job, blocks, begun);
+    reason = enter(job, left, begun);
     if (reason == Reason::kNone) reason = submit(begun, false);
     if (reason == Reason::kNone) return reason;
     leave();
@@ -224,6 +223,7 @@ Reason Device::refusal(const Job& job, double blocks) const {
 }
 
 bool Device::is_hopeless(size_t way, size_t raw_size, double blocks) const {
+  if (info_.max_src[way / kDirections][way % kDirections] == 0) return true;
   if (!divided_ || learned_[way] < kFirst || core_time_[way] == 0) return false;
   const double least = answer_time_.alone(way, raw_size);
   return !is_worth(way, raw_size, blocks, least) && !is_due(way, least);

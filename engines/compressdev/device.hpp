@@ -71,18 +71,16 @@ class Device {
   Reason run(const Job& job, size_t* written) noexcept;
   // As compressdev::begin; kNone: the device has the job, and `end` ends it, called until it is
   // true; `reason` is then that of run().
-  Reason begin(const Job& job, size_t left, Begun* begun) noexcept;
+  Reason begin(const Job& job, double left, Begun* begun) noexcept;
   bool end(Begun* begun, size_t* written, Reason* reason) noexcept;
   // Whether blocks are divided between the device and the cores: the device then gets as many jobs
   // as it answers in the time that a core takes for kMostBlocks, so that no message waits longer.
   void divide(bool on) { divided_ = on; }
   int threads() const { return divided_ ? kThreads : 0; }  // that may wait for its codes
   bool divided() const { return divided_; }
-  // It surely takes no such job now: its answer would come too late if it had no other. `left` as
-  // of begin.
-  bool is_hopeless(size_t way, size_t raw_size, size_t left) const {
-    return is_hopeless(way, raw_size, blocks_of(left));
-  }
+  // It surely takes no such job now: it has not this way, or its answer would come too late if it
+  // had no other. `blocks`: as many as a core does meanwhile.
+  bool is_hopeless(size_t way, size_t raw_size, double blocks) const;
   bool gives() const;  // whether coding as the last jobs pays, as far as is known
   // A job, and what a core took for it, seconds; there were `n` of them, of which the others are
   // not told.
@@ -110,8 +108,6 @@ class Device {
   void finish(const Begun& begun, Reason reason) noexcept;
   void count(const Job& job, Reason reason, size_t written) noexcept;
   wpr_device_job asked_of(const Job& job);
-  bool is_hopeless(size_t way, size_t raw_size, double blocks) const;
-  double blocks_of(size_t left) const { return static_cast<double>(left) / n_cores_; }
   bool is_due(size_t way, double seconds) const;
   bool pays(const Job& job, int before, double blocks) noexcept;
   double since_start(Clock::time_point time) const { return Seconds(time - start_).count(); }
