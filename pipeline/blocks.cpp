@@ -34,6 +34,11 @@ Status PlainBlocks::make(int worker, size_t i, Bytes out, Payload* payload) cons
   return conclude(i, status, prefix, size, payload);
 }
 
+bool PlainBlocks::divides() const {
+  return chain_.divides() &&
+         std::ranges::all_of(groups_, [](const auto& g) { return g->divides(); });
+}
+
 Status PlainBlocks::begin_make(int worker, size_t i, Bytes out, double left, Payload* payload,
                                Begun* begun) const {
   size_t size = 0;

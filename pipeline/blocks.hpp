@@ -66,13 +66,13 @@ class BlockMaker {
   virtual int n_workers() const = 0;  // `worker` is below it
 
   // As make, but a device may have the block meanwhile: begun->code.device. end_make then ends it,
-  // called by the same worker until it is true. `left` as of Kernel::begin_encode. Where may_begin
-  // is false, make does the same for less.
+  // called by the same worker until it is true. `left` as of Kernel::begin_encode. Where `divides`
+  // is false, make does the same.
   struct Begun {
     size_t prefix = 0;
     Chain::Begun code{};
   };
-  virtual bool may_begin(size_t, double /*left*/) const { return false; }
+  virtual bool divides() const { return false; }
   virtual Status begin_make(int worker, size_t i, Bytes out, double /*left*/, Payload* payload,
                             Begun*) const {
     return make(worker, i, out, payload);
@@ -102,9 +102,7 @@ class PlainBlocks : public BlockMaker {
         probe_(settings.probe) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
   int n_workers() const override;
-  bool may_begin(size_t i, double left) const override {
-    return chain_of(i).may_begin(true, raw_size(i), left);
-  }
+  bool divides() const override;
   Status begin_make(int worker, size_t i, Bytes out, double left, Payload* payload,
                     Begun* begun) const override;
   bool end_make(int worker, size_t i, Payload* payload, Begun* begun,

@@ -42,9 +42,13 @@ class Chain {
     ConstBytes in{};
     Bytes out{};
   };
-  bool may_begin(bool encodes, size_t raw_size, double left) const {
+  bool divides() const {
+    const auto ask = recipe_.step[recipe_.n_steps - 1].kernel->divides;
+    return ask != nullptr && ask();
+  }
+  bool may_begin(size_t raw_size, double left) const {
     const auto ask = recipe_.step[recipe_.n_steps - 1].kernel->may_begin;
-    return ask != nullptr && ask(encodes, raw_size, left);
+    return ask != nullptr && ask(raw_size, left);
   }
   Status begin_encode(int worker, ConstBytes src, Draw draw, Bytes dst, double left,
                       size_t* written, Begun* begun);

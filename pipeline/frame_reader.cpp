@@ -75,11 +75,14 @@ struct ParallelExpand {
     const ExpandItem& item = items[i];
     return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 &&
            items.size() > 1 &&
-           frame.chain_of(item.block).may_begin(false, frame.blocks[item.block].raw_size, left(i));
+           frame.chain_of(item.block).may_begin(frame.blocks[item.block].raw_size, left(i));
   }
 
-  // Items from this one on, for each worker.
-  double left(size_t i) const { return static_cast<double>(items.size() - i) / workers; }
+  // As of Kernel::begin_decode.
+  double left(size_t i) const {
+    const size_t block = items[i].block, bytes = dst.size() - block * frame.header.block_size();
+    return static_cast<double>(bytes) / static_cast<double>(frame.blocks[block].raw_size) / workers;
+  }
 
   Bytes out(const ExpandItem& item) const {
     return dst.subspan(item.block * frame.header.block_size(), frame.blocks[item.block].raw_size);

@@ -29,7 +29,7 @@ struct ParallelEncode {
   Bytes dst;
   std::vector<EncodeSlot>& slots;
   int workers;
-  bool begins;
+  Divided divided;
   Stats* stats;
   std::mutex mutex{};
   std::condition_variable moved{};
@@ -50,7 +50,7 @@ struct ParallelEncode {
       }
       size_t i = 0;
       if (take(begun.empty(), &i)) {
-        if (encode(worker, i, begins && has_room(&begun))) begun.push_back(i);
+        if (encode(worker, i, has_room(&begun))) begun.push_back(i);
       } else if (begun.empty()) {
         return;
       } else {
@@ -74,19 +74,26 @@ struct ParallelEncode {
   bool encode(int worker, size_t i, bool may_begin) {
     EncodeSlot& slot = slots[i % slots.size()];
     const size_t size = maker.raw_size(i);
-    const double left = static_cast<double>(maker.n_blocks() - i) / workers;
     std::byte* memory = slot.code.reserve(size);
     const Bytes out(memory, memory ? size : 0);
     slot.begun.code.device = nullptr;
     if (!memory)
       finish(i, fail(Code::kNoMemory, "no memory for a block of %zu bytes", size));
-    else if (!may_begin || !maker.may_begin(i, left))
+    else if (divided == Divided::kNot || !may_begin)
       finish(i, maker.make(worker, i, out, &slot.payload));
     else if (const Status result =
-                 maker.begin_make(worker, i, out, left, &slot.payload, &slot.begun);
+                 maker.begin_make(worker, i, out, left(i), &slot.payload, &slot.begun);
              !slot.begun.code.device)
       finish(i, result);
     return slot.begun.code.device != nullptr;
+  }
+
+  // As of Kernel::begin_encode.
+  double left(size_t i) const {
+    if (divided == Divided::kByWaiting) return 0;
+    const size_t end = maker.n_blocks() - 1, size = maker.raw_size(i);
+    const size_t bytes = maker.begin(end) + maker.raw_size(end) - maker.begin(i);
+    return static_cast<double>(bytes) / static_cast<double>(size) / workers;
   }
 
   bool ends(int worker, size_t i) {
@@ -320,10 +327,12 @@ Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* writte
 Status FrameWriter::make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written) {
   threads = std::min(threads, maker.n_workers());
   const size_t n = maker.n_blocks();
-  const bool begins =
-      settings_.has_own_threads() && n > 0 && maker.may_begin(0, static_cast<double>(n) / threads);
-  return begins || (threads > 1 && n > 1) ? make_parallel(maker, threads, begins, dst, written)
-                                          : make_serial(maker, dst, written);
+  Divided divided = Divided::kNot;
+  if (n > 0 && maker.divides())
+    divided = settings_.has_own_threads() ? Divided::kByBeginning : Divided::kByWaiting;
+  return divided == Divided::kByBeginning || (threads > 1 && n > 1)
+             ? make_parallel(maker, threads, divided, dst, written)
+             : make_serial(maker, dst, written);
 }
 
 Status FrameWriter::make_serial(const BlockMaker& maker, Bytes dst, size_t* written) {
@@ -348,7 +357,7 @@ Status FrameWriter::make_serial(const BlockMaker& maker, Bytes dst, size_t* writ
   return {};
 }
 
-Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, bool begins, Bytes dst,
+Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, Divided divided, Bytes dst,
                                   size_t* written) {
   const size_t n_slots = slots_for(static_cast<size_t>(threads), maker.header().block_size());
   const int workers = static_cast<int>(std::min(static_cast<size_t>(threads), maker.n_blocks()));
@@ -358,7 +367,7 @@ Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, bool beg
                      .dst = dst,
                      .slots = slots_,
                      .workers = workers,
-                     .begins = begins,
+                     .divided = divided,
                      .stats = &stats_};
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelEncode*>(it)->work(worker); }, &job);

@@ -18,6 +18,10 @@ struct EncodeSlot {
   bool ready = false;
 };
 
+// How workers divide blocks with a device: each codes blocks while the device has others of its
+// own, or there are more of them than cores, of which some wait for the device.
+enum class Divided { kNot, kByBeginning, kByWaiting };
+
 class FrameWriter {
  public:
   // What recipe=auto makes of a frame.
@@ -65,8 +69,7 @@ class FrameWriter {
   Status begin_auto_frame(ConstBytes src, Header* header, ChainPointer* chain, Bytes dst);
   Status end_frame(const BlockMaker& maker, Bytes dst, size_t* written);
   Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
-  // begins: workers bring blocks to a device and code others meanwhile.
-  Status make_parallel(const BlockMaker& maker, int threads, bool begins, Bytes dst,
+  Status make_parallel(const BlockMaker& maker, int threads, Divided divided, Bytes dst,
                        size_t* written);
 
   Settings& settings_;

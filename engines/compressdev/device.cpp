@@ -157,17 +157,16 @@ size_t& Device::max_src(Algorithm algorithm, Direction direction) {
   return info_.max_src[static_cast<size_t>(algorithm)][static_cast<size_t>(direction)];
 }
 
-Reason Device::run(const Job& job, size_t* written) noexcept {
-  // A thread that waits for codes is one of several; one that expands here has nothing else to do.
-  const double blocks = job.direction == Direction::kCompress ? kMostBlocks : 1;
+Reason Device::run(const Job& job, size_t* written, bool waits) noexcept {
+  const double blocks = waits ? kMostBlocks : 1;
   Reason reason = refusal(job, blocks);
   if (reason == Reason::kNone) {
     ++inside_;
     Begun begun;
     reason = enter(job, blocks, &begun);
     if (reason == Reason::kNone) reason = submit(&begun, true);
-    if (divided_ && job.direction == Direction::kCompress) begun.on_core += kSleep;
-    if (reason == Reason::kNone) reason = wait(&begun, written);
+    if (divided_ && waits) begun.on_core += kSleep;
+    if (reason == Reason::kNone) reason = wait(&begun, divided_ && waits, written);
     leave();
   }
   count(job, reason, *written);
@@ -288,16 +287,16 @@ void Device::finish(const Begun& begun, Reason reason) noexcept {
     give_back(begun.queue);
 }
 
-// Where the cores have work, a thread sleeps: for most of what is expected at first, then for
-// small parts of it, for each poll takes a core's time.
-Reason Device::wait(Begun* begun, size_t* written) noexcept {
+// Where other threads have work for the core, this one sleeps: for most of what is expected at
+// first, then for small parts of it, for each poll takes a core's time.
+Reason Device::wait(Begun* begun, bool naps, size_t* written) noexcept {
   const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->place.expected));
   const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
   Duration nap = time * 3 / 4;
   std::optional<ExactSleep> exact;
   for (Reason reason; true;) {
     if (answered(begun, written, &reason)) return reason;
-    if (!divided_ || begun->job.direction == Direction::kExpand) {
+    if (!naps) {
       std::this_thread::yield();
       continue;
     }
@@ -337,6 +336,7 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
   last_size_[job.way()] = job.raw_size();
   if (core_time_[job.way()] == 0) return before == 0 && learned_[job.way()] == 0;
   if (learned_[job.way()] < kFirst) return before == 0;
+  if (!knows_cores(job.way())) return false;
   const double expects = seconds_for(job);
   if (is_worth(job.way(), job.raw_size(), blocks, expects)) return true;
   if (before != 0 || !is_due(job.way(), expects)) return false;
@@ -344,13 +344,13 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
   return true;
 }
 
-// The answer, `seconds` from now, must come within the time that a core takes for so many blocks. A
-// queue that is longer than what keeps the device busy would only make the end less certain. And
-// the job must cost a core less than the block.
+// The answer, `seconds` from now, must surely come within the time that a core takes for so many
+// blocks. A queue that is longer than what keeps the device busy would only make the end less
+// certain. And the job must cost a core less than the block.
 bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
   const double core = core_time_[way] * static_cast<double>(raw_size);
   const double alone = answer_time_.alone(way, raw_size);
-  const double most = std::min(blocks * core, 2 * alone + kMostBlocks * core);
+  const double most = std::min(kSure * blocks * core, 2 * alone + kMostBlocks * core);
   return seconds <= most && frees_core(way);
 }
 
@@ -372,9 +372,15 @@ void Device::learn_overhead(const Job& job, double on_core) noexcept {
               on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
+// The first jobs of a thread find cold caches and make its tables: of them the fastest counts.
 void Device::learn_cores(size_t way, size_t raw_size, double time, int n) noexcept {
   if (!divided_) return;
-  learn(&core_time_[way], time / static_cast<double>(std::max<size_t>(raw_size, 1)));
+  const double now = time / static_cast<double>(std::max<size_t>(raw_size, 1));
+  if (!knows_cores(way) && core_time_[way] != 0)
+    core_time_[way] = std::min<double>(core_time_[way], now);
+  else
+    learn(&core_time_[way], now);
+  ++cores_learned_[way];
   core_seconds_[way] = core_seconds_[way] + n * time;
 }
 

@@ -68,7 +68,7 @@ class Device {
   // may be no more than its end mark.
   bool probe() noexcept;
   // As compressdev::run; kNone: the device did the job.
-  Reason run(const Job& job, size_t* written) noexcept;
+  Reason run(const Job& job, size_t* written, bool waits = false) noexcept;
   // As compressdev::begin; kNone: the device has the job, and `end` ends it, called until it is
   // true; `reason` is then that of run().
   Reason begin(const Job& job, double left, Begun* begun) noexcept;
@@ -85,6 +85,8 @@ class Device {
   // A job, and what a core took for it, seconds; there were `n` of them, of which the others are
   // not told.
   void learn_cores(size_t way, size_t raw_size, double time, int n = 1) noexcept;
+  // Until then every job of the cores is to be told.
+  bool knows_cores(size_t way) const { return cores_learned_[way] >= kFirst; }
   // What a job would take now, as far as is known.
   double seconds_for(const Job& job) const;
   // No more jobs; once the last one is back, the device is closed.
@@ -104,7 +106,7 @@ class Device {
   Reason enter(const Job& job, double blocks, Begun* begun) noexcept;
   Reason submit(Begun* begun, bool waits) noexcept;
   bool answered(Begun* begun, size_t* written, Reason* reason) noexcept;
-  Reason wait(Begun* begun, size_t* written) noexcept;
+  Reason wait(Begun* begun, bool naps, size_t* written) noexcept;
   void finish(const Begun& begun, Reason reason) noexcept;
   void count(const Job& job, Reason reason, size_t written) noexcept;
   wpr_device_job asked_of(const Job& job);
@@ -135,13 +137,15 @@ class Device {
   std::atomic<int> inside_{0};  // threads with a job
   static constexpr int kThreads = 8, kDepth = 16;
   static constexpr double kMostBlocks = 4;
+  static constexpr double kSure = 0.95;  // what is learned is not exact
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0};    // jobs that the device has
   AnswerTime<kWays> answer_time_;  // in seconds since start_
   // By Job::way(): means over the last jobs of a core's seconds a raw byte, in place of the device
   // and for a job on it; 0: not known.
   std::atomic<double> core_time_[kWays] = {}, overhead_[kWays] = {};
-  std::atomic<uint64_t> learned_[kWays] = {};  // jobs that answer_time_ knows
+  // Jobs that answer_time_ and core_time_ know.
+  std::atomic<uint64_t> learned_[kWays] = {}, cores_learned_[kWays] = {};
   std::atomic<size_t> last_size_[kWays] = {};  // raw bytes of the last job
   static constexpr uint64_t kFirst = 8;
   std::atomic<double> core_seconds_[kWays] = {};  // of all cores since a job that did not pay

@@ -40,8 +40,9 @@ enum class Outcome : uint8_t {
   kWrongSum,  // the same: the format's sum is not that of the device's bytes
 };
 
-// Brings the job to the device, and waits for it.
-Outcome run(const Job& job, size_t* written) noexcept;
+// Brings the job to the device, and waits for it. `waits`: the thread is there for that, so where
+// blocks are divided the device may take longer than a core.
+Outcome run(const Job& job, size_t* written, bool waits = false) noexcept;
 // The same of a device that works beside the cores, while its thread does something else. `left`
 // as of Kernel::begin_encode. nullptr: the cores must do the job; else `end` ends it, called until
 // it is true.
@@ -63,7 +64,8 @@ class CoresWatch {
 
  private:
   const size_t way_, raw_size_;
-  const double begin_;  // 0: no device wants to know
+  int n_ = 1;         // jobs that this one stands for
+  double begin_ = 0;  // 0: no device wants to know
 };
 
 // Wrapping: kAlgorithm; kHeader and kTrailer, bytes around the device's code; cores(), the kernel
@@ -79,18 +81,13 @@ struct OnDevice {
 
   static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    Job job;
-    size_t body = 0;
-    if (can_encode(args, src, dst, &job) && run(job, &body) == Outcome::kDone &&
-        finish(state, args, src, dst, body, written))
-      return {};
-    return encode_on_cores(state, args, src, dst, written);
+    return encode_or_wait(state, args, src, dst, false, written);
   }
 
   static Status begin_encode(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
                              size_t* written, void** begun) noexcept {
     *begun = nullptr;
-    if (!divides()) return encode(state, args, src, dst, written);
+    if (!divides() || left == 0) return encode_or_wait(state, args, src, dst, true, written);
     Job job;
     if (can_encode(args, src, dst, &job)) *begun = begin(job, left);
     return *begun ? Status() : encode_on_cores(state, args, src, dst, written);
@@ -113,9 +110,10 @@ struct OnDevice {
     return after(takes ? run(job, written) : Outcome::kCores, state, args, src, dst, written);
   }
 
-  static bool may_begin(bool encodes, size_t raw_size, double left) noexcept {
-    const Direction direction = encodes ? Direction::kCompress : Direction::kExpand;
-    return divides() && compressdev::may_begin(job_of(direction, {}, {}).way(), raw_size, left);
+  static bool may_begin(size_t raw_size, double left) noexcept {
+    constexpr size_t kWay =
+        Job{.algorithm = Wrapping::kAlgorithm, .direction = Direction::kExpand}.way();
+    return divides() && compressdev::may_begin(kWay, raw_size, left);
   }
 
   static Status begin_decode(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
@@ -160,6 +158,16 @@ struct OnDevice {
     if (verifying() && !expands_to(state, args, code, src)) return disown(), false;
     *written = code.size();
     return true;
+  }
+
+  static Status encode_or_wait(void* state, const Args& args, ConstBytes src, Bytes dst, bool waits,
+                               size_t* written) noexcept {
+    Job job;
+    size_t body = 0;
+    if (can_encode(args, src, dst, &job) && run(job, &body, waits) == Outcome::kDone &&
+        finish(state, args, src, dst, body, written))
+      return {};
+    return encode_on_cores(state, args, src, dst, written);
   }
 
   static Status encode_on_cores(void* state, const Args& args, ConstBytes src, Bytes dst,
@@ -209,6 +217,7 @@ constexpr Kernel kernel() {
           .close = Functions::close,
           .encode = Functions::encode,
           .decode = Functions::decode,
+          .divides = divides,
           .may_begin = Functions::may_begin,
           .begin_encode = Functions::begin_encode,
           .end_encode = Functions::end_encode,
