@@ -19,7 +19,8 @@ namespace wirepress::compressdev {
 namespace {
 
 constexpr double kSleep = 20e-6;  // costs a thread: another has its caches, and it wakes late
-constexpr auto kNap = std::chrono::microseconds(20);  // between polls, where the cores have work
+constexpr auto kNap = std::chrono::microseconds(20);    // between polls, where the cores have work
+constexpr auto kSoon = std::chrono::microseconds(500);  // others may have the core then
 
 // For devices that do not compress.
 constexpr std::string_view kSampleText = "abcabcabcabcabcabcabcabcabcabc";
@@ -288,16 +289,19 @@ void Device::finish(const Begun& begun, Reason reason) noexcept {
 }
 
 // Where other threads have work for the core, this one sleeps: for most of what is expected at
-// first, then for small parts of it, for each poll takes a core's time.
+// first, then for small parts of it, for each poll takes a core's time. Where it is alone it asks
+// until the answer should be there, and only then lets others come first: on a busy machine each
+// turn of theirs takes milliseconds.
 Reason Device::wait(Begun* begun, bool naps, size_t* written) noexcept {
   const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->place.expected));
   const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
+  const auto soon = begun->begin + std::min<Duration>(2 * time, kSoon);
   Duration nap = time * 3 / 4;
   std::optional<ExactSleep> exact;
   for (Reason reason; true;) {
     if (answered(begun, written, &reason)) return reason;
     if (!naps) {
-      std::this_thread::yield();
+      if (begun->not_before > soon) std::this_thread::yield();
       continue;
     }
     std::this_thread::sleep_for(std::max<Duration>(nap, kNap));
