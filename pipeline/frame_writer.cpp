@@ -50,7 +50,9 @@ struct ParallelEncode {
       }
       size_t i = 0;
       if (take(begun.empty(), &i)) {
-        if (encode(worker, i, has_room(&begun))) begun.push_back(i);
+        const bool may_begin = divided == Divided::kByWaiting ||
+                               (divided == Divided::kByBeginning && has_room(&begun));
+        if (encode(worker, i, may_begin)) begun.push_back(i);
       } else if (begun.empty()) {
         return;
       } else {
@@ -79,7 +81,7 @@ struct ParallelEncode {
     slot.begun.code.device = nullptr;
     if (!memory)
       finish(i, fail(Code::kNoMemory, "no memory for a block of %zu bytes", size));
-    else if (divided == Divided::kNot || !may_begin)
+    else if (!may_begin)
       finish(i, maker.make(worker, i, out, &slot.payload));
     else if (const Status result =
                  maker.begin_make(worker, i, out, left(i), &slot.payload, &slot.begun);
