@@ -291,7 +291,7 @@ void Device::finish(const Begun& begun, Reason reason) noexcept {
 // Where other threads have work for the core, this one sleeps: for most of what is expected at
 // first, then for small parts of it, for each poll takes a core's time. Where it is alone it asks
 // until the answer should be there, and only then lets others come first: on a busy machine each
-// turn of theirs takes milliseconds.
+// turn of theirs takes milliseconds. Threads that wait here share the cores at once.
 Reason Device::wait(Begun* begun, bool naps, size_t* written) noexcept {
   const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->place.expected));
   const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
@@ -301,7 +301,7 @@ Reason Device::wait(Begun* begun, bool naps, size_t* written) noexcept {
   for (Reason reason; true;) {
     if (answered(begun, written, &reason)) return reason;
     if (!naps) {
-      if (begun->not_before > soon) std::this_thread::yield();
+      if (begun->not_before > soon || waiting_ > n_cores_) std::this_thread::yield();
       continue;
     }
     std::this_thread::sleep_for(std::max<Duration>(nap, kNap));
