@@ -17,7 +17,7 @@ static double now(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void fill(unsigned char* data, unsigned seed) {
+static void fill(unsigned char *data, unsigned seed) {
   unsigned state = seed * 2654435761u + 1;
   for (size_t i = 0; i < kSize; ++i) {
     state = state * 1664525u + 1013904223u;
@@ -25,15 +25,15 @@ static void fill(unsigned char* data, unsigned seed) {
   }
 }
 
-static void fail(const char* why) {
+static void fail(const char *why) {
   fprintf(stderr, "device_faults: %s\n", why);
   exit(1);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   if (argc != 6) fail("usage: device_faults FILE ENGINE CODEC N SEED");
   const unsigned n = (unsigned)atoi(argv[4]), seed = (unsigned)atoi(argv[5]);
-  const char* options[] = {"block_size", "16KiB", "verify", "on"};
+  const char *options[] = {"block_size", "16KiB", "verify", "on"};
   wpr_store_config config = {.dtype = WPR_UINT8,
                              .n_dims = 1,
                              .shape = {kSize},
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
                              .engine = argv[2],
                              .options = options,
                              .n_options = 4};
-  wpr_store* store;
+  wpr_store *store;
   if (wpr_store_create(argv[1], &config, &store) != WPR_OK) fail(wpr_store_error(store));
   unsigned char *data = malloc(kSize), *wanted = malloc(kSize);
   if (!data || !wanted) fail("no memory");
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   }
   if (wpr_store_close(store) != WPR_OK) fail(wpr_store_error(store));
   wpr_store_free(store);
-  const char* state = "";
+  const char *state = "";
   for (size_t i = 0; wpr_engine_state(i) && i < 8; ++i)
     if (*wpr_engine_state(i)) state = wpr_engine_state(i);
   printf("{\"n\": %u, \"right\": %u, \"lost\": %u, \"slowest\": %.6f, \"state\": \"%s\"}\n", n,

@@ -14,34 +14,34 @@
 // it sees for the first time: some messages go before it knows them all.
 enum { kMost = 1000, kWarmup = 30 };
 
-static int by_value(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-static double median(double* values, int n) {
+static double median(double *values, int n) {
   qsort(values, (size_t)n, sizeof *values, by_value);
   return values[n / 2];
 }
 
-static void fail(const char* why) {
+static void fail(const char *why) {
   fprintf(stderr, "device_messages: %s\n", why);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static unsigned char* read_file(const char* path, int* size) {
-  FILE* file = fopen(path, "rb");
+static unsigned char *read_file(const char *path, int *size) {
+  FILE *file = fopen(path, "rb");
   if (!file) fail("no such file");
   fseek(file, 0, SEEK_END);
   *size = (int)ftell(file);
   rewind(file);
-  unsigned char* data = malloc((size_t)*size);
+  unsigned char *data = malloc((size_t)*size);
   if (!data || fread(data, 1, (size_t)*size, file) != (size_t)*size) fail("cannot read the file");
   fclose(file);
   return data;
 }
 
-static double half_trip(int rank, unsigned char* data, int size) {
+static double half_trip(int rank, unsigned char *data, int size) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
   if (rank == 0) MPI_Send(data, size, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
@@ -50,7 +50,7 @@ static double half_trip(int rank, unsigned char* data, int size) {
   return (MPI_Wtime() - start) / 2;
 }
 
-static double broadcast(unsigned char* data, int size) {
+static double broadcast(unsigned char *data, int size) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
   MPI_Bcast(data, size, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -61,7 +61,7 @@ static double broadcast(unsigned char* data, int size) {
 
 // Where the user may, ranks come before other programs.
 static void hurry(void) {
-  FILE* group = fopen("/proc/self/autogroup", "w");  // of the session, which has a share of its own
+  FILE *group = fopen("/proc/self/autogroup", "w");  // of the session, which has a share of its own
   if (group) {
     fputs("-20", group);
     fclose(group);
@@ -69,7 +69,7 @@ static void hurry(void) {
   if (setpriority(PRIO_PROCESS, 0, -20) != 0) return;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   hurry();
   const double before = MPI_Wtime();
   MPI_Init(&argc, &argv);

@@ -16,13 +16,13 @@ static double seconds(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void fail(const char* why) {
+static void fail(const char *why) {
   fprintf(stderr, "isal_direct: %s\n", why);
   exit(1);
 }
 
-static size_t code(struct isal_zstream* stream, unsigned char* tables, unsigned char* src,
-                   size_t size, unsigned char* dst, size_t room) {
+static size_t code(struct isal_zstream *stream, unsigned char *tables, unsigned char *src,
+                   size_t size, unsigned char *dst, size_t room) {
   isal_deflate_stateless_init(stream);
   stream->level = 1;
   stream->level_buf = tables;
@@ -35,7 +35,7 @@ static size_t code(struct isal_zstream* stream, unsigned char* tables, unsigned 
   return stream->total_out;
 }
 
-static void expand(struct inflate_state* state, unsigned char* src, size_t size, unsigned char* dst,
+static void expand(struct inflate_state *state, unsigned char *src, size_t size, unsigned char *dst,
                    size_t room) {
   isal_inflate_init(state);
   state->next_in = src, state->avail_in = (uint32_t)size;
@@ -44,19 +44,19 @@ static void expand(struct inflate_state* state, unsigned char* src, size_t size,
     fail("does not expand");
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   if (argc != 5) fail("usage: isal_direct FILE LIMIT JOB ROUNDS");
   const size_t limit = strtoul(argv[2], NULL, 10), job = strtoul(argv[3], NULL, 10);
   const int rounds = atoi(argv[4]);
   unsigned char *raw = malloc(limit), *again = malloc(job), *tables = malloc(ISAL_DEF_LVL1_DEFAULT);
-  FILE* file = fopen(argv[1], "rb");
+  FILE *file = fopen(argv[1], "rb");
   if (!raw || !again || !tables || !file || job == 0) fail("no memory, or no file");
   const size_t n = fread(raw, 1, limit, file) / job, room = 2 * job;
   fclose(file);
-  unsigned char* codes = malloc(n * room + 1);
+  unsigned char *codes = malloc(n * room + 1);
   size_t *sizes = malloc(n * sizeof *sizes + 1), total = 0;
-  struct isal_zstream* stream = malloc(sizeof *stream);
-  struct inflate_state* state = malloc(sizeof *state);
+  struct isal_zstream *stream = malloc(sizeof *stream);
+  struct inflate_state *state = malloc(sizeof *state);
   if (!codes || !sizes || !stream || !state) fail("no memory");
   double encode = 1e9, decode = 1e9;
   for (int round = 0; round < rounds; ++round) {

@@ -235,8 +235,8 @@ flight, which is how they pass the sum of what is measured alone.
 
 ## A piece of a message, one thread
 
-{piece} KiB, as of an MPI message: two blocks of 32 KiB and one of 16. The thread codes or expands one
-while the device has others. Device alone waits for each. Aim: at least 0.95 of the better one.
+{piece} KiB, as of an MPI message: two blocks of 32 KiB and one of 16. The thread codes or expands
+one while the device has others. Device alone waits for each. Aim: at least 0.95 of the better one.
 
 {one_thread}
 

@@ -10,9 +10,9 @@
 
 enum { MOST = 200000 };
 
-static unsigned next(unsigned* state) { return *state = *state * 1664525u + 1013904223u; }
+static unsigned next(unsigned *state) { return *state = *state * 1664525u + 1013904223u; }
 
-static void fill(unsigned char* data, size_t n, unsigned seed) {
+static void fill(unsigned char *data, size_t n, unsigned seed) {
   unsigned state = seed;
   for (size_t i = 0; i < n; ++i) {
     const unsigned draw = next(&state);
@@ -20,12 +20,12 @@ static void fill(unsigned char* data, size_t n, unsigned seed) {
   }
 }
 
-static int same(const unsigned char* data, unsigned char* wanted, size_t n, unsigned seed) {
+static int same(const unsigned char *data, unsigned char *wanted, size_t n, unsigned seed) {
   fill(wanted, n, seed);
   return memcmp(data, wanted, n) == 0;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   const unsigned n_messages = argc > 1 ? (unsigned)atoi(argv[1]) : 100;
   unsigned state = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
   unsigned char *data = malloc(MOST), *wanted = malloc(MOST);
-  FILE* times = rank == 0 && argc > 3 ? fopen(argv[3], "wb") : NULL;
+  FILE *times = rank == 0 && argc > 3 ? fopen(argv[3], "wb") : NULL;
   unsigned right = 0;
   double slowest = 0;
   for (unsigned i = 0; i < n_messages; ++i) {
