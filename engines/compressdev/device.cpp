@@ -350,12 +350,13 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
 
 // The answer, `seconds` from now, must surely come within the time that a core takes for so many
 // blocks. A queue that is longer than what keeps the device busy would only make the end less
-// certain. And the job must cost a core less than the block.
+// certain. And the job must cost a core less than the block, for an answer is copied and proved.
 bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
   const double core = core_time_[way] * static_cast<double>(raw_size);
   const double alone = answer_time_.alone(way, raw_size);
   const double most = std::min(kSure * blocks * core, 2 * alone + kMostBlocks * core);
-  return seconds <= most && frees_core(way);
+  const double done = seconds + overhead_[way] * static_cast<double>(raw_size);
+  return done <= most && frees_core(way);
 }
 
 bool Device::gives() const {
