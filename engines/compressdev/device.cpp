@@ -159,7 +159,7 @@ size_t& Device::max_src(Algorithm algorithm, Direction direction) {
 }
 
 Reason Device::run(const Job& job, size_t* written, bool waits) noexcept {
-  const double blocks = waits ? kMostBlocks : 1;
+  const double blocks = waits ? kWaitsFor : 1;
   Reason reason = refusal(job, blocks);
   if (reason == Reason::kNone) {
     ++inside_;
@@ -354,7 +354,8 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
 bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
   const double core = core_time_[way] * static_cast<double>(raw_size);
   const double alone = answer_time_.alone(way, raw_size);
-  const double most = std::min(kSure * blocks * core, 2 * alone + kMostBlocks * core);
+  const double sure = blocks > 1 ? kSure : kSureOfOne;
+  const double most = std::min(sure * blocks * core, 2 * alone + kMostBlocks * core);
   const double done = seconds + overhead_[way] * static_cast<double>(raw_size);
   return done <= most && frees_core(way);
 }
@@ -363,7 +364,7 @@ bool Device::gives() const {
   constexpr size_t kWay = Job().way();  // nothing compresses but DEFLATE
   const size_t size = last_size_[kWay];
   const double expects = answer_time_.expected(kWay, size, since_start(Clock::now()));
-  return learned_[kWay] < kFirst || is_worth(kWay, size, kMostBlocks, expects);
+  return learned_[kWay] < kFirst || is_worth(kWay, size, kWaitsFor, expects);
 }
 
 void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {

@@ -137,7 +137,10 @@ class Device {
   std::atomic<int> inside_{0};  // threads with a job
   static constexpr int kThreads = 8, kDepth = 16;
   static constexpr double kMostBlocks = 4;
-  static constexpr double kSure = 0.95;  // what is learned is not exact
+  // Of those times, for what is learned is not exact. With several blocks nothing is lost by a core
+  // that does them; with one the device's own time is.
+  static constexpr double kSure = 0.85, kSureOfOne = 0.95;
+  static constexpr double kWaitsFor = kMostBlocks / kSure;  // what threads wait for that may
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0};    // jobs that the device has
   AnswerTime<kWays> answer_time_;  // in seconds since start_
