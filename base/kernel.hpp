@@ -183,14 +183,22 @@ struct Kernel {
   Status (*decode_part)(void* state, const Args& args, ConstBytes src, size_t part,
                         Bytes dst) noexcept = nullptr;
 
-  // Of an engine whose device works beside the cores. As decode; or *begun is not nullptr, and the
-  // device has the block: end_decode then ends it, called with the same arguments by the same
-  // thread until it is true, while src and dst stay. `left`: blocks of the message that nobody has
-  // begun.
-  // may_begin is false where the device surely takes no block of this size now; decode then does
-  // the same for less.
-  bool (*may_begin)(size_t raw_size, size_t left) noexcept = nullptr;
-  Status (*begin_decode)(void* state, const Args& args, ConstBytes src, Bytes dst, size_t left,
+  // Of an engine whose device works beside the cores. As encode and decode; or *begun is not
+  // nullptr, and the device has the block: end_encode or end_decode then ends it, called with the
+  // same arguments by the same thread until it is true, while src and dst stay. `left`: what nobody
+  // has begun of the message, in blocks of this one's size, this one among them, for each thread
+  // that works on it. begin_encode also takes 0: the thread is there to wait for the device, and
+  // nothing is begun.
+  // divides: device and cores divide the blocks of a message now; encode and decode do the same
+  // without. may_begin is false where the device surely does not expand a block of this size now;
+  // decode then does the same for less.
+  bool (*divides)() noexcept = nullptr;
+  bool (*may_begin)(size_t raw_size, double left) noexcept = nullptr;
+  Status (*begin_encode)(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
+                         size_t* written, void** begun) noexcept = nullptr;
+  bool (*end_encode)(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
+                     size_t* written, Status* status) noexcept = nullptr;
+  Status (*begin_decode)(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
                          size_t* written, void** begun) noexcept = nullptr;
   bool (*end_decode)(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
                      size_t* written, Status* status) noexcept = nullptr;

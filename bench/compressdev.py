@@ -4,6 +4,7 @@
 
     bench/compressdev.py FOLDER [--limit 3] [--rounds 5]   writes bench/results/compressdev.json
     bench/compressdev.py FOLDER --sizes         writes bench/results/compressdev_sizes.json
+    bench/compressdev.py FOLDER --jobs          writes bench/results/compressdev_jobs.json
     bench/compressdev.py --page                 writes docs/results/compressdev.md from it
 
 FOLDER holds files (for the page: xml and mr of the Silesia corpus); one packed with zstd (.zst) is
@@ -17,6 +18,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,11 @@ DIVIDED = (BASE, "compressdev:isal", "cores+compressdev:isal")
 PAGE = results.ROOT / "docs" / "results" / "compressdev.md"
 DIVIDED_SIZE = 4 << 20
 SIZES = ("32KiB", "64KiB", "512KiB", "1MiB")  # the drivers take jobs of the first one
+JOB = 60 << 10  # bytes: the pieces of MPI messages
+DIRECT = "ISA-L called directly"
+# A device expands raw deflate by a driver that tells where a code ends, which isal does not.
+JOBS = (("deflate:1", BASE), ("deflate:1", "cpu:isal"), ("deflate:1", "compressdev:isal"),
+        ("zlib:1", BASE), ("zlib:1", "compressdev:isal"))  # fmt: skip
 
 
 def seconds(work: Any) -> tuple[float, Any]:
@@ -110,6 +117,73 @@ def sizes(folder: Path, rounds: int) -> None:
                                         "rounds": rounds, "rows": rows})  # fmt: skip
 
 
+def jobs_of(file: str, limit: int, recipe: str, engine: str) -> dict[str, Any]:
+    """In a process of its own: a message for each job, one round both ways."""
+    data = silesia.unpacked(Path(file))[:limit]
+    parts = [data[at : at + JOB] for at in range(0, len(data) - JOB + 1, JOB)]
+    strict = engine + "!" if "compressdev" in engine else engine
+    coder = wirepress.Compressor(recipe, engine=strict, block_size="64KiB", threads=1)
+    frames = [coder.compress(part) for part in parts]
+    if any(bytes(coder.decompress(frame, raw=True)) != part
+           for frame, part in zip(frames, parts, strict=True)):  # fmt: skip
+        raise SystemExit(f"{engine} gives other bytes")
+    encode = min(seconds(lambda: [coder.compress(part) for part in parts])[0] for _ in range(3))
+    decode = min(seconds(lambda: [coder.decompress(frame, raw=True) for frame in frames])[0]
+                 for _ in range(3))  # fmt: skip
+    return {"bytes": JOB * len(parts), "frame_bytes": sum(map(len, frames)),
+            "encode": encode, "decode": decode}  # fmt: skip
+
+
+def jobs(folder: Path, limit: int, rounds: int) -> None:
+    """Jobs of 60 KiB by the driver, beside ISA-L called directly by a C program."""
+    rows = []
+    with tempfile.TemporaryDirectory() as place:
+        program = Path(place) / "isal_direct"
+        source = results.ROOT / "bench" / "isal_direct.c"
+        subprocess.run(["cc", "-std=gnu11", "-O2", source, "-o", program, "-lisal"], check=True)
+        for name in ("mr", "xml"):
+            packed = next(p for p in folder.iterdir() if p.name.removesuffix(".zst") == name)
+            file = Path(place) / name
+            file.write_bytes(silesia.unpacked(packed))
+            direct = [program, file, str(limit), str(JOB), "3"]
+            others = [[sys.executable, __file__, "--one-jobs", file, str(limit), recipe, engine]
+                      for recipe, engine in JOBS]  # fmt: skip
+            best: dict[int, dict[str, Any]] = {}
+            for _ in range(rounds):
+                for i, words in enumerate([direct, *others]):
+                    done = subprocess.run(words, check=True, capture_output=True, text=True)
+                    row = json.loads(done.stdout)
+                    known = best.setdefault(i, row)
+                    for way in ("encode", "decode"):
+                        known[way] = min(known[way], row[way])
+            names = [("deflate:1", DIRECT), *JOBS]
+            rows += [{"file": name, "recipe": names[i][0], "engine": names[i][1], **row}
+                     for i, row in best.items()]  # fmt: skip
+    results.write("compressdev_jobs", {"job": JOB, "rounds": rounds, "rows": rows})
+
+
+def jobs_table(rows: list[dict[str, Any]]) -> list[str]:
+    columns = ("file", "codec", "engine", "compress MB/s", "of ISA-L", "of the cores",
+               "expand MB/s", "of the cores", "ratio", "of the cores")  # fmt: skip
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for row in rows:
+        mine = [r for r in rows if r["file"] == row["file"]]
+        direct = next(r for r in mine if r["engine"] == DIRECT)
+        base = next(r for r in mine if (r["recipe"], r["engine"]) == (row["recipe"], BASE))
+        speed = {way: row["bytes"] / row[way] / 1e6 for way in ("encode", "decode")}
+        cells = [
+            row["file"], f"`{row['recipe']}`",
+            row["engine"] if row is direct else f"`{row['engine']}`",
+            f"{speed['encode']:,.0f}", f"{direct['encode'] / row['encode']:.2f}",
+            f"{base['encode'] / row['encode']:.2f}",
+            f"{speed['decode']:,.0f}", f"{base['decode'] / row['decode']:.2f}",
+            f"{row['bytes'] / row['frame_bytes']:.2f}",
+            f"{base['frame_bytes'] / row['frame_bytes']:.2f}",
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
 def sizes_table(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| file | blocks | compress MB/s | ratio |", "|---" * 4 + "|"]
     for row in rows:
@@ -158,6 +232,17 @@ shared, so ratios of a tenth mean little.
 A device has one level of its own. With driver `isal`, which does not tell where a code ends, raw
 `deflate` is expanded on the cores; `zlib` is expanded by the driver.
 
+## Jobs of 60 KiB
+
+A message for each job, the pieces of MPI messages, through the Python door with its frame and
+checksum, beside a C program that does nothing but call ISA-L (`bench/isal_direct.c`). MB/s of
+processor time, the fastest of {job_rounds} rounds by turns (`{jobs_command}`,
+[compressdev_jobs.json](../../bench/results/compressdev_jobs.json), {jobs_date}). "The cores" are
+`cpu:libdeflate` with the same codec. Aims for the driver: compressing at least 0.9 of ISA-L and 1.5
+of the cores, expanding at least 0.7 of the cores, a ratio of at least 0.92 of theirs.
+
+{jobs}
+
 ## Set-up
 
 `compressdev:isal`: {first:.0f} ms of processor time for the first context, {second:.3f} ms for the
@@ -185,7 +270,7 @@ chosen. What that costs, by ISA-L on a core, in parentheses against blocks of 32
 """
 
 
-def page(raw: dict[str, Any], larger: dict[str, Any]) -> str:
+def page(raw: dict[str, Any], larger: dict[str, Any], by_job: dict[str, Any]) -> str:
     one_thread = [row for row in raw["rows"] if row["threads"] == 1]
     divided = [row for row in raw["rows"] if row["threads"] == 0]
     opens = [row for row in one_thread if row["engine"] == "compressdev:isal"]
@@ -195,6 +280,10 @@ def page(raw: dict[str, Any], larger: dict[str, Any]) -> str:
         machine=", ".join(str(value) for value in raw["machine"].values()),
         one_thread="\n".join(table(one_thread)),
         divided="\n".join(table(divided)),
+        jobs="\n".join(jobs_table(by_job["rows"])),
+        jobs_command=by_job["command"],
+        jobs_date=by_job["date"],
+        job_rounds=by_job["rounds"],
         sizes="\n".join(sizes_table(larger["rows"])),
         sizes_command=larger["command"],
         sizes_date=larger["date"],
@@ -209,16 +298,23 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=3, help="MiB of a file")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", action="store_true")
+    parser.add_argument("--jobs", action="store_true")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--one-jobs", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         file, limit, recipe, engine, threads = args.one
         print(json.dumps(one(file, int(limit), recipe, engine, int(threads))))
+    elif args.one_jobs:
+        file, limit, recipe, engine = args.one_jobs
+        print(json.dumps(jobs_of(file, int(limit), recipe, engine)))
     elif args.page:
-        raw, larger = (json.loads((results.FOLDER / f"{name}.json").read_text())
-                       for name in ("compressdev", "compressdev_sizes"))  # fmt: skip
-        PAGE.write_text(page(raw, larger))
+        names = ("compressdev", "compressdev_sizes", "compressdev_jobs")
+        raws = [json.loads((results.FOLDER / f"{name}.json").read_text()) for name in names]
+        PAGE.write_text(page(*raws))
+    elif args.folder and args.jobs:
+        jobs(args.folder, args.limit << 20, args.rounds)
     elif args.folder and args.sizes:
         sizes(args.folder, args.rounds)
     elif args.folder:

@@ -27,24 +27,58 @@ int least_workers(const Chain& chain, std::span<const ChainPointer> others) {
 int PlainBlocks::n_workers() const { return least_workers(chain_, groups_); }
 
 Status PlainBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const {
-  const ConstBytes block = src_.subspan(begin(i), raw_size(i));
-  *payload = {.size = block.size(), .outside = block.data()};
-  if (block.empty()) return {};
-  Chain& chain = groups_.empty() ? chain_ : *groups_[i / kGroupBlocks];
-  if (probe_ && chain.recipe().lossless() && looks_incompressible(block)) {
+  size_t prefix = 0, size = 0;
+  const Bytes room = room_for(i, out, payload, &prefix);
+  if (room.empty()) return {};
+  const Status status = chain_of(i).encode(worker, block(i), draw(i), room, &size);
+  return conclude(i, status, prefix, size, payload);
+}
+
+bool PlainBlocks::divides() const {
+  return chain_.divides() &&
+         std::ranges::all_of(groups_, [](const auto& g) { return g->divides(); });
+}
+
+Status PlainBlocks::begin_make(int worker, size_t i, Bytes out, double left, Payload* payload,
+                               Begun* begun) const {
+  size_t size = 0;
+  begun->code.device = nullptr;
+  const Bytes room = room_for(i, out, payload, &begun->prefix);
+  if (room.empty()) return {};
+  const Status status =
+      chain_of(i).begin_encode(worker, block(i), draw(i), room, left, &size, &begun->code);
+  return begun->code.device ? Status() : conclude(i, status, begun->prefix, size, payload);
+}
+
+bool PlainBlocks::end_make(int worker, size_t i, Payload* payload, Begun* begun,
+                           Status* status) const {
+  size_t size = 0;
+  if (!chain_of(i).end_encode(worker, draw(i), &size, &begun->code, status)) return false;
+  *status = conclude(i, *status, begun->prefix, size, payload);
+  return true;
+}
+
+Bytes PlainBlocks::room_for(size_t i, Bytes out, Payload* payload, size_t* prefix) const {
+  const ConstBytes raw = block(i);
+  *payload = {.size = raw.size(), .outside = raw.data()};
+  if (raw.empty()) return {};
+  Chain& chain = chain_of(i);
+  if (probe_ && chain.recipe().lossless() && looks_incompressible(raw)) {
     payload->stored = Stored::kRawByProbe;
     return {};
   }
-  const Bytes limited = out.first(std::min(out.size(), code_limit(block.size())));
+  const Bytes limited = out.first(std::min(out.size(), code_limit(raw.size())));
   const bool own = &chain != &chain_;
-  const size_t prefix = own ? write_own_stages(stages_of(chain.recipe()), limited) : 0;
-  if (own && prefix == 0) return {};
-  size_t size = 0;
-  const Status status = chain.encode(worker, block, draw(i), limited.subspan(prefix), &size);
+  *prefix = own ? write_own_stages(stages_of(chain.recipe()), limited) : 0;
+  return own && *prefix == 0 ? Bytes() : limited.subspan(*prefix);
+}
+
+Status PlainBlocks::conclude(size_t i, const Status& status, size_t prefix, size_t size,
+                             Payload* payload) const {
   if (status.code() == Code::kDstTooSmall || (status.ok() && size == 0)) return {};
   if (!status.ok()) return in_block(first() + i, status);
   *payload = {.size = prefix + size,
-              .content = own ? Content::kOwnCode : Content::kCode,
+              .content = prefix != 0 ? Content::kOwnCode : Content::kCode,
               .stored = Stored::kCode};
   return {};
 }

@@ -65,6 +65,20 @@ class BlockMaker {
   virtual Status make(int worker, size_t i, Bytes out, Payload* payload) const = 0;
   virtual int n_workers() const = 0;  // `worker` is below it
 
+  // As make, but a device may have the block meanwhile: begun->code.device. end_make then ends it,
+  // called by the same worker until it is true. `left` as of Kernel::begin_encode. Where `divides`
+  // is false, make does the same.
+  struct Begun {
+    size_t prefix = 0;
+    Chain::Begun code{};
+  };
+  virtual bool divides() const { return false; }
+  virtual Status begin_make(int worker, size_t i, Bytes out, double /*left*/, Payload* payload,
+                            Begun*) const {
+    return make(worker, i, out, payload);
+  }
+  virtual bool end_make(int /*worker*/, size_t, Payload*, Begun*, Status*) const { return true; }
+
  private:
   const Header& header_;
   const size_t block_size_;
@@ -88,8 +102,20 @@ class PlainBlocks : public BlockMaker {
         probe_(settings.probe) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
   int n_workers() const override;
+  bool divides() const override;
+  Status begin_make(int worker, size_t i, Bytes out, double left, Payload* payload,
+                    Begun* begun) const override;
+  bool end_make(int worker, size_t i, Payload* payload, Begun* begun,
+                Status* status) const override;
 
  private:
+  ConstBytes block(size_t i) const { return src_.subspan(begin(i), raw_size(i)); }
+  Chain& chain_of(size_t i) const { return groups_.empty() ? chain_ : *groups_[i / kGroupBlocks]; }
+  // Where the code goes, behind a recipe of the block's own; empty: the block stays as it is.
+  Bytes room_for(size_t i, Bytes out, Payload* payload, size_t* prefix) const;
+  Status conclude(size_t i, const Status& status, size_t prefix, size_t size,
+                  Payload* payload) const;
+
   Chain& chain_;
   std::span<const ChainPointer> groups_;
   ConstBytes src_;

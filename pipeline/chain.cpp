@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/order.hpp"
 
@@ -121,20 +122,50 @@ Status Chain::encode(int index, ConstBytes src, Draw draw, Bytes dst, size_t* wr
 Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, Draw draw, Bytes dst,
                           size_t* written) {
   const int last = recipe_.n_steps - 1;
-  for (int i = step_begin; i <= last; ++i) {
+  const Recipe::Step& step = recipe_.step[last];
+  WPR_TRY(encode_to_last(worker, step_begin, draw, &src));
+  WPR_TRY(open(worker, last));
+  size_t size = 0;
+  WPR_TRY(step.kernel->encode(worker.state[last], with(step.args, draw), src, dst, &size));
+  *written = size;
+  return {};
+}
+
+Status Chain::encode_to_last(Worker& worker, int step_begin, Draw draw, ConstBytes* code) {
+  for (int i = step_begin; i < recipe_.n_steps - 1; ++i) {
     const Recipe::Step& step = recipe_.step[i];
     WPR_TRY(open(worker, i));
-    Bytes out = dst;
-    if (i < last)
-      WPR_TRY(
-          reserve(worker.scratch[i % 2], step.entry->codec->bound(step.args, src.size()), &out));
-    const Args args = with(step.args, draw);
+    Bytes out;
+    WPR_TRY(
+        reserve(worker.scratch[i % 2], step.entry->codec->bound(step.args, code->size()), &out));
     size_t size = 0;
-    WPR_TRY(step.kernel->encode(worker.state[i], args, src, out, &size));
-    src = out.first(size);
+    WPR_TRY(step.kernel->encode(worker.state[i], with(step.args, draw), *code, out, &size));
+    *code = out.first(size);
   }
-  *written = src.size();
   return {};
+}
+
+// What a device may do is the last step. What it reads is the block's own until it is done.
+Status Chain::begin_encode(int index, ConstBytes src, Draw draw, Bytes dst, double left,
+                           size_t* written, Begun* begun) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  const int last = recipe_.n_steps - 1;
+  const Recipe::Step& step = recipe_.step[last];
+  WPR_TRY(encode_to_last(worker, 0, draw, &src));
+  if (last > 0) std::swap(worker.scratch[(last - 1) % 2], begun->scratch);
+  WPR_TRY(open(worker, last));
+  begun->in = src;
+  begun->out = dst;
+  return step.kernel->begin_encode(worker.state[last], with(step.args, draw), src, dst, left,
+                                   written, &begun->device);
+}
+
+bool Chain::end_encode(int index, Draw draw, size_t* written, Begun* begun, Status* status) {
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  const int last = recipe_.n_steps - 1;
+  const Recipe::Step& step = recipe_.step[last];
+  return step.kernel->end_encode(worker.state[last], with(step.args, draw), begun->device,
+                                 begun->in, begun->out, written, status);
 }
 
 Status Chain::decode(int index, ConstBytes src, Bytes dst) {
@@ -153,7 +184,7 @@ Status Chain::decode_from(Worker& worker, int step, ConstBytes src, Bytes dst) {
 }
 
 // What a device may do is the step that is decoded first.
-Status Chain::begin_decode(int index, ConstBytes src, Bytes dst, size_t left, Begun* begun) {
+Status Chain::begin_decode(int index, ConstBytes src, Bytes dst, double left, Begun* begun) {
   Worker& worker = workers_[static_cast<size_t>(index)];
   const int last = recipe_.n_steps - 1;
   const Recipe::Step& step = recipe_.step[last];

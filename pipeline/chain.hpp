@@ -33,19 +33,27 @@ class Chain {
   Status encode(int worker, ConstBytes src, Draw draw, Bytes dst, size_t* written);
   // dst has exactly the raw size.
   Status decode(int worker, ConstBytes src, Bytes dst);
-  // As decode, but a device may have the block meanwhile: begun->device. end_decode then ends it,
-  // called by the same worker with the same bytes until it is true. `left`: blocks of the message
-  // that nobody has begun.
+  // As encode and decode, but a device may have the block meanwhile: begun->device. end_encode or
+  // end_decode then ends it, called by the same worker with the same bytes until it is true. `left`
+  // as of Kernel::begin_encode.
   struct Begun {
     void* device = nullptr;
     Buffer scratch{};
+    ConstBytes in{};
     Bytes out{};
   };
-  bool may_begin(size_t raw_size, size_t left) const {
+  bool divides() const {
+    const auto ask = recipe_.step[recipe_.n_steps - 1].kernel->divides;
+    return ask != nullptr && ask();
+  }
+  bool may_begin(size_t raw_size, double left) const {
     const auto ask = recipe_.step[recipe_.n_steps - 1].kernel->may_begin;
     return ask != nullptr && ask(raw_size, left);
   }
-  Status begin_decode(int worker, ConstBytes src, Bytes dst, size_t left, Begun* begun);
+  Status begin_encode(int worker, ConstBytes src, Draw draw, Bytes dst, double left,
+                      size_t* written, Begun* begun);
+  bool end_encode(int worker, Draw draw, size_t* written, Begun* begun, Status* status);
+  Status begin_decode(int worker, ConstBytes src, Bytes dst, double left, Begun* begun);
   bool end_decode(int worker, ConstBytes src, Bytes dst, Begun* begun, Status* status);
 
   // The next two are for float32. A value of src and of residual are added, then the first codec's
@@ -79,6 +87,8 @@ class Chain {
   Status open(Worker& worker, int step);
   Status encode_from(Worker& worker, int step, ConstBytes src, Draw draw, Bytes dst,
                      size_t* written);
+  // The steps from `step` to the one before the last, whose code *code is then: in scratch.
+  Status encode_to_last(Worker& worker, int step, Draw draw, ConstBytes* code);
   // Decodes down to the code of the first step, which lies in `into` or is src.
   Status decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, Buffer* into,
                          ConstBytes* code);

@@ -3,20 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <new>
-#include <thread>
+
+#include "pipeline/device_wait.hpp"
 
 namespace wirepress {
 namespace {
 
 unsigned long long ull(uint64_t value) { return value; }
-
-// Who has nothing to do but wait for a device asks it again and again while it should be near its
-// answer; then others may have work for the core.
-constexpr int kTurns = 100;
-constexpr auto kNap = std::chrono::microseconds(20);
 
 // Expands blocks, or parts of them where there are fewer blocks than workers.
 struct ParallelExpand {
@@ -24,6 +18,7 @@ struct ParallelExpand {
   const std::vector<ExpandItem>& items;
   Bytes dst;
   Into into;
+  int workers;
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex{};
@@ -61,19 +56,13 @@ struct ParallelExpand {
     std::vector<Begun> begun;
     for (size_t i; !failed && (i = next++) < items.size();) {
       while (!begun.empty() && ends(worker, &begun)) continue;
-      if (begins(items[i]) && has_room(&begun))
+      if (begins(i) && has_room(&begun))
         begin(worker, i, &begun);
       else
         note(i, expand(worker, items[i]));
     }
-    for (int turn = 0; !begun.empty(); ++turn) {
-      if (ends(worker, &begun))
-        turn = 0;
-      else if (turn < kTurns)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(kNap);
-    }
+    for (DeviceWait wait(workers == 1); !begun.empty();)
+      ends(worker, &begun) ? wait.answered() : wait.turn();
   }
 
   // Blocks that a device may have meanwhile, with the last one begun at the end.
@@ -82,25 +71,18 @@ struct ParallelExpand {
     Chain::Begun decode;
   };
 
-  // A thread of the pool must not throw: without memory blocks are expanded here.
-  static bool has_room(std::vector<Begun>* begun) {
-    constexpr size_t kMost = 64;
-    try {
-      if (begun->capacity() == 0) begun->reserve(kMost);
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-    return begun->size() < begun->capacity();
-  }
-
-  bool begins(const ExpandItem& item) const {
+  bool begins(size_t i) const {
+    const ExpandItem& item = items[i];
     return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 &&
            items.size() > 1 &&
-           frame.chain_of(item.block).may_begin(frame.blocks[item.block].raw_size, left());
+           frame.chain_of(item.block).may_begin(frame.blocks[item.block].raw_size, left(i));
   }
 
-  // Blocks that nobody has begun.
-  size_t left() const { return items.size() - std::min<size_t>(next, items.size()); }
+  // As of Kernel::begin_decode.
+  double left(size_t i) const {
+    const size_t block = items[i].block, bytes = dst.size() - block * frame.header.block_size();
+    return static_cast<double>(bytes) / static_cast<double>(frame.blocks[block].raw_size) / workers;
+  }
 
   Bytes out(const ExpandItem& item) const {
     return dst.subspan(item.block * frame.header.block_size(), frame.blocks[item.block].raw_size);
@@ -113,7 +95,7 @@ struct ParallelExpand {
     if (!result.ok()) return note(i, result);
     begun->push_back({.item = i, .decode = {}});
     result =
-        chain.begin_decode(worker, block.payload, out(items[i]), left(), &begun->back().decode);
+        chain.begin_decode(worker, block.payload, out(items[i]), left(i), &begun->back().decode);
     if (begun->back().decode.device) return;
     begun->pop_back();
     note(i, result.ok() ? result : in_block(block.index, result));
@@ -215,8 +197,9 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
     const size_t n = whole ? 1 : frame->chain_of(i).parts(block.payload, block.raw_size);
     for (size_t part = 0; part < n; ++part) items_.push_back({i, part, n});
   }
-  ParallelExpand job{.frame = *frame, .items = items_, .dst = dst, .into = into};
   const int workers = static_cast<int>(std::min(threads, items_.size()));
+  ParallelExpand job{
+      .frame = *frame, .items = items_, .dst = dst, .into = into, .workers = workers};
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
   return job.status;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <span>
 
+#include "pipeline/device_wait.hpp"
+
 namespace wirepress {
 namespace {
 
@@ -20,11 +22,14 @@ void count(Stored stored, Stats* stats) {
 }
 
 // Blocks are encoded out of order into a ring of slots and copied out in order, by whichever worker
-// finishes the block that is next; no worker waits unless it is a whole ring ahead.
+// finishes the block that is next; no worker waits unless it is a whole ring ahead, or a device has
+// the last of its blocks.
 struct ParallelEncode {
   const BlockMaker& maker;
   Bytes dst;
   std::vector<EncodeSlot>& slots;
+  int workers;
+  Divided divided;
   Stats* stats;
   std::mutex mutex{};
   std::condition_variable moved{};
@@ -34,28 +39,78 @@ struct ParallelEncode {
   size_t offset = 0;
   Status status{};
 
+  // A worker whose blocks a device has comes back for the oldest between two others.
   void work(int worker) {
-    const size_t n = maker.n_blocks();
-    std::unique_lock lock(mutex);
+    std::vector<size_t> begun;
+    DeviceWait wait(workers == 1);
     while (true) {
-      moved.wait(lock, [&] { return !status.ok() || next >= n || next < drained + slots.size(); });
-      if (!status.ok() || next >= n) return;
-      const size_t i = next++;
-      EncodeSlot& slot = slots[i % slots.size()];
-      lock.unlock();
-      Status result = encode(worker, i, &slot);
-      lock.lock();
-      if (!result.ok()) return stop(result);
-      slot.ready = true;
-      drain(lock);
+      while (!begun.empty() && ends(worker, begun.front())) {
+        begun.erase(begun.begin());
+        wait.answered();
+      }
+      size_t i = 0;
+      if (take(begun.empty(), &i)) {
+        const bool may_begin = divided == Divided::kByWaiting ||
+                               (divided == Divided::kByBeginning && has_room(&begun));
+        if (encode(worker, i, may_begin)) begun.push_back(i);
+      } else if (begun.empty()) {
+        return;
+      } else {
+        wait.turn();
+      }
     }
   }
 
-  Status encode(int worker, size_t i, EncodeSlot* slot) {
+  // The next block. false: all are taken, or the ring is full and the worker does not wait for it.
+  bool take(bool waits, size_t* i) {
+    const size_t n = maker.n_blocks();
+    std::unique_lock lock(mutex);
+    const auto has_room = [&] { return next < drained + slots.size(); };
+    if (waits) moved.wait(lock, [&] { return !status.ok() || next >= n || has_room(); });
+    if (!status.ok() || next >= n || !has_room()) return false;
+    *i = next++;
+    return true;
+  }
+
+  // true: a device has the block.
+  bool encode(int worker, size_t i, bool may_begin) {
+    EncodeSlot& slot = slots[i % slots.size()];
     const size_t size = maker.raw_size(i);
-    std::byte* out = slot->code.reserve(size);
-    if (!out) return fail(Code::kNoMemory, "no memory for a block of %zu bytes", size);
-    return maker.make(worker, i, {out, size}, &slot->payload);
+    std::byte* memory = slot.code.reserve(size);
+    const Bytes out(memory, memory ? size : 0);
+    slot.begun.code.device = nullptr;
+    if (!memory)
+      finish(i, fail(Code::kNoMemory, "no memory for a block of %zu bytes", size));
+    else if (!may_begin)
+      finish(i, maker.make(worker, i, out, &slot.payload));
+    else if (const Status result =
+                 maker.begin_make(worker, i, out, left(i), &slot.payload, &slot.begun);
+             !slot.begun.code.device)
+      finish(i, result);
+    return slot.begun.code.device != nullptr;
+  }
+
+  // As of Kernel::begin_encode.
+  double left(size_t i) const {
+    if (divided == Divided::kByWaiting) return 0;
+    const size_t end = maker.n_blocks() - 1, size = maker.raw_size(i);
+    const size_t bytes = maker.begin(end) + maker.raw_size(end) - maker.begin(i);
+    return static_cast<double>(bytes) / static_cast<double>(size) / workers;
+  }
+
+  bool ends(int worker, size_t i) {
+    EncodeSlot& slot = slots[i % slots.size()];
+    Status result;
+    if (!maker.end_make(worker, i, &slot.payload, &slot.begun, &result)) return false;
+    finish(i, result);
+    return true;
+  }
+
+  void finish(size_t i, const Status& result) {
+    std::unique_lock lock(mutex);
+    if (!result.ok()) return stop(result);
+    slots[i % slots.size()].ready = true;
+    drain(lock);
   }
 
   void stop(const Status& result) {
@@ -273,8 +328,13 @@ Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* writte
 
 Status FrameWriter::make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written) {
   threads = std::min(threads, maker.n_workers());
-  return threads > 1 && maker.n_blocks() > 1 ? make_parallel(maker, threads, dst, written)
-                                             : make_serial(maker, dst, written);
+  const size_t n = maker.n_blocks();
+  Divided divided = Divided::kNot;
+  if (n > 0 && maker.divides())
+    divided = settings_.has_own_threads() ? Divided::kByBeginning : Divided::kByWaiting;
+  return divided == Divided::kByBeginning || (threads > 1 && n > 1)
+             ? make_parallel(maker, threads, divided, dst, written)
+             : make_serial(maker, dst, written);
 }
 
 Status FrameWriter::make_serial(const BlockMaker& maker, Bytes dst, size_t* written) {
@@ -299,13 +359,18 @@ Status FrameWriter::make_serial(const BlockMaker& maker, Bytes dst, size_t* writ
   return {};
 }
 
-Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, Bytes dst,
+Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, Divided divided, Bytes dst,
                                   size_t* written) {
   const size_t n_slots = slots_for(static_cast<size_t>(threads), maker.header().block_size());
   const int workers = static_cast<int>(std::min(static_cast<size_t>(threads), maker.n_blocks()));
   if (slots_.size() < n_slots) slots_ = std::vector<EncodeSlot>(n_slots);
   for (EncodeSlot& slot : slots_) slot.ready = false;  // one may be left over from a failure
-  ParallelEncode job{.maker = maker, .dst = dst, .slots = slots_, .stats = &stats_};
+  ParallelEncode job{.maker = maker,
+                     .dst = dst,
+                     .slots = slots_,
+                     .workers = workers,
+                     .divided = divided,
+                     .stats = &stats_};
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelEncode*>(it)->work(worker); }, &job);
   WPR_TRY(job.status);

@@ -14,8 +14,13 @@ namespace wirepress {
 struct EncodeSlot {
   Buffer code;
   Payload payload;
+  BlockMaker::Begun begun;
   bool ready = false;
 };
+
+// How workers divide blocks with a device: each codes blocks while the device has others of its
+// own, or there are more of them than cores, of which some wait for the device.
+enum class Divided { kNot, kByBeginning, kByWaiting };
 
 class FrameWriter {
  public:
@@ -64,7 +69,8 @@ class FrameWriter {
   Status begin_auto_frame(ConstBytes src, Header* header, ChainPointer* chain, Bytes dst);
   Status end_frame(const BlockMaker& maker, Bytes dst, size_t* written);
   Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
-  Status make_parallel(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
+  Status make_parallel(const BlockMaker& maker, int threads, Divided divided, Bytes dst,
+                       size_t* written);
 
   Settings& settings_;
   Chains& chains_;

@@ -41,6 +41,8 @@ int Settings::encoders(int most) {
   return std::clamp(own ? own : cores() + extra_threads(engine(), true), 1, most);
 }
 
+bool Settings::has_own_threads() const { return options_.number("threads") != 0; }
+
 int Settings::decoders(int most) {
   const auto own = static_cast<int>(options_.number("threads"));
   return std::clamp(own ? own : cores(), 1, most);

@@ -29,6 +29,7 @@ class Settings {
   // The threads that a message is to have, of `most` for which its chains were made: coding may
   // have some that wait.
   int encoders(int most);
+  bool has_own_threads() const;  // they were asked for, so that none of them waits for a device
   int decoders(int most);
   const char* engine() const { return options_.get("engine"); }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import fnmatch
 import json
 import os
 import sys
@@ -48,13 +49,18 @@ def full_id(paper: Paper, experiment: Experiment) -> str:
 
 
 def choose(wanted: list[str]) -> list[tuple[Paper, Experiment]]:
-    """Those whose id is wanted, or whose paper is; all of them where nothing is."""
+    """Those whose id or pattern (pedal/table-*) is wanted, or whose paper is; all of them where
+    nothing is."""
     everything = catalogue()
     if not wanted:
         return everything
     chosen = []
     for name in wanted:
-        found = [(p, e) for p, e in everything if name in (full_id(p, e), p.name)]
+        found = [
+            (p, e)
+            for p, e in everything
+            if name == p.name or fnmatch.fnmatchcase(full_id(p, e), name)
+        ]
         if not found:
             known = ", ".join(dict.fromkeys(p.name for p, _ in everything))
             raise ParameterError(
@@ -323,11 +329,13 @@ def add_parser(parsers: Any) -> None:
         main,
         "  wirepress reproduce --list\n"
         "  wirepress reproduce fpga-mpi/fig-5.8 --plot fig-5.8.png\n"
-        "  wirepress reproduce gcow\n"
+        "  wirepress reproduce gcow 'pedal/*'\n"
         "  wirepress reproduce pedal/table-v --data silesia/\n"
         "  wirepress reproduce --all --report reproduced.md\n",
     )
-    parser.add_argument("ids", nargs="*", metavar="ID", help="an experiment, or a paper's name")
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID", help="an experiment, a paper's name, or a pattern"
+    )
     parser.add_argument("--list", action="store_true", help="name all experiments")
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument(

@@ -116,6 +116,19 @@ def test_figures(wirepress_in, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "Traceback" not in done.stderr
 
 
+def test_papers_and_patterns_are_chosen() -> None:
+    """Each experiment once, however often it is wanted."""
+    of = {
+        wanted: [reproduce.full_id(*pair) for pair in reproduce.choose(wanted.split())]
+        for wanted in ("pedal", "pedal/*", "pedal/table-*", "pedal pedal/*", "*/table-1")
+    }
+    assert of["pedal"] == of["pedal/*"] == of["pedal pedal/*"]
+    assert of["pedal/table-*"] == [one for one in of["pedal"] if one.startswith("pedal/table-")]
+    assert of["*/table-1"] == ["fre/table-1"]
+    with pytest.raises(ParameterError, match="is no experiment"):
+        reproduce.choose(["pedal/tables-*"])
+
+
 def test_nonsense_is_refused(wirepress_in, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"is no experiment.*papers: fpga-mpi, gcow"):
         reproduce.choose(["gcow/fig-9.9"])

@@ -259,15 +259,15 @@ struct BegunOn {
 
 }  // namespace
 
-Outcome run(const Job& job, size_t* written) noexcept {
+Outcome run(const Job& job, size_t* written, bool waits) noexcept {
   const std::span<Device* const> devices = current.load()->all();
   if (devices.empty()) return Outcome::kCores;
   const Reason reason =
-      bring_to_one(devices, job, [&](Device* device) { return device->run(job, written); });
+      bring_to_one(devices, job, [&](Device* device) { return device->run(job, written, waits); });
   return count(job, reason, *written);
 }
 
-void* begin(const Job& job, size_t left) noexcept {
+void* begin(const Job& job, double left) noexcept {
   const std::span<Device* const> devices = current.load()->all();
   if (devices.empty()) return nullptr;
   std::unique_ptr<BegunOn> begun(new (std::nothrow) BegunOn);
@@ -291,7 +291,7 @@ bool end(void* begun, size_t* written, Outcome* outcome) noexcept {
   return true;
 }
 
-bool may_begin(size_t way, size_t raw_size, size_t left) noexcept {
+bool may_begin(size_t way, size_t raw_size, double left) noexcept {
   const std::span<Device* const> devices = current.load()->all();
   return std::any_of(devices.begin(), devices.end(), [&](const Device* device) {
     return !device->is_hopeless(way, raw_size, left);
@@ -312,16 +312,22 @@ void use(Device* device, DeviceUse how) {
   use_all(devices, how);
 }
 
-// One job in 16: asking for the time takes half a microsecond.
+// The first jobs, then one in 16: asking for the time takes half a microsecond.
 constexpr int kWatched = 16;
-CoresWatch::CoresWatch(const Job& job)
-    : way_(job.way()),
-      raw_size_(job.raw_size()),
-      begin_(divides() && n_watches++ % kWatched == 0 ? thread_seconds() : 0) {}
+bool knows_cores(size_t way) {
+  const std::span<Device* const> devices = current.load()->all();
+  return std::all_of(devices.begin(), devices.end(),
+                     [&](const Device* device) { return device->knows_cores(way); });
+}
+CoresWatch::CoresWatch(const Job& job) : way_(job.way()), raw_size_(job.raw_size()) {
+  if (!divides()) return;
+  if (knows_cores(way_)) n_ = n_watches++ % kWatched == 0 ? kWatched : 0;
+  if (n_ != 0) begin_ = thread_seconds();
+}
 CoresWatch::~CoresWatch() {
   if (begin_ == 0) return;
   const double time = thread_seconds() - begin_;
-  for (Device* device : current.load()->all()) device->learn_cores(way_, raw_size_, time, kWatched);
+  for (Device* device : current.load()->all()) device->learn_cores(way_, raw_size_, time, n_);
 }
 bool selected() noexcept { return current.load()->n != 0; }
 bool verifying() noexcept { return verify; }

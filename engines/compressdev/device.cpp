@@ -19,7 +19,8 @@ namespace wirepress::compressdev {
 namespace {
 
 constexpr double kSleep = 20e-6;  // costs a thread: another has its caches, and it wakes late
-constexpr auto kNap = std::chrono::microseconds(20);  // between polls, where the cores have work
+constexpr auto kNap = std::chrono::microseconds(20);    // between polls, where the cores have work
+constexpr auto kSoon = std::chrono::microseconds(500);  // others may have the core then
 
 // For devices that do not compress.
 constexpr std::string_view kSampleText = "abcabcabcabcabcabcabcabcabcabc";
@@ -157,17 +158,16 @@ size_t& Device::max_src(Algorithm algorithm, Direction direction) {
   return info_.max_src[static_cast<size_t>(algorithm)][static_cast<size_t>(direction)];
 }
 
-Reason Device::run(const Job& job, size_t* written) noexcept {
-  // A thread that waits for codes is one of several; one that expands here has nothing else to do.
-  const double blocks = job.direction == Direction::kCompress ? kMostBlocks : 1;
+Reason Device::run(const Job& job, size_t* written, bool waits) noexcept {
+  const double blocks = waits ? kWaitsFor : 1;
   Reason reason = refusal(job, blocks);
   if (reason == Reason::kNone) {
     ++inside_;
     Begun begun;
     reason = enter(job, blocks, &begun);
     if (reason == Reason::kNone) reason = submit(&begun, true);
-    if (divided_ && job.direction == Direction::kCompress) begun.on_core += kSleep;
-    if (reason == Reason::kNone) reason = wait(&begun, written);
+    if (divided_ && waits) begun.on_core += kSleep;
+    if (reason == Reason::kNone) reason = wait(&begun, divided_ && waits, written);
     leave();
   }
   count(job, reason, *written);
@@ -175,12 +175,11 @@ Reason Device::run(const Job& job, size_t* written) noexcept {
 }
 
 // The answer must come before the cores have done what is left.
-Reason Device::begin(const Job& job, size_t left, Begun* begun) noexcept {
-  const double blocks = blocks_of(left);
-  Reason reason = refusal(job, blocks);
+Reason Device::begin(const Job& job, double left, Begun* begun) noexcept {
+  Reason reason = refusal(job, left);
   if (reason == Reason::kNone) {
     ++inside_;
-    reason = enter(job, blocks, begun);
+    reason = enter(job, left, begun);
     if (reason == Reason::kNone) reason = submit(begun, false);
     if (reason == Reason::kNone) return reason;
     leave();
@@ -224,6 +223,7 @@ Reason Device::refusal(const Job& job, double blocks) const {
 }
 
 bool Device::is_hopeless(size_t way, size_t raw_size, double blocks) const {
+  if (info_.max_src[way / kDirections][way % kDirections] == 0) return true;
   if (!divided_ || learned_[way] < kFirst || core_time_[way] == 0) return false;
   const double least = answer_time_.alone(way, raw_size);
   return !is_worth(way, raw_size, blocks, least) && !is_due(way, least);
@@ -288,17 +288,20 @@ void Device::finish(const Begun& begun, Reason reason) noexcept {
     give_back(begun.queue);
 }
 
-// Where the cores have work, a thread sleeps: for most of what is expected at first, then for
-// small parts of it, for each poll takes a core's time.
-Reason Device::wait(Begun* begun, size_t* written) noexcept {
+// Where other threads have work for the core, this one sleeps: for most of what is expected at
+// first, then for small parts of it, for each poll takes a core's time. Where it is alone it asks
+// until the answer should be there, and only then lets others come first: on a busy machine each
+// turn of theirs takes milliseconds. Threads that wait here share the cores at once.
+Reason Device::wait(Begun* begun, bool naps, size_t* written) noexcept {
   const auto expects = std::chrono::duration_cast<Duration>(Seconds(begun->place.expected));
   const Duration time = std::min<Duration>(expects, begun->end - begun->begin);
+  const auto soon = begun->begin + std::min<Duration>(2 * time, kSoon);
   Duration nap = time * 3 / 4;
   std::optional<ExactSleep> exact;
   for (Reason reason; true;) {
     if (answered(begun, written, &reason)) return reason;
-    if (!divided_ || begun->job.direction == Direction::kExpand) {
-      std::this_thread::yield();
+    if (!naps) {
+      if (begun->not_before > soon || waiting_ > n_cores_) std::this_thread::yield();
       continue;
     }
     std::this_thread::sleep_for(std::max<Duration>(nap, kNap));
@@ -337,6 +340,7 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
   last_size_[job.way()] = job.raw_size();
   if (core_time_[job.way()] == 0) return before == 0 && learned_[job.way()] == 0;
   if (learned_[job.way()] < kFirst) return before == 0;
+  if (!knows_cores(job.way())) return false;
   const double expects = seconds_for(job);
   if (is_worth(job.way(), job.raw_size(), blocks, expects)) return true;
   if (before != 0 || !is_due(job.way(), expects)) return false;
@@ -344,21 +348,23 @@ bool Device::pays(const Job& job, int before, double blocks) noexcept {
   return true;
 }
 
-// The answer, `seconds` from now, must come within the time that a core takes for so many blocks. A
-// queue that is longer than what keeps the device busy would only make the end less certain. And
-// the job must cost a core less than the block.
+// The answer, `seconds` from now, must surely come within the time that a core takes for so many
+// blocks. A queue that is longer than what keeps the device busy would only make the end less
+// certain. And the job must cost a core less than the block, for an answer is copied and proved.
 bool Device::is_worth(size_t way, size_t raw_size, double blocks, double seconds) const {
   const double core = core_time_[way] * static_cast<double>(raw_size);
   const double alone = answer_time_.alone(way, raw_size);
-  const double most = std::min(blocks * core, 2 * alone + kMostBlocks * core);
-  return seconds <= most && frees_core(way);
+  const double sure = blocks > 1 ? kSure : kSureOfOne;
+  const double most = std::min(sure * blocks * core, 2 * alone + kMostBlocks * core);
+  const double done = seconds + overhead_[way] * static_cast<double>(raw_size);
+  return done <= most && frees_core(way);
 }
 
 bool Device::gives() const {
   constexpr size_t kWay = Job().way();  // nothing compresses but DEFLATE
   const size_t size = last_size_[kWay];
   const double expects = answer_time_.expected(kWay, size, since_start(Clock::now()));
-  return learned_[kWay] < kFirst || is_worth(kWay, size, kMostBlocks, expects);
+  return learned_[kWay] < kFirst || is_worth(kWay, size, kWaitsFor, expects);
 }
 
 void Device::learn_device(const Begun& begun, Clock::time_point now) noexcept {
@@ -372,9 +378,15 @@ void Device::learn_overhead(const Job& job, double on_core) noexcept {
               on_core / static_cast<double>(std::max<size_t>(job.raw_size(), 1)));
 }
 
+// The first jobs of a thread find cold caches and make its tables: of them the fastest counts.
 void Device::learn_cores(size_t way, size_t raw_size, double time, int n) noexcept {
   if (!divided_) return;
-  learn(&core_time_[way], time / static_cast<double>(std::max<size_t>(raw_size, 1)));
+  const double now = time / static_cast<double>(std::max<size_t>(raw_size, 1));
+  if (!knows_cores(way) && core_time_[way] != 0)
+    core_time_[way] = std::min<double>(core_time_[way], now);
+  else
+    learn(&core_time_[way], now);
+  ++cores_learned_[way];
   core_seconds_[way] = core_seconds_[way] + n * time;
 }
 

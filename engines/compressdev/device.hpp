@@ -68,25 +68,25 @@ class Device {
   // may be no more than its end mark.
   bool probe() noexcept;
   // As compressdev::run; kNone: the device did the job.
-  Reason run(const Job& job, size_t* written) noexcept;
+  Reason run(const Job& job, size_t* written, bool waits = false) noexcept;
   // As compressdev::begin; kNone: the device has the job, and `end` ends it, called until it is
   // true; `reason` is then that of run().
-  Reason begin(const Job& job, size_t left, Begun* begun) noexcept;
+  Reason begin(const Job& job, double left, Begun* begun) noexcept;
   bool end(Begun* begun, size_t* written, Reason* reason) noexcept;
   // Whether blocks are divided between the device and the cores: the device then gets as many jobs
   // as it answers in the time that a core takes for kMostBlocks, so that no message waits longer.
   void divide(bool on) { divided_ = on; }
   int threads() const { return divided_ ? kThreads : 0; }  // that may wait for its codes
   bool divided() const { return divided_; }
-  // It surely takes no such job now: its answer would come too late if it had no other. `left` as
-  // of begin.
-  bool is_hopeless(size_t way, size_t raw_size, size_t left) const {
-    return is_hopeless(way, raw_size, blocks_of(left));
-  }
+  // It surely takes no such job now: it has not this way, or its answer would come too late if it
+  // had no other. `blocks`: as many as a core does meanwhile.
+  bool is_hopeless(size_t way, size_t raw_size, double blocks) const;
   bool gives() const;  // whether coding as the last jobs pays, as far as is known
   // A job, and what a core took for it, seconds; there were `n` of them, of which the others are
   // not told.
   void learn_cores(size_t way, size_t raw_size, double time, int n = 1) noexcept;
+  // Until then every job of the cores is to be told.
+  bool knows_cores(size_t way) const { return cores_learned_[way] >= kFirst; }
   // What a job would take now, as far as is known.
   double seconds_for(const Job& job) const;
   // No more jobs; once the last one is back, the device is closed.
@@ -106,12 +106,10 @@ class Device {
   Reason enter(const Job& job, double blocks, Begun* begun) noexcept;
   Reason submit(Begun* begun, bool waits) noexcept;
   bool answered(Begun* begun, size_t* written, Reason* reason) noexcept;
-  Reason wait(Begun* begun, size_t* written) noexcept;
+  Reason wait(Begun* begun, bool naps, size_t* written) noexcept;
   void finish(const Begun& begun, Reason reason) noexcept;
   void count(const Job& job, Reason reason, size_t written) noexcept;
   wpr_device_job asked_of(const Job& job);
-  bool is_hopeless(size_t way, size_t raw_size, double blocks) const;
-  double blocks_of(size_t left) const { return static_cast<double>(left) / n_cores_; }
   bool is_due(size_t way, double seconds) const;
   bool pays(const Job& job, int before, double blocks) noexcept;
   double since_start(Clock::time_point time) const { return Seconds(time - start_).count(); }
@@ -139,13 +137,18 @@ class Device {
   std::atomic<int> inside_{0};  // threads with a job
   static constexpr int kThreads = 8, kDepth = 16;
   static constexpr double kMostBlocks = 4;
+  // Of those times, for what is learned is not exact. With several blocks nothing is lost by a core
+  // that does them; with one the device's own time is.
+  static constexpr double kSure = 0.85, kSureOfOne = 0.95;
+  static constexpr double kWaitsFor = kMostBlocks / kSure;  // what threads wait for that may
   std::atomic<bool> divided_{false};
   std::atomic<int> waiting_{0};    // jobs that the device has
   AnswerTime<kWays> answer_time_;  // in seconds since start_
   // By Job::way(): means over the last jobs of a core's seconds a raw byte, in place of the device
   // and for a job on it; 0: not known.
   std::atomic<double> core_time_[kWays] = {}, overhead_[kWays] = {};
-  std::atomic<uint64_t> learned_[kWays] = {};  // jobs that answer_time_ knows
+  // Jobs that answer_time_ and core_time_ know.
+  std::atomic<uint64_t> learned_[kWays] = {}, cores_learned_[kWays] = {};
   std::atomic<size_t> last_size_[kWays] = {};  // raw bytes of the last job
   static constexpr uint64_t kFirst = 8;
   std::atomic<double> core_seconds_[kWays] = {};  // of all cores since a job that did not pay

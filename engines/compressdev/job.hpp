@@ -40,13 +40,14 @@ enum class Outcome : uint8_t {
   kWrongSum,  // the same: the format's sum is not that of the device's bytes
 };
 
-// Brings the job to the device, and waits for it.
-Outcome run(const Job& job, size_t* written) noexcept;
-// The same of a device that works beside the cores, while its thread does something else. `left`:
-// blocks of the message that nobody has begun. nullptr: the cores must do the job; else `end` ends
-// it, called until it is true.
-void* begin(const Job& job, size_t left) noexcept;
-bool may_begin(size_t way, size_t raw_size, size_t left) noexcept;  // false: begin is nullptr
+// Brings the job to the device, and waits for it. `waits`: the thread is there for that, so where
+// blocks are divided the device may take longer than a core.
+Outcome run(const Job& job, size_t* written, bool waits = false) noexcept;
+// The same of a device that works beside the cores, while its thread does something else. `left`
+// as of Kernel::begin_encode. nullptr: the cores must do the job; else `end` ends it, called until
+// it is true.
+void* begin(const Job& job, double left) noexcept;
+bool may_begin(size_t way, size_t raw_size, double left) noexcept;  // false: begin is nullptr
 bool end(void* begun, size_t* written, Outcome* outcome) noexcept;
 bool divides() noexcept;    // device and cores divide the blocks of a message
 bool selected() noexcept;   // a device is set up
@@ -63,7 +64,8 @@ class CoresWatch {
 
  private:
   const size_t way_, raw_size_;
-  const double begin_;  // 0: no device wants to know
+  int n_ = 1;         // jobs that this one stands for
+  double begin_ = 0;  // 0: no device wants to know
 };
 
 // Wrapping: kAlgorithm; kHeader and kTrailer, bytes around the device's code; cores(), the kernel
@@ -79,9 +81,26 @@ struct OnDevice {
 
   static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    if (encode_here(state, args, src, dst, written)) return {};
-    const CoresWatch watch(job_of(Direction::kCompress, src, dst));
-    return Wrapping::cores().encode(state, args, src, dst, written);
+    return encode_or_wait(state, args, src, dst, false, written);
+  }
+
+  static Status begin_encode(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
+                             size_t* written, void** begun) noexcept {
+    *begun = nullptr;
+    if (!divides() || left == 0) return encode_or_wait(state, args, src, dst, true, written);
+    Job job;
+    if (can_encode(args, src, dst, &job)) *begun = begin(job, left);
+    return *begun ? Status() : encode_on_cores(state, args, src, dst, written);
+  }
+
+  static bool end_encode(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
+                         size_t* written, Status* status) noexcept {
+    Outcome outcome;
+    size_t body = 0;
+    if (!end(begun, &body, &outcome)) return false;
+    const bool done = outcome == Outcome::kDone && finish(state, args, src, dst, body, written);
+    *status = done ? Status() : encode_on_cores(state, args, src, dst, written);
+    return true;
   }
 
   static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
@@ -91,13 +110,13 @@ struct OnDevice {
     return after(takes ? run(job, written) : Outcome::kCores, state, args, src, dst, written);
   }
 
-  static bool may_begin(size_t raw_size, size_t left) noexcept {
+  static bool may_begin(size_t raw_size, double left) noexcept {
     constexpr size_t kWay =
         Job{.algorithm = Wrapping::kAlgorithm, .direction = Direction::kExpand}.way();
     return divides() && compressdev::may_begin(kWay, raw_size, left);
   }
 
-  static Status begin_decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t left,
+  static Status begin_decode(void* state, const Args& args, ConstBytes src, Bytes dst, double left,
                              size_t* written, void** begun) noexcept {
     *begun = nullptr;
     if (!divides()) return decode(state, args, src, dst, written);
@@ -124,18 +143,37 @@ struct OnDevice {
   }
 
   // DEFLATE's level 0 asks for stored blocks, which few devices write.
-  static bool encode_here(void* state, const Args& args, ConstBytes src, Bytes dst,
-                          size_t* written) noexcept {
+  static bool can_encode(const Args& args, ConstBytes src, Bytes dst, Job* job) noexcept {
     if (Wrapping::kAlgorithm == Algorithm::kDeflate && args.value[0] == 0) return false;
     if (src.empty() || dst.size() <= kAround) return false;
-    size_t body = 0;
-    const Bytes room = dst.subspan(Wrapping::kHeader, dst.size() - kAround);
-    if (run(job_of(Direction::kCompress, src, room), &body) != Outcome::kDone) return false;
+    *job = job_of(Direction::kCompress, src, dst.subspan(Wrapping::kHeader, dst.size() - kAround));
+    return true;
+  }
+
+  // The device's code of `body` bytes gets its two ends. false: it is wrong.
+  static bool finish(void* state, const Args& args, ConstBytes src, Bytes dst, size_t body,
+                     size_t* written) noexcept {
     const Bytes code = dst.first(body + kAround);
     Wrapping::wrap(args.value[0], src, code);
     if (verifying() && !expands_to(state, args, code, src)) return disown(), false;
     *written = code.size();
     return true;
+  }
+
+  static Status encode_or_wait(void* state, const Args& args, ConstBytes src, Bytes dst, bool waits,
+                               size_t* written) noexcept {
+    Job job;
+    size_t body = 0;
+    if (can_encode(args, src, dst, &job) && run(job, &body, waits) == Outcome::kDone &&
+        finish(state, args, src, dst, body, written))
+      return {};
+    return encode_on_cores(state, args, src, dst, written);
+  }
+
+  static Status encode_on_cores(void* state, const Args& args, ConstBytes src, Bytes dst,
+                                size_t* written) noexcept {
+    const CoresWatch watch(job_of(Direction::kCompress, src, dst));
+    return Wrapping::cores().encode(state, args, src, dst, written);
   }
 
   // Only a sum proves what was expanded: without one, `verify` leaves it to the cores.
@@ -179,7 +217,10 @@ constexpr Kernel kernel() {
           .close = Functions::close,
           .encode = Functions::encode,
           .decode = Functions::decode,
+          .divides = divides,
           .may_begin = Functions::may_begin,
+          .begin_encode = Functions::begin_encode,
+          .end_encode = Functions::end_encode,
           .begin_decode = Functions::begin_decode,
           .end_decode = Functions::end_decode};
 }

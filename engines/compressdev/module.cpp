@@ -35,6 +35,7 @@ constexpr unsigned kInFlight = 16;  // of a queue pair; one is used
 struct DeviceState {
   uint8_t id = 0;
   uint16_t n_queues = 0, n_open = 0;
+  bool in_software = false;  // it works inside of submit, and on any memory
   rte_comp_xform xform[WPR_DEVICE_ALGORITHMS][2] = {};
   bool works[WPR_DEVICE_ALGORITHMS][2] = {};
 };
@@ -48,6 +49,7 @@ struct Side {
 struct Queue {
   uint8_t device = 0;
   uint16_t id = 0;
+  bool in_software = false;
   rte_comp_op* op = nullptr;
   void* xform[WPR_DEVICE_ALGORITHMS][2] = {};  // no driver shares those of zlib
   Side src, dst;
@@ -268,6 +270,7 @@ int describe(const char* name, wpr_device_info* info, char* why, size_t size) {
   auto* device = new (std::nothrow) DeviceState;  // lives as long as the process
   if (device == nullptr) return refuse(why, size, "no memory for device %s", name);
   device->id = static_cast<uint8_t>(id);
+  device->in_software = driver == "compress_isal" || driver == "compress_zlib";
   if (!has_pools())
     return refuse(why, size,
                   "DPDK makes no memory pool: its driver's package librte-mempool-ring* may be "
@@ -317,13 +320,15 @@ void* open_queue(void* state) {
   if (queue == nullptr) return nullptr;
   queue->device = device->id;
   queue->id = device->n_open++;
+  queue->in_software = device->in_software;
   if (fill_queue(*device, queue)) return queue;
   device->n_queues = device->n_open;  // the library's memory is used up
   delete queue;
   return nullptr;
 }
 
-rte_mbuf* lay_out(Side* side, size_t size) {
+rte_mbuf* lay_out(Side* side, size_t size, const void* memory) {
+  side->mbuf->buf_addr = const_cast<void*>(memory);
   side->mbuf->data_len = static_cast<uint16_t>(size);
   side->mbuf->pkt_len = static_cast<uint32_t>(size);
   return side->mbuf;
@@ -335,12 +340,15 @@ int submit(void* state, const wpr_device_job* job) {
   auto* queue = static_cast<Queue*>(state);
   rte_comp_op* op = queue->op;
   const size_t src_size = job->src_size + job->pad;
-  std::memcpy(queue->src.memory, job->src, job->src_size);
-  std::memset(queue->src.memory + job->src_size, 0, job->pad);
+  const bool in_place = queue->in_software && job->pad == 0;  // a device may be late
+  if (!in_place) {
+    std::memcpy(queue->src.memory, job->src, job->src_size);
+    std::memset(queue->src.memory + job->src_size, 0, job->pad);
+  }
   op->op_type = RTE_COMP_OP_STATELESS;
   op->private_xform = queue->xform[job->algorithm][job->direction];
-  op->m_src = lay_out(&queue->src, src_size);
-  op->m_dst = lay_out(&queue->dst, kLinear);
+  op->m_src = lay_out(&queue->src, src_size, in_place ? job->src : queue->src.memory);
+  op->m_dst = lay_out(&queue->dst, kLinear, queue->dst.memory);
   op->src.offset = op->dst.offset = 0;
   op->src.length = static_cast<uint32_t>(src_size);
   op->flush_flag = RTE_COMP_FLUSH_FINAL;

@@ -2,7 +2,9 @@
 // Virtual devices: right bytes, limits as published, and no answer before its time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <thread>
 
 #include "engines/compressdev/device.hpp"
 #include "engines/compressdev/virtual_device.hpp"
@@ -118,6 +120,51 @@ TEST(Virtual, PublishedDevicesDoWhatTheyCan) {
     const std::string state = with.device.state();
     EXPECT_NE(state.find("came later than by its rate"), std::string::npos) << state;
   }
+}
+
+// Threads that share a device, each in its own way: waiting for it, or with other work meanwhile.
+TEST(Virtual, ThreadsShareIt) {
+  VirtualDevice slow(published_by_rate(300e6));
+  Device device(VirtualDevice::table(), slow.info("virtual-300"));
+  const Entry& zlib = *find_codec("zlib", 4);
+  const auto found = std::ranges::find_if(zlib.kernels, [](const Kernel* one) {
+    return std::string_view(one->engine) == "compressdev";
+  });
+  ASSERT_NE(found, zlib.kernels.end());
+  const Kernel& kernel = **found;
+  use(&device, {.verify = true, .with_cores = true});
+  const auto work = [&](unsigned id) {
+    Args args;
+    args.value[0] = 1;
+    void* state = nullptr;
+    ASSERT_TRUE(kernel.open(args, &state).ok());
+    for (unsigned k = 0; k < 60; ++k) {
+      const Buffer raw = text(20000, id * 60 + k % 10);
+      Buffer code(raw.size() + 100), again(raw.size());
+      size_t size = 0;
+      void* begun = nullptr;
+      const double left = id % 2 == 0 ? 0 : 4;
+      Status status = kernel.begin_encode(state, args, raw, code, left, &size, &begun);
+      while (begun != nullptr && !kernel.end_encode(state, args, begun, raw, code, &size, &status))
+        std::this_thread::yield();
+      ASSERT_TRUE(status.ok()) << status.text();
+      code.resize(size);
+      begun = nullptr;
+      status = kernel.begin_decode(state, args, code, again, 4, &size, &begun);
+      while (begun != nullptr &&
+             !kernel.end_decode(state, args, begun, code, again, &size, &status))
+        std::this_thread::yield();
+      ASSERT_TRUE(status.ok()) << status.text();
+      ASSERT_EQ(again, raw);
+      ASSERT_NE(device.state(), "");
+    }
+    kernel.close(state);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned id = 0; id < 4; ++id) threads.emplace_back(work, id);
+  for (std::thread& thread : threads) thread.join();
+  use(nullptr, {});
+  EXPECT_GT(device.jobs(Reason::kNone), 0u);
 }
 
 }  // namespace

@@ -114,6 +114,27 @@ assert all(0 < size <= 3 * len(words) for size in done()), state()
     )
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_that_were_asked_for(threads: int) -> None:
+    """None of them waits while there is something to code: small messages are divided, too, and no
+    more threads are made."""
+    run(
+        f"""
+words = b" ".join(b"%d" % (i * i) for i in range(40000))[: 83000]
+def n_threads():
+    return len(os.listdir("/proc/self/task"))
+divided = wirepress.Compressor("zlib", engine="cores+compressdev:virtual-300!", block_size="16KiB",
+                               threads={threads})
+before = n_threads()
+for _ in range(40):
+    frame = divided.compress(words)
+    assert divided.decompress(frame, raw=True) == words == wirepress.decompress(frame, raw=True)
+assert 0 < done()[0] < 40 * len(words), state()
+assert n_threads() < before + {threads}, n_threads()
+"""
+    )
+
+
 def test_divided_frames_of_any_kind() -> None:
     """One codec or several, one thread or all; damage is an error, never other bytes."""
     run(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of many sizes between two ranks and by broadcast, every byte of which is compared:
-//   devices N SEED
-// Rank 0 prints how many came back right, and the seconds of the slowest one.
+//   devices N SEED [TIMES]
+// Rank 0 prints how many came back right, and the seconds of the slowest one; it writes those of
+// each as doubles to file TIMES.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ int main(int argc, char **argv) {
   const unsigned n_messages = argc > 1 ? (unsigned)atoi(argv[1]) : 100;
   unsigned state = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
   unsigned char *data = malloc(MOST), *wanted = malloc(MOST);
+  FILE *times = rank == 0 && argc > 3 ? fopen(argv[3], "wb") : NULL;
   unsigned right = 0;
   double slowest = 0;
   for (unsigned i = 0; i < n_messages; ++i) {
@@ -57,10 +59,12 @@ int main(int argc, char **argv) {
     }
     const double seconds = MPI_Wtime() - start;
     if (seconds > slowest) slowest = seconds;
+    if (times && fwrite(&seconds, sizeof seconds, 1, times) != 1) MPI_Abort(MPI_COMM_WORLD, 1);
   }
   unsigned least = 0;
   MPI_Reduce(&right, &least, 1, MPI_UNSIGNED, MPI_MIN, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("devices %u right of %u, slowest %.3f s\n", least, n_messages, slowest);
+  if (times) fclose(times);
   MPI_Finalize();
   return 0;
 }
