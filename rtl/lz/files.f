@@ -3,12 +3,10 @@ common/wpr_fifo.sv
 common/wpr_ram_fifo.sv
 common/wpr_pack.sv
 common/wpr_narrow.sv
-lz/wpr_lz_pkg.sv
 lz/wpr_lz_window.sv
 lz/wpr_lz_literals.sv
 lz/wpr_lz_bytes.sv
 lz/wpr_lz_pairs.sv
-lz/wpr_lz_queue.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz4_dec.sv
 lz/wpr_snappy_dec.sv

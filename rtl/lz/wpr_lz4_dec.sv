@@ -10,12 +10,10 @@
 //
 // Rate: `Bytes` a clock out. With 8 bytes a sequence a clock; with 16 two, where both have no long
 // length, 7 literals at most the first, 16 bytes each of code together and of what they expand to.
-// A byte of a long length takes a clock, and so does each word of code. Latency 20 clocks with 8, 24
+// A byte of a long length takes a clock, and so does each word of code. Latency 20 clocks with 8, 23
 // with 16. A packet of S bytes of code that may have N takes at most S + N + 40 clocks, whatever its
 // bytes are, while both sides move.
-module wpr_lz4_dec
-  import wpr_lz_pkg::*;
-#(
+module wpr_lz4_dec #(
   parameter int unsigned Bytes       = 8,  // of a beat: 8 or 16
   parameter int unsigned LogElements = 4   // that wait for the copy engine
 ) (
@@ -47,8 +45,7 @@ module wpr_lz4_dec
   localparam int unsigned First = Bytes == 8 ? 8 : 15;  // literals that follow a long length
   localparam int unsigned Shown = Bytes == 8 ? 24 : 32;  // bytes that a step may reach
   typedef logic [LogBytes:0] count_t;
-  localparam int unsigned Words = Bytes == 8 ? 3 : 4;  // that are shown
-  typedef logic [$clog2(Words*Bytes+1)-1:0] size_t;
+  typedef logic [$clog2(3*Bytes)-1:0] size_t;
   typedef struct packed {
     logic       last;        // the byte is not 255: a length ends
     logic       more;        // literal length goes on
@@ -63,8 +60,8 @@ module wpr_lz4_dec
   logic full, ended, pop;
   logic [8*Bytes-1:0] come;
   token_t [Bytes-1:0] come_tokens;
-  token_t [Words*Bytes-1:0] tokens;
-  logic [8*Words*Bytes-1:0] bytes;
+  token_t [3*Bytes-1:0] tokens;
+  logic [24*Bytes-1:0] bytes;
   size_t size;  // bytes in the window, with `ended`
   always_comb begin
     for (int j = 0; j < int'(Bytes); j++) begin
@@ -81,9 +78,8 @@ module wpr_lz4_dec
   end
 
   typedef enum logic [2:0] {Token, Length, Literals, Match, Ended, Flush} state_e;
-  (* fsm_encoding = "none" *) state_e state_q;  // one hot has longer ways here
-  state_e state_d;
-  wpr_lz_window #(.Bytes(Bytes), .Words(Words), .Beside(Bytes * TokenBits)) window (
+  state_e state_q, state_d;
+  wpr_lz_window #(.Bytes(Bytes), .Beside(Bytes * TokenBits)) window (
     .clk_i,
     .rst_ni,
     .s_axis_tvalid,
@@ -105,9 +101,8 @@ module wpr_lz4_dec
   // ---- two sequences ----------------------------------------------------------------------------
 
   // Of each byte of the first word, as a token: whether a step takes the sequence behind it, too, or
-  // the byte behind its offset, and what is taken then. What lies behind it is chosen when its word
-  // becomes the second one, and the rest is known when that becomes the first one; of a packet's
-  // first two words it is not.
+  // the byte behind its offset, and what is taken then. That is known when the word becomes the first
+  // one, from it and the word behind it; of a packet's first word it is not.
   typedef struct packed {
     logic       two;
     logic       long_match;  // the byte behind the offset is all of a long match length
@@ -119,44 +114,30 @@ module wpr_lz4_dec
   logic paired;
   logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
   if (Bytes == 16) begin : g_pairs
-    typedef struct packed {
-      logic       few;   // both have
-      logic       last;  // of the byte there
-      logic [4:0] sum;   // literals of both
-    } behind_t;
-    behind_t [Bytes-1:0] behind, behind_q;
     pair_t [Bytes-1:0] pairs, pairs_q;
-    logic [1:0] paired_q;
+    logic paired_q;
     always_comb begin
       for (int j = 0; j < int'(Bytes); j++) begin
-        automatic token_t first = tokens[2*int'(Bytes)+j];
-        automatic token_t second = tokens[2*int'(Bytes)+j+3+int'(first.n[2:0])];
-        behind[j] = '{first.few && !first.n[3] && second.few, second.last,
-                      5'(first.n[2:0]) + 5'(second.n)};
-      end
-      for (int j = 0; j < int'(Bytes); j++) begin
         automatic token_t first = tokens[int'(Bytes)+j];
-        automatic behind_t second = behind_q[j];
-        automatic logic two = second.few && second.sum <= 5'd10;
+        automatic token_t second = tokens[int'(Bytes)+j+3+int'(first.n[2:0])];
+        automatic logic [4:0] sum = 5'(first.n[2:0]) + 5'(second.n);
+        automatic logic two = first.few && !first.n[3] && second.few && sum <= 5'd10;
         automatic logic long_match = first.more_match && first.done && !first.n[3] && second.last;
         pairs[j].two        = two;
         pairs[j].long_match = long_match;
         pairs[j].more_match = first.more_match && !long_match;
-        pairs[j].n          = two ? second.sum[3:0] : first.n;
-        pairs[j].next       = two ? 5'(j + 6) + second.sum :
+        pairs[j].n          = two ? sum[3:0] : first.n;
+        pairs[j].next       = two ? 5'(j + 6) + sum :
                               long_match ? 5'(j + 4) + 5'(first.n[2:0]) : first.next;
       end
     end
     always_ff @(posedge clk_i) begin
-      if (pop) begin
-        behind_q <= behind;
-        pairs_q  <= pairs;
-        paired_q <= {paired_q[0], 1'b1};
-      end
-      if (!rst_ni || state_q == Flush) paired_q <= '0;
+      if (pop) pairs_q <= pairs;
+      if (pop) paired_q <= 1'b1;
+      if (!rst_ni || state_q == Flush) paired_q <= 1'b0;
     end
     assign pair   = pairs_q[at_q];
-    assign paired = paired_q[1] && !ended;
+    assign paired = paired_q && !ended;
   end else begin : g_no_pairs
     assign pair   = '0;
     assign paired = 1'b0;
@@ -216,8 +197,8 @@ module wpr_lz4_dec
   always_ff @(posedge clk_i) begin
     state_q  <= state_d;
     looked_q <= ended && !looked_q && !skip_q;
-    close_q  <= done && size_t'(first_next) == size + size_t'(2);  // `looked_q`: there is no pair
-    over_q   <= size_t'(first_next) > size;
+    close_q  <= done && size_t'(next) == size + size_t'(2);
+    over_q   <= size_t'(next) > size;
     if (step) begin
       at_q         <= next[LogBytes-1:0];
       more_match_q <= more_match;
@@ -319,20 +300,44 @@ module wpr_lz4_dec
   always_ff @(posedge clk_i) if (step && state_q == Token) code_q <= value[3:0];
 
   logic element_valid, element_ready;
+  logic [LogElements:0] level;
+  typedef struct packed {
+    logic bad;
+    logic last;
+    logic [4:0] n_literals;
+    logic [8:0] n_match;
+    logic [15:0] offset;
+  } element_t;
+  typedef struct packed {
+    logic two;
+    logic [4:0] n_literals;
+    logic [4:0] n_match;
+    logic [15:0] offset;
+  } second_t;
   element_t element;
-  second_t second;
-  wpr_lz_queue #(.Bytes(Bytes), .LogElements(LogElements)) elements (
+  second_t second, second_in;
+  assign second_in = {two2_q, second_n2_q, second_n_match2_q, second_offset2_q};
+  localparam int unsigned Width = $bits(element_t) + (Bytes == 8 ? 0 : $bits(second_t));
+  logic [$bits(element_t)+$bits(second_t)-1:0] shown;
+  assign {second, element} = shown;
+  wpr_fifo #(.Width(Width), .LogDepth(LogElements)) elements (
     .clk_i,
     .rst_ni,
-    .room_o     (room_q),
-    .s_valid_i  (v2_q),
-    .s_element_i({end2_q, bad2_q, n2_q, n_match2_q, offset2_q}),
-    .s_second_i ({two2_q, second_n2_q, second_n_match2_q, second_offset2_q}),
-    .m_valid_o  (element_valid),
-    .m_ready_i  (element_ready),
-    .m_element_o(element),
-    .m_second_o (second)
+    .s_valid_i(v2_q),
+    .s_ready_o(),
+    .s_data_i (Width'({second_in, bad2_q, end2_q, n2_q, n_match2_q, offset2_q})),
+    .m_valid_o(element_valid),
+    .m_ready_i(element_ready),
+    .m_data_o (shown[Width-1:0]),
+    .level_o  (level)
   );
+  always_ff @(posedge clk_i) begin
+    room_q <= rst_ni && level < (LogElements + 1)'((1 << LogElements) - 6);
+  end
+
+  if (Bytes == 8) begin : g_no_second
+    assign shown[Width+:$bits(second_t)] = '0;
+  end
 
   wpr_lz_copy #(.Bytes(Bytes)) copy (
     .clk_i,

@@ -12,8 +12,7 @@ module wpr_lz_literals #(
   input  logic [$clog2(Bytes):0] first_i,  // and behind so many of them
   input  logic [            2:0] gap_i,    // so many bytes are none
   input  logic [ 16*Bytes-1:0]   bytes_i,
-  // 0 to Bytes leave; they came three clocks ago or earlier, four with 16 bytes.
-  input  logic [$clog2(Bytes):0] take_i,
+  input  logic [$clog2(Bytes):0] take_i,   // 0 to Bytes leave; came three clocks ago or earlier
   output logic [  8*Bytes-1:0]   lanes_o,  // the next ones
   output logic [$clog2(Bytes)-1:0] first_o  // lane of the next one
 );
@@ -31,40 +30,22 @@ module wpr_lz_literals #(
     end
   end
 
-  logic [16*Bytes-1:0] bytes;  // with 16 bytes a clock later
-  if (Bytes == 16) begin : g_later
-    always_ff @(posedge clk_i) bytes <= bytes_i;
-  end else begin : g_now
-    assign bytes = bytes_i;
-  end
-
   for (genvar j = 0; j < int'(Bytes); j++) begin : g_lane
     (* ram_style = "distributed" *) logic [7:0] bytes_q[64];
     logic [LogBytes-1:0] past;  // where the lane's literal lies among those that come
-    logic [LogBytes:0] from, from_now;
-    logic [5:0] row, write_row, row1_q;
+    logic [LogBytes:0] from;
+    logic [5:0] row, row1_q;
     logic [7:0] byte1_q;
-    logic write, write1_q;
-    assign past      = LogBytes'(j) - write_q[LogBytes-1:0];
-    assign from_now  = begin_i + (LogBytes + 1)'(past) +
-                       ({1'b0, past} < first_i ? '0 : (LogBytes + 1)'(gap_i));
-    if (Bytes == 16) begin : g_later
-      always_ff @(posedge clk_i) begin
-        from      <= from_now;
-        write     <= {1'b0, past} < n_i && rst_ni;
-        write_row <= write_q[LogBytes+:6] + 6'(j < int'(write_q[LogBytes-1:0]));
-      end
-    end else begin : g_now
-      assign from      = from_now;
-      assign write     = {1'b0, past} < n_i;
-      assign write_row = write_q[LogBytes+:6] + 6'(j < int'(write_q[LogBytes-1:0]));
-    end
-    assign row = read_q[LogBytes+:6] + 6'(j < int'(read_q[LogBytes-1:0]));
+    logic write1_q;
+    assign past = LogBytes'(j) - write_q[LogBytes-1:0];
+    assign from = begin_i + (LogBytes + 1)'(past) +
+                  ({1'b0, past} < first_i ? '0 : (LogBytes + 1)'(gap_i));
+    assign row  = read_q[LogBytes+:6] + 6'(j < int'(read_q[LogBytes-1:0]));
     assign lanes_o[8*j+:8] = bytes_q[row];
     always_ff @(posedge clk_i) begin
-      write1_q <= write;
-      row1_q   <= write_row;
-      byte1_q  <= bytes[8*from+:8];
+      write1_q <= {1'b0, past} < n_i;
+      row1_q   <= write_q[LogBytes+:6] + 6'(j < int'(write_q[LogBytes-1:0]));
+      byte1_q  <= bytes_i[8*from+:8];
     end
     always_ff @(posedge clk_i) if (write1_q) bytes_q[row1_q] <= byte1_q;
   end

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beginning of a decoder that parses bytes: a packet in, `Bytes` a beat; its next bytes shown as
-// a few words of as many, of which one leaves in a clock. Where the packet ends among them is told.
+// three words of as many, of which one leaves in a clock. Where the packet ends among them is told.
 // The next packet comes in after flush_i.
 //
 // What is known of a word when it comes is stored beside it.
 module wpr_lz_window #(
   parameter int unsigned Bytes  = 8,  // of a word
-  parameter int unsigned Words  = 3,  // that are shown: 3 or 4
-  parameter int unsigned Beside = 1,  // bits of what is known of one
-  localparam int unsigned SizeBits = $clog2(Words * Bytes + 1)
+  parameter int unsigned Beside = 1   // bits of what is known of one
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -22,20 +20,20 @@ module wpr_lz_window #(
   output logic [8*Bytes-1:0] come_data_o,    // a word that comes
   input  logic [ Beside-1:0] come_beside_i,
 
-  output logic                         full_o,    // all words, or the packet's last ones
-  output logic                         ended_o,   // all of the packet came in
-  output logic [         SizeBits-1:0] size_o,    // with ended_o: how many bytes are shown
-  output logic [    8*Words*Bytes-1:0] bytes_o,   // the next one lowest
-  output logic [Words-1:0][Beside-1:0] beside_o,  // of each word
-  input  logic                         pop_i,     // takes a word, while full_o
-  input  logic                         flush_i    // in and to the packet's end: throws away the rest
+  output logic                       full_o,    // three words, or the packet's last ones
+  output logic                       ended_o,   // all of the packet came in
+  output logic [$clog2(3*Bytes)-1:0] size_o,    // with ended_o: how many bytes are shown
+  output logic [     24*Bytes-1:0]   bytes_o,   // the next one lowest
+  output logic [2:0][Beside-1:0]     beside_o,  // of each word
+  input  logic                       pop_i,     // takes a word, while full_o
+  input  logic                       flush_i    // in and to the packet's end: throws away the rest
 );
 
   localparam int unsigned Bits = 8 * Bytes;
   localparam int unsigned Width = Beside + Bits;
-  typedef logic [SizeBits-1:0] size_t;
-  logic [Words-1:0] valid_q;
-  logic [Words-1:0][Width-1:0] words_q;
+  typedef logic [$clog2(3*Bytes)-1:0] size_t;
+  logic [2:0] valid_q;
+  logic [2:0][Width-1:0] words_q;
   logic [Bytes-1:0] keep;
   size_t n;
   logic valid, last, take;
@@ -50,36 +48,32 @@ module wpr_lz_window #(
     .m_data_o ({last, keep, come_data_o})
   );
 
-  assign take     = !ended_o && (flush_i || pop_i || !valid_q[Words-1]);
-  assign full_o   = valid_q[Words-1] || ended_o;
+  assign take     = !ended_o && (flush_i || pop_i || !valid_q[2]);
+  assign full_o   = valid_q[2] || ended_o;
   always_comb begin
     n = '0;
     for (int i = 0; i < int'(Bytes); i++) n += size_t'(keep[i]);
-    for (int i = 0; i < int'(Words); i++) {beside_o[i], bytes_o[i*Bits+:Bits]} = words_q[i];
+    for (int i = 0; i < 3; i++) {beside_o[i], bytes_o[i*Bits+:Bits]} = words_q[i];
   end
 
-  // What a word becomes does not follow from pop_i, which comes late: only whether it is stored.
   logic come;
-  logic [Words-1:0] stay;  // those that do
-  size_t size;  // of them
+  logic [2:0] stay;  // those that do
   assign come = take && valid;
-  assign stay = pop_i ? {1'b0, valid_q[Words-1:1]} : valid_q;
-  always_comb begin
-    size = '0;
-    for (int i = 1; i < int'(Words); i++) if (stay[i-1]) size = size_t'(i * int'(Bytes));
-  end
+  assign stay = pop_i ? {1'b0, valid_q[2:1]} : valid_q;
   always_ff @(posedge clk_i) begin
-    for (int i = 0; i < int'(Words); i++) begin
-      if (pop_i || !valid_q[i]) words_q[i] <= {come_beside_i, come_data_o};
-      valid_q[i] <= stay[i] || (come && (i == 0 || stay[i-1]));
-    end
-    for (int i = 0; i < int'(Words) - 1; i++) begin
-      if ((pop_i || !valid_q[i]) && valid_q[i] && valid_q[i+1]) words_q[i] <= words_q[i+1];
+    if (pop_i) words_q[1:0] <= words_q[2:1];
+    for (int i = 0; i < 3; i++) begin
+      if (!stay[i] && (i == 0 || stay[i-1])) begin
+        words_q[i] <= {come_beside_i, come_data_o};
+        valid_q[i] <= come;
+      end else begin
+        valid_q[i] <= stay[i];
+      end
     end
     if (ended_o) begin
       if (pop_i) size_o <= size_o - size_t'(Bytes);
     end else begin
-      size_o <= size + n;
+      size_o <= (stay[1] ? size_t'(2 * Bytes) : stay[0] ? size_t'(Bytes) : '0) + n;
       ended_o <= come && last;
     end
     if (flush_i) begin

@@ -11,11 +11,9 @@
 // Rate: `Bytes` a clock out. With 8 bytes an element a clock; a literal of more than 8 bytes takes a
 // clock for each 8 and, of more than 60, one more for its length. With 16 two elements a clock, where
 // they are a literal of 12 bytes at most and a copy, a copy of 16 at most and such a literal, or two
-// such copies. Latency 23 clocks with 8, 27 with 16. A packet of S bytes of code that may have
+// such copies. Latency 23 clocks with 8, 26 with 16. A packet of S bytes of code that may have
 // N takes at most S + N + 40 clocks, whatever its bytes are, while both sides move.
-module wpr_snappy_dec
-  import wpr_lz_pkg::*;
-#(
+module wpr_snappy_dec #(
   parameter int unsigned Bytes       = 8,  // of a beat: 8 or 16
   parameter int unsigned LogElements = 4   // that wait for the copy engine
 ) (
@@ -47,8 +45,7 @@ module wpr_snappy_dec
   localparam int unsigned First = Bytes == 8 ? 8 : 15;  // of more than those, with their tag
   localparam int unsigned Shown = Bytes == 8 ? 24 : 32;  // bytes that a step may reach
   typedef logic [LogBytes:0] count_t;
-  localparam int unsigned Words = Bytes == 8 ? 3 : 4;  // that are shown
-  typedef logic [$clog2(Words*Bytes+1)-1:0] size_t;
+  typedef logic [$clog2(3*Bytes)-1:0] size_t;
   typedef struct packed {
     logic       literal;
     logic       more;  // its length is in bytes of its own
@@ -64,8 +61,8 @@ module wpr_snappy_dec
   logic full, ended, pop;
   logic [8*Bytes-1:0] come;
   tag_t [Bytes-1:0] come_tags;
-  tag_t [Words*Bytes-1:0] tags;
-  logic [8*Words*Bytes-1:0] bytes;
+  tag_t [3*Bytes-1:0] tags;
+  logic [24*Bytes-1:0] bytes;
   size_t size;  // bytes in the window, with `ended`
   always_comb begin
     for (int j = 0; j < int'(Bytes); j++) begin
@@ -85,9 +82,8 @@ module wpr_snappy_dec
   end
 
   typedef enum logic [2:0] {Head, Size, Tag, Length, Literals, Ended, Flush} state_e;
-  (* fsm_encoding = "none" *) state_e state_q;  // one hot has longer ways here
-  state_e state_d;
-  wpr_lz_window #(.Bytes(Bytes), .Words(Words), .Beside(Bytes * TagBits)) window (
+  state_e state_q, state_d;
+  wpr_lz_window #(.Bytes(Bytes), .Beside(Bytes * TagBits)) window (
     .clk_i,
     .rst_ni,
     .s_axis_tvalid,
@@ -109,8 +105,8 @@ module wpr_snappy_dec
   // ---- two elements -----------------------------------------------------------------------------
 
   // Of each byte of the first word, as a tag: whether a step takes the element behind it, too, and
-  // what is taken then. What lies behind it is chosen when its word becomes the second one, and the
-  // rest is known when that becomes the first one; of a packet's first two words it is not.
+  // what is taken then. That is known when the word becomes the first one, from it and the word
+  // behind it; of a packet's first word it is not.
   typedef struct packed {
     logic       two;
     logic       literal;  // the second one, behind a copy
@@ -121,28 +117,14 @@ module wpr_snappy_dec
   logic paired;
   logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
   if (Bytes == 16) begin : g_pairs
-    typedef struct packed {
-      logic       literal;
-      logic       copy;
-      logic       few;  // a copy of up to 16 bytes, or a literal of up to 12
-      logic [3:0] n;
-      logic [4:0] length;
-    } behind_t;
-    behind_t [Bytes-1:0] behind, behind_q;
     pair_t [Bytes-1:0] pairs, pairs_q;
-    logic [1:0] paired_q;
+    logic paired_q;
     always_comb begin
       for (int j = 0; j < int'(Bytes); j++) begin
-        automatic tag_t first = tags[2*int'(Bytes)+j];
-        automatic tag_t second = tags[2*int'(Bytes)+j+int'(first.length[3:0])];
-        behind[j] = '{second.literal, second.copy,
-                      second.few || (second.done && second.n <= 4'd12), second.n, second.length};
-      end
-      for (int j = 0; j < int'(Bytes); j++) begin
         automatic tag_t first = tags[int'(Bytes)+j];
-        automatic behind_t second = behind_q[j];
-        automatic logic two = first.length <= 5'd13 &&
-                              (first.literal ? first.done && second.copy : first.few && second.few);
+        automatic tag_t second = tags[int'(Bytes)+j+int'(first.length[3:0])];
+        automatic logic two = first.length <= 5'd13 && (first.literal ? first.done && second.copy :
+                              first.few && (second.few || (second.done && second.n <= 4'd12)));
         pairs[j].two     = two;
         pairs[j].literal = second.literal;
         pairs[j].n       = first.n | (two ? second.n : '0);
@@ -150,15 +132,12 @@ module wpr_snappy_dec
       end
     end
     always_ff @(posedge clk_i) begin
-      if (pop) begin
-        behind_q <= behind;
-        pairs_q  <= pairs;
-        paired_q <= {paired_q[0], 1'b1};
-      end
-      if (!rst_ni || state_q == Flush) paired_q <= '0;
+      if (pop) pairs_q <= pairs;
+      if (pop) paired_q <= 1'b1;
+      if (!rst_ni || state_q == Flush) paired_q <= 1'b0;
     end
     assign pair   = pairs_q[at_q];
-    assign paired = paired_q[1] && !ended;
+    assign paired = paired_q && !ended;
   end else begin : g_no_pairs
     assign pair   = '0;
     assign paired = 1'b0;
@@ -174,7 +153,7 @@ module wpr_snappy_dec
   tag_t tag;
   logic step, two, last_byte;
   count_t n;
-  logic [4:0] next, first_next;  // behind all, and behind the first element
+  logic [4:0] next;
   logic [7:0] value;
   assign tag   = tags[at_q];
   assign value = bytes[8*at_q+:8];
@@ -183,17 +162,16 @@ module wpr_snappy_dec
                  state_q != Ended && state_q != Flush;
   assign two   = state_q == Tag && paired && pair.two;
   always_comb begin
-    n          = '0;
-    first_next = 5'(at_q) + 5'd1;
-    last_byte  = number_q[1:0] == last_number_q;
+    n         = '0;
+    next      = 5'(at_q) + 5'd1;
+    last_byte = number_q[1:0] == last_number_q;
     if (state_q == Tag) begin
-      n          = paired ? count_t'(pair.n) : count_t'(tag.n);
-      first_next = tag.next;
+      n    = paired ? count_t'(pair.n) : count_t'(tag.n);
+      next = paired ? pair.next : tag.next;
     end else if (state_q == Literals) begin
-      n          = n_q;
-      first_next = 5'(at_q) + 5'(n_q);
+      n    = n_q;
+      next = 5'(at_q) + 5'(n_q);
     end
-    next    = state_q == Tag && paired ? pair.next : first_next;
     state_d = state_q;
     if (state_q == Head && !value[7]) state_d = Size;
     else if (state_q == Tag && tag.literal && !tag.done) state_d = tag.more ? Length : Literals;
@@ -233,10 +211,10 @@ module wpr_snappy_dec
     state_q  <= state_d;
     looked_q <= ended && !looked_q && !skip_q && state_q != Size;
     // The stream ends behind its head, a copy, or a literal's last byte.
-    close_q  <= size_t'(first_next) == size && ((state_q == Tag && (tag.done || !tag.literal)) ||
+    close_q  <= size_t'(next) == size && ((state_q == Tag && (tag.done || !tag.literal)) ||
                                  (state_q == Literals && done_q) ||
                                  (state_q == Head && !value[7]));
-    over_q   <= size_t'(first_next) >= size;  // `looked_q`: there is no pair
+    over_q   <= size_t'(next) >= size;
     if (step) begin
       at_q  <= next[LogBytes-1:0];
       bad_q <= !close_q;
@@ -339,20 +317,44 @@ module wpr_snappy_dec
   end
 
   logic element_valid, element_ready;
+  logic [LogElements:0] level;
+  typedef struct packed {
+    logic bad;
+    logic last;
+    logic [4:0] n_literals;
+    logic [8:0] n_match;
+    logic [15:0] offset;
+  } element_t;
+  typedef struct packed {
+    logic two;
+    logic [4:0] n_literals;
+    logic [4:0] n_match;
+    logic [15:0] offset;
+  } second_t;
   element_t element;
-  second_t second;
-  wpr_lz_queue #(.Bytes(Bytes), .LogElements(LogElements)) elements (
+  second_t second, second_in;
+  assign second_in = {two2_q, second_n2_q, second_n_match2_q, second_offset2_q};
+  localparam int unsigned Width = $bits(element_t) + (Bytes == 8 ? 0 : $bits(second_t));
+  logic [$bits(element_t)+$bits(second_t)-1:0] shown;
+  assign {second, element} = shown;
+  wpr_fifo #(.Width(Width), .LogDepth(LogElements)) elements (
     .clk_i,
     .rst_ni,
-    .room_o     (room_q),
-    .s_valid_i  (v2_q),
-    .s_element_i({end2_q, bad2_q, n2_q, n_match2_q, offset2_q}),
-    .s_second_i ({two2_q, second_n2_q, second_n_match2_q, second_offset2_q}),
-    .m_valid_o  (element_valid),
-    .m_ready_i  (element_ready),
-    .m_element_o(element),
-    .m_second_o (second)
+    .s_valid_i(v2_q),
+    .s_ready_o(),
+    .s_data_i (Width'({second_in, bad2_q, end2_q, n2_q, n_match2_q, offset2_q})),
+    .m_valid_o(element_valid),
+    .m_ready_i(element_ready),
+    .m_data_o (shown[Width-1:0]),
+    .level_o  (level)
   );
+  always_ff @(posedge clk_i) begin
+    room_q <= rst_ni && level < (LogElements + 1)'((1 << LogElements) - 6);
+  end
+
+  if (Bytes == 8) begin : g_no_second
+    assign shown[Width+:$bits(second_t)] = '0;
+  end
 
   wpr_lz_copy #(.Bytes(Bytes), .Exact(1'b1)) copy (
     .clk_i,

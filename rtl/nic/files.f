@@ -22,12 +22,10 @@ bx/wpr_bx_enc.sv
 bx/wpr_bx_dec.sv
 tbq/wpr_tbq_enc.sv
 tbq/wpr_tbq_dec.sv
-lz/wpr_lz_pkg.sv
 lz/wpr_lz_window.sv
 lz/wpr_lz_literals.sv
 lz/wpr_lz_bytes.sv
 lz/wpr_lz_pairs.sv
-lz/wpr_lz_queue.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz4_dec.sv
 lz/wpr_snappy_dec.sv

@@ -12,12 +12,10 @@ common/wpr_packet_fifo.sv
 common/wpr_packetizer.sv
 common/wpr_reassembler.sv
 common/wpr_pool.sv
-lz/wpr_lz_pkg.sv
 lz/wpr_lz_window.sv
 lz/wpr_lz_literals.sv
 lz/wpr_lz_bytes.sv
 lz/wpr_lz_pairs.sv
-lz/wpr_lz_queue.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz4_dec.sv
 lz/wpr_snappy_dec.sv
