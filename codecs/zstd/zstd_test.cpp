@@ -9,6 +9,7 @@
 // its last symbol, as RFC 8878 says, and an offset must not be 0. It takes none that libzstd
 // refuses.
 #include <gtest/gtest.h>
+#define ZSTD_STATIC_LINKING_ONLY  // parameters that no program should set
 #include <zstd.h>
 
 #include <algorithm>
@@ -53,9 +54,40 @@ Buffer bytes(size_t n, Random* random) {
   return data;
 }
 
+// Some of what decides how libzstd searches, where it ends blocks and how it codes literals.
+void set_parameters(ZSTD_CCtx* context, Random* random) {
+  const struct {
+    ZSTD_cParameter parameter;
+    int least, most;
+  } all[] = {
+    {ZSTD_c_strategy, ZSTD_fast, ZSTD_btultra2},
+    {ZSTD_c_minMatch, 3, 7},
+    {ZSTD_c_searchLog, 1, 6},
+    {ZSTD_c_hashLog, 6, 15},
+    {ZSTD_c_chainLog, 6, 15},
+    {ZSTD_c_targetLength, 0, 999},
+    {ZSTD_c_literalCompressionMode, ZSTD_ps_auto, ZSTD_ps_disable},
+#ifdef ZSTD_c_useBlockSplitter
+    {ZSTD_c_useBlockSplitter, ZSTD_ps_auto, ZSTD_ps_disable},
+#endif
+#ifdef ZSTD_c_maxBlockSize
+    {ZSTD_c_maxBlockSize, 1 << 10, 1 << 17},
+#endif
+#if defined(ZSTD_c_targetCBlockSize) || ZSTD_VERSION_NUMBER >= 10506
+    {ZSTD_c_targetCBlockSize, 1340, 1 << 16},
+#endif
+  };
+  for (const auto& [parameter, least, most] : all) {
+    if ((*random)() % 3 != 0) continue;
+    const int value =
+        least + static_cast<int>((*random)() % static_cast<unsigned>(most - least + 1));
+    ASSERT_FALSE(ZSTD_isError(ZSTD_CCtx_setParameter(context, parameter, value))) << parameter;
+  }
+}
+
 // A frame of any level and window that the core takes, with a checksum or without, in blocks that
-// end where it pleases the draw.
-Buffer frame(const Buffer& raw, Random* random, int window_log = 0) {
+// end where it pleases the draw; with any other parameters, too.
+Buffer frame(const Buffer& raw, Random* random, int window_log = 0, bool any = false) {
   static const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
                                                                             ZSTD_freeCCtx);
   ZSTD_CCtx* made = context.get();
@@ -64,6 +96,7 @@ Buffer frame(const Buffer& raw, Random* random, int window_log = 0) {
   if (window_log == 0) window_log = static_cast<int>(10 + (*random)() % 8);
   ZSTD_CCtx_setParameter(made, ZSTD_c_windowLog, window_log);
   ZSTD_CCtx_setParameter(made, ZSTD_c_checksumFlag, (*random)() % 2 == 0);
+  if (any) set_parameters(made, random);
   ZSTD_CCtx_setPledgedSrcSize(made, raw.size());
   Buffer code(ZSTD_compressBound(raw.size()) + 4096);
   ZSTD_outBuffer out{code.data(), code.size(), 0};
@@ -88,12 +121,12 @@ class Zstd : public testing::Test {
     if (core == nullptr) GTEST_SKIP() << "built without Verilator";
   }
 
-  // n frames of up to `most` bytes, one of 16 of up to 200 KiB.
-  void good(int n, size_t most, Random* random) {
+  // n frames of up to `most` bytes, one of `large` of up to 200 KiB; with any parameters, or a few.
+  void good(int n, size_t most, Random* random, int large = 16, bool any = false) {
     Opened on_core(core);
     for (int i = 0; i < n; ++i) {
-      const Buffer raw = bytes((*random)() % (i % 16 == 0 ? size_t{200} << 10 : most), random);
-      const Buffer code = frame(raw, random);
+      const Buffer raw = bytes((*random)() % (i % large == 0 ? size_t{200} << 10 : most), random);
+      const Buffer code = frame(raw, random, 0, any);
       Buffer got;
       const uint64_t before = rtl::clocks;
       ASSERT_TRUE(on_core.decode(code, raw.size() + i % 2, &got)) << i;
@@ -161,6 +194,17 @@ TEST_F(Zstd, DISABLED_ManyFrames) {
   good(2000, 8000, &random);
 }
 
+TEST_F(Zstd, ParameterSets) {
+  Random random(18);
+  good(100, 1000, &random, 64, true);
+}
+
+// --gtest_also_run_disabled_tests: 10^4 of them; --gtest_shuffle --gtest_random_seed=N: others.
+TEST_F(Zstd, DISABLED_ManyParameterSets) {
+  Random random(18 + static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed()));
+  good(10000, 1000, &random, 64, true);
+}
+
 TEST_F(Zstd, Truncations) {
   Random random(3);
   Opened on_core(core), on_library(library);
@@ -196,9 +240,9 @@ TEST_F(Zstd, MutationsWithPauses) {
   rtl::pauses = {};
 }
 
-// --gtest_also_run_disabled_tests: 10^4 of them.
+// The same of mutations: 10^4, and others.
 TEST_F(Zstd, DISABLED_ManyMutations) {
-  Random random(6);
+  Random random(6 + static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed()));
   mutate(1000, 10, 1500, &random, false);
 }
 

@@ -491,6 +491,11 @@ def test_bench_of_an_engine(wirepress_in: Command, tmp_path: Path, field: np.nda
     assert row["kernel"] == "rtl:verilator"
     for clocks in (row["compress_clocks"], row["decompress_clocks"]):
         assert field.nbytes / 4 <= clocks <= 1.05 * field.nbytes / 4 + 100
+    # A decoder without an encoder, which the library is in its place.
+    command = "bench field.npy --engine rtl:verilator16 --recipes lz4 --seconds 0 --json out.json"
+    assert b"B/clock" in wirepress_in(*command.split(), check=True).stdout
+    (row,) = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert row["compress_clocks"] == 0 and row["decompress_clocks"] > field.nbytes / 16
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

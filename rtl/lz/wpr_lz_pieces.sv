@@ -11,7 +11,7 @@ module wpr_lz_pieces (
   input  logic [31:0] s_head_i,
   input  logic [ 3:0] s_n_i,      // literals
   input  logic [ 1:0] s_n_tail_i,
-  input  logic [23:0] s_tail_i,
+  input  logic [23:0] s_tail_i,   // bytes beyond n_tail are 0
   input  logic        s_last_i,
   input  logic [63:0] bytes_i,    // literals of the piece four clocks ago
 
@@ -48,7 +48,7 @@ module wpr_lz_pieces (
     for (int i = 0; i < 12; i++) begin
       front5_q[8*i+:8] <= i < int'(piece_q[4].n_head) ? piece_q[4].head[8*(i%4)+:8] :
                           i - int'(piece_q[4].n_head) < int'(piece_q[4].n) ?
-                            bytes_i[8*3'(i-int'(piece_q[4].n_head))+:8] : 8'd0;
+                            bytes_i[{3'(i-int'(piece_q[4].n_head)), 3'b0}+:8] : 8'd0;
     end
     n_front5_q <= 4'(piece_q[4].n_head) + piece_q[4].n;
     v6_q       <= v_q[5] && rst_ni;

@@ -20,6 +20,14 @@ module wpr_nic_zfp_enc
   output logic       code_bad_o
 );
 
+  // The head waits for a group's last beat, and the code waits for the head. So the encoder must take
+  // the beats before that one while none of its code leaves.
+  localparam int unsigned GroupBeats = 64;
+  localparam int unsigned LogQueue = 6;  // of the encoder
+  if ((1 << LogQueue) < GroupBeats) begin : g_starves
+    $error("the encoder holds less than a group's beats, whose head waits for them all");
+  end
+
   // ---- packets that may come: as many as the queues of facts take -------------------------------
 
   logic take, leaves, e_ready, room_q;
@@ -105,7 +113,7 @@ module wpr_nic_zfp_enc
   logic [31:0] e_keep;
   logic [511:0] w_data;
   logic [63:0] w_keep;
-  wpr_zfp_enc #(.Dims(1), .CellBits(64), .Unit(4), .Bytes(32)) encoder (
+  wpr_zfp_enc #(.Dims(1), .CellBits(64), .Unit(4), .Bytes(32), .LogQueue(LogQueue)) encoder (
     .clk_i, .rst_ni, .cfg_rate_i(1'b1), .cfg_bits_i({cfg_rate_i, 2'b0}), .cfg_planes_i(6'd32),
     .cfg_offset_i(10'd32),
     .s_axis_tvalid(raw_valid_i && room_q), .s_axis_tready(e_ready),

@@ -19,6 +19,8 @@ module wpr_zfp_enc #(
   // Bits of which cells, or four of them, have a multiple. 1 where Bytes do not hold a beat's code.
   parameter int unsigned Unit     = 1,
   parameter int unsigned Bytes    = 32,   // of a beat out; all of a beat in, or half of that
+  // It takes 2^LogQueue - 1 beats whose code does not leave, 31 or more.
+  parameter int unsigned LogQueue = 6,
   localparam int unsigned SizeBits = $clog2(CellBits + 1)
 ) (
   input logic clk_i,
@@ -53,7 +55,6 @@ module wpr_zfp_enc #(
   localparam int unsigned Cells = 16 / Values;
   localparam int unsigned PieceBits = Cells * CellBits;
   localparam int unsigned OutBits = 8 * Bytes;
-  localparam int unsigned LogQueue = 6;
   localparam int unsigned PieceSizeBits = $clog2(PieceBits + 1);
   // Clocks from a beat in to its piece in the queue.
   localparam int unsigned Latency = 1 + Dims + 11 + 6 * Dims + $clog2(Cells);

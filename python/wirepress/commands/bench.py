@@ -320,7 +320,7 @@ def _report(rows: list[Row], memcpy_gbps: float, args: argparse.Namespace) -> di
 
 def print_table(rows: list[Row], memcpy_gbps: float) -> None:
     head = ("file", "recipe", "kernel", "ratio", "comp GB/s", "x memcpy", "exp GB/s", "x memcpy")
-    counted = any(row.compress_clocks for row in rows)
+    counted = any(row.compress_clocks or row.decompress_clocks for row in rows)
     if counted:
         head += ("comp B/clock", "exp B/clock")
     cells = [
