@@ -4,9 +4,11 @@
 #include <exception>
 #include <new>
 
+#include "base/memory.hpp"
 #include "base/process.hpp"
 #include "store/frame_store.hpp"
 
+using wirepress::check_on_cores;
 using wirepress::Code;
 using wirepress::fail;
 using wirepress::Status;
@@ -128,17 +130,24 @@ const char* wpr_store_error(wpr_store* store) {
 }
 
 wpr_status wpr_store_put(wpr_store* store, uint64_t step, const void* src, size_t n) {
-  return call(store, [&] { return store->frames.put(step, src, n); });
+  return call(store, [&]() -> Status {
+    WPR_TRY(check_on_cores(src, "src"));
+    return store->frames.put(step, src, n);
+  });
 }
 
 wpr_status wpr_store_get(wpr_store* store, uint64_t step, void* dst, size_t cap) {
-  return call(store, [&] { return store->frames.get(step, dst, cap); });
+  return call(store, [&]() -> Status {
+    WPR_TRY(check_on_cores(dst, "dst"));
+    return store->frames.get(step, dst, cap);
+  });
 }
 
 wpr_status wpr_store_put_tile(wpr_store* store, uint64_t step, uint64_t tile, const void* src,
                               const uint64_t* strides) {
   return call(store, [&]() -> Status {
     WPR_TRY(check_given("src", src));
+    WPR_TRY(check_on_cores(src, "src"));
     return store->frames.put_tile(step, tile, src, strides);
   });
 }
@@ -147,6 +156,7 @@ wpr_status wpr_store_get_tile(wpr_store* store, uint64_t step, uint64_t tile, vo
                               const uint64_t* strides) {
   return call(store, [&]() -> Status {
     WPR_TRY(check_given("dst", dst));
+    WPR_TRY(check_on_cores(dst, "dst"));
     return store->frames.get_tile(step, tile, dst, strides);
   });
 }
