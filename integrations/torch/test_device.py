@@ -125,10 +125,12 @@ BY_CORES: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_gradients_are_coded_where_they_lie(on_ranks: Callable[..., Any], dtype: str) -> None:
-    for results in on_ranks(on_both, 2, BY_DEVICE, dtype, timeout=120):
-        for (method, knobs), (same, statistics) in zip(BY_DEVICE, results, strict=True):
+@pytest.mark.parametrize(("dtype", "cases"), [("float32", BY_DEVICE), ("bfloat16", BY_DEVICE[:1])])
+def test_gradients_are_coded_where_they_lie(
+    on_ranks: Callable[..., Any], dtype: str, cases: list[Case]
+) -> None:
+    for results in on_ranks(on_both, 2, cases, dtype, timeout=120):
+        for (method, knobs), (same, statistics) in zip(cases, results, strict=True):
             assert same, (method, knobs)
             assert statistics["device_bytes"] > statistics["raw_bytes"], method
             assert statistics["cores_bytes"] == 0, (method, statistics["cores_reason"])
