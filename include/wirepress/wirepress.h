@@ -80,7 +80,7 @@ typedef enum wpr_dtype {
 WPR_API size_t wpr_dtype_size(wpr_dtype dtype);
 /* Its name: "bytes", "float32", "float8_e4m3" ... (spec/frame.md); NULL: dtype is none of the
  * above. */
-WPR_API const char* wpr_dtype_name(wpr_dtype dtype);
+WPR_API const char *wpr_dtype_name(wpr_dtype dtype);
 
 #define WPR_MAX_DIMS 4
 #define WPR_NO_SHAPE (-1)      /* n_dims of a frame that carries bytes without a shape */
@@ -95,18 +95,18 @@ typedef struct wpr_ctx wpr_ctx;
 /* A context with the defaults of `wirepress options`, overridden by WIREPRESS_* variables.
  * An invalid variable fails with WPR_PARAMETER and *ctx still set, so that wpr_error can say which,
  * as does a default that this build or engine cannot use; only WPR_NO_MEMORY leaves *ctx NULL. */
-WPR_API wpr_status wpr_create(wpr_ctx** ctx);
-WPR_API void wpr_free(wpr_ctx* ctx); /* NULL is fine */
+WPR_API wpr_status wpr_create(wpr_ctx **ctx);
+WPR_API void wpr_free(wpr_ctx *ctx); /* NULL is fine */
 
 /* Sets an option by its key: wpr_set(ctx, "recipe", "shuffle:4+zstd:1"). It holds from the next
  * frame on: a stream that is open, in either direction, keeps the options that it began with. */
-WPR_API wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value);
+WPR_API wpr_status wpr_set(wpr_ctx *ctx, const char *key, const char *value);
 /* Its current value, as text that stays valid until the next wpr_set; NULL: unknown key. */
-WPR_API const char* wpr_get(const wpr_ctx* ctx, const char* key);
+WPR_API const char *wpr_get(const wpr_ctx *ctx, const char *key);
 /* Its current value as a number: bytes of a size, bytes a second of a rate, an integer (exact below
  * 2^53), 1 or 0 of a boolean; 0 for a word such as auto. WPR_PARAMETER: the key is unknown, or the
  * option is no number, but a text, choice, recipe or error bound; *value is left alone then. */
-WPR_API wpr_status wpr_get_number(const wpr_ctx* ctx, const char* key, double* value);
+WPR_API wpr_status wpr_get_number(const wpr_ctx *ctx, const char *key, double *value);
 /* How an error bound is meant; the values are frozen. */
 typedef enum wpr_error_kind {
   WPR_ERROR_NONE = 0,     /* no error at all; the bound is 0 */
@@ -115,48 +115,48 @@ typedef enum wpr_error_kind {
 } wpr_error_kind;
 /* Its current value as an error bound. WPR_PARAMETER: the key is unknown, or the option is no error
  * bound; *kind and *value are left alone then. */
-WPR_API wpr_status wpr_get_error_bound(const wpr_ctx* ctx, const char* key, wpr_error_kind* kind,
-                                       double* value);
+WPR_API wpr_status wpr_get_error_bound(const wpr_ctx *ctx, const char *key, wpr_error_kind *kind,
+                                       double *value);
 /* Where the value comes from: "default", "environment" or "set"; NULL: unknown key. */
-WPR_API const char* wpr_origin(const wpr_ctx* ctx, const char* key);
+WPR_API const char *wpr_origin(const wpr_ctx *ctx, const char *key);
 
 /* One sentence about the context's last failure, "" if there was none. Valid until the next call
  * with this context. */
-WPR_API const char* wpr_error(const wpr_ctx* ctx);
-WPR_API const char* wpr_status_name(wpr_status status); /* "ok", "corrupt", ... */
-WPR_API const char* wpr_version(void);                  /* WPR_VERSION of the library loaded */
+WPR_API const char *wpr_error(const wpr_ctx *ctx);
+WPR_API const char *wpr_status_name(wpr_status status); /* "ok", "corrupt", ... */
+WPR_API const char *wpr_version(void);                  /* WPR_VERSION of the library loaded */
 
 /* Bytes a second of a rate as options take it: a number above 0, k, K, M, G, T or nothing, and bps,
  * b/s, bit/s or B/s (25Gbps, 1.2GB/s); MiB/s is in powers of 1024. WPR_PARAMETER: the text is no
  * rate; nothing is written then. */
-WPR_API wpr_status wpr_parse_rate(const char* text, double* rate);
+WPR_API wpr_status wpr_parse_rate(const char *text, double *rate);
 
 /* ---- whole buffers ---------------------------------------------------------------------- */
 
 /* A dst this big never fails. */
-WPR_API size_t wpr_bound(const wpr_ctx* ctx, size_t raw_size);
+WPR_API size_t wpr_bound(const wpr_ctx *ctx, size_t raw_size);
 
 /* Makes one frame of n bytes. Nobody states their type here, so a recipe that changes values is
  * refused with WPR_PARAMETER: wpr_compress_array states it (and refuses the same for WPR_BYTES). A
  * dst smaller than wpr_bound() is allowed: WPR_DST_TOO_SMALL then says that the data did not shrink
  * enough. */
-WPR_API wpr_status wpr_compress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
-                                size_t* written);
+WPR_API wpr_status wpr_compress(wpr_ctx *ctx, const void *src, size_t n, void *dst, size_t cap,
+                                size_t *written);
 
 /* The same for an array: n_dims 0 to 4 (0 is a scalar) in C order, outermost first; src holds
  * product(shape) elements. Codecs use the dtype; the frame remembers dtype and shape.
  * n_dims WPR_NO_SHAPE: shape[0] elements whose shape is not remembered. */
-WPR_API wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
-                                      const uint64_t* shape, void* dst, size_t cap,
-                                      size_t* written);
+WPR_API wpr_status wpr_compress_array(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
+                                      const uint64_t *shape, void *dst, size_t cap,
+                                      size_t *written);
 
 /* Expands one whole frame; bytes after its end are WPR_CORRUPT. dst is never written beyond cap. */
-WPR_API wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
-                                  size_t* written);
+WPR_API wpr_status wpr_decompress(wpr_ctx *ctx, const void *src, size_t n, void *dst, size_t cap,
+                                  size_t *written);
 
 /* Expands raw bytes [offset, offset + size) only, touching just the blocks that hold them. */
-WPR_API wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_t offset,
-                                        size_t size, void* dst);
+WPR_API wpr_status wpr_decompress_range(wpr_ctx *ctx, const void *src, size_t n, uint64_t offset,
+                                        size_t size, void *dst);
 
 /* ---- memory of devices -------------------------------------------------------------------
  * wpr_compress, wpr_compress_array, wpr_compress_feedback, wpr_decompress, wpr_decompress_add,
@@ -169,27 +169,27 @@ WPR_API wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n,
  */
 
 typedef struct wpr_place {
-  const char* engine; /* of kernels that reach it, such as "cuda:device"; "": the cores */
+  const char *engine; /* of kernels that reach it, such as "cuda:device"; "": the cores */
   int device;         /* its number; -1: none */
-  void* on_cores;     /* where the cores reach the same byte, in an emulation; NULL: nowhere */
+  void *on_cores;     /* where the cores reach the same byte, in an emulation; NULL: nowhere */
 } wpr_place;
 
 /* Where an address lies; loads no driver. Managed memory is the cores'. */
-WPR_API wpr_status wpr_place_of(const void* at, wpr_place* place);
+WPR_API wpr_status wpr_place_of(const void *at, wpr_place *place);
 
 /* The stream (a cudaStream_t) that the caller has put its work on the buffers on: calls wait for
  * what is there when they begin. NULL, as it is at first: the default stream. WPR_NO_STREAM: all
  * work on the buffers is done, and no call waits. */
-#define WPR_NO_STREAM ((void*)-1)
-WPR_API wpr_status wpr_set_stream(wpr_ctx* ctx, void* stream);
+#define WPR_NO_STREAM ((void *)-1)
+WPR_API wpr_status wpr_set_stream(wpr_ctx *ctx, void *stream);
 
 /* n bytes of memory of a device: of the engine "cuda", or of "cuda:emulated", for tests of programs
  * without a GPU: who touches it outside of a kernel ends with SIGSEGV. */
-WPR_API wpr_status wpr_device_alloc(wpr_ctx* ctx, const char* engine, int device, size_t n,
-                                    void** memory);
-WPR_API wpr_status wpr_device_free(wpr_ctx* ctx, void* memory); /* NULL is fine */
+WPR_API wpr_status wpr_device_alloc(wpr_ctx *ctx, const char *engine, int device, size_t n,
+                                    void **memory);
+WPR_API wpr_status wpr_device_free(wpr_ctx *ctx, void *memory); /* NULL is fine */
 /* Copies n bytes; each side may lie on a device. They do not overlap there. */
-WPR_API wpr_status wpr_copy(wpr_ctx* ctx, void* to, const void* from, size_t n);
+WPR_API wpr_status wpr_copy(wpr_ctx *ctx, void *to, const void *from, size_t n);
 
 /* ---- gradients: float32 ------------------------------------------------------------------ */
 
@@ -197,20 +197,20 @@ WPR_API wpr_status wpr_copy(wpr_ctx* ctx, void* to, const void* from, size_t n);
  * src[i] + residual[i] and leaves in residual[i] what the frame does not carry of that sum; 0 where
  * that is not finite. n values each; dst has wpr_bound(ctx, 4 * n) bytes, else nothing is
  * touched. After another failure residual is undefined. */
-WPR_API wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual, size_t n,
-                                         void* dst, size_t cap, size_t* written);
+WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *residual, size_t n,
+                                         void *dst, size_t cap, size_t *written);
 
 /* dst[i] += what the frame holds, without a copy of it; *n_values says how many. cap is dst's size
  * in values. After a failure any part of dst may have been added to. */
-WPR_API wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* dst,
-                                      size_t cap, size_t* n_values);
+WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
+                                      size_t cap, size_t *n_values);
 
 /* The frame of the sum of two frames' values. The frames hold float32, or integers of at most 32
  * bits, whose sums wrap around; they are not streamed and have equal headers (recipe, type, shape,
  * block size), else WPR_PARAMETER. Codes of the recipe's first codec can be added (the codec's
  * document says what the sum is), else WPR_UNSUPPORTED. dst has wpr_bound(ctx, raw size) bytes. */
-WPR_API wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, size_t b_size,
-                           void* dst, size_t cap, size_t* written);
+WPR_API wpr_status wpr_add(wpr_ctx *ctx, const void *a, size_t a_size, const void *b, size_t b_size,
+                           void *dst, size_t cap, size_t *written);
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
@@ -218,19 +218,19 @@ WPR_API wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const voi
  * is the distance in that order, so that neighbours are one apart. Every word is exact, NaNs and -0
  * too. Makes a frame of them, as integers of that size, by the option "recipe", which must be
  * lossless (codec sparse is made for it). dst has wpr_bound(ctx, n * word_size) bytes. */
-WPR_API wpr_status wpr_compress_steps(wpr_ctx* ctx, const void* before, const void* after, size_t n,
-                                      size_t word_size, void* dst, size_t cap, size_t* written);
+WPR_API wpr_status wpr_compress_steps(wpr_ctx *ctx, const void *before, const void *after, size_t n,
+                                      size_t word_size, void *dst, size_t cap, size_t *written);
 
 /* Moves words by the steps that a frame holds: what was `before` becomes `after`. Steps do not know
  * what they are applied to; wpr_hash does. A word has the size of the frame's integers, 8, 16 or 32
  * bits; a frame of another type, or of no whole number of them, is WPR_PARAMETER. cap is the size
  * of words in bytes, and *used the bytes of them that the frame moved. After a failure any part of
  * words may have moved. */
-WPR_API wpr_status wpr_take_steps(wpr_ctx* ctx, const void* src, size_t n, void* words, size_t cap,
-                                  size_t* used);
+WPR_API wpr_status wpr_take_steps(wpr_ctx *ctx, const void *src, size_t n, void *words, size_t cap,
+                                  size_t *used);
 
 /* XXH3 of n bytes, 64 bits. 0 where data is NULL and n is not 0: nothing was hashed. */
-WPR_API uint64_t wpr_hash(const void* data, size_t n, uint64_t seed);
+WPR_API uint64_t wpr_hash(const void *data, size_t n, uint64_t seed);
 
 /* ---- looking at frames ------------------------------------------------------------------ */
 
@@ -249,10 +249,10 @@ typedef struct wpr_info {
 } wpr_info;
 
 /* Reads the header alone; n may be any prefix that holds it (WPR_MAX_HEADER bytes always do). */
-WPR_API wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info);
+WPR_API wpr_status wpr_inspect(wpr_ctx *ctx, const void *frame, size_t n, wpr_info *info);
 /* Of a whole frame; trusts nothing. Of a streamed frame the blocks are walked; of another one the
  * header says it, and one with more blocks than n bytes can hold is WPR_TRUNCATED. */
-WPR_API wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size);
+WPR_API wpr_status wpr_raw_size(const void *frame, size_t n, uint64_t *raw_size);
 
 /* ---- streams ---------------------------------------------------------------------------- */
 
@@ -260,19 +260,19 @@ WPR_API wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size)
  * bytes and writes whatever blocks are ready, end writes the rest. Each needs room in dst for
  * wpr_stream_bound(ctx, n) bytes, n being what the call is given (0 for begin and end), asked for
  * before that call: it suffices for the stream that is open and for one that begins. */
-WPR_API size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n);
-WPR_API wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap,
-                                    size_t* written);
-WPR_API wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
-                                     size_t* written);
-WPR_API wpr_status wpr_stream_end(wpr_ctx* ctx, void* dst, size_t cap, size_t* written);
+WPR_API size_t wpr_stream_bound(const wpr_ctx *ctx, size_t n);
+WPR_API wpr_status wpr_stream_begin(wpr_ctx *ctx, wpr_dtype dtype, void *dst, size_t cap,
+                                    size_t *written);
+WPR_API wpr_status wpr_stream_update(wpr_ctx *ctx, const void *src, size_t n, void *dst, size_t cap,
+                                     size_t *written);
+WPR_API wpr_status wpr_stream_end(wpr_ctx *ctx, void *dst, size_t cap, size_t *written);
 
 /* Reads any frame, streamed or not, piece by piece: consumes up to n bytes and writes up to cap.
  * Call again, with the rest of the input or none, while *written == cap. *done is 1 after the last
  * byte of content was written. wpr_expand_begin starts (over). */
-WPR_API wpr_status wpr_expand_begin(wpr_ctx* ctx);
-WPR_API wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* consumed,
-                                     void* dst, size_t cap, size_t* written, int* done);
+WPR_API wpr_status wpr_expand_begin(wpr_ctx *ctx);
+WPR_API wpr_status wpr_expand_update(wpr_ctx *ctx, const void *src, size_t n, size_t *consumed,
+                                     void *dst, size_t cap, size_t *written, int *done);
 
 /* ---- recipe "auto" ---------------------------------------------------------------------- */
 
@@ -285,8 +285,8 @@ typedef struct wpr_choice {
   double exponent_entropy; /* bits an exponent; 0 for what is no float */
   double roughness;        /* mean step between neighbours by twice their mean size, at most 1 */
   double matches;          /* share of 4-byte words that stood in the sample before */
-  const char* recipe;
-  const char* why;                   /* it was not tried; "": it was */
+  const char *recipe;
+  const char *why;                   /* it was not tried; "": it was */
   double ratio;                      /* of the sample */
   double compress_rate, expand_rate; /* one thread, from the calibration, at this ratio */
   double finish; /* seconds a byte until it is expanded on the other side of the link (model) */
@@ -296,13 +296,13 @@ typedef struct wpr_choice {
 /* What recipe=auto would choose for these data (described as for wpr_compress_array), and why:
  * calls row(user, ...) for every candidate of every group. The goal is in the option "recipe" where
  * that is an auto, else "auto"; strings are valid during the call. */
-WPR_API wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
-                               const uint64_t* shape,
-                               void (*row)(void* user, const wpr_choice* choice), void* user);
+WPR_API wpr_status wpr_explain(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
+                               const uint64_t *shape,
+                               void (*row)(void *user, const wpr_choice *choice), void *user);
 
 /* Whether a recipe gives back every bit of data of this type: *lossless is 1 or 0. WPR_PARAMETER:
  * there is no such recipe, or it does not take the type. */
-WPR_API wpr_status wpr_lossless(wpr_ctx* ctx, const char* recipe, wpr_dtype dtype, int* lossless);
+WPR_API wpr_status wpr_lossless(wpr_ctx *ctx, const char *recipe, wpr_dtype dtype, int *lossless);
 
 /* ---- statistics ------------------------------------------------------------------------- */
 
@@ -317,15 +317,15 @@ typedef struct wpr_stats {
   double decompress_seconds;
 } wpr_stats;
 
-WPR_API void wpr_get_stats(const wpr_ctx* ctx, wpr_stats* stats);
-WPR_API void wpr_reset_stats(wpr_ctx* ctx);
+WPR_API void wpr_get_stats(const wpr_ctx *ctx, wpr_stats *stats);
+WPR_API void wpr_reset_stats(wpr_ctx *ctx);
 
 /* ---- what there is ---------------------------------------------------------------------- */
 
 typedef struct wpr_codec_info {
   uint32_t id;
-  const char* name;
-  const char* sentence;
+  const char *name;
+  const char *sentence;
   int lossless;
   int exact_encode;
   size_t n_params;
@@ -336,36 +336,36 @@ typedef struct wpr_codec_info {
 } wpr_codec_info;
 
 typedef struct wpr_param_info {
-  const char* name;
+  const char *name;
   int min, max, fallback;
-  const char* const* words; /* NULL, or max + 1 names */
-  const char* sentence;
+  const char *const *words; /* NULL, or max + 1 names */
+  const char *sentence;
   int real;             /* 1: a number such as 1e-3; min and max are 0 and fallback is ... */
   double real_fallback; /* ... this */
   /* What it bounds of each value's error: "fraction_bits": the relative error, at most 2^-(m+1) for
    * the value m; "absolute": the absolute error, at most the value; "": nothing. */
-  const char* bounds;
+  const char *bounds;
 } wpr_param_info;
 
 typedef struct wpr_kernel_info {
-  const char* engine;
-  const char* variant;
+  const char *engine;
+  const char *variant;
   int usable; /* on this machine */
 } wpr_kernel_info;
 
 typedef struct wpr_engine_info {
-  const char* name;
-  const char* sentence;
+  const char *name;
+  const char *sentence;
 } wpr_engine_info;
 
 typedef struct wpr_option_info {
-  const char* key; /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
+  const char *key; /* C key; WIREPRESS_<KEY> is the variable, --key-with-dashes the flag */
   /* "text", "size", "rate", "integer", "boolean", "choice", "recipe" or "error bound" (none,
    * rel:1e-3, abs:1e-6, bits:6) */
-  const char* type;
-  const char* fallback; /* the default as text */
-  const char* choices;  /* "a|b|c" for a choice; words that others may be; else "" */
-  const char* sentence;
+  const char *type;
+  const char *fallback; /* the default as text */
+  const char *choices;  /* "a|b|c" for a choice; words that others may be; else "" */
+  const char *sentence;
   /* The least and the most of a size (bytes) and an integer (exact below 2^53); 0 and 1 of a
    * boolean; 0 and 0 of other types. */
   double min, max;
@@ -373,31 +373,31 @@ typedef struct wpr_option_info {
 
 /* Rows 0, 1, ...; return 0 past the end and leave the struct alone. Strings are static. Whether a
  * kernel is usable may be asked of the engine's driver (wpr_engine_reason); nothing else is. */
-WPR_API int wpr_codec_at(size_t i, wpr_codec_info* info);
-WPR_API int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info* info);
-WPR_API int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info* info);
-WPR_API int wpr_engine_at(size_t i, wpr_engine_info* info);
-WPR_API int wpr_option_at(size_t i, wpr_option_info* info);
+WPR_API int wpr_codec_at(size_t i, wpr_codec_info *info);
+WPR_API int wpr_codec_param_at(size_t codec, size_t i, wpr_param_info *info);
+WPR_API int wpr_codec_kernel_at(size_t codec, size_t i, wpr_kernel_info *info);
+WPR_API int wpr_engine_at(size_t i, wpr_engine_info *info);
+WPR_API int wpr_option_at(size_t i, wpr_option_info *info);
 /* Why engine i cannot be used here; "": it can. The first call may load a driver, which with CUDA
  * fixes CUDA_VISIBLE_DEVICES and leaves forked children without a device. */
-WPR_API const char* wpr_engine_reason(size_t i);
+WPR_API const char *wpr_engine_reason(size_t i);
 /* Clocks that the kernels of engine i have taken in this process; 0: it has no clock of its own. */
 WPR_API uint64_t wpr_engine_clocks(size_t i);
 /* What the device of engine i can do, what it has done in this process, and why the cores did the
  * rest, as text; "" where no device is selected. Valid until the thread's next call. */
-WPR_API const char* wpr_engine_state(size_t i);
+WPR_API const char *wpr_engine_state(size_t i);
 /* Why the cores do the jobs of the device that was named last, "" where it was set up or none was
  * named. Valid until the thread's next call. (`engine=NAME:DEVICE!` makes that an error.) */
-WPR_API const char* wpr_engine_refusal(size_t i);
+WPR_API const char *wpr_engine_refusal(size_t i);
 
 typedef struct wpr_device_work {
   uint64_t device_bytes; /* raw bytes of the blocks that a device has coded and expanded ... */
   uint64_t cores_bytes;  /* ... and of those that it was given and the cores did instead */
-  const char* reason;    /* why, of the last such block; static, "": there was none */
+  const char *reason;    /* why, of the last such block; static, "": there was none */
 } wpr_device_work;
 
 /* What engines with devices have done in the calling thread since it began. */
-WPR_API void wpr_get_device_work(wpr_device_work* work);
+WPR_API void wpr_get_device_work(wpr_device_work *work);
 
 #ifdef __cplusplus
 }

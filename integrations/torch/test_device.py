@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-import torch.distributed as dist
-import torch.distributed.nn
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-from wirepress import _core
 
-import wirepress.torch
-from wirepress.torch import memory
-from wirepress.torch.ddp import buckets
+import torch.distributed as dist  # noqa: E402
+import wirepress.torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from wirepress import _core  # noqa: E402
+from wirepress.torch import memory  # noqa: E402
+from wirepress.torch.ddp import buckets  # noqa: E402
 
 
 class EmulatedGpu:
@@ -49,9 +48,7 @@ class EmulatedGpu:
             return None
         return self._ranges[i][2] + at - self._ranges[i][0]
 
-    def beside(
-        self, values: torch.Tensor, kept: torch.Tensor | None, n: int
-    ) -> torch.Tensor:
+    def beside(self, values: torch.Tensor, kept: torch.Tensor | None, n: int) -> torch.Tensor:
         if kept is not None and (self.address(kept) is None) == (self.address(values) is None):
             return kept
         if self.address(values) is None:

@@ -271,7 +271,11 @@ def _of_cuda(data: Any) -> View:
     try:
         interface = data.__cuda_array_interface__
         (address, read_only), shape = interface["data"], tuple(interface["shape"])
-        order, kind, size = interface["typestr"][0], interface["typestr"][1], interface["typestr"][2:]
+        order, kind, size = (
+            interface["typestr"][0],
+            interface["typestr"][1],
+            interface["typestr"][2:],
+        )
         name = _CUDA_KINDS.get(kind, "?") + ("" if kind == "b" else str(8 * int(size)))
     except (AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read __cuda_array_interface__: {error!r}") from error
