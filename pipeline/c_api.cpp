@@ -89,6 +89,7 @@ Status fetch_frame(ConstBytes frame, std::vector<std::byte>* room, ConstBytes* h
   if (!place.on_device()) return {};
   room->resize(frame.size());
   *here = *room;
+  WPR_TRY(place.memory->wait(place.device, nullptr));
   return place.download(*room, frame.data());
 }
 

@@ -93,6 +93,7 @@ Status Context::inspect(ConstBytes frame, Header* header, std::string* recipe) {
 Status Context::copy(Bytes to, ConstBytes from) {
   const Place there = place_of(to.data()), here = place_of(from.data());
   WPR_TRY(wait(here, there));
+  if (here.on_device() && !there.on_device()) return here.download(to, from.data());
   WPR_TRY(fetch(&from));
   if (there.on_device()) return there.upload(to.data(), from);
   if (!to.empty()) std::memmove(to.data(), from.data(), to.size());

@@ -238,6 +238,8 @@ size_t Context::take_steps(nb::handle frame, nb::handle words) {
 uint64_t hash(nb::handle data, uint64_t seed) {
   const Input input(data);
   nb::gil_scoped_release released;
+  if (wirepress::place_of(input.data()).device >= 0)
+    throw Error(WPR_PARAMETER, "the data lie in memory of a device: copy them to hash them");
   return wpr_hash(input.data(), input.size(), seed);
 }
 
