@@ -569,8 +569,9 @@ def compress(
     """Makes one frame of `data`.
 
     Args:
-        data: any buffer (bytes, memoryview, NumPy array ...) or DLPack array in CPU memory, of at
-            most 4 dimensions. Arrays come back from `decompress` with dtype and shape, in C order.
+        data: any buffer (bytes, memoryview, NumPy array ...), DLPack array in memory of the CPU or
+            of a CUDA device, or CUDA array, of at most 4 dimensions. Arrays come back from
+            `decompress` with dtype and shape, in C order.
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`. One
             that changes values needs to know what they are: an array, or `dtype`.
         dtype: what the elements are where `data` cannot say: `"float32"` for bytes, `"bfloat16"`
@@ -602,7 +603,8 @@ def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Val
 
     Args:
         frame: any buffer.
-        out: a writable C-contiguous buffer of at least the raw size; it is filled and returned.
+        out: a writable C-contiguous buffer of at least the raw size, or an array of a CUDA device;
+            it is filled and returned.
             An array of the frame's dtype, or of bytes or unsigned integers of that size. After an
             error its content is undefined.
         raw: give bytes even where the frame knows dtype and shape.

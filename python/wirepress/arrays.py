@@ -293,9 +293,8 @@ def _of_cuda(data: Any) -> View:
     if interface.get("mask") is not None:
         raise ParameterError("a masked array would lose its mask")
     stream = interface.get("stream")
-    if stream not in (None, 0, 1) and n_bytes(
-        code, shape
-    ):  # calls wait for the default stream themselves
+    # Calls wait for the default stream themselves.
+    if stream not in (None, 0, 1) and n_bytes(code, shape):
         _core.wait_for(address, stream)
     memory = _core.Memory(data, address or 0, n_bytes(code, shape), not read_only)
     return View(memory, code, len(shape), shape)
