@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <link.h>
+#include <time.h>
 
 #include <array>
 #include <atomic>
@@ -64,17 +65,25 @@ unsigned long long n_loaded() noexcept {
 }
 
 // The driver's own question, which makes no context, where somebody has loaded the driver: else no
-// address can be a device's. To look for it again costs where a library was loaded meanwhile.
+// address can be a device's. It is looked for once a tick of the clock, a few milliseconds, which
+// is less than a driver takes from its loading to the first memory, and where a library was loaded.
 using Ask = CUresult (*)(void* answer, CUpointer_attribute what, CUdeviceptr at);
 Ask asks() noexcept {
   static std::atomic<Ask> known{nullptr};
   static std::atomic<unsigned long long> looked{0};
+  static std::atomic<int64_t> looked_at{-1};
   if (const Ask ask = known) return ask;
+  timespec clock;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &clock);
+  const int64_t tick = clock.tv_sec * int64_t{1000000000} + clock.tv_nsec;
+  if (looked_at == tick) return nullptr;
   const unsigned long long now = n_loaded();
-  if (looked == now) return nullptr;
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver != nullptr) known = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
-  looked = now;
+  if (looked != now) {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (driver != nullptr) known = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
+  }
+  looked = now;  // last: another thread looks itself until this one has found it
+  looked_at = tick;
   return known;
 }
 

@@ -32,10 +32,12 @@ assert wirepress.api._core.place_of(0x1000)[1] == -1
 """
 PLACES = """
 import ctypes
+import time
 import wirepress
 from wirepress import _core
 assert _core.place_of(0x1000)[1] == -1
 ctypes.CDLL("libcuda.so.1")
+time.sleep(0.05)  # as a driver takes at least before its first memory
 found = _core.place_of(0x1000)
 if found[1] == -1:
     print(next(engine for engine in wirepress.engines() if engine.name == "cuda").reason)
