@@ -116,17 +116,14 @@ BY_DEVICE: list[Case] = [
     ("dgc:ratio=0.1", {"momentum": 0.9}),
     ("bf16", {"algorithm": "gather"}),
 ]
-BY_CORES: list[Case] = [
-    ("planes", {}),
-    ("sz3:rel=1e-3", {}),
-]
+BY_CORES: list[Case] = [("planes", {})]
 
 
 @pytest.mark.parametrize(("dtype", "cases"), [("float32", BY_DEVICE), ("bfloat16", BY_DEVICE[:1])])
 def test_gradients_are_coded_where_they_lie(
     on_ranks: Callable[..., Any], dtype: str, cases: list[Case]
 ) -> None:
-    for results in on_ranks(on_both, 2, cases, dtype, timeout=120):
+    for results in on_ranks(on_both, 2, cases, dtype, timeout=240):
         for (method, knobs), (same, statistics) in zip(cases, results, strict=True):
             assert same, (method, knobs)
             assert statistics["device_bytes"] > statistics["raw_bytes"], method
@@ -134,7 +131,7 @@ def test_gradients_are_coded_where_they_lie(
 
 
 def test_what_the_device_cannot_do_is_counted(on_ranks: Callable[..., Any]) -> None:
-    for results in on_ranks(on_both, 2, BY_CORES, "float32", timeout=120):
+    for results in on_ranks(on_both, 2, BY_CORES, "float32", timeout=240):
         for (method, _), (same, statistics) in zip(BY_CORES, results, strict=True):
             assert same, method
             assert statistics["device_bytes"] == 0, method
