@@ -65,7 +65,7 @@ void devices(wirepress::Context& context, const std::vector<float>& values) {
   require(wirepress::device_work().cores_bytes + wirepress::device_work().device_bytes > before,
           "work");
   context.device_free(memory);
-  require_error(WPR_PARAMETER, "device", [&] { context.device_alloc("cpu", 0, size); });
+  require_error(WPR_PARAMETER, "memory of its own", [&] { context.device_alloc("cpu", 0, size); });
 }
 
 void arrays(wirepress::Context& context, const std::vector<float>& values) {
