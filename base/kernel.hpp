@@ -94,6 +94,9 @@ struct Args {
   uint64_t first = 0;
   // decode's dst has exactly the raw size; false behind a codec that changes sizes.
   bool exact_size = true;
+  // The device, of an engine that has several, whose memory the raw data may lie in
+  // (base/memory.hpp); -1: they lie where the cores reach them.
+  int device = -1;
 
   double real(size_t i) const { return real_of(value[i]); }
 };
@@ -238,6 +241,8 @@ struct DeviceWork {
   const char* reason = "";  // of the last bytes that went to the cores
 };
 
+struct DeviceMemory;  // base/memory.hpp
+
 // How a device is to be used.
 struct DeviceUse {
   bool verify = false;      // expand on the cores at once what it coded
@@ -261,6 +266,9 @@ struct Engine {
   std::string (*state)() = nullptr;    // what the device can do and has done; "": none is selected
   std::string (*refusal)() = nullptr;  // why the last select failed; "": it did not
   DeviceWork (*work)() = nullptr;      // of the calling thread
+  // Of its devices, which its kernels reach and the cores do not; of two of a name the first
+  // counts.
+  std::span<const DeviceMemory* const> memories = {};
 };
 std::span<const Engine* const> engines();  // generated, like registry()
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "pipeline/chains.hpp"
 
 namespace wirepress {
@@ -165,6 +166,7 @@ struct ParsedFrame {
   uint64_t raw_size = 0;
   std::vector<Block> blocks;      // all of the frame, or some that follow each other
   ChainPointer chain;             // of the header's recipe
+  Place place;                    // of what it is expanded to; the chains are for the cores
   std::vector<ChainPointer> own;  // for every block, where one has a recipe of its own
 
   Chain& chain_of(size_t i) const { return own.empty() ? *chain : *own[i]; }

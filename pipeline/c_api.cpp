@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <vector>
 
+#include "base/memory.hpp"
 #include "frame/hash.hpp"
 #include "pipeline/context.hpp"
 #include "wirepress/wirepress.h"
@@ -70,6 +72,25 @@ Status check_buffers(const void* src, size_t n, const void* dst, size_t cap,
   if (!src && n) return fail(Code::kParameter, "%s is NULL, %zu bytes", name, n);
   if (!dst && cap) return fail(Code::kParameter, "dst is NULL, %zu bytes", cap);
   return {};
+}
+
+// The same of buffers that no device may have.
+Status check_own_buffers(const void* src, size_t n, const void* dst, size_t cap,
+                         const char* name = "src") {
+  WPR_TRY(check_buffers(src, n, dst, cap, name));
+  WPR_TRY(wirepress::check_on_cores(src, name));
+  return wirepress::check_on_cores(dst, "dst");
+}
+
+// A whole frame where the cores reach it.
+Status fetch_frame(ConstBytes frame, std::vector<std::byte>* room, ConstBytes* here) {
+  const wirepress::Place place = wirepress::place_of(frame.data());
+  *here = frame;
+  if (!place.on_device()) return {};
+  room->resize(frame.size());
+  *here = *room;
+  WPR_TRY(place.memory->wait(place.device, nullptr));
+  return place.download(*room, frame.data());
 }
 
 // What a call must be given: check_given("key", key, "value", value).
@@ -226,8 +247,7 @@ wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
-    return ctx->context.writer.compress(bytes(src, header.raw_size), header, bytes(dst, cap),
-                                        written);
+    return ctx->context.compress(bytes(src, header.raw_size), header, bytes(dst, cap), written);
   });
 }
 
@@ -236,7 +256,7 @@ wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, si
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(src, n, dst, cap));
-    return ctx->context.reader.decompress(bytes(src, n), bytes(dst, cap), written);
+    return ctx->context.decompress(bytes(src, n), bytes(dst, cap), written);
   });
 }
 
@@ -249,9 +269,9 @@ wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual
     WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
     WPR_TRY(check_buffers(residual, header.raw_size, dst, cap, "residual"));
-    return ctx->context.writer.compress_feedback(bytes(src, header.raw_size),
-                                                 bytes(residual, header.raw_size), header,
-                                                 bytes(dst, cap), written);
+    return ctx->context.compress_feedback(bytes(src, header.raw_size),
+                                          bytes(residual, header.raw_size), header, bytes(dst, cap),
+                                          written);
   });
 }
 
@@ -261,8 +281,8 @@ wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* ds
     WPR_TRY(check_given("n_values", n_values));
     WPR_TRY(check_buffers(src, n, dst, cap));
     size_t size;
-    WPR_TRY(ctx->context.reader.decompress_add(bytes(src, n),
-                                               bytes(dst, std::min(cap, SIZE_MAX / 4) * 4), &size));
+    WPR_TRY(ctx->context.decompress_add(bytes(src, n), bytes(dst, std::min(cap, SIZE_MAX / 4) * 4),
+                                        &size));
     *n_values = size / 4;
     return {};
   });
@@ -272,8 +292,8 @@ wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, si
                    void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
-    WPR_TRY(check_buffers(a, a_size, dst, cap));
-    WPR_TRY(check_buffers(b, b_size, dst, cap));
+    WPR_TRY(check_own_buffers(a, a_size, dst, cap, "a"));
+    WPR_TRY(check_own_buffers(b, b_size, dst, cap, "b"));
     return ctx->context.add(bytes(a, a_size), bytes(b, b_size), bytes(dst, cap), written);
   });
 }
@@ -290,8 +310,8 @@ wpr_status wpr_compress_steps(wpr_ctx* ctx, const void* before, const void* afte
     const uint64_t shape = n;
     Header header;
     WPR_TRY(set_shape(&header, dtype, WPR_NO_SHAPE, &shape));
-    WPR_TRY(check_buffers(before, header.raw_size, dst, cap, "before"));
-    WPR_TRY(check_buffers(after, header.raw_size, dst, cap, "after"));
+    WPR_TRY(check_own_buffers(before, header.raw_size, dst, cap, "before"));
+    WPR_TRY(check_own_buffers(after, header.raw_size, dst, cap, "after"));
     return ctx->context.writer.compress_steps(bytes(before, header.raw_size),
                                               bytes(after, header.raw_size), header,
                                               bytes(dst, cap), written);
@@ -302,14 +322,14 @@ wpr_status wpr_take_steps(wpr_ctx* ctx, const void* src, size_t n, void* words, 
                           size_t* used) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("used", used));
-    WPR_TRY(check_buffers(src, n, nullptr, 0));
-    WPR_TRY(check_buffers(words, cap, nullptr, 0, "words"));
+    WPR_TRY(check_own_buffers(src, n, nullptr, 0));
+    WPR_TRY(check_own_buffers(words, cap, nullptr, 0, "words"));
     return ctx->context.reader.take_steps(bytes(src, n), bytes(words, cap), used);
   });
 }
 
 uint64_t wpr_hash(const void* data, size_t n, uint64_t seed) {
-  if (!data && n) return 0;
+  if ((!data && n) || wirepress::place_of(data).on_device()) return 0;
   return wirepress::long_hash(n ? bytes(data, n) : ConstBytes(), seed);
 }
 
@@ -317,7 +337,7 @@ wpr_status wpr_decompress_range(wpr_ctx* ctx, const void* src, size_t n, uint64_
                                 size_t size, void* dst) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_buffers(src, n, dst, size));
-    return ctx->context.reader.decompress_range(bytes(src, n), offset, bytes(dst, size));
+    return ctx->context.decompress_range(bytes(src, n), offset, bytes(dst, size));
   });
 }
 
@@ -327,7 +347,7 @@ wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info
     WPR_TRY(check_buffers(frame, n, nullptr, 0));
     Header header;
     std::string recipe;
-    WPR_TRY(ctx->context.reader.inspect(bytes(frame, n), &header, &recipe));
+    WPR_TRY(ctx->context.inspect(bytes(frame, n), &header, &recipe));
     if (recipe.size() >= WPR_MAX_RECIPE)
       return fail(Code::kUnsupported, "the recipe's text has %zu bytes", recipe.size());
     fill(header, info);
@@ -338,7 +358,58 @@ wpr_status wpr_inspect(wpr_ctx* ctx, const void* frame, size_t n, wpr_info* info
 
 wpr_status wpr_raw_size(const void* frame, size_t n, uint64_t* raw_size) {
   if ((!frame && n) || !raw_size) return WPR_PARAMETER;
-  return static_cast<wpr_status>(wirepress::raw_size_of(bytes(frame, n), raw_size).code());
+  try {
+    std::vector<std::byte> room;
+    ConstBytes here;
+    Status status = fetch_frame(bytes(frame, n), &room, &here);
+    if (status.ok()) status = wirepress::raw_size_of(here, raw_size);
+    return static_cast<wpr_status>(status.code());
+  } catch (const std::bad_alloc&) {
+    return WPR_NO_MEMORY;
+  }
+}
+
+wpr_status wpr_place_of(const void* at, wpr_place* place) {
+  if (!place) return WPR_PARAMETER;
+  const wirepress::Place found = wirepress::place_of(at);
+  *place = {"", -1, nullptr};
+  if (found.on_device()) *place = {found.memory->kernels, found.device, found.memory->on_cores(at)};
+  return WPR_OK;
+}
+
+wpr_status wpr_device_alloc(wpr_ctx* ctx, const char* engine, int device, size_t n, void** memory) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("engine", engine, "memory", memory));
+    *memory = nullptr;
+    const wirepress::DeviceMemory* found = wirepress::find_memory(engine);
+    if (!found) return fail(Code::kParameter, "engine \"%s\" has no memory of its own", engine);
+    return found->allocate(device, n, memory);
+  });
+}
+
+wpr_status wpr_device_free(wpr_ctx* ctx, void* memory) {
+  return guarded(ctx, [&]() -> Status {
+    if (!memory) return {};
+    const wirepress::Place place = wirepress::place_of(memory);
+    if (!place.on_device())
+      return fail(Code::kParameter, "%p lies in no memory of a device", memory);
+    return place.memory->release(place.device, memory);
+  });
+}
+
+wpr_status wpr_copy(wpr_ctx* ctx, void* to, const void* from, size_t n) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_buffers(from, n, nullptr, 0, "from"));
+    WPR_TRY(check_buffers(to, n, nullptr, 0, "to"));
+    return n ? ctx->context.copy(bytes(to, n), bytes(from, n)) : Status();
+  });
+}
+
+wpr_status wpr_set_stream(wpr_ctx* ctx, void* stream) {
+  return guarded(ctx, [&]() -> Status {
+    ctx->context.stream = stream;
+    return {};
+  });
 }
 
 size_t wpr_stream_bound(const wpr_ctx* ctx, size_t n) {
@@ -350,7 +421,7 @@ wpr_status wpr_stream_begin(wpr_ctx* ctx, wpr_dtype dtype, void* dst, size_t cap
     WPR_TRY(check_given("written", written));
     const uint64_t none = 0;
     WPR_TRY(check_array(dtype, WPR_NO_SHAPE, &none));
-    WPR_TRY(check_buffers(nullptr, 0, dst, cap));
+    WPR_TRY(check_own_buffers(nullptr, 0, dst, cap));
     return ctx->context.stream_writer.begin(static_cast<DType>(dtype), bytes(dst, cap), written);
   });
 }
@@ -359,7 +430,7 @@ wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst,
                              size_t* written) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
-    WPR_TRY(check_buffers(src, n, dst, cap));
+    WPR_TRY(check_own_buffers(src, n, dst, cap));
     return ctx->context.stream_writer.update(bytes(src, n), bytes(dst, cap), written);
   });
 }
@@ -367,7 +438,7 @@ wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst,
 wpr_status wpr_stream_end(wpr_ctx* ctx, void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
-    WPR_TRY(check_buffers(nullptr, 0, dst, cap));
+    WPR_TRY(check_own_buffers(nullptr, 0, dst, cap));
     return ctx->context.stream_writer.end(bytes(dst, cap), written);
   });
 }
@@ -380,7 +451,7 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
                              size_t cap, size_t* written, int* done) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("consumed", consumed, "written", written, "done", done));
-    WPR_TRY(check_buffers(src, n, dst, cap));
+    WPR_TRY(check_own_buffers(src, n, dst, cap));
     bool finished = false;
     WPR_TRY(ctx->context.stream_reader.update(bytes(src, n), consumed, bytes(dst, cap), written,
                                               &finished));
@@ -412,7 +483,7 @@ wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dim
     WPR_TRY(check_array(dtype, n_dims, shape));
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
-    WPR_TRY(check_buffers(src, header.raw_size, nullptr, 0));
+    WPR_TRY(check_own_buffers(src, header.raw_size, nullptr, 0));
     return ctx->context.writer.explain(
         bytes(src, header.raw_size), header,
         [](void* it, const wirepress::FrameWriter::Explained& group) {

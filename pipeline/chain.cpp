@@ -14,7 +14,7 @@ namespace {
 bool same_step(const Recipe::Step& a, const Recipe::Step& b) {
   return a.entry == b.entry && a.kernel == b.kernel && a.args.dtype == b.args.dtype &&
          a.args.value == b.args.value && a.args.n_dims == b.args.n_dims &&
-         a.args.shape == b.args.shape;
+         a.args.shape == b.args.shape && a.args.device == b.args.device;
 }
 
 Args with(Args args, Draw draw) {
@@ -290,7 +290,8 @@ Status Chain::encode_feedback(int index, ConstBytes src, Bytes residual, Draw dr
   *coded = false;
   *written = src.size();
   Status status = first_feedback(worker, src, residual, draw, values, code, &size);
-  if (status.code() == Code::kDstTooSmall) {  // cannot be coded: the sum goes as it is
+  if (status.code() == Code::kDstTooSmall && recipe_.step[0].args.device < 0) {
+    // Cannot be coded: the sum goes as it is.
     std::copy(src.begin(), src.end(), values.begin());
     add_floats(residual, values);
     std::fill(residual.begin(), residual.end(), std::byte{0});

@@ -28,6 +28,11 @@ class Chain {
   const Recipe& recipe() const { return recipe_; }
   int n_workers() const { return static_cast<int>(workers_.size()); }
   bool matches(const Recipe& recipe, int n_workers) const;
+  // Of a chain whose first kernel reaches memory of a device (Args::device): raw data and residuals
+  // may lie there, where these say so; codes, and what is between steps, may not. It codes what
+  // can_encode_feedback and can_decode_add say without help of the cores.
+  bool can_encode_feedback() const { return recipe_.step[0].kernel->encode_feedback != nullptr; }
+  bool can_decode_add() const { return recipe_.step[0].kernel->decode_add != nullptr; }
 
   // kDstTooSmall: the code does not fit dst.
   Status encode(int worker, ConstBytes src, Draw draw, Bytes dst, size_t* written);

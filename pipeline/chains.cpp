@@ -11,7 +11,7 @@ constexpr size_t kMaxChains = 8;
 // Whether recipe_of would make the first codec's arguments of this header.
 bool is_for(const Recipe& recipe, const Header& header) {
   const Args& args = recipe.step[0].args;
-  if (args.dtype != header.dtype) return false;
+  if (args.dtype != header.dtype || args.device >= 0) return false;
   if (!header.slabs || !wants_slabs(recipe)) return args.n_dims == 0;
   return args.n_dims == header.n_dims &&
          std::equal(args.shape.begin(), args.shape.end(), header.shape);

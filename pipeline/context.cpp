@@ -1,9 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/context.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace wirepress {
+
+Status Context::wait(const Place& place) const {
+  if (!place.on_device() || reinterpret_cast<uintptr_t>(stream) == kNoStream) return {};
+  return place.memory->wait(place.device, stream);
+}
+
+Status Context::wait(const Place& a, const Place& b) const {
+  WPR_TRY(wait(a));
+  return a == b ? Status() : wait(b);
+}
+
+Status Context::fetch(ConstBytes* frame) {
+  const Place place = place_of(frame->data());
+  if (!place.on_device()) return {};
+  Bytes here;
+  WPR_TRY(reserve(frame_, frame->size(), &here));
+  WPR_TRY(wait(place));
+  WPR_TRY(place.download(here, frame->data()));
+  *frame = here;
+  return {};
+}
+
+template <class Make>
+Status Context::make_frame(Bytes dst, size_t most, size_t* written, Make make) {
+  const Place place = place_of(dst.data());
+  if (!place.on_device()) return make(dst);
+  Bytes here;
+  WPR_TRY(reserve(frame_, std::min(dst.size(), most), &here));
+  WPR_TRY(wait(place));
+  WPR_TRY(make(here));
+  return place.upload(dst.data(), here.first(*written));
+}
+
+Status Context::compress(ConstBytes src, const Header& header, Bytes dst, size_t* written) {
+  const Place place = place_of(src.data());
+  WPR_TRY(wait(place));
+  return make_frame(dst, writer.bound(src.size()), written,
+                    [&](Bytes room) { return writer.compress(src, header, room, written, place); });
+}
+
+Status Context::compress_feedback(ConstBytes src, Bytes residual, const Header& header, Bytes dst,
+                                  size_t* written) {
+  const Place place = place_of(src.data());
+  if (place != place_of(residual.data()))
+    return fail(Code::kParameter,
+                "data and residual must lie in one memory, of the cores or of one device");
+  WPR_TRY(wait(place));
+  return make_frame(dst, writer.bound(src.size()), written, [&](Bytes room) {
+    return writer.compress_feedback(src, residual, header, room, written, place);
+  });
+}
+
+Status Context::decompress(ConstBytes frame, Bytes dst, size_t* written) {
+  const Place place = place_of(dst.data());
+  WPR_TRY(fetch(&frame));
+  WPR_TRY(wait(place));
+  return reader.decompress(frame, dst, written, place);
+}
+
+Status Context::decompress_add(ConstBytes frame, Bytes dst, size_t* written) {
+  const Place place = place_of(dst.data());
+  WPR_TRY(fetch(&frame));
+  WPR_TRY(wait(place));
+  return reader.decompress_add(frame, dst, written, place);
+}
+
+Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {
+  const Place place = place_of(dst.data());
+  WPR_TRY(fetch(&frame));
+  if (!place.on_device()) return reader.decompress_range(frame, offset, dst);
+  Bytes here;
+  WPR_TRY(reserve(part_, dst.size(), &here));
+  WPR_TRY(reader.decompress_range(frame, offset, here));
+  place.memory->note(0, dst.size(), "ranges are expanded on the cores");
+  WPR_TRY(wait(place));
+  return place.upload(dst.data(), here);
+}
+
+// The header is all that is read.
+Status Context::inspect(ConstBytes frame, Header* header, std::string* recipe) {
+  frame = frame.first(std::min(frame.size(), kMaxHeader));
+  WPR_TRY(fetch(&frame));
+  return FrameReader::inspect(frame, header, recipe);
+}
+
+Status Context::copy(Bytes to, ConstBytes from) {
+  const Place there = place_of(to.data()), here = place_of(from.data());
+  WPR_TRY(wait(here, there));
+  if (here.on_device() && !there.on_device()) return here.download(to, from.data());
+  WPR_TRY(fetch(&from));
+  if (there.on_device()) return there.upload(to.data(), from);
+  if (!to.empty()) std::memmove(to.data(), from.data(), to.size());
+  return {};
+}
 
 Status Context::add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written) {
   const Stopwatch watch(&stats.compress_seconds);

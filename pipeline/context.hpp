@@ -11,6 +11,21 @@ struct Context {
   // The frame of the sum of two frames' contents.
   Status add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written);
 
+  // As FrameWriter's and FrameReader's, of data and frames that may lie in memory of a device
+  // (base/memory.hpp). Frames are made and read by the cores: one of a device is copied whole.
+  Status compress(ConstBytes src, const Header& header, Bytes dst, size_t* written);
+  Status compress_feedback(ConstBytes src, Bytes residual, const Header& header, Bytes dst,
+                           size_t* written);
+  Status decompress(ConstBytes frame, Bytes dst, size_t* written);
+  Status decompress_add(ConstBytes frame, Bytes dst, size_t* written);
+  Status decompress_range(ConstBytes frame, uint64_t offset, Bytes dst);
+  Status inspect(ConstBytes frame, Header* header, std::string* recipe);
+  Status copy(Bytes to, ConstBytes from);
+
+  // What the caller's stream holds comes first, where a call is given memory of a device.
+  static constexpr uintptr_t kNoStream = UINTPTR_MAX;  // nothing is on its way
+  void* stream = nullptr;
+
   Settings settings;
   Stats stats;
   Chains chains;
@@ -19,6 +34,17 @@ struct Context {
   FrameReader reader{settings, chains, pool, stats};
   StreamWriter stream_writer{settings, writer, stats};
   StreamReader stream_reader{settings, reader, stats};
+
+ private:
+  Status wait(const Place& place) const;
+  Status wait(const Place& a, const Place& b) const;
+  // *frame, or its copy for the cores.
+  Status fetch(ConstBytes* frame);
+  // make(room) writes a frame of at most `most` bytes to dst, or to where the cores reach it first.
+  template <class Make>
+  Status make_frame(Bytes dst, size_t most, size_t* written, Make make);
+
+  Buffer frame_, part_;
 };
 
 }  // namespace wirepress

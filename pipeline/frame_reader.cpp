@@ -19,16 +19,21 @@ struct ParallelExpand {
   Bytes dst;
   Into into;
   int workers;
+  // Where dst lies on a device:
+  const std::vector<DeviceChain>& there;
+  std::vector<Staging>& staging;
+  DeviceShare share{};
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex{};
   Status status{};
   size_t failed_item = SIZE_MAX;
 
-  Status expand(int worker, const ExpandItem& item) const {
+  Status expand(int worker, const ExpandItem& item) {
     const Block& block = frame.blocks[item.block];
     const Bytes out = this->out(item);
     Chain& chain = frame.chain_of(item.block);
+    if (frame.place.on_device()) return expand_there(worker, block, item.block, out);
     if (into != Into::kPlace || block.raw || item.n_parts > 1) {
       WPR_TRY(verify_block(frame.header, block));
       if (block.raw) return use_raw(block, out), Status();
@@ -43,6 +48,42 @@ struct ParallelExpand {
     const Status result = chain.decode(worker, block.payload, out);
     WPR_TRY(verify_block(frame.header, block));
     return result.ok() ? result : in_block(block.index, result);
+  }
+
+  Status expand_there(int worker, const Block& block, size_t i, Bytes out) {
+    WPR_TRY(verify_block(frame.header, block));
+    if (out.empty()) return {};
+    if (block.raw && into == Into::kPlace) return frame.place.upload(out.data(), block.payload);
+    const DeviceChain& device = there[there.size() == 1 ? 0 : i];
+    const char* why = device.chain ? "the cores add values that were not coded" : device.why;
+    if (device.chain && !block.raw) {
+      const bool adds = into == Into::kSum;
+      why = "the device's kernel does not add";
+      if (!adds || device.chain->can_decode_add()) {
+        const Status status = adds ? device.chain->decode_add(worker, block.payload, out)
+                                   : device.chain->decode(worker, block.payload, out);
+        if (status.ok()) return share.device(out.size()), status;
+        // What is partly added to is lost.
+        if (adds || !cores_take_over(status)) return in_block(block.index, status);
+        why = taken_over(status);
+      }
+    }
+    share.cores(out.size(), why);
+    const Status status = expand_on_cores(worker, block, i, out);
+    return status.ok() ? status : in_block(block.index, status);
+  }
+
+  Status expand_on_cores(int worker, const Block& block, size_t i, Bytes out) {
+    Bytes here;
+    WPR_TRY(reserve(staging[static_cast<size_t>(worker)].raw, out.size(), &here));
+    if (into == Into::kSum) WPR_TRY(frame.place.download(here, out.data()));
+    Chain& chain = frame.chain_of(i);
+    if (block.raw)
+      use_raw(block, here);
+    else
+      WPR_TRY(into == Into::kSum ? chain.decode_add(worker, block.payload, here)
+                                 : chain.decode(worker, block.payload, here));
+    return frame.place.upload(out.data(), here);
   }
 
   void use_raw(const Block& block, Bytes out) const {
@@ -73,8 +114,8 @@ struct ParallelExpand {
 
   bool begins(size_t i) const {
     const ExpandItem& item = items[i];
-    return into == Into::kPlace && !frame.blocks[item.block].raw && item.n_parts == 1 &&
-           items.size() > 1 &&
+    return into == Into::kPlace && !frame.place.on_device() && !frame.blocks[item.block].raw &&
+           item.n_parts == 1 && items.size() > 1 &&
            frame.chain_of(item.block).may_begin(frame.blocks[item.block].raw_size, left(i));
   }
 
@@ -144,7 +185,24 @@ Status FrameReader::inspect(ConstBytes bytes, Header* header, std::string* recip
 
 Status FrameReader::find_chain(int threads, ParsedFrame* frame) {
   const Header& header = frame->header;
-  return chains_.for_stages(header.stages, header, settings_.engine(), threads, &frame->chain);
+  return chains_.for_stages(header.stages, header, engine_of(*frame), threads, &frame->chain);
+}
+
+const char* FrameReader::engine_of(const ParsedFrame& frame) const {
+  return frame.place.on_device() ? cores_engine(settings_.engine()) : settings_.engine();
+}
+
+void FrameReader::find_device_chains(const ParsedFrame& frame, int threads) {
+  const auto find = [&](const Chain& cores) {
+    return device_chain(chains_, cores.recipe(), frame.place, settings_.engine(), threads);
+  };
+  there_.clear();
+  if (frame.own.empty()) return there_.push_back(find(*frame.chain));
+  for (size_t i = 0; i < frame.own.size(); ++i) {
+    const auto first = std::ranges::find(frame.own, frame.own[i]) - frame.own.begin();
+    const auto known = static_cast<size_t>(first);
+    there_.push_back(known < i ? there_[known] : find(*frame.own[i]));
+  }
 }
 
 Status FrameReader::parse(ConstBytes bytes, ParsedFrame* frame) {
@@ -153,7 +211,7 @@ Status FrameReader::parse(ConstBytes bytes, ParsedFrame* frame) {
 }
 
 Status FrameReader::find_own_chains(int threads, ParsedFrame* frame) {
-  auto& [header, raw_size, blocks, chain, own] = *frame;
+  auto& [header, raw_size, blocks, chain, place, own] = *frame;
   own.clear();
   if (std::ranges::none_of(blocks, &Block::own)) return {};
   own.assign(blocks.size(), chain);
@@ -172,7 +230,7 @@ Status FrameReader::find_own_chains(int threads, ParsedFrame* frame) {
         return fail(Code::kUnsupported, "block %llu: more than %d recipes in a frame",
                     ull(block.index), kMaxOwnRecipes);
       ChainPointer found;
-      const Status status = chains_.for_stages(stages, header, settings_.engine(), threads, &found);
+      const Status status = chains_.for_stages(stages, header, engine_of(*frame), threads, &found);
       if (!status.ok()) {
         WPR_TRY(verify_block(header, block));
         return in_block(block.index, status);
@@ -189,37 +247,51 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
   WPR_TRY(find_own_chains(n_threads, frame));
   items_.clear();
   const std::vector<Block>& blocks = frame->blocks;
+  const bool on_device = frame->place.on_device();
+  there_.clear();
+  if (on_device) find_device_chains(*frame, n_threads);
   const auto threads =
       static_cast<size_t>(std::min(n_threads, settings_.decoders(frame->n_workers())));
+  if (on_device) staging_.resize(std::max(staging_.size(), threads));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
-    const bool whole = into != Into::kPlace || block.raw || blocks.size() >= threads;
+    const bool whole = into != Into::kPlace || on_device || block.raw || blocks.size() >= threads;
     const size_t n = whole ? 1 : frame->chain_of(i).parts(block.payload, block.raw_size);
     for (size_t part = 0; part < n; ++part) items_.push_back({i, part, n});
   }
   const int workers = static_cast<int>(std::min(threads, items_.size()));
-  ParallelExpand job{
-      .frame = *frame, .items = items_, .dst = dst, .into = into, .workers = workers};
+  ParallelExpand job{.frame = *frame,
+                     .items = items_,
+                     .dst = dst,
+                     .into = into,
+                     .workers = workers,
+                     .there = there_,
+                     .staging = staging_};
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
+  if (on_device) job.share.note(frame->place);
+  there_.clear();
   return job.status;
 }
 
-Status FrameReader::decompress(ConstBytes bytes, Bytes dst, size_t* written) {
-  return expand_frame(bytes, Into::kPlace, dst, written);
+Status FrameReader::decompress(ConstBytes bytes, Bytes dst, size_t* written, const Place& place) {
+  return expand_frame(bytes, Into::kPlace, dst, written, place);
 }
 
-Status FrameReader::decompress_add(ConstBytes bytes, Bytes dst, size_t* written) {
-  return expand_frame(bytes, Into::kSum, dst, written);
+Status FrameReader::decompress_add(ConstBytes bytes, Bytes dst, size_t* written,
+                                   const Place& place) {
+  return expand_frame(bytes, Into::kSum, dst, written, place);
 }
 
 Status FrameReader::take_steps(ConstBytes bytes, Bytes words, size_t* written) {
-  return expand_frame(bytes, Into::kMove, words, written);
+  return expand_frame(bytes, Into::kMove, words, written, {});
 }
 
-Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written) {
+Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written,
+                                 const Place& place) {
   const Stopwatch watch(&stats_.decompress_seconds);
   Header& header = frame_.header;
+  frame_.place = place;
   WPR_TRY(read_header(bytes, &header));
   if (into == Into::kMove && (!can_add_values(header.dtype) || header.dtype == DType::kFloat32))
     return fail(Code::kParameter, "steps are integers of 8, 16 or 32 bits, the frame holds %s",
@@ -242,6 +314,7 @@ Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t*
 
 Status FrameReader::decompress_range(ConstBytes bytes, uint64_t offset, Bytes dst) {
   const Stopwatch watch(&stats_.decompress_seconds);
+  frame_.place = {};
   WPR_TRY(read_header(bytes, &frame_.header));
   WPR_TRY(parse(bytes, &frame_));
   const uint64_t raw_size = frame_.raw_size;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/device_blocks.hpp"
 #include "pipeline/pool.hpp"
 #include "pipeline/settings.hpp"
 #include "pipeline/stats.hpp"
@@ -26,9 +27,10 @@ class FrameReader {
   FrameReader(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats)
       : settings_(settings), chains_(chains), pool_(pool), stats_(stats) {}
 
-  Status decompress(ConstBytes bytes, Bytes dst, size_t* written);
+  // dst lies at `place`.
+  Status decompress(ConstBytes bytes, Bytes dst, size_t* written, const Place& place);
   // dst[i] += content[i], float32.
-  Status decompress_add(ConstBytes bytes, Bytes dst, size_t* written);
+  Status decompress_add(ConstBytes bytes, Bytes dst, size_t* written, const Place& place);
   // Moves words by the steps that a frame of integers holds (base/order.hpp).
   Status take_steps(ConstBytes bytes, Bytes words, size_t* written);
   Status decompress_range(ConstBytes bytes, uint64_t offset, Bytes dst);
@@ -45,7 +47,10 @@ class FrameReader {
   Status expand_blocks(ParsedFrame* frame, int threads, Into into, Bytes dst);
 
  private:
-  Status expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written);
+  Status expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written, const Place& place);
+  const char* engine_of(const ParsedFrame& frame) const;
+  // The device's chains for its blocks, one behind the other; one where all have the same.
+  void find_device_chains(const ParsedFrame& frame, int threads);
 
   Settings& settings_;
   Chains& chains_;
@@ -54,6 +59,8 @@ class FrameReader {
   ParsedFrame frame_;
   std::vector<ExpandItem> items_;
   Buffer partial_;  // a block of which decompress_range needs a part
+  std::vector<DeviceChain> there_;
+  std::vector<Staging> staging_;  // of workers
 };
 
 }  // namespace wirepress

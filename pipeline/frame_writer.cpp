@@ -181,9 +181,9 @@ Status FrameWriter::begin_frame(const Recipe& plain, Header* header, ChainPointe
   return write_header(header, dst, &size);
 }
 
-Status FrameWriter::begin_plain(Header* header, ChainPointer* chain, Bytes dst) {
+Status FrameWriter::begin_plain(Header* header, ChainPointer* chain, Bytes dst, bool on_cores) {
   const Recipe* recipe;
-  WPR_TRY(settings_.recipe_for(header->dtype, &recipe));
+  WPR_TRY(settings_.recipe_for(header->dtype, &recipe, on_cores));
   return begin_frame(*recipe, header, chain, dst);
 }
 
@@ -238,8 +238,18 @@ Status FrameWriter::begin_auto_frame(ConstBytes src, Header* header, ChainPointe
   return {};
 }
 
-Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* written) {
+Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* written,
+                             const Place& place) {
   const Stopwatch watch(&stats_.compress_seconds);
+  if (place.on_device() && settings_.wants_auto()) {
+    Bytes here;
+    WPR_TRY(reserve(whole_, src.size(), &here));
+    WPR_TRY(place.download(here, src.data()));
+    place.memory->note(0, src.size(), "recipe auto looks at the values on the cores");
+    src = here;
+  } else if (place.on_device()) {
+    return compress_there(src, {}, header, dst, written, place);
+  }
   ChainPointer chain;
   std::span<const ChainPointer> groups;
   if (settings_.wants_auto()) {
@@ -268,8 +278,26 @@ Status FrameWriter::explain(ConstBytes src, Header header,
   return {};
 }
 
+// Of data in memory of a device; residual may be empty.
+Status FrameWriter::compress_there(ConstBytes src, Bytes residual, Header header, Bytes dst,
+                                   size_t* written, const Place& place) {
+  ChainPointer cores;
+  WPR_TRY(begin_plain(&header, &cores, dst, true));
+  const DeviceChain device =
+      device_chain(chains_, cores->recipe(), place, settings_.engine(), settings_.blocks().threads);
+  staging_.resize(std::max(staging_.size(), static_cast<size_t>(cores->n_workers())));
+  const DeviceBlocks blocks(header, settings_.blocks(), place, device, *cores, staging_, src,
+                            residual);
+  const Status status = end_frame(blocks, dst, written);
+  blocks.share().note(place);
+  WPR_TRY(status);
+  stats_.raw_bytes += src.size();
+  stats_.wire_bytes += *written;
+  return {};
+}
+
 Status FrameWriter::compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
-                                      size_t* written) {
+                                      size_t* written, const Place& place) {
   const Stopwatch watch(&stats_.compress_seconds);
   if (header.dtype != DType::kFloat32)
     return fail(Code::kParameter, "error feedback is for float32, not %s",
@@ -280,6 +308,8 @@ Status FrameWriter::compress_feedback(ConstBytes src, Bytes residual, Header hea
   }
   if (settings_.wants_auto())
     return fail(Code::kParameter, "error feedback needs a recipe that names its codec, not auto");
+  if (place.on_device() && !src.empty())
+    return compress_there(src, residual, header, dst, written, place);
   ChainPointer chain;
   WPR_TRY(begin_plain(&header, &chain, dst));
   const FeedbackBlocks blocks(header, settings_.blocks(), *chain, src, residual);

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "pipeline/device_blocks.hpp"
 #include "pipeline/pool.hpp"
 #include "pipeline/settings.hpp"
 #include "pipeline/stats.hpp"
@@ -39,12 +40,12 @@ class FrameWriter {
       : settings_(settings), chains_(chains), pool_(pool), stats_(stats) {}
 
   size_t bound(uint64_t raw_size) const;
-  // `header` says dtype and shape; the rest is filled in from the settings.
-  Status compress(ConstBytes src, Header header, Bytes dst, size_t* written);
-  // src and residual are float32 arrays of one size; residual is undefined after a failure other
-  // than kParameter or kDstTooSmall.
+  // `header` says dtype and shape; the rest is filled in from the settings. src lies at `place`.
+  Status compress(ConstBytes src, Header header, Bytes dst, size_t* written, const Place& place);
+  // src and residual are float32 arrays of one size at one place; residual is undefined after a
+  // failure other than kParameter or kDstTooSmall.
   Status compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
-                           size_t* written);
+                           size_t* written, const Place& place);
   // The steps between arrays of words of one size; `header` says integers of their size.
   Status compress_steps(ConstBytes before, ConstBytes after, Header header, Bytes dst,
                         size_t* written);
@@ -54,8 +55,9 @@ class FrameWriter {
   Status explain(ConstBytes src, Header header, void (*row)(void* seen, const Explained& group),
                  void* seen);
 
-  // Parts of a frame, for streams. The first two complete the header and write it to dst.
-  Status begin_plain(Header* header, ChainPointer* chain, Bytes dst);   // by the recipe
+  // Parts of a frame, for streams. The first two complete the header and write it to dst; on_cores
+  // as in Settings::recipe_for.
+  Status begin_plain(Header* header, ChainPointer* chain, Bytes dst, bool on_cores = false);
   Status begin_stored(Header* header, ChainPointer* chain, Bytes dst);  // nothing is known yet
   // Makes the chooser ready, and the header's blocks as its candidates want them.
   Status begin_auto(Choice* choice, Header* header);
@@ -66,6 +68,8 @@ class FrameWriter {
 
  private:
   Status begin_frame(const Recipe& recipe, Header* header, ChainPointer* chain, Bytes dst);
+  Status compress_there(ConstBytes src, Bytes residual, Header header, Bytes dst, size_t* written,
+                        const Place& place);
   Status begin_auto_frame(ConstBytes src, Header* header, ChainPointer* chain, Bytes dst);
   Status end_frame(const BlockMaker& maker, Bytes dst, size_t* written);
   Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);
@@ -78,6 +82,8 @@ class FrameWriter {
   Stats& stats_;
   Choice choice_;  // of whole frames
   std::vector<EncodeSlot> slots_;
+  std::vector<Staging> staging_;  // of workers
+  Buffer whole_;                  // data of a device that recipe=auto looks at
 };
 
 }  // namespace wirepress

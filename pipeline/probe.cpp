@@ -24,15 +24,12 @@ const std::array<float, kSample + 1>& weights() {
   return table;
 }
 
-}  // namespace
-
-bool looks_incompressible(ConstBytes bytes) {
-  if (bytes.size() < 2 * kSample) return false;
+// Windows that begin `step` bytes apart.
+bool is_noise(const std::byte* first, size_t step) {
   // Two tables, because a byte that repeats would otherwise wait for its own last increment.
   std::array<uint16_t, 256> even{}, odd{};
-  const size_t step = (bytes.size() - kWindow) / (kWindows - 1);
   for (size_t w = 0; w < kWindows; ++w) {
-    const std::byte* window = bytes.data() + w * step;
+    const std::byte* window = first + w * step;
     for (size_t i = 0; i < kWindow; i += 2) {
       ++even[static_cast<uint8_t>(window[i])];
       ++odd[static_cast<uint8_t>(window[i + 1])];
@@ -42,6 +39,24 @@ bool looks_incompressible(ConstBytes bytes) {
   for (size_t v = 0; v < 256; ++v) sum += weights()[even[v] + odd[v]];
   const double entropy = std::log2(static_cast<double>(kSample)) - sum / kSample;
   return entropy > kNoise;
+}
+
+size_t step_of(size_t size) { return (size - kWindow) / (kWindows - 1); }
+
+}  // namespace
+
+bool looks_incompressible(ConstBytes bytes) {
+  return bytes.size() >= 2 * kSample && is_noise(bytes.data(), step_of(bytes.size()));
+}
+
+Status looks_incompressible(const Place& place, ConstBytes bytes, bool* answer) {
+  *answer = false;
+  if (bytes.size() < 2 * kSample) return {};
+  std::array<std::byte, kSample> sample;
+  WPR_TRY(place.memory->download(place.device, sample.data(), bytes.data(), kWindow,
+                                 step_of(bytes.size()), kWindows));
+  *answer = is_noise(sample.data(), kWindow);
+  return {};
 }
 
 }  // namespace wirepress

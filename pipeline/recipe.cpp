@@ -5,6 +5,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/memory.hpp"
+
 namespace wirepress {
 namespace {
 
@@ -352,6 +354,10 @@ int extra_threads(const char* choice, bool now) {
   for (const Engine* engine : engines())
     if (engine->extra_threads) n += engine->extra_threads(now);
   return n;
+}
+
+const char* cores_engine(const char* choice) {
+  return find_memory(choice) != nullptr ? "auto" : choice;
 }
 
 }  // namespace wirepress

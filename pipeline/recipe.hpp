@@ -45,5 +45,7 @@ Status check_engine(const char* choice, bool verify);
 // Threads that wait for a device's codes while the cores work, where `choice` is "cores+...":
 // Engine::extra_threads.
 int extra_threads(const char* choice, bool now);
+// The choice of kernels that the cores run beside those of a device whose memory holds the data.
+const char* cores_engine(const char* choice);
 
 }  // namespace wirepress

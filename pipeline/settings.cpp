@@ -60,19 +60,19 @@ const BlockSettings& Settings::blocks() {
 
 // Plain bytes are taken as float32 by codecs that lose: what is no float32 would come back as other
 // bytes, so the caller has to name the type. (Frames of such bytes are still read.)
-Status Settings::recipe_for(DType dtype, const Recipe** recipe) {
-  auto found = recipes_.find(dtype);
+Status Settings::recipe_for(DType dtype, const Recipe** recipe, bool on_cores) {
+  auto found = recipes_.find({dtype, on_cores});
   if (found == recipes_.end()) {
     const char* text = options_.get("recipe");
     Recipe parsed;
-    WPR_TRY(parse_recipe(text, dtype, engine(), &parsed));
+    WPR_TRY(parse_recipe(text, dtype, on_cores ? cores_engine(engine()) : engine(), &parsed));
     if (dtype == DType::kBytes && !parsed.lossless()) {
       return fail(Code::kParameter,
                   "recipe %s changes values, and the data are bytes of no stated type: state their "
                   "dtype, such as float32, or take a recipe that loses nothing",
                   text);
     }
-    found = recipes_.emplace(dtype, parsed).first;
+    found = recipes_.emplace(std::pair(dtype, on_cores), parsed).first;
   }
   *recipe = &found->second;
   return {};

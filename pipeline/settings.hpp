@@ -35,8 +35,8 @@ class Settings {
 
   bool wants_auto() const { return wants_auto_; }
   // The recipe for data of a type; it is valid until an option changes. kParameter where the recipe
-  // does not take the type, or loses bits of kBytes.
-  Status recipe_for(DType dtype, const Recipe** recipe);
+  // does not take the type, or loses bits of kBytes. on_cores: as cores_engine says.
+  Status recipe_for(DType dtype, const Recipe** recipe, bool on_cores = false);
   // What recipe=auto is to reach; that of plain "auto" where the recipe names its codecs.
   Status goal(const Goal** goal);
   // Whether the recipe `text` gives back every bit of data of that type.
@@ -50,7 +50,7 @@ class Settings {
   BlockSettings blocks_;  // threads 0: not yet counted
   int cores_ = 0;         // 0: not yet counted
   bool wants_auto_ = false;
-  std::map<DType, Recipe> recipes_;  // those that were asked for
+  std::map<std::pair<DType, bool>, Recipe> recipes_;  // those that were asked for
   std::optional<Goal> goal_;
 };
 

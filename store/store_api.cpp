@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // store.h. Nothing is thrown across it.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 
+#include "base/buffer.hpp"
+#include "base/memory.hpp"
 #include "base/process.hpp"
 #include "store/frame_store.hpp"
 
+using wirepress::Buffer;
+using wirepress::check_on_cores;
 using wirepress::Code;
 using wirepress::fail;
+using wirepress::Place;
+using wirepress::place_of;
 using wirepress::Status;
 using wirepress::store::Access;
 using wirepress::store::Contents;
 using wirepress::store::File;
+using wirepress::store::FrameStore;
 
 namespace {
 
@@ -57,6 +65,29 @@ wpr_status make(wpr_store** store, Body body) {
   *store = new (std::nothrow) wpr_store;
   if (!*store) return WPR_NO_MEMORY;
   return call(*store, [&] { return body((*store)->frames); });
+}
+
+// A frame in memory of a device is copied whole, after what the default stream has put there: the
+// servants code on the cores.
+Status put(FrameStore& frames, uint64_t step, const void* src, size_t n) {
+  const Place place = place_of(src);
+  if (!place.on_device()) return frames.put(step, src, n);
+  WPR_TRY(place.memory->wait(place.device, nullptr));
+  const Buffer here(n);
+  WPR_TRY(place.download({here.data(), n}, static_cast<const std::byte*>(src)));
+  return frames.put(step, here.data(), n);
+}
+
+Status get(FrameStore& frames, uint64_t step, void* dst, size_t cap) {
+  const Place place = place_of(dst);
+  if (!place.on_device()) return frames.get(step, dst, cap);
+  wpr_store_info info;
+  frames.info(&info);
+  const size_t n = std::min<uint64_t>(cap, info.raw_size);
+  const Buffer here(n);
+  WPR_TRY(frames.get(step, here.data(), n));
+  WPR_TRY(place.memory->wait(place.device, nullptr));
+  return place.upload(static_cast<std::byte*>(dst), {here.data(), n});
 }
 
 // What a call must be given: check_given("tile", tile).
@@ -128,17 +159,18 @@ const char* wpr_store_error(wpr_store* store) {
 }
 
 wpr_status wpr_store_put(wpr_store* store, uint64_t step, const void* src, size_t n) {
-  return call(store, [&] { return store->frames.put(step, src, n); });
+  return call(store, [&] { return put(store->frames, step, src, n); });
 }
 
 wpr_status wpr_store_get(wpr_store* store, uint64_t step, void* dst, size_t cap) {
-  return call(store, [&] { return store->frames.get(step, dst, cap); });
+  return call(store, [&] { return get(store->frames, step, dst, cap); });
 }
 
 wpr_status wpr_store_put_tile(wpr_store* store, uint64_t step, uint64_t tile, const void* src,
                               const uint64_t* strides) {
   return call(store, [&]() -> Status {
     WPR_TRY(check_given("src", src));
+    WPR_TRY(check_on_cores(src, "src"));
     return store->frames.put_tile(step, tile, src, strides);
   });
 }
@@ -147,6 +179,7 @@ wpr_status wpr_store_get_tile(wpr_store* store, uint64_t step, uint64_t tile, vo
                               const uint64_t* strides) {
   return call(store, [&]() -> Status {
     WPR_TRY(check_given("dst", dst));
+    WPR_TRY(check_on_cores(dst, "dst"));
     return store->frames.get_tile(step, tile, dst, strides);
   });
 }

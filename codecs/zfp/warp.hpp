@@ -388,7 +388,12 @@ class OnDevice {
       const Status status = kOwn.encode(all.own, args, src, dst, written);
       if (status.code() != Code::kUnsupported && status.code() != Code::kDstTooSmall) return status;
     }
+    if (args.device >= 0) return elsewhere();
     return zfp_libzfp.encode(all.portable, args, src, dst, written);
+  }
+  // Data in memory of a device are not libzfp's to touch: the pipeline copies them.
+  static Status elsewhere() {
+    return fail(Code::kUnsupported, "zfp: no kernel for GPUs codes these data");
   }
   static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
@@ -397,6 +402,7 @@ class OnDevice {
       const Status status = kOwn.decode(all.own, args, src, dst, written);
       if (status.code() != Code::kUnsupported) return status;
     }
+    if (args.device >= 0) return elsewhere();
     return zfp_libzfp.decode(all.portable, args, src, dst, written);
   }
 };

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this machine has a GPU. The CUDA runtime is linked in and looks for the driver when it is
-// first asked: a program that loads this library needs none.
+// Whether this machine has a GPU, and its memory. The CUDA runtime is linked in and looks for the
+// driver when it is first asked: a program that loads this library needs none.
+#include <cuda.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <time.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 
-#include "engines/cuda/device.hpp"
+#include "engines/cuda/device.cuh"
+#include "engines/cuda/emulated_memory.hpp"
 
 namespace wirepress::cuda {
 namespace {
@@ -46,7 +52,144 @@ const Found& found() noexcept {
   return once;
 }
 
+// Libraries that this process has loaded since it began.
+unsigned long long n_loaded() noexcept {
+  unsigned long long n = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* to) {
+        *static_cast<unsigned long long*>(to) = info->dlpi_adds;
+        return 1;
+      },
+      &n);
+  return n;
+}
+
+// The driver's own question, which makes no context, where somebody has loaded the driver: else no
+// address can be a device's. It is looked for once a tick of the clock, a few milliseconds, which
+// is less than a driver takes from its loading to the first memory, and where a library was loaded.
+using Ask = CUresult (*)(void* answer, CUpointer_attribute what, CUdeviceptr at);
+Ask asks() noexcept {
+  static std::atomic<Ask> known{nullptr};
+  static std::atomic<unsigned long long> looked{0};
+  static std::atomic<int64_t> looked_at{-1};
+  if (const Ask ask = known) return ask;
+  timespec clock;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &clock);
+  const int64_t tick = clock.tv_sec * int64_t{1000000000} + clock.tv_nsec;
+  if (looked_at == tick) return nullptr;
+  const unsigned long long now = n_loaded();
+  if (looked != now) {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (driver != nullptr) known = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
+  }
+  looked = now;  // last: another thread looks itself until this one has found it
+  looked_at = tick;
+  return known;
+}
+
+// Managed memory is the cores', too.
+int device_of(const void* at) noexcept {
+  const Ask ask = at == nullptr ? nullptr : asks();
+  if (ask == nullptr) return -1;
+  const auto address = reinterpret_cast<CUdeviceptr>(at);
+  unsigned type = 0, managed = 0;
+  int device = -1;
+  if (ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+      type != CU_MEMORYTYPE_DEVICE ||
+      ask(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) != CUDA_SUCCESS || managed != 0 ||
+      ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS)
+    return -1;
+  return device;
+}
+
+// While it lives, `device` is the thread's current one.
+class On {
+ public:
+  explicit On(int device) noexcept {
+    if (cudaGetDevice(&before_) == cudaSuccess && before_ != device)
+      changed_ = cudaSetDevice(device) == cudaSuccess;
+  }
+  ~On() {
+    if (changed_) cudaSetDevice(before_);
+  }
+  On(const On&) = delete;
+  On& operator=(const On&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+// One for copies that no kernel's state makes, of the current device. It does not wait for the
+// default stream, on which a program may have much to do.
+Status copy_stream(int device, cudaStream_t* stream) noexcept {
+  static std::array<std::atomic<cudaStream_t>, 64> all;
+  std::atomic<cudaStream_t>& own = all[static_cast<size_t>(device) % all.size()];
+  *stream = own;
+  if (*stream != nullptr) return {};
+  WPR_TRY(checked(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "a stream"));
+  cudaStream_t before = nullptr;
+  if (!own.compare_exchange_strong(before, *stream)) {
+    cudaStreamDestroy(*stream);
+    *stream = before;
+  }
+  return {};
+}
+
+Status download(int device, std::byte* to, const std::byte* from, size_t row_size, size_t step,
+                size_t n) noexcept {
+  const On on(device);
+  cudaStream_t stream;
+  WPR_TRY(copy_stream(device, &stream));
+  const cudaError_t error =
+      n == 1 ? cudaMemcpyAsync(to, from, row_size, cudaMemcpyDeviceToHost, stream)
+             : cudaMemcpy2DAsync(to, row_size, from, step, row_size, n, cudaMemcpyDeviceToHost,
+                                 stream);
+  WPR_TRY(checked(error, "download"));
+  return checked(cudaStreamSynchronize(stream), "download");
+}
+
+Status upload(int device, std::byte* to, ConstBytes from) noexcept {
+  const On on(device);
+  cudaStream_t stream;
+  WPR_TRY(copy_stream(device, &stream));
+  WPR_TRY(checked(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream),
+                  "upload"));
+  return checked(cudaStreamSynchronize(stream), "upload");
+}
+
+Status wait(int device, void* stream) noexcept {
+  const On on(device);
+  return checked(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the caller's stream");
+}
+
+Status allocate(int device, size_t size, void** at) noexcept {
+  if (why_no_device() != nullptr) return fail(Code::kDevice, "cuda: %s", why_no_device());
+  int n = 0;
+  WPR_TRY(checked(cudaGetDeviceCount(&n), "devices"));
+  if (device < 0 || device >= n)
+    return fail(Code::kParameter, "cuda: no device %d: there are %d", device, n);
+  const On on(device);
+  return checked(cudaMalloc(at, size == 0 ? 1 : size), "memory");
+}
+
+Status release(int device, void* at) noexcept {
+  const On on(device);
+  return checked(cudaFree(at), "memory");
+}
+
 }  // namespace
+
+const DeviceMemory device_memory = {
+    .kernels = "cuda:device",
+    .device_of = device_of,
+    .download = download,
+    .upload = upload,
+    .wait = wait,
+    .allocate = allocate,
+    .release = release,
+    .on_cores = [](const void*) noexcept -> std::byte* { return nullptr; },
+    .note = note_device_work};
 
 bool has_device() noexcept { return found().reason[0] == '\0'; }
 const char* why_no_device() noexcept { return has_device() ? nullptr : found().reason; }

@@ -42,13 +42,22 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // On the thread's current device, whatever that is later: entries are between a Bound.
-  Status open() noexcept {
-    WPR_TRY(checked(cudaGetDevice(&device_), "a device"));
+  // On a device, or where `device` is -1 on the thread's current one, whatever that is later:
+  // entries are between a Bound.
+  Status open(int device = -1) noexcept {
+    if (device < 0) WPR_TRY(checked(cudaGetDevice(&device), "a device"));
+    device_ = device;
+    const Bound bound(*this);
     WPR_TRY(checked(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"));
     own_ = true;
     note_stream();
     return {};
+  }
+
+  // Where kernels find `size` bytes of the caller's; nullptr: in no memory of this device.
+  std::byte* reach(const void* at, size_t) const noexcept {
+    return device_memory.device_of(at) == device_ ? static_cast<std::byte*>(const_cast<void*>(at))
+                                                  : nullptr;
   }
 
   // While it lives, the stream's device is the thread's current one.
@@ -110,14 +119,15 @@ class Stream {
     size_t room_ = 0;
   };
 
+  // The caller's bytes may lie on a device, too.
   Status upload(std::byte* to, ConstBytes from) noexcept {
     if (from.empty()) return {};
-    return checked(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_),
+    return checked(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyDefault, stream_),
                    "upload");
   }
   Status download(Bytes to, const std::byte* from) noexcept {
     if (to.empty()) return {};
-    return checked(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_),
+    return checked(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDefault, stream_),
                    "download");
   }
   Status clear(std::byte* at, size_t size) noexcept {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "engines/cuda/emulated_memory.hpp"
 #include "engines/cuda/host_warp.hpp"
 
 namespace wirepress::cuda {
@@ -77,13 +78,25 @@ class Emulator {
     size_t room_ = 0;
   };
 
-  Status open() noexcept { return {}; }
+  // On an emulated device, whose memory it then reaches (emulated_memory.hpp).
+  Status open(int device = -1) noexcept {
+    device_ = device;
+    return {};
+  }
+  std::byte* reach(const void* at, size_t size) const noexcept {
+    int device = -1;
+    std::byte* const bytes = emulated_bytes(at, size, &device);
+    return device == device_ ? bytes : nullptr;
+  }
+  // The caller's bytes may lie in memory of this device, too.
   Status upload(std::byte* to, ConstBytes from) noexcept {
-    if (!from.empty()) std::memcpy(to, from.data(), from.size());
+    const std::byte* const there = reach(from.data(), from.size());
+    if (!from.empty()) std::memcpy(to, there != nullptr ? there : from.data(), from.size());
     return {};
   }
   Status download(Bytes to, const std::byte* from) noexcept {
-    if (!to.empty()) std::memcpy(to.data(), from, to.size());
+    std::byte* const there = reach(to.data(), to.size());
+    if (!to.empty()) std::memcpy(there != nullptr ? there : to.data(), from, to.size());
     return {};
   }
   Status clear(std::byte* at, size_t size) noexcept {
@@ -147,6 +160,7 @@ class Emulator {
 
   uint64_t seed_;
   unsigned skip_;
+  int device_ = -1;
   Fibres fibres_;
   std::vector<Line> shared_;
 };

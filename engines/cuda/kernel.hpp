@@ -86,11 +86,11 @@ class KernelOf {
     typename Device::Memory raw, residual, code, scratch, report;
   };
 
-  static Status open(const Args&, void** state) noexcept {
+  static Status open(const Args& args, void** state) noexcept {
     *state = nullptr;
     auto* made = make();
     if (made == nullptr) return fail(Code::kNoMemory, "%s: no memory for a state", C::kName);
-    const Status status = made->device.open();
+    const Status status = made->device.open(args.device);
     if (!status.ok()) return delete made, status;
     *state = made;
     return {};
@@ -137,16 +137,34 @@ class KernelOf {
     return dst;
   }
 
+  // Where a kernel finds bytes of the caller's: where they are, if the device reaches them there
+  // and they are aligned; else in `memory`, to which they are yet to be copied.
+  struct Found {
+    std::byte* at = nullptr;
+    bool copied = false;
+  };
+  static Status find(State& own, ConstBytes bytes, typename Device::Memory& memory, Found* found) {
+    constexpr uintptr_t kAligned = 16;
+    std::byte* const there = own.device.reach(bytes.data(), bytes.size());
+    if (there != nullptr && reinterpret_cast<uintptr_t>(there) % kAligned == 0) {
+      *found = {there, false};
+      return {};
+    }
+    WPR_TRY(memory.prepare(bytes.size()));
+    *found = {memory.get(), true};
+    return {};
+  }
+
   // Memory for a task.
-  static Status prepare(State& own, size_t scratch, size_t raw_size, size_t code_size, Task* task) {
-    WPR_TRY(own.raw.prepare(raw_size));
+  static Status prepare(State& own, size_t scratch, const Found& raw, size_t raw_size,
+                        size_t code_size, Task* task) {
     WPR_TRY(own.code.prepare(code_size));
     WPR_TRY(own.scratch.prepare(scratch));
     WPR_TRY(own.report.prepare(sizeof(Report)));
     static constexpr Report nothing = {0, Report::kNone, 0, 0};  // it outlives the copy
     WPR_TRY(own.device.upload(own.report.get(), std::as_bytes(std::span(&nothing, 1))));
     if (scratch > 0) WPR_TRY(own.device.clear(own.scratch.get(), scratch));
-    *task = {own.raw.get(),
+    *task = {raw.at,
              raw_size,
              nullptr,
              own.code.get(),
@@ -180,12 +198,14 @@ class KernelOf {
   static Status encode_on(State& own, const Args& args, ConstBytes src, Bytes residual, Bytes dst,
                           size_t* written) {
     Task task;
-    WPR_TRY(prepare(own, C::scratch(args, src.size()), src.size(), dst.size(), &task));
-    WPR_TRY(own.device.upload(task.raw, src));
+    Found raw, rest;
+    WPR_TRY(find(own, src, own.raw, &raw));
+    WPR_TRY(prepare(own, C::scratch(args, src.size()), raw, src.size(), dst.size(), &task));
+    if (raw.copied) WPR_TRY(own.device.upload(task.raw, src));
     if constexpr (kFeedback) {
-      WPR_TRY(own.residual.prepare(residual.size()));
-      task.residual = own.residual.get();
-      WPR_TRY(own.device.upload(task.residual, residual));
+      WPR_TRY(find(own, residual, own.residual, &rest));
+      task.residual = rest.at;
+      if (rest.copied) WPR_TRY(own.device.upload(task.residual, residual));
     }
     const Status launched = C::template encode<kFeedback>(own.device, args, task);
     WPR_TRY(launched);
@@ -196,7 +216,8 @@ class KernelOf {
       return fail(Code::kDevice, "%s: the device reports a code of %llu bytes in %zu", C::kName,
                   static_cast<unsigned long long>(report.written), dst.size());
     WPR_TRY(own.device.download(dst.first(report.written), task.code));
-    if constexpr (kFeedback) WPR_TRY(own.device.download(residual, task.residual));
+    if constexpr (kFeedback)
+      if (rest.copied) WPR_TRY(own.device.download(residual, task.residual));
     WPR_TRY(own.device.finish());
     *written = report.written;
     return {};
@@ -213,14 +234,18 @@ class KernelOf {
   template <bool kAdd>
   static Status decode_on(State& own, const Args& args, ConstBytes src, Bytes dst) {
     Task task;
-    WPR_TRY(prepare(own, decode_scratch<C>(args, dst.size()), dst.size(), src.size(), &task));
+    Found raw;
+    WPR_TRY(find(own, dst, own.raw, &raw));
+    WPR_TRY(prepare(own, decode_scratch<C>(args, dst.size()), raw, dst.size(), src.size(), &task));
     WPR_TRY(own.device.upload(task.code, src));
-    if constexpr (kAdd) WPR_TRY(own.device.upload(task.raw, dst));
+    if constexpr (kAdd)
+      if (raw.copied) WPR_TRY(own.device.upload(task.raw, dst));
     const Status launched = C::template decode<kAdd>(own.device, args, task);
     WPR_TRY(launched);
     Report report;
     WPR_TRY(read_report(own, &report));
     WPR_TRY(outcome<C>(report, dst.size(), dst.size()));
+    if (!raw.copied) return {};
     WPR_TRY(own.device.download(dst, task.raw));
     return own.device.finish();
   }

@@ -77,7 +77,9 @@ WPR_API void wpr_store_free(wpr_store *store);
 WPR_API const char *wpr_store_error(wpr_store *store);
 
 /* Takes a copy of a frame of n bytes (what the shape says, else WPR_PARAMETER) and returns as soon
- * as it lies in a buffer; waits while all buffers are full. A step is put once, in any order. */
+ * as it lies in a buffer; waits while all buffers are full. A step is put once, in any order.
+ * Here and in wpr_store_get, not for tiles, the frame may lie in memory of a GPU: it is copied
+ * whole behind the default stream's work, and coded on the cores. */
 WPR_API wpr_status wpr_store_put(wpr_store *store, uint64_t step, const void *src, size_t n);
 /* Writes the frame of a step to dst (cap: at least its size). Two calls at neighbouring steps, in
  * either direction, make the servants read ahead that way. */

@@ -158,6 +158,39 @@ WPR_API wpr_status wpr_decompress(wpr_ctx *ctx, const void *src, size_t n, void 
 WPR_API wpr_status wpr_decompress_range(wpr_ctx *ctx, const void *src, size_t n, uint64_t offset,
                                         size_t size, void *dst);
 
+/* ---- memory of devices -------------------------------------------------------------------
+ * wpr_compress, wpr_compress_array, wpr_compress_feedback, wpr_decompress, wpr_decompress_add,
+ * wpr_decompress_range, wpr_inspect and wpr_raw_size take buffers in memory of a GPU: the library
+ * asks of each pointer where it lies. There the first codec of a recipe is run by the device's
+ * kernel, so that codes are copied and not data; frames have the bytes that the cores make. Where
+ * there is no such kernel (or the option "engine" names another one), the blocks are copied and the
+ * cores code them, which wpr_get_device_work counts. Calls return when all is done. Other calls
+ * refuse such buffers with WPR_PARAMETER, and wpr_hash with 0. data and residual lie in one memory.
+ */
+
+typedef struct wpr_place {
+  const char *engine; /* of kernels that reach it, such as "cuda:device"; "": the cores */
+  int device;         /* its number; -1: none */
+  void *on_cores;     /* where the cores reach the same byte, in an emulation; NULL: nowhere */
+} wpr_place;
+
+/* Where an address lies; loads no driver. Managed memory is the cores'. */
+WPR_API wpr_status wpr_place_of(const void *at, wpr_place *place);
+
+/* The stream (a cudaStream_t) that the caller has put its work on the buffers on: calls wait for
+ * what is there when they begin. NULL, as it is at first: the default stream. WPR_NO_STREAM: all
+ * work on the buffers is done, and no call waits. */
+#define WPR_NO_STREAM ((void *)-1)
+WPR_API wpr_status wpr_set_stream(wpr_ctx *ctx, void *stream);
+
+/* n bytes of memory of a device: of the engine "cuda", or of "cuda:emulated", for tests of programs
+ * without a GPU: who touches it outside of a kernel ends with SIGSEGV. */
+WPR_API wpr_status wpr_device_alloc(wpr_ctx *ctx, const char *engine, int device, size_t n,
+                                    void **memory);
+WPR_API wpr_status wpr_device_free(wpr_ctx *ctx, void *memory); /* NULL is fine */
+/* Copies n bytes; each side may lie on a device. They do not overlap there. */
+WPR_API wpr_status wpr_copy(wpr_ctx *ctx, void *to, const void *from, size_t n);
+
 /* ---- gradients: float32 ------------------------------------------------------------------ */
 
 /* Error feedback (the residual of one step is sent with the next): makes a frame of

@@ -59,6 +59,20 @@ inline double parse_rate(const std::string& text) {
   throw Error(WPR_PARAMETER, "\"" + text + "\" is not a rate such as 10Gbps or 1.2GB/s");
 }
 
+// Where an address lies.
+inline wpr_place place_of(const void* at) {
+  wpr_place place;
+  wpr_place_of(at, &place);
+  return place;
+}
+
+// What engines with devices have done in the calling thread.
+inline wpr_device_work device_work() {
+  wpr_device_work work;
+  wpr_get_device_work(&work);
+  return work;
+}
+
 // Owns a wpr_ctx; one thread at a time. Movable; a moved-from Context may only be assigned to or
 // destroyed.
 class Context {
@@ -255,6 +269,17 @@ class Context {
     progress.done = done != 0;
     return progress;
   }
+
+  // ---- memory of devices ----
+
+  void set_stream(void* stream) { check(wpr_set_stream(get(), stream)); }
+  void* device_alloc(const std::string& engine, int device, size_t n) {
+    void* memory = nullptr;
+    check(wpr_device_alloc(get(), engine.c_str(), device, n, &memory));
+    return memory;
+  }
+  void device_free(void* memory) { check(wpr_device_free(get(), memory)); }
+  void copy(void* to, const void* from, size_t n) { check(wpr_copy(get(), to, from, n)); }
 
   // ---- statistics ----
 

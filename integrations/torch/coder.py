@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes on tensors: float32 values in CPU memory to frames and back."""
+"""Recipes on tensors: float32 values to frames in CPU memory and back. Values of a CUDA device are
+coded there, and only their frames are copied."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 import wirepress
 from wirepress.errors import CorruptError
-from wirepress.torch.memory import as_array
+from wirepress.torch.memory import as_array, as_memory, stream_of
 from wirepress.torch.recipes import SPARSE_BYTES, is_sparse, needs_feedback, sparse_share
 
 _ALIVE: weakref.WeakSet[LibraryCoder] = weakref.WeakSet()
@@ -91,20 +92,23 @@ class Coder(LibraryCoder):
         `seed`: what codecs that round at random draw from.
         """
         self._encoder.set("seed", seed)
-        source, target = as_array(values), as_array(out)
+        self._encoder.set_stream(stream_of(values))
+        source, target = as_memory(values), as_array(out)
         if residual is None:
             return self._encoder.compress_into(source, target)
-        return self._encoder.compress_feedback_into(source, as_array(residual), target)
+        return self._encoder.compress_feedback_into(source, as_memory(residual), target)
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a frame of as many float32 values as `out` has."""
         info = self._decoder.inspect(as_array(frame))
         check_size("frame", info.raw_size, out.nbytes)
-        self._decoder.decompress(as_array(frame), as_array(out))
+        self._decoder.set_stream(stream_of(out))
+        self._decoder.decompress(as_array(frame), as_memory(out))
 
     def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Adds what a frame holds to `out`."""
-        n = self._decoder.decompress_add(as_array(frame), as_array(out))
+        self._decoder.set_stream(stream_of(out))
+        n = self._decoder.decompress_add(as_array(frame), as_memory(out))
         check_size("frame", 4 * n, out.nbytes)
 
 

@@ -82,7 +82,7 @@ class Counts:
 class Piece:
     """A part of one parameter's gradient; alike on all ranks but for the numbers in it.
 
-    `values` (float32, 1-D, CPU) holds the gradient, then the mean over ranks.
+    `values` (float32, 1-D) holds the gradient, then the mean over ranks.
     """
 
     name: str

@@ -54,6 +54,48 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     return np.asarray(_Memory(tensor, kind)) if tensor.numel() else np.empty(0, kind)
 
 
+class _DeviceMemory:
+    """Memory of a tensor of a CUDA device, in the protocol of CuPy and Numba. It names no stream:
+    whoever gives it to the library says which one its work is on."""
+
+    def __init__(self, tensor: torch.Tensor, address: int) -> None:
+        self._tensor = tensor
+        self.__cuda_array_interface__ = {
+            "data": (address, False),
+            "shape": (tensor.numel(),),
+            "typestr": _typestr(tensor.dtype),
+            "strides": None,
+            "version": 3,
+        }
+
+
+def device_address(tensor: torch.Tensor) -> int | None:
+    """Where a tensor lies in memory of a CUDA device; None: it lies in the CPU's."""
+    return tensor.data_ptr() if tensor.is_cuda else None
+
+
+def as_memory(tensor: torch.Tensor) -> Any:
+    """The memory of a contiguous tensor of any device, as the library takes it."""
+    address = device_address(tensor)
+    if address is None:
+        return as_array(tensor)
+    if not tensor.is_contiguous():
+        raise ValueError("the tensor is not contiguous")
+    return _DeviceMemory(tensor, address)
+
+
+def stream_of(tensor: torch.Tensor) -> int | None:
+    """The stream that the calling thread's work on a tensor is put on; None: on none."""
+    if not tensor.is_cuda:
+        return None
+    return int(torch.cuda.current_stream(tensor.device).cuda_stream)
+
+
+def beside(values: torch.Tensor, kept: torch.Tensor | None, n: int) -> torch.Tensor:
+    """`kept` on the device of `values`; `n` zeros where there is none."""
+    return torch.zeros(n, device=values.device) if kept is None else kept.to(values.device)
+
+
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The memory of a contiguous tensor."""
     return tensor.detach().view(-1).view(torch.uint8)

@@ -8,17 +8,26 @@ all ranks submit the same jobs in the same order.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
+
+import wirepress
 
 _PATIENCE = 2.0  # seconds for a thread to end
 
 
 class Job:
-    """Work with a method for each stage it takes part in, named as the stage."""
+    """Work with a method for each stage it takes part in, named as the stage.
+
+    `scope` is entered by the stage's thread around it: a CUDA stream of the job's.
+    """
+
+    scope: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
 
     def done(self, error: BaseException | None) -> None:
         """Called after the last stage, or after the stage that failed."""
@@ -28,19 +37,21 @@ class Stages:
     """Runs jobs through the stages `names`, each a thread.
 
     After a failure the ranks may no longer agree on what comes next: all later jobs fail at once,
-    with the same error. `seconds` counts the time that each stage worked.
+    with the same error. `seconds` counts the time that each stage worked, `work` what devices did
+    in its thread, and the cores in their place.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
         self.seconds = dict.fromkeys(names, 0.0)
+        self.work: dict[str, wirepress.DeviceWork] = {}
         self._queues: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in names]
         self._failed: list[BaseException] = []
         outboxes = [*self._queues[1:], None]
         threads = [
             threading.Thread(
                 target=_work,
-                args=(name, inbox, outbox, self.seconds, self._failed),
+                args=(name, inbox, outbox, self.seconds, self.work, self._failed),
                 name=f"wirepress {name}",
                 daemon=True,
             )
@@ -73,12 +84,14 @@ def _work(
     inbox: queue.SimpleQueue[Any],
     outbox: queue.SimpleQueue[Any] | None,
     seconds: dict[str, float],
+    work: dict[str, wirepress.DeviceWork],
     failed: list[BaseException],
 ) -> None:
     while (job := inbox.get()) is not None:
         start = time.perf_counter()
         error = _take_part(job, name, failed)
         seconds[name] += time.perf_counter() - start
+        work[name] = wirepress.device_work()
         if error is not None or outbox is None:
             job.done(error)
         else:
@@ -92,7 +105,8 @@ def _take_part(job: Job, name: str, failed: list[BaseException]) -> BaseExceptio
     """What ends the job: an earlier failure, or its own."""
     if not failed:
         try:
-            getattr(job, name, _nothing)()
+            with job.scope():
+                getattr(job, name, _nothing)()
             return None
         except BaseException as error:
             failed.append(error)

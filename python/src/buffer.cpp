@@ -45,12 +45,18 @@ std::byte* copy_strided(const Nd& array, size_t dim, const std::byte* src, std::
 
 }  // namespace
 
-Array::Array(nb::handle obj) {
-  if (!nb::try_cast(obj, array_, false) || array_.device_type() != nb::device::cpu::value) {
-    throw nb::type_error("not an array in CPU memory that DLPack can describe");
-  }
+Array::Array(nb::handle obj, bool writable) {
+  if (!nb::try_cast(obj, array_, false)) throw nb::type_error("not what DLPack can describe");
+  nb::ndarray<> rooms;
+  if (writable && !nb::try_cast(obj, rooms, false)) throw nb::type_error("it is read-only");
+  const int where = array_.device_type();
+  const bool here = where == nb::device::cpu::value || where == nb::device::cuda_host::value;
+  if (!here && where != nb::device::cuda::value && where != nb::device::cuda_managed::value)
+    throw nb::type_error("not in memory of the CPU or of a CUDA device");
   size_ = array_.nbytes();
   data_ = array_.data();
+  if (!here && !is_contiguous(array_))
+    throw nb::type_error("the array of a device has strides: copy it, for example by contiguous()");
   if (!is_contiguous(array_)) {
     copy_.resize(size_);
     copy_strided(array_, 0, static_cast<const std::byte*>(data_), copy_.data());
@@ -76,6 +82,12 @@ Input::Input(nb::handle obj) {
     size_ = array->size();
     return;
   }
+  if (nb::isinstance<Memory>(obj)) {
+    const Memory* memory = nb::inst_ptr<Memory>(obj);
+    data_ = memory->data();
+    size_ = memory->size();
+    return;
+  }
   if (PyObject_GetBuffer(obj.ptr(), &view_, PyBUF_FULL_RO) != 0) throw nb::python_error();
   data_ = view_.buf;
   size_ = static_cast<size_t>(view_.len);
@@ -93,12 +105,25 @@ Input::~Input() {
 }
 
 Output::Output(nb::handle obj) {
+  if (nb::isinstance<Memory>(obj)) {
+    const Memory* memory = nb::inst_ptr<Memory>(obj);
+    if (!memory->writable()) throw nb::type_error("the output cannot be written");
+    data_ = memory->data();
+    size_ = memory->size();
+    return;
+  }
   constexpr int kFlags = PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT;
   if (PyObject_GetBuffer(obj.ptr(), &view_, kFlags) != 0) throw nb::python_error();
+  data_ = view_.buf;
+  size_ = static_cast<size_t>(view_.len);
   const char* refused = reason_against(view_);
   if (!refused) return;
   PyBuffer_Release(&view_);
   throw nb::type_error(refused);
+}
+
+Output::~Output() {
+  if (view_.obj) PyBuffer_Release(&view_);
 }
 
 NewBytes::NewBytes(size_t cap)

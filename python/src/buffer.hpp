@@ -6,16 +6,19 @@
 #include <nanobind/ndarray.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace wirepress::python {
 
-// A DLPack array in CPU memory, held until it is destroyed. Its elements are C-contiguous: an array
-// with strides is copied once.
+// A DLPack array in memory of the CPU or of a CUDA device, held until it is destroyed. Its elements
+// are C-contiguous: an array of the CPU with strides is copied once.
 class Array {
  public:
-  // Throws nanobind::type_error where obj is not a DLPack array in CPU memory.
-  explicit Array(nanobind::handle obj);
+  // Throws nanobind::type_error where obj is no such array, or one of a device has strides, or it
+  // is to be written and may not be.
+  explicit Array(nanobind::handle obj, bool writable = false);
   const void* data() const { return data_; }
   size_t size() const { return size_; }
   nanobind::tuple shape() const;
@@ -28,8 +31,28 @@ class Array {
   size_t size_;  // bytes
 };
 
-// The bytes of a buffer object or an Array, C-contiguous: a buffer with strides is copied once.
-// The object's memory is pinned meanwhile. Throws what Python raised.
+// Memory that its owner's address says, of a device or of the cores: an object of another library
+// that has no buffer to give. It is the caller's to keep `owner` alive and its memory where it is.
+class Memory {
+ public:
+  Memory(nanobind::object owner, uintptr_t address, size_t size, bool writable)
+      : owner_(std::move(owner)),
+        data_(reinterpret_cast<void*>(address)),  // NOLINT: it came as a number
+        size_(size),
+        writable_(writable) {}
+  void* data() const { return data_; }
+  size_t size() const { return size_; }  // bytes
+  bool writable() const { return writable_; }
+
+ private:
+  nanobind::object owner_;
+  void* data_;
+  size_t size_;
+  bool writable_;
+};
+
+// The bytes of a buffer object, an Array or a Memory, C-contiguous: a buffer with strides is copied
+// once. The object's memory is pinned meanwhile. Throws what Python raised.
 class Input {
  public:
   explicit Input(nanobind::handle obj);
@@ -46,19 +69,21 @@ class Input {
   size_t size_;
 };
 
-// A writable, C-contiguous buffer. Throws nanobind::type_error where its elements are Python
-// objects or of another byte order.
+// A writable, C-contiguous buffer, or a Memory. Throws nanobind::type_error where its elements are
+// Python objects or of another byte order.
 class Output {
  public:
   explicit Output(nanobind::handle obj);
-  ~Output() { PyBuffer_Release(&view_); }
+  ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
-  void* data() const { return view_.buf; }
-  size_t size() const { return static_cast<size_t>(view_.len); }
+  void* data() const { return data_; }
+  size_t size() const { return size_; }
 
  private:
-  Py_buffer view_{};
+  Py_buffer view_{};  // view_.obj is NULL where there is none
+  void* data_;
+  size_t size_;
 };
 
 // A bytes object being written, cut to the size written at the end; nobody else sees it before

@@ -238,8 +238,49 @@ size_t Context::take_steps(nb::handle frame, nb::handle words) {
 uint64_t hash(nb::handle data, uint64_t seed) {
   const Input input(data);
   nb::gil_scoped_release released;
+  if (wirepress::place_of(input.data()).device >= 0)
+    throw Error(WPR_PARAMETER, "the data lie in memory of a device: copy them to hash them");
   return wpr_hash(input.data(), input.size(), seed);
 }
+
+// NOLINTBEGIN(performance-no-int-to-ptr): addresses come as numbers
+nb::tuple place_of(uintptr_t address) {
+  const wpr_place place = wirepress::place_of(reinterpret_cast<const void*>(address));
+  return nb::make_tuple(place.engine, place.device, reinterpret_cast<uintptr_t>(place.on_cores));
+}
+
+void copy_to(uintptr_t address, nb::handle data) {
+  const Input input(data);
+  nb::gil_scoped_release released;
+  wirepress::Context().copy(reinterpret_cast<void*>(address), input.data(), input.size());
+}
+
+void copy_from(uintptr_t address, nb::handle out) {
+  const Output output(out);
+  nb::gil_scoped_release released;
+  wirepress::Context().copy(output.data(), reinterpret_cast<const void*>(address), output.size());
+}
+
+void wait_for(uintptr_t address, intptr_t stream) {
+  nb::gil_scoped_release released;
+  wirepress::Context context;
+  context.set_stream(reinterpret_cast<void*>(stream));
+  std::byte one;  // of memory of a device a copy waits
+  context.copy(&one, reinterpret_cast<const void*>(address), 1);
+}
+
+uintptr_t device_alloc(const std::string& engine, int device, size_t size) {
+  return reinterpret_cast<uintptr_t>(wirepress::Context().device_alloc(engine, device, size));
+}
+
+void device_free(uintptr_t address) {
+  wirepress::Context().device_free(reinterpret_cast<void*>(address));
+}
+
+void Context::set_stream(intptr_t stream) {
+  run([&](auto& context) { context.set_stream(reinterpret_cast<void*>(stream)); });
+}
+// NOLINTEND(performance-no-int-to-ptr)
 
 nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t size) {
   const Input input(frame);

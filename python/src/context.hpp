@@ -14,6 +14,15 @@
 namespace wirepress::python {
 
 uint64_t hash(nanobind::handle data, uint64_t seed);  // wpr_hash
+// wpr_place_of: engine, device, address on the cores.
+nanobind::tuple place_of(uintptr_t address);
+// Copies to an address, or from it (wpr_copy); the other side is any buffer.
+void copy_to(uintptr_t address, nanobind::handle data);
+void copy_from(uintptr_t address, nanobind::handle out);
+// Until what a stream holds is done that works on memory of a device at this address.
+void wait_for(uintptr_t address, intptr_t stream);
+uintptr_t device_alloc(const std::string& engine, int device, size_t size);
+void device_free(uintptr_t address);
 
 class Context {
  public:
@@ -57,6 +66,8 @@ class Context {
   void expand_begin();
   // Reads data from offset on; returns (consumed, written, done).
   nanobind::tuple expand_update(nanobind::handle data, size_t offset, nanobind::handle out);
+
+  void set_stream(intptr_t stream);  // wpr_set_stream
 
   wpr_stats stats();
   void reset_stats();

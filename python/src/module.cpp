@@ -128,8 +128,25 @@ NB_MODULE(_core, m) {
   m.def("hash", wirepress::python::hash, nb::arg("data"), nb::arg("seed") = 0);
   m.def("parse_rate", wirepress::parse_rate, nb::arg("text"));
 
+  m.def("place_of", place_of, nb::arg("address"));
+  m.def("copy_to", copy_to, nb::arg("address"), nb::arg("data"));
+  m.def("copy_from", copy_from, nb::arg("address"), nb::arg("out"));
+  m.def("wait_for", wait_for, nb::arg("address"), nb::arg("stream"));
+  m.def("device_alloc", device_alloc, nb::arg("engine"), nb::arg("device"), nb::arg("size"));
+  m.def("device_free", device_free, nb::arg("address"));
+  m.def("device_work", [] {
+    const wpr_device_work work = wirepress::device_work();
+    return nb::make_tuple(work.device_bytes, work.cores_bytes, work.reason);
+  });
+
+  nb::class_<Memory>(m, "Memory")
+      .def(nb::init<nb::object, uintptr_t, size_t, bool>(), nb::arg("owner").none(),
+           nb::arg("address"), nb::arg("size"), nb::arg("writable"));
   nb::class_<Array>(m, "Array")
-      .def(nb::init<nb::handle>(), nb::arg("dlpack"))
+      .def(nb::init<nb::handle, bool>(), nb::arg("dlpack"), nb::arg("writable") = false)
+      .def_prop_ro("address",
+                   [](const Array& array) { return reinterpret_cast<uintptr_t>(array.data()); })
+      .def_prop_ro("size", &Array::size)
       .def_prop_ro("shape", &Array::shape)
       .def_prop_ro("type", &Array::type);
 
@@ -167,6 +184,7 @@ NB_MODULE(_core, m) {
       .def("expand_begin", &Context::expand_begin)
       .def("expand_update", &Context::expand_update, nb::arg("data"), nb::arg("offset"),
            nb::arg("out"))
+      .def("set_stream", &Context::set_stream, nb::arg("stream"))
       .def("stats", stats_row)
       .def("reset_stats", &Context::reset_stats);
 

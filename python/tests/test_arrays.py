@@ -133,12 +133,12 @@ def test_dlpack(dtype: str) -> None:
 
 
 def test_dlpack_elsewhere() -> None:
-    class OnCuda(OnlyDlpack):
+    class OnOpenCl(OnlyDlpack):
         def __dlpack_device__(self) -> tuple[int, int]:
-            return 2, 0
+            return 4, 0
 
-    with pytest.raises(wirepress.ParameterError, match=r"CUDA memory; .*cpu\(\)"):
-        wirepress.compress(OnCuda(np.zeros(3)))
+    with pytest.raises(wirepress.ParameterError, match=r"OpenCL memory; .*cpu\(\)"):
+        wirepress.compress(OnOpenCl(np.zeros(3)))
 
 
 def test_without_numpy() -> None:

@@ -176,6 +176,22 @@ class Option:
         return "--" + self.key.replace("_", "-")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeviceWork:
+    """What engines with devices did in a thread since it began; raw bytes of blocks."""
+
+    device_bytes: int
+    cores_bytes: int
+    """Of blocks that a device was given, or whose memory they lay in, and the CPU did instead."""
+    reason: str
+    """Why, of the last such block; "" where there was none."""
+
+
+def device_work() -> DeviceWork:
+    """What devices have done in the calling thread."""
+    return DeviceWork(*_core.device_work())
+
+
 def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
     context = _core.Context()
     for key, value in {"recipe": recipe, **options}.items():
@@ -192,15 +208,16 @@ def _set(context: _core.Context, key: str, value: Value) -> None:
     context.set(key, str(value))
 
 
-def _gradient(gradient: Any, residual: Any) -> Any:
-    """The memory of the gradient, which must be float32 and have the shape of its residual."""
+def _gradient(gradient: Any, residual: Any) -> tuple[Any, Any]:
+    """The memory of the gradient, which must be float32 and have the shape of its residual, and of
+    the residual, which is written to."""
     view, rest = arrays.describe(gradient), arrays.describe(residual)
     for name, dtype in ("gradient", view.dtype), ("residual", rest.dtype):
         if arrays.DTYPES[dtype] != "float32":
             raise ParameterError(f"{name} must be float32, not {arrays.DTYPES[dtype]}")
     if view.shape != rest.shape:
         raise ParameterError(f"gradient is {view.shape}, residual is {rest.shape}")
-    return view.buffer
+    return view.buffer, arrays.room_of(residual)
 
 
 def _known(size: int) -> int | None:
@@ -267,7 +284,7 @@ class Compressor:
 
     def compress_view_into(self, view: arrays.View, out: Any) -> int:
         """`compress_into` for memory that is described already."""
-        return self._context.compress_into(*view, out)
+        return self._context.compress_into(*view, arrays.room_of(out))
 
     def bound(self, raw_size: int) -> int:
         """The largest frame that `raw_size` bytes can make with these settings, in bytes."""
@@ -275,10 +292,13 @@ class Compressor:
 
     def decompress(self, frame: Any, out: Any = None, *, raw: bool = False) -> Any:
         """Expands one whole frame; see `wirepress.decompress`."""
+        frame = arrays.memory_of(frame)
         if out is not None:
             if not isinstance(out, (bytearray, memoryview)):
-                arrays.check_output(out, self._context.inspect(frame)[5])
-            self._context.decompress_into(frame, out)
+                room = arrays.room_of(out, self._context.inspect(frame)[5])
+                self._context.decompress_into(frame, room)
+            else:
+                self._context.decompress_into(frame, out)
             return out
         info = self.inspect(frame)
         if raw or info.shape is None:
@@ -289,7 +309,7 @@ class Compressor:
 
     def decompress_range(self, frame: Any, offset: int, size: int) -> bytes:
         """Expands `size` raw bytes from `offset`; see `wirepress.decompress_range`."""
-        return self._context.decompress_range(frame, offset, size)
+        return self._context.decompress_range(arrays.memory_of(frame), offset, size)
 
     def compress_feedback(self, gradient: Any, residual: Any) -> bytes:
         """Makes a frame of `gradient + residual` and leaves in `residual` what it does not carry.
@@ -308,14 +328,15 @@ class Compressor:
         >>> bool(np.all(sent + residual == gradient))
         True
         """
-        return self._context.compress_feedback(_gradient(gradient, residual), residual)
+        return self._context.compress_feedback(*_gradient(gradient, residual))
 
     def compress_feedback_into(self, gradient: Any, residual: Any, out: Any) -> int:
         """`compress_feedback` into `out`, a writable buffer; returns the frame's size.
 
         `bound(gradient's bytes)` always suffice. After an error `residual` holds anything.
         """
-        return self._context.compress_feedback_into(_gradient(gradient, residual), residual, out)
+        room = arrays.room_of(out)
+        return self._context.compress_feedback_into(*_gradient(gradient, residual), room)
 
     def decompress_add(self, frame: Any, out: Any) -> int:
         """Adds what a float32 frame holds to `out`, a writable float32 array; returns how many.
@@ -324,7 +345,7 @@ class Compressor:
         """
         if arrays.DTYPES[arrays.describe(out).dtype] != "float32":
             raise ParameterError("out must be float32")
-        return self._context.decompress_add(frame, out)
+        return self._context.decompress_add(arrays.memory_of(frame), arrays.room_of(out))
 
     def add(self, a: Any, b: Any) -> bytes:
         """The frame of the sum of two float32 frames, without expanding them.
@@ -400,11 +421,19 @@ class Compressor:
 
     def inspect(self, frame: Any) -> Info:
         """What the header of a frame says; see `wirepress.inspect`."""
-        return _info(self._context.inspect(frame))
+        return _info(self._context.inspect(arrays.memory_of(frame)))
 
     def set(self, key: str, value: Value) -> None:
         """Sets an option from the next call on, as the constructor does."""
         _set(self._context, key, value)
+
+    def set_stream(self, stream: int | None) -> None:
+        """The CUDA stream that work on arrays of a device was put on: calls wait for what is there.
+
+        At first the default stream. None: all such work is done, and no call waits.
+        `torch.cuda.current_stream().cuda_stream` is that of PyTorch.
+        """
+        self._context.set_stream(-1 if stream is None else stream)
 
     def option(self, key: str) -> tuple[str, str]:
         """An option's value as text, and where it comes from: default, environment or set."""
@@ -540,8 +569,9 @@ def compress(
     """Makes one frame of `data`.
 
     Args:
-        data: any buffer (bytes, memoryview, NumPy array ...) or DLPack array in CPU memory, of at
-            most 4 dimensions. Arrays come back from `decompress` with dtype and shape, in C order.
+        data: any buffer (bytes, memoryview, NumPy array ...), DLPack array in memory of the CPU or
+            of a CUDA device, or CUDA array, of at most 4 dimensions. Arrays come back from
+            `decompress` with dtype and shape, in C order.
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`. One
             that changes values needs to know what they are: an array, or `dtype`.
         dtype: what the elements are where `data` cannot say: `"float32"` for bytes, `"bfloat16"`
@@ -573,7 +603,8 @@ def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Val
 
     Args:
         frame: any buffer.
-        out: a writable C-contiguous buffer of at least the raw size; it is filled and returned.
+        out: a writable C-contiguous buffer of at least the raw size, or an array of a CUDA device;
+            it is filled and returned.
             An array of the frame's dtype, or of bytes or unsigned integers of that size. After an
             error its content is undefined.
         raw: give bytes even where the frame knows dtype and shape.

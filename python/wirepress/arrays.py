@@ -29,13 +29,16 @@ _KINDS |= dict.fromkeys("efd", "float") | {"Zf": "complex", "Zd": "complex", "?"
 _DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
 _DLPACK_NAMES = {(6, 8): "bool", (10, 8): "float8_e4m3", (12, 8): "float8_e5m2"}
 _DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
-_DLPACK_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA managed"}
+_DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+_DLPACK_DEVICES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm"}
+_CUDA_KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}
+_PLAIN = (bytes, bytearray, memoryview)
 
 
 class View(NamedTuple):
     """An object's memory, as `_core.Context.compress` takes it."""
 
-    buffer: Any  # anything with the buffer protocol, or a _core.Array
+    buffer: Any  # anything with the buffer protocol, a _core.Array or a _core.Memory
     dtype: int
     n_dims: int
     shape: tuple[int, ...]
@@ -66,6 +69,8 @@ def describe(data: Any, dtype: str | None = None) -> View:
         view = _of_numpy(numpy, data)
     elif hasattr(data, "__dlpack_device__"):
         view = _of_dlpack(data)
+    elif hasattr(data, "__cuda_array_interface__"):
+        view = _of_cuda(data)
     else:
         view = _of_buffer(data)
     if dtype is not None:
@@ -103,6 +108,56 @@ def fits_stream(view: View, code: int) -> bool:
     if code == 0 or view.dtype == code or name in ("bytes", "uint8"):
         return True
     return DTYPES[code] in _ML_DTYPES.values() and name == f"uint{8 * dtype_size(code)}"
+
+
+def on_device(data: Any) -> bool:
+    """Whether it is an array of a CUDA device, by DLPack or `__cuda_array_interface__`."""
+    if isinstance(data, _PLAIN):
+        return False
+    if hasattr(data, "__dlpack_device__"):
+        try:
+            return data.__dlpack_device__()[0] in _DLPACK_CUDA
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            return False
+    return hasattr(data, "__cuda_array_interface__")
+
+
+def memory_of(data: Any) -> Any:
+    """A frame as the library takes it: an array of a device as its memory, others as they are."""
+    return describe(data).buffer if on_device(data) else data
+
+
+def room_of(out: Any, code: int | None = None) -> Any:
+    """What is written to, as the library takes it.
+
+    Args:
+        code: the dtype of the elements that are written; None: frames, or what was looked at.
+
+    Raises:
+        ParameterError: an array of a device that cannot be written, or is of another type.
+    """
+    if not on_device(out):
+        if code is not None and not isinstance(out, (bytearray, memoryview)):
+            check_output(out, code)
+        return out
+    view = describe(out)
+    plain = code in (None, 0) or view.dtype == code
+    if not plain and not (DTYPES[view.dtype] in ("int8", "uint8") or _is_memory(view.dtype, code)):
+        raise ParameterError(f"out is {DTYPES[view.dtype]}, the content is {DTYPES[code or 0]}")
+    if not isinstance(view.buffer, _core.Array):
+        return view.buffer
+    if any(hasattr(out, lazy) and getattr(out, lazy)() for lazy in ("is_conj", "is_neg")):
+        raise ParameterError("out is a lazy conjugate or negative: it cannot be written")
+    try:
+        array = _core.Array(_resolved(out), True)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ParameterError(f"cannot write the DLPack array: {error}") from error
+    return _core.Memory(array, array.address, array.size, True)
+
+
+def _is_memory(theirs: int, code: int | None) -> bool:
+    """Whether unsigned integers take elements of this dtype as they are."""
+    return code is not None and DTYPES[theirs] == f"uint{8 * dtype_size(code)}"
 
 
 def words_of(words: Any) -> tuple[memoryview, int | None]:
@@ -192,7 +247,7 @@ def _of_dlpack(data: Any) -> View:
         device = data.__dlpack_device__()[0]
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read the DLPack array: {error}") from error
-    if device not in _DLPACK_CPU:
+    if device not in _DLPACK_CPU + _DLPACK_CUDA:
         where = _DLPACK_DEVICES.get(int(device), f"DLPack device {int(device)}")
         raise ParameterError(
             f"the array is in {where} memory; copy it to the CPU first, for example array.cpu()"
@@ -209,6 +264,40 @@ def _of_dlpack(data: Any) -> View:
             f"{', '.join(DTYPES)}"
         )
     return View(array, dtype_code(name), len(array.shape), array.shape)
+
+
+def _of_cuda(data: Any) -> View:
+    """CUDA Array Interface, version 2 or 3, of CuPy, Numba and others."""
+    try:
+        interface = data.__cuda_array_interface__
+        (address, read_only), shape = interface["data"], tuple(interface["shape"])
+        order, kind, size = (
+            interface["typestr"][0],
+            interface["typestr"][1],
+            interface["typestr"][2:],
+        )
+        name = _CUDA_KINDS.get(kind, "?") + ("" if kind == "b" else str(8 * int(size)))
+    except (AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise ParameterError(f"cannot read __cuda_array_interface__: {error!r}") from error
+    if name not in DTYPES or order not in "=|" + "><"[sys.byteorder == "little"]:
+        raise ParameterError(
+            f'typestr "{interface["typestr"]}" is not one of {", ".join(DTYPES)} in this '
+            f"machine's byte order"
+        )
+    code = dtype_code(name)
+    strides, step = interface.get("strides"), dtype_size(code)
+    for extent, stride in zip(reversed(shape), reversed(strides or ()), strict=bool(strides)):
+        if extent > 1 and stride != step:
+            raise ParameterError("the array of a device has strides: copy it first")
+        step *= extent
+    if interface.get("mask") is not None:
+        raise ParameterError("a masked array would lose its mask")
+    stream = interface.get("stream")
+    # Calls wait for the default stream themselves.
+    if stream not in (None, 0, 1) and n_bytes(code, shape):
+        _core.wait_for(address, stream)
+    memory = _core.Memory(data, address or 0, n_bytes(code, shape), not read_only)
+    return View(memory, code, len(shape), shape)
 
 
 def _of_buffer(data: Any) -> View:

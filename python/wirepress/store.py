@@ -219,8 +219,7 @@ class FrameStore:
         if step not in self:
             raise KeyError(f"step {step} is not in the store, which has {len(self)} frames")
         if out is not None:
-            arrays.check_output(out, self._dtype)
-            self._store.get(step, out)
+            self._store.get(step, arrays.room_of(out, self._dtype))
             return out
         array, memory = arrays.empty(self._dtype, self.shape)
         self._store.get(step, memory)
@@ -251,8 +250,7 @@ class FrameStore:
     def get_tile(self, step: int, tile: int, out: Any = None) -> Any:
         """A part of a frame, as a new NumPy array; or in `out`, a writable buffer."""
         if out is not None:
-            arrays.check_output(out, self._dtype)
-            self._store.get_tile(_step(step), tile, out)
+            self._store.get_tile(_step(step), tile, arrays.room_of(out, self._dtype))
             return out
         array, memory = arrays.empty(self._dtype, self._store.tile_at(tile)[1])
         self._store.get_tile(_step(step), tile, memory)

@@ -51,6 +51,23 @@ void whole_buffers(wirepress::Context& context, const std::vector<float>& values
 #endif
 }
 
+void devices(wirepress::Context& context, const std::vector<float>& values) {
+  const size_t size = values.size() * sizeof(float);
+  void* memory = context.device_alloc("cuda:emulated", 0, size);
+  const wpr_place place = wirepress::place_of(memory);
+  require(std::string(place.engine) == "cuda:emulated" && place.device == 0, "place");
+  require(wirepress::place_of(values.data()).device == -1, "place on the cores");
+  context.set_stream(WPR_NO_STREAM);
+  context.copy(memory, values.data(), size);
+  const uint64_t before = wirepress::device_work().cores_bytes;
+  const auto frame = context.compress_array(memory, WPR_FLOAT32, {values.size()});
+  require(frame == context.compress_array(values.data(), WPR_FLOAT32, {values.size()}), "device");
+  require(wirepress::device_work().cores_bytes + wirepress::device_work().device_bytes > before,
+          "work");
+  context.device_free(memory);
+  require_error(WPR_PARAMETER, "memory of its own", [&] { context.device_alloc("cpu", 0, size); });
+}
+
 void arrays(wirepress::Context& context, const std::vector<float>& values) {
   const auto frame = context.compress_array(values.data(), WPR_FLOAT32, {10, values.size() / 10});
   const wpr_info info = context.inspect(frame.data(), frame.size());
@@ -92,6 +109,7 @@ void run() {
   context.reset_stats();
   require(context.stats().raw_bytes == 0, "reset");
   arrays(context, values);
+  devices(context, values);
   streams(context, values);
   require(wirepress::version() == WPR_VERSION, "version");
 }

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -59,11 +62,50 @@ def after_backward(check: Callable[[], None]) -> None:
     queue(lambda: queue(check))
 
 
-def on_host(buffer: torch.Tensor) -> tuple[torch.Tensor, Callable[[], None]]:
-    """The bucket as float32 in CPU memory, and what brings it back; the bucket itself where it is
-    that already. A copy from a device is waited for here, which the backward pass on it is not."""
+@dataclasses.dataclass
+class Place:
+    """Where a bucket is worked on: its values as float32, what brings them back, and what threads
+    enter that work on them."""
+
+    values: torch.Tensor
+    fetch: Callable[[], None]
+    scope: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+
+
+def stays(buffer: torch.Tensor) -> bool:
+    """Whether a bucket lies on a device that codes it there."""
+    return buffer.is_cuda
+
+
+class Streams:
+    """A stream for each device, beside that of the backward pass, which waits for nothing."""
+
+    def __init__(self) -> None:
+        self._streams: dict[torch.device, torch.cuda.Stream] = {}
+
+    def place(self, buffer: torch.Tensor) -> Place:
+        """The bucket on its device; the bucket's own memory where that is float32."""
+        side = self._streams.get(buffer.device)
+        if side is None:
+            side = self._streams[buffer.device] = torch.cuda.Stream(buffer.device)
+        side.wait_stream(torch.cuda.current_stream(buffer.device))
+        scope = lambda: torch.cuda.stream(side)  # noqa: E731
+        if buffer.dtype == torch.float32:
+            return Place(buffer, lambda: None, scope)
+        with scope():
+            values = buffer.to(torch.float32)
+
+        def fetch() -> None:
+            buffer.copy_(values)
+
+        return Place(values, fetch, scope)
+
+
+def on_host(buffer: torch.Tensor) -> Place:
+    """The bucket as float32 in CPU memory; the bucket itself where it is that already. A copy from
+    a device is waited for here, which the backward pass on it is not."""
     if buffer.dtype == torch.float32 and buffer.device.type == "cpu":
-        return buffer, lambda: None
+        return Place(buffer, lambda: None)
     host = torch.empty(buffer.shape, dtype=torch.float32, pin_memory=buffer.is_cuda)
     host.copy_(buffer)
 
@@ -72,4 +114,4 @@ def on_host(buffer: torch.Tensor) -> tuple[torch.Tensor, Callable[[], None]]:
         if buffer.is_cuda:
             torch.cuda.current_stream(buffer.device).synchronize()
 
-    return host, fetch
+    return Place(host, fetch)

@@ -15,7 +15,7 @@ _FORMAT = 1
 
 def saved(plan: Plan, group: dist.ProcessGroup, step: int) -> dict[str, Any]:
     """What training needs to go on with the same bits; tensors are copies."""
-    entries = {p.name: p.saved() for p in plan.parameters}
+    entries = {p.name: _on_host(p.saved()) for p in plan.parameters}
     return {
         "format": _FORMAT,
         "settings": dataclasses.asdict(plan.settings),
@@ -25,6 +25,13 @@ def saved(plan: Plan, group: dist.ProcessGroup, step: int) -> dict[str, Any]:
         "choices": plan.choices(),
         "residuals": {name: entry for name, entry in entries.items() if entry},
     }
+
+
+def _on_host(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Residuals in memory of the CPU, wherever the gradients lie."""
+    sums = {start: tensor.cpu() for start, tensor in entry.get("sums", {}).items()}
+    own = {key: tensor.cpu() for key, tensor in entry.items() if key != "sums"}
+    return {**own, "sums": sums} if sums else own
 
 
 def problem(saved: Mapping[str, Any]) -> str:

@@ -18,8 +18,8 @@ from wirepress.torch import agreement, powersgd
 from wirepress.torch.auto import Tuner
 from wirepress.torch.coder import PlainCoder
 from wirepress.torch.compiled import uncompiled
-from wirepress.torch.ddp import checkpoint
-from wirepress.torch.ddp.buckets import Step, after_backward, is_finite, n_bytes, on_host
+from wirepress.torch.ddp import buckets, checkpoint
+from wirepress.torch.ddp.buckets import Place, Step, after_backward, is_finite, n_bytes, on_host
 from wirepress.torch.ddp.pieces import GradientPiece, partitions, seed_of
 from wirepress.torch.ddp.plan import PIECE, Parameter, Plan, fits, named_parameters
 from wirepress.torch.ddp.settings import Settings
@@ -40,6 +40,7 @@ class State:
         self._nothing = settings.method == "noop"
         self._closed = False
         self._wires: Wires | None = None
+        self._streams = buckets.Streams()
         self._stages: Stages | None = None
         self._current = Step()
         self._plan = plan = Plan(settings, threads)
@@ -173,11 +174,27 @@ class State:
     def _compressed(
         self, bucket: dist.GradBucket, buffer: torch.Tensor, step: Step
     ) -> torch.futures.Future[torch.Tensor]:
-        host, fetch = on_host(buffer)
+        place = self._place(bucket, buffer)
+        with place.scope():
+            jobs = self._jobs(bucket, place)
+        return self._submit(jobs, buffer, place, step)
+
+    def _place(self, bucket: dist.GradBucket, buffer: torch.Tensor) -> Place:
+        """On the bucket's device, but for what is done on the CPU only: sums inside a host, and the
+        products of PowerSGD."""
+        assert self._wires
+        parameters = [self._plan.by_id[id(tensor)] for tensor in bucket.parameters()]
+        if self._wires.local_in or any(p.matrix for p in parameters) or not buckets.stays(buffer):
+            return on_host(buffer)
+        return self._streams.place(buffer)
+
+    def _jobs(
+        self, bucket: dist.GradBucket, place: Place
+    ) -> list[Callable[[Callable[[BaseException | None], None]], Job]]:
         jobs: list[Callable[[Callable[[BaseException | None], None]], Job]] = []
         pieces: dict[bool, list[Piece]] = {True: [], False: []}
         matrices: list[powersgd.Matrix] = []
-        for p, values in self._slices(bucket, host):
+        for p, values in self._slices(bucket, place.values):
             if p.matrix:
                 matrices.append(self._matrix(p, values))
             elif p.n:
@@ -194,14 +211,13 @@ class State:
                 )
         if matrices:
             jobs.append(lambda finished: powersgd.LowRankMean(wires, matrices, counts, finished))
-        return self._submit(jobs, buffer, host, fetch, step)
+        return jobs
 
     def _submit(
         self,
         jobs: Sequence[Callable[[Callable[[BaseException | None], None]], Job]],
         buffer: torch.Tensor,
-        host: torch.Tensor,
-        fetch: Callable[[], None],
+        place: Place,
         step: Step,
     ) -> torch.futures.Future[torch.Tensor]:
         devices = [buffer.device] if buffer.is_cuda else None
@@ -217,20 +233,23 @@ class State:
                 waiting[0] -= 1
                 if waiting[0] > 0:
                     return
-            try:
-                for found in errors:
-                    self._act(found, host, step)
-                fetch()
-            except BaseException as raised:
-                step.note(raised)
-            self._finish_bucket(step)
-            future.set_result(buffer)
+            with place.scope():  # which the future makes others wait for
+                try:
+                    for found in errors:
+                        self._act(found, place.values, step)
+                    place.fetch()
+                except BaseException as raised:
+                    step.note(raised)
+                self._finish_bucket(step)
+                future.set_result(buffer)
 
         assert self._stages
         if not jobs:
             finished(None)
-        for job in jobs:
-            self._stages.submit(job(finished))
+        for make in jobs:
+            job = make(finished)
+            job.scope = place.scope
+            self._stages.submit(job)
         return future
 
     def _finish_bucket(self, step: Step) -> None:
@@ -349,7 +368,9 @@ class State:
         """What this rank did so far: `Counts`, the bytes it sent, seconds by stage.
 
         `sent_bytes` left this rank by wirepress' own messages (between hosts where there are two
-        levels), `ratio` is bytes of gradients by bytes of frames.
+        levels), `ratio` is bytes of gradients by bytes of frames. Of gradients of a CUDA device
+        `device_bytes` were coded and expanded there, in all steps of the exchange, and
+        `cores_bytes` on the CPU in its place; `cores_reason` says why, of some of them.
         """
         counts = dataclasses.asdict(self.counts)
         coded = counts["coded_bytes"]
@@ -359,6 +380,15 @@ class State:
             "sent_bytes": self._wires.sent if self._wires else 0,
             "sent_bytes_in_host": self._wires.sent_locally if self._wires else 0,
             "seconds": dict(self._stages.seconds) if self._stages else {},
+            **self._device_work(),
+        }
+
+    def _device_work(self) -> dict[str, Any]:
+        all_work = list(self._stages.work.values()) if self._stages else []
+        return {
+            "device_bytes": sum(work.device_bytes for work in all_work),
+            "cores_bytes": sum(work.cores_bytes for work in all_work),
+            "cores_reason": next((work.reason for work in all_work if work.reason), ""),
         }
 
     def choices(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import torch
+from wirepress.torch import memory
 from wirepress.torch.ddp.plan import Parameter
 from wirepress.torch.ddp.settings import Settings
 from wirepress.torch.exchange import EXPANDS, NOT_FINITE, Piece
@@ -31,8 +32,7 @@ class GradientPiece(Piece):
         owned = self.parameter
         if not owned.feedback:
             return None
-        if owned.residual is None:
-            owned.residual = torch.zeros(owned.n)
+        owned.residual = memory.beside(self.values, owned.residual, owned.n)
         return self._part(owned.residual)
 
     def _part(self, whole: torch.Tensor) -> torch.Tensor:
@@ -43,6 +43,7 @@ class GradientPiece(Piece):
         owned = self.parameter
         residual = self._residual()
         if residual is None and owned.residual is not None:  # left by another codec
+            owned.residual = memory.beside(self.values, owned.residual, owned.n)
             rest = self._part(owned.residual)
             self.values.add_(rest)
             rest.zero_()
@@ -61,8 +62,7 @@ class GradientPiece(Piece):
     def _accumulate(self, owned: Parameter) -> None:
         """Momentum correction of DGC (Lin et al., ICLR 2018, algorithm 4): the velocity is what is
         accumulated, in the residual, and sent."""
-        if owned.velocity is None:
-            owned.velocity = torch.zeros(owned.n)
+        owned.velocity = memory.beside(self.values, owned.velocity, owned.n)
         velocity = self._part(owned.velocity)
         if bool(self.values.sum().isfinite()):
             velocity.mul_(owned.momentum).add_(self.values)
@@ -83,7 +83,8 @@ class GradientPiece(Piece):
         owned = self.parameter
         residual = None
         if owned.feedback:
-            residual = owned.sum_residuals.setdefault(self.start, torch.zeros_like(mean))
+            kept = owned.sum_residuals.get(self.start)
+            residual = owned.sum_residuals[self.start] = memory.beside(mean, kept, mean.numel())
             if self.settings.feedback_decay != 1:
                 residual.mul_(self.settings.feedback_decay)
         assert self.sum_coder

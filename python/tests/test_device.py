@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of a GPU: frames and values are those of arrays of the CPU. The GPU is the library's
+emulated one, whose memory ends a process that touches it."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wirepress
+from wirepress import _core
+from wirepress.errors import ParameterError
+
+
+class DeviceArray:
+    """An array in memory of an emulated device, by `__cuda_array_interface__`."""
+
+    def __init__(self, values: np.ndarray, device: int = 0, **interface: Any) -> None:
+        self.address = _core.device_alloc("cuda:emulated", device, values.nbytes)
+        self._like = np.empty_like(values)
+        if values.nbytes:
+            _core.copy_to(self.address, np.ascontiguousarray(values))
+        self._interface = interface
+
+    def __del__(self) -> None:
+        _core.device_free(self.address)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "data": (self.address, False),
+            "shape": self._like.shape,
+            "typestr": self._like.dtype.str,
+            "strides": None,
+            "version": 3,
+            **self._interface,
+        }
+
+    def numpy(self) -> np.ndarray:
+        values = self._like.copy()
+        if values.nbytes:
+            _core.copy_from(self.address, values)
+        return values
+
+
+class _Device(ctypes.Structure):
+    _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
+
+
+class _Tensor(ctypes.Structure):  # DLPack's DLManagedTensor
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+
+
+_capsule = ctypes.pythonapi.PyCapsule_New
+_capsule.restype = ctypes.py_object
+_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+
+class DlpackArray:
+    """A one-dimensional float32 array of a device that has DLPack and nothing else."""
+
+    def __init__(self, values: np.ndarray, stride: int = 1, kind: int = 2) -> None:
+        self._array, self._kind = DeviceArray(values), kind
+        self._shape = (ctypes.c_int64 * 1)(values.size // stride)
+        self._strides = (ctypes.c_int64 * 1)(stride)
+        self._tensor = _Tensor(
+            self._array.address, _Device(kind, 0), 1, 2, 32, 1, self._shape, self._strides, 0, 0, 0
+        )
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return _capsule(ctypes.addressof(self._tensor), b"dltensor", None)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._kind, 0
+
+    def numpy(self) -> np.ndarray:
+        return self._array.numpy()
+
+
+Make = Callable[[np.ndarray], Any]
+KINDS = pytest.mark.parametrize("make", [DeviceArray, DlpackArray])
+
+
+def gradient(n: int = 50_000, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 1e-3, n).astype(np.float32)
+
+
+@KINDS
+@pytest.mark.parametrize("recipe", ["onebit", "bx:m=5", "terngrad+zstd", "zstd", "auto"])
+def test_frames_are_those_of_the_cpu(make: Make, recipe: str) -> None:
+    values = gradient()
+    compressor = wirepress.Compressor(recipe, threads=1)
+    expected = compressor.compress(values)
+    assert compressor.compress(make(values)) == expected
+    out = bytearray(compressor.bound(values.nbytes))
+    assert out[: compressor.compress_into(make(values), out)] == expected
+    back, here = make(np.zeros_like(values)), compressor.decompress(expected)
+    assert compressor.decompress(expected, back) is back
+    assert np.array_equal(back.numpy(), here)
+    frame = DeviceArray(np.frombuffer(expected, np.uint8))
+    assert np.array_equal(compressor.decompress(frame), here)
+    assert compressor.inspect(frame) == compressor.inspect(expected)
+    assert compressor.decompress_range(frame, 5, 100) == here.tobytes()[5:105]
+
+
+@KINDS
+def test_error_feedback_and_sums(make: Make) -> None:
+    compressor = wirepress.Compressor("onebit", threads=1)
+    residual, total = np.zeros(50_000, np.float32), gradient(seed=9)
+    rest, sums = make(residual), make(total)
+    for step in range(3):
+        values = gradient(seed=step)
+        frame = compressor.compress_feedback(values, residual)
+        assert compressor.compress_feedback(make(values), rest) == frame
+        compressor.decompress_add(frame, total)
+        assert compressor.decompress_add(frame, sums) == 50_000
+    assert np.array_equal(rest.numpy(), residual)
+    assert np.array_equal(sums.numpy(), total)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8", "?", "c8"])
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (30, 40, 5)], ids=str)
+def test_types_and_shapes(dtype: str, shape: tuple[int, ...]) -> None:
+    values = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2).astype(dtype)
+    frame = wirepress.compress(DeviceArray(values), "shuffle+lz4")
+    assert frame == wirepress.compress(values, "shuffle+lz4")
+    back = DeviceArray(np.zeros_like(values))
+    wirepress.decompress(frame, back)
+    assert back.numpy().tobytes() == values.tobytes()
+
+
+def test_it_is_counted_who_did_the_work() -> None:
+    values = DeviceArray(gradient())
+    before = wirepress.device_work()
+    wirepress.compress(values, "onebit")
+    after = wirepress.device_work()
+    assert after.device_bytes - before.device_bytes == 200_000
+    wirepress.compress(values, "zstd")
+    assert wirepress.device_work().cores_bytes - after.cores_bytes == 200_000
+    assert "no kernel" in wirepress.device_work().reason
+
+
+def test_what_cannot_be_taken_is_said() -> None:
+    values = gradient(1000)
+    compressor = wirepress.Compressor("onebit", threads=1)
+    there = DeviceArray(values)
+    frame = compressor.compress(values)
+    for array, sentence in (
+        (DeviceArray(values, strides=(8,), shape=(500,)), "strides"),
+        (DeviceArray(values, typestr=">f4"), "byte order"),
+        (DeviceArray(values, typestr="<V4"), "not one of"),
+        (DeviceArray(values, mask=np.zeros(1000)), "mask"),
+        (DeviceArray(values, shape=None), "__cuda_array_interface__"),
+        (DlpackArray(values, stride=2), "strides"),
+    ):
+        with pytest.raises(ParameterError, match=sentence):
+            compressor.compress(array)
+    with pytest.raises(ParameterError, match="Vulkan"):
+        compressor.compress(DlpackArray(values, kind=7))
+    with pytest.raises(ParameterError, match="one memory"):
+        compressor.compress_feedback(there, np.zeros_like(values))
+    with pytest.raises(ParameterError, match="int32"):
+        compressor.decompress(frame, DeviceArray(np.zeros(1000, np.int32)))
+    read_only = DeviceArray(values)
+    read_only._interface["data"] = (read_only.address, True)
+    with pytest.raises(TypeError, match="written"):
+        compressor.decompress(frame, read_only)
+    with pytest.raises(wirepress.TooSmallError):
+        compressor.decompress(frame, DeviceArray(np.zeros(999, np.float32)))
+    stream = wirepress.StreamCompressor("zeros")
+    with pytest.raises(ParameterError, match="memory of device 0"):
+        stream.update(there)
+    with wirepress.FrameStore(None, (1000,), "float32", policy="memory") as store:
+        with pytest.raises(ParameterError, match="shape"):
+            store.put(0, DeviceArray(gradient(999)))
+        store.put(0, values)
+        with pytest.raises(wirepress.TooSmallError):
+            store.get(0, DeviceArray(gradient(999)))
+    with pytest.raises(ParameterError, match="memory of a device"):
+        _core.hash(_core.Memory(there, there.address, 4000, False))
+
+
+@KINDS
+@pytest.mark.parametrize("policy", ["memory", "compressed", "in-worker", "disk"])
+def test_frame_stores_take_and_give_them(make: Make, policy: str, tmp_path: Path) -> None:
+    path = None if policy == "memory" else tmp_path / "frames.wpr"
+    with wirepress.FrameStore(path, (50_000,), "float32", policy=policy, recipe="bx:m=0") as store:
+        for step in range(3):
+            store.put(step, make(gradient(seed=step)))
+        for step in reversed(range(3)):
+            back = make(np.zeros(50_000, np.float32))
+            assert store.get(step, back) is back
+            assert np.array_equal(back.numpy(), gradient(seed=step))
+            assert np.array_equal(store.get(step), gradient(seed=step))
+
+
+def test_streams_are_taken() -> None:
+    compressor = wirepress.Compressor("onebit", threads=1)
+    there = DeviceArray(gradient(), stream=2)
+    for stream in (0, 7, None):
+        compressor.set_stream(stream)
+        assert compressor.compress(there) == compressor.compress(gradient())
+
+
+def test_touching_it_ends_the_process() -> None:
+    """The test of the tests."""
+    program = (
+        "import ctypes; from wirepress import _core; "
+        "ctypes.string_at(_core.device_alloc('cuda:emulated', 0, 100), 1)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -11
