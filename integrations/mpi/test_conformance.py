@@ -23,6 +23,7 @@ def test_mpi4py_suite(name, tmp_path):
     result = tmp_path / "result.json"
     parts = [word for module in MODULES for word in ("--part", module)]
     command = [sys.executable, SCRIPT, "--mpi", name, "--suite", "mpi4py", "--ranks", "2"]
+    command.append("--brief")
     done = subprocess.run(
         [*command, *parts, "--json", result], capture_output=True, text=True, timeout=600
     )

@@ -73,10 +73,12 @@ class Writer:
         numbers = [int(line.split()[1]) for line in self._lines() if line.endswith("\n")]
         return max(numbers, default=0)
 
-    def wait_for_a_sync(self) -> None:
-        """So that a random time later is one of its life."""
+    def wait_for_a_sync(self, after: int = 0) -> None:
+        """So that a random time later is one of its life. after: steps that are to be synced."""
         deadline = time.monotonic() + PATIENCE
-        while not self._lines() and self.process.poll() is None and time.monotonic() < deadline:
+        while self.acknowledged() <= after:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                return
             time.sleep(0.001)
 
     def kill(self) -> None:
@@ -221,8 +223,9 @@ def disk(size: int) -> Iterator[Disk]:
 
 def cut(chain: Chain, device: Disk) -> None:
     writer = chain.write(frames=10**6)
-    writer.wait_for_a_sync()
-    time.sleep(chain.rng.random() * 0.2)
+    # How far it gets in a time depends on what else runs: where it stands is drawn by steps, too.
+    writer.wait_for_a_sync(after=chain.acknowledged + chain.rng.randrange(40))
+    time.sleep(chain.rng.random() * 0.1)
     # What is said from here on nobody hears where power really fails; a sync that runs into the
     # shutdown may still say that it is done.
     before = writer.acknowledged()
