@@ -37,6 +37,7 @@ Status parse_goal(const char* recipe, double link, Goal* goal);
 // All of 0..1 but the entropies, which are bits a byte or an exponent.
 struct Features {
   double zero_lines = 0;        // 64-byte lines of zeros
+  // Of the other lines:
   double byte_entropy = 0;      // order 0
   double exponent_entropy = 0;  // order 0; floats only
   double roughness = 0;         // mean step between neighbours by mean size; floats only
@@ -67,7 +68,8 @@ class Speed {
 struct Trial {
   std::string recipe;
   const char* why = "";  // it was not tried; "": it was
-  double ratio = 0;
+  double rest = 1;   // what is left of lines that are not zeros
+  double ratio = 1;
   double encode = 0, decode = 0;  // bytes a second, one thread
   double finish = 0;              // seconds a byte until the other side has it (model)
 };
@@ -104,13 +106,15 @@ class Chooser {
   static constexpr size_t kMostKnown = 8;
   bool find_known(const Features& look);
   Status copy_windows(ConstBytes group, ConstBytes* windows);
-  Status try_all(ConstBytes group, ConstBytes seen, size_t block_size, Known* known);
+  Status try_all(ConstBytes group, size_t block_size, const Known* like, Known* known);
   Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
   const char* hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
                        double best) const;
-  Status sample_of(const Candidate& candidate, ConstBytes group, ConstBytes windows,
-                   size_t block_size, double* ratio);
+  Status try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
+                     size_t block_size, double* rest);
+  Status try_sample(const Candidate& candidate, const Features& look, ConstBytes sample,
+                    size_t piece, double* rest);
   Status ratio_of(const Candidate& candidate, ConstBytes sample, size_t piece, double* ratio);
   void weigh(const Candidate& candidate, const Features& look, size_t n_blocks, Trial* trial) const;
   bool better(const Trial& a, const Trial& b) const;
@@ -126,6 +130,9 @@ class Chooser {
   // How far looks may lie apart: twice as far after each trial that led to the choice before it.
   double tolerance_ = 1;
   bool reused_ = false;
+  uint64_t frame_size_ = 0;  // 0: not known
+  double spent_ = 0;         // seconds on blocks that were tried, by the calibration
+  bool copied_ = false;      // the group's windows lie in windows_
   Buffer windows_, code_;
 };
 
@@ -134,6 +141,6 @@ const Speed& speed_of(const Recipe& recipe, const std::string& text);
 double copy_speed();  // seconds a byte of memcpy of frames that rotate over more than the caches
 double hash_speed();  // seconds a byte of a block's checksum
 
-Features features_of(ConstBytes sample, DType dtype);
+Features features_of(ConstBytes group, DType dtype);
 
 }  // namespace wirepress
