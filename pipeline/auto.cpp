@@ -13,6 +13,7 @@
 
 #include "base/options.hpp"
 #include "pipeline/blocks.hpp"
+#include "pipeline/speed.hpp"
 
 namespace wirepress {
 namespace {
@@ -149,14 +150,6 @@ Status bad_goal(std::string_view text) {
               "auto: \"%.*s\" is not known; known: rel=1e-3, abs=1e-6, min-speed=2GB/s, "
               "link=10Gbps, threads=8, goal=time|ratio|speed",
               static_cast<int>(text.size()), text.data());
-}
-
-// Seconds a byte of a step in a frame, given those of its codec in caches: to read data and write
-// what is left of them overlaps with the codec in part (a third of the shorter does not: measured),
-// and the checksum comes on top.
-double in_frame(double codec, double fraction) {
-  const double memory = copy_speed() * (1 + fraction) / 2;
-  return std::max(codec, memory) + std::min(codec, memory) / 3 + fraction * hash_speed();
 }
 
 // Whether `engine` asks for a kernel of DEFLATE on the processor that is not the usual one: ISA-L's
@@ -350,29 +343,49 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
     rows.block_log = kMinBlockLog;
     row_step_ = rows.slab_size();
   }
+  Workbench bench;
+  copy_ = copy_speed(&bench);
+  hash_ = hash_speed();
   for (Candidate& candidate : candidates_) {
     tell_shape(rows, &candidate.recipe);
     candidate.chain = std::make_shared<Chain>(candidate.recipe, 1);
-    candidate.speed = &speed_of(candidate.recipe, candidate.text);
+    candidate.speed = &speed_of(candidate.recipe, candidate.text, &bench);
   }
+  static constexpr Features kUsual = {.byte_entropy = 7};
   // The fastest first: what it reaches rules out the slow ones without a try.
   std::stable_sort(candidates_.begin() + 1, candidates_.end(), [](const auto& a, const auto& b) {
-    return a.speed->typical({}).encode < b.speed->typical({}).encode;
+    return a.speed->typical(kUsual).encode < b.speed->typical(kUsual).encode;
   });
   begun_ = what;
   return {};
 }
 
-// Fills in the model: calibrated speeds at this ratio, what memory adds to them (the calibration
-// runs in caches, and a frame's data do not), and the time until the last of n blocks is expanded
-// on the other side, when compressing, sending and expanding overlap block by block.
+// Seconds a byte in a frame, given those in caches: what memory adds was measured or, where the
+// codec takes longer than memory, overlaps with it but for a third; the checksum comes on top.
+Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
+                               double fraction) const {
+  const Speed::Point& memory = candidate.speed->memory;
+  const double checksum = fraction * hash_;
+  if (memory.fraction >= 0) {
+    const double share = (1 + fraction) / (1 + memory.fraction);
+    return {fraction, speed.encode + share * memory.encode + checksum,
+            speed.decode + share * memory.decode + checksum};
+  }
+  const double copy = copy_ * (1 + fraction) / 2;
+  const auto both = [&](double codec) {
+    return std::max(codec, copy) + std::min(codec, copy) / 3 + checksum;
+  };
+  return {fraction, both(speed.encode), both(speed.decode)};
+}
+
+// Fills in the model: calibrated speeds at this ratio, and the time until the last of n blocks is
+// expanded on the other side, when compressing, sending and expanding overlap block by block.
 void Chooser::weigh(const Candidate& candidate, const Features& look, size_t n_blocks,
                     Trial* trial) const {
   const double fraction = std::max(
       1e-9, std::lerp(trial->rest, candidate.speed->zeros.fraction, look.zero_lines));
   trial->ratio = 1 / fraction;
-  const Speed::Point speed = candidate.speed->at(fraction, look);
-  const double c = in_frame(speed.encode, fraction), d = in_frame(speed.decode, fraction);
+  const auto [_, c, d] = in_frame(candidate, candidate.speed->at(fraction, look), fraction);
   trial->encode = 1 / c;
   trial->decode = 1 / d;
   const double threads = goal_.threads, wire = fraction / goal_.link,
@@ -392,8 +405,7 @@ const char* Chooser::hopeless(const Candidate& candidate, const Features& look, 
   if (candidate.text == "zeros" && look.zero_lines < 0.02) return "no lines of zeros";
   if (goal_.kind != Goal::Kind::kTime) return "";
   if (candidate.text != "zeros" && look.zero_lines == 1) return "all lines are zeros";
-  const Speed::Point speed = candidate.speed->typical(look);
-  const double c = in_frame(speed.encode, 0), d = in_frame(speed.decode, 0);
+  const auto [_, c, d] = in_frame(candidate, candidate.speed->typical(look), 0);
   const double n = static_cast<double>(n_blocks), threads = goal_.threads;
   const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;
   return least > best ? "slower than another, however small it were" : "";

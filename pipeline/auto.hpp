@@ -52,11 +52,13 @@ class Speed {
   };
   // Data are zeros for the most part, text (words that repeat), or numbers of some smoothness.
   Point zeros = {1, 1, 1}, text = {1, 1, 1};
+  // What memory adds for data that leave `fraction`; negative fraction: not known.
+  Point memory = {-1, 0, 0};
   void add_numbers(Point point);  // several
 
   // Data that shrink to `fraction` and look like this: a mixture of the kinds.
   Point at(double fraction, const Features& features) const;
-  // What data that look like this take on average, whatever they shrink to.
+  // What data that look like this take if they shrink as far as their bytes alone would.
   Point typical(const Features& features) const;
 
  private:
@@ -109,6 +111,7 @@ class Chooser {
   Status try_all(ConstBytes group, size_t block_size, const Known* like, Known* known);
   Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
+  Speed::Point in_frame(const Candidate& candidate, Speed::Point speed, double fraction) const;
   const char* hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
                        double best) const;
   Status try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
@@ -132,14 +135,10 @@ class Chooser {
   bool reused_ = false;
   uint64_t frame_size_ = 0;  // 0: not known
   double spent_ = 0;         // seconds on blocks that were tried, by the calibration
+  double copy_ = 0, hash_ = 0;  // seconds a byte
   bool copied_ = false;      // the group's windows lie in windows_
   Buffer windows_, code_;
 };
-
-// The calibration of this process; measures what it has not.
-const Speed& speed_of(const Recipe& recipe, const std::string& text);
-double copy_speed();  // seconds a byte of memcpy of frames that rotate over more than the caches
-double hash_speed();  // seconds a byte of a block's checksum
 
 Features features_of(ConstBytes group, DType dtype);
 

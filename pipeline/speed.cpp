@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast recipes are on this machine: measured once per process, on data of several kinds.
 #include <pthread.h>
 
 #include <algorithm>
@@ -9,14 +8,13 @@
 #include <map>
 #include <mutex>
 
-#include "base/clock.hpp"
 #include "frame/hash.hpp"
-#include "pipeline/auto.hpp"
+#include "pipeline/speed.hpp"
 
 namespace wirepress {
 namespace {
 
-constexpr size_t kSize = 128 << 10, kTurns = 3;
+constexpr size_t kTurns = 2;
 
 // Guards what was measured. A fork waits for it: a child could not end another thread's measuring.
 std::mutex g_mutex;
@@ -31,12 +29,14 @@ uint64_t mix(uint64_t i) {  // splitmix64
 }
 
 // The kinds of data between which recipes differ in speed. Floats are written in their own width.
-enum Kind { kZeros, kWave, kGradient, kText, kNoise, kKinds };
+enum Kind { kZeros, kWave, kGradient, kDense, kText, kNoise, kKinds };
 
 double value_of(Kind kind, size_t i) {
   const double x = static_cast<double>(i), u = static_cast<double>(mix(i) >> 11) * 0x1p-53;
-  if (kind == kWave) return std::sin(x * 0.013) * std::exp(-std::fmod(x * 0.001, 9.0));
-  return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(std::log(1 - u) * 1e-3, u - 0.5);
+  if (kind == kWave) return std::sin(x * 0.013) * std::exp(-std::fmod(x * 0.005, 30.0));
+  const double size = -std::log(1 - u) * 1e-3;
+  if (kind == kDense) return mix(i ^ 0x5555) % 2 == 0 ? size : -size;
+  return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(size, u - 0.5);
 }
 
 void fill_text(Bytes out) {
@@ -51,7 +51,7 @@ void fill_text(Bytes out) {
 
 void fill(Kind kind, DType dtype, Bytes out) {
   if (kind == kText) return fill_text(out);
-  if (kind == kWave || kind == kGradient) {
+  if (kind == kWave || kind == kGradient || kind == kDense) {
     const bool half = dtype == DType::kBfloat16 || dtype == DType::kFloat16;
     const size_t size = dtype == DType::kFloat64 ? 8 : half ? 2 : 4;
     for (size_t i = 0; i + size <= out.size(); i += size) {
@@ -85,16 +85,36 @@ bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point*
   return true;
 }
 
-Speed calibrate(const Recipe& recipe) {
+// What memory adds to a point, in seconds a byte; none for what takes long anyway.
+void measure_far(Chain& chain, ConstBytes raw, const Speed::Point& near, Workbench* bench,
+                 Speed* speed) {
+  constexpr double kSlow = 1 / 3e9;
+  if (near.encode > kSlow || near.decode > kSlow) return;
+  bench->fill(raw);
+  std::array<size_t, Workbench::kBlocks> sizes;
+  bool good = true;
+  const double encode = Workbench::seconds([&](size_t i) {
+    good &= chain.encode(0, bench->raw(i), {}, bench->code(i), &sizes[i]).ok();
+  });
+  if (!good) return;
+  const double decode = Workbench::seconds([&](size_t i) {
+    good &= chain.decode(0, ConstBytes(bench->code(i)).first(sizes[i]), bench->back(i)).ok();
+  });
+  if (good) speed->memory = {near.fraction, std::max(0.0, encode - near.encode),
+                             std::max(0.0, decode - near.decode)};
+}
+
+Speed calibrate(const Recipe& recipe, Workbench* bench) {
   Speed speed;
   Recipe plain = recipe;  // these data have no shape
   plain.step[0].args.n_dims = 0;
   plain.step[0].args.shape = {};
   Chain chain(plain, 1);
-  std::vector<std::byte> raw(kSize), code(2 * kSize + 4096), back(kSize);
+  constexpr size_t kSize = Workbench::kBlock;  // match finders are faster in longer blocks
+  std::vector<std::byte> code(2 * kSize + 4096), back(kSize);
   for (int i = 0; i < kKinds; ++i) {
     const Kind kind = static_cast<Kind>(i);
-    fill(kind, recipe.step[0].args.dtype, raw);
+    const ConstBytes raw = bench->data(kind, recipe.step[0].args.dtype);
     Speed::Point point;
     if (!measure(chain, raw, code, back, &point)) continue;
     if (kind == kZeros)
@@ -103,6 +123,7 @@ Speed calibrate(const Recipe& recipe) {
       speed.text = point;
     else
       speed.add_numbers(point);
+    if (kind == kDense) measure_far(chain, raw, point, bench, &speed);
   }
   return speed;
 }
@@ -137,33 +158,43 @@ Speed::Point Speed::at(double fraction, const Features& features) const {
 }
 
 Speed::Point Speed::typical(const Features& features) const {
-  if (numbers_.empty()) return numbers_at(0);
-  Point numbers = {0, 0, 0};
-  const double n = static_cast<double>(numbers_.size());
-  for (const Point& point : numbers_) {
-    numbers.encode += point.encode / n;
-    numbers.decode += point.decode / n;
-  }
-  return mix(mix(numbers, text, text_share(features)), zeros, features.zero_lines);
+  return mix(mix(numbers_at(features.byte_entropy / 8), text, text_share(features)), zeros,
+             features.zero_lines);
 }
 
-const Speed& speed_of(const Recipe& recipe, const std::string& text) {
+ConstBytes Workbench::data(size_t kind, DType dtype) {
+  if (dtype != dtype_) data_.clear();
+  dtype_ = dtype;
+  for (size_t k = data_.size(); k <= kind; ++k) {
+    data_.emplace_back(kBlock);
+    wirepress::fill(static_cast<Kind>(k), dtype, data_.back());
+  }
+  return data_[kind];
+}
+
+void Workbench::fill(ConstBytes data) {
+  if (far_.empty()) far_.resize(2 * kBlocks * kBlock + kBlocks * kRoom);
+  for (size_t i = 0; i < kBlocks; ++i) std::ranges::copy(data, raw(i).begin());
+}
+
+const Speed& speed_of(const Recipe& recipe, const std::string& text, Workbench* bench) {
   static std::map<std::string, Speed> known;
   std::string key = text + "/" + dtype_name(recipe.step[0].args.dtype);
   for (int i = 0; i < recipe.n_steps; ++i) key += std::string("/") + recipe.step[i].kernel->variant;
   const std::lock_guard lock(g_mutex);
   const auto [it, is_new] = known.try_emplace(key);
-  if (is_new) it->second = calibrate(recipe);
+  if (is_new) it->second = calibrate(recipe, bench);
   return it->second;
 }
 
 double hash_speed() {
   const std::lock_guard lock(g_mutex);
   static const double seconds = [] {
+    constexpr size_t kSize = 128 << 10;
     const std::vector<std::byte> data(kSize, std::byte{1});
     double best = 1;
     uint32_t sum = 0;
-    for (size_t turn = 0; turn < kTurns; ++turn) {
+    for (size_t turn = 0; turn < 2 * kTurns; ++turn) {
       const double begin = thread_seconds();
       sum ^= short_hash(data, sum + turn);
       best = std::min(best, thread_seconds() - begin);
@@ -173,18 +204,14 @@ double hash_speed() {
   return seconds;
 }
 
-double copy_speed() {
+double copy_speed(Workbench* bench) {
   const std::lock_guard lock(g_mutex);
-  static const double seconds = [] {
-    constexpr size_t kFrame = 4 << 20, kFrames = 16;  // 64 MiB: twice what large caches have
-    std::vector<std::byte> all(kFrame * kFrames, std::byte{1});
-    const double begin = thread_seconds();
-    for (size_t i = 0; i < kFrames; ++i) {
-      std::byte* const to = all.data() + (i + kFrames / 2) % kFrames * kFrame;
-      std::memcpy(to, all.data() + i * kFrame, kFrame);
-      all[i] = to[kFrame - 1];  // so that the copy is not left out
-    }
-    return (thread_seconds() - begin) / static_cast<double>(all.size());
+  static const double seconds = [&] {
+    const std::vector<std::byte> data(Workbench::kBlock, std::byte{1});
+    bench->fill(data);
+    return Workbench::seconds([&](size_t i) {
+      std::memcpy(bench->back(i).data(), bench->raw(i).data(), Workbench::kBlock);
+    });
   }();
   return seconds;
 }
