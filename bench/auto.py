@@ -96,7 +96,9 @@ class Room:
         for turn in range(turns + 1):
             for i, subject in enumerate(subjects):
                 ratio = self.size / subject.compress()
-                speeds = [self.size / bench.time_of(f) for f in (subject.compress, subject.decompress)]
+                speeds = [
+                    self.size / bench.time_of(f) for f in (subject.compress, subject.decompress)
+                ]
                 if turn:  # the first warms up
                     finishes[i].append(Measured(recipes[i], ratio, *speeds).finish(self.size, link))
         return finishes

@@ -21,10 +21,11 @@ namespace {
 // A sample is a few windows: enough of them that none of a group's parts is missed, and long enough
 // that libraries find what repeats from row to row.
 constexpr size_t kWindows = 4, kWindow = 32 << 10, kSample = kWindows * kWindow;
-constexpr size_t kLook = 2 << 10;  // of each, for the features: they must cost next to nothing
+constexpr size_t kLook = 1 << 10;  // of each, for the features: they must cost next to nothing
 constexpr size_t kLine = 64, kLines = 256;  // those that are looked at for zeros
-constexpr double kMostTolerance = 4;
-constexpr double kClose = 1.15;  // by times, of the best
+constexpr double kTolerance = 2, kMostTolerance = 4;
+constexpr double kClose = 1.15;   // by times, of the best
+constexpr double kBetter = 0.99;  // likewise: less than that is not worth a slower recipe
 
 // Kept mantissa bits of a whole number, and the bits of its fraction.
 int fraction_bits(DType dtype) {
@@ -301,7 +302,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   goal_ = goal;
   dtype_ = header.dtype;
   known_.clear();
-  tolerance_ = 1;
+  tolerance_ = kTolerance;
   frame_size_ = header.raw_size == kUnknownSize ? 0 : header.raw_size;
   spent_ = 0;
   std::string what = std::string(engine) + "/" + dtype_name(dtype_) + "/" + real_text(goal.rel) +
@@ -351,10 +352,9 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
     candidate.chain = std::make_shared<Chain>(candidate.recipe, 1);
     candidate.speed = &speed_of(candidate.recipe, candidate.text, &bench);
   }
-  static constexpr Features kUsual = {.byte_entropy = 7};
   // The fastest first: what it reaches rules out the slow ones without a try.
   std::stable_sort(candidates_.begin() + 1, candidates_.end(), [](const auto& a, const auto& b) {
-    return a.speed->typical(kUsual).encode < b.speed->typical(kUsual).encode;
+    return a.speed->typical({}).encode < b.speed->typical({}).encode;
   });
   begun_ = what;
   return {};
@@ -382,8 +382,8 @@ Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
 // expanded on the other side, when compressing, sending and expanding overlap block by block.
 void Chooser::weigh(const Candidate& candidate, const Features& look, size_t n_blocks,
                     Trial* trial) const {
-  const double fraction = std::max(
-      1e-9, std::lerp(trial->rest, candidate.speed->zeros.fraction, look.zero_lines));
+  const double fraction =
+      std::max(1e-9, std::lerp(trial->rest, candidate.speed->zeros.fraction, look.zero_lines));
   trial->ratio = 1 / fraction;
   const auto [_, c, d] = in_frame(candidate, candidate.speed->at(fraction, look), fraction);
   trial->encode = 1 / c;
@@ -405,7 +405,12 @@ const char* Chooser::hopeless(const Candidate& candidate, const Features& look, 
   if (candidate.text == "zeros" && look.zero_lines < 0.02) return "no lines of zeros";
   if (goal_.kind != Goal::Kind::kTime) return "";
   if (candidate.text != "zeros" && look.zero_lines == 1) return "all lines are zeros";
-  const auto [_, c, d] = in_frame(candidate, candidate.speed->typical(look), 0);
+  // Without loss, what data shrink to without repeats says more of the time than the average does.
+  const double fraction =
+      std::lerp(look.byte_entropy / 8, candidate.speed->zeros.fraction, look.zero_lines);
+  const Speed::Point speed =
+      lossy ? candidate.speed->typical(look) : candidate.speed->at(fraction, look);
+  const auto [_, c, d] = in_frame(candidate, speed, 0);
   const double n = static_cast<double>(n_blocks), threads = goal_.threads;
   const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;
   return least > best ? "slower than another, however small it were" : "";
@@ -422,7 +427,7 @@ bool Chooser::better(const Trial& a, const Trial& b) const {
     case Goal::Kind::kSpeed:
       return 1 / a.encode + 1 / a.decode < 1 / b.encode + 1 / b.decode;
     default:
-      return a.finish < b.finish;
+      return a.finish < kBetter * b.finish;
   }
 }
 
@@ -444,8 +449,8 @@ Status Chooser::try_windows(const Candidate& candidate, const Features& look, Co
   if (!wirepress::wants_slabs(candidate.recipe)) {
     ConstBytes windows = group;
     if (group.size() > kSample) WPR_TRY(copy_windows(group, &windows));
-    return try_sample(candidate, look, windows,
-                      candidate.matching ? kWindow : windows.size(), rest);
+    return try_sample(candidate, look, windows, candidate.matching ? kWindow : windows.size(),
+                      rest);
   }
   const size_t step = row_step_ ? row_step_ : kSample;
   const size_t piece =

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "pipeline/speed.hpp"
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -9,12 +11,12 @@
 #include <mutex>
 
 #include "frame/hash.hpp"
-#include "pipeline/speed.hpp"
 
 namespace wirepress {
 namespace {
 
-constexpr size_t kTurns = 2;
+constexpr size_t kTurns = 2, kMostTurns = 8;
+constexpr double kSeconds = 1e-3;  // that more turns than kTurns may take
 
 // Guards what was measured. A fork waits for it: a child could not end another thread's measuring.
 std::mutex g_mutex;
@@ -29,7 +31,7 @@ uint64_t mix(uint64_t i) {  // splitmix64
 }
 
 // The kinds of data between which recipes differ in speed. Floats are written in their own width.
-enum Kind { kZeros, kWave, kGradient, kDense, kText, kNoise, kKinds };
+enum Kind { kZeros, kWave, kGradient, kDense, kText, kNoise, kMixed, kKinds };
 
 double value_of(Kind kind, size_t i) {
   const double x = static_cast<double>(i), u = static_cast<double>(mix(i) >> 11) * 0x1p-53;
@@ -63,6 +65,13 @@ void fill(Kind kind, DType dtype, Bytes out) {
     }
     return;
   }
+  if (kind == kMixed) {  // a wave with gaps
+    constexpr size_t kLine = 64;
+    fill(kWave, dtype, out);
+    for (size_t i = 0; i < out.size() / kLine; ++i)
+      if (mix(i / 2) % 2 == 0) std::ranges::fill(out.subspan(i * kLine, kLine), std::byte{0});
+    return;
+  }
   for (size_t i = 0; i + 8 <= out.size(); i += 8) {
     const uint64_t word = kind == kZeros ? 0 : mix(i);
     std::memcpy(&out[i], &word, 8);
@@ -72,8 +81,10 @@ void fill(Kind kind, DType dtype, Bytes out) {
 bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point* point) {
   double encode = 1, decode = 1;
   size_t size = 0;
-  for (size_t turn = 0; turn < kTurns; ++turn) {
-    double begin = thread_seconds();
+  const double first = thread_seconds();
+  double begin = first;
+  for (size_t turn = 0; turn < kTurns || (turn < kMostTurns && begin - first < kSeconds); ++turn) {
+    begin = thread_seconds();
     if (!chain.encode(0, raw, {}, code, &size).ok() || size == 0) return false;
     encode = std::min(encode, thread_seconds() - begin);
     begin = thread_seconds();
@@ -100,8 +111,9 @@ void measure_far(Chain& chain, ConstBytes raw, const Speed::Point& near, Workben
   const double decode = Workbench::seconds([&](size_t i) {
     good &= chain.decode(0, ConstBytes(bench->code(i)).first(sizes[i]), bench->back(i)).ok();
   });
-  if (good) speed->memory = {near.fraction, std::max(0.0, encode - near.encode),
-                             std::max(0.0, decode - near.decode)};
+  if (good)
+    speed->memory = {near.fraction, std::max(0.0, encode - near.encode),
+                     std::max(0.0, decode - near.decode)};
 }
 
 Speed calibrate(const Recipe& recipe, Workbench* bench) {
@@ -121,6 +133,8 @@ Speed calibrate(const Recipe& recipe, Workbench* bench) {
       speed.zeros = point;
     else if (kind == kText)
       speed.text = point;
+    else if (kind == kMixed)
+      speed.mixed = speed.beyond_mixture(point);
     else
       speed.add_numbers(point);
     if (kind == kDense) measure_far(chain, raw, point, bench, &speed);
@@ -154,12 +168,32 @@ Speed::Point Speed::numbers_at(double fraction) const {
 Speed::Point Speed::at(double fraction, const Features& features) const {
   const double z = features.zero_lines;
   const double rest = z < 1 ? (fraction - z * zeros.fraction) / (1 - z) : 0;
-  return mix(mix(numbers_at(rest), text, text_share(features)), zeros, z);
+  return with_zeros(mix(numbers_at(rest), text, text_share(features)), z);
+}
+
+// Most of `mixed` where lines of zeros and others alternate.
+Speed::Point Speed::with_zeros(const Point& others, double z) const {
+  Point point = mix(others, zeros, z);
+  point.encode += 4 * z * (1 - z) * mixed.encode;
+  point.decode += 4 * z * (1 - z) * mixed.decode;
+  return point;
+}
+
+Speed::Point Speed::beyond_mixture(const Point& half) const {
+  const Point plain = at(half.fraction, {.zero_lines = 0.5});
+  return {half.fraction, std::max(0.0, half.encode - plain.encode),
+          std::max(0.0, half.decode - plain.decode)};
 }
 
 Speed::Point Speed::typical(const Features& features) const {
-  return mix(mix(numbers_at(features.byte_entropy / 8), text, text_share(features)), zeros,
-             features.zero_lines);
+  if (numbers_.empty()) return numbers_at(0);
+  Point numbers = {0, 0, 0};
+  const double n = static_cast<double>(numbers_.size());
+  for (const Point& point : numbers_) {
+    numbers.encode += point.encode / n;
+    numbers.decode += point.decode / n;
+  }
+  return with_zeros(mix(numbers, text, text_share(features)), features.zero_lines);
 }
 
 ConstBytes Workbench::data(size_t kind, DType dtype) {
@@ -194,7 +228,7 @@ double hash_speed() {
     const std::vector<std::byte> data(kSize, std::byte{1});
     double best = 1;
     uint32_t sum = 0;
-    for (size_t turn = 0; turn < 2 * kTurns; ++turn) {
+    for (size_t turn = 0; turn < kMostTurns; ++turn) {
       const double begin = thread_seconds();
       sum ^= short_hash(data, sum + turn);
       best = std::min(best, thread_seconds() - begin);
