@@ -354,7 +354,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   }
   // The fastest first: what it reaches rules out the slow ones without a try.
   std::stable_sort(candidates_.begin() + 1, candidates_.end(), [](const auto& a, const auto& b) {
-    return a.speed->typical({}).encode < b.speed->typical({}).encode;
+    return a.speed->fastest({}).encode < b.speed->fastest({}).encode;
   });
   begun_ = what;
   return {};
@@ -405,11 +405,11 @@ const char* Chooser::hopeless(const Candidate& candidate, const Features& look, 
   if (candidate.text == "zeros" && look.zero_lines < 0.02) return "no lines of zeros";
   if (goal_.kind != Goal::Kind::kTime) return "";
   if (candidate.text != "zeros" && look.zero_lines == 1) return "all lines are zeros";
-  // Without loss, what data shrink to without repeats says more of the time than the average does.
+  // Without loss, what data shrink to without repeats says more of the time than the bound does.
   const double fraction =
       std::lerp(look.byte_entropy / 8, candidate.speed->zeros.fraction, look.zero_lines);
   const Speed::Point speed =
-      lossy ? candidate.speed->typical(look) : candidate.speed->at(fraction, look);
+      lossy ? candidate.speed->fastest(look) : candidate.speed->at(fraction, look);
   const auto [_, c, d] = in_frame(candidate, speed, 0);
   const double n = static_cast<double>(n_blocks), threads = goal_.threads;
   const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;

@@ -62,8 +62,8 @@ class Speed {
   Point beyond_mixture(const Point& half) const;
   // Data that shrink to `fraction` and look like this: a mixture of the kinds.
   Point at(double fraction, const Features& features) const;
-  // What data that look like this take on average, whatever they shrink to.
-  Point typical(const Features& features) const;
+  // What data that look like this take at least, whatever they shrink to.
+  Point fastest(const Features& features) const;
 
  private:
   Point numbers_at(double fraction) const;

@@ -185,13 +185,12 @@ Speed::Point Speed::beyond_mixture(const Point& half) const {
           std::max(0.0, half.decode - plain.decode)};
 }
 
-Speed::Point Speed::typical(const Features& features) const {
+Speed::Point Speed::fastest(const Features& features) const {
   if (numbers_.empty()) return numbers_at(0);
-  Point numbers = {0, 0, 0};
-  const double n = static_cast<double>(numbers_.size());
+  Point numbers = numbers_.front();
   for (const Point& point : numbers_) {
-    numbers.encode += point.encode / n;
-    numbers.decode += point.decode / n;
+    numbers.encode = std::min(numbers.encode, point.encode);
+    numbers.decode = std::min(numbers.decode, point.decode);
   }
   return with_zeros(mix(numbers, text, text_share(features)), features.zero_lines);
 }
