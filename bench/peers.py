@@ -281,7 +281,7 @@ def picture(rows: list[Row], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "peers"
+    mpl.rcParams |= {"svg.hashsalt": "peers", "svg.fonttype": "none"}
     from matplotlib import pyplot as plt
 
     named = list(groups(rows))
