@@ -6,10 +6,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
 #include <string_view>
 
 #include "base/options.hpp"
 #include "pipeline/blocks.hpp"
+#include "pipeline/speed.hpp"
 
 namespace wirepress {
 namespace {
@@ -17,9 +21,11 @@ namespace {
 // A sample is a few windows: enough of them that none of a group's parts is missed, and long enough
 // that libraries find what repeats from row to row.
 constexpr size_t kWindows = 4, kWindow = 32 << 10, kSample = kWindows * kWindow;
-constexpr size_t kLook = 2 << 10;  // of each, for the features: they must cost next to nothing
-constexpr double kMostTolerance = 4;
-constexpr double kClose = 1.15;  // by times, of the best
+constexpr size_t kLook = 1 << 10;  // of each, for the features: they must cost next to nothing
+constexpr size_t kLine = 64, kLines = 256;  // those that are looked at for zeros
+constexpr double kTolerance = 2, kMostTolerance = 4;
+constexpr double kClose = 1.15;   // by times, of the best
+constexpr double kBetter = 0.99;  // likewise: less than that is not worth a slower recipe
 
 // Kept mantissa bits of a whole number, and the bits of its fraction.
 int fraction_bits(DType dtype) {
@@ -35,19 +41,18 @@ int fraction_bits(DType dtype) {
   }
 }
 
-// n * log2(n), from a table where a look's counts are.
+// n * log2(n), from a table where most counts of a look are.
 double n_log_n(uint32_t n) {
-  static const std::vector<double> known = [] {
-    std::vector<double> table(kWindows * kLook + 1, 0.0);
+  static const std::array<float, 1024> known = [] {
+    std::array<float, 1024> table{};
     for (size_t i = 2; i < table.size(); ++i)
-      table[i] = static_cast<double>(i) * std::log2(static_cast<double>(i));
+      table[i] = static_cast<float>(i) * std::log2(static_cast<float>(i));
     return table;
   }();
   return n < known.size() ? known[n] : n * std::log2(static_cast<double>(n));
 }
 
-template <size_t N>
-double entropy(const std::array<uint32_t, N>& counts) {
+double entropy(std::span<const uint32_t> counts) {
   uint32_t n = 0;
   double sum = 0;
   for (const uint32_t count : counts) {
@@ -57,14 +62,19 @@ double entropy(const std::array<uint32_t, N>& counts) {
   return n == 0 ? 0 : std::max(0.0, (n_log_n(n) - sum) / n);
 }
 
-double zero_lines(ConstBytes sample) {
+bool is_zero(const std::byte* line) {
+  uint64_t words[kLine / 8], all = 0;
+  std::memcpy(words, line, kLine);
+  for (const uint64_t word : words) all |= word;
+  return all == 0;
+}
+
+// The share of lines that are zeros, of about `most` that lie evenly in the group.
+double zero_lines(ConstBytes group, size_t most) {
+  const size_t all = group.size() / kLine;
+  const size_t step = (all / most) | 1;  // odd, so that it is no row's
   size_t zeros = 0, lines = 0;
-  for (size_t i = 0; i + 64 <= sample.size(); i += 64, ++lines) {
-    uint64_t words[8], all = 0;
-    std::memcpy(words, &sample[i], 64);
-    for (const uint64_t word : words) all |= word;
-    zeros += all == 0;
-  }
+  for (size_t i = 0; i < all; i += step, ++lines) zeros += is_zero(&group[i * kLine]) ? 1 : 0;
   return lines ? static_cast<double>(zeros) / static_cast<double>(lines) : 0;
 }
 
@@ -75,36 +85,62 @@ double matches(ConstBytes sample) {
     uint32_t word;
     std::memcpy(&word, &sample[i], 4);
     uint32_t& slot = seen[word * 2654435761u >> 20];
-    found += slot == word && word != 0;
+    found += slot == word && word != 0 ? 1 : 0;
     slot = word;
   }
   return words ? static_cast<double>(found) / static_cast<double>(words) : 0;
 }
 
+double byte_entropy(ConstBytes sample) {
+  // Four tables, because equal neighbours wait for each other in one.
+  std::array<std::array<uint32_t, 256>, 4> parts{};
+  size_t i = 0;
+  for (; i + 4 <= sample.size(); i += 4)
+    for (size_t k = 0; k < 4; ++k) ++parts[k][std::to_integer<size_t>(sample[i + k])];
+  for (; i < sample.size(); ++i) ++parts[0][std::to_integer<size_t>(sample[i])];
+  for (size_t s = 0; s < 256; ++s) parts[0][s] += parts[1][s] + parts[2][s] + parts[3][s];
+  return entropy(parts[0]);
+}
+
 template <typename T>
 double roughness(ConstBytes sample) {
-  double steps = 0, sizes = 0, before = 0;
-  for (size_t i = 0; i + sizeof(T) <= sample.size(); i += sizeof(T)) {
-    T raw;
-    std::memcpy(&raw, &sample[i], sizeof(T));
-    const double value = std::isfinite(raw) ? static_cast<double>(raw) : 0;
-    steps += std::fabs(value - before);
-    sizes += std::fabs(value);
-    before = value;
+  constexpr size_t kLanes = 8;  // sums, which do not wait for each other
+  std::array<double, kLanes> steps{}, sizes{};
+  for (size_t i = 0; i + (kLanes + 1) * sizeof(T) <= sample.size(); i += kLanes * sizeof(T)) {
+    std::array<T, kLanes + 1> raw;
+    std::memcpy(raw.data(), &sample[i], sizeof(raw));
+    for (T& value : raw) value = std::fabs(value) <= std::numeric_limits<T>::max() ? value : 0;
+    for (size_t k = 0; k < kLanes; ++k) {
+      const double value = raw[k], next = raw[k + 1];
+      steps[k] += std::fabs(next - value);
+      sizes[k] += std::fabs(value);
+    }
   }
-  return sizes > 0 ? std::min(1.0, steps / (2 * sizes)) : 0;
+  const double all_steps = std::accumulate(steps.begin(), steps.end(), 0.0);
+  const double all_sizes = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  return all_sizes > 0 ? std::min(1.0, all_steps / (2 * all_sizes)) : 0;
+}
+
+template <typename Word>
+double exponent_entropy(ConstBytes sample, int fraction) {
+  constexpr int kWord = 8 * sizeof(Word);
+  const uint32_t mask = (1u << (kWord - 1 - fraction)) - 1;
+  std::array<std::array<uint32_t, 2048>, 2> counts;  // two, as with bytes
+  for (auto& part : counts) std::fill_n(part.begin(), mask + 1, 0u);
+  for (size_t i = 0; i + 2 * sizeof(Word) <= sample.size(); i += 2 * sizeof(Word)) {
+    std::array<Word, 2> words;
+    std::memcpy(words.data(), &sample[i], sizeof(words));
+    for (size_t k = 0; k < 2; ++k) ++counts[k][words[k] >> fraction & mask];
+  }
+  for (size_t e = 0; e <= mask; ++e) counts[0][e] += counts[1][e];
+  return entropy(std::span(counts[0]).first(mask + 1));
 }
 
 double exponent_entropy(ConstBytes sample, DType dtype) {
-  std::array<uint32_t, 2048> counts{};
-  const size_t size = dtype_size(dtype);
-  const int exponent = static_cast<int>(8 * size) - 1 - fraction_bits(dtype);
-  for (size_t i = 0; i + size <= sample.size(); i += size) {
-    uint64_t word = 0;
-    std::memcpy(&word, &sample[i], size);
-    ++counts[word >> fraction_bits(dtype) & ((1u << exponent) - 1)];
-  }
-  return entropy(counts);
+  const int fraction = fraction_bits(dtype);
+  if (dtype == DType::kFloat64) return exponent_entropy<uint64_t>(sample, fraction);
+  if (dtype == DType::kFloat32) return exponent_entropy<uint32_t>(sample, fraction);
+  return exponent_entropy<uint16_t>(sample, fraction);
 }
 
 // The fewest mantissa bits that keep the bound when rounding to nearest.
@@ -115,14 +151,6 @@ Status bad_goal(std::string_view text) {
               "auto: \"%.*s\" is not known; known: rel=1e-3, abs=1e-6, min-speed=2GB/s, "
               "link=10Gbps, threads=8, goal=time|ratio|speed",
               static_cast<int>(text.size()), text.data());
-}
-
-// Seconds a byte of a step in a frame, given those of its codec in caches: to read data and write
-// what is left of them overlaps with the codec in part (a third of the shorter does not: measured),
-// and the checksum comes on top.
-double in_frame(double codec, double fraction) {
-  const double memory = copy_speed() * (1 + fraction) / 2;
-  return std::max(codec, memory) + std::min(codec, memory) / 3 + fraction * hash_speed();
 }
 
 // Whether `engine` asks for a kernel of DEFLATE on the processor that is not the usual one: ISA-L's
@@ -136,27 +164,27 @@ bool has_own_deflate(const char* engine) {
          kernel != choose_kernel(*entry, "cpu");
 }
 
+// Whether what is not zero in both looks alike; it counts as much as there is of it.
+bool same_rest(const Features& a, const Features& b, double tolerance) {
+  const double part = 1 - std::min(a.zero_lines, b.zero_lines);
+  return (a.zero_lines == 1) == (b.zero_lines == 1) &&
+         part * std::fabs(a.byte_entropy - b.byte_entropy) < 0.25 * tolerance &&
+         part * std::fabs(a.exponent_entropy - b.exponent_entropy) < 0.25 * tolerance &&
+         part * std::fabs(a.roughness - b.roughness) < 0.1 * tolerance &&
+         part * std::fabs(a.matches - b.matches) < 0.05;
+}
+
 bool same_look(const Features& a, const Features& b, double tolerance) {
-  return std::fabs(a.zero_lines - b.zero_lines) < 0.03 &&
-         std::fabs(a.byte_entropy - b.byte_entropy) < 0.25 * tolerance &&
-         std::fabs(a.exponent_entropy - b.exponent_entropy) < 0.25 * tolerance &&
-         std::fabs(a.roughness - b.roughness) < 0.1 * tolerance &&
-         std::fabs(a.matches - b.matches) < 0.05;
+  return std::fabs(a.zero_lines - b.zero_lines) < 0.03 && same_rest(a, b, tolerance);
 }
 
 bool looks_like_noise(const Features& look) {
   return look.byte_entropy > 7.92 && look.matches < 0.01;
 }
 
-// Window w of a group that is larger than all of them.
-ConstBytes window(ConstBytes group, size_t w) {
-  return group.subspan((group.size() - kWindow) / (kWindows - 1) / 64 * 64 * w, kWindow);
-}
-
-bool zero_windows(ConstBytes group) {
-  for (size_t w = 0; w < kWindows; ++w)
-    if (zero_lines(window(group, w)) < 1) return false;
-  return true;
+// Window w, of `size` bytes, of a group that is larger than all of them.
+ConstBytes window(ConstBytes group, size_t w, size_t size = kWindow) {
+  return group.subspan((group.size() - size) / (kWindows - 1) / kLine * kLine * w, size);
 }
 
 }  // namespace
@@ -166,17 +194,37 @@ bool is_float(DType dtype) {
          dtype == DType::kBfloat16;
 }
 
-Features features_of(ConstBytes sample, DType dtype) {
+Features features_of(ConstBytes group, DType dtype) {
+  std::array<std::byte, kWindows * kLook> look;  // lines that are not zero
+  size_t n = 0, seen = 0;
+  const auto keep = [&](ConstBytes part) {
+    for (size_t i = 0; i < part.size() && n + kLine <= look.size(); i += kLine) {
+      const size_t size = std::min(kLine, part.size() - i);
+      seen += size;
+      if (size == kLine && is_zero(&part[i])) continue;
+      std::memcpy(&look[n], &part[i], size);
+      n += size;
+    }
+  };
+  if (group.size() <= look.size()) {
+    keep(group);
+  } else {
+    const size_t each = group.size() <= kSample ? kLook : kWindow;
+    for (size_t w = 0; w < kWindows; ++w) keep(window(group, w, each).first(kLook));
+  }
   Features features;
-  features.zero_lines = zero_lines(sample);
-  if (features.zero_lines == 1 && sample.size() % 64 == 0) return features;
-  features.matches = matches(sample);
-  std::array<uint32_t, 256> counts{};
-  for (const std::byte byte : sample) ++counts[std::to_integer<size_t>(byte)];
-  features.byte_entropy = entropy(counts);
-  if (is_float(dtype)) features.exponent_entropy = exponent_entropy(sample, dtype);
-  if (dtype == DType::kFloat32) features.roughness = roughness<float>(sample);
-  if (dtype == DType::kFloat64) features.roughness = roughness<double>(sample);
+  if (n < seen) features.zero_lines = zero_lines(group, kLines);
+  if (n == 0 && features.zero_lines == 1) return features;
+  if (n < look.size() / 4 && group.size() > look.size())  // the look saw gaps
+    for (size_t w = 0; w < kWindows; ++w)
+      keep(window(group, w, std::min(kWindow, group.size() / kWindows)).subspan(kLook));
+  if (n == 0) return features;
+  const ConstBytes rest(look.data(), n);
+  features.matches = matches(rest);
+  features.byte_entropy = byte_entropy(rest);
+  if (is_float(dtype)) features.exponent_entropy = exponent_entropy(rest, dtype);
+  if (dtype == DType::kFloat32) features.roughness = roughness<float>(rest);
+  if (dtype == DType::kFloat64) features.roughness = roughness<double>(rest);
   return features;
 }
 
@@ -254,7 +302,9 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   goal_ = goal;
   dtype_ = header.dtype;
   known_.clear();
-  tolerance_ = 1;
+  tolerance_ = kTolerance;
+  frame_size_ = header.raw_size == kUnknownSize ? 0 : header.raw_size;
+  spent_ = 0;
   std::string what = std::string(engine) + "/" + dtype_name(dtype_) + "/" + real_text(goal.rel) +
                      "/" + real_text(goal.abs) + (goal.kind == Goal::Kind::kRatio ? "/ratio" : "");
   for (int i = 1; i < header.n_dims; ++i) what.append("/").append(std::to_string(header.shape[i]));
@@ -294,27 +344,48 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
     rows.block_log = kMinBlockLog;
     row_step_ = rows.slab_size();
   }
+  Workbench bench;
+  copy_ = copy_speed(&bench);
+  hash_ = hash_speed();
   for (Candidate& candidate : candidates_) {
     tell_shape(rows, &candidate.recipe);
     candidate.chain = std::make_shared<Chain>(candidate.recipe, 1);
-    candidate.speed = &speed_of(candidate.recipe, candidate.text);
+    candidate.speed = &speed_of(candidate.recipe, candidate.text, &bench);
   }
   // The fastest first: what it reaches rules out the slow ones without a try.
   std::stable_sort(candidates_.begin() + 1, candidates_.end(), [](const auto& a, const auto& b) {
-    return a.speed->typical({}).encode < b.speed->typical({}).encode;
+    return a.speed->fastest({}).encode < b.speed->fastest({}).encode;
   });
   begun_ = what;
   return {};
 }
 
-// Fills in the model: calibrated speeds at this ratio, what memory adds to them (the calibration
-// runs in caches, and a frame's data do not), and the time until the last of n blocks is expanded
-// on the other side, when compressing, sending and expanding overlap block by block.
+// Seconds a byte in a frame, given those in caches: what memory adds was measured or, where the
+// codec takes longer than memory, overlaps with it but for a third; the checksum comes on top.
+Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
+                               double fraction) const {
+  const Speed::Point& memory = candidate.speed->memory;
+  const double checksum = fraction * hash_;
+  if (memory.fraction >= 0) {
+    const double share = (1 + fraction) / (1 + memory.fraction);
+    return {fraction, speed.encode + share * memory.encode + checksum,
+            speed.decode + share * memory.decode + checksum};
+  }
+  const double copy = copy_ * (1 + fraction) / 2;
+  const auto both = [&](double codec) {
+    return std::max(codec, copy) + std::min(codec, copy) / 3 + checksum;
+  };
+  return {fraction, both(speed.encode), both(speed.decode)};
+}
+
+// Fills in the model: calibrated speeds at this ratio, and the time until the last of n blocks is
+// expanded on the other side, when compressing, sending and expanding overlap block by block.
 void Chooser::weigh(const Candidate& candidate, const Features& look, size_t n_blocks,
                     Trial* trial) const {
-  const double fraction = 1 / trial->ratio;
-  const Speed::Point speed = candidate.speed->at(fraction, look);
-  const double c = in_frame(speed.encode, fraction), d = in_frame(speed.decode, fraction);
+  const double fraction =
+      std::max(1e-9, std::lerp(trial->rest, candidate.speed->zeros.fraction, look.zero_lines));
+  trial->ratio = 1 / fraction;
+  const auto [_, c, d] = in_frame(candidate, candidate.speed->at(fraction, look), fraction);
   trial->encode = 1 / c;
   trial->decode = 1 / d;
   const double threads = goal_.threads, wire = fraction / goal_.link,
@@ -323,6 +394,7 @@ void Chooser::weigh(const Candidate& candidate, const Features& look, size_t n_b
   trial->finish = (c + wire + d) / n + most * (n - 1) / n;
 }
 
+// "": it may be the best.
 const char* Chooser::hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
                               double best) const {
   const bool lossy = !candidate.recipe.lossless();
@@ -331,13 +403,17 @@ const char* Chooser::hopeless(const Candidate& candidate, const Features& look, 
       look.byte_entropy > 7)
     return "nothing repeats";
   if (candidate.text == "zeros" && look.zero_lines < 0.02) return "no lines of zeros";
-  if (goal_.kind != Goal::Kind::kTime) return nullptr;
+  if (goal_.kind != Goal::Kind::kTime) return "";
   if (candidate.text != "zeros" && look.zero_lines == 1) return "all lines are zeros";
-  const Speed::Point speed = candidate.speed->typical(look);
-  const double c = in_frame(speed.encode, 0), d = in_frame(speed.decode, 0);
+  // Without loss, what data shrink to without repeats says more of the time than the bound does.
+  const double fraction =
+      std::lerp(look.byte_entropy / 8, candidate.speed->zeros.fraction, look.zero_lines);
+  const Speed::Point speed =
+      lossy ? candidate.speed->fastest(look) : candidate.speed->at(fraction, look);
+  const auto [_, c, d] = in_frame(candidate, speed, 0);
   const double n = static_cast<double>(n_blocks), threads = goal_.threads;
   const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;
-  return least > best ? "slower than another, however small it were" : nullptr;
+  return least > best ? "slower than another, however small it were" : "";
 }
 
 bool Chooser::better(const Trial& a, const Trial& b) const {
@@ -351,21 +427,35 @@ bool Chooser::better(const Trial& a, const Trial& b) const {
     case Goal::Kind::kSpeed:
       return 1 / a.encode + 1 / a.decode < 1 / b.encode + 1 / b.decode;
     default:
-      return a.finish < b.finish;
+      return a.finish < kBetter * b.finish;
   }
 }
 
-Status Chooser::sample_of(const Candidate& candidate, ConstBytes group, ConstBytes windows,
-                          size_t block_size, double* ratio) {
-  // Codecs of arrays see whole rows; the rest the windows, each by itself.
-  ConstBytes sample = windows;
-  size_t piece = std::min(sample.size(), kWindow);
-  if (wirepress::wants_slabs(candidate.recipe)) {
-    const size_t step = row_step_ ? row_step_ : kSample;
-    piece = std::min({group.size(), block_size, std::max(step, 2 * kSample / step * step)});
-    sample = group.first(piece);
+Status Chooser::try_sample(const Candidate& candidate, const Features& look, ConstBytes sample,
+                           size_t piece, double* rest) {
+  double ratio;
+  WPR_TRY(ratio_of(candidate, sample, piece, &ratio));
+  *rest = 1 / ratio;
+  if (look.zero_lines == 0) return {};
+  const double zeros = zero_lines(sample, sample.size());
+  if (zeros < 1) *rest = (1 / ratio - zeros * candidate.speed->zeros.fraction) / (1 - zeros);
+  *rest = std::max(*rest, 0.0);
+  return {};
+}
+
+// Codecs of arrays see whole rows; match finders each window by itself; the rest all windows.
+Status Chooser::try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
+                            size_t block_size, double* rest) {
+  if (!wirepress::wants_slabs(candidate.recipe)) {
+    ConstBytes windows = group;
+    if (group.size() > kSample) WPR_TRY(copy_windows(group, &windows));
+    return try_sample(candidate, look, windows, candidate.matching ? kWindow : windows.size(),
+                      rest);
   }
-  return ratio_of(candidate, sample, piece, ratio);
+  const size_t step = row_step_ ? row_step_ : kSample;
+  const size_t piece =
+      std::min({group.size(), block_size, std::max(step, 2 * kSample / step * step)});
+  return try_sample(candidate, look, group.first(piece), piece, rest);
 }
 
 Status Chooser::ratio_of(const Candidate& candidate, ConstBytes sample, size_t piece,
@@ -388,22 +478,21 @@ Status Chooser::ratio_of(const Candidate& candidate, ConstBytes sample, size_t p
 }
 
 Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
-  std::array<std::byte, kWindows * kLook> look;
-  const bool whole = group.size() <= kSample;
-  for (size_t w = 0; w < kWindows && !whole; ++w)
-    std::memcpy(&look[w * kLook], window(group, w).data(), kLook);
-  ConstBytes seen = whole ? group : ConstBytes(look);
-  Features features = features_of(seen, dtype_);
-  if (!whole && features.zero_lines == 1 && !zero_windows(group)) {  // the look saw gaps alone
-    WPR_TRY(copy_windows(group, &seen));
-    features = features_of(seen, dtype_);
-  }
-  reused_ = find_known(features);
+  const Features look = features_of(group, dtype_);
+  copied_ = false;
+  reused_ = find_known(look);
   if (!reused_) {
     Known known;
-    known.look = features;
-    WPR_TRY(try_all(group, seen, block_size, &known));
-    if (!known_.empty())
+    const auto like = std::find_if(known_.rbegin(), known_.rend(), [&](const Known& earlier) {
+      return same_rest(look, earlier.look, tolerance_);
+    });
+    known.look = look;
+    if (like != known_.rend()) {
+      known.look = like->look;  // what is not zero
+      known.look.zero_lines = look.zero_lines;
+    }
+    WPR_TRY(try_all(group, block_size, like != known_.rend() ? &*like : nullptr, &known));
+    if (!known_.empty() && like == known_.rend())
       tolerance_ = known.chosen == chosen() ? std::min(2 * tolerance_, kMostTolerance) : 1;
     if (known_.size() == kMostKnown) known_.erase(known_.begin());
     known_.push_back(std::move(known));
@@ -425,43 +514,44 @@ bool Chooser::find_known(const Features& look) {
 Status Chooser::copy_windows(ConstBytes group, ConstBytes* windows) {
   std::byte* const room = windows_.reserve(kSample);
   if (!room) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", kSample);
-  for (size_t w = 0; w < kWindows; ++w)
+  for (size_t w = 0; w < kWindows && !copied_; ++w)
     std::memcpy(room + w * kWindow, window(group, w).data(), kWindow);
+  copied_ = true;
   *windows = {room, kSample};
   return {};
 }
 
-// `seen`: the group, its windows, or the look.
-Status Chooser::try_all(ConstBytes group, ConstBytes seen, size_t block_size, Known* known) {
+// What is not zero in `like` looks like that of the group, and shrinks as far, unless repeats find
+// others in the gaps.
+Status Chooser::try_all(ConstBytes group, size_t block_size, const Known* like, Known* known) {
   const size_t n_blocks = std::max<size_t>(1, (group.size() + block_size - 1) / block_size);
-  const bool whole = group.size() <= kSample;
-  ConstBytes windows = seen;  // a look at zeros alone says all
-  if (!whole && seen.size() < kSample &&
-      (known->look.zero_lines < 1 || goal_.kind != Goal::Kind::kTime))
-    WPR_TRY(copy_windows(group, &windows));
+  const bool is_time = goal_.kind == Goal::Kind::kTime;
+  const bool all_zero = is_time && known->look.zero_lines == 1;
   known->trials.resize(candidates_.size());
   for (size_t i = 0; i < candidates_.size(); ++i) {
     const Candidate& candidate = candidates_[i];
     Trial& trial = known->trials[i];
     Trial& best = known->trials[known->chosen];
     trial.recipe = candidate.text;
-    trial.ratio = 1;
     if (i > 0) {
-      const char* const why = hopeless(candidate, known->look, n_blocks, best.finish);
-      if (why != nullptr) {
-        trial.why = why;
-        continue;
+      trial.why = hopeless(candidate, known->look, n_blocks, best.finish);
+      if (*trial.why != 0) continue;
+      const Trial* const earlier = is_time && like != nullptr ? &like->trials[i] : nullptr;
+      if (earlier != nullptr && *earlier->why == 0) {
+        trial.rest = earlier->rest;
+      } else if (!all_zero) {
+        WPR_TRY(try_windows(candidate, known->look, group, block_size, &trial.rest));
       }
-      WPR_TRY(sample_of(candidate, group, windows, block_size, &trial.ratio));
     }
     weigh(candidate, known->look, n_blocks, &trial);
     if (i > 0 && trial.ratio > 1 && better(trial, best)) known->chosen = i;
   }
-  return goal_.kind == Goal::Kind::kTime && !whole ? try_block(group, block_size, known) : Status();
+  const bool wants_block = is_time && like == nullptr && !all_zero && group.size() > kSample;
+  return wants_block ? try_block(group, block_size, known) : Status();
 }
 
 // Match finders find more in a block than in windows. So where one is close to the best, those that
-// are close are tried on a block, unless that takes more than a 16th of what the group takes.
+// are close are tried on a block, unless that takes more than a 32nd of what the frame takes.
 Status Chooser::try_block(ConstBytes group, size_t block_size, Known* known) {
   std::vector<Trial>& trials = known->trials;
   const size_t n_blocks = (group.size() + block_size - 1) / block_size;
@@ -482,11 +572,13 @@ Status Chooser::try_block(ConstBytes group, size_t block_size, Known* known) {
     matching |= candidates_[i].matching;
     seconds += static_cast<double>(block.size()) / trials[i].encode;
   }
-  const double group_seconds = trials[known->chosen].finish * static_cast<double>(group.size());
-  if (!matching || close.size() < 2 || block.size() <= kWindow || 16 * seconds > group_seconds)
+  const double all = trials[known->chosen].finish *
+                     static_cast<double>(std::max<uint64_t>(frame_size_, group.size()));
+  if (!matching || close.size() < 2 || block.size() <= kWindow || 32 * (spent_ + seconds) > all)
     return {};
+  spent_ += seconds;
   for (const size_t i : close) {
-    WPR_TRY(ratio_of(candidates_[i], block, block.size(), &trials[i].ratio));
+    WPR_TRY(try_sample(candidates_[i], known->look, block, block.size(), &trials[i].rest));
     weigh(candidates_[i], known->look, n_blocks, &trials[i]);
   }
   known->chosen = 0;

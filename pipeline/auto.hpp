@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // recipe=auto: which recipe for which blocks, and why.
 //
-// A look at 8 KiB of a group of blocks comes first. Where another group of the frame looked alike,
-// its choice stands. Else the features rule out what cannot pay, and what is left is tried on a
-// sample for its ratio. Speeds are not taken from the sample, where they would be
-// noise, but from a calibration that runs once per process: seconds a byte as a function of how far
-// a recipe's data shrink. So a frame's bytes depend on the data, the goal and the calibration, not
-// on the number of threads.
+// A look at 4 KiB of a group of blocks comes first. Where another group of the frame looked alike,
+// its choice stands; where only their lines of zeros differ, what was tried on it counts. Else the
+// features rule out what cannot pay, and what is left is tried on a sample for its ratio. Speeds
+// are not taken from the sample, where they would be noise, but from a calibration that runs once
+// per process: seconds a byte as a function of how far a recipe's data shrink. So a frame's bytes
+// depend on the data, the goal and the calibration, not on the number of threads.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,8 @@ Status parse_goal(const char* recipe, double link, Goal* goal);
 
 // All of 0..1 but the entropies, which are bits a byte or an exponent.
 struct Features {
-  double zero_lines = 0;        // 64-byte lines of zeros
+  double zero_lines = 0;  // 64-byte lines of zeros
+  // Of the other lines:
   double byte_entropy = 0;      // order 0
   double exponent_entropy = 0;  // order 0; floats only
   double roughness = 0;         // mean step between neighbours by mean size; floats only
@@ -51,15 +52,22 @@ class Speed {
   };
   // Data are zeros for the most part, text (words that repeat), or numbers of some smoothness.
   Point zeros = {1, 1, 1}, text = {1, 1, 1};
+  // What it takes longer where every second line is zeros than the mixture of both says.
+  Point mixed = {0.5, 0, 0};
+  // What memory adds for data that leave `fraction`; negative fraction: not known.
+  Point memory = {-1, 0, 0};
   void add_numbers(Point point);  // several
 
+  // What data take longer of which half the lines are zeros: for `mixed`, once all else is known.
+  Point beyond_mixture(const Point& half) const;
   // Data that shrink to `fraction` and look like this: a mixture of the kinds.
   Point at(double fraction, const Features& features) const;
-  // What data that look like this take on average, whatever they shrink to.
-  Point typical(const Features& features) const;
+  // What data that look like this take at least, whatever they shrink to.
+  Point fastest(const Features& features) const;
 
  private:
   Point numbers_at(double fraction) const;
+  Point with_zeros(const Point& others, double z) const;
   std::vector<Point> numbers_;  // by fraction
 };
 
@@ -67,7 +75,8 @@ class Speed {
 struct Trial {
   std::string recipe;
   const char* why = "";  // it was not tried; "": it was
-  double ratio = 0;
+  double rest = 1;       // what is left of lines that are not zeros
+  double ratio = 1;
   double encode = 0, decode = 0;  // bytes a second, one thread
   double finish = 0;              // seconds a byte until the other side has it (model)
 };
@@ -104,13 +113,16 @@ class Chooser {
   static constexpr size_t kMostKnown = 8;
   bool find_known(const Features& look);
   Status copy_windows(ConstBytes group, ConstBytes* windows);
-  Status try_all(ConstBytes group, ConstBytes seen, size_t block_size, Known* known);
+  Status try_all(ConstBytes group, size_t block_size, const Known* like, Known* known);
   Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
+  Speed::Point in_frame(const Candidate& candidate, Speed::Point speed, double fraction) const;
   const char* hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
                        double best) const;
-  Status sample_of(const Candidate& candidate, ConstBytes group, ConstBytes windows,
-                   size_t block_size, double* ratio);
+  Status try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
+                     size_t block_size, double* rest);
+  Status try_sample(const Candidate& candidate, const Features& look, ConstBytes sample,
+                    size_t piece, double* rest);
   Status ratio_of(const Candidate& candidate, ConstBytes sample, size_t piece, double* ratio);
   void weigh(const Candidate& candidate, const Features& look, size_t n_blocks, Trial* trial) const;
   bool better(const Trial& a, const Trial& b) const;
@@ -124,16 +136,15 @@ class Chooser {
   std::vector<Known> known_;  // of this frame, the last kMostKnown
   size_t now_ = 0;            // in known_
   // How far looks may lie apart: twice as far after each trial that led to the choice before it.
-  double tolerance_ = 1;
+  double tolerance_ = 2;
   bool reused_ = false;
+  uint64_t frame_size_ = 0;     // 0: not known
+  double spent_ = 0;            // seconds on blocks that were tried, by the calibration
+  double copy_ = 0, hash_ = 0;  // seconds a byte
+  bool copied_ = false;         // the group's windows lie in windows_
   Buffer windows_, code_;
 };
 
-// The calibration of this process; measures what it has not.
-const Speed& speed_of(const Recipe& recipe, const std::string& text);
-double copy_speed();  // seconds a byte of memcpy of frames that rotate over more than the caches
-double hash_speed();  // seconds a byte of a block's checksum
-
-Features features_of(ConstBytes sample, DType dtype);
+Features features_of(ConstBytes group, DType dtype);
 
 }  // namespace wirepress

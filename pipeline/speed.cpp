@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast recipes are on this machine: measured once per process, on data of several kinds.
+#include "pipeline/speed.hpp"
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -9,14 +10,13 @@
 #include <map>
 #include <mutex>
 
-#include "base/clock.hpp"
 #include "frame/hash.hpp"
-#include "pipeline/auto.hpp"
 
 namespace wirepress {
 namespace {
 
-constexpr size_t kSize = 128 << 10, kTurns = 3;
+constexpr size_t kTurns = 2, kMostTurns = 8;
+constexpr double kSeconds = 1e-3;  // that more turns than kTurns may take
 
 // Guards what was measured. A fork waits for it: a child could not end another thread's measuring.
 std::mutex g_mutex;
@@ -31,12 +31,14 @@ uint64_t mix(uint64_t i) {  // splitmix64
 }
 
 // The kinds of data between which recipes differ in speed. Floats are written in their own width.
-enum Kind { kZeros, kWave, kGradient, kText, kNoise, kKinds };
+enum Kind { kZeros, kWave, kGradient, kDense, kText, kNoise, kMixed, kKinds };
 
 double value_of(Kind kind, size_t i) {
   const double x = static_cast<double>(i), u = static_cast<double>(mix(i) >> 11) * 0x1p-53;
-  if (kind == kWave) return std::sin(x * 0.013) * std::exp(-std::fmod(x * 0.001, 9.0));
-  return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(std::log(1 - u) * 1e-3, u - 0.5);
+  if (kind == kWave) return std::sin(x * 0.013) * std::exp(-std::fmod(x * 0.005, 30.0));
+  const double size = -std::log(1 - u) * 1e-3;
+  if (kind == kDense) return mix(i ^ 0x5555) % 2 == 0 ? size : -size;
+  return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(size, u - 0.5);
 }
 
 void fill_text(Bytes out) {
@@ -51,7 +53,7 @@ void fill_text(Bytes out) {
 
 void fill(Kind kind, DType dtype, Bytes out) {
   if (kind == kText) return fill_text(out);
-  if (kind == kWave || kind == kGradient) {
+  if (kind == kWave || kind == kGradient || kind == kDense) {
     const bool half = dtype == DType::kBfloat16 || dtype == DType::kFloat16;
     const size_t size = dtype == DType::kFloat64 ? 8 : half ? 2 : 4;
     for (size_t i = 0; i + size <= out.size(); i += size) {
@@ -63,6 +65,13 @@ void fill(Kind kind, DType dtype, Bytes out) {
     }
     return;
   }
+  if (kind == kMixed) {  // a wave with gaps
+    constexpr size_t kLine = 64;
+    fill(kWave, dtype, out);
+    for (size_t i = 0; i < out.size() / kLine; ++i)
+      if (mix(i / 2) % 2 == 0) std::ranges::fill(out.subspan(i * kLine, kLine), std::byte{0});
+    return;
+  }
   for (size_t i = 0; i + 8 <= out.size(); i += 8) {
     const uint64_t word = kind == kZeros ? 0 : mix(i);
     std::memcpy(&out[i], &word, 8);
@@ -72,8 +81,10 @@ void fill(Kind kind, DType dtype, Bytes out) {
 bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point* point) {
   double encode = 1, decode = 1;
   size_t size = 0;
-  for (size_t turn = 0; turn < kTurns; ++turn) {
-    double begin = thread_seconds();
+  const double first = thread_seconds();
+  double begin = first;
+  for (size_t turn = 0; turn < kTurns || (turn < kMostTurns && begin - first < kSeconds); ++turn) {
+    begin = thread_seconds();
     if (!chain.encode(0, raw, {}, code, &size).ok() || size == 0) return false;
     encode = std::min(encode, thread_seconds() - begin);
     begin = thread_seconds();
@@ -85,24 +96,48 @@ bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point*
   return true;
 }
 
-Speed calibrate(const Recipe& recipe) {
+// What memory adds to a point, in seconds a byte; none for what takes long anyway.
+void measure_far(Chain& chain, ConstBytes raw, const Speed::Point& near, Workbench* bench,
+                 Speed* speed) {
+  constexpr double kSlow = 1 / 3e9;
+  if (near.encode > kSlow || near.decode > kSlow) return;
+  bench->fill(raw);
+  std::array<size_t, Workbench::kBlocks> sizes;
+  bool good = true;
+  const double encode = Workbench::seconds([&](size_t i) {
+    good &= chain.encode(0, bench->raw(i), {}, bench->code(i), &sizes[i]).ok();
+  });
+  if (!good) return;
+  const double decode = Workbench::seconds([&](size_t i) {
+    good &= chain.decode(0, ConstBytes(bench->code(i)).first(sizes[i]), bench->back(i)).ok();
+  });
+  if (good)
+    speed->memory = {near.fraction, std::max(0.0, encode - near.encode),
+                     std::max(0.0, decode - near.decode)};
+}
+
+Speed calibrate(const Recipe& recipe, Workbench* bench) {
   Speed speed;
   Recipe plain = recipe;  // these data have no shape
   plain.step[0].args.n_dims = 0;
   plain.step[0].args.shape = {};
   Chain chain(plain, 1);
-  std::vector<std::byte> raw(kSize), code(2 * kSize + 4096), back(kSize);
+  constexpr size_t kSize = Workbench::kBlock;  // match finders are faster in longer blocks
+  std::vector<std::byte> code(2 * kSize + 4096), back(kSize);
   for (int i = 0; i < kKinds; ++i) {
     const Kind kind = static_cast<Kind>(i);
-    fill(kind, recipe.step[0].args.dtype, raw);
+    const ConstBytes raw = bench->data(kind, recipe.step[0].args.dtype);
     Speed::Point point;
     if (!measure(chain, raw, code, back, &point)) continue;
     if (kind == kZeros)
       speed.zeros = point;
     else if (kind == kText)
       speed.text = point;
+    else if (kind == kMixed)
+      speed.mixed = speed.beyond_mixture(point);
     else
       speed.add_numbers(point);
+    if (kind == kDense) measure_far(chain, raw, point, bench, &speed);
   }
   return speed;
 }
@@ -133,37 +168,66 @@ Speed::Point Speed::numbers_at(double fraction) const {
 Speed::Point Speed::at(double fraction, const Features& features) const {
   const double z = features.zero_lines;
   const double rest = z < 1 ? (fraction - z * zeros.fraction) / (1 - z) : 0;
-  return mix(mix(numbers_at(rest), text, text_share(features)), zeros, z);
+  return with_zeros(mix(numbers_at(rest), text, text_share(features)), z);
 }
 
-Speed::Point Speed::typical(const Features& features) const {
+// Most of `mixed` where lines of zeros and others alternate.
+Speed::Point Speed::with_zeros(const Point& others, double z) const {
+  Point point = mix(others, zeros, z);
+  point.encode += 4 * z * (1 - z) * mixed.encode;
+  point.decode += 4 * z * (1 - z) * mixed.decode;
+  return point;
+}
+
+Speed::Point Speed::beyond_mixture(const Point& half) const {
+  const Point plain = at(half.fraction, {.zero_lines = 0.5});
+  return {half.fraction, std::max(0.0, half.encode - plain.encode),
+          std::max(0.0, half.decode - plain.decode)};
+}
+
+Speed::Point Speed::fastest(const Features& features) const {
   if (numbers_.empty()) return numbers_at(0);
-  Point numbers = {0, 0, 0};
-  const double n = static_cast<double>(numbers_.size());
+  Point numbers = numbers_.front();
   for (const Point& point : numbers_) {
-    numbers.encode += point.encode / n;
-    numbers.decode += point.decode / n;
+    numbers.encode = std::min(numbers.encode, point.encode);
+    numbers.decode = std::min(numbers.decode, point.decode);
   }
-  return mix(mix(numbers, text, text_share(features)), zeros, features.zero_lines);
+  return with_zeros(mix(numbers, text, text_share(features)), features.zero_lines);
 }
 
-const Speed& speed_of(const Recipe& recipe, const std::string& text) {
+ConstBytes Workbench::data(size_t kind, DType dtype) {
+  if (dtype != dtype_) data_.clear();
+  dtype_ = dtype;
+  for (size_t k = data_.size(); k <= kind; ++k) {
+    data_.emplace_back(kBlock);
+    wirepress::fill(static_cast<Kind>(k), dtype, data_.back());
+  }
+  return data_[kind];
+}
+
+void Workbench::fill(ConstBytes data) {
+  if (far_.empty()) far_.resize(2 * kBlocks * kBlock + kBlocks * kRoom);
+  for (size_t i = 0; i < kBlocks; ++i) std::ranges::copy(data, raw(i).begin());
+}
+
+const Speed& speed_of(const Recipe& recipe, const std::string& text, Workbench* bench) {
   static std::map<std::string, Speed> known;
   std::string key = text + "/" + dtype_name(recipe.step[0].args.dtype);
   for (int i = 0; i < recipe.n_steps; ++i) key += std::string("/") + recipe.step[i].kernel->variant;
   const std::lock_guard lock(g_mutex);
   const auto [it, is_new] = known.try_emplace(key);
-  if (is_new) it->second = calibrate(recipe);
+  if (is_new) it->second = calibrate(recipe, bench);
   return it->second;
 }
 
 double hash_speed() {
   const std::lock_guard lock(g_mutex);
   static const double seconds = [] {
+    constexpr size_t kSize = 128 << 10;
     const std::vector<std::byte> data(kSize, std::byte{1});
     double best = 1;
     uint32_t sum = 0;
-    for (size_t turn = 0; turn < kTurns; ++turn) {
+    for (size_t turn = 0; turn < kMostTurns; ++turn) {
       const double begin = thread_seconds();
       sum ^= short_hash(data, sum + turn);
       best = std::min(best, thread_seconds() - begin);
@@ -173,18 +237,14 @@ double hash_speed() {
   return seconds;
 }
 
-double copy_speed() {
+double copy_speed(Workbench* bench) {
   const std::lock_guard lock(g_mutex);
-  static const double seconds = [] {
-    constexpr size_t kFrame = 4 << 20, kFrames = 16;  // 64 MiB: twice what large caches have
-    std::vector<std::byte> all(kFrame * kFrames, std::byte{1});
-    const double begin = thread_seconds();
-    for (size_t i = 0; i < kFrames; ++i) {
-      std::byte* const to = all.data() + (i + kFrames / 2) % kFrames * kFrame;
-      std::memcpy(to, all.data() + i * kFrame, kFrame);
-      all[i] = to[kFrame - 1];  // so that the copy is not left out
-    }
-    return (thread_seconds() - begin) / static_cast<double>(all.size());
+  static const double seconds = [&] {
+    const std::vector<std::byte> data(Workbench::kBlock, std::byte{1});
+    bench->fill(data);
+    return Workbench::seconds([&](size_t i) {
+      std::memcpy(bench->back(i).data(), bench->raw(i).data(), Workbench::kBlock);
+    });
   }();
   return seconds;
 }

@@ -281,7 +281,7 @@ typedef struct wpr_choice {
   uint64_t offset, size;   /* raw bytes of the group */
   int reused;              /* 1: it looks like an earlier group, whose choice stands */
   double zero_lines;       /* share of 64-byte lines that are zeros, in a sample of the group */
-  double byte_entropy;     /* bits a byte, order 0 */
+  double byte_entropy;     /* bits a byte, order 0; this and the next three: of the other lines */
   double exponent_entropy; /* bits an exponent; 0 for what is no float */
   double roughness;        /* mean step between neighbours by twice their mean size, at most 1 */
   double matches;          /* share of 4-byte words that stood in the sample before */

@@ -62,6 +62,7 @@ class Choice:
     zero_lines: float
     """Share of 64-byte lines that are zeros, in a sample of the group."""
     byte_entropy: float
+    """Bits a byte, order 0; this and the next three are of the other lines."""
     exponent_entropy: float
     roughness: float
     """Mean step between neighbours by twice their mean size, at most 1."""

@@ -45,7 +45,7 @@ class Subject:
 # ---- timing ---------------------------------------------------------------------------------
 
 
-def _seconds(call: Callable[[], Any]) -> float:
+def time_of(call: Callable[[], Any]) -> float:
     """Seconds per call; short calls are repeated until they last MIN_TURN together."""
     n, spent = 0, 0.0
     began = time.perf_counter()
@@ -68,7 +68,7 @@ class Copy:
         self._to[:] = self._from
 
     def time(self) -> None:
-        self._best = min(self._best, _seconds(self._copy))
+        self._best = min(self._best, time_of(self._copy))
 
     @property
     def gbps(self) -> float:
@@ -97,7 +97,7 @@ def measure(
     while turns < MIN_TURNS or time.perf_counter() < end:
         if copy:
             copy.time()
-        best = [min(b, _seconds(call)) for b, call in zip(best, calls, strict=True)]
+        best = [min(b, time_of(call)) for b, call in zip(best, calls, strict=True)]
         turns += 1
     compress, decompress = (len(data) / second / 1e9 for second in best)
     ratio = len(data) / frame_size
