@@ -124,7 +124,7 @@ def run(programs: Programs, job: int) -> list[dict[str, Any]]:
             | {
                 "through": "store",
                 "engine": engine,
-                "late": int(row["slowest"] > bound),
+                "late": int(row["slowest"] > bound),  # the slowest step of all
                 "cores_slowest": cores_store["slowest"],
                 **row,
             }
@@ -143,13 +143,15 @@ ranks of a host, half are broadcast; 1 to 200,000 bytes, blocks of 16 KiB, `veri
 100,000 bytes are put into a frame store and read back. Every byte is compared.
 
 Machine: {machine}. Date: {date}.
-Command: `{command}`. Raw:
+Command, of the last jobs: `{command}`. Raw:
 [device_faults.json](../../bench/results/device_faults.json). Other programs ran meanwhile.
 
 **{messages:,} messages and {steps:,} steps: {wrong} wrong, {lost} lost, {late} late.**
 
 Late: after more than the deadline of each rank's device, {deadline} s for the largest job, and 1.2
-times what the cores alone took for the same message. A device has no more jobs after it was late.
+times what the cores alone took for the same message. Of a store's steps the slowest is compared,
+with two deadlines (a step may wait for the one before it) and 1.2 times the slowest of the cores
+alone. A device has no more jobs after it was late.
 
 | fault | through | engine | right | wrong | lost | late | slowest ms | cores alone ms |
 |---|---|---|---|---|---|---|---|---|

@@ -76,6 +76,7 @@ SENDING = {"nothing": None, "float32": "none", "int4": "int4", "sparseloco:k=64"
 GATHERED: dict[str, str | None] = {  # parameters of FSDP2
     "plain": None, "int8": "int8", "planes": "planes", "delta": "delta"
 }  # fmt: skip
+WAYS = {"outer": list(SENDING), "gathered": list(GATHERED)}
 Row = dict[str, Any]
 Done = Callable[[Row], Row | None]  # the row that was measured before and has these words
 
@@ -220,16 +221,14 @@ def long_run(name: str, by: str, seed: int) -> Row:
 
 
 def fsdp(done: Done) -> Iterator[Row]:
-    if done({"kind": "fsdp"}):
-        return
     for parameters, learnt, rates in (("int8", 0, RATES[:1]), ("delta", LEARNT, RATES)):
+        if done({"kind": "fsdp", "method": parameters, "rate": rates[-1]}):
+            continue
         for row in on_ranks(2, "gathers", parameters, learnt, rates):
             yield {"kind": "fsdp", "method": parameters, **row}
 
 
 def link(done: Done) -> Iterator[Row]:
-    if done({"kind": "link"}):
-        return
     sys.path.insert(0, str(results.ROOT / "tests" / "net"))
     from hosts import Hosts, why_not
 
@@ -238,6 +237,8 @@ def link(done: Done) -> Iterator[Row]:
         return
     with Hosts(2, RATE) as hosts:
         for what, size in (("outer", "mini"), ("gathered", "small")):
+            if done({"kind": "link", "what": what, "way": WAYS[what][-1]}):
+                continue
             job = {"what": what, "size": size, "seconds": 120.0}
             for row in torch_jobs.run(__file__, hosts, 2, job, 900):
                 yield {"kind": "link", "what": what, "size": size, **row}
@@ -472,54 +473,69 @@ def draw(rows: list[Row]) -> None:
     figure.savefig(PICTURE, metadata={"Date": None})
 
 
-def write_page(saved: dict[str, Any]) -> None:
-    rows = saved["rows"]
-    fsdp = [r for r in rows if r["kind"] == "fsdp"]
-    int8 = next(r["bytes_a_step"] for r in fsdp if r["method"] == "int8")
-    int4 = {
-        missing: mean(of_plain(*(losses(rows, "short", method=name, missing=missing)
-                                 for name in ("int4", "float32"))))
-        for missing in (False, True)
-    }  # fmt: skip
-    tuned = {name: losses(rows, "long", method=name, outer=best_of(rows, name)) for name in LONG}
-    topq = mean(of_plain(tuned["sparseloco:k=64"], tuned["float32"]))
-    rates = link_rates(rows, "outer")
-    most = max(r["bytes_a_step"] for r in fsdp if r["method"] == "delta" and r["rate"] <= 1e-4)
-    aims = [
-        ("`topq`, 64 of 4096: bytes, of 12 + 2 bits each: at most 0.76", of_twelve_and_two(), 0.76),
-        ("`int4`: loss, of float32's: at most 1.005", int4[False], 1.005),
-        ("`int4`, a quarter missing: at most 1.005", int4[True], 1.005),
-        ("FSDP2 deltas: bytes, of int8's, at 1e-4 and below: at most 0.3", most / int8, 0.3),
-    ]
-    slowest = min(rates["int4"], rates["sparseloco:k=64"])
+# Parts of the page: each is there where its rows are, and has its lines of the table of aims.
+
+
+def short_part(rows: list[Row]) -> tuple[list[str], list[str]]:
+    values = next(row["values"] for row in rows if row["kind"] == "short")
     lines = [
-        "# Outer steps, and deltas of FSDP2",
-        "",
-        "<!-- Written by bench/outer_steps.py from its raw results; do not edit. -->",
-        "",
-        f"Measured {saved['date'][:10]}, PyTorch on CPUs with gloo. To repeat it: "
-        "`bench/outer_steps.py`, whose head says what",
-        "was run. The raw results are "
-        "[bench/results/outer_steps.json](../../bench/results/outer_steps.json).",
-        "",
         f"{PEERS} peers, {ROUNDS['short']} rounds of {EVERY} steps, a byte transformer of "
-        f"{rows[0]['values'] / 1e6:.2f} million parameters; {len(SEEDS)} seeds, losses beside",
+        f"{values / 1e6:.2f} million parameters; {len(SEEDS)} seeds, losses beside",
         "float32's of the same seed; their means. Outer optimizers are the methods' own:",
         "Nesterov's step at rate 0.7 for float32 and integers, the plain mean for `sparseloco`.",
         "",
         *outer_table(rows),
         "",
+    ]
+    bytes_of = "`topq`, 64 of 4096: bytes, of 12 + 2 bits each: at most 0.76"
+    aims = [aim(bytes_of, of_twelve_and_two(), 0.76)]
+    for missing, words in ((False, ""), (True, ", a quarter missing")):
+        mine, plain = (
+            losses(rows, "short", method=name, missing=missing) for name in ("int4", "float32")
+        )
+        aims.append(
+            aim(
+                f"`int4`{words}: loss, of float32's: at most 1.005",
+                mean(of_plain(mine, plain)),
+                1.005,
+            )
+        )
+    return lines, aims
+
+
+def long_part(rows: list[Row]) -> tuple[list[str], list[str]]:
+    lines = [
         f"{ROUNDS['long']} rounds, with outer optimizers tried one by one on one seed; the best of "
         "each method (bold) has",
         "three, and is compared with float32's best.",
         "",
         *long_table(rows),
         "",
+    ]
+    tuned = {name: losses(rows, "long", method=name, outer=best_of(rows, name)) for name in LONG}
+    topq = mean(of_plain(tuned["sparseloco:k=64"], tuned["float32"]))
+    words = f"| `topq`, {ROUNDS['long']} rounds, tuned: loss, of float32's tuned (no aim)"
+    return lines, [f"{words} | {topq:.4f} | |"]
+
+
+def fsdp_part(rows: list[Row]) -> tuple[list[str], list[str]]:
+    lines = [
         "FSDP2, the same model on two ranks, bfloat16; the gathers of a step, which are the same",
         "bits as PyTorch's own.",
         "",
         *fsdp_table(rows),
         "",
+    ]
+    found = [row for row in rows if row["kind"] == "fsdp"]
+    int8 = next(row["bytes_a_step"] for row in found if row["method"] == "int8")
+    most = max(r["bytes_a_step"] for r in found if r["method"] == "delta" and r["rate"] <= 1e-4)
+    return lines, [
+        aim("FSDP2 deltas: bytes, of int8's, at 1e-4 and below: at most 0.3", most / int8, 0.3)
+    ]
+
+
+def link_part(rows: list[Row]) -> tuple[list[str], list[str]]:
+    lines = [
         f"Two hosts at 200 Mb/s, blocks of {BLOCK} steps that end with a round; the transformer of",
         "0.47 million parameters.",
         "",
@@ -530,16 +546,44 @@ def write_page(saved: dict[str, Any]) -> None:
         "",
         *link_table(rows, "gathered", "parameters"),
         "",
+    ]
+    rates = link_rates(rows, "outer")
+    slowest = min(rates["int4"], rates["sparseloco:k=64"])
+    words = (
+        "step rate with rounds at 200 Mb/s, of no sending, `int4` and `sparseloco`: at least 0.8"
+    )
+    return lines, [f"| {words} | {slowest:.3f} | {'met' if slowest >= 0.8 else 'missed'} |"]
+
+
+PARTS = {"short": short_part, "long": long_part, "fsdp": fsdp_part, "link": link_part}
+
+
+def aim(text: str, value: float, most: float) -> str:
+    return f"| {text} | {value:.4f} | {'met' if value <= most else 'missed'} |"
+
+
+def write_page(saved: dict[str, Any]) -> None:
+    rows = saved["rows"]
+    there = {row["kind"] for row in rows}
+    parts = [part(rows) for kind, part in PARTS.items() if kind in there]
+    missing = [kind for kind in PARTS if kind not in there]
+    lines = [
+        "# Outer steps, and deltas of FSDP2",
+        "",
+        "<!-- Written by bench/outer_steps.py from its raw results; do not edit. -->",
+        "",
+        f"Measured {saved['date'][:10]}, PyTorch on CPUs with gloo. To repeat it: "
+        "`bench/outer_steps.py`, whose head says what",
+        "was run. The raw results are "
+        "[bench/results/outer_steps.json](../../bench/results/outer_steps.json).",
+        "",
+        *(line for part, _ in parts for line in part),
         "| aim | measured | |",
         "|---|---:|---|",
-        *(f"| {text} | {value:.4f} | {'met' if value <= aim else 'missed'} |"
-          for text, value, aim in aims),
-        "| step rate with rounds at 200 Mb/s, of no sending, `int4` and `sparseloco`: at least 0.8 "
-        f"| {slowest:.3f} | {'met' if slowest >= 0.8 else 'missed'} |",
-        f"| `topq`, {ROUNDS['long']} rounds, tuned: loss, of float32's tuned (no aim) "
-        f"| {topq:.4f} | |",
+        *(line for _, aims in parts for line in aims),
         "",
-    ]  # fmt: skip
+        *([f"Not measured: {', '.join(missing)}.", ""] if missing else []),
+    ]
     PAGE.write_text("\n".join(lines))
     draw(rows)
 

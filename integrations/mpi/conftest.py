@@ -252,7 +252,9 @@ class Rendezvous:
             try:
                 client, _ = self._listener.accept()
             except OSError:
-                break
+                if self._stop.is_set():
+                    break
+                raise
             client.settimeout(10)
             client.sendall(f"wirepress 2 {self.token[:16]}\n".encode())
             stream = client.makefile("r", encoding="utf-8")

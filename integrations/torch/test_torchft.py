@@ -255,13 +255,25 @@ def test_a_frame_that_is_larger_than_its_room(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("rounds", [(1,), (0, 2)])
 def test_a_replica_that_fails_takes_the_state_of_the_others(rounds: tuple[int, ...]) -> None:
+    taken: list[int] = []
+
     def fails(replica: Replica) -> None:
         if replica.number == 1:
             failing_in(replica, rounds)
+            load = replica.own._load_state_dict_fns["wirepress"]
+
+            def noting(saved: Any) -> None:
+                before = len(replica.manager._kept)
+                load(saved)
+                assert not replica.manager._kept
+                taken.append(before)
+
+            replica.own._load_state_dict_fns["wirepress"] = noting
 
     (a, of_a), (b, of_b) = trained("int4", rounds=5, wrapped=fails)
     assert of_a.dropped == 0 and of_b.dropped == len(rounds)
     assert torch.equal(a, b)
+    assert len(taken) == len(rounds) and (taken[-1] > 0 or rounds == (0,))  # and lost its own rest
 
 
 def spoilt(message: torch.Tensor) -> torch.Tensor:
@@ -362,6 +374,35 @@ def test_what_replicas_do_not_share_is_an_error_on_all() -> None:
     with lighthouse() as address:
         together(2, one)
     assert len(errors) == 2
+
+
+def test_one_replica_with_other_settings_stops_alone() -> None:
+    """The others lose the round, and go on."""
+    stopped: list[int] = []
+
+    def one(number: int) -> int:
+        replica = Replica(address, number, "int8" if number == 2 else "int4", n=2)
+        try:
+            replica.run(3 * EVERY)
+        except ParameterError:
+            stopped.append(number)
+        replica.own.shutdown(wait=False)
+        return replica.manager.counts.rounds
+
+    with lighthouse(3) as address:
+        counted = together(3, one)
+    assert stopped == [2] and counted[2] == 0
+    assert counted[0] == counted[1]
+
+
+@pytest.mark.parametrize("cap", [30_000, 26_000])
+def test_buckets(cap: int) -> None:
+    """Of several, which torchft's own futures mix up."""
+    plain = trained("none")
+    buckets = trained("none", use_bucketization=True, bucket_cap_mb=cap)
+    torch.testing.assert_close(buckets[0][0], plain[0][0], rtol=1e-5, atol=1e-6)
+    a, b = trained("int4", use_bucketization=True, bucket_cap_mb=cap)
+    assert torch.equal(a[0], b[0])
 
 
 def test_averages_of_weights_are_refused() -> None:

@@ -60,8 +60,13 @@ class CodedManager:
     as does one that starts from a checkpoint. Tensors of fewer than 1024 values, or of other types
     than float32, bfloat16 and float16, are averaged by torchft.
 
+    With torchft's buckets (`use_bucketization`) nothing overlaps; torchft 0.2 leaves out tensors
+    that are larger than a bucket.
+
     Raises:
-        ParameterError: no such method, or from `allreduce`: nothing of DiLoCo's has this manager.
+        ParameterError: no such method; from `allreduce`: nothing of DiLoCo's has this manager, a
+            tensor has another size than in the last round, or this replica has other settings than
+            most. Where half of the replicas have others, all raise.
     """
 
     def __init__(self, manager: Any, method: str = "int4", *, threads: int = 1) -> None:
@@ -154,11 +159,14 @@ class CodedManager:
         """Once a round: replicas with other settings would not understand each other."""
         words = f"{wirepress.__version__} {self._method} {self._share} {self._fragments}"
         mine = torch.tensor([zlib.crc32(words.encode())])
-        self._agreed = all(bool(one == mine) for one in gathered(self._manager, mine).wait())
-        if not self._agreed:
-            raise ParameterError(
-                f"a replica has another method, version or number of fragments than {words}"
-            )
+        found = [bool(one == mine) for one in gathered(self._manager, mine).wait()]
+        self._agreed = all(found)
+        if self._agreed:
+            return
+        problem = f"a replica has another method, version or number of fragments than {words}"
+        if 2 * sum(found) > len(found):  # the others are wrong: they stop, and this round is lost
+            raise RuntimeError(problem)
+        raise ParameterError(problem)
 
     def room(self, n: int) -> int:
         """Bytes of a frame of `n` values that travel at once; the few that are larger send their
@@ -185,7 +193,8 @@ class CodedManager:
     def _encoded(self, values: torch.Tensor, key: tuple[int, int], out: torch.Tensor) -> int:
         if not bool(values.isfinite().all()):
             return _NOT_FINITE
-        words = f"{self._name} {self._manager.current_step()} {key[1]}"
+        who = f"{self._name} {self._manager.participating_rank()}"
+        words = f"{who} {self._manager.current_step()} {key[1]}"
         seed = zlib.crc32(words.encode())
         if self._coder.lossless:
             size = self._coder.encode(values, out, None, seed)
@@ -249,18 +258,6 @@ def gathered(manager: Any, tensor: torch.Tensor) -> _Gathered:
     return _Gathered(tensors, group.allgather([tensors], [tensor], AllgatherOptions()))
 
 
-class _Future(torch.futures.Future):
-    """Waiting for the future ends the work."""
-
-    def __init__(self, work: _Work) -> None:
-        super().__init__()
-        self._of = work
-
-    def wait(self) -> Any:
-        self._of.wait()
-        return super().wait()
-
-
 class _Work(dist.Work):
     """The mean of a tensor over the replicas, once somebody has waited for it. Errors are told the
     manager, which drops the round."""
@@ -269,7 +266,7 @@ class _Work(dist.Work):
         super().__init__()
         self._coded, self._tensor = coded, tensor
         self._message = self._firsts = None
-        self._future = _Future(self)
+        self._future: torch.futures.Future = torch.futures.Future()
         self._ended = False
 
     def begin(self, message: torch.Tensor) -> None:
@@ -289,6 +286,7 @@ class _Work(dist.Work):
                 self._end(self._firsts.wait())
         except Exception as error:
             self._coded.failed(error)
+        self._message = self._firsts = None  # this object may live as long as its round
         self._future.set_result(self._tensor)
         return self._coded.errored() is None
 
@@ -299,6 +297,9 @@ class _Work(dist.Work):
         self.wait(timeout)
 
     def get_future(self) -> torch.futures.Future:
+        """Ends the work: torchft's buckets share the variables that their callbacks read, so that
+        each must have been called before the next bucket is made."""
+        self.wait()
         return self._future
 
     def _end(self, firsts: list[torch.Tensor]) -> None:

@@ -19,6 +19,7 @@ EXAMPLES = HERE.parents[1] / "examples"
 WIREPRESS = [sys.executable, "-m", "wirepress", "run", "--quiet"]
 PAYLOAD = 0.95  # of a link's bits
 LEAST, MOST = 0.25, 1.3
+LEAST_STARVED = 0.02  # where neither ranks nor links get the processor
 # Other tests share the cores, and what ranks cannot send they cannot measure. Nothing makes a link
 # faster than it is: of several runs the fastest counts against the lower bound.
 TURNS = 3
@@ -74,7 +75,8 @@ def test_a_receiver_that_computes_makes_no_link_slow(mpi, rate, ranks, tmp_path)
             if fastest["30"] > LEAST * share:
                 return
     # Too busy a machine: it is held to what receivers give that do not compute.
-    assert fastest["30"] > LEAST * fastest["0"] > 0, fastest
+    assert fastest["30"] > LEAST * fastest["0"], fastest
+    assert fastest["0"] > LEAST_STARVED * share, fastest
 
 
 def test_small_messages_need_no_large_ones(mpi, tmp_path):

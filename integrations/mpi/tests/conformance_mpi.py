@@ -847,10 +847,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--tries", type=int, default=3, help="runs before a difference counts")
     parser.add_argument("--fresh", action="store_true", help="run plain again, too")
     parser.add_argument(
-        "--brief", action="store_true", help="run plain only what does not pass interposed"
+        "--brief", action="store_true", help="run plain only what does not pass interposed (mpi4py)"
     )
     parser.add_argument("--json", type=Path, help="default: build/conformance-mpi/result.json")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.brief and options.suite != ["mpi4py"]:
+        parser.error("--brief is for --suite mpi4py: others do not say how many tests they have")
+    return options
 
 
 def main() -> int:
