@@ -87,6 +87,7 @@ Status fetch_frame(ConstBytes frame, std::vector<std::byte>* room, ConstBytes* h
   const wirepress::Place place = wirepress::place_of(frame.data());
   *here = frame;
   if (!place.on_device()) return {};
+  if (frame.size() > room->max_size()) return fail(Code::kNoMemory, "no memory for the frame");
   room->resize(frame.size());
   *here = *room;
   WPR_TRY(place.memory->wait(place.device, nullptr));

@@ -79,15 +79,17 @@ struct ParallelEncode {
     std::byte* memory = slot.code.reserve(size);
     const Bytes out(memory, memory ? size : 0);
     slot.begun.code.device = nullptr;
+    Status result;
     if (!memory)
-      finish(i, fail(Code::kNoMemory, "no memory for a block of %zu bytes", size));
+      result = fail(Code::kNoMemory, "no memory for a block of %zu bytes", size);
     else if (!may_begin)
-      finish(i, maker.make(worker, i, out, &slot.payload));
-    else if (const Status result =
-                 maker.begin_make(worker, i, out, left(i), &slot.payload, &slot.begun);
-             !slot.begun.code.device)
-      finish(i, result);
-    return slot.begun.code.device != nullptr;
+      result = maker.make(worker, i, out, &slot.payload);
+    else
+      result = maker.begin_make(worker, i, out, left(i), &slot.payload, &slot.begun);
+    // Once it has finished, the slot is another block's.
+    const bool has = slot.begun.code.device != nullptr;
+    if (!has) finish(i, result);
+    return has;
   }
 
   // As of Kernel::begin_encode.

@@ -32,7 +32,7 @@ class EmulatedGpu:
         memory.device_address = self.address
         memory.beside = self.beside
         buckets.stays = lambda buffer: True
-        buckets.Streams.place = lambda _, buffer: self.place(buffer)
+        buckets.Streams.place = lambda _, buffer, number: self.place(buffer)
 
     def tensor(self, n: int) -> torch.Tensor:
         address = _core.device_alloc("cuda:emulated", self._device, 4 * n)

@@ -51,7 +51,7 @@ Array::Array(nb::handle obj, bool writable) {
   if (writable && !nb::try_cast(obj, rooms, false)) throw nb::type_error("it is read-only");
   const int where = array_.device_type();
   const bool here = where == nb::device::cpu::value || where == nb::device::cuda_host::value;
-  if (!here && where != nb::device::cuda::value && where != nb::device::cuda_managed::value)
+  if (!here && where != nb::device::cuda::value)
     throw nb::type_error("not in memory of the CPU or of a CUDA device");
   size_ = array_.nbytes();
   data_ = array_.data();

@@ -213,6 +213,38 @@ def test_frame_stores_take_and_give_them(make: Make, policy: str, tmp_path: Path
             assert np.array_equal(store.get(step), gradient(seed=step))
 
 
+def test_memory_that_the_build_does_not_reach_is_refused() -> None:
+    """A device's array for a build without that device, and managed memory, look like this."""
+    values = gradient(1000)
+    here = DeviceArray(values, data=(values.ctypes.data, False))
+    there = DlpackArray(values)
+    there._tensor.data = values.ctypes.data
+    for array in (here, there):
+        with pytest.raises(ParameterError, match="reaches no memory"):
+            wirepress.compress(array)
+        with pytest.raises(ParameterError, match="reaches no memory"):
+            wirepress.decompress(wirepress.compress(values), array)
+    with pytest.raises(ParameterError, match="managed CUDA"):
+        wirepress.compress(DlpackArray(values, kind=13))
+    with pytest.raises(ParameterError, match="2 strides"):
+        wirepress.compress(DeviceArray(values, strides=(4, 4)))
+
+
+def test_whoever_gives_an_array_waits_for_its_work() -> None:
+    asked = []
+
+    class Asked(DlpackArray):
+        def __dlpack__(self, **options: Any) -> Any:
+            asked.append(options.get("stream"))
+            return super().__dlpack__(**options)
+
+    frame = wirepress.compress(Asked(gradient()))
+    assert asked[0] == 1  # CUDA's default stream, for which calls wait
+    asked.clear()
+    wirepress.decompress(frame, Asked(gradient()))
+    assert asked[0] == 1
+
+
 def test_streams_are_taken() -> None:
     compressor = wirepress.Compressor("onebit", threads=1)
     there = DeviceArray(gradient(), stream=2)

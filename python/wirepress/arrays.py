@@ -29,8 +29,9 @@ _KINDS |= dict.fromkeys("efd", "float") | {"Zf": "complex", "Zd": "complex", "?"
 _DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
 _DLPACK_NAMES = {(6, 8): "bool", (10, 8): "float8_e4m3", (12, 8): "float8_e5m2"}
 _DLPACK_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
-_DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
-_DLPACK_DEVICES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm"}
+_DLPACK_CUDA = 2  # kDLCUDA
+_DLPACK_DEVICES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "managed CUDA"}
+_DEFAULT_STREAM = 1  # CUDA's, as DLPack numbers it
 _CUDA_KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}
 _PLAIN = (bytes, bytearray, memoryview)
 
@@ -116,7 +117,7 @@ def on_device(data: Any) -> bool:
         return False
     if hasattr(data, "__dlpack_device__"):
         try:
-            return data.__dlpack_device__()[0] in _DLPACK_CUDA
+            return data.__dlpack_device__()[0] == _DLPACK_CUDA
         except (BufferError, RuntimeError, TypeError, ValueError):
             return False
     return hasattr(data, "__cuda_array_interface__")
@@ -247,15 +248,20 @@ def _of_dlpack(data: Any) -> View:
         device = data.__dlpack_device__()[0]
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read the DLPack array: {error}") from error
-    if device not in _DLPACK_CPU + _DLPACK_CUDA:
+    if device not in (*_DLPACK_CPU, _DLPACK_CUDA):
         where = _DLPACK_DEVICES.get(int(device), f"DLPack device {int(device)}")
         raise ParameterError(
             f"the array is in {where} memory; copy it to the CPU first, for example array.cpu()"
         )
     try:
-        array = _core.Array(_resolved(data))
+        resolved = _resolved(data)
+        if device == _DLPACK_CUDA:
+            _wait_on_default_stream(resolved)
+        array = _core.Array(resolved)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read the DLPack array: {error}") from error
+    if device == _DLPACK_CUDA:
+        _check_reach(array.address, array.size)
     code, bits, lanes = array.type
     name = _DLPACK_NAMES.get((code, bits), f"{_DLPACK_KINDS.get(code, '?')}{bits}")
     if name not in DTYPES or lanes != 1:
@@ -266,17 +272,31 @@ def _of_dlpack(data: Any) -> View:
     return View(array, dtype_code(name), len(array.shape), array.shape)
 
 
+def _wait_on_default_stream(data: Any) -> None:
+    """Makes CUDA's default stream, for which calls wait, wait for the array's work: whoever gives
+    an array does that for the stream that is named."""
+    data.__dlpack__(stream=_DEFAULT_STREAM)
+
+
+def _check_reach(address: int, size: int) -> None:
+    if size and _core.place_of(address)[1] < 0:
+        raise ParameterError(
+            "this build reaches no memory of that device, or the memory is managed; copy the array "
+            "to the CPU first, for example array.cpu()"
+        )
+
+
 def _of_cuda(data: Any) -> View:
     """CUDA Array Interface, version 2 or 3, of CuPy, Numba and others."""
     try:
         interface = data.__cuda_array_interface__
         (address, read_only), shape = interface["data"], tuple(interface["shape"])
-        order, kind, size = (
+        order, kind, width = (
             interface["typestr"][0],
             interface["typestr"][1],
             interface["typestr"][2:],
         )
-        name = _CUDA_KINDS.get(kind, "?") + ("" if kind == "b" else str(8 * int(size)))
+        name = _CUDA_KINDS.get(kind, "?") + ("" if kind == "b" else str(8 * int(width)))
     except (AttributeError, KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read __cuda_array_interface__: {error!r}") from error
     if name not in DTYPES or order not in "=|" + "><"[sys.byteorder == "little"]:
@@ -286,17 +306,19 @@ def _of_cuda(data: Any) -> View:
         )
     code = dtype_code(name)
     strides, step = interface.get("strides"), dtype_size(code)
+    if strides and len(strides) != len(shape):
+        raise ParameterError(f"{len(strides)} strides for {len(shape)} dimensions")
     for extent, stride in zip(reversed(shape), reversed(strides or ()), strict=bool(strides)):
         if extent > 1 and stride != step:
             raise ParameterError("the array of a device has strides: copy it first")
         step *= extent
     if interface.get("mask") is not None:
         raise ParameterError("a masked array would lose its mask")
-    stream = interface.get("stream")
-    # Calls wait for the default stream themselves.
-    if stream not in (None, 0, 1) and n_bytes(code, shape):
+    size, stream = n_bytes(code, shape), interface.get("stream")
+    _check_reach(address or 0, size)
+    if stream is not None and size:
         _core.wait_for(address, stream)
-    memory = _core.Memory(data, address or 0, n_bytes(code, shape), not read_only)
+    memory = _core.Memory(data, address or 0, size, not read_only)
     return View(memory, code, len(shape), shape)
 
 

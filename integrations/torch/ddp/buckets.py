@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from wirepress import _core
 
 
 class Step:
@@ -73,21 +74,23 @@ class Place:
 
 
 def stays(buffer: torch.Tensor) -> bool:
-    """Whether a bucket lies on a device that codes it there."""
-    return buffer.is_cuda
+    """Whether a bucket lies on a device that codes it there. (PyTorch calls ROCm's devices CUDA,
+    too, and this build may have no CUDA.)"""
+    return buffer.is_cuda and _core.place_of(buffer.data_ptr())[1] >= 0
 
 
 class Streams:
-    """A stream for each device, beside that of the backward pass, which waits for nothing."""
+    """A stream for each bucket, beside that of the backward pass, which waits for nothing: with one
+    for all, the first bucket would wait for the gradients of the last."""
 
     def __init__(self) -> None:
-        self._streams: dict[torch.device, torch.cuda.Stream] = {}
+        self._streams: dict[tuple[torch.device, int], torch.cuda.Stream] = {}
 
-    def place(self, buffer: torch.Tensor) -> Place:
-        """The bucket on its device; the bucket's own memory where that is float32."""
-        side = self._streams.get(buffer.device)
+    def place(self, buffer: torch.Tensor, number: int) -> Place:
+        """The bucket of that number on its device; its own memory where that is float32."""
+        side = self._streams.get((buffer.device, number))
         if side is None:
-            side = self._streams[buffer.device] = torch.cuda.Stream(buffer.device)
+            side = self._streams[buffer.device, number] = torch.cuda.Stream(buffer.device)
         side.wait_stream(torch.cuda.current_stream(buffer.device))
         scope = lambda: torch.cuda.stream(side)  # noqa: E731
         if buffer.dtype == torch.float32:

@@ -186,7 +186,7 @@ class State:
         parameters = [self._plan.by_id[id(tensor)] for tensor in bucket.parameters()]
         if self._wires.local_in or any(p.matrix for p in parameters) or not buckets.stays(buffer):
             return on_host(buffer)
-        return self._streams.place(buffer)
+        return self._streams.place(buffer, bucket.index())
 
     def _jobs(
         self, bucket: dist.GradBucket, place: Place
@@ -260,6 +260,11 @@ class State:
             self.counts.skipped_steps += 1
             for p in self._plan.parameters:
                 p.load(p.backup)
+            for device in {
+                p.residual.device for p in self._plan.parameters if p.residual is not None
+            }:
+                if device.type == "cuda":  # the copies are done before the backups' memory is free
+                    torch.cuda.current_stream(device).synchronize()
         for p in self._plan.parameters:
             p.backup = {}
 
