@@ -7,6 +7,7 @@ import contextlib
 import copy
 import itertools
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -377,22 +378,34 @@ def test_what_replicas_do_not_share_is_an_error_on_all() -> None:
 
 
 def test_one_replica_with_other_settings_stops_alone() -> None:
-    """The others lose the round, and go on."""
-    stopped: list[int] = []
+    """The others lose the round in which it came, and go on."""
+    two, stopped = threading.Barrier(2, timeout=60), threading.Event()
+    begun = threading.Event()
 
-    def one(number: int) -> int:
-        replica = Replica(address, number, "int8" if number == 2 else "int4", n=2)
-        try:
-            replica.run(3 * EVERY)
-        except ParameterError:
-            stopped.append(number)
-        replica.own.shutdown(wait=False)
-        return replica.manager.counts.rounds
+    def one(number: int) -> Any:
+        if number == 2:
+            assert begun.wait(60)
+        replica = Replica(address, number, "int8" if number == 2 else "int4", n=1)
+        with replica.diloco, contextlib.ExitStack() as end:
+            end.callback(replica.own.shutdown, wait=False)
+            if number == 2:
+                with pytest.raises(ParameterError, match="another method"):
+                    replica.train(3 * EVERY)
+                stopped.set()
+                return None
+            left = 2  # rounds after the other one has stopped
+            while left:
+                replica.train(EVERY)
+                begun.set()
+                two.wait()
+                left -= stopped.is_set()
+                two.wait()
+        return replica.manager.counts, in_a_row(replica.model)
 
-    with lighthouse(3) as address:
-        counted = together(3, one)
-    assert stopped == [2] and counted[2] == 0
-    assert counted[0] == counted[1]
+    with lighthouse(2) as address:
+        (counts, a), (_, b), _ = together(3, one)
+    assert counts.rounds >= 2 and counts.dropped >= 1
+    assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("cap", [30_000, 26_000])
