@@ -354,7 +354,10 @@ TEST(Device, ItIsCountedWhoDidTheWork) {
         wpr_decompress(ctx, made.frame.data(), made.frame.size(), back.get(), raw.size(), &written),
         WPR_OK)
         << ctx.error();
-    EXPECT_GT(second.device() + second.cores(), 0u);
+    // What auto leaves as it is, which a slow build may, is copied by nobody's work.
+    if (std::string(row.recipe) != "auto") {
+      EXPECT_GT(second.device() + second.cores(), 0u);
+    }
     if (row.device) {
       EXPECT_EQ(second.cores(), 0u) << second.reason();
     }
