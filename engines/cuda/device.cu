@@ -102,24 +102,6 @@ int device_of(const void* at) noexcept {
   return device;
 }
 
-// While it lives, `device` is the thread's current one.
-class On {
- public:
-  explicit On(int device) noexcept {
-    if (cudaGetDevice(&before_) == cudaSuccess && before_ != device)
-      changed_ = cudaSetDevice(device) == cudaSuccess;
-  }
-  ~On() {
-    if (changed_) cudaSetDevice(before_);
-  }
-  On(const On&) = delete;
-  On& operator=(const On&) = delete;
-
- private:
-  int before_ = 0;
-  bool changed_ = false;
-};
-
 // One for copies that no kernel's state makes, of the current device. It does not wait for the
 // default stream, on which a program may have much to do.
 Status copy_stream(int device, cudaStream_t* stream) noexcept {
@@ -138,7 +120,7 @@ Status copy_stream(int device, cudaStream_t* stream) noexcept {
 
 Status download(int device, std::byte* to, const std::byte* from, size_t row_size, size_t step,
                 size_t n) noexcept {
-  const On on(device);
+  const Stream::Bound bound(device);
   cudaStream_t stream;
   WPR_TRY(copy_stream(device, &stream));
   const cudaError_t error =
@@ -150,7 +132,7 @@ Status download(int device, std::byte* to, const std::byte* from, size_t row_siz
 }
 
 Status upload(int device, std::byte* to, ConstBytes from) noexcept {
-  const On on(device);
+  const Stream::Bound bound(device);
   cudaStream_t stream;
   WPR_TRY(copy_stream(device, &stream));
   WPR_TRY(checked(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream),
@@ -159,7 +141,7 @@ Status upload(int device, std::byte* to, ConstBytes from) noexcept {
 }
 
 Status wait(int device, void* stream) noexcept {
-  const On on(device);
+  const Stream::Bound bound(device);
   return checked(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the caller's stream");
 }
 
@@ -169,12 +151,12 @@ Status allocate(int device, size_t size, void** at) noexcept {
   WPR_TRY(checked(cudaGetDeviceCount(&n), "devices"));
   if (device < 0 || device >= n)
     return fail(Code::kParameter, "cuda: no device %d: there are %d", device, n);
-  const On on(device);
+  const Stream::Bound bound(device);
   return checked(cudaMalloc(at, size == 0 ? 1 : size), "memory");
 }
 
 Status release(int device, void* at) noexcept {
-  const On on(device);
+  const Stream::Bound bound(device);
   return checked(cudaFree(at), "memory");
 }
 

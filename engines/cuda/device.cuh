@@ -60,13 +60,14 @@ class Stream {
                                                   : nullptr;
   }
 
-  // While it lives, the stream's device is the thread's current one.
+  // While it lives, a device, or the stream's, is the thread's current one; below 0: as it was.
   class Bound {
    public:
-    explicit Bound(const Stream& stream) noexcept {
-      if (stream.device_ < 0 || cudaGetDevice(&before_) != cudaSuccess) return;
-      changed_ = before_ != stream.device_ && cudaSetDevice(stream.device_) == cudaSuccess;
+    explicit Bound(int device) noexcept {
+      if (device < 0 || cudaGetDevice(&before_) != cudaSuccess) return;
+      changed_ = before_ != device && cudaSetDevice(device) == cudaSuccess;
     }
+    explicit Bound(const Stream& stream) noexcept : Bound(stream.device_) {}
     ~Bound() {
       if (changed_) cudaSetDevice(before_);
     }
