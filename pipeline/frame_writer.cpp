@@ -75,17 +75,12 @@ struct ParallelEncode {
   // true: a device has the block.
   bool encode(int worker, size_t i, bool may_begin) {
     EncodeSlot& slot = slots[i % slots.size()];
-    const size_t size = maker.raw_size(i);
-    std::byte* memory = slot.code.reserve(size);
-    const Bytes out(memory, memory ? size : 0);
     slot.begun.code.device = nullptr;
-    Status result;
-    if (!memory)
-      result = fail(Code::kNoMemory, "no memory for a block of %zu bytes", size);
-    else if (!may_begin)
-      result = maker.make(worker, i, out, &slot.payload);
-    else
-      result = maker.begin_make(worker, i, out, left(i), &slot.payload, &slot.begun);
+    Bytes out;
+    Status result = reserve(slot.code, maker.raw_size(i), &out);
+    if (result.ok())
+      result = may_begin ? maker.begin_make(worker, i, out, left(i), &slot.payload, &slot.begun)
+                         : maker.make(worker, i, out, &slot.payload);
     // Once it has finished, the slot is another block's.
     const bool has = slot.begun.code.device != nullptr;
     if (!has) finish(i, result);
