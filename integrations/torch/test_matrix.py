@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import inspect
+import io
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -91,6 +94,13 @@ class Branches(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.used(x) if dist.get_rank() == 0 else x
+
+
+class Idle(Branches):
+    """One branch is used on all ranks, the other nowhere."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.used(x)
 
 
 class Scalars(nn.Module):
@@ -210,6 +220,31 @@ class Run:
             self.wrap()
         self.loss(step).backward()
 
+    def step_saved(self, step: int) -> None:
+        """The model is one that was saved whole, and read."""
+        if step:
+            file = io.BytesIO()
+            torch.save(self.ddp, file)
+            file.seek(0)
+            with warnings.catch_warnings(record=True) as noted:
+                warnings.simplefilter("always")
+                self.ddp = self.model = torch.load(file, weights_only=False)
+            said = [
+                str(n.message) for n in noted if "call wirepress.torch.compress again" in str(n)
+            ]
+            assert len(said) == (self.method is not None), [str(n.message) for n in noted]
+            if self.method is not None:
+                self.state = wirepress.torch.compress(self.model, self.method, **self.knobs)
+            self.optimizer = torch.optim.SGD(self.ddp.parameters(), lr=0.05)
+        self.loss(step).backward()
+
+    def step_between(self, step: int) -> None:
+        """Passes that end without a backward one."""
+        self.loss(step)
+        with torch.no_grad():
+            self.loss(step)
+        self.loss(step).backward()
+
     def step_bf16(self, step: int) -> None:
         with torch.autocast("cpu", torch.bfloat16):
             loss = self.loss(step)
@@ -287,12 +322,22 @@ FEATURES: dict[str, tuple[Callable[[], nn.Module], dict[str, Any]]] = {
     "recomputed": (lambda: Model(Recomputed(False)), {}),
     "reentrant": (lambda: Model(Recomputed(True)), {"static_graph": True}),
     "batch norm": (lambda: Model(nn.BatchNorm1d(24)), {}),
+    "saved": (lambda: Model(layer()), {}),
+    "between": (lambda: Model(layer()), {}),
+    "unused skipped": (
+        lambda: Model(Idle()),
+        {"find_unused_parameters": True, "skip_all_reduce_unused_params": True},
+    ),
+    "no first sync": (lambda: Model(layer()), {"init_sync": False}),
+    "batched copies": (lambda: Model(layer()), {"batched_grad_copy": True}),
 }
 COMPILED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any]]] = {
     "compiled before": (lambda: Model(layer()), {}),
     "compiled after": (lambda: Model(layer()), {}),
 }
 FEATURES |= COMPILED
+KNOWN = inspect.signature(DistributedDataParallel.__init__).parameters  # options come with versions
+FEATURES = {name: f for name, f in FEATURES.items() if f[1].keys() <= KNOWN.keys()}
 ROUNDED = {"bfloat16": 0.02, "float16": 0.01, "bf16 autocast": 0.05, "fp16 autocast": 0.05}
 KINDS = {"join": Joined, "fp16 autocast": Scaled}
 
@@ -368,3 +413,30 @@ def test_every_feature_with_every_method(on_ranks: OnRanks) -> None:
 def test_more_ranks(on_ranks: OnRanks, n: int) -> None:
     some = ("no feature", "unused", "join", "fp16 autocast", "complex64", "sparse", "one value")
     check(on_ranks, n, FEATURES if n == 3 else some, QUICK)
+
+
+class Square(nn.Module):
+    """Of the few that DDP lets through with create_graph=True."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.p = nn.Parameter(torch.tensor(1.0))
+
+    def forward(self) -> torch.Tensor:
+        return self.p.pow(2)
+
+
+def differentiate_twice(method: str) -> list[float]:
+    model = DistributedDataParallel(Square())
+    wirepress.torch.compress(model, method, min_values=1)
+    gradients = []
+    for _ in range(3):
+        model.zero_grad()
+        model().backward(create_graph=True)
+        gradients.append(float(model.module.p.grad))
+    return gradients
+
+
+def test_create_graph(on_ranks: OnRanks) -> None:
+    for method in ("planes", "none"):
+        assert on_ranks(differentiate_twice, 2, method) == [[2.0] * 3] * 2

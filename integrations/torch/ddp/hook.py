@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import os
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,15 @@ from wirepress.torch.compiled import uncompiled
 from wirepress.torch.ddp import buckets, checkpoint
 from wirepress.torch.ddp.buckets import Place, Step, after_backward, is_finite, n_bytes, on_host
 from wirepress.torch.ddp.pieces import GradientPiece, partitions, seed_of
-from wirepress.torch.ddp.plan import PIECE, Parameter, Plan, fits, named_parameters
+from wirepress.torch.ddp.plan import (
+    PIECE,
+    LeftBehind,
+    Parameter,
+    Plan,
+    fits,
+    named_parameters,
+    without_left_behind,
+)
 from wirepress.torch.ddp.settings import Settings
 from wirepress.torch.exchange import NOT_FINITE, CodedMean, Counts, Flagged, Piece
 from wirepress.torch.stages import Job, Stages
@@ -77,6 +86,11 @@ class State:
         mine = {**dataclasses.asdict(self.settings), "model": model_}
         agreement.check_alike(mine, self._group)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A model that is pickled or copied takes its hooks along, but what this state holds stays
+        with the process: connections, threads, residuals."""
+        return _left_behind, (self.settings.method,)
+
     # ---- the hook ----
 
     @property
@@ -96,7 +110,8 @@ class State:
 
     def _hook(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         self._check_open()
-        buffer = bucket.buffer()
+        # With backward(create_graph=True) it is in the graph, where nothing may write in place.
+        buffer = bucket.buffer().detach()
         if bucket.index() == 0:
             self._begin_step()
         step = self._current
@@ -524,13 +539,29 @@ def compress(
         raise ParameterError(f"no knob {unknown[0]!r}; known: {', '.join(sorted(known))}")
     settings = Settings(method, tuple((rules or {}).items()), **knobs)
     state = State(model, settings, threads if threads else _threads())
+    model._comm_hooks[:] = without_left_behind(model)
     model.register_comm_hook(state, _call)
     return state
 
 
 def _call(state, bucket):  # type: ignore[no-untyped-def]
     """Without annotations, for PyTorch compares them, which here are strings, with its types."""
+    if isinstance(bucket, tuple):
+        raise ParameterError(
+            "wirepress.torch.compress wants buckets; torch._dynamo.config.optimize_ddp="
+            '"python_reducer" has none: leave that setting as it was'
+        )
     return state._hook(bucket)
+
+
+def _left_behind(method: str) -> LeftBehind:
+    warnings.warn(
+        f'this copy of a DistributedDataParallel model sends plain gradients: "{method}" stayed '
+        "with the model that it was copied or saved from; call wirepress.torch.compress again, and "
+        "load_state_dict of what its state_dict gave",
+        stacklevel=2,
+    )
+    return LeftBehind()
 
 
 def _threads() -> int:

@@ -93,7 +93,7 @@ class Plan:
         """Sets up the parameters; returns what is wrong with the settings, "" for nothing."""
         try:
             self.settings.check()
-            if model._comm_hooks:
+            if without_left_behind(model):
                 raise ParameterError(
                     "the model cannot take a hook: it has one, and PyTorch takes no second"
                 )
@@ -218,6 +218,15 @@ class Plan:
             free = p.fits and was and (p.method == "auto" or (plain and was == "none"))
             allowed[p.name] = was if free else self._first_choices[p.name]
         return allowed
+
+
+class LeftBehind:
+    """Stands in a pickled or copied model for the state of its hook, which stayed behind."""
+
+
+def without_left_behind(model: DistributedDataParallel) -> list[Any]:
+    """The model's hooks that do something."""
+    return [hook for hook in model._comm_hooks if not isinstance(hook[1], LeftBehind)]
 
 
 def fits(values: torch.Tensor) -> bool:
