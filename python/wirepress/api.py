@@ -183,7 +183,8 @@ class DeviceWork:
 
     device_bytes: int
     cores_bytes: int
-    """Of blocks that a device was given, or whose memory they lay in, and the CPU did instead."""
+    """Of blocks that a device was given, or whose memory they lay in, and the CPU did instead; or
+    that had no codec with the kernel that the option `engine` names."""
     reason: str
     """Why, of the last such block; "" where there was none."""
 
@@ -195,7 +196,9 @@ def device_work() -> DeviceWork:
 
 def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
     context = _core.Context()
-    for key, value in {"recipe": recipe, **options}.items():
+    given = {"recipe": recipe, **options}
+    for key in sorted(given, key=lambda key: key != "engine"):  # first: recipes are checked for it
+        value = given[key]
         if value is not None:
             _set(context, key, value)
     return context
