@@ -132,7 +132,7 @@ def test_simulated_cores_carry_messages(mpi, tmp_path, codec):
 
 
 def hash_of(mpi, report, **settings: str) -> tuple[str, int]:
-    """What arrives in a program of three ranks, as a hash, and the messages that were compressed."""
+    """Of what arrives in a program of three ranks, and the messages that were compressed."""
     mine = SETTINGS | {"WIREPRESS_MPI_REPORT": str(report), **settings}
     said = mpi.run(3, [mpi.build("hashes.c"), "2"], mine, 240)
     found = re.search("hash ([0-9a-f]{16})", said)
@@ -156,7 +156,7 @@ IN_THE_LOOP = [
 @need_cores
 @pytest.mark.parametrize(("codec", "error"), IN_THE_LOOP)
 def test_a_program_gets_the_same_from_simulated_cores(mpi, tmp_path, codec, error):
-    """To the last bit what the processor's kernels give; where nothing may change, what MPI gives."""
+    """To the last bit what the processor's kernels give; without --error, what MPI gives."""
     settings = {"WIREPRESS_MPI_CODEC": codec, "WIREPRESS_MPI_ERROR": error}
     by_cores, n = hash_of(mpi, tmp_path / "rtl", WIREPRESS_ENGINE="rtl", **settings)
     by_library, n_library = hash_of(mpi, tmp_path / "cpu", WIREPRESS_ENGINE="cpu", **settings)

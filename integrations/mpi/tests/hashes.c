@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program whose results are the bytes that arrive: fields of float32, text and numbers between all
- * ranks, and a hash of all that came, which rank 0 prints:
- *   hashes ROUNDS
- * Each round sends by messages, a broadcast, an allgather and an exchange between neighbours. */
+ * A program whose results are the bytes that arrive: fields of float32, text and numbers between
+ * all ranks, and a hash of all that came, which rank 0 prints: hashes ROUNDS Each round sends by
+ * messages, a broadcast, an allgather and an exchange between neighbours. */
 #include <math.h>
 
 #include "check.h"
@@ -20,8 +19,8 @@ static void make_field(float *field, int n, unsigned seed) {
   unsigned state = seed * 2654435761u + 1;
   for (int i = 0; i < n; ++i) {
     state = state * 1664525u + 1013904223u;
-    field[i] = i % 1000 < 200 ? 0.0f
-                              : sinf((float)(i + (int)seed) / 40) + (float)(state >> 20) * 1e-6f;
+    field[i] =
+        i % 1000 < 200 ? 0.0f : sinf((float)(i + (int)seed) / 40) + (float)(state >> 20) * 1e-6f;
   }
 }
 
@@ -55,8 +54,7 @@ int main(int argc, char **argv) {
   uint64_t *all = malloc((size_t)size * sizeof(uint64_t));
   CHECK(all);
   MPI_Gather(&hash, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  if (rank == 0)
-    printf("hash %016llx\n", (unsigned long long)hash_of(hash, all, (size_t)size * 8));
+  if (rank == 0) printf("hash %016llx\n", (unsigned long long)hash_of(hash, all, (size_t)size * 8));
   MPI_Finalize();
   return 0;
 }
