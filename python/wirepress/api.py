@@ -196,9 +196,7 @@ def device_work() -> DeviceWork:
 
 def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
     context = _core.Context()
-    given = {"recipe": recipe, **options}
-    for key in sorted(given, key=lambda key: key != "engine"):  # first: recipes are checked for it
-        value = given[key]
+    for key, value in {"recipe": recipe, **options}.items():
         if value is not None:
             _set(context, key, value)
     return context
