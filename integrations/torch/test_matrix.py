@@ -15,6 +15,7 @@ import torch.distributed as dist  # noqa: E402
 import wirepress.torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from wirepress.torch.coder import Coder  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
 
@@ -368,3 +369,12 @@ def test_every_feature_with_every_method(on_ranks: OnRanks) -> None:
 def test_more_ranks(on_ranks: OnRanks, n: int) -> None:
     some = ("no feature", "unused", "join", "fp16 autocast", "complex64", "sparse", "one value")
     check(on_ranks, n, FEATURES if n == 3 else some, QUICK)
+
+
+def test_a_recipe_without_the_simulated_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable names a kernel: another one does not code gradients in its place."""
+    if not any(engine.name == "rtl" and engine.available for engine in wirepress.engines()):
+        pytest.skip("built without the simulated cores")
+    monkeypatch.setenv("WIREPRESS_ENGINE", "rtl:verilator16")
+    with pytest.raises(wirepress.ParameterError, match="fre has no kernel rtl:verilator16"):
+        Coder("fre")
