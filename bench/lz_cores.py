@@ -3,7 +3,8 @@
 """Bytes a clock and ratios of the cores of rtl/lz and rtl/zstd on whole files, and their page.
 
     bench/lz_cores.py FOLDER [--limit 6]     counts clocks, writes bench/results/lz_cores.json
-    bench/lz_cores.py --page                 writes docs/fpga-lz.md and docs/fpga-lz.svg from it
+    bench/lz_cores.py FILE --speed           clocks a second of the simulations, rtl_speed.json
+    bench/lz_cores.py --page                 writes docs/fpga-lz.md and docs/fpga-lz.svg from both
 
 FOLDER holds the files (of the Silesia corpus, for the page); one packed with zstd (.zst) is
 unpacked first. A file is coded in blocks of 64 KiB, for zstd of 128 KiB, each a packet; clocks are
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,36 @@ def count(folder: Path, limit: int) -> None:
             rows += [measured(name, data, codec) for codec in BLOCKS]
     rows.sort(key=lambda row: row["codec"])
     results.write("lz_cores", {"block_sizes": BLOCKS, "limit_mib": limit, "rows": rows})
+
+
+def speed(path: Path, limit: int) -> None:
+    """Clocks that a second of the processor simulates, in turns; the best of five."""
+    data = silesia.unpacked(path)[: limit << 20]
+    rows = []
+    for codec in ("lz4", "snappy", "zstd:1"):
+        frame = bytes(wirepress.compress(data, codec, block_size=BLOCKS[codec], threads=1))
+        ways: dict[str, Callable[[], Any]] = {
+            "decode": lambda frame=frame: wirepress.decompress(frame, engine="rtl", threads=1),
+            "encode": lambda codec=codec: wirepress.compress(
+                data, codec, engine="rtl", block_size=BLOCKS[codec], threads=1
+            ),
+        }
+        best = dict.fromkeys(ways, 0.0)
+        for way, work in [*ways.items()] * 5:
+            start = time.process_time()
+            _, clocks = counted(work)
+            best[way] = max(best[way], clocks / (time.process_time() - start))
+        rows += [{"codec": codec, "way": way, "clocks_a_second": rate}
+                 for way, rate in best.items()]  # fmt: skip
+    about = {"file": path.name.removesuffix(".zst"), "limit_mib": limit, "rows": rows}
+    results.write("rtl_speed", about)
+
+
+def speed_cells() -> list[tuple[str, ...]]:
+    rows = json.loads((results.FOLDER / "rtl_speed.json").read_text())["rows"]
+    return [(row["codec"], row["way"], f"{row['clocks_a_second'] / 1e6:.2f}",
+             ("-" if row["codec"] != "lz4" else "1" if row["clocks_a_second"] >= 1e6
+              else "1, missed")) for row in rows]  # fmt: skip
 
 
 def decoder_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -245,6 +277,11 @@ def page() -> None:
     }
     means = {f"zstd_{level}": mean_rate(raw["rows"], f"zstd:{level}") for level in (1, 3)}
     texts = {"decoders": decoders, "encoders": encoders, "aims": aims(raw["rows"])}
+    simulated = json.loads((results.FOLDER / "rtl_speed.json").read_text())
+    texts["speeds"] = table(("codec", "way", "million clocks a second", "aim"), speed_cells())
+    texts |= {"speed_command": simulated["command"], "speed_date": simulated["date"],
+              "speed_of": f"the first {simulated['limit_mib']} MiB of {simulated['file']}",
+              "cpu": simulated["machine"]["cpu"]}  # fmt: skip
     PAGE.write_text(TEXT.format(**texts, **means, **misses, **raw))
     PAGE.with_suffix(".svg").write_text(picture(raw["rows"]))
 
@@ -296,6 +333,12 @@ table](results/fpga-area.md), before place and route. The first byte leaves a de
 clocks behind the first beat, and was to leave it within 40. An encoder of 4 bytes a clock in 12,000
 LUTs was an aim, too: that of 8 bytes has fewer.
 
+## Speed of the simulation
+
+{speeds}
+Clocks that the engine `rtl` takes in a second of one core ({cpu}), of {speed_of}:
+`{speed_command}` ({speed_date}, [raw](../bench/results/rtl_speed.json)).
+
 ## How they were measured
 
     {command}
@@ -312,6 +355,7 @@ have all but two. Areas and clock rates stand in [the table](results/fpga-area.m
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER")
+    parser.add_argument("--speed", action="store_true", help="of the simulation, on a FILE")
     parser.add_argument("--limit", type=int, default=6, help="MiB of each file (6)")
     parser.add_argument(
         "--page", action="store_true", help="writes docs/fpga-lz.md and its picture"
@@ -321,6 +365,8 @@ def main() -> None:
         parser.error("either FOLDER or --page")
     if args.page:
         page()
+    elif args.speed:
+        speed(args.folder, args.limit)
     else:
         count(args.folder, args.limit)
 
