@@ -28,6 +28,20 @@ const Kernel* first_usable(const Entry& entry, std::string_view engine, std::str
   return nullptr;
 }
 
+// An engine, and its kernels' variant or its device, where one is named.
+struct Named {
+  std::string_view engine, behind_colon;
+};
+
+Named read(std::string_view choice) {
+  if (choice.starts_with(kWithCores)) choice.remove_prefix(kWithCores.size());
+  if (choice.ends_with('!')) choice.remove_suffix(1);
+  if (choice.empty() || choice == "auto") choice = "cpu";
+  const size_t colon = choice.find(':');
+  return {choice.substr(0, colon),
+          colon == std::string_view::npos ? std::string_view() : choice.substr(colon + 1)};
+}
+
 bool has_devices(std::string_view name) {
   for (const Engine* engine : engines())
     if (name == engine->name) return engine->select != nullptr;
@@ -110,17 +124,21 @@ const Entry* find_codec(uint16_t id) {
 }
 
 const Kernel* choose_kernel(const Entry& entry, const char* choice) {
-  std::string_view text = choice;
-  if (text.starts_with(kWithCores)) text.remove_prefix(kWithCores.size());
-  if (text.ends_with('!')) text.remove_suffix(1);
-  if (text.empty() || text == "auto") text = "cpu";
-  const size_t colon = text.find(':');
-  const std::string_view engine = text.substr(0, colon);
-  if (colon != std::string_view::npos) {
-    if (const Kernel* exact = first_usable(entry, engine, text.substr(colon + 1))) return exact;
-  }
-  const Kernel* best = first_usable(entry, engine, "");
-  return best == nullptr && has_devices(engine) ? first_usable(entry, "cpu", "") : best;
+  const Named named = read(choice);
+  if (const Kernel* exact = first_usable(entry, named.engine, named.behind_colon)) return exact;
+  const Kernel* best = first_usable(entry, named.engine, "");
+  return best == nullptr && has_devices(named.engine) ? first_usable(entry, "cpu", "") : best;
+}
+
+bool is_named(const Kernel& kernel, const char* choice) {
+  const Named named = read(choice);
+  return named.engine == kernel.engine &&
+         (!names_variant(choice) || named.behind_colon == kernel.variant);
+}
+
+bool names_variant(const char* choice) {
+  const Named named = read(choice);
+  return !named.behind_colon.empty() && !has_devices(named.engine);
 }
 
 bool always_usable() noexcept { return true; }

@@ -222,11 +222,16 @@ const Entry* find_codec(uint16_t id);
 inline constexpr std::string_view kWithCores = "cores+";
 
 // The first usable kernel that `choice` allows: "" or "auto" (the processor), an engine ("cpu"), or
-// engine and variant ("cpu:scalar"; a codec without that variant gives its best one on that engine,
-// so that a recipe of several codecs can be forced; with an engine that has devices, the
-// processor's where it has none; "cores+" before it and "!" behind are for check_engine). nullptr:
-// none.
+// engine and variant ("cpu:scalar"; a codec without that variant gives its best one on that engine:
+// of a recipe one codec must have it, which pipeline/recipe.hpp looks at; with an engine that has
+// devices, the processor's where it has none; "cores+" before it and "!" behind are for
+// check_engine). nullptr: none.
 const Kernel* choose_kernel(const Entry& entry, const char* choice);
+// Whether a kernel is what `choice` names: of that engine, and where a variant is named, of that.
+bool is_named(const Kernel& kernel, const char* choice);
+// Whether `choice` names a variant, as "cpu:scalar" and "rtl:verilator16" do. What stands behind
+// the colon of an engine with devices is none.
+bool names_variant(const char* choice);
 
 // What kernels name as their `usable`. A file named avx2 is compiled for x86-64-v3, one named
 // avx512 for x86-64-v4 with VBMI, VBMI2 and GFNI (cmake/wirepress.cmake), neon for aarch64's

@@ -3,12 +3,13 @@
 """Tables 5 and 6 of SqueezeNIC, simulated: throughput of two NIC boxes by packet size and ratio,
 and of lanes from a host that is faster than the wire, with their area.
 
-    bench/nic.py [--packets 200] [--only 5] [--codecs lz4 zfp]
+    bench/nic.py [--packets 200] [--only 5] [--codecs lz4 zfp] [--page]
 
 Runs `scripts/rtl nic` (of build/dev), prints both tables, writes bench/results/nic.json, the tables
 of docs/results/fpga-nic.md and sim/engines/nic.toml. Areas are those of
 bench/results/rtl_area.json, which `scripts/rtl area --write` measures. What is counted is clocks,
-so the machine does not matter. With --codecs it writes nic_codecs.json and its tables of the page.
+so the machine does not matter. With --codecs it renews these codecs' rows of nic_codecs.json (with
+--only those of one table) and its tables of the page; with --page the tables alone.
 """
 
 from __future__ import annotations
@@ -83,10 +84,23 @@ LZ4_PARTS = {
 # Of rtl_area.json, and what each does in a clock.
 RATE = {
     "NIC box with zfp, 1-D": "16 values, each way",
+    "zfp encoder, 1-D, integer rates to 16": "16 values",
+    "zfp encoder, 1-D, all modes": "16 values",
     "zfp encoder, 2-D, integer rates to 8": "16 values",
+    "zfp encoder, 2-D, integer rates to 16": "16 values",
     "zfp encoder, 2-D, all modes": "16 values",
+    "zfp encoder, 3-D, all modes": "16 values",
+    "zfp decoder, 1-D, integer rates to 16": "16 values",
     "zfp decoder, 2-D, integer rates to 8": "16 values",
+    "zfp decoder, 2-D, integer rates to 16": "16 values",
+    "zfp decoder, 3-D, rates to 16": "16 values",
+    "zfp decoder, 3-D, all modes": "16 values",
 }
+BOXES = ("NIC box, without codecs", "NIC box with tbq", "NIC box with zfp, 1-D",
+         "NIC box with lz4, 1 encoder, 1 decoder")  # fmt: skip
+# Recipe and data of lanes: about ten times smaller.
+OF_LANES = {"lz4": ("lz4", "repeat:0.1"), "zfp": ("zfp:rate=3", "wave")}
+ENGINES_OF_A_LANE = 8  # of lz4
 
 
 def setting(codec: str, ratio: int, size: int) -> tuple[str, ...]:
@@ -274,16 +288,49 @@ def engine(measured: dict[str, Any]) -> str:
     return "\n".join([*lines, "]"]) + "\n"
 
 
-def text_zfp_lanes(rows: list[dict[str, Any]]) -> str:
+def codec_lane_area(codec: str, lanes: int, key: str) -> float | None:
+    """Of a measured lane of that codec (lz4: with one encoder and with two), and of what joins two
+    of them, which tbq's two lanes have. None: it was not measured."""
+    found = areas()
+    try:
+        if codec == "lz4":
+            one, two = (found[f"NIC lanes with lz4, 1, {n}"][key]
+                        for n in ("one encoder", "two encoders"))  # fmt: skip
+            lane = one + (ENGINES_OF_A_LANE - 1) * (two - one)
+        else:
+            lane = found[f"NIC lanes with {codec}, 1"][key]
+    except KeyError:
+        return None
+    join = found["NIC lanes with tbq, 2"][key] - 2 * found["NIC lanes with tbq, 1"][key]
+    return lanes * lane + (lanes - 1) * join
+
+
+def text_codec_lanes(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "| host side, Gb/s | lanes | ours, Gb/s | on the wire, Gb/s | ratio, whole packets |",
-        "|---:" * 5 + "|",
+        "| codec | host side, Gb/s | lanes | ours, Gb/s | on the wire, Gb/s | "
+        "ratio, whole packets | LUT, thousand | BRAM | % of a U280's LUT |",
+        "|---|" + "---:|" * 8,
     ]
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row["codec"], row["lanes"])):
+        lut, bram = (codec_lane_area(row["codec"], row["lanes"], key) for key in ("lut", "bram"))
+        area = ("- | - | -" if lut is None or bram is None
+                else f"{lut / 1e3:.0f} | {bram:.0f} | {100 * lut / LUTS:.1f}")  # fmt: skip
         lines.append(
-            f"| {row['host_gbps']} | {row['lanes']} | {row['gbps']:.0f} | {row['wire_gbps']:.1f} | "
-            f"{row['wire_ratio']:.1f} |"
+            f"| {row['codec']} | {row['host_gbps']} | {row['lanes']} | {row['gbps']:.0f} | "
+            f"{row['wire_gbps']:.1f} | {row['wire_ratio']:.1f} | {area} |"
         )
+    return "\n".join(lines)
+
+
+def text_boxes() -> str:
+    lines = ["| box, both directions | LUT | FF | BRAM | DSP | depth |", "|---|" + "---:|" * 5]
+    for name in BOXES:
+        if name in areas():
+            row = areas()[name]
+            lines.append(
+                f"| {name} | {row['lut']} | {row['ff']} | {row['bram']:g} | {row['dsp']} | "
+                f"{row['depth']:g} |"
+            )
     return "\n".join(lines)
 
 
@@ -307,21 +354,49 @@ def text_gcow(boxes: list[str]) -> str:
     return "\n".join(lines)
 
 
-def other_codecs(codecs: list[str], packets: int, out: Path | None) -> None:
-    rows = list(table_5(packets, codecs))
-    if "zfp" in codecs:
-        rows += [{"codec": "zfp", **lanes_of(n, packets, "zfp:rate=3", "wave")} for n in (4, 8, 16)]
-    measured = {"clock_hz": CLOCK, "packets": packets, "rows": rows}
+def text_gcow_rates() -> str:
+    """Gb/s of float32 that the cores take and give at 250 MHz, by dimension and mode."""
+    rows = json.loads((results.FOLDER / "zfp_cores.json").read_text())["rows"]
+    cells: dict[tuple[str, str], list[str]] = {}
+    for row in sorted(rows, key=lambda row: row["dimensions"]):
+        for way in ("clocks", "clocks_decoding"):
+            rate = row["values"] * 32 * CLOCK / row[way] / 1e9 if row[way] else 0
+            cells.setdefault((row["data"], row["mode"]), []).append(f"{rate:.0f}" if rate else "-")
+    lines = [
+        "| data | mode | " + " | ".join(f"{n}-D encoder | {n}-D decoder" for n in (1, 2, 3)) + " |",
+        "|---|---|" + "---:|" * 6,
+        *(f"| {data} | {mode} | {' | '.join(found)} |" for (data, mode), found in cells.items()),
+    ]
+    return "\n".join(lines)
+
+
+def other_codecs(codecs: list[str], packets: int, only: int | None, out: Path | None) -> None:
+    tables = (only,) if only else (5, 6)
+    rows = [
+        row for row in read_codecs() if row["codec"] not in codecs or row["table"] not in tables
+    ]
+    if 5 in tables:
+        rows += table_5(packets, codecs)
+    if 6 in tables:
+        rows += [{"codec": codec, **lanes_of(n, packets, *OF_LANES[codec])}
+                 for codec in codecs for n in (4, 8, 16)]  # fmt: skip
+    measured = {"clock_hz": CLOCK, "rows": rows}
     print(f"written: {results.write('nic_codecs', measured, out, simulator=verilator())}")
     if not out:
         put_codecs(rows)
 
 
+def read_codecs() -> list[dict[str, Any]]:
+    return json.loads((results.FOLDER / "nic_codecs.json").read_text())["rows"]
+
+
 def put_codecs(rows: list[dict[str, Any]]) -> None:
     texts = {
         "table 5, lz4 and zfp": text_codecs([row for row in rows if row["table"] == 5]),
-        "table 6, zfp": text_zfp_lanes([row for row in rows if row["table"] == 6]),
+        "table 6, lz4 and zfp": text_codec_lanes([row for row in rows if row["table"] == 6]),
+        "boxes": text_boxes(),
         "gcow": text_gcow(list(RATE)),
+        "gcow rates": text_gcow_rates(),
     }
     for name, text in texts.items():
         results.put(PAGE, name, text, PAGE.read_text())
@@ -335,9 +410,13 @@ def main() -> None:
     parser.add_argument(
         "--codecs", nargs="+", choices=("lz4", "zfp"), help="tables 5 and 6 with these alone"
     )
+    parser.add_argument("--page", action="store_true", help="only the tables of these codecs")
     args = parser.parse_args()
+    if args.page:
+        put_codecs(read_codecs())
+        return
     if args.codecs:
-        other_codecs(args.codecs, args.packets, args.out)
+        other_codecs(args.codecs, args.packets, args.only, args.out)
         return
     rows: list[dict[str, Any]] = []
     texts = {}

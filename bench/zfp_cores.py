@@ -80,6 +80,48 @@ def rate(values: int, clocks: int) -> str:
     return f"{values / clocks:.2f}" if clocks else "-"
 
 
+# A packet's ends take up to 330 clocks of its 4096 beats: 16 values a clock are 14.8 then.
+LEAST = 14.8
+
+
+def aims(rows: list[dict[str, Any]], area: dict[str, dict[str, Any]]) -> str:
+    """What the cores are to reach; what misses it is named."""
+    found = [("core", "what", "aim", "measured", "met")]
+    for way, clocks in (("encoders", "clocks"), ("decoders", "clocks_decoding")):
+        counted = [row for row in rows if row[clocks]]
+        misses = [f"{row['data']} {row['dimensions']}-D {row['mode']}" for row in counted
+                  if row["values"] / row[clocks] < LEAST]  # fmt: skip
+        left = len(rows) - len(counted)
+        text = f"{len(counted) - len(misses)} of {len(rows)} rows"
+        text += f", not {', '.join(misses)}" if misses else ""
+        text += f", nor {left} that are libzfp's" if left else ""
+        met = "yes" if not misses and not left else "**no**"
+        found.append((way, "values a clock", f"16: {LEAST} with a packet's ends", text, met))
+    for name, most in LUT_AIMS.items():
+        if name in area:
+            row = area[name]
+            for what, bound in (("lut", most), ("depth", 7)):
+                found.append((name, {"lut": "LUT", "depth": "levels of logic"}[what],
+                              f"at most {bound}", f"{row[what]:g}",
+                              "yes" if row[what] <= bound else "**no**"))  # fmt: skip
+    return table(found)
+
+
+LUT_AIMS = {
+    "zfp encoder, 2-D, integer rates to 8": 30000,
+    "zfp encoder, 2-D, integer rates to 16": 30000,
+    "zfp encoder, 2-D, all modes": 45000,
+    "zfp encoder, 1-D, integer rates to 16": 30000,
+    "zfp encoder, 1-D, all modes": 45000,
+    "zfp encoder, 3-D, all modes": 45000,
+    "zfp decoder, 1-D, integer rates to 16": 35000,
+    "zfp decoder, 2-D, integer rates to 8": 35000,
+    "zfp decoder, 2-D, integer rates to 16": 35000,
+    "zfp decoder, 3-D, rates to 16": 35000,
+    "zfp decoder, 3-D, all modes": 35000,
+}
+
+
 def page() -> None:
     raw = json.loads((results.FOLDER / "zfp_cores.json").read_text())
     area = json.loads((results.FOLDER / "rtl_area.json").read_text())
@@ -92,7 +134,9 @@ def page() -> None:
                f"{row['depth']:.1f}")
               for row in area["rows"] if row["top"].startswith("wpr_zfp_")]  # fmt: skip
     cores.append(("gCOW (published: table 4.1, U250)", "380591", "358933", "228.5", "441", "-"))
-    PAGE.write_text(HEAD + table(rates) + RATES.format(**raw) + table(cores) + AREA)
+    by_name = {row["name"]: row for row in area["rows"]}
+    PAGE.write_text(HEAD + table(rates) + RATES.format(**raw) + table(cores) + AREA
+                    + AIMS.format(aims=aims(raw["rows"], by_name)))  # fmt: skip
 
 
 HEAD = """# The zfp cores on an FPGA
@@ -131,6 +175,13 @@ AREA = """
 them](results/fpga-area.md)): estimates before place and route of UltraScale+. gCOW is a whole
 kernel with its memory interfaces, of all three dimensions; ours are a stream in and a stream out,
 without the gathering of cells.
+"""
+AIMS = """
+## Aims
+
+{aims}
+Seven levels of logic are the class of 250 MHz. Streams with a precision or an accuracy are decoded
+in three dimensions only.
 """
 
 

@@ -580,14 +580,8 @@ const char* wpr_engine_refusal(size_t i) { return text_of_engine(i, &Engine::ref
 
 void wpr_get_device_work(wpr_device_work* work) {
   if (!work) return;
-  *work = {0, 0, ""};
-  for (const Engine* engine : wirepress::engines()) {
-    if (engine->work == nullptr) continue;
-    const wirepress::DeviceWork own = engine->work();
-    work->device_bytes += own.device_size;
-    work->cores_bytes += own.cores_size;
-    if (*own.reason) work->reason = own.reason;
-  }
+  const wirepress::DeviceWork all = wirepress::all_work();
+  *work = {all.device_size, all.cores_size, all.reason};
 }
 
 int wpr_option_at(size_t i, wpr_option_info* info) {

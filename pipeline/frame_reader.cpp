@@ -269,9 +269,20 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
                      .staging = staging_};
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
-  if (on_device) job.share.note(frame->place);
+  if (on_device)
+    job.share.note(frame->place);
+  else if (job.status.ok())
+    count_kernels(*frame);
   there_.clear();
   return job.status;
+}
+
+void FrameReader::count_kernels(const ParsedFrame& frame) const {
+  const bool others = frame.own.empty() && settings_.lacks_kernel(frame.chain->recipe());
+  if (frame.own.empty() && !others) return;
+  for (size_t i = 0; i < frame.blocks.size(); ++i)
+    if (!frame.blocks[i].raw && (others || settings_.lacks_kernel(frame.chain_of(i).recipe())))
+      count_other_kernels(frame.blocks[i].raw_size);
 }
 
 Status FrameReader::decompress(ConstBytes bytes, Bytes dst, size_t* written, const Place& place) {

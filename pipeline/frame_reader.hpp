@@ -51,6 +51,8 @@ class FrameReader {
   const char* engine_of(const ParsedFrame& frame) const;
   // The device's chains for its blocks, one behind the other; one where all have the same.
   void find_device_chains(const ParsedFrame& frame, int threads);
+  // Counts what kernels expanded that the option engine does not name.
+  void count_kernels(const ParsedFrame& frame) const;
 
   Settings& settings_;
   Chains& chains_;

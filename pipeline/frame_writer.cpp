@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 
 #include "pipeline/device_wait.hpp"
 
@@ -257,6 +256,7 @@ Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* w
   }
   const PlainBlocks blocks(header, settings_.blocks(), *chain, groups, 0, src, false);
   WPR_TRY(end_frame(blocks, dst, written));
+  count_kernels(*chain, groups, header, src.size());
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;
   return {};
@@ -311,6 +311,7 @@ Status FrameWriter::compress_feedback(ConstBytes src, Bytes residual, Header hea
   WPR_TRY(begin_plain(&header, &chain, dst));
   const FeedbackBlocks blocks(header, settings_.blocks(), *chain, src, residual);
   WPR_TRY(end_frame(blocks, dst, written));
+  count_kernels(*chain, {}, header, src.size());
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;
   return {};
@@ -331,6 +332,7 @@ Status FrameWriter::compress_steps(ConstBytes before, ConstBytes after, Header h
     return fail(Code::kParameter, "steps need a recipe that is lossless");
   const StepBlocks blocks(header, settings_.blocks(), *chain, before, after);
   WPR_TRY(end_frame(blocks, dst, written));
+  count_kernels(*chain, {}, header, after.size());
   stats_.raw_bytes += after.size();
   stats_.wire_bytes += *written;
   return {};
@@ -341,7 +343,23 @@ Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, s
   size_t size;
   WPR_TRY(write_header(&header, dst, &size));
   const SumBlocks blocks(header, settings_.blocks(), a, b);
-  return end_frame(blocks, dst, written);
+  WPR_TRY(end_frame(blocks, dst, written));
+  count_kernels(*a.chain, {}, header, a.raw_size);
+  return {};
+}
+
+void FrameWriter::count_kernels(const Chain& chain, std::span<const ChainPointer> groups,
+                                const Header& header, size_t raw_size) const {
+  if (groups.empty()) {
+    if (settings_.lacks_kernel(chain.recipe())) count_other_kernels(raw_size);
+    return;
+  }
+  const size_t group_size = kGroupBlocks * header.block_size();
+  for (const ChainPointer& group : groups) {
+    const size_t size = std::min(group_size, raw_size);
+    if (settings_.lacks_kernel(group->recipe())) count_other_kernels(size);
+    raw_size -= size;
+  }
 }
 
 // The blocks behind a header that was written.

@@ -2,6 +2,7 @@
 // Writes frames: whole ones, and what streams of blocks are made of.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "pipeline/device_blocks.hpp"
@@ -65,6 +66,9 @@ class FrameWriter {
   Status choose_groups(const Header& header, int threads, ConstBytes src, Choice* choice);
   // By `threads`, or fewer where the maker has fewer workers.
   Status make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
+  // Counts what kernels coded that the option engine does not name; `groups` as of PlainBlocks.
+  void count_kernels(const Chain& chain, std::span<const ChainPointer> groups, const Header& header,
+                     size_t raw_size) const;
 
  private:
   Status begin_frame(const Recipe& recipe, Header* header, ChainPointer* chain, Bytes dst);

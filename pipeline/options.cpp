@@ -12,19 +12,26 @@
 namespace wirepress {
 namespace {
 
-Status check_recipe(const char* text, const Options& options) {
+Status parse_for_any(const char* text, const char* engine, Recipe* recipe) {
+  const Status status = parse_recipe(text, DType::kBytes, engine, recipe);
+  if (status.ok()) return {};
+  for (int dtype = 1; dtype < kDTypeCount; ++dtype) {  // it may be meant for data of another type
+    if (parse_recipe(text, static_cast<DType>(dtype), engine, recipe).ok()) return {};
+  }
+  return status;
+}
+
+// A default that lacks the kernel is refused when it is used: an engine may be named first.
+Status check_recipe(const char* text, const Options& options, const char* key) {
   if (is_auto(text)) {
     Goal goal;
     return parse_goal(text, options.rate("link"), &goal);
   }
   const char* engine = options.get("engine");
   Recipe recipe;
-  const Status status = parse_recipe(text, DType::kBytes, engine, &recipe);
-  if (status.ok()) return {};
-  for (int dtype = 1; dtype < kDTypeCount; ++dtype) {  // it may be meant for data of another type
-    if (parse_recipe(text, static_cast<DType>(dtype), engine, &recipe).ok()) return {};
-  }
-  return status;
+  WPR_TRY(parse_for_any(text, engine, &recipe));
+  const bool is_default = std::strcmp(options.origin(key), "default") == 0;
+  return is_default || !must_have_variant(options) ? Status() : check_variant(recipe, engine);
 }
 
 Status check_value(const Options& options, const OptionRow& row) {
@@ -35,7 +42,7 @@ Status check_value(const Options& options, const OptionRow& row) {
     if (own_auto && std::string_view(value) == "auto") return {};
     if (own_auto && is_auto(value))
       return fail(Code::kParameter, "auto measures its goal, it takes none: \"%s\"", value);
-    return check_recipe(value, options);
+    return check_recipe(value, options, row.key);
   }
   if (name == "engine" || name == "verify")
     return check_engine(options.get("engine"), options.number("verify") != 0);
@@ -64,6 +71,11 @@ void settle(Options* options, size_t row, Status* first) {
 }
 
 }  // namespace
+
+bool must_have_variant(const Options& options) {
+  return std::strcmp(options.origin("engine"), "set") == 0 ||
+         !names_processor(options.get("engine"));
+}
 
 Status set_option(Options* options, const char* key, const char* value) {
   Options changed = *options;

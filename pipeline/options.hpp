@@ -13,4 +13,8 @@ Status set_option(Options* options, const char* key, const char* value);
 // the first one.
 Status read_environment(Options* options);
 
+// Whether a recipe must have the variant that the option engine names. One of the processor that
+// stands in the environment is a wish, for all recipes of a process.
+bool must_have_variant(const Options& options);
+
 }  // namespace wirepress

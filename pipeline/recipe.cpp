@@ -83,13 +83,14 @@ Status parse_param(const Codec& codec, Text text, unsigned* given, Args* args) {
   return {};
 }
 
-Status finish_step(const Entry* entry, const char* engine, Recipe::Step* step) {
+Status finish_step(const Entry* entry, const char* engine, Code without_kernel,
+                   Recipe::Step* step) {
   step->entry = entry;
   if (entry->codec->check) WPR_TRY(entry->codec->check(&step->args));
   step->kernel = choose_kernel(*entry, engine);
   if (!step->kernel) {
-    return fail(Code::kParameter, "%s: no kernel for engine \"%s\" can run here",
-                entry->codec->name, engine);
+    return fail(without_kernel, "%s: no kernel for engine \"%s\" can run here", entry->codec->name,
+                engine);
   }
   return {};
 }
@@ -106,7 +107,7 @@ Status parse_step(Text text, DType dtype, const char* engine, Recipe::Step* step
   step->args = default_args(*entry->codec, dtype);
   for (unsigned given = 0; !rest.empty();)
     WPR_TRY(parse_param(*entry->codec, cut(&rest, ','), &given, &step->args));
-  return finish_step(entry, engine, step);
+  return finish_step(entry, engine, Code::kParameter, step);
 }
 
 // A codec that must know how much it expands to can only stand where that is known; the others are
@@ -204,7 +205,7 @@ Status read_stage(const Stage& stage, int number, DType dtype, const char* engin
                 codec.name);
   }
   const Args stored = step->args;
-  WPR_TRY(finish_step(entry, engine, step));
+  WPR_TRY(finish_step(entry, engine, Code::kUnsupported, step));
   if (step->args.value != stored.value) {
     return fail(Code::kCorrupt, "header: stage %d (%s) leaves a parameter to be resolved", number,
                 codec.name);
@@ -249,6 +250,8 @@ Status recipe_of(const Stages& stages, const Header& header, const char* engine,
   }
   if (Status status = check_order(&result); !status.ok())
     return fail(Code::kCorrupt, "header: %s", status.text());
+  if (Status status = check_variant(result, engine); !status.ok() && !names_processor(engine))
+    return fail(Code::kUnsupported, "header: %s", status.text());
   tell_shape(header, &result);
   *recipe = result;
   return {};
@@ -346,6 +349,30 @@ Status check_engine(const char* choice, bool verify) {
     }
   }
   return fail(Code::kParameter, "unknown engine \"%s\"; known: %s", choice, known.c_str());
+}
+
+bool lacks_kernel(const Recipe& recipe, const char* choice) {
+  if (Text(choice) == "auto") return false;
+  for (int i = 0; i < recipe.n_steps; ++i)
+    for (const Kernel* kernel : recipe.step[i].entry->kernels)
+      if (is_named(*kernel, choice)) return false;
+  return true;
+}
+
+Status check_variant(const Recipe& recipe, const char* choice) {
+  if (!names_variant(choice) || !lacks_kernel(recipe, choice)) return {};
+  const Text engine = Text(choice).substr(0, Text(choice).find(':'));
+  std::string has;
+  for (int i = 0; i < recipe.n_steps; ++i)
+    for (const Kernel* kernel : recipe.step[i].entry->kernels)
+      if (engine == kernel->engine && kernel->usable())
+        has += (has.empty() ? "" : ", ") + std::string(engine) + ":" + kernel->variant;
+  return fail(Code::kParameter, "%s has no kernel %s; it has %s", recipe_text(recipe).c_str(),
+              choice, has.c_str());
+}
+
+bool names_processor(const char* choice) {
+  return Text(choice) == "cpu" || Text(choice).starts_with("cpu:");
 }
 
 int extra_threads(const char* choice, bool now) {

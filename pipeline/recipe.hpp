@@ -25,7 +25,9 @@ struct Recipe {
 Status parse_recipe(const char* text, DType dtype, const char* engine, Recipe* recipe);
 
 // The recipe that a header or a block names, for the data that the header describes; kUnsupported
-// for an unknown codec, kCorrupt for parameters that the codec's document does not allow.
+// for an unknown codec, and one without a kernel of the engine or of the variant that `engine`
+// names, but among those of the processor; kCorrupt for parameters that the codec's document does
+// not allow.
 Status recipe_of(const Stages& stages, const Header& header, const char* engine, Recipe* recipe);
 
 Stages stages_of(const Recipe& recipe);
@@ -42,6 +44,12 @@ std::string recipe_text(const Recipe& recipe);
 // engine that has one; that it cannot is an error where `choice` ends in "!". `verify` as in
 // Engine::select.
 Status check_engine(const char* choice, bool verify);
+// Whether no codec of the recipe has a kernel that `choice` names, so that others run in its place.
+bool lacks_kernel(const Recipe& recipe, const char* choice);
+// Where the choice names a variant that no codec of the recipe has: a sentence that says so.
+Status check_variant(const Recipe& recipe, const char* choice);
+// Whether kernels of the processor are named: another one of them has the same bytes.
+bool names_processor(const char* choice);
 // Threads that wait for a device's codes while the cores work, where `choice` is "cores+...":
 // Engine::extra_threads.
 int extra_threads(const char* choice, bool now);

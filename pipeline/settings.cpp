@@ -64,14 +64,16 @@ Status Settings::recipe_for(DType dtype, const Recipe** recipe, bool on_cores) {
   auto found = recipes_.find({dtype, on_cores});
   if (found == recipes_.end()) {
     const char* text = options_.get("recipe");
+    const char* engine = on_cores ? cores_engine(this->engine()) : this->engine();
     Recipe parsed;
-    WPR_TRY(parse_recipe(text, dtype, on_cores ? cores_engine(engine()) : engine(), &parsed));
+    WPR_TRY(parse_recipe(text, dtype, engine, &parsed));
     if (dtype == DType::kBytes && !parsed.lossless()) {
       return fail(Code::kParameter,
                   "recipe %s changes values, and the data are bytes of no stated type: state their "
                   "dtype, such as float32, or take a recipe that loses nothing",
                   text);
     }
+    if (must_have_variant(options_)) WPR_TRY(check_variant(parsed, engine));
     found = recipes_.emplace(std::pair(dtype, on_cores), parsed).first;
   }
   *recipe = &found->second;

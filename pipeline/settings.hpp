@@ -32,6 +32,9 @@ class Settings {
   bool has_own_threads() const;  // they were asked for, so that none of them waits for a device
   int decoders(int most);
   const char* engine() const { return options_.get("engine"); }
+  bool lacks_kernel(const Recipe& recipe) const {
+    return wirepress::lacks_kernel(recipe, engine());
+  }
 
   bool wants_auto() const { return wants_auto_; }
   // The recipe for data of a type; it is valid until an option changes. kParameter where the recipe

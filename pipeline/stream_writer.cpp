@@ -51,7 +51,9 @@ Status StreamWriter::write_batch(size_t n, bool end, Bytes dst, size_t* written)
     groups = choice_.groups;
   }
   const PlainBlocks blocks(header_, blocks_, *chain_, groups, index_, src, end);
-  return frames_.make_blocks(blocks, blocks_.threads, dst, written);
+  WPR_TRY(frames_.make_blocks(blocks, blocks_.threads, dst, written));
+  frames_.count_kernels(*chain_, groups, header_, n);
+  return {};
 }
 
 Status StreamWriter::update(ConstBytes src, Bytes dst, size_t* written) {

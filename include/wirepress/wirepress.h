@@ -396,7 +396,8 @@ typedef struct wpr_device_work {
   const char *reason;    /* why, of the last such block; static, "": there was none */
 } wpr_device_work;
 
-/* What engines with devices have done in the calling thread since it began. */
+/* What engines with devices have done in the calling thread since it began. cores_bytes also has
+ * what the cores did because no codec of a recipe has the kernel that the option "engine" names. */
 WPR_API void wpr_get_device_work(wpr_device_work *work);
 
 #ifdef __cplusplus

@@ -117,10 +117,49 @@ def test_a_device_that_must_be_there(mpi, faulty):
     assert "is not faulty-SEED or faulty-SEED-KIND; the job ends" in done.stderr
 
 
-@pytest.mark.parametrize("codec", ["lz4", "snappy", "bx:m=23"])
+need_cores = pytest.mark.skipif(
+    not any(engine.name == "rtl" and engine.available for engine in wirepress.engines()),
+    reason="built without the simulated cores",
+)
+
+
+@need_cores
+@pytest.mark.parametrize("codec", ["lz4", "snappy", "zstd:1", "bx:m=23"])
 def test_simulated_cores_carry_messages(mpi, tmp_path, codec):
-    if not any(engine.name == "rtl" and engine.available for engine in wirepress.engines()):
-        pytest.skip("built without the simulated cores")
     ranks, said = exchange(mpi, "rtl", tmp_path / "r", n=10, codec=codec)
     assert said == ""
-    assert sum(call["compressed_messages"] for rank in ranks for call in rank["calls"].values()) > 0
+    assert bytes_of(ranks, "compressed_messages") > 0 == bytes_of(ranks, "cores_bytes")
+
+
+def hash_of(mpi, report, **settings: str) -> tuple[str, int]:
+    """Of what arrives in a program of three ranks, and the messages that were compressed."""
+    mine = SETTINGS | {"WIREPRESS_MPI_REPORT": str(report), **settings}
+    said = mpi.run(3, [mpi.build("hashes.c"), "2"], mine, 240)
+    found = re.search("hash ([0-9a-f]{16})", said)
+    assert found, said
+    ranks = json.loads(report.read_text())["ranks"]
+    return found[1], bytes_of(ranks, "compressed_messages")
+
+
+# A codec and the error that results may have.
+IN_THE_LOOP = [
+    ("lz4", "none"),
+    ("snappy", "none"),
+    ("zstd:1", "none"),
+    ("bx:m=23", "none"),
+    ("bx", "bits:6"),
+    ("fre", "bits:6"),
+    ("zfp", "abs:1e-3"),
+]
+
+
+@need_cores
+@pytest.mark.parametrize(("codec", "error"), IN_THE_LOOP)
+def test_a_program_gets_the_same_from_simulated_cores(mpi, tmp_path, codec, error):
+    """To the last bit what the processor's kernels give; without --error, what MPI gives."""
+    settings = {"WIREPRESS_MPI_CODEC": codec, "WIREPRESS_MPI_ERROR": error}
+    by_cores, n = hash_of(mpi, tmp_path / "rtl", WIREPRESS_ENGINE="rtl", **settings)
+    by_library, n_library = hash_of(mpi, tmp_path / "cpu", WIREPRESS_ENGINE="cpu", **settings)
+    plain, n_plain = hash_of(mpi, tmp_path / "off", WIREPRESS_MPI_COMPRESS="off")
+    assert by_cores == by_library and n > 0 and n_library > 0 == n_plain
+    assert (by_cores == plain) == (error == "none")

@@ -18,6 +18,7 @@ import torch.distributed as dist  # noqa: E402
 import wirepress.torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from wirepress.torch.coder import Coder  # noqa: E402
 
 OnRanks = Callable[..., list[Any]]
 
@@ -440,3 +441,12 @@ def differentiate_twice(method: str) -> list[float]:
 def test_create_graph(on_ranks: OnRanks) -> None:
     for method in ("planes", "none"):
         assert on_ranks(differentiate_twice, 2, method) == [[2.0] * 3] * 2
+
+
+def test_a_recipe_without_the_simulated_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable names a kernel: another one does not code gradients in its place."""
+    if not any(engine.name == "rtl" and engine.available for engine in wirepress.engines()):
+        pytest.skip("built without the simulated cores")
+    monkeypatch.setenv("WIREPRESS_ENGINE", "rtl:verilator16")
+    with pytest.raises(wirepress.ParameterError, match="fre has no kernel rtl:verilator16"):
+        Coder("fre")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import doctest
 import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,6 +167,56 @@ def test_every_kernel_agrees(codec: wirepress.Codec, field: np.ndarray) -> None:
     assert frames
     if codec.exact_encode:
         assert len(set(frames)) == 1
+
+
+VARIANTS = sorted(
+    {
+        f"{kernel.engine}:{kernel.variant}"
+        for codec in wirepress.codecs()
+        for kernel in codec.kernels
+        if kernel.usable and kernel.engine != "compressdev"  # behind whose colon stands a device
+    }
+)
+
+
+@pytest.mark.parametrize("engine", VARIANTS)
+def test_a_variant_that_the_codec_lacks_is_refused(
+    engine: str, field: np.ndarray, tmp_path: Path
+) -> None:
+    lacking = 0
+    for codec in wirepress.codecs():
+        data = field if "float32" in codec.dtypes else field.view(np.int32)
+        if any(f"{kernel.engine}:{kernel.variant}" == engine for kernel in codec.kernels):
+            wirepress.compress(data, codec.name, engine=engine)
+            continue
+        lacking += 1
+        sentence = f"(has no kernel {engine}; it has |no kernel for engine .{engine})"
+        with pytest.raises(wirepress.ParameterError, match=sentence):
+            wirepress.compress(data, codec.name, engine=engine)
+        with pytest.raises(wirepress.ParameterError, match=sentence):
+            wirepress.StreamCompressor(codec.name, engine=engine, dtype=str(data.dtype))
+        path = tmp_path / codec.name
+        with pytest.raises(wirepress.ParameterError, match=sentence):
+            wirepress.FrameStore(path, (100,), data.dtype, recipe=codec.name, engine=engine)
+        assert not path.exists()
+    assert lacking
+
+
+def test_frames_of_codecs_without_the_variant() -> None:
+    """The processor's other kernels read them, which is counted; a simulated core does not."""
+    data = b"text that lz4 finds again and again; " * 500
+    frame = wirepress.compress(data, "lz4")
+    before = wirepress.device_work().cores_bytes
+    assert wirepress.decompress(frame, engine="cpu:scalar") == data
+    after = wirepress.device_work()
+    assert after.cores_bytes - before == len(data) and "no codec of the recipe" in after.reason
+    if "rtl:verilator16" in VARIANTS:
+        assert wirepress.decompress(frame, engine="rtl:verilator16") == data
+        with pytest.raises(
+            wirepress.UnsupportedError, match="zstd:1 has no kernel rtl:verilator16"
+        ):
+            wirepress.decompress(wirepress.compress(data, "zstd"), engine="rtl:verilator16")
+    assert wirepress.device_work() == after
 
 
 def test_lossy_within_its_bound(field: np.ndarray) -> None:

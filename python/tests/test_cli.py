@@ -496,6 +496,14 @@ def test_bench_of_an_engine(wirepress_in: Command, tmp_path: Path, field: np.nda
     assert b"B/clock" in wirepress_in(*command.split(), check=True).stdout
     (row,) = json.loads((tmp_path / "out.json").read_text())["rows"]
     assert row["compress_clocks"] == 0 and row["decompress_clocks"] > field.nbytes / 16
+    # Without recipes those codecs that have it; a codec that lacks it is not measured as if it had.
+    command = "bench field.npy --engine rtl:verilator16 --seconds 0 --limit 1 --json out.json"
+    wirepress_in(*command.split(), check=True)
+    rows = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert {(row["recipe"], row["kernel"]) for row in rows} >= {("lz4", "rtl:verilator16")}
+    assert {row["kernel"] for row in rows} == {"rtl:verilator16"}
+    done = wirepress_in("bench", "field.npy", "--engine", "rtl:verilator16", "--recipes", "zstd")
+    assert "zstd:1 has no kernel rtl:verilator16; it has rtl:verilator" in one_line(done.stderr)
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

@@ -56,6 +56,14 @@ def test_wrong_values(site, words, parts):
     [
         (["--engine", "rtl"], ["--engine: auto chooses among kernels of the processor"]),
         (["--engine", "rtl", "--codec", "deflate"], ["--codec: deflate: no kernel for engine"]),
+        (
+            ["--engine", "rtl:verilator16"],
+            ["--engine: auto chooses among kernels of the processor"],
+        ),
+        (
+            ["--engine", "rtl:verilator16", "--codec", "zstd"],
+            ["--codec: zstd:1 has no kernel rtl:verilator16; it has rtl:verilator"],
+        ),
     ],
 )
 def test_cores_want_a_codec_that_they_have(site, words, parts):

@@ -77,6 +77,7 @@ def test_a_lossy_in_worker_store_keeps_its_bound(path: Path) -> None:
 def test_options(path: Path) -> None:
     for options, match in [
         ({"engine": "abacus"}, "abacus"),
+        ({"engine": "cpu:scalar", "recipe": "lz4"}, "lz4:1 has no kernel cpu:scalar; it has cpu:"),
         ({"options": {"block_size": "3"}}, "block_size"),
         ({"options": {"no_such": 1}}, "no_such"),
         ({"tile": (1, 2)}, "differ in length"),
@@ -86,7 +87,8 @@ def test_options(path: Path) -> None:
         with pytest.raises(wirepress.ParameterError, match=match):
             FrameStore(path, SHAPE, **options)  # type: ignore[arg-type]
         assert not path.exists()
-    more = {"engine": "cpu:scalar", "options": {"block_size": "4KiB"}, "recipe": "lz4"}
+    more = {"engine": "cpu:scalar", "options": {"block_size": "4KiB"}}
+    more["recipe"] = "shuffle:4+lz4"
     with FrameStore(path, SHAPE, **more) as store:  # type: ignore[arg-type]
         store.put(0, frame(0))
         assert (store.get(0) == frame(0)).all()

@@ -183,7 +183,8 @@ class DeviceWork:
 
     device_bytes: int
     cores_bytes: int
-    """Of blocks that a device was given, or whose memory they lay in, and the CPU did instead."""
+    """Of blocks that a device was given, or whose memory they lay in, and the CPU did instead; or
+    that had no codec with the kernel that the option `engine` names."""
     reason: str
     """Why, of the last such block; "" where there was none."""
 

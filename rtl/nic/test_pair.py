@@ -82,11 +82,16 @@ def test_a_wire_of_100_gbps(tmp_path: Path) -> None:
     assert all(flow["gbps"] > 100 for flow in flows(tmp_path, *sizes))
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 8, 64])
-def test_lanes(tmp_path: Path, lanes: int) -> None:
+@pytest.mark.parametrize(
+    ("lanes", "codec"),
+    [(lanes, (*TBQ[:2], "--data", "sparse,noise")) for lanes in (1, 2, 8, 64)]
+    + [(lanes, codec) for codec in (LZ4, (*ZFP, "--data", "wave,noise")) for lanes in (1, 4)],
+    ids=str,
+)
+def test_lanes(tmp_path: Path, lanes: int, codec: tuple[str, ...]) -> None:
     """Order is kept in each lane, nothing is lost, and the wire is shared to the last bit."""
-    packets = ("--lanes", str(lanes), "--packets", str(10 * lanes), *TBQ[:2], "--other", "0.2")
-    mixed = ("--sizes", "64,66,1518,9594", "--data", "sparse,noise", "--pause", "0.3")
+    packets = ("--lanes", str(lanes), "--packets", str(10 * lanes), *codec, "--other", "0.2")
+    mixed = ("--sizes", "64,66,1518,9594", "--pause", "0.3")
     path = tmp_path / "lanes.json"
     done = run(*packets, *mixed, "--json", str(path))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -172,11 +172,16 @@ def codecs_of(recipe: str) -> list[api.Codec]:
     return [codec for codec in api.codecs() if codec.name in names]
 
 
+def _is_of(kernel: api.Kernel, engine: str) -> bool:
+    """Whether it is a kernel of that engine, or the one that is named."""
+    return engine in (kernel.engine, f"{kernel.engine}:{kernel.variant}")
+
+
 def _engines_of(recipe: str, engine: str) -> list[str]:
     """The kernels on `engine` of the recipe's codec that has most of them; the other codecs take
     their best where they lack one of these."""
     usable = [
-        [k for k in codec.kernels if k.usable and k.engine == engine] for codec in codecs_of(recipe)
+        [k for k in codec.kernels if k.usable and _is_of(k, engine)] for codec in codecs_of(recipe)
     ]
     kernels = max(usable, key=len, default=[])
     return [f"{kernel.engine}:{kernel.variant}" for kernel in kernels] or [engine]
@@ -194,7 +199,7 @@ def _default_recipes(dtype: int, engine: str) -> Iterator[str]:
     """The engine's codecs: alone, or what only prepares data before the default recipe."""
     default = next(option.default for option in api.options() if option.key == "recipe")
     for codec in api.codecs():
-        if not any(kernel.engine == engine for kernel in codec.kernels):
+        if not any(_is_of(kernel, engine) for kernel in codec.kernels):
             continue
         if not codec.lossless and dtype == 0:
             print(

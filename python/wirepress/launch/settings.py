@@ -172,14 +172,18 @@ def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
 
 
 def check_engine(context: Any, codec: str, called: dict[str, str]) -> None:
-    engine = context.get("engine").partition(":")[0]
-    if engine in ("auto", "cpu") or engine.endswith("compressdev"):
+    named = context.get("engine")
+    engine, _, variant = named.partition(":")
+    if engine == "auto" or engine.endswith("compressdev") or (engine == "cpu" and not variant):
         return  # the processor codes what a device has no kernel for
+    if engine == "cpu" and codec == "auto":
+        return  # what has no such kernel runs by another, which the report counts
     if codec == "auto":
         raise RunError(
             f"{called['engine']}: auto chooses among kernels of the processor; name a codec that "
             f"{engine} has ({called['mpi_codec']})"
         )
+    context.set("engine", named)  # a variable alone would be a wish
     try:
         context.set("recipe", codec)
     except ValueError as error:
