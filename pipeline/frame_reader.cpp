@@ -271,6 +271,7 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
       workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
   if (on_device) job.share.note(frame->place);
   there_.clear();
+  frame->chain->note_failures();
   return job.status;
 }
 
