@@ -128,7 +128,7 @@ Status wait(int, void* stream) noexcept {
   return status;
 }
 
-std::atomic<uint64_t> allocations{0}, to_fail{0};
+std::atomic<uint64_t> allocations{0}, to_fail{0}, failures{0};
 std::atomic<bool> all_fail{false};
 std::atomic<uint64_t> launches[kDevices] = {};
 thread_local int current = 0;
@@ -163,11 +163,12 @@ void fail_emulated(uint64_t n, bool all) noexcept {
   all_fail = all;
   to_fail = n;
 }
-uint64_t left_to_fail() noexcept { return to_fail; }
+uint64_t emulated_failures() noexcept { return failures; }
 Status emulated_operation(const char* what) noexcept {
   for (uint64_t left = to_fail; left > 0;) {
     const bool fails = left == 1;
     if (!(fails && all_fail) && !to_fail.compare_exchange_weak(left, left - 1)) continue;
+    if (fails) ++failures;
     if (fails) return fail(Code::kDevice, "cuda: %s: the emulator was told to fail", what);
     break;
   }

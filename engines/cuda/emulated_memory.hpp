@@ -25,10 +25,9 @@ uint64_t emulated_launches(int device) noexcept;
 void count_emulated_launch(int device) noexcept;
 
 // Operation number n from now on, of kernels of calls that wait, in any thread, fails: a copy, a
-// launch, or waiting for their end; `all`: and all behind it. 0: none does. What is left of n is
-// what nobody came to.
+// launch, or waiting for their end; `all`: and all behind it. 0: none does. How many have failed.
 void fail_emulated(uint64_t n, bool all = false) noexcept;
-uint64_t left_to_fail() noexcept;
+uint64_t emulated_failures() noexcept;
 Status emulated_operation(const char* what) noexcept;
 
 // What kernels of the engine cuda did in this thread (base/kernel.hpp).
