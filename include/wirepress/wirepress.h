@@ -193,23 +193,24 @@ WPR_API wpr_status wpr_copy(wpr_ctx *ctx, void *to, const void *from, size_t n);
 
 /* ---- jobs ---------------------------------------------------------------------------------
  * wpr_compress_array and wpr_decompress for data in memory of a GPU, by calls that return before
- * the work is done: it stands on the stream of wpr_set_stream, behind what is there, and before what
- * comes later. (WPR_NO_STREAM: on the default stream.) How long a frame is the device alone knows
- * until wpr_poll or wpr_wait says it. A context may have any number of jobs on their way, on
+ * the work is done: it stands on the stream of wpr_set_stream, behind what is there, and before
+ * what comes later. (WPR_NO_STREAM: on the default stream.) How long a frame is the device alone
+ * knows until wpr_poll or wpr_wait says it. A context may have any number of jobs on their way, on
  * different streams.
  *
  * The buffers are the job's until it is done; read them by wpr_poll or wpr_wait, not by the stream.
- * A call that fails has touched nothing. A job that fails leaves dst of a frame as it was where that
- * is too small, and undefined else. Memory, of the device and pinned, is kept for the next job; none
- * is allocated once jobs of these sizes have been on their way together. Frames have the bytes that
- * wpr_compress_array makes.
+ * A call that fails has touched nothing. A job that fails leaves dst of a frame as it was where
+ * that is too small, and undefined else. Memory, of the device and pinned, is kept for the next
+ * job; none is allocated once jobs of these sizes have been on their way together. Frames have the
+ * bytes that wpr_compress_array makes.
  *
  * The device does all of a job where the recipe is one codec that has a kernel there, data lie at
  * multiples of 16 bytes, and option "probe" is off or the recipe loses something; to expand, where
  * the frame lies in memory of the cores, which check its sums in the call. Other jobs, and one that
  * the device failed, are done by wpr_wait, or by the wpr_poll that finds the stream ready, as
- * wpr_compress_array and wpr_decompress do them. So are those that have nothing to do with a device,
- * by the call itself. While there are jobs, wpr_set is refused, and wpr_free waits for them. */
+ * wpr_compress_array and wpr_decompress do them. So are those that have nothing to do with a
+ * device, by the call itself. While there are jobs, wpr_set is refused, and wpr_free waits for
+ * them. */
 typedef struct wpr_job wpr_job;
 
 WPR_API wpr_status wpr_compress_async(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,

@@ -8,35 +8,35 @@
 
 #include "check.h"
 
-static void* (*device_alloc)(int, size_t);
-static int (*copy)(void*, const void*, size_t);
-static void (*device_free)(void*);
+static void *(*device_alloc)(int, size_t);
+static int (*copy)(void *, const void *, size_t);
+static void (*device_free)(void *);
 static int rank, size, side; /* side: bit r of it: the buffers of rank r lie on a device */
 static int n_devices;
 
 /* A buffer where this rank has it now, with n bytes of a message or 0x55. */
-static void* make(size_t n, int kind, unsigned seed, int filled_in) {
-  unsigned char* here = malloc(n + 1);
+static void *make(size_t n, int kind, unsigned seed, int filled_in) {
+  unsigned char *here = malloc(n + 1);
   CHECK(here);
   memset(here, 0x55, n);
   if (filled_in) fill(here, n, kind, seed);
   if (!(side >> rank & 1)) return here;
-  void* there = device_alloc(rank & 1, n);
+  void *there = device_alloc(rank & 1, n);
   CHECK(there);
   CHECK(copy(there, here, n) == 0);
   free(here);
   ++n_devices;
   return there;
 }
-static unsigned char* look(void* buffer, size_t n) {
-  unsigned char* here = malloc(n + 1);
+static unsigned char *look(void *buffer, size_t n) {
+  unsigned char *here = malloc(n + 1);
   CHECK(here && (side >> rank & 1 ? copy(here, buffer, n) == 0 : (memcpy(here, buffer, n), 1)));
   return here;
 }
-static void drop(void* buffer) { side >> rank & 1 ? device_free(buffer) : free(buffer); }
+static void drop(void *buffer) { side >> rank & 1 ? device_free(buffer) : free(buffer); }
 
-static void expect(void* buffer, size_t n, int kind, unsigned seed) {
-  unsigned char* here = look(buffer, n);
+static void expect(void *buffer, size_t n, int kind, unsigned seed) {
+  unsigned char *here = look(buffer, n);
   CHECK(filled(here, n, kind, seed));
   free(here);
   drop(buffer);
@@ -76,7 +76,7 @@ static void messages(int kind, size_t n, unsigned seed) {
       MPI_Type_commit(&gaps);
       MPI_Sendrecv(out, 1, gaps, other, way, in, 1, gaps, other, way, MPI_COMM_WORLD, &status);
       MPI_Type_free(&gaps);
-      unsigned char* here = look(in, n);
+      unsigned char *here = look(in, n);
       for (size_t i = 0; i < n; ++i)
         CHECK(here[i] ==
               (i < n / 8 * 8 && i % 8 < 4 ? byte_at(kind, seed + (unsigned)other, i) : 0x55));
@@ -112,7 +112,7 @@ static void probed(int kind, size_t n, unsigned seed) {
   if (rank > 1) return;
   const int other = 1 - rank, count = (int)n;
   if (rank == 0) {
-    void* out = make(n, kind, seed, 1);
+    void *out = make(n, kind, seed, 1);
     MPI_Send(out, count, MPI_BYTE, other, 10, MPI_COMM_WORLD);
     expect(out, n, kind, seed);
     return;
@@ -120,14 +120,14 @@ static void probed(int kind, size_t n, unsigned seed) {
   MPI_Status status;
   MPI_Probe(other, 10, MPI_COMM_WORLD, &status);
   CHECK(count_of(&status, MPI_BYTE) == count);
-  void* in = make(n, 0, 0, 0);
+  void *in = make(n, 0, 0, 0);
   MPI_Recv(in, count, MPI_BYTE, other, 10, MPI_COMM_WORLD, &status);
   expect(in, n, kind, seed);
 }
 
 /* Blocks of every member, of n bytes each. */
-static void expect_blocks(void* buffer, size_t n, int kind, unsigned seed, int step) {
-  unsigned char* here = look(buffer, n * (size_t)size);
+static void expect_blocks(void *buffer, size_t n, int kind, unsigned seed, int step) {
+  unsigned char *here = look(buffer, n * (size_t)size);
   for (int r = 0; r < size; ++r)
     for (size_t i = 0; i < n; ++i)
       CHECK(here[(size_t)r * n + i] ==
@@ -140,7 +140,7 @@ static void collectives(int kind, size_t n, unsigned seed) {
   const int count = (int)n;
   const size_t all = n * (size_t)size;
   const int root = (int)(seed % (unsigned)size);
-  void* one = make(n, kind, seed, rank == root);
+  void *one = make(n, kind, seed, rank == root);
   MPI_Bcast(one, count, MPI_BYTE, root, MPI_COMM_WORLD);
   expect(one, n, kind, seed);
 
@@ -157,13 +157,13 @@ static void collectives(int kind, size_t n, unsigned seed) {
   for (int r = 0; r < size; ++r) counts[r] = count, at[r] = (size - 1 - r) * count;
   whole = make(all, 0, 0, 0);
   MPI_Allgatherv(mine, count, MPI_BYTE, whole, counts, at, MPI_BYTE, MPI_COMM_WORLD);
-  unsigned char* here = look(whole, all);
+  unsigned char *here = look(whole, all);
   for (int r = 0; r < size; ++r) CHECK(filled(here + at[r], n, kind, seed + (unsigned)r));
   free(here);
   drop(whole);
   expect(mine, n, kind, seed + (unsigned)rank);
 
-  void* from = make(all, kind, seed + (unsigned)rank, 1);
+  void *from = make(all, kind, seed + (unsigned)rank, 1);
   whole = make(all, 0, 0, 0);
   MPI_Alltoall(from, count, MPI_BYTE, whole, count, MPI_BYTE, MPI_COMM_WORLD);
   expect_blocks(whole, n, kind, seed, 1);
@@ -176,7 +176,7 @@ static void collectives(int kind, size_t n, unsigned seed) {
   whole = make(all, 0, 0, 0);
   MPI_Alltoallw(from, counts, at, types, whole, counts, at, types, MPI_COMM_WORLD);
   expect_blocks(whole, n, kind, seed, 1);
-  void* part = make(n, 0, 0, 0);
+  void *part = make(n, 0, 0, 0);
   MPI_Scatter(from, count, MPI_BYTE, part, count, MPI_BYTE, root, MPI_COMM_WORLD);
   here = look(part, n);
   for (size_t i = 0; i < n; ++i)
@@ -188,7 +188,7 @@ static void collectives(int kind, size_t n, unsigned seed) {
 
 static void reductions(size_t n) {
   const int count = (int)(n / 4);
-  int* values = malloc(4 * (size_t)count * (size_t)size + 4);
+  int *values = malloc(4 * (size_t)count * (size_t)size + 4);
   for (int way = 0; way < 5; ++way) {
     const int blocks = way >= 3 ? size : 1, in_place = way == 1;
     const size_t bytes = 4 * (size_t)count * (size_t)blocks, mine = 4 * (size_t)count;
@@ -209,7 +209,7 @@ static void reductions(size_t n) {
       MPI_Reduce_scatter(from, to, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     else
       MPI_Reduce_scatter_block(from, to, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    int* result = (int*)look(to, mine);
+    int *result = (int *)look(to, mine);
     const int first = way >= 3 ? rank * count : 0;
     for (int i = 0; whole && i < count; ++i)
       CHECK(result[i] == size * (size - 1) / 2 + size * ((first + i) / 50));
@@ -222,20 +222,20 @@ static void reductions(size_t n) {
 
 static void nonblocking(int kind, size_t n, unsigned seed) {
   MPI_Request request;
-  void* one = make(n, kind, seed, rank == 0);
+  void *one = make(n, kind, seed, rank == 0);
   MPI_Ibcast(one, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   expect(one, n, kind, seed);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  device_alloc = (void* (*)(int, size_t))dlsym(RTLD_DEFAULT, "wirepress_mpi_device_alloc");
-  copy = (int (*)(void*, const void*, size_t))dlsym(RTLD_DEFAULT, "wirepress_mpi_copy");
-  device_free = (void (*)(void*))dlsym(RTLD_DEFAULT, "wirepress_mpi_device_free");
+  device_alloc = (void *(*)(int, size_t))dlsym(RTLD_DEFAULT, "wirepress_mpi_device_alloc");
+  copy = (int (*)(void *, const void *, size_t))dlsym(RTLD_DEFAULT, "wirepress_mpi_copy");
+  device_free = (void (*)(void *))dlsym(RTLD_DEFAULT, "wirepress_mpi_device_free");
   CHECK(device_alloc && copy && device_free);
   const int with_nonblocking = argc > 1 && argv[1][0] == '1';
   for (side = 0; side < 1 << size; ++side) {
