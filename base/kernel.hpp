@@ -97,6 +97,8 @@ struct Args {
   // The device, of an engine that has several, whose memory the raw data may lie in
   // (base/memory.hpp); -1: they lie where the cores reach them.
   int device = -1;
+  // Then, of such an engine: the device that works, the current one of the thread that called.
+  int home = -1;
 
   double real(size_t i) const { return real_of(value[i]); }
 };
@@ -140,6 +142,8 @@ inline Args default_args(const Codec& codec, DType dtype) {
   for (size_t i = 0; i < codec.params.size(); ++i) args.value[i] = codec.params[i].fallback;
   return args;
 }
+
+struct StreamKernel;  // base/streams.hpp
 
 // One implementation of one codec on one engine. Reads and writes only the spans it is given.
 struct Kernel {
@@ -205,6 +209,11 @@ struct Kernel {
                          size_t* written, void** begun) noexcept = nullptr;
   bool (*end_decode)(void* state, const Args& args, void* begun, ConstBytes src, Bytes dst,
                      size_t* written, Status* status) noexcept = nullptr;
+  // Of an engine whose devices have memory of their own: the calling thread's current one
+  // (Args::home).
+  int (*current_device)() noexcept = nullptr;
+  // The same work, in the order of a stream.
+  const StreamKernel* on_stream = nullptr;
 };
 
 struct Entry {

@@ -2,7 +2,7 @@
 // Memory of an engine's device, which the cores must not touch, and whose a pointer is.
 #pragma once
 
-#include "base/kernel.hpp"
+#include "base/streams.hpp"
 
 namespace wirepress {
 
@@ -24,6 +24,7 @@ struct DeviceMemory {
   std::byte* (*on_cores)(const void* at) noexcept;
   // Adds to Engine::work of the calling thread; `reason` is static.
   void (*note)(uint64_t device_size, uint64_t cores_size, const char* reason) noexcept;
+  const DeviceStreams* streams;  // nullptr: every call waits
 };
 
 // Where an address lies.

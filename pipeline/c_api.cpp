@@ -153,6 +153,12 @@ const char* text_of_engine(size_t i, std::string (*Engine::*function)()) {
   return text.c_str();
 }
 
+Status poll(wpr_ctx* ctx, wpr_job* job, bool waits, bool* done, size_t* written) {
+  auto* const own = reinterpret_cast<wirepress::Job*>(job);
+  if (!ctx->context.jobs.knows(own)) return fail(Code::kParameter, "the context has no such job");
+  return ctx->context.jobs.poll(own, waits, done, written);
+}
+
 const char* bounds_name(wirepress::Bounds bounds) {
   static constexpr const char* kNames[] = {"", "fraction_bits", "absolute"};
   return kNames[static_cast<int>(bounds)];
@@ -188,6 +194,8 @@ void wpr_free(wpr_ctx* ctx) { delete ctx; }
 wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("key", key, "value", value));
+    if (ctx->context.jobs.any())
+      return fail(Code::kParameter, "jobs are on their way: %s can be set when they are done", key);
     return ctx->context.settings.set(key, value);
   });
 }
@@ -258,6 +266,55 @@ wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, si
     WPR_TRY(check_given("written", written));
     WPR_TRY(check_buffers(src, n, dst, cap));
     return ctx->context.decompress(bytes(src, n), bytes(dst, cap), written);
+  });
+}
+
+wpr_status wpr_compress_async(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dims,
+                              const uint64_t* shape, void* dst, size_t cap, wpr_job** job) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("job", job));
+    *job = nullptr;
+    WPR_TRY(check_array(dtype, n_dims, shape));
+    Header header;
+    WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
+    WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
+    wirepress::Job* begun;
+    WPR_TRY(
+        ctx->context.jobs.compress(bytes(src, header.raw_size), header, bytes(dst, cap), &begun));
+    *job = reinterpret_cast<wpr_job*>(begun);
+    return {};
+  });
+}
+
+wpr_status wpr_decompress_async(wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
+                                wpr_job** job) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("job", job));
+    *job = nullptr;
+    WPR_TRY(check_buffers(src, n, dst, cap));
+    wirepress::Job* begun;
+    WPR_TRY(ctx->context.jobs.decompress(bytes(src, n), bytes(dst, cap), &begun));
+    *job = reinterpret_cast<wpr_job*>(begun);
+    return {};
+  });
+}
+
+wpr_status wpr_poll(wpr_ctx* ctx, wpr_job* job, int* done, size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("done", done, "written", written));
+    *done = 0;
+    bool over = false;
+    const Status status = poll(ctx, job, false, &over, written);
+    *done = over;
+    return status;
+  });
+}
+
+wpr_status wpr_wait(wpr_ctx* ctx, wpr_job* job, size_t* written) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("written", written));
+    bool over = false;
+    return poll(ctx, job, true, &over, written);
   });
 }
 

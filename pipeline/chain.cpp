@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/memory.hpp"
 #include "base/order.hpp"
 
 namespace wirepress {
@@ -14,7 +15,8 @@ namespace {
 bool same_step(const Recipe::Step& a, const Recipe::Step& b) {
   return a.entry == b.entry && a.kernel == b.kernel && a.args.dtype == b.args.dtype &&
          a.args.value == b.args.value && a.args.n_dims == b.args.n_dims &&
-         a.args.shape == b.args.shape && a.args.device == b.args.device;
+         a.args.shape == b.args.shape && a.args.device == b.args.device &&
+         a.args.home == b.args.home;
 }
 
 Args with(Args args, Draw draw) {
@@ -90,6 +92,8 @@ Chain::~Chain() {
     for (int i = 0; i < recipe_.n_steps; ++i) {
       const Kernel& kernel = *recipe_.step[i].kernel;
       if (worker.open[i] && kernel.close) kernel.close(worker.state[i]);
+      const Kernel* const spare = worker.spare[i];
+      if (spare != nullptr && spare->close != nullptr) spare->close(worker.spare_state[i]);
     }
   }
 }
@@ -111,6 +115,66 @@ Status Chain::open(Worker& worker, int step) {
   return {};
 }
 
+// What a device was to do of data that the cores have, they do where it fails.
+Status Chain::spare_for(Worker& worker, int step, size_t size, const Kernel** kernel,
+                        void** state) {
+  const Recipe::Step& it = recipe_.step[step];
+  if (worker.spare[step] == nullptr) {
+    const Kernel* const found = choose_kernel(*it.entry, "auto");
+    if (found == nullptr)
+      return fail(Code::kUnsupported, "%s: no kernel of the cores", it.entry->codec->name);
+    if (found->open != nullptr) WPR_TRY(found->open(it.args, &worker.spare_state[step]));
+    worker.spare[step] = found;
+  }
+  *kernel = worker.spare[step];
+  *state = worker.spare_state[step];
+  failed_size_ += size;
+  return {};
+}
+
+bool Chain::may_take_over(int step, const Status& status) const {
+  const Recipe::Step& it = recipe_.step[step];
+  return status.code() == Code::kDevice && it.kernel->current_device != nullptr &&
+         it.args.device < 0;
+}
+
+Status Chain::encode_step(Worker& worker, int step, Draw draw, ConstBytes src, Bytes dst,
+                          size_t* written) {
+  const Recipe::Step& it = recipe_.step[step];
+  const Args args = with(it.args, draw);
+  Status status = open(worker, step);
+  if (status.ok()) status = it.kernel->encode(worker.state[step], args, src, dst, written);
+  if (!may_take_over(step, status)) return status;
+  const Kernel* kernel;
+  void* state;
+  WPR_TRY(spare_for(worker, step, src.size(), &kernel, &state));
+  return kernel->encode(state, args, src, dst, written);
+}
+
+Status Chain::decode_step(Worker& worker, int step, ConstBytes src, Bytes dst, size_t* written) {
+  const Recipe::Step& it = recipe_.step[step];
+  Status status = open(worker, step);
+  if (status.ok()) status = it.kernel->decode(worker.state[step], it.args, src, dst, written);
+  if (!may_take_over(step, status)) return status;
+  const Kernel* kernel;
+  void* state;
+  WPR_TRY(spare_for(worker, step, dst.size(), &kernel, &state));
+  return kernel->decode(state, it.args, src, dst, written);
+}
+
+void Chain::note_failures() {
+  const size_t size = failed_size_.exchange(0);
+  if (size == 0) return;
+  for (int i = 0; i < recipe_.n_steps; ++i) {
+    const Kernel& kernel = *recipe_.step[i].kernel;
+    const DeviceMemory* const memory =
+        kernel.current_device == nullptr
+            ? nullptr
+            : find_memory(std::string(kernel.engine) + ":" + kernel.variant);
+    if (memory != nullptr) return memory->note(0, size, "the device failed");
+  }
+}
+
 size_t Chain::first_bound(size_t raw_size) const {
   return recipe_.step[0].entry->codec->bound(recipe_.step[0].args, raw_size);
 }
@@ -122,11 +186,9 @@ Status Chain::encode(int index, ConstBytes src, Draw draw, Bytes dst, size_t* wr
 Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, Draw draw, Bytes dst,
                           size_t* written) {
   const int last = recipe_.n_steps - 1;
-  const Recipe::Step& step = recipe_.step[last];
   WPR_TRY(encode_to_last(worker, step_begin, draw, &src));
-  WPR_TRY(open(worker, last));
   size_t size = 0;
-  WPR_TRY(step.kernel->encode(worker.state[last], with(step.args, draw), src, dst, &size));
+  WPR_TRY(encode_step(worker, last, draw, src, dst, &size));
   *written = size;
   return {};
 }
@@ -134,12 +196,11 @@ Status Chain::encode_from(Worker& worker, int step_begin, ConstBytes src, Draw d
 Status Chain::encode_to_last(Worker& worker, int step_begin, Draw draw, ConstBytes* code) {
   for (int i = step_begin; i < recipe_.n_steps - 1; ++i) {
     const Recipe::Step& step = recipe_.step[i];
-    WPR_TRY(open(worker, i));
     Bytes out;
     WPR_TRY(
         reserve(worker.scratch[i % 2], step.entry->codec->bound(step.args, code->size()), &out));
     size_t size = 0;
-    WPR_TRY(step.kernel->encode(worker.state[i], with(step.args, draw), *code, out, &size));
+    WPR_TRY(encode_step(worker, i, draw, *code, out, &size));
     *code = out.first(size);
   }
   return {};
@@ -173,11 +234,10 @@ Status Chain::decode(int index, ConstBytes src, Bytes dst) {
 }
 
 Status Chain::decode_from(Worker& worker, int step, ConstBytes src, Bytes dst) {
-  WPR_TRY(open(worker, 0));
   ConstBytes code;
   WPR_TRY(decode_between(worker, step, src, dst.size(), nullptr, &code));
   size_t size = 0;
-  WPR_TRY(recipe_.step[0].kernel->decode(worker.state[0], recipe_.step[0].args, code, dst, &size));
+  WPR_TRY(decode_step(worker, 0, code, dst, &size));
   if (size != dst.size())
     return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", size, dst.size());
   return {};
@@ -233,12 +293,10 @@ Status Chain::decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, B
 Status Chain::decode_between(Worker& worker, int last, ConstBytes src, size_t raw_size,
                              Buffer* into, ConstBytes* code) {
   for (int i = last; i >= 1; --i) {
-    const Recipe::Step& step = recipe_.step[i];
-    WPR_TRY(open(worker, i));
     Bytes out;
     WPR_TRY(reserve(i == 1 && into ? *into : worker.scratch[i % 2], limit(i, raw_size), &out));
     size_t size = 0;
-    WPR_TRY(step.kernel->decode(worker.state[i], step.args, src, out, &size));
+    WPR_TRY(decode_step(worker, i, src, out, &size));
     src = out.first(size);
   }
   *code = src;

@@ -2,6 +2,7 @@
 // A recipe made ready to run: its codecs, one behind the other, on blocks.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "base/buffer.hpp"
@@ -33,6 +34,10 @@ class Chain {
   // can_encode_feedback and can_decode_add say without help of the cores.
   bool can_encode_feedback() const { return recipe_.step[0].kernel->encode_feedback != nullptr; }
   bool can_decode_add() const { return recipe_.step[0].kernel->decode_add != nullptr; }
+
+  // Counts what the cores did since the last call because a device failed, by the thread whose
+  // call it was.
+  void note_failures();
 
   // kDstTooSmall: the code does not fit dst.
   Status encode(int worker, ConstBytes src, Draw draw, Bytes dst, size_t* written);
@@ -87,9 +92,17 @@ class Chain {
     void* state[kMaxStages] = {};
     bool open[kMaxStages] = {};
     Buffer scratch[2];
-    Buffer kept[3];  // what must outlive the steps behind the first one
+    Buffer kept[3];                        // what must outlive the steps behind the first one
+    const Kernel* spare[kMaxStages] = {};  // of the cores, where a device's has failed
+    void* spare_state[kMaxStages] = {};
   };
   Status open(Worker& worker, int step);
+  // One step, by the cores where a device fails and they have its data.
+  Status encode_step(Worker& worker, int step, Draw draw, ConstBytes src, Bytes dst,
+                     size_t* written);
+  Status decode_step(Worker& worker, int step, ConstBytes src, Bytes dst, size_t* written);
+  bool may_take_over(int step, const Status& status) const;
+  Status spare_for(Worker& worker, int step, size_t size, const Kernel** kernel, void** state);
   Status encode_from(Worker& worker, int step, ConstBytes src, Draw draw, Bytes dst,
                      size_t* written);
   // The steps from `step` to the one before the last, whose code *code is then: in scratch.
@@ -109,6 +122,7 @@ class Chain {
 
   Recipe recipe_;
   std::vector<Worker> workers_;
+  std::atomic<size_t> failed_size_{0};
 };
 
 // to[i] += from[i], float32.

@@ -17,6 +17,17 @@ bool is_for(const Recipe& recipe, const Header& header) {
          std::equal(args.shape.begin(), args.shape.end(), header.shape);
 }
 
+// Whether kernels of devices work on that of the calling thread.
+bool is_at_home(const Recipe& recipe) {
+  for (int i = 0; i < recipe.n_steps; ++i) {
+    const Recipe::Step& step = recipe.step[i];
+    if (step.kernel->current_device != nullptr && step.args.device < 0 &&
+        step.args.home != step.kernel->current_device())
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 ChainPointer Chains::use(size_t i) {
@@ -26,6 +37,17 @@ ChainPointer Chains::use(size_t i) {
 }
 
 ChainPointer Chains::for_recipe(const Recipe& recipe, int threads) {
+  if (!is_at_home(recipe)) {
+    Recipe here = recipe;
+    for (int i = 0; i < here.n_steps; ++i)
+      if (here.step[i].kernel->current_device != nullptr)
+        here.step[i].args.home = here.step[i].kernel->current_device();
+    return for_recipe_at_home(here, threads);
+  }
+  return for_recipe_at_home(recipe, threads);
+}
+
+ChainPointer Chains::for_recipe_at_home(const Recipe& recipe, int threads) {
   for (size_t i = kept_.size(); i-- > 0;) {
     if (kept_[i].chain->matches(recipe, threads)) return use(i);
   }
@@ -39,7 +61,7 @@ Status Chains::for_stages(const Stages& stages, const Header& header, const char
   for (size_t i = kept_.size(); i-- > 0;) {
     const Kept& kept = kept_[i];
     if (kept.engine != engine || kept.chain->n_workers() < threads || !same(kept.stages, stages) ||
-        !is_for(kept.chain->recipe(), header))
+        !is_for(kept.chain->recipe(), header) || !is_at_home(kept.chain->recipe()))
       continue;
     *chain = use(i);
     return {};

@@ -15,7 +15,7 @@ using ChainPointer = std::shared_ptr<Chain>;
 
 class Chains {
  public:
-  // A chain for at least `threads` workers.
+  // A chain for at least `threads` workers. What devices do of it, the calling thread's does.
   ChainPointer for_recipe(const Recipe& recipe, int threads);
   // That of the recipe that a header or a block names, for the data that the header describes;
   // fails as recipe_of does.
@@ -29,6 +29,7 @@ class Chains {
     std::optional<std::string> engine;  // the option with which stages were read as this recipe
   };
   ChainPointer use(size_t i);
+  ChainPointer for_recipe_at_home(const Recipe& recipe, int threads);
 
   std::vector<Kept> kept_;  // most recently used last
 };

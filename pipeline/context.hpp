@@ -2,6 +2,7 @@
 // What stands behind a wpr_ctx: one set of settings, memory and threads for all that it does.
 #pragma once
 
+#include "pipeline/jobs.hpp"
 #include "pipeline/stream_reader.hpp"
 #include "pipeline/stream_writer.hpp"
 
@@ -34,6 +35,7 @@ struct Context {
   FrameReader reader{settings, chains, pool, stats};
   StreamWriter stream_writer{settings, writer, stats};
   StreamReader stream_reader{settings, reader, stats};
+  Jobs jobs{*this};  // last: they have memory of what is above
 
  private:
   Status wait(const Place& place) const;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -475,6 +476,55 @@ TEST(Device, WhatNoDeviceMayHaveIsRefused) {
   EXPECT_EQ(wpr_device_alloc(ctx, device_engine(), -1, 10, &none), WPR_PARAMETER);
   EXPECT_EQ(wpr_set_stream(ctx, WPR_NO_STREAM), WPR_OK);
   EXPECT_EQ(compress(ctx, at, 4000, WPR_FLOAT32, wpr_bound(ctx, 4000)).status, WPR_OK);
+}
+
+// As jobs_test.cpp has it on the emulator's streams, here on the default stream of any device.
+TEST(Device, JobsDoAsTheCallsThatWait) {
+  for (const std::string& recipe : recipes()) {
+    SCOPED_TRACE(recipe);
+    Context ctx(recipe);
+    if (ctx.status != WPR_OK) continue;
+    ctx.set("probe", "off");
+    std::vector<wpr_job*> jobs;
+    const size_t sizes[] = {4, 4096, 30000, 9004};
+    std::vector<Data> expected, made;
+    std::vector<std::unique_ptr<There>> raw, back;
+    for (const size_t n : sizes) {
+      const Data data = make(Kind::kGradient, n);
+      const Made one = compress(ctx, data.data(), n, WPR_FLOAT32, wpr_bound(ctx, n));
+      if (one.status != WPR_OK) break;
+      expected.push_back(one.frame);
+      made.emplace_back(wpr_bound(ctx, n));
+      raw.push_back(std::make_unique<There>(data));
+      back.push_back(std::make_unique<There>(n));
+    }
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const uint64_t shape = sizes[i] / 4;
+      wpr_job* job = nullptr;
+      ASSERT_EQ(wpr_compress_async(ctx, raw[i]->get(), WPR_FLOAT32, WPR_NO_SHAPE, &shape,
+                                   made[i].data(), made[i].size(), &job),
+                WPR_OK)
+          << ctx.error();
+      jobs.push_back(job);
+      ASSERT_EQ(wpr_decompress_async(ctx, expected[i].data(), expected[i].size(), back[i]->get(),
+                                     sizes[i], &job),
+                WPR_OK)
+          << ctx.error();
+      jobs.push_back(job);
+    }
+    for (size_t i = 0; i < expected.size(); ++i) {
+      size_t written = 0, n = 0;
+      ASSERT_EQ(wpr_wait(ctx, jobs[2 * i], &written), WPR_OK) << ctx.error();
+      made[i].resize(written);
+      EXPECT_EQ(made[i], expected[i]);
+      ASSERT_EQ(wpr_wait(ctx, jobs[2 * i + 1], &written), WPR_OK) << ctx.error();
+      Data values(sizes[i]);
+      ASSERT_EQ(
+          wpr_decompress(ctx, expected[i].data(), expected[i].size(), values.data(), sizes[i], &n),
+          WPR_OK);
+      EXPECT_EQ(back[i]->data(), values);
+    }
+  }
 }
 
 TEST(Device, APointerSaysWhereItLies) {

@@ -274,6 +274,7 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
   else if (job.status.ok())
     count_kernels(*frame);
   there_.clear();
+  frame->chain->note_failures();
   return job.status;
 }
 

@@ -255,7 +255,9 @@ Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* w
     WPR_TRY(begin_plain(&header, &chain, dst));
   }
   const PlainBlocks blocks(header, settings_.blocks(), *chain, groups, 0, src, false);
-  WPR_TRY(end_frame(blocks, dst, written));
+  const Status status = end_frame(blocks, dst, written);
+  chain->note_failures();
+  WPR_TRY(status);
   count_kernels(*chain, groups, header, src.size());
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;

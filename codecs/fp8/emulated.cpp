@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/fp8/warp.hpp"
-#include "engines/cuda/emulator.hpp"
+#include "engines/cuda/emulated_stream.hpp"
 
 namespace wirepress {
 

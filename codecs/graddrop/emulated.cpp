@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/common/sparse/warps.hpp"
 #include "codecs/graddrop/graddrop.hpp"
-#include "engines/cuda/emulator.hpp"
+#include "engines/cuda/emulated_stream.hpp"
 
 namespace wirepress {
 

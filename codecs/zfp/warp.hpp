@@ -355,12 +355,32 @@ class OnDevice {
             .open = open,
             .close = close,
             .encode = encode,
-            .decode = decode};
+            .decode = decode,
+            .current_device = Device::current,
+            .on_stream = &kOnStream};
   }
 
  private:
   using Own = cuda::KernelOf<Warps, Device>;
   static constexpr Kernel kOwn = Own::kernel("", nullptr);
+
+  // On a stream, what the kernel covers alone.
+  static Status check_encode(const Args& args, size_t raw_size, size_t room) noexcept {
+    const bool own =
+        Warps::covers(args, raw_size) && Warps::check_encode(args, raw_size, room).ok();
+    return own ? Status() : elsewhere();
+  }
+  static Status check_decode(const Args& args, size_t code_size, size_t raw_size) noexcept {
+    const bool own = Warps::covers(args, raw_size) && code_size == Warps::code_size(args, raw_size);
+    return own ? Status() : elsewhere();
+  }
+  static constexpr StreamKernel on_stream() {
+    StreamKernel table = cuda::OnStream<Warps, typename Device::Queue>::kTable;
+    table.check_encode = check_encode;
+    table.check_decode = check_decode;
+    return table;
+  }
+  static constexpr StreamKernel kOnStream = on_stream();
   struct State {
     void* portable = nullptr;
     void* own = nullptr;

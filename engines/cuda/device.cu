@@ -13,6 +13,7 @@
 
 #include "engines/cuda/device.cuh"
 #include "engines/cuda/emulated_memory.hpp"
+#include "engines/cuda/seal.hpp"
 
 namespace wirepress::cuda {
 namespace {
@@ -160,6 +161,72 @@ Status release(int device, void* at) noexcept {
   return checked(cudaFree(at), "memory");
 }
 
+// ---- streams ----
+
+Status pin(size_t size, void** at) noexcept {
+  return checked(cudaHostAlloc(at, size == 0 ? 1 : size, cudaHostAllocPortable), "pinned memory");
+}
+void unpin(void* at) noexcept { cudaFreeHost(at); }
+
+Status copy_on(int device, void* stream, std::byte* to, const std::byte* from,
+               size_t size) noexcept {
+  if (size == 0) return {};
+  const Stream::Bound bound(device);
+  return checked(
+      cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)),
+      "a copy");
+}
+
+Status clear_on(int device, void* stream, std::byte* at, size_t size) noexcept {
+  if (size == 0) return {};
+  const Stream::Bound bound(device);
+  return checked(cudaMemsetAsync(at, 0, size, static_cast<cudaStream_t>(stream)), "memory");
+}
+
+Status seal(int device, void* stream, const Sealing& task) noexcept {
+  StreamQueue queue(device, stream);
+  const Stream::Bound bound(queue);
+  return seal_on(queue, task);
+}
+
+Status make_mark(int device, void** mark) noexcept {
+  const Stream::Bound bound(device);
+  cudaEvent_t event = nullptr;
+  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  *mark = event;
+  return checked(error, "an event");
+}
+void drop_mark(int device, void* mark) noexcept {
+  const Stream::Bound bound(device);
+  cudaEventDestroy(static_cast<cudaEvent_t>(mark));
+}
+Status set_mark(int device, void* stream, void* mark) noexcept {
+  const Stream::Bound bound(device);
+  return checked(cudaEventRecord(static_cast<cudaEvent_t>(mark), static_cast<cudaStream_t>(stream)),
+                 "an event");
+}
+Status passed(int device, void* mark, bool* yes) noexcept {
+  const Stream::Bound bound(device);
+  const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(mark));
+  *yes = error != cudaErrorNotReady;
+  return *yes ? checked(error, "a kernel") : Status();
+}
+Status await(int device, void* mark) noexcept {
+  const Stream::Bound bound(device);
+  return checked(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "a kernel");
+}
+
+constexpr DeviceStreams kStreams = {.pin = pin,
+                                    .unpin = unpin,
+                                    .copy = copy_on,
+                                    .clear = clear_on,
+                                    .seal = seal,
+                                    .make_mark = make_mark,
+                                    .drop_mark = drop_mark,
+                                    .set_mark = set_mark,
+                                    .passed = passed,
+                                    .await = await};
+
 }  // namespace
 
 const DeviceMemory device_memory = {
@@ -171,7 +238,8 @@ const DeviceMemory device_memory = {
     .allocate = allocate,
     .release = release,
     .on_cores = [](const void*) noexcept -> std::byte* { return nullptr; },
-    .note = note_device_work};
+    .note = note_device_work,
+    .streams = &kStreams};
 
 bool has_device() noexcept { return found().reason[0] == '\0'; }
 const char* why_no_device() noexcept { return has_device() ? nullptr : found().reason; }

@@ -31,16 +31,26 @@ inline Status checked(cudaError_t error, const char* what) {
   return fail(Code::kDevice, "cuda: %s: %s", what, cudaGetErrorString(error));
 }
 
+class StreamQueue;
+
 class Stream {
  public:
+  using Queue = StreamQueue;
+
   Stream() = default;
   // The caller's: work goes there, and it is not closed.
-  explicit Stream(cudaStream_t stream) : stream_(stream) {}
+  explicit Stream(cudaStream_t stream, int device = -1) : stream_(stream), device_(device) {}
   ~Stream() {
     if (own_) cudaStreamDestroy(stream_);
   }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
+
+  // The calling thread's device; -1: it cannot be told.
+  static int current() noexcept {
+    int device = -1;
+    return cudaGetDevice(&device) == cudaSuccess ? device : -1;
+  }
 
   // On a device, or where `device` is -1 on the thread's current one, whatever that is later:
   // entries are between a Bound.
@@ -142,6 +152,15 @@ class Stream {
   cudaStream_t stream_ = nullptr;
   int device_ = -1;  // of open(); a caller's stream has the caller's
   bool own_ = false;
+};
+
+// A caller's stream of a device, and memory that is known to be reached (OnStream, kernel.hpp).
+class StreamQueue : public Stream {
+ public:
+  StreamQueue(int device, void* stream) : Stream(static_cast<cudaStream_t>(stream), device) {}
+  static std::byte* reach(const std::byte* at, size_t) noexcept {
+    return const_cast<std::byte*>(at);
+  }
 };
 
 // The kernel of a codec's class C (kernel.hpp).

@@ -12,6 +12,8 @@
 #include <new>
 #include <shared_mutex>
 
+#include "engines/cuda/emulated_stream.hpp"
+
 namespace wirepress::cuda {
 namespace {
 
@@ -99,6 +101,7 @@ Status allocate(int device, size_t size, void** at) noexcept {
     munmap(address, reserved);
     return fail(Code::kNoMemory, "cuda: no memory for %zu bytes", size);
   }
+  count_emulated_allocation();
   *at = address;
   return {};
 }
@@ -114,6 +117,21 @@ Status release(int device, void* at) noexcept {
   regions.n = regions.by_address.size();
   return {};
 }
+
+// What is on the caller's stream, where it is one of the emulator's, is done first.
+Status wait(int, void* stream) noexcept {
+  EmulatedStream* const own = EmulatedStream::find(stream);
+  if (own == nullptr) return {};
+  own->drain();
+  Status status;
+  own->passed(own->put_count(), &status);
+  return status;
+}
+
+std::atomic<uint64_t> allocations{0}, to_fail{0}, failures{0};
+std::atomic<bool> all_fail{false};
+std::atomic<uint64_t> launches[kDevices] = {};
+thread_local int current = 0;
 
 thread_local DeviceWork work;
 
@@ -132,6 +150,34 @@ std::byte* emulated_bytes(const void* at, size_t size, int* device) noexcept {
   return region.bytes.get() + offset;
 }
 
+int emulated_current() noexcept { return current; }
+void set_emulated_current(int device) noexcept { current = device; }
+uint64_t emulated_launches(int device) noexcept {
+  return launches[static_cast<size_t>(device) % kDevices];
+}
+void count_emulated_launch(int device) noexcept {
+  if (device >= 0) ++launches[static_cast<size_t>(device) % kDevices];
+}
+
+void fail_emulated(uint64_t n, bool all) noexcept {
+  all_fail = all;
+  to_fail = n;
+}
+uint64_t emulated_failures() noexcept { return failures; }
+Status emulated_operation(const char* what) noexcept {
+  for (uint64_t left = to_fail; left > 0;) {
+    const bool fails = left == 1;
+    if (!(fails && all_fail) && !to_fail.compare_exchange_weak(left, left - 1)) continue;
+    if (fails) ++failures;
+    if (fails) return fail(Code::kDevice, "cuda: %s: the emulator was told to fail", what);
+    break;
+  }
+  return {};
+}
+
+uint64_t emulated_allocations() noexcept { return allocations; }
+void count_emulated_allocation() noexcept { ++allocations; }
+
 DeviceWork device_work() { return work; }
 
 void note_device_work(uint64_t device_size, uint64_t cores_size, const char* reason) noexcept {
@@ -145,10 +191,11 @@ const DeviceMemory emulated_memory = {
     .device_of = device_of,
     .download = download,
     .upload = upload,
-    .wait = [](int, void*) noexcept { return Status(); },
+    .wait = wait,
     .allocate = allocate,
     .release = release,
     .on_cores = [](const void* at) noexcept { return emulated_bytes(at, 0); },
-    .note = note_device_work};
+    .note = note_device_work,
+    .streams = &emulated_streams};
 
 }  // namespace wirepress::cuda

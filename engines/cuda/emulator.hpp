@@ -38,6 +38,8 @@ class Fibres : public Schedule {
   std::unique_ptr<Impl> impl_;
 };
 
+class EmulatedQueue;
+
 class Emulator {
  public:
   static constexpr unsigned kResident = 3;
@@ -46,12 +48,18 @@ class Emulator {
   // they would find it missing; 0: none.
   explicit Emulator(uint64_t seed = 0, unsigned skip = 0) : seed_(seed), skip_(skip) {}
 
+  using Queue = EmulatedQueue;  // emulated_stream.hpp: the same on a caller's stream
+
   struct Bound {
     explicit Bound(const Emulator&) {}
   };
 
+  static int current() noexcept { return emulated_current(); }
+
   template <class K>
   Status launch(const K& kernel, uint64_t blocks) noexcept {
+    WPR_TRY(emulated_operation("a launch"));
+    count_emulated_launch(device_);
     try {
       return run(kernel, blocks);
     } catch (const std::bad_alloc&) {
@@ -90,11 +98,13 @@ class Emulator {
   }
   // The caller's bytes may lie in memory of this device, too.
   Status upload(std::byte* to, ConstBytes from) noexcept {
+    WPR_TRY(emulated_operation("an upload"));
     const std::byte* const there = reach(from.data(), from.size());
     if (!from.empty()) std::memcpy(to, there != nullptr ? there : from.data(), from.size());
     return {};
   }
   Status download(Bytes to, const std::byte* from) noexcept {
+    WPR_TRY(emulated_operation("a download"));
     std::byte* const there = reach(to.data(), to.size());
     if (!to.empty()) std::memcpy(there != nullptr ? there : to.data(), from, to.size());
     return {};
@@ -103,7 +113,7 @@ class Emulator {
     std::memset(at, 0, size);
     return {};
   }
-  Status finish() noexcept { return {}; }
+  Status finish() noexcept { return emulated_operation("a kernel"); }
 
  private:
   struct alignas(64) Line {

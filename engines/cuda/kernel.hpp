@@ -11,6 +11,8 @@
 //   static size_t scratch(const Args&, size_t size);         // bytes that launches need, cleared
 //   static size_t decode_scratch(const Args&, size_t size);  // of decoding, where it differs
 //   static constexpr bool kKeepsSize;                        // the code is as large as the data
+//   static constexpr bool kOwnSize;                          // the code says how large the data
+//   are static constexpr bool kDecodesOnly;                      // the cores encode what they have
 //   template <bool kFeedback, class D>
 //   static Status encode(D& device, const Args&, const Task&);
 //   template <bool kAdd, class D>
@@ -23,43 +25,12 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 
 #include "base/kernel.hpp"
-#include "engines/cuda/warp.hpp"
+#include "engines/cuda/on_stream.hpp"
 
 namespace wirepress::cuda {
-
-// In memory of the device, aligned to 16. The raw data are `raw_size` bytes.
-struct Task {
-  std::byte* raw = nullptr;
-  size_t raw_size = 0;
-  std::byte* residual = nullptr;  // of raw_size bytes
-  std::byte* code = nullptr;
-  size_t code_size = 0;  // its room, in encoding
-  std::byte* scratch = nullptr;
-  Report* report = nullptr;
-};
-
-template <class C>
-Status outcome(const Report& report, size_t raw_size, size_t room) {
-  if (report.first_bad != Report::kNone)
-    return fail(Code::kCorrupt, "%s: chunk %llu holds what no encoder writes", C::kName,
-                static_cast<unsigned long long>(report.first_bad));
-  if (report.elsewhere != 0)
-    return fail(Code::kUnsupported, "%s: no kernel for GPUs codes these data", C::kName);
-  if (report.full != 0)
-    return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
-                raw_size, room);
-  return {};
-}
-
-// Bytes of scratch memory that C's decoding needs.
-template <class C>
-size_t decode_scratch(const Args& args, size_t raw_size) {
-  if constexpr (requires { C::decode_scratch(args, raw_size); })
-    return C::decode_scratch(args, raw_size);
-  return C::scratch(args, raw_size);
-}
 
 template <class C, class Device>
 class KernelOf {
@@ -77,6 +48,9 @@ class KernelOf {
       kernel.decode_add = decode_add;
     }
     if constexpr (requires { &C::add; }) kernel.add = C::add;
+    if constexpr (requires { &Device::current; }) kernel.current_device = Device::current;
+    if constexpr (requires { typename Device::Queue; })
+      kernel.on_stream = &OnStream<C, typename Device::Queue>::kTable;
     return kernel;
   }
 
@@ -84,13 +58,20 @@ class KernelOf {
   struct State {
     Device device;
     typename Device::Memory raw, residual, code, scratch, report;
+    const Kernel* cores = nullptr;  // that encodes for kDecodesOnly, and its state
+    void* cores_state = nullptr;
+    State() = default;
+    ~State() {
+      if (cores != nullptr && cores->close != nullptr) cores->close(cores_state);
+    }
   };
+  static constexpr bool kDecodesOnly = requires { requires C::kDecodesOnly; };
 
   static Status open(const Args& args, void** state) noexcept {
     *state = nullptr;
     auto* made = make();
     if (made == nullptr) return fail(Code::kNoMemory, "%s: no memory for a state", C::kName);
-    const Status status = made->device.open(args.device);
+    const Status status = made->device.open(args.device < 0 ? args.home : args.device);
     if (!status.ok()) return delete made, status;
     *state = made;
     return {};
@@ -110,7 +91,21 @@ class KernelOf {
 
   static Status encode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
+    if constexpr (kDecodesOnly) return encode_on_cores(state, args, src, dst, written);
     return run_encode<false>(state, args, src, {}, dst, written);
+  }
+  static Status encode_on_cores(void* state, const Args& args, ConstBytes src, Bytes dst,
+                                size_t* written) noexcept {
+    if (args.device >= 0)
+      return fail(Code::kUnsupported, "%s: no kernel for GPUs codes these data", C::kName);
+    State& own = *static_cast<State*>(state);
+    if (own.cores == nullptr) {
+      const Entry& entry = *find_codec(C::kName, std::char_traits<char>::length(C::kName));
+      const Kernel* const cores = choose_kernel(entry, "auto");
+      if (cores->open != nullptr) WPR_TRY(cores->open(args, &own.cores_state));
+      own.cores = cores;
+    }
+    return own.cores->encode(own.cores_state, args, src, dst, written);
   }
   static Status encode_feedback(void* state, const Args& args, ConstBytes src, Bytes residual,
                                 Bytes dst, size_t* written) noexcept {
@@ -121,13 +116,11 @@ class KernelOf {
   }
   static Status decode(void* state, const Args& args, ConstBytes src, Bytes dst,
                        size_t* written) noexcept {
-    const Bytes raw = raw_of(src, dst);
-    WPR_TRY(run_decode<false>(state, args, src, raw));
-    *written = raw.size();
-    return {};
+    return run_decode<false>(state, args, src, raw_of(src, dst), written);
   }
   static Status decode_add(void* state, const Args& args, ConstBytes src, Bytes dst) noexcept {
-    return run_decode<true>(state, args, src, dst);
+    size_t written = 0;
+    return run_decode<true>(state, args, src, dst, &written);
   }
 
   // Where the codec keeps the size, dst may be larger. check_decode refuses a smaller one.
@@ -224,15 +217,17 @@ class KernelOf {
   }
 
   template <bool kAdd>
-  static Status run_decode(void* state, const Args& args, ConstBytes src, Bytes dst) {
+  static Status run_decode(void* state, const Args& args, ConstBytes src, Bytes dst,
+                           size_t* written) {
     State& own = *static_cast<State*>(state);
     WPR_TRY(C::check_decode(args, src.size(), dst.size()));
     const typename Device::Bound bound(own.device);
-    return finished(own, decode_on<kAdd>(own, args, src, dst));
+    return finished(own, decode_on<kAdd>(own, args, src, dst, written));
   }
 
   template <bool kAdd>
-  static Status decode_on(State& own, const Args& args, ConstBytes src, Bytes dst) {
+  static Status decode_on(State& own, const Args& args, ConstBytes src, Bytes dst,
+                          size_t* written) {
     Task task;
     Found raw;
     WPR_TRY(find(own, dst, own.raw, &raw));
@@ -245,8 +240,16 @@ class KernelOf {
     Report report;
     WPR_TRY(read_report(own, &report));
     WPR_TRY(outcome<C>(report, dst.size(), dst.size()));
+    size_t size = dst.size();
+    if constexpr (requires { requires C::kOwnSize; }) {
+      if (report.written > size)
+        return fail(Code::kDevice, "%s: the device reports %llu bytes in %zu", C::kName,
+                    static_cast<unsigned long long>(report.written), size);
+      size = report.written;
+    }
+    *written = size;
     if (!raw.copied) return {};
-    WPR_TRY(own.device.download(dst, task.raw));
+    WPR_TRY(own.device.download(dst.first(size), task.raw));
     return own.device.finish();
   }
 };

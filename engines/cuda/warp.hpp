@@ -50,6 +50,7 @@
 #include <memory>
 
 #include "base/device.hpp"
+#include "base/streams.hpp"
 
 namespace wirepress::cuda {
 
@@ -76,13 +77,6 @@ WPR_DEVICE void put(std::byte* to, T value) {
 #endif
 }
 
-// What a job left, in memory of the device; the host reads it when it likes.
-struct Report {
-  uint64_t written;    // bytes
-  uint64_t first_bad;  // the first chunk that no encoder wrote; kNone
-  uint64_t full;       // not 0: the code does not fit
-  uint64_t elsewhere;  // not 0: what no kernel for GPUs codes
-  static constexpr uint64_t kNone = ~uint64_t{0};
-};
+using wirepress::Report;
 
 }  // namespace wirepress::cuda

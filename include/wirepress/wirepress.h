@@ -191,6 +191,38 @@ WPR_API wpr_status wpr_device_free(wpr_ctx *ctx, void *memory); /* NULL is fine 
 /* Copies n bytes; each side may lie on a device. They do not overlap there. */
 WPR_API wpr_status wpr_copy(wpr_ctx *ctx, void *to, const void *from, size_t n);
 
+/* ---- jobs ---------------------------------------------------------------------------------
+ * wpr_compress_array and wpr_decompress for data in memory of a GPU, by calls that return before
+ * the work is done: it stands on the stream of wpr_set_stream, behind what is there, and before
+ * what comes later. (WPR_NO_STREAM: on the default stream.) How long a frame is the device alone
+ * knows until wpr_poll or wpr_wait says it. A context may have any number of jobs on their way, on
+ * different streams.
+ *
+ * The buffers are the job's until it is done; read them by wpr_poll or wpr_wait, not by the stream.
+ * A call that fails has touched nothing. A job that fails leaves dst of a frame as it was where
+ * that is too small, and undefined else. Memory, of the device and pinned, is kept for the next
+ * job; none is allocated once jobs of these sizes have been on their way together. Frames have the
+ * bytes that wpr_compress_array makes.
+ *
+ * The device does all of a job where the recipe is one codec that has a kernel there, data lie at
+ * multiples of 16 bytes, and option "probe" is off or the recipe loses something; to expand, where
+ * the frame lies in memory of the cores, which check its sums in the call. Other jobs, and one that
+ * the device failed, are done by wpr_wait, or by the wpr_poll that finds the stream ready, as
+ * wpr_compress_array and wpr_decompress do them. So are those that have nothing to do with a
+ * device, by the call itself. While there are jobs, wpr_set is refused, and wpr_free waits for
+ * them. */
+typedef struct wpr_job wpr_job;
+
+WPR_API wpr_status wpr_compress_async(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
+                                      const uint64_t *shape, void *dst, size_t cap, wpr_job **job);
+WPR_API wpr_status wpr_decompress_async(wpr_ctx *ctx, const void *src, size_t n, void *dst,
+                                        size_t cap, wpr_job **job);
+/* Whether the job is done, without waiting for the device. *done 1: it is no more, the status is
+ * its, and *written is what the call that waits would have said. */
+WPR_API wpr_status wpr_poll(wpr_ctx *ctx, wpr_job *job, int *done, size_t *written);
+/* Waits until it is. */
+WPR_API wpr_status wpr_wait(wpr_ctx *ctx, wpr_job *job, size_t *written);
+
 /* ---- gradients: float32 ------------------------------------------------------------------ */
 
 /* Error feedback (the residual of one step is sent with the next): makes a frame of

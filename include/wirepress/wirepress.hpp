@@ -281,6 +281,33 @@ class Context {
   void device_free(void* memory) { check(wpr_device_free(get(), memory)); }
   void copy(void* to, const void* from, size_t n) { check(wpr_copy(get(), to, from, n)); }
 
+  // ---- jobs ----
+
+  // src and dst stay until the job is done.
+  wpr_job* compress_async(const void* src, wpr_dtype dtype, const std::vector<uint64_t>& shape,
+                          void* dst, size_t cap) {
+    wpr_job* job = nullptr;
+    check(wpr_compress_async(get(), src, dtype, static_cast<int>(shape.size()), shape.data(), dst,
+                             cap, &job));
+    return job;
+  }
+  wpr_job* decompress_async(const void* src, size_t n, void* dst, size_t cap) {
+    wpr_job* job = nullptr;
+    check(wpr_decompress_async(get(), src, n, dst, cap, &job));
+    return job;
+  }
+  // Whether it is done, and no more; *written then.
+  bool poll(wpr_job* job, size_t* written) {
+    int done = 0;
+    check(wpr_poll(get(), job, &done, written));
+    return done != 0;
+  }
+  size_t wait(wpr_job* job) {
+    size_t written = 0;
+    check(wpr_wait(get(), job, &written));
+    return written;
+  }
+
   // ---- statistics ----
 
   wpr_stats stats() const {

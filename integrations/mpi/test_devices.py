@@ -163,3 +163,33 @@ def test_a_program_gets_the_same_from_simulated_cores(mpi, tmp_path, codec, erro
     plain, n_plain = hash_of(mpi, tmp_path / "off", WIREPRESS_MPI_COMPRESS="off")
     assert by_cores == by_library and n > 0 and n_library > 0 == n_plain
     assert (by_cores == plain) == (error == "none")
+
+
+@pytest.mark.parametrize("codec", ["zlib", "lz4", "auto"])
+def test_memory_of_a_gpu(mpi, tmp_path, codec):
+    """By turns none, one and both ranks have their buffers there, where the cores would end."""
+    run_in_device_memory(mpi, tmp_path, codec, ranks=2)
+
+
+@pytest.mark.slow
+def test_memory_of_a_gpu_on_three_ranks(mpi, tmp_path):
+    run_in_device_memory(mpi, tmp_path, "zlib", ranks=3)
+
+
+def run_in_device_memory(mpi, tmp_path, codec: str, *, ranks: int) -> None:
+    report = tmp_path / "r"
+    mine = SETTINGS | {
+        "LD_PRELOAD": str(mpi.library),
+        "WIREPRESS_MPI_CODEC": codec,
+        "WIREPRESS_MPI_REPORT": str(report),
+        "WIREPRESS_MPI_NONBLOCKING": "on",
+    }
+    done = mpi.start([mine] * ranks, [mpi.build("device_memory.c", "-ldl"), "1"], 240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"device memory: \d\d+ buffers, all right", done.stdout), done.stdout
+    compressed = sum(
+        call.get("compressed_messages", 0)
+        for rank in json.loads(report.read_text())["ranks"]
+        for call in rank["calls"].values()
+    )
+    assert compressed > 0

@@ -64,6 +64,15 @@ void devices(wirepress::Context& context, const std::vector<float>& values) {
   require(frame == context.compress_array(values.data(), WPR_FLOAT32, {values.size()}), "device");
   require(wirepress::device_work().cores_bytes + wirepress::device_work().device_bytes > before,
           "work");
+  std::vector<std::byte> made(context.bound(size));
+  wpr_job* job =
+      context.compress_async(memory, WPR_FLOAT32, {values.size()}, made.data(), made.size());
+  made.resize(context.wait(job));
+  require(made == frame, "job");
+  job = context.decompress_async(made.data(), made.size(), memory, size);
+  size_t written = 0;
+  while (!context.poll(job, &written)) continue;
+  require(written == size, "job back");
   context.device_free(memory);
   require_error(WPR_PARAMETER, "memory of its own", [&] { context.device_alloc("cpu", 0, size); });
 }

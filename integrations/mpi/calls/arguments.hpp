@@ -3,6 +3,7 @@
 // and its name in Across and Tracing.
 #pragma once
 
+#include "calls/on_host.hpp"
 #include "calls/wrap.hpp"
 #include "choosing/sites.hpp"
 #include "recording/across.hpp"
@@ -71,9 +72,9 @@
   }
 
 // MPI_Name, run by function<PMPI_Name>().
-#define DEFINE_OWN(suffix, N, Id, Name, KIND, function)    \
-  WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                  \
-    WPR_NOTE_CALLER;                                       \
-    WPR_TRACE(k##Id, handle, KIND##_FORM(KIND##_ARGS),     \
-              function<PMPI_##Name##suffix>(KIND##_ARGS)); \
+#define DEFINE_OWN(suffix, N, Id, Name, KIND, function)                      \
+  WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                                    \
+    WPR_NOTE_CALLER;                                                         \
+    WPR_TRACE(k##Id, handle, KIND##_FORM(KIND##_ARGS),                       \
+              WPR_ON_HOST_##Id(function<PMPI_##Name##suffix>(KIND##_ARGS))); \
   }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "messages/devices.hpp"
 #include "messages/frames.hpp"
 #include "messages/stash.hpp"
 #include "messages/thread.hpp"
@@ -35,7 +36,7 @@ bool describe(Call call, Comm* comm, void* buffer, MPI_Count count, MPI_Datatype
   incoming->count = count;
   incoming->type = datatype;
   incoming->capacity = static_cast<size_t>(capacity);
-  incoming->contiguous = type.contiguous || capacity == 0;
+  incoming->contiguous = (type.contiguous && !on_device(buffer)) || capacity == 0;
   if (incoming->contiguous) return buffer || capacity == 0;
   return use_bounce(incoming);
 }

@@ -8,6 +8,7 @@
 #include "choosing/links.hpp"
 #include "choosing/sites.hpp"
 #include "job/job.hpp"
+#include "messages/devices.hpp"
 #include "messages/frames.hpp"
 #include "messages/pieces.hpp"
 #include "messages/requests.hpp"
@@ -101,21 +102,27 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
     counts.wire_size += out.raw_size;
     return out;
   };
-  if (is_small(out.raw_size, out.node)) return raw(kSmall);
+  // A message that lies on a device goes from a copy, whatever becomes of it, but for what MPI
+  // takes there.
+  const bool small = is_small(out.raw_size, out.node), there = on_device(buffer);
+  if (small && (!there || mpi_reaches(buffer))) return raw(kSmall);
   if (type.contiguous && !buffer) return raw(kUnsupported);
+  if (there) type.contiguous = false;
   out.data = flatten(buffer, count, datatype, &type, out.raw_size);
   if (!out.data) return raw(kNoncontiguous);
+  // Packed already: MPI need not do it again.
+  const auto packed = [&](Bypass why) {
+    out.in_pieces = false;
+    out.replaced = !type.contiguous;
+    if (out.replaced) std::swap(*bytes, self_thread().packed);
+    return raw(why);
+  };
+  if (small) return packed(kSmall);
   out.in_pieces = blocking && may_go_in_pieces(comm, dest, out.raw_size);
   out.world_rank = comm->world[static_cast<size_t>(dest)];
   size_t wire_size = 0;
   const Bypass why = compress(call, &out, bytes, &wire_size);
-  if (why != kBypassCount) {
-    out.in_pieces = false;
-    // Packed already: MPI need not do it again.
-    out.replaced = !type.contiguous;
-    if (out.replaced) std::swap(*bytes, self_thread().packed);
-    return raw(why);
-  }
+  if (why != kBypassCount) return packed(why);
   out.framed = out.replaced = true;
   out.size = wire_size;
   ++counts.framed;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "job/job.hpp"
+#include "messages/devices.hpp"
 
 namespace wirepress {
 namespace {
@@ -304,6 +305,13 @@ int to_myself(MPI_Count count, Body body) {
 
 int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_Datatype type) {
   Type known;
+  if (on_device(buffer)) {
+    if (look_up(type, &known) && known.contiguous) return copy_bytes(buffer, packed, size);
+    const OnHost host(buffer, reach_of(count, type));
+    if (host.error()) return host.error();
+    const int error = deliver(packed, size, host.at(), count, type);
+    return error ? error : host.give_back();
+  }
   if (buffer && size <= INT_MAX && look_up(type, &known) && known.size > 0 &&
       size % static_cast<size_t>(known.size) == 0) {
     const int n = static_cast<int>(size / static_cast<size_t>(known.size));
@@ -319,6 +327,12 @@ int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_
 }
 
 int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size) {
+  if (on_device(buffer)) {
+    Type known;
+    if (look_up(type, &known) && known.contiguous) return copy_bytes(packed, buffer, size);
+    const OnHost host(buffer, reach_of(count, type));
+    return host.error() ? host.error() : collect(host.at(), count, type, packed, size);
+  }
   if (buffer && size <= INT_MAX && count <= INT_MAX) {
     int place = 0;
     return PMPI_Pack(buffer, static_cast<int>(count), type, packed, static_cast<int>(size), &place,

@@ -24,6 +24,7 @@
 
 #include "job/identity.hpp"
 #include "job/job.hpp"
+#include "messages/devices.hpp"
 #include "messages/types.hpp"
 #include "recording/counts.hpp"
 #include "recording/json.hpp"
@@ -566,6 +567,7 @@ void take_sample(Call call, const void* buffer, uint64_t count, MPI_Datatype typ
   const auto size = static_cast<uint64_t>(known.size);
   if (size > kLargestElement || count > UINT64_MAX / size) return;
   const uint64_t n = std::min(count, std::max<uint64_t>(writer().sample_size / size, 1));
+  if (on_device(buffer)) known.contiguous = false;
   SampleHead about;
   uint64_t due = samples_due(count * size, n * size, &about.stands_for);
   if (due == 0) return;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that a device does in the order of a caller's stream, while nobody waits for it. Memory is
+// of a device (DeviceMemory::allocate) or pinned; nothing here allocates but what says so, and
+// nothing waits but `await`.
+#pragma once
+
+#include "base/kernel.hpp"
+
+namespace wirepress {
+
+// What a job left, in memory of the device; the host reads it when it likes.
+struct Report {
+  uint64_t written;    // bytes
+  uint64_t first_bad;  // the first chunk that no encoder wrote; kNone
+  uint64_t full;       // not 0: the code does not fit
+  uint64_t elsewhere;  // not 0: what no kernel for GPUs codes
+  static constexpr uint64_t kNone = ~uint64_t{0};
+};
+inline constexpr Report kNoReport = {0, Report::kNone, 0, 0};
+
+// In memory of the device, aligned to 16, as long as the work is on its way. `report` holds
+// kNoReport and `scratch` zeros when the work begins.
+struct StreamTask {
+  std::byte* raw = nullptr;
+  size_t raw_size = 0;
+  std::byte* code = nullptr;
+  size_t code_size = 0;  // its room, in encoding
+  std::byte* scratch = nullptr;
+  size_t scratch_size = 0;
+  Report* report = nullptr;
+};
+
+// What a kernel puts on a stream (Kernel::on_stream).
+struct StreamKernel {
+  size_t (*scratch)(const Args& args, size_t raw_size, bool decodes) noexcept;
+  // What can be refused without a look at the code.
+  Status (*check_encode)(const Args& args, size_t raw_size, size_t room) noexcept;
+  Status (*check_decode)(const Args& args, size_t code_size, size_t raw_size) noexcept;
+  // Behind the checks.
+  Status (*encode)(int device, void* stream, const Args& args, const StreamTask& task) noexcept;
+  Status (*decode)(int device, void* stream, const Args& args, const StreamTask& task) noexcept;
+  // What a report says, once the host has it.
+  Status (*outcome)(const Report& report, size_t raw_size, size_t room) noexcept;
+  // Of decoders that leave a device idle with one block (nullptr: others): addresses of a task as
+  // kernels see them, and all blocks at once, whose tasks lie in memory of the device.
+  Status (*reach)(int device, void* stream, StreamTask* task) noexcept = nullptr;
+  Status (*decode_all)(int device, void* stream, const StreamTask* tasks,
+                       size_t n) noexcept = nullptr;
+};
+
+// A frame that a device puts together of the codes of its blocks, with their checksums
+// (spec/frame.md). Pointers are of the device; dst may be pinned.
+struct SealedBlock {
+  uint64_t place;  // of its first byte, in the frame
+  uint32_t word, checksum;
+};
+struct Sealed {
+  uint64_t size;       // of the frame
+  uint64_t full;       // not 0: it does not fit, and dst is as it was
+  uint64_t elsewhere;  // not 0: a block is one that no kernel for GPUs codes, and dst is as it was
+  uint64_t n_raw;      // blocks that are stored as they are
+};
+struct Sealing {
+  const std::byte* raw;  // aligned to 16, and so is block_size where there is more than one
+  uint64_t raw_size, block_size, n_blocks;
+  const std::byte* codes;  // of block i at i * slot; slot is a multiple of 256
+  uint64_t slot;
+  const Report* reports;
+  const std::byte* header;
+  uint64_t header_size;
+  uint64_t checksum;  // 1: every block carries one
+  std::byte* dst;
+  uint64_t cap;
+  SealedBlock* blocks;  // n_blocks
+  Sealed* result;       // zeros
+};
+
+// Of one kind of device. `stream` is the caller's; nullptr: the default stream.
+struct DeviceStreams {
+  // Memory of the cores that copies and kernels of the devices reach while nobody waits; allocates.
+  Status (*pin)(size_t size, void** at) noexcept;
+  void (*unpin)(void* at) noexcept;
+  Status (*copy)(int device, void* stream, std::byte* to, const std::byte* from,
+                 size_t size) noexcept;
+  Status (*clear)(int device, void* stream, std::byte* at, size_t size) noexcept;
+  Status (*seal)(int device, void* stream, const Sealing& sealing) noexcept;
+  // A mark in a stream, which is passed when all that was on the stream before it is done. A failed
+  // status of `passed` and `await`: the work has failed, and the device does it no more.
+  Status (*make_mark)(int device, void** mark) noexcept;  // allocates
+  void (*drop_mark)(int device, void* mark) noexcept;
+  Status (*set_mark)(int device, void* stream, void* mark) noexcept;
+  Status (*passed)(int device, void* mark, bool* yes) noexcept;
+  Status (*await)(int device, void* mark) noexcept;
+};
+
+}  // namespace wirepress

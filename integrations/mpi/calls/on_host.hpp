@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives whose buffers lie in memory of a GPU: they are run on copies. Each member decides for
+// itself, as what the others see does not depend on where its buffers lie.
+#pragma once
+
+#include "calls/wrap.hpp"
+#include "collectives/run.hpp"
+#include "messages/devices.hpp"
+
+namespace wirepress {
+
+// body(from, to) runs the call. `sent` and `got` say what it reaches of the two, if it does.
+template <typename Sent, typename Got, typename Body>
+int on_host(MPI_Comm handle, const void* from, Sent sent, void* to, Got got, Body body) {
+  if (!on_device(from) && !on_device(to)) return body(from, to);
+  Comm* comm = collective_comm(handle);
+  if (!comm || comm->inter) return body(from, to);
+  // Types of a buffer that a call does not look at may be anything.
+  const OnHost in(from, on_device(from) ? sent(comm->rank, comm->size) : Reach()),
+      out(to, on_device(to) ? got(comm->rank, comm->size) : Reach());
+  if (in.error() || out.error()) return raise(comm, in.error() ? in.error() : out.error());
+  const int error = body(in.at(), out.at());
+  if (error) return error;
+  const int back = out.give_back();
+  return back ? raise(comm, back) : MPI_SUCCESS;
+}
+
+inline MPI_Count times(MPI_Count a, MPI_Count b) {
+  MPI_Count all;
+  return __builtin_mul_overflow(a, b, &all) ? 0 : all;
+}
+
+template <typename N, typename A>
+Reach reach_of_blocks(const N* counts, const A* at, MPI_Datatype type, int size) {
+  Reach all;
+  MPI_Aint lower, extent;
+  if (!counts || !at || type == MPI_DATATYPE_NULL ||
+      PMPI_Type_get_extent(type, &lower, &extent) != MPI_SUCCESS)
+    return all;
+  for (int i = 0; i < size; ++i) {
+    const Reach one = reach_of(counts[i], type, static_cast<MPI_Aint>(at[i]) * extent);
+    all.add(one.low, one.low + static_cast<MPI_Aint>(one.size));
+  }
+  return all;
+}
+
+template <typename N, typename A>
+Reach reach_of_blocks(const N* counts, const A* at, const MPI_Datatype* types, int size) {
+  Reach all;
+  for (int i = 0; counts && at && types && i < size; ++i) {
+    const Reach one = reach_of(counts[i], types[i], static_cast<MPI_Aint>(at[i]));
+    all.add(one.low, one.low + static_cast<MPI_Aint>(one.size));
+  }
+  return all;
+}
+
+template <typename N>
+MPI_Count sum_of(const N* counts, int size) {
+  MPI_Count sum = 0;
+  for (int i = 0; counts && i < size; ++i) sum += counts[i];
+  return sum;
+}
+
+}  // namespace wirepress
+
+// WPR_ON_HOST_Name(call): the collective, on copies where it needs them. Names are as in Call, and
+// arguments as in arguments.hpp.
+#define WPR_REACH(...) \
+  [&]([[maybe_unused]] int rank, [[maybe_unused]] int size) -> Reach { return __VA_ARGS__; }
+#define WPR_ON_HOST(sent, got, ...)                        \
+  on_host(handle, from, WPR_REACH sent, to, WPR_REACH got, \
+          [&](const void* from, void* to) { return __VA_ARGS__; })
+#define WPR_ON_HOST_Bcast(...)                                                    \
+  on_host(handle, nullptr, WPR_REACH(Reach()), buf, WPR_REACH(reach_of(n, type)), \
+          [&](const void*, void* buf) { return __VA_ARGS__; })
+#define WPR_ON_HOST_Allgather(...) \
+  WPR_ON_HOST((reach_of(n, type)), (reach_of(times(m, size), to_type)), __VA_ARGS__)
+#define WPR_ON_HOST_Alltoall(...) \
+  WPR_ON_HOST((reach_of(times(n, size), type)), (reach_of(times(m, size), to_type)), __VA_ARGS__)
+#define WPR_ON_HOST_Gather(...)                                                            \
+  WPR_ON_HOST((reach_of(n, type)), (reach_of(rank == root ? times(m, size) : 0, to_type)), \
+              __VA_ARGS__)
+#define WPR_ON_HOST_Scatter(...)                                                           \
+  WPR_ON_HOST((reach_of(rank == root ? times(n, size) : 0, type)), (reach_of(m, to_type)), \
+              __VA_ARGS__)
+#define WPR_ON_HOST_Allgatherv(...) \
+  WPR_ON_HOST((reach_of(n, type)), (reach_of_blocks(counts, at, to_type, size)), __VA_ARGS__)
+#define WPR_ON_HOST_Gatherv(...)   \
+  WPR_ON_HOST((reach_of(n, type)), \
+              (rank == root ? reach_of_blocks(counts, at, to_type, size) : Reach()), __VA_ARGS__)
+#define WPR_ON_HOST_Scatterv(...)                                                 \
+  WPR_ON_HOST((rank == root ? reach_of_blocks(n, from_at, type, size) : Reach()), \
+              (reach_of(m, to_type)), __VA_ARGS__)
+#define WPR_ON_HOST_Alltoallv(...)                       \
+  WPR_ON_HOST((reach_of_blocks(n, from_at, type, size)), \
+              (reach_of_blocks(counts, at, to_type, size)), __VA_ARGS__)
+#define WPR_ON_HOST_Alltoallw(...)                        \
+  WPR_ON_HOST((reach_of_blocks(n, from_at, types, size)), \
+              (reach_of_blocks(counts, at, to_types, size)), __VA_ARGS__)
+#define WPR_ON_HOST_Allreduce(...) \
+  WPR_ON_HOST((reach_of(n, type)), (reach_of(n, type)), __VA_ARGS__)
+#define WPR_ON_HOST_Reduce(...) \
+  WPR_ON_HOST((reach_of(n, type)), (reach_of(rank == root ? n : 0, type)), __VA_ARGS__)
+// In place, what is reduced stands where the result goes.
+#define WPR_ON_HOST_ReduceScatter(...)                            \
+  WPR_ON_HOST((reach_of(sum_of(n, size), type)),                  \
+              (reach_of(from == MPI_IN_PLACE ? sum_of(n, size)    \
+                        : n                  ? MPI_Count{n[rank]} \
+                                             : 0,                                  \
+                        type)),                                   \
+              __VA_ARGS__)
+#define WPR_ON_HOST_ReduceScatterBlock(...)     \
+  WPR_ON_HOST((reach_of(times(n, size), type)), \
+              (reach_of(from == MPI_IN_PLACE ? times(n, size) : MPI_Count{n}, type)), __VA_ARGS__)

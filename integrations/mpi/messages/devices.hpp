@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers in memory of a GPU, which the cores cannot touch, and many an MPI neither. A message from
+// there is copied to the cores, one to there is received on the cores first: it may be a frame,
+// whatever the receiver's MPI can do.
+#pragma once
+
+#include <mpi.h>
+
+#include "messages/buffer.hpp"
+
+namespace wirepress {
+
+bool on_device(const void* buffer);
+// Whether MPI itself reads and writes it there.
+bool mpi_reaches(const void* buffer);
+// Between the cores and a device. An error class.
+int copy_bytes(void* to, const void* from, size_t size);
+
+// What a call reads or writes of a buffer: bytes from `low` on, which may be before its address.
+struct Reach {
+  MPI_Aint low = 0;
+  size_t size = 0;
+
+  void add(MPI_Aint begin, MPI_Aint end);
+};
+// Of n elements that begin `at` bytes from the address.
+Reach reach_of(MPI_Count n, MPI_Datatype type, MPI_Aint at = 0);
+
+// A copy on the cores of what a call reaches of a buffer on a device; of another one nothing.
+class OnHost {
+ public:
+  OnHost(const void* buffer, const Reach& reach);
+  void* at() const { return at_; }  // what stands for the buffer
+  int error() const { return error_; }
+  // Writes the copy back.
+  int give_back() const;
+
+ private:
+  void* user_;
+  void* at_;
+  Reach reach_;
+  Buffer copy_;
+  int error_ = MPI_SUCCESS;
+  bool copied_ = false;
+};
+
+}  // namespace wirepress

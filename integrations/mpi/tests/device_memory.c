@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Messages and collectives from and to memory of an emulated GPU, which ends who touches it: by
+ * turns one rank's buffers lie there, the other's, all and none, and every byte is compared.
+ *   device_memory NONBLOCKING    1: the interposer has Ibcast, too */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include "check.h"
+
+static void *(*device_alloc)(int, size_t);
+static int (*copy)(void *, const void *, size_t);
+static void (*device_free)(void *);
+static int rank, size, side; /* side: bit r of it: the buffers of rank r lie on a device */
+static int n_devices;
+
+/* A buffer where this rank has it now, with n bytes of a message or 0x55. */
+static void *make(size_t n, int kind, unsigned seed, int filled_in) {
+  unsigned char *here = malloc(n + 1);
+  CHECK(here);
+  memset(here, 0x55, n);
+  if (filled_in) fill(here, n, kind, seed);
+  if (!(side >> rank & 1)) return here;
+  void *there = device_alloc(rank & 1, n);
+  CHECK(there);
+  CHECK(copy(there, here, n) == 0);
+  free(here);
+  ++n_devices;
+  return there;
+}
+static unsigned char *look(void *buffer, size_t n) {
+  unsigned char *here = malloc(n + 1);
+  CHECK(here && (side >> rank & 1 ? copy(here, buffer, n) == 0 : (memcpy(here, buffer, n), 1)));
+  return here;
+}
+static void drop(void *buffer) { side >> rank & 1 ? device_free(buffer) : free(buffer); }
+
+static void expect(void *buffer, size_t n, int kind, unsigned seed) {
+  unsigned char *here = look(buffer, n);
+  CHECK(filled(here, n, kind, seed));
+  free(here);
+  drop(buffer);
+}
+
+static const size_t sizes[] = {0, 1, 1000, 65536, 300001, 3000000};
+
+static void messages(int kind, size_t n, unsigned seed) {
+  const int other = 1 - rank, count = (int)n;
+  if (rank > 1) return;
+  MPI_Status status;
+  for (int way = 0; way < 5; ++way) {
+    void *out = make(n, kind, seed + (unsigned)rank, 1), *in = make(n, 0, 0, 0);
+    if (way == 0 && rank == 0) {
+      MPI_Send(out, count, MPI_BYTE, other, way, MPI_COMM_WORLD);
+      MPI_Recv(in, count, MPI_BYTE, other, way, MPI_COMM_WORLD, &status);
+    } else if (way == 0) {
+      MPI_Recv(in, count, MPI_BYTE, other, way, MPI_COMM_WORLD, &status);
+      MPI_Ssend(out, count, MPI_BYTE, other, way, MPI_COMM_WORLD);
+    } else if (way == 1) {
+      MPI_Request request[2];
+      MPI_Irecv(in, count, MPI_BYTE, other, way, MPI_COMM_WORLD, &request[0]);
+      MPI_Isend(out, count, MPI_BYTE, other, way, MPI_COMM_WORLD, &request[1]);
+      MPI_Status both[2];
+      MPI_Waitall(2, request, both);
+      status = both[0];
+    } else if (way == 2) {
+      MPI_Sendrecv(out, count, MPI_BYTE, other, way, in, count, MPI_BYTE, other, way,
+                   MPI_COMM_WORLD, &status);
+    } else if (way == 3) { /* in place */
+      drop(in);
+      in = make(n, kind, seed + (unsigned)rank, 1);
+      MPI_Sendrecv_replace(in, count, MPI_BYTE, other, way, other, way, MPI_COMM_WORLD, &status);
+    } else { /* every second element, as a type with gaps */
+      MPI_Datatype gaps;
+      MPI_Type_vector(count / 8, 4, 8, MPI_BYTE, &gaps);
+      MPI_Type_commit(&gaps);
+      MPI_Sendrecv(out, 1, gaps, other, way, in, 1, gaps, other, way, MPI_COMM_WORLD, &status);
+      MPI_Type_free(&gaps);
+      unsigned char *here = look(in, n);
+      for (size_t i = 0; i < n; ++i)
+        CHECK(here[i] ==
+              (i < n / 8 * 8 && i % 8 < 4 ? byte_at(kind, seed + (unsigned)other, i) : 0x55));
+      free(here);
+      drop(in);
+      expect(out, n, kind, seed + (unsigned)rank);
+      continue;
+    }
+    CHECK(count_of(&status, MPI_BYTE) == count);
+    expect(in, n, kind, seed + (unsigned)other);
+    expect(out, n, kind, seed + (unsigned)rank);
+  }
+}
+
+static void persistent(int kind, size_t n, unsigned seed) {
+  if (rank > 1) return;
+  const int other = 1 - rank, count = (int)n;
+  void *out = make(n, kind, seed + (unsigned)rank, 1), *in = make(n, 0, 0, 0);
+  MPI_Request request[2];
+  MPI_Recv_init(in, count, MPI_BYTE, other, 9, MPI_COMM_WORLD, &request[0]);
+  MPI_Send_init(out, count, MPI_BYTE, other, 9, MPI_COMM_WORLD, &request[1]);
+  for (int i = 0; i < 3; ++i) {
+    MPI_Startall(2, request);
+    MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+  }
+  MPI_Request_free(&request[0]);
+  MPI_Request_free(&request[1]);
+  expect(in, n, kind, seed + (unsigned)other);
+  expect(out, n, kind, seed + (unsigned)rank);
+}
+
+static void probed(int kind, size_t n, unsigned seed) {
+  if (rank > 1) return;
+  const int other = 1 - rank, count = (int)n;
+  if (rank == 0) {
+    void *out = make(n, kind, seed, 1);
+    MPI_Send(out, count, MPI_BYTE, other, 10, MPI_COMM_WORLD);
+    expect(out, n, kind, seed);
+    return;
+  }
+  MPI_Status status;
+  MPI_Probe(other, 10, MPI_COMM_WORLD, &status);
+  CHECK(count_of(&status, MPI_BYTE) == count);
+  void *in = make(n, 0, 0, 0);
+  MPI_Recv(in, count, MPI_BYTE, other, 10, MPI_COMM_WORLD, &status);
+  expect(in, n, kind, seed);
+}
+
+/* Blocks of every member, of n bytes each. */
+static void expect_blocks(void *buffer, size_t n, int kind, unsigned seed, int step) {
+  unsigned char *here = look(buffer, n * (size_t)size);
+  for (int r = 0; r < size; ++r)
+    for (size_t i = 0; i < n; ++i)
+      CHECK(here[(size_t)r * n + i] ==
+            byte_at(kind, seed + (unsigned)r, i + (size_t)(step ? rank : 0) * n));
+  free(here);
+  drop(buffer);
+}
+
+static void collectives(int kind, size_t n, unsigned seed) {
+  const int count = (int)n;
+  const size_t all = n * (size_t)size;
+  const int root = (int)(seed % (unsigned)size);
+  void *one = make(n, kind, seed, rank == root);
+  MPI_Bcast(one, count, MPI_BYTE, root, MPI_COMM_WORLD);
+  expect(one, n, kind, seed);
+
+  void *mine = make(n, kind, seed + (unsigned)rank, 1), *whole = make(all, 0, 0, 0);
+  MPI_Allgather(mine, count, MPI_BYTE, whole, count, MPI_BYTE, MPI_COMM_WORLD);
+  expect_blocks(whole, n, kind, seed, 0);
+  whole = make(all, 0, 0, 0);
+  MPI_Gather(mine, count, MPI_BYTE, whole, count, MPI_BYTE, root, MPI_COMM_WORLD);
+  if (rank == root)
+    expect_blocks(whole, n, kind, seed, 0);
+  else
+    drop(whole);
+  int counts[16], at[16];
+  for (int r = 0; r < size; ++r) counts[r] = count, at[r] = (size - 1 - r) * count;
+  whole = make(all, 0, 0, 0);
+  MPI_Allgatherv(mine, count, MPI_BYTE, whole, counts, at, MPI_BYTE, MPI_COMM_WORLD);
+  unsigned char *here = look(whole, all);
+  for (int r = 0; r < size; ++r) CHECK(filled(here + at[r], n, kind, seed + (unsigned)r));
+  free(here);
+  drop(whole);
+  expect(mine, n, kind, seed + (unsigned)rank);
+
+  void *from = make(all, kind, seed + (unsigned)rank, 1);
+  whole = make(all, 0, 0, 0);
+  MPI_Alltoall(from, count, MPI_BYTE, whole, count, MPI_BYTE, MPI_COMM_WORLD);
+  expect_blocks(whole, n, kind, seed, 1);
+  for (int r = 0; r < size; ++r) at[r] = r * count;
+  whole = make(all, 0, 0, 0);
+  MPI_Alltoallv(from, counts, at, MPI_BYTE, whole, counts, at, MPI_BYTE, MPI_COMM_WORLD);
+  expect_blocks(whole, n, kind, seed, 1);
+  MPI_Datatype types[16];
+  for (int r = 0; r < size; ++r) types[r] = MPI_BYTE;
+  whole = make(all, 0, 0, 0);
+  MPI_Alltoallw(from, counts, at, types, whole, counts, at, types, MPI_COMM_WORLD);
+  expect_blocks(whole, n, kind, seed, 1);
+  void *part = make(n, 0, 0, 0);
+  MPI_Scatter(from, count, MPI_BYTE, part, count, MPI_BYTE, root, MPI_COMM_WORLD);
+  here = look(part, n);
+  for (size_t i = 0; i < n; ++i)
+    CHECK(here[i] == byte_at(kind, seed + (unsigned)root, i + (size_t)rank * n));
+  free(here);
+  drop(part);
+  expect(from, all, kind, seed + (unsigned)rank);
+}
+
+static void reductions(size_t n) {
+  const int count = (int)(n / 4);
+  int *values = malloc(4 * (size_t)count * (size_t)size + 4);
+  for (int way = 0; way < 5; ++way) {
+    const int blocks = way >= 3 ? size : 1, in_place = way == 1;
+    const size_t bytes = 4 * (size_t)count * (size_t)blocks, mine = 4 * (size_t)count;
+    for (int i = 0; i < count * blocks; ++i) values[i] = rank + i / 50;
+    void *from = make(bytes, 0, 0, 0), *to = make(bytes, 0, 0, 0);
+    if (side >> rank & 1) {
+      CHECK(copy(in_place ? to : from, values, bytes) == 0);
+    } else {
+      memcpy(in_place ? to : from, values, bytes);
+    }
+    int counts[16], whole = 1;
+    for (int r = 0; r < size; ++r) counts[r] = count;
+    if (way < 2)
+      MPI_Allreduce(in_place ? MPI_IN_PLACE : from, to, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    else if (way == 2)
+      MPI_Reduce(from, to, count, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD), whole = rank == 0;
+    else if (way == 3)
+      MPI_Reduce_scatter(from, to, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    else
+      MPI_Reduce_scatter_block(from, to, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    int *result = (int *)look(to, mine);
+    const int first = way >= 3 ? rank * count : 0;
+    for (int i = 0; whole && i < count; ++i)
+      CHECK(result[i] == size * (size - 1) / 2 + size * ((first + i) / 50));
+    free(result);
+    drop(from);
+    drop(to);
+  }
+  free(values);
+}
+
+static void nonblocking(int kind, size_t n, unsigned seed) {
+  MPI_Request request;
+  void *one = make(n, kind, seed, rank == 0);
+  MPI_Ibcast(one, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  expect(one, n, kind, seed);
+}
+
+int main(int argc, char **argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  device_alloc = (void *(*)(int, size_t))dlsym(RTLD_DEFAULT, "wirepress_mpi_device_alloc");
+  copy = (int (*)(void *, const void *, size_t))dlsym(RTLD_DEFAULT, "wirepress_mpi_copy");
+  device_free = (void (*)(void *))dlsym(RTLD_DEFAULT, "wirepress_mpi_device_free");
+  CHECK(device_alloc && copy && device_free);
+  const int with_nonblocking = argc > 1 && argv[1][0] == '1';
+  for (side = 0; side < 1 << size; ++side) {
+    for (int kind = TEXT; kind <= NOISE; ++kind) {
+      for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        const size_t n = sizes[i];
+        const unsigned seed = 1 + 16 * i;
+        messages(kind, n, seed);
+        persistent(kind, n, seed);
+        probed(kind, n, seed);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (n > 400000) continue;
+        collectives(kind, n, seed);
+        reductions(n);
+        if (with_nonblocking && n >= 65536) nonblocking(kind, n, seed);
+      }
+    }
+  }
+  int devices = 0;
+  MPI_Reduce(&n_devices, &devices, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) printf("device memory: %d buffers, all right\n", devices);
+  MPI_Finalize();
+  return 0;
+}

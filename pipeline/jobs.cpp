@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/jobs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "pipeline/context.hpp"
+
+namespace wirepress {
+namespace {
+
+constexpr size_t up(size_t size) {
+  constexpr size_t kAligned = 256;
+  return (size + kAligned - 1) / kAligned * kAligned;
+}
+
+// Parts of a job's memory, one behind the other.
+class Layout {
+ public:
+  size_t add(size_t size) {
+    const size_t at = size_;
+    size_ += up(size);
+    return at;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_ = 0;
+};
+
+// Whether kernels reach blocks of these bytes where they lie.
+bool fits_kernels(const void* at, const Header& header) {
+  constexpr size_t kAligned = 16;
+  return reinterpret_cast<uintptr_t>(at) % kAligned == 0 &&
+         (header.block_size() % kAligned == 0 || header.raw_size <= header.block_size());
+}
+
+// The kernel that does a recipe on a stream of the place; nullptr: none does.
+const StreamKernel* stream_kernel(const Recipe& recipe, const Place& place, const char* engine) {
+  const Kernel* kernel = nullptr;
+  if (recipe.n_steps != 1 || why_on_cores(recipe, place, engine, &kernel) != nullptr)
+    return nullptr;
+  return kernel->on_stream;
+}
+
+// Scratch memory for a block of any size that the frame has.
+size_t scratch_size(const StreamKernel& kernel, const Args& args, const Header& header,
+                    bool expands) {
+  const uint64_t last = header.n_blocks() - 1;
+  return std::max(kernel.scratch(args, header.block_raw_size(0), expands),
+                  kernel.scratch(args, header.block_raw_size(last), expands));
+}
+
+Args for_block(const Recipe& recipe, const Header& header, const Place& place, uint64_t seed,
+               uint64_t i) {
+  Args args = recipe.step[0].args;
+  const size_t size = header.dtype == DType::kBytes ? 4 : dtype_size(header.dtype);
+  args.seed = seed;
+  args.first = i * header.block_size() / size;  // as BlockMaker::draw
+  args.device = place.device;
+  return args;
+}
+
+}  // namespace
+
+Status DeviceBuffer::prepare(const Place& place, bool pinned, size_t size) {
+  if (data_ != nullptr && size <= room_ && place == place_ && pinned == pinned_) return {};
+  release();
+  void* at = nullptr;
+  const size_t room = size + size / 4;
+  WPR_TRY(pinned ? place.memory->streams->pin(room, &at)
+                 : place.memory->allocate(place.device, room, &at));
+  place_ = place;
+  pinned_ = pinned;
+  data_ = static_cast<std::byte*>(at);
+  room_ = room;
+  return {};
+}
+
+void DeviceBuffer::release() {
+  if (data_ != nullptr && pinned_)
+    place_.memory->streams->unpin(data_);
+  else if (data_ != nullptr)
+    static_cast<void>(place_.memory->release(place_.device, data_));
+  data_ = nullptr;
+  room_ = 0;
+}
+
+// A device may still read and write what the jobs have.
+Jobs::~Jobs() {
+  for (const auto& job : all_) {
+    if (job->mark == nullptr) continue;
+    const DeviceStreams& streams = *job->place.memory->streams;
+    if (job->state == Job::State::kOnStream || job->state == Job::State::kLater)
+      static_cast<void>(streams.await(job->place.device, job->mark));
+    streams.drop_mark(job->place.device, job->mark);
+  }
+}
+
+bool Jobs::knows(const Job* job) const {
+  return std::ranges::any_of(
+      all_, [job](const auto& own) { return own.get() == job && own->state != Job::State::kFree; });
+}
+
+bool Jobs::any() const {
+  return std::ranges::any_of(all_, [](const auto& own) { return own->state != Job::State::kFree; });
+}
+
+void* Jobs::stream() const {
+  const bool none = reinterpret_cast<uintptr_t>(context_.stream) == Context::kNoStream;
+  return none ? nullptr : context_.stream;
+}
+
+// The free one whose memory is the smallest that suffices, else the one with the most: jobs that
+// come in the same order again find the memory that they had.
+Status Jobs::take(const Place& place, size_t raw_size, Job** job) {
+  *job = nullptr;
+  for (const auto& own : all_) {
+    if (own->state != Job::State::kFree || own->place != place) continue;
+    const auto suits = [&](const Job& other) { return other.most_raw >= raw_size; };
+    const bool better =
+        *job == nullptr || (suits(**job) ? suits(*own) && own->most_raw < (*job)->most_raw
+                                         : own->most_raw > (*job)->most_raw);
+    if (better) *job = own.get();
+  }
+  if (*job == nullptr) {
+    auto made = std::make_unique<Job>();
+    made->place = place;
+    if (place.on_device() && place.memory->streams != nullptr)
+      WPR_TRY(place.memory->streams->make_mark(place.device, &made->mark));
+    all_.push_back(std::move(made));
+    *job = all_.back().get();
+  }
+  (*job)->most_raw = std::max((*job)->most_raw, raw_size);
+  (*job)->written = 0;
+  (*job)->made = nullptr;
+  return {};
+}
+
+Status Jobs::compress(ConstBytes src, const Header& header, Bytes dst, Job** job) {
+  const Place from = place_of(src.data()), to = place_of(dst.data());
+  Job* own;
+  WPR_TRY(take(from.on_device() ? from : to, src.size(), &own));
+  own->expands = false;
+  own->src = src;
+  own->dst = dst;
+  own->header = header;
+  bool on_stream = false;
+  if (from.on_device() && own->mark != nullptr && (!to.on_device() || to == from))
+    WPR_TRY(begin_compress(own, &on_stream));
+  WPR_TRY(go(own, on_stream));
+  *job = own;
+  return {};
+}
+
+Status Jobs::decompress(ConstBytes frame, Bytes dst, Job** job) {
+  const Place from = place_of(frame.data()), to = place_of(dst.data());
+  Job* own;
+  WPR_TRY(take(to.on_device() ? to : from, dst.size(), &own));
+  own->expands = true;
+  own->src = frame;
+  own->dst = dst;
+  bool on_stream = false;
+  if (to.on_device() && own->mark != nullptr && !from.on_device())
+    WPR_TRY(begin_decompress(own, &on_stream));
+  WPR_TRY(go(own, on_stream));
+  *job = own;
+  return {};
+}
+
+Status Jobs::go(Job* job, bool on_stream) {
+  if (job->mark != nullptr) {
+    const Status status =
+        job->place.memory->streams->set_mark(job->place.device, stream(), job->mark);
+    if (status.ok()) {
+      job->state = on_stream ? Job::State::kOnStream : Job::State::kLater;
+      return {};
+    }
+    // What was put there has the job's memory until it ends.
+    static_cast<void>(job->place.memory->wait(job->place.device, stream()));
+  }
+  WPR_TRY(do_now(job));
+  job->state = Job::State::kDone;
+  return {};
+}
+
+Status Jobs::poll(Job* job, bool waits, bool* done, size_t* written) {
+  *done = false;
+  Status status;
+  if (job->state == Job::State::kOnStream || job->state == Job::State::kLater) {
+    const DeviceStreams& streams = *job->place.memory->streams;
+    bool yes = true;
+    status = waits ? streams.await(job->place.device, job->mark)
+                   : streams.passed(job->place.device, job->mark, &yes);
+    if (status.ok() && !yes) return {};
+    bool elsewhere = job->state == Job::State::kLater || !status.ok();
+    if (!elsewhere) status = conclude(job, &elsewhere);
+    if (elsewhere) status = do_now(job);
+  }
+  job->state = Job::State::kFree;
+  *done = true;
+  if (status.ok()) *written = job->written;
+  return status;
+}
+
+// The buffers are ready. The device gets another chance by the calls that wait, which know how the
+// cores take over.
+Status Jobs::do_now(Job* job) {
+  void* const before = context_.stream;
+  if (job->mark != nullptr) context_.stream = reinterpret_cast<void*>(Context::kNoStream);
+  const Status status = job->expands
+                            ? context_.decompress(job->src, job->dst, &job->written)
+                            : context_.compress(job->src, job->header, job->dst, &job->written);
+  context_.stream = before;
+  return status;
+}
+
+// ---- frames that a device makes ----
+
+Status Jobs::begin_compress(Job* job, bool* on_stream) {
+  Settings& settings = context_.settings;
+  Header& header = job->header;
+  if (settings.wants_auto() || job->src.empty()) return {};
+  std::array<std::byte, kMaxHeader> head;
+  ChainPointer chain;
+  const Header plain = header;  // a call that waits completes its own
+  WPR_TRY(context_.writer.begin_plain(&header, &chain, head, true));
+  const Header full = header;
+  header = plain;
+  const Recipe& recipe = chain->recipe();
+  const Place& place = job->place;
+  const BlockSettings& blocks = settings.blocks();
+  job->kernel = stream_kernel(recipe, place, settings.engine());
+  // The probe of what loses nothing is the cores' look at a sample.
+  if (job->kernel == nullptr || (blocks.probe && recipe.lossless()) ||
+      !fits_kernels(job->src.data(), full))
+    return {};
+  const StreamKernel& kernel = *job->kernel;
+  const uint64_t n = job->n_blocks = full.n_blocks();
+  const auto args = [&](uint64_t i) { return for_block(recipe, full, place, blocks.seed, i); };
+  const size_t slot = up(code_limit(full.block_raw_size(0)));
+  const bool staged = !place_of(job->dst.data()).on_device();
+  const size_t room = std::min(job->dst.size(), context_.writer.bound(job->src.size()));
+
+  Layout there, pinned;
+  const size_t reports = there.add(n * sizeof(Report));
+  const size_t header_at = there.add(kMaxHeader), result = there.add(sizeof(Sealed));
+  const size_t inputs = there.size();
+  const size_t scratch = there.add(scratch_size(kernel, args(0), full, false));
+  const size_t table = there.add(n * sizeof(SealedBlock)), codes = there.add(n * slot);
+  pinned.add(inputs);
+  job->results = pinned.add(sizeof(Sealed));
+  const size_t frame = pinned.add(staged ? room : 0);
+
+  const DeviceStreams& streams = *place.memory->streams;
+  const int device = place.device;
+  const auto launch = [&]() -> Status {
+    WPR_TRY(job->there.prepare(place, false, there.size()));
+    WPR_TRY(job->pinned.prepare(place, true, pinned.size()));
+    std::byte* const d = job->there.get();
+    std::byte* const h = job->pinned.get();
+    std::memset(h, 0, inputs);
+    std::memcpy(h + header_at, head.data(), full.size);
+    auto* const begun = reinterpret_cast<Report*>(h + reports);
+    for (uint64_t i = 0; i < n; ++i) {
+      begun[i] = kNoReport;
+      const size_t size = full.block_raw_size(i);
+      const Status status = kernel.check_encode(args(i), size, code_limit(size));
+      begun[i].full = status.code() == Code::kDstTooSmall;
+      if (begun[i].full == 0) WPR_TRY(status);
+    }
+    WPR_TRY(streams.copy(device, stream(), d, h, inputs));
+    for (uint64_t i = 0; i < n; ++i) {
+      if (begun[i].full != 0) continue;
+      const size_t size = full.block_raw_size(i), needs = kernel.scratch(args(i), size, false);
+      if (needs > 0) WPR_TRY(streams.clear(device, stream(), d + scratch, needs));
+      const StreamTask task = {const_cast<std::byte*>(job->src.data()) + i * full.block_size(),
+                               size,
+                               d + codes + i * slot,
+                               code_limit(size),
+                               d + scratch,
+                               needs,
+                               reinterpret_cast<Report*>(d + reports) + i};
+      WPR_TRY(kernel.encode(device, stream(), args(i), task));
+    }
+    const Sealing sealing = {job->src.data(),
+                             job->src.size(),
+                             full.block_size(),
+                             n,
+                             d + codes,
+                             slot,
+                             reinterpret_cast<const Report*>(d + reports),
+                             d + header_at,
+                             full.size,
+                             full.checksum,
+                             staged ? h + frame : job->dst.data(),
+                             room,
+                             reinterpret_cast<SealedBlock*>(d + table),
+                             reinterpret_cast<Sealed*>(d + result)};
+    WPR_TRY(streams.seal(device, stream(), sealing));
+    return streams.copy(device, stream(), h + job->results, d + result, sizeof(Sealed));
+  };
+  *on_stream = launch().ok();
+  job->made = staged ? job->pinned.get() + frame : nullptr;
+  return {};
+}
+
+Status Jobs::conclude(Job* job, bool* elsewhere) {
+  return job->expands ? conclude_decompress(job, elsewhere) : conclude_compress(job, elsewhere);
+}
+
+Status Jobs::conclude_compress(Job* job, bool* elsewhere) {
+  Sealed result;
+  std::memcpy(&result, job->pinned.get() + job->results, sizeof(result));
+  *elsewhere = result.elsewhere != 0;
+  if (*elsewhere) return {};
+  if (result.full != 0)
+    return fail(Code::kDstTooSmall, "the frame needs %llu bytes, dst has %zu",
+                static_cast<unsigned long long>(result.size), job->dst.size());
+  // As a kernel's code that is larger than its room: the device's fault.
+  if (result.size > std::min(job->dst.size(), context_.writer.bound(job->src.size())))
+    return *elsewhere = true, Status();
+  if (job->made != nullptr) std::memcpy(job->dst.data(), job->made, result.size);
+  job->written = result.size;
+  job->place.memory->note(job->src.size(), 0, "");
+  Stats& stats = context_.stats;
+  stats.raw_bytes += job->src.size();
+  stats.wire_bytes += result.size;
+  stats.blocks += job->n_blocks;
+  stats.bypassed_size += result.n_raw;
+  return {};
+}
+
+// ---- frames that a device expands ----
+
+Status Jobs::begin_decompress(Job* job, bool* on_stream) {
+  ParsedFrame& parsed = job->frame;
+  Header& header = parsed.header;
+  FrameReader& reader = context_.reader;
+  parsed.place = job->place;
+  WPR_TRY(read_header(job->src, &header));
+  if (header.streamed || header.raw_size == 0) return {};
+  if (header.raw_size > job->dst.size())
+    return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu",
+                static_cast<unsigned long long>(header.raw_size), job->dst.size());
+  WPR_TRY(reader.parse(job->src, &parsed));
+  const std::vector<Block>& blocks = parsed.blocks;
+  for (const Block& block : blocks) WPR_TRY(verify_block(header, block));
+  const Recipe& recipe = parsed.chain->recipe();
+  const Place& place = job->place;
+  job->kernel = stream_kernel(recipe, place, context_.settings.engine());
+  if (job->kernel == nullptr || !fits_kernels(job->dst.data(), header) ||
+      std::ranges::any_of(blocks, &Block::own))
+    return {};
+  const StreamKernel& kernel = *job->kernel;
+  const Args args = for_block(recipe, header, place, 0, 0);
+  const bool together = kernel.decode_all != nullptr;
+  Layout there, pinned;
+  const size_t n = blocks.size(), reports = there.add(n * sizeof(Report));
+  const size_t tasks = there.add(together ? n * sizeof(StreamTask) : 0), codes = there.size();
+  for (const Block& block : blocks) {
+    if (block.raw) continue;
+    const Status status = kernel.check_decode(args, block.payload.size(), block.raw_size);
+    if (status.code() == Code::kUnsupported) return {};
+    if (!status.ok()) return in_block(block.index, status);
+    there.add(block.payload.size());
+  }
+  const size_t inputs = there.size();
+  const size_t scratch = there.add(scratch_size(kernel, args, header, true));
+  pinned.add(inputs);
+  job->results = pinned.add(n * sizeof(Report));
+  for (const Block& block : blocks)
+    if (block.raw) pinned.add(block.payload.size());
+
+  const DeviceStreams& streams = *place.memory->streams;
+  const int device = place.device;
+  const auto launch = [&]() -> Status {
+    WPR_TRY(job->there.prepare(place, false, there.size()));
+    WPR_TRY(job->pinned.prepare(place, true, pinned.size()));
+    std::byte* const d = job->there.get();
+    std::byte* const h = job->pinned.get();
+    // Block i, where its payload lies in the job's memory, and what its kernel is to do.
+    const auto each = [&](auto use) -> Status {
+      size_t code_at = codes, raw_at = job->results + up(n * sizeof(Report));
+      for (size_t i = 0; i < n; ++i) {
+        const Block& block = blocks[i];
+        size_t& at = block.raw ? raw_at : code_at;
+        const StreamTask task = {job->dst.data() + i * header.block_size(),
+                                 block.raw_size,
+                                 d + at,
+                                 block.payload.size(),
+                                 d + scratch,
+                                 kernel.scratch(args, block.raw_size, true),
+                                 reinterpret_cast<Report*>(d + reports) + i};
+        WPR_TRY(use(i, block, at, task));
+        at += up(block.payload.size());
+      }
+      return {};
+    };
+    size_t n_coded = 0;
+    WPR_TRY(each([&](size_t i, const Block& block, size_t at, StreamTask task) -> Status {
+      reinterpret_cast<Report*>(h + reports)[i] = kNoReport;
+      std::memcpy(h + at, block.payload.data(), block.payload.size());
+      if (block.raw || !together) return {};
+      WPR_TRY(kernel.reach(device, stream(), &task));
+      reinterpret_cast<StreamTask*>(h + tasks)[n_coded++] = task;
+      return {};
+    }));
+    WPR_TRY(streams.copy(device, stream(), d, h, inputs));
+    WPR_TRY(each([&](size_t, const Block& block, size_t at, const StreamTask& task) -> Status {
+      if (block.raw) return streams.copy(device, stream(), task.raw, h + at, block.raw_size);
+      if (together) return {};
+      if (task.scratch_size > 0)
+        WPR_TRY(streams.clear(device, stream(), task.scratch, task.scratch_size));
+      return kernel.decode(device, stream(), args, task);
+    }));
+    if (together)
+      WPR_TRY(
+          kernel.decode_all(device, stream(), reinterpret_cast<StreamTask*>(d + tasks), n_coded));
+    return streams.copy(device, stream(), h + job->results, d + reports, n * sizeof(Report));
+  };
+  *on_stream = launch().ok();
+  return {};
+}
+
+Status Jobs::conclude_decompress(Job* job, bool* elsewhere) {
+  const ParsedFrame& frame = job->frame;
+  size_t n_device = 0;
+  for (size_t i = 0; i < frame.blocks.size(); ++i) {
+    const Block& block = frame.blocks[i];
+    if (block.raw) continue;
+    Report report;
+    std::memcpy(&report, job->pinned.get() + job->results + i * sizeof(report), sizeof(report));
+    const Status status = job->kernel->outcome(report, block.raw_size, block.raw_size);
+    *elsewhere = cores_take_over(status);
+    if (*elsewhere) return {};
+    if (!status.ok()) return in_block(block.index, status);
+    n_device += block.raw_size;
+  }
+  job->written = frame.raw_size;
+  job->place.memory->note(n_device, 0, "");
+  context_.stats.expanded_bytes += frame.raw_size;
+  return {};
+}
+
+}  // namespace wirepress

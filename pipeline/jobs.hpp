@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that return before their work is done (wirepress.h, "jobs"): frames of data in memory of a
+// device, made and expanded in the order of the caller's stream. Memory is kept from job to job,
+// and nothing waits but who asks for it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "pipeline/frame_reader.hpp"
+#include "pipeline/frame_writer.hpp"
+
+namespace wirepress {
+
+struct Context;
+
+// Memory of a place, or pinned memory that its devices reach. It grows only, by a quarter more than
+// asked, while no work is on its way.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  ~DeviceBuffer() { release(); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  Status prepare(const Place& place, bool pinned, size_t size);
+  std::byte* get() const { return data_; }
+
+ private:
+  void release();
+
+  Place place_;
+  bool pinned_ = false;
+  std::byte* data_ = nullptr;
+  size_t room_ = 0;
+};
+
+struct Job {
+  enum class State {
+    kFree,
+    kOnStream,  // the device has it
+    kLater,     // the call that waits does it, once the mark is passed: no kernel could
+    kDone
+  };
+  State state = State::kFree;
+  Place place;           // of the stream
+  void* mark = nullptr;  // behind the work, where the place has streams
+  size_t most_raw = 0;   // of the jobs that the memory was for
+  bool expands = false;
+  ConstBytes src;
+  Bytes dst;
+  Header header;
+  uint64_t n_blocks = 0;
+  size_t written = 0;
+
+  DeviceBuffer there, pinned;
+  const StreamKernel* kernel = nullptr;
+  size_t results = 0;               // where they are in pinned memory
+  const std::byte* made = nullptr;  // the frame in pinned memory; nullptr: it goes to dst itself
+  ParsedFrame frame;                // that is expanded
+};
+
+class Jobs {
+ public:
+  explicit Jobs(Context& context) : context_(context) {}
+  ~Jobs();
+  Jobs(const Jobs&) = delete;
+  Jobs& operator=(const Jobs&) = delete;
+
+  // src and dst are the job's until it is done. A failed call has touched nothing.
+  Status compress(ConstBytes src, const Header& header, Bytes dst, Job** job);
+  Status decompress(ConstBytes frame, Bytes dst, Job** job);
+  // *done: the job ends with the status that is returned, and is no more. `waits`: until it does.
+  Status poll(Job* job, bool waits, bool* done, size_t* written);
+  bool knows(const Job* job) const;
+  bool any() const;  // is on its way
+
+ private:
+  Status take(const Place& place, size_t raw_size, Job** job);
+  // Puts the work on the stream, if the device can do it: *on_stream. A failed status: the call is
+  // refused.
+  Status begin_compress(Job* job, bool* on_stream);
+  Status begin_decompress(Job* job, bool* on_stream);
+  // Marks the stream behind what was put there.
+  Status go(Job* job, bool on_stream);
+  void* stream() const;
+  Status conclude(Job* job, bool* elsewhere);
+  Status conclude_compress(Job* job, bool* elsewhere);
+  Status conclude_decompress(Job* job, bool* elsewhere);
+  Status do_now(Job* job);  // by the call that waits
+
+  Context& context_;
+  std::vector<std::unique_ptr<Job>> all_;
+};
+
+}  // namespace wirepress
