@@ -55,6 +55,12 @@ void with_word(size_t size, Function function) {
 
 }  // namespace
 
+bool is_past_caches(size_t raw_size) {
+  // Not from sysconf, which on AMD's processors sums up the caches of all groups of cores.
+  constexpr size_t kLastCache = 32 << 20;
+  return raw_size >= kLastCache;
+}
+
 bool can_add_values(DType dtype) {
   return dtype == DType::kFloat32 || (dtype >= DType::kInt8 && dtype <= DType::kUint32);
 }
@@ -168,16 +174,19 @@ bool Chain::end_encode(int index, Draw draw, size_t* written, Begun* begun, Stat
                                  begun->in, begun->out, written, status);
 }
 
-Status Chain::decode(int index, ConstBytes src, Bytes dst) {
-  return decode_from(workers_[static_cast<size_t>(index)], recipe_.n_steps - 1, src, dst);
+Status Chain::decode(int index, ConstBytes src, Bytes dst, bool past_caches) {
+  return decode_from(workers_[static_cast<size_t>(index)], recipe_.n_steps - 1, src, dst,
+                     past_caches);
 }
 
-Status Chain::decode_from(Worker& worker, int step, ConstBytes src, Bytes dst) {
+Status Chain::decode_from(Worker& worker, int step, ConstBytes src, Bytes dst, bool past_caches) {
   WPR_TRY(open(worker, 0));
   ConstBytes code;
   WPR_TRY(decode_between(worker, step, src, dst.size(), nullptr, &code));
   size_t size = 0;
-  WPR_TRY(recipe_.step[0].kernel->decode(worker.state[0], recipe_.step[0].args, code, dst, &size));
+  Args args = recipe_.step[0].args;
+  args.past_caches = past_caches;
+  WPR_TRY(recipe_.step[0].kernel->decode(worker.state[0], args, code, dst, &size));
   if (size != dst.size())
     return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", size, dst.size());
   return {};
@@ -210,7 +219,7 @@ bool Chain::end_decode(int index, ConstBytes src, Bytes dst, Begun* begun, Statu
 }
 
 Status Chain::behind_last(Worker& worker, ConstBytes code, Bytes dst) {
-  if (recipe_.n_steps > 1) return decode_from(worker, recipe_.n_steps - 2, code, dst);
+  if (recipe_.n_steps > 1) return decode_from(worker, recipe_.n_steps - 2, code, dst, false);
   if (code.size() == dst.size()) return {};
   return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", code.size(), dst.size());
 }
