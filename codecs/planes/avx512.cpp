@@ -49,6 +49,11 @@ constexpr Pairs<uint32_t> kDoubles;
 alignas(64) constexpr std::array<Table, 3> kLaneEnds = {last_of_lane(1), last_of_lane(2),
                                                         last_of_lane(3)};
 alignas(64) constexpr Table kReversed = reversed_words();
+alignas(64) constexpr Table kPlaces = [] {
+  Table t{};
+  for (size_t i = 0; i < 64; ++i) t[i] = static_cast<uint8_t>(i);
+  return t;
+}();
 
 struct Avx512Ops : PlainOps {
   static constexpr size_t kStep = 64;
@@ -167,12 +172,23 @@ struct Avx512Ops : PlainOps {
   static std::byte* pick(const std::byte* leaves, const std::byte* values, size_t n, uint8_t leaf,
                          std::byte* out) {
     const __m512i wanted = _mm512_set1_epi8(static_cast<char>(leaf));
-    for (size_t i = 0; i < n; i += kStep) {
-      uint64_t found = _mm512_cmpeq_epi8_mask(load(leaves + i), wanted);
-      if (n - i < kStep) found &= (uint64_t{1} << (n - i)) - 1;
-      if (found == 0) continue;
+    const auto take = [&](uint64_t found, size_t i) {
       store(out, _mm512_maskz_compress_epi8(found, load(values + i)));
       out += std::popcount(found);
+    };
+    size_t i = 0;
+    for (; i + 4 * kStep <= n; i += 4 * kStep) {  // mostly none is there
+      uint64_t found[4];
+#pragma GCC unroll 4
+      for (size_t k = 0; k < 4; ++k)
+        found[k] = _mm512_cmpeq_epi8_mask(load(leaves + i + kStep * k), wanted);
+      if ((found[0] | found[1] | found[2] | found[3]) == 0) [[likely]]
+        continue;
+      for (size_t k = 0; k < 4; ++k) take(found[k], i + kStep * k);
+    }
+    for (; i < n; i += kStep) {
+      const uint64_t found = _mm512_cmpeq_epi8_mask(load(leaves + i), wanted);
+      take(n - i < kStep ? found & ((uint64_t{1} << (n - i)) - 1) : found, i);
     }
     return out;
   }
@@ -300,12 +316,23 @@ struct Avx512Ops : PlainOps {
     const uint64_t kept = uint64_t{0x0101010101010101} * mask;
     const auto width = static_cast<size_t>(std::popcount(kept));
     const __m512i others = _mm512_set1_epi8(static_cast<char>(~mask));
-    uint64_t present = ~uint64_t{0} >> (64 - width);
-    for (size_t i = 0; i < n; i += kStep, bits += width) {
-      if (n - i < kStep) present = ~uint64_t{0} >> (64 - (n - i + 7) / 8 * width / 8);
-      __m512i v = transpose(_mm512_maskz_expand_epi8(kept, _mm512_maskz_loadu_epi8(present, bits)));
+    // Where each byte of eight squares comes from: spread by the mask and turned around at once.
+    const __m512i reversed = _mm512_load_si512(kReversed.data());
+    const __m512i from = _mm512_permutexvar_epi8(
+        reversed, _mm512_maskz_expand_epi8(kept, _mm512_load_si512(kPlaces.data())));
+    const uint64_t some =
+        _mm512_movepi8_mask(_mm512_permutexvar_epi8(reversed, _mm512_movm_epi8(kept)));
+    const auto put = [&](__m512i v, size_t i) {
+      v = product(_mm512_maskz_permutexvar_epi8(some, from, v));
       if (kOver) v = _mm512_or_si512(v, _mm512_and_si512(load(values + i), others));
       store(values + i, v);
+    };
+    const size_t size = (n + 7) / 8 * width / 8;
+    size_t i = 0, at = 0;
+    for (; at + 64 <= size; i += kStep, at += width) put(load(bits + at), i);
+    for (; i < n; i += kStep, at += width) {
+      const size_t there = std::min(width, size - at);
+      put(_mm512_maskz_loadu_epi8(~uint64_t{0} >> (64 - there), bits + at), i);
     }
   }
 
@@ -333,8 +360,11 @@ struct Avx512Ops : PlainOps {
   }
   // Of eight squares of 8 x 8 bits: a product of a unit matrix with each.
   static __m512i transpose(__m512i v) {
+    return product(_mm512_permutexvar_epi8(_mm512_load_si512(kReversed.data()), v));
+  }
+  // With the bytes of each square turned around already.
+  static __m512i product(__m512i turned) {
     const __m512i unit = _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201));
-    const __m512i turned = _mm512_permutexvar_epi8(_mm512_load_si512(kReversed.data()), v);
     return _mm512_gf2p8affine_epi64_epi8(unit, turned, 0);
   }
 
