@@ -6,6 +6,7 @@
     bench/codecs.py --page                                         the page from the last results
     bench/codecs.py --quick --out FILE                             a smoke test, some seconds
     bench/codecs.py --recipes planes                               these anew, the rest as it was
+    bench/codecs.py --dtypes bfloat16 float16                      data of these types anew
 
 Builds tests/bench/codecs.cpp and bench/wavefield.cpp and makes what is missing in FOLDER
 (build/bench/data): wave fields, synthetic gradients, text, noise, zeros, and with a Python that has
@@ -384,12 +385,20 @@ def only(run: Run, recipes: list[str]) -> Run:
     return dataclasses.replace(run, recipes=kept, peers=False)
 
 
-def in_place(rows: list[Row], recipes: list[str]) -> Row:
-    """The last results with these rows for those of the same run and subject."""
+def in_place(rows: list[Row], what: list[str]) -> Row:
+    """The last results with these rows for those of the same run and subject. `what` was measured
+    anew; of subjects that were, nothing older is kept: their format or kernels are others."""
     last = json.loads((results.FOLDER / "codecs.json").read_text())
     new = {(row["run"], row["subject"]) for row in rows}
-    kept = [row for row in last["rows"] if (row["run"], row["subject"]) not in new]
-    again = {"recipes": recipes, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    kept = [
+        row
+        for row in last["rows"]
+        if (row["run"], row["subject"]) not in new and row["subject"] not in what
+    ]
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    before = last.get("again", {})
+    today = before["recipes"] if before.get("date") == day else []
+    again = {"recipes": list(dict.fromkeys([*today, *what])), "date": day}
     return last | {"rows": kept + rows, "again": again}
 
 
@@ -401,6 +410,7 @@ def main() -> None:
     parser.add_argument("--cpu", type=int, help="the core to measure on (the last)")
     parser.add_argument("--only", nargs="+", metavar="DATA", help="these data sets; no page")
     parser.add_argument("--recipes", nargs="+", help="these anew, in place of their last results")
+    parser.add_argument("--dtypes", nargs="+", help="likewise, all of data of these types")
     parser.add_argument("--resume", action="store_true", help="keep what is already measured")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--quick", action="store_true", help="a smoke test")
@@ -421,6 +431,8 @@ def main() -> None:
         args.rounds = 1
     if args.only:
         runs = [run for run in runs if run.data.name in args.only]
+    if args.dtypes:
+        runs = [run for run in runs if run.data.dtype in args.dtypes]
     if args.recipes:
         runs = [run for run in (only(run, args.recipes) for run in runs) if run.recipes]
     make_data(args.data, args.build, runs, args.torch)
@@ -428,11 +440,11 @@ def main() -> None:
     versions = next((row["versions"] for row in rows if "versions" in row), {})
     rows = [row for row in rows if "subject" in row]
     measured = {"versions": versions, "rounds": args.rounds, "text": sample_data.TEXT, "rows": rows}
-    if args.recipes:
-        measured = in_place(rows, args.recipes)
+    if args.recipes or args.dtypes:
+        measured = in_place(rows, args.recipes or [f"all in {dtype}" for dtype in args.dtypes])
     partial = args.out or (WORK / "codecs-partial.json" if args.only else None)
     path = results.write("codecs", measured, path=partial, compiler=results.compiler(args.build))
-    print(codecs_page.aims_text(rows))
+    print(codecs_page.aims_text(measured["rows"]))
     for line in codecs_page.skipped(rows):
         print(line)
     if not partial:

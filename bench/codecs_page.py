@@ -450,7 +450,9 @@ def write(measured: dict[str, Any]) -> None:
         rounds=measured["rounds"],
     )
     if again := measured.get("again"):
-        names = ", ".join(f"`{recipe}`" for recipe in again["recipes"])
+        names = ", ".join(
+            name if name.startswith("all in ") else f"`{name}`" for name in again["recipes"]
+        )
         head = head.rstrip() + (
             f"\n- **Measured anew**, {again['date']}: {names}, each beside `memcpy` in that run.\n"
         )
