@@ -202,7 +202,7 @@ TEST(Pipeline, LargeFramesComeBackWhereverTheyLie) {
   const Raw raw = floats((32 << 20) / 4 + 5);
   for (const char* threads : {"1", "2"}) {
     Door door;
-    door.set("codec", "planes");
+    door.set("recipe", "planes");
     door.set("threads", threads);
     const Raw frame = door.compress(raw);
     for (const size_t offset : {0, 4}) {
