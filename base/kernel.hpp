@@ -94,6 +94,8 @@ struct Args {
   uint64_t first = 0;
   // decode's dst has exactly the raw size; false behind a codec that changes sizes.
   bool exact_size = true;
+  // What decode writes is more than caches hold, with what else is expanded: it may go past them.
+  bool past_caches = false;
   // The device, of an engine that has several, whose memory the raw data may lie in
   // (base/memory.hpp); -1: they lie where the cores reach them.
   int device = -1;

@@ -35,17 +35,35 @@ GOALS = ("auto", "auto:rel=1e-2")
 PAGE = results.ROOT / "docs" / "results" / "auto.md"
 
 
-def own_data() -> Iterator[tuple[str, Any]]:
-    yield "gradients", sample_data.gradients()
-    yield "noise", sample_data.noise()
-    yield "noise64", sample_data.noise64()
-    yield "zeros", np.zeros(1 << 23, np.float32)
-    yield "text", np.frombuffer(sample_data.text(), np.uint8)[: 32 << 20]
+# What a file holds, by its suffix; bfloat16 as its words. Others hold bytes.
+TYPES = {
+    ".f32": ("float32", np.float32),
+    ".f64": ("float64", np.float64),
+    ".f16": ("float16", np.float16),
+    ".bf16": ("bfloat16", np.uint16),
+}
 
 
-def read(path: Path, limit: int) -> tuple[str, Any]:
-    dtype = {".f32": np.float32, ".f64": np.float64}.get(path.suffix, np.uint8)
-    return path.stem, np.fromfile(path, dtype, limit // np.dtype(dtype).itemsize)
+@dataclasses.dataclass
+class Data:
+    name: str
+    array: Any
+    dtype: str
+
+
+def own_data() -> Iterator[Data]:
+    yield Data("gradients", sample_data.gradients(), "float32")
+    yield Data("noise", sample_data.noise(), "float32")
+    yield Data("noise64", sample_data.noise64(), "float64")
+    yield Data("zeros", np.zeros(1 << 23, np.float32), "float32")
+    yield Data("text", np.frombuffer(sample_data.text(), np.uint8)[: 32 << 20], "bytes")
+
+
+def read(path: Path, limit: int) -> Data:
+    dtype, item = TYPES.get(path.suffix, ("bytes", np.uint8))
+    array = np.fromfile(path, item, limit // np.dtype(item).itemsize)
+    name = path.stem if path.suffix in (".f32", ".f64") else path.name
+    return Data(name, array, dtype)
 
 
 @dataclasses.dataclass
@@ -63,9 +81,12 @@ class Measured:
 class Room:
     """A data set, and the buffers of all that is measured on it: where they lie changes speeds."""
 
-    def __init__(self, array: Any) -> None:
-        self.view = arrays.describe(array if array.dtype != np.uint8 else array.tobytes())
-        self.size = array.nbytes
+    def __init__(self, data: Data) -> None:
+        typed = data.dtype != "bytes"
+        self.view = arrays.describe(
+            data.array if typed else data.array.tobytes(), data.dtype if typed else None
+        )
+        self.size = data.array.nbytes
         self._frame = bytearray(api.Compressor("store").bound(self.size) + (1 << 20))
         self._out = bytearray(self.size)
 
@@ -104,10 +125,8 @@ class Room:
         return finishes
 
 
-def rows_of(
-    name: str, array: Any, goal: str, seconds: float, turns: int
-) -> Iterator[dict[str, Any]]:
-    room = Room(array)
+def rows_of(data: Data, goal: str, seconds: float, turns: int) -> Iterator[dict[str, Any]]:
+    room = Room(data)
     candidates = dict.fromkeys(row.recipe for row in api.Compressor(goal).explain_view(room.view))
     fixed = [room.measure(recipe, LINKS[0], seconds) for recipe in candidates]
     for link in LINKS:
@@ -125,7 +144,7 @@ def rows_of(
         best = min(medians, key=lambda r: medians[r])
         ratios = sorted(a / b for a, b in zip(auto, others[close.index(best)], strict=True))
         yield {
-            "data": name,
+            "data": data.name,
             "size": room.size,
             "goal": goal,
             "link": link,
@@ -179,7 +198,10 @@ def page(rows: list[dict[str, Any]], machine: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=Path, help="raw float32, float64 (.f64) or bytes")
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="raw values (.f32, .f64, .f16, .bf16) or bytes"
+    )
+    parser.add_argument("--goals", nargs="+", default=GOALS, help="these alone")
     parser.add_argument("--limit", type=int, default=32, help="MiB of each file (32)")
     parser.add_argument(
         "--seconds", type=float, default=0.4, help="that each first timing may take (0.4)"
@@ -188,14 +210,13 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="the raw results, instead of bench/results")
     args = parser.parse_args()
     named = (read(path, args.limit << 20) for path in args.files)
-    data = list(named if args.files else own_data())
     rows = []
-    for name, array in data:
-        for goal in GOALS if array.dtype != np.uint8 else GOALS[:1]:
-            for row in rows_of(name, array, goal, args.seconds, args.turns):
+    for data in list(named if args.files else own_data()):
+        for goal in args.goals if data.dtype != "bytes" else GOALS[:1]:
+            for row in rows_of(data, goal, args.seconds, args.turns):
                 rows.append(row)
                 print(
-                    f"{name:12} {goal:14} {row['link']:8} auto {row['auto_ms']:8.2f} ms, "
+                    f"{data.name:12} {goal:14} {row['link']:8} auto {row['auto_ms']:8.2f} ms, "
                     f"model {row['model_ms']:8.2f}, best {row['best_ms']:8.2f} ({row['best']}), "
                     f"chose {row['chosen']}, {row['auto_by_best']:.3f}"
                 )

@@ -6,6 +6,7 @@
     bench/codecs.py --page                                         the page from the last results
     bench/codecs.py --quick --out FILE                             a smoke test, some seconds
     bench/codecs.py --recipes planes                               these anew, the rest as it was
+    bench/codecs.py --dtypes bfloat16 float16                      data of these types anew
 
 Builds tests/bench/codecs.cpp and bench/wavefield.cpp and makes what is missing in FOLDER
 (build/bench/data): wave fields, synthetic gradients, text, noise, zeros, and with a Python that has
@@ -47,6 +48,15 @@ Row = dict[str, Any]
 # ---- what is measured -----------------------------------------------------------------------
 
 
+SUFFIXES = {
+    "float32": ".f32",
+    "float64": ".f64",
+    "bfloat16": ".bf16",
+    "float16": ".f16",
+    "bytes": "",
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Data:
     name: str
@@ -56,7 +66,11 @@ class Data:
 
     @property
     def file(self) -> str:
-        return self.name + {"float32": ".f32", "float64": ".f64", "bytes": ""}[self.dtype]
+        return self.name + SUFFIXES[self.dtype]
+
+    @property
+    def item(self) -> int:
+        return {"float64": 8, "float32": 4, "bytes": 1}.get(self.dtype, 2)
 
 
 CUBE = (200, 200, 200)
@@ -77,10 +91,21 @@ DATA = (
     Data("zeros", "zeros"),
 )
 
+# Made of those above: rounded to nearest, or widened.
+DERIVED = (
+    Data("wave_t800", "wave field, step 800", "bfloat16", CUBE),
+    Data("lstm_out", "gradient of an LSTM's output layer, dense", "bfloat16"),
+    Data("lstm_out", "gradient of an LSTM's output layer, dense", "float16"),
+    Data("lstm_l2_w", "weights of an LSTM's second layer", "bfloat16"),
+    Data("lstm_l2_w", "weights of an LSTM's second layer", "float16"),
+    Data("lstm_out", "gradient of an LSTM's output layer, dense", "float64"),
+)
+
 # Recipes. "@1e-3" is that part of the data's range, as an absolute bound.
 GENERAL = ("lz4", "snappy", "zstd:-1", "zstd:1", "deflate:1")
 EXACT = (*GENERAL, "shuffle+lz4", "shuffle+zstd:1", "planes", "zeros", "bx:m=23")
 EXACT64 = (*GENERAL, "shuffle+lz4", "shuffle+zstd:1", "planes", "zeros", "bx:m=52")
+EXACT16 = (*GENERAL, "shuffle+lz4", "shuffle+zstd:1", "planes", "zeros")
 RELATIVE = ("bx:m=5", "bx:m=10", "fre:m=5", "fre:m=5,ways=4", "fre:m=6,round=truncate")
 FIELD = (
     *RELATIVE,
@@ -133,14 +158,13 @@ class Run:
         """(offset, size): whole planes from the middle of a field."""
         if not self.data.shape or not self.size:
             return 0, self.size
-        item = 8 if self.data.dtype == "float64" else 4
-        plane = item * int(np.prod(self.data.shape[1:]))
+        plane = self.data.item * int(np.prod(self.data.shape[1:]))
         n = min(max(1, round(self.size / plane)), self.data.shape[0])
         return (self.data.shape[0] - n) // 2 * plane, n * plane
 
 
 def data_of(name: str, dtype: str = "float32") -> Data:
-    return next(d for d in DATA if (d.name, d.dtype) == (name, dtype))
+    return next(d for d in (*DATA, *DERIVED) if (d.name, d.dtype) == (name, dtype))
 
 
 def all_runs() -> Iterator[Run]:
@@ -164,6 +188,11 @@ def all_runs() -> Iterator[Run]:
     yield Run(data_of("wave_t400", "float64"), 32 * MIB, (*EXACT64, *FIELD64), kernels="best",
               seconds=0.05)  # fmt: skip
     yield Run(data_of("random", "float64"), 32 * MIB, EXACT64, kernels="best", seconds=0.05)
+    yield Run(data_of("lstm_out", "float64"), 32 * MIB, EXACT64, kernels="best", seconds=0.05)
+    for name in ("wave_t800", "lstm_out", "lstm_l2_w"):
+        yield Run(data_of(name, "bfloat16"), 32 * MIB, (*EXACT16, "bx:m=7", "bx:m=5"), seconds=0.05)
+    for name in ("lstm_out", "lstm_l2_w"):
+        yield Run(data_of(name, "float16"), 32 * MIB, (*EXACT16, "bx:m=10", "bx:m=5"), seconds=0.05)
     yield Run(data_of("text", "bytes"), 32 * MIB, (*GENERAL, "zstd:3", "deflate:6"), peers=True,
               seconds=0.05)  # fmt: skip
     for name in ("random", "zeros"):
@@ -190,10 +219,16 @@ def quick_runs() -> Iterator[Run]:
 # ---- data -----------------------------------------------------------------------------------
 
 
+def wave_dtype(data: Data) -> str:
+    """What the wave is computed in."""
+    return "float32" if data in DERIVED else data.dtype
+
+
 def make_waves(folder: Path, build: Path, runs: list[Run]) -> None:
     program = build / "bench" / "wavefield"
     for dtype, option in (("float32", []), ("float64", ["--double"])):
-        names = {r.data.file for r in runs if r.data.shape == CUBE and r.data.dtype == dtype}
+        names = {r.data.name + SUFFIXES[dtype] for r in runs
+                 if r.data.shape == CUBE and wave_dtype(r.data) == dtype}  # fmt: skip
         steps = sorted(int(n.split("_t")[1].split(".")[0]) for n in names
                        if not (folder / n).exists())  # fmt: skip
         if steps:
@@ -222,6 +257,22 @@ def make_simple(folder: Path, data: Data) -> None:
         np.zeros(MIB, np.float32).tofile(path)
 
 
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    """float32 as another type, to nearest, ties to even; bfloat16 as its words."""
+    if dtype != "bfloat16":
+        return values.astype(dtype)
+    words = values.view(np.uint32)
+    return ((words + 0x7FFF + (words >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def make_others(folder: Path, runs: list[Run]) -> None:
+    """Those of the same name in float32, in another type."""
+    for data in {run.data for run in runs if run.data in DERIVED}:
+        single = folder / (data.name + SUFFIXES["float32"])
+        if single.exists() and not (folder / data.file).exists():
+            rounded(np.fromfile(single, np.float32), data.dtype).tofile(folder / data.file)
+
+
 def torch_python(chosen: str | None) -> str | None:
     places = (chosen, os.environ.get("TORCH_PYTHON"), WORK / "torch" / "bin" / "python")
     for place in places:
@@ -236,12 +287,15 @@ def make_data(folder: Path, build: Path, runs: list[Run], torch: str | None) -> 
     make_waves(folder, build, runs)
     for run in runs:
         make_simple(folder, run.data)
-    names = {run.data.file for run in runs if not (folder / run.data.file).exists()}
+    names = {run.data.name + SUFFIXES["float32"] if run.data in DERIVED else run.data.file
+             for run in runs if not (folder / run.data.file).exists()}  # fmt: skip
+    names = {name for name in names if not (folder / name).exists()}
     python = torch_python(torch)
     if names and python:
         subprocess.run([python, ROOT / "bench" / "gradients.py", folder], check=True)
     elif names:
         print(f"no PyTorch, so without {', '.join(sorted(names))}; bench/gradients.py says how")
+    make_others(folder, runs)
 
 
 # ---- measuring ------------------------------------------------------------------------------
@@ -331,12 +385,20 @@ def only(run: Run, recipes: list[str]) -> Run:
     return dataclasses.replace(run, recipes=kept, peers=False)
 
 
-def in_place(rows: list[Row], recipes: list[str]) -> Row:
-    """The last results with these rows for those of the same run and subject."""
+def in_place(rows: list[Row], what: list[str]) -> Row:
+    """The last results with these rows for those of the same run and subject. `what` was measured
+    anew; of subjects that were, nothing older is kept: their format or kernels are others."""
     last = json.loads((results.FOLDER / "codecs.json").read_text())
     new = {(row["run"], row["subject"]) for row in rows}
-    kept = [row for row in last["rows"] if (row["run"], row["subject"]) not in new]
-    again = {"recipes": recipes, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    kept = [
+        row
+        for row in last["rows"]
+        if (row["run"], row["subject"]) not in new and row["subject"] not in what
+    ]
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    before = last.get("again", {})
+    today = before["recipes"] if before.get("date") == day else []
+    again = {"recipes": list(dict.fromkeys([*today, *what])), "date": day}
     return last | {"rows": kept + rows, "again": again}
 
 
@@ -348,6 +410,7 @@ def main() -> None:
     parser.add_argument("--cpu", type=int, help="the core to measure on (the last)")
     parser.add_argument("--only", nargs="+", metavar="DATA", help="these data sets; no page")
     parser.add_argument("--recipes", nargs="+", help="these anew, in place of their last results")
+    parser.add_argument("--dtypes", nargs="+", help="likewise, all of data of these types")
     parser.add_argument("--resume", action="store_true", help="keep what is already measured")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--quick", action="store_true", help="a smoke test")
@@ -368,6 +431,8 @@ def main() -> None:
         args.rounds = 1
     if args.only:
         runs = [run for run in runs if run.data.name in args.only]
+    if args.dtypes:
+        runs = [run for run in runs if run.data.dtype in args.dtypes]
     if args.recipes:
         runs = [run for run in (only(run, args.recipes) for run in runs) if run.recipes]
     make_data(args.data, args.build, runs, args.torch)
@@ -375,11 +440,11 @@ def main() -> None:
     versions = next((row["versions"] for row in rows if "versions" in row), {})
     rows = [row for row in rows if "subject" in row]
     measured = {"versions": versions, "rounds": args.rounds, "text": sample_data.TEXT, "rows": rows}
-    if args.recipes:
-        measured = in_place(rows, args.recipes)
+    if args.recipes or args.dtypes:
+        measured = in_place(rows, args.recipes or [f"all in {dtype}" for dtype in args.dtypes])
     partial = args.out or (WORK / "codecs-partial.json" if args.only else None)
     path = results.write("codecs", measured, path=partial, compiler=results.compiler(args.build))
-    print(codecs_page.aims_text(rows))
+    print(codecs_page.aims_text(measured["rows"]))
     for line in codecs_page.skipped(rows):
         print(line)
     if not partial:

@@ -367,8 +367,9 @@ DATA_SECTION = """## The data
 the fore-runner of the wave is flushed to zero, so on the strength of the source: with one 10^6
 times weaker, FRE would make the 19 frames together 5 % smaller. `bench/gradients.py` trains for a
 few steps with PyTorch, on text and synthetic pictures; `bench/sample_data.py` makes the synthetic
-gradient (40 % exact zeros, the rest Laplace of scale 1e-3, one in ten of 5e-3) and noise. The text
-is {text}."""
+gradient (40 % exact zeros, the rest Laplace of scale 1e-3, one in ten of 5e-3) and noise. Data of
+16 bits are those in float32, rounded to nearest; a float16 gradient is not scaled first, so that
+its small values become denormal or 0. The text is {text}."""
 EARLIER_TEXT = (
     "the source code of Python 3.11's standard library "
     "(`bench/sample_data.py` makes another one now)"
@@ -383,6 +384,12 @@ PLOTTED = (
 OTHERS = (
     ("wave_t400-float32-32768k", "Wave field, step 400"),
     ("wave_t400-float64-32768k", "Wave field, step 400, float64"),
+    ("wave_t800-bfloat16-32768k", "Wave field, step 800, bfloat16"),
+    ("lstm_out-bfloat16-32768k", "Gradient, dense, bfloat16"),
+    ("lstm_out-float16-32768k", "Gradient, dense, float16"),
+    ("lstm_out-float64-32768k", "Gradient, dense, float32 kept as float64"),
+    ("lstm_l2_w-bfloat16-32768k", "Weights of an LSTM's second layer, bfloat16"),
+    ("lstm_l2_w-float16-32768k", "Weights of an LSTM's second layer, float16"),
     ("lstm_l2-float32-32768k", "Gradient of an LSTM's second layer, dense"),
     ("lstm_all-float32-whole", "Gradient of the whole LSTM (40 % zeros: its embedding)"),
     ("tf-float32-32768k", "Gradient of a transformer"),
@@ -443,7 +450,9 @@ def write(measured: dict[str, Any]) -> None:
         rounds=measured["rounds"],
     )
     if again := measured.get("again"):
-        names = ", ".join(f"`{recipe}`" for recipe in again["recipes"])
+        names = ", ".join(
+            name if name.startswith("all in ") else f"`{name}`" for name in again["recipes"]
+        )
         head = head.rstrip() + (
             f"\n- **Measured anew**, {again['date']}: {names}, each beside `memcpy` in that run.\n"
         )

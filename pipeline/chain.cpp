@@ -57,6 +57,12 @@ void with_word(size_t size, Function function) {
 
 }  // namespace
 
+bool is_past_caches(size_t raw_size) {
+  // Not from sysconf, which on AMD's processors sums up the caches of all groups of cores.
+  constexpr size_t kLastCache = 32 << 20;
+  return raw_size >= kLastCache;
+}
+
 bool can_add_values(DType dtype) {
   return dtype == DType::kFloat32 || (dtype >= DType::kInt8 && dtype <= DType::kUint32);
 }
@@ -151,15 +157,16 @@ Status Chain::encode_step(Worker& worker, int step, Draw draw, ConstBytes src, B
   return kernel->encode(state, args, src, dst, written);
 }
 
-Status Chain::decode_step(Worker& worker, int step, ConstBytes src, Bytes dst, size_t* written) {
+Status Chain::decode_step(Worker& worker, int step, const Args& args, ConstBytes src, Bytes dst,
+                          size_t* written) {
   const Recipe::Step& it = recipe_.step[step];
   Status status = open(worker, step);
-  if (status.ok()) status = it.kernel->decode(worker.state[step], it.args, src, dst, written);
+  if (status.ok()) status = it.kernel->decode(worker.state[step], args, src, dst, written);
   if (!may_take_over(step, status)) return status;
   const Kernel* kernel;
   void* state;
   WPR_TRY(spare_for(worker, step, dst.size(), &kernel, &state));
-  return kernel->decode(state, it.args, src, dst, written);
+  return kernel->decode(state, args, src, dst, written);
 }
 
 void Chain::note_failures() {
@@ -229,15 +236,18 @@ bool Chain::end_encode(int index, Draw draw, size_t* written, Begun* begun, Stat
                                  begun->in, begun->out, written, status);
 }
 
-Status Chain::decode(int index, ConstBytes src, Bytes dst) {
-  return decode_from(workers_[static_cast<size_t>(index)], recipe_.n_steps - 1, src, dst);
+Status Chain::decode(int index, ConstBytes src, Bytes dst, bool past_caches) {
+  return decode_from(workers_[static_cast<size_t>(index)], recipe_.n_steps - 1, src, dst,
+                     past_caches);
 }
 
-Status Chain::decode_from(Worker& worker, int step, ConstBytes src, Bytes dst) {
+Status Chain::decode_from(Worker& worker, int step, ConstBytes src, Bytes dst, bool past_caches) {
   ConstBytes code;
   WPR_TRY(decode_between(worker, step, src, dst.size(), nullptr, &code));
   size_t size = 0;
-  WPR_TRY(decode_step(worker, 0, code, dst, &size));
+  Args args = recipe_.step[0].args;
+  args.past_caches = past_caches;
+  WPR_TRY(decode_step(worker, 0, args, code, dst, &size));
   if (size != dst.size())
     return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", size, dst.size());
   return {};
@@ -270,7 +280,7 @@ bool Chain::end_decode(int index, ConstBytes src, Bytes dst, Begun* begun, Statu
 }
 
 Status Chain::behind_last(Worker& worker, ConstBytes code, Bytes dst) {
-  if (recipe_.n_steps > 1) return decode_from(worker, recipe_.n_steps - 2, code, dst);
+  if (recipe_.n_steps > 1) return decode_from(worker, recipe_.n_steps - 2, code, dst, false);
   if (code.size() == dst.size()) return {};
   return fail(Code::kCorrupt, "expands to %zu bytes instead of %zu", code.size(), dst.size());
 }
@@ -296,7 +306,7 @@ Status Chain::decode_between(Worker& worker, int last, ConstBytes src, size_t ra
     Bytes out;
     WPR_TRY(reserve(i == 1 && into ? *into : worker.scratch[i % 2], limit(i, raw_size), &out));
     size_t size = 0;
-    WPR_TRY(decode_step(worker, i, src, out, &size));
+    WPR_TRY(decode_step(worker, i, recipe_.step[i].args, src, out, &size));
     src = out.first(size);
   }
   *code = src;

@@ -17,6 +17,10 @@ struct Draw {
   uint64_t first = 0;
 };
 
+// Whether data that are expanded are as large as last caches are, so that what comes first is no
+// longer there when all is done.
+bool is_past_caches(size_t raw_size);
+
 // A recipe ready to run: kernel states and scratch for every worker, kept from block to block.
 // Different workers may be used at the same time.
 class Chain {
@@ -41,8 +45,8 @@ class Chain {
 
   // kDstTooSmall: the code does not fit dst.
   Status encode(int worker, ConstBytes src, Draw draw, Bytes dst, size_t* written);
-  // dst has exactly the raw size.
-  Status decode(int worker, ConstBytes src, Bytes dst);
+  // dst has exactly the raw size. past_caches: see Args.
+  Status decode(int worker, ConstBytes src, Bytes dst, bool past_caches = false);
   // As encode and decode, but a device may have the block meanwhile: begun->device. end_encode or
   // end_decode then ends it, called by the same worker with the same bytes until it is true. `left`
   // as of Kernel::begin_encode.
@@ -100,7 +104,8 @@ class Chain {
   // One step, by the cores where a device fails and they have its data.
   Status encode_step(Worker& worker, int step, Draw draw, ConstBytes src, Bytes dst,
                      size_t* written);
-  Status decode_step(Worker& worker, int step, ConstBytes src, Bytes dst, size_t* written);
+  Status decode_step(Worker& worker, int step, const Args& args, ConstBytes src, Bytes dst,
+                     size_t* written);
   bool may_take_over(int step, const Status& status) const;
   Status spare_for(Worker& worker, int step, size_t size, const Kernel** kernel, void** state);
   Status encode_from(Worker& worker, int step, ConstBytes src, Draw draw, Bytes dst,
@@ -111,7 +116,7 @@ class Chain {
   Status decode_to_first(Worker& worker, ConstBytes src, size_t raw_size, Buffer* into,
                          ConstBytes* code);
   // Decodes the steps from this one down to the first.
-  Status decode_from(Worker& worker, int step, ConstBytes src, Bytes dst);
+  Status decode_from(Worker& worker, int step, ConstBytes src, Bytes dst, bool past_caches);
   Status decode_between(Worker& worker, int last, ConstBytes src, size_t raw_size, Buffer* into,
                         ConstBytes* code);
   Status behind_last(Worker& worker, ConstBytes code, Bytes dst);  // decodes the other steps

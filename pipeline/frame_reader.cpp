@@ -45,7 +45,7 @@ struct ParallelExpand {
     }
     // Decoders stand any bytes, so the checksum comes second: the payload then lies in the cache,
     // where hashing costs a third. It has the last word on what is wrong.
-    const Status result = chain.decode(worker, block.payload, out);
+    const Status result = chain.decode(worker, block.payload, out, is_past_caches(dst.size()));
     WPR_TRY(verify_block(frame.header, block));
     return result.ok() ? result : in_block(block.index, result);
   }

@@ -197,6 +197,26 @@ TEST(Pipeline, BytesDoNotDependOnThreads) {
   EXPECT_LT(first.size(), raw.size() / 2);
 }
 
+// Such a frame is written past the caches where it begins a line, by whatever thread.
+TEST(Pipeline, LargeFramesComeBackWhereverTheyLie) {
+  const Raw raw = floats((32 << 20) / 4 + 5);
+  for (const char* threads : {"1", "2"}) {
+    Door door;
+    door.set("recipe", "planes");
+    door.set("threads", threads);
+    const Raw frame = door.compress(raw);
+    for (const size_t offset : {0, 4}) {
+      Raw room(raw.size() + 128);
+      uint8_t* const at =
+          room.data() + (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64 + offset;
+      size_t written = 0;
+      ASSERT_EQ(wpr_decompress(door.get(), frame.data(), frame.size(), at, raw.size(), &written),
+                WPR_OK);
+      EXPECT_TRUE(written == raw.size() && std::memcmp(at, raw.data(), written) == 0);
+    }
+  }
+}
+
 TEST(Pipeline, SizesAroundTheBlock) {
   Door door;
   door.set("block_size", "1KiB");

@@ -235,15 +235,15 @@ class Pieces {
   static constexpr size_t kMost = 512;  // values between two calls of drain()
 
   // A piece is four codes where they all fit, which is nearly always so while m is small, else two,
-  // and one while m is large.
-  [[gnu::always_inline]] void add(Codes codes, unsigned m) {
+  // and one while m is large. Behind n pieces; how many there are then.
+  [[gnu::always_inline]] size_t add(Codes codes, unsigned m, size_t n) {
     constexpr int kSwap = 0x4E;  // the 64-bit halves of 128 bits
     if (m > kShortM) {
       add_eight(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(codes.bits)),
-                _mm512_cvtepu32_epi64(_mm512_castsi512_si256(codes.size)), 8);
+                _mm512_cvtepu32_epi64(_mm512_castsi512_si256(codes.size)), n);
       add_eight(_mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(codes.bits, 1)),
-                _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(codes.size, 1)), 8);
-      return;
+                _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(codes.size, 1)), n + 8);
+      return n + 16;
     }
     const Codes twos = join_twos(codes);
     const __m512i size =
@@ -252,29 +252,23 @@ class Pieces {
       const __m512i second =
           _mm512_sllv_epi64(_mm512_shuffle_epi32(twos.bits, _MM_PERM_ENUM(kSwap)), twos.size);
       add_eight(_mm512_maskz_compress_epi64(0x55, _mm512_or_si512(twos.bits, second)),
-                _mm512_maskz_compress_epi64(0x55, size), 4);
-    } else {
-      add_eight(twos.bits, twos.size, 8);
+                _mm512_maskz_compress_epi64(0x55, size), n);
+      return n + 4;
     }
+    add_eight(twos.bits, twos.size, n);
+    return n + 8;
   }
 
-  void drain(BitWriter* out) {
-    BitWriter to = *out;
-    for (size_t i = 0; i < n_; ++i) to.put(bits_[i], size_[i]);
-    *out = to;
-    n_ = 0;
-  }
+  void drain(size_t n, BitWriter* out) { out->put(bits_, size_, n); }
 
  private:
   static constexpr unsigned kFoursM = 5;
 
-  [[gnu::always_inline]] void add_eight(__m512i bits, __m512i size, size_t count) {
-    _mm512_storeu_si512(bits_ + n_, bits);
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(size_ + n_), _mm512_cvtepi64_epi8(size));
-    n_ += count;
+  [[gnu::always_inline]] void add_eight(__m512i bits, __m512i size, size_t n) {
+    _mm512_storeu_si512(bits_ + n, bits);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(size_ + n), _mm512_cvtepi64_epi8(size));
   }
 
-  size_t n_ = 0;
   __m512i most_ = _mm512_set1_epi64(56);
   uint64_t bits_[kMost + 8];
   uint8_t size_[kMost + 8];
@@ -292,6 +286,7 @@ size_t Avx512::encode(const Quantiser& quantise, const State& state, const std::
   size_t i = 0;
   while (i + kGroup <= n && !out->full()) {
     const size_t end = i + std::min(Pieces::kMost, (n - i) / kGroup * kGroup);
+    size_t n_pieces = 0;
     for (; i < end; i += kGroup) {
       const __m512i word = load_values<Element>(src + sizeof(Element) * i);
       const __mmask16 zeros = zeros_of(word);
@@ -302,10 +297,10 @@ size_t Avx512::encode(const Quantiser& quantise, const State& state, const std::
       } else {
         group = encode_special(quantise, coder, word, last);
       }
-      pieces.add(group.codes, state.m);
+      n_pieces = pieces.add(group.codes, state.m, n_pieces);
       last = group.q;
     }
-    pieces.drain(out);
+    pieces.drain(n_pieces, out);
   }
   return i;
 }

@@ -182,6 +182,27 @@ class BitWriter {
       while (filled_ >= 8) put_byte();
     }
   }
+  // n pieces; the room is looked at once.
+  void put(const uint64_t* bits, const uint8_t* sizes, size_t n) {
+    if (dst_.size() - position_ < (n + 1) * sizeof(buffer_)) {
+      for (size_t i = 0; i < n; ++i) put(bits[i], sizes[i]);
+      return;
+    }
+    std::byte* at = dst_.data() + position_;
+    uint64_t buffer = buffer_;
+    unsigned filled = filled_;
+    for (size_t i = 0; i < n; ++i) {
+      buffer |= bits[i] << filled;
+      filled += sizes[i];
+      std::memcpy(at, &buffer, sizeof(buffer));
+      at += filled / 8;
+      buffer >>= filled & ~7u;
+      filled &= 7;
+    }
+    position_ = static_cast<size_t>(at - dst_.data());
+    buffer_ = buffer;
+    filled_ = filled;
+  }
   // Zero bits up to the next byte. False: dst was too small.
   bool finish() {
     if (filled_ > 0) put_byte();

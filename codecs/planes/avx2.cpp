@@ -27,6 +27,20 @@ struct Avx2Eight {
     const __m128i sorted = _mm_shuffle_epi8(load(list), load(shuffle));
     return static_cast<uint64_t>(_mm_cvtsi128_si64(sorted));
   }
+  // 32 values: b where the bit is 1, else a.
+  static void blend(uint64_t bits, std::byte a, std::byte b, std::byte* out) {
+    const __m256i v = _mm256_blendv_epi8(_mm256_set1_epi8(static_cast<char>(a)),
+                                         _mm256_set1_epi8(static_cast<char>(b)), spread(bits));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), v);
+  }
+  // 32 bits as bytes of ones or zeros.
+  static __m256i spread(uint64_t bits) {
+    const __m256i byte_of =
+        _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+    const __m256i place = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+    const __m256i each = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)), byte_of);
+    return _mm256_cmpeq_epi8(_mm256_and_si256(each, place), place);
+  }
   static void merge(const std::byte* left, const std::byte* right, const uint8_t* shuffle,
                     std::byte* out) {
     const __m128i both = _mm_unpacklo_epi64(load(left), load(right));
@@ -125,7 +139,15 @@ struct Avx2Ops : ShuffleOps<Avx2Eight> {
 
   template <typename Word>
   static void join(const std::byte* const* planes, size_t begin, size_t n, uint64_t base,
-                   std::byte* dst) {
+                   bool past_caches, std::byte* dst) {
+    if (past_caches) return join_all<Word, true>(planes, begin, n, base, dst);
+    join_all<Word, false>(planes, begin, n, base, dst);
+  }
+  static void settle() { _mm_sfence(); }
+
+  template <typename Word, bool kPastCaches>
+  static void join_all(const std::byte* const* planes, size_t begin, size_t n, uint64_t base,
+                       std::byte* dst) {
     for (; begin + kStep <= n; begin += kStep) {
       __m256i v[sizeof(Word)];
 #pragma GCC unroll 8
@@ -136,11 +158,17 @@ struct Avx2Ops : ShuffleOps<Avx2Eight> {
 #pragma GCC unroll 8
       for (size_t k = 0; k < sizeof(Word); ++k) {
         std::byte* const to = dst + sizeof(Word) * begin + 16 * k;
-        _mm256_storeu2_m128i(reinterpret_cast<__m128i*>(to + 16 * sizeof(Word)),
-                             reinterpret_cast<__m128i*>(to), v[k]);
+        auto* const low = reinterpret_cast<__m128i*>(to);
+        auto* const high = reinterpret_cast<__m128i*>(to + 16 * sizeof(Word));
+        if (kPastCaches) {
+          _mm_stream_si128(low, _mm256_castsi256_si128(v[k]));
+          _mm_stream_si128(high, _mm256_extracti128_si256(v[k], 1));
+        } else {
+          _mm256_storeu2_m128i(high, low, v[k]);
+        }
       }
     }
-    PlainOps::join<Word>(planes, begin, n, base, dst);
+    PlainOps::join<Word>(planes, begin, n, base, false, dst);
   }
 
   static void sums(std::byte* values, size_t n) {
@@ -199,14 +227,10 @@ struct Avx2Ops : ShuffleOps<Avx2Eight> {
   static void put_bits(const std::byte* bits, size_t n, uint8_t mask, std::byte* values) {
     if (!std::has_single_bit(mask)) return put_bits_by<Bmi2Bytes, kOver>(bits, n, mask, values);
     const __m256i one = _mm256_set1_epi8(static_cast<char>(mask));
-    const __m256i byte_of =
-        _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
-    const __m256i place = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
     for (size_t i = 0; i < n; i += kStep) {
-      const auto word =
-          static_cast<int>(PlainOps::load(bits + i / 8, (std::min(n - i, kStep) + 7) / 8));
-      const __m256i each = _mm256_shuffle_epi8(_mm256_set1_epi32(word), byte_of);
-      __m256i v = _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(each, place), place), one);
+      const uint64_t word = n - i >= kStep ? PlainOps::load(bits + i / 8, kStep / 8)
+                                           : PlainOps::load(bits + i / 8, (n - i + 7) / 8);
+      __m256i v = _mm256_and_si256(Avx2Eight::spread(word), one);
       if (kOver) v = _mm256_or_si256(v, _mm256_andnot_si256(one, load(values + i)));
       store(values + i, v);
     }

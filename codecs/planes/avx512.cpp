@@ -10,24 +10,28 @@ namespace {
 namespace planes {
 
 using Table = std::array<uint8_t, 64>;
-// Of a matrix of 64 bytes in `rows` columns, the bytes column by column.
-constexpr Table columns(size_t rows) {
-  Table t{};
-  for (size_t i = 0; i < 64; ++i)
-    t[i] = static_cast<uint8_t>(i % (64 / rows) * rows + i / (64 / rows));
+// Of two registers, places of every second lane from `first` on; and of one's and the other's lanes
+// by turns. Both for lanes of 8, 16 and 32 bits.
+template <typename Lane>
+using Lanes = std::array<Lane, 64 / sizeof(Lane)>;
+template <typename Lane>
+constexpr Lanes<Lane> every_second(size_t first) {
+  Lanes<Lane> t{};
+  for (size_t i = 0; i < t.size(); ++i) t[i] = static_cast<Lane>(2 * i + first);
   return t;
 }
-// Every second byte of two registers, from `first` on; and one register's and the other's by turns.
-constexpr Table every_second(size_t first) {
-  Table t{};
-  for (size_t i = 0; i < 64; ++i) t[i] = static_cast<uint8_t>(2 * i + first);
+template <typename Lane>
+constexpr Lanes<Lane> by_turns(size_t half) {
+  Lanes<Lane> t{};
+  for (size_t i = 0; i < t.size(); ++i)
+    t[i] = static_cast<Lane>(half * t.size() / 2 + i / 2 + i % 2 * t.size());
   return t;
 }
-constexpr Table by_turns(size_t first) {
-  Table t{};
-  for (size_t i = 0; i < 64; ++i) t[i] = static_cast<uint8_t>(first + i / 2 + i % 2 * 64);
-  return t;
-}
+template <typename Lane>
+struct Pairs {
+  alignas(64) Lanes<Lane> even = every_second<Lane>(0), odd = every_second<Lane>(1);
+  alignas(64) Lanes<Lane> first = by_turns<Lane>(0), second = by_turns<Lane>(1);
+};
 // The byte before a lane of 16 that lies `lanes` lower, everywhere in the lane.
 constexpr Table last_of_lane(size_t lanes) {
   Table t{};
@@ -39,16 +43,17 @@ constexpr Table reversed_words() {
   for (size_t i = 0; i < 64; ++i) t[i] = static_cast<uint8_t>(i / 8 * 8 + 7 - i % 8);
   return t;
 }
-alignas(64) constexpr Table kByByte4 = columns(4);
-alignas(64) constexpr Table kByElement4 = columns(16);
-alignas(64) constexpr Table kByByte8 = columns(8);
-alignas(64) constexpr Table kLowBytes = every_second(0);
-alignas(64) constexpr Table kHighBytes = every_second(1);
-alignas(64) constexpr Table kFirstTurns = by_turns(0);
-alignas(64) constexpr Table kSecondTurns = by_turns(32);
+constexpr Pairs<uint8_t> kBytes;
+constexpr Pairs<uint16_t> kWords;
+constexpr Pairs<uint32_t> kDoubles;
 alignas(64) constexpr std::array<Table, 3> kLaneEnds = {last_of_lane(1), last_of_lane(2),
                                                         last_of_lane(3)};
 alignas(64) constexpr Table kReversed = reversed_words();
+alignas(64) constexpr Table kPlaces = [] {
+  Table t{};
+  for (size_t i = 0; i < 64; ++i) t[i] = static_cast<uint8_t>(i);
+  return t;
+}();
 
 struct Avx512Ops : PlainOps {
   static constexpr size_t kStep = 64;
@@ -124,7 +129,15 @@ struct Avx512Ops : PlainOps {
 
   template <typename Word>
   static void join(const std::byte* const* planes, size_t begin, size_t n, uint64_t base,
-                   std::byte* dst) {
+                   bool past_caches, std::byte* dst) {
+    if (past_caches) return join_all<Word, true>(planes, begin, n, base, dst);
+    join_all<Word, false>(planes, begin, n, base, dst);
+  }
+  static void settle() { _mm_sfence(); }
+
+  template <typename Word, bool kPastCaches>
+  static void join_all(const std::byte* const* planes, size_t begin, size_t n, uint64_t base,
+                       std::byte* dst) {
     for (; begin + kStep <= n; begin += kStep) {
       __m512i v[sizeof(Word)];
 #pragma GCC unroll 8
@@ -133,9 +146,15 @@ struct Avx512Ops : PlainOps {
       if constexpr (sizeof(Word) == 4) join4(v);
       if constexpr (sizeof(Word) == 8) join8(v, base);
 #pragma GCC unroll 8
-      for (size_t k = 0; k < sizeof(Word); ++k) store(dst + sizeof(Word) * begin + kLine * k, v[k]);
+      for (size_t k = 0; k < sizeof(Word); ++k) {
+        std::byte* const to = dst + sizeof(Word) * begin + kLine * k;
+        if (kPastCaches)
+          _mm512_stream_si512(reinterpret_cast<__m512i*>(to), v[k]);
+        else
+          store(to, v[k]);
+      }
     }
-    PlainOps::join<Word>(planes, begin, n, base, dst);
+    PlainOps::join<Word>(planes, begin, n, base, false, dst);
   }
 
   static void translate(const std::byte* values, size_t n, const uint8_t* table, uint8_t /*usual*/,
@@ -153,12 +172,23 @@ struct Avx512Ops : PlainOps {
   static std::byte* pick(const std::byte* leaves, const std::byte* values, size_t n, uint8_t leaf,
                          std::byte* out) {
     const __m512i wanted = _mm512_set1_epi8(static_cast<char>(leaf));
-    for (size_t i = 0; i < n; i += kStep) {
-      uint64_t found = _mm512_cmpeq_epi8_mask(load(leaves + i), wanted);
-      if (n - i < kStep) found &= (uint64_t{1} << (n - i)) - 1;
-      if (found == 0) continue;
+    const auto take = [&](uint64_t found, size_t i) {
       store(out, _mm512_maskz_compress_epi8(found, load(values + i)));
       out += std::popcount(found);
+    };
+    size_t i = 0;
+    for (; i + 4 * kStep <= n; i += 4 * kStep) {  // mostly none is there
+      uint64_t found[4];
+#pragma GCC unroll 4
+      for (size_t k = 0; k < 4; ++k)
+        found[k] = _mm512_cmpeq_epi8_mask(load(leaves + i + kStep * k), wanted);
+      if ((found[0] | found[1] | found[2] | found[3]) == 0) [[likely]]
+        continue;
+      for (size_t k = 0; k < 4; ++k) take(found[k], i + kStep * k);
+    }
+    for (; i < n; i += kStep) {
+      const uint64_t found = _mm512_cmpeq_epi8_mask(load(leaves + i), wanted);
+      take(n - i < kStep ? found & ((uint64_t{1} << (n - i)) - 1) : found, i);
     }
     return out;
   }
@@ -187,16 +217,43 @@ struct Avx512Ops : PlainOps {
     const __m512i all_right = _mm512_set1_epi8(static_cast<char>(b));
     for (size_t i = 0; i < n; i += kStep) {
       const uint64_t mask =
-          n - i >= kStep ? word(bits + i / 8, 8) : word(bits + i / 8, (n - i + 7) / 8);
-      __m512i v = all_left;
-      if (kLeft) v = _mm512_maskz_expand_epi8(~mask, load(left));
-      v = kRight ? _mm512_mask_expand_epi8(v, mask, load(right))
-                 : _mm512_mask_mov_epi8(v, mask, all_right);
+          n - i >= kStep ? word(bits + i / 8, 8) : last_word(bits + i / 8, (n - i + 7) / 8);
+      // Both expanded into zeros: into what is there already takes twice the time on Zen 4.
+      __m512i v;
+      if (kLeft && kRight)
+        v = _mm512_or_si512(_mm512_maskz_expand_epi8(~mask, load(left)),
+                            _mm512_maskz_expand_epi8(mask, load(right)));
+      else if (kLeft)
+        v = _mm512_mask_expand_epi8(all_right, ~mask, load(left));
+      else if (kRight)
+        v = _mm512_mask_expand_epi8(all_left, mask, load(right));
+      else
+        v = _mm512_mask_mov_epi8(all_left, mask, all_right);
       store(out + i, v);
       const auto ones = static_cast<size_t>(std::popcount(mask));
       if (kLeft) left += kStep - ones;
       if (kRight) right += ones;
     }
+  }
+
+  // Lists of up to 64 values stay in a register, on the whole way down the tree and back.
+  struct Few {
+    __m512i v;
+  };
+  static constexpr size_t kFew = 64;
+  static Few few(const std::byte* list) { return {load(list)}; }
+  static Few some(const std::byte* list, size_t n) {
+    return {_mm512_maskz_loadu_epi8(~uint64_t{0} >> (64 - n), list)};
+  }
+  static Few all(std::byte value) { return {_mm512_set1_epi8(static_cast<char>(value))}; }
+  static void put_few(Few list, std::byte* out) { store(out, list.v); }
+  static uint64_t above(Few list, uint8_t split) {
+    return _mm512_cmpge_epu8_mask(list.v, _mm512_set1_epi8(static_cast<char>(split)));
+  }
+  static Few those(Few list, uint64_t mask) { return {_mm512_maskz_compress_epi8(mask, list.v)}; }
+  static Few merge_few(uint64_t bits, Few left, Few right) {
+    return {_mm512_or_si512(_mm512_maskz_expand_epi8(~bits, left.v),
+                            _mm512_maskz_expand_epi8(bits, right.v))};
   }
 
   static void sums(std::byte* values, size_t n) {
@@ -218,26 +275,64 @@ struct Avx512Ops : PlainOps {
   }
 
   static void take_bits(const std::byte* values, size_t n, uint8_t mask, std::byte* out) {
+    if (std::has_single_bit(mask)) {
+      const __m512i one = _mm512_set1_epi8(static_cast<char>(mask));
+      for (size_t i = 0; i < n; i += kStep) {
+        uint64_t bits = _mm512_test_epi8_mask(load(values + i), one);
+        if (n - i < kStep) bits &= (uint64_t{1} << (n - i)) - 1;
+        std::memcpy(out + i / 8, &bits, sizeof(bits));
+      }
+      return;
+    }
     const uint64_t kept = uint64_t{0x0101010101010101} * mask;
     const auto width = static_cast<size_t>(std::popcount(kept));
     for (size_t i = 0; i < n; i += kStep) {
       __m512i v = load(values + i);
       if (n - i < kStep) v = _mm512_maskz_mov_epi8((uint64_t{1} << (n - i)) - 1, v);
-      store(out, _mm512_maskz_compress_epi8(kept, transpose(v)));
+      v = _mm512_maskz_compress_epi8(kept, transpose(v));
+      // Stores that overlap wait for each other.
+      if (width <= 32)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_castsi512_si256(v));
+      else
+        store(out, v);
       out += width;
     }
   }
   template <bool kOver>
   static void put_bits(const std::byte* bits, size_t n, uint8_t mask, std::byte* values) {
+    if (std::has_single_bit(mask)) {
+      const __m512i one = _mm512_set1_epi8(static_cast<char>(mask));
+      const auto put = [&](uint64_t is, size_t i) {
+        const __m512i bits_of = _mm512_maskz_mov_epi8(is, one);
+        // With kOver the others as they are: (values & ~one) | bits_of.
+        store(values + i,
+              kOver ? _mm512_ternarylogic_epi64(load(values + i), one, bits_of, 0xBA) : bits_of);
+      };
+      const size_t whole = n / kStep * kStep;
+      for (size_t i = 0; i < whole; i += kStep) put(word(bits + i / 8, 8), i);
+      if (whole < n) put(word(bits + whole / 8, (n - whole + 7) / 8), whole);
+      return;
+    }
     const uint64_t kept = uint64_t{0x0101010101010101} * mask;
     const auto width = static_cast<size_t>(std::popcount(kept));
     const __m512i others = _mm512_set1_epi8(static_cast<char>(~mask));
-    uint64_t present = ~uint64_t{0} >> (64 - width);
-    for (size_t i = 0; i < n; i += kStep, bits += width) {
-      if (n - i < kStep) present = ~uint64_t{0} >> (64 - (n - i + 7) / 8 * width / 8);
-      __m512i v = transpose(_mm512_maskz_expand_epi8(kept, _mm512_maskz_loadu_epi8(present, bits)));
+    // Where each byte of eight squares comes from: spread by the mask and turned around at once.
+    const __m512i reversed = _mm512_load_si512(kReversed.data());
+    const __m512i from = _mm512_permutexvar_epi8(
+        reversed, _mm512_maskz_expand_epi8(kept, _mm512_load_si512(kPlaces.data())));
+    const uint64_t some =
+        _mm512_movepi8_mask(_mm512_permutexvar_epi8(reversed, _mm512_movm_epi8(kept)));
+    const auto put = [&](__m512i v, size_t i) {
+      v = product(_mm512_maskz_permutexvar_epi8(some, from, v));
       if (kOver) v = _mm512_or_si512(v, _mm512_and_si512(load(values + i), others));
       store(values + i, v);
+    };
+    const size_t size = (n + 7) / 8 * width / 8;
+    size_t i = 0, at = 0;
+    for (; at + 64 <= size; i += kStep, at += width) put(load(bits + at), i);
+    for (; i < n; i += kStep, at += width) {
+      const size_t there = std::min(width, size - at);
+      put(_mm512_maskz_loadu_epi8(~uint64_t{0} >> (64 - there), bits + at), i);
     }
   }
 
@@ -248,6 +343,10 @@ struct Avx512Ops : PlainOps {
     uint64_t w = 0;
     std::memcpy(&w, from, size);
     return w;
+  }
+  static uint64_t last_word(const std::byte* from, size_t size) {
+    const auto there = static_cast<__mmask16>((1u << size) - 1);
+    return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_maskz_loadu_epi8(there, from)));
   }
   template <typename Word>
   static uint64_t not_zero(__m512i v) {
@@ -261,89 +360,100 @@ struct Avx512Ops : PlainOps {
   }
   // Of eight squares of 8 x 8 bits: a product of a unit matrix with each.
   static __m512i transpose(__m512i v) {
+    return product(_mm512_permutexvar_epi8(_mm512_load_si512(kReversed.data()), v));
+  }
+  // With the bytes of each square turned around already.
+  static __m512i product(__m512i turned) {
     const __m512i unit = _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201));
-    const __m512i turned = _mm512_permutexvar_epi8(_mm512_load_si512(kReversed.data()), v);
     return _mm512_gf2p8affine_epi64_epi8(unit, turned, 0);
   }
 
+  template <typename Lane>
+  static __m512i pick_two(__m512i a, const Lanes<Lane>& places, __m512i b) {
+    const __m512i at = _mm512_load_si512(places.data());
+    if constexpr (sizeof(Lane) == 1) return _mm512_permutex2var_epi8(a, at, b);
+    if constexpr (sizeof(Lane) == 2) return _mm512_permutex2var_epi16(a, at, b);
+    if constexpr (sizeof(Lane) == 4) return _mm512_permutex2var_epi32(a, at, b);
+  }
+  // Of kN registers, the even lanes of two neighbours, and behind those of all the odd ones.
+  template <typename Lane, size_t kN>
+  static void take_apart(__m512i* v, const Pairs<Lane>& places) {
+    __m512i a[kN];
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kN; k += 2) {
+      a[k / 2] = pick_two(v[k], places.even, v[k + 1]);
+      a[k / 2 + kN / 2] = pick_two(v[k], places.odd, v[k + 1]);
+    }
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kN; ++k) v[k] = a[k];
+  }
+  // The way back.
+  template <typename Lane, size_t kN>
+  static void put_together(__m512i* v, const Pairs<Lane>& places) {
+    __m512i a[kN];
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kN; k += 2) {
+      a[k] = pick_two(v[k / 2], places.first, v[k / 2 + kN / 2]);
+      a[k + 1] = pick_two(v[k / 2], places.second, v[k / 2 + kN / 2]);
+    }
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kN; ++k) v[k] = a[k];
+  }
+
   static void split2(__m512i (&v)[2]) {
-    const __m512i a = _mm512_shldi_epi16(v[0], v[0], 1), b = _mm512_shldi_epi16(v[1], v[1], 1);
-    v[0] = _mm512_permutex2var_epi8(a, _mm512_load_si512(kLowBytes.data()), b);
-    v[1] = _mm512_permutex2var_epi8(a, _mm512_load_si512(kHighBytes.data()), b);
+    v[0] = _mm512_shldi_epi16(v[0], v[0], 1);
+    v[1] = _mm512_shldi_epi16(v[1], v[1], 1);
+    take_apart<uint8_t, 2>(v, kBytes);
   }
   static void join2(__m512i (&v)[2]) {
-    const __m512i a = _mm512_permutex2var_epi8(v[0], _mm512_load_si512(kFirstTurns.data()), v[1]);
-    const __m512i b = _mm512_permutex2var_epi8(v[0], _mm512_load_si512(kSecondTurns.data()), v[1]);
-    v[0] = _mm512_shrdi_epi16(a, a, 1);
-    v[1] = _mm512_shrdi_epi16(b, b, 1);
+    put_together<uint8_t, 2>(v, kBytes);
+    v[0] = _mm512_shrdi_epi16(v[0], v[0], 1);
+    v[1] = _mm512_shrdi_epi16(v[1], v[1], 1);
   }
 
-  // A register's 16 elements are sorted by bytes, and quarters of four registers change places.
+  // Halves of elements, of two registers each, and then bytes of halves.
   static void split4(__m512i (&v)[4]) {
-    const __m512i by_byte = _mm512_load_si512(kByByte4.data());
 #pragma GCC unroll 4
-    for (size_t k = 0; k < 4; ++k)
-      v[k] = _mm512_permutexvar_epi8(by_byte, _mm512_rol_epi32(v[k], 1));
-    change_quarters(v);
+    for (__m512i& x : v) x = _mm512_rol_epi32(x, 1);
+    take_apart<uint16_t, 4>(v, kWords);
+    take_apart<uint8_t, 2>(v, kBytes);
+    take_apart<uint8_t, 2>(v + 2, kBytes);
   }
   static void join4(__m512i (&v)[4]) {
-    const __m512i by_element = _mm512_load_si512(kByElement4.data());
-    change_quarters(v);
+    put_together<uint8_t, 2>(v, kBytes);
+    put_together<uint8_t, 2>(v + 2, kBytes);
+    put_together<uint16_t, 4>(v, kWords);
 #pragma GCC unroll 4
-    for (size_t k = 0; k < 4; ++k)
-      v[k] = _mm512_ror_epi32(_mm512_permutexvar_epi8(by_element, v[k]), 1);
-  }
-  static void change_quarters(__m512i (&v)[4]) {
-    const __m512i a = _mm512_shuffle_i32x4(v[0], v[1], 0x44);
-    const __m512i b = _mm512_shuffle_i32x4(v[2], v[3], 0x44);
-    const __m512i c = _mm512_shuffle_i32x4(v[0], v[1], 0xEE);
-    const __m512i d = _mm512_shuffle_i32x4(v[2], v[3], 0xEE);
-    v[0] = _mm512_shuffle_i32x4(a, b, 0x88);
-    v[1] = _mm512_shuffle_i32x4(a, b, 0xDD);
-    v[2] = _mm512_shuffle_i32x4(c, d, 0x88);
-    v[3] = _mm512_shuffle_i32x4(c, d, 0xDD);
+    for (__m512i& x : v) x = _mm512_ror_epi32(x, 1);
   }
 
-  // A register's 8 elements are sorted by bytes, and eighths of eight registers change places. The
-  // table of 8 x 8 bytes is its own inverse.
   static void split8(__m512i (&v)[8], uint64_t base) {
-    const __m512i by_byte = _mm512_load_si512(kByByte8.data());
     const __m512i exponent = _mm512_set1_epi64(static_cast<int64_t>(kExponent64));
     const __m512i off = _mm512_set1_epi64(static_cast<int64_t>(base));
 #pragma GCC unroll 8
-    for (size_t k = 0; k < 8; ++k) {
-      const __mmask8 some = _mm512_test_epi64_mask(v[k], exponent);
-      v[k] = _mm512_rol_epi64(_mm512_mask_sub_epi64(v[k], some, v[k], off), 4);
-      v[k] = _mm512_permutexvar_epi8(by_byte, v[k]);
+    for (__m512i& x : v) {
+      const __mmask8 some = _mm512_test_epi64_mask(x, exponent);
+      x = _mm512_rol_epi64(_mm512_mask_sub_epi64(x, some, x, off), 4);
     }
-    change_eighths(v);
+    take_apart<uint32_t, 8>(v, kDoubles);
+#pragma GCC unroll 2
+    for (size_t k = 0; k < 8; k += 4) take_apart<uint16_t, 4>(v + k, kWords);
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 8; k += 2) take_apart<uint8_t, 2>(v + k, kBytes);
   }
   static void join8(__m512i (&v)[8], uint64_t base) {
-    const __m512i by_byte = _mm512_load_si512(kByByte8.data());
     const __m512i exponent = _mm512_set1_epi64(static_cast<int64_t>(kExponent64));
     const __m512i off = _mm512_set1_epi64(static_cast<int64_t>(base));
-    change_eighths(v);
-#pragma GCC unroll 8
-    for (size_t k = 0; k < 8; ++k) {
-      v[k] = _mm512_ror_epi64(_mm512_permutexvar_epi8(by_byte, v[k]), 4);
-      const __mmask8 some = _mm512_test_epi64_mask(v[k], exponent);
-      v[k] = _mm512_mask_add_epi64(v[k], some, v[k], off);
-    }
-  }
-  static void change_eighths(__m512i (&v)[8]) {
-    __m512i a[8];
 #pragma GCC unroll 4
-    for (size_t k = 0; k < 8; k += 2) {
-      a[k] = _mm512_unpacklo_epi64(v[k], v[k + 1]);
-      a[k + 1] = _mm512_unpackhi_epi64(v[k], v[k + 1]);
-    }
-    // a[2 j + h] has, of registers 2 j and 2 j + 1, the eighths h, h + 2, h + 4, h + 6 in pairs.
+    for (size_t k = 0; k < 8; k += 2) put_together<uint8_t, 2>(v + k, kBytes);
 #pragma GCC unroll 2
-    for (size_t h = 0; h < 2; ++h) {
-      __m512i q[4] = {a[h], a[2 + h], a[4 + h], a[6 + h]};
-      change_quarters(q);
-#pragma GCC unroll 4
-      for (size_t k = 0; k < 4; ++k) v[2 * k + h] = q[k];
+    for (size_t k = 0; k < 8; k += 4) put_together<uint16_t, 4>(v + k, kWords);
+    put_together<uint32_t, 8>(v, kDoubles);
+#pragma GCC unroll 8
+    for (__m512i& x : v) {
+      x = _mm512_ror_epi64(x, 4);
+      const __mmask8 some = _mm512_test_epi64_mask(x, exponent);
+      x = _mm512_mask_add_epi64(x, some, x, off);
     }
   }
 };

@@ -72,7 +72,7 @@ struct NeonOps : ShuffleOps<NeonEight> {
 
   template <typename Word>
   static void join(const std::byte* const* planes, size_t begin, size_t n, uint64_t base,
-                   std::byte* dst) {
+                   bool /*past_caches*/, std::byte* dst) {
     if constexpr (sizeof(Word) == 2) {
       for (; begin + kStep <= n; begin += kStep) {
         const uint8x16_t a = vld1q_u8(bytes(planes[0] + begin));
@@ -95,7 +95,7 @@ struct NeonOps : ShuffleOps<NeonEight> {
         vst4q_u8(bytes(dst + 4 * begin), turned);
       }
     }
-    PlainOps::join<Word>(planes, begin, n, base, dst);
+    PlainOps::join<Word>(planes, begin, n, base, false, dst);
   }
 
   static void sums(std::byte* values, size_t n) {

@@ -11,6 +11,8 @@ namespace {
 namespace planes {
 
 constexpr size_t kLine = 64;
+constexpr size_t kLook = 512;    // values that are looked at before asking whether to go on
+constexpr size_t kJoined = 256;  // elements between two looks ahead
 constexpr uint64_t kExponent64 = uint64_t{0x7FF} << 52;
 
 // Elements as planes take them apart, and back. `base` is for doubles alone: it goes off exponents
@@ -94,10 +96,11 @@ struct PlainOps {
         planes[p][i] = static_cast<std::byte>(word >> 8 * p);
     }
   }
-  // Without slack.
+  // Without slack. past_caches: dst begins a line, and may be written past the caches; settle() is
+  // then called after the last.
   template <typename Word>
   static void join(const std::byte* const* planes, size_t begin, size_t n, uint64_t base,
-                   std::byte* dst) {
+                   bool /*past_caches*/, std::byte* dst) {
     for (size_t i = begin; i < n; ++i) {
       Word word = 0;
 #pragma GCC unroll 8
@@ -107,6 +110,8 @@ struct PlainOps {
       std::memcpy(dst + i * sizeof(Word), &word, sizeof(Word));
     }
   }
+
+  static void settle() {}
 
   // Each value's entry of a table of 256. Most entries are `usual`.
   static void translate(const std::byte* values, size_t n, const uint8_t* table, uint8_t /*usual*/,

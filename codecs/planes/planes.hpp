@@ -208,19 +208,37 @@ class Encoder {
 
   // A chunk of a plane in the smallest of its forms.
   void put_values(const Plane& plane, const std::byte* values, size_t n) {
-    const auto [any, all] = Ops::common(values, n);
+    uint8_t any = 0, all = 0xFF;
+    size_t seen = 0;
+    const auto more = [&] {  // false: all values were looked at
+      if (seen == n) return false;
+      const size_t part = std::min(kLook, n - seen);
+      const auto [some, each] = Ops::common(values + seen, part);
+      any |= some, all &= each, seen += part;
+      return true;
+    };
+    const auto size_as_bits = [&] {
+      return 1 + static_cast<size_t>(std::popcount(any)) * ((n + 7) / 8);
+    };
+    while ((any == all || any == 0) && more()) {
+    }
     if (any == all) {
       out_.put(size_t{kConstant});
       return out_.put(size_t{any});
     }
-    const size_t bits = 1 + static_cast<size_t>(std::popcount(any)) * ((n + 7) / 8);
     std::byte* const code = own_.code.data();
-    size_t coded = ~size_t{0};
-    if (plane.mode == kTable)
-      coded = TreeEncoder<Ops>(*plane.tree, own_.arena.data())(values, n, code);
-    if (coded < std::min(bits, n)) {
+    size_t least = n;
+    if (plane.mode == kTable) {
+      const size_t coded = TreeEncoder<Ops>(*plane.tree, own_.arena.data())(values, n, code);
+      least = std::min(coded, n);
+    }
+    // No further than until it is certain that bits are not smaller.
+    while (size_as_bits() <= least && more()) {
+    }
+    const size_t bits = size_as_bits();
+    if (least < bits && least < n) {
       out_.put(size_t{kCoded});
-      return out_.put(ConstBytes(code, coded));
+      return out_.put(ConstBytes(code, least));
     }
     if (bits >= n) {
       out_.put(size_t{kStored});
@@ -245,7 +263,9 @@ class Encoder {
 template <typename Ops>
 class Decoder {
  public:
-  Decoder(State* state, size_t size, uint8_t flags) : own_(*state), size_(size), flags_(flags) {}
+  // past_caches: what is decoded is written past the caches, if it is to be.
+  Decoder(State* state, size_t size, uint8_t flags, bool past_caches)
+      : own_(*state), size_(size), flags_(flags), past_caches_(past_caches) {}
 
   // The payload behind the lines; nullptr, or what is wrong with it. With kElements there is room
   // for all of the body's in the state.
@@ -266,7 +286,10 @@ class Decoder {
     if (n == 0 && (flags_ & (kSigns | kDifferences)) != 0) return "flags for no elements";
     if (n > 0 && !take_plan()) return "how planes are stored";
     for (size_t i = 0; i < n; i += kChunk)
-      if (!take_chunk(std::min(kChunk, n - i), elements + i * size_)) return "a chunk";
+      if (const size_t part = std::min(kChunk, n - i);
+          !take_chunk(part, n - i - part, elements + i * size_))
+        return "a chunk";
+    if (past_caches_) Ops::settle();
     if (marks != nullptr) spread<Ops>(elements, marks, all, size_, body.data());
     const size_t tail = body.size() - all * size_;
     if (src_.size() != tail) return "the size";
@@ -339,15 +362,19 @@ class Decoder {
     return true;
   }
 
-  bool take_chunk(size_t n, std::byte* dst) {
+  // n elements, behind which `behind` more will come.
+  bool take_chunk(size_t n, size_t behind, std::byte* dst) {
     const Plan& plan = own_.plan;
     std::array<const std::byte*, kMostPlanes> planes;
+    const std::byte* const raw = src_.data();
     for (size_t p = 0; p < plan.n_planes; ++p) {
-      const bool raw = plan.plane[p].mode == kRaw;
-      planes[p] = raw ? take(values_of(p, n)) : own_.planes[p].data();
+      const bool is_raw = plan.plane[p].mode == kRaw;
+      planes[p] = is_raw ? take(values_of(p, n)) : own_.planes[p].data();
       if (planes[p] == nullptr) return false;
     }
-    ahead_ = {dst, n * size_};
+    ahead_.read(raw, src_.data());
+    if (!past_caches_) ahead_.write(dst, dst + n * size_);
+    const auto raw_size = static_cast<size_t>(src_.data() - raw);
     for (size_t p = 0; p < plan.n_planes; ++p)
       if (plan.plane[p].mode != kRaw &&
           !take_values(plan.plane[p], values_of(p, n), own_.planes[p].data()))
@@ -361,7 +388,15 @@ class Decoder {
       const auto mask = static_cast<uint8_t>(1u << sign_bit(size_));
       Ops::template put_bits<true>(signs, n, mask, own_.planes[0].data());
     }
-    join<Ops>(planes.data(), n, size_, plan.base_in_word(), dst);
+    // The next chunk's memory comes while this one's words are put together.
+    ahead_.read(src_.data(), src_.data() + std::min(src_.size(), raw_size));
+    if (!past_caches_) ahead_.write(dst + n * size_, dst + (n + std::min(kChunk, behind)) * size_);
+    for (size_t i = 0; i < n; i += kJoined) {
+      const size_t part = std::min(kJoined, n - i);
+      ahead_.fetch(part * size_ / 2, part * size_ / 2);
+      join<Ops>(planes.data(), part, size_, plan.base_in_word(), past_caches_, dst + i * size_);
+      for (size_t p = 0; p < size_; ++p) planes[p] += part;
+    }
     return true;
   }
   size_t values_of(size_t p, size_t n) const { return p == size_ ? (n + 7) / 8 : n; }
@@ -382,8 +417,7 @@ class Decoder {
         return take_bits(n, values);
       case kCoded:
         return plane.mode == kTable &&
-               TreeDecoder<Ops>(*plane.tree, own_.arena.data(), std::exchange(ahead_, {}))(&src_, n,
-                                                                                           values);
+               TreeDecoder<Ops>(*plane.tree, own_.arena.data(), &ahead_)(&src_, n, values);
     }
     return false;
   }
@@ -403,7 +437,8 @@ class Decoder {
   State& own_;
   size_t size_;
   uint8_t flags_;
-  Bytes ahead_;
+  bool past_caches_;
+  Ahead ahead_;
   ConstBytes src_;
 };
 
@@ -454,7 +489,9 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   const auto flags = static_cast<uint8_t>(src[0]);
   if ((flags & kElements) != 0 && !own->elements.reserve(dst.size() + dst.size() / 8 + 3 * kSlack))
     return no_memory();
-  Decoder<Ops> decoder(own, element(args), flags);
+  const bool direct = (flags & (kLines | kElements)) == 0;
+  const bool aligned = reinterpret_cast<uintptr_t>(dst.data()) % kLine == 0;
+  Decoder<Ops> decoder(own, element(args), flags, args.past_caches && direct && aligned);
   if ((flags & kLines) == 0) {
     const char* const wrong = decoder.run(src.subspan(1), dst);
     return wrong == nullptr ? Status() : corrupt(wrong, src.size(), dst.size());

@@ -2,6 +2,7 @@
 // Tables at their limits, signs, differences, doubles, and what decoders must refuse.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <tuple>
@@ -35,13 +36,26 @@ Data encode(DType dtype, const Data& raw) {
 
 Code decode(DType dtype, const Data& code, Data* raw) {
   Code said = Code::kOk;
-  const Args args{dtype, {}};
+  Args args{dtype, {}};
   for (const Kernel* kernel : entry().kernels) {
     if (!kernel->usable()) continue;
     void* state = nullptr;
     EXPECT_TRUE(kernel->open(args, &state).ok());
     size_t written = 0;
+    args.past_caches = false;
     said = kernel->decode(state, args, code, *raw, &written).code();
+    // Past the caches, from the beginning of a line on and from elsewhere.
+    args.past_caches = true;
+    for (const size_t offset : {0, 16}) {
+      Data room(raw->size() + 2 * 64, std::byte{0x5A});
+      const size_t at = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64 + offset;
+      const Bytes there = Bytes(room).subspan(at, raw->size());
+      EXPECT_EQ(kernel->decode(state, args, code, there, &written).code(), said);
+      if (said == Code::kOk) {
+        EXPECT_TRUE(std::ranges::equal(there, *raw)) << kernel->variant;
+        EXPECT_EQ(room[at + raw->size()], std::byte{0x5A}) << kernel->variant;
+      }
+    }
     kernel->close(state);
   }
   return said;

@@ -83,6 +83,13 @@ struct ShuffleOps : PlainOps {
   template <bool kLeft, bool kRight>
   static void merge(const std::byte* bits, size_t n, const std::byte* left, const std::byte* right,
                     std::byte a, std::byte b, std::byte* out) {
+    if constexpr (!kLeft && !kRight && requires { &Eight::blend; }) {
+      size_t i = 0;
+      for (; i + Eight::kValues <= n; i += Eight::kValues)
+        Eight::blend(load(bits + i / 8, Eight::kValues / 8), a, b, out + i);
+      if (i < n) Eight::blend(load(bits + i / 8, (n - i + 7) / 8), a, b, out + i);
+      return;
+    }
     std::array<std::byte, 8> all_left, all_right;
     all_left.fill(a);
     all_right.fill(b);

@@ -14,6 +14,34 @@ namespace planes {
 constexpr size_t kChunk = 16384;  // elements
 constexpr size_t kSlack = 64;     // bytes behind a list that may be read and written
 
+// Memory that will soon be written and read: brought into the caches bit by bit between other work,
+// because only so many lines can be on their way at a time.
+class Ahead {
+ public:
+  // Up to `end`, from `begin` or where it has come to behind that.
+  void write(const std::byte* begin, const std::byte* end) { write_ = {write_.behind(begin), end}; }
+  void read(const std::byte* begin, const std::byte* end) { read_ = {read_.behind(begin), end}; }
+  // So many bytes of each.
+  void fetch(size_t to_write, size_t to_read) {
+    for (const std::byte* const end = write_.move(to_write); write_.at < end; write_.at += kLine)
+      __builtin_prefetch(write_.at, 1);
+    for (const std::byte* const end = read_.move(to_read); read_.at < end; read_.at += kLine)
+      __builtin_prefetch(read_.at, 0, 2);
+  }
+
+ private:
+  static constexpr size_t kLine = 64;
+  struct Part {
+    const std::byte* at = nullptr;
+    const std::byte* end = nullptr;
+    const std::byte* behind(const std::byte* begin) const { return at < begin ? begin : at; }
+    const std::byte* move(size_t n) const {
+      return at < end && n < static_cast<size_t>(end - at) ? at + n : end;
+    }
+  };
+  Part write_, read_;
+};
+
 // A tree in the order in which nodes stand in a code: each before its children, the left one's
 // first. Leaves are numbered from left to right, that is by length and value.
 struct Tree {
@@ -93,6 +121,8 @@ class TreeEncoder {
   }
 
   void encode(int16_t k, const std::byte* list, size_t n) {
+    if constexpr (requires { typename Ops::Few; })
+      if (n <= Ops::kFew) return encode_few(k, Ops::few(list), n);
     const Tree::Node node = tree_.node[static_cast<size_t>(k)];
     std::byte* const before = arena_;
     std::byte* const left = is_node(node.left) ? take(n) : nullptr;
@@ -102,6 +132,23 @@ class TreeEncoder {
     child(node.left, left, n - ones);
     child(node.right, right, ones);
     arena_ = before;
+  }
+
+  // A list that fits a register, and all below it.
+  template <typename Few>
+  void encode_few(int16_t k, Few list, size_t n) {
+    const Tree::Node node = tree_.node[static_cast<size_t>(k)];
+    const uint64_t right = Ops::above(list, node.split) & ~uint64_t{0} >> (64 - n);
+    std::memcpy(out_, &right, sizeof(right));
+    out_ += (n + 7) / 8;
+    const auto ones = static_cast<size_t>(std::popcount(right));
+    if (ones < n) few(node.left, list, ~right, n - ones);
+    if (ones > 0) few(node.right, list, right, ones);
+  }
+  template <typename Few>
+  void few(int16_t k, Few list, uint64_t mask, size_t n) {
+    if (is_node(k)) return encode_few(k, Ops::those(list, mask), n);
+    if (is_escape(k)) child(k, nullptr, n);
   }
 
   size_t divide(const std::byte* list, size_t n, uint8_t split, std::byte* left, std::byte* right) {
@@ -129,9 +176,8 @@ class TreeEncoder {
 template <typename Ops>
 class TreeDecoder {
  public:
-  // Brings `ahead` into the cache, to be written, while it decodes.
-  TreeDecoder(const Tree& tree, std::byte* arena, Bytes ahead)
-      : tree_(tree), arena_(arena), ahead_(ahead) {}
+  TreeDecoder(const Tree& tree, std::byte* arena, Ahead* ahead)
+      : tree_(tree), arena_(arena), ahead_(*ahead) {}
 
   // Reads the code of n values, n > 0, and moves *src behind it; false: it is none. `out` has
   // kSlack bytes more.
@@ -143,27 +189,26 @@ class TreeDecoder {
   }
 
  private:
-  static constexpr size_t kAhead = 2048;
-  // A part at each node, because only so many lines can be on their way.
-  void fetch() {
-    const size_t part = std::min(kAhead, ahead_.size());
-    for (size_t i = 0; i < part; i += 64) __builtin_prefetch(ahead_.data() + i, 1);
-    ahead_ = ahead_.subspan(part);
-  }
-
   struct List {
     const std::byte* bytes = nullptr;
     std::byte value{};  // of all, where there are no bytes
   };
 
   bool decode(int16_t k, size_t n, std::byte* out) {
+    if constexpr (requires { typename Ops::Few; })
+      if (n <= Ops::kFew) {
+        Ops::put_few(decode_few<Ops>(k, n), out);
+        return good_;
+      }
     const size_t size = (n + 7) / 8;
     if (size > src_.size()) return false;
     const std::byte* const bits = src_.data();
     if (n % 8 != 0 && (bits[size - 1] >> n % 8) != std::byte{0}) return false;
+    size_t ones = 0, i = 0;
+    for (; i + 8 <= size; i += 8) ones += popcount(bits + i);
+    ones += static_cast<size_t>(std::popcount(last_bits(i, size)));
     src_ = src_.subspan(size);
-    fetch();
-    const size_t ones = popcount(bits, size);
+    ahead_.fetch(n / 8, n / 8);
     const Tree::Node node = tree_.node[static_cast<size_t>(k)];
     std::byte* const before = arena_;
     List left, right;
@@ -173,16 +218,50 @@ class TreeDecoder {
     return true;
   }
 
-  static size_t popcount(const std::byte* bits, size_t size) {
-    size_t ones = 0, i = 0;
-    for (; i + 8 <= size; i += 8) {
-      uint64_t word;
-      std::memcpy(&word, bits + i, sizeof(word));
-      ones += static_cast<size_t>(std::popcount(word));
+  // Values that fit a register, 1 or more. If they are no code, good_ is false.
+  template <typename O>
+  typename O::Few decode_few(int16_t k, size_t n) {
+    const size_t size = (n + 7) / 8;
+    if (size > src_.size()) return none<O>();
+    const uint64_t bits = last_bits(0, size);
+    if (n < 64 && bits >> n != 0) return none<O>();
+    src_ = src_.subspan(size);
+    const auto ones = static_cast<size_t>(std::popcount(bits));
+    const Tree::Node node = tree_.node[static_cast<size_t>(k)];
+    const typename O::Few left = few<O>(node.left, n - ones);
+    return O::merge_few(bits, left, few<O>(node.right, ones));
+  }
+  template <typename O>
+  typename O::Few few(int16_t k, size_t n) {
+    if (!is_node(k) && !is_escape(k)) return O::all(value_of(k));
+    if (n == 0) return O::all(std::byte{0});
+    if (is_node(k)) return decode_few<O>(k, n);
+    if (n > src_.size()) return none<O>();
+    const typename O::Few values = O::some(src_.data(), n);
+    src_ = src_.subspan(n);
+    return values;
+  }
+  template <typename O>
+  typename O::Few none() {
+    good_ = false;
+    return O::all(std::byte{0});
+  }
+
+  static size_t popcount(const std::byte* bits) {
+    uint64_t word;
+    std::memcpy(&word, bits, sizeof(word));
+    return static_cast<size_t>(std::popcount(word));
+  }
+  // The bytes begin .. end of what is left, fewer than 9.
+  uint64_t last_bits(size_t begin, size_t end) const {
+    uint64_t word = 0;
+    if (begin == end) return word;
+    if (src_.size() - begin < sizeof(word)) {
+      std::memcpy(&word, src_.data() + begin, end - begin);
+      return word;
     }
-    uint64_t rest = 0;
-    std::memcpy(&rest, bits + i, size - i);
-    return ones + static_cast<size_t>(std::popcount(rest));
+    std::memcpy(&word, src_.data() + begin, sizeof(word));
+    return word & ~uint64_t{0} >> (64 - 8 * (end - begin));
   }
 
   bool child(int16_t k, size_t n, List* list) {
@@ -210,8 +289,9 @@ class TreeDecoder {
 
   const Tree& tree_;
   std::byte* arena_;
-  Bytes ahead_;
+  Ahead& ahead_;
   ConstBytes src_;
+  bool good_ = true;
 };
 
 }  // namespace planes

@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -35,7 +36,7 @@ namespace {
 constexpr const char* kHelp = R"(usage: codecs --data FILE [options] RECIPE...
 
   --data FILE      raw values; repeated or cut to --size
-  --dtype NAME     float32 (default), float64 or bytes
+  --dtype NAME     float32 (default), float64, bfloat16, float16 or bytes
   --shape Z,Y,X    extents, where the file is an array of so many values
   --size BYTES     of the buffer (all of the file)
   --offset BYTES   where in the file it begins (0)
@@ -93,7 +94,7 @@ class Blocks {
 
   void decode() {
     for (size_t b = 0; b < sizes_.size(); ++b)
-      require(chain_->decode(0, slot(b).first(sizes_[b]), of(data_.out, b)));
+      require(chain_->decode(0, slot(b).first(sizes_[b]), of(data_.out, b), past_caches_));
   }
 
   void decode_add() {
@@ -129,6 +130,7 @@ class Blocks {
 
   Data& data_;
   size_t block_size_, slot_;
+  const bool past_caches_ = is_past_caches(data_.raw.size());
   std::unique_ptr<Chain> chain_;
   Recipe::Step first_;
   void* state_ = nullptr;
@@ -169,6 +171,28 @@ class Timer {
   double best_ = std::numeric_limits<double>::infinity();
 };
 
+// Elements of 16 bits, to be read as numbers.
+struct Bfloat16 {
+  uint16_t word;
+  operator double() const { return std::bit_cast<float>(uint32_t{word} << 16); }
+  bool normal() const { return std::isnormal(double(*this)); }
+};
+struct Float16 {
+  uint16_t word;
+  operator double() const {
+    const int exponent = word >> 10 & 31, fraction = word & 1023;
+    const double size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                        : exponent > 0 ? std::ldexp(1024 + fraction, exponent - 25)
+                                       : std::ldexp(fraction, -24);
+    return word >> 15 ? -size : size;
+  }
+  bool normal() const { return (word >> 10 & 31) % 31 != 0; }
+};
+bool is_normal(double x) { return std::isnormal(x); }
+bool is_normal(float x) { return std::isnormal(x); }
+bool is_normal(Bfloat16 x) { return x.normal(); }
+bool is_normal(Float16 x) { return x.normal(); }
+
 // How far what was expanded lies from the data. Relative errors are over normal numbers.
 struct Errors {
   double relative = 0, absolute = 0;
@@ -184,11 +208,11 @@ Errors errors_of(const Data& data) {
     Real x, y;
     std::memcpy(&x, &data.raw[i * sizeof(Real)], sizeof(Real));
     std::memcpy(&y, &data.out[i * sizeof(Real)], sizeof(Real));
-    if (!std::isfinite(x) || !std::isfinite(y)) continue;
+    if (!std::isfinite(double(x)) || !std::isfinite(double(y))) continue;
     const double error = std::abs(double(x) - double(y));
     errors.absolute = std::max(errors.absolute, error);
-    if (std::isnormal(x)) errors.relative = std::max(errors.relative, error / std::abs(double(x)));
-    errors.changed_zeros += x == 0 && y != 0;
+    if (is_normal(x)) errors.relative = std::max(errors.relative, error / std::abs(double(x)));
+    errors.changed_zeros += double(x) == 0 && double(y) != 0;
   }
   return errors;
 }
@@ -198,6 +222,8 @@ Errors compare(const Data& data) {
   const bool same = std::memcmp(data.raw.data(), data.out.data(), data.raw.size()) == 0;
   if (!same && data.dtype == DType::kFloat32) errors = errors_of<float>(data);
   if (!same && data.dtype == DType::kFloat64) errors = errors_of<double>(data);
+  if (!same && data.dtype == DType::kBfloat16) errors = errors_of<Bfloat16>(data);
+  if (!same && data.dtype == DType::kFloat16) errors = errors_of<Float16>(data);
   errors.same = same;
   return errors;
 }
@@ -283,7 +309,7 @@ double range_of(const Buffer& raw) {
   for (size_t i = 0; i + sizeof(Real) <= raw.size(); i += sizeof(Real)) {
     Real x;
     std::memcpy(&x, &raw[i], sizeof(Real));
-    if (!std::isfinite(x)) continue;
+    if (!std::isfinite(double(x))) continue;
     least = std::min(least, double(x));
     most = std::max(most, double(x));
   }
@@ -325,9 +351,11 @@ Data read_data(const Wanted& options) {
   data.out.resize(size, std::byte{1});
   data.shape =
       shape_of(size <= content.size() ? options.shape : std::vector<uint64_t>{}, size / item);
-  data.range = data.dtype == DType::kFloat64   ? range_of<double>(data.raw)
-               : data.dtype == DType::kFloat32 ? range_of<float>(data.raw)
-                                               : 0;
+  data.range = data.dtype == DType::kFloat64    ? range_of<double>(data.raw)
+               : data.dtype == DType::kFloat32  ? range_of<float>(data.raw)
+               : data.dtype == DType::kBfloat16 ? range_of<Bfloat16>(data.raw)
+               : data.dtype == DType::kFloat16  ? range_of<Float16>(data.raw)
+                                                : 0;
   return data;
 }
 
@@ -354,7 +382,8 @@ Wanted parse(int argc, char** argv) {
       options.data = value();
     } else if (name == "--dtype") {
       const std::string dtype = value();
-      for (const DType each : {DType::kBytes, DType::kFloat32, DType::kFloat64})
+      for (const DType each :
+           {DType::kBytes, DType::kFloat16, DType::kBfloat16, DType::kFloat32, DType::kFloat64})
         if (dtype == dtype_name(each)) options.dtype = each;
     } else if (name == "--shape") {
       const std::string list = value();
@@ -405,7 +434,8 @@ void run(const Wanted& options) {
   for (const std::string& recipe : options.recipes)
     guarded(recipe, [&] { measure_recipe(data, recipe, options); });
   if (!options.peers) return;
-  for (const auto& make : peers(data.dtype))
+  // The libraries for arrays have no types of 16 bits.
+  for (const auto& make : peers(dtype_size(data.dtype) == 2 ? DType::kBytes : data.dtype))
     guarded("a library", [&] { measure(data, make(data), options.seconds); });
 }
 
