@@ -527,7 +527,8 @@ def compress(
         min_values: smaller parameters go uncompressed.
         algorithm: "gather" (one lossy step, small payloads, few ranks), "scatter", or "auto".
         levels: 1, or 2: add up inside hosts first; None: 2 where hosts have several ranks.
-        partition: values of a bucket that pass the pipeline at once.
+        partition: values of a bucket that pass the pipeline at once, but a parameter's piece, of up
+            to 2^20, as a whole: fewer are on their way sooner, more cost less of the processor.
         on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
             "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
             step, and residuals go back to before it (they are copied for that in every step);
