@@ -46,10 +46,13 @@ OURS = {
     "wp none": "--compress none",
     "wp int8": "--compress int8",
     "wp int4": "--compress int4",
+    "wp int4+zstd": "--compress int4+zstd:1",
     "wp onebit": "--compress onebit:block=7 --warmup {warm}",
     "wp terngrad": "--compress terngrad",
+    "wp terngrad+zstd": "--compress terngrad+zstd:1",
     "wp topk 1 %": "--compress topk:ratio=0.01",
     "wp dgc 1 %": "--compress dgc:ratio=0.01 --set ramp_steps={warm}",
+    "wp powersgd 1": "--compress powersgd:rank=1",
     "wp powersgd 4": "--compress powersgd:rank=4",
     "wp auto": "--compress auto",
 }
@@ -63,6 +66,7 @@ LOSS_STEPS = {"lstm": 80, "gpt": 100, "cnn": 100}
 WARM = 3  # steps before a method's first block: DDP makes its buckets anew after the first
 AUTO_WARM = 20  # until auto has chosen
 BLOCK = 2  # steps timed in a block, after one that is not
+TIMELINE = 4  # steps in a timeline
 ROUNDS = (3, 8)  # blocks of each method, at least and at most
 WITHIN = 0.005  # of the baseline's loss
 ABOUT = {"lstm": 65, "gpt": 60, "cnn": 35}  # seconds of a job on two ranks at 1 Gb/s
@@ -130,6 +134,11 @@ def blocks(job: Row, task: Any) -> list[Row]:
             rows[method]["statistics"] = json.loads(
                 json.dumps(trainer.state.statistics(), default=str)
             )
+            if job["timelines"]:
+                words = f"{job['model']} {job['rate']} {job['ranks']} {method}".replace(" ", "-")
+                with trainer.state.timeline(f"{job['timelines']}/{words}.json"):
+                    for _ in range(TIMELINE):
+                        trainer.step()
     return list(rows.values())
 
 
@@ -170,7 +179,8 @@ def measure(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
         for job in left:
             hosts.set_rate(job["rate"])
             more = {"methods": methods, "size": options.size, "seconds": options.seconds,
-                    "steps": options.loss_steps or LOSS_STEPS[job["model"]]}  # fmt: skip
+                    "steps": options.loss_steps or LOSS_STEPS[job["model"]],
+                    "timelines": options.timelines}  # fmt: skip
             began = time.monotonic()
             measured = torch_jobs.run(
                 __file__, hosts, job["ranks"], job | more, options.limit, progress.at
@@ -340,6 +350,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="of blocks in a job, about")
     parser.add_argument("--loss-steps", type=int, help=f"default {LOSS_STEPS}")
     parser.add_argument("--no-loss", action="store_true")
+    parser.add_argument("--timelines", metavar="FOLDER", help="for when buckets passed each stage")
     parser.add_argument("--limit", type=float, default=900, help="seconds after which a job hangs")
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--raw", type=Path, default=results.FOLDER / "torch_steps.json")

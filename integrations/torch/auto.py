@@ -23,7 +23,7 @@ from wirepress.torch.coder import Coder, gather_is_smaller
 from wirepress.torch.transport import all_gather_into, all_reduce_in
 from wirepress.torch.wires import Wires
 
-CANDIDATES = ("planes", "bx:m=0", "bf16", "int8", "int4", "qsgd:bits=2")
+CANDIDATES = ("planes", "bx:m=0", "bf16", "int8", "int4", "int4+zstd:1", "qsgd:bits=2")
 _SAMPLE = 1 << 18  # values of a parameter that are tried
 _TIMED = 6  # steps in a measurement
 _SETTLE = 2  # steps before it: DDP makes its buckets anew, and memory is first touched

@@ -25,6 +25,7 @@ from wirepress.torch.coder import AnyCoder
 from wirepress.torch.memory import as_array
 from wirepress.torch.shared import Rooms
 from wirepress.torch.stages import Job
+from wirepress.torch.transport import HEAD, Letters
 from wirepress.torch.wires import Wires
 
 NOT_FINITE, EXPANDS = 1, 2  # kinds of flags
@@ -131,9 +132,12 @@ class CodedMean(Job):
         self._pieces = self._mine = list(pieces)
         self._finished = finished
         self._flags = Flags(wires.rank)
-        self._message = _EMPTY
-        self._sizes: list[int] = []
+        self._parts: Letters | None = None  # for the owners, in scatter
+        self._all: Letters | None = None  # for everybody
         self._frames: list[list[torch.Tensor]] = []
+        # Ranks of a host take turns with their shared memory, so jobs must not overtake others.
+        if gather and not wires.local_out:
+            self.skips = ("send", "sum")
 
     def done(self, error: BaseException | None) -> None:
         self._finished(error or self._flags.error([piece.name for piece in self._pieces]))
@@ -163,41 +167,49 @@ class CodedMean(Job):
             piece.values.copy_(values)
 
     def encode(self) -> None:
+        wires = self._wires
+        n = wires.send.size
         if self._by_gather:
-            parts = [self._mine]
+            self._all = wires.gather_mail.expect([_bound(self._mine, _own_coder)] * n)
+            self._all.send_all(self._encoded(self._mine), self._flags.value)
         else:
-            parts = [self._of_owner(rank) for rank in range(self._wires.send.size)]
-        messages = [self._encoded(part) for part in parts]
-        self._sizes = [message.numel() for message in messages]
-        self._message = messages[0] if len(messages) == 1 else torch.cat(messages)
+            own = self._of_owner(wires.send.rank)
+            self._parts = wires.send_mail.expect([_bound(own, _own_coder)] * n)
+            self._all = wires.gather_mail.expect(
+                [_bound(self._of_owner(rank), _sum_coder) for rank in range(n)]
+            )
+            for step in range(n):  # the own part last: nobody waits for it
+                owner = (wires.send.rank + step + 1) % n
+                part = self._encoded(self._of_owner(owner))
+                self._parts.send(owner, part, self._flags.value)
         self._counts.raw_bytes += 4 * sum(piece.values.numel() for piece in self._mine)
 
     def send(self) -> None:
-        if self._by_gather:
-            return
-        post = self._wires.send
-        parts, flags = post.all_to_all(self._message, self._sizes, self._flags.value)
-        self._flags.note(flags)
-        n_own = len(self._of_owner(post.rank))
-        self._frames = [cut(part, n_own) for part in parts]
+        """The owner waits for its parts."""
+        if self._parts:
+            parts, flags = self._parts.wait()
+            self._flags.note(flags)
+            n_own = len(self._of_owner(self._wires.send.rank))
+            self._frames = [cut(part, n_own) for part in parts]
 
     def sum(self) -> None:
-        """The owner adds what came and encodes the mean."""
-        if self._by_gather:
+        """The owner adds what came, and sends the mean, encoded."""
+        if not self._parts:
             return
+        assert self._all
         own = self._of_owner(self._wires.send.rank)
-        frames = Frames(
-            sum(_sum_coder(piece).bound(piece.values.numel()) for piece in own), len(own)
-        )
+        frames = Frames(_bound(own, _sum_coder, tables=False), len(own), HEAD)
         for number, piece in enumerate(own):
             self._add(piece, [part[number] for part in self._frames])
             frames.add(lambda out, piece=piece: piece.encode_sum(piece.values, out))
-        self._message = frames.message()
-        self._counts.coded_bytes += self._message.numel()
+        message = frames.message()
+        self._all.send_all(message, self._flags.value)
+        self._counts.coded_bytes += message.numel() - HEAD
 
     def gather(self) -> None:
-        post = self._wires.gather
-        messages, flags = post.all_gather(self._message, self._flags.value)
+        """Everybody waits for what all send."""
+        assert self._all
+        messages, flags = self._all.wait()
         self._flags.note(flags)
         self._frames = [
             cut(message, len(self._mine if self._by_gather else self._of_owner(rank)))
@@ -208,10 +220,12 @@ class CodedMean(Job):
         if self._by_gather:
             for number, piece in enumerate(self._mine):
                 self._add(piece, [part[number] for part in self._frames])
-            return
-        left = [iter(frames) for frames in self._frames]
-        for piece in self._mine:
-            _sum_coder(piece).decode(next(left[piece.owner]), piece.values)
+        else:
+            left = [iter(frames) for frames in self._frames]
+            for piece in self._mine:
+                _sum_coder(piece).decode(next(left[piece.owner]), piece.values)
+        for letters in filter(None, (self._parts, self._all)):
+            letters.finish()
 
     def local_gather(self) -> None:
         """Each rank of the host gets the finished pieces of the others."""
@@ -272,13 +286,13 @@ class CodedMean(Job):
         return [piece for piece in self._mine if piece.owner == rank]
 
     def _encoded(self, pieces: list[Piece]) -> torch.Tensor:
-        frames = Frames(sum(p.coder.bound(p.values.numel()) for p in pieces), len(pieces))
+        frames = Frames(_bound(pieces, _own_coder, tables=False), len(pieces), HEAD)
         for piece in pieces:
             self._look(piece, piece.check())
             frames.add(piece.encode)
             self._look(piece, piece.verdict())
         message = frames.message()
-        self._counts.coded_bytes += message.numel()
+        self._counts.coded_bytes += message.numel() - HEAD
         return message
 
     def _add(self, piece: Piece, frames: list[torch.Tensor]) -> None:
@@ -294,12 +308,13 @@ class CodedMean(Job):
 
 
 class Frames:
-    """Frames one behind the other, after a table of their sizes (int64, little endian)."""
+    """Frames one behind the other, after a table of their sizes (int64, little endian), and before
+    that `head` bytes of whoever sends them."""
 
-    def __init__(self, bound: int, n: int) -> None:
-        self._room = torch.empty(8 * n + bound, dtype=torch.uint8)
+    def __init__(self, bound: int, n: int, head: int = 0) -> None:
+        self._head, self._end = head, head + 8 * n
+        self._room = torch.empty(self._end + bound, dtype=torch.uint8)
         self._sizes: list[int] = []
-        self._end = 8 * n
 
     def add(self, write: Callable[[torch.Tensor], int]) -> None:
         size = write(self._room[self._end :])
@@ -308,7 +323,7 @@ class Frames:
 
     def message(self) -> torch.Tensor:
         table = np.array(self._sizes, dtype="<i8").view(np.uint8)
-        self._room[: table.size] = torch.from_numpy(table)
+        self._room[self._head : self._head + table.size] = torch.from_numpy(table)
         return self._room[: self._end]
 
 
@@ -326,9 +341,17 @@ def _joined(values: Iterable[torch.Tensor]) -> torch.Tensor:
     return torch.cat(parts) if parts else torch.empty(0)
 
 
+def _own_coder(piece: Piece) -> AnyCoder:
+    return piece.coder
+
+
 def _sum_coder(piece: Piece) -> AnyCoder:
     assert piece.sum_coder
     return piece.sum_coder
 
 
-_EMPTY = torch.empty(0, dtype=torch.uint8)
+def _bound(
+    pieces: Sequence[Piece], coder: Callable[[Piece], AnyCoder], *, tables: bool = True
+) -> int:
+    """The most bytes that frames of pieces take, with their table."""
+    return sum(coder(p).bound(p.values.numel()) + 8 * tables for p in pieces)

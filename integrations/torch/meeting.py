@@ -21,6 +21,8 @@ import torch.distributed as dist
 from wirepress.errors import ParameterError
 
 _PAUSE = 0.02  # seconds between two looks at the store
+_KEPT = 100  # rounds whose words stay in the store; from the last one that counted on all do
+_SWEEP = 10  # rounds after which those of older ones are deleted
 _OUTSIDERS = 4  # times the patience: who is not a member waits for those who may still exchange
 
 
@@ -78,7 +80,8 @@ class Rounds:
         self.nonce = secrets.token_hex(8)
         self._peers, self._patience, self._timeout = peers, patience, timeout
         self._expected: set[str] = set()
-        self._current: str | None = None  # the state after the last round that counted
+        self._current: str | None = None  # the state after the last round that counted ...
+        self._counted = -1  # ... and its number
         self._joins = store.check(["latest"])
         self._number = int(store.get("latest")) if self._joins else 0
         self._find_current()
@@ -95,6 +98,8 @@ class Rounds:
         while True:
             self._skip_settled()
             meeting = self._attend(state, link, end)
+            if meeting is None:
+                continue
             if meeting.index(self.nonce) is not None:
                 return meeting
             self._check_let_in(meeting)
@@ -132,23 +137,49 @@ class Rounds:
 
     def _find_current(self) -> None:
         """The state after the last round that counted, for peers that all start again."""
-        for number in range(self._number - 1, -1, -1):
+        for number in range(self._number - 1, self._first() - 1, -1):
             counts, _, state = (self._read("verdict", number) or "").partition(" ")
             if counts == "counts":
-                self._current = state
+                self._current, self._counted = state, number
                 return
 
+    def _first(self) -> int:
+        """The first round of which the store has all words."""
+        return int(self.store.get("first")) if self.store.check(["first"]) else 0
+
+    def _skip_forgotten(self) -> bool:
+        """Whether others went on for so long that the round is not known any more. The words of the
+        last one that counted are, and those of all after it."""
+        first = self._first()
+        if first <= self._number:
+            return False
+        self._number, self._seen = first, {}
+        return True
+
     def _skip_settled(self) -> None:
+        self._skip_forgotten()
         while (verdict := self._read("verdict")) is not None:
             self._note(verdict)
 
     def _note(self, verdict: str) -> bool:
         counts, _, state = verdict.partition(" ")
         if counts == "counts":
-            self._current = state
+            self._current, self._counted = state, self._number
         self._number += 1
         self._seen = {}
         return counts == "counts"
+
+    def _sweep(self) -> None:
+        """Deletes the words of old rounds. Others may be doing the same, and one who is killed here
+        leaves words that the next one finds."""
+        first = min(self._number - _KEPT, self._counted)
+        if first <= 0 or not hasattr(self.store, "list_keys"):
+            return
+        self.store.set("first", str(max(first, self._first())))  # before anything is missing
+        for key in self.store.list_keys():
+            number = key.partition("/")[0]
+            if number.isdecimal() and int(number) < first:
+                self.store.delete_key(key)
 
     def _settle(self, meeting: Meeting, seconds: float) -> bool:
         """Waits for the verdict of a round; without one in time it is dropped."""
@@ -158,10 +189,13 @@ class Rounds:
         self._expected = {peer.name for peer in meeting.members}
         counts = self._note(verdict)
         self.store.set("latest", str(self._number))
+        if self._number % _SWEEP == 0 and meeting.index(self.nonce) == 0:
+            with contextlib.suppress(RuntimeError):  # old words do no harm
+                self._sweep()
         return counts
 
-    def _attend(self, state: str, link: int, end: float) -> Meeting:
-        """Comes to the round, and waits for the list of its members."""
+    def _attend(self, state: str, link: int, end: float) -> Meeting | None:
+        """Comes to the round, and waits for the list of its members; None: it is long over."""
         me = Peer(self._name, self.nonce, state, self._settings, self._joins, link)
         place = self.store.add(self._key("count"), 1)
         self.store.set(self._key(f"peer/{place}"), json.dumps(me))
@@ -173,9 +207,13 @@ class Rounds:
                     f"peer {self._name}: no round took it in {self._timeout:g} s; of those who are "
                     f"in the rounds, none is left or has this peer's state"
                 )
+            if now > patient and self._skip_forgotten():
+                return None
             if self._may_propose(state):
                 self._propose(late=now > patient)
             time.sleep(_PAUSE)
+        if self._skip_forgotten():  # else this peer may have begun a round anew that is deleted
+            return None
         written = json.loads(members)
         return Meeting(
             self._number, written["state"], tuple(Peer(*each) for each in written["members"])

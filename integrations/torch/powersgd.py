@@ -2,7 +2,7 @@
 """PowerSGD (Vogels, Karimireddy, Jaggi; NeurIPS 2019): gradients as products of thin matrices.
 
 A gradient M of shape (n, m) becomes P Q^T of rank r by one step of subspace iteration from the Q of
-the last step: P = mean(M Q), made orthonormal, then Q = mean(M^T P). Both means are all-reduces,
+the last step: P = mean(M Q), made orthonormal, then Q = mean(M^T P). Both means are of all ranks,
 together of r (n + m) values; what P Q^T lacks of M stays in the residual. Each rank makes P
 orthonormal for itself, so ranks get the same bits where their processors and libraries are alike.
 """
@@ -10,14 +10,15 @@ orthonormal for itself, so ranks get the same bits where their processors and li
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from wirepress.errors import ParameterError
 from wirepress.torch.exchange import NOT_FINITE, Counts, Flags
 from wirepress.torch.stages import Job
-from wirepress.torch.transport import Post
+from wirepress.torch.transport import HEAD, Letters
 from wirepress.torch.wires import Wires
 
 
@@ -72,36 +73,48 @@ class LowRankMean(Job):
         self._wires, self._matrices, self._counts = wires, matrices, counts
         self._finished = finished
         self._ps: list[torch.Tensor] = []
-        self._qs: list[torch.Tensor] = []
-        self._flat = torch.empty(0)
         self._flags = Flags(wires.rank)
+        shapes = [(*matrix.values.shape, matrix.q.shape[1]) for matrix in matrices]
+        self._n_p = sum(n * rank for n, _, rank in shapes)
+        self._n_q = sum(m * rank for _, m, rank in shapes)
+        self._p_mean: Mean | None = None
+        self._q_mean: Mean | None = None
+        if is_direct(self._n_p, wires) and is_direct(self._n_q, wires):
+            self.skips = ("send", "gather")
 
     def done(self, error: BaseException | None) -> None:
         self._finished(error or self._flags.error([matrix.name for matrix in self._matrices]))
 
     def encode(self) -> None:
+        self._p_mean, self._q_mean = Mean(self._n_p, self._wires), Mean(self._n_q, self._wires)
         for index, matrix in enumerate(self._matrices):
             if matrix.watched and not bool(matrix.values.isfinite().all()):
                 self._flags.found(NOT_FINITE, index)
             if matrix.residual is not None:
                 matrix.values.add_(matrix.residual)
             self._counts.raw_bytes += 4 * matrix.values.numel()
-        self._flat, self._ps = _flat([m.values @ m.q for m in self._matrices])
+        self._give(self._p_mean, [m.values @ m.q for m in self._matrices])
 
     def send(self) -> None:
-        self._mean(self._wires.send)
+        assert self._p_mean
+        self._p_mean.hand_on(self._flags)
 
     def sum(self) -> None:
-        for i, p in enumerate(self._ps):
-            self._ps[i] = torch.linalg.qr(p)[0]
+        assert self._p_mean and self._q_mean
+        shapes = [(matrix.values.shape[0], matrix.q.shape[1]) for matrix in self._matrices]
+        means = self._p_mean.wait(shapes, self._flags)
+        self._ps = [torch.linalg.qr(p)[0] for p in means]
         pairs = zip(self._matrices, self._ps, strict=True)
-        self._flat, self._qs = _flat([m.values.T @ p for m, p in pairs])
+        self._give(self._q_mean, [m.values.T @ p for m, p in pairs])
 
     def gather(self) -> None:
-        self._mean(self._wires.gather)
+        assert self._q_mean
+        self._q_mean.hand_on(self._flags)
 
     def decode(self) -> None:
-        for matrix, p, q in zip(self._matrices, self._ps, self._qs, strict=True):
+        assert self._p_mean and self._q_mean
+        qs = self._q_mean.wait([tuple(matrix.q.shape) for matrix in self._matrices], self._flags)
+        for matrix, p, q in zip(self._matrices, self._ps, qs, strict=True):
             product = p @ q.T
             finite = bool(product.sum().isfinite())  # else the step is lost, but not those after it
             if matrix.residual is not None:
@@ -111,26 +124,79 @@ class LowRankMean(Job):
             matrix.values.copy_(product)
             if finite:
                 matrix.q.copy_(q)
+        self._p_mean.finish()
+        self._q_mean.finish()
 
-    def _mean(self, post: Post) -> None:
-        """Every rank adds a part of `_flat`, and sends the mean to all."""
-        sizes = [part.nbytes for part in self._flat.tensor_split(post.size)]
-        parts, flags = post.all_to_all(_bytes(self._flat), sizes, self._flags.value)
-        self._flags.note(flags)
+    def _give(self, mean: Mean, tensors: list[torch.Tensor]) -> None:
+        mean.give(torch.cat([tensor.reshape(-1) for tensor in tensors]), self._flags)
+        self._counts.coded_bytes += 4 * sum(tensor.numel() for tensor in tensors)
+
+
+class Mean:
+    """The mean over ranks of so many float32 values, on its way.
+
+    Where that is no more, every rank sends all of them to all others; else a share to its owner,
+    who adds, and sends on the mean. All add in the order of ranks: both give the same bits.
+    """
+
+    def __init__(self, n: int, wires: Wires) -> None:
+        self._n, self._wires = n, wires
+        size = wires.send.size
+        self._shares = [n // size + (rank < n % size) for rank in range(size)]
+        self._parts: Letters | None = None
+        if is_direct(n, wires):
+            self._all = wires.gather_mail.expect([4 * n] * size)
+        else:
+            own = self._shares[wires.send.rank]
+            self._parts = wires.send_mail.expect([4 * own] * size)
+            self._all = wires.gather_mail.expect([4 * share for share in self._shares])
+
+    def give(self, values: torch.Tensor, flags: Flags) -> None:
+        """The values of this rank."""
+        if not self._parts:
+            self._all.send_all(_letter(values), flags.value)
+            return
+        for owner, share in enumerate(values.split(self._shares)):
+            self._parts.send(owner, _letter(share), flags.value)
+
+    def hand_on(self, flags: Flags) -> None:
+        """The owner's part, where there are owners."""
+        if self._parts:
+            self._all.send_all(_letter(self._mean(self._parts, flags)), flags.value)
+
+    def wait(self, shapes: Sequence[tuple[int, ...]], flags: Flags) -> list[torch.Tensor]:
+        """The mean, in tensors of these shapes."""
+        if self._parts:
+            letters, found = self._all.wait()
+            flags.note(found)
+            mean = torch.cat(letters).view(torch.float32)
+        else:
+            mean = self._mean(self._all, flags)
+        sizes = [math.prod(shape) for shape in shapes]
+        return [part.view(shape) for part, shape in zip(mean.split(sizes), shapes, strict=True)]
+
+    def _mean(self, letters: Letters, flags: Flags) -> torch.Tensor:
+        parts, found = letters.wait()
+        flags.note(found)
         mean = parts[0].view(torch.float32).clone()
         for part in parts[1:]:
             mean.add_(part.view(torch.float32))
-        means, _ = post.all_gather(_bytes(mean.div_(self._wires.n_ranks)))
-        _bytes(self._flat).copy_(torch.cat(means))
-        self._counts.coded_bytes += self._flat.nbytes
+        return mean.div_(self._wires.n_ranks)
+
+    def finish(self) -> None:
+        for letters in filter(None, (self._parts, self._all)):
+            letters.finish()
 
 
-def _bytes(values: torch.Tensor) -> torch.Tensor:
-    return values.view(torch.uint8)
+_FEW = 1 << 14  # bytes that a rank may send to the others, rather than wait for an owner
 
 
-def _flat(tensors: list[torch.Tensor]) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    """One tensor with the values of all, and them as views of it."""
-    flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
-    parts = flat.split([tensor.numel() for tensor in tensors])
-    return flat, [part.view_as(t) for part, t in zip(parts, tensors, strict=True)]
+def is_direct(n: int, wires: Wires) -> bool:
+    """Whether ranks send so many values to all others."""
+    return wires.send.size <= 2 or 4 * n * (wires.send.size - 1) <= _FEW
+
+
+def _letter(values: torch.Tensor) -> torch.Tensor:
+    letter = torch.empty(HEAD + values.nbytes, dtype=torch.uint8)
+    letter[HEAD:].view(torch.float32).copy_(values)
+    return letter

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from wirepress import patches, wps
 from wirepress.errors import CorruptError, FrameError, ParameterError
 
 _LIST = "VERSIONS"
+_TRIES = 3  # to stage, where the publisher deletes what is being fetched
 
 
 class Update(NamedTuple):
@@ -59,6 +61,9 @@ class _Folder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self._path, name))
 
+    def names(self) -> list[str]:
+        return os.listdir(self._path)
+
 
 # Where an object that is put is there whole, or not at all.
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "memory"}
@@ -94,6 +99,11 @@ class _Remote:
         with contextlib.suppress(FileNotFoundError):
             self._files.rm_file(self._at(name))
 
+    def names(self) -> list[str]:
+        self._files.invalidate_cache()
+        found = self._files.ls(self._root, detail=False)
+        return [path.rstrip("/").rpartition("/")[2] for path in found]
+
 
 def _open_store(where: str | os.PathLike[str]) -> _Folder | _Remote:
     path = os.fspath(where).removeprefix("file://")
@@ -121,6 +131,11 @@ def _read_list(store: _Folder | _Remote) -> list[Update]:
     except (ValueError, TypeError, RecursionError):
         raise CorruptError(f"the list {_LIST} of the store is damaged") from None
     return found
+
+
+# Of a patch, or of one that was being written when its publisher was killed; with its version.
+_PATCH = re.compile(rf"(\d{{12,}})-\d{{12,}}{re.escape(patches.SUFFIX)}")
+_UNFINISHED = re.compile(rf"\.(VERSIONS|{_PATCH.pattern})(\.[0-9a-f]+)?\.part")
 
 
 def _file_name(version: int, base: int) -> str:
@@ -160,8 +175,10 @@ class WeightPublisher:
     Args:
         weights: a model, or a mapping of names to tensors; read by each `publish`.
         where: a folder, or a URL that fsspec knows, such as `s3://bucket/run`.
-        anchor_every: versions from one anchor to the next. The patches of the last two anchors
-            stay in the store.
+        anchor_every: versions from one anchor to the next.
+        keep: the last so many anchors stay in the store, with the patches behind them. What is
+            older, and what publishers left that were killed, is deleted with each new anchor. A
+            subscriber that is just fetching an older anchor begins again with a newer one.
         op: see `wirepress.diff`.
         options: of `wirepress.Compressor`, such as `threads`.
     """
@@ -172,13 +189,16 @@ class WeightPublisher:
         where: str | os.PathLike[str],
         *,
         anchor_every: int = 50,
+        keep: int = 2,
         op: str = "ulp",
         **options: Any,
     ) -> None:
         if anchor_every < 1:
             raise ParameterError(f"anchor_every is {anchor_every}; at least 1")
+        if keep < 1:
+            raise ParameterError(f"keep is {keep}; at least 1 anchor")
         self._weights, self._store = weights, _open_store(where)
-        self._every, self._op, self._options = anchor_every, op, options
+        self._every, self._keep, self._op, self._options = anchor_every, keep, op, options
         self._updates = _read_list(self._store)
         self._attempt = self._updates  # the list that was written last, perhaps in vain
         self._base: dict[str, torch.Tensor] = {}  # a copy of the last published version
@@ -233,15 +253,22 @@ class WeightPublisher:
     def _commit(self, update: Update, data: bytes) -> None:
         kept = [*self._updates, update]
         anchors = [i for i, known in enumerate(kept) if known.is_anchor]
-        first = anchors[-2] if len(anchors) > 1 else 0
-        gone, kept = kept[:first], kept[first:]
+        kept = kept[anchors[max(len(anchors) - self._keep, 0)] if anchors else 0 :]
         self._store.write(update.file, data)
         self._attempt = kept
         _write_list(self._store, kept)  # from here on the version is published
         self._updates = kept
-        for old in gone:
+        if update.is_anchor:
             with contextlib.suppress(Exception):  # an old file that stays harms nothing
-                self._store.remove(old.file)
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Deletes what the list does not name any more, and never has."""
+        named = {update.file for update in self._updates}
+        for name in self._store.names():
+            patch = _PATCH.fullmatch(name)
+            if (patch and name not in named) or _UNFINISHED.fullmatch(name):
+                self._store.remove(name)
 
 
 # ---- the users' side ------------------------------------------------------------------------
@@ -305,6 +332,16 @@ class WeightSubscriber:
             FrameError: what would lead there is damaged.
         """
         updates = _read_list(self._store)
+        for _ in range(_TRIES):
+            try:
+                return self._stage(updates, version)
+            except Exception:
+                known, updates = updates, _read_list(self._store)
+                if updates == known:
+                    raise
+        return self._stage(updates, version)
+
+    def _stage(self, updates: list[Update], version: int | None) -> int:
         if not updates:
             raise ParameterError("nothing is published yet")
         version = updates[-1].version if version is None else version

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import os
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,8 @@ import torch.distributed as dist  # noqa: E402
 import wirepress.torch.shared  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from wirepress.torch.stages import Stages  # noqa: E402
+from wirepress.torch.transport import HEAD, Mail, Post  # noqa: E402
 
 LOSSY = {  # method: knobs, relative error that the mean of one step may have
     "bf16": ({}, 0.005),
@@ -216,6 +220,123 @@ def chosen() -> set[str]:
 def test_terngrad_clips_as_its_paper_does(on_ranks: Callable[..., Any]) -> None:
     (found,) = on_ranks(chosen, 1)
     assert found == {"terngrad:clip=2.5", "terngrad:clip=2.5+zstd", "terngrad:clip=0"}
+
+
+class AnnouncedLetters:
+    """Letters whose sizes are told first, in collective calls: what a stage waits for is sent when
+    it waits."""
+
+    def __init__(self, post: Post) -> None:
+        self.post, self.flags = post, 0
+        self.parts = [torch.empty(0, dtype=torch.uint8)] * post.size
+
+    def send(self, to: int, letter: torch.Tensor, flags: int) -> None:
+        self.parts[to], self.flags = letter[HEAD:], flags
+
+    def send_all(self, letter: torch.Tensor, flags: int) -> None:
+        for to in range(self.post.size):
+            self.send(to, letter, flags)
+
+    def wait(self) -> tuple[list[torch.Tensor], list[int]]:
+        sizes = [part.numel() for part in self.parts]
+        return self.post.all_to_all(torch.cat(self.parts), sizes, self.flags)
+
+    def finish(self) -> None:
+        pass
+
+
+def same_bits_by_letters(runs: dict[str, dict[str, Any]]) -> dict[str, bool]:
+    """Whether gradients that came by letters have the bits of those in collective calls, where all
+    jobs pass all stages in one order."""
+    expect, submit = Mail.expect, Stages.submit
+
+    def submit_in_order(stages: Stages, job: Any) -> None:
+        job.skips = ()
+        submit(stages, job)
+
+    found = {}
+    for method, knobs in runs.items():
+        ends = []
+        for announced in (False, True):
+            if announced:
+                Mail.expect = lambda mail, bounds: AnnouncedLetters(mail._post)
+                Stages.submit = submit_in_order
+            mean, state = one_step(method, steps=4, **knobs)
+            ends.append((mean, state.state_dict()["residuals"]))
+            Mail.expect, Stages.submit = expect, submit
+        (mean, left), (other_mean, other_left) = ends
+        found[method] = torch.equal(mean, other_mean) and same_on_all(mean)
+        assert left.keys() == other_left.keys()
+        for name, kept in left.items():
+            if "residual" in kept:
+                found[method] &= torch.equal(kept["residual"], other_left[name]["residual"])
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, pytest.param(5, marks=pytest.mark.slow)])
+def test_letters_bring_the_bits_of_collective_calls(on_ranks: Callable[..., Any], n: int) -> None:
+    runs: dict[str, dict[str, Any]] = {
+        "int8": {},
+        "terngrad": {"partition": 4096},
+        "onebit:block=7": {"algorithm": "scatter", "feedback_decay": 0.5},
+        "topk:ratio=0.05": {"rules": {"2.*": "int4", "4.*": "planes"}, "min_values": 100},
+        "dgc:ratio=0.01": {"algorithm": "gather"},
+    }
+    for found in on_ranks(same_bits_by_letters, n, runs, timeout=120):
+        assert found == dict.fromkeys(runs, True)
+
+
+def low_rank_means() -> dict[str, bool]:
+    """Whether means of shares by their owners have the bits of those that every rank makes."""
+    found, own = {}, wirepress.torch.powersgd.is_direct
+    for method, rules in (("powersgd:rank=2", {"0.*": "onebit"}), ("powersgd:rank=40", {})):
+        ends = []
+        for direct in (True, False, None):
+            wirepress.torch.powersgd.is_direct = lambda n, wires, d=direct: (
+                own(n, wires) if d is None else d
+            )
+            mean, state = one_step(method, steps=4, rules=rules)
+            kept = state.state_dict()["residuals"].values()
+            left = [k[key].flatten() for k in kept for key in ("residual", "q") if key in k]
+            ends.append(torch.cat([mean, *left]))
+        found[method] = all(torch.equal(end, ends[0]) for end in ends) and same_on_all(mean)
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, pytest.param(5, marks=pytest.mark.slow)])
+def test_low_rank_means_have_the_same_bits_by_any_way(on_ranks: Callable[..., Any], n: int) -> None:
+    for found in on_ranks(low_rank_means, n):
+        assert found == {"powersgd:rank=2": True, "powersgd:rank=40": True}
+
+
+def drawn_timeline(folder: str) -> tuple[int, int]:
+    ddp = make_ddp(make_model())
+    state = wirepress.torch.compress(ddp, "int8", algorithm="scatter")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, range(2))
+    with state.timeline(f"{folder}/steps.json"):
+        train(ddp, optimizer, range(2))
+    n_buckets = len(ddp.reducer._get_zeros_like_grad_buckets())
+    train(ddp, optimizer, range(1))
+    return n_buckets, state._stages._shared.log is None
+
+
+def test_a_timeline_has_every_bucket_in_every_stage(
+    on_ranks: Callable[..., Any], tmp_path: Path
+) -> None:
+    for rank, (n_buckets, ended) in enumerate(on_ranks(drawn_timeline, 2, str(tmp_path))):
+        events = json.loads((tmp_path / f"steps-{rank}.json").read_text())["traceEvents"]
+        assert ended and all(event["pid"] == rank for event in events)
+        ready = {e["id"]: e for e in events if e["ph"] == "b"}
+        ends = {e["id"]: e for e in events if e["ph"] == "e"}
+        assert len(ready) == len(ends) == 2 * n_buckets > 2
+        rows = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
+        assert list(rows) == ["bucket", "encode", "send", "sum", "gather", "decode"]
+        spans = [e for e in events if e["ph"] == "X"]
+        for id_, bucket in ready.items():
+            own = [e for e in spans if e["name"].startswith(f"{bucket['name']}, part")]
+            assert {e["tid"] for e in own} == {1, 2, 3, 4, 5}
+            assert all(bucket["ts"] <= e["ts"] <= ends[id_]["ts"] for e in own)
 
 
 def two_levels() -> dict[str, Any]:
@@ -643,6 +764,8 @@ def test_what_goes_plain_is_counted_and_named_as_such(on_ranks: Callable[..., An
 _UNCAUGHT = """
 import datetime, os, sys, torch, wirepress.torch
 from torch.nn.parallel import DistributedDataParallel
+from wirepress.torch.stages import Stages  # noqa: E402
+from wirepress.torch.transport import HEAD, Mail, Post  # noqa: E402
 torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0,
                                      world_size=1)
 model = DistributedDataParallel(torch.nn.Linear(100, 100))

@@ -590,3 +590,95 @@ def test_two_of_one_name(port: int) -> None:
     assert found[0] == 1
     with pytest.raises(ParameterError, match="another peer has the name twin"):
         first.meet("state", -1)
+
+
+def sole(port: int) -> Any:
+    from wirepress.torch.meeting import Rounds
+
+    return Rounds(store(port), "p", "alike", 1, 0.5, 1.5)
+
+
+def settle(rounds: Any, n: int, state: str, *, counts: bool = True) -> None:
+    """Rounds with one member, which count on it or not; they leave the state as it is."""
+    for _ in range(n):
+        meeting = rounds.meet(state, -1)
+        dist.PrefixStore(f"{meeting.number}/gloo/", rounds.store).set("address", "here")
+        assert (rounds.vote(meeting, state) if counts else rounds.give_up(meeting)) is counts
+
+
+def words_of(rounds: Any) -> set[int]:
+    """The rounds that have words in the store."""
+    keys = (key.partition("/")[0] for key in rounds.store.list_keys())
+    return {int(key) for key in keys if key.isdecimal()}
+
+
+def test_words_of_old_rounds_are_deleted(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wirepress.torch import meeting
+
+    monkeypatch.setattr(meeting, "_KEPT", 5)
+    monkeypatch.setattr(meeting, "_SWEEP", 3)
+    late, rounds = sole(port), sole(port)
+    settle(rounds, 7, "s")
+    assert words_of(rounds) == set(range(1, 7))
+    settle(rounds, 20, "s")
+    assert words_of(rounds) == set(range(22, 27))
+    settle(rounds, 21, "s", counts=False)  # round 26 says which state all have
+    assert words_of(rounds) == set(range(26, 48))
+    again = sole(port)
+    assert again._current == "s" and again._counted == 26
+    found = again.meet("s", -1)
+    assert (found.number, found.state, found.giving()) == (48, "s", [0])
+    assert again.vote(found, "t")
+    found = late.meet("t", -1)  # it never came to a round, and 49 were settled
+    assert (found.number, found.state, found.giving()) == (49, "t", [0])
+    for state in ("t", "u"):  # it is about to come to a round that is long over, and may propose
+        late._number = 3
+        assert late._attend(state, -1, time.monotonic() + 9) is None and late._number == 26
+    assert sole(port)._current == "t"
+
+
+class Killed(BaseException):
+    pass
+
+
+class Until:
+    """A store whose user is killed at its n-th deletion."""
+
+    def __init__(self, store: Any, n: int) -> None:
+        self._store, self._left = store, n
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def delete_key(self, key: str) -> bool:
+        if self._left == 0:
+            raise Killed
+        self._left -= 1
+        return self._store.delete_key(key)
+
+
+def test_a_peer_that_is_killed_while_it_deletes(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wirepress.torch import meeting
+
+    monkeypatch.setattr(meeting, "_KEPT", 2)
+    killed = 0
+    for at in range(40):
+        monkeypatch.setattr(meeting, "_SWEEP", 1000)
+        rounds = sole(port)
+        settle(rounds, 4, "s")
+        late = sole(port)
+        rounds.store = Until(rounds.store, at)
+        try:
+            rounds._sweep()
+        except Killed:
+            killed += 1
+        others = sole(port)
+        assert others._current == "s"
+        settle(others, 1, "s")
+        assert late.meet("s", -1).giving() == [0]
+        late.give_up(meeting.Meeting(late._number, "s", ()))
+        last = sole(port)
+        settle(last, 1, "s")
+        last._sweep()
+        assert len(words_of(last)) <= 3
+    assert killed >= 10

@@ -208,6 +208,48 @@ def test_a_store_that_fails_once(tmp_path: Path, call: str, after: bool) -> None
         assert equal(subscriber, trainer)
 
 
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_as_many_anchors_stay_as_asked_for(tmp_path: Path, keep: int) -> None:
+    trainer = Trainer()
+    others = {"notes.txt", "1-0.wpp", "000000000001-000000000000.wpp.bak", ".x.part"}
+    for name in others:
+        (tmp_path / name).write_text("not the publisher's")
+    publisher = wt.WeightPublisher(trainer.weights, tmp_path, anchor_every=3, keep=keep)
+    for step in range(1, 14):
+        trainer.step()
+        publisher.publish()
+        anchors = -(-step // 3)
+        named = {update.file for update in publisher._updates}
+        assert sum(update.is_anchor for update in publisher._updates) == min(anchors, keep)
+        assert {path.name for path in tmp_path.iterdir()} == others | {"VERSIONS"} | named
+        late = wt.WeightSubscriber(tmp_path)
+        assert late.stage() == late.commit() == step and equal(late, trainer)
+    with pytest.raises(ParameterError, match="keep is 0; at least 1 anchor"):
+        wt.WeightPublisher(trainer.weights, tmp_path, keep=0)
+
+
+@pytest.mark.parametrize("place", ["folder", "memory://late-readers"])
+def test_an_anchor_that_is_deleted_while_it_is_fetched(tmp_path: Path, place: str) -> None:
+    trainer = Trainer()
+    where = tmp_path if place == "folder" else place
+    publisher = wt.WeightPublisher(trainer.weights, where, anchor_every=2, keep=1)
+    subscriber = wt.WeightSubscriber(where)
+    publisher.publish()
+    read, left = subscriber._store.read, [3]
+
+    def late(name: str) -> bytes | None:
+        if name != "VERSIONS" and left[0]:
+            left[0] -= 1
+            for _ in range(2):  # an anchor, and a step behind it, or the other way around
+                trainer.step()
+                publisher.publish()
+        return read(name)
+
+    subscriber._store.read = late
+    assert subscriber.stage() == subscriber.commit() == publisher.version == 7
+    assert equal(subscriber, trainer) and left == [0]
+
+
 def test_weights_of_inference_mode_and_views(tmp_path: Path) -> None:
     with torch.inference_mode():
         weights = {"w": torch.ones(8), "z": torch.ones(4, dtype=torch.complex64).conj().imag}
@@ -321,6 +363,11 @@ def test_kills_at_every_write(tmp_path: Path) -> None:
     left = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
     named = {update.file for update in publish._read_list(publish._open_store(tmp_path))}
     assert named <= left
+    (tmp_path / "000000000002-000000000001.wpp").write_bytes(b"of a publisher that was killed")
+    publisher = wt.WeightPublisher(Trainer().weights, tmp_path, anchor_every=1)
+    publisher.publish()  # an anchor: nothing stays that the list does not name
+    named = {update.file for update in publisher._updates}
+    assert {path.name for path in tmp_path.iterdir()} == {"VERSIONS"} | named
 
 
 @pytest.mark.slow

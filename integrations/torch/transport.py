@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from wirepress.errors import CorruptError
 
 # The group's own methods and not the functions of torch.distributed, which know registered groups
 # only; by the names that this PyTorch has for them.
@@ -108,6 +109,89 @@ class Post:
                     works.append(self.group.send([piece], to, tag))
         for work in works:
             work.wait()
+
+
+HEAD = 16  # bytes in front of what a letter says: its size with them, and flags; int64
+_FIRST_TAG, _TAGS = 1 << 30, 1 << 12  # of letters; a post's other messages have lower ones
+_NUMBERS = 1 << 18  # of letters until they begin again: more than there are on their way
+
+
+class Mail:
+    """Messages whose largest sizes every rank knows, asked for before they are made.
+
+    So a message leaves when it is ready: it waits neither for a word about its size, nor for a
+    thread that waits for the messages before it, nor for the other side to ask. Gloo's own thread
+    receives it. All ranks call `expect` in one order; what follows may be in any.
+    """
+
+    def __init__(self, post: Post) -> None:
+        self._post, self._n = post, 0
+
+    def expect(self, bounds: Sequence[int]) -> Letters:
+        """Asks for a letter of every other rank, of at most so many bytes, by rank."""
+        letters = Letters(self._post, self._n % _NUMBERS, bounds)
+        self._n += 1
+        return letters
+
+
+class Letters:
+    """A message from every rank to every rank; see `Mail`."""
+
+    def __init__(self, post: Post, number: int, bounds: Sequence[int]) -> None:
+        self._post, self._tag = post, _FIRST_TAG + number * _TAGS
+        self._others = [(post.rank - step) % post.size for step in range(1, post.size)]
+        self._rooms = {r: torch.empty(HEAD + bounds[r], dtype=torch.uint8) for r in self._others}
+        self._coming = {r: self._receive(r, room[:PIECE], 0) for r, room in self._rooms.items()}
+        self._going: list[Any] = []
+        self._sent = 0
+        self._own, self._own_flags = _EMPTY, 0
+
+    def _receive(self, source: int, room: torch.Tensor, piece: int) -> Any:
+        return self._post.group.recv([room], source, self._tag + piece)
+
+    def send(self, to: int, letter: torch.Tensor, flags: int) -> None:
+        """Sends a letter, which has `HEAD` free bytes in front, or keeps the own one. One that is
+        sent to several has the same flags for all."""
+        head = letter[:HEAD].view(torch.int64)
+        head[0], head[1] = letter.numel(), flags
+        if to == self._post.rank:
+            self._own, self._own_flags = letter[HEAD:], flags
+            return
+        for number, piece in enumerate(letter.split(PIECE)):
+            self._going.append(self._post.group.send([piece], to, self._tag + number))
+        self._sent += letter.numel()
+
+    def send_all(self, letter: torch.Tensor, flags: int) -> None:
+        """Sends one letter to every rank."""
+        for step in range(self._post.size):
+            self.send((self._post.rank + step) % self._post.size, letter, flags)
+
+    def wait(self) -> tuple[list[torch.Tensor], list[int]]:
+        """The letters of all ranks, and their flags, by rank."""
+        found = [(self._own, self._own_flags)] * self._post.size
+        rest = []
+        for source in self._others:
+            self._coming[source].wait()
+            room = self._rooms[source]
+            size, flags = room[:HEAD].view(torch.int64).tolist()
+            if not HEAD <= size <= room.numel():
+                raise CorruptError(f"a letter of rank {source} says that it has {size} bytes")
+            found[source] = room[HEAD:size], flags
+            for number, piece in enumerate(room[:size].split(PIECE)[1:]):
+                rest.append(self._receive(source, piece, number + 1))
+        for work in rest:
+            work.wait()
+        return [letter for letter, _ in found], [flags for _, flags in found]
+
+    def finish(self) -> None:
+        """Waits until what was sent has left this process, and counts it."""
+        for work in self._going:
+            work.wait()
+        self._post.sent += self._sent
+        self._going, self._sent = [], 0
+
+
+_EMPTY = torch.empty(0, dtype=torch.uint8)
 
 
 def timeout_of(group: dist.ProcessGroup) -> timedelta:

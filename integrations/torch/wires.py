@@ -15,7 +15,7 @@ from collections import defaultdict
 import torch.distributed as dist
 from wirepress.errors import ParameterError
 from wirepress.torch.shared import Rooms, open_rooms
-from wirepress.torch.transport import Opener, Post
+from wirepress.torch.transport import Mail, Opener, Post
 
 
 @dataclasses.dataclass
@@ -31,6 +31,9 @@ class Wires:
     local_out: Post | None = None
     rooms_in: Rooms | None = None  # memory that the host's ranks share; None: they send messages
     rooms_out: Rooms | None = None
+
+    def __post_init__(self) -> None:
+        self.send_mail, self.gather_mail = Mail(self.send), Mail(self.gather)
 
     def close(self) -> None:
         """Lets go of groups and shared memory; counts stay."""

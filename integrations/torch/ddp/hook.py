@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
 import threading
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ from wirepress.torch import agreement, powersgd
 from wirepress.torch.auto import Tuner
 from wirepress.torch.coder import PlainCoder
 from wirepress.torch.compiled import uncompiled
-from wirepress.torch.ddp import buckets, checkpoint
+from wirepress.torch.ddp import buckets, checkpoint, timeline
 from wirepress.torch.ddp.buckets import Place, Step, after_backward, is_finite, n_bytes, on_host
 from wirepress.torch.ddp.pieces import GradientPiece, partitions, seed_of
 from wirepress.torch.ddp.plan import (
@@ -33,7 +35,7 @@ from wirepress.torch.ddp.plan import (
 )
 from wirepress.torch.ddp.settings import Settings
 from wirepress.torch.exchange import NOT_FINITE, CodedMean, Counts, Flagged, Piece
-from wirepress.torch.stages import Job, Stages
+from wirepress.torch.stages import Job, Span, Stages
 from wirepress.torch.wires import Wires, connect
 
 
@@ -51,6 +53,7 @@ class State:
         self._wires: Wires | None = None
         self._streams = buckets.Streams()
         self._stages: Stages | None = None
+        self._log: list[Span] | None = None
         self._current = Step()
         self._plan = plan = Plan(settings, threads)
         agreement.await_everyone("compress", self._group)
@@ -192,7 +195,7 @@ class State:
         place = self._place(bucket, buffer)
         with place.scope():
             jobs = self._jobs(bucket, place)
-        return self._submit(jobs, buffer, place, step)
+        return self._submit(jobs, buffer, place, step, f"step {self.step}, bucket {bucket.index()}")
 
     def _place(self, bucket: dist.GradBucket, buffer: torch.Tensor) -> Place:
         """On the bucket's device, but for what is done on the CPU only: sums inside a host, and the
@@ -234,7 +237,9 @@ class State:
         buffer: torch.Tensor,
         place: Place,
         step: Step,
+        label: str,
     ) -> torch.futures.Future[torch.Tensor]:
+        ready, log = time.perf_counter(), self._log
         devices = [buffer.device] if buffer.is_cuda else None
         future: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
         waiting = [len(jobs)]
@@ -256,14 +261,16 @@ class State:
                 except BaseException as raised:
                     step.note(raised)
                 self._finish_bucket(step)
+                if log is not None:
+                    log.append(Span("bucket", label, ready, time.perf_counter()))
                 future.set_result(buffer)
 
         assert self._stages
         if not jobs:
             finished(None)
-        for make in jobs:
+        for number, make in enumerate(jobs):
             job = make(finished)
-            job.scope = place.scope
+            job.scope, job.label = place.scope, f"{label}, part {number}"
             self._stages.submit(job)
         return future
 
@@ -411,6 +418,32 @@ class State:
             "cores_reason": next((work.reason for work in all_work if work.reason), ""),
         }
 
+    @contextlib.contextmanager
+    def timeline(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Within the block, notes when each bucket was ready and when each stage had its parts, and
+        writes that for https://ui.perfetto.dev or chrome://tracing: a file for each rank, whose
+        number goes before the suffix.
+
+            with state.timeline("steps.json"):
+                ...  # some steps
+
+        Stages "send" and "gather" wait for messages of others. Buckets that go by PyTorch's
+        all-reduce are not there. Times of ranks of one host have one clock.
+        """
+        self._check_open()
+        rank = dist.get_rank(self._group)
+        self._log = spans = []
+        if self._stages:
+            self._stages.log(spans)
+        try:
+            yield
+        finally:
+            self._log = None
+            if self._stages:
+                self._stages.log(None)
+            stages = self._stages.names if self._stages else ()
+            timeline.write(path, rank, ("bucket", *stages), spans)
+
     def choices(self) -> dict[str, str]:
         """How the gradient of each parameter that is trained is sent, by its name; "none": as it
         is, because of the settings, its size or its type."""
@@ -509,7 +542,8 @@ def compress(
         min_values: smaller parameters go uncompressed.
         algorithm: "gather" (one lossy step, small payloads, few ranks), "scatter", or "auto".
         levels: 1, or 2: add up inside hosts first; None: 2 where hosts have several ranks.
-        partition: values of a bucket that pass the pipeline at once.
+        partition: values of a bucket that pass the pipeline at once, but a parameter's piece, of up
+            to 2^20, as a whole: fewer are on their way sooner, more cost less of the processor.
         on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
             "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
             step, and residuals go back to before it (they are copied for that in every step);
