@@ -9,7 +9,8 @@ Runs `scripts/rtl nic` (of build/dev), prints both tables, writes bench/results/
 of docs/results/fpga-nic.md and sim/engines/nic.toml. Areas are those of
 bench/results/rtl_area.json, which `scripts/rtl area --write` measures. What is counted is clocks,
 so the machine does not matter. With --codecs it renews these codecs' rows of nic_codecs.json (with
---only those of one table) and its tables of the page; with --page the tables alone.
+--only those of one table) and its tables of the page; with --page the tables alone, with the areas
+as they are now.
 """
 
 from __future__ import annotations
@@ -390,6 +391,23 @@ def read_codecs() -> list[dict[str, Any]]:
     return json.loads((results.FOLDER / "nic_codecs.json").read_text())["rows"]
 
 
+def renew_pages() -> None:
+    """From the raw files, with the areas as they are now."""
+    measured = json.loads((results.FOLDER / "nic.json").read_text())
+    for row in measured["rows"]:
+        if row["table"] == 6:
+            row |= {key: lane_area(row["lanes"], key) for key in ("lut", "ff", "bram")}
+    put_tables(measured)
+    put_codecs(read_codecs())
+
+
+def put_tables(measured: dict[str, Any]) -> None:
+    for number, text in ((5, text_5), (6, text_6)):
+        rows = [row for row in measured["rows"] if row["table"] == number]
+        results.put(PAGE, f"table {number}", text(rows), PAGE.read_text())
+    ENGINE.write_text(engine(measured))
+
+
 def put_codecs(rows: list[dict[str, Any]]) -> None:
     texts = {
         "table 5, lz4 and zfp": text_codecs([row for row in rows if row["table"] == 5]),
@@ -410,10 +428,10 @@ def main() -> None:
     parser.add_argument(
         "--codecs", nargs="+", choices=("lz4", "zfp"), help="tables 5 and 6 with these alone"
     )
-    parser.add_argument("--page", action="store_true", help="only the tables of these codecs")
+    parser.add_argument("--page", action="store_true", help="only the tables, from the raw files")
     args = parser.parse_args()
     if args.page:
-        put_codecs(read_codecs())
+        renew_pages()
         return
     if args.codecs:
         other_codecs(args.codecs, args.packets, args.only, args.out)
@@ -432,9 +450,7 @@ def main() -> None:
     path = results.write("nic", measured, args.out, simulator=verilator())
     print(f"written: {path}")
     if not args.out:
-        for number, text in texts.items():
-            results.put(PAGE, f"table {number}", text, PAGE.read_text())
-        ENGINE.write_text(engine(measured))
+        put_tables(measured)
 
 
 def verilator() -> str:
