@@ -9,7 +9,8 @@ Runs `scripts/rtl nic` (of build/dev), prints both tables, writes bench/results/
 of docs/results/fpga-nic.md and sim/engines/nic.toml. Areas are those of
 bench/results/rtl_area.json, which `scripts/rtl area --write` measures. What is counted is clocks,
 so the machine does not matter. With --codecs it renews these codecs' rows of nic_codecs.json (with
---only those of one table) and its tables of the page; with --page the tables alone.
+--only those of one table) and its tables of the page; with --page the tables alone, with the areas
+as they are now.
 """
 
 from __future__ import annotations
@@ -189,11 +190,16 @@ def table_6(packets: int) -> Iterable[dict[str, Any]]:
     for rate, (lut, ff, _) in PAPER6.items():
         lanes = rate // 100
         row = lanes_of(lanes, packets, TBQ, f"sparse:{part_of(lanes):.5f}")
-        yield row | {
-            "lut": lane_area(lanes, "lut"), "ff": lane_area(lanes, "ff"),
-            "bram": lane_area(lanes, "bram"),
-            "paper_lut_percent": lut, "paper_ff_percent": ff,
-        }  # fmt: skip
+        yield row | {"paper_lut_percent": lut, "paper_ff_percent": ff}
+
+
+def with_areas(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of table 6, with the areas as they are now."""
+    return [
+        row | {key: lane_area(row["lanes"], key) for key in ("lut", "ff", "bram")}
+        for row in rows
+        if row["table"] == 6
+    ]
 
 
 def reason(row: dict[str, Any]) -> str:
@@ -245,6 +251,7 @@ def text_6(rows: list[dict[str, Any]]) -> str:
         "LUT above 400 Gb/s, thousand: ours, paper |",
         "|---:" * 10 + "|",
     ]
+    rows = with_areas(rows)
     first = min(rows, key=lambda row: row["lanes"])
     for row in rows:
         more = (row["lut"] - first["lut"]) / 1e3
@@ -281,10 +288,9 @@ def engine(measured: dict[str, Any]) -> str:
         'columns = ["host Gb/s", "simulated Gb/s", "LUTs", "FFs"]',
         "rows = [",
     ]
-    for row in measured["rows"]:
-        if row["table"] == 6:
-            numbers = [row["host_gbps"], round(row["gbps"], 1), round(row["lut"]), round(row["ff"])]
-            lines.append(f"  {json.dumps(numbers)},")
+    for row in with_areas(measured["rows"]):
+        numbers = [row["host_gbps"], round(row["gbps"], 1), round(row["lut"]), round(row["ff"])]
+        lines.append(f"  {json.dumps(numbers)},")
     return "\n".join([*lines, "]"]) + "\n"
 
 
@@ -390,6 +396,19 @@ def read_codecs() -> list[dict[str, Any]]:
     return json.loads((results.FOLDER / "nic_codecs.json").read_text())["rows"]
 
 
+def renew_pages() -> None:
+    """From the raw files, with the areas as they are now."""
+    put_tables(json.loads((results.FOLDER / "nic.json").read_text()))
+    put_codecs(read_codecs())
+
+
+def put_tables(measured: dict[str, Any]) -> None:
+    for number, text in ((5, text_5), (6, text_6)):
+        rows = [row for row in measured["rows"] if row["table"] == number]
+        results.put(PAGE, f"table {number}", text(rows), PAGE.read_text())
+    ENGINE.write_text(engine(measured))
+
+
 def put_codecs(rows: list[dict[str, Any]]) -> None:
     texts = {
         "table 5, lz4 and zfp": text_codecs([row for row in rows if row["table"] == 5]),
@@ -410,10 +429,10 @@ def main() -> None:
     parser.add_argument(
         "--codecs", nargs="+", choices=("lz4", "zfp"), help="tables 5 and 6 with these alone"
     )
-    parser.add_argument("--page", action="store_true", help="only the tables of these codecs")
+    parser.add_argument("--page", action="store_true", help="only the tables, from the raw files")
     args = parser.parse_args()
     if args.page:
-        put_codecs(read_codecs())
+        renew_pages()
         return
     if args.codecs:
         other_codecs(args.codecs, args.packets, args.only, args.out)
@@ -432,9 +451,7 @@ def main() -> None:
     path = results.write("nic", measured, args.out, simulator=verilator())
     print(f"written: {path}")
     if not args.out:
-        for number, text in texts.items():
-            results.put(PAGE, f"table {number}", text, PAGE.read_text())
-        ENGINE.write_text(engine(measured))
+        put_tables(measured)
 
 
 def verilator() -> str:

@@ -291,6 +291,8 @@ Status Chooser::add(const std::string& text, bool matching, const Header& header
   const Status status = parse_recipe(text.c_str(), header.dtype, engine, &candidate.recipe);
   if (status.code() == Code::kParameter) return {};
   WPR_TRY(status);
+  // What a core that was named does not code it would not read either.
+  if (!names_processor(engine) && !check_variant(candidate.recipe, engine).ok()) return {};
   candidate.text = text;
   candidate.matching = matching;
   wants_slabs_ |= wirepress::wants_slabs(candidate.recipe);

@@ -4,6 +4,7 @@
 // by other kernels of the processor, which is counted, or refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -276,6 +277,27 @@ TEST(Kernels, AutoTakesOthersAndCountsThem) {
   ASSERT_EQ(context.decompress(frame, &raw), WPR_OK) << context.error();
   EXPECT_EQ(raw, data());
   EXPECT_EQ(others.size(), has_it ? 0 : 2 * data().size());
+}
+
+TEST(Kernels, WhatAutoMakesIsReadWithTheSameVariant) {
+  const std::vector<Given> codecs = all_codecs();
+  size_t made = 0;
+  for (const std::string& variant : all_variants(codecs)) {
+    SCOPED_TRACE(variant);
+    const bool lacking = std::ranges::any_of(codecs, [&](const Given& given) {
+      return has_engine(given, engine_of(variant)) && !given.kernels.contains(variant);
+    });
+    if (!lacking) continue;
+    Context context;
+    Data frame, raw(data().size());
+    ASSERT_EQ(context.set("engine", variant), WPR_OK) << context.error();
+    ASSERT_EQ(context.set("recipe", "auto"), WPR_OK) << context.error();
+    if (context.compress(data(), WPR_FLOAT32, &frame) != WPR_OK) continue;  // none of its codecs
+    ++made;
+    EXPECT_EQ(context.decompress(frame, &raw), WPR_OK) << context.error();
+    EXPECT_EQ(raw, data());
+  }
+  EXPECT_GT(made, 1u);
 }
 
 }  // namespace
