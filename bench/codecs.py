@@ -385,15 +385,16 @@ def only(run: Run, recipes: list[str]) -> Run:
     return dataclasses.replace(run, recipes=kept, peers=False)
 
 
-def in_place(rows: list[Row], what: list[str]) -> Row:
+def in_place(rows: list[Row], what: list[str], forget: bool) -> Row:
     """The last results with these rows for those of the same run and subject. `what` was measured
-    anew; of subjects that were, nothing older is kept: their format or kernels are others."""
+    anew; forget: its older rows go, too, where it was not."""
     last = json.loads((results.FOLDER / "codecs.json").read_text())
     new = {(row["run"], row["subject"]) for row in rows}
+    gone = what if forget else []
     kept = [
         row
         for row in last["rows"]
-        if (row["run"], row["subject"]) not in new and row["subject"] not in what
+        if (row["run"], row["subject"]) not in new and row["subject"] not in gone
     ]
     day = time.strftime("%Y-%m-%d", time.gmtime())
     before = last.get("again", {})
@@ -408,8 +409,13 @@ def main() -> None:
     parser.add_argument("--torch", metavar="PYTHON", help="a Python that has PyTorch")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--cpu", type=int, help="the core to measure on (the last)")
-    parser.add_argument("--only", nargs="+", metavar="DATA", help="these data sets; no page")
+    parser.add_argument(
+        "--only", nargs="+", metavar="DATA", help="these data sets; no page, but with --recipes"
+    )
     parser.add_argument("--recipes", nargs="+", help="these anew, in place of their last results")
+    parser.add_argument(
+        "--forget", action="store_true", help="their other last results go, too: a new format"
+    )
     parser.add_argument("--dtypes", nargs="+", help="likewise, all of data of these types")
     parser.add_argument("--resume", action="store_true", help="keep what is already measured")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
@@ -441,8 +447,10 @@ def main() -> None:
     rows = [row for row in rows if "subject" in row]
     measured = {"versions": versions, "rounds": args.rounds, "text": sample_data.TEXT, "rows": rows}
     if args.recipes or args.dtypes:
-        measured = in_place(rows, args.recipes or [f"all in {dtype}" for dtype in args.dtypes])
-    partial = args.out or (WORK / "codecs-partial.json" if args.only else None)
+        what = args.recipes or [f"all in {dtype}" for dtype in args.dtypes]
+        measured = in_place(rows, what, args.forget)
+    some = args.only and not args.recipes
+    partial = args.out or (WORK / "codecs-partial.json" if some else None)
     path = results.write("codecs", measured, path=partial, compiler=results.compiler(args.build))
     print(codecs_page.aims_text(measured["rows"]))
     for line in codecs_page.skipped(rows):

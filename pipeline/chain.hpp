@@ -17,8 +17,8 @@ struct Draw {
   uint64_t first = 0;
 };
 
-// Whether data that are expanded are as large as last caches are, so that what comes first is no
-// longer there when all is done.
+// Whether data that are expanded are so large that, when all is done, what came first is no longer
+// in the last cache.
 bool is_past_caches(size_t raw_size);
 
 // A recipe ready to run: kernel states and scratch for every worker, kept from block to block.

@@ -43,9 +43,9 @@ constexpr Table reversed_words() {
   for (size_t i = 0; i < 64; ++i) t[i] = static_cast<uint8_t>(i / 8 * 8 + 7 - i % 8);
   return t;
 }
-constexpr Pairs<uint8_t> kBytes;
-constexpr Pairs<uint16_t> kWords;
-constexpr Pairs<uint32_t> kDoubles;
+constexpr Pairs<uint8_t> kBytePairs;
+constexpr Pairs<uint16_t> kWordPairs;
+constexpr Pairs<uint32_t> kDoublePairs;
 alignas(64) constexpr std::array<Table, 3> kLaneEnds = {last_of_lane(1), last_of_lane(2),
                                                         last_of_lane(3)};
 alignas(64) constexpr Table kReversed = reversed_words();
@@ -403,10 +403,10 @@ struct Avx512Ops : PlainOps {
   static void split2(__m512i (&v)[2]) {
     v[0] = _mm512_shldi_epi16(v[0], v[0], 1);
     v[1] = _mm512_shldi_epi16(v[1], v[1], 1);
-    take_apart<uint8_t, 2>(v, kBytes);
+    take_apart<uint8_t, 2>(v, kBytePairs);
   }
   static void join2(__m512i (&v)[2]) {
-    put_together<uint8_t, 2>(v, kBytes);
+    put_together<uint8_t, 2>(v, kBytePairs);
     v[0] = _mm512_shrdi_epi16(v[0], v[0], 1);
     v[1] = _mm512_shrdi_epi16(v[1], v[1], 1);
   }
@@ -415,14 +415,14 @@ struct Avx512Ops : PlainOps {
   static void split4(__m512i (&v)[4]) {
 #pragma GCC unroll 4
     for (__m512i& x : v) x = _mm512_rol_epi32(x, 1);
-    take_apart<uint16_t, 4>(v, kWords);
-    take_apart<uint8_t, 2>(v, kBytes);
-    take_apart<uint8_t, 2>(v + 2, kBytes);
+    take_apart<uint16_t, 4>(v, kWordPairs);
+    take_apart<uint8_t, 2>(v, kBytePairs);
+    take_apart<uint8_t, 2>(v + 2, kBytePairs);
   }
   static void join4(__m512i (&v)[4]) {
-    put_together<uint8_t, 2>(v, kBytes);
-    put_together<uint8_t, 2>(v + 2, kBytes);
-    put_together<uint16_t, 4>(v, kWords);
+    put_together<uint8_t, 2>(v, kBytePairs);
+    put_together<uint8_t, 2>(v + 2, kBytePairs);
+    put_together<uint16_t, 4>(v, kWordPairs);
 #pragma GCC unroll 4
     for (__m512i& x : v) x = _mm512_ror_epi32(x, 1);
   }
@@ -435,20 +435,20 @@ struct Avx512Ops : PlainOps {
       const __mmask8 some = _mm512_test_epi64_mask(x, exponent);
       x = _mm512_rol_epi64(_mm512_mask_sub_epi64(x, some, x, off), 4);
     }
-    take_apart<uint32_t, 8>(v, kDoubles);
+    take_apart<uint32_t, 8>(v, kDoublePairs);
 #pragma GCC unroll 2
-    for (size_t k = 0; k < 8; k += 4) take_apart<uint16_t, 4>(v + k, kWords);
+    for (size_t k = 0; k < 8; k += 4) take_apart<uint16_t, 4>(v + k, kWordPairs);
 #pragma GCC unroll 4
-    for (size_t k = 0; k < 8; k += 2) take_apart<uint8_t, 2>(v + k, kBytes);
+    for (size_t k = 0; k < 8; k += 2) take_apart<uint8_t, 2>(v + k, kBytePairs);
   }
   static void join8(__m512i (&v)[8], uint64_t base) {
     const __m512i exponent = _mm512_set1_epi64(static_cast<int64_t>(kExponent64));
     const __m512i off = _mm512_set1_epi64(static_cast<int64_t>(base));
 #pragma GCC unroll 4
-    for (size_t k = 0; k < 8; k += 2) put_together<uint8_t, 2>(v + k, kBytes);
+    for (size_t k = 0; k < 8; k += 2) put_together<uint8_t, 2>(v + k, kBytePairs);
 #pragma GCC unroll 2
-    for (size_t k = 0; k < 8; k += 4) put_together<uint16_t, 4>(v + k, kWords);
-    put_together<uint32_t, 8>(v, kDoubles);
+    for (size_t k = 0; k < 8; k += 4) put_together<uint16_t, 4>(v + k, kWordPairs);
+    put_together<uint32_t, 8>(v, kDoublePairs);
 #pragma GCC unroll 8
     for (__m512i& x : v) {
       x = _mm512_ror_epi64(x, 4);

@@ -391,13 +391,19 @@ class Decoder {
     // The next chunk's memory comes while this one's words are put together.
     ahead_.read(src_.data(), src_.data() + std::min(src_.size(), raw_size));
     if (!past_caches_) ahead_.write(dst + n * size_, dst + (n + std::min(kChunk, behind)) * size_);
-    for (size_t i = 0; i < n; i += kJoined) {
-      const size_t part = std::min(kJoined, n - i);
+    // What is written past the caches begins a line.
+    size_t part = past_caches_ ? std::min(n, to_line(dst) / size_) : 0;
+    for (size_t i = 0; i < n; i += part) {
+      if (i > 0 || part == 0) part = std::min(kJoined, n - i);
+      const bool past = past_caches_ && to_line(dst + i * size_) == 0;
       ahead_.fetch(part * size_ / 2, part * size_ / 2);
-      join<Ops>(planes.data(), part, size_, plan.base_in_word(), past_caches_, dst + i * size_);
+      join<Ops>(planes.data(), part, size_, plan.base_in_word(), past, dst + i * size_);
       for (size_t p = 0; p < size_; ++p) planes[p] += part;
     }
     return true;
+  }
+  static size_t to_line(const std::byte* at) {
+    return (kLine - reinterpret_cast<uintptr_t>(at) % kLine) % kLine;
   }
   size_t values_of(size_t p, size_t n) const { return p == size_ ? (n + 7) / 8 : n; }
 
@@ -490,8 +496,7 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
   if ((flags & kElements) != 0 && !own->elements.reserve(dst.size() + dst.size() / 8 + 3 * kSlack))
     return no_memory();
   const bool direct = (flags & (kLines | kElements)) == 0;
-  const bool aligned = reinterpret_cast<uintptr_t>(dst.data()) % kLine == 0;
-  Decoder<Ops> decoder(own, element(args), flags, args.past_caches && direct && aligned);
+  Decoder<Ops> decoder(own, element(args), flags, args.past_caches && direct);
   if ((flags & kLines) == 0) {
     const char* const wrong = decoder.run(src.subspan(1), dst);
     return wrong == nullptr ? Status() : corrupt(wrong, src.size(), dst.size());

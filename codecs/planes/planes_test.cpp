@@ -46,7 +46,7 @@ Code decode(DType dtype, const Data& code, Data* raw) {
     said = kernel->decode(state, args, code, *raw, &written).code();
     // Past the caches, from the beginning of a line on and from elsewhere.
     args.past_caches = true;
-    for (const size_t offset : {0, 16}) {
+    for (const size_t offset : {0, 1, 2, 16, 24, 60}) {
       Data room(raw->size() + 2 * 64, std::byte{0x5A});
       const size_t at = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64 + offset;
       const Bytes there = Bytes(room).subspan(at, raw->size());
