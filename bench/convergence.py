@@ -56,11 +56,6 @@ def all_methods() -> list[Method]:
         words = ("" if decay == 1 else f" x {decay:g}") + (f", after {warm:.0%}" if warm else "")
         return [Method(f"{r} + EF{words}", r, True, decay, warm, family) for r in recipes]
 
-    def low_rank(rank: int, *, decay: float = 1.0, warm: float = 0.0) -> Method:
-        words = ("" if decay == 1 else f" x {decay:g}") + (f", after {warm:.0%}" if warm else "")
-        name = f"PowerSGD {rank}{words}"
-        return Method(name, f"powersgd:{rank}", True, decay, warm, family="low rank")
-
     zfp = [f"zfp:{mode}={strength}" for mode, strengths in ZFP.items() for strength in strengths]
     return [
         Method("none", "none", family="baseline"),
@@ -80,8 +75,6 @@ def all_methods() -> list[Method]:
         Method("DGC 0.1 %, ramp of 20%", "dgc:ratio=0.001", warm=0.2, family="sparse"),
         Method("DGC 0.1 %, ramp of 60%", "dgc:ratio=0.001", warm=0.6, family="sparse"),
         *[Method(f"PowerSGD {r}", f"powersgd:{r}", True, family="low rank") for r in (1, 2, 4)],
-        *[low_rank(1, warm=0.2), low_rank(1, decay=0.5), low_rank(1, decay=0.5, warm=0.2)],
-        low_rank(2, decay=0.5, warm=0.2),
         *plain("zfp", *zfp),
         *fed_back("zfp", "zfp:accuracy=1e-1", "zfp:rate=8", "zfp:rate=4"),
     ]
@@ -174,7 +167,8 @@ class PowerSgd(Encoder):
     """Vogels, Karimireddy, Jaggi (NeurIPS 2019): one power iteration, warm start."""
 
     def __init__(self, method: Method, shape: tuple[int, ...], number: int, steps: int) -> None:
-        self.method, self.warm_steps = method, round(method.warm * steps)
+        del steps
+        self.method = method
         self.shape = (shape[0], math.prod(shape[1:]))
         rank = min(int(method.recipe.partition(":")[2]), *self.shape)
         draw = np.random.default_rng(number)
@@ -182,9 +176,7 @@ class PowerSgd(Encoder):
         self.residuals = np.zeros((WORKERS, *self.shape), np.float32)
 
     def mean(self, gradients: np.ndarray, step: int) -> tuple[np.ndarray, int]:
-        if step < self.warm_steps:
-            return gradients.mean(axis=0), gradients[0].nbytes
-        self.residuals *= np.float32(self.method.decay)
+        del step
         self.residuals += gradients.reshape(self.residuals.shape)
         p, _ = np.linalg.qr((self.residuals @ self.q).mean(axis=0))
         self.q = (self.residuals.transpose(0, 2, 1) @ p).mean(axis=0)

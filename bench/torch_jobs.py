@@ -124,6 +124,7 @@ def run(
             "MASTER_ADDR": hosts.address(0),
             "MASTER_PORT": PORT,
             "GLOO_SOCKET_IFNAME": "eth0",
+            "LOCAL_WORLD_SIZE": str(ranks),  # the hosts share this machine's cores
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }

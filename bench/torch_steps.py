@@ -58,6 +58,8 @@ OURS = {
 }
 METHODS = THEIRS | OURS
 NOT_BY_DEFAULT = ("wp none", "wp topk 1 %")
+# Decode to the same bits, so the loss is the same, and is not measured again.
+SAME_BITS = {"wp int4+zstd": "wp int4", "wp terngrad+zstd": "wp terngrad"}
 NOTHING_NEW = ("noop", "plain, 25 MB")  # for the loss: learns on each rank apart; is plain
 # DDP's own, 25 MB, are most of these models, and leave when backward is done. PyTorch's PowerSGD
 # wants one bucket (examples/ddp_common/hooks.py).
@@ -100,7 +102,7 @@ def losses(job: Row, task: Any) -> list[Row]:
     rows = []
     for number, method in enumerate(job["methods"]):
         torch_jobs.tell(job, number / len(job["methods"]))
-        if method in NOTHING_NEW:
+        if method in NOTHING_NEW or method in SAME_BITS:
             continue
         trainer = training.Trainer(task, options_of(task, method, job["steps"], False))
         record = training.train(trainer, {"method": method})
@@ -207,7 +209,7 @@ def there(rows: list[Row], job: Row, methods: list[str]) -> bool:
         for r in rows
         if same(r, job) and r.get("arguments") == arguments(r["method"], timed)
     }
-    return found >= set(methods) - set(() if timed else NOTHING_NEW)
+    return found >= set(methods) - set(() if timed else (*NOTHING_NEW, *SAME_BITS))
 
 
 def about(job: Row, n_methods: int) -> float:
@@ -257,7 +259,7 @@ class Table:
         return median(b / a for a, b in pairs)
 
     def loss(self, method: str) -> float:
-        row = self.learned.get(method)
+        row = self.learned.get(SAME_BITS.get(method, method))
         return row["held_out"][-1].get("loss", math.nan) if row else math.nan
 
     def holds(self, method: str) -> bool:
@@ -267,7 +269,8 @@ class Table:
     def time_to_loss(self, method: str) -> float:
         """Seconds until the held-out loss is the baseline's last one, about."""
         aim = self.loss("plain") * (1 + WITHIN)
-        for point in self.learned.get(method, {"held_out": []})["held_out"]:
+        learned = self.learned.get(SAME_BITS.get(method, method), {"held_out": []})
+        for point in learned["held_out"]:
             if point["loss"] <= aim:
                 return point["step"] * self.seconds(method)
         return math.nan

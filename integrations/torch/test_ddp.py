@@ -286,6 +286,19 @@ def test_letters_bring_the_bits_of_collective_calls(on_ranks: Callable[..., Any]
         assert found == dict.fromkeys(runs, True)
 
 
+def with_zstd(methods: list[str]) -> list[bool]:
+    same = []
+    for method in methods:
+        mean, _ = one_step(method, steps=3)
+        shorter, _ = one_step(f"{method}+zstd:1", steps=3)
+        same.append(torch.equal(mean, shorter))
+    return same
+
+
+def test_zstd_behind_a_method_changes_no_bit(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(with_zstd, 2, ["terngrad", "int4", "onebit"]) == [[True] * 3] * 2
+
+
 def low_rank_means() -> dict[str, bool]:
     """Whether means of shares by their owners have the bits of those that every rank makes."""
     found, own = {}, wirepress.torch.powersgd.is_direct

@@ -22,7 +22,7 @@ class Settings:
     min_values: int = 4096
     algorithm: str = "auto"
     levels: int | None = None
-    partition: int = 1 << 18
+    partition: int = 2 << 20
     on_nonfinite: str = "pass"
     on_expansion: str = "raise"
     error_budget: float = 0.15
