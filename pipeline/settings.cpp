@@ -100,6 +100,7 @@ Status Settings::lossless(const char* text, DType dtype, bool* answer) const {
   }
   Recipe recipe;
   WPR_TRY(parse_recipe(text, dtype, engine(), &recipe));
+  if (must_have_variant(options_)) WPR_TRY(check_variant(recipe, engine()));
   *answer = recipe.lossless();
   return {};
 }

@@ -285,11 +285,13 @@ class Decoder {
     }
     if (n == 0 && (flags_ & (kSigns | kDifferences)) != 0) return "flags for no elements";
     if (n > 0 && !take_plan()) return "how planes are stored";
-    for (size_t i = 0; i < n; i += kChunk)
-      if (const size_t part = std::min(kChunk, n - i);
-          !take_chunk(part, n - i - part, elements + i * size_))
-        return "a chunk";
+    bool whole = true;
+    for (size_t i = 0; i < n && whole; i += kChunk) {
+      const size_t part = std::min(kChunk, n - i);
+      whole = take_chunk(part, n - i - part, elements + i * size_);
+    }
     if (past_caches_) Ops::settle();
+    if (!whole) return "a chunk";
     if (marks != nullptr) spread<Ops>(elements, marks, all, size_, body.data());
     const size_t tail = body.size() - all * size_;
     if (src_.size() != tail) return "the size";

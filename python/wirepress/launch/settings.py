@@ -172,8 +172,7 @@ def check_together(library: Any, context: Any, called: dict[str, str]) -> None:
 
 
 def check_engine(context: Any, codec: str, called: dict[str, str]) -> None:
-    named = context.get("engine")
-    engine, _, variant = named.partition(":")
+    engine, _, variant = context.get("engine").partition(":")
     if engine == "auto" or engine.endswith("compressdev") or (engine == "cpu" and not variant):
         return  # the processor codes what a device has no kernel for
     if engine == "cpu" and codec == "auto":
@@ -183,7 +182,6 @@ def check_engine(context: Any, codec: str, called: dict[str, str]) -> None:
             f"{called['engine']}: auto chooses among kernels of the processor; name a codec that "
             f"{engine} has ({called['mpi_codec']})"
         )
-    context.set("engine", named)  # a variable alone would be a wish
     try:
         context.set("recipe", codec)
     except ValueError as error:
