@@ -111,7 +111,8 @@ class FrameStore:
         direct: past the page cache (O_DIRECT), where the file system can.
         reserve: bytes of disk to allocate ahead of what is written.
         nodes: NUMA nodes, one for each servant in turn; buffers come from the first.
-        engine: where compressing runs, such as "cpu" or, for deflate, "cpu:isal"; None: the library's option.
+        engine: where compressing runs, such as "cpu" or, for deflate, "cpu:isal"; None: the
+            library's option.
         options: more options for compressing, such as {"block_size": "1MiB"} (`wirepress options`).
         tile: extents of the boxes of `put_tile` and `get_tile`; None: about 256 KiB.
         mode: "x" makes a file, "a" appends to one, "r" reads; None: "x" with a shape, else "r".
