@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that return before their work is done (wirepress.h, "jobs"): frames of data in memory of a
-// device, made and expanded in the order of the caller's stream. Memory is kept from job to job, and
-// nothing waits but who asks for it, and a call that needs more memory than there is: drivers wait
-// for the device where they allocate and release. What is outgrown is released by a call that finds
-// no job on its way.
+// device, made and expanded in the order of the caller's stream. Memory is kept from job to job,
+// and nothing waits but who asks for it, and a call that needs more memory than there is: drivers
+// wait for the device where they allocate and release. What is outgrown is released by a call that
+// finds no job on its way.
 #pragma once
 
 #include <memory>
@@ -102,7 +102,7 @@ class Jobs {
   Status conclude(Job* job, bool* elsewhere);
   Status conclude_compress(Job* job, bool* elsewhere);
   Status conclude_decompress(Job* job, bool* elsewhere);
-  Status do_now(Job* job);      // by the call that waits
+  Status do_now(Job* job);  // by the call that waits
   Status end(Job* job, Status status);
 
   Context& context_;

@@ -526,9 +526,8 @@ TEST(Jobs, ADeviceThatFailsCostsNoByteAndIsCounted) {
 TEST(Jobs, DamagedFramesAreRefusedAsByTheCallThatWaits) {
   std::mt19937 random(7);
   const Data raw = gradient(9000, 3);
-  for (const char* recipe :
-       {"bx:m=5", "onebit", "tbq", "topk:ratio=0.01", "zfp:rate=8", "fre:m=5", "zeros", "zstd:1",
-        "lz4", "snappy"}) {
+  for (const char* recipe : {"bx:m=5", "onebit", "tbq", "topk:ratio=0.01", "zfp:rate=8", "fre:m=5",
+                             "zeros", "zstd:1", "lz4", "snappy"}) {
     for (const char* checksum : {"on", "off"}) {
       Context ctx(recipe);
       if (ctx.status != WPR_OK) continue;

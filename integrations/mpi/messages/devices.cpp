@@ -76,8 +76,7 @@ int write_covered(void* buffer, const Reach& reach, Byte* here, size_t size, MPI
     for (end = begin + 1; end < own.size && (mask[end] != 0) == (mask[begin] != 0);) ++end;
     if (mask[begin] == 0) continue;
     const MPI_Aint from = own.low + static_cast<MPI_Aint>(begin);
-    if (const int error =
-            copy_bytes(shifted(buffer, from), here + (from - reach.low), end - begin))
+    if (const int error = copy_bytes(shifted(buffer, from), here + (from - reach.low), end - begin))
       return error;
   }
   return MPI_SUCCESS;
