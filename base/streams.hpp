@@ -75,8 +75,14 @@ struct Sealing {
   Sealed* result;       // zeros
 };
 
+inline Status is_captured() {
+  return fail(Code::kParameter, "the stream is captured into a graph, and a job is for once");
+}
+
 // Of one kind of device. `stream` is the caller's; nullptr: the default stream.
 struct DeviceStreams {
+  // Whether a job may be put there: not while the stream's work is recorded for later (a graph).
+  Status (*check)(int device, void* stream) noexcept;
   // Memory of the cores that copies and kernels of the devices reach while nobody waits; allocates.
   Status (*pin)(size_t size, void** at) noexcept;
   void (*unpin)(void* at) noexcept;

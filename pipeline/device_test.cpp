@@ -485,6 +485,13 @@ TEST(Device, JobsDoAsTheCallsThatWait) {
     Context ctx(recipe);
     if (ctx.status != WPR_OK) continue;
     ctx.set("probe", "off");
+    wpr_device_work before, after;
+    wpr_get_device_work(&before);
+    const auto lost = [&] {
+      wpr_get_device_work(&after);
+      return after.cores_bytes > before.cores_bytes &&
+             std::string(after.reason).find("on a stream") != std::string::npos;
+    };
     std::vector<wpr_job*> jobs;
     const size_t sizes[] = {4, 4096, 30000, 9004};
     std::vector<Data> expected, made;
@@ -515,14 +522,20 @@ TEST(Device, JobsDoAsTheCallsThatWait) {
     for (size_t i = 0; i < expected.size(); ++i) {
       size_t written = 0, n = 0;
       ASSERT_EQ(wpr_wait(ctx, jobs[2 * i], &written), WPR_OK) << ctx.error();
+      EXPECT_FALSE(lost()) << after.reason;
       made[i].resize(written);
       EXPECT_EQ(made[i], expected[i]);
       ASSERT_EQ(wpr_wait(ctx, jobs[2 * i + 1], &written), WPR_OK) << ctx.error();
+      EXPECT_FALSE(lost()) << after.reason;
       Data values(sizes[i]);
       ASSERT_EQ(
           wpr_decompress(ctx, expected[i].data(), expected[i].size(), values.data(), sizes[i], &n),
           WPR_OK);
       EXPECT_EQ(back[i]->data(), values);
+    }
+    if (recipe == "bx:m=5" || recipe == "onebit") {
+      EXPECT_EQ(after.cores_bytes, before.cores_bytes) << after.reason;
+      EXPECT_GT(after.device_bytes, before.device_bytes);
     }
   }
 }

@@ -275,6 +275,7 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
     count_kernels(*frame);
   there_.clear();
   frame->chain->note_failures();
+  for (const ChainPointer& own : frame->own) own->note_failures();
   return job.status;
 }
 

@@ -256,7 +256,7 @@ Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* w
   }
   const PlainBlocks blocks(header, settings_.blocks(), *chain, groups, 0, src, false);
   const Status status = end_frame(blocks, dst, written);
-  chain->note_failures();
+  note_failures(*chain, groups);
   WPR_TRY(status);
   count_kernels(*chain, groups, header, src.size());
   stats_.raw_bytes += src.size();
@@ -312,7 +312,9 @@ Status FrameWriter::compress_feedback(ConstBytes src, Bytes residual, Header hea
   ChainPointer chain;
   WPR_TRY(begin_plain(&header, &chain, dst));
   const FeedbackBlocks blocks(header, settings_.blocks(), *chain, src, residual);
-  WPR_TRY(end_frame(blocks, dst, written));
+  const Status status = end_frame(blocks, dst, written);
+  note_failures(*chain, {});
+  WPR_TRY(status);
   count_kernels(*chain, {}, header, src.size());
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;
@@ -333,7 +335,9 @@ Status FrameWriter::compress_steps(ConstBytes before, ConstBytes after, Header h
   if (!chain->recipe().lossless())
     return fail(Code::kParameter, "steps need a recipe that is lossless");
   const StepBlocks blocks(header, settings_.blocks(), *chain, before, after);
-  WPR_TRY(end_frame(blocks, dst, written));
+  const Status status = end_frame(blocks, dst, written);
+  note_failures(*chain, {});
+  WPR_TRY(status);
   count_kernels(*chain, {}, header, after.size());
   stats_.raw_bytes += after.size();
   stats_.wire_bytes += *written;
@@ -345,9 +349,16 @@ Status FrameWriter::sum(const ParsedFrame& a, const ParsedFrame& b, Bytes dst, s
   size_t size;
   WPR_TRY(write_header(&header, dst, &size));
   const SumBlocks blocks(header, settings_.blocks(), a, b);
-  WPR_TRY(end_frame(blocks, dst, written));
+  const Status status = end_frame(blocks, dst, written);
+  for (const ParsedFrame* const term : {&a, &b}) note_failures(*term->chain, term->own);
+  WPR_TRY(status);
   count_kernels(*a.chain, {}, header, a.raw_size);
   return {};
+}
+
+void FrameWriter::note_failures(Chain& chain, std::span<const ChainPointer> others) {
+  chain.note_failures();
+  for (const ChainPointer& other : others) other->note_failures();
 }
 
 void FrameWriter::count_kernels(const Chain& chain, std::span<const ChainPointer> groups,

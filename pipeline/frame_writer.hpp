@@ -66,6 +66,8 @@ class FrameWriter {
   Status choose_groups(const Header& header, int threads, ConstBytes src, Choice* choice);
   // By `threads`, or fewer where the maker has fewer workers.
   Status make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written);
+  // Counts, for the calling thread, what the cores took over from a device that failed.
+  static void note_failures(Chain& chain, std::span<const ChainPointer> others);
   // Counts what kernels coded that the option engine does not name; `groups` as of PlainBlocks.
   void count_kernels(const Chain& chain, std::span<const ChainPointer> groups, const Header& header,
                      size_t raw_size) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 
 #include "pipeline/context.hpp"
 
@@ -34,6 +35,14 @@ bool fits_kernels(const void* at, const Header& header) {
   constexpr size_t kAligned = 16;
   return reinterpret_cast<uintptr_t>(at) % kAligned == 0 &&
          (header.block_size() % kAligned == 0 || header.raw_size <= header.block_size());
+}
+
+constexpr const char* kFailed = "the device failed a job on a stream";
+
+// Whether a stream that ended so has lost a job, and why; nullptr: it did it, or it is none for it.
+const char* why_lost(const Status& status) {
+  if (status.code() == Code::kDevice) return kFailed;
+  return status.code() == Code::kNoMemory ? "no memory for a job on a stream" : nullptr;
 }
 
 // The kernel that does a recipe on a stream of the place; nullptr: none does.
@@ -112,18 +121,12 @@ void* Jobs::stream() const {
   return none ? nullptr : context_.stream;
 }
 
-// The free one whose memory is the smallest that suffices, else the one with the most: jobs that
-// come in the same order again find the memory that they had.
-Status Jobs::take(const Place& place, size_t raw_size, Job** job) {
+Status Jobs::take(const Place& place, Job** job) {
   *job = nullptr;
-  for (const auto& own : all_) {
-    if (own->state != Job::State::kFree || own->place != place) continue;
-    const auto suits = [&](const Job& other) { return other.most_raw >= raw_size; };
-    const bool better =
-        *job == nullptr || (suits(**job) ? suits(*own) && own->most_raw < (*job)->most_raw
-                                         : own->most_raw > (*job)->most_raw);
-    if (better) *job = own.get();
-  }
+  if (place.on_device() && place.memory->streams != nullptr)
+    WPR_TRY(place.memory->streams->check(place.device, stream()));
+  for (const auto& own : all_)
+    if (own->state == Job::State::kFree && own->place == place) *job = own.get();
   if (*job == nullptr) {
     auto made = std::make_unique<Job>();
     made->place = place;
@@ -132,16 +135,43 @@ Status Jobs::take(const Place& place, size_t raw_size, Job** job) {
     all_.push_back(std::move(made));
     *job = all_.back().get();
   }
-  (*job)->most_raw = std::max((*job)->most_raw, raw_size);
   (*job)->written = 0;
   (*job)->made = nullptr;
+  (*job)->lost = nullptr;
   return {};
+}
+
+Status Jobs::prepare(Job* job, size_t there, size_t pinned) {
+  if (!any()) outgrown_.clear();
+  WPR_TRY(prepare(job, &Job::there, false, there));
+  return prepare(job, &Job::pinned, true, pinned);
+}
+
+// Of free jobs the smallest memory that suffices, else the largest, which grows: jobs that have
+// been on their way together find enough in whatever order they come. To release memory may wait
+// for the device, so that it is kept as long as other jobs are on their way.
+Status Jobs::prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t size) {
+  DeviceBuffer* best = &(job->*buffer);
+  const auto room = [&](const DeviceBuffer& of) { return of.room(job->place, pinned); };
+  for (const auto& own : all_) {
+    DeviceBuffer& other = own.get()->*buffer;
+    if (own->state != Job::State::kFree) continue;
+    const bool better = room(*best) >= size ? room(other) >= size && room(other) < room(*best)
+                                            : room(other) > room(*best);
+    if (better) best = &other;
+  }
+  (job->*buffer).swap(*best);
+  if (room(job->*buffer) < size && any() && (job->*buffer).get() != nullptr) {
+    outgrown_.push_back(std::make_unique<DeviceBuffer>());
+    outgrown_.back()->swap(job->*buffer);
+  }
+  return (job->*buffer).prepare(job->place, pinned, size);
 }
 
 Status Jobs::compress(ConstBytes src, const Header& header, Bytes dst, Job** job) {
   const Place from = place_of(src.data()), to = place_of(dst.data());
   Job* own;
-  WPR_TRY(take(from.on_device() ? from : to, src.size(), &own));
+  WPR_TRY(take(from.on_device() ? from : to, &own));
   own->expands = false;
   own->src = src;
   own->dst = dst;
@@ -157,7 +187,7 @@ Status Jobs::compress(ConstBytes src, const Header& header, Bytes dst, Job** job
 Status Jobs::decompress(ConstBytes frame, Bytes dst, Job** job) {
   const Place from = place_of(frame.data()), to = place_of(dst.data());
   Job* own;
-  WPR_TRY(take(to.on_device() ? to : from, dst.size(), &own));
+  WPR_TRY(take(to.on_device() ? to : from, &own));
   own->expands = true;
   own->src = frame;
   own->dst = dst;
@@ -177,6 +207,7 @@ Status Jobs::go(Job* job, bool on_stream) {
       job->state = on_stream ? Job::State::kOnStream : Job::State::kLater;
       return {};
     }
+    if (on_stream) job->lost = why_lost(status);
     // What was put there has the job's memory until it ends.
     static_cast<void>(job->place.memory->wait(job->place.device, stream()));
   }
@@ -194,9 +225,7 @@ Status Jobs::poll(Job* job, bool waits, bool* done, size_t* written) {
     status = waits ? streams.await(job->place.device, job->mark)
                    : streams.passed(job->place.device, job->mark, &yes);
     if (status.ok() && !yes) return {};
-    bool elsewhere = job->state == Job::State::kLater || !status.ok();
-    if (!elsewhere) status = conclude(job, &elsewhere);
-    if (elsewhere) status = do_now(job);
+    status = end(job, status);
   }
   job->state = Job::State::kFree;
   *done = true;
@@ -204,15 +233,41 @@ Status Jobs::poll(Job* job, bool waits, bool* done, size_t* written) {
   return status;
 }
 
+// `status` is that of the stream. The job is no more, whatever happens here.
+Status Jobs::end(Job* job, Status status) {
+  try {
+    bool elsewhere = job->state == Job::State::kLater || !status.ok();
+    if (job->state == Job::State::kOnStream && !status.ok()) job->lost = why_lost(status);
+    if (!elsewhere) status = conclude(job, &elsewhere);
+    return elsewhere ? do_now(job) : status;
+  } catch (const std::exception& error) {
+    return fail(Code::kNoMemory, "no memory (%s)", error.what());
+  }
+}
+
 // The buffers are ready. The device gets another chance by the calls that wait, which know how the
-// cores take over.
+// cores take over. A job that its stream has lost is counted once, whoever does it now.
 Status Jobs::do_now(Job* job) {
-  void* const before = context_.stream;
-  if (job->mark != nullptr) context_.stream = reinterpret_cast<void*>(Context::kNoStream);
+  struct NoStream {
+    explicit NoStream(Context& of, bool is) : context(of) {
+      if (is) context.stream = reinterpret_cast<void*>(Context::kNoStream);
+    }
+    ~NoStream() { context.stream = before; }
+    NoStream(const NoStream&) = delete;
+    NoStream& operator=(const NoStream&) = delete;
+    Context& context;
+    void* const before = context.stream;
+  };
+  const NoStream ready(context_, job->mark != nullptr);
+  const uint64_t before = all_work().cores_size;
   const Status status = job->expands
                             ? context_.decompress(job->src, job->dst, &job->written)
                             : context_.compress(job->src, job->header, job->dst, &job->written);
-  context_.stream = before;
+  if (job->lost != nullptr) {
+    const uint64_t size = job->expands ? job->frame.header.raw_size : job->src.size();
+    const uint64_t counted = all_work().cores_size - before;
+    job->place.memory->note(0, size - std::min(size, counted), job->lost);
+  }
   return status;
 }
 
@@ -241,7 +296,14 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
   const auto args = [&](uint64_t i) { return for_block(recipe, full, place, blocks.seed, i); };
   const size_t slot = up(code_limit(full.block_raw_size(0)));
   const bool staged = !place_of(job->dst.data()).on_device();
-  const size_t room = std::min(job->dst.size(), context_.writer.bound(job->src.size()));
+  const size_t bound = context_.writer.bound(job->src.size());
+  const size_t room = std::min(job->dst.size(), bound);
+  // What the kernel refuses takes no memory. A code that may not fit is a block's own matter.
+  for (uint64_t i = 0; i < n; ++i) {
+    const size_t size = full.block_raw_size(i);
+    const Status status = kernel.check_encode(args(i), size, code_limit(size));
+    if (!status.ok() && status.code() != Code::kDstTooSmall) return {};
+  }
 
   Layout there, pinned;
   const size_t reports = there.add(n * sizeof(Report));
@@ -251,13 +313,12 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
   const size_t table = there.add(n * sizeof(SealedBlock)), codes = there.add(n * slot);
   pinned.add(inputs);
   job->results = pinned.add(sizeof(Sealed));
-  const size_t frame = pinned.add(staged ? room : 0);
+  const size_t frame = pinned.add(staged ? bound : 0);
 
   const DeviceStreams& streams = *place.memory->streams;
   const int device = place.device;
   const auto launch = [&]() -> Status {
-    WPR_TRY(job->there.prepare(place, false, there.size()));
-    WPR_TRY(job->pinned.prepare(place, true, pinned.size()));
+    WPR_TRY(prepare(job, there.size(), pinned.size()));
     std::byte* const d = job->there.get();
     std::byte* const h = job->pinned.get();
     std::memset(h, 0, inputs);
@@ -301,7 +362,9 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
     WPR_TRY(streams.seal(device, stream(), sealing));
     return streams.copy(device, stream(), h + job->results, d + result, sizeof(Sealed));
   };
-  *on_stream = launch().ok();
+  const Status status = launch();
+  *on_stream = status.ok();
+  job->lost = why_lost(status);
   job->made = staged ? job->pinned.get() + frame : nullptr;
   return {};
 }
@@ -319,8 +382,10 @@ Status Jobs::conclude_compress(Job* job, bool* elsewhere) {
     return fail(Code::kDstTooSmall, "the frame needs %llu bytes, dst has %zu",
                 static_cast<unsigned long long>(result.size), job->dst.size());
   // As a kernel's code that is larger than its room: the device's fault.
-  if (result.size > std::min(job->dst.size(), context_.writer.bound(job->src.size())))
+  if (result.size > std::min(job->dst.size(), context_.writer.bound(job->src.size()))) {
+    job->lost = kFailed;
     return *elsewhere = true, Status();
+  }
   if (job->made != nullptr) std::memcpy(job->dst.data(), job->made, result.size);
   job->written = result.size;
   job->place.memory->note(job->src.size(), 0, "");
@@ -372,12 +437,17 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
   job->results = pinned.add(n * sizeof(Report));
   for (const Block& block : blocks)
     if (block.raw) pinned.add(block.payload.size());
+  // Room for the longest codes, so that a frame of other data finds memory that is as large.
+  for (const Block& block : blocks) {
+    const size_t most = up(block.raw_size), has = up(block.payload.size());
+    there.add(block.raw ? most : most - std::min(most, has));
+    pinned.add(most - std::min(most, has));
+  }
 
   const DeviceStreams& streams = *place.memory->streams;
   const int device = place.device;
   const auto launch = [&]() -> Status {
-    WPR_TRY(job->there.prepare(place, false, there.size()));
-    WPR_TRY(job->pinned.prepare(place, true, pinned.size()));
+    WPR_TRY(prepare(job, there.size(), pinned.size()));
     std::byte* const d = job->there.get();
     std::byte* const h = job->pinned.get();
     // Block i, where its payload lies in the job's memory, and what its kernel is to do.
@@ -420,7 +490,9 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
           kernel.decode_all(device, stream(), reinterpret_cast<StreamTask*>(d + tasks), n_coded));
     return streams.copy(device, stream(), h + job->results, d + reports, n * sizeof(Report));
   };
-  *on_stream = launch().ok();
+  const Status status = launch();
+  *on_stream = status.ok();
+  job->lost = why_lost(status);
   return {};
 }
 
@@ -434,7 +506,7 @@ Status Jobs::conclude_decompress(Job* job, bool* elsewhere) {
     std::memcpy(&report, job->pinned.get() + job->results + i * sizeof(report), sizeof(report));
     const Status status = job->kernel->outcome(report, block.raw_size, block.raw_size);
     *elsewhere = cores_take_over(status);
-    if (*elsewhere) return {};
+    if (*elsewhere) return job->lost = why_lost(status), Status();
     if (!status.ok()) return in_block(block.index, status);
     n_device += block.raw_size;
   }

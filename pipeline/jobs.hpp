@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that return before their work is done (wirepress.h, "jobs"): frames of data in memory of a
 // device, made and expanded in the order of the caller's stream. Memory is kept from job to job,
-// and nothing waits but who asks for it.
+// and nothing waits but who asks for it, and a call that needs more memory than there is: drivers
+// wait for the device where they allocate and release. What is outgrown is released by a call that
+// finds no job on its way.
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "pipeline/frame_reader.hpp"
@@ -15,7 +18,7 @@ namespace wirepress {
 struct Context;
 
 // Memory of a place, or pinned memory that its devices reach. It grows only, by a quarter more than
-// asked, while no work is on its way.
+// asked.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -24,6 +27,16 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   Status prepare(const Place& place, bool pinned, size_t size);
   std::byte* get() const { return data_; }
+  // Of the bytes for this use: 0 where there are none.
+  size_t room(const Place& place, bool pinned) const {
+    return data_ != nullptr && place == place_ && pinned == pinned_ ? room_ : 0;
+  }
+  void swap(DeviceBuffer& other) {
+    std::swap(place_, other.place_);
+    std::swap(pinned_, other.pinned_);
+    std::swap(data_, other.data_);
+    std::swap(room_, other.room_);
+  }
 
  private:
   void release();
@@ -44,8 +57,8 @@ struct Job {
   State state = State::kFree;
   Place place;           // of the stream
   void* mark = nullptr;  // behind the work, where the place has streams
-  size_t most_raw = 0;   // of the jobs that the memory was for
   bool expands = false;
+  const char* lost = nullptr;  // why the device does not do it, which should have
   ConstBytes src;
   Bytes dst;
   Header header;
@@ -75,7 +88,10 @@ class Jobs {
   bool any() const;  // is on its way
 
  private:
-  Status take(const Place& place, size_t raw_size, Job** job);
+  Status take(const Place& place, Job** job);
+  // Memory for the work of a job.
+  Status prepare(Job* job, size_t there, size_t pinned);
+  Status prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t size);
   // Puts the work on the stream, if the device can do it: *on_stream. A failed status: the call is
   // refused.
   Status begin_compress(Job* job, bool* on_stream);
@@ -87,9 +103,11 @@ class Jobs {
   Status conclude_compress(Job* job, bool* elsewhere);
   Status conclude_decompress(Job* job, bool* elsewhere);
   Status do_now(Job* job);  // by the call that waits
+  Status end(Job* job, Status status);
 
   Context& context_;
   std::vector<std::unique_ptr<Job>> all_;
+  std::vector<std::unique_ptr<DeviceBuffer>> outgrown_;  // while jobs are on their way
 };
 
 }  // namespace wirepress

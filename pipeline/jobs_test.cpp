@@ -377,41 +377,147 @@ TEST(Jobs, NothingIsAllocatedOnceTheyHaveBeenThere) {
   }
 }
 
-TEST(Jobs, ADeviceThatFailsCostsNoByte) {
-  const Data raw = gradient(20000, 2);
-  for (const char* recipe : {"bx:m=5", "onebit", "topk", "zfp:rate=8"}) {
+// Jobs that come in other orders than the first ones, alone and together, with other values.
+TEST(Jobs, NothingIsAllocatedInWhateverOrderTheyCome) {
+  const std::vector<std::string> all = {"bx:m=5", "onebit", "topk:ratio=0.1", "zfp:rate=8", "lz4"};
+  for (const std::string& recipe : all) {
+    SCOPED_TRACE(recipe);
     Context ctx(recipe);
     if (ctx.status != WPR_OK) continue;
+    ctx.set("probe", "off");
+    EmulatedStream stream;
+    const size_t sizes[] = {4000, 30000, 100, 12000};
+    constexpr size_t kKinds = 3;  // of values: none shrinks as far as the next
+    struct Buffers {
+      size_t n;
+      std::unique_ptr<There> raw[kKinds], back, made;
+      Data frame[kKinds], here;
+    };
+    std::vector<Buffers> all_sizes;
+    for (const size_t n : sizes) {
+      Buffers& b = all_sizes.emplace_back();
+      b.n = n;
+      for (size_t kind = 0; kind < kKinds; ++kind) {
+        Data raw = gradient(n, 9);
+        if (kind == 0) raw.assign(n, 0);
+        for (size_t i = 0; kind == 1 && i < n / 2; ++i) raw[i] = 0;
+        b.raw[kind] = std::make_unique<There>(raw);
+        b.frame[kind] = frame_of(ctx, raw, WPR_FLOAT32);
+      }
+      b.back = std::make_unique<There>(n);
+      b.made = std::make_unique<There>(wpr_bound(ctx, n));
+      b.here.resize(wpr_bound(ctx, n));
+    }
+    ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+    const auto start = [&](size_t what, size_t kind) {  // a size, and one of three directions
+      Buffers& b = all_sizes[what / 3];
+      const Data& frame = b.frame[kind];
+      wpr_job* job = nullptr;
+      const wpr_status status =
+          what % 3 == 2
+              ? wpr_decompress_async(ctx, frame.data(), frame.size(), b.back->get(), b.n, &job)
+              : begin(ctx, b.raw[kind]->get(), b.n, WPR_FLOAT32,
+                      what % 3 == 0 ? b.made->get() : b.here.data(), b.here.size(), &job);
+      EXPECT_EQ(status, WPR_OK) << ctx.error();
+      return job;
+    };
+    std::mt19937 random(3);
+    std::vector<size_t> order(3 * std::size(sizes));
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    uint64_t before = 0;
+    for (int round = 0; round < 60; ++round) {
+      const bool first = round == 0;  // all are on their way together, those that shrink most
+      std::vector<wpr_job*> jobs;
+      size_t written = 0;
+      for (const size_t what : order) {
+        if (!first && random() % 3 == 0) continue;
+        jobs.push_back(start(what, first ? 0 : random() % kKinds));
+        if (first || random() % 2 == 0) continue;
+        const size_t at = random() % jobs.size();
+        ASSERT_EQ(wpr_wait(ctx, jobs[at], &written), WPR_OK) << ctx.error();
+        jobs.erase(jobs.begin() + static_cast<ptrdiff_t>(at));
+      }
+      for (wpr_job* job : jobs) ASSERT_EQ(wpr_wait(ctx, job, &written), WPR_OK) << ctx.error();
+      if (first) before = cuda::emulated_allocations();
+      std::ranges::shuffle(order, random);
+    }
+    EXPECT_EQ(cuda::emulated_allocations(), before);
+  }
+}
+
+TEST(Jobs, AStreamThatIsCapturedTakesNone) {
+  Context ctx("onebit");
+  const Data raw = gradient(4000, 1);
+  const There there(raw);
+  Data frame(wpr_bound(ctx, raw.size()));
+  EmulatedStream stream;
+  ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+  wpr_job* job = nullptr;
+  const uint64_t before = cuda::emulated_allocations();
+  stream.capture(true);
+  EXPECT_EQ(begin(ctx, there.get(), 4000, WPR_FLOAT32, frame.data(), frame.size(), &job),
+            WPR_PARAMETER);
+  EXPECT_NE(ctx.error().find("captured"), std::string::npos) << ctx.error();
+  EXPECT_EQ(stream.put_count(), 0u);
+  EXPECT_EQ(cuda::emulated_allocations(), before);
+  stream.capture(false);
+  size_t written = 0;
+  ASSERT_EQ(begin(ctx, there.get(), 4000, WPR_FLOAT32, frame.data(), frame.size(), &job), WPR_OK);
+  EXPECT_EQ(wpr_wait(ctx, job, &written), WPR_OK) << ctx.error();
+}
+
+wpr_device_work work_done() {
+  wpr_device_work work;
+  wpr_get_device_work(&work);
+  return work;
+}
+
+// Each operation of a job fails in its turn, when it is put there or when it is done.
+TEST(Jobs, ADeviceThatFailsCostsNoByteAndIsCounted) {
+  const Data raw = gradient(20000, 2);
+  for (const char* recipe : {"bx:m=5", "onebit", "topk", "zfp:rate=8", "lz4", "snappy"}) {
+    Context ctx(recipe);
+    if (ctx.status != WPR_OK) continue;
+    ctx.set("probe", "off");
     const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
     const Data values = values_of(ctx, expected, raw.size());
     const There there(raw);
     for (const bool refused : {false, true}) {
-      for (uint64_t n = 1; n < 60; ++n) {
-        SCOPED_TRACE(std::string(recipe) + (refused ? ", launch " : ", work ") + std::to_string(n));
-        EmulatedStream stream;
-        ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
-        const auto fails = [&] { refused ? stream.refuse_at(n) : stream.fail_at(n); };
-        Data frame(wpr_bound(ctx, raw.size()));
-        There back(raw.size());
-        wpr_job *made = nullptr, *expanded = nullptr;
-        fails();
-        ASSERT_EQ(
-            begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(), frame.size(), &made),
-            WPR_OK)
-            << ctx.error();
-        const bool all = stream.put_count() < n;  // it went well
-        if (refused) fails();
-        ASSERT_EQ(wpr_decompress_async(ctx, expected.data(), expected.size(), back.get(),
-                                       raw.size(), &expanded),
-                  WPR_OK)
-            << ctx.error();
-        size_t written = 0;
-        ASSERT_EQ(wpr_wait(ctx, made, &written), WPR_OK) << ctx.error();
-        frame.resize(written);
-        EXPECT_EQ(frame, expected);
-        ASSERT_EQ(wpr_wait(ctx, expanded, &written), WPR_OK) << ctx.error();
-        EXPECT_EQ(back.data(), values);
-        if (!refused && all) break;
+      for (const bool expands : {false, true}) {
+        bool went_well = false;
+        for (uint64_t n = 1; !went_well && n < 500; ++n) {
+          SCOPED_TRACE(std::string(recipe) + (expands ? ", expands" : "") +
+                       (refused ? ", launch " : ", work ") + std::to_string(n));
+          EmulatedStream stream;
+          ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+          Data frame(wpr_bound(ctx, raw.size()));
+          There back(raw.size());
+          wpr_job* job = nullptr;
+          const wpr_device_work before = work_done();
+          refused ? stream.refuse_at(n) : stream.fail_at(n);
+          ASSERT_EQ(expands ? wpr_decompress_async(ctx, expected.data(), expected.size(),
+                                                   back.get(), raw.size(), &job)
+                            : begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(),
+                                    frame.size(), &job),
+                    WPR_OK)
+              << ctx.error();
+          went_well = refused ? stream.will_refuse() : stream.put_count() < n;
+          size_t written = 0;
+          ASSERT_EQ(wpr_wait(ctx, job, &written), WPR_OK) << ctx.error();
+          if (expands) {
+            EXPECT_EQ(back.data(), values);
+          } else {
+            frame.resize(written);
+            EXPECT_EQ(frame, expected);
+          }
+          const wpr_device_work after = work_done();
+          if (went_well && stream.put_count() == 0) continue;  // no kernel does it on a stream
+          EXPECT_EQ(after.cores_bytes - before.cores_bytes, went_well ? 0 : raw.size());
+          if (!went_well) {
+            EXPECT_STREQ(after.reason, "the device failed a job on a stream");
+          }
+        }
+        EXPECT_TRUE(went_well) << "the last operation was not reached";
       }
     }
   }
@@ -420,8 +526,8 @@ TEST(Jobs, ADeviceThatFailsCostsNoByte) {
 TEST(Jobs, DamagedFramesAreRefusedAsByTheCallThatWaits) {
   std::mt19937 random(7);
   const Data raw = gradient(9000, 3);
-  for (const char* recipe :
-       {"bx:m=5", "onebit", "tbq", "topk:ratio=0.01", "zfp:rate=8", "fre:m=5", "zeros", "zstd:1"}) {
+  for (const char* recipe : {"bx:m=5", "onebit", "tbq", "topk:ratio=0.01", "zfp:rate=8", "fre:m=5",
+                             "zeros", "zstd:1", "lz4", "snappy"}) {
     for (const char* checksum : {"on", "off"}) {
       Context ctx(recipe);
       if (ctx.status != WPR_OK) continue;
@@ -464,8 +570,10 @@ TEST(Jobs, DamagedFramesAreRefusedAsByTheCallThatWaits) {
 }
 
 TEST(Jobs, ARoomTooSmallLeavesItAsItWas) {
-  for (const char* recipe : {"bx:m=5", "onebit"}) {
+  for (const char* recipe : {"bx:m=5", "onebit", "terngrad+zstd:1"}) {
     Context ctx(recipe);
+    if (ctx.status != WPR_OK) continue;
+    const bool on_stream = std::strchr(recipe, '+') == nullptr;
     const Data raw = gradient(10000, 4);
     const There there(raw);
     const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
@@ -486,7 +594,9 @@ TEST(Jobs, ARoomTooSmallLeavesItAsItWas) {
         ASSERT_EQ(status, cap < expected.size() ? WPR_DST_TOO_SMALL : WPR_OK) << cap;
         if (to_device) here = frame.data();
         if (status != WPR_OK) {
-          EXPECT_EQ(here, before);
+          if (on_stream) {  // the cores leave it undefined
+            EXPECT_EQ(here, before);
+          }
           EXPECT_NE(ctx.error().find("needs"), std::string::npos) << ctx.error();
         } else {
           here.resize(written);
@@ -615,6 +725,51 @@ TEST(Faults, CallsThatWaitGoOnOnTheCores) {
       }
     }
   }
+}
+
+// What the cores took over is counted for the thread whose call it was, and by that call.
+TEST(Faults, EveryCallThatMakesAFrameCountsThem) {
+  Context ctx("shuffle:4+lz4:1");
+  if (ctx.status != WPR_OK) return;
+  ctx.set("engine", kDevices);
+  const Data raw = gradient(20000, 8), other = gradient(20000, 9);
+  Data frame(2 * wpr_stream_bound(ctx, raw.size()) + wpr_bound(ctx, raw.size()));
+  size_t written = 0;
+  std::vector<float> rest(raw.size() / 4, 0.0f);
+  const auto* const values = reinterpret_cast<const float*>(raw.data());
+  const auto counts = [&](const char* what, auto call) {
+    SCOPED_TRACE(what);
+    const uint64_t before = cores_bytes();
+    const Fails fails(1, true);
+    const wpr_status status = call();
+    EXPECT_TRUE(fails.came());
+    if (status == WPR_OK) {
+      EXPECT_GT(cores_bytes(), before);
+    }
+    return status;
+  };
+  EXPECT_EQ(counts("steps",
+                   [&] {
+                     return wpr_compress_steps(ctx, raw.data(), other.data(), 5000, 4, frame.data(),
+                                               frame.size(), &written);
+                   }),
+            WPR_OK)
+      << ctx.error();
+  ASSERT_EQ(wpr_stream_begin(ctx, WPR_FLOAT32, frame.data(), frame.size(), &written), WPR_OK);
+  size_t at = written;
+  ASSERT_EQ(wpr_stream_update(ctx, raw.data(), raw.size(), frame.data() + at, frame.size() - at,
+                              &written),
+            WPR_OK);
+  at += written;
+  EXPECT_EQ(
+      counts("stream",
+             [&] { return wpr_stream_end(ctx, frame.data() + at, frame.size() - at, &written); }),
+      WPR_OK)
+      << ctx.error();
+  counts("feedback", [&] {
+    return wpr_compress_feedback(ctx, values, rest.data(), rest.size(), frame.data(), frame.size(),
+                                 &written);
+  });
 }
 
 // A residual, and what is added to, are the device's once it has begun: the call fails with a

@@ -51,7 +51,9 @@ Status StreamWriter::write_batch(size_t n, bool end, Bytes dst, size_t* written)
     groups = choice_.groups;
   }
   const PlainBlocks blocks(header_, blocks_, *chain_, groups, index_, src, end);
-  WPR_TRY(frames_.make_blocks(blocks, blocks_.threads, dst, written));
+  const Status status = frames_.make_blocks(blocks, blocks_.threads, dst, written);
+  FrameWriter::note_failures(*chain_, groups);
+  WPR_TRY(status);
   frames_.count_kernels(*chain_, groups, header_, n);
   return {};
 }

@@ -168,6 +168,14 @@ Status pin(size_t size, void** at) noexcept {
 }
 void unpin(void* at) noexcept { cudaFreeHost(at); }
 
+Status check_stream(int device, void* stream) noexcept {
+  const Stream::Bound bound(device);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  WPR_TRY(checked(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status),
+                  "the caller's stream"));
+  return status == cudaStreamCaptureStatusNone ? Status() : is_captured();
+}
+
 Status copy_on(int device, void* stream, std::byte* to, const std::byte* from,
                size_t size) noexcept {
   if (size == 0) return {};
@@ -209,14 +217,17 @@ Status passed(int device, void* mark, bool* yes) noexcept {
   const Stream::Bound bound(device);
   const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(mark));
   *yes = error != cudaErrorNotReady;
-  return *yes ? checked(error, "a kernel") : Status();
+  if (*yes) return checked(error, "a kernel");
+  cudaGetLastError();  // "not ready" is an answer, and stays with the thread as an error
+  return {};
 }
 Status await(int device, void* mark) noexcept {
   const Stream::Bound bound(device);
   return checked(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "a kernel");
 }
 
-constexpr DeviceStreams kStreams = {.pin = pin,
+constexpr DeviceStreams kStreams = {.check = check_stream,
+                                    .pin = pin,
                                     .unpin = unpin,
                                     .copy = copy_on,
                                     .clear = clear_on,

@@ -26,8 +26,10 @@ __global__ void __launch_bounds__(K::kWarps* kLanes) run(const __grid_constant__
   kernel(w);
 }
 
+// The error is reported once, here: it is not the next launch's, nor the program's.
 inline Status checked(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return {};
+  cudaGetLastError();
   return fail(Code::kDevice, "cuda: %s: %s", what, cudaGetErrorString(error));
 }
 
@@ -49,7 +51,9 @@ class Stream {
   // The calling thread's device; -1: it cannot be told.
   static int current() noexcept {
     int device = -1;
-    return cudaGetDevice(&device) == cudaSuccess ? device : -1;
+    if (cudaGetDevice(&device) == cudaSuccess) return device;
+    cudaGetLastError();
+    return -1;
   }
 
   // On a device, or where `device` is -1 on the thread's current one, whatever that is later:
@@ -100,6 +104,7 @@ class Stream {
       return fail(Code::kUnsupported, "cuda: %llu blocks of a launch, %llu are the most",
                   static_cast<unsigned long long>(blocks),
                   static_cast<unsigned long long>(kMostBlocks));
+    cudaGetLastError();  // what a call of the program left is not this launch's
     run<K><<<static_cast<unsigned>(blocks), K::kWarps * kLanes, kShared, stream_>>>(kernel);
     return checked(cudaGetLastError(), "a launch");
   }

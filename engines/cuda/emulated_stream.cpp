@@ -101,6 +101,11 @@ Status seal(int device, void* stream, const Sealing& given) noexcept {
   return seal_on(queue, task);
 }
 
+Status check(int, void* stream) noexcept {
+  const EmulatedStream* const own = EmulatedStream::find(stream);
+  return own != nullptr && own->is_captured() ? is_captured() : Status();
+}
+
 struct Mark {
   EmulatedStream* stream = nullptr;  // nullptr: what is on no stream is done
   uint64_t number = 0;
@@ -193,7 +198,8 @@ std::byte* EmulatedQueue::reach(const std::byte* at, size_t size) const noexcept
   return is_pinned(at, size) ? const_cast<std::byte*>(at) : nullptr;
 }
 
-const DeviceStreams emulated_streams = {.pin = pin,
+const DeviceStreams emulated_streams = {.check = check,
+                                        .pin = pin,
                                         .unpin = unpin,
                                         .copy = copy,
                                         .clear = clear,

@@ -31,6 +31,11 @@ class EmulatedStream {
   void fail_at(uint64_t n) { fail_at_ = n; }
   // A launch that the driver refuses at once: number n of those to come.
   void refuse_at(uint64_t n) { refuse_at_ = n; }
+  bool will_refuse() const { return refuse_at_ > 0; }
+
+  // Whether a graph records what is put there.
+  void capture(bool captures) { captured_ = captures; }
+  bool is_captured() const { return captured_; }
 
   // `work` may be called once.
   Status put(std::function<Status()> work);
@@ -43,6 +48,7 @@ class EmulatedStream {
  private:
   std::deque<std::function<Status()>> work_;
   uint64_t put_ = 0, done_ = 0, fail_at_ = 0, refuse_at_ = 0;
+  bool captured_ = false;
   Status failed_{};
   Emulator emulator_;
 };

@@ -199,18 +199,20 @@ WPR_API wpr_status wpr_copy(wpr_ctx *ctx, void *to, const void *from, size_t n);
  * different streams.
  *
  * The buffers are the job's until it is done; read them by wpr_poll or wpr_wait, not by the stream.
- * A call that fails has touched nothing. A job that fails leaves dst of a frame as it was where
- * that is too small, and undefined else. Memory, of the device and pinned, is kept for the next
- * job; none is allocated once jobs of these sizes have been on their way together. Frames have the
- * bytes that wpr_compress_array makes.
+ * A call that fails has touched nothing. A job that fails leaves dst undefined, but for one that
+ * the device did and whose frame does not fit: that leaves dst as it was. Memory, of the device and
+ * pinned, is kept for the next job; none is allocated once jobs like these (recipe, raw size, block
+ * size, direction, and where the frame lies) have been on their way together. A call that allocates
+ * may wait for the device, as its driver does. Frames have the bytes that wpr_compress_array makes.
+ * A stream that is captured into a graph takes no jobs: WPR_PARAMETER.
  *
  * The device does all of a job where the recipe is one codec that has a kernel there, data lie at
  * multiples of 16 bytes, and option "probe" is off or the recipe loses something; to expand, where
  * the frame lies in memory of the cores, which check its sums in the call. Other jobs, and one that
  * the device failed, are done by wpr_wait, or by the wpr_poll that finds the stream ready, as
- * wpr_compress_array and wpr_decompress do them. So are those that have nothing to do with a
- * device, by the call itself. While there are jobs, wpr_set is refused, and wpr_free waits for
- * them. */
+ * wpr_compress_array and wpr_decompress do them; wpr_get_device_work counts what a stream lost. So
+ * are those that have nothing to do with a device, by the call itself. While there are jobs,
+ * wpr_set is refused, and wpr_free waits for them. */
 typedef struct wpr_job wpr_job;
 
 WPR_API wpr_status wpr_compress_async(wpr_ctx *ctx, const void *src, wpr_dtype dtype, int n_dims,
@@ -345,7 +347,9 @@ typedef struct wpr_stats {
   uint64_t bypassed_probe; /* ... stored raw because a sample looked incompressible ... */
   uint64_t bypassed_size;  /* ... stored raw because the code was not smaller */
   uint64_t expanded_bytes; /* decompressed so far: raw bytes */
-  double compress_seconds; /* wall clock in calls that make frames, wpr_add too */
+  /* Wall clock in calls that make frames, wpr_add too. Jobs that a device does on a stream count
+   * their bytes above and no seconds: nobody waits for them alone. */
+  double compress_seconds;
   double decompress_seconds;
 } wpr_stats;
 
@@ -429,7 +433,8 @@ typedef struct wpr_device_work {
 } wpr_device_work;
 
 /* What engines with devices have done in the calling thread since it began. cores_bytes also has
- * what the cores did because no codec of a recipe has the kernel that the option "engine" names. */
+ * what the cores did because no codec of a recipe has the kernel that the option "engine" names,
+ * and the raw bytes of jobs that a stream lost, whoever did them then. */
 WPR_API void wpr_get_device_work(wpr_device_work *work);
 
 #ifdef __cplusplus

@@ -38,8 +38,7 @@ Reach reach_of_blocks(const N* counts, const A* at, MPI_Datatype type, int size)
       PMPI_Type_get_extent(type, &lower, &extent) != MPI_SUCCESS)
     return all;
   for (int i = 0; i < size; ++i) {
-    const Reach one = reach_of(counts[i], type, static_cast<MPI_Aint>(at[i]) * extent);
-    all.add(one.low, one.low + static_cast<MPI_Aint>(one.size));
+    all.add(reach_of(counts[i], type, static_cast<MPI_Aint>(at[i]) * extent));
   }
   return all;
 }
@@ -48,8 +47,7 @@ template <typename N, typename A>
 Reach reach_of_blocks(const N* counts, const A* at, const MPI_Datatype* types, int size) {
   Reach all;
   for (int i = 0; counts && at && types && i < size; ++i) {
-    const Reach one = reach_of(counts[i], types[i], static_cast<MPI_Aint>(at[i]));
-    all.add(one.low, one.low + static_cast<MPI_Aint>(one.size));
+    all.add(reach_of(counts[i], types[i], static_cast<MPI_Aint>(at[i])));
   }
   return all;
 }

@@ -23,6 +23,7 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
   Buffer& bytes = self_thread().frame;
   const bool blocking = call == kSend || call == kSsend;
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes, blocking);
+  if (out.error) return raise(comm, out.error);
   if (out.in_pieces) {
     Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
     const int error = pieces.launch(&bytes, out.size, dest, tag, handle);
@@ -45,6 +46,7 @@ int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI
   if (!comm) return form(buffer, count, type, dest, tag, handle, request);
   Buffer bytes;
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes);
+  if (out.error) return raise(comm, out.error);
   if (!out.replaced) return form(buffer, count, type, dest, tag, handle, request);
   const ByteRoom room(out.size);
   const int error = form(bytes.data(), room.count, room.type, dest, tag, handle, request);
@@ -145,6 +147,7 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame, true);
   Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
   error = timed(call, [&] {
+    if (out.error) return raise(comm, out.error);
     if (out.in_pieces) return pieces.launch(&thread.frame, out.size, dest, sendtag, comm->handle);
     if (!out.replaced) {
       return WPR_LARGEST(PMPI_Send)(sendbuf, static_cast<LargestCount>(sendcount), sendtype, dest,
@@ -199,6 +202,7 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
   Thread& thread = self_thread();
   Outgoing out;
   if (comm) out = prepare(kSendrecv, comm, sendbuf, sendcount, sendtype, dest, &thread.frame);
+  if (out.error) return raise(comm, out.error);
   const ByteRoom sent(out.replaced ? out.size : 0);
   if (out.replaced) {
     sendbuf = thread.frame.data();
@@ -260,8 +264,8 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
   Buffer& copy = record->frame;
   const Outgoing out = prepare(kIsendrecv, comm, sendbuf, sendcount, sendtype, dest, &copy);
   const size_t size = out.replaced ? out.size : static_cast<size_t>(raw_size);
-  int error = MPI_SUCCESS;
-  if (sends && !out.replaced) {
+  int error = out.error ? raise(comm, out.error) : MPI_SUCCESS;
+  if (!error && sends && !out.replaced) {
     error = copy.reserve(size + 1) ? collect(sendbuf, sendcount, sendtype, copy.data(), size)
                                    : raise(comm, MPI_ERR_NO_MEM);
   }

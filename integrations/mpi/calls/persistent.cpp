@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "calls/wrap.hpp"
+#include "messages/devices.hpp"
 #include "messages/outgoing.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
@@ -70,9 +71,11 @@ int start_send(Record* record, MPI_Request* request) {
   Resend& resend = *record->resend;
   Comm* comm = record->incoming.comm;
   // A request outlives its communicator's handle, which must not be used then.
-  if (!comm->alive.load(std::memory_order_acquire)) return PMPI_Start(request);
+  if (!comm->alive.load(std::memory_order_acquire))
+    return mpi_reaches(resend.buffer) ? PMPI_Start(request) : raise(comm, MPI_ERR_COMM);
   const Outgoing out = prepare(resend.call, comm, resend.buffer, resend.count, resend.type,
                                record->source, &record->frame);
+  if (out.error) return raise(comm, out.error);
   if (!out.replaced) return PMPI_Start(request);
   const ByteRoom room(out.size);
   return resend.start(record->frame.data(), room.count, room.type, record->source, record->tag,

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "messages/thread.hpp"
+#include "messages/types.hpp"
 #include "recording/counts.hpp"
 
 namespace wirepress {
@@ -44,14 +46,73 @@ int copy_bytes(void* to, const void* from, size_t size) {
   return MPI_ERR_OTHER;
 }
 
-void Reach::add(MPI_Aint begin, MPI_Aint end) {
-  if (end <= begin) return;
+namespace {
+
+Byte* shifted(void* buffer, MPI_Aint by) { return static_cast<Byte*>(buffer) + by; }
+
+bool reserve(Buffer* buffer, size_t size) {
+  if (buffer->reserve(std::max<size_t>(size, 1))) return true;
+  ++self_thread().events.no_memory;
+  return false;
+}
+
+// Writes to `buffer` on a device those bytes of `here`, which holds what `reach` says, that the
+// first `size` bytes of the message (count, type) at `at` fill. Ones that are delivered to zeros
+// tell which: MPI alone knows how it lays out a type.
+int write_covered(void* buffer, const Reach& reach, Byte* here, size_t size, MPI_Count count,
+                  MPI_Datatype type, MPI_Aint at) {
+  Type known;
+  if (look_up(type, &known) && known.contiguous)
+    return copy_bytes(shifted(buffer, at), here + (at - reach.low), size);
+  const Reach own = reach_of(count, type, at);
+  Buffer ones, covered;
+  if (!reserve(&ones, size) || !reserve(&covered, own.size)) return MPI_ERR_NO_MEM;
+  std::memset(ones.data(), 1, size);
+  std::memset(covered.data(), 0, own.size);
+  Byte* const mask = covered.data();
+  if (const int error = deliver_on_cores(ones.data(), size, mask + (at - own.low), count, type))
+    return error;
+  for (size_t begin = 0, end; begin < own.size; begin = end) {
+    for (end = begin + 1; end < own.size && (mask[end] != 0) == (mask[begin] != 0);) ++end;
+    if (mask[begin] == 0) continue;
+    const MPI_Aint from = own.low + static_cast<MPI_Aint>(begin);
+    if (const int error = copy_bytes(shifted(buffer, from), here + (from - reach.low), end - begin))
+      return error;
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int deliver_there(const void* packed, size_t size, void* buffer, MPI_Count count,
+                  MPI_Datatype type) {
+  Type known;
+  if (look_up(type, &known) && known.contiguous) return copy_bytes(buffer, packed, size);
+  const Reach reach = reach_of(count, type);
+  Buffer here;
+  if (!reserve(&here, reach.size)) return MPI_ERR_NO_MEM;
+  const int error = deliver_on_cores(packed, size, here.data() - reach.low, count, type);
+  return error ? error : write_covered(buffer, reach, here.data(), size, count, type, 0);
+}
+
+int collect_there(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed,
+                  size_t size) {
+  Type known;
+  if (look_up(type, &known) && known.contiguous) return copy_bytes(packed, buffer, size);
+  const OnHost host(buffer, reach_of(count, type));
+  return host.error() ? host.error() : collect_on_cores(host.at(), count, type, packed, size);
+}
+
+void Reach::add(const Reach& other) {
+  if (other.size == 0) return;
+  MPI_Aint begin = other.low, end = begin + static_cast<MPI_Aint>(other.size);
   if (size > 0) {
     end = std::max(end, low + static_cast<MPI_Aint>(size));
     begin = std::min(begin, low);
   }
   low = begin;
   size = static_cast<size_t>(end - begin);
+  parts.insert(parts.end(), other.parts.begin(), other.parts.end());
 }
 
 Reach reach_of(MPI_Count n, MPI_Datatype type, MPI_Aint at) {
@@ -62,26 +123,38 @@ Reach reach_of(MPI_Count n, MPI_Datatype type, MPI_Aint at) {
       PMPI_Type_get_true_extent(type, &true_lower, &true_extent) != MPI_SUCCESS)
     return reach;
   const MPI_Aint first = at + true_lower, last = first + static_cast<MPI_Aint>(n - 1) * extent;
-  reach.add(std::min(first, last), std::max(first, last) + true_extent);
+  const MPI_Aint end = std::max(first, last) + true_extent;
+  reach.low = std::min(first, last);
+  if (end <= reach.low) return {};
+  reach.size = static_cast<size_t>(end - reach.low);
+  reach.parts.push_back({n, type, at});
   return reach;
 }
 
-OnHost::OnHost(const void* buffer, const Reach& reach)
-    : user_(const_cast<void*>(buffer)), at_(user_), reach_(reach) {
+OnHost::OnHost(const void* buffer, Reach reach)
+    : user_(const_cast<void*>(buffer)), at_(user_), reach_(std::move(reach)) {
   if (!on_device(buffer)) return;
   copied_ = true;
-  if (!copy_.reserve(std::max<size_t>(reach.size, 1))) {
-    ++self_thread().events.no_memory;
+  if (!reserve(&copy_, reach_.size)) {
     error_ = MPI_ERR_NO_MEM;
     return;
   }
-  at_ = copy_.data() - reach.low;
-  error_ = copy_bytes(copy_.data(), static_cast<Byte*>(user_) + reach.low, reach.size);
+  at_ = copy_.data() - reach_.low;
+  error_ = copy_bytes(copy_.data(), shifted(user_, reach_.low), reach_.size);
 }
 
 int OnHost::give_back() const {
   if (!copied_ || error_) return error_;
-  return copy_bytes(static_cast<Byte*>(user_) + reach_.low, copy_.data(), reach_.size);
+  for (const Reach::Part& part : reach_.parts) {
+    MPI_Count element, size;
+    if (PMPI_Type_size_x(part.type, &element) != MPI_SUCCESS ||
+        __builtin_mul_overflow(part.n, element, &size))
+      return MPI_ERR_TYPE;
+    if (const int error = write_covered(user_, reach_, copy_.data(), static_cast<size_t>(size),
+                                        part.n, part.type, part.at))
+      return error;
+  }
+  return MPI_SUCCESS;
 }
 
 }  // namespace wirepress

@@ -6,6 +6,8 @@
 
 #include <mpi.h>
 
+#include <vector>
+
 #include "messages/buffer.hpp"
 
 namespace wirepress {
@@ -16,12 +18,26 @@ bool mpi_reaches(const void* buffer);
 // Between the cores and a device. An error class.
 int copy_bytes(void* to, const void* from, size_t size);
 
-// What a call reads or writes of a buffer: bytes from `low` on, which may be before its address.
+// deliver() and collect() (types.hpp) of a buffer on a device. Bytes in gaps of the type are the
+// program's meanwhile, and are not written.
+int deliver_there(const void* packed, size_t size, void* buffer, MPI_Count count,
+                  MPI_Datatype type);
+int collect_there(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed,
+                  size_t size);
+
+// What a call reads or writes of a buffer: bytes from `low` on, which may be before its address,
+// and of them the elements of its parts.
 struct Reach {
+  struct Part {
+    MPI_Count n;
+    MPI_Datatype type;
+    MPI_Aint at;
+  };
   MPI_Aint low = 0;
   size_t size = 0;
+  std::vector<Part> parts;
 
-  void add(MPI_Aint begin, MPI_Aint end);
+  void add(const Reach& other);
 };
 // Of n elements that begin `at` bytes from the address.
 Reach reach_of(MPI_Count n, MPI_Datatype type, MPI_Aint at = 0);
@@ -29,10 +45,10 @@ Reach reach_of(MPI_Count n, MPI_Datatype type, MPI_Aint at = 0);
 // A copy on the cores of what a call reaches of a buffer on a device; of another one nothing.
 class OnHost {
  public:
-  OnHost(const void* buffer, const Reach& reach);
+  OnHost(const void* buffer, Reach reach);
   void* at() const { return at_; }  // what stands for the buffer
   int error() const { return error_; }
-  // Writes the copy back.
+  // Writes back what the parts cover of the copy.
   int give_back() const;
 
  private:

@@ -109,6 +109,10 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
   if (type.contiguous && !buffer) return raw(kUnsupported);
   if (there) type.contiguous = false;
   out.data = flatten(buffer, count, datatype, &type, out.raw_size);
+  if (!out.data && there && !mpi_reaches(buffer)) {
+    out.error = MPI_ERR_NO_MEM;
+    return out;
+  }
   if (!out.data) return raw(kNoncontiguous);
   // Packed already: MPI need not do it again.
   const auto packed = [&](Bypass why) {

@@ -25,7 +25,8 @@ struct Outgoing {
   int candidate = 0, world_rank = 0;
   int node = -1;  // that it goes to
   size_t raw_size = 0;
-  size_t size = 0;  // that MPI sends
+  size_t size = 0;          // that MPI sends
+  int error = MPI_SUCCESS;  // nothing can be sent: MPI does not reach the data, nor is there a copy
 };
 
 // Decides, packs, compresses into `bytes`, and counts.

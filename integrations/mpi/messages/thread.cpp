@@ -40,6 +40,7 @@ wpr_ctx* make_context() {
   if (!ctx) return nullptr;
   wpr_set(ctx, "threads", "1");
   wpr_set(ctx, "checksum", job().checksum ? "on" : "off");
+  wpr_set_stream(ctx, WPR_NO_STREAM);  // MPI's rule: buffers are ready when a call has them
   return ctx;
 }
 

@@ -304,14 +304,13 @@ int to_myself(MPI_Count count, Body body) {
 }  // namespace
 
 int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_Datatype type) {
+  return on_device(buffer) ? deliver_there(packed, size, buffer, count, type)
+                           : deliver_on_cores(packed, size, buffer, count, type);
+}
+
+int deliver_on_cores(const void* packed, size_t size, void* buffer, MPI_Count count,
+                     MPI_Datatype type) {
   Type known;
-  if (on_device(buffer)) {
-    if (look_up(type, &known) && known.contiguous) return copy_bytes(buffer, packed, size);
-    const OnHost host(buffer, reach_of(count, type));
-    if (host.error()) return host.error();
-    const int error = deliver(packed, size, host.at(), count, type);
-    return error ? error : host.give_back();
-  }
   if (buffer && size <= INT_MAX && look_up(type, &known) && known.size > 0 &&
       size % static_cast<size_t>(known.size) == 0) {
     const int n = static_cast<int>(size / static_cast<size_t>(known.size));
@@ -327,12 +326,12 @@ int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_
 }
 
 int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size) {
-  if (on_device(buffer)) {
-    Type known;
-    if (look_up(type, &known) && known.contiguous) return copy_bytes(packed, buffer, size);
-    const OnHost host(buffer, reach_of(count, type));
-    return host.error() ? host.error() : collect(host.at(), count, type, packed, size);
-  }
+  return on_device(buffer) ? collect_there(buffer, count, type, packed, size)
+                           : collect_on_cores(buffer, count, type, packed, size);
+}
+
+int collect_on_cores(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed,
+                     size_t size) {
   if (buffer && size <= INT_MAX && count <= INT_MAX) {
     int place = 0;
     return PMPI_Pack(buffer, static_cast<int>(count), type, packed, static_cast<int>(size), &place,

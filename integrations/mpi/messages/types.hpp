@@ -36,8 +36,12 @@ void keep_type(MPI_Datatype* type, bool* owns);
 
 // Puts packed bytes where (buffer, count, type) says, as receiving them would.
 int deliver(const void* packed, size_t size, void* buffer, MPI_Count count, MPI_Datatype type);
+int deliver_on_cores(const void* packed, size_t size, void* buffer, MPI_Count count,
+                     MPI_Datatype type);
 // The packed bytes that sending (buffer, count, type) would send.
 int collect(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed, size_t size);
+int collect_on_cores(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed,
+                     size_t size);
 // From one description of bytes to another, as a message to oneself would.
 int copy(const void* from, MPI_Count count, MPI_Datatype type, void* to, MPI_Count to_count,
          MPI_Datatype to_type);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Messages and collectives from and to memory of an emulated GPU, which ends who touches it: by
  * turns one rank's buffers lie there, the other's, all and none, and every byte is compared.
- *   device_memory NONBLOCKING    1: the interposer has Ibcast, too */
+ *   device_memory NONBLOCKING WHICH    1: the interposer has Ibcast, too; all: every rank's lie
+ *                                      there, some: all other turns */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -228,6 +233,64 @@ static void nonblocking(int kind, size_t n, unsigned seed) {
   expect(one, n, kind, seed);
 }
 
+/* Bytes in gaps are the program's while a call is on its way: what it writes there stays. */
+static atomic_int writes;
+static void *write_gap(void *there) {
+  uintptr_t lost = 0;
+  for (unsigned char value = 0; writes; ++value) {
+    unsigned char back;
+    CHECK(copy(there, &value, 1) == 0);
+    usleep(200);
+    CHECK(copy(&back, there, 1) == 0);
+    lost += back != value;
+  }
+  return (void *)lost;
+}
+
+static void gaps(void) {
+  const int half = 2048, step = 4096, n_blocks = 200;
+  const size_t n = (size_t)step * (size_t)n_blocks;
+  MPI_Datatype type;
+  MPI_Type_vector(n_blocks, half, step, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  void *out = make(n, TEXT, 1, 1), *in = make(n, 0, 0, 0);
+  pthread_t thread;
+  const int there = side >> rank & 1;
+  writes = 1;
+  if (there) CHECK(pthread_create(&thread, NULL, write_gap, (char *)in + half + 1) == 0);
+  int counts[16], at[16];
+  for (int r = 0; r < size; ++r) counts[r] = half, at[r] = r * step;
+  for (int i = 0; i < 20; ++i) {
+    MPI_Sendrecv(out, 1, type, (rank + 1) % size, 8, in, 1, type, (rank + size - 1) % size, 8,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Bcast(rank == 0 ? out : in, 1, type, 0, MPI_COMM_WORLD);
+    MPI_Allgatherv(out, half, MPI_BYTE, in, counts, at, MPI_BYTE, MPI_COMM_WORLD);
+  }
+  writes = 0;
+  void *lost = NULL;
+  if (there) CHECK(pthread_join(thread, &lost) == 0);
+  CHECK(lost == NULL);
+  MPI_Type_free(&type);
+  drop(in);
+  expect(out, n, TEXT, 1);
+}
+
+/* What cannot be copied from the device is an error: MPI itself does not get such an address. */
+static void beyond_the_end(void) {
+  if (rank > 1 || !(side >> rank & 1)) return;
+  void *out = make(1000, TEXT, 1, 1);
+  const int other = 1 - rank, n = 100000;
+  MPI_Request request;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK(MPI_Send(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD) != MPI_SUCCESS);
+  CHECK(MPI_Isend(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request) != MPI_SUCCESS);
+  CHECK(MPI_Send_init(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+  CHECK(MPI_Start(&request) != MPI_SUCCESS);
+  MPI_Request_free(&request);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  drop(out);
+}
+
 int main(int argc, char **argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -237,8 +300,12 @@ int main(int argc, char **argv) {
   copy = (int (*)(void *, const void *, size_t))dlsym(RTLD_DEFAULT, "wirepress_mpi_copy");
   device_free = (void (*)(void *))dlsym(RTLD_DEFAULT, "wirepress_mpi_device_free");
   CHECK(device_alloc && copy && device_free);
-  const int with_nonblocking = argc > 1 && argv[1][0] == '1';
-  for (side = 0; side < 1 << size; ++side) {
+  CHECK(argc == 3);
+  const int with_nonblocking = argv[1][0] == '1', all = (1 << size) - 1;
+  const int only_all = strcmp(argv[2], "all") == 0;
+  for (side = only_all ? all : 0; side < all + only_all; ++side) {
+    gaps();
+    beyond_the_end();
     for (int kind = TEXT; kind <= NOISE; ++kind) {
       for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
         const size_t n = sizes[i];
