@@ -777,8 +777,6 @@ def test_what_goes_plain_is_counted_and_named_as_such(on_ranks: Callable[..., An
 _UNCAUGHT = """
 import datetime, os, sys, torch, wirepress.torch
 from torch.nn.parallel import DistributedDataParallel
-from wirepress.torch.stages import Stages  # noqa: E402
-from wirepress.torch.transport import HEAD, Mail, Post  # noqa: E402
 torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0,
                                      world_size=1)
 model = DistributedDataParallel(torch.nn.Linear(100, 100))
