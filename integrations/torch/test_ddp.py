@@ -697,6 +697,22 @@ def refusals() -> None:
         wirepress.torch.compress(ddp, "int8")
 
 
+def of_other_block_sizes(method: str) -> str:
+    os.environ["WIREPRESS_BLOCK_SIZE"] = "1MiB" if dist.get_rank() else "16KiB"
+    try:
+        wirepress.torch.compress(make_ddp(make_model()), method)
+    except wirepress.ParameterError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("method", ["int4", "auto"])
+def test_ranks_whose_frames_have_other_sizes(on_ranks: Callable[..., Any], method: str) -> None:
+    coder = "bf16" if method == "auto" else method
+    for said in on_ranks(of_other_block_sizes, 2, method):
+        assert f"ranks differ in the largest frame of {coder}, as by WIREPRESS_BLOCK_SIZE" in said
+
+
 def dgc_of_small_parameters() -> tuple[float, bool]:
     """The momentum of SGD, by the hook; sent values are not masked there."""
     ends = []
