@@ -115,7 +115,8 @@ class Tuner:
             with contextlib.suppress(WirepressError):
                 found[recipe] = Coder(recipe)
         share = self._agreed([float(recipe in found) for recipe in CANDIDATES], "mean").tolist()
-        return {recipe: found[recipe] for recipe, all_ in zip(CANDIDATES, share, strict=True) if all_ == 1}
+        everywhere = [recipe for recipe, part in zip(CANDIDATES, share, strict=True) if part == 1]
+        return {recipe: found[recipe] for recipe in everywhere}
 
     # ---- what State asks ----
 

@@ -148,9 +148,7 @@ class Letters:
     to read that, and nothing else.
     """
 
-    def __init__(
-        self, post: Post, number: int, bounds: Sequence[int], open_: set[Letters]
-    ) -> None:
+    def __init__(self, post: Post, number: int, bounds: Sequence[int], open_: set[Letters]) -> None:
         self._post, self._tag = post, _FIRST_TAG + number * _TAGS
         self._bounds, self._open = bounds, open_
         self._others = [(post.rank - step) % post.size for step in range(1, post.size)]

@@ -433,8 +433,8 @@ class State:
                 ...  # some steps
 
         Stages "send" and "gather" wait for messages of others, "decode" at its end until the own
-        ones have left; with PowerSGD "sum" and "decode" wait for messages, too. Buckets that go by PyTorch's
-        all-reduce are not there. Times of ranks of one host have one clock.
+        ones have left; with PowerSGD "sum" and "decode" wait for messages, too. Buckets
+        that go by PyTorch's all-reduce are not there. Times of ranks of one host have one clock.
         """
         self._check_open()
         rank = dist.get_rank(self._group)

@@ -106,7 +106,8 @@ class Plan:
                 self.by_id[id(tensor)] = p
                 self._choose(p, tensor)
             self._first_choices = self.choices()
-            known = [*self._coders, "bf16"]  # for what is chosen later, too
+            later = ["bf16"] if any(p.method == "auto" for p in self.parameters) else []
+            known = [*self._coders, *later]
             self.bounds = {recipe: self._coder(recipe).bound(PIECE) for recipe in known}
         except (WirepressError, ValueError, TypeError) as error:
             return str(error)
