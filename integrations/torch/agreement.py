@@ -59,9 +59,9 @@ def check_alike(mine: Mapping[str, Any], group: dist.ProcessGroup | None = None)
     everyone = gathered(dict(mine), group)
     for rank, other in enumerate(everyone):
         for key, value in everyone[0].items():
-            if other[key] != value:
+            if other.get(key) != value:
                 raise ParameterError(
-                    f"ranks differ in {key}: {value!r} on rank 0, {other[key]!r} on rank {rank}"
+                    f"ranks differ in {key}: {value!r} on rank 0, {other.get(key)!r} on rank {rank}"
                 )
 
 

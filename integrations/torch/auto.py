@@ -13,12 +13,14 @@ The guard: steps are timed without and with compression, and if it does not gain
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import statistics
 import time
 
 import torch
 import torch.distributed as dist
+from wirepress.errors import WirepressError
 from wirepress.torch.coder import Coder, gather_is_smaller
 from wirepress.torch.transport import all_gather_into, all_reduce_in
 from wirepress.torch.wires import Wires
@@ -98,13 +100,23 @@ class Tuner:
         self.verdict = "not tuned yet"
         self._group, self._n = wires.gather.group, wires.gather.size
         self._everyone = wires.everyone.group  # decides: ranks of one host must not differ either
-        self._coders = {recipe: Coder(recipe) for recipe in CANDIDATES}
+        self._coders = self._candidates()
         self._samples: dict[str, list[float]] = {}  # numbers of one parameter, see `sample`
         self._phase, self._left = "settle", _SETTLE
         self._times: list[float] = []
         self._last = 0.0
         self._used = True  # whether compression gained, when it was last compared
         self._step = 0
+
+    def _candidates(self) -> dict[str, Coder]:
+        """Those that the library has on all ranks: a build may lack zstd."""
+        found = {}
+        for recipe in CANDIDATES:
+            with contextlib.suppress(WirepressError):
+                found[recipe] = Coder(recipe)
+        share = self._agreed([float(recipe in found) for recipe in CANDIDATES], "mean").tolist()
+        everywhere = [recipe for recipe, part in zip(CANDIDATES, share, strict=True) if part == 1]
+        return {recipe: found[recipe] for recipe in everywhere}
 
     # ---- what State asks ----
 

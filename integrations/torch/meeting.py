@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import secrets
 import time
 import warnings
@@ -24,6 +25,9 @@ _PAUSE = 0.02  # seconds between two looks at the store
 _KEPT = 100  # rounds whose words stay in the store; from the last one that counted on all do
 _SWEEP = 10  # rounds after which those of older ones are deleted
 _OUTSIDERS = 4  # times the patience: who is not a member waits for those who may still exchange
+
+# Of a round. A store lists what begins like its prefix, so words of other trainings, too.
+_WORD = re.compile(r"(\d+)/(?:(?:count|members|state|votes|verdict)\Z|(?:peer|gloo)/)")
 
 
 class Peer(NamedTuple):
@@ -177,8 +181,8 @@ class Rounds:
             return
         self.store.set("first", str(max(first, self._first())))  # before anything is missing
         for key in self.store.list_keys():
-            number = key.partition("/")[0]
-            if number.isdecimal() and int(number) < first:
+            found = _WORD.match(key)
+            if found and int(found[1]) < first:
                 self.store.delete_key(key)
 
     def _settle(self, meeting: Meeting, seconds: float) -> bool:

@@ -130,8 +130,8 @@ class OuterStep:
         name: of this peer, another one on each; None: its rank.
         peers: how many the first round waits for; None: the size of the default group. With
             `inside` it must be given: the number of sites.
-        label: another one for each training that shares a store. None: their number in this
-            process, with the default group's store; with another one "model".
+        label: another one for each training that shares a store; without "/". None: their
+            number in this process, with the default group's store; with another one "model".
         patience: seconds that a round waits for a peer that was in the last one, and that a message
             may take. The first round waits as long for `peers`, then warns and goes on with those
             who are there. A peer that reaches the store but not the others makes each round
@@ -234,6 +234,10 @@ class OuterStep:
             f"{m.recipe}, every {self.every} steps, lr {m.lr:g}, momentum {m.momentum:g}, a model "
             f"of digest {_digest_of(model)}"
         )
+        if label and "/" in label:
+            raise ParameterError(
+                f'label="{label}" has a "/", which stands between words of a store'
+            )
         self._seed = zlib.crc32(name.encode())
         self._drawn = 0  # seeds; each attempt at a round draws another one
         self._rounds = Rounds(

@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -134,7 +135,7 @@ def _read_list(store: _Folder | _Remote) -> list[Update]:
 
 
 # Of a patch, or of one that was being written when its publisher was killed; with its version.
-_PATCH = re.compile(rf"(\d{{12,}})-\d{{12,}}{re.escape(patches.SUFFIX)}")
+_PATCH = re.compile(rf"(?P<version>\d{{12,}})-\d{{12,}}{re.escape(patches.SUFFIX)}")
 _UNFINISHED = re.compile(rf"\.(VERSIONS|{_PATCH.pattern})(\.[0-9a-f]+)?\.part")
 
 
@@ -201,6 +202,7 @@ class WeightPublisher:
         self._every, self._keep, self._op, self._options = anchor_every, keep, op, options
         self._updates = _read_list(self._store)
         self._attempt = self._updates  # the list that was written last, perhaps in vain
+        self._warned = False
         self._base: dict[str, torch.Tensor] = {}  # a copy of the last published version
         if self._updates:
             now = _copies(weights)
@@ -257,18 +259,34 @@ class WeightPublisher:
         self._store.write(update.file, data)
         self._attempt = kept
         _write_list(self._store, kept)  # from here on the version is published
-        self._updates = kept
+        dropped, self._updates = [u.file for u in self._updates if u not in kept], kept
+        for name in dropped:
+            self._remove(name)
         if update.is_anchor:
-            with contextlib.suppress(Exception):  # an old file that stays harms nothing
-                self._sweep()
+            self._sweep(update.version)
 
-    def _sweep(self) -> None:
-        """Deletes what the list does not name any more, and never has."""
-        named = {update.file for update in self._updates}
-        for name in self._store.names():
-            patch = _PATCH.fullmatch(name)
-            if (patch and name not in named) or _UNFINISHED.fullmatch(name):
-                self._store.remove(name)
+    def _remove(self, name: str) -> None:
+        with contextlib.suppress(Exception):  # an old file that stays harms nothing
+            self._store.remove(name)
+
+    def _sweep(self, version: int) -> None:
+        """Deletes what no list names, up to a version: another publisher may be about to name what
+        is above."""
+        try:
+            names = self._store.names()
+            named = {update.file for update in _read_list(self._store)}
+        except Exception as error:
+            if not self._warned:
+                warnings.warn(
+                    f"the store cannot be listed, so what killed publishers left stays: {error}",
+                    stacklevel=4,
+                )
+            self._warned = True
+            return
+        for name in names:
+            found = _PATCH.fullmatch(name) or _UNFINISHED.fullmatch(name)
+            if found and name not in named and int(found["version"] or 0) <= version:
+                self._remove(name)
 
 
 # ---- the users' side ------------------------------------------------------------------------

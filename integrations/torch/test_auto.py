@@ -15,7 +15,10 @@ import torch.distributed as dist  # noqa: E402
 import wirepress.torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from wirepress import UnsupportedError  # noqa: E402
+from wirepress.torch import auto  # noqa: E402
 from wirepress.torch.auto import Trial, choose  # noqa: E402
+from wirepress.torch.wires import connect  # noqa: E402
 
 
 def test_least_time_within_the_budget() -> None:
@@ -103,6 +106,29 @@ def test_choices(on_ranks: Callable[..., Any], link: float, budget: float, slow:
     for name in chosen:
         assert name in first["explain"]
     assert first["compressed"] > 0
+
+
+def choices_of_builds() -> tuple[list[str], dict[str, Any]]:
+    """Rank 1 has a library without zstd, rank 2 one without qsgd."""
+    lacks = ("", "zstd", "qsgd")[dist.get_rank()]
+
+    class Built(auto.Coder):
+        def __init__(self, recipe: str) -> None:
+            if lacks and lacks in recipe:
+                raise UnsupportedError(f"no codec {lacks}")
+            super().__init__(recipe)
+
+    auto.Coder = Built
+    found = choices(1e6, 0.2, False)
+    tried = auto.Tuner(connect(dist.group.WORLD, 1), 0.2)._coders
+    return list(tried), found
+
+
+def test_what_a_build_lacks_is_left_out_on_all_ranks(on_ranks: Callable[..., Any]) -> None:
+    first, *others = on_ranks(choices_of_builds, 3)
+    for other in others:
+        assert other[0] == first[0] == ["planes", "bx:m=0", "bf16", "int8", "int4"]
+        assert all(other[1][key] == first[1][key] for key in ("choices", "used", "weights"))
 
 
 def test_a_fast_link_is_left_alone(on_ranks: Callable[..., Any]) -> None:

@@ -390,7 +390,8 @@ def test_hosts_with_several_ranks(on_ranks: Callable[..., Any]) -> None:
 
 
 def restarts(methods: list[tuple[str, dict[str, Any]]]) -> list[bool]:
-    """Whether a training that is saved and loaded after 3 of 6 steps ends with the same bits."""
+    """Whether a training that is saved and loaded after 3 of 6 steps ends with the same bits,
+    whatever passes the pipeline at once."""
     equal = []
     for method, knobs in methods:
         ends = []
@@ -407,7 +408,7 @@ def restarts(methods: list[tuple[str, dict[str, Any]]]) -> list[bool]:
                 file.seek(0)
                 saved = torch.load(file, weights_only=True)
                 ddp = make_ddp(make_model(seed=5))
-                state = wirepress.torch.compress(ddp, method, **knobs)
+                state = wirepress.torch.compress(ddp, method, partition=8192, **knobs)
                 optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
                 ddp.module.load_state_dict(saved[0])
                 optimizer.load_state_dict(saved[1])
@@ -697,6 +698,24 @@ def refusals() -> None:
         wirepress.torch.compress(ddp, "int8")
 
 
+def of_other_block_sizes(method: str) -> str:
+    os.environ["WIREPRESS_BLOCK_SIZE"] = "1MiB" if dist.get_rank() else "16KiB"
+    try:
+        wirepress.torch.compress(make_ddp(make_model()), method)
+    except wirepress.ParameterError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(("method", "coder"), [("int4", "int4"), ("auto", "bf16"), ("none", "")])
+def test_ranks_whose_frames_have_other_sizes(
+    on_ranks: Callable[..., Any], method: str, coder: str
+) -> None:
+    expected = f"ranks differ in the largest frame of {coder}, as by WIREPRESS_BLOCK_SIZE"
+    for said in on_ranks(of_other_block_sizes, 2, method):
+        assert said.startswith(expected) if coder else not said
+
+
 def dgc_of_small_parameters() -> tuple[float, bool]:
     """The momentum of SGD, by the hook; sent values are not masked there."""
     ends = []
@@ -777,8 +796,6 @@ def test_what_goes_plain_is_counted_and_named_as_such(on_ranks: Callable[..., An
 _UNCAUGHT = """
 import datetime, os, sys, torch, wirepress.torch
 from torch.nn.parallel import DistributedDataParallel
-from wirepress.torch.stages import Stages  # noqa: E402
-from wirepress.torch.transport import HEAD, Mail, Post  # noqa: E402
 torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0,
                                      world_size=1)
 model = DistributedDataParallel(torch.nn.Linear(100, 100))

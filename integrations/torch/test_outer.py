@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import warnings
@@ -549,6 +550,8 @@ def refusals(port: int) -> str:
         wt.OuterStep(model_of(), patience=float("nan"))
     with pytest.raises(ParameterError, match="a name and the number of peers"):
         wt.OuterStep(model_of(), store=store(port))
+    with pytest.raises(ParameterError, match='label="a/b" has a "/"'):
+        wt.OuterStep(model_of(), store=store(port), name="p", peers=1, label="a/b")
     with pytest.raises(ParameterError, match="no parameters"):
         wt.OuterStep(nn.Tanh())
     with pytest.raises(ParameterError, match="float64"):
@@ -592,10 +595,11 @@ def test_two_of_one_name(port: int) -> None:
         first.meet("state", -1)
 
 
-def sole(port: int) -> Any:
+def sole(port: int, label: str = "run") -> Any:
     from wirepress.torch.meeting import Rounds
 
-    return Rounds(store(port), "p", "alike", 1, 0.5, 1.5)
+    own = dist.PrefixStore(f"wirepress/outer/{label}", store(port))
+    return Rounds(own, "p", "alike", 1, 0.5, 1.5)
 
 
 def settle(rounds: Any, n: int, state: str, *, counts: bool = True) -> None:
@@ -608,8 +612,8 @@ def settle(rounds: Any, n: int, state: str, *, counts: bool = True) -> None:
 
 def words_of(rounds: Any) -> set[int]:
     """The rounds that have words in the store."""
-    keys = (key.partition("/")[0] for key in rounds.store.list_keys())
-    return {int(key) for key in keys if key.isdecimal()}
+    found = (re.match(r"(\d+)/(?!latest|first)[a-z]", key) for key in rounds.store.list_keys())
+    return {int(match[1]) for match in found if match}
 
 
 def test_words_of_old_rounds_are_deleted(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -617,6 +621,9 @@ def test_words_of_old_rounds_are_deleted(port: int, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(meeting, "_KEPT", 5)
     monkeypatch.setattr(meeting, "_SWEEP", 3)
+    neighbours = [sole(port, label) for label in ("run2", "run12", "run/2", "running")]
+    for neighbour in neighbours:
+        settle(neighbour, 3, "n")
     late, rounds = sole(port), sole(port)
     settle(rounds, 7, "s")
     assert words_of(rounds) == set(range(1, 7))
@@ -635,6 +642,9 @@ def test_words_of_old_rounds_are_deleted(port: int, monkeypatch: pytest.MonkeyPa
         late._number = 3
         assert late._attend(state, -1, time.monotonic() + 9) is None and late._number == 26
     assert sole(port)._current == "t"
+    for neighbour in neighbours:
+        assert words_of(neighbour) == {0, 1, 2} and neighbour.store.check(["latest"])
+        settle(neighbour, 1, "n")
 
 
 class Killed(BaseException):

@@ -228,6 +228,69 @@ def test_as_many_anchors_stay_as_asked_for(tmp_path: Path, keep: int) -> None:
         wt.WeightPublisher(trainer.weights, tmp_path, keep=0)
 
 
+class Limited(publish._Folder):
+    """A folder that cannot be listed, and one of whose files cannot be deleted."""
+
+    stays, lists = "", True
+
+    def remove(self, name: str) -> None:
+        if name == self.stays:
+            raise PermissionError("no")
+        super().remove(name)
+
+    def names(self) -> list[str]:
+        if not self.lists:
+            raise PermissionError("no list")
+        return sorted(super().names())
+
+
+def test_a_publisher_with_few_rights(tmp_path: Path) -> None:
+    trainer = Trainer()
+    publisher = wt.WeightPublisher(trainer.weights, tmp_path, anchor_every=2, keep=1)
+    publisher._store = store = Limited(str(tmp_path))
+
+    def publish_some(n: int) -> set[str]:
+        for _ in range(n):
+            trainer.step()
+            publisher.publish()
+        return {path.name for path in tmp_path.iterdir()} - {"VERSIONS"}
+
+    store.lists = False
+    with pytest.warns(UserWarning, match=r"cannot be listed, .*: no list") as told:
+        left = publish_some(7)
+    assert len(told) == 1 and left == {"000000000007-000000000000.wpp"}
+    store.lists = True
+    store.stays = "000000000007-000000000000.wpp"
+    assert publish_some(2) == {store.stays, "000000000009-000000000000.wpp"}
+    store.stays = ""
+    assert publish_some(2) == {"000000000011-000000000000.wpp"}
+
+
+def test_what_another_publisher_is_about_to_list_stays(tmp_path: Path) -> None:
+    trainer = Trainer()
+    publisher = wt.WeightPublisher(trainer.weights, tmp_path, anchor_every=1, keep=1)
+    publisher.publish()
+    coming = {"000000000003-000000000002.wpp", ".000000000003-000000000002.wpp.0af.part"}
+    over = {"000000000002-000000000001.wpp", ".000000000001-000000000000.wpp.0af.part"}
+    for name in coming | over:
+        (tmp_path / name).write_text("")
+    publisher.publish()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == coming | {"VERSIONS", "000000000002-000000000000.wpp"}
+    write = publisher._store.write
+
+    def then_another(name: str, data: bytes) -> None:
+        write(name, data)
+        if name == "VERSIONS":  # one that keeps more lists a file that this one would sweep
+            update = publish.Update("000000000002-000000000001.wpp", 1, 2, "", 0)
+            (tmp_path / update.file).write_text("")
+            publish._write_list(publish._Folder(str(tmp_path)), [update])
+
+    publisher._store.write = then_another
+    publisher.publish()
+    assert (tmp_path / "000000000002-000000000001.wpp").exists()
+
+
 @pytest.mark.parametrize("place", ["folder", "memory://late-readers"])
 def test_an_anchor_that_is_deleted_while_it_is_fetched(tmp_path: Path, place: str) -> None:
     trainer = Trainer()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -114,6 +115,44 @@ class Done:
 
 def test_letters_of_sizes_that_cannot_be_are_refused(on_ranks: Callable[..., list[Any]]) -> None:
     assert on_ranks(a_letter_that_lies, 2) == ["4 True", "4 True"]
+
+
+def small_letters_of_huge_bounds() -> bool:
+    post = Post(dist.group.WORLD)
+    letters = Mail(post).expect([1 << 50] * post.size)  # more than any process can ask for
+    letters.send_all(torch.cat([torch.zeros(HEAD), torch.full((2 * PIECE,), 7)]).byte(), 3)
+    came, flags = letters.wait()
+    letters.finish()
+    return flags == [3] * post.size and all(bool((part == 7).all()) for part in came)
+
+
+def test_memory_is_taken_by_the_size_of_letters(on_ranks: Callable[..., list[Any]]) -> None:
+    assert on_ranks(small_letters_of_huge_bounds, 2) == [True, True]
+
+
+def dropped_before_it_came() -> float:
+    """The processor's seconds in one second in which nothing is to be done."""
+    post = Post(dist.group.WORLD)
+    mail, store = Mail(post), dist.distributed_c10d._get_default_store()
+    if post.rank == 0:
+        mail.expect([PIECE] * 2)  # the job fails
+        store.set("dropped", "")
+    else:
+        letters = mail.expect([PIECE] * 2)
+        store.wait(["dropped"])
+        letters.send(0, torch.zeros(PIECE, dtype=torch.uint8), 0)
+    time.sleep(0.2)
+    before = time.process_time()
+    time.sleep(1)
+    spent = time.process_time() - before
+    dist.barrier()
+    return spent
+
+
+def test_a_letter_that_nobody_waits_for_keeps_no_thread_busy(
+    on_ranks: Callable[..., list[Any]],
+) -> None:
+    assert max(on_ranks(dropped_before_it_came, 2)) < 0.3
 
 
 def die_or_wait_for_a_letter(when: str) -> str:

@@ -126,25 +126,47 @@ class Mail:
 
     def __init__(self, post: Post) -> None:
         self._post, self._n = post, 0
+        self._open: set[Letters] = set()
 
     def expect(self, bounds: Sequence[int]) -> Letters:
         """Asks for a letter of every other rank, of at most so many bytes, by rank."""
-        letters = Letters(self._post, self._n % _NUMBERS, bounds)
+        letters = Letters(self._post, self._n % _NUMBERS, bounds, self._open)
         self._n += 1
+        letters.ask()
         return letters
+
+    def close(self) -> None:
+        """After the post's: lets go of letters that never came."""
+        self._open.clear()
 
 
 class Letters:
-    """A message from every rank to every rank; see `Mail`."""
+    """A message from every rank to every rank; see `Mail`.
 
-    def __init__(self, post: Post, number: int, bounds: Sequence[int]) -> None:
+    It is among the `open` ones from when it asks until it is finished, whatever becomes of the job
+    that waits: where memory goes while a message is on its way there, gloo's thread tries for ever
+    to read that, and nothing else.
+    """
+
+    def __init__(self, post: Post, number: int, bounds: Sequence[int], open_: set[Letters]) -> None:
         self._post, self._tag = post, _FIRST_TAG + number * _TAGS
+        self._bounds, self._open = bounds, open_
         self._others = [(post.rank - step) % post.size for step in range(1, post.size)]
-        self._rooms = {r: torch.empty(HEAD + bounds[r], dtype=torch.uint8) for r in self._others}
-        self._coming = {r: self._receive(r, room[:PIECE], 0) for r, room in self._rooms.items()}
+        self._rooms: dict[int, torch.Tensor] = {}  # of first pieces
+        self._coming: dict[int, Any] = {}
+        self._rest: list[Any] = []
         self._going: list[Any] = []
         self._sent = 0
         self._own, self._own_flags = _EMPTY, 0
+
+    def ask(self) -> None:
+        """Asks for the first pieces. A letter may be far smaller than its bound, and many are asked
+        for at once: there is room for the rest when its size is known."""
+        self._open.add(self)
+        for source in self._others:
+            room = torch.empty(min(HEAD + self._bounds[source], PIECE), dtype=torch.uint8)
+            self._rooms[source] = room
+            self._coming[source] = self._receive(source, room, 0)
 
     def _receive(self, source: int, room: torch.Tensor, piece: int) -> Any:
         return self._post.group.recv([room], source, self._tag + piece)
@@ -169,17 +191,19 @@ class Letters:
     def wait(self) -> tuple[list[torch.Tensor], list[int]]:
         """The letters of all ranks, and their flags, by rank."""
         found = [(self._own, self._own_flags)] * self._post.size
-        rest = []
         for source in self._others:
             self._coming[source].wait()
             room = self._rooms[source]
             size, flags = room[:HEAD].view(torch.int64).tolist()
-            if not HEAD <= size <= room.numel():
+            if not HEAD <= size <= HEAD + self._bounds[source]:
                 raise CorruptError(f"a letter of rank {source} says that it has {size} bytes")
+            if size > PIECE:
+                first, room = room, torch.empty(size, dtype=torch.uint8)
+                room[:PIECE] = first
+                for number, piece in enumerate(room.split(PIECE)[1:]):
+                    self._rest.append(self._receive(source, piece, number + 1))
             found[source] = room[HEAD:size], flags
-            for number, piece in enumerate(room[:size].split(PIECE)[1:]):
-                rest.append(self._receive(source, piece, number + 1))
-        for work in rest:
+        for work in self._rest:
             work.wait()
         return [letter for letter, _ in found], [flags for _, flags in found]
 
@@ -188,7 +212,8 @@ class Letters:
         for work in self._going:
             work.wait()
         self._post.sent += self._sent
-        self._going, self._sent = [], 0
+        self._rest, self._going, self._sent = [], [], 0
+        self._open.discard(self)
 
 
 _EMPTY = torch.empty(0, dtype=torch.uint8)

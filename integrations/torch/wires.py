@@ -41,6 +41,8 @@ class Wires:
         for post in {id(post): post for post in posts if post}.values():
             post.close()
         self.rooms_in = self.rooms_out = None
+        for mail in (self.send_mail, self.gather_mail):
+            mail.close()
 
     @property
     def sent(self) -> int:

@@ -46,11 +46,12 @@ def problem(saved: Mapping[str, Any]) -> str:
 def difference(saved: Mapping[str, Any], plan: Plan, group: dist.ProcessGroup) -> str:
     """Why its residuals cannot be used here; "": they can."""
     mine = {
-        "settings": dataclasses.asdict(plan.settings),
+        "settings": _deciding(dataclasses.asdict(plan.settings)),
         "world_size": dist.get_world_size(group),
         "rank": dist.get_rank(group),
         "choices": plan.allowed(saved["choices"]),
     }
+    saved = {**saved, "settings": _deciding(saved["settings"])}
     differ = [key for key, value in mine.items() if _plain_data(saved[key]) != _plain_data(value)]
     if differ == ["rank"]:
         return (
@@ -67,6 +68,11 @@ def difference(saved: Mapping[str, Any], plan: Plan, group: dist.ProcessGroup) -
         if not plan.named[name].takes(entry):
             return f'saved with another shape of "{name}". strict=False drops its residuals'
     return ""
+
+
+def _deciding(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without the one that changes no bit."""
+    return {key: value for key, value in settings.items() if key != "partition"}
 
 
 def _plain_data(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import wirepress
 from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError
 from wirepress.torch import agreement, powersgd
@@ -83,10 +84,14 @@ class State:
         self._stages = Stages(names)
 
     def _agree(self, model: DistributedDataParallel) -> None:
-        """Finds out at once whether ranks have other settings or another model."""
+        """Finds out at once whether ranks have other settings or another model, or would make
+        larger messages than others have room for, at which gloo ends the process."""
         words = [(n, tuple(p.shape), p.dtype, p.requires_grad) for n, p in named_parameters(model)]
         model_ = hashlib.sha256(repr(words).encode()).hexdigest()
         mine = {**dataclasses.asdict(self.settings), "model": model_}
+        mine["wirepress' version"] = wirepress.__version__
+        for recipe, bound in self._plan.bounds.items():
+            mine[f"the largest frame of {recipe}, as by WIREPRESS_BLOCK_SIZE"] = bound
         agreement.check_alike(mine, self._group)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -427,8 +432,9 @@ class State:
             with state.timeline("steps.json"):
                 ...  # some steps
 
-        Stages "send" and "gather" wait for messages of others. Buckets that go by PyTorch's
-        all-reduce are not there. Times of ranks of one host have one clock.
+        Stages "send" and "gather" wait for messages of others, "decode" at its end until the own
+        ones have left; with PowerSGD "sum" and "decode" wait for messages, too. Buckets
+        that go by PyTorch's all-reduce are not there. Times of ranks of one host have one clock.
         """
         self._check_open()
         rank = dist.get_rank(self._group)

@@ -80,6 +80,7 @@ class Plan:
         self._sum_coders: dict[str, AnyCoder] = {}  # by the recipe of what is summed
         self._n_ranks = 0
         self._first_choices: dict[str, str] = {}
+        self.bounds: dict[str, int] = {}  # of frames of whole pieces, by recipe
 
     @property
     def parameters(self) -> Collection[Parameter]:
@@ -105,6 +106,9 @@ class Plan:
                 self.by_id[id(tensor)] = p
                 self._choose(p, tensor)
             self._first_choices = self.choices()
+            later = ["bf16"] if any(p.method == "auto" for p in self.parameters) else []
+            known = [*self._coders, *later]
+            self.bounds = {recipe: self._coder(recipe).bound(PIECE) for recipe in known}
         except (WirepressError, ValueError, TypeError) as error:
             return str(error)
         return ""
