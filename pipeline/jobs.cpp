@@ -138,24 +138,26 @@ Status Jobs::take(const Place& place, Job** job) {
   (*job)->written = 0;
   (*job)->made = nullptr;
   (*job)->lost = nullptr;
+  (*job)->uses_memory = false;
   return {};
 }
 
 Status Jobs::prepare(Job* job, size_t there, size_t pinned) {
   if (!any()) outgrown_.clear();
+  job->uses_memory = true;
   WPR_TRY(prepare(job, &Job::there, false, there));
   return prepare(job, &Job::pinned, true, pinned);
 }
 
-// Of free jobs the smallest memory that suffices, else the largest, which grows: jobs that have
-// been on their way together find enough in whatever order they come. To release memory may wait
-// for the device, so that it is kept as long as other jobs are on their way.
+// Of jobs that use none the smallest memory that suffices, else the largest, which grows: jobs that
+// have been on their way together find enough in whatever order they come. To release memory may
+// wait for the device, so that it is kept as long as other jobs are on their way.
 Status Jobs::prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t size) {
   DeviceBuffer* best = &(job->*buffer);
   const auto room = [&](const DeviceBuffer& of) { return of.room(job->place, pinned); };
   for (const auto& own : all_) {
     DeviceBuffer& other = own.get()->*buffer;
-    if (own->state != Job::State::kFree) continue;
+    if (own->state != Job::State::kFree && own->uses_memory) continue;
     const bool better = room(*best) >= size ? room(other) >= size && room(other) < room(*best)
                                             : room(other) > room(*best);
     if (better) best = &other;

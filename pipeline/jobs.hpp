@@ -58,6 +58,7 @@ struct Job {
   Place place;           // of the stream
   void* mark = nullptr;  // behind the work, where the place has streams
   bool expands = false;
+  bool uses_memory = false;    // `there` and `pinned`, until it is done
   const char* lost = nullptr;  // why the device does not do it, which should have
   ConstBytes src;
   Bytes dst;
