@@ -189,5 +189,7 @@ def run_in_device_memory(mpi, tmp_path, codec: str, *, ranks: int) -> None:
         done = mpi.start([mine] * ranks, program, 240)
         assert done.returncode == 0, done.stdout + done.stderr
         assert re.search(r"device memory: \d\d+ buffers, all right", done.stdout), done.stdout
-    # Where no buffer lies on the cores, all that was compressed came from a device.
-    assert bytes_of(json.loads(report.read_text())["ranks"], "compressed_messages") > 0
+    # Where no buffer lies on the cores, all that was compressed came from a device. What auto sends
+    # raw depends on times.
+    compressed = bytes_of(json.loads(report.read_text())["ranks"], "compressed_messages")
+    assert compressed > 0 or codec == "auto"
