@@ -186,7 +186,8 @@ def test_a_variant_that_the_codec_lacks_is_refused(
     lacking = 0
     for codec in wirepress.codecs():
         data = field if "float32" in codec.dtypes else field.view(np.int32)
-        if any(f"{kernel.engine}:{kernel.variant}" == engine for kernel in codec.kernels):
+        copies = codec.name == "store" and engine.startswith("cpu:")
+        if copies or any(f"{k.engine}:{k.variant}" == engine for k in codec.kernels):
             wirepress.compress(data, codec.name, engine=engine)
             continue
         lacking += 1
@@ -200,6 +201,20 @@ def test_a_variant_that_the_codec_lacks_is_refused(
             wirepress.FrameStore(path, (100,), data.dtype, recipe=codec.name, engine=engine)
         assert not path.exists()
     assert lacking
+
+
+@pytest.mark.parametrize("policy", ["compressed", "disk"])
+def test_a_store_is_read_with_the_variant_that_made_it(policy: str, tmp_path: Path) -> None:
+    """Reading takes no recipe, and `disk` packs nothing: neither is a reason to refuse a variant."""
+    values = np.linspace(1, 2, 100, dtype=np.float32)
+    path = tmp_path / "store"
+    recipe = "bx:m=23" if policy == "compressed" else None
+    with wirepress.FrameStore(
+        path, (100,), "float32", recipe=recipe, policy=policy, engine="cpu:scalar"
+    ) as store:
+        store.put(0, values)
+    with wirepress.FrameStore(path, engine="cpu:scalar") as store:
+        assert np.array_equal(store.get(0), values)
 
 
 def test_frames_of_codecs_without_the_variant() -> None:
