@@ -205,7 +205,7 @@ def test_a_variant_that_the_codec_lacks_is_refused(
 
 @pytest.mark.parametrize("policy", ["compressed", "disk"])
 def test_a_store_is_read_with_the_variant_that_made_it(policy: str, tmp_path: Path) -> None:
-    """Reading takes no recipe, and `disk` packs nothing: neither is a reason to refuse a variant."""
+    """Reading takes no recipe and `disk` packs nothing: neither is a reason to refuse one."""
     values = np.linspace(1, 2, 100, dtype=np.float32)
     path = tmp_path / "store"
     recipe = "bx:m=23" if policy == "compressed" else None
