@@ -328,15 +328,15 @@ def text_codec_lanes(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def area_cells(row: dict[str, Any]) -> str:
+    return f"{row['lut']} | {row['ff']} | {row['bram']:g} | {row['dsp']} | {row['depth']:g}"
+
+
 def text_boxes() -> str:
     lines = ["| box, both directions | LUT | FF | BRAM | DSP | depth |", "|---|" + "---:|" * 5]
     for name in BOXES:
         if name in areas():
-            row = areas()[name]
-            lines.append(
-                f"| {name} | {row['lut']} | {row['ff']} | {row['bram']:g} | {row['dsp']} | "
-                f"{row['depth']:g} |"
-            )
+            lines.append(f"| {name} | {area_cells(areas()[name])} |")
     return "\n".join(lines)
 
 
@@ -352,11 +352,7 @@ def text_gcow(boxes: list[str]) -> str:
     ]
     for name in boxes:
         if name in areas():
-            row = areas()[name]
-            lines.append(
-                f"| {name} | {row['lut']} | {row['ff']} | {row['bram']:g} | {row['dsp']} | "
-                f"{row['depth']:g} | {RATE[name]} |"
-            )
+            lines.append(f"| {name} | {area_cells(areas()[name])} | {RATE[name]} |")
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "pipeline/work_script.hpp"
 #include "wirepress/wirepress.h"
 
 namespace wirepress {
@@ -77,23 +78,6 @@ class There {
   mutable Context ctx_;
   void* memory_ = nullptr;
   size_t size_, skip_;
-};
-
-// What engines with devices did in this thread since it was made.
-class Work {
- public:
-  Work() { wpr_get_device_work(&before_); }
-  uint64_t device() const { return now().device_bytes - before_.device_bytes; }
-  uint64_t cores() const { return now().cores_bytes - before_.cores_bytes; }
-  std::string reason() const { return now().reason; }
-
- private:
-  static wpr_device_work now() {
-    wpr_device_work work;
-    wpr_get_device_work(&work);
-    return work;
-  }
-  wpr_device_work before_;
 };
 
 enum class Kind { kGradient, kNoise, kZeros };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "pipeline/work_script.hpp"
 #include "wirepress/wirepress.h"
 
 namespace wirepress {
@@ -76,22 +77,6 @@ class Context {
   wpr_ctx* ctx_ = nullptr;
 };
 
-// What the calling thread had other kernels do since it was made.
-class Others {
- public:
-  Others() { wpr_get_device_work(&before_); }
-  uint64_t size() const { return now().cores_bytes - before_.cores_bytes; }
-  std::string reason() const { return now().reason; }
-
- private:
-  static wpr_device_work now() {
-    wpr_device_work work;
-    wpr_get_device_work(&work);
-    return work;
-  }
-  wpr_device_work before_;
-};
-
 // A codec of this build that takes data without parameters, and a frame of it.
 struct Given {
   std::string name;
@@ -148,7 +133,7 @@ bool has_engine(const Given& given, const std::string& engine) {
 
 // A codec that has the variant codes and expands by it, and nothing is counted.
 void expect_own(const Given& given, const std::string& variant) {
-  const Others others;
+  const Work others;
   Context context;
   Data frame, raw(given.expanded.size());
   ASSERT_EQ(context.set("engine", variant), WPR_OK) << context.error();
@@ -157,12 +142,12 @@ void expect_own(const Given& given, const std::string& variant) {
   ASSERT_EQ(context.decompress(frame, &raw), WPR_OK) << context.error();
   ASSERT_EQ(context.decompress(given.frame, &raw), WPR_OK) << context.error();
   EXPECT_EQ(raw, given.expanded);
-  EXPECT_EQ(others.size(), 0u);
+  EXPECT_EQ(others.cores(), 0u);
 }
 
 // One that lacks it is refused whichever option is set first; the sentence says what it has.
 void expect_refused(const Given& given, const std::string& variant) {
-  const Others others;
+  const Work others;
   Context before, behind;
   Data frame;
   ASSERT_EQ(before.set("engine", variant), WPR_OK) << before.error();
@@ -175,7 +160,7 @@ void expect_refused(const Given& given, const std::string& variant) {
                                : "no kernel for engine \"" + variant + "\"";
   EXPECT_NE(before.error().find(said), std::string::npos) << before.error();
   EXPECT_NE(behind.error().find(said), std::string::npos) << behind.error();
-  EXPECT_EQ(others.size(), 0u);
+  EXPECT_EQ(others.cores(), 0u);
 }
 
 // Its frames are read by other kernels of the processor, which is counted. Other engines refuse
@@ -187,19 +172,19 @@ void expect_read(const Given& given, const std::string& variant) {
   const bool processor = engine_of(variant) == "cpu";
   const wpr_status expected = processor ? WPR_OK : WPR_UNSUPPORTED;
   for (const bool whole : {true, false}) {
-    const Others others;
+    const Work others;
     EXPECT_EQ(whole ? context.decompress(given.frame, &raw) : context.expand(given.frame, &raw),
               expected)
         << context.error();
     if (processor) {
       EXPECT_EQ(raw, given.expanded);
       if (given.frame.size() < raw.size()) {  // else its block is raw, which no kernel expands
-        EXPECT_EQ(others.size(), raw.size());
+        EXPECT_EQ(others.cores(), raw.size());
         EXPECT_EQ(others.reason(), kReason);
       }
     } else {
       EXPECT_NE(context.error().find(variant), std::string::npos) << context.error();
-      EXPECT_EQ(others.size(), 0u);
+      EXPECT_EQ(others.cores(), 0u);
     }
   }
 }
@@ -231,13 +216,13 @@ TEST(Kernels, EveryCodecWithEveryVariant) {
 // Of several codecs one must have it; the others take their best.
 TEST(Kernels, OneOfSeveralCodecsMustHaveIt) {
   if (!find_codec("lz4", 3) || !find_codec("shuffle", 7)) GTEST_SKIP() << "built without them";
-  const Others others;
+  const Work others;
   Context context;
   Data frame;
   ASSERT_EQ(context.set("engine", "cpu:scalar"), WPR_OK);
   ASSERT_EQ(context.set("recipe", "shuffle:4+lz4"), WPR_OK) << context.error();
   EXPECT_EQ(context.compress(data(), WPR_FLOAT32, &frame), WPR_OK) << context.error();
-  EXPECT_EQ(others.size(), 0u);
+  EXPECT_EQ(others.cores(), 0u);
   EXPECT_EQ(context.set("recipe", "lz4"), WPR_PARAMETER);
 }
 
@@ -249,14 +234,14 @@ TEST(Kernels, AVariableIsAWish) {
   unsetenv("WIREPRESS_ENGINE");
   EXPECT_EQ(context.error(), "");  // the default recipe has no such kernel either
   ASSERT_EQ(context.set("recipe", "lz4"), WPR_OK) << context.error();
-  const Others others;
+  const Work others;
   Data frame;
   ASSERT_EQ(context.compress(data(), WPR_FLOAT32, &frame), WPR_OK) << context.error();
-  EXPECT_EQ(others.size(), data().size());
+  EXPECT_EQ(others.cores(), data().size());
   EXPECT_EQ(others.reason(), kReason);
-  const Others of_stream;
+  const Work of_stream;
   ASSERT_EQ(context.stream(data(), WPR_FLOAT32, &frame), WPR_OK) << context.error();
-  EXPECT_EQ(of_stream.size(), data().size());
+  EXPECT_EQ(of_stream.cores(), data().size());
   ASSERT_EQ(context.set("engine", "cpu:scalar"), WPR_OK);  // no wish any more
   EXPECT_EQ(context.stream(data(), WPR_FLOAT32, &frame), WPR_PARAMETER);
   EXPECT_EQ(context.compress(data(), WPR_FLOAT32, &frame), WPR_PARAMETER);
@@ -267,17 +252,17 @@ TEST(Kernels, AutoTakesOthersAndCountsThem) {
   Context context;
   ASSERT_EQ(context.set("engine", "cpu:scalar"), WPR_OK);
   ASSERT_EQ(context.set("recipe", "auto:goal=ratio"), WPR_OK) << context.error();
-  const Others others;
+  const Work others;
   Data frame, raw(data().size());
   ASSERT_EQ(context.compress(data(), WPR_FLOAT32, &frame), WPR_OK) << context.error();
   bool has_it = false;
   for (const Given& given : all_codecs())
     has_it |= context.recipe_of(frame).find(given.name) != std::string::npos &&
               given.kernels.contains("cpu:scalar");
-  EXPECT_EQ(others.size(), has_it ? 0 : data().size()) << context.recipe_of(frame);
+  EXPECT_EQ(others.cores(), has_it ? 0 : data().size()) << context.recipe_of(frame);
   ASSERT_EQ(context.decompress(frame, &raw), WPR_OK) << context.error();
   EXPECT_EQ(raw, data());
-  EXPECT_EQ(others.size(), has_it ? 0 : 2 * data().size());
+  EXPECT_EQ(others.cores(), has_it ? 0 : 2 * data().size());
 }
 
 TEST(Kernels, WhatAutoMakesIsReadWithTheSameVariant) {
@@ -294,7 +279,9 @@ TEST(Kernels, WhatAutoMakesIsReadWithTheSameVariant) {
     ASSERT_EQ(context.set("engine", variant), WPR_OK) << context.error();
     ASSERT_EQ(context.set("recipe", "auto"), WPR_OK) << context.error();
     const wpr_status status = context.compress(data(), WPR_FLOAT32, &frame);
-    if (variant == "rtl:verilator16") EXPECT_EQ(status, WPR_OK) << context.error();
+    if (variant == "rtl:verilator16") {
+      EXPECT_EQ(status, WPR_OK) << context.error();
+    }
     if (status != WPR_OK) continue;  // none of its codecs
     ++made;
     EXPECT_EQ(context.decompress(frame, &raw), WPR_OK) << context.error();
