@@ -635,7 +635,7 @@ def test_broken_connection(mpi, rendezvous_class, tmp_path):
     lines = (tmp_path / "said").read_text().splitlines()
     said = [line for line in lines if line.startswith("wirepress")]
     assert len(said) == 1 and said[0].startswith("wirepress: rank 1: lost the rendezvous at "), said
-    assert said[0].endswith("said whether messages are compressed: the job ends")
+    assert said[0].endswith("said whether messages are compressed; the job ends")
 
 
 def test_other_servers_are_not_asked(mpi):

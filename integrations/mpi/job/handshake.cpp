@@ -97,12 +97,6 @@ bool has_parent() {
   return PMPI_Comm_get_parent(&parent) == MPI_SUCCESS && parent != MPI_COMM_NULL;
 }
 
-// The user asked for it: without the device the job is not worth its time.
-void end_job(const std::string& why) {
-  std::fprintf(stderr, "wirepress: rank %d: %s; the job ends\n", job().rank, why.c_str());
-  PMPI_Abort(MPI_COMM_WORLD, 1);
-}
-
 // Why the cores do a device's jobs, of the first rank; the report has all ranks.
 void say_refusals() {
   if (!names_device()) return;
@@ -130,6 +124,7 @@ void activate() {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
   j.host = host;
+  // The user asked for it: without the device the job is not worth its time.
   if (j.must_end) end_job(refuse);
   if (j.rank == 0) say_refusals();
   if (refuse.empty()) refuse = unfit_library();

@@ -203,17 +203,6 @@ std::string hello_line(const std::string& token, const std::string& name,
   return hello + "\n";
 }
 
-// Others may have been told that this rank takes part, or that nobody does; either guess would end
-// in wrong data or in a hang.
-[[noreturn]] void give_up(const std::string& addresses) {
-  std::fprintf(stderr,
-               "wirepress: rank %d: lost the rendezvous at %s before it said whether messages are "
-               "compressed: the job ends\n",
-               job().rank, addresses.c_str());
-  PMPI_Abort(MPI_COMM_WORLD, 1);
-  std::abort();
-}
-
 }  // namespace
 
 bool has_rendezvous() { return !find_meeting().addresses.empty(); }
@@ -246,7 +235,10 @@ Verdict ask_rendezvous(const std::string& refuse) {
     if (line.read_line(&answer, deadline) && parse_verdict(answer, &verdict)) return verdict;
     if (now() >= deadline) failures = -1;  // it is there: only the wait is long
   }
-  give_up(j.rendezvous);
+  // Others may have been told that this rank takes part, or that nobody does; either guess would
+  // end in wrong data or in a hang.
+  end_job("lost the rendezvous at " + j.rendezvous +
+          " before it said whether messages are compressed");
 }
 
 void send_report(const std::string& report) {
@@ -259,6 +251,14 @@ void send_report(const std::string& report) {
                            process_word() + " " + std::to_string(report.size()) + "\n";
   std::string answer;
   if (line.send_all(head + report, deadline)) line.read_line(&answer, deadline);
+}
+
+void end_job(const std::string& why) {
+  std::fprintf(stderr, "wirepress: rank %d: %s; the job ends\n", job().rank, why.c_str());
+  // MPICH's launcher drops what it has not read when it learns of the end.
+  usleep(300000);
+  PMPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
 }
 
 }  // namespace wirepress

@@ -16,5 +16,6 @@ bool has_rendezvous();
 // Fills in the job's cookie and nodes. `refuse`: why this rank keeps out, or "".
 Verdict ask_rendezvous(const std::string& refuse);
 void send_report(const std::string& report);
+[[noreturn]] void end_job(const std::string& why);
 
 }  // namespace wirepress
