@@ -24,7 +24,7 @@ from wirepress.torch.coder import Coder
 from wirepress.torch.compiled import own_name
 from wirepress.torch.fsdp_delta import Copies, Turns
 from wirepress.torch.group.options import Traffic
-from wirepress.torch.memory import FLOATS, GRADIENTS
+from wirepress.torch.memory import FLOATS, GRADIENTS, all_finite
 from wirepress.torch.packer import AUTO, Packer
 from wirepress.torch.recipes import check_recipe, settled
 from wirepress.torch.transport import Opener, Post
@@ -311,7 +311,7 @@ class _ReduceScatter(_Memory, ReduceScatter):
         """The sum over `ranks` of the row that this rank owns."""
         packer, dtype = self._state.packers["gradients"], parts.dtype
         watched, flag = self._state.watch(self._unit, len(ranks)), 0
-        if watched and not bool(parts.isfinite().all()):
+        if watched and not all_finite(parts):
             flag = 1
         residual = None
         if dtype in GRADIENTS and not packer.lossless(dtype):

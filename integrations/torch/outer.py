@@ -28,7 +28,7 @@ from wirepress.torch.coder import AnyCoder, Coder, PlainCoder
 from wirepress.torch.compiled import own_name
 from wirepress.torch.exchange import Frames, cut
 from wirepress.torch.meeting import Meeting, Rounds
-from wirepress.torch.memory import as_array, as_bytes
+from wirepress.torch.memory import all_finite, as_array, as_bytes
 from wirepress.torch.packer import Packer
 from wirepress.torch.transport import Post, store_of
 
@@ -340,7 +340,7 @@ class OuterStep:
         post = self._connect(meeting)
         giving = meeting.giving()
         gives = post.rank in giving
-        finite = bool(way.isfinite().all())
+        finite = all_finite(way)
         residual = self._residual * self._method.decay if gives else self._residual.clone()
         message = torch.empty(0, dtype=torch.uint8)
         if gives and finite:
@@ -351,7 +351,7 @@ class OuterStep:
         new = self._applied(messages, senders) if gives else None
         new = self._handed_on(post, meeting, new)
         self.counts.wire_bytes += post.sent - before
-        if not all(bool(values.isfinite().all()) for values in new):
+        if not all(all_finite(values) for values in new):
             raise RuntimeError("the new weights would not be finite")
         return _New(*new, residual if finite else None, self._digest(*new), not gives)
 

@@ -23,6 +23,7 @@ import wirepress
 from torch.distributed.distributed_c10d import AllgatherOptions
 from wirepress.errors import CorruptError, ParameterError
 from wirepress.torch.coder import AnyCoder, Coder, PlainCoder
+from wirepress.torch.memory import all_finite
 from wirepress.torch.outer import Method
 
 _SMALL = 1024  # values; tensors with fewer are averaged as they are
@@ -191,7 +192,7 @@ class CodedManager:
         return room[: _HEAD + max(size, 0)]
 
     def _encoded(self, values: torch.Tensor, key: tuple[int, int], out: torch.Tensor) -> int:
-        if not bool(values.isfinite().all()):
+        if not all_finite(values):
             return _NOT_FINITE
         who = f"{self._name} {self._manager.participating_rank()}"
         words = f"{who} {self._manager.current_step()} {key[1]}"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <bit>
 #include <cstring>
 
@@ -126,9 +129,19 @@ Output::~Output() {
   if (view_.obj) PyBuffer_Release(&view_);
 }
 
+// New memory of this size comes from the kernel, whose small pages take longer than most codecs.
+static void wish_huge_pages(char* data, size_t size) {
+  constexpr size_t kLarge = 4 << 20;
+  if (size < kLarge) return;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t skip = -reinterpret_cast<uintptr_t>(data) % page;
+  (void)madvise(data + skip, size - skip, MADV_HUGEPAGE);
+}
+
 NewBytes::NewBytes(size_t cap)
     : object_(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(cap))) {
   if (!object_) throw nb::python_error();
+  wish_huge_pages(PyBytes_AS_STRING(object_), cap);
 }
 
 nb::bytes NewBytes::take(size_t size) {

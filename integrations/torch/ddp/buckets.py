@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from wirepress import _core
+from wirepress.torch import memory
 
 
 class Step:
@@ -49,7 +50,7 @@ def n_bytes(buffer: torch.Tensor) -> int:
 
 
 def is_finite(sums: torch.Tensor) -> bool:
-    return bool((sums._values() if sums.is_sparse else sums).isfinite().all())
+    return memory.all_finite(sums._values() if sums.is_sparse else sums)
 
 
 def after_backward(check: Callable[[], None]) -> None:

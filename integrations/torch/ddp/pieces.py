@@ -24,9 +24,9 @@ class GradientPiece(Piece):
     norm: float = 0.0
 
     def check(self) -> int:
-        if self.settings.on_nonfinite == "pass" or bool(self.values.sum().isfinite()):
+        if self.settings.on_nonfinite == "pass" or memory.all_finite(self.values):
             return 0
-        return 0 if bool(self.values.isfinite().all()) else NOT_FINITE
+        return NOT_FINITE
 
     def _residual(self) -> torch.Tensor | None:
         owned = self.parameter
