@@ -20,10 +20,10 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 from torch.distributed.checkpoint.storage import StorageReader
 from torch.futures import Future
 from wirepress import api, seals
+from wirepress.arrays import unwritten
 from wirepress.errors import CorruptError, FrameError, ParameterError, TruncatedError
 from wirepress.torch import dcp_metadata
 from wirepress.torch.dcp_metadata import DATA_MAGIC, Folder, Place, frame_dtype
-from wirepress.torch.memory import unwritten
 
 
 class _Source:
@@ -43,9 +43,9 @@ class _Source:
         if self.read(0, len(DATA_MAGIC)) != DATA_MAGIC:
             raise CorruptError("this is not a file of data of a checkpoint of version 1")
 
-    def read(self, at: int, size: int) -> bytearray:
-        data = bytearray(size)
-        self.read_into(at, memoryview(data))
+    def read(self, at: int, size: int) -> memoryview:
+        data = unwritten(size)
+        self.read_into(at, data)
         return data
 
     def read_into(self, at: int, memory: memoryview) -> None:
@@ -64,11 +64,11 @@ class _Decoder:
         self._source, self._compressor = source, compressor
         self._scratch = unwritten(0)
 
-    def content(self, place: Place, dtype: str) -> bytearray:
+    def content(self, place: Place, dtype: str) -> memoryview:
         """All of an item."""
         self._frames(place, dtype)  # before there is memory of that size
-        data = bytearray(place.raw)
-        self.expand(place, dtype, 0, memoryview(data))
+        data = unwritten(place.raw)
+        self.expand(place, dtype, 0, data)
         return data
 
     def expand(self, place: Place, dtype: str, begin: int, out: memoryview) -> None:

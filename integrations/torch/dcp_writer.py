@@ -21,10 +21,10 @@ from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.storage import StorageWriter, WriteResult
 from torch.futures import Future
 from wirepress import api, arrays, seals, wps
+from wirepress.arrays import unwritten
 from wirepress.errors import FrameError, ParameterError
 from wirepress.torch import dcp_metadata
 from wirepress.torch.dcp_metadata import DATA_MAGIC, DATA_NAME, NAME, Folder, Place, frame_dtype
-from wirepress.torch.memory import unwritten
 
 PIECE = 16 << 20  # bytes of content in a frame: what is coded while other bytes are written
 _BUFFER, _BUFFERS = 4 << 20, 3

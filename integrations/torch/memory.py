@@ -24,11 +24,6 @@ def all_finite(values: torch.Tensor) -> bool:
     return bool(values.sum().isfinite()) or bool(values.isfinite().all())
 
 
-def unwritten(size: int) -> memoryview:
-    """New bytes that nothing was written to, as a bytearray's are."""
-    return memoryview(np.empty(size, np.uint8))
-
-
 class _Memory:
     """Memory of a tensor, in NumPy's protocol; the array keeps this and so the tensor."""
 

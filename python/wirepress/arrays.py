@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import mmap
 import sys
 from typing import Any, NamedTuple
 
@@ -34,6 +36,7 @@ _DLPACK_DEVICES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "manage
 _DEFAULT_STREAM = 1  # CUDA's, as DLPack numbers it
 _CUDA_KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}
 _PLAIN = (bytes, bytearray, memoryview)
+_LARGE = 4 << 20
 
 
 class View(NamedTuple):
@@ -342,6 +345,23 @@ def _of_buffer(data: Any) -> View:
         )
     shape = tuple(memory.shape or ())
     return View(memory, dtype_code(name), len(shape), shape)
+
+
+def unwritten(size: int) -> memoryview:
+    """New bytes; where they are many, in huge pages.
+
+    The kernel's small pages take up to seven times as long to come, longer than most codecs take
+    to fill them.
+    """
+    if size < _LARGE:
+        return memoryview(bytearray(size))
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError):
+        raise MemoryError(f"no memory for {size} bytes") from None
+    with contextlib.suppress(OSError):  # only a wish
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)
 
 
 def empty(code: int, shape: tuple[int, ...]) -> tuple[Any, Any]:

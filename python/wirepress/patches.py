@@ -337,13 +337,13 @@ class Patch:
             found.append(frame)
         return found
 
-    def _expand(self, frame: memoryview, size: int) -> bytearray:
+    def _expand(self, frame: memoryview, size: int) -> memoryview:
         info = self.compressor.inspect(frame)
         if info.raw_size != size:
             raise CorruptError(f"its frame holds {info.raw_size} bytes, not {size}")
         if 8 * (info.n_blocks or 0) > len(frame):  # before memory is taken for what it announces
             raise TruncatedError(f"its frame of {len(frame)} bytes ends before its content does")
-        out = bytearray(size)
+        out = arrays.unwritten(size)
         self.compressor.decompress(frame, out)
         return out
 
@@ -360,12 +360,13 @@ class Patch:
         new = numpy.frombuffer(self._expand(values, word * int(changed.sum())), f"u{word}")
         return changed, new
 
-    def _moved(self, entry: Entry, base: Item | None) -> bytearray:
+    def _moved(self, entry: Entry, base: Item | None) -> memoryview:
         if entry.op == "full":
             return self._expand(self.frames(entry)[0], entry.raw_size)
         if base is None or base[:2] != (entry.dtype, entry.shape):
             raise ParameterError("the base has no such tensor")
-        out = bytearray(base.memory)
+        out = arrays.unwritten(len(base.memory))
+        out[:] = base.memory
         if entry.op == "ulp":
             self.compressor.take_steps(self.steps_frame(entry), out)
         elif entry.op == "set":
@@ -391,7 +392,7 @@ class Patch:
         word = arrays.dtype_size(arrays.dtype_code(entry.dtype))
         return numpy.frombuffer(self._expand(self.steps_frame(entry), entry.raw_size), f"i{word}")
 
-    def apply(self, entry: Entry, base: Item | None) -> bytearray:
+    def apply(self, entry: Entry, base: Item | None) -> memoryview:
         """The bytes of a tensor in the target, which match their hash.
 
         Raises:
@@ -455,7 +456,7 @@ def _refuse_shared(opened: Patch, items: Mapping[str, Item], written: Mapping[st
             )
 
 
-def tensor_of(entry: Entry, memory: bytearray, torch: Any) -> Any:
+def tensor_of(entry: Entry, memory: memoryview, torch: Any) -> Any:
     """The tensor or, where torch is None, the array of these bytes."""
     import numpy
 

@@ -8,6 +8,7 @@ byte for byte. `Writer` and `Reader` work tensor by tensor, on bytes.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import os
@@ -178,8 +179,9 @@ class Reader:
         FrameError: not a .wps file, or one that is damaged or cut short.
     """
 
-    def __init__(self, file: BinaryIO, **options: Any) -> None:
+    def __init__(self, file: io.BufferedReader, **options: Any) -> None:
         self._file, self._compressor = file, api.Compressor(**options)
+        self._room = memoryview(b"")
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         head = _read(file, _HEAD.size, "its head")
@@ -209,7 +211,7 @@ class Reader:
         """The bytes of a tensor's frame; KeyError: the file has no tensor of this name."""
         return self._places[name][2]
 
-    def read(self, name: str) -> bytearray:
+    def read(self, name: str) -> memoryview:
         """The bytes of a tensor.
 
         Raises:
@@ -219,11 +221,20 @@ class Reader:
         tensor, at, size, seal = self._places[name]
         try:
             self._file.seek(at)
-            return self._expand(_read(self._file, size, "a tensor"), tensor, seal)
+            return self._expand(self._frame(size), tensor, seal)
         except FrameError as error:
             raise type(error)(f"tensor {name}: {error}") from None
 
-    def _expand(self, frame: bytes, tensor: Tensor, seal: int) -> bytearray:
+    def _frame(self, size: int) -> memoryview:
+        """The next bytes of the file, until the next call."""
+        if len(self._room) < size:
+            self._room = arrays.unwritten(size)
+        frame = self._room[:size]
+        if self._file.readinto(frame) < size:
+            raise TruncatedError("the file ends in a tensor")
+        return frame
+
+    def _expand(self, frame: memoryview, tensor: Tensor, seal: int) -> memoryview:
         info = self._compressor.inspect(frame)
         if (info.raw_size, info.dtype) != (tensor.size, tensor.frame_dtype):
             raise CorruptError(
@@ -232,7 +243,7 @@ class Reader:
             )
         if seals.seal(seals.heads_of(frame, self._compressor)) != seal:
             raise CorruptError("its frame does not match its seal in the index")
-        memory = bytearray(tensor.size)
+        memory = arrays.unwritten(tensor.size)
         self._compressor.decompress(frame, memory)
         return memory
 
