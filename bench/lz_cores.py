@@ -300,8 +300,8 @@ The ratio is that of the library's frame, which the core reads. The path is byte
 and of a beat.
 
 With a path of 8 bytes the aims are what one sequence a clock allows, with literals and matches side
-by side; for snappy, what two elements a clock allow. A clock joins the end of a match with the
-literals behind it, but not with another match: the history has one read port. The parser of snappy
+by side; for snappy, what two elements a clock allow. A clock makes literals, a match and the
+literals behind it, but not of another match: the history has one read port. The parser of snappy
 takes one element a clock, so its rate is at most the mean size of elements.
 
 With a path of 16 bytes both parsers take two sequences or elements a clock, and the history is
