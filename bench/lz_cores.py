@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import results
+import rtl_long
 import silesia
 
 import wirepress
@@ -279,6 +280,7 @@ def page() -> None:
     texts = {"decoders": decoders, "encoders": encoders, "aims": aims(raw["rows"])}
     simulated = json.loads((results.FOLDER / "rtl_speed.json").read_text())
     texts["speeds"] = table(("codec", "way", "million clocks a second", "aim"), speed_cells())
+    texts["long"] = rtl_long.ran("zstd", "The decoder read libzstd's frames in long runs")
     texts |= {"speed_command": simulated["command"], "speed_date": simulated["date"],
               "speed_of": f"the first {simulated['limit_mib']} MiB of {simulated['file']}",
               "cpu": simulated["machine"]["cpu"]}  # fmt: skip
@@ -314,6 +316,7 @@ which is {zstd_1:.2f} at level 1 and {zstd_3:.2f} at level 3. The core makes the
 while it executes the sequences of the one before. A packet of one block has none before, and waits
 for its code, its tables and its first literals.
 
+{long}
 ## Encoders
 
 {encoders}
