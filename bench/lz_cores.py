@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import results
+import rtl_long
 import silesia
 
 import wirepress
@@ -279,6 +280,7 @@ def page() -> None:
     texts = {"decoders": decoders, "encoders": encoders, "aims": aims(raw["rows"])}
     simulated = json.loads((results.FOLDER / "rtl_speed.json").read_text())
     texts["speeds"] = table(("codec", "way", "million clocks a second", "aim"), speed_cells())
+    texts["long"] = rtl_long.ran("zstd", "The decoder read libzstd's frames in long runs")
     texts |= {"speed_command": simulated["command"], "speed_date": simulated["date"],
               "speed_of": f"the first {simulated['limit_mib']} MiB of {simulated['file']}",
               "cpu": simulated["machine"]["cpu"]}  # fmt: skip
@@ -300,8 +302,8 @@ The ratio is that of the library's frame, which the core reads. The path is byte
 and of a beat.
 
 With a path of 8 bytes the aims are what one sequence a clock allows, with literals and matches side
-by side; for snappy, what two elements a clock allow. A clock joins the end of a match with the
-literals behind it, but not with another match: the history has one read port. The parser of snappy
+by side; for snappy, what two elements a clock allow. A clock makes literals, a match and the
+literals behind it, but not of another match: the history has one read port. The parser of snappy
 takes one element a clock, so its rate is at most the mean size of elements.
 
 With a path of 16 bytes both parsers take two sequences or elements a clock, and the history is
@@ -314,6 +316,7 @@ which is {zstd_1:.2f} at level 1 and {zstd_3:.2f} at level 3. The core makes the
 while it executes the sequences of the one before. A packet of one block has none before, and waits
 for its code, its tables and its first literals.
 
+{long}
 ## Encoders
 
 {encoders}

@@ -381,7 +381,6 @@ TEST_F(ZfpCore, GreatCubesAreLibzfps) {
   EXPECT_EQ(compare_decoded(args, encoded(args, values), values.size() * sizeof(float)), 0u);
 }
 
-// --gtest_also_run_disabled_tests: 10^7 cells.
 // --gtest_also_run_disabled_tests: 10^6 cells; --gtest_shuffle --gtest_random_seed=N: others.
 TEST_F(ZfpCore, DISABLED_Long) {
   run(1'000'000, 4 + static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()));

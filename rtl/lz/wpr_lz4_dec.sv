@@ -10,9 +10,10 @@
 //
 // Rate: `Bytes` a clock out. With 8 bytes a sequence a clock; with 16 two, where both have no long
 // length, 7 literals at most the first, 16 bytes each of code together and of what they expand to.
-// A byte of a long length takes a clock, and so does each word of code. Latency 20 clocks with 8, 23
-// with 16. A packet of S bytes of code that may have N takes at most S + N + 40 clocks, whatever its
-// bytes are, while both sides move.
+// A byte of a long length takes a clock, and so does each word of code; with 8 bytes the byte that is
+// all of a length of literals takes none, where it lies in its token's word. Latency 20 clocks with
+// 8, 23 with 16. A packet of S bytes of code that may have N takes at most S + N + 40 clocks,
+// whatever its bytes are, while both sides move.
 module wpr_lz4_dec #(
   parameter int unsigned Bytes       = 8,  // of a beat: 8 or 16
   parameter int unsigned LogElements = 4   // that wait for the copy engine
@@ -47,13 +48,14 @@ module wpr_lz4_dec #(
   typedef logic [LogBytes:0] count_t;
   typedef logic [$clog2(3*Bytes)-1:0] size_t;
   typedef struct packed {
-    logic       last;        // the byte is not 255: a length ends
-    logic       more;        // literal length goes on
-    logic       more_match;  // match length goes on
-    logic       done;        // no literals but those that follow at once
-    logic       few;         // with its match 16 bytes at most, and no long length
-    logic [3:0] n;           // these, 0 to Most
-    logic [4:0] next;        // what is taken with them: token, literals, offset; and where it lies
+    logic       last;         // the byte is not 255: a length ends
+    logic       more;         // literal length goes on
+    logic       more_match;   // match length goes on
+    logic       done;         // no literals but those that follow at once
+    logic       with_length;  // the byte behind is all of a long literal length, and taken, too
+    logic       few;          // with its match 16 bytes at most, and no long length
+    logic [3:0] n;            // these, 0 to Most
+    logic [4:0] next;         // what is taken with them: token, literals, offset; where it lies
   } token_t;
   localparam int unsigned TokenBits = $bits(token_t);
 
@@ -67,13 +69,16 @@ module wpr_lz4_dec #(
     for (int j = 0; j < int'(Bytes); j++) begin
       automatic logic [3:0] n = come[8*j+4+:4];
       automatic logic all = n <= 4'(Most);
+      automatic logic length = Bytes == 8 && j < 7 && n == '1 && come[8*((j+1)%8)+:8] != '1;
       come_tokens[j].last       = come[8*j+:8] != '1;
       come_tokens[j].more       = n == '1;
       come_tokens[j].more_match = come[8*j+:4] == '1;
       come_tokens[j].done       = all;
       come_tokens[j].few        = 5'(n) + 5'(come[8*j+:4]) <= 5'd12;
-      come_tokens[j].n          = n == '1 ? 4'd0 : all ? n : 4'd8;
-      come_tokens[j].next       = 5'(j) + (n == '1 ? 5'd1 : all ? 5'(n) + 5'd3 : 5'd9);
+      come_tokens[j].with_length = length;
+      come_tokens[j].n          = length ? 4'd8 : n == '1 ? 4'd0 : all ? n : 4'd8;
+      come_tokens[j].next       = 5'(j) + (length ? 5'd10 : n == '1 ? 5'd1 :
+                                           all ? 5'(n) + 5'd3 : 5'd9);
     end
   end
 
@@ -152,9 +157,10 @@ module wpr_lz4_dec #(
   logic step, two, long_match, done, more_match;
   count_t n;
   logic [4:0] next, first_next;  // behind all, and behind the first sequence
-  logic [7:0] value;
+  logic [7:0] value, value_behind;
   assign token = tokens[at_q];
   assign value = bytes[8*at_q+:8];
+  assign value_behind = bytes[8*at_q+8+:8];
   // With the packet's end in sight a step takes two clocks: one looks whether it is reached.
   assign step  = full && !skip_q && room_q && (looked_q || !ended) && state_q != Ended &&
                  state_q != Flush;
@@ -177,7 +183,9 @@ module wpr_lz4_dec #(
     end
     next    = state_q == Token && paired ? pair.next : first_next;
     state_d = state_q;
-    if (state_q == Token && !token.done) state_d = token.more ? Length : Literals;
+    if (state_q == Token && !token.done) begin
+      state_d = token.more && !token.with_length ? Length : Literals;
+    end
     else if (done) state_d = more_match ? Match : Token;
     else if (state_q == Length && token.last) state_d = Literals;
     else if (state_q == Match && token.last) state_d = Token;
@@ -204,8 +212,15 @@ module wpr_lz4_dec #(
       more_match_q <= more_match;
       first_q      <= state_q != Match;
       bad_q        <= !close_q;
-      // Of a token with Most + 1 to 14 literals the rest. Of a longer length first First.
-      if (state_q == Token) begin
+      // Of a token with Most + 1 to 14 literals the rest. Of a longer length first First, or 8 with
+      // it: then 7 and what it says are left, of which the next ones are up to 8.
+      if (state_q == Token && token.with_length) begin
+        n_q    <= value_behind == '0 ? count_t'(7) : count_t'(8);
+        take_q <= value_behind == '0 ? count_t'(9) :
+                  value_behind == 8'd1 ? count_t'(10) : count_t'(8);
+        done_q <= value_behind <= 8'd1;
+        left_q <= 23'(value_behind - 8'd1);
+      end else if (state_q == Token) begin
         n_q    <= count_t'(value[6:4]);
         take_q <= count_t'(value[6:4]) + count_t'(2);
         done_q <= 1'b1;
@@ -271,7 +286,8 @@ module wpr_lz4_dec #(
     wait1_q       <= done ? more_match : state_q != Literals;
     n1_q          <= step && !(looked_q && over_q && !close_q) ? n : '0;
     first_n1_q    <= count_t'(token.n);
-    begin1_q      <= count_t'(at_q) + count_t'(state_q == Token);
+    begin1_q      <= count_t'(at_q) + (state_q != Token ? count_t'(0) :
+                                        token.with_length ? count_t'(2) : count_t'(1));
     next1_q       <= next;
     first_next1_q <= first_next;
     code1_q       <= value[3:0];

@@ -3,10 +3,10 @@
 // of bytes out, `Bytes` a beat. The literals themselves come beside, three clocks before their
 // element or earlier (wpr_lz_literals).
 //
-// With 8 bytes a clock makes the end of a match and the literals behind it, or literals and the
-// beginning of their match; the history is read for one match. With 16 it makes two pieces of
-// elements, of which one is cut where it would have more than 16 bytes (wpr_lz_pairs); the history
-// is stored twice. Where the bytes come from: wpr_lz_bytes.
+// With 8 bytes a clock makes the end of a match and the literals behind it, or literals, their match
+// and the literals behind that; the history is read for one match. With 16 it makes two pieces of
+// elements, of which one is cut where it would have more than 16 bytes; the history is stored twice.
+// What a clock makes: wpr_lz_single, wpr_lz_pairs. Where the bytes come from: wpr_lz_bytes.
 //
 // An offset of 0 or beyond the packet's first byte, and a byte more than the packet may have, end
 // the packet with m_axis_tuser set beside m_axis_tlast. So does an element that says so. Its bytes
@@ -85,89 +85,24 @@ module wpr_lz_copy #(
       .m_n_literals_o(n_literals1)
     );
   end else begin : g_one
-
-    // ---- what is made in this clock: parts of one element, and literals of the next one -----------
-
-    // The next element; the one that is made, of which `waiting` literals are left, `all` bytes with
-    // its match, and for literals of the next one, behind a match that ends in this clock, `space`.
-    typedef struct packed {
-      logic        last;
-      logic        bad;
-      logic        close;    // a match that would read literals of its own clock
-      logic [OffsetWidth-1:0] offset;
-      logic [8:0]  n_match;
-      logic [8:0]  all;
-      logic [4:0]  waiting;
-    } element_t;
-    element_t next, made_q;
-    logic next_valid, made_valid_q, finish;
-    logic ends_q;  // the element, in this clock
-    logic [3:0] space_q;  // 0 where no element is made
-    wpr_skid #(.Width($bits(element_t))) slice (
+    wpr_lz_single #(.OffsetWidth(OffsetWidth)) single (
       .clk_i,
       .rst_ni,
       .s_valid_i,
       .s_ready_o,
-      .s_data_i ({s_end_i, s_bad_i, s_offset_i[OffsetWidth-1:3] == '0, s_offset_i, s_n_match_i,
-                  s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
-      .m_valid_o(next_valid),
-      .m_ready_i(finish || !made_valid_q),
-      .m_data_o (next)
+      .s_end_i,
+      .s_bad_i,
+      .s_n_literals_i,
+      .s_n_match_i,
+      .s_offset_i,
+      .ready_i       (ready),
+      .m_valid_o     (valid1),
+      .m_end_o       (end1),
+      .m_bad_o       (bad1),
+      .m_ends_o      (ends1),
+      .m_offset_o    (offset1),
+      .m_n_literals_o(n_literals1)
     );
-
-    logic fits, all_long, rest_long, rest_close;
-    logic [4:0] rest_waiting;
-    logic [8:0] rest;
-    assign finish       = ready && made_valid_q && ends_q;
-    assign fits         = next.waiting <= 5'(space_q);
-    assign all_long     = next.all > 9'd16 || 5'(next.all) > 5'(space_q) + 5'd8;
-    assign rest_waiting = made_q.waiting > 5'd8 ? made_q.waiting - 5'd8 : '0;
-    assign rest_close   = made_q.close && made_q.waiting != '0 && rest_waiting == '0;
-    assign rest         = rest_close ? made_q.n_match : made_q.all - 9'd8;
-    assign rest_long    = rest_close ? made_q.n_match > 9'd8 : made_q.all > 9'd16;
-    always_ff @(posedge clk_i) begin
-      if (finish || !made_valid_q) begin
-        made_valid_q   <= next_valid;
-        made_q         <= next;
-        made_q.waiting <= fits ? '0 : next.waiting - 5'(space_q);
-        made_q.all     <= fits ? next.n_match : next.all - 9'(space_q);
-        ends_q         <= fits ? next.n_match <= 9'd8 : !all_long && !next.close;
-        space_q        <= next_valid && fits && next.n_match <= 9'd8 && !next.last ?
-                          4'd8 - next.n_match[3:0] : '0;
-      end else if (ready) begin
-        made_q.waiting <= rest_waiting;
-        made_q.all     <= rest;
-        ends_q         <= !rest_long && (rest_waiting == '0 || !made_q.close);
-        space_q        <= !rest_long && rest_waiting == '0 ? 4'd8 - rest[3:0] : '0;
-      end
-      if (!rst_ni) begin
-        made_valid_q <= 1'b0;
-        space_q      <= '0;
-      end
-    end
-
-    logic match_first;
-    logic [3:0] n, n_literals, n_match;
-    assign match_first = made_q.waiting == '0;
-    assign n_literals  = match_first ? (!next_valid ? '0 : fits ? next.waiting[3:0] : space_q) :
-                         made_q.waiting > 5'd8 ? 4'd8 : made_q.waiting[3:0];
-    assign n_match     = match_first ? n : made_q.close ? '0 : n - n_literals;
-    assign n           = made_q.all > 9'd8 ? 4'd8 : made_q.all[3:0];
-
-    logic match_first1_q;
-    logic [3:0] n_match1_q;
-    logic [3:0] n1;
-    assign n1    = n_match1_q + n_literals1;
-    assign ends1 = match_first1_q ? {n1, n1, n_match1_q, 4'd0} : {n1, n1, n1, n_literals1};
-    always_ff @(posedge clk_i) begin
-      valid1         <= ready && made_valid_q && rst_ni;
-      end1           <= made_q.last;
-      bad1           <= made_q.bad;
-      match_first1_q <= match_first;
-      n_match1_q     <= n_match;
-      n_literals1    <= n_literals;
-      offset1        <= made_q.offset;
-    end
   end
 
   wpr_lz_bytes #(

@@ -120,14 +120,17 @@ module wpr_lz_match #(
     logic [LogRows-1:0] row;
     logic [TagBits-1:0] tag;
   } hash_t;
-  // The product of two polynomials over GF(2) modulo x^32 + 1: each bit is a sum of 19 of the
-  // word's; bytes beyond four go into another one.
+  // The product of two polynomials over GF(2) modulo x^32 + 1: a sum of the word, turned by each
+  // power that the other one has; bytes beyond four go into another product.
+  localparam logic [31:0] FactorLow = 32'h9E3779B1, FactorHigh = 32'h85EBCA6B;
   function automatic hash_t hashed(input logic [8*HashBytes-1:0] word);
-    logic [31:0] product;
+    logic [31:0] product, low, high;
     product = '0;
-    for (int i = 0; i < 32; i++) if (word[i]) product ^= 32'(64'h9E3779B1_9E3779B1 >> (32 - i));
-    for (int i = 32; i < int'(8 * HashBytes); i++) begin
-      if (word[i]) product ^= 32'(64'h85EBCA6B_85EBCA6B >> (64 - i));
+    low     = word[31:0];
+    high    = 32'(word >> 32);
+    for (int i = 0; i < 32; i++) begin
+      if (FactorLow[i]) product ^= (low << i) | (low >> (32 - i));
+      if (HashBytes > 4 && FactorHigh[i]) product ^= (high << i) | (high >> (32 - i));
     end
     return product[31-:$bits(hash_t)];
   endfunction
@@ -138,7 +141,7 @@ module wpr_lz_match #(
   } entry_t;
   hash_t [7:0] hash2_q, hash3_q, hash4_q, hash5_q, hash6_q, hash7_q;
   logic [7:0] won3_q, won4_q, won5_q, won6_q, won7_q;
-  logic [Banks-1:0][7:0] take3_q;
+  logic [7:0][Banks-1:0] take3_q;  // which bank takes a lane's hash
   logic [7:0] may2;
   always_comb begin
     for (int j = 0; j < 8; j++) may2[j] = v_q[2] && w_q[2].rest >= 6'(j + 12);
@@ -150,10 +153,8 @@ module wpr_lz_match #(
         automatic logic lost = 1'b0;
         hash2_q[j] <= hashed(bytes[8*j+:8*HashBytes]);
         for (int i = 0; i < j; i++) lost |= may2[i] && hash2_q[i].bank == hash2_q[j].bank;
-        won3_q[j] <= may2[j] && !lost;
-        for (int b = 0; b < int'(Banks); b++) begin
-          take3_q[b][j] <= may2[j] && !lost && hash2_q[j].bank == 4'(b);
-        end
+        won3_q[j]  <= may2[j] && !lost;
+        take3_q[j] <= may2[j] && !lost ? Banks'(1) << hash2_q[j].bank : '0;
       end
       {hash7_q, hash6_q, hash5_q} <= {hash6_q, hash5_q, hash4_q};
       {hash4_q, hash3_q} <= {hash3_q, hash2_q};
@@ -161,29 +162,39 @@ module wpr_lz_match #(
     end
   end
 
+  // What a bank may take: of each lane; the place is that of the window and the lane.
+  typedef struct packed {
+    logic [LogRows-1:0] row;
+    logic [TagBits-1:0] tag;
+    logic [2:0] lane;
+  } taken_t;
+  taken_t taken3[8];
+  logic [Banks-1:0] write4;
+  always_comb begin
+    write4 = '0;
+    for (int j = 0; j < 8; j++) begin
+      taken3[j] = {hash3_q[j].row, hash3_q[j].tag, 3'(j)};
+      write4 |= take3_q[j];
+    end
+  end
+
   entry_t [Banks-1:0] found6_q;
   for (genvar b = 0; b < int'(Banks); b++) begin : g_bank
     entry_t entries_q[1 << LogRows];
-    logic [LogRows-1:0] row4_q, row4;
+    logic [LogRows-1:0] row4_q;
     logic write4_q;
-    entry_t entry4_q, entry4, found5_q;
+    entry_t entry4_q, found5_q;
+    taken_t gets;
     always_comb begin
-      row4   = '0;
-      entry4 = '0;
-      for (int j = 0; j < 8; j++) begin
-        if (take3_q[b][j]) begin
-          row4 |= hash3_q[j].row;
-          entry4.tag |= hash3_q[j].tag;
-          entry4.at |= TimeBits'(j);
-        end
-      end
-      entry4.at |= w_q[3].at;
+      gets = '0;
+      for (int j = 0; j < 8; j++) gets |= taken3[j] & {$bits(taken_t) {take3_q[j][b]}};
     end
     always_ff @(posedge clk_i) begin
       if (go) begin
-        row4_q      <= clear_q[LogRows] ? clear_q[LogRows-1:0] : row4;
-        entry4_q    <= clear_q[LogRows] ? '0 : entry4;
-        write4_q    <= clear_q[LogRows] || take3_q[b] != '0;
+        row4_q      <= clear_q[LogRows] ? clear_q[LogRows-1:0] : gets.row;
+        entry4_q    <= clear_q[LogRows] ? '0 :
+                       {w_q[3].at[TimeBits-1:3], gets.lane, gets.tag};
+        write4_q    <= clear_q[LogRows] || write4[b];
         found6_q[b] <= found5_q;
       end
     end
@@ -236,45 +247,63 @@ module wpr_lz_match #(
     logic [15:0] offset;
   } candidate_t;
   candidate_t [1:0] candidate_q[13:25];
-  logic [1:0][4:0] turn14_q, turn15_q, turn16_q;
-  logic [1:0][2:0] turn17_q;
-  logic [1:0][31:0][7:0] old16_q, old17_q, old18_q;
   logic [1:0][31:0] equal19_q, equal20_q;
   logic [1:0] full20_q;
+  logic [31:0] may18_q;  // a match may have the window's byte and those behind
   logic [31:0][7:0] new18;
   assign new18 = {w_q[15].bytes, w_q[16].bytes, w_q[17].bytes, w_q[18].bytes};
+  // Of so many bytes that are left, the last 5 are literals.
+  function automatic logic [63:0][31:0] may_table();
+    for (int rest = 0; rest < 64; rest++) begin
+      for (int i = 0; i < 32; i++) may_table[rest][i] = rest >= i + 6;
+    end
+  endfunction
+  localparam logic [63:0][31:0] May = may_table();
+  always_ff @(posedge clk_i) if (go) may18_q <= May[w_q[17].rest];
   for (genvar k = 0; k < 2; k++) begin : g_candidate
+    logic [4:0] turn14_q, turn15_q, turn16_q;
+    logic [2:0] turn17_q;
+    logic [31:0][7:0] old15_q, old16_q, old17, old17_q, by4, by2, by1, old18_q, differ;
+    logic [31:0] same;
     for (genvar l = 0; l < 32; l++) begin : g_lane
       logic [7:0] history_q[2048];
       logic [10:0] row14_q;
-      logic [7:0] old15_q;
       always_ff @(posedge clk_i) begin
-        if (go) begin
-          row14_q       <= address13_q[k][15:5] + 11'(l < int'(address13_q[k][4:0]));
-          old16_q[k][l] <= old15_q;
-        end
+        if (go) row14_q <= address13_q[k][15:5] + 11'(l < int'(address13_q[k][4:0]));
       end
-      always_ff @(posedge clk_i) if (go) old15_q <= history_q[row14_q];
+      always_ff @(posedge clk_i) if (go) old15_q[l] <= history_q[row14_q];
       always_ff @(posedge clk_i) begin
         if (go && v_q[0] && w_q[0].at[4:3] == 2'(l / 8)) begin
           history_q[w_q[0].at[15:5]] <= w_q[0].bytes[8*(l%8)+:8];
         end
       end
     end
+    // Lane i gets what lies turn16 + i lanes on: whole windows first, then bytes.
+    always_comb begin
+      unique case (turn16_q[4:3])
+        2'd0: old17 = old16_q;
+        2'd1: old17 = {old16_q[7:0], old16_q[31:8]};
+        2'd2: old17 = {old16_q[15:0], old16_q[31:16]};
+        default: old17 = {old16_q[23:0], old16_q[31:24]};
+      endcase
+      by4    = turn17_q[2] ? {old17_q[3:0], old17_q[31:4]} : old17_q;
+      by2    = turn17_q[1] ? {by4[1:0], by4[31:2]} : by4;
+      by1    = turn17_q[0] ? {by2[0], by2[31:1]} : by2;
+      differ = old18_q ^ new18;
+      for (int i = 0; i < 32; i++) same[i] = differ[i] == '0;
+    end
     always_ff @(posedge clk_i) begin
       if (go) begin
         candidate_q[13][k] <= {has12_q[k], offset12_q[k]};
         for (int s = 14; s <= 25; s++) candidate_q[s][k] <= candidate_q[s-1][k];
-        turn14_q[k]  <= address13_q[k][4:0];
-        turn15_q[k]  <= turn14_q[k];
-        turn16_q[k]  <= turn15_q[k];
-        turn17_q[k]  <= turn16_q[k][2:0];
-        for (int i = 0; i < 32; i++) begin
-          old17_q[k][i]   <= old16_q[k][5'(i)+{turn16_q[k][4:3], 3'b0}];
-          old18_q[k][i]   <= old17_q[k][5'(i)+5'(turn17_q[k])];
-          equal19_q[k][i] <= candidate_q[18][k].has && w_q[18].rest >= 6'(i + 6) &&
-                             old18_q[k][i] == new18[i];
-        end
+        turn14_q <= address13_q[k][4:0];
+        turn15_q <= turn14_q;
+        turn16_q <= turn15_q;
+        turn17_q <= turn16_q[2:0];
+        old16_q  <= old15_q;
+        old17_q  <= old17;
+        old18_q  <= by1;
+        equal19_q[k] <= candidate_q[18][k].has ? may18_q & same : '0;
         equal20_q[k] <= equal19_q[k];
         full20_q[k]  <= equal19_q[k][31:7] == '1;
       end
@@ -335,34 +364,35 @@ module wpr_lz_match #(
     if (!rst_ni) busy21_q <= '0;
   end
   for (genvar e = 0; e < 2; e++) begin : g_follower
-    logic [7:0][7:0] old25_q, old26_q;
+    logic [7:0][7:0] old24_q, old25_q, by4, by2, by1, old26_q, differ;
     logic [2:0] turn23_q, turn24_q, turn25_q;
-    logic [7:0] equal27_q;
+    logic [7:0] same, equal27_q;
     for (genvar l = 0; l < 8; l++) begin : g_lane
       logic [7:0] history_q[8192];
       logic [12:0] row23_q;
-      logic [7:0] old24_q;
       always_ff @(posedge clk_i) begin
-        if (go) begin
-          row23_q    <= address22_q[e][15:3] + 13'(l < int'(address22_q[e][2:0]));
-          old25_q[l] <= old24_q;
-        end
+        if (go) row23_q <= address22_q[e][15:3] + 13'(l < int'(address22_q[e][2:0]));
       end
-      always_ff @(posedge clk_i) if (go) old24_q <= history_q[row23_q];
+      always_ff @(posedge clk_i) if (go) old24_q[l] <= history_q[row23_q];
       always_ff @(posedge clk_i) begin
         if (go && v_q[0]) history_q[w_q[0].at[15:3]] <= w_q[0].bytes[8*l+:8];
       end
+    end
+    always_comb begin
+      by4    = turn25_q[2] ? {old25_q[3:0], old25_q[7:4]} : old25_q;
+      by2    = turn25_q[1] ? {by4[1:0], by4[7:2]} : by4;
+      by1    = turn25_q[0] ? {by2[0], by2[7:1]} : by2;
+      differ = old26_q ^ w_q[22].bytes;
+      for (int i = 0; i < 8; i++) same[i] = differ[i] == '0;
     end
     always_ff @(posedge clk_i) begin
       if (go) begin
         turn23_q <= address22_q[e][2:0];
         turn24_q <= turn23_q;
         turn25_q <= turn24_q;
-        for (int i = 0; i < 8; i++) begin
-          old26_q[i]   <= old25_q[3'(i)+turn25_q];
-          equal27_q[i] <= legal26_q[e] && w_q[22].rest >= 6'(i + 6) &&
-                          old26_q[i] == w_q[22].bytes[8*i+:8];
-        end
+        old25_q  <= old24_q;
+        old26_q  <= by1;
+        equal27_q <= legal26_q[e] ? May[w_q[22].rest][7:0] & same : '0;
         run28_q[e]   <= ones(equal27_q);
         whole28_q[e] <= equal27_q == '1;
       end

@@ -31,11 +31,12 @@ module wpr_lz_window #(
 
   localparam int unsigned Bits = 8 * Bytes;
   localparam int unsigned Width = Beside + Bits;
+  localparam int unsigned LogBytes = $clog2(Bytes);
   typedef logic [$clog2(3*Bytes)-1:0] size_t;
   logic [2:0] valid_q;
   logic [2:0][Width-1:0] words_q;
   logic [Bytes-1:0] keep;
-  size_t n;
+  logic [LogBytes:0] n;
   logic valid, last, take;
   wpr_skid #(.Width(Bits + Bytes + 1)) slice (
     .clk_i,
@@ -52,7 +53,7 @@ module wpr_lz_window #(
   assign full_o   = valid_q[2] || ended_o;
   always_comb begin
     n = '0;
-    for (int i = 0; i < int'(Bytes); i++) n += size_t'(keep[i]);
+    for (int i = 0; i < int'(Bytes); i++) n += (LogBytes + 1)'(keep[i]);
     for (int i = 0; i < 3; i++) {beside_o[i], bytes_o[i*Bits+:Bits]} = words_q[i];
   end
 
@@ -73,7 +74,9 @@ module wpr_lz_window #(
     if (ended_o) begin
       if (pop_i) size_o <= size_o - size_t'(Bytes);
     end else begin
-      size_o <= (stay[1] ? size_t'(2 * Bytes) : stay[0] ? size_t'(Bytes) : '0) + n;
+      // n, and one or two words before it; n is at most a word.
+      size_o <= stay[1] ? {1'b1, n} : stay[0] ? {n[LogBytes], ~n[LogBytes], n[LogBytes-1:0]} :
+                {1'b0, n};
       ended_o <= come && last;
     end
     if (flush_i) begin
