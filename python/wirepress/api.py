@@ -272,9 +272,10 @@ class Compressor:
     """Compresses and decompresses with settings made once; reuses its memory and threads.
 
     Faster than the functions for many small calls. `compress_async` and `decompress_async` put the
-    work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several threads wait
-    for each other (give each thread its own to run them at once), and each sees one set of options.
-    A forked child may use its copy; the fork waits for the call that another thread is in.
+    work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several
+    threads wait for each other (give each thread its own to run them at once), and each sees one
+    set of options. A forked child may use its copy; the fork waits for the call that another thread
+    is in.
 
     Args:
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
