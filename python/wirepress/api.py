@@ -248,8 +248,8 @@ class Job:
     """Work of `Compressor.compress_async` or `decompress_async` that goes on while the program does
     other things.
 
-    The arrays and buffers that it was given are the job's until it is done: do not change, resize or
-    read them before. They live as long as it needs them; a job that nobody keeps is waited for.
+    The arrays and buffers that it was given are the job's until it is done: do not change, resize
+    or read them before. They live as long as it needs them; a job that nobody keeps is waited for.
     """
 
     def __init__(self, job: _core.Job | None, out: Any = None) -> None:
