@@ -75,37 +75,37 @@ struct Decoding {
   cuda::Task task;
   DecodeRoom room;
 
-  WPR_DEVICE Found* found() const { return reinterpret_cast<Found*>(task.scratch + room.found); }
-  WPR_DEVICE Ones code() const {
+  WPR_ON_DEVICE Found* found() const { return reinterpret_cast<Found*>(task.scratch + room.found); }
+  WPR_ON_DEVICE Ones code() const {
     return {task.code, task.code_size,
             reinterpret_cast<const uint32_t*>(task.scratch + room.code_ones)};
   }
-  WPR_DEVICE Ones marks() const {
+  WPR_ON_DEVICE Ones marks() const {
     const Found& own = *found();
     return {task.scratch + room.marks, (own.flags & kElements) != 0 ? (own.n_body + 7) / 8 : 0,
             reinterpret_cast<const uint32_t*>(task.scratch + room.marks_ones)};
   }
-  WPR_DEVICE Part* parts(uint64_t chunk) const {
+  WPR_ON_DEVICE Part* parts(uint64_t chunk) const {
     return reinterpret_cast<Part*>(task.scratch + room.parts) + chunk * kMostPlanes;
   }
-  WPR_DEVICE Part* marks_part(uint64_t chunk) const {
+  WPR_ON_DEVICE Part* marks_part(uint64_t chunk) const {
     return reinterpret_cast<Part*>(task.scratch + room.marks_parts) + chunk;
   }
-  WPR_DEVICE bool good() const { return found()->good != 0; }
-  WPR_DEVICE bool has_lines() const { return (found()->flags & kLines) != 0; }
-  WPR_DEVICE bool has_marks() const { return (found()->flags & kElements) != 0; }
+  WPR_ON_DEVICE bool good() const { return found()->good != 0; }
+  WPR_ON_DEVICE bool has_lines() const { return (found()->flags & kLines) != 0; }
+  WPR_ON_DEVICE bool has_marks() const { return (found()->flags & kElements) != 0; }
   static constexpr uint64_t kLinesAt = 1;  // of the bitmap
 };
 
 struct CodeOnes {
   Decoding own;
-  WPR_DEVICE std::byte* places() const { return own.task.scratch + own.room.code_places; }
-  WPR_DEVICE Ones ones() const { return own.code(); }
+  WPR_ON_DEVICE std::byte* places() const { return own.task.scratch + own.room.code_places; }
+  WPR_ON_DEVICE Ones ones() const { return own.code(); }
 };
 struct MarksOnes {
   Decoding own;
-  WPR_DEVICE std::byte* places() const { return own.task.scratch + own.room.marks_places; }
-  WPR_DEVICE Ones ones() const { return own.marks(); }
+  WPR_ON_DEVICE std::byte* places() const { return own.task.scratch + own.room.marks_places; }
+  WPR_ON_DEVICE Ones ones() const { return own.marks(); }
 };
 constexpr uint64_t DecodeRoom::counters(uint64_t size) { return CountOnes<CodeOnes>::blocks(size); }
 
@@ -114,10 +114,10 @@ constexpr uint64_t DecodeRoom::counters(uint64_t size) { return CountOnes<CodeOn
 // By one lane.
 class Walker {
  public:
-  WPR_DEVICE explicit Walker(const Decoding& own) : own_(own), code_(own.code()) {}
+  WPR_ON_DEVICE explicit Walker(const Decoding& own) : own_(own), code_(own.code()) {}
 
   // As decode() of planes.hpp up to the elements that are there. False: corrupt.
-  WPR_DEVICE bool begin() {
+  WPR_ON_DEVICE bool begin() {
     Found& found = *own_.found();
     const uint64_t raw_size = own_.task.raw_size;
     uint32_t flags = 0;
@@ -147,7 +147,7 @@ class Walker {
     return true;
   }
 
-  WPR_DEVICE bool end() {
+  WPR_ON_DEVICE bool end() {
     Found& found = *own_.found();
     at_ = found.at;
     if ((found.flags & kElements) != 0) {
@@ -165,18 +165,18 @@ class Walker {
   }
 
  private:
-  WPR_DEVICE uint64_t left() const { return own_.task.code_size - at_; }
+  WPR_ON_DEVICE uint64_t left() const { return own_.task.code_size - at_; }
   static constexpr uint32_t here(uint64_t n, uint64_t chunk) {
     return static_cast<uint32_t>(n - chunk * kChunk < kChunk ? n - chunk * kChunk : kChunk);
   }
-  WPR_DEVICE uint32_t byte(uint64_t at) const { return static_cast<uint32_t>(code_.bytes[at]); }
-  WPR_DEVICE bool take(uint32_t* value) {
+  WPR_ON_DEVICE uint32_t byte(uint64_t at) const { return static_cast<uint32_t>(code_.bytes[at]); }
+  WPR_ON_DEVICE bool take(uint32_t* value) {
     if (left() == 0) return false;
     *value = byte(at_++);
     return true;
   }
 
-  WPR_DEVICE bool take_lines(uint64_t raw_size, uint64_t* body_size) {
+  WPR_ON_DEVICE bool take_lines(uint64_t raw_size, uint64_t* body_size) {
     const uint64_t lines = (raw_size + kLine - 1) / kLine, size = (lines + 7) / 8;
     if (left() < size) return false;
     if (lines % 8 != 0 && byte(at_ + size - 1) >> lines % 8 != 0) return false;
@@ -188,7 +188,7 @@ class Walker {
     return raw_size - *body_size > size;
   }
 
-  WPR_DEVICE bool take_plan(Found* found) {
+  WPR_ON_DEVICE bool take_plan(Found* found) {
     const uint32_t size = own_.room.size;
     found->base = 0;
     if (size == 8) {
@@ -204,13 +204,13 @@ class Walker {
     return (found->flags & kDifferences) == 0 || found->mode[size - 1] != kRaw;
   }
 
-  WPR_DEVICE bool take_plane(Mode* mode, TreeTable* tree) {
+  WPR_ON_DEVICE bool take_plane(Mode* mode, TreeTable* tree) {
     uint32_t value = 0;
     if (!take(&value) || value > kTable) return false;
     *mode = static_cast<Mode>(value);
     return value != kTable || take_table(tree);
   }
-  WPR_DEVICE bool take_table(TreeTable* tree) {
+  WPR_ON_DEVICE bool take_table(TreeTable* tree) {
     uint32_t first = 0, last = 0;
     if (!take(&first) || !take(&last) || first > last) return false;
     const uint32_t n = last - first + 2;  // and the escape's, which comes first
@@ -233,7 +233,7 @@ class Walker {
   }
 
   // Where the planes of a chunk stand.
-  WPR_DEVICE bool take_chunk(const Found& found, uint32_t n, Part* parts) {
+  WPR_ON_DEVICE bool take_chunk(const Found& found, uint32_t n, Part* parts) {
     const uint32_t size = own_.room.size, planes = size + ((found.flags & kSigns) != 0);
     const auto values_of = [=](uint32_t p) { return p == size ? (n + 7) / 8 : n; };
     for (uint32_t p = 0; p < planes; ++p) {
@@ -250,7 +250,7 @@ class Walker {
     return true;
   }
 
-  WPR_DEVICE bool take_part(Mode mode, const TreeTable& tree, uint32_t n, Part* part) {
+  WPR_ON_DEVICE bool take_part(Mode mode, const TreeTable& tree, uint32_t n, Part* part) {
     uint32_t kind = 0, value = 0;
     if (!take(&kind)) return false;
     if ((kind == kConstant || kind == kBits) && !take(&value)) return false;
@@ -272,7 +272,7 @@ class Walker {
         return false;
     }
   }
-  WPR_DEVICE bool take_bits(uint32_t width, uint32_t n) {
+  WPR_ON_DEVICE bool take_bits(uint32_t width, uint32_t n) {
     const uint32_t size = width * ((n + 7) / 8);
     if (size > left()) return false;
     at_ += size;
@@ -282,7 +282,7 @@ class Walker {
   }
 
   // Nodes in the order in which they stand, each of which says how much its children have.
-  WPR_DEVICE bool take_tree(const TreeTable& tree, uint32_t n, Part* part) {
+  WPR_ON_DEVICE bool take_tree(const TreeTable& tree, uint32_t n, Part* part) {
     uint16_t* const count = own_.found()->count;
     count[0] = static_cast<uint16_t>(n);
     uint32_t escapes = 0;
@@ -322,7 +322,7 @@ struct Walk {
   Decoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     if (kEnds && !own.good()) return;
     const Decoding& all = own;
     once(w, [&all] {
@@ -337,7 +337,7 @@ struct Walk {
 // ---- chunks ---------------------------------------------------------------------------------
 
 // Value i of a plane's part.
-static WPR_DEVICE uint32_t value_at(const Ones& code, const TreeTable& tree, const Part& part,
+static WPR_ON_DEVICE uint32_t value_at(const Ones& code, const TreeTable& tree, const Part& part,
                                     uint32_t i) {
   const std::byte* const bytes = code.bytes + part.at;
   switch (part.kind) {
@@ -377,7 +377,7 @@ struct ExpandMarks {
   Decoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     if (!own.good() || !own.has_marks()) return;
     const uint64_t first = w.block() * kChunk;
     const Ones marks = own.marks(), code = own.code();
@@ -411,7 +411,7 @@ struct ExpandChunks {
   Decoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     if (!own.good()) return;
     const Found& found = *own.found();
     const uint64_t first = w.block() * kChunk;
@@ -430,12 +430,12 @@ struct ExpandChunks {
 
  private:
   static constexpr uint32_t kSignAt = sign_bit(kSize);
-  WPR_DEVICE uint32_t value(const Found& found, uint32_t p, const Part* parts, uint32_t i) const {
+  WPR_ON_DEVICE uint32_t value(const Found& found, uint32_t p, const Part* parts, uint32_t i) const {
     return value_at(own.code(), found.tree[p], parts[p], i);
   }
 
   template <class W>
-  WPR_DEVICE void undo(W& w, const Found& found, uint32_t n, Told& told) const {
+  WPR_ON_DEVICE void undo(W& w, const Found& found, uint32_t n, Told& told) const {
     const Part* const parts = own.parts(w.block());
     const uint32_t me = w.warp() * cuda::kLanes;
     const bool steps = (found.flags & kDifferences) != 0, signs = (found.flags & kSigns) != 0;
@@ -494,7 +494,7 @@ struct ExpandChunks {
   }
 
   template <class W>
-  WPR_DEVICE void join(W& w, const Found& found, uint32_t n, const Told& told,
+  WPR_ON_DEVICE void join(W& w, const Found& found, uint32_t n, const Told& told,
                        std::byte* to) const {
     const Part* const parts = own.parts(w.block());
     const bool steps = (found.flags & kDifferences) != 0, signs = (found.flags & kSigns) != 0;
@@ -536,7 +536,7 @@ struct Spread {
   Decoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     if (!own.good()) return;
     const bool lines = own.has_lines(), marked = own.has_marks();
     const uint64_t n = own.task.raw_size / kSize;

@@ -34,7 +34,7 @@ struct PutChunks {
   Encoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Told& told = *reinterpret_cast<Told*>(w.shared());
     const cuda::Places places(own.task.scratch + own.room.chunk_places);
     if (w.warp() == 0) {
@@ -86,7 +86,7 @@ struct PutChunks {
     const std::byte* at = nullptr;
     uint64_t base = 0, head_end = 0;
 
-    WPR_DEVICE Source(const Encoding& encoding, uint64_t number)
+    WPR_ON_DEVICE Source(const Encoding& encoding, uint64_t number)
         : own(encoding), look(encoding.making().look[encoding.making().leaves_out]) {
       const Making& making = own.making();
       const bool others = making.leaves_out != 0;
@@ -112,28 +112,28 @@ struct PutChunks {
       if (begin < all) n = static_cast<uint32_t>(all - begin < kChunk ? all - begin : kChunk);
     }
 
-    WPR_DEVICE Mode mode(uint32_t p) const {
+    WPR_ON_DEVICE Mode mode(uint32_t p) const {
       return marks ? own.making().marks.mode : look.plane[p].mode;
     }
-    WPR_DEVICE const TreeTable& tree(uint32_t p) const {
+    WPR_ON_DEVICE const TreeTable& tree(uint32_t p) const {
       return marks ? own.making().marks_tree : own.making().tree[p];
     }
-    WPR_DEVICE uint32_t values(uint32_t p) const { return !marks && p == kSize ? (n + 7) / 8 : n; }
+    WPR_ON_DEVICE uint32_t values(uint32_t p) const { return !marks && p == kSize ? (n + 7) / 8 : n; }
 
-    WPR_DEVICE Word word(uint32_t i) const { return turn(cuda::get<Word>(at + kSize * i), base); }
+    WPR_ON_DEVICE Word word(uint32_t i) const { return turn(cuda::get<Word>(at + kSize * i), base); }
     // Byte p of a word as it stands in its plane; of the upper one `before` is the word before it.
-    WPR_DEVICE uint32_t byte(uint32_t p, Word word, Word before) const {
+    WPR_ON_DEVICE uint32_t byte(uint32_t p, Word word, Word before) const {
       uint32_t value = static_cast<uint32_t>(word >> 8 * p) & 255;
       if (p == 0 && (look.flags & kSigns) != 0) value &= ~(1u << kSignAt);
       if (p == kSize - 1 && (look.flags & kDifferences) != 0)
         value = (value - (static_cast<uint32_t>(before >> 8 * p) & 255) + 128) & 255;
       return value;
     }
-    WPR_DEVICE Word before(uint32_t i) const {
+    WPR_ON_DEVICE Word before(uint32_t i) const {
       return (look.flags & kDifferences) != 0 && i > 0 ? word(i - 1) : Word{0};
     }
     // Eight signs, each xor the one before it.
-    WPR_DEVICE uint32_t signs(uint32_t i) const {
+    WPR_ON_DEVICE uint32_t signs(uint32_t i) const {
       uint32_t bits = 0;
       uint32_t last_one = i > 0 ? sign(8 * i - 1) : 0;
       for (uint32_t k = 0; k < 8 && 8 * i + k < n; ++k) {
@@ -143,17 +143,17 @@ struct PutChunks {
       }
       return bits;
     }
-    WPR_DEVICE uint32_t sign(uint32_t i) const {
+    WPR_ON_DEVICE uint32_t sign(uint32_t i) const {
       return static_cast<uint32_t>(word(i) >> kSignAt & 1);
     }
-    WPR_DEVICE uint32_t value(uint32_t p, uint32_t i) const {
+    WPR_ON_DEVICE uint32_t value(uint32_t p, uint32_t i) const {
       if (marks) return static_cast<uint32_t>(at[i]);
       return p == kSize ? signs(i) : byte(p, word(i), p == kSize - 1 ? before(i) : Word{0});
     }
   };
 
   template <class W>
-  static WPR_DEVICE void clear(W& w, std::byte* words, uint32_t n) {
+  static WPR_ON_DEVICE void clear(W& w, std::byte* words, uint32_t n) {
     for (uint32_t i = w.warp() * cuda::kLanes; i < n; i += kWarps * cuda::kLanes)
       w.each(
           [=](uint32_t lane) {
@@ -164,7 +164,7 @@ struct PutChunks {
 
   // Values of planes that are not stored as they are.
   template <class W>
-  static WPR_DEVICE void count(W& w, const Source& source, Told& told) {
+  static WPR_ON_DEVICE void count(W& w, const Source& source, Told& told) {
     const auto add = [&told](uint32_t p, uint32_t value) {
       W::add_to(reinterpret_cast<std::byte*>(&told.counts[p][value]), 1);
     };
@@ -185,7 +185,7 @@ struct PutChunks {
 
   // What a plane takes, and in which form; by one warp.
   template <class W>
-  static WPR_DEVICE void measure(W& w, const Source& source, uint32_t p, Told& told) {
+  static WPR_ON_DEVICE void measure(W& w, const Source& source, uint32_t p, Told& told) {
     const uint32_t n = source.values(p);
     const Mode mode = source.mode(p);
     if (mode == kRaw) return once(w, [&told, p, n] { told.sizes[p] = n; });
@@ -228,7 +228,7 @@ struct PutChunks {
 
   // The bytes of a partition code, and the values in leaves before each.
   template <class W>
-  static WPR_DEVICE uint32_t measure_tree(W& w, const TreeTable& tree, uint32_t n,
+  static WPR_ON_DEVICE uint32_t measure_tree(W& w, const TreeTable& tree, uint32_t n,
                                           const uint32_t* counts, uint16_t* leaves) {
     constexpr uint32_t kEach = kMostLeaves / cuda::kLanes;
     const auto coded = w.map(
@@ -266,13 +266,13 @@ struct PutChunks {
         w.lane());
     return sum_of(w, bytes) + escapes;
   }
-  static WPR_DEVICE uint32_t node_size(const TreeTable::Node& node, const uint16_t* leaves) {
+  static WPR_ON_DEVICE uint32_t node_size(const TreeTable::Node& node, const uint16_t* leaves) {
     return (uint32_t{leaves[node.end]} - leaves[node.first] + 7) / 8;
   }
 
   // Brings a plane's chunk to where it belongs, by all warps.
   template <class W>
-  WPR_DEVICE void put(W& w, const Source& source, uint32_t p, Told& told, std::byte* to) const {
+  WPR_ON_DEVICE void put(W& w, const Source& source, uint32_t p, Told& told, std::byte* to) const {
     const uint32_t n = source.values(p), size = told.sizes[p];
     const bool raw = source.mode(p) == kRaw;
     const uint32_t kind = raw ? uint32_t{kStored} : told.kinds[p], any = told.any[p];
@@ -307,7 +307,7 @@ struct PutChunks {
   }
 
   template <class W>
-  static WPR_DEVICE void take_bits(W& w, uint32_t n, uint32_t mask, Told& told) {
+  static WPR_ON_DEVICE void take_bits(W& w, uint32_t n, uint32_t mask, Told& told) {
     const uint32_t width = static_cast<uint32_t>(std::popcount(mask)), groups = (n + 7) / 8;
     for (uint32_t row = w.warp() * cuda::kLanes; row < groups; row += kWarps * cuda::kLanes)
       w.each(
@@ -329,7 +329,7 @@ struct PutChunks {
   // The partition code, level by level: a value finds its place in a list by what was stored of
   // the levels above.
   template <class W>
-  WPR_DEVICE void divide(W& w, const TreeTable& tree, uint32_t n, uint32_t size,
+  WPR_ON_DEVICE void divide(W& w, const TreeTable& tree, uint32_t n, uint32_t size,
                          const uint16_t* leaves, Told& told) const {
     if (w.warp() == 0) place_nodes(w, tree, leaves, told);
     w.sync();
@@ -365,7 +365,7 @@ struct PutChunks {
 
   // Where nodes stand, and what has no code; by one warp.
   template <class W>
-  static WPR_DEVICE void place_nodes(W& w, const TreeTable& tree, const uint16_t* leaves,
+  static WPR_ON_DEVICE void place_nodes(W& w, const TreeTable& tree, const uint16_t* leaves,
                                      Told& told) {
     constexpr uint32_t kEach = kMostLeaves / cuda::kLanes;
     const uint32_t escapes = uint32_t{leaves[tree.escape + 1]} - leaves[tree.escape];
@@ -394,7 +394,7 @@ struct PutChunks {
 
   // The bit that value i has in its node of a level; below its leaf, which is the escape's, the
   // byte.
-  static WPR_DEVICE uint32_t bit_of(const TreeTable& tree, const Told& told, uint32_t code,
+  static WPR_ON_DEVICE uint32_t bit_of(const TreeTable& tree, const Told& told, uint32_t code,
                                     uint32_t level, uint32_t i) {
     int16_t k = 0;
     for (uint32_t d = 0; d < level; ++d) {
@@ -407,7 +407,7 @@ struct PutChunks {
     return k == kEscapeLeaf ? told.escapes_at + i : 8 * uint32_t{told.node_at[k]} + i;
   }
   // Of bits that are one node's: others in the same words may be written meanwhile.
-  static WPR_DEVICE uint32_t ones_between(const Told& told, uint32_t begin, uint32_t end) {
+  static WPR_ON_DEVICE uint32_t ones_between(const Told& told, uint32_t begin, uint32_t end) {
     const uint32_t first = begin / 32, last = end / 32;
     const auto bits = [&](uint32_t i) { return cuda::get<uint32_t>(told.code + 4 * i); };
     const uint32_t head = bits(first) >> begin % 32 << begin % 32;
@@ -419,7 +419,7 @@ struct PutChunks {
 
   // Ones before each of `words` words of the code, by all warps.
   template <class W>
-  static WPR_DEVICE void sum_ones(W& w, uint32_t words, Told& told) {
+  static WPR_ON_DEVICE void sum_ones(W& w, uint32_t words, Told& told) {
     const uint32_t first = kLaneWords * cuda::kLanes * w.warp();
     const auto ones_in = [&](uint32_t i) {
       return static_cast<uint32_t>(std::popcount(cuda::get<uint32_t>(told.code + 4 * i)));
@@ -464,7 +464,7 @@ struct PutEnds {
   Encoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const Making& making = own.making();
     const cuda::Task& task = own.task;
     const uint64_t lines = making.has_lines != 0 ? own.room.bitmap_size() : 0;

@@ -96,20 +96,20 @@ struct Encoding {
   cuda::Task task;
   EncodeRoom room;
 
-  WPR_DEVICE Making& making() const {
+  WPR_ON_DEVICE Making& making() const {
     return *reinterpret_cast<Making*>(task.scratch + room.making);
   }
-  WPR_DEVICE const std::byte* body() const {
+  WPR_ON_DEVICE const std::byte* body() const {
     return making().has_lines != 0 ? task.scratch + room.body : task.raw;
   }
   // Elements of the body, or those that are not 0.
-  WPR_DEVICE List list(bool others) const {
+  WPR_ON_DEVICE List list(bool others) const {
     const Making& own = making();
     if (!others) return {body(), own.n_body};
     return {task.scratch + room.others, own.tries != 0 ? own.n_kept : 0};
   }
-  WPR_DEVICE uint64_t marks_size() const { return (making().n_body + 7) / 8; }
-  WPR_DEVICE uint64_t base(bool others) const {
+  WPR_ON_DEVICE uint64_t marks_size() const { return (making().n_body + 7) / 8; }
+  WPR_ON_DEVICE uint64_t base(bool others) const {
     const uint64_t least = making().least[others];
     return room.size == 8 && least < 2047 ? least : 0;
   }
@@ -126,7 +126,7 @@ struct FindLines {
   Encoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const cuda::Places places(own.task.scratch + own.room.lines_places);
     const uint64_t number = places.next(w), lines = own.room.lines;
     std::byte* const bitmap = own.task.scratch + own.room.bitmap;
@@ -163,7 +163,7 @@ struct FindLines {
   }
 
  private:
-  WPR_DEVICE bool some(uint64_t line) const {
+  WPR_ON_DEVICE bool some(uint64_t line) const {
     if (line >= own.room.lines) return false;
     const std::byte* const at = own.task.raw + line * kLine;
     const uint64_t left = own.task.raw_size - line * kLine;
@@ -186,7 +186,7 @@ struct GatherLines {
   Encoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t group = w.block() * kWarps + w.warp();
     if (own.making().has_lines == 0 || 32 * group >= own.room.lines) return;
     const uint32_t mask = cuda::get<uint32_t>(own.task.scratch + own.room.bitmap + 4 * group);
@@ -226,7 +226,7 @@ struct MarkElements {
   Encoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Making& making = own.making();
     if (making.tries == 0) return;
     const cuda::Places places(own.task.scratch + own.room.marks_places);
@@ -258,7 +258,7 @@ struct MarkElements {
 
  private:
   template <class W>
-  static WPR_DEVICE uint32_t mask_of(W& w, const std::byte* from, uint64_t first, uint64_t n) {
+  static WPR_ON_DEVICE uint32_t mask_of(W& w, const std::byte* from, uint64_t first, uint64_t n) {
     return w.ballot(w.map(
         [=](uint32_t lane) {
           return first + lane < n && cuda::get<Word>(from + kSize * (first + lane)) != 0;
@@ -276,7 +276,7 @@ struct FindBase {
   bool others;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const List list = own.list(others);
     const uint64_t step = w.blocks() * kWarps * cuda::kLanes;
     auto most = w.all(uint32_t{0});  // of complements
@@ -325,7 +325,7 @@ struct CountSample {
   }
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const List list = own.list(others);
     const SampleLines lines(list.n);
     const uint64_t first = w.block() * kWarps * kTurns;
@@ -361,7 +361,7 @@ struct CountSample {
                 offsetof(Told, n_zeros) - offsetof(Told, steps));
 
   template <class W>
-  static WPR_DEVICE void add(W& w, const std::byte* from, std::byte* to, uint32_t begin,
+  static WPR_ON_DEVICE void add(W& w, const std::byte* from, std::byte* to, uint32_t begin,
                              uint32_t n) {
     for (uint32_t i = begin + w.warp() * cuda::kLanes; i < n; i += kWarps * cuda::kLanes)
       w.each(
@@ -374,7 +374,7 @@ struct CountSample {
 
   // n <= 64 elements.
   template <class W>
-  static WPR_DEVICE void count(W& w, Told& told, const std::byte* from, uint32_t n, uint64_t base,
+  static WPR_ON_DEVICE void count(W& w, Told& told, const std::byte* from, uint32_t n, uint64_t base,
                                bool tells) {
     for (uint32_t row = 0; row < n; row += cuda::kLanes)
       w.each(
@@ -394,7 +394,7 @@ struct CountSample {
   }
 
   template <class W>
-  static WPR_DEVICE void count_line(W& w, Told& told, const std::byte* from, uint64_t base,
+  static WPR_ON_DEVICE void count_line(W& w, Told& told, const std::byte* from, uint64_t base,
                                     bool tells) {
     count(w, told, from, kLine, base, tells);
     const auto upper = [=](uint32_t i) {
@@ -438,7 +438,7 @@ struct CountMarks {
   Encoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Making& making = own.making();
     const uint64_t size = own.marks_size(), first = w.block() * kChunk;
     if (making.tries == 0 || first >= size) return;
@@ -497,7 +497,7 @@ struct Choose {
   bool others;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Making& making = own.making();
     if (others && making.tries == 0) return;
     const List list = own.list(others);
@@ -535,7 +535,7 @@ struct Choose {
   }
 
  private:
-  WPR_DEVICE void conclude(const Told& told, uint64_t sampled, uint64_t n, Look* look) const {
+  WPR_ON_DEVICE void conclude(const Told& told, uint64_t sampled, uint64_t n, Look* look) const {
     Making& making = own.making();
     const uint32_t size = own.room.size;
     look->flags = (making.has_lines != 0 ? kLines : 0) | (others ? kElements : 0);
@@ -557,7 +557,7 @@ struct Choose {
 
   // As choose() of plan.hpp: the bits that the sample takes. Values lose the bits of `mask`.
   template <class W>
-  static WPR_DEVICE uint64_t choose(W& w, Work& work, const uint32_t* counts, const uint32_t* noise,
+  static WPR_ON_DEVICE uint64_t choose(W& w, Work& work, const uint32_t* counts, const uint32_t* noise,
                                     uint32_t mask, uint64_t lines, uint64_t sampled, uint64_t n,
                                     PlaneChoice* plane) {
     load(w, work, counts, mask);
@@ -589,7 +589,7 @@ struct Choose {
 
   // As choose_upper().
   template <class W>
-  static WPR_DEVICE uint64_t choose_upper(W& w, Work& work, const Histograms& counts, uint32_t p,
+  static WPR_ON_DEVICE uint64_t choose_upper(W& w, Work& work, const Histograms& counts, uint32_t p,
                                           uint64_t lines, uint64_t sampled, uint64_t n,
                                           PlaneChoice* plane, uint32_t* has_steps) {
     load(w, work, counts.plane[p], 0);
@@ -615,7 +615,7 @@ struct Choose {
 
   // As choose_signs().
   template <class W>
-  static WPR_DEVICE bool choose_signs(W& w, Work& work, const Histograms& counts, uint64_t lines,
+  static WPR_ON_DEVICE bool choose_signs(W& w, Work& work, const Histograms& counts, uint64_t lines,
                                       uint64_t n, uint64_t* bits, PlaneChoice* plane) {
     const uint64_t sampled = lines * kLine;
     if (lines == 0 || 4 * uint64_t{counts.sign_changes} > sampled) return false;
@@ -632,12 +632,12 @@ struct Choose {
     return true;
   }
 
-  static WPR_DEVICE uint32_t of(const uint32_t* counts, uint32_t value, uint32_t mask) {
+  static WPR_ON_DEVICE uint32_t of(const uint32_t* counts, uint32_t value, uint32_t mask) {
     if ((value & mask) != 0) return 0;
     return mask == 0 ? counts[value] : counts[value] + counts[value | mask];
   }
   template <class W>
-  static WPR_DEVICE void load(W& w, Work& work, const uint32_t* counts, uint32_t mask) {
+  static WPR_ON_DEVICE void load(W& w, Work& work, const uint32_t* counts, uint32_t mask) {
     w.settle();
     for (uint32_t i = 0; i < kValues; i += cuda::kLanes)
       w.each([&](uint32_t lane) { work.counts[i + lane] = of(counts, i + lane, mask); }, w.lane());
@@ -645,7 +645,7 @@ struct Choose {
   }
   // Of each lane, the bits of values that occur, turned by `turned`.
   template <class W>
-  static WPR_DEVICE auto occurring(W& w, const Work& work, uint32_t turned) {
+  static WPR_ON_DEVICE auto occurring(W& w, const Work& work, uint32_t turned) {
     return w.map(
         [&work, turned](uint32_t lane) {
           uint32_t bits = 0;
@@ -656,7 +656,7 @@ struct Choose {
         w.lane());
   }
   template <class W>
-  static WPR_DEVICE void store(W& w, const Work& work, PlaneChoice* plane) {
+  static WPR_ON_DEVICE void store(W& w, const Work& work, PlaneChoice* plane) {
     w.settle();
     for (uint32_t i = 0; i < kSymbols; i += cuda::kLanes)
       w.each(
@@ -668,7 +668,7 @@ struct Choose {
 
   // As estimate() of lengths.hpp, of work.counts.
   template <class W>
-  static WPR_DEVICE uint64_t estimate(W& w, Work& work, uint64_t total) {
+  static WPR_ON_DEVICE uint64_t estimate(W& w, Work& work, uint64_t total) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < kValues; i += cuda::kLanes) {
       const uint32_t some =
@@ -726,7 +726,7 @@ struct PutPlan {
   Encoding own;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Making& making = own.making();
     Told& told = *reinterpret_cast<Told*>(w.shared());
     const bool others = making.leaves_out != 0;
@@ -774,7 +774,7 @@ struct PutPlan {
 
  private:
   // Its size.
-  static WPR_DEVICE uint32_t put(const PlaneChoice& plane, std::byte* to) {
+  static WPR_ON_DEVICE uint32_t put(const PlaneChoice& plane, std::byte* to) {
     to[0] = static_cast<std::byte>(plane.mode);
     if (plane.mode != kTable) return 1;
     const Range range(plane.lengths);

@@ -18,7 +18,7 @@ static_assert(kChunkWarps * cuda::kLanes * 32 == kChunk);
 
 // By one lane of a warp, or one warp of a block.
 template <class W, class F>
-WPR_DEVICE void once(W& w, F f) {
+WPR_ON_DEVICE void once(W& w, F f) {
   w.each(
       [=](uint32_t lane) {
         if (lane == 0) f();
@@ -28,7 +28,7 @@ WPR_DEVICE void once(W& w, F f) {
 
 // The sum of x over a warp's lanes, in all of them.
 template <class W, class Lanes>
-WPR_DEVICE uint32_t sum_of(W& w, Lanes x) {
+WPR_ON_DEVICE uint32_t sum_of(W& w, Lanes x) {
   for (unsigned apart = cuda::kLanes / 2; apart > 0; apart /= 2)
     x = w.map([](uint32_t a, uint32_t b) { return a + b; }, x, w.down(x, apart));
   return w.from(x, 0);
@@ -46,16 +46,16 @@ struct Ones {
 
   static constexpr uint64_t steps(uint64_t size) { return size * 8 / kStep + 1; }
 
-  WPR_DEVICE uint64_t word(uint64_t i) const {
+  WPR_ON_DEVICE uint64_t word(uint64_t i) const {
     if (8 * i + 8 <= size) return cuda::get<uint64_t>(bytes + 8 * i);
     uint64_t x = 0;
     for (uint64_t k = 8 * i; k < size; ++k) x |= static_cast<uint64_t>(bytes[k]) << 8 * (k % 8);
     return x;
   }
-  WPR_DEVICE uint32_t bit(uint64_t at) const {
+  WPR_ON_DEVICE uint32_t bit(uint64_t at) const {
     return static_cast<uint32_t>(bytes[at / 8]) >> at % 8 & 1;
   }
-  WPR_DEVICE uint32_t up_to(uint64_t at) const {
+  WPR_ON_DEVICE uint32_t up_to(uint64_t at) const {
     uint32_t sum = before[at / kStep];
     for (uint64_t i = at / kStep * (kStep / 64); i < at / 64; ++i)
       sum += static_cast<uint32_t>(std::popcount(word(i)));
@@ -79,7 +79,7 @@ struct CountOnes {
   Find find;  // gives Ones, and the places of warps
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const cuda::Places places(find.places());
     const uint64_t number = places.next(w), first = number * kSteps;
     const Ones ones = find.ones();
@@ -140,7 +140,7 @@ constexpr int16_t kEscapeLeaf = ~static_cast<int16_t>(kEscape);
 // Of complete lengths, length_of(symbol), of the escape and first to last, 2 to kMostLeaves of them
 // not 0. By one lane.
 template <class F>
-WPR_DEVICE void build(TreeTable* tree, uint32_t first, uint32_t last, F length_of) {
+WPR_ON_DEVICE void build(TreeTable* tree, uint32_t first, uint32_t last, F length_of) {
   uint16_t* const begin = tree->begin;
   for (uint32_t i = 0; i < kMostLength + 2; ++i) begin[i] = 0;
   const auto each = [&](auto use) {
