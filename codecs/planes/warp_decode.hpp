@@ -338,7 +338,7 @@ struct Walk {
 
 // Value i of a plane's part.
 static WPR_ON_DEVICE uint32_t value_at(const Ones& code, const TreeTable& tree, const Part& part,
-                                    uint32_t i) {
+                                       uint32_t i) {
   const std::byte* const bytes = code.bytes + part.at;
   switch (part.kind) {
     case kConstant:
@@ -430,7 +430,8 @@ struct ExpandChunks {
 
  private:
   static constexpr uint32_t kSignAt = sign_bit(kSize);
-  WPR_ON_DEVICE uint32_t value(const Found& found, uint32_t p, const Part* parts, uint32_t i) const {
+  WPR_ON_DEVICE uint32_t value(const Found& found, uint32_t p, const Part* parts,
+                               uint32_t i) const {
     return value_at(own.code(), found.tree[p], parts[p], i);
   }
 
@@ -495,7 +496,7 @@ struct ExpandChunks {
 
   template <class W>
   WPR_ON_DEVICE void join(W& w, const Found& found, uint32_t n, const Told& told,
-                       std::byte* to) const {
+                          std::byte* to) const {
     const Part* const parts = own.parts(w.block());
     const bool steps = (found.flags & kDifferences) != 0, signs = (found.flags & kSigns) != 0;
     const uint64_t base = uint64_t{found.base} << 52;

@@ -118,9 +118,13 @@ struct PutChunks {
     WPR_ON_DEVICE const TreeTable& tree(uint32_t p) const {
       return marks ? own.making().marks_tree : own.making().tree[p];
     }
-    WPR_ON_DEVICE uint32_t values(uint32_t p) const { return !marks && p == kSize ? (n + 7) / 8 : n; }
+    WPR_ON_DEVICE uint32_t values(uint32_t p) const {
+      return !marks && p == kSize ? (n + 7) / 8 : n;
+    }
 
-    WPR_ON_DEVICE Word word(uint32_t i) const { return turn(cuda::get<Word>(at + kSize * i), base); }
+    WPR_ON_DEVICE Word word(uint32_t i) const {
+      return turn(cuda::get<Word>(at + kSize * i), base);
+    }
     // Byte p of a word as it stands in its plane; of the upper one `before` is the word before it.
     WPR_ON_DEVICE uint32_t byte(uint32_t p, Word word, Word before) const {
       uint32_t value = static_cast<uint32_t>(word >> 8 * p) & 255;
@@ -229,7 +233,7 @@ struct PutChunks {
   // The bytes of a partition code, and the values in leaves before each.
   template <class W>
   static WPR_ON_DEVICE uint32_t measure_tree(W& w, const TreeTable& tree, uint32_t n,
-                                          const uint32_t* counts, uint16_t* leaves) {
+                                             const uint32_t* counts, uint16_t* leaves) {
     constexpr uint32_t kEach = kMostLeaves / cuda::kLanes;
     const auto coded = w.map(
         [&](uint32_t lane) {
@@ -330,7 +334,7 @@ struct PutChunks {
   // the levels above.
   template <class W>
   WPR_ON_DEVICE void divide(W& w, const TreeTable& tree, uint32_t n, uint32_t size,
-                         const uint16_t* leaves, Told& told) const {
+                            const uint16_t* leaves, Told& told) const {
     if (w.warp() == 0) place_nodes(w, tree, leaves, told);
     w.sync();
     for (uint32_t level = 0; level < tree.depth; ++level) {
@@ -342,7 +346,7 @@ struct PutChunks {
               if (tree.length[leaf] <= level) return;
               const uint32_t code = tree.code[leaf];
               if ((code >> (kMostLength - 1 - level) & 1) == 0) return;
-              const uint32_t bit = bit_of(tree, told, code, level, row + lane);
+              const uint32_t bit = bit_of<W>(tree, told, code, level, row + lane);
               W::set_bits(told.code + bit / 32 * 4, 1u << bit % 32);
             },
             w.lane());
@@ -356,9 +360,10 @@ struct PutChunks {
       w.each(
           [&](uint32_t lane) {
             if (row + lane >= n) return;
-            const std::byte value = told.values[row + lane];
-            if (tree.leaf[static_cast<uint32_t>(value)] != tree.escape) return;
-            told.code[bit_of(tree, told, code, length, row + lane)] = value;
+            const uint32_t value = static_cast<uint32_t>(told.values[row + lane]);
+            if (tree.leaf[value] != tree.escape) return;
+            const uint32_t at = bit_of<W>(tree, told, code, length, row + lane);
+            W::set_bits(told.code + at / 4 * 4, value << at % 4 * 8);
           },
           w.lane());
   }
@@ -366,7 +371,7 @@ struct PutChunks {
   // Where nodes stand, and what has no code; by one warp.
   template <class W>
   static WPR_ON_DEVICE void place_nodes(W& w, const TreeTable& tree, const uint16_t* leaves,
-                                     Told& told) {
+                                        Told& told) {
     constexpr uint32_t kEach = kMostLeaves / cuda::kLanes;
     const uint32_t escapes = uint32_t{leaves[tree.escape + 1]} - leaves[tree.escape];
     const auto own = w.map(
@@ -394,12 +399,13 @@ struct PutChunks {
 
   // The bit that value i has in its node of a level; below its leaf, which is the escape's, the
   // byte.
+  template <class W>
   static WPR_ON_DEVICE uint32_t bit_of(const TreeTable& tree, const Told& told, uint32_t code,
-                                    uint32_t level, uint32_t i) {
+                                       uint32_t level, uint32_t i) {
     int16_t k = 0;
     for (uint32_t d = 0; d < level; ++d) {
       const uint32_t begin = 8 * uint32_t{told.node_at[k]};
-      const uint32_t ones = ones_between(told, begin, begin + i);
+      const uint32_t ones = ones_between<W>(told, begin, begin + i);
       const bool right = (code >> (kMostLength - 1 - d) & 1) != 0;
       i = right ? ones : i - ones;
       k = right ? tree.node[k].right : tree.node[k].left;
@@ -407,9 +413,10 @@ struct PutChunks {
     return k == kEscapeLeaf ? told.escapes_at + i : 8 * uint32_t{told.node_at[k]} + i;
   }
   // Of bits that are one node's: others in the same words may be written meanwhile.
+  template <class W>
   static WPR_ON_DEVICE uint32_t ones_between(const Told& told, uint32_t begin, uint32_t end) {
     const uint32_t first = begin / 32, last = end / 32;
-    const auto bits = [&](uint32_t i) { return cuda::get<uint32_t>(told.code + 4 * i); };
+    const auto bits = [&](uint32_t i) { return W::peek(told.code + 4 * i); };
     const uint32_t head = bits(first) >> begin % 32 << begin % 32;
     const uint32_t below = (1u << end % 32) - 1;
     if (first == last) return static_cast<uint32_t>(std::popcount(head & below));

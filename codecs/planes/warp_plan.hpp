@@ -362,7 +362,7 @@ struct CountSample {
 
   template <class W>
   static WPR_ON_DEVICE void add(W& w, const std::byte* from, std::byte* to, uint32_t begin,
-                             uint32_t n) {
+                                uint32_t n) {
     for (uint32_t i = begin + w.warp() * cuda::kLanes; i < n; i += kWarps * cuda::kLanes)
       w.each(
           [=](uint32_t lane) {
@@ -374,8 +374,8 @@ struct CountSample {
 
   // n <= 64 elements.
   template <class W>
-  static WPR_ON_DEVICE void count(W& w, Told& told, const std::byte* from, uint32_t n, uint64_t base,
-                               bool tells) {
+  static WPR_ON_DEVICE void count(W& w, Told& told, const std::byte* from, uint32_t n,
+                                  uint64_t base, bool tells) {
     for (uint32_t row = 0; row < n; row += cuda::kLanes)
       w.each(
           [&](uint32_t lane) {
@@ -395,7 +395,7 @@ struct CountSample {
 
   template <class W>
   static WPR_ON_DEVICE void count_line(W& w, Told& told, const std::byte* from, uint64_t base,
-                                    bool tells) {
+                                       bool tells) {
     count(w, told, from, kLine, base, tells);
     const auto upper = [=](uint32_t i) {
       return static_cast<uint32_t>(turn(cuda::get<Word>(from + kSize * i), base) >>
@@ -557,9 +557,9 @@ struct Choose {
 
   // As choose() of plan.hpp: the bits that the sample takes. Values lose the bits of `mask`.
   template <class W>
-  static WPR_ON_DEVICE uint64_t choose(W& w, Work& work, const uint32_t* counts, const uint32_t* noise,
-                                    uint32_t mask, uint64_t lines, uint64_t sampled, uint64_t n,
-                                    PlaneChoice* plane) {
+  static WPR_ON_DEVICE uint64_t choose(W& w, Work& work, const uint32_t* counts,
+                                       const uint32_t* noise, uint32_t mask, uint64_t lines,
+                                       uint64_t sampled, uint64_t n, PlaneChoice* plane) {
     load(w, work, counts, mask);
     const uint32_t any = w.either(occurring(w, work, 0));
     const uint32_t all = ~w.either(occurring(w, work, 255)) & 255;
@@ -590,8 +590,8 @@ struct Choose {
   // As choose_upper().
   template <class W>
   static WPR_ON_DEVICE uint64_t choose_upper(W& w, Work& work, const Histograms& counts, uint32_t p,
-                                          uint64_t lines, uint64_t sampled, uint64_t n,
-                                          PlaneChoice* plane, uint32_t* has_steps) {
+                                             uint64_t lines, uint64_t sampled, uint64_t n,
+                                             PlaneChoice* plane, uint32_t* has_steps) {
     load(w, work, counts.plane[p], 0);
     uint64_t bits = estimate(w, work, sampled);
     bool steps = false;
@@ -616,7 +616,7 @@ struct Choose {
   // As choose_signs().
   template <class W>
   static WPR_ON_DEVICE bool choose_signs(W& w, Work& work, const Histograms& counts, uint64_t lines,
-                                      uint64_t n, uint64_t* bits, PlaneChoice* plane) {
+                                         uint64_t n, uint64_t* bits, PlaneChoice* plane) {
     const uint64_t sampled = lines * kLine;
     if (lines == 0 || 4 * uint64_t{counts.sign_changes} > sampled) return false;
     load(w, work, counts.signs, 0);
