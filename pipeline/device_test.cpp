@@ -316,8 +316,9 @@ TEST(Device, ItIsCountedWhoDidTheWork) {
       {"onebit", "cpu", false, "another engine"},
       {"onebit", "cpu:scalar", false, "another engine"},
       {"zstd:1", "auto", false, "no kernel"},
-      {"planes", "auto", false, "no kernel"},
-      {"zfp:accuracy=1e-3", "auto", false, "does not code"},
+      {"planes", "auto", true, ""},
+      {"zfp:accuracy=1e-3", "auto", true, ""},
+      {"zfp", "auto", false, "does not code"},
       {"auto", "auto", false, "looks at the values"},
   };
   for (const auto& row : rows) {

@@ -2,7 +2,7 @@
 // The encoder of warp.hpp, behind the plan (warp_plan.hpp): a block of 16 warps has a chunk. What
 // its planes take follows from counts of their values; while the block learns where it begins, no
 // code has been made. Then a plane at a time is brought to shared memory in its smallest form, and
-// written.
+// written. Long because all forms of a chunk are made in the same shared memory.
 #pragma once
 
 #include "codecs/planes/warp_plan.hpp"
@@ -68,10 +68,11 @@ struct PutChunks {
       cuda::copy_any(w, making.plan_head, own.task.code + begin - making.plan_head_size,
                      making.plan_head_size);
     uint64_t at = begin;
+    bool used = false;                         // shared memory, by the plane before
     for (uint32_t pass = 0; pass < 2; ++pass)  // planes as they are, then the others
       for (uint32_t p = 0; p < source.planes; ++p) {
         if ((source.mode(p) == kRaw) != (pass == 0)) continue;
-        put(w, source, p, told, own.task.code + at);
+        put(w, source, p, told, own.task.code + at, &used);
         at += told.sizes[p];
       }
   }
@@ -276,7 +277,8 @@ struct PutChunks {
 
   // Brings a plane's chunk to where it belongs, by all warps.
   template <class W>
-  WPR_ON_DEVICE void put(W& w, const Source& source, uint32_t p, Told& told, std::byte* to) const {
+  WPR_ON_DEVICE void put(W& w, const Source& source, uint32_t p, Told& told, std::byte* to,
+                         bool* used) const {
     const uint32_t n = source.values(p), size = told.sizes[p];
     const bool raw = source.mode(p) == kRaw;
     const uint32_t kind = raw ? uint32_t{kStored} : told.kinds[p], any = told.any[p];
@@ -288,7 +290,8 @@ struct PutChunks {
           },
           w.lane());
     if (kind == kConstant) return;
-    w.sync();  // the plane before has been written
+    if (*used) w.sync();  // until that one has been written
+    *used = true;
     for (uint32_t row = w.warp() * cuda::kLanes; row < n; row += kWarps * cuda::kLanes)
       w.each(
           [&](uint32_t lane) {
