@@ -316,8 +316,9 @@ TEST(Device, ItIsCountedWhoDidTheWork) {
       {"onebit", "cpu", false, "another engine"},
       {"onebit", "cpu:scalar", false, "another engine"},
       {"zstd:1", "auto", false, "no kernel"},
-      {"planes", "auto", false, "no kernel"},
-      {"zfp:accuracy=1e-3", "auto", false, "does not code"},
+      {"planes", "auto", true, ""},
+      {"zfp:accuracy=1e-3", "auto", true, ""},
+      {"zfp", "auto", false, "does not code"},
       {"auto", "auto", false, "looks at the values"},
   };
   for (const auto& row : rows) {
@@ -347,6 +348,22 @@ TEST(Device, ItIsCountedWhoDidTheWork) {
       EXPECT_EQ(second.cores(), 0u) << second.reason();
     }
   }
+}
+
+// A code that is larger than the values is found so by the device: the cores need not look.
+TEST(Device, ValuesThatDoNotShrinkAreItsWorkToo) {
+  const Data raw = make(Kind::kGradient, 40000);
+  const There there(raw);
+  Context ctx("zfp:precision=32");
+  if (ctx.status != WPR_OK) GTEST_SKIP() << ctx.error();
+  const Made expected = compress(ctx, raw.data(), raw.size(), WPR_FLOAT32, wpr_bound(ctx, 40000));
+  ASSERT_EQ(expected.status, WPR_OK) << ctx.error();
+  EXPECT_GT(expected.frame.size(), raw.size());
+  const Work work;
+  const Made made = compress(ctx, there.get(), raw.size(), WPR_FLOAT32, wpr_bound(ctx, 40000));
+  EXPECT_EQ(made.frame, expected.frame);
+  EXPECT_EQ(work.device(), raw.size());
+  EXPECT_EQ(work.cores(), 0u) << work.reason();
 }
 
 // With the engine named, recipes that it has no kernel for are refused; their frames are read.

@@ -211,9 +211,24 @@ TEST(Jobs, LargeOnesAndOddAddressesDoTheSame) {
 }
 
 // Calls that the device does: the recipe has a kernel, and loses something.
-constexpr const char* kOnStream[] = {"bx:m=5", "fre:m=5", "onebit", "signsgd",   "terngrad", "tbq",
-                                     "qsgd",   "topk",    "dgc",    "graddrop",  "int8",     "int4",
-                                     "fp8",    "bf16",    "fp16",   "zfp:rate=8"};
+constexpr const char* kOnStream[] = {"bx:m=5",
+                                     "fre:m=5",
+                                     "onebit",
+                                     "signsgd",
+                                     "terngrad",
+                                     "tbq",
+                                     "qsgd",
+                                     "topk",
+                                     "dgc",
+                                     "graddrop",
+                                     "int8",
+                                     "int4",
+                                     "fp8",
+                                     "bf16",
+                                     "fp16",
+                                     "zfp:rate=8",
+                                     "zfp:accuracy=1e-5",
+                                     "zfp:precision=12"};
 
 TEST(Jobs, CallsPutWorkOnTheStreamAndDoNotWait) {
   for (const char* recipe : kOnStream) {

@@ -10,29 +10,8 @@ namespace wirepress {
 namespace {
 namespace planes {
 
-constexpr size_t kLine = 64;
 constexpr size_t kLook = 512;    // values that are looked at before asking whether to go on
 constexpr size_t kJoined = 256;  // elements between two looks ahead
-constexpr uint64_t kExponent64 = uint64_t{0x7FF} << 52;
-
-// Elements as planes take them apart, and back. `base` is for doubles alone: it goes off exponents
-// that are not 0, and stands in its place in the word.
-template <typename Word>
-Word turn(Word word, uint64_t base) {
-  if constexpr (sizeof(Word) < 8)
-    return std::rotl(word, 1);
-  else
-    return std::rotl(word - ((word & kExponent64) != 0 ? base : 0), 4);
-}
-template <typename Word>
-Word turn_back(Word word, uint64_t base) {
-  if constexpr (sizeof(Word) < 8) {
-    return std::rotr(word, 1);
-  } else {
-    const Word back = std::rotr(word, 4);
-    return back + ((back & kExponent64) != 0 ? base : 0);
-  }
-}
 
 inline bool bit(const std::byte* bitmap, size_t i) {
   return ((bitmap[i / 8] >> i % 8) & std::byte{1}) != std::byte{0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block's lines and elements, and what a sample says of how its planes are best stored (spec.md).
+// Long because kernels for GPUs choose with the same functions as the cores.
 #pragma once
 
 #include <optional>
@@ -9,12 +10,6 @@
 namespace wirepress {
 namespace {
 namespace planes {
-
-constexpr size_t kMostPlanes = 9;  // of bytes, and the signs
-
-enum Flag : uint8_t { kLines = 1, kSigns = 2, kDifferences = 4, kElements = 8, kFlags = 15 };
-enum Mode : uint8_t { kRaw = 0, kByChunk = 1, kTable = 2 };                 // of a plane
-enum Kind : uint8_t { kStored = 0, kCoded = 1, kConstant = 2, kBits = 3 };  // of a chunk of it
 
 // ---- lines ----------------------------------------------------------------------------------
 
@@ -129,8 +124,6 @@ inline unsigned base_of(ConstBytes body, size_t n) {
   return least < 2047 ? least : 0;
 }
 
-constexpr unsigned sign_bit(size_t size) { return size == 8 ? 3 : 0; }  // of plane 0
-
 // Signs as bits: each xor the one before it, of the first 64 the rest of a chunk follows.
 inline void chain_signs(std::byte* signs, size_t n) {
   uint64_t before = 0;
@@ -163,6 +156,70 @@ inline void unchain_signs(std::byte* signs, size_t n) {
   std::memcpy(signs, words.data(), 8 * n_words);
 }
 
+// ---- counts and lengths ---------------------------------------------------------------------
+
+inline Counts count(const std::byte* values, size_t n) {
+  // Eight, because equal neighbours wait for each other in one.
+  std::array<std::array<uint32_t, kValues>, 8> parts{};
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, values + i, sizeof(eight));
+#pragma GCC unroll 8
+    for (size_t k = 0; k < 8; ++k) ++parts[k][eight >> 8 * k & 0xFF];
+  }
+  for (; i < n; ++i) ++parts[0][static_cast<uint8_t>(values[i])];
+  Counts sum{};
+  for (const auto& part : parts)
+    for (size_t s = 0; s < kValues; ++s) sum[s] += part[s];
+  return sum;
+}
+
+// Sorts keys, which stand in the order of their lower 9 bits, by the bits above: digit by digit,
+// since comparisons of 200 keys would be as slow as counting 16384 bytes.
+inline void sort_by_count(std::array<uint64_t, kSymbols>* keys, size_t n) {
+  uint64_t any = 0;
+  for (size_t i = 0; i < n; ++i) any |= (*keys)[i];
+  std::array<uint64_t, kSymbols> other;
+  for (unsigned shift = 9; any >> shift != 0; shift += 8) {
+    std::array<uint16_t, 257> begin{};
+    for (size_t i = 0; i < n; ++i) ++begin[((*keys)[i] >> shift & 255) + 1];
+    for (size_t d = 1; d < begin.size(); ++d)
+      begin[d] = static_cast<uint16_t>(begin[d] + begin[d - 1]);
+    for (size_t i = 0; i < n; ++i) other[begin[(*keys)[i] >> shift & 255]++] = (*keys)[i];
+    std::copy_n(other.begin(), n, keys->begin());
+  }
+}
+
+// Leaves out values that do not occur.
+inline Order fold(Counts* counts, size_t total) {
+  std::array<uint64_t, kSymbols> keys;
+  size_t n = 0;
+  for (size_t s = 0; s < kValues; ++s)
+    if ((*counts)[s] > 0) keys[n++] = uint64_t{(*counts)[s]} << 9 | s;
+  sort_by_count(&keys, n);
+  Order order;
+  fold_sorted(keys, n, total, counts, &order);
+  return order;
+}
+
+// What a sample's values would take.
+struct Estimate {
+  Lengths lengths{};
+  uint64_t bits = 0;
+};
+
+// At least one value occurs.
+inline Estimate estimate(Counts&& counts, size_t total) {
+  Estimate result;
+  const Order order = fold(&counts, total);
+  Huffman tree;
+  tree_depths(counts, order, &tree, &result.lengths);
+  limit(order, &result.lengths);
+  result.bits = bits_of(counts, order, result.lengths);
+  return result;
+}
+
 // ---- how planes of a block are stored -------------------------------------------------------
 
 struct Plane {
@@ -180,31 +237,8 @@ struct Plan {
   uint64_t base_in_word() const { return uint64_t{base} << 52; }
 };
 
-// The first and the last value that has a code.
-struct Range {
-  size_t first = 0, last = kValues - 1;
-  explicit Range(const Lengths& lengths) {
-    while (first < last && lengths[first] == 0) ++first;
-    while (last > first && lengths[last] == 0) --last;
-  }
-  size_t table_size() const { return 2 + (last - first + 3) / 2; }
-};
-
-// Whole lines of elements are a sample: all, or one in `step`.
-struct SampleLines {
-  size_t step, n;
-  explicit SampleLines(size_t n_elements) {
-    const size_t lines = n_elements / kLine;
-    step = lines <= 256 ? 1 : std::max<size_t>(8, lines / 1024);
-    n = (lines + step - 1) / step;
-  }
-};
-
-// Whether bytes are so evenly spread that a code would not pay: by the squares of the counts of 32
-// lines. Noise has 18432 on average; from the limit on a code saves about a 16th.
 inline bool is_noise(const std::byte* values, size_t n) {
-  constexpr size_t kRuns = 32;
-  constexpr uint64_t kNoise = 25600;
+  constexpr size_t kRuns = kNoiseLines;
   if (n < kRuns * kLine) return false;
   std::array<uint32_t, kValues> counts{};
   for (size_t run = 0; run < kRuns; ++run) {
@@ -217,7 +251,7 @@ inline bool is_noise(const std::byte* values, size_t n) {
 }
 
 inline bool pays(const Estimate& estimate, size_t sampled, size_t n) {
-  return estimate.bits * n / (8 * sampled) + Range(estimate.lengths).table_size() < n - n / 16;
+  return pays(estimate.bits, Range(estimate.lengths).table_size(), sampled, n);
 }
 
 // By a sample of a plane of n bytes. Returns the bits that the sample will take.
@@ -228,14 +262,11 @@ uint64_t choose(const std::byte* sample, size_t sampled, size_t n, Plane* plane)
   plane->mode = bits < 8 ? kByChunk : kRaw;
   if (bits == 8 && is_noise(sample, sampled)) return bits * sampled;
   const Estimate coded = estimate(count(sample, sampled), sampled);
-  const size_t close = sampled / 16;
-  if (any != all && bits < 8 &&
-      (bits > 2 ? bits * sampled <= coded.bits + close : bits * sampled + close <= coded.bits))
-    return bits * sampled;
-  if (!pays(coded, sampled, n)) return any == all ? 0 : bits * sampled;
-  plane->mode = kTable;
-  plane->lengths = coded.lengths;
-  return any == all ? 0 : coded.bits;
+  const Choice choice =
+      choice_of(any, all, coded.bits, Range(coded.lengths).table_size(), sampled, n);
+  plane->mode = choice.mode;
+  if (choice.mode == kTable) plane->lengths = coded.lengths;
+  return choice.bits;
 }
 
 // The upper plane as it is or by differences. 0: neither pays; else the bits that the sample takes.
@@ -252,8 +283,7 @@ uint64_t choose_upper(const std::byte* sample, size_t sampled, size_t n, std::by
       std::memcpy(room + i * (kLine - 1), line.data() + 1, kLine - 1);
     }
     const Estimate steps = estimate(count(room, n_steps), n_steps);
-    // a 32nd of a bit a value is what undoing them is worth
-    if (steps.bits * sampled * 32 + n_steps * sampled < best.bits * n_steps * 32) {
+    if (better_by_steps(best.bits, steps.bits, sampled, n_steps)) {
       best = steps;
       best.bits = steps.bits * sampled / n_steps;
       plan->flags |= kDifferences;
@@ -286,7 +316,7 @@ uint64_t choose_signs(std::byte* low, size_t sampled, size_t n, uint8_t mask, st
   }
   if (4 * changes > sampled) return 0;
   const Estimate coded = estimate(count(room, 8 * lines), 8 * lines);
-  if (16 * coded.bits >= 13 * sampled || !pays(coded, 8 * lines, (n + 7) / 8)) return 0;
+  if (!repeats(coded.bits, sampled) || !pays(coded, 8 * lines, (n + 7) / 8)) return 0;
   plane->mode = kTable;
   plane->lengths = coded.lengths;
   for (size_t i = 0; i < sampled; ++i) low[i] &= static_cast<std::byte>(~mask);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "codecs/common/testing/schedules.hpp"
+#include "codecs/planes/warp.hpp"
 
 namespace wirepress {
 namespace {
@@ -183,7 +185,7 @@ Data scattered(size_t n, uint64_t share, size_t tail) {
     if (const uint64_t noisy = noise(&h); noisy % 100 >= share || i / 5000 % 3 == 2)
       words[i] = static_cast<Word>(noisy >> 30 | 1);
   Data raw = bytes_of(words);
-  raw.resize(raw.size() + tail, std::byte{7});
+  raw.insert(raw.end(), tail, std::byte{7});
   return raw;
 }
 
@@ -335,6 +337,45 @@ TEST(Planes, RefusesBadBitmapsOfElements) {
   EXPECT_EQ(decoded({8, 3, 2, 0, 0, 0x80, 0x7E}), Code::kCorrupt);     // no way to store it
   EXPECT_EQ(decoded({8, 0, 3, 0, 0, 0x80, 0x7E}), Code::kCorrupt);     // two, and one follows
   EXPECT_EQ(decoded({8}), Code::kCorrupt);
+}
+
+// Codes of every part of the format, by warps in any order: zeros left out in lines and between
+// numbers, signs and differences, values that have no code.
+TEST(Planes, OnAGpuAnyOrderOfWarpsWillDo) {
+  for (const auto& [dtype, raw] : {std::tuple(DType::kFloat32, smooth<uint32_t>(40000, 23, 100)),
+                                   std::tuple(DType::kBfloat16, smooth<uint16_t>(20000, 7, 100)),
+                                   std::tuple(DType::kFloat64, smooth<uint64_t>(17000, 52, 1000)),
+                                   std::tuple(DType::kFloat32, scattered<uint32_t>(40000, 30, 3)),
+                                   std::tuple(DType::kFloat16, scattered<uint16_t>(40000, 97, 1)),
+                                   std::tuple(DType::kFloat64, scattered<uint64_t>(20000, 40, 5)),
+                                   std::tuple(DType::kFloat32, schedules::waves(100000, 1))}) {
+    Args args;
+    args.dtype = dtype;
+    schedules::Schedules<planes::Warps>("planes", args, raw).hold(2);
+  }
+}
+
+// Of the encoder: what is counted is cleared before and there behind, what a warp chooses follows
+// from the signs, chunks know their number. Of the decoder: sums, and the bytes that they are of.
+TEST(Planes, OnAGpuNoBarrierCanBeMissing) {
+  Args args;
+  args.dtype = DType::kFloat32;
+  schedules::Schedules<planes::Warps>("planes", args, smooth<uint32_t>(40000, 23, 100)).need(8, 2);
+}
+
+// In the launches of an encoder, too, a code that is a byte too long is said to be.
+TEST(Planes, OnAGpuRoomIsNotExceeded) {
+  for (const Data& raw : {smooth<uint64_t>(3000, 52, 1000), scattered<uint64_t>(700, 30, 3),
+                          Data(5000, std::byte{0}), Data(7, std::byte{3})}) {
+    Args args;
+    args.dtype = DType::kFloat64;
+    const Data code = encode(args.dtype, raw);
+    for (size_t room = 0; room < code.size(); room += 1 + room / 9) {
+      Data made;
+      const Status status = schedules::Run<planes::Warps>(args, 0, 0).encode(raw, room, &made);
+      EXPECT_EQ(status.code(), Code::kDstTooSmall) << room << " of " << code.size();
+    }
+  }
 }
 
 TEST(Planes, TakesFloats) {

@@ -3,16 +3,13 @@
 // of it stores one bit for each value that comes to it: left or right. Ops divide and merge lists.
 #pragma once
 
-#include <bit>
-
-#include "codecs/planes/lengths.hpp"
+#include "codecs/planes/format.hpp"
 
 namespace wirepress {
 namespace {
 namespace planes {
 
-constexpr size_t kChunk = 16384;  // elements
-constexpr size_t kSlack = 64;     // bytes behind a list that may be read and written
+constexpr size_t kSlack = 64;  // bytes behind a list that may be read and written
 
 // Memory that will soon be written and read: brought into the caches bit by bit between other work,
 // because only so many lines can be on their way at a time.
@@ -30,7 +27,6 @@ class Ahead {
   }
 
  private:
-  static constexpr size_t kLine = 64;
   struct Part {
     const std::byte* at = nullptr;
     const std::byte* end = nullptr;

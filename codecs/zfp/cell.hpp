@@ -14,6 +14,7 @@ constexpr unsigned kPlanes = 32;
 constexpr int kBias = 127;
 constexpr unsigned kCellHead = 9;  // bits before the planes: not all 0; the exponent
 constexpr uint32_t kNegabinary = 0xAAAAAAAA;
+constexpr uint32_t kNoBudget = ~uint32_t{0};
 
 // Where coefficient i stands.
 template <int D>
@@ -112,12 +113,13 @@ static WPR_ON_DEVICE void values_of(const uint32_t (&c)[1 << (2 * D)], int expon
     x[i] = static_cast<float>(static_cast<int32_t>(v[i])) * scale;
 }
 
-// Puts planes in `budget` bits, or fewer; out.put(bits, n).
+// Puts the upper `planes` in `budget` bits, or fewer; out.put(bits, n).
 template <int D, class Out>
-static WPR_ON_DEVICE void put_planes(const uint32_t (&c)[1 << (2 * D)], uint32_t budget, Out& out) {
+static WPR_ON_DEVICE void put_planes(const uint32_t (&c)[1 << (2 * D)], uint32_t planes,
+                                     uint32_t budget, Out& out) {
   constexpr uint32_t kValues = 1u << (2 * D);
   uint32_t n = 0;  // coefficients that had a 1
-  for (uint32_t plane = kPlanes; budget > 0 && plane-- > 0;) {
+  for (uint32_t plane = kPlanes; budget > 0 && plane-- > kPlanes - planes;) {
     uint64_t x = 0;
     WPR_UNROLL
     for (uint32_t i = 0; i < kValues; ++i) x |= uint64_t{c[i] >> plane & 1} << i;
@@ -144,12 +146,13 @@ static WPR_ON_DEVICE void put_planes(const uint32_t (&c)[1 << (2 * D)], uint32_t
 
 // The other way; in.take(n) gives the next n bits, at most 64.
 template <int D, class In>
-static WPR_ON_DEVICE void take_planes(uint32_t budget, In& in, uint32_t (&c)[1 << (2 * D)]) {
+static WPR_ON_DEVICE void take_planes(uint32_t planes, uint32_t budget, In& in,
+                                      uint32_t (&c)[1 << (2 * D)]) {
   constexpr uint32_t kValues = 1u << (2 * D);
   WPR_UNROLL
   for (uint32_t i = 0; i < kValues; ++i) c[i] = 0;
   uint32_t n = 0;
-  for (uint32_t plane = kPlanes; budget > 0 && plane-- > 0;) {
+  for (uint32_t plane = kPlanes; budget > 0 && plane-- > kPlanes - planes;) {
     const uint32_t known = n < budget ? n : budget;
     budget -= known;
     uint64_t x = in.take(known);

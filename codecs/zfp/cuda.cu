@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// zfp on a GPU. A lane keeps a cell of 64 values.
-// registers: 128
+// zfp on a GPU. A lane keeps a cell of 64 values, and where it looks at what comes back of them, half
+// as much again.
+// registers: 160
 #include "codecs/zfp/warp.hpp"
 #include "engines/cuda/device.cuh"
 

@@ -299,21 +299,13 @@ Range<T> range_of(ConstBytes src, size_t n) {
   return range;
 }
 
-// Cells that are smaller than half the tolerance, but not much: libzfp keeps so few planes of them
-// that decoded numbers can wrap around. They may as well be zeros.
 template <typename T>
 void set_doubtful(double tolerance, Plan* plan) {
-  const int exponent = std::ilogb(tolerance) - 1;
-  if (exponent >= std::numeric_limits<T>::max_exponent) return;
-  const T limit = std::ldexp(T{1}, exponent);
-  plan->doubtful_from = std::max<uint64_t>(1, size_word(limit / 2));
-  plan->doubtful_to = size_word(limit);
+  T from = 0, to = 0;
+  if (!find_doubtful<T>(tolerance, &from, &to)) return;
+  plan->doubtful_from = std::max<uint64_t>(1, size_word(from));
+  plan->doubtful_to = size_word(to);
 }
-
-// Up to this many powers of two between the largest value and the tolerance, libzfp's rounding
-// cannot spoil the bound that its truncation keeps.
-template <typename T>
-constexpr int kExactPlanes = sizeof(T) == 4 ? 19 : 47;
 
 template <typename T>
 Plan plan_floats(const Args& args, const Range<T>& range) {

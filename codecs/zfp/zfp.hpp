@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the codec and its kernels share: modes, how a block of raw bytes is a grid of cells, the
 // payload's pieces and the index of the stream (spec.md). Everything is `static`: see
-// codecs/README.md, Rules.
+// codecs/README.md, Rules. Long because kernels of the cores and for GPUs share all of it.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/kernel.hpp"
@@ -146,6 +147,23 @@ constexpr Plan plan_of_magnitudes(T most, bool tiny, double limit) {
 template <typename T>
 constexpr double rounding_of(T most) {
   return static_cast<double>(most) * (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53);
+}
+
+// Up to this many powers of two between the largest value and the tolerance, libzfp's rounding
+// cannot spoil the bound that its truncation keeps.
+template <typename T>
+constexpr int kExactPlanes = sizeof(T) == 4 ? 19 : 47;
+
+// Cells that are smaller than half the tolerance, but not much: libzfp keeps so few planes of them
+// that decoded numbers can wrap around. They may as well be zeros. Whether there are any, at least
+// `from` and below `to`.
+template <typename T>
+[[maybe_unused]] static bool find_doubtful(double tolerance, T* from, T* to) {
+  const int exponent = std::ilogb(tolerance) - 1;
+  if (exponent >= std::numeric_limits<T>::max_exponent) return false;
+  *to = std::ldexp(T{1}, exponent);
+  *from = *to / 2;
+  return true;
 }
 
 // Beyond the edge of an array a cell is filled up with the values at these places.

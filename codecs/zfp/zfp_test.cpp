@@ -669,13 +669,11 @@ TEST(Zfp, TheExampleOfTheSpecification) {
 TEST(Zfp, OnAGpuAnyOrderOfWarpsWillDo) {
   const std::vector<std::vector<uint64_t>> shapes = {{20003}, {101, 99}, {21, 18, 27}};
   for (const auto& shape : shapes) {
-    for (const int rate : {real_param(125, -3), real_param(55, -1), real_param(40, 0)}) {
-      Args args;
-      args.dtype = DType::kFloat32;
-      args.value[zfp::kRateParam] = rate;
-      args.n_dims = static_cast<int>(shape.size());
+    for (const char* mode : {"rate=0.125", "rate=5.5", "rate=40", "accuracy=1e2", "accuracy=3e4",
+                             "precision=1", "precision=13", "precision=32"}) {
+      const Args args = args_of(DType::kFloat32, mode, shape);
       size_t size = 4;
-      for (size_t i = 0; i < shape.size(); ++i) size *= args.shape[i] = shape[i];
+      for (const uint64_t extent : shape) size *= extent;
       schedules::Schedules<zfp::Warps>("zfp", args, schedules::waves(size, 1)).hold(3);
     }
   }

@@ -190,6 +190,11 @@ class DeviceWarp {
   static WPR_ON_DEVICE void set_bits(std::byte* word, uint32_t bits) {
     atomicOr(reinterpret_cast<unsigned*>(word), bits);
   }
+  static WPR_ON_DEVICE uint32_t peek(const std::byte* word) {
+    uint32_t x = 0;
+    asm volatile("ld.relaxed.cta.u32 %0, [%1];" : "=r"(x) : "l"(word) : "memory");
+    return x;
+  }
   static WPR_ON_DEVICE void add_to(std::byte* word, uint32_t n) {
     atomicAdd(reinterpret_cast<unsigned*>(word), n);
   }

@@ -152,6 +152,7 @@ class HostWarp {
   static void publish(uint64_t* word, uint64_t value) { *word = value; }
   static uint64_t published(const uint64_t* word) { return *word; }
   static void set_bits(std::byte* word, uint32_t bits) { put(word, get<uint32_t>(word) | bits); }
+  static uint32_t peek(const std::byte* word) { return get<uint32_t>(word); }
   static void add_to(std::byte* word, uint32_t n) { put(word, get<uint32_t>(word) + n); }
   static void at_most(uint64_t* word, uint64_t value) { *word = std::min(*word, value); }
 

@@ -36,6 +36,7 @@
 //                                          written before is seen by them that have seen it
 //   W::set_bits(p, bits)                   in functions of a lane: a word gets bits, whoever else
 //                                          does so meanwhile
+//   W::peek(p)                             the same: a word, of which others may set bits meanwhile
 //   W::add_to(p, n)                        the same: a uint32_t grows by n
 //   w.wait()                               what a warp does while it waits for another block
 //

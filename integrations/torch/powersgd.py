@@ -82,7 +82,8 @@ def first_product(matrix: Matrix) -> tuple[torch.Tensor, bool]:
         if residual is not None:
             block.add_(residual[rows])
         torch.mm(block, matrix.q, out=p[rows])
-    # A row of M that is not finite makes one of M Q; so may a sum that is too large.
+    # A row of M that is not finite makes one of M Q; so may a sum that is too large. M has the
+    # residual: finite gradients with which that overflows are not finite, too.
     is_finite = not matrix.watched or bool(p.isfinite().all()) or all_finite(values)
     return p, is_finite
 

@@ -115,8 +115,9 @@ BY_DEVICE: list[Case] = [
     ("topk:ratio=0.1", {}),
     ("dgc:ratio=0.1", {"momentum": 0.9}),
     ("bf16", {"algorithm": "gather"}),
+    ("planes", {}),
 ]
-BY_CORES: list[Case] = [("planes", {})]
+BY_CORES: list[Case] = [("zstd", {})]
 
 
 @pytest.mark.parametrize(("dtype", "cases"), [("float32", BY_DEVICE), ("bfloat16", BY_DEVICE[:1])])

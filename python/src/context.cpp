@@ -4,7 +4,10 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <optional>
+#include <thread>
 
 #include "buffer.hpp"
 
@@ -46,6 +49,24 @@ size_t raw_size_of(wirepress::Context& context, const Input& frame) {
   }
 }
 
+// The context's stream, for one call.
+// NOLINTBEGIN(performance-no-int-to-ptr): addresses come as numbers
+class OnStream {
+ public:
+  OnStream(wirepress::Context& context, intptr_t stream, intptr_t before)
+      : context_(context), before_(before) {
+    context_.set_stream(reinterpret_cast<void*>(stream));
+  }
+  ~OnStream() { context_.set_stream(reinterpret_cast<void*>(before_)); }
+  OnStream(const OnStream&) = delete;
+  OnStream& operator=(const OnStream&) = delete;
+
+ private:
+  wirepress::Context& context_;
+  intptr_t before_;
+};
+// NOLINTEND(performance-no-int-to-ptr)
+
 }  // namespace
 
 struct Context::AtFork {
@@ -86,10 +107,15 @@ Context::~Context() {
 }
 
 template <class Call>
-auto Context::run(Call call) {
-  nb::gil_scoped_release released;
+auto Context::alone(Call call) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return call(context_);
+}
+
+template <class Call>
+auto Context::run(Call call) {
+  nb::gil_scoped_release released;
+  return alone(call);
 }
 
 template <class Cap, class Call>
@@ -159,12 +185,17 @@ size_t Context::bound(size_t raw_size) {
   return run([&](auto& context) { return context.bound(raw_size); });
 }
 
-nb::bytes Context::decompress(nb::handle frame) {
+nb::bytes Context::decompress(nb::handle frame, std::optional<intptr_t> stream) {
   const Input input(frame);
-  return make_bytes([&](auto& context) { return raw_size_of(context, input); },
-                    [&](auto& context, void* dst, size_t cap) {
-                      return context.decompress(input.data(), input.size(), dst, cap);
-                    });
+  return make_bytes(
+      [&](auto& context) {
+        const OnStream there(context, stream.value_or(stream_), stream_);
+        return raw_size_of(context, input);
+      },
+      [&](auto& context, void* dst, size_t cap) {
+        const OnStream there(context, stream.value_or(stream_), stream_);
+        return context.decompress(input.data(), input.size(), dst, cap);
+      });
 }
 
 size_t Context::decompress_into(nb::handle frame, nb::handle out) {
@@ -284,25 +315,6 @@ void Context::set_stream(intptr_t stream) {
   });
 }
 
-namespace {
-
-// The context's stream, for one call.
-class OnStream {
- public:
-  OnStream(wirepress::Context& context, intptr_t stream, intptr_t before)
-      : context_(context), before_(before) {
-    context_.set_stream(reinterpret_cast<void*>(stream));
-  }
-  ~OnStream() { context_.set_stream(reinterpret_cast<void*>(before_)); }
-  OnStream(const OnStream&) = delete;
-  OnStream& operator=(const OnStream&) = delete;
-
- private:
-  wirepress::Context& context_;
-  intptr_t before_;
-};
-
-}  // namespace
 // NOLINTEND(performance-no-int-to-ptr)
 
 nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t size) {
@@ -337,10 +349,12 @@ nb::list Context::explain(nb::handle data, int dtype, int n_dims,
   return result;
 }
 
-nb::tuple Context::inspect(nb::handle frame) {
+nb::tuple Context::inspect(nb::handle frame, std::optional<intptr_t> stream) {
   const Input input(frame);
-  const wpr_info info =
-      run([&](auto& context) { return context.inspect(input.data(), input.size()); });
+  const wpr_info info = run([&](auto& context) {
+    const OnStream there(context, stream.value_or(stream_), stream_);
+    return context.inspect(input.data(), input.size());
+  });
   nb::list shape;
   for (int i = 0; i < info.n_dims; ++i) shape.append(info.shape[i]);
   return nb::make_tuple(info.version, info.header_size, info.raw_size, info.block_size,
@@ -408,44 +422,56 @@ Job::Job(nb::object context, nb::object data, nb::object out, size_t cap, Begin 
 
 // A device may still read and write what the job has.
 Job::~Job() {
-  try {
-    if (job_ != nullptr) finish(true);
-  } catch (...) {  // nobody asked for the result
-  }
+  if (job_.load(std::memory_order_acquire) != nullptr) wait();
 }
 
 Context& Job::context() const { return *nb::inst_ptr<Context>(owner_); }
 
-// Looks whether it is done, or waits until it is.
-void Job::finish(bool waits) {
-  bool done = true;
-  context().run([&](auto& own) {
-    wpr_job* const job = job_;
-    if (job == nullptr) return;  // another thread was faster
+bool Job::look() {
+  return context().alone([&](auto& own) {
+    wpr_job* const job = job_.load(std::memory_order_relaxed);
+    if (job == nullptr) return true;  // another thread was faster
     try {
-      if (waits) {
-        written_ = own.wait(job);
-      } else {
-        done = own.poll(job, &written_);
-      }
+      if (!own.poll(job, &written_)) return false;
     } catch (...) {
       error_ = std::current_exception();
     }
-    if (done) job_ = nullptr;
+    job_.store(nullptr, std::memory_order_release);
+    return true;
   });
-  if (job_ != nullptr) return;
+}
+
+// Nobody waits for the device alone with the context: its stream may be behind what other threads
+// have yet to put there, by the same context.
+void Job::wait() {
+  constexpr std::chrono::microseconds kLongest(200);
+  std::chrono::microseconds pause(5);
+  nb::gil_scoped_release released;
+  while (!look()) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongest);
+  }
+}
+
+// What the device is done with.
+void Job::let_go() {
   input_.reset();
   output_.reset();
   data_ = nb::none();
 }
 
 bool Job::done() {
-  if (job_ != nullptr) finish(false);
-  return job_ == nullptr;
+  if (job_.load(std::memory_order_acquire) != nullptr) {
+    nb::gil_scoped_release released;
+    if (!look()) return false;
+  }
+  let_go();
+  return true;
 }
 
 nb::object Job::result() {
-  if (job_ != nullptr) finish(true);
+  if (job_.load(std::memory_order_acquire) != nullptr) wait();
+  let_go();
   if (error_) std::rethrow_exception(error_);
   if (!result_.is_valid()) {
     result_ = bytes_ ? nb::object(bytes_->take(written_)) : nb::object(nb::int_(written_));
@@ -462,15 +488,25 @@ Job* Context::compress_async(nb::object self, nb::object data, int dtype, int n_
     check_size(input.size(), dtype, n_dims, shape);
     size = input.size();
   }
-  const size_t cap = out.is_none() ? bound(size) : 0;
-  return new Job(std::move(self), std::move(data), std::move(out), cap,
-                 [&](auto& context, const Input& input, void* to, size_t room) {
-                   if (input.size() != size)
-                     throw Error(WPR_PARAMETER, "the data have changed their size");
-                   const OnStream there(context, stream, stream_);
-                   return context.compress_async(input.data(), static_cast<wpr_dtype>(dtype),
-                                                 n_dims, shape.data(), to, room);
-                 });
+  while (true) {  // until no other thread's set() comes between the room and the job
+    uint64_t n_sets = 0;
+    size_t cap = 0;
+    if (out.is_none())
+      cap = run([&](auto& context) {
+        n_sets = n_sets_;
+        return context.bound(size);
+      });
+    auto job = std::make_unique<Job>(
+        self, data, out, cap,
+        [&](auto& context, const Input& input, void* to, size_t room) -> wpr_job* {
+          if (out.is_none() && n_sets_ != n_sets) return nullptr;
+          if (input.size() != size) throw Error(WPR_PARAMETER, "the data have changed their size");
+          const OnStream there(context, stream, stream_);
+          return context.compress_async(input.data(), static_cast<wpr_dtype>(dtype), n_dims,
+                                        shape.data(), to, room);
+        });
+    if (job->begun()) return job.release();
+  }
 }
 
 Job* Context::decompress_async(nb::object self, nb::object frame, nb::object out, intptr_t stream) {
@@ -483,6 +519,10 @@ Job* Context::decompress_async(nb::object self, nb::object frame, nb::object out
 
 wpr_stats Context::stats() {
   return run([](auto& context) { return context.stats(); });
+}
+
+void Context::between_calls(const std::function<void()>& work) {
+  run([&](auto&) { work(); });
 }
 
 void Context::reset_stats() {

@@ -5,8 +5,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -49,7 +51,8 @@ class Context {
   size_t compress_into(nanobind::handle data, int dtype, int n_dims,
                        const std::vector<uint64_t>& shape, nanobind::handle out);
   size_t bound(size_t raw_size);
-  nanobind::bytes decompress(nanobind::handle frame);
+  // `stream`: of the work that a frame in memory of a device is behind, in place of set_stream's.
+  nanobind::bytes decompress(nanobind::handle frame, std::optional<intptr_t> stream);
   size_t decompress_into(nanobind::handle frame, nanobind::handle out);
   // data and residual hold float32 values, equally many.
   nanobind::bytes compress_feedback(nanobind::handle data, nanobind::handle residual);
@@ -63,7 +66,7 @@ class Context {
   nanobind::bytes decompress_range(nanobind::handle frame, uint64_t offset, size_t size);
   nanobind::list explain(nanobind::handle data, int dtype, int n_dims,
                          const std::vector<uint64_t>& shape);
-  nanobind::tuple inspect(nanobind::handle frame);
+  nanobind::tuple inspect(nanobind::handle frame, std::optional<intptr_t> stream);
   bool lossless(const std::string& recipe, int dtype);
 
   nanobind::bytes stream_begin(int dtype);
@@ -84,10 +87,15 @@ class Context {
 
   wpr_stats stats();
   void reset_stats();
+  // Without the interpreter's lock, and while no call uses the context.
+  void between_calls(const std::function<void()>& work);
 
  private:
   friend class Job;
-  // call(context_) without the interpreter's lock, alone with the context.
+  // call(context_), alone with the context.
+  template <class Call>
+  auto alone(Call call);
+  // The same without the interpreter's lock.
   template <class Call>
   auto run(Call call);
   // The same for a call that writes up to cap(context_) bytes to where it is told, and returns how
@@ -107,7 +115,8 @@ class Context {
 // A job, with all that it reads and writes, until it is done.
 class Job {
  public:
-  // begin() gives the job, alone with the context. `out` None: bytes of at most `cap`.
+  // begin() gives the job, alone with the context; nullptr: none has begun. `out` None: bytes of at
+  // most `cap`.
   template <class Begin>
   Job(nanobind::object context, nanobind::object data, nanobind::object out, size_t cap,
       Begin begin);
@@ -115,21 +124,27 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
+  bool begun() const { return job_ != nullptr; }  // of a new one
   bool done();
   // Waits. The bytes, or how many were written to `out`; throws the job's error.
   nanobind::object result();
 
  private:
-  void finish(bool waits);
+  // Whether it is done, by a thread that has not the interpreter's lock.
+  bool look();
+  void wait();
+  void let_go();
   Context& context() const;
 
   nanobind::object owner_, data_, out_;  // that the memory below is of
   std::optional<Input> input_;
   std::optional<Output> output_;
   std::optional<NewBytes> bytes_;
-  wpr_job* job_ = nullptr;
+  // Written alone with the context. The job last: who reads that it is no more, with the lock of
+  // the interpreter and without that of the context, sees the others.
   size_t written_ = 0;
   std::exception_ptr error_;
+  std::atomic<wpr_job*> job_{nullptr};
   nanobind::object result_;
 };
 

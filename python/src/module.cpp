@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // wirepress._core: what python/wirepress/ is built on. Not a public interface.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,6 +9,7 @@
 
 #include "buffer.hpp"
 #include "context.hpp"
+#include "emulated.hpp"
 #include "store.hpp"
 
 namespace nb = nanobind;
@@ -162,7 +164,7 @@ NB_MODULE(_core, m) {
       .def("compress_into", &Context::compress_into, nb::arg("data"), nb::arg("dtype"),
            nb::arg("n_dims"), nb::arg("shape"), nb::arg("out"))
       .def("bound", &Context::bound, nb::arg("raw_size"))
-      .def("decompress", &Context::decompress, nb::arg("frame"))
+      .def("decompress", &Context::decompress, nb::arg("frame"), nb::arg("stream") = nb::none())
       .def("decompress_into", &Context::decompress_into, nb::arg("frame"), nb::arg("out"))
       .def("compress_feedback", &Context::compress_feedback, nb::arg("data"), nb::arg("residual"))
       .def("lossless", &Context::lossless, nb::arg("recipe"), nb::arg("dtype"))
@@ -177,7 +179,7 @@ NB_MODULE(_core, m) {
            nb::arg("size"))
       .def("explain", &Context::explain, nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"),
            nb::arg("shape"))
-      .def("inspect", &Context::inspect, nb::arg("frame"))
+      .def("inspect", &Context::inspect, nb::arg("frame"), nb::arg("stream") = nb::none())
       .def("stream_begin", &Context::stream_begin, nb::arg("dtype"))
       .def("stream_update", &Context::stream_update, nb::arg("data"))
       .def("stream_end", &Context::stream_end)
@@ -233,4 +235,7 @@ NB_MODULE(_core, m) {
       .def("frames", &Store::frames)
       .def("frame_from", &Store::frame_from, nb::arg("step"));
   m.def("store_check", store_check, nb::arg("path"), nb::arg("repair"));
+#ifdef WPR_EMULATED_STREAMS
+  add_emulated(m);
+#endif
 }

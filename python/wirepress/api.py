@@ -260,7 +260,8 @@ class Job:
         return self._job is None or self._job.done()
 
     def result(self) -> Any:
-        """Waits until it has ended, and gives what the call that waits would have given.
+        """Waits until it has ended, and gives what the call that waits would have given. Other
+        threads may use the compressor meanwhile.
 
         Raises what that call would have raised, each time that it is called.
         """
@@ -356,7 +357,9 @@ class Compressor:
         behind what is there. `Job.result` is what `decompress` gives.
 
         A frame in memory of the CPU is checked here: a damaged one is refused at once, and nothing
-        of it is expanded. One in memory of a device is expanded by `result`.
+        of it is expanded. One in memory of a device is expanded by `result`; its header is read
+        here, which waits for the stream. Without `out` a frame that has no shape, and any with
+        `raw`, is expanded here.
 
         Args:
             stream: as of `compress_async`, of `out` or else of the frame.
@@ -368,9 +371,9 @@ class Compressor:
         """
         stream = self._stream_for(frame if out is None else out, stream)
         given, frame = out, arrays.memory_of(frame, stream)
-        info = self.inspect(frame)
+        info = _info(self._context.inspect(frame, stream))
         if out is None and (raw or info.shape is None):
-            return Job(None, self._context.decompress(frame))
+            return Job(None, self._context.decompress(frame, stream))
         if out is None:
             given, out = arrays.empty(arrays.dtype_code(info.dtype), info.shape)
         elif not isinstance(out, (bytearray, memoryview)):

@@ -24,6 +24,7 @@
 #include "codecs/int4/warp.hpp"
 #include "codecs/int8/warp.hpp"
 #include "codecs/onebit/warp.hpp"
+#include "codecs/planes/warp.hpp"
 #include "codecs/qsgd/warp.hpp"
 #include "codecs/shuffle/warp.hpp"
 #include "codecs/signsgd/warp.hpp"
@@ -201,6 +202,10 @@ int run_gpu(size_t size, int rounds) {
   gpu.template row<FreWarps>("fre:m=5");
   gpu.template row<FreWarps>("fre:m=5,ways=4");
   gpu.template row<zfp::Warps>("zfp:rate=8");
+  gpu.template row<zfp::Warps>("zfp:accuracy=1e-3");
+  gpu.template row<zfp::Warps>("zfp:precision=12");
+  gpu.template row<planes::Warps>("planes");
+  gpu.template row<planes::Warps>("planes", DType::kBfloat16);
   gpu.template row<zeros::Warps>("zeros");
   gpu.template row<shuffle::Warps>("shuffle:4");
   return 0;
