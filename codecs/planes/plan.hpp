@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block's lines and elements, and what a sample says of how its planes are best stored (spec.md).
-// Long because kernels for GPUs choose with the same functions as the cores.
 #pragma once
 
 #include <optional>
