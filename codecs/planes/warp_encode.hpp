@@ -14,6 +14,7 @@ namespace planes {
 template <typename Word>
 struct PutChunks {
   static constexpr unsigned kWarps = kChunkWarps;
+  static constexpr unsigned kLeastBlocks = 2;
   static constexpr uint32_t kSize = sizeof(Word), kPlanes = kSize + 1;
   static constexpr uint32_t kSignAt = sign_bit(kSize);
   static constexpr uint32_t kLaneWords = kChunk / 4 / (kWarps * cuda::kLanes);  // of code

@@ -478,6 +478,7 @@ struct CountMarks {
 // the values that occur is one lane's.
 struct Choose {
   static constexpr unsigned kWarps = 4;
+  static constexpr unsigned kLeastBlocks = 4;
   struct Work {  // of a warp
     Counts counts;
     std::array<uint64_t, kSymbols> keys, sorted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the codec and its kernels share: modes, how a block of raw bytes is a grid of cells, the
 // payload's pieces and the index of the stream (spec.md). Everything is `static`: see
-// codecs/README.md, Rules. Long because kernels of the cores and for GPUs share all of it.
+// codecs/README.md, Rules. Long because all of it is what one block is for every kernel.
 #pragma once
 
 #include <algorithm>

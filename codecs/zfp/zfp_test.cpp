@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <zfp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -663,6 +664,40 @@ TEST(Zfp, TheExampleOfTheSpecification) {
       Zfp(args_of(DType::kFloat32, "accuracy=1e-1")).encode(std::as_bytes(std::span(in)));
   const std::string expected("\0\0\0\0\x01\xad\x2e\0\0\0\0\0", 12);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(code.data()), code.size()), expected);
+}
+
+// Where libzfp would break the bound, where values are tiny or huge, and where a code is damaged.
+TEST(Zfp, OnAGpuEveryByteIsLibzfps) {
+  const auto& kernels = entry().kernels;
+  const auto emulated = std::ranges::find_if(kernels, [](const Kernel* kernel) {
+    return std::string_view(kernel->variant) == "emulated";
+  });
+  ASSERT_NE(emulated, kernels.end());
+  std::mt19937 random(1);
+  for (const std::vector<uint64_t>& shape : {std::vector<uint64_t>{4001}, {61, 67}, {13, 17, 19}}) {
+    size_t n = 1;
+    for (const uint64_t extent : shape) n *= extent;
+    std::vector<std::vector<float>> data = {noise_near<float>(n, 1e-3, 1), waves<float>(shape, 1)};
+    for (size_t kind = 0; kind < 6; ++kind) data.push_back(wild_kind<float>(n, kind, kind));
+    for (const auto& values : data) {
+      for (const char* mode : {"accuracy=1e-3", "accuracy=2e-3", "accuracy=1e-20", "precision=7"}) {
+        const Args args = args_of(DType::kFloat32, mode, shape);
+        Zfp plain(args), there(args, **emulated);
+        const Data code = plain.encode(bytes_of(values));
+        EXPECT_EQ(there.encode(bytes_of(values)), code) << mode;
+        for (int i = 0; i < 20; ++i) {
+          Data bad = code;
+          if (i > 0) bad[random() % bad.size()] ^= static_cast<std::byte>(1 << random() % 8);
+          if (i % 5 == 4) bad.resize(random() % bad.size());
+          std::vector<float> a(n), b(n);
+          const Status one = plain.decode(bad, std::as_writable_bytes(std::span(a)));
+          const Status other = there.decode(bad, std::as_writable_bytes(std::span(b)));
+          EXPECT_EQ(one.code(), other.code()) << mode;
+          EXPECT_TRUE(!one.ok() || same_bits(a, b)) << mode;
+        }
+      }
+    }
+  }
 }
 
 // By the kernels themselves: nothing goes to libzfp here.

@@ -18,12 +18,34 @@ constexpr size_t shared_size() {
 }
 
 template <class K>
-__global__ void __launch_bounds__(K::kWarps* kLanes) run(const __grid_constant__ K kernel) {
+__device__ void run_block(const K& kernel) {
   extern __shared__ uint4 shared[];
   std::byte* const bytes = reinterpret_cast<std::byte*>(shared);
   DeviceWarp w(bytes,
                bytes + (K::kShared + 15) / 16 * 16 + threadIdx.x / kLanes * DeviceWarp::kStage);
   kernel(w);
+}
+
+template <class K>
+__global__ void __launch_bounds__(K::kWarps* kLanes) run(const __grid_constant__ K kernel) {
+  run_block(kernel);
+}
+
+// ptxas spills registers where it hopes that more blocks hide it. A kernel with kLeastBlocks says
+// how many a multiprocessor shall have, and takes the registers of the others.
+template <class K>
+__global__ void __launch_bounds__(K::kWarps* kLanes, K::kLeastBlocks)
+    run_wide(const __grid_constant__ K kernel) {
+  run_block(kernel);
+}
+
+template <class K>
+constexpr auto entry_of() {
+  if constexpr (requires { K::kLeastBlocks; }) {
+    return run_wide<K>;
+  } else {
+    return run<K>;
+  }
 }
 
 // The error is reported once, here: it is not the next launch's, nor the program's.
@@ -96,8 +118,9 @@ class Stream {
   template <class K>
   Status launch(const K& kernel, uint64_t blocks) noexcept {
     constexpr size_t kShared = shared_size<K>();
+    constexpr auto entry = entry_of<K>();
     if constexpr (kShared > 48 << 10)
-      WPR_TRY(checked(cudaFuncSetAttribute(run<K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+      WPR_TRY(checked(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(kShared)),
                       "shared memory"));
     if (blocks > kMostBlocks)
@@ -105,7 +128,7 @@ class Stream {
                   static_cast<unsigned long long>(blocks),
                   static_cast<unsigned long long>(kMostBlocks));
     cudaGetLastError();  // what a call of the program left is not this launch's
-    run<K><<<static_cast<unsigned>(blocks), K::kWarps * kLanes, kShared, stream_>>>(kernel);
+    entry<<<static_cast<unsigned>(blocks), K::kWarps * kLanes, kShared, stream_>>>(kernel);
     return checked(cudaGetLastError(), "a launch");
   }
 
