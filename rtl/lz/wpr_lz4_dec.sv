@@ -76,8 +76,8 @@ module wpr_lz4_dec #(
       come_tokens[j].done       = all;
       come_tokens[j].few        = 5'(n) + 5'(come[8*j+:4]) <= 5'd12;
       come_tokens[j].with_length = length;
-      come_tokens[j].n          = length ? 4'd8 : n == '1 ? 4'd0 : all ? n : 4'd8;
-      come_tokens[j].next       = 5'(j) + (length ? 5'd10 : n == '1 ? 5'd1 :
+      come_tokens[j].n          = length ? 4'd7 : n == '1 ? 4'd0 : all ? n : 4'd8;
+      come_tokens[j].next       = 5'(j) + (length ? 5'd9 : n == '1 ? 5'd1 :
                                            all ? 5'(n) + 5'd3 : 5'd9);
     end
   end
@@ -212,14 +212,13 @@ module wpr_lz4_dec #(
       more_match_q <= more_match;
       first_q      <= state_q != Match;
       bad_q        <= !close_q;
-      // Of a token with Most + 1 to 14 literals the rest. Of a longer length first First, or 8 with
-      // it: then 7 and what it says are left, of which the next ones are up to 8.
+      // Of a token with Most + 1 to 14 literals the rest. Of a longer length first First, or 7 with
+      // it: then 8 are next, and what the byte behind the token says is left.
       if (state_q == Token && token.with_length) begin
-        n_q    <= value_behind == '0 ? count_t'(7) : count_t'(8);
-        take_q <= value_behind == '0 ? count_t'(9) :
-                  value_behind == 8'd1 ? count_t'(10) : count_t'(8);
-        done_q <= value_behind <= 8'd1;
-        left_q <= 23'(value_behind - 8'd1);
+        n_q    <= count_t'(8);
+        take_q <= value_behind == '0 ? count_t'(10) : count_t'(8);
+        done_q <= value_behind == '0;
+        left_q <= 23'(value_behind);
       end else if (state_q == Token) begin
         n_q    <= count_t'(value[6:4]);
         take_q <= count_t'(value[6:4]) + count_t'(2);
@@ -248,7 +247,7 @@ module wpr_lz4_dec #(
 
   // ---- elements ---------------------------------------------------------------------------------
 
-  // Literals are gathered to their match, with 8 bytes up to 16; a match waits for the first byte of
+  // Literals are gathered to their match, with 8 bytes up to 23; a match waits for the first byte of
   // a long length.
   logic v1_q, end1_q, fin1_q, match1_q, more1_q, first1_q, bad1_q, two1_q, long1_q, wait1_q;
   count_t n1_q, first_n1_q, begin1_q;  // of two sequences: all, and the first one's

@@ -15,7 +15,7 @@ module wpr_lz_single #(
   output logic                   s_ready_o,
   input  logic                   s_end_i,         // of the packet: no literal and no match
   input  logic                   s_bad_i,         // with s_end_i: the packet is not valid
-  input  logic [4:0]             s_n_literals_i,  // 16 at most
+  input  logic [4:0]             s_n_literals_i,
   input  logic [8:0]             s_n_match_i,     // bytes, or 0
   input  logic [OffsetWidth-1:0] s_offset_i,
 

@@ -67,8 +67,8 @@ module wpr_lz_single_props (
     if (rst_ni && m_valid && !out_q[5]) out_q <= out_q + count_t'(ends[3]);
     assume (rst_ni == started_q);
     if (started_q) assume (k_i == k_q);
-    assume (s_n_literals_i <= 5'd16);
-    assume (s_n_match_i <= 5'd15);
+    assume (s_n_literals_i <= 5'd23);
+    assume (s_n_match_i <= 5'd15 && all <= 6'd31);
     assume (!s_end_i || all == '0);
     assume (!(ended_q && s_valid_i));
     if (started_q && rst_ni && m_valid) begin
