@@ -5,10 +5,10 @@
 
 #ifdef __CUDACC__
 #define WPR_HD __host__ __device__
-#define WPR_DEVICE __device__ __forceinline__
+#define WPR_ON_DEVICE __device__ __forceinline__
 #else
 #define WPR_HD
-#define WPR_DEVICE inline
+#define WPR_ON_DEVICE inline
 #endif
 
 #ifdef __CUDA_ARCH__

@@ -11,12 +11,9 @@
 #include <string>
 #include <vector>
 
-// clang-format off
-#include "wirepress/wirepress.h"  // first: WPR_DEVICE is a macro of base/device.hpp, too
 #include "base/kernel.hpp"
 #include "engines/cuda/emulated_stream.hpp"
-#undef WPR_DEVICE
-// clang-format on
+#include "wirepress/wirepress.h"
 
 namespace wirepress {
 namespace {

@@ -15,7 +15,7 @@ constexpr unsigned kWarpValues = cuda::kLanes * kGroup;
 
 // The last bytes, which are no whole value, by one warp.
 template <class W>
-WPR_DEVICE void copy_tail(W& w, const std::byte* from, std::byte* to, uint32_t n) {
+WPR_ON_DEVICE void copy_tail(W& w, const std::byte* from, std::byte* to, uint32_t n) {
   w.each(
       [=](uint32_t lane) {
         if (lane < n) to[lane] = from[lane];
@@ -40,7 +40,7 @@ constexpr size_t code_room() {
 struct Sums {
   uint32_t before = 0, all = 0;
   template <class W>
-  WPR_DEVICE Sums(W& w, const uint32_t* of_warp) {
+  WPR_ON_DEVICE Sums(W& w, const uint32_t* of_warp) {
     for (unsigned i = 0; i < kWarpsOfChunk; ++i) {
       before += i < w.warp() ? of_warp[i] : 0;
       all += of_warp[i];

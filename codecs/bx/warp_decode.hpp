@@ -15,7 +15,7 @@ struct Walk {
   cuda::Task task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t values = task.raw_size / sizeof(typename F::Word);
     const uint64_t chunks = (values + kChunk - 1) / kChunk;
     uint64_t* const places = reinterpret_cast<uint64_t*>(task.scratch);
@@ -50,7 +50,7 @@ struct Decode {
   Setting setting;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     std::byte* const code = w.shared();
     Told* const told = reinterpret_cast<Told*>(code + code_room<F>());
     const uint64_t number = w.block(), values = task.raw_size / sizeof(Word);
@@ -75,7 +75,7 @@ struct Decode {
   }
 
  private:
-  static WPR_DEVICE Header header_in(const std::byte* from) {
+  static WPR_ON_DEVICE Header header_in(const std::byte* from) {
     Header word = static_cast<Header>(load16(from));
     if constexpr (sizeof(Header) == 4) word |= load16(from + 2) << 16;
     return word;
@@ -83,8 +83,8 @@ struct Decode {
 
   // As Layout::read() and decode_chunk() of portable.hpp. False: corrupt.
   template <class W>
-  WPR_DEVICE bool parts(W& w, const std::byte* code, Told* told, unsigned head, uint32_t size,
-                        uint32_t groups, std::byte* to, uint32_t n_here) const {
+  WPR_ON_DEVICE bool parts(W& w, const std::byte* code, Told* told, unsigned head, uint32_t size,
+                           uint32_t groups, std::byte* to, uint32_t n_here) const {
     const bool dense = (head & kDense) != 0;
     const uint32_t bitmap = dense ? 0 : static_cast<uint32_t>(bitmap_size(groups));
     const uint32_t headers_at = kHeadSize + bitmap;

@@ -18,7 +18,7 @@ struct Encode {
   Setting setting;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     std::byte* const code = w.shared();
     Told* const told = reinterpret_cast<Told*>(code + code_room<F>());
     if (w.warp() == 0) {
@@ -109,14 +109,14 @@ struct Encode {
 
  private:
   // Two bytes at a time: a header of float64 has four, at any even address.
-  static WPR_DEVICE void put_header(std::byte* to, Header word) {
+  static WPR_ON_DEVICE void put_header(std::byte* to, Header word) {
     store16(to, word & 0xFFFF);
     if constexpr (sizeof(Header) == 4) store16(to + 2, word >> 16);
   }
 
   template <class W>
-  WPR_DEVICE void write(W& w, const std::byte* code, uint64_t begin, uint32_t size, uint64_t number,
-                        uint64_t values) const {
+  WPR_ON_DEVICE void write(W& w, const std::byte* code, uint64_t begin, uint32_t size,
+                           uint64_t number, uint64_t values) const {
     const uint32_t tail = task.raw_size % sizeof(Word);
     const bool last = (number + 1) * kChunk >= values;
     const uint64_t end = begin + size + (last ? tail : 0);

@@ -14,22 +14,22 @@ class Fp8Warps : public Fp8Layout {
   using Fp8Layout::Fp8Layout;
 
   template <bool kFeedback, class W>
-  WPR_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
-                         const chunks::WarpRun& run, std::byte* code) const {
+  WPR_ON_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
+                            const chunks::WarpRun& run, std::byte* code) const {
     if (e5m2)
       encode_as<E5M2, kFeedback>(w, src, residual, run.n, code);
     else
       encode_as<E4M3, kFeedback>(w, src, residual, run.n, code);
   }
   template <bool kAdd, class W>
-  WPR_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
+  WPR_ON_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
     return e5m2 ? decode_as<E5M2, kAdd>(w, code, n, dst) : decode_as<E4M3, kAdd>(w, code, n, dst);
   }
 
  private:
   template <typename Kind, bool kFeedback, class W>
-  static WPR_DEVICE void encode_as(W& w, const std::byte* src, std::byte* residual, uint32_t n,
-                                   std::byte* out) {
+  static WPR_ON_DEVICE void encode_as(W& w, const std::byte* src, std::byte* residual, uint32_t n,
+                                      std::byte* out) {
     using namespace chunks;
     auto sizes = w.all(uint32_t{0});
     for (uint32_t i = 0; i < n; i += kTurn) {
@@ -78,7 +78,7 @@ class Fp8Warps : public Fp8Layout {
   }
 
   template <typename Kind, bool kAdd, class W>
-  static WPR_DEVICE bool decode_as(W& w, const std::byte* in, uint32_t n, std::byte* dst) {
+  static WPR_ON_DEVICE bool decode_as(W& w, const std::byte* in, uint32_t n, std::byte* dst) {
     using namespace chunks;
     const int byte = static_cast<int>(in[0]), scale = byte - kScaleBias;
     const bool is_nan = byte == kNanScale;

@@ -17,7 +17,7 @@ namespace {
 
 // The table in shared memory, by one warp.
 template <class W>
-WPR_DEVICE const Table* shared_table(W& w, const Table& table, std::byte* to) {
+WPR_ON_DEVICE const Table* shared_table(W& w, const Table& table, std::byte* to) {
   static_assert(sizeof(Table) % 4 == 0);
   constexpr uint32_t kWords = sizeof(Table) / 4;
   const uint32_t* const words = reinterpret_cast<const uint32_t*>(&table);
@@ -62,7 +62,7 @@ struct EncodeFre {
   Table table;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const Streams streams(shape.n, shape.ways);
     // Chunks of a way that has few values may be none.
     const uint64_t taken = cuda::Places(task.scratch).next(w), way = taken / streams.chunks;
@@ -115,7 +115,7 @@ struct EncodeFre {
   }
 
  private:
-  static WPR_DEVICE uint32_t word(const std::byte* src, uint64_t i) {
+  static WPR_ON_DEVICE uint32_t word(const std::byte* src, uint64_t i) {
     return uint32_t{cuda::get<Element>(src + sizeof(Element) * i)} << (32 - 8 * sizeof(Element));
   }
 };
@@ -130,7 +130,7 @@ struct PackFre {
   uint64_t blocks_each;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t way = w.block() / blocks_each,
                    warp = w.block() % blocks_each * kWarps + w.warp();
     uint64_t begin = 0, all = shape.framing();  // bytes of the code
@@ -161,13 +161,13 @@ struct PackFre {
   }
 
  private:
-  WPR_DEVICE uint64_t stream_size(uint64_t way) const {
+  WPR_ON_DEVICE uint64_t stream_size(uint64_t way) const {
     const Streams streams(shape.n, shape.ways);
     return (cuda::get<uint64_t>(task.scratch + streams.bits_at(way, shape.ways)) + 7) / 8;
   }
 
   template <class W>
-  WPR_DEVICE void finish(W& w, uint64_t begin, bool full) const {
+  WPR_ON_DEVICE void finish(W& w, uint64_t begin, bool full) const {
     const std::byte* const from = task.raw + shape.size * shape.n;
     std::byte* const to = task.code + begin;
     cuda::Report* const report = task.report;
@@ -188,13 +188,13 @@ constexpr uint32_t kWindowBits = kLaneBits * cuda::kLanes;
 constexpr uint32_t kWindowWords = kWindowBits / 32 + 3;  // with what the last code may reach
 
 // The bits of a window in shared memory: what follows bit `at`.
-static WPR_DEVICE uint64_t bits_after(const std::byte* words, uint32_t at) {
+static WPR_ON_DEVICE uint64_t bits_after(const std::byte* words, uint32_t at) {
   const std::byte* const from = words + at / 32 * 4;
   const uint64_t low = cuda::get<uint32_t>(from) | uint64_t{cuda::get<uint32_t>(from + 4)} << 32;
   const uint32_t skip = at % 32;
   return skip == 0 ? low : low >> skip | uint64_t{cuda::get<uint32_t>(from + 8)} << (64 - skip);
 }
-static WPR_DEVICE const Row& row_at(const Table& table, uint64_t bits) {
+static WPR_ON_DEVICE const Row& row_at(const Table& table, uint64_t bits) {
   return table.row[table.step[bits & kPeek].row];
 }
 
@@ -228,7 +228,7 @@ struct DecodeFre {
   Table table;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t way = w.block();
     if (way == 0) {
       std::byte* const to = task.raw + shape.size * shape.n;
@@ -247,7 +247,7 @@ struct DecodeFre {
 
  private:
   // As cut_streams().
-  WPR_DEVICE bool find_stream(uint64_t way, uint64_t* begin, uint64_t* size) const {
+  WPR_ON_DEVICE bool find_stream(uint64_t way, uint64_t* begin, uint64_t* size) const {
     const uint64_t end = task.code_size - shape.tail;
     *begin = shape.framing();
     for (uint64_t i = 0;; ++i) {
@@ -260,7 +260,7 @@ struct DecodeFre {
   }
 
   template <class W>
-  WPR_DEVICE bool decode_stream(W& w, uint64_t way, uint64_t begin, uint64_t size) const {
+  WPR_ON_DEVICE bool decode_stream(W& w, uint64_t way, uint64_t begin, uint64_t size) const {
     const Table& rows = *shared_table(w, table, w.shared());
     std::byte* const words = w.shared() + sizeof(Table);
     const uint64_t n = shape.begin(way + 1) - shape.begin(way);
@@ -342,7 +342,7 @@ struct DecodeFre {
 
   // The words of a window, from any byte on; zeros behind the stream.
   template <class W>
-  WPR_DEVICE void load_window(W& w, uint64_t from, uint64_t end, std::byte* words) const {
+  WPR_ON_DEVICE void load_window(W& w, uint64_t from, uint64_t end, std::byte* words) const {
     const std::byte* const code = task.code;
     for (uint32_t i = 0; i < kWindowWords; i += cuda::kLanes)
       w.each(
@@ -362,8 +362,8 @@ struct DecodeFre {
   // wrong bit on mostly ends where a right one does, soon: few rounds. Not among the zeros behind
   // the `valid` bits, whose codes have one size: there each lane begins with its own bits.
   template <class W>
-  static WPR_DEVICE auto find_starts(W& w, const Table& rows, const std::byte* words,
-                                     uint32_t first, uint32_t valid) {
+  static WPR_ON_DEVICE auto find_starts(W& w, const Table& rows, const std::byte* words,
+                                        uint32_t first, uint32_t valid) {
     auto starts =
         w.map([=](uint32_t lane) { return lane == 0 ? first : lane * kLaneBits; }, w.lane());
     for (unsigned round = 0; round < cuda::kLanes; ++round) {

@@ -13,14 +13,14 @@ struct Format {
 
   static constexpr bool begin(lz::Code&, uint32_t*) { return true; }
 
-  static WPR_DEVICE bool next(lz::Code& code, lz::Element* element) {
+  static WPR_ON_DEVICE bool next(lz::Code& code, lz::Element* element) {
     if (code.left() == 0) return false;
     const uint32_t token = code.take(1);
     element->literals = token >> 4;
     element->match = token & 15;
     return element->literals < 15 || longer(code, &element->literals);
   }
-  static WPR_DEVICE bool match(lz::Code& code, lz::Element* element) {
+  static WPR_ON_DEVICE bool match(lz::Code& code, lz::Element* element) {
     if (code.left() < 2) return false;
     element->offset = code.take(2);
     if (element->match == 15 && !longer(code, &element->match)) return false;
@@ -29,7 +29,7 @@ struct Format {
   }
 
  private:
-  static WPR_DEVICE bool longer(lz::Code& code, uint64_t* length) {
+  static WPR_ON_DEVICE bool longer(lz::Code& code, uint64_t* length) {
     for (;;) {
       if (code.left() == 0) return false;
       const uint32_t more = code.take(1);

@@ -18,8 +18,8 @@ class Warps {
   }
 
   template <bool kFeedback, class W>
-  WPR_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
-                         const chunks::WarpRun& run, std::byte* code) const {
+  WPR_ON_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
+                            const chunks::WarpRun& run, std::byte* code) const {
     using namespace chunks;
     const Levels levels = levels_;
     const float unit = levels.unit(largest<kFeedback>(w, src, residual, run.n));
@@ -69,7 +69,7 @@ class Warps {
   }
 
   template <bool kAdd, class W>
-  WPR_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
+  WPR_ON_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
     using namespace chunks;
     const std::byte* groups = code + kHeadSize;
     const float unit = cuda::get<float>(code);
@@ -117,8 +117,8 @@ class Warps {
 
   // Absolute values order as their words do, NaNs last.
   template <bool kFeedback, class W>
-  static WPR_DEVICE uint32_t largest(W& w, const std::byte* src, const std::byte* residual,
-                                     uint32_t n) {
+  static WPR_ON_DEVICE uint32_t largest(W& w, const std::byte* src, const std::byte* residual,
+                                        uint32_t n) {
     auto most = w.all(uint32_t{0});
     for (uint32_t i = 0; i < n; i += chunks::kTurn) {
       const auto t = chunks::take_rows<kFeedback>(w, src, residual, i, n);

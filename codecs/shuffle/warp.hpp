@@ -22,7 +22,7 @@ struct Move {
   static constexpr uint32_t tile(uint32_t element) { return kShared / element / kStep * kStep; }
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t n = task.raw_size / size, first = w.block() * tile(size);
     if (w.block() == 0 && w.warp() == 0) finish(w, n);
     if (first >= n) return;
@@ -42,7 +42,7 @@ struct Move {
  private:
   // The bytes behind the last element, and the sizes.
   template <class W>
-  WPR_DEVICE void finish(W& w, uint64_t n) const {
+  WPR_ON_DEVICE void finish(W& w, uint64_t n) const {
     const cuda::Task own = task;
     const uint64_t whole = n * size;
     for (uint64_t i = whole; i < own.raw_size; i += cuda::kLanes)
@@ -61,7 +61,7 @@ struct Move {
   }
 
   template <class W>
-  WPR_DEVICE void load_rows(W& w, const std::byte* from, uint32_t bytes) const {
+  WPR_ON_DEVICE void load_rows(W& w, const std::byte* from, uint32_t bytes) const {
     std::byte* const rows = w.shared();
     const uint32_t words = bytes / 4;
     for (uint32_t i = 128 * w.warp(); i < words; i += 128 * kWarps)
@@ -69,7 +69,7 @@ struct Move {
     last_bytes(w, from, rows, bytes);
   }
   template <class W>
-  WPR_DEVICE void store_rows(W& w, std::byte* to, uint32_t bytes) const {
+  WPR_ON_DEVICE void store_rows(W& w, std::byte* to, uint32_t bytes) const {
     const std::byte* const rows = w.shared();
     const uint32_t words = bytes / 4;
     for (uint32_t i = 128 * w.warp(); i < words; i += 128 * kWarps)
@@ -77,7 +77,7 @@ struct Move {
     last_bytes(w, rows, to, bytes);
   }
   template <class W>
-  static WPR_DEVICE void last_bytes(W& w, const std::byte* from, std::byte* to, uint32_t bytes) {
+  static WPR_ON_DEVICE void last_bytes(W& w, const std::byte* from, std::byte* to, uint32_t bytes) {
     const uint32_t begin = bytes & ~3u;
     if (w.warp() == 0)
       w.each(
@@ -90,7 +90,7 @@ struct Move {
   // Byte j of all elements, between shared memory and its plane: four neighbours a lane, as one
   // word where the plane lies so.
   template <class W>
-  WPR_DEVICE void move_plane(W& w, std::byte* plane, uint32_t j, uint32_t here) const {
+  WPR_ON_DEVICE void move_plane(W& w, std::byte* plane, uint32_t j, uint32_t here) const {
     std::byte* const rows = w.shared() + j;
     const bool whole = reinterpret_cast<uintptr_t>(plane) % 4 == 0;
     const uint32_t step = size;

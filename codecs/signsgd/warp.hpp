@@ -18,8 +18,8 @@ class Warps {
   }
 
   template <bool kFeedback, class W>
-  WPR_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
-                         const chunks::WarpRun& run, std::byte* code) const {
+  WPR_ON_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
+                            const chunks::WarpRun& run, std::byte* code) const {
     using namespace chunks;
     RowSums<W> sizes(w);
     for (uint32_t i = 0; i < run.n; i += kTurn) {
@@ -49,7 +49,7 @@ class Warps {
   }
 
   template <bool kAdd, class W>
-  WPR_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
+  WPR_ON_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
     using namespace chunks;
     const std::byte* bits = code + kHeadSize;
     const float scale = cuda::get<float>(code);

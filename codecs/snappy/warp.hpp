@@ -10,7 +10,7 @@ struct Format {
   static constexpr const char* kName = "snappy";
   static constexpr bool kSaysSize = true;
 
-  static WPR_DEVICE bool begin(lz::Code& code, uint32_t* size) {
+  static WPR_ON_DEVICE bool begin(lz::Code& code, uint32_t* size) {
     for (uint32_t shift = 0; shift < 35; shift += 7) {
       if (code.left() == 0) return false;
       const uint32_t byte = code.take(1), bits = byte & 127;
@@ -22,7 +22,7 @@ struct Format {
   }
 
   // A copy is an element without literals.
-  static WPR_DEVICE bool next(lz::Code& code, lz::Element* element) {
+  static WPR_ON_DEVICE bool next(lz::Code& code, lz::Element* element) {
     const uint32_t tag = code.take(1), high = tag >> 2;
     if ((tag & 3) == 0) {
       const uint32_t more = high < 60 ? 0 : high - 59;

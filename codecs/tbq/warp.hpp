@@ -29,7 +29,7 @@ struct Encode {
   };
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t number = cuda::Places(task.scratch).next(w), values = task.raw_size / 4;
     const uint64_t begin = number * kValues;
     if (number > 0 && begin >= values) return;
@@ -77,7 +77,7 @@ struct Encode {
 
  private:
   template <class W>
-  WPR_DEVICE void finish(W& w, uint64_t values, uint32_t tail, std::byte* to) const {
+  WPR_ON_DEVICE void finish(W& w, uint64_t values, uint32_t tail, std::byte* to) const {
     chunks::copy_bytes(w, task.raw + 4 * values, to, tail);
     if constexpr (kFeedback) {
       std::byte* const rest = task.residual + 4 * values;
@@ -91,7 +91,7 @@ struct Encode {
 
   // The marks of n values, and the residual.
   template <class W>
-  WPR_DEVICE Marked<W> mark(W& w, uint64_t begin, uint32_t n) const {
+  WPR_ON_DEVICE Marked<W> mark(W& w, uint64_t begin, uint32_t n) const {
     using namespace chunks;
     const std::byte* const src = task.raw + 4 * begin;
     std::byte* const residual = kFeedback ? task.residual + 4 * begin : nullptr;
@@ -134,8 +134,8 @@ struct Encode {
 
   // Not finite where a value is not.
   template <class W>
-  WPR_DEVICE float mean_level(W& w, const std::byte* src, const std::byte* residual,
-                              uint32_t n) const {
+  WPR_ON_DEVICE float mean_level(W& w, const std::byte* src, const std::byte* residual,
+                                 uint32_t n) const {
     chunks::RowSums<W> sums(w);
     for (uint32_t i = 0; i < n; i += chunks::kTurn) {
       const auto t = chunks::take_rows<kFeedback>(w, src, residual, i, n);
@@ -149,8 +149,8 @@ struct Encode {
   }
 
   template <class W, class Lanes>
-  static WPR_DEVICE void put_list(W& w, const Marked<W>& marks, const Lanes& before, uint32_t count,
-                                  std::byte* to) {
+  static WPR_ON_DEVICE void put_list(W& w, const Marked<W>& marks, const Lanes& before,
+                                     uint32_t count, std::byte* to) {
     auto at = before;
     WPR_UNROLL
     for (unsigned k = 0; k < 4; ++k)
@@ -173,7 +173,7 @@ struct Encode {
   }
 
   template <class W>
-  static WPR_DEVICE void put_planes(W& w, const Marked<W>& marks, uint32_t n, std::byte* to) {
+  static WPR_ON_DEVICE void put_planes(W& w, const Marked<W>& marks, uint32_t n, std::byte* to) {
     const uint32_t groups = static_cast<uint32_t>(groups_of(n));
     WPR_UNROLL
     for (unsigned k = 0; k < 4; ++k)
@@ -198,7 +198,7 @@ struct Walk {
   cuda::Task task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t values = task.raw_size / 4, n_chunks = chunks_of(task.raw_size);
     uint64_t* const places = reinterpret_cast<uint64_t*>(task.scratch);
     uint64_t at = 0, number = 0;
@@ -233,7 +233,7 @@ struct Decode {
   cuda::Task task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t values = task.raw_size / 4, number = w.block() * kWarps + w.warp();
     if (number * kValues >= values) return;
     const uint64_t place = reinterpret_cast<const uint64_t*>(task.scratch)[number];
@@ -254,7 +254,7 @@ struct Decode {
 
  private:
   template <class W>
-  static WPR_DEVICE void fill(W& w, float value, uint32_t n, std::byte* dst) {
+  static WPR_ON_DEVICE void fill(W& w, float value, uint32_t n, std::byte* dst) {
     typename W::template Four<float> x;
     WPR_UNROLL
     for (unsigned k = 0; k < 4; ++k) x[k] = w.all(value);
@@ -263,8 +263,8 @@ struct Decode {
 
   // As valid_planes(), while values are written.
   template <class W>
-  static WPR_DEVICE bool expand(W& w, const std::byte* body, uint32_t planes, uint32_t n,
-                                float level, std::byte* dst) {
+  static WPR_ON_DEVICE bool expand(W& w, const std::byte* body, uint32_t planes, uint32_t n,
+                                   float level, std::byte* dst) {
     using namespace chunks;
     const uint32_t used = n % kGroup == 0 ? ~0u : (1u << n % kGroup) - 1;
     uint32_t wrong = 0, top = 0;
@@ -303,8 +303,8 @@ struct Decode {
   }
 
   template <class W>
-  WPR_DEVICE bool scatter(W& w, const std::byte* body, uint32_t count, uint32_t n, float level,
-                          std::byte* dst) const {
+  WPR_ON_DEVICE bool scatter(W& w, const std::byte* body, uint32_t count, uint32_t n, float level,
+                             std::byte* dst) const {
     if (!valid(w, body, count, n)) return false;
     fill(w, 0, n, dst);  // added to -0, the +0 of what is not listed makes +0
     w.settle();
@@ -323,7 +323,7 @@ struct Decode {
 
   // As valid_list().
   template <class W>
-  WPR_DEVICE bool valid(W& w, const std::byte* body, uint32_t count, uint32_t n) const {
+  WPR_ON_DEVICE bool valid(W& w, const std::byte* body, uint32_t count, uint32_t n) const {
     auto most = w.all(uint32_t{1});
     uint32_t next = 0, wrong = 0;
     for (uint32_t i = 0; i < count; i += cuda::kLanes) {

@@ -19,8 +19,8 @@ class Warps {
   }
 
   template <bool kFeedback, class W>
-  WPR_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
-                         const chunks::WarpRun& run, std::byte* code) const {
+  WPR_ON_DEVICE void encode(W& w, const std::byte* src, std::byte* residual,
+                            const chunks::WarpRun& run, std::byte* code) const {
     using namespace chunks;
     const float scale = find_scale<kFeedback>(w, src, residual, run);
     if (!finite(scale)) return put_nan<kFeedback>(w, 1, words(run.n), run.n, code, residual);
@@ -51,7 +51,7 @@ class Warps {
   }
 
   template <bool kAdd, class W>
-  WPR_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
+  WPR_ON_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
     using namespace chunks;
     const std::byte* groups = code + kHeadSize;
     const float scale = cuda::get<float>(code);
@@ -88,8 +88,8 @@ class Warps {
 
   // NaN where a value is not finite.
   template <bool kFeedback, class W>
-  WPR_DEVICE float find_scale(W& w, const std::byte* src, const std::byte* residual,
-                              const chunks::WarpRun& run) const {
+  WPR_ON_DEVICE float find_scale(W& w, const std::byte* src, const std::byte* residual,
+                                 const chunks::WarpRun& run) const {
     using namespace chunks;
     auto largest = w.all(uint32_t{0});  // absolute values order as their words do, NaNs last
     RowSums<W> sums(w), squares(w);

@@ -14,7 +14,7 @@ struct Encode {
   cuda::Task task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Told* const told = reinterpret_cast<Told*>(w.shared());
     if (w.warp() == 0) {
       const uint64_t number = cuda::Places(task.scratch).next(w);
@@ -60,7 +60,7 @@ struct Encode {
 
  private:
   template <class W>
-  static WPR_DEVICE auto load(W& w, const std::byte* from, uint32_t n) {
+  static WPR_ON_DEVICE auto load(W& w, const std::byte* from, uint32_t n) {
     if (n % 4 == 0 || n >= 512) return w.quads(from, n / 4);
     typename W::template Four<uint32_t> x;
     WPR_UNROLL
@@ -79,8 +79,8 @@ struct Encode {
   }
 
   template <class W>
-  WPR_DEVICE void write(W& w, const Lines<W>& lines, uint32_t mask, uint32_t here, uint64_t group,
-                        uint64_t before, const Kept& kept) const {
+  WPR_ON_DEVICE void write(W& w, const Lines<W>& lines, uint32_t mask, uint32_t here,
+                           uint64_t group, uint64_t before, const Kept& kept) const {
     if (here == 0) return;
     const uint64_t n_lines = (task.raw_size + kLineSize - 1) / kLineSize;
     const uint64_t bitmap_size = (n_lines + 7) / 8;
@@ -138,7 +138,7 @@ struct Decode {
   cuda::Task task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Told* const told = reinterpret_cast<Told*>(w.shared());
     if (w.warp() == 0) {
       const uint64_t number = cuda::Places(task.scratch).next(w);
@@ -181,8 +181,8 @@ struct Decode {
 
  private:
   template <class W>
-  WPR_DEVICE bool spread(W& w, uint32_t mask, uint32_t here, uint64_t group,
-                         uint64_t before) const {
+  WPR_ON_DEVICE bool spread(W& w, uint32_t mask, uint32_t here, uint64_t group,
+                            uint64_t before) const {
     if (here == 0) return true;
     const uint64_t n_lines = (task.raw_size + kLineSize - 1) / kLineSize;
     const uint64_t place = (n_lines + 7) / 8 + kLineSize * before;

@@ -29,7 +29,7 @@ struct Lines {
 };
 
 // 16 bytes at any address, `n` of them (more count as 16); the rest is 0.
-WPR_DEVICE void get_bytes(const std::byte* from, uint32_t n, uint32_t* word) {
+WPR_ON_DEVICE void get_bytes(const std::byte* from, uint32_t n, uint32_t* word) {
   if (n >= 16 && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
     for (unsigned k = 0; k < 4; ++k) word[k] = cuda::get<uint32_t>(from + 4 * k);
     return;
@@ -41,7 +41,7 @@ WPR_DEVICE void get_bytes(const std::byte* from, uint32_t n, uint32_t* word) {
     for (unsigned k = 0; k < 4; ++k) word[k] |= i / 4 == k ? byte : 0;
   }
 }
-WPR_DEVICE void put_bytes(std::byte* to, uint32_t n, const uint32_t* word) {
+WPR_ON_DEVICE void put_bytes(std::byte* to, uint32_t n, const uint32_t* word) {
   if (n >= 16 && reinterpret_cast<uintptr_t>(to) % 4 == 0) {
     for (unsigned k = 0; k < 4; ++k) cuda::put(to + 4 * k, word[k]);
     return;
@@ -79,7 +79,7 @@ static constexpr uint32_t left_of(uint64_t size, uint64_t at) {
 struct Kept {
   uint32_t before = 0, all = 0;
   template <class W>
-  WPR_DEVICE Kept(W& w, const uint32_t* of_warp) {
+  WPR_ON_DEVICE Kept(W& w, const uint32_t* of_warp) {
     for (unsigned i = 0; i < kBlockWarps; ++i) {
       before += i < w.warp() ? of_warp[i] : 0;
       all += of_warp[i];

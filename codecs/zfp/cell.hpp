@@ -52,14 +52,14 @@ constexpr uint32_t halved(uint32_t x) {
 }
 
 // Numbers are modulo 2^32.
-static WPR_DEVICE void lift(uint32_t& x, uint32_t& y, uint32_t& z, uint32_t& w) {
+static WPR_ON_DEVICE void lift(uint32_t& x, uint32_t& y, uint32_t& z, uint32_t& w) {
   x = halved(x + w), w -= x;
   z = halved(z + y), y -= z;
   x = halved(x + z), z -= x;
   w = halved(w + y), y -= w;
   w += halved(y), y -= halved(w);
 }
-static WPR_DEVICE void lift_back(uint32_t& x, uint32_t& y, uint32_t& z, uint32_t& w) {
+static WPR_ON_DEVICE void lift_back(uint32_t& x, uint32_t& y, uint32_t& z, uint32_t& w) {
   y += halved(w), w -= halved(y);
   y += w, w = 2 * w - y;
   z += x, x = 2 * x - z;
@@ -68,7 +68,7 @@ static WPR_DEVICE void lift_back(uint32_t& x, uint32_t& y, uint32_t& z, uint32_t
 }
 
 template <int D, bool kBack>
-static WPR_DEVICE void transform(uint32_t (&v)[1 << (2 * D)]) {
+static WPR_ON_DEVICE void transform(uint32_t (&v)[1 << (2 * D)]) {
   WPR_UNROLL
   for (int k = 0; k < D; ++k) {
     const uint32_t step = 1u << (2 * (kBack ? D - 1 - k : k));
@@ -85,8 +85,8 @@ static WPR_DEVICE void transform(uint32_t (&v)[1 << (2 * D)]) {
 
 // The coefficients of values below 2^exponent, in their order.
 template <int D>
-static WPR_DEVICE void coefficients_of(const float (&x)[1 << (2 * D)], int exponent,
-                                       uint32_t (&c)[1 << (2 * D)]) {
+static WPR_ON_DEVICE void coefficients_of(const float (&x)[1 << (2 * D)], int exponent,
+                                          uint32_t (&c)[1 << (2 * D)]) {
   constexpr uint32_t kValues = 1u << (2 * D);
   const float scale = power_of_2(static_cast<int>(kPlanes) - 2 - exponent);
   uint32_t v[kValues];
@@ -99,8 +99,8 @@ static WPR_DEVICE void coefficients_of(const float (&x)[1 << (2 * D)], int expon
 }
 
 template <int D>
-static WPR_DEVICE void values_of(const uint32_t (&c)[1 << (2 * D)], int exponent,
-                                 float (&x)[1 << (2 * D)]) {
+static WPR_ON_DEVICE void values_of(const uint32_t (&c)[1 << (2 * D)], int exponent,
+                                    float (&x)[1 << (2 * D)]) {
   constexpr uint32_t kValues = 1u << (2 * D);
   uint32_t v[kValues];
   WPR_UNROLL
@@ -114,7 +114,7 @@ static WPR_DEVICE void values_of(const uint32_t (&c)[1 << (2 * D)], int exponent
 
 // Puts planes in `budget` bits, or fewer; out.put(bits, n).
 template <int D, class Out>
-static WPR_DEVICE void put_planes(const uint32_t (&c)[1 << (2 * D)], uint32_t budget, Out& out) {
+static WPR_ON_DEVICE void put_planes(const uint32_t (&c)[1 << (2 * D)], uint32_t budget, Out& out) {
   constexpr uint32_t kValues = 1u << (2 * D);
   uint32_t n = 0;  // coefficients that had a 1
   for (uint32_t plane = kPlanes; budget > 0 && plane-- > 0;) {
@@ -144,7 +144,7 @@ static WPR_DEVICE void put_planes(const uint32_t (&c)[1 << (2 * D)], uint32_t bu
 
 // The other way; in.take(n) gives the next n bits, at most 64.
 template <int D, class In>
-static WPR_DEVICE void take_planes(uint32_t budget, In& in, uint32_t (&c)[1 << (2 * D)]) {
+static WPR_ON_DEVICE void take_planes(uint32_t budget, In& in, uint32_t (&c)[1 << (2 * D)]) {
   constexpr uint32_t kValues = 1u << (2 * D);
   WPR_UNROLL
   for (uint32_t i = 0; i < kValues; ++i) c[i] = 0;

@@ -46,7 +46,7 @@ template <int D>
 struct At {
   uint64_t begin;
   uint32_t extent[D];
-  WPR_DEVICE At(const Lattice& lattice, uint64_t cell) : begin(0) {
+  WPR_ON_DEVICE At(const Lattice& lattice, uint64_t cell) : begin(0) {
     WPR_UNROLL
     for (int d = 0; d < D; ++d) {
       const uint64_t at = d + 1 < D ? cell % lattice.cells_of[d] : cell;
@@ -57,13 +57,13 @@ struct At {
     }
   }
   // Place i of the cell; one that is beyond the edge stands for one that is not.
-  WPR_DEVICE uint64_t place(const Lattice& lattice, uint32_t i) const {
+  WPR_ON_DEVICE uint64_t place(const Lattice& lattice, uint32_t i) const {
     uint64_t at = begin;
     WPR_UNROLL
     for (int d = 0; d < D; ++d) at += filled_from(i >> (2 * d) & 3, extent[d]) * lattice.stride[d];
     return at;
   }
-  WPR_DEVICE bool inside(uint32_t i) const {
+  WPR_ON_DEVICE bool inside(uint32_t i) const {
     bool all = true;
     WPR_UNROLL
     for (int d = 0; d < D; ++d) all &= (i >> (2 * d) & 3) < extent[d];
@@ -85,7 +85,7 @@ struct Begin {
   Lattice lattice;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const cuda::Task own = task;
     w.each(
         [=, head = lattice.head, tail = lattice.tail, size = lattice.code_size()](uint32_t lane) {
@@ -108,7 +108,7 @@ struct Measure {
   uint64_t values;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t step = w.blocks() * kWarps * 128;
     auto most = w.all(uint32_t{0}), rest = w.all(uint32_t{0});  // rest: of what 0 - word is
     for (uint64_t i = (w.block() * kWarps + w.warp()) * 128; i < values; i += step) {
@@ -134,7 +134,7 @@ struct Measure {
 
 // Leaves the block to libzfp.
 template <class W>
-WPR_DEVICE void leave(W& w, cuda::Report* report) {
+WPR_ON_DEVICE void leave(W& w, cuda::Report* report) {
   w.each(
       [=](uint32_t lane) {
         if (lane == 0) report->elsewhere = 1;
@@ -151,7 +151,7 @@ struct EncodeCells {
   Lattice lattice;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const Sizes sizes = *reinterpret_cast<const Sizes*>(task.scratch);
     const uint32_t largest = static_cast<uint32_t>(~sizes.not_most);
     const float most = std::bit_cast<float>(largest);
@@ -200,17 +200,17 @@ struct EncodeCells {
 // Bits from any bit of words on, which are read when they are needed.
 class LaneReader {
  public:
-  WPR_DEVICE LaneReader(const std::byte* words, uint64_t at)
+  WPR_ON_DEVICE LaneReader(const std::byte* words, uint64_t at)
       : next_(words + at / 32 * 4), skip_(static_cast<uint32_t>(at % 32)) {}
   // n <= 64.
-  WPR_DEVICE uint64_t take(uint32_t n) {
+  WPR_ON_DEVICE uint64_t take(uint32_t n) {
     if (n <= 32) return take32(n);
     const uint64_t low = take32(32);
     return low | uint64_t{take32(n - 32)} << 32;
   }
 
  private:
-  WPR_DEVICE uint32_t take32(uint32_t n) {
+  WPR_ON_DEVICE uint32_t take32(uint32_t n) {
     if (n > filled_) {
       buffer_ |= uint64_t{cuda::get<uint32_t>(next_)} >> skip_ << filled_;
       filled_ += 32 - skip_;
@@ -241,7 +241,7 @@ struct DecodeCells {
   Lattice lattice;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const std::byte* const stream = task.code + Head::kSize;
     const uint64_t used = lattice.cells * lattice.bits % 64;
     const std::byte* const last = stream + lattice.stream_size() - 8;  // a word at multiples of 4

@@ -9,7 +9,7 @@ namespace wirepress::cuda {
 // Words are stored where the target has them. Up to three bytes before the source are read, which
 // belong to its first word, and none behind it. The two do not overlap.
 template <class W>
-WPR_DEVICE void copy_any(W& w, const std::byte* from, std::byte* to, uint64_t n) {
+WPR_ON_DEVICE void copy_any(W& w, const std::byte* from, std::byte* to, uint64_t n) {
   const uint64_t before = -reinterpret_cast<uintptr_t>(to) & 3, head = n < before ? n : before;
   const auto shift = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from + head) & 3) * 8;
   const uint64_t words = n < head + 8 ? 0 : (n - head - 4) / 4, rest = n - head - 4 * words;

@@ -39,35 +39,35 @@ class DeviceWarp {
   static __device__ uint32_t lane() { return threadIdx.x % kLanes; }
 
   template <typename T>
-  static WPR_DEVICE T all(T value) {
+  static WPR_ON_DEVICE T all(T value) {
     return value;
   }
   template <class F, typename... T>
-  static WPR_DEVICE auto map(F f, const T&... x) {
+  static WPR_ON_DEVICE auto map(F f, const T&... x) {
     return f(x...);
   }
   template <class F, typename... T>
-  static WPR_DEVICE void each(F f, const T&... x) {
+  static WPR_ON_DEVICE void each(F f, const T&... x) {
     f(x...);
   }
 
-  static WPR_DEVICE uint32_t ballot(bool x) { return __ballot_sync(kAll, x); }
+  static WPR_ON_DEVICE uint32_t ballot(bool x) { return __ballot_sync(kAll, x); }
   template <typename T>
-  static WPR_DEVICE T down(T x, unsigned n) {
+  static WPR_ON_DEVICE T down(T x, unsigned n) {
     return __shfl_down_sync(kAll, x, n);
   }
   template <typename T>
-  static WPR_DEVICE T up(T x, unsigned n) {
+  static WPR_ON_DEVICE T up(T x, unsigned n) {
     return __shfl_up_sync(kAll, x, n);
   }
   template <typename T>
-  static WPR_DEVICE T from(T x, unsigned i) {
+  static WPR_ON_DEVICE T from(T x, unsigned i) {
     return __shfl_sync(kAll, x, i);
   }
-  static WPR_DEVICE uint32_t most(uint32_t x) { return __reduce_max_sync(kAll, x); }
-  static WPR_DEVICE uint32_t either(uint32_t x) { return __reduce_or_sync(kAll, x); }
+  static WPR_ON_DEVICE uint32_t most(uint32_t x) { return __reduce_max_sync(kAll, x); }
+  static WPR_ON_DEVICE uint32_t either(uint32_t x) { return __reduce_or_sync(kAll, x); }
 
-  WPR_DEVICE Four<uint32_t> rows(const std::byte* from, uint32_t n) {
+  WPR_ON_DEVICE Four<uint32_t> rows(const std::byte* from, uint32_t n) {
     Four<uint32_t> x;
     if (n >= 4 * kLanes) {
       __syncwarp();  // the last ones have been read
@@ -86,14 +86,14 @@ class DeviceWarp {
     return x;
   }
   // Four stores of 128 bytes: whole lines, whatever their width.
-  static WPR_DEVICE void put_rows(std::byte* to, uint32_t n, const Four<uint32_t>& x) {
+  static WPR_ON_DEVICE void put_rows(std::byte* to, uint32_t n, const Four<uint32_t>& x) {
     WPR_UNROLL
     for (unsigned k = 0; k < 4; ++k) {
       const unsigned i = kLanes * k + lane();
       if (i < n) put(to + 4 * i, x[k]);
     }
   }
-  static WPR_DEVICE Four<uint32_t> quads(const std::byte* from, uint32_t n) {
+  static WPR_ON_DEVICE Four<uint32_t> quads(const std::byte* from, uint32_t n) {
     Four<uint32_t> x;
     if (n >= 4 * kLanes) {
       const uint4 word = reinterpret_cast<const uint4*>(from)[lane()];
@@ -107,7 +107,7 @@ class DeviceWarp {
     }
     return x;
   }
-  static WPR_DEVICE void put_quads(std::byte* to, uint32_t n, const Four<uint32_t>& x) {
+  static WPR_ON_DEVICE void put_quads(std::byte* to, uint32_t n, const Four<uint32_t>& x) {
     if (n >= 4 * kLanes) {
       reinterpret_cast<uint4*>(to)[lane()] = make_uint4(x[0], x[1], x[2], x[3]);
       return;
@@ -121,7 +121,7 @@ class DeviceWarp {
   // A lane's sixteen words are 32 to 128 bytes, loaded in turns of 16: the lines come whole into
   // the first-level cache, where the next turns find them.
   template <typename T>
-  static WPR_DEVICE Sixteen<T> groups(const std::byte* from, uint32_t n) {
+  static WPR_ON_DEVICE Sixteen<T> groups(const std::byte* from, uint32_t n) {
     Sixteen<T> x;
     constexpr unsigned kEach = 16 / sizeof(T);
     from += 16 * sizeof(T) * lane();
@@ -140,7 +140,7 @@ class DeviceWarp {
   }
 
   template <typename T>
-  static WPR_DEVICE void put_groups(std::byte* to, uint32_t n, const Sixteen<T>& x) {
+  static WPR_ON_DEVICE void put_groups(std::byte* to, uint32_t n, const Sixteen<T>& x) {
     constexpr unsigned kEach = 16 / sizeof(T);
     to += 16 * sizeof(T) * lane();
     if (n >= 16 * kLanes) {
@@ -157,43 +157,43 @@ class DeviceWarp {
       if (16 * lane() + k < n) put(to + k * sizeof(T), x[k]);
   }
   template <class F, typename T, typename... X>
-  static WPR_DEVICE auto of_groups(F f, const Sixteen<T>& q, const X&... x) {
+  static WPR_ON_DEVICE auto of_groups(F f, const Sixteen<T>& q, const X&... x) {
     return f(q.v, x...);
   }
   template <typename T, class F, typename... X>
-  static WPR_DEVICE Sixteen<T> make_groups(F f, const X&... x) {
+  static WPR_ON_DEVICE Sixteen<T> make_groups(F f, const X&... x) {
     Sixteen<T> q = {};
     f(q.v, x...);
     return q;
   }
 
-  static WPR_DEVICE void settle() { __syncwarp(); }
-  static WPR_DEVICE void sync() { __syncthreads(); }
-  static WPR_DEVICE void wait() { __nanosleep(20); }
-  static WPR_DEVICE uint64_t take_number(uint64_t* number) {
+  static WPR_ON_DEVICE void settle() { __syncwarp(); }
+  static WPR_ON_DEVICE void sync() { __syncthreads(); }
+  static WPR_ON_DEVICE void wait() { __nanosleep(20); }
+  static WPR_ON_DEVICE uint64_t take_number(uint64_t* number) {
     unsigned long long x = 0;
     if (lane() == 0) x = atomicAdd(reinterpret_cast<unsigned long long*>(number), 1ull);
     return from(x, 0);
   }
   // Of the whole warp, one word; what any lane wrote before comes first.
-  static WPR_DEVICE void publish(uint64_t* word, uint64_t value) {
+  static WPR_ON_DEVICE void publish(uint64_t* word, uint64_t value) {
     __threadfence();
     __syncwarp();
     if (lane() == 0)
       asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
-  static WPR_DEVICE uint64_t published(const uint64_t* word) {
+  static WPR_ON_DEVICE uint64_t published(const uint64_t* word) {
     uint64_t x = 0;
     asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(x) : "l"(word) : "memory");
     return x;
   }
-  static WPR_DEVICE void set_bits(std::byte* word, uint32_t bits) {
+  static WPR_ON_DEVICE void set_bits(std::byte* word, uint32_t bits) {
     atomicOr(reinterpret_cast<unsigned*>(word), bits);
   }
-  static WPR_DEVICE void add_to(std::byte* word, uint32_t n) {
+  static WPR_ON_DEVICE void add_to(std::byte* word, uint32_t n) {
     atomicAdd(reinterpret_cast<unsigned*>(word), n);
   }
-  static WPR_DEVICE void at_most(uint64_t* word, uint64_t value) {
+  static WPR_ON_DEVICE void at_most(uint64_t* word, uint64_t value) {
     if (lane() == 0)
       atomicMin(reinterpret_cast<unsigned long long*>(word),
                 static_cast<unsigned long long>(value));

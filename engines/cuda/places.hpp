@@ -12,18 +12,19 @@ namespace wirepress::cuda {
 class Places {
  public:
   static constexpr size_t size(uint64_t chunks) { return 8 * (chunks + 1); }
-  WPR_DEVICE explicit Places(std::byte* scratch) : words_(reinterpret_cast<uint64_t*>(scratch)) {}
+  WPR_ON_DEVICE explicit Places(std::byte* scratch)
+      : words_(reinterpret_cast<uint64_t*>(scratch)) {}
 
   // A chunk for this block: one that began earlier has a lower one, so that none waits for a block
   // that has not begun. By one warp.
   template <class W>
-  WPR_DEVICE uint64_t next(W& w) const {
+  WPR_ON_DEVICE uint64_t next(W& w) const {
     return w.take_number(words_);
   }
 
   // The sizes of all chunks before this one, which has `size`. By one warp.
   template <class W>
-  WPR_DEVICE uint64_t before(W& w, uint64_t number, uint64_t size) const {
+  WPR_ON_DEVICE uint64_t before(W& w, uint64_t number, uint64_t size) const {
     uint64_t* const own = words_ + 1 + number;
     w.publish(own, size << 2 | (number == 0 ? kAll : kOwn));
     if (number == 0) return 0;
@@ -58,7 +59,7 @@ class Places {
   enum : uint32_t { kOwn = 1, kAll = 2 };
 
   template <class W, class Lanes>
-  static WPR_DEVICE uint64_t sum_of(W& w, Lanes x) {
+  static WPR_ON_DEVICE uint64_t sum_of(W& w, Lanes x) {
     for (unsigned apart = kLanes / 2; apart > 0; apart /= 2)
       x = w.map([](uint64_t a, uint64_t b) { return a + b; }, x, w.down(x, apart));
     return w.from(x, 0);
@@ -69,7 +70,7 @@ class Places {
 
 // The sum of lanes before each, and of all 32.
 template <class W, class Lanes>
-WPR_DEVICE auto sums_before(W& w, const Lanes& x, uint32_t* all) {
+WPR_ON_DEVICE auto sums_before(W& w, const Lanes& x, uint32_t* all) {
   auto sum = x;
   for (unsigned apart = 1; apart < kLanes; apart *= 2)
     sum = w.map([=](uint32_t a, uint32_t b, uint32_t lane) { return lane < apart ? a : a + b; },
@@ -81,7 +82,7 @@ WPR_DEVICE auto sums_before(W& w, const Lanes& x, uint32_t* all) {
 // Copies n half-words by all warps of a block, from shared memory to any even address, or back. In
 // memory of the device words of 32 bits are touched, but for the ends.
 template <unsigned kWarps, class W>
-WPR_DEVICE void store_halves(W& w, const std::byte* from, std::byte* to, uint32_t n) {
+WPR_ON_DEVICE void store_halves(W& w, const std::byte* from, std::byte* to, uint32_t n) {
   const uint32_t head = (reinterpret_cast<uintptr_t>(to) & 2) / 2;  // half-words before a word
   const uint32_t words = n < head ? 0 : (n - head) / 2;
   for (uint32_t i = w.warp() * kLanes; i < words; i += kWarps * kLanes)
@@ -102,7 +103,7 @@ WPR_DEVICE void store_halves(W& w, const std::byte* from, std::byte* to, uint32_
 }
 
 template <unsigned kWarps, class W>
-WPR_DEVICE void load_halves(W& w, const std::byte* from, std::byte* to, uint32_t n) {
+WPR_ON_DEVICE void load_halves(W& w, const std::byte* from, std::byte* to, uint32_t n) {
   const uint32_t head = (reinterpret_cast<uintptr_t>(from) & 2) / 2;
   const uint32_t words = n < head ? 0 : (n - head) / 2;
   for (uint32_t i = w.warp() * kLanes; i < words; i += kWarps * kLanes)

@@ -20,7 +20,7 @@ constexpr uint64_t raw_size(const Sealing& task, uint64_t i) {
 }
 constexpr uint64_t head_size(const Sealing& task) { return task.checksum != 0 ? 8 : 4; }
 // Where what block i stores lies.
-WPR_DEVICE const std::byte* payload(const Sealing& task, uint64_t i, uint32_t word) {
+WPR_ON_DEVICE const std::byte* payload(const Sealing& task, uint64_t i, uint32_t word) {
   return (word & kRaw) != 0 ? task.raw + i * task.block_size : task.codes + i * task.slot;
 }
 
@@ -33,7 +33,7 @@ struct Judge {
   Xxh3 hash;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t i = w.block(), size = raw_size(task, i);
     const Report report = task.reports[i];
     const bool raw = report.full != 0 || report.written == 0;
@@ -67,7 +67,7 @@ struct Line {
   Sealing task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t n = task.n_blocks, head = head_size(task), cap = task.cap;
     SealedBlock* const blocks = task.blocks;
     Sealed* const result = task.result;
@@ -109,7 +109,7 @@ struct Move {
   uint64_t parts;  // of a block, for kWarps warps each
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     if (task.result->full != 0 || task.result->elsewhere != 0) return;
     const uint64_t i = w.block() / parts, part = w.block() % parts * kWarps + w.warp();
     if (w.block() == 0 && w.warp() == 0) copy_any(w, task.header, task.dst, task.header_size);

@@ -4,7 +4,7 @@
 //   static constexpr unsigned kWarps;                   // of a block
 //   static constexpr size_t kShared;                    // bytes that a block's warps share
 //   static constexpr bool kBarriers;                    // whether it calls sync()
-//   template <class W> WPR_DEVICE void operator()(W& w) const;   // what one warp does
+//   template <class W> WPR_ON_DEVICE void operator()(W& w) const;   // what one warp does
 //
 // W is HostWarp (host_warp.hpp: arrays of 32 in lockstep) or DeviceWarp (device_warp.cuh: one
 // thread of 32), and the text is the same for both. All control flow is uniform: the 32 lanes of a
@@ -58,7 +58,7 @@ constexpr unsigned kLanes = 32;
 
 // One value in memory, aligned to its size.
 template <typename T>
-WPR_DEVICE T get(const std::byte* from) {
+WPR_ON_DEVICE T get(const std::byte* from) {
 #ifdef __CUDACC__
   return *reinterpret_cast<const T*>(from);
 #else
@@ -69,7 +69,7 @@ WPR_DEVICE T get(const std::byte* from) {
 }
 
 template <typename T>
-WPR_DEVICE void put(std::byte* to, T value) {
+WPR_ON_DEVICE void put(std::byte* to, T value) {
 #ifdef __CUDACC__
   *reinterpret_cast<T*>(to) = value;
 #else

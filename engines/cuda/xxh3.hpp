@@ -15,7 +15,7 @@ class Xxh3 {
   // The low half of the hash, in all lanes of the first warp. `from` is aligned to 8. All kWarps
   // warps of the block call it, and have w.shared() for it.
   template <unsigned kWarps, class W>
-  WPR_DEVICE uint32_t low_half(W& w, const std::byte* from, uint64_t size, uint64_t seed) const {
+  WPR_ON_DEVICE uint32_t low_half(W& w, const std::byte* from, uint64_t size, uint64_t seed) const {
     if (size <= kShort) return static_cast<uint32_t>(short_hash(from, size, seed));
     std::byte* const sums = w.shared();
     const uint64_t blocks = (size - 1) / kBlock;
@@ -123,8 +123,8 @@ class Xxh3 {
   // Sums that n stripes of 64 bytes add, up to 16 of them, in lanes 0 to 7: each word's two halves,
   // with the secret, multiplied, and the word beside it.
   template <class W>
-  WPR_DEVICE auto sums_of(W& w, const std::byte* from, uint32_t n, uint32_t offset,
-                          uint64_t seed) const {
+  WPR_ON_DEVICE auto sums_of(W& w, const std::byte* from, uint32_t n, uint32_t offset,
+                             uint64_t seed) const {
     auto products = w.all(uint64_t{0}), beside = products;
     for (uint32_t turn = 0; turn < n; turn += 4) {
       const auto word = w.map(
@@ -154,7 +154,7 @@ class Xxh3 {
   }
 
   template <class W, class Lanes>
-  WPR_DEVICE uint64_t merge(W& w, const Lanes& all, uint64_t size, uint64_t seed) const {
+  WPR_ON_DEVICE uint64_t merge(W& w, const Lanes& all, uint64_t size, uint64_t seed) const {
     const auto keyed =
         w.map([=, this](uint64_t x,
                         uint32_t lane) { return x ^ secret(kMergeSecret + 8 * (lane % 8), seed); },

@@ -283,13 +283,16 @@ class Context {
 
   // ---- jobs ----
 
-  // src and dst stay until the job is done.
-  wpr_job* compress_async(const void* src, wpr_dtype dtype, const std::vector<uint64_t>& shape,
+  // src and dst stay until the job is done; n_dims as in wpr_compress_array.
+  wpr_job* compress_async(const void* src, wpr_dtype dtype, int n_dims, const uint64_t* shape,
                           void* dst, size_t cap) {
     wpr_job* job = nullptr;
-    check(wpr_compress_async(get(), src, dtype, static_cast<int>(shape.size()), shape.data(), dst,
-                             cap, &job));
+    check(wpr_compress_async(get(), src, dtype, n_dims, shape, dst, cap, &job));
     return job;
+  }
+  wpr_job* compress_async(const void* src, wpr_dtype dtype, const std::vector<uint64_t>& shape,
+                          void* dst, size_t cap) {
+    return compress_async(src, dtype, static_cast<int>(shape.size()), shape.data(), dst, cap);
   }
   wpr_job* decompress_async(const void* src, size_t n, void* dst, size_t cap) {
     wpr_job* job = nullptr;

@@ -165,15 +165,16 @@ def test_a_program_gets_the_same_from_simulated_cores(mpi, tmp_path, codec, erro
     assert (by_cores == plain) == (error == "none")
 
 
-@pytest.mark.parametrize("codec", ["zlib", "lz4", "auto"])
+@pytest.mark.parametrize("codec", ["zlib", "zeros", "auto"])
 def test_memory_of_a_gpu(mpi, tmp_path, codec):
     """By turns none, one and both ranks have their buffers there, where the cores would end."""
     run_in_device_memory(mpi, tmp_path, codec, ranks=2)
 
 
 @pytest.mark.slow
-def test_memory_of_a_gpu_on_three_ranks(mpi, tmp_path):
-    run_in_device_memory(mpi, tmp_path, "zlib", ranks=3)
+@pytest.mark.parametrize("codec", ["zlib", "zeros"])
+def test_memory_of_a_gpu_on_three_ranks(mpi, tmp_path, codec):
+    run_in_device_memory(mpi, tmp_path, codec, ranks=3)
 
 
 def run_in_device_memory(mpi, tmp_path, codec: str, *, ranks: int) -> None:
@@ -191,5 +192,68 @@ def run_in_device_memory(mpi, tmp_path, codec: str, *, ranks: int) -> None:
         assert re.search(r"device memory: \d\d+ buffers, all right", done.stdout), done.stdout
     # Where no buffer lies on the cores, all that was compressed came from a device. What auto sends
     # raw depends on times.
-    compressed = bytes_of(json.loads(report.read_text())["ranks"], "compressed_messages")
-    assert compressed > 0 or codec == "auto"
+    reports = json.loads(report.read_text())["ranks"]
+    assert bytes_of(reports, "compressed_messages") > 0 or codec == "auto"
+    if codec == "auto":
+        return
+    for call in CODED_THERE:
+        done = [rank["calls"][call] for rank in reports[:2] if call in rank["calls"]]
+        there = sum(call.get("device_bytes", 0) for call in done)
+        assert (there > 0) == (codec == "zeros"), (call, done)
+        assert codec == "zeros" or sum(call.get("cores_bytes", 0) for call in done) > 0, (
+            call,
+            done,
+        )
+    for call in COPIED:
+        done = [rank["calls"][call] for rank in reports]
+        assert not any(call.get("device_bytes") for call in done), (call, done)
+        assert all(call.get("cores_bytes", 0) > 0 for call in done), (call, done)
+
+
+# What a device codes and expands where the recipe has a kernel there, and what is run on copies.
+CODED_THERE = [
+    "MPI_Send",
+    "MPI_Ssend",
+    "MPI_Isend",
+    "MPI_Sendrecv",
+    "MPI_Sendrecv_replace",
+    "MPI_Send_init",
+    "MPI_Recv",
+    "MPI_Irecv",
+    "MPI_Recv_init",
+    "MPI_Bcast",
+]
+COPIED = ["MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter"]
+
+
+def test_memory_of_a_gpu_on_nodes_with_several_ranks(mpi, rendezvous_class):
+    with rendezvous_class(3, [0, 1, 1]) as server:
+        settings = server.settings | {
+            "LD_PRELOAD": str(mpi.library),
+            "WIREPRESS_MPI_CODEC": "zeros",
+            "WIREPRESS_MPI_THRESHOLD": "1",
+            "WIREPRESS_VERIFY": "on",
+        }
+        program = [mpi.build("device_memory.c", "-ldl", "-pthread"), "0", "all"]
+        done = mpi.start([settings] * 3, program, 240)
+        assert done.returncode == 0, done.stdout + done.stderr
+    reports = [json.loads(server.reports[rank])["calls"] for rank in range(3)]
+    # The first is alone on its node, the other two have a copy for each other.
+    assert reports[0]["MPI_Bcast"]["device_bytes"] > 0
+    assert not any(rank["MPI_Bcast"].get("device_bytes") for rank in reports[1:])
+
+
+def test_no_memory_beside_a_buffer(mpi, tmp_path):
+    """What MPI must not have is refused with an error and a sentence, and works with memory."""
+    mine = SETTINGS | {
+        "LD_PRELOAD": f"{mpi.library}:{mpi.build('memory.c')}",
+        "WIREPRESS_MPI_CODEC": "zlib",
+        "WIREPRESS_MPI_REPORT": str(tmp_path / "report"),
+    }
+    done = mpi.start([mine] * 2, [mpi.build("room.c", "-ldl")], 120)
+    assert done.returncode == 0 and "ok room" in done.stdout, done.stdout + done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("wirepress:")]
+    assert len(said) == 1 and "no memory for a message of 300000 bytes" in said[0], done.stderr
+    ranks = json.loads((tmp_path / "report").read_text())["ranks"]
+    assert ranks[0]["events"]["no_memory"] == 0 < ranks[1]["events"]["no_memory"]
+    assert ranks[1]["events"]["in_pieces"] > 0

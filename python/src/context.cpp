@@ -278,8 +278,31 @@ void device_free(uintptr_t address) {
 }
 
 void Context::set_stream(intptr_t stream) {
-  run([&](auto& context) { context.set_stream(reinterpret_cast<void*>(stream)); });
+  run([&](auto& context) {
+    context.set_stream(reinterpret_cast<void*>(stream));
+    stream_ = stream;
+  });
 }
+
+namespace {
+
+// The context's stream, for one call.
+class OnStream {
+ public:
+  OnStream(wirepress::Context& context, intptr_t stream, intptr_t before)
+      : context_(context), before_(before) {
+    context_.set_stream(reinterpret_cast<void*>(stream));
+  }
+  ~OnStream() { context_.set_stream(reinterpret_cast<void*>(before_)); }
+  OnStream(const OnStream&) = delete;
+  OnStream& operator=(const OnStream&) = delete;
+
+ private:
+  wirepress::Context& context_;
+  intptr_t before_;
+};
+
+}  // namespace
 // NOLINTEND(performance-no-int-to-ptr)
 
 nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t size) {
@@ -365,6 +388,97 @@ nb::tuple Context::expand_update(nb::handle data, size_t offset, nb::handle out)
                                  input.size() - offset, output.data(), output.size());
   });
   return nb::make_tuple(progress.consumed, progress.written, progress.done);
+}
+
+// ---- jobs ----
+
+template <class Begin>
+Job::Job(nb::object context, nb::object data, nb::object out, size_t cap, Begin begin)
+    : owner_(std::move(context)), data_(std::move(data)), out_(std::move(out)) {
+  input_.emplace(data_);
+  if (out_.is_none()) {
+    bytes_.emplace(cap);
+  } else {
+    output_.emplace(out_);
+  }
+  void* const to = bytes_ ? bytes_->data() : output_->data();
+  const size_t room = bytes_ ? cap : output_->size();
+  job_ = this->context().run([&](auto& own) { return begin(own, *input_, to, room); });
+}
+
+// A device may still read and write what the job has.
+Job::~Job() {
+  try {
+    if (job_ != nullptr) finish(true);
+  } catch (...) {  // nobody asked for the result
+  }
+}
+
+Context& Job::context() const { return *nb::inst_ptr<Context>(owner_); }
+
+// Looks whether it is done, or waits until it is.
+void Job::finish(bool waits) {
+  bool done = true;
+  context().run([&](auto& own) {
+    wpr_job* const job = job_;
+    if (job == nullptr) return;  // another thread was faster
+    try {
+      if (waits) {
+        written_ = own.wait(job);
+      } else {
+        done = own.poll(job, &written_);
+      }
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    if (done) job_ = nullptr;
+  });
+  if (job_ != nullptr) return;
+  input_.reset();
+  output_.reset();
+  data_ = nb::none();
+}
+
+bool Job::done() {
+  if (job_ != nullptr) finish(false);
+  return job_ == nullptr;
+}
+
+nb::object Job::result() {
+  if (job_ != nullptr) finish(true);
+  if (error_) std::rethrow_exception(error_);
+  if (!result_.is_valid()) {
+    result_ = bytes_ ? nb::object(bytes_->take(written_)) : nb::object(nb::int_(written_));
+    bytes_.reset();
+  }
+  return result_;
+}
+
+Job* Context::compress_async(nb::object self, nb::object data, int dtype, int n_dims,
+                             const std::vector<uint64_t>& shape, nb::object out, intptr_t stream) {
+  size_t size = 0;
+  {
+    const Input input(data);
+    check_size(input.size(), dtype, n_dims, shape);
+    size = input.size();
+  }
+  const size_t cap = out.is_none() ? bound(size) : 0;
+  return new Job(std::move(self), std::move(data), std::move(out), cap,
+                 [&](auto& context, const Input& input, void* to, size_t room) {
+                   if (input.size() != size)
+                     throw Error(WPR_PARAMETER, "the data have changed their size");
+                   const OnStream there(context, stream, stream_);
+                   return context.compress_async(input.data(), static_cast<wpr_dtype>(dtype),
+                                                 n_dims, shape.data(), to, room);
+                 });
+}
+
+Job* Context::decompress_async(nb::object self, nb::object frame, nb::object out, intptr_t stream) {
+  return new Job(std::move(self), std::move(frame), std::move(out), 0,
+                 [&](auto& context, const Input& input, void* to, size_t room) {
+                   const OnStream there(context, stream, stream_);
+                   return context.decompress_async(input.data(), input.size(), to, room);
+                 });
 }
 
 wpr_stats Context::stats() {

@@ -6,10 +6,14 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 #include <wirepress/wirepress.hpp>
+
+#include "buffer.hpp"
 
 namespace wirepress::python {
 
@@ -23,6 +27,8 @@ void copy_from(uintptr_t address, nanobind::handle out);
 void wait_for(uintptr_t address, intptr_t stream);
 uintptr_t device_alloc(const std::string& engine, int device, size_t size);
 void device_free(uintptr_t address);
+
+class Job;
 
 class Context {
  public:
@@ -68,11 +74,19 @@ class Context {
   nanobind::tuple expand_update(nanobind::handle data, size_t offset, nanobind::handle out);
 
   void set_stream(intptr_t stream);  // wpr_set_stream
+  intptr_t stream() const { return stream_; }
+  // Jobs (wirepress.h), put on `stream`. `self` is this object as Python has it. Without an `out`
+  // the frame becomes bytes.
+  Job* compress_async(nanobind::object self, nanobind::object data, int dtype, int n_dims,
+                      const std::vector<uint64_t>& shape, nanobind::object out, intptr_t stream);
+  Job* decompress_async(nanobind::object self, nanobind::object frame, nanobind::object out,
+                        intptr_t stream);
 
   wpr_stats stats();
   void reset_stats();
 
  private:
+  friend class Job;
   // call(context_) without the interpreter's lock, alone with the context.
   template <class Call>
   auto run(Call call);
@@ -87,6 +101,36 @@ class Context {
   std::mutex mutex_;
   wirepress::Context context_;
   uint64_t n_sets_ = 0;  // calls of set()
+  intptr_t stream_ = 0;
+};
+
+// A job, with all that it reads and writes, until it is done.
+class Job {
+ public:
+  // begin() gives the job, alone with the context. `out` None: bytes of at most `cap`.
+  template <class Begin>
+  Job(nanobind::object context, nanobind::object data, nanobind::object out, size_t cap,
+      Begin begin);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  bool done();
+  // Waits. The bytes, or how many were written to `out`; throws the job's error.
+  nanobind::object result();
+
+ private:
+  void finish(bool waits);
+  Context& context() const;
+
+  nanobind::object owner_, data_, out_;  // that the memory below is of
+  std::optional<Input> input_;
+  std::optional<Output> output_;
+  std::optional<NewBytes> bytes_;
+  wpr_job* job_ = nullptr;
+  size_t written_ = 0;
+  std::exception_ptr error_;
+  nanobind::object result_;
 };
 
 }  // namespace wirepress::python

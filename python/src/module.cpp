@@ -185,8 +185,27 @@ NB_MODULE(_core, m) {
       .def("expand_update", &Context::expand_update, nb::arg("data"), nb::arg("offset"),
            nb::arg("out"))
       .def("set_stream", &Context::set_stream, nb::arg("stream"))
+      .def_prop_ro("stream", &Context::stream)
+      .def(
+          "compress_async",
+          [](nb::object self, nb::object data, int dtype, int n_dims,
+             const std::vector<uint64_t>& shape, nb::object out, intptr_t stream) {
+            return nb::inst_ptr<Context>(self)->compress_async(self, std::move(data), dtype, n_dims,
+                                                               shape, std::move(out), stream);
+          },
+          nb::arg("data"), nb::arg("dtype"), nb::arg("n_dims"), nb::arg("shape"),
+          nb::arg("out").none(), nb::arg("stream"), nb::rv_policy::take_ownership)
+      .def(
+          "decompress_async",
+          [](nb::object self, nb::object frame, nb::object out, intptr_t stream) {
+            return nb::inst_ptr<Context>(self)->decompress_async(self, std::move(frame),
+                                                                 std::move(out), stream);
+          },
+          nb::arg("frame"), nb::arg("out").none(), nb::arg("stream"), nb::rv_policy::take_ownership)
       .def("stats", stats_row)
       .def("reset_stats", &Context::reset_stats);
+
+  nb::class_<Job>(m, "Job").def("done", &Job::done).def("result", &Job::result);
 
   nb::class_<Store::More>(m, "StoreMore")
       .def(nb::init<>())

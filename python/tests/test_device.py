@@ -4,6 +4,7 @@ emulated one, whose memory ends a process that touches it."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
 import subprocess
 import sys
@@ -260,3 +261,173 @@ def test_touching_it_ends_the_process() -> None:
         "ctypes.string_at(_core.device_alloc('cuda:emulated', 0, 100), 1)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -11
+
+
+# ---- jobs ----
+
+
+@KINDS
+@pytest.mark.parametrize("recipe", ["onebit", "bx:m=5", "terngrad+zstd", "zstd", "auto"])
+def test_jobs_give_what_calls_give(make: Make, recipe: str) -> None:
+    compressor = wirepress.Compressor(recipe, threads=1)
+    values = [gradient(40_000 + 1000 * seed, seed) for seed in range(4)]
+    expected = [compressor.compress(of) for of in values]
+    there = [make(of) for of in values]
+    jobs = [compressor.compress_async(array) for array in there]
+    assert [job.result() for job in reversed(jobs)] == expected[::-1]
+    assert all(job.done() for job in jobs)
+    room = [bytearray(compressor.bound(of.nbytes)) for of in values]
+    jobs = [compressor.compress_async(array, out) for array, out in zip(there, room, strict=True)]
+    sizes = [job.result() for job in jobs]
+    assert [bytes(out[:size]) for out, size in zip(room, sizes, strict=True)] == expected
+    here = [compressor.decompress(frame) for frame in expected]
+    back = [make(np.zeros_like(of)) for of in values]
+    jobs = [
+        compressor.decompress_async(frame, out) for frame, out in zip(expected, back, strict=True)
+    ]
+    for job, out, right in zip(jobs, back, here, strict=True):
+        while not job.done():
+            pass
+        assert job.result() is out
+        assert np.array_equal(out.numpy(), right)
+
+
+def test_a_device_does_a_job() -> None:
+    compressor = wirepress.Compressor("onebit", threads=1)
+    values, before = gradient(), wirepress.device_work()
+    frame = compressor.compress_async(DeviceArray(values)).result()
+    assert wirepress.device_work().device_bytes - before.device_bytes == values.nbytes
+    compressor.decompress_async(frame, DeviceArray(values)).result()
+    assert wirepress.device_work().device_bytes - before.device_bytes == 2 * values.nbytes
+
+
+def test_frames_of_jobs_lie_on_a_device_too() -> None:
+    compressor = wirepress.Compressor("onebit", threads=1)
+    values = gradient()
+    room = DeviceArray(np.zeros(compressor.bound(values.nbytes), np.uint8))
+    size = compressor.compress_async(DeviceArray(values), room).result()
+    expected = compressor.compress(values)
+    assert room.numpy()[:size].tobytes() == expected
+    frame = DeviceArray(np.frombuffer(expected, np.uint8))
+    back = DeviceArray(np.zeros_like(values))
+    compressor.decompress_async(frame, back).result()
+    assert np.array_equal(back.numpy(), compressor.decompress(expected))
+    assert np.array_equal(compressor.decompress_async(frame).result(), back.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8", "?", "c8"])
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (30, 40, 5)], ids=str)
+def test_jobs_of_types_and_shapes(dtype: str, shape: tuple[int, ...]) -> None:
+    values = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2).astype(dtype)
+    compressor = wirepress.Compressor("zeros", threads=1, probe=False)
+    frame = compressor.compress_async(DeviceArray(values)).result()
+    assert frame == compressor.compress(values)
+    back = DeviceArray(np.zeros_like(values))
+    compressor.decompress_async(frame, back).result()
+    assert back.numpy().tobytes() == values.tobytes()
+    here = compressor.decompress_async(frame).result()
+    assert (here.shape, here.dtype, here.tobytes()) == (shape, values.dtype, values.tobytes())
+
+
+def test_jobs_without_a_device() -> None:
+    """The call itself does them."""
+    compressor, data = wirepress.Compressor("zstd", threads=1), b"hello " * 1000
+    job = compressor.compress_async(data)
+    assert job.result() == job.result() == compressor.compress(data)
+    assert compressor.decompress_async(job.result()).result() == data
+    out = bytearray(len(data))
+    assert compressor.decompress_async(job.result(), out).result() is out
+    assert out == data
+    values = np.arange(1000.0).reshape(10, 100)
+    frame = compressor.compress_async(values).result()
+    assert np.array_equal(compressor.decompress_async(frame).result(), values)
+    assert compressor.decompress_async(frame, raw=True).result() == values.tobytes()
+
+
+def test_a_job_keeps_what_it_needs() -> None:
+    """Arrays that nobody else has, rooms that must not be resized, jobs that nobody waits for."""
+    compressor, values = wirepress.Compressor("onebit", threads=1), gradient()
+    expected = compressor.compress(values)
+    jobs = [compressor.compress_async(DeviceArray(values)) for _ in range(3)]
+    assert [job.result() for job in jobs] == 3 * [expected]
+    out = bytearray(compressor.bound(values.nbytes))
+    job = compressor.compress_async(DeviceArray(values), out)
+    with pytest.raises(BufferError):
+        out.clear()
+    with pytest.raises(ParameterError, match="job"):
+        compressor.set("recipe", "zstd")
+    size = job.result()
+    assert bytes(out[:size]) == expected
+    out.clear()
+    for _ in range(3):
+        compressor.compress_async(DeviceArray(values))
+    compressor.set("recipe", "zstd")
+    job = wirepress.Compressor("onebit").compress_async(DeviceArray(values))
+    assert job.result() == expected
+
+
+def test_jobs_that_fail_say_why_each_time() -> None:
+    compressor, values = wirepress.Compressor("onebit", threads=1), gradient()
+    frame = compressor.compress(values)
+    small = bytearray(100)
+    job = compressor.compress_async(DeviceArray(values), small)
+    assert job.done()
+    for _ in range(2):
+        with pytest.raises(wirepress.TooSmallError):
+            job.result()
+    assert small == bytes(100)
+    small.clear()
+    damaged = bytearray(frame)
+    damaged[len(frame) // 2] ^= 1
+    back = DeviceArray(np.ones_like(values))
+    with pytest.raises(wirepress.FrameError):
+        compressor.decompress_async(damaged, back)
+    with pytest.raises(wirepress.TooSmallError):
+        compressor.decompress_async(frame, DeviceArray(np.zeros(999, np.float32)))
+    assert np.array_equal(back.numpy(), np.ones_like(values))
+    with pytest.raises(ParameterError, match="int32"):
+        compressor.decompress_async(frame, DeviceArray(np.zeros(50_000, np.int32)))
+    with pytest.raises(TypeError):
+        compressor.compress_async(DeviceArray(values), 7)
+    compressor.set("recipe", "zstd")  # none of these is on its way
+
+
+def test_jobs_stand_on_the_stream_of_the_array() -> None:
+    """Nobody waits for its work but that stream."""
+    asked = []
+
+    class Asked(DlpackArray):
+        def __dlpack__(self, **options: Any) -> Any:
+            asked.append(options.get("stream"))
+            return super().__dlpack__(**options)
+
+    compressor, values = wirepress.Compressor("onebit", threads=1), gradient()
+    frame = compressor.compress(values)
+    for stream, expected in ((None, 1), (0, 1), (7, 7)):
+        asked.clear()
+        assert compressor.compress_async(Asked(values), stream=stream).result() == frame
+        compressor.decompress_async(frame, Asked(values), stream=stream).result()
+        assert [of for of in asked if of is not None] == [expected, expected]
+    compressor.set_stream(9)
+    asked.clear()
+    compressor.compress_async(Asked(values)).result()
+    assert asked[0] == 9
+    asked.clear()
+    compressor.compress(Asked(values))  # calls wait for that one, too
+    assert asked[0] == 9
+    named = DeviceArray(values, stream=7)
+    assert wirepress.arrays.stream_of(named) == 7
+    assert wirepress.arrays.stream_of(values) is None
+    assert compressor.compress_async(named).result() == frame
+
+
+def test_threads_share_a_compressor_with_jobs() -> None:
+    compressor = wirepress.Compressor("onebit", threads=1)
+    values = [gradient(seed=seed) for seed in range(8)]
+    expected = [compressor.compress(of) for of in values]
+
+    def run(of: np.ndarray) -> list[bytes]:
+        return [compressor.compress_async(DeviceArray(of)).result() for _ in range(10)]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, values)) == [10 * [frame] for frame in expected]

@@ -8,9 +8,10 @@ Compresses buffers and arrays to self-describing frames and back:
 >>> wirepress.decompress(frame) == b"hello " * 1000
 True
 
-`Compressor` keeps settings and memory for many calls, `StreamCompressor` and `StreamDecompressor`
-work piece by piece, and `FrameStore` keeps the time steps of a simulation. `codecs()`, `engines()`
-and `options()` list what there is. Whatever fails raises a `WirepressError`.
+`Compressor` keeps settings and memory for many calls, and its jobs code arrays of a GPU while a
+program does other things. `StreamCompressor` and `StreamDecompressor` work piece by piece, and
+`FrameStore` keeps the time steps of a simulation. `codecs()`, `engines()` and `options()` list what
+there is. Whatever fails raises a `WirepressError`.
 """
 
 import importlib
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         DeviceWork,
         Engine,
         Info,
+        Job,
         Kernel,
         Option,
         Param,
@@ -72,6 +74,7 @@ __all__ = [
     "FrameError",
     "FrameStore",
     "Info",
+    "Job",
     "Kernel",
     "NoMemoryError",
     "Option",

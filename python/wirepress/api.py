@@ -210,16 +210,17 @@ def _set(context: _core.Context, key: str, value: Value) -> None:
     context.set(key, str(value))
 
 
-def _gradient(gradient: Any, residual: Any) -> tuple[Any, Any]:
+def _gradient(gradient: Any, residual: Any, stream: int) -> tuple[Any, Any]:
     """The memory of the gradient, which must be float32 and have the shape of its residual, and of
     the residual, which is written to."""
-    view, rest = arrays.describe(gradient), arrays.describe(residual)
+    view = arrays.describe(gradient, None, stream)
+    rest = arrays.describe(residual, None, stream)
     for name, dtype in ("gradient", view.dtype), ("residual", rest.dtype):
         if arrays.DTYPES[dtype] != "float32":
             raise ParameterError(f"{name} must be float32, not {arrays.DTYPES[dtype]}")
     if view.shape != rest.shape:
         raise ParameterError(f"gradient is {view.shape}, residual is {rest.shape}")
-    return view.buffer, arrays.room_of(residual)
+    return view.buffer, arrays.room_of(residual, None, stream)
 
 
 def _known(size: int) -> int | None:
@@ -243,10 +244,35 @@ def _info(row: tuple[Any, ...]) -> Info:
     )
 
 
+class Job:
+    """Work of `Compressor.compress_async` or `decompress_async` that goes on while the program does
+    other things.
+
+    The arrays and buffers that it was given are the job's until it is done: do not change, resize or
+    read them before. They live as long as it needs them; a job that nobody keeps is waited for.
+    """
+
+    def __init__(self, job: _core.Job | None, out: Any = None) -> None:
+        self._job, self._out = job, out
+
+    def done(self) -> bool:
+        """Whether it has ended, well or not; does not wait for the device."""
+        return self._job is None or self._job.done()
+
+    def result(self) -> Any:
+        """Waits until it has ended, and gives what the call that waits would have given.
+
+        Raises what that call would have raised, each time that it is called.
+        """
+        result = None if self._job is None else self._job.result()
+        return result if self._out is None else self._out
+
+
 class Compressor:
     """Compresses and decompresses with settings made once; reuses its memory and threads.
 
-    Faster than the functions for many small calls. Safe to share: calls from several threads wait
+    Faster than the functions for many small calls. `compress_async` and `decompress_async` put the
+    work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several threads wait
     for each other (give each thread its own to run them at once), and each sees one set of options.
     A forked child may use its copy; the fork waits for the call that another thread is in.
 
@@ -270,7 +296,7 @@ class Compressor:
 
     def compress(self, data: Any, *, dtype: str | None = None) -> bytes:
         """Makes one frame of `data`; see `wirepress.compress`."""
-        return self.compress_view(arrays.describe(data, dtype))
+        return self.compress_view(arrays.describe(data, dtype, self._context.stream))
 
     def compress_view(self, view: arrays.View) -> bytes:
         """`compress` for memory that is described already."""
@@ -282,11 +308,84 @@ class Compressor:
         `bound(raw size)` bytes always suffice; with less, TooSmallError says that the data did not
         shrink enough. `out` holds anything after an error.
         """
-        return self.compress_view_into(arrays.describe(data, dtype), out)
+        return self.compress_view_into(arrays.describe(data, dtype, self._context.stream), out)
 
     def compress_view_into(self, view: arrays.View, out: Any) -> int:
         """`compress_into` for memory that is described already."""
-        return self._context.compress_into(*view, arrays.room_of(out))
+        return self._context.compress_into(*view, self._room_of(out))
+
+    def compress_async(
+        self,
+        data: Any,
+        out: Any = None,
+        *,
+        dtype: str | None = None,
+        stream: int | None = None,
+    ) -> Job:
+        """`compress`, or `compress_into` where `out` is given, of an array of a device: returns at
+        once, with the work on a CUDA stream behind what is there. `Job.result` is the frame, or its
+        size.
+
+        Args:
+            stream: the stream; None: the one that the array's work is on (PyTorch's current one, or
+                that of `__cuda_array_interface__`), else that of `set_stream`, which waits for the
+                array's work.
+
+        Memory is kept for the next job, and any number may be on their way; `set` is refused
+        meanwhile. The device does all of a job where the recipe is one codec with a kernel there,
+        and option `probe` is off or the codec loses something. Other jobs are done by `result`, or
+        by the `done` that finds the stream ready; those of arrays of the CPU by this call.
+
+        >>> import numpy as np
+        >>> compressor = Compressor("onebit", threads=1)
+        >>> gradients = [np.full(4096, step, np.float32) for step in range(3)]
+        >>> jobs = [compressor.compress_async(gradient) for gradient in gradients]
+        >>> [compressor.decompress(job.result())[0].item() for job in jobs]
+        [0.0, 1.0, 2.0]
+        """
+        stream = self._stream_for(data, stream)
+        view = arrays.describe(data, dtype, stream)
+        room = None if out is None else arrays.room_of(out, None, stream)
+        return Job(self._context.compress_async(*view, room, stream))
+
+    def decompress_async(
+        self, frame: Any, out: Any = None, *, raw: bool = False, stream: int | None = None
+    ) -> Job:
+        """`decompress` to an array of a device: returns at once, with the work on a CUDA stream
+        behind what is there. `Job.result` is what `decompress` gives.
+
+        A frame in memory of the CPU is checked here: a damaged one is refused at once, and nothing
+        of it is expanded. One in memory of a device is expanded by `result`.
+
+        Args:
+            stream: as of `compress_async`, of `out` or else of the frame.
+
+        >>> import numpy as np
+        >>> frame, out = compress(np.arange(1000)), np.zeros(1000, np.int64)
+        >>> Compressor().decompress_async(frame, out).result() is out, int(out[7])
+        (True, 7)
+        """
+        stream = self._stream_for(frame if out is None else out, stream)
+        given, frame = out, arrays.memory_of(frame, stream)
+        info = self.inspect(frame)
+        if out is None and (raw or info.shape is None):
+            return Job(None, self._context.decompress(frame))
+        if out is None:
+            given, out = arrays.empty(arrays.dtype_code(info.dtype), info.shape)
+        elif not isinstance(out, (bytearray, memoryview)):
+            out = arrays.room_of(out, arrays.dtype_code(info.dtype), stream)
+        return Job(self._context.decompress_async(frame, out, stream), given)
+
+    def _memory_of(self, frame: Any) -> Any:
+        return arrays.memory_of(frame, self._context.stream)
+
+    def _room_of(self, out: Any, code: int | None = None) -> Any:
+        return arrays.room_of(out, code, self._context.stream)
+
+    def _stream_for(self, data: Any, stream: int | None) -> int:
+        if stream is None:
+            stream = arrays.stream_of(data)
+        return self._context.stream if stream is None else stream
 
     def bound(self, raw_size: int) -> int:
         """The largest frame that `raw_size` bytes can make with these settings, in bytes."""
@@ -294,10 +393,10 @@ class Compressor:
 
     def decompress(self, frame: Any, out: Any = None, *, raw: bool = False) -> Any:
         """Expands one whole frame; see `wirepress.decompress`."""
-        frame = arrays.memory_of(frame)
+        frame = self._memory_of(frame)
         if out is not None:
             if not isinstance(out, (bytearray, memoryview)):
-                room = arrays.room_of(out, self._context.inspect(frame)[5])
+                room = self._room_of(out, self._context.inspect(frame)[5])
                 self._context.decompress_into(frame, room)
             else:
                 self._context.decompress_into(frame, out)
@@ -311,7 +410,7 @@ class Compressor:
 
     def decompress_range(self, frame: Any, offset: int, size: int) -> bytes:
         """Expands `size` raw bytes from `offset`; see `wirepress.decompress_range`."""
-        return self._context.decompress_range(arrays.memory_of(frame), offset, size)
+        return self._context.decompress_range(self._memory_of(frame), offset, size)
 
     def compress_feedback(self, gradient: Any, residual: Any) -> bytes:
         """Makes a frame of `gradient + residual` and leaves in `residual` what it does not carry.
@@ -330,24 +429,24 @@ class Compressor:
         >>> bool(np.all(sent + residual == gradient))
         True
         """
-        return self._context.compress_feedback(*_gradient(gradient, residual))
+        return self._context.compress_feedback(*_gradient(gradient, residual, self._context.stream))
 
     def compress_feedback_into(self, gradient: Any, residual: Any, out: Any) -> int:
         """`compress_feedback` into `out`, a writable buffer; returns the frame's size.
 
         `bound(gradient's bytes)` always suffice. After an error `residual` holds anything.
         """
-        room = arrays.room_of(out)
-        return self._context.compress_feedback_into(*_gradient(gradient, residual), room)
+        memory = _gradient(gradient, residual, self._context.stream)
+        return self._context.compress_feedback_into(*memory, self._room_of(out))
 
     def decompress_add(self, frame: Any, out: Any) -> int:
         """Adds what a float32 frame holds to `out`, a writable float32 array; returns how many.
 
         After an error any part of `out` may have been added to.
         """
-        if arrays.DTYPES[arrays.describe(out).dtype] != "float32":
+        if arrays.DTYPES[arrays.describe(out, None, self._context.stream).dtype] != "float32":
             raise ParameterError("out must be float32")
-        return self._context.decompress_add(arrays.memory_of(frame), arrays.room_of(out))
+        return self._context.decompress_add(self._memory_of(frame), self._room_of(out))
 
     def add(self, a: Any, b: Any) -> bytes:
         """The frame of the sum of two float32 frames, without expanding them.
@@ -423,7 +522,7 @@ class Compressor:
 
     def inspect(self, frame: Any) -> Info:
         """What the header of a frame says; see `wirepress.inspect`."""
-        return _info(self._context.inspect(arrays.memory_of(frame)))
+        return _info(self._context.inspect(self._memory_of(frame)))
 
     def set(self, key: str, value: Value) -> None:
         """Sets an option from the next call on, as the constructor does."""

@@ -61,20 +61,21 @@ def dtype_size(code: int) -> int:
     return _SIZES[code]
 
 
-def describe(data: Any, dtype: str | None = None) -> View:
+def describe(data: Any, dtype: str | None = None, stream: int | None = None) -> View:
     """The memory, dtype and shape of `data`.
 
     Unsigned bytes in one dimension are opaque bytes, unless they are a NumPy or DLPack array.
     `dtype` says what the elements are where the object cannot: for bytes, and for arrays whose
-    elements have the same size.
+    elements have the same size. `stream`: the CUDA stream that will work on an array of a device,
+    which is made to wait for what is on its way there; None: the default stream.
     """
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
         view = _of_numpy(numpy, data)
     elif hasattr(data, "__dlpack_device__"):
-        view = _of_dlpack(data)
+        view = _of_dlpack(data, stream)
     elif hasattr(data, "__cuda_array_interface__"):
-        view = _of_cuda(data)
+        view = _of_cuda(data, stream)
     else:
         view = _of_buffer(data)
     if dtype is not None:
@@ -126,16 +127,33 @@ def on_device(data: Any) -> bool:
     return hasattr(data, "__cuda_array_interface__")
 
 
-def memory_of(data: Any) -> Any:
+def stream_of(data: Any) -> int | None:
+    """The CUDA stream that work on an array of a device is on, where that can be told: PyTorch's
+    current one, or the one that `__cuda_array_interface__` names (CuPy, Numba). None: it cannot, or
+    the array is the CPU's."""
+    if not on_device(data):
+        return None
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(data, torch.Tensor):
+        return int(torch.cuda.current_stream(data.device).cuda_stream)
+    try:
+        stream = data.__cuda_array_interface__.get("stream")
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return None
+    return None if stream is None else int(stream)
+
+
+def memory_of(data: Any, stream: int | None = None) -> Any:
     """A frame as the library takes it: an array of a device as its memory, others as they are."""
-    return describe(data).buffer if on_device(data) else data
+    return describe(data, None, stream).buffer if on_device(data) else data
 
 
-def room_of(out: Any, code: int | None = None) -> Any:
+def room_of(out: Any, code: int | None = None, stream: int | None = None) -> Any:
     """What is written to, as the library takes it.
 
     Args:
         code: the dtype of the elements that are written; None: frames, or what was looked at.
+        stream: as of `describe`.
 
     Raises:
         ParameterError: an array of a device that cannot be written, or is of another type.
@@ -144,7 +162,7 @@ def room_of(out: Any, code: int | None = None) -> Any:
         if code is not None and not isinstance(out, (bytearray, memoryview)):
             check_output(out, code)
         return out
-    view = describe(out)
+    view = describe(out, None, stream)
     plain = code in (None, 0) or view.dtype == code
     if not plain and not (DTYPES[view.dtype] in ("int8", "uint8") or _is_memory(view.dtype, code)):
         raise ParameterError(f"out is {DTYPES[view.dtype]}, the content is {DTYPES[code or 0]}")
@@ -246,7 +264,7 @@ def _resolved(data: Any) -> Any:
     return data
 
 
-def _of_dlpack(data: Any) -> View:
+def _of_dlpack(data: Any, stream: int | None = None) -> View:
     try:
         device = data.__dlpack_device__()[0]
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -259,7 +277,8 @@ def _of_dlpack(data: Any) -> View:
     try:
         resolved = _resolved(data)
         if device == _DLPACK_CUDA:
-            _wait_on_default_stream(resolved)
+            # Whoever gives the array makes the stream that is named wait for its work.
+            resolved.__dlpack__(stream=stream or _DEFAULT_STREAM)
         array = _core.Array(resolved)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"cannot read the DLPack array: {error}") from error
@@ -275,12 +294,6 @@ def _of_dlpack(data: Any) -> View:
     return View(array, dtype_code(name), len(array.shape), array.shape)
 
 
-def _wait_on_default_stream(data: Any) -> None:
-    """Makes CUDA's default stream, for which calls wait, wait for the array's work: whoever gives
-    an array does that for the stream that is named."""
-    data.__dlpack__(stream=_DEFAULT_STREAM)
-
-
 def _check_reach(address: int, size: int) -> None:
     if size and _core.place_of(address)[1] < 0:
         raise ParameterError(
@@ -289,7 +302,7 @@ def _check_reach(address: int, size: int) -> None:
         )
 
 
-def _of_cuda(data: Any) -> View:
+def _of_cuda(data: Any, stream: int | None = None) -> View:
     """CUDA Array Interface, version 2 or 3, of CuPy, Numba and others."""
     try:
         interface = data.__cuda_array_interface__
@@ -317,10 +330,11 @@ def _of_cuda(data: Any) -> View:
         step *= extent
     if interface.get("mask") is not None:
         raise ParameterError("a masked array would lose its mask")
-    size, stream = n_bytes(code, shape), interface.get("stream")
+    size, theirs = n_bytes(code, shape), interface.get("stream")
     _check_reach(address or 0, size)
-    if stream is not None and size:
-        _core.wait_for(address, stream)
+    same = stream is not None and theirs == (stream or _DEFAULT_STREAM)
+    if theirs is not None and size and not same:
+        _core.wait_for(address, theirs)
     memory = _core.Memory(data, address or 0, size, not read_only)
     return View(memory, code, len(shape), shape)
 

@@ -16,8 +16,8 @@ class BlockWarps : public Layout {
   static constexpr uint32_t kCode = (1u << kBits) - 1;
 
   template <bool kFeedback, class W>
-  WPR_DEVICE void encode(W& w, const std::byte* src, std::byte* residual, const WarpRun& run,
-                         std::byte* code) const {
+  WPR_ON_DEVICE void encode(W& w, const std::byte* src, std::byte* residual, const WarpRun& run,
+                            std::byte* code) const {
     auto largest = w.all(uint32_t{0});
     for (uint32_t i = 0; i < run.n; i += kTurn) {
       const auto t = take_quads<kFeedback>(w, src, residual, i, run.n);
@@ -63,7 +63,7 @@ class BlockWarps : public Layout {
   }
 
   template <bool kAdd, class W>
-  WPR_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
+  WPR_ON_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
     const uint32_t scale = cuda::get<uint32_t>(code);
     const bool zero = Layout::codes_are_zero(scale);
     if (!Layout::scale_is_valid(scale)) return false;
@@ -99,7 +99,7 @@ class BlockWarps : public Layout {
   }
 
   template <class W, class Lanes>
-  static WPR_DEVICE void put_codes(W& w, std::byte* to, uint32_t n, const Lanes& codes) {
+  static WPR_ON_DEVICE void put_codes(W& w, std::byte* to, uint32_t n, const Lanes& codes) {
     w.each(
         [=](uint32_t lane, uint32_t own) {
           std::byte* const at = to + sizeof(Codes) * lane;
@@ -110,7 +110,7 @@ class BlockWarps : public Layout {
         w.lane(), codes);
   }
   template <class W>
-  static WPR_DEVICE auto get_codes(W& w, const std::byte* from, uint32_t n) {
+  static WPR_ON_DEVICE auto get_codes(W& w, const std::byte* from, uint32_t n) {
     return w.map(
         [=](uint32_t lane) {
           const std::byte* own = from + sizeof(Codes) * lane;

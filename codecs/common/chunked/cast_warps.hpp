@@ -22,8 +22,8 @@ static constexpr uint32_t lost_bits(float t, uint32_t decoded) {
 
 // Quads i to i + 127 of n, of what is encoded.
 template <bool kFeedback, class W>
-WPR_DEVICE auto take_quads(W& w, const std::byte* src, const std::byte* residual, uint32_t i,
-                           uint32_t n) {
+WPR_ON_DEVICE auto take_quads(W& w, const std::byte* src, const std::byte* residual, uint32_t i,
+                              uint32_t n) {
   auto t = w.quads(src + 4 * i, n - i);
   if constexpr (kFeedback) {
     const auto rest = w.quads(residual + 4 * i, n - i);
@@ -36,7 +36,7 @@ WPR_DEVICE auto take_quads(W& w, const std::byte* src, const std::byte* residual
 }
 
 template <bool kAdd, class W, class Words>
-WPR_DEVICE void give_quads(W& w, std::byte* dst, uint32_t i, uint32_t n, Words& x) {
+WPR_ON_DEVICE void give_quads(W& w, std::byte* dst, uint32_t i, uint32_t n, Words& x) {
   if constexpr (kAdd) {
     const auto before = w.quads(dst + 4 * i, n - i);
     WPR_UNROLL
@@ -53,8 +53,8 @@ class CastWarps : public Format {
   using Format::Format;
 
   template <bool kFeedback, class W>
-  WPR_DEVICE void encode(W& w, const std::byte* src, std::byte* residual, const WarpRun& run,
-                         std::byte* code) const {
+  WPR_ON_DEVICE void encode(W& w, const std::byte* src, std::byte* residual, const WarpRun& run,
+                            std::byte* code) const {
     for (uint32_t i = 0; i < run.n; i += kTurn) {
       auto t = take_quads<kFeedback>(w, src, residual, i, run.n);
       auto codes = w.all(uint64_t{0});
@@ -77,7 +77,7 @@ class CastWarps : public Format {
   }
 
   template <bool kAdd, class W>
-  WPR_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
+  WPR_ON_DEVICE bool decode(W& w, const std::byte* code, uint32_t n, std::byte* dst) const {
     for (uint32_t i = 0; i < n; i += kTurn) {
       const auto codes = get_codes(w, code + 2 * i, n - i);
       typename W::template Four<uint32_t> x;
@@ -93,7 +93,7 @@ class CastWarps : public Format {
 
  private:
   template <class W, class Codes>
-  static WPR_DEVICE void put_codes(W& w, std::byte* to, uint32_t n, const Codes& codes) {
+  static WPR_ON_DEVICE void put_codes(W& w, std::byte* to, uint32_t n, const Codes& codes) {
     if (n >= kTurn) {
       w.each([=](uint32_t lane, uint64_t own) { cuda::put(to + 8 * lane, own); }, w.lane(), codes);
       return;
@@ -106,7 +106,7 @@ class CastWarps : public Format {
         w.lane(), codes);
   }
   template <class W>
-  static WPR_DEVICE auto get_codes(W& w, const std::byte* from, uint32_t n) {
+  static WPR_ON_DEVICE auto get_codes(W& w, const std::byte* from, uint32_t n) {
     return w.map(
         [=](uint32_t lane) {
           if (n >= kTurn) return cuda::get<uint64_t>(from + 8 * lane);

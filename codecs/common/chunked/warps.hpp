@@ -7,10 +7,10 @@
 //   constexpr size_t values() const;              // of a whole chunk: a multiple of 128, or less
 //   constexpr size_t code_size(size_t n) const;
 //   template <bool kFeedback, class W>
-//   WPR_DEVICE void encode(W&, const std::byte* src, std::byte* residual, const Run&,
+//   WPR_ON_DEVICE void encode(W&, const std::byte* src, std::byte* residual, const Run&,
 //                          std::byte* code) const;
 //   template <bool kAdd, class W>                 // false: no encoder wrote this
-//   WPR_DEVICE bool decode(W&, const std::byte* code, uint32_t n, std::byte* dst) const;
+//   WPR_ON_DEVICE bool decode(W&, const std::byte* code, uint32_t n, std::byte* dst) const;
 //
 // It touches nothing but the n values and their code. Codes begin at multiples of kAlign.
 #pragma once
@@ -30,7 +30,7 @@ struct WarpRun {
 
 // The last bytes, which are no float32, by one warp.
 template <class W>
-WPR_DEVICE void copy_bytes(W& w, const std::byte* from, std::byte* to, uint32_t n) {
+WPR_ON_DEVICE void copy_bytes(W& w, const std::byte* from, std::byte* to, uint32_t n) {
   w.each(
       [=](uint32_t lane) {
         if (lane < n) to[lane] = from[lane];
@@ -48,7 +48,7 @@ struct EncodeChunks {
   uint64_t first;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t values = task.raw_size / 4, number = w.block() * kWarps + w.warp();
     const uint64_t begin = number * chunk.values();
     if (number == 0) finish(w, values);
@@ -61,7 +61,7 @@ struct EncodeChunks {
   }
 
   template <class W>
-  WPR_DEVICE void finish(W& w, uint64_t values) const {
+  WPR_ON_DEVICE void finish(W& w, uint64_t values) const {
     const uint32_t tail = task.raw_size % 4;
     const uint64_t size = code_size(chunk, task.raw_size);
     copy_bytes(w, task.raw + 4 * values, task.code + size - tail, tail);
@@ -85,7 +85,7 @@ struct DecodeChunks {
   cuda::Task task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t values = task.raw_size / 4, number = w.block() * kWarps + w.warp();
     const uint64_t begin = number * chunk.values();
     if (number == 0 && !kAdd) {
@@ -139,8 +139,8 @@ constexpr uint32_t kTurn = 128;  // values that a warp has at once: four rows of
 
 // Rows of float32 values i to i + 127 of n; with feedback, of what is encoded.
 template <bool kFeedback, class W>
-WPR_DEVICE auto take_rows(W& w, const std::byte* src, const std::byte* residual, uint32_t i,
-                          uint32_t n) {
+WPR_ON_DEVICE auto take_rows(W& w, const std::byte* src, const std::byte* residual, uint32_t i,
+                             uint32_t n) {
   const auto x = w.rows(src + 4 * i, n - i);
   typename W::template Four<float> t;
   if constexpr (kFeedback) {
@@ -159,7 +159,7 @@ WPR_DEVICE auto take_rows(W& w, const std::byte* src, const std::byte* residual,
 }
 
 template <bool kAdd, class W, class Floats>
-WPR_DEVICE void give_rows(W& w, std::byte* dst, uint32_t i, uint32_t n, const Floats& x) {
+WPR_ON_DEVICE void give_rows(W& w, std::byte* dst, uint32_t i, uint32_t n, const Floats& x) {
   typename W::template Four<uint32_t> words;
   if constexpr (kAdd) {
     const auto before = w.rows(dst + 4 * i, n - i);
@@ -180,13 +180,13 @@ WPR_DEVICE void give_rows(W& w, std::byte* dst, uint32_t i, uint32_t n, const Fl
 template <class W>
 class RowSums {
  public:
-  WPR_DEVICE explicit RowSums(W& w) : sums_(w.all(0.0f)) {}
+  WPR_ON_DEVICE explicit RowSums(W& w) : sums_(w.all(0.0f)) {}
   template <class Floats>
-  WPR_DEVICE void add(W& w, const Floats& row) {
+  WPR_ON_DEVICE void add(W& w, const Floats& row) {
     sums_ = w.map([](float a, float b) { return a + b; }, sums_, row);
     sums_ = w.map([](float a, float b) { return a + b; }, sums_, w.down(row, kSums));
   }
-  WPR_DEVICE float total(W& w) const {
+  WPR_ON_DEVICE float total(W& w) const {
     auto sums = sums_;
     for (unsigned apart = kSums / 2; apart > 0; apart /= 2)
       sums = w.map([](float a, float b) { return a + b; }, sums, w.down(sums, apart));
@@ -205,7 +205,7 @@ static constexpr uint32_t groups_at(uint32_t i, uint32_t n) {
 
 // The first `n` of the 4 * kPlanes words, the planes of up to four groups.
 template <unsigned kPlanes, class W>
-WPR_DEVICE void put_words(W& w, std::byte* to, uint32_t n, const uint32_t (&word)[4 * kPlanes]) {
+WPR_ON_DEVICE void put_words(W& w, std::byte* to, uint32_t n, const uint32_t (&word)[4 * kPlanes]) {
   w.each(
       [&](uint32_t lane) {
         uint32_t own = word[0];
@@ -218,7 +218,7 @@ WPR_DEVICE void put_words(W& w, std::byte* to, uint32_t n, const uint32_t (&word
 
 // n words 0.
 template <class W>
-WPR_DEVICE void clear_words(W& w, std::byte* to, uint32_t n) {
+WPR_ON_DEVICE void clear_words(W& w, std::byte* to, uint32_t n) {
   for (uint32_t i = 0; i < n; i += cuda::kLanes)
     w.each(
         [=](uint32_t lane) {
@@ -229,7 +229,7 @@ WPR_DEVICE void clear_words(W& w, std::byte* to, uint32_t n) {
 
 // All bits of n words.
 template <class W>
-WPR_DEVICE uint32_t bits_of_words(W& w, const std::byte* from, uint32_t n) {
+WPR_ON_DEVICE uint32_t bits_of_words(W& w, const std::byte* from, uint32_t n) {
   auto bits = w.all(uint32_t{0});
   for (uint32_t i = 0; i < n; i += cuda::kLanes)
     bits = w.map(
@@ -242,7 +242,7 @@ WPR_DEVICE uint32_t bits_of_words(W& w, const std::byte* from, uint32_t n) {
 
 // A word that is the same for all lanes.
 template <class W>
-WPR_DEVICE void put_one(W& w, std::byte* to, uint32_t word) {
+WPR_ON_DEVICE void put_one(W& w, std::byte* to, uint32_t word) {
   w.each(
       [=](uint32_t lane) {
         if (lane == 0) cuda::put(to, word);
@@ -252,8 +252,8 @@ WPR_DEVICE void put_one(W& w, std::byte* to, uint32_t word) {
 
 // As write_nan(): NaN in every scale, all bits 0, nothing left over.
 template <bool kFeedback, class W>
-WPR_DEVICE void put_nan(W& w, uint32_t n_scales, uint32_t n_words, uint32_t n, std::byte* code,
-                        std::byte* residual) {
+WPR_ON_DEVICE void put_nan(W& w, uint32_t n_scales, uint32_t n_words, uint32_t n, std::byte* code,
+                           std::byte* residual) {
   clear_words(w, code + 4 * n_scales, n_words);
   for (uint32_t i = 0; i < n_scales; ++i) put_one(w, code + 4 * i, kNan);
   if constexpr (kFeedback) clear_words(w, residual, n);
@@ -261,7 +261,7 @@ WPR_DEVICE void put_nan(W& w, uint32_t n_scales, uint32_t n_words, uint32_t n, s
 
 // Whether the last group's words, `planes` of them, have bits only for values that there are.
 template <class W>
-WPR_DEVICE bool zeros_after(W& w, const std::byte* groups, uint32_t n, uint32_t planes) {
+WPR_ON_DEVICE bool zeros_after(W& w, const std::byte* groups, uint32_t n, uint32_t planes) {
   const uint32_t used = n % kGroup;
   return used == 0 || bits_of_words(w, groups + n / kGroup * 4 * planes, planes) >> used == 0;
 }

@@ -29,7 +29,7 @@ struct Code {
 
   constexpr uint64_t left() const { return size - at; }
   // n bytes, which are there, of at most 4; the lowest first.
-  WPR_DEVICE uint32_t take(uint32_t n) {
+  WPR_ON_DEVICE uint32_t take(uint32_t n) {
     uint32_t x = 0;
     for (uint32_t i = 0; i < n; ++i) x |= static_cast<uint32_t>(bytes[at + i]) << (8 * i);
     at += n;
@@ -38,7 +38,7 @@ struct Code {
 };
 
 template <class W>
-WPR_DEVICE void copy_literals(W& w, const std::byte* from, std::byte* to, uint32_t n) {
+WPR_ON_DEVICE void copy_literals(W& w, const std::byte* from, std::byte* to, uint32_t n) {
   if (n > 4 * cuda::kLanes) return cuda::copy_any(w, from, to, n);
   for (uint32_t i = 0; i < n; i += cuda::kLanes)
     w.each(
@@ -50,7 +50,7 @@ WPR_DEVICE void copy_literals(W& w, const std::byte* from, std::byte* to, uint32
 
 // As if byte by byte: what is copied may be what was copied, which repeats what lies before `to`.
 template <class W>
-WPR_DEVICE void copy_match(W& w, std::byte* to, uint32_t offset, uint32_t n) {
+WPR_ON_DEVICE void copy_match(W& w, std::byte* to, uint32_t offset, uint32_t n) {
   const std::byte* const from = to - offset;
   if (offset >= n) return copy_literals(w, from, to, n);
   for (uint32_t i = 0; i < n; i += cuda::kLanes)
@@ -62,7 +62,7 @@ WPR_DEVICE void copy_match(W& w, std::byte* to, uint32_t offset, uint32_t n) {
 }
 
 template <class F, class W>
-WPR_DEVICE bool expand(W& w, Code code, std::byte* out, uint32_t room, uint32_t* written) {
+WPR_ON_DEVICE bool expand(W& w, Code code, std::byte* out, uint32_t room, uint32_t* written) {
   uint32_t size = 0, done = 0;
   if (!F::begin(code, &size) || size > room) return false;
   while (!F::kSaysSize || code.left() > 0) {
@@ -96,7 +96,7 @@ struct Expand {
   const StreamTask* all;  // of each block
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const StreamTask& task = all == nullptr ? one : all[w.block()];
     uint32_t written = 0;
     const bool good = expand<F>(w, {task.code, task.code_size}, task.raw,

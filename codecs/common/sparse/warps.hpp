@@ -57,7 +57,7 @@ struct Scratch {
 
 // Values i to i + 31 of a step over n: function(i + lane) for those that are there.
 template <unsigned kWarps, class W, class Function>
-WPR_DEVICE void each_index(W& w, uint64_t n, Function function) {
+WPR_ON_DEVICE void each_index(W& w, uint64_t n, Function function) {
   const uint64_t step = w.blocks() * kWarps * cuda::kLanes;
   for (uint64_t i = (w.block() * kWarps + w.warp()) * cuda::kLanes; i < n; i += step)
     w.each(
@@ -77,7 +77,7 @@ struct AddResidual {
   cuda::Task task;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const std::byte* const src = task.raw;
     std::byte* const rest = task.residual;
     each_index<kWarps>(w, task.raw_size / 4, [=](uint64_t i) {
@@ -95,7 +95,7 @@ struct TakeSample {
   uint64_t n, values, seed, first;  // of the sample, of the block
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const TakeSample own = *this;
     each_index<kWarps>(w, n, [=](uint64_t i) {
       const uint64_t from =
@@ -116,7 +116,7 @@ struct CountDigit {
   unsigned of, digit;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Board* const own = reinterpret_cast<Board*>(board);
     std::byte* const bins = w.shared();
     w.each([=, warp = w.warp()](
@@ -162,7 +162,7 @@ struct PickDigit {
   unsigned of, digit;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Board* const own = reinterpret_cast<Board*>(board);
     const uint32_t* const bins = own->bins[of][digit];
     Found* const to = &own->found[of][digit];
@@ -198,7 +198,7 @@ struct Decide {
   bool sampled, limited;  // that of the sample was found, and that of the block
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const Decide own = *this;
     w.each(
         [=](uint32_t lane) {
@@ -228,7 +228,7 @@ struct List {
   Scratch at;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const cuda::Places places(scratch + at.places_at);
     const uint64_t number = places.next(w), begin = number * kChunk;
     if (begin >= n) return;
@@ -301,8 +301,8 @@ struct List {
 // ---- the payload ------------------------------------------------------------------------------
 
 // The bits of the high parts in byte `at`: bit floor(p / 2^w) + i for each position p, number i.
-static WPR_DEVICE uint32_t high_byte(const std::byte* positions, const Layout& layout,
-                                     uint64_t at) {
+static WPR_ON_DEVICE uint32_t high_byte(const std::byte* positions, const Layout& layout,
+                                        uint64_t at) {
   const auto bit_of = [=](uint64_t i) {
     return (uint64_t{cuda::get<uint32_t>(positions + 4 * i)} >> layout.width) + i;
   };
@@ -321,7 +321,8 @@ static WPR_DEVICE uint32_t high_byte(const std::byte* positions, const Layout& l
 }
 
 // Byte `at` of the low parts, w bits each.
-static WPR_DEVICE uint32_t low_byte(const std::byte* positions, const Layout& layout, uint64_t at) {
+static WPR_ON_DEVICE uint32_t low_byte(const std::byte* positions, const Layout& layout,
+                                       uint64_t at) {
   const uint64_t end = 8 * (at + 1), all = layout.count * layout.width;
   uint32_t bits = 0;
   for (uint64_t bit = 8 * at; bit < end && bit < all;) {
@@ -343,7 +344,7 @@ struct Write {
   Scratch at;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t n = task.raw_size / 4, tail = task.raw_size % 4;
     const uint64_t sent = reinterpret_cast<const Board*>(task.scratch + at.board_at)->count;
     const Layout layout = layout_of(n, sent);
@@ -376,7 +377,7 @@ struct Write {
  private:
   // The count, the last bytes, and the report.
   template <class W>
-  WPR_DEVICE void finish(W& w, const Layout& layout, uint64_t size) const {
+  WPR_ON_DEVICE void finish(W& w, const Layout& layout, uint64_t size) const {
     const uint32_t tail = task.raw_size % 4;
     const bool full = size > task.code_size;
     const cuda::Task own = task;
@@ -398,7 +399,7 @@ constexpr uint32_t kLaneBytes = 4;  // of high parts
 constexpr uint32_t kWarpBytes = kLaneBytes * cuda::kLanes;
 
 // The layout of a code; false: no encoder wrote it.
-static WPR_DEVICE bool read_layout(const cuda::Task& task, Layout* layout) {
+static WPR_ON_DEVICE bool read_layout(const cuda::Task& task, Layout* layout) {
   const uint64_t n = task.raw_size / 4, count = cuda::get<uint32_t>(task.code);
   if (count > n) return false;
   *layout = layout_of(n, count);
@@ -414,7 +415,7 @@ struct Positions {
   Scratch at;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Layout layout = {};
     if (!read_layout(task, &layout)) return w.at_most(&task.report->first_bad, 0);
     const cuda::Places places(task.scratch + at.places_at);
@@ -483,7 +484,7 @@ struct Scatter {
   Scratch at;
 
   template <class W>
-  WPR_DEVICE void operator()(W& w) const {
+  WPR_ON_DEVICE void operator()(W& w) const {
     Layout layout = {};
     const bool any = task.raw_size >= 4;
     if (any && !read_layout(task, &layout)) return;
@@ -518,7 +519,7 @@ struct Scatter {
 
  private:
   template <class W>
-  WPR_DEVICE void copy_tail(W& w) const {
+  WPR_ON_DEVICE void copy_tail(W& w) const {
     const uint32_t tail = task.raw_size % 4;
     const std::byte* const from = task.code + task.code_size - tail;
     std::byte* const to = task.raw + task.raw_size - tail;

@@ -35,12 +35,14 @@ struct Tree {
 };
 
 // Without `data` a rank forwards what comes, and drops it. If it is the root all others get an
-// error: it sends empty chunks.
+// error: it sends empty chunks. Data on a device are those of a rank that is alone on its node:
+// they are coded and expanded there, and the cores have what travels.
 class Broadcast {
  public:
   Broadcast(Operation& op, Byte* data, size_t size, int root)
       : op_(op),
         data_(data),
+        there_(data && on_device(data)),
         size_(size),
         n_chunks_((size + op.chunk() - 1) / op.chunk()),
         root_node_(op.shadow().node_of[static_cast<size_t>(root)]),
@@ -75,7 +77,10 @@ class Broadcast {
   bool receives() { return op_.leads() && tree_.parent >= 0; }
 
   void post(size_t c) {
-    if (receives()) op_.receive(at(c), size(c), tree_.parent, &received_[c]);
+    if (!receives()) return;
+    // Room for every chunk on its way is set aside (buffer.hpp).
+    if (there_ && !frames_[c].reserve(size(c), true)) op_.check(MPI_ERR_NO_MEM);
+    op_.receive(there_ ? frames_[c].data() : at(c), size(c), tree_.parent, &received_[c]);
   }
 
   void pass(size_t c) {
@@ -85,27 +90,39 @@ class Broadcast {
       wire_size = op_.wait(&received_[c]);
       op_.count_received(wire_size, size(c));
       if (c + kInFlight < n_chunks_) post(c + kInFlight);
-      if (wire_size != size(c)) {
+      if (wire_size != size(c) && !there_) {
         if (frames_[c].reserve(wire_size, true)) {
           std::memcpy(frames_[c].data(), at(c), wire_size);
         } else {
           op_.check(MPI_ERR_NO_MEM);
         }
       }
-    } else if (!data_ || is_spoiled(at(c), size(c))) {
+    } else if (!data_ || (!there_ && is_spoiled(at(c), size(c)))) {
       wire_size = 0;
     } else {
       // Only a leader that is the root has more than this chunk to look at.
       if (c == 0) op_.look(data_, root_in_node_ == 0 ? size_ : size(0));
       wire_size = op_.compress(at(c), size(c), &frames_[c]);
+      if (there_ && wire_size == size(c)) wire_size = bring(c);
     }
     const Byte* wire = frames_[c].data() ? frames_[c].data() : at(c);
     for (size_t k = 0; k < tree_.children.size(); ++k) {
       op_.send(wire, wire_size, size(c), tree_.children[k], &sent_[c * tree_.children.size() + k]);
     }
-    if (receives() && wire_size != size(c) && frames_[c].data()) {
+    if (receives() && there_ && wire_size == size(c)) {
+      op_.check(copy_bytes(at(c), wire, wire_size));
+    } else if (receives() && wire_size != size(c) && frames_[c].data()) {
       op_.expand_chunk(wire, wire_size, at(c), size(c));
     }
+  }
+
+  // A chunk of the device's to the cores; 0, an error for who receives it: it cannot be had.
+  size_t bring(size_t c) {
+    const int error = frames_[c].reserve(size(c), true)
+                          ? copy_bytes(frames_[c].data(), at(c), size(c))
+                          : MPI_ERR_NO_MEM;
+    op_.check(error);
+    return error ? 0 : size(c);
   }
 
   void settle(size_t c) {
@@ -117,6 +134,7 @@ class Broadcast {
 
   Operation& op_;
   Byte* data_;
+  bool there_;
   size_t size_, n_chunks_;
   int root_node_, root_in_node_;
   Tree tree_;
@@ -149,7 +167,9 @@ int own_bcast(Comm* comm, Shadow* shadow, void* buffer, MPI_Count count, MPI_Dat
 
 template <auto form, typename N>
 int bcast(BCAST(N)) {
-  const auto plain = LEFT_TO_MPI(kBcast, BCAST);
+  const auto plain = [&](Bypass why = kUnsupported) {
+    return WPR_ON_HOST_Bcast(LEFT_TO_MPI(kBcast, BCAST)(why));
+  };
   Comm* comm = collective_comm(handle);
   Type known;
   MPI_Count total;
@@ -159,7 +179,11 @@ int bcast(BCAST(N)) {
   }
   const auto size = static_cast<size_t>(total);
   return run_collective(kBcast, comm, size, plain, [&](Shadow* shadow) {
-    return own_bcast(comm, shadow, buf, n, type, known, size, root);
+    const auto own = [&](void* buffer) {
+      return own_bcast(comm, shadow, buffer, n, type, known, size, root);
+    };
+    const bool alone = shadow->node_size == 1 && known.contiguous;
+    return alone ? own(buf) : WPR_ON_HOST_Bcast(own(buf));
   });
 }
 
@@ -168,6 +192,11 @@ int bcast(BCAST(N)) {
 
 using namespace wirepress;
 
-#define WPR_DEFINE(suffix, N) DEFINE_OWN(suffix, N, Bcast, Bcast, BCAST, bcast)
+// Where its buffer lies bcast() asks, after it is known who runs the call.
+#define WPR_DEFINE(suffix, N)                                                                 \
+  WPR_WRAP(MPI_Bcast##suffix, BCAST(N)) {                                                     \
+    WPR_NOTE_CALLER;                                                                          \
+    WPR_TRACE(kBcast, handle, BCAST_FORM(BCAST_ARGS), bcast<PMPI_Bcast##suffix>(BCAST_ARGS)); \
+  }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

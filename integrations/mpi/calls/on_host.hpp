@@ -6,12 +6,13 @@
 #include "calls/wrap.hpp"
 #include "collectives/run.hpp"
 #include "messages/devices.hpp"
+#include "messages/thread.hpp"
 
 namespace wirepress {
 
 // body(from, to) runs the call. `sent` and `got` say what it reaches of the two, if it does.
 template <typename Sent, typename Got, typename Body>
-int on_host(MPI_Comm handle, const void* from, Sent sent, void* to, Got got, Body body) {
+int on_host(Call call, MPI_Comm handle, const void* from, Sent sent, void* to, Got got, Body body) {
   if (!on_device(from) && !on_device(to)) return body(from, to);
   Comm* comm = collective_comm(handle);
   if (!comm || comm->inter) return body(from, to);
@@ -19,6 +20,7 @@ int on_host(MPI_Comm handle, const void* from, Sent sent, void* to, Got got, Bod
   const OnHost in(from, on_device(from) ? sent(comm->rank, comm->size) : Reach()),
       out(to, on_device(to) ? got(comm->rank, comm->size) : Reach());
   if (in.error() || out.error()) return raise(comm, in.error() ? in.error() : out.error());
+  stats(call).cores_size += in.copied_size() + out.copied_size();
   const int error = body(in.at(), out.at());
   if (error) return error;
   const int back = out.give_back();
@@ -65,48 +67,50 @@ MPI_Count sum_of(const N* counts, int size) {
 // arguments as in arguments.hpp.
 #define WPR_REACH(...) \
   [&]([[maybe_unused]] int rank, [[maybe_unused]] int size) -> Reach { return __VA_ARGS__; }
-#define WPR_ON_HOST(sent, got, ...)                        \
-  on_host(handle, from, WPR_REACH sent, to, WPR_REACH got, \
+#define WPR_ON_HOST(call, sent, got, ...)                        \
+  on_host(call, handle, from, WPR_REACH sent, to, WPR_REACH got, \
           [&](const void* from, void* to) { return __VA_ARGS__; })
-#define WPR_ON_HOST_Bcast(...)                                                    \
-  on_host(handle, nullptr, WPR_REACH(Reach()), buf, WPR_REACH(reach_of(n, type)), \
+#define WPR_ON_HOST_Bcast(...)                                                            \
+  on_host(kBcast, handle, nullptr, WPR_REACH(Reach()), buf, WPR_REACH(reach_of(n, type)), \
           [&](const void*, void* buf) { return __VA_ARGS__; })
 #define WPR_ON_HOST_Allgather(...) \
-  WPR_ON_HOST((reach_of(n, type)), (reach_of(times(m, size), to_type)), __VA_ARGS__)
-#define WPR_ON_HOST_Alltoall(...) \
-  WPR_ON_HOST((reach_of(times(n, size), type)), (reach_of(times(m, size), to_type)), __VA_ARGS__)
-#define WPR_ON_HOST_Gather(...)                                                            \
-  WPR_ON_HOST((reach_of(n, type)), (reach_of(rank == root ? times(m, size) : 0, to_type)), \
+  WPR_ON_HOST(kAllgather, (reach_of(n, type)), (reach_of(times(m, size), to_type)), __VA_ARGS__)
+#define WPR_ON_HOST_Alltoall(...)                                                               \
+  WPR_ON_HOST(kAlltoall, (reach_of(times(n, size), type)), (reach_of(times(m, size), to_type)), \
               __VA_ARGS__)
-#define WPR_ON_HOST_Scatter(...)                                                           \
-  WPR_ON_HOST((reach_of(rank == root ? times(n, size) : 0, type)), (reach_of(m, to_type)), \
-              __VA_ARGS__)
-#define WPR_ON_HOST_Allgatherv(...) \
-  WPR_ON_HOST((reach_of(n, type)), (reach_of_blocks(counts, at, to_type, size)), __VA_ARGS__)
-#define WPR_ON_HOST_Gatherv(...)   \
-  WPR_ON_HOST((reach_of(n, type)), \
-              (rank == root ? reach_of_blocks(counts, at, to_type, size) : Reach()), __VA_ARGS__)
-#define WPR_ON_HOST_Scatterv(...)                                                 \
-  WPR_ON_HOST((rank == root ? reach_of_blocks(n, from_at, type, size) : Reach()), \
+#define WPR_ON_HOST_Gather(...)             \
+  WPR_ON_HOST(kGather, (reach_of(n, type)), \
+              (reach_of(rank == root ? times(m, size) : 0, to_type)), __VA_ARGS__)
+#define WPR_ON_HOST_Scatter(...)                                             \
+  WPR_ON_HOST(kScatter, (reach_of(rank == root ? times(n, size) : 0, type)), \
               (reach_of(m, to_type)), __VA_ARGS__)
-#define WPR_ON_HOST_Alltoallv(...)                       \
-  WPR_ON_HOST((reach_of_blocks(n, from_at, type, size)), \
+#define WPR_ON_HOST_Allgatherv(...)                                                           \
+  WPR_ON_HOST(kAllgatherv, (reach_of(n, type)), (reach_of_blocks(counts, at, to_type, size)), \
+              __VA_ARGS__)
+#define WPR_ON_HOST_Gatherv(...)             \
+  WPR_ON_HOST(kGatherv, (reach_of(n, type)), \
+              (rank == root ? reach_of_blocks(counts, at, to_type, size) : Reach()), __VA_ARGS__)
+#define WPR_ON_HOST_Scatterv(...)                                                            \
+  WPR_ON_HOST(kScatterv, (rank == root ? reach_of_blocks(n, from_at, type, size) : Reach()), \
+              (reach_of(m, to_type)), __VA_ARGS__)
+#define WPR_ON_HOST_Alltoallv(...)                                   \
+  WPR_ON_HOST(kAlltoallv, (reach_of_blocks(n, from_at, type, size)), \
               (reach_of_blocks(counts, at, to_type, size)), __VA_ARGS__)
-#define WPR_ON_HOST_Alltoallw(...)                        \
-  WPR_ON_HOST((reach_of_blocks(n, from_at, types, size)), \
+#define WPR_ON_HOST_Alltoallw(...)                                    \
+  WPR_ON_HOST(kAlltoallw, (reach_of_blocks(n, from_at, types, size)), \
               (reach_of_blocks(counts, at, to_types, size)), __VA_ARGS__)
 #define WPR_ON_HOST_Allreduce(...) \
-  WPR_ON_HOST((reach_of(n, type)), (reach_of(n, type)), __VA_ARGS__)
+  WPR_ON_HOST(kAllreduce, (reach_of(n, type)), (reach_of(n, type)), __VA_ARGS__)
 #define WPR_ON_HOST_Reduce(...) \
-  WPR_ON_HOST((reach_of(n, type)), (reach_of(rank == root ? n : 0, type)), __VA_ARGS__)
+  WPR_ON_HOST(kReduce, (reach_of(n, type)), (reach_of(rank == root ? n : 0, type)), __VA_ARGS__)
 // In place, what is reduced stands where the result goes.
 #define WPR_ON_HOST_ReduceScatter(...)                            \
-  WPR_ON_HOST((reach_of(sum_of(n, size), type)),                  \
+  WPR_ON_HOST(kReduceScatter, (reach_of(sum_of(n, size), type)),  \
               (reach_of(from == MPI_IN_PLACE ? sum_of(n, size)    \
                         : n                  ? MPI_Count{n[rank]} \
                                              : 0,                                  \
                         type)),                                   \
               __VA_ARGS__)
-#define WPR_ON_HOST_ReduceScatterBlock(...)     \
-  WPR_ON_HOST((reach_of(times(n, size), type)), \
+#define WPR_ON_HOST_ReduceScatterBlock(...)                          \
+  WPR_ON_HOST(kReduceScatterBlock, (reach_of(times(n, size), type)), \
               (reach_of(from == MPI_IN_PLACE ? times(n, size) : MPI_Count{n}, type)), __VA_ARGS__)

@@ -16,6 +16,8 @@
 namespace wirepress {
 namespace {
 
+int finished(Comm* comm, int error) { return error ? raise(comm, error) : MPI_SUCCESS; }
+
 template <auto form, Call call, typename N>
 int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm handle) {
   Comm* comm = active_comm(handle);
@@ -25,9 +27,9 @@ int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_
   const Outgoing out = prepare(call, comm, buffer, count, type, dest, &bytes, blocking);
   if (out.error) return raise(comm, out.error);
   if (out.in_pieces) {
-    Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
+    Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank, out.there);
     const int error = pieces.launch(&bytes, out.size, dest, tag, handle);
-    return error ? error : pieces.finish();
+    return error ? error : finished(comm, pieces.finish());
   }
   if (!out.remote) return form(buffer, count, type, dest, tag, handle);
   const int error = timed(call, [&] {
@@ -55,8 +57,6 @@ int isend(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI
 }
 
 // ---- receiving ----
-
-int finished(Comm* comm, int error) { return error ? raise(comm, error) : MPI_SUCCESS; }
 
 int start_receive(Incoming* in, int source, int tag, MPI_Request* request) {
   const ByteRoom room(in->capacity);
@@ -90,6 +90,7 @@ int recv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm
   if (!comm || !describe(kRecv, comm, buffer, count, type, &in)) {
     return form(buffer, count, type, source, tag, handle, status);
   }
+  if (const int error = make_room(&in)) return raise(comm, error);
   MPI_Status own{};
   if (status == MPI_STATUS_IGNORE) status = &own;
   Stashed* stashed = nullptr;
@@ -107,6 +108,10 @@ int irecv(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Com
   if (!comm || !describe(kIrecv, comm, buffer, count, type, &record->incoming)) {
     delete record;
     return form(buffer, count, type, source, tag, handle, request);
+  }
+  if (const int error = make_room(&record->incoming)) {
+    delete record;
+    return raise(comm, error);
   }
   Stashed* stashed;
   int error = MPI_SUCCESS;
@@ -145,7 +150,7 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   if (error) return error;
   Thread& thread = self_thread();
   const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &thread.frame, true);
-  Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank);
+  Pieces pieces(call, out.candidate, out.data, out.type, out.world_rank, out.there);
   error = timed(call, [&] {
     if (out.error) return raise(comm, out.error);
     if (out.in_pieces) return pieces.launch(&thread.frame, out.size, dest, sendtag, comm->handle);
@@ -168,7 +173,7 @@ int exchange(Call call, Incoming* in, const void* sendbuf, N sendcount, MPI_Data
   int own = MPI_SUCCESS;
   if (!error) own = stashed ? finish_from_stash(in, stashed, status) : finish(in, status);
   if (out.in_pieces) {
-    const int sent = pieces.finish();
+    const int sent = finished(comm, pieces.finish());
     if (!error) error = sent;
   }
   return error ? error : finished(comm, own);
@@ -191,6 +196,7 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
   Incoming in;
   const bool aware = comm && comm->may_send_frames(source) &&
                      describe(kSendrecv, comm, recvbuf, recvcount, recvtype, &in);
+  if (const int error = aware ? make_room(&in) : MPI_SUCCESS) return raise(comm, error);
   MPI_Status own{};
   if (aware && status == MPI_STATUS_IGNORE) status = &own;
   if (aware && (job().multiple || comm->n_stashed.load(std::memory_order_acquire) > 0 ||
@@ -232,10 +238,10 @@ int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sen
                      int recvtag, MPI_Comm handle, MPI_Status* status) {
   Comm* comm = aware_comm(handle, source);
   Incoming in;
-  if (!comm || !describe(kSendrecvReplace, comm, buffer, count, type, &in) ||
-      !(in.bounced || use_bounce(&in))) {
+  if (!comm || !describe(kSendrecvReplace, comm, buffer, count, type, &in)) {
     return form(buffer, count, type, dest, sendtag, source, recvtag, handle, status);
   }
+  if (const int error = make_room(&in, true)) return raise(comm, error);
   MPI_Status own{};
   return exchange(kSendrecvReplace, &in, buffer, count, type, dest, sendtag, source, recvtag,
                   status == MPI_STATUS_IGNORE ? &own : status);

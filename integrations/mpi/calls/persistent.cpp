@@ -24,6 +24,10 @@ int recv_init(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI
     return form(buffer, count, type, source, tag, handle, request);
   }
   Incoming& in = record->incoming;
+  if (const int error = make_room(&in)) {
+    delete record;
+    return raise(comm, error);
+  }
   const ByteRoom room(in.capacity);
   const int error =
       PMPI_Recv_init(in.landing(), room.count, room.type, source, tag, handle, request);

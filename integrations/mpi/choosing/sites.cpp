@@ -25,6 +25,7 @@
 
 #include "choosing/candidates.hpp"
 #include "choosing/links.hpp"
+#include "messages/devices.hpp"
 #include "messages/thread.hpp"
 #include "recording/json.hpp"
 
@@ -60,6 +61,7 @@ struct Site {
   Call call = kSend;
   wpr_dtype dtype = WPR_BYTES;
   int size_class = 0, node = kAnyLink;
+  bool there = false;
   const std::vector<int>* list = nullptr;  // candidates
 
   // Relaxed: a message counted twice or not is no harm.
@@ -81,26 +83,38 @@ namespace {
 Site g_sites[kSites];
 std::atomic<size_t> g_n_sites{0};
 
-// `want` bytes, or a little less, from all over the message.
+// `want` bytes, or a little less, from all over the message; 0: its device does not give them.
 size_t draw_sample(const Byte* data, size_t size, size_t element, size_t want, Byte* sample) {
-  if (want >= size) {
-    std::memcpy(sample, data, size);
-    return size;
-  }
+  if (want >= size) return copy_bytes(sample, data, size) == MPI_SUCCESS ? size : 0;
   constexpr size_t kDraws = 4;
   element = std::max(element, sizeof(double));  // bytes may be of doubles
   const size_t drawn = want / kDraws / element * element;
   const size_t step = (size - drawn) / (kDraws - 1) / element * element;
-  for (size_t i = 0; i < kDraws; ++i) std::memcpy(sample + i * drawn, data + i * step, drawn);
+  for (size_t i = 0; i < kDraws; ++i) {
+    if (copy_bytes(sample + i * drawn, data + i * step, drawn) != MPI_SUCCESS) return 0;
+  }
   return kDraws * drawn;
 }
 
+// Where a sample is coded from and expanded to: behind its frame on the cores, or on the device
+// that has `data`, as far as it has memory.
+struct Places {
+  const Byte* from;
+  Byte* back;
+};
+Places places_for(Thread& thread, const Site& site, const Byte* data, const Byte* sample,
+                  size_t size, Byte* behind) {
+  Byte* const there = site.there ? thread.sample_there.get(data, 2 * kMostSample) : nullptr;
+  if (!there || copy_bytes(there, sample, size) != MPI_SUCCESS) return {sample, behind};
+  return {there, there + kMostSample};
+}
+
 // False: it could not be tried.
-bool measure(Thread& thread, int candidate, const Type& type, Byte* sample, size_t size,
-             Known* known) {
+bool measure(Thread& thread, const Site& site, const Byte* data, int candidate, const Type& type,
+             Byte* sample, size_t size, Known* known) {
   const size_t room = size + size / 8 + 4096;
   Byte* frame = sample + size;
-  Byte* back = frame + room;
+  const Places places = places_for(thread, site, data, sample, size, frame + room);
   const bool fresh = !thread.ctx[static_cast<size_t>(candidate)];
   wpr_ctx* ctx = context(thread, candidate);
   if (!ctx) return false;
@@ -113,12 +127,12 @@ bool measure(Thread& thread, int candidate, const Type& type, Byte* sample, size
   // disturbed, or found nothing in the caches, must not count.
   for (int run = fresh ? 0 : 1; run < 3; ++run) {
     const double start = now();
-    if (wpr_compress_array(ctx, sample, as.dtype, WPR_NO_SHAPE, &as.count, frame, room, &written) !=
-        WPR_OK) {
+    if (wpr_compress_array(ctx, places.from, as.dtype, WPR_NO_SHAPE, &as.count, frame, room,
+                           &written) != WPR_OK) {
       return false;
     }
     const double middle = now();
-    if (wpr_decompress(ctx, frame, written, back, size, &expanded) != WPR_OK) return false;
+    if (wpr_decompress(ctx, frame, written, places.back, size, &expanded) != WPR_OK) return false;
     encode = std::min(encode, (middle - start) / n);
     decode = std::min(decode, (now() - middle) / n);
   }
@@ -188,7 +202,8 @@ double look(Site* site, const Byte* data, size_t size, const Type& type, double 
       sampled = draw_sample(data, size, type.element, want, thread.sample.data());
     }
     Known* known = &site->known[site->next];
-    if (!measure(thread, (*site->list)[site->next], type, thread.sample.data(), sampled, known)) {
+    if (sampled == 0 || !measure(thread, *site, data, (*site->list)[site->next], type,
+                                 thread.sample.data(), sampled, known)) {
       known->ratio = 1;  // it is not for these messages
     }
     end = now();
@@ -231,7 +246,8 @@ bool shrinks(int candidate, const Byte* data, size_t size, const Type& type) {
   const size_t sampled = draw_sample(data, size, type.element, want, sample);
   const Coded as = coded_as(candidate, type, sampled);
   size_t written = 0;
-  return wpr_compress_array(ctx, sample, as.dtype, WPR_NO_SHAPE, &as.count, sample + kMostSample,
+  return sampled > 0 &&
+         wpr_compress_array(ctx, sample, as.dtype, WPR_NO_SHAPE, &as.count, sample + kMostSample,
                             3 * kMostSample, &written) == WPR_OK &&
          kLeastRatio * static_cast<double>(written) < static_cast<double>(sampled);
 }
@@ -252,15 +268,15 @@ Bypass bypass_of(int choice) {
   return kWhy[kRaw - choice];
 }
 
-Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {
+Site* find_site(Call call, wpr_dtype dtype, size_t size, int node, bool there) {
   const size_t log = size ? 63 - static_cast<size_t>(__builtin_clzll(size)) : 0;
   // Where there are too many sites new ones share, whoever calls for whatever node.
   const bool full = g_n_sites.load(std::memory_order_relaxed) > kSites / 4 * 3;
   const void* caller = full ? nullptr : t_caller;
   if (full && node >= 0) node = kAnyLink;
   uint64_t key = reinterpret_cast<uintptr_t>(caller) * 0x9E3779B97F4A7C15u;
-  key ^= (static_cast<uint64_t>(call) << 40) + (static_cast<uint64_t>(dtype) << 32) + (log << 24) +
-         static_cast<uint64_t>(node + 3);
+  key ^= (static_cast<uint64_t>(there) << 48) + (static_cast<uint64_t>(call) << 40) +
+         (static_cast<uint64_t>(dtype) << 32) + (log << 24) + static_cast<uint64_t>(node + 3);
   key = (key ^ (key >> 29)) * 0xBF58476D1CE4E5B9u | 1;
   for (size_t i = key >> 50, steps = 0; steps < kSites; ++i, ++steps) {
     Site* site = &g_sites[i % kSites];
@@ -272,6 +288,7 @@ Site* find_site(Call call, wpr_dtype dtype, size_t size, int node) {
       site->dtype = dtype;
       site->size_class = static_cast<int>(log);
       site->node = node;
+      site->there = there;
       site->list = &candidates_for(call, dtype);
       site->ready.store(true, std::memory_order_release);
       return site;
@@ -397,6 +414,7 @@ std::string site_json(const Site& site) {
          std::max(site.node, -1));
   const unsigned long long raw = site.raw_size, wire = raw - site.saved, messages = site.messages,
                            framed = site.framed;
+  if (site.there) json += ", \"memory\": \"device\"";
   append(&json, ", \"messages\": %llu, \"compressed_messages\": %llu, \"raw_bytes\": %llu",
          messages, framed, raw);
   append(&json, ", \"wire_bytes\": %llu, \"sample_seconds\": %.6f, \"choice\": ", wire, site.spent);

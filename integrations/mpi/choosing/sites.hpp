@@ -20,8 +20,10 @@ inline constexpr int kUnknownLink = -4;  // the link could not be measured
 inline constexpr int kUntried = -5;      // some candidates were not tried yet, the others lost
 Bypass bypass_of(int choice);            // of one of the above
 
-struct Site;  // messages that are alike: caller, call, element type, size class, node they go to
-Site* find_site(Call call, wpr_dtype dtype, size_t size, int node);
+// Messages that are alike: caller, call, element type, size class, node they go to, and whether
+// they lie in memory of a device (`there`), where codecs are as fast as they are there.
+struct Site;
+Site* find_site(Call call, wpr_dtype dtype, size_t size, int node, bool there = false);
 
 struct Choice {
   int candidate = kRaw;         // negative: send the message raw

@@ -6,6 +6,7 @@
 
 #include "choosing/candidates.hpp"
 #include "job/job.hpp"
+#include "messages/devices.hpp"
 #include "messages/frames.hpp"
 #include "messages/incoming.hpp"
 #include "recording/across.hpp"
@@ -25,7 +26,7 @@ Operation::Operation(Call call, Comm* comm, Shadow* shadow, const Type& type)
 }
 
 void Operation::look(const Byte* data, size_t size, int link) {
-  site_ = find_site(call_, type_.dtype, size, link);
+  site_ = find_site(call_, type_.dtype, size, link, on_device(data));
   candidate_ = choose_in(shadow_, site_, data, size, type_);
   lossy_ = candidate_ >= 0 && is_lossy(candidate_);
   if (candidate_ < 0) ++stats(call_).bypass[bypass_of(candidate_)];

@@ -38,12 +38,33 @@ bool mpi_reaches(const void* buffer) {
 
 int copy_bytes(void* to, const void* from, size_t size) {
   if (size == 0) return MPI_SUCCESS;
+  if (!on_device(to) && !on_device(from)) return std::memcpy(to, from, size), MPI_SUCCESS;
   Thread& thread = self_thread();
   wpr_ctx* ctx = decoder(thread);
   if (!ctx) return MPI_ERR_NO_MEM;
   if (wpr_copy(ctx, to, from, size) == WPR_OK) return MPI_SUCCESS;
   complain(wpr_error(ctx));
   return MPI_ERR_OTHER;
+}
+
+Byte* DeviceRoom::get(const void* like, size_t size) {
+  wpr_place place;
+  if (wpr_place_of(like, &place) != WPR_OK || place.device < 0) return nullptr;
+  if (memory_ && size_ >= size && place_.device == place.device && place_.engine == place.engine)
+    return static_cast<Byte*>(memory_);
+  release();
+  wpr_ctx* ctx = decoder(self_thread());
+  if (!ctx || wpr_device_alloc(ctx, place.engine, place.device, size, &memory_) != WPR_OK)
+    return nullptr;
+  place_ = place;
+  size_ = size;
+  return static_cast<Byte*>(memory_);
+}
+
+void DeviceRoom::release() {
+  if (wpr_ctx* ctx = memory_ ? decoder(self_thread()) : nullptr) wpr_device_free(ctx, memory_);
+  memory_ = nullptr;
+  size_ = 0;
 }
 
 namespace {
@@ -53,6 +74,7 @@ Byte* shifted(void* buffer, MPI_Aint by) { return static_cast<Byte*>(buffer) + b
 bool reserve(Buffer* buffer, size_t size) {
   if (buffer->reserve(std::max<size_t>(size, 1))) return true;
   ++self_thread().events.no_memory;
+  complain("no memory for a copy of what a call has in memory of a device");
   return false;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers in memory of a GPU, which the cores cannot touch, and many an MPI neither. A message from
-// there is copied to the cores, one to there is received on the cores first: it may be a frame,
-// whatever the receiver's MPI can do.
+// Buffers in memory of a GPU, which the cores cannot touch, and many an MPI neither. What is sent
+// from there is coded there and leaves as a frame that the cores have, or is copied to them where
+// it goes raw or has gaps; what goes there is received on the cores and expanded there: it may be a
+// frame, whatever the receiver's MPI can do. Collectives are run on copies.
 #pragma once
 
 #include <mpi.h>
@@ -9,14 +10,28 @@
 #include <vector>
 
 #include "messages/buffer.hpp"
+#include "wirepress/wirepress.h"
 
 namespace wirepress {
 
 bool on_device(const void* buffer);
 // Whether MPI itself reads and writes it there.
 bool mpi_reaches(const void* buffer);
-// Between the cores and a device. An error class.
+// Each side may lie on a device. An error class.
 int copy_bytes(void* to, const void* from, size_t size);
+
+// Memory of a device, kept by a thread.
+class DeviceRoom {
+ public:
+  // On the device that has `like`; nullptr: it has none left.
+  Byte* get(const void* like, size_t size);
+  void release();
+
+ private:
+  wpr_place place_{"", -1, nullptr};
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+};
 
 // deliver() and collect() (types.hpp) of a buffer on a device. Bytes in gaps of the type are the
 // program's meanwhile, and are not written.
@@ -48,6 +63,7 @@ class OnHost {
   OnHost(const void* buffer, Reach reach);
   void* at() const { return at_; }  // what stands for the buffer
   int error() const { return error_; }
+  size_t copied_size() const { return copied_ ? reach_.size : 0; }
   // Writes back what the parts cover of the copy.
   int give_back() const;
 

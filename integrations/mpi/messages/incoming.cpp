@@ -2,6 +2,8 @@
 // What happens to a message after MPI received its bytes.
 #include "messages/incoming.hpp"
 
+#include <array>
+#include <cstdio>
 #include <cstring>
 
 #include "messages/devices.hpp"
@@ -36,18 +38,24 @@ bool describe(Call call, Comm* comm, void* buffer, MPI_Count count, MPI_Datatype
   incoming->count = count;
   incoming->type = datatype;
   incoming->capacity = static_cast<size_t>(capacity);
-  incoming->contiguous = (type.contiguous && !on_device(buffer)) || capacity == 0;
-  if (incoming->contiguous) return buffer || capacity == 0;
-  return use_bounce(incoming);
+  incoming->contiguous = type.contiguous || capacity == 0;
+  incoming->there = capacity > 0 && on_device(buffer);
+  return !incoming->contiguous || buffer || capacity == 0;
 }
 
-bool use_bounce(Incoming* incoming) {
-  if (!incoming->bounce.reserve(incoming->capacity, true)) {
-    ++self_thread().events.no_memory;
-    return false;
+int make_room(Incoming* incoming, bool aside) {
+  if (incoming->contiguous && !incoming->there && !aside) return MPI_SUCCESS;
+  if (incoming->bounce.reserve(incoming->capacity, true)) {
+    incoming->bounced = true;
+    return MPI_SUCCESS;
   }
-  incoming->bounced = true;
-  return true;
+  ++self_thread().events.no_memory;
+  std::array<char, 160> why;
+  std::snprintf(why.data(), why.size(),
+                "%s: no memory for a message of %zu bytes, which cannot be received where it goes",
+                kCallNames[incoming->call], incoming->capacity);
+  complain(why.data());
+  return MPI_ERR_NO_MEM;
 }
 
 void keep_type(Incoming* incoming) {
@@ -65,13 +73,15 @@ namespace {
 int store(Incoming* incoming, const Byte* packed, size_t size) {
   if (size == 0) return MPI_SUCCESS;
   if (incoming->contiguous) {
+    if (incoming->there) return copy_bytes(incoming->buffer, packed, size);
     std::memcpy(incoming->buffer, packed, size);
     return MPI_SUCCESS;
   }
   return deliver(packed, size, incoming->buffer, incoming->count, incoming->type);
 }
 
-// From `wire`, which is not the user's buffer, to where the user wants it.
+// From `wire`, which is not the user's buffer, to where the user wants it: a device expands what
+// goes to its memory.
 int expand_from(Incoming* incoming, const Byte* wire, size_t size, size_t* raw_size) {
   if (incoming->contiguous) {
     return expand(incoming->call, wire, size, static_cast<Byte*>(incoming->buffer),

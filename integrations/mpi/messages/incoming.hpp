@@ -13,7 +13,7 @@
 namespace wirepress {
 
 // One receive that a compressed message may come into. MPI receives bytes: into the user's own
-// buffer where that is contiguous, else into `bounce`.
+// buffer where that is contiguous and the cores reach it, else into `bounce`.
 struct Incoming {
   Call call = kRecv;
   Comm* comm = nullptr;
@@ -22,6 +22,7 @@ struct Incoming {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   bool owns_type = false;
   bool contiguous = true;
+  bool there = false;  // in memory of a device
   bool bounced = false;
   size_t capacity = 0;  // packed bytes
   Buffer bounce;
@@ -32,7 +33,10 @@ struct Incoming {
 // False: leave the call to MPI.
 bool describe(Call call, Comm* comm, void* buffer, MPI_Count count, MPI_Datatype type,
               Incoming* incoming);
-bool use_bounce(Incoming* incoming);
+// Before MPI is to receive it: memory where the user's buffer is none for MPI, or always (`aside`).
+// An error class, of which a sentence was said: without the memory MPI must not have the call, for
+// it would put a frame where the user expects data, or write to a device that it does not reach.
+int make_room(Incoming* incoming, bool aside = false);
 // Keeps the type alive beyond the call, until drop().
 void keep_type(Incoming* incoming);
 void drop(Incoming* incoming);

@@ -28,10 +28,9 @@ bool is_small(size_t size, int node) {
   return rate == 0 || static_cast<double>(size) < kLeastSeconds * rate;
 }
 
-// The user's data as contiguous bytes; nullptr: it cannot be had.
-const Byte* flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, Type* type,
-                    size_t size) {
-  if (type->contiguous) return static_cast<const Byte*>(buffer);
+// The user's data as contiguous bytes of the cores; nullptr: there is no memory for them, or the
+// device does not give them.
+const Byte* flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, size_t size) {
   Buffer& packed = self_thread().packed;
   if (!packed.reserve(size)) {
     ++self_thread().events.no_memory;
@@ -54,7 +53,7 @@ Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
   const Byte* data = out->data;
   const size_t size = out->raw_size;
   const Type& type = out->type;
-  Site* site = find_site(call, type.dtype, size, out->node);
+  Site* site = find_site(call, type.dtype, size, out->node, out->there);
   const int candidate = choose(site, data, size, type, out->in_pieces).candidate;
   out->candidate = candidate;
   if (candidate < 0) return bypass_of(candidate);
@@ -102,26 +101,27 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
     counts.wire_size += out.raw_size;
     return out;
   };
-  // A message that lies on a device goes from a copy, whatever becomes of it, but for what MPI
-  // takes there.
   const bool small = is_small(out.raw_size, out.node), there = on_device(buffer);
-  if (small && (!there || mpi_reaches(buffer))) return raw(kSmall);
+  const bool reached = !there || mpi_reaches(buffer);
+  if (small && reached) return raw(kSmall);
   if (type.contiguous && !buffer) return raw(kUnsupported);
-  if (there) type.contiguous = false;
-  out.data = flatten(buffer, count, datatype, &type, out.raw_size);
-  if (!out.data && there && !mpi_reaches(buffer)) {
+  const auto flat = [&] { return flatten(buffer, count, datatype, out.raw_size); };
+  const auto refused = [&] {
     out.error = MPI_ERR_NO_MEM;
     return out;
-  }
-  if (!out.data) return raw(kNoncontiguous);
-  // Packed already: MPI need not do it again.
+  };
+  out.data = type.contiguous ? static_cast<const Byte*>(buffer) : flat();
+  if (!out.data) return reached ? raw(kNoncontiguous) : refused();
+  // What MPI does not reach goes from a copy. What is packed already MPI need not pack again.
   const auto packed = [&](Bypass why) {
     out.in_pieces = false;
-    out.replaced = !type.contiguous;
+    out.replaced = !type.contiguous || !reached;
+    if (type.contiguous && !reached && !flat()) return refused();
     if (out.replaced) std::swap(*bytes, self_thread().packed);
     return raw(why);
   };
   if (small) return packed(kSmall);
+  out.there = there && type.contiguous;
   out.in_pieces = blocking && may_go_in_pieces(comm, dest, out.raw_size);
   out.world_rank = comm->world[static_cast<size_t>(dest)];
   size_t wire_size = 0;
@@ -131,6 +131,7 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
   out.size = wire_size;
   ++counts.framed;
   counts.wire_size += wire_size;
+  if (there && !out.there) counts.cores_size += out.raw_size;
   return out;
 }
 

@@ -20,7 +20,8 @@ struct Outgoing {
   bool replaced = false;  // bytes go: the first `size` of the buffer given to prepare()
   // The bytes are the first piece only. Pieces sends the rest from `data`.
   bool in_pieces = false;
-  const Byte* data = nullptr;
+  bool there = false;          // data lie in memory of a device
+  const Byte* data = nullptr;  // on a device, where the codec is given them there
   Type type;
   int candidate = 0, world_rank = 0;
   int node = -1;  // that it goes to

@@ -24,6 +24,7 @@
 #include "choosing/links.hpp"
 #include "job/identity.hpp"
 #include "job/job.hpp"
+#include "messages/devices.hpp"
 #include "messages/requests.hpp"
 #include "messages/thread.hpp"
 
@@ -192,8 +193,23 @@ Made make_first_piece(Call call, int candidate, const Byte* data, size_t size, c
   return made;
 }
 
-Pieces::Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank)
-    : call_(call), candidate_(candidate), data_(data), type_(type), rank_(rank) {}
+Pieces::Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank, bool there)
+    : call_(call), candidate_(candidate), data_(data), type_(type), rank_(rank), there_(there) {}
+
+// What lies on a device MPI may not be given: without memory for a copy, that of a piece that was
+// sent, which the receiver's match of the first one brings.
+Buffer Pieces::room_for(size_t size) {
+  Buffer room(size);
+  if (room.data()) return room;
+  ++self_thread().events.no_memory;
+  patient_ = true;  // a wait without an end
+  while (there_ && !spare_.data() && error_ == MPI_SUCCESS) {
+    if (take_completed()) continue;
+    if (advance_receives()) progress_ = now();
+    give_way();
+  }
+  return std::move(spare_);
+}
 
 int Pieces::launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm) {
   Head head;
@@ -210,12 +226,8 @@ int Pieces::launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm)
   for (size_t i = 1, failures = 0, skip = 0; i < n; ++i) {
     const Byte* piece = data_ + i * head.piece_size;
     const size_t piece_size = size_of_piece(head, i);
-    Buffer bytes;
-    if (!bytes.reserve(piece_size)) {
-      // Nothing to keep it in: the user's own data, and the wait for it has no end.
-      ++self_thread().events.no_memory;
-      patient_ = true;
-    }
+    Buffer bytes = room_for(piece_size);
+    if (error_ != MPI_SUCCESS) return leave(), MPI_SUCCESS;  // finish() says it
     size_t wire_size = 0;
     if (bytes.data() && skip == 0) {
       wire_size =
@@ -227,7 +239,9 @@ int Pieces::launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm)
     }
     if (wire_size == 0) {
       wire_size = piece_size;
-      if (bytes.data()) std::memcpy(bytes.data(), piece, piece_size);
+      const int copied = bytes.data() ? copy_bytes(bytes.data(), piece, piece_size) : MPI_SUCCESS;
+      if (copied != MPI_SUCCESS) wire_size = 0;  // which the receiver takes for an error
+      if (lost_ == MPI_SUCCESS) lost_ = copied;
     }
     const ByteRoom piece_room(wire_size);
     const Byte* from = bytes.data() ? bytes.data() : piece;
@@ -254,7 +268,7 @@ int Pieces::finish() {
   const double seconds = now() - start_;
   const double waited = seconds - (codec_seconds() - codec_);
   stats(call_).wait_seconds += waited;
-  return error_;
+  return error_ != MPI_SUCCESS ? error_ : lost_;
 }
 
 void Pieces::keep(MPI_Request request, Buffer bytes, size_t size) {
@@ -278,7 +292,11 @@ bool Pieces::take_completed() {
     const auto i = static_cast<size_t>(done_[static_cast<size_t>(k)]);
     matched_ |= i == 0;
     on_their_way_ -= sizes_[i];
-    buffers_[i].release();
+    if (there_ && !spare_.data()) {
+      spare_ = std::move(buffers_[i]);
+    } else {
+      buffers_[i].release();
+    }
     --n_left_;
   }
   if (n > 0) progress_ = now();
@@ -382,8 +400,7 @@ class Following {
 int place(Call call, const Byte* wire, size_t size, Byte* dst, size_t want) {
   if (!is_framed(wire, size) || !is_own(wire)) {
     if (size != want) return MPI_ERR_OTHER;
-    std::memcpy(dst, wire, size);
-    return MPI_SUCCESS;
+    return copy_bytes(dst, wire, size);
   }
   size_t written = 0;
   const int error = expand_frame(call, wire + kCookieSize, size - kCookieSize, dst, want, &written);

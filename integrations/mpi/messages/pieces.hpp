@@ -33,14 +33,16 @@ Made make_first_piece(Call call, int candidate, const Byte* data, size_t size, c
 // The sender's side of one message.
 class Pieces {
  public:
-  Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank);
+  Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank, bool there);
   // Hands all pieces to MPI; make_first_piece() made `first`. The user's data is not needed
   // afterwards.
   int launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm);
-  // Waits until all pieces are sent; not for ever, if the receiver does other things.
+  // Waits until all pieces are sent; not for ever, if the receiver does other things. Its error was
+  // not raised.
   int finish();
 
  private:
+  Buffer room_for(size_t size);
   void keep(MPI_Request request, Buffer bytes, size_t size);
   bool take_completed();
   bool out_of_patience();
@@ -51,14 +53,17 @@ class Pieces {
   const Byte* data_;
   Type type_;
   int rank_;
+  bool there_;
   std::vector<MPI_Request> requests_;
   std::vector<Buffer> buffers_;
   std::vector<size_t> sizes_;
   std::vector<int> done_;
   size_t n_left_ = 0, on_their_way_ = 0, largest_ = 0;
+  Buffer spare_;  // of data on a device: that of a piece that was sent
   double start_ = 0, progress_ = 0, codec_ = 0;
   bool matched_ = false, late_ = false, patient_ = false;
   int error_ = MPI_SUCCESS;
+  int lost_ = MPI_SUCCESS;  // of a piece that the device did not give
 };
 
 // The receiver's side: what expand() does. Takes the other pieces from MPI in any case.

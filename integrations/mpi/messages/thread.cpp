@@ -23,6 +23,7 @@ Threads& threads() { return the<Threads>(); }
 struct Holder {
   ~Holder() {
     Thread* thread = t_thread;
+    if (thread) thread->sample_there.release();
     t_thread = nullptr;
     if (!thread) return;
     for (wpr_ctx* ctx : thread->ctx) wpr_free(ctx);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "messages/buffer.hpp"
+#include "messages/devices.hpp"
 #include "recording/counts.hpp"
 #include "wirepress/wirepress.h"
 
@@ -19,6 +20,7 @@ struct Thread : Counts {
   Buffer wire;    // incoming, moved out of the way of what it expands to
   Buffer packed;  // outgoing, without the gaps of its type
   Buffer sample;
+  DeviceRoom sample_there;
 };
 extern constinit thread_local Thread* t_thread;
 Thread* make_thread();

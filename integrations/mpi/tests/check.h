@@ -19,12 +19,14 @@
     }                                                                                  \
   } while (0)
 
-enum { TEXT = 0, NOISE = 1 };
+enum { TEXT = 0, NOISE = 1, SPARSE = 2 };
 
-/* The byte at i of message `seed`: runs that compress, or noise that does not. */
+/* The byte at i of message `seed`: runs that compress, noise that does not, or zeros with some of
+ * it between them. */
 static inline unsigned char byte_at(int kind, unsigned seed, size_t i) {
   uint64_t x = kind == TEXT ? (uint64_t)seed * 31 + i / 97 : ((uint64_t)seed << 40) + i + 1;
   if (kind == TEXT) return (unsigned char)x;
+  if (kind == SPARSE && i / 1024 % 8 != 0) return 0;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return (unsigned char)(x >> 56);
