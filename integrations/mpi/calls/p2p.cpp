@@ -7,6 +7,7 @@
 #include "messages/incoming.hpp"
 #include "messages/outgoing.hpp"
 #include "messages/pieces.hpp"
+#include "messages/quick.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
 #include "messages/thread.hpp"
@@ -314,6 +315,9 @@ using namespace wirepress;
 #define DEFINE_SEND(suffix, N, Name)                                                           \
   WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag, \
            MPI_Comm comm) {                                                                    \
+    if (stays(k##Name, comm, dest)) {                                                          \
+      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm);                           \
+    }                                                                                          \
     WPR_NOTE_CALLER;                                                                           \
     WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag),                               \
               send<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm));          \
@@ -321,6 +325,9 @@ using namespace wirepress;
 #define DEFINE_ISEND(suffix, N, Name)                                                           \
   WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,  \
            MPI_Comm comm, MPI_Request* request) {                                               \
+    if (stays(k##Name, comm, dest)) {                                                           \
+      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm, request);                   \
+    }                                                                                           \
     WPR_NOTE_CALLER;                                                                            \
     WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag).starts(request),                \
               isend<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm, request)); \
@@ -336,17 +343,27 @@ using namespace wirepress;
   DEFINE_ISEND(suffix, N, Ibsend)                                                                \
   WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,         \
            MPI_Comm comm, MPI_Status* status) {                                                  \
+    if (comes_raw(comm, source)) {                                                               \
+      return PMPI_Recv##suffix(buf, count, type, source, tag, comm, status);                     \
+    }                                                                                            \
     WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                          \
               recv<PMPI_Recv##suffix>(buf, count, type, source, tag, comm, status));             \
   }                                                                                              \
   WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,        \
            MPI_Comm comm, MPI_Request* request) {                                                \
+    if (comes_raw(comm, source)) {                                                               \
+      return PMPI_Irecv##suffix(buf, count, type, source, tag, comm, request);                   \
+    }                                                                                            \
     WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),   \
               irecv<PMPI_Irecv##suffix>(buf, count, type, source, tag, comm, request));          \
   }                                                                                              \
   WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,        \
            int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, \
            int recvtag, MPI_Comm comm, MPI_Status* status) {                                     \
+    if (comes_raw(comm, source) && stays(kSendrecv, comm, dest)) {                               \
+      return PMPI_Sendrecv##suffix(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,         \
+                                   recvcount, recvtype, source, recvtag, comm, status);          \
+    }                                                                                            \
     WPR_NOTE_CALLER;                                                                             \
     WPR_TRACE(                                                                                   \
         kSendrecv, comm,                                                                         \

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/pairwise.hpp"
 
+#include <sched.h>
+
 #include <array>
 #include <cstring>
 
 #include "collectives/operation.hpp"
 #include "collectives/run.hpp"
 #include "job/job.hpp"
+#include "job/library.hpp"
 #include "messages/frames.hpp"
 #include "messages/incoming.hpp"
 #include "messages/thread.hpp"
@@ -14,7 +17,6 @@
 namespace wirepress {
 namespace {
 
-constexpr size_t kMostPeers = 32;     // looked after at a time, each way
 constexpr size_t kLeastInFlight = 4;  // chunks to or from a peer: the link is shared by all peers
 // Tags by call: what a wrong program sends too much must not be taken by the next call.
 constexpr int kFirstTag = 0x100;
@@ -41,14 +43,14 @@ int PairwiseExchange::run() {
   return error_ ? raise(comm_, error_) : MPI_SUCCESS;
 }
 
-void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept) {
+void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept, int turn) {
   Type type;
   MPI_Count size;
   if (block.count == 0 || !look_up(block.type, &type) || !product(block.count, type.size, &size)) {
     return;
   }
   if (messages_.empty()) messages_.reserve(2 * static_cast<size_t>(comm_->size));
-  messages_.push_back({peer, sends, kept, block, type, static_cast<size_t>(size)});
+  messages_.push_back({peer, tag_ + turn, sends, kept, block, type, static_cast<size_t>(size)});
   all_small_ = all_small_ && !kept && static_cast<size_t>(size) < small_ &&
                messages_.size() <= 2 * kMostPeers;
 }
@@ -63,10 +65,10 @@ void PairwiseExchange::run_small() {
       if (message.sends != sends) continue;
       const Block& block = message.block;
       const int count = static_cast<int>(block.count);  // of elements of a byte or more
-      check(sends ? PMPI_Isend(block.buffer, count, block.type, message.peer, tag_, shadow_->all,
-                               &requests[static_cast<size_t>(n)])
-                  : PMPI_Irecv(block.buffer, count, block.type, message.peer, tag_, shadow_->all,
-                               &requests[static_cast<size_t>(n)]));
+      check(sends ? PMPI_Isend(block.buffer, count, block.type, message.peer, message.tag,
+                               shadow_->all, &requests[static_cast<size_t>(n)])
+                  : PMPI_Irecv(block.buffer, count, block.type, message.peer, message.tag,
+                               shadow_->all, &requests[static_cast<size_t>(n)]));
       if (error_) break;
       ++n;
       if (!comm_->takes_frames(message.peer)) continue;
@@ -111,6 +113,7 @@ void PairwiseExchange::run_chunks() {
 void PairwiseExchange::make_parcel(const Message& message) {
   Parcel& parcel = (message.sends ? out_ : in_).parcels.emplace_back();
   parcel.peer = message.peer;
+  parcel.tag = message.tag;
   parcel.remote = comm_->takes_frames(message.peer);
   parcel.block = message.block;
   parcel.type = message.type;
@@ -151,7 +154,7 @@ size_t PairwiseExchange::window(const Side& side) {
 
 // The next peers' turn.
 void PairwiseExchange::activate(Side* side, bool sends) {
-  while (side->active.size() < kMostPeers && side->next < side->parcels.size()) {
+  while (side->active.size() < side->most_active && side->next < side->parcels.size()) {
     Parcel* parcel = &side->parcels[side->next++];
     parcel->data = parcel->block.buffer;
     if (!parcel->type.contiguous && !parcel->plain() && !pack(parcel, sends)) {
@@ -185,7 +188,7 @@ void PairwiseExchange::start_receives() {
         receive_first(parcel, &requests_[slot]);
       } else {
         Byte* to = parcel->unpacked ? nowhere_.data() : parcel->data + parcel->begin(chunk);
-        check(PMPI_Irecv(to, static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer, tag_,
+        check(PMPI_Irecv(to, static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer, parcel->tag,
                          shadow_->all, &requests_[slot]));
       }
     }
@@ -197,23 +200,23 @@ void PairwiseExchange::receive_first(Parcel* parcel, MPI_Request* request) {
   const Block& block = parcel->block;
   if (parcel->plain()) {
     return check(WPR_LARGEST(PMPI_Irecv)(block.buffer, static_cast<LargestCount>(block.count),
-                                         block.type, parcel->peer, tag_, shadow_->all, request));
+                                         block.type, parcel->peer, parcel->tag, shadow_->all, request));
   }
   const ByteRoom room(parcel->size);
-  check(PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));
+  check(PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all, request));
 }
 
 void PairwiseExchange::send_whole(Parcel* parcel, MPI_Request* request) {
   const Block& block = parcel->block;
   if (parcel->empty) {
-    return check(PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, tag_, shadow_->all, request));
+    return check(PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, parcel->tag, shadow_->all, request));
   }
   if (parcel->plain() && !parcel->packed.data()) {
     return check(WPR_LARGEST(PMPI_Isend)(block.buffer, static_cast<LargestCount>(block.count),
-                                         block.type, parcel->peer, tag_, shadow_->all, request));
+                                         block.type, parcel->peer, parcel->tag, shadow_->all, request));
   }
   const ByteRoom room(parcel->size);
-  check(PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));
+  check(PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all, request));
 }
 
 // The next chunk of the first peer that has not enough on its way to it.
@@ -233,7 +236,7 @@ PairwiseExchange::Sent PairwiseExchange::send_chunk() {
       send_whole(parcel, &requests_[slot]);
     } else {
       parcel->n_chunks = parcel->n_all_chunks();
-      check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, parcel->peer, tag_,
+      check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, parcel->peer, parcel->tag,
                        shadow_->all, &requests_[slot]));
     }
     if (parcel->remote) stats(call_).wire_size += wire_size;
@@ -280,9 +283,14 @@ void PairwiseExchange::harvest(bool wait) {
   statuses_.resize(requests_.size());
   int n_done = 0;
   const double start = now();
-  const int error =
-      wait ? PMPI_Waitsome(n, requests_.data(), &n_done, done_.data(), statuses_.data())
-           : PMPI_Testsome(n, requests_.data(), &n_done, done_.data(), statuses_.data());
+  const bool spins = wait && !is_open_mpi();  // see wait_apart()
+  int error = wait && !spins
+                  ? PMPI_Waitsome(n, requests_.data(), &n_done, done_.data(), statuses_.data())
+                  : PMPI_Testsome(n, requests_.data(), &n_done, done_.data(), statuses_.data());
+  while (spins && !error && n_done == 0) {
+    sched_yield();
+    error = PMPI_Testsome(n, requests_.data(), &n_done, done_.data(), statuses_.data());
+  }
   stats(call_).wait_seconds += now() - start;
   if (n_done == MPI_UNDEFINED || (error && !in_status(error))) return give_up(error);
   for (int i = 0; i < n_done; ++i) {

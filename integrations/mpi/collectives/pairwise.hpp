@@ -24,7 +24,7 @@ namespace wirepress {
 // The last chunk is shorter than the others, if need be empty: the receiver of less than it
 // expected knows where it ends.
 struct Parcel {
-  int peer = 0;
+  int peer = 0, tag = 0;
   bool remote = false;
   Block block;
   Type type;
@@ -54,12 +54,19 @@ struct Parcel {
 
 // The messages of one call on this rank.
 class PairwiseExchange {
+  static constexpr size_t kMostPeers = 32;  // looked after at a time, each way
+
  public:
   PairwiseExchange(Call call, Comm* comm, Shadow* shadow);
 
-  // `kept`: the buffer will be overwritten by what comes.
-  void send(int peer, const Block& block, bool kept = false) { add(peer, block, true, kept); }
-  void receive(int peer, const Block& block) { add(peer, block, false, false); }
+  // `kept`: the buffer will be overwritten by what comes. `turn`: of several messages from the one
+  // rank to the other.
+  void send(int peer, const Block& block, bool kept = false, int turn = 0) {
+    add(peer, block, true, kept, turn);
+  }
+  void receive(int peer, const Block& block, int turn = 0) { add(peer, block, false, false, turn); }
+  // Where members do not serve each other in an order that ends: every message finds its receive.
+  void receive_all_at_once() { in_.most_active = SIZE_MAX; }
   void check(int error) {
     if (error && !error_) error_ = error;
   }
@@ -70,7 +77,7 @@ class PairwiseExchange {
  private:
   struct Side {
     std::deque<Parcel> parcels;  // in the order in which their peers are served
-    size_t next = 0;
+    size_t next = 0, most_active = kMostPeers;
     std::vector<Parcel*> active;
   };
   // A message that MPI has.
@@ -83,14 +90,14 @@ class PairwiseExchange {
   enum Sent { kNothing, kCheap, kCompressed };
 
   struct Message {
-    int peer;
+    int peer, tag;
     bool sends, kept;
     Block block;
     Type type;
     size_t size;
   };
 
-  void add(int peer, const Block& block, bool sends, bool kept);
+  void add(int peer, const Block& block, bool sends, bool kept, int turn);
   void run_small();
   void wait_small(MPI_Request* requests, int n);
   void run_chunks();

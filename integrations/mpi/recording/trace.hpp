@@ -200,11 +200,15 @@ class Tracing {
 
 }  // namespace wirepress
 
-// Ends an exported function: returns what the last arguments say, recorded if that is wanted.
-#define WPR_TRACE(call, comm, describe, ...)                \
-  if (tracing()) {                                          \
-    Tracing trace(call, comm);                              \
-    trace.describe;                                         \
-    return trace.run([&]() -> int { return __VA_ARGS__; }); \
-  }                                                         \
+// Ends an exported function: returns what the last arguments say, recorded if that is wanted. What
+// records has a function of its own, so that the exported one needs no stack frame.
+#define WPR_TRACE(call, comm, describe, ...)                                 \
+  if (tracing()) {                                                           \
+    return [=]() mutable __attribute__((noinline, cold))->int {              \
+      Tracing trace(call, comm);                                             \
+      trace.describe;                                                        \
+      return trace.run([&]() -> int { return __VA_ARGS__; });                \
+    }                                                                        \
+    ();                                                                      \
+  }                                                                          \
   return __VA_ARGS__
