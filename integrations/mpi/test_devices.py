@@ -243,6 +243,17 @@ def test_memory_of_a_gpu_on_nodes_with_several_ranks(mpi, rendezvous_class):
     assert not any(rank["MPI_Bcast"].get("device_bytes") for rank in reports[1:])
 
 
+def test_a_chain_in_memory_of_a_gpu(mpi, tmp_path):
+    """Its ends have nobody to receive from, or to send to."""
+    mine = SETTINGS | {
+        "LD_PRELOAD": str(mpi.library),
+        "WIREPRESS_MPI_CODEC": "zeros",
+        "WIREPRESS_MPI_REPORT": str(tmp_path / "report"),
+    }
+    done = mpi.start([mine] * 3, [mpi.build("shifts.c", "-ldl"), "chain", "device"], 120)
+    assert done.returncode == 0 and "ok shifts" in done.stdout, done.stdout + done.stderr
+
+
 def test_no_memory_beside_a_buffer(mpi, tmp_path):
     """What MPI must not have is refused with an error and a sentence, and works with memory."""
     mine = SETTINGS | {

@@ -298,6 +298,28 @@ def test_left_to_mpi(mpi, rendezvous_class):
     assert sent["MPI_Allreduce"]["compressed_messages"] > 0
 
 
+SHIFTS = ["MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Isendrecv", "MPI_Isendrecv_replace"]
+
+
+@pytest.mark.parametrize("shape", ["ring", "chain"])
+def test_shifts(mpi, rendezvous_class, shape):
+    """What a rank sends to another node is compressed wherever it receives from."""
+    with rendezvous_class(4, [0, 0, 1, 1]) as server:
+        settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_THRESHOLD": "1"}
+        program = [mpi.build("shifts.c", "-ldl"), shape, "cores"]
+        assert "ok shifts" in mpi.run(4, program, server.settings | settings)
+        ranks = [json.loads(server.reports[rank])["calls"] for rank in range(4)]
+    for name in SHIFTS if mpi.name != "openmpi" else SHIFTS[:2]:
+        sent = [rank[name] for rank in ranks[: 4 if shape == "ring" else 3]]
+        # A quarter are of 4 bytes. Ranks 1 and 3 receive on their node, and send to the other.
+        n = 16 if name in SHIFTS[:2] else 8
+        for i, call in enumerate(sent):
+            assert call["messages"] == n, (name, i, call)
+            assert call["compressed_messages"] == (n * 3 // 4 if i % 2 else 0), (name, i, call)
+            why = {"small": n // 4} if i % 2 else {"same_host": n}
+            assert call["bypasses"] == why, (name, i, call)
+
+
 @pytest.mark.parametrize("level", ["single", "threads"])
 def test_nonblocking(mpi, tmp_path, level):
     """By threads of the interposer's own, whatever level of threads the program asked for."""
