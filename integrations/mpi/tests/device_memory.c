@@ -124,18 +124,33 @@ static void persistent(int kind, size_t n, unsigned seed) {
 static void probed(int kind, size_t n, unsigned seed) {
   if (rank > 1) return;
   const int other = 1 - rank, count = (int)n;
-  if (rank == 0) {
-    void *out = make(n, kind, seed, 1);
-    MPI_Send(out, count, MPI_BYTE, other, 10, MPI_COMM_WORLD);
-    expect(out, n, kind, seed);
-    return;
+  for (int way = 0; way < 3; ++way) {
+    if (rank == 0) {
+      void *out = make(n, kind, seed, 1);
+      MPI_Send(out, count, MPI_BYTE, other, 10, MPI_COMM_WORLD);
+      expect(out, n, kind, seed);
+      continue;
+    }
+    MPI_Status status;
+    MPI_Message message;
+    MPI_Request request;
+    if (way == 0)
+      MPI_Probe(other, 10, MPI_COMM_WORLD, &status);
+    else
+      MPI_Mprobe(other, 10, MPI_COMM_WORLD, &message, &status);
+    CHECK(count_of(&status, MPI_BYTE) == count);
+    void *in = make(n, 0, 0, 0);
+    if (way == 0) {
+      MPI_Recv(in, count, MPI_BYTE, other, 10, MPI_COMM_WORLD, &status);
+    } else if (way == 1) {
+      MPI_Mrecv(in, count, MPI_BYTE, &message, &status);
+    } else {
+      MPI_Imrecv(in, count, MPI_BYTE, &message, &request);
+      MPI_Wait(&request, &status);
+    }
+    CHECK(count_of(&status, MPI_BYTE) == count && status.MPI_SOURCE == other);
+    expect(in, n, kind, seed);
   }
-  MPI_Status status;
-  MPI_Probe(other, 10, MPI_COMM_WORLD, &status);
-  CHECK(count_of(&status, MPI_BYTE) == count);
-  void *in = make(n, 0, 0, 0);
-  MPI_Recv(in, count, MPI_BYTE, other, 10, MPI_COMM_WORLD, &status);
-  expect(in, n, kind, seed);
 }
 
 /* Blocks of every member, of n bytes each. */
