@@ -320,6 +320,14 @@ def test_shifts(mpi, rendezvous_class, shape):
             assert call["bypasses"] == why, (name, i, call)
 
 
+def test_a_call_that_takes_too_little(mpi, tmp_path):
+    """Of two edges between two ranks, one is not received: the next call has its own data."""
+    report = tmp_path / "report.json"
+    mine = TRUST | {"WIREPRESS_MPI_REPORT": str(report)}
+    assert "ok edges" in mpi.run(2, [mpi.build("edges.c"), "wrong"], mine)
+    assert calls(report)["MPI_Neighbor_alltoallv"]["bypasses"] == {"small": 40}
+
+
 @pytest.mark.parametrize("level", ["single", "threads"])
 def test_nonblocking(mpi, tmp_path, level):
     """By threads of the interposer's own, whatever level of threads the program asked for."""

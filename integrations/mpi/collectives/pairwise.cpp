@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "collectives/operation.hpp"
 #include "collectives/run.hpp"
 #include "job/job.hpp"
 #include "job/library.hpp"
+#include "messages/devices.hpp"
 #include "messages/frames.hpp"
 #include "messages/incoming.hpp"
 #include "messages/thread.hpp"
@@ -21,6 +23,16 @@ constexpr size_t kLeastInFlight = 4;  // chunks to or from a peer: the link is s
 // Tags by call: what a wrong program sends too much must not be taken by the next call.
 constexpr int kFirstTag = 0x100;
 constexpr unsigned kTags = 0x3FFF;
+// Further messages between two ranks have tags behind those: some calls' turns, then, of more than
+// anybody has, every call's. All but the last are below 32767, which every MPI has.
+constexpr int kFirstTurnTag = kFirstTag + static_cast<int>(kTags) + 1;
+constexpr int kTurns = 240, kCallsOfTurns = 64;
+
+int tag_of(unsigned n_call, int turn) {
+  if (turn == 0) return kFirstTag + static_cast<int>(n_call & kTags);
+  if (turn > kTurns) return kFirstTurnTag + kTurns * kCallsOfTurns + turn - kTurns - 1;
+  return kFirstTurnTag + static_cast<int>(n_call % kCallsOfTurns) * kTurns + turn - 1;
+}
 
 }  // namespace
 
@@ -28,7 +40,7 @@ PairwiseExchange::PairwiseExchange(Call call, Comm* comm, Shadow* shadow)
     : call_(call),
       comm_(comm),
       shadow_(shadow),
-      tag_(kFirstTag + static_cast<int>(shadow->n_calls++ & kTags)),
+      n_call_(shadow->n_calls++),
       small_(std::min(least_size(call), job().chunk)) {
   ++stats(call).messages;
 }
@@ -39,6 +51,7 @@ int PairwiseExchange::run() {
   } else {
     run_chunks();
   }
+  give_back_staged();
   finish_counting();
   return error_ ? raise(comm_, error_) : MPI_SUCCESS;
 }
@@ -50,9 +63,45 @@ void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept, 
     return;
   }
   if (messages_.empty()) messages_.reserve(2 * static_cast<size_t>(comm_->size));
-  messages_.push_back({peer, tag_ + turn, sends, kept, block, type, static_cast<size_t>(size)});
+  messages_.push_back(
+      {peer, tag_of(n_call_, turn), sends, kept, false, block, type, static_cast<size_t>(size)});
+  if (on_device(block.buffer)) {
+    stage(&messages_.back());
+    kept = false;
+  }
   all_small_ = all_small_ && !kept && static_cast<size_t>(size) < small_ &&
                messages_.size() <= 2 * kMostPeers;
+}
+
+// A block on a device goes by a copy. (Where a call names the address of its buffer all of it is one
+// already: calls/on_host.hpp. This one stands at an address behind MPI_BOTTOM.)
+void PairwiseExchange::stage(Message* message) {
+  const Block block = message->block;
+  Buffer copy;
+  if (!copy.reserve(message->size, true)) {
+    ++self_thread().events.no_memory;
+    check(MPI_ERR_NO_MEM);
+    message->lost = true;
+    all_small_ = false;
+    message->block = {nullptr, 0, MPI_BYTE};
+    if (!message->sends) nowhere_.reserve(job().chunk, true);
+    return;
+  }
+  stats(call_).cores_size += message->size;
+  message->kept = false;
+  message->type.contiguous = true;
+  message->block = {copy.data(), static_cast<MPI_Count>(message->size), MPI_BYTE};
+  // Of a receive, too: less may come.
+  check(collect(block.buffer, block.count, block.type, copy.data(), message->size));
+  staged_.push_back({block, message->sends ? 0 : message->size, std::move(copy)});
+}
+
+void PairwiseExchange::give_back_staged() {
+  for (const Staged& staged : staged_) {
+    if (staged.size == 0 || error_) continue;
+    check(deliver(staged.copy.data(), staged.size, staged.block.buffer, staged.block.count,
+                  staged.block.type));
+  }
 }
 
 // Nothing that could be a frame: as MPI itself would do it.
@@ -120,7 +169,9 @@ void PairwiseExchange::make_parcel(const Message& message) {
   parcel.size = message.size;
   parcel.chunk_size = job().chunk;
   if (!message.sends) receives_remote_ = receives_remote_ || parcel.remote;
-  if (!message.kept) return;
+  parcel.lost = message.lost;
+  if (message.lost) parcel.unpacked = true, parcel.empty = message.sends;
+  if (!message.kept || message.lost) return;
   if (!pack(&parcel, true)) {
     // Others would wait for it: they get an empty message, which they take for an error.
     check(MPI_ERR_NO_MEM);
@@ -198,6 +249,11 @@ void PairwiseExchange::start_receives() {
 // All of it, or the first chunk.
 void PairwiseExchange::receive_first(Parcel* parcel, MPI_Request* request) {
   const Block& block = parcel->block;
+  if (parcel->lost) {
+    const size_t room = nowhere_.data() ? std::min(parcel->size, parcel->chunk_size) : 0;
+    return check(PMPI_Irecv(nowhere_.data(), static_cast<int>(room), MPI_BYTE, parcel->peer,
+                            parcel->tag, shadow_->all, request));
+  }
   if (parcel->plain()) {
     return check(WPR_LARGEST(PMPI_Irecv)(block.buffer, static_cast<LargestCount>(block.count),
                                          block.type, parcel->peer, parcel->tag, shadow_->all, request));
@@ -323,7 +379,8 @@ void PairwiseExchange::land(size_t slot, const MPI_Status& status, int error) {
   free_.push_back(slot);
   --n_flying_;
   --parcel->n_flying;
-  if (error && flight.receives && flight.chunk == 0 && parcel->unpacked && parcel->remote) {
+  if (error && flight.receives && flight.chunk == 0 && parcel->unpacked && parcel->remote &&
+      !parcel->lost) {
     pass_by(parcel, 0, 1);  // a frame does not end with an element of the user's type
   } else if (error) {
     check(error);

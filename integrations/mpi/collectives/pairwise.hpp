@@ -46,7 +46,9 @@ struct Parcel {
   size_t n_all_chunks() const { return size / chunk_size + 1; }
   // Without memory for the packed bytes a parcel that is sent is described to MPI as the user did,
   // or left out (`empty`); one that is received must come whole, or is dropped.
-  bool unpacked = false, empty = false;
+  // `lost`: not even that, as a device has it; a first chunk is dropped as it comes, and one that
+  // is larger is all.
+  bool unpacked = false, empty = false, lost = false;
   // It goes as the user described it.
   bool plain() const { return !remote || unpacked; }
   bool ended() const { return next == n_chunks && n_flying == 0; }
@@ -91,13 +93,22 @@ class PairwiseExchange {
 
   struct Message {
     int peer, tag;
-    bool sends, kept;
+    bool sends, kept, lost;  // lost: a device has it, and there is no memory for a copy
     Block block;
     Type type;
     size_t size;
   };
 
+  // The copy of a block on a device, of which so many bytes are to be written back.
+  struct Staged {
+    Block block;
+    size_t size;
+    Buffer copy;
+  };
+
   void add(int peer, const Block& block, bool sends, bool kept, int turn);
+  void stage(Message* message);
+  void give_back_staged();
   void run_small();
   void wait_small(MPI_Request* requests, int n);
   void run_chunks();
@@ -126,8 +137,9 @@ class PairwiseExchange {
   Call call_;
   Comm* comm_;
   Shadow* shadow_;
-  int tag_;
+  unsigned n_call_;
   std::vector<Message> messages_;
+  std::vector<Staged> staged_;
   const size_t small_;  // least bytes of a message that may become a frame
   bool all_small_ = true, receives_remote_ = false;
   Side in_, out_;

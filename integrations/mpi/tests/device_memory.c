@@ -214,6 +214,20 @@ static void collectives(int kind, size_t n, unsigned seed) {
   expect(from, all, kind, seed + (unsigned)rank);
 }
 
+/* To the next rank: addresses, behind MPI_BOTTOM. */
+static MPI_Comm ring;
+static void addresses(int kind, size_t n, unsigned seed) {
+  const int count = (int)n;
+  void *out = make(n, kind, seed + (unsigned)rank, 1), *in = make(n, 0, 0, 0);
+  MPI_Aint from, to;
+  MPI_Get_address(out, &from);
+  MPI_Get_address(in, &to);
+  const MPI_Datatype type = MPI_BYTE;
+  MPI_Neighbor_alltoallw(MPI_BOTTOM, &count, &from, &type, MPI_BOTTOM, &count, &to, &type, ring);
+  expect(in, n, kind, seed + (unsigned)((rank + size - 1) % size));
+  expect(out, n, kind, seed + (unsigned)rank);
+}
+
 static void reductions(size_t n) {
   const int count = (int)(n / 4);
   int *values = malloc(4 * (size_t)count * (size_t)size + 4);
@@ -327,6 +341,9 @@ int main(int argc, char **argv) {
   CHECK(argc == 3);
   const int with_nonblocking = argv[1][0] == '1', all = (1 << size) - 1;
   const int only_all = strcmp(argv[2], "all") == 0;
+  const int before = (rank + size - 1) % size, behind = (rank + 1) % size;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &behind,
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
   for (side = only_all ? all : 0; side < all + only_all; ++side) {
     gaps();
     beyond_the_end();
@@ -341,10 +358,12 @@ int main(int argc, char **argv) {
         if (n > 400000) continue;
         collectives(kind, n, seed);
         reductions(n);
+        addresses(kind, n, seed);
         if (with_nonblocking && n >= 65536) nonblocking(kind, n, seed);
       }
     }
   }
+  MPI_Comm_free(&ring);
   int devices = 0;
   MPI_Reduce(&n_devices, &devices, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("device memory: %d buffers, all right\n", devices);
