@@ -328,6 +328,20 @@ def test_a_call_that_takes_too_little(mpi, tmp_path):
     assert calls(report)["MPI_Neighbor_alltoallv"]["bypasses"] == {"small": 40}
 
 
+def test_what_edges_tell_each_other(mpi, rendezvous_class):
+    """It is counted where it leaves the node: 4 bytes an edge and a kind of calls."""
+
+    def told(shape: str, n_kinds: int) -> int:
+        with rendezvous_class(4, [0, 0, 1, 1]) as server:
+            mine = {"WIREPRESS_MPI_LINK": "1Gbps"}
+            mpi.run(4, [mpi.build("edges.c"), shape, str(n_kinds)], server.settings | mine)
+            reports = [json.loads(server.reports[rank])["calls"] for rank in range(4)]
+        return sum(calls["wirepress"]["wire_bytes"] for calls in reports)
+
+    assert told("local", 3) - told("local", 1) == 0
+    assert told("ring", 3) - told("ring", 1) == 4 * 2 * 4
+
+
 @pytest.mark.parametrize("level", ["single", "threads"])
 def test_nonblocking(mpi, tmp_path, level):
     """By threads of the interposer's own, whatever level of threads the program asked for."""

@@ -39,7 +39,9 @@ const std::vector<int>* match(Call call, Comm* comm, Topology* topology) {
     at[i] = static_cast<int>(i);
     bytes_at[i] = static_cast<MPI_Aint>(i * sizeof(int));
   }
-  stats(kExchange).wire_size += sizeof(int) * n_out;
+  const auto leaves = [&](int rank) { return comm->takes_frames(rank); };
+  stats(kExchange).wire_size +=
+      sizeof(int) * static_cast<size_t>(std::count_if(to.begin(), to.end(), leaves));
   const int error =
       way == 0 ? PMPI_Neighbor_alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, comm->handle)
       : way == 1
