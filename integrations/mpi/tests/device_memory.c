@@ -313,18 +313,31 @@ static void gaps(void) {
   expect(out, n, TEXT, 1);
 }
 
-/* What cannot be copied from the device is an error: MPI itself does not get such an address. */
+static int class_of(int error) {
+  int class;
+  MPI_Error_class(error, &class);
+  return class;
+}
+
+/* What cannot be copied from the device is an error, and not one of memory: MPI itself does not get
+ * such an address. */
 static void beyond_the_end(void) {
   if (rank > 1 || !(side >> rank & 1)) return;
   void *out = make(1000, TEXT, 1, 1);
   const int other = 1 - rank, n = 100000;
   MPI_Request request;
+  MPI_Datatype gaps;
+  MPI_Type_vector(n / 8, 4, 8, MPI_BYTE, &gaps);
+  MPI_Type_commit(&gaps);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  CHECK(MPI_Send(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD) != MPI_SUCCESS);
-  CHECK(MPI_Isend(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request) != MPI_SUCCESS);
+  CHECK(class_of(MPI_Send(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD)) == MPI_ERR_OTHER);
+  CHECK(class_of(MPI_Send(out, 1, gaps, other, 99, MPI_COMM_WORLD)) == MPI_ERR_OTHER);
+  CHECK(class_of(MPI_Isend(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request)) ==
+        MPI_ERR_OTHER);
   CHECK(MPI_Send_init(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
-  CHECK(MPI_Start(&request) != MPI_SUCCESS);
+  CHECK(class_of(MPI_Start(&request)) == MPI_ERR_OTHER);
   MPI_Request_free(&request);
+  MPI_Type_free(&gaps);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   drop(out);
 }
