@@ -243,6 +243,15 @@ def test_memory_of_a_gpu_on_nodes_with_several_ranks(mpi, rendezvous_class):
     assert not any(rank["MPI_Bcast"].get("device_bytes") for rank in reports[1:])
 
 
+@pytest.mark.parametrize("collectives", ["on", "off"])
+def test_memory_of_a_gpu_inside_a_node(mpi, rendezvous_class, collectives):
+    """MPI runs these calls; it does not reach the buffers."""
+    with rendezvous_class(3, [0, 1, 1]) as server:
+        mine = {"WIREPRESS_MPI_COLLECTIVES": collectives}
+        program = [mpi.build("inside.c", "-ldl")]
+        assert "ok inside" in mpi.run(3, program, server.settings | mine)
+
+
 def test_a_chain_in_memory_of_a_gpu(mpi, tmp_path):
     """Its ends have nobody to receive from, or to send to."""
     mine = SETTINGS | {

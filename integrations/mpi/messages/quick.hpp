@@ -48,13 +48,13 @@ inline bool comes_raw(MPI_Comm handle, int source) {
   return comm && !comm->may_send_frames(source);
 }
 
-// A collective among ranks of this node, which it counts. `buffers`: those that are copied to the
-// cores if they lie on a device.
+// A collective among ranks of this node, which it counts. `buffers`: those that MPI is given a copy
+// of where it does not reach them (calls/on_host.hpp).
 template <typename... Buffers>
 bool all_stay(Call call, MPI_Comm handle, Buffers... buffers) {
   const Comm* comm = quick_comm(handle);
   Thread* thread = t_thread;
-  if (!comm || !comm->all_inside || !thread || (... || on_device(buffers))) return false;
+  if (!comm || !comm->all_inside || !thread || (... || !mpi_reaches(buffers))) return false;
   count_inside(thread, call);
   return true;
 }
