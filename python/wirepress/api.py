@@ -248,8 +248,8 @@ class Job:
     """Work of `Compressor.compress_async` or `decompress_async` that goes on while the program does
     other things.
 
-    The arrays and buffers that it was given are the job's until it is done: do not change, resize or
-    read them before. They live as long as it needs them; a job that nobody keeps is waited for.
+    The arrays and buffers that it was given are the job's until it is done: do not change, resize
+    or read them before. They live as long as it needs them; a job that nobody keeps is waited for.
     """
 
     def __init__(self, job: _core.Job | None, out: Any = None) -> None:
@@ -272,9 +272,10 @@ class Compressor:
     """Compresses and decompresses with settings made once; reuses its memory and threads.
 
     Faster than the functions for many small calls. `compress_async` and `decompress_async` put the
-    work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several threads wait
-    for each other (give each thread its own to run them at once), and each sees one set of options.
-    A forked child may use its copy; the fork waits for the call that another thread is in.
+    work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several
+    threads wait for each other (give each thread its own to run them at once), and each sees one
+    set of options. A forked child may use its copy; the fork waits for the call that another thread
+    is in.
 
     Args:
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
