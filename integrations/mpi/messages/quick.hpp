@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "job/comms.hpp"
-#include "messages/devices.hpp"
 #include "messages/requests.hpp"
 #include "messages/thread.hpp"
 #include "recording/calls.hpp"
@@ -48,13 +47,12 @@ inline bool comes_raw(MPI_Comm handle, int source) {
   return comm && !comm->may_send_frames(source);
 }
 
-// A collective among ranks of this node, which it counts. `buffers`: those that are copied to the
-// cores if they lie on a device.
-template <typename... Buffers>
-bool all_stay(Call call, MPI_Comm handle, Buffers... buffers) {
+// A collective among ranks of this node, which it counts. As with messages, MPI itself must reach
+// buffers in memory of a GPU there.
+inline bool all_stay(Call call, MPI_Comm handle) {
   const Comm* comm = quick_comm(handle);
   Thread* thread = t_thread;
-  if (!comm || !comm->all_inside || !thread || (... || on_device(buffers))) return false;
+  if (!comm || !comm->all_inside || !thread) return false;
   count_inside(thread, call);
   return true;
 }
