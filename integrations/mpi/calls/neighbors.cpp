@@ -42,12 +42,11 @@ const std::vector<int>* match(Call call, Comm* comm, Topology* topology) {
   stats(kExchange).wire_size += sizeof(int) * n_out;
   const int error =
       way == 0 ? PMPI_Neighbor_alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, comm->handle)
-      : way == 1
-          ? PMPI_Neighbor_alltoallv(out.data(), ones.data(), at.data(), MPI_INT, in.data(),
-                                    ones.data(), at.data(), MPI_INT, comm->handle)
-          : PMPI_Neighbor_alltoallw(out.data(), ones.data(), bytes_at.data(), types.data(),
-                                    in.data(), ones.data(), bytes_at.data(), types.data(),
-                                    comm->handle);
+      : way == 1 ? PMPI_Neighbor_alltoallv(out.data(), ones.data(), at.data(), MPI_INT, in.data(),
+                                           ones.data(), at.data(), MPI_INT, comm->handle)
+                 : PMPI_Neighbor_alltoallw(out.data(), ones.data(), bytes_at.data(), types.data(),
+                                           in.data(), ones.data(), bytes_at.data(), types.data(),
+                                           comm->handle);
   if (error != MPI_SUCCESS) return nullptr;
   topology->matched[way] = true;
   return &in;
@@ -172,16 +171,16 @@ using namespace wirepress;
 
 #define WPR_ON_HOST_NeighborAllgather(...) \
   WPR_ON_HOST((reach_of(n, type)), (reach_of(times(m, n_sources(handle)), to_type)), __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAllgatherv(...) \
+#define WPR_ON_HOST_NeighborAllgatherv(...)                                                   \
   WPR_ON_HOST((reach_of(n, type)), (reach_of_blocks(counts, at, to_type, n_sources(handle))), \
               __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAlltoall(...) \
+#define WPR_ON_HOST_NeighborAlltoall(...)                         \
   WPR_ON_HOST((reach_of(times(n, n_destinations(handle)), type)), \
               (reach_of(times(m, n_sources(handle)), to_type)), __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAlltoallv(...) \
+#define WPR_ON_HOST_NeighborAlltoallv(...)                                 \
   WPR_ON_HOST((reach_of_blocks(n, from_at, type, n_destinations(handle))), \
               (reach_of_blocks(counts, at, to_type, n_sources(handle))), __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAlltoallw(...) \
+#define WPR_ON_HOST_NeighborAlltoallw(...)                                  \
   WPR_ON_HOST((reach_of_blocks(n, from_at, types, n_destinations(handle))), \
               (reach_of_blocks(counts, at, to_types, n_sources(handle))), __VA_ARGS__)
 

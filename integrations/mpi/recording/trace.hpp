@@ -202,13 +202,13 @@ class Tracing {
 
 // Ends an exported function: returns what the last arguments say, recorded if that is wanted. What
 // records has a function of its own, so that the exported one needs no stack frame.
-#define WPR_TRACE(call, comm, describe, ...)                                 \
-  if (tracing()) {                                                           \
-    return [=]() mutable __attribute__((noinline, cold))->int {              \
-      Tracing trace(call, comm);                                             \
-      trace.describe;                                                        \
-      return trace.run([&]() -> int { return __VA_ARGS__; });                \
-    }                                                                        \
-    ();                                                                      \
-  }                                                                          \
+#define WPR_TRACE(call, comm, describe, ...)                    \
+  if (tracing()) {                                              \
+    return [=]() mutable __attribute__((noinline, cold))->int { \
+      Tracing trace(call, comm);                                \
+      trace.describe;                                           \
+      return trace.run([&]() -> int { return __VA_ARGS__; });   \
+    }                                                           \
+    ();                                                         \
+  }                                                             \
   return __VA_ARGS__
