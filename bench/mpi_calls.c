@@ -34,8 +34,8 @@ enum {
   IALLTOALL,
   CALLS
 };
-static const char *const kCalls[CALLS] = {"pingpong",  "exchange", "bcast",      "allreduce",
-                                          "allgather", "alltoall", "neighbors",  "ibcast",
+static const char *const kCalls[CALLS] = {"pingpong",   "exchange",   "bcast",     "allreduce",
+                                          "allgather",  "alltoall",   "neighbors", "ibcast",
                                           "iallreduce", "iallgather", "ialltoall"};
 enum { PLAIN, OURS, RING_ALLREDUCE, MODES };
 

@@ -292,10 +292,31 @@ def test_left_to_mpi(mpi, rendezvous_class):
         sent = json.loads(server.reports[0])["calls"]
     for name in ("MPI_Ibcast", "MPI_Ialltoallw", "MPI_Ireduce_scatter"):
         assert sent[name]["bypasses"] == {"nonblocking": sent[name]["messages"]}, name
-    for name in ("MPI_Neighbor_alltoallw", "MPI_Scan"):
+    for name in ("MPI_Ineighbor_alltoallw", "MPI_Ineighbor_allgather"):
+        assert sent[name]["bypasses"] == {"nonblocking": sent[name]["messages"]}, name
+    for name in ("MPI_Scan", "MPI_Exscan"):
         assert sent[name]["bypasses"] == {"unsupported": sent[name]["messages"]}, name
     assert ("MPI_Allreduce_init" in sent) == (mpi.name == "mpich")
     assert sent["MPI_Allreduce"]["compressed_messages"] > 0
+
+
+def test_neighbors(mpi, rendezvous_class):
+    """Messages to neighbours on the other node are compressed, those on the same one go raw."""
+    with rendezvous_class(4, [0, 0, 1, 1]) as server:
+        mpi.run(4, [mpi.build("nonblocking.c")], server.settings | {"WIREPRESS_MPI_CODEC": "lz4"})
+        sent = json.loads(server.reports[0])["calls"]
+    # A ring of four, twice: of a rank's two neighbours one is on the other node.
+    for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"):
+        said = sent[f"MPI_Neighbor_{name}"]
+        assert said["compressed_messages"] == said["messages"] == 2, name
+        assert said["raw_bytes"] == 2 * 15000 * 4, name
+        assert said["wire_bytes"] < 0.2 * said["raw_bytes"], name
+
+
+def test_text_is_not_left_raw(mpi, tmp_path):
+    """64 KiB at 1 Gb/s, where lz4 halves the time."""
+    said, sites = small_job(mpi, tmp_path, "words", 64 << 10, link="1Gbps")
+    assert said["compressed_messages"] > 0.5 * said["messages"], sites[0]["why"]
 
 
 SHIFTS = ["MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Isendrecv", "MPI_Isendrecv_replace"]

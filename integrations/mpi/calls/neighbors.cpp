@@ -44,12 +44,11 @@ const std::vector<int>* match(Call call, Comm* comm, Topology* topology) {
       sizeof(int) * static_cast<size_t>(std::count_if(to.begin(), to.end(), leaves));
   const int error =
       way == 0 ? PMPI_Neighbor_alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, comm->handle)
-      : way == 1
-          ? PMPI_Neighbor_alltoallv(out.data(), ones.data(), at.data(), MPI_INT, in.data(),
-                                    ones.data(), at.data(), MPI_INT, comm->handle)
-          : PMPI_Neighbor_alltoallw(out.data(), ones.data(), bytes_at.data(), types.data(),
-                                    in.data(), ones.data(), bytes_at.data(), types.data(),
-                                    comm->handle);
+      : way == 1 ? PMPI_Neighbor_alltoallv(out.data(), ones.data(), at.data(), MPI_INT, in.data(),
+                                           ones.data(), at.data(), MPI_INT, comm->handle)
+                 : PMPI_Neighbor_alltoallw(out.data(), ones.data(), bytes_at.data(), types.data(),
+                                           in.data(), ones.data(), bytes_at.data(), types.data(),
+                                           comm->handle);
   if (error != MPI_SUCCESS) return nullptr;
   topology->matched[way] = true;
   return &in;

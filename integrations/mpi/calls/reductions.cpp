@@ -73,8 +73,8 @@ void ordered_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
   }
 }
 
-// The node's sum, in `result` of its leader, which may be `input`. Returns where it is: of a node of
-// one rank it is the input itself, which is not copied where others follow.
+// The node's sum, in `result` of its leader, which may be `input`. Returns where it is: of a node
+// of one rank it is the input itself, which is not copied where others follow.
 const Byte* node_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
                         const Reduction& reduction) {
   if (op.shadow().node_size == 1) {

@@ -239,8 +239,8 @@ void PairwiseExchange::start_receives() {
         receive_first(parcel, &requests_[slot]);
       } else {
         Byte* to = parcel->unpacked ? nowhere_.data() : parcel->data + parcel->begin(chunk);
-        check(PMPI_Irecv(to, static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer, parcel->tag,
-                         shadow_->all, &requests_[slot]));
+        check(PMPI_Irecv(to, static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer,
+                         parcel->tag, shadow_->all, &requests_[slot]));
       }
     }
   }
@@ -256,23 +256,28 @@ void PairwiseExchange::receive_first(Parcel* parcel, MPI_Request* request) {
   }
   if (parcel->plain()) {
     return check(WPR_LARGEST(PMPI_Irecv)(block.buffer, static_cast<LargestCount>(block.count),
-                                         block.type, parcel->peer, parcel->tag, shadow_->all, request));
+                                         block.type, parcel->peer, parcel->tag, shadow_->all,
+                                         request));
   }
   const ByteRoom room(parcel->size);
-  check(PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all, request));
+  check(PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all,
+                   request));
 }
 
 void PairwiseExchange::send_whole(Parcel* parcel, MPI_Request* request) {
   const Block& block = parcel->block;
   if (parcel->empty) {
-    return check(PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, parcel->tag, shadow_->all, request));
+    return check(
+        PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, parcel->tag, shadow_->all, request));
   }
   if (parcel->plain() && !parcel->packed.data()) {
     return check(WPR_LARGEST(PMPI_Isend)(block.buffer, static_cast<LargestCount>(block.count),
-                                         block.type, parcel->peer, parcel->tag, shadow_->all, request));
+                                         block.type, parcel->peer, parcel->tag, shadow_->all,
+                                         request));
   }
   const ByteRoom room(parcel->size);
-  check(PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all, request));
+  check(PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all,
+                   request));
 }
 
 // The next chunk of the first peer that has not enough on its way to it.

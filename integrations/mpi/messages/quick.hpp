@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that need nothing of this library, by one look: those among ranks of a node, and completions
-// while no request needs work. They are some nanoseconds beside MPI's hundred, so every exported
-// function asks here first, before it has a stack frame.
+// Calls that need nothing of this library, by one look: those among ranks of a node, and
+// completions while no request needs work. They are some nanoseconds beside MPI's hundred, so what
+// programs call most asks here first, before it has a stack frame.
 #pragma once
 
 #include <mpi.h>

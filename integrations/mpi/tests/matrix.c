@@ -788,12 +788,12 @@ static void neighborhood(const Topology *g, const Type *t, int count) {
     unsigned char *to = result[plain] = blank(in_size);
     const MPI_Datatype type = t->type;
     MPI_Request request = MPI_REQUEST_NULL;
-#define BOTH(call_, ...)                                             \
-  if (starts) {                                                      \
-    EITHER(Ineighbor_##call_)(__VA_ARGS__, g->comm, &request);       \
-    EITHER(Wait)(&request, MPI_STATUS_IGNORE);                       \
-  } else {                                                           \
-    EITHER(Neighbor_##call_)(__VA_ARGS__, g->comm);                  \
+#define BOTH(call_, ...)                                       \
+  if (starts) {                                                \
+    EITHER(Ineighbor_##call_)(__VA_ARGS__, g->comm, &request); \
+    EITHER(Wait)(&request, MPI_STATUS_IGNORE);                 \
+  } else {                                                     \
+    EITHER(Neighbor_##call_)(__VA_ARGS__, g->comm);            \
   }
     switch (call) {
       case 0:
