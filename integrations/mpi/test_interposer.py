@@ -313,6 +313,18 @@ def test_neighbors(mpi, rendezvous_class):
         assert said["wire_bytes"] < 0.2 * said["raw_bytes"], name
 
 
+def test_what_did_not_shrink_is_forgotten_of_all_codecs(mpi, tmp_path):
+    """Three messages of noise count against all candidates, and later ones of text for them."""
+    ratios = []
+    for kind in ("calm", "gusts"):
+        _, sites = small_job(mpi, tmp_path, kind, 64 << 10, link="10Mbps")
+        ratios.append(dict(re.findall(r"(\S+) \S+ ms \(ratio ([^,]+),", sites[0]["why"])))
+    calm, gusts = ratios
+    assert len(calm) > 2 and gusts.keys() == calm.keys(), ratios
+    for codec, ratio in calm.items():
+        assert float(gusts[codec]) > 0.85 * float(ratio), (codec, ratios)
+
+
 def test_text_is_not_left_raw(mpi, tmp_path):
     """64 KiB at 1 Gb/s, where lz4 halves the time."""
     said, sites = small_job(mpi, tmp_path, "words", 64 << 10, link="1Gbps")

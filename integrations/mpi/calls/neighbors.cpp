@@ -171,18 +171,19 @@ int neighbor_alltoallw(NEIGHBORW(N)) {
 
 using namespace wirepress;
 
-#define WPR_ON_HOST_NeighborAllgather(...) \
-  WPR_ON_HOST(kNeighborAllgather, (reach_of(n, type)), (reach_of(times(m, n_sources(handle)), to_type)), __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAllgatherv(...) \
-  WPR_ON_HOST(kNeighborAllgatherv, (reach_of(n, type)), (reach_of_blocks(counts, at, to_type, n_sources(handle))), \
-              __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAlltoall(...) \
+#define WPR_ON_HOST_NeighborAllgather(...)             \
+  WPR_ON_HOST(kNeighborAllgather, (reach_of(n, type)), \
+              (reach_of(times(m, n_sources(handle)), to_type)), __VA_ARGS__)
+#define WPR_ON_HOST_NeighborAllgatherv(...)             \
+  WPR_ON_HOST(kNeighborAllgatherv, (reach_of(n, type)), \
+              (reach_of_blocks(counts, at, to_type, n_sources(handle))), __VA_ARGS__)
+#define WPR_ON_HOST_NeighborAlltoall(...)                                            \
   WPR_ON_HOST(kNeighborAlltoall, (reach_of(times(n, n_destinations(handle)), type)), \
               (reach_of(times(m, n_sources(handle)), to_type)), __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAlltoallv(...) \
+#define WPR_ON_HOST_NeighborAlltoallv(...)                                                     \
   WPR_ON_HOST(kNeighborAlltoallv, (reach_of_blocks(n, from_at, type, n_destinations(handle))), \
               (reach_of_blocks(counts, at, to_type, n_sources(handle))), __VA_ARGS__)
-#define WPR_ON_HOST_NeighborAlltoallw(...) \
+#define WPR_ON_HOST_NeighborAlltoallw(...)                                                      \
   WPR_ON_HOST(kNeighborAlltoallw, (reach_of_blocks(n, from_at, types, n_destinations(handle))), \
               (reach_of_blocks(counts, at, to_types, n_sources(handle))), __VA_ARGS__)
 

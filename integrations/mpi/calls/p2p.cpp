@@ -245,8 +245,7 @@ int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sen
   if (!comm->may_send_frames(source)) {
     // What comes may go where the user wants it: a frame is beside it.
     Thread& thread = self_thread();
-    const Outgoing out =
-        prepare(kSendrecvReplace, comm, buffer, count, type, dest, &thread.frame);
+    const Outgoing out = prepare(kSendrecvReplace, comm, buffer, count, type, dest, &thread.frame);
     if (out.error) return raise(comm, out.error);
     if (!out.remote) return plain();
     return timed(kSendrecvReplace, [&] {
@@ -329,11 +328,10 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
 template <auto form, typename N>
 int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sendtag, int source,
                       int recvtag, MPI_Comm handle, MPI_Request* request) {
-  return start_both(kIsendrecvReplace, buffer, count, type, dest, sendtag, buffer, count, type,
-                    source, recvtag, handle, request, [&] {
-                      return form(buffer, count, type, dest, sendtag, source, recvtag, handle,
-                                  request);
-                    });
+  return start_both(
+      kIsendrecvReplace, buffer, count, type, dest, sendtag, buffer, count, type, source, recvtag,
+      handle, request,
+      [&] { return form(buffer, count, type, dest, sendtag, source, recvtag, handle, request); });
 }
 
 #endif  // WPR_MPI_ISENDRECV
@@ -363,58 +361,58 @@ using namespace wirepress;
     WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag).starts(request),                \
               isend<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm, request)); \
   }
-#define WPR_DEFINE(suffix, N)                                                                    \
-  DEFINE_SEND(suffix, N, Send)                                                                   \
-  DEFINE_SEND(suffix, N, Ssend)                                                                  \
-  DEFINE_SEND(suffix, N, Rsend)                                                                  \
-  DEFINE_SEND(suffix, N, Bsend)                                                                  \
-  DEFINE_ISEND(suffix, N, Isend)                                                                 \
-  DEFINE_ISEND(suffix, N, Issend)                                                                \
-  DEFINE_ISEND(suffix, N, Irsend)                                                                \
-  DEFINE_ISEND(suffix, N, Ibsend)                                                                \
-  WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,         \
-           MPI_Comm comm, MPI_Status* status) {                                                  \
-    if (comes_raw(comm, source)) {                                                               \
-      return PMPI_Recv##suffix(buf, count, type, source, tag, comm, status);                     \
-    }                                                                                            \
-    WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                          \
-              recv<PMPI_Recv##suffix>(buf, count, type, source, tag, comm, status));             \
-  }                                                                                              \
-  WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,        \
-           MPI_Comm comm, MPI_Request* request) {                                                \
-    if (comes_raw(comm, source)) {                                                               \
-      return PMPI_Irecv##suffix(buf, count, type, source, tag, comm, request);                   \
-    }                                                                                            \
-    WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),   \
-              irecv<PMPI_Irecv##suffix>(buf, count, type, source, tag, comm, request));          \
-  }                                                                                              \
-  WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,        \
-           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, \
-           int recvtag, MPI_Comm comm, MPI_Status* status) {                                     \
-    if (comes_raw(comm, source) && stays(kSendrecv, comm, dest)) {                               \
-      return PMPI_Sendrecv##suffix(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,         \
-                                   recvcount, recvtype, source, recvtag, comm, status);          \
-    }                                                                                            \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(                                                                                   \
-        kSendrecv, comm,                                                                         \
-        sends(sendbuf, sendcount, sendtype, dest, sendtag)                                       \
-            .also_receives(recvcount, recvtype, source, recvtag, &status),                       \
-        sendrecv<PMPI_Sendrecv##suffix>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,    \
-                                        recvcount, recvtype, source, recvtag, comm, status));    \
-  }                                                                                              \
-  WPR_WRAP(MPI_Sendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,        \
-           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {            \
-    if (comes_raw(comm, source) && stays(kSendrecvReplace, comm, dest)) {                        \
-      return PMPI_Sendrecv_replace##suffix(buf, count, type, dest, sendtag, source, recvtag,     \
-                                           comm, status);                                        \
-    }                                                                                            \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kSendrecvReplace, comm,                                                            \
-              sends(buf, count, type, dest, sendtag)                                             \
-                  .also_receives(count, type, source, recvtag, &status),                         \
-              sendrecv_replace<PMPI_Sendrecv_replace##suffix>(buf, count, type, dest, sendtag,   \
-                                                              source, recvtag, comm, status));   \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  DEFINE_SEND(suffix, N, Send)                                                                     \
+  DEFINE_SEND(suffix, N, Ssend)                                                                    \
+  DEFINE_SEND(suffix, N, Rsend)                                                                    \
+  DEFINE_SEND(suffix, N, Bsend)                                                                    \
+  DEFINE_ISEND(suffix, N, Isend)                                                                   \
+  DEFINE_ISEND(suffix, N, Issend)                                                                  \
+  DEFINE_ISEND(suffix, N, Irsend)                                                                  \
+  DEFINE_ISEND(suffix, N, Ibsend)                                                                  \
+  WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,           \
+           MPI_Comm comm, MPI_Status* status) {                                                    \
+    if (comes_raw(comm, source)) {                                                                 \
+      return PMPI_Recv##suffix(buf, count, type, source, tag, comm, status);                       \
+    }                                                                                              \
+    WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                            \
+              recv<PMPI_Recv##suffix>(buf, count, type, source, tag, comm, status));               \
+  }                                                                                                \
+  WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,          \
+           MPI_Comm comm, MPI_Request* request) {                                                  \
+    if (comes_raw(comm, source)) {                                                                 \
+      return PMPI_Irecv##suffix(buf, count, type, source, tag, comm, request);                     \
+    }                                                                                              \
+    WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),     \
+              irecv<PMPI_Irecv##suffix>(buf, count, type, source, tag, comm, request));            \
+  }                                                                                                \
+  WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,          \
+           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source,   \
+           int recvtag, MPI_Comm comm, MPI_Status* status) {                                       \
+    if (comes_raw(comm, source) && stays(kSendrecv, comm, dest)) {                                 \
+      return PMPI_Sendrecv##suffix(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,           \
+                                   recvcount, recvtype, source, recvtag, comm, status);            \
+    }                                                                                              \
+    WPR_NOTE_CALLER;                                                                               \
+    WPR_TRACE(                                                                                     \
+        kSendrecv, comm,                                                                           \
+        sends(sendbuf, sendcount, sendtype, dest, sendtag)                                         \
+            .also_receives(recvcount, recvtype, source, recvtag, &status),                         \
+        sendrecv<PMPI_Sendrecv##suffix>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,      \
+                                        recvcount, recvtype, source, recvtag, comm, status));      \
+  }                                                                                                \
+  WPR_WRAP(MPI_Sendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,          \
+           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {              \
+    if (comes_raw(comm, source) && stays(kSendrecvReplace, comm, dest)) {                          \
+      return PMPI_Sendrecv_replace##suffix(buf, count, type, dest, sendtag, source, recvtag, comm, \
+                                           status);                                                \
+    }                                                                                              \
+    WPR_NOTE_CALLER;                                                                               \
+    WPR_TRACE(kSendrecvReplace, comm,                                                              \
+              sends(buf, count, type, dest, sendtag)                                               \
+                  .also_receives(count, type, source, recvtag, &status),                           \
+              sendrecv_replace<PMPI_Sendrecv_replace##suffix>(buf, count, type, dest, sendtag,     \
+                                                              source, recvtag, comm, status));     \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

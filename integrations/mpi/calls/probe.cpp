@@ -10,6 +10,7 @@
 #include "messages/incoming.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
+#include "messages/types.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {

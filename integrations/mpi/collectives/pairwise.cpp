@@ -73,8 +73,8 @@ void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept, 
                messages_.size() <= 2 * kMostPeers;
 }
 
-// A block on a device goes by a copy. (Where a call names the address of its buffer all of it is one
-// already: calls/on_host.hpp. This one stands at an address behind MPI_BOTTOM.)
+// A block on a device goes by a copy. (Where a call names the address of its buffer all of it is
+// one already: calls/on_host.hpp. This one stands at an address behind MPI_BOTTOM.)
 void PairwiseExchange::stage(Message* message) {
   const Block block = message->block;
   Buffer copy;

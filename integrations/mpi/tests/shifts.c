@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every rank sends to the next and receives from the one before, by each call that does both:
  *   shifts ring|chain cores|device
- * A chain's ends have MPI_PROC_NULL beside them. device: buffers lie in memory of an emulated GPU. */
+ * A chain's ends have MPI_PROC_NULL beside them. device: buffers lie in memory of an emulated GPU.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -61,7 +62,8 @@ static void shift(int way, size_t n, int gaps, int before, int behind) {
   unsigned char *data = malloc(room + 1), *blank = malloc(room + 1);
   memset(blank, 0x55, room);
   memset(data, 0x55, room);
-  for (size_t i = 0; i < n; ++i) data[gaps ? i / 4 * 8 + i % 4 : i] = byte_at(TEXT, (unsigned)rank, i);
+  for (size_t i = 0; i < n; ++i)
+    data[gaps ? i / 4 * 8 + i % 4 : i] = byte_at(TEXT, (unsigned)rank, i);
   void *out = make(data, room), *in = replaces ? out : make(blank, room);
   MPI_Status status;
   const int tag = way * 10 + gaps;
