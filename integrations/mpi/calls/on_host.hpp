@@ -65,6 +65,8 @@ MPI_Count sum_of(const N* counts, int size) {
 
 }  // namespace wirepress
 
+// A copy has the name of what it stands for.
+#pragma GCC diagnostic ignored "-Wshadow"
 // WPR_ON_HOST_Name(call): the collective, on copies where it needs them. Names are as in Call, and
 // arguments as in arguments.hpp.
 #define WPR_REACH(...) \
