@@ -354,9 +354,9 @@ int main(int argc, char **argv) {
   CHECK(argc == 3);
   const int with_nonblocking = argv[1][0] == '1', all = (1 << size) - 1;
   const int only_all = strcmp(argv[2], "all") == 0;
-  const int before = (rank + size - 1) % size, behind = (rank + 1) % size;
-  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &behind,
-                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+  const int before = (rank + size - 1) % size, behind = (rank + 1) % size, weight = 1;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, &weight, 1, &behind, &weight,
+                                 MPI_INFO_NULL, 0, &ring);
   for (side = only_all ? all : 0; side < all + only_all; ++side) {
     gaps();
     beyond_the_end();
