@@ -53,6 +53,7 @@ constexpr int kLook = 64, kRarestLook = 1024;
 // What is known of a candidate at a site, for a raw byte.
 struct Known {
   double ratio = 0, encode = 0, decode = 0;  // 0: not tried yet
+  double sampled = 0;                        // the ratio of its last sample
 };
 
 }  // namespace
@@ -141,7 +142,7 @@ bool measure(Thread& thread, const Site& site, const Byte* data, int candidate, 
   }
   known->encode = encode;
   known->decode = decode;
-  known->ratio = n / static_cast<double>(written + kCookieSize);
+  known->ratio = known->sampled = n / static_cast<double>(written + kCookieSize);
   return true;
 }
 
@@ -209,7 +210,7 @@ double look(Site* site, const Byte* data, size_t size, const Type& type, double 
     Known* known = &site->known[site->next];
     if (sampled == 0 || !measure(thread, *site, data, (*site->list)[site->next], type,
                                  thread.sample.data(), sampled, known)) {
-      known->ratio = 1;  // it is not for these messages
+      known->ratio = known->sampled = 1;  // it is not for these messages
     }
     end = now();
   }
@@ -267,18 +268,19 @@ int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
 }
 
 // What a real message differs in from the samples, the load and how much of it shrinks, it differs
-// in for all candidates. If only the one that was used were corrected, each would lose to one that
-// was not used yet.
+// in for all candidates that shrank their sample. If only the one that was used were corrected, each
+// would lose to one that was not used yet. A ratio below 1 is what is left of it until messages
+// shrink again, and then it rises with them.
 void shift_others(Site* site, size_t used, const Known& before) {
   const Known& now = site->known[used];
   const double slower = before.encode > 0 ? now.encode / before.encode : 1;
   const double longer = before.ratio / now.ratio;
   for (size_t i = 0; i < std::min(site->list->size(), kMostCandidates); ++i) {
     Known& other = site->known[i];
-    if (i == used || other.ratio <= kLeastRatio) continue;
+    if (i == used || other.sampled <= kLeastRatio) continue;
     other.encode *= slower;
     other.decode *= slower;
-    other.ratio = std::max(other.ratio / longer, 1.0);
+    other.ratio /= longer;
   }
 }
 
