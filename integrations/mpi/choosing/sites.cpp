@@ -268,9 +268,9 @@ int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
 }
 
 // What a real message differs in from the samples, the load and how much of it shrinks, it differs
-// in for all candidates that shrank their sample. If only the one that was used were corrected, each
-// would lose to one that was not used yet. A ratio below 1 is what is left of it until messages
-// shrink again, and then it rises with them.
+// in for all candidates that shrank their sample. If only the one that was used were corrected,
+// each would lose to one that was not used yet. A ratio below 1 is what is left of it until
+// messages shrink again, and then it rises with them.
 void shift_others(Site* site, size_t used, const Known& before) {
   const Known& now = site->known[used];
   const double slower = before.encode > 0 ? now.encode / before.encode : 1;

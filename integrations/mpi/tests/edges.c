@@ -11,8 +11,8 @@ static int rank, size;
 static void wrong(void) {
   MPI_Comm pair;
   const int other[2] = {1 - rank, 1 - rank}, weights[2] = {1, 1};
-  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, other, weights, 2, other, weights, MPI_INFO_NULL,
-                                 0, &pair);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, other, weights, 2, other, weights,
+                                 MPI_INFO_NULL, 0, &pair);
   int out[2 * COUNT], in[2 * COUNT];
   const int whole[2] = {COUNT, COUNT}, at[2] = {0, COUNT};
   for (int call = 0; call < 40; ++call) {
@@ -34,8 +34,8 @@ static void count(int ring, int n_kinds) {
   const int local[1] = {rank ^ 1}, both[2] = {(rank + 1) % size, (rank + size - 1) % size};
   const int n = ring ? 2 : 1, *edges = ring ? both : local, weights[2] = {1, 1};
   MPI_Comm graph;
-  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n, edges, weights, n, edges, weights, MPI_INFO_NULL,
-                                 0, &graph);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n, edges, weights, n, edges, weights,
+                                 MPI_INFO_NULL, 0, &graph);
   int out[2] = {rank, rank}, in[2];
   const int ones[2] = {1, 1}, at[2] = {0, 1};
   const MPI_Aint bytes_at[2] = {0, 4};
