@@ -4,12 +4,13 @@
  * the same machine.
  *
  *   mpi_calls CALL=pingpong,bcast KIND=text,dense SIZE=65536,1048576 [PAIRS=7] [BLOCK=0.005]
- *             [MOST=2] [WARM=12] [RING=1]
+ *             [MOST=2] [WARM=12] [RING=1] [COMPUTE=0.5]
  *
  * Prints a line of JSON for each (call, kind, size): seconds of one operation, the slowest rank's,
  * of each block. BLOCK: seconds that a block shall last; MOST: of a measurement, when it stops
  * early (3 pairs at least). WARM: operations through the library before. RING=1: allreduce is
- * measured against a ring written with plain MPI too. */
+ * measured against a ring written with plain MPI too. COMPUTE: the rank is busy for so many times
+ * what plain MPI takes, between the start of a non-blocking call and its end. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -19,13 +20,28 @@
 
 enum { NOISE, TEXT, DENSE, SPARSE, SMOOTH, ZEROS, KINDS };
 static const char *const kKinds[KINDS] = {"noise", "text", "dense", "sparse", "smooth", "zeros"};
-enum { PINGPONG, EXCHANGE, BCAST, ALLREDUCE, ALLGATHER, ALLTOALL, CALLS };
-static const char *const kCalls[CALLS] = {"pingpong",  "exchange",  "bcast",
-                                          "allreduce", "allgather", "alltoall"};
+enum {
+  PINGPONG,
+  EXCHANGE,
+  BCAST,
+  ALLREDUCE,
+  ALLGATHER,
+  ALLTOALL,
+  NEIGHBORS,
+  IBCAST,
+  IALLREDUCE,
+  IALLGATHER,
+  IALLTOALL,
+  CALLS
+};
+static const char *const kCalls[CALLS] = {"pingpong",   "exchange",   "bcast",     "allreduce",
+                                          "allgather",  "alltoall",   "neighbors", "ibcast",
+                                          "iallreduce", "iallgather", "ialltoall"};
 enum { PLAIN, OURS, RING_ALLREDUCE, MODES };
 
 static int g_rank, g_ranks;
 static char *g_send, *g_receive, *g_work;
+static double g_busy; /* seconds between start and end of a non-blocking call */
 
 static uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -79,8 +95,15 @@ static MPI_Datatype type_of(int kind) {
 }
 static size_t element_of(int kind) { return kind == SMOOTH ? 8 : 4; }
 
-/* One call: `size` bytes a message; of collectives in all, of alltoall from one rank. Each kind has
- * functions of its own, as data of a kind come from a place of their own in programs. */
+static void compute(void) {
+  const double start = PMPI_Wtime();
+  while (PMPI_Wtime() - start < g_busy) {
+  }
+}
+
+/* One call: `size` bytes a message; of collectives in all, of alltoall and to both neighbours of a
+ * ring from one rank. Each kind has functions of its own, as data of a kind come from a place of
+ * their own in programs. */
 #define DEFINE(NAME, P)                                                                           \
   static __attribute__((noinline)) void NAME(int call, MPI_Comm comm, int n, MPI_Datatype type) { \
     const int peer = 1 - g_rank, part = n / g_ranks;                                              \
@@ -112,6 +135,29 @@ static size_t element_of(int kind) { return kind == SMOOTH ? 8 : 4; }
         break;                                                                                    \
       case ALLTOALL:                                                                              \
         P##MPI_Alltoall(g_send, part, type, g_receive, part, type, comm);                         \
+        break;                                                                                    \
+      case NEIGHBORS:                                                                             \
+        P##MPI_Neighbor_alltoall(g_send, n / 2, type, g_receive, n / 2, type, comm);              \
+        break;                                                                                    \
+      case IBCAST:                                                                                \
+        P##MPI_Ibcast(g_send, n, type, 0, comm, requests);                                        \
+        compute();                                                                                \
+        P##MPI_Wait(requests, MPI_STATUS_IGNORE);                                                 \
+        break;                                                                                    \
+      case IALLREDUCE:                                                                            \
+        P##MPI_Iallreduce(g_send, g_receive, n, type, MPI_SUM, comm, requests);                   \
+        compute();                                                                                \
+        P##MPI_Wait(requests, MPI_STATUS_IGNORE);                                                 \
+        break;                                                                                    \
+      case IALLGATHER:                                                                            \
+        P##MPI_Iallgather(g_send, part, type, g_receive, part, type, comm, requests);             \
+        compute();                                                                                \
+        P##MPI_Wait(requests, MPI_STATUS_IGNORE);                                                 \
+        break;                                                                                    \
+      case IALLTOALL:                                                                             \
+        P##MPI_Ialltoall(g_send, part, type, g_receive, part, type, comm, requests);              \
+        compute();                                                                                \
+        P##MPI_Wait(requests, MPI_STATUS_IGNORE);                                                 \
         break;                                                                                    \
       default:                                                                                    \
         break;                                                                                    \
@@ -187,7 +233,7 @@ static double block(int mode, int call, int kind, MPI_Comm comm, int n, int oper
 
 struct plan {
   int pairs, warm, ring;
-  double block, most;
+  double block, most, compute;
 };
 
 static void measure(const struct plan *plan, int call, int kind, MPI_Comm comm, size_t size) {
@@ -196,8 +242,10 @@ static void measure(const struct plan *plan, int call, int kind, MPI_Comm comm, 
   const int n = (int)(size / element_of(kind));
   const int modes = plan->ring && call == ALLREDUCE ? MODES : RING_ALLREDUCE;
   if (n < (call >= ALLGATHER ? g_ranks : 1)) return;
+  g_busy = 0;
   block(PLAIN, call, kind, comm, n, 1);
   const double once = block(PLAIN, call, kind, comm, n, 2);
+  g_busy = plan->compute * once;
   /* Whatever adapts does so before: 30 blocks' worth where calls are short. */
   const double warm_for = fmin(30 * plan->block, 40 * once);
   int warm = (int)fmax(plan->warm, warm_for / fmax(once, 1e-7));
@@ -238,7 +286,7 @@ static int listed(const char *list, const char *name) {
 
 int main(int argc, char **argv) {
   const char *calls = "pingpong", *kinds = "text", *sizes = "65536";
-  struct plan plan = {7, 12, 0, 0.005, 2};
+  struct plan plan = {7, 12, 0, 0.005, 2, 0};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_ranks);
@@ -254,6 +302,7 @@ int main(int argc, char **argv) {
     if (strncmp(argv[i], "RING=", 5) == 0) plan.ring = atoi(value);
     if (strncmp(argv[i], "BLOCK=", 6) == 0) plan.block = atof(value);
     if (strncmp(argv[i], "MOST=", 5) == 0) plan.most = atof(value);
+    if (strncmp(argv[i], "COMPUTE=", 8) == 0) plan.compute = atof(value);
   }
   size_t largest = 0;
   for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
@@ -268,7 +317,7 @@ int main(int argc, char **argv) {
     if (!listed(kinds, kKinds[kind])) continue;
     fill(kind, g_send, largest);
     MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &g_ranks, &(int){1}, 0, &comm);
     for (int call = 0; call < CALLS; ++call) {
       if (!listed(calls, kCalls[call])) continue;
       for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)

@@ -48,6 +48,8 @@ def measure(options: argparse.Namespace, rows: dict[Key, dict[str, Any]]) -> Non
     lib = mpi_jobs.library(options.mpi, options.build)
     for rate in options.rates:
         for ranks, calls, kinds, sizes in jobs(rate):
+            if ranks not in options.ranks or not set(calls.split(",")) & set(options.only):
+                continue
             with mpi_jobs.Hosts(ranks, rate) as hosts:
                 for codec in options.codecs:
                     if not options.again and any(
@@ -106,6 +108,8 @@ def main() -> int:
     parser.add_argument("--warm", type=int, default=9, help="calls before; contests take some")
     parser.add_argument("--rates", nargs="*", default=list(RATES))
     parser.add_argument("--codecs", nargs="*", default=list(CODECS))
+    parser.add_argument("--ranks", nargs="*", type=int, default=[2, 4])
+    parser.add_argument("--only", nargs="*", default=["pingpong", "bcast", "allreduce"])
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--raw", type=Path, help="bench/results/mpi_speed[-mpich].json")
     parser.add_argument("--page", type=Path, help="docs/results/mpi[-mpich].md")

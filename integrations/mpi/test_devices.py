@@ -243,17 +243,57 @@ def test_memory_of_a_gpu_on_nodes_with_several_ranks(mpi, rendezvous_class):
     assert not any(rank["MPI_Bcast"].get("device_bytes") for rank in reports[1:])
 
 
-def test_no_memory_beside_a_buffer(mpi, tmp_path):
-    """What MPI must not have is refused with an error and a sentence, and works with memory."""
+@pytest.mark.parametrize("collectives", ["on", "off"])
+def test_memory_of_a_gpu_inside_a_node(mpi, rendezvous_class, collectives):
+    """MPI runs these calls; it does not reach the buffers."""
+    with rendezvous_class(3, [0, 1, 1]) as server:
+        mine = {"WIREPRESS_MPI_COLLECTIVES": collectives}
+        program = [mpi.build("inside.c", "-ldl")]
+        assert "ok inside" in mpi.run(3, program, server.settings | mine)
+
+
+def test_a_chain_in_memory_of_a_gpu(mpi, tmp_path):
+    """Its ends have nobody to receive from, or to send to."""
+    mine = SETTINGS | {
+        "LD_PRELOAD": str(mpi.library),
+        "WIREPRESS_MPI_CODEC": "zeros",
+        "WIREPRESS_MPI_REPORT": str(tmp_path / "report"),
+    }
+    done = mpi.start([mine] * 3, [mpi.build("shifts.c", "-ldl"), "chain", "device"], 120)
+    assert done.returncode == 0 and "ok shifts" in done.stdout, done.stdout + done.stderr
+
+
+def run_short_of_memory(mpi, report, *words: str) -> tuple[list, str]:
+    """The ranks' reports, and the one sentence that was said."""
     mine = SETTINGS | {
         "LD_PRELOAD": f"{mpi.library}:{mpi.build('memory.c')}",
         "WIREPRESS_MPI_CODEC": "zlib",
-        "WIREPRESS_MPI_REPORT": str(tmp_path / "report"),
+        "WIREPRESS_MPI_CHUNK": "512KiB",  # pieces are as large as what is refused
+        "WIREPRESS_MPI_REPORT": str(report),
     }
-    done = mpi.start([mine] * 2, [mpi.build("room.c", "-ldl")], 120)
+    done = mpi.start([mine] * 2, [mpi.build("room.c", "-ldl"), *words], 120)
     assert done.returncode == 0 and "ok room" in done.stdout, done.stdout + done.stderr
-    said = [line for line in done.stderr.splitlines() if line.startswith("wirepress:")]
-    assert len(said) == 1 and "no memory for a message of 300000 bytes" in said[0], done.stderr
-    ranks = json.loads((tmp_path / "report").read_text())["ranks"]
+    said = [line for line in done.stderr.splitlines() if line.startswith("wirepress: rank 1:")]
+    assert len(said) == 1, done.stderr
+    ranks = json.loads(report.read_text())["ranks"]
     assert ranks[0]["events"]["no_memory"] == 0 < ranks[1]["events"]["no_memory"]
+    return ranks, said[0]
+
+
+def test_no_memory_beside_a_buffer(mpi, tmp_path):
+    """What MPI must not have is refused with an error and a sentence, and works with memory."""
+    ranks, said = run_short_of_memory(mpi, tmp_path / "report")
+    assert "no memory for a message of 300000 bytes" in said
     assert ranks[1]["events"]["in_pieces"] > 0
+
+
+def test_no_memory_for_a_copy(mpi, tmp_path):
+    _, said = run_short_of_memory(mpi, tmp_path / "report", "sends")
+    assert "no memory for a copy of a message of 300000 bytes, which MPI does not reach" in said
+
+
+def test_no_memory_for_pieces_that_nobody_takes(mpi, tmp_path):
+    """Whose receiver waits for the sender: the message is lost, and the ranks go on."""
+    ranks, said = run_short_of_memory(mpi, tmp_path / "report", "late")
+    assert "no memory for copies of a message in pieces" in said
+    assert ranks[1]["events"]["in_pieces"] == 2

@@ -292,10 +292,87 @@ def test_left_to_mpi(mpi, rendezvous_class):
         sent = json.loads(server.reports[0])["calls"]
     for name in ("MPI_Ibcast", "MPI_Ialltoallw", "MPI_Ireduce_scatter"):
         assert sent[name]["bypasses"] == {"nonblocking": sent[name]["messages"]}, name
-    for name in ("MPI_Neighbor_alltoallw", "MPI_Scan"):
+    for name in ("MPI_Ineighbor_alltoallw", "MPI_Ineighbor_allgather"):
+        assert sent[name]["bypasses"] == {"nonblocking": sent[name]["messages"]}, name
+    for name in ("MPI_Scan", "MPI_Exscan"):
         assert sent[name]["bypasses"] == {"unsupported": sent[name]["messages"]}, name
     assert ("MPI_Allreduce_init" in sent) == (mpi.name == "mpich")
     assert sent["MPI_Allreduce"]["compressed_messages"] > 0
+
+
+def test_neighbors(mpi, rendezvous_class):
+    """Messages to neighbours on the other node are compressed, those on the same one go raw."""
+    with rendezvous_class(4, [0, 0, 1, 1]) as server:
+        mpi.run(4, [mpi.build("nonblocking.c")], server.settings | {"WIREPRESS_MPI_CODEC": "lz4"})
+        sent = json.loads(server.reports[0])["calls"]
+    # A ring of four, twice: of a rank's two neighbours one is on the other node.
+    for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"):
+        said = sent[f"MPI_Neighbor_{name}"]
+        assert said["compressed_messages"] == said["messages"] == 2, name
+        assert said["raw_bytes"] == 2 * 15000 * 4, name
+        assert said["wire_bytes"] < 0.2 * said["raw_bytes"], name
+
+
+def test_what_did_not_shrink_is_forgotten_of_all_codecs(mpi, tmp_path):
+    """Three messages of noise count against all candidates, and later ones of text for them."""
+    ratios = []
+    for kind in ("calm", "gusts"):
+        _, sites = small_job(mpi, tmp_path, kind, 64 << 10, link="10Mbps")
+        ratios.append(dict(re.findall(r"(\S+) \S+ ms \(ratio ([^,]+),", sites[0]["why"])))
+    calm, gusts = ratios
+    assert len(calm) > 2 and gusts.keys() == calm.keys(), ratios
+    for codec, ratio in calm.items():
+        assert float(gusts[codec]) > 0.85 * float(ratio), (codec, ratios)
+
+
+def test_text_is_not_left_raw(mpi, tmp_path):
+    """64 KiB at 1 Gb/s, where lz4 halves the time."""
+    said, sites = small_job(mpi, tmp_path, "words", 64 << 10, link="1Gbps")
+    assert said["compressed_messages"] > 0.5 * said["messages"], sites[0]["why"]
+
+
+SHIFTS = ["MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Isendrecv", "MPI_Isendrecv_replace"]
+
+
+@pytest.mark.parametrize("shape", ["ring", "chain"])
+def test_shifts(mpi, rendezvous_class, shape):
+    """What a rank sends to another node is compressed wherever it receives from."""
+    with rendezvous_class(4, [0, 0, 1, 1]) as server:
+        settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_THRESHOLD": "1"}
+        program = [mpi.build("shifts.c", "-ldl"), shape, "cores"]
+        assert "ok shifts" in mpi.run(4, program, server.settings | settings)
+        ranks = [json.loads(server.reports[rank])["calls"] for rank in range(4)]
+    for name in SHIFTS if mpi.name != "openmpi" else SHIFTS[:2]:
+        sent = [rank[name] for rank in ranks[: 4 if shape == "ring" else 3]]
+        # A quarter are of 4 bytes. Ranks 1 and 3 receive on their node, and send to the other.
+        n = 16 if name in SHIFTS[:2] else 8
+        for i, call in enumerate(sent):
+            assert call["messages"] == n, (name, i, call)
+            assert call["compressed_messages"] == (n * 3 // 4 if i % 2 else 0), (name, i, call)
+            why = {"small": n // 4} if i % 2 else {"same_host": n}
+            assert call["bypasses"] == why, (name, i, call)
+
+
+def test_a_call_that_takes_too_little(mpi, tmp_path):
+    """Of two edges between two ranks, one is not received: the next call has its own data."""
+    report = tmp_path / "report.json"
+    mine = TRUST | {"WIREPRESS_MPI_REPORT": str(report)}
+    assert "ok edges" in mpi.run(2, [mpi.build("edges.c"), "wrong"], mine)
+    assert calls(report)["MPI_Neighbor_alltoallv"]["bypasses"] == {"small": 40}
+
+
+def test_what_edges_tell_each_other(mpi, rendezvous_class):
+    """It is counted where it leaves the node: 4 bytes an edge and a kind of calls."""
+
+    def told(shape: str, n_kinds: int) -> int:
+        with rendezvous_class(4, [0, 0, 1, 1]) as server:
+            mine = {"WIREPRESS_MPI_LINK": "1Gbps"}
+            mpi.run(4, [mpi.build("edges.c"), shape, str(n_kinds)], server.settings | mine)
+            reports = [json.loads(server.reports[rank])["calls"] for rank in range(4)]
+        return sum(calls.get("wirepress", {}).get("wire_bytes", 0) for calls in reports)
+
+    assert told("local", 3) - told("local", 1) == 0
+    assert told("ring", 3) - told("ring", 1) == 4 * 2 * 4
 
 
 @pytest.mark.parametrize("level", ["single", "threads"])

@@ -195,6 +195,7 @@ using namespace wirepress;
 // Where its buffer lies bcast() asks, after it is known who runs the call.
 #define WPR_DEFINE(suffix, N)                                                                 \
   WPR_WRAP(MPI_Bcast##suffix, BCAST(N)) {                                                     \
+    if (all_stay(kBcast, handle, BCAST_BUFFERS)) return PMPI_Bcast##suffix(BCAST_ARGS);       \
     WPR_NOTE_CALLER;                                                                          \
     WPR_TRACE(kBcast, handle, BCAST_FORM(BCAST_ARGS), bcast<PMPI_Bcast##suffix>(BCAST_ARGS)); \
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "calls/wrap.hpp"
+#include "messages/quick.hpp"
 #include "messages/requests.hpp"
 #include "messages/thread.hpp"
 #include "recording/across.hpp"
@@ -386,21 +387,26 @@ int cancel(MPI_Request* request) {
 using namespace wirepress;
 
 WPR_WRAP(MPI_Wait, MPI_Request* request, MPI_Status* status) {
+  if (only_for_mpi()) return PMPI_Wait(request, status);
   WPR_TRACE(kWait, MPI_COMM_NULL, completes(1, request, &status, false), wait_one(request, status));
 }
 WPR_WRAP(MPI_Test, MPI_Request* request, int* flag, MPI_Status* status) {
+  if (only_for_mpi()) return PMPI_Test(request, flag, status);
   WPR_TRACE(kTest, MPI_COMM_NULL, when(flag).completes(1, request, &status, false),
             test_one(request, flag, status));
 }
 WPR_WRAP(MPI_Waitall, int n, MPI_Request requests[], MPI_Status statuses[]) {
+  if (only_for_mpi()) return PMPI_Waitall(n, requests, statuses);
   WPR_TRACE(kWaitall, MPI_COMM_NULL, completes(n, requests, &statuses, true),
             wait_all(n, requests, statuses));
 }
 WPR_WRAP(MPI_Testall, int n, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  if (only_for_mpi()) return PMPI_Testall(n, requests, flag, statuses);
   WPR_TRACE(kTestall, MPI_COMM_NULL, when(flag).completes(n, requests, &statuses, true),
             test_all(n, requests, flag, statuses));
 }
 WPR_WRAP(MPI_Waitany, int n, MPI_Request requests[], int* index, MPI_Status* status) {
+  if (only_for_mpi()) return PMPI_Waitany(n, requests, index, status);
   WPR_TRACE(kWaitany, MPI_COMM_NULL, one_of(index).completes(n, requests, &status, false),
             wait_any(n, requests, index, status));
 }

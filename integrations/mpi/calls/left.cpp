@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that are left to MPI, and counted: non-blocking and persistent ones, those of
-// neighbours, and prefix sums.
+// Collectives that are left to MPI, and counted: non-blocking and persistent ones, and prefix sums.
 #include "calls/arguments.hpp"
 
 using namespace wirepress;
 
 #define DEFINE_BLOCKING(suffix, N, id, Name, KIND)                                        \
   WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                                                 \
+    if (all_stay(k##id, handle)) return PMPI_##Name##suffix(KIND##_ARGS);                 \
     COUNT_LEFT(k##id, kUnsupported, KIND);                                                \
     WPR_TRACE(k##id, handle, KIND##_FORM(KIND##_ARGS), PMPI_##Name##suffix(KIND##_ARGS)); \
   }
 #define DEFINE_NONBLOCKING(suffix, N, Id, name, KIND)                   \
   WPR_WRAP(MPI_I##name##suffix, KIND(N), MPI_Request* request) {        \
+    if (all_stay(kI##Id, handle)) {                                     \
+      return PMPI_I##name##suffix(KIND##_ARGS, request);                \
+    }                                                                   \
     COUNT_LEFT(kI##Id, kNonblocking, KIND);                             \
     WPR_TRACE(kI##Id, handle, KIND##_FORM(KIND##_ARGS).starts(request), \
               PMPI_I##name##suffix(KIND##_ARGS, request));              \
@@ -34,7 +37,6 @@ using namespace wirepress;
 #define WPR_DEFINE(suffix, N)                                                        \
   DEFINE_BLOCKING(suffix, N, Scan, Scan, ALLREDUCE)                                  \
   DEFINE_BLOCKING(suffix, N, Exscan, Exscan, ALLREDUCE)                              \
-  NEIGHBORS(suffix, N, DEFINE_BLOCKING, Neighbor)                                    \
   NEIGHBORS(suffix, N, DEFINE_NONBLOCKING, neighbor)                                 \
   DEFINE_NONBLOCKING(suffix, N, gather, gather, GATHER)                              \
   DEFINE_NONBLOCKING(suffix, N, gatherv, gatherv, GATHERV)                           \

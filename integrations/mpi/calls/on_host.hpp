@@ -16,6 +16,8 @@ int on_host(Call call, MPI_Comm handle, const void* from, Sent sent, void* to, G
   if (!on_device(from) && !on_device(to)) return body(from, to);
   Comm* comm = collective_comm(handle);
   if (!comm || comm->inter) return body(from, to);
+  // Among ranks of a node MPI runs it (messages/quick.hpp).
+  if (comm->all_inside && mpi_reaches(from) && mpi_reaches(to)) return body(from, to);
   // Types of a buffer that a call does not look at may be anything.
   const OnHost in(from, on_device(from) ? sent(comm->rank, comm->size) : Reach()),
       out(to, on_device(to) ? got(comm->rank, comm->size) : Reach());
@@ -63,6 +65,8 @@ MPI_Count sum_of(const N* counts, int size) {
 
 }  // namespace wirepress
 
+// A copy has the name of what it stands for.
+#pragma GCC diagnostic ignored "-Wshadow"
 // WPR_ON_HOST_Name(call): the collective, on copies where it needs them. Names are as in Call, and
 // arguments as in arguments.hpp.
 #define WPR_REACH(...) \

@@ -7,6 +7,7 @@
 #include "messages/incoming.hpp"
 #include "messages/outgoing.hpp"
 #include "messages/pieces.hpp"
+#include "messages/quick.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
 #include "messages/thread.hpp"
@@ -236,11 +237,27 @@ int sendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, 
 template <auto form, typename N>
 int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sendtag, int source,
                      int recvtag, MPI_Comm handle, MPI_Status* status) {
-  Comm* comm = aware_comm(handle, source);
-  Incoming in;
-  if (!comm || !describe(kSendrecvReplace, comm, buffer, count, type, &in)) {
+  Comm* comm = active_comm(handle);
+  const auto plain = [&] {
     return form(buffer, count, type, dest, sendtag, source, recvtag, handle, status);
+  };
+  if (!comm) return plain();
+  if (!comm->may_send_frames(source)) {
+    // What comes may go where the user wants it: a frame is beside it.
+    Thread& thread = self_thread();
+    const Outgoing out = prepare(kSendrecvReplace, comm, buffer, count, type, dest, &thread.frame);
+    if (out.error) return raise(comm, out.error);
+    if (!out.remote) return plain();
+    return timed(kSendrecvReplace, [&] {
+      if (!out.replaced) return plain();
+      const ByteRoom room(out.size);
+      return WPR_LARGEST(PMPI_Sendrecv)(thread.frame.data(), room.count, room.type, dest, sendtag,
+                                        buffer, static_cast<LargestCount>(count), type, source,
+                                        recvtag, handle, status);
+    });
   }
+  Incoming in;
+  if (!describe(kSendrecvReplace, comm, buffer, count, type, &in)) return plain();
   if (const int error = make_room(&in, true)) return raise(comm, error);
   MPI_Status own{};
   return exchange(kSendrecvReplace, &in, buffer, count, type, dest, sendtag, source, recvtag,
@@ -251,24 +268,28 @@ int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sen
 
 // The request is the receive's. The send half has its own copy of the data, so that the user may
 // have the buffer back when the receive completes, and is looked after like a freed request.
-// (MPICH 4.0 leaves the status of its own Isendrecv empty: it could not tell what came.)
-template <auto form, typename N>
-int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-              void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,
-              MPI_Comm handle, MPI_Request* request) {
-  Comm* comm = aware_comm(handle, source);
+// (MPICH 4.0 leaves the status of its own Isendrecv empty: it could not tell what came.) What
+// neither goes nor comes as a frame is MPI's: `plain`.
+template <typename N, typename Plain>
+int start_both(Call call, const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
+               int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source,
+               int recvtag, MPI_Comm handle, MPI_Request* request, Plain plain) {
+  Comm* comm = active_comm(handle);
   Type type;
   const bool sends = dest != MPI_PROC_NULL;
   MPI_Count raw_size;
   if (!comm || sendcount < 0 || !look_up(sendtype, &type) ||
       __builtin_mul_overflow(sendcount, type.size, &raw_size) ||
       (sends && (dest < 0 || dest >= comm->size))) {
-    return form(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
-                recvtag, handle, request);
+    return plain();
   }
   auto* record = new Record;
   Buffer& copy = record->frame;
-  const Outgoing out = prepare(kIsendrecv, comm, sendbuf, sendcount, sendtype, dest, &copy);
+  const Outgoing out = prepare(call, comm, sendbuf, sendcount, sendtype, dest, &copy);
+  if (!out.error && !out.replaced && !comm->may_send_frames(source)) {
+    delete record;
+    return plain();
+  }
   const size_t size = out.replaced ? out.size : static_cast<size_t>(raw_size);
   int error = out.error ? raise(comm, out.error) : MPI_SUCCESS;
   if (!error && sends && !out.replaced) {
@@ -294,14 +315,23 @@ int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest,
 }
 
 template <auto form, typename N>
+int isendrecv(const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+              void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,
+              MPI_Comm handle, MPI_Request* request) {
+  return start_both(kIsendrecv, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+                    recvtype, source, recvtag, handle, request, [&] {
+                      return form(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+                                  recvtype, source, recvtag, handle, request);
+                    });
+}
+
+template <auto form, typename N>
 int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int sendtag, int source,
                       int recvtag, MPI_Comm handle, MPI_Request* request) {
-  if (!aware_comm(handle, source)) {
-    return form(buffer, count, type, dest, sendtag, source, recvtag, handle, request);
-  }
-  const auto n = static_cast<LargestCount>(count);
-  return isendrecv<WPR_LARGEST(PMPI_Isendrecv)>(buffer, n, type, dest, sendtag, buffer, n, type,
-                                                source, recvtag, handle, request);
+  return start_both(
+      kIsendrecvReplace, buffer, count, type, dest, sendtag, buffer, count, type, source, recvtag,
+      handle, request,
+      [&] { return form(buffer, count, type, dest, sendtag, source, recvtag, handle, request); });
 }
 
 #endif  // WPR_MPI_ISENDRECV
@@ -314,6 +344,9 @@ using namespace wirepress;
 #define DEFINE_SEND(suffix, N, Name)                                                           \
   WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag, \
            MPI_Comm comm) {                                                                    \
+    if (stays(k##Name, comm, dest)) {                                                          \
+      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm);                           \
+    }                                                                                          \
     WPR_NOTE_CALLER;                                                                           \
     WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag),                               \
               send<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm));          \
@@ -321,48 +354,65 @@ using namespace wirepress;
 #define DEFINE_ISEND(suffix, N, Name)                                                           \
   WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,  \
            MPI_Comm comm, MPI_Request* request) {                                               \
+    if (stays(k##Name, comm, dest)) {                                                           \
+      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm, request);                   \
+    }                                                                                           \
     WPR_NOTE_CALLER;                                                                            \
     WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag).starts(request),                \
               isend<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm, request)); \
   }
-#define WPR_DEFINE(suffix, N)                                                                    \
-  DEFINE_SEND(suffix, N, Send)                                                                   \
-  DEFINE_SEND(suffix, N, Ssend)                                                                  \
-  DEFINE_SEND(suffix, N, Rsend)                                                                  \
-  DEFINE_SEND(suffix, N, Bsend)                                                                  \
-  DEFINE_ISEND(suffix, N, Isend)                                                                 \
-  DEFINE_ISEND(suffix, N, Issend)                                                                \
-  DEFINE_ISEND(suffix, N, Irsend)                                                                \
-  DEFINE_ISEND(suffix, N, Ibsend)                                                                \
-  WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,         \
-           MPI_Comm comm, MPI_Status* status) {                                                  \
-    WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                          \
-              recv<PMPI_Recv##suffix>(buf, count, type, source, tag, comm, status));             \
-  }                                                                                              \
-  WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,        \
-           MPI_Comm comm, MPI_Request* request) {                                                \
-    WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),   \
-              irecv<PMPI_Irecv##suffix>(buf, count, type, source, tag, comm, request));          \
-  }                                                                                              \
-  WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,        \
-           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, \
-           int recvtag, MPI_Comm comm, MPI_Status* status) {                                     \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(                                                                                   \
-        kSendrecv, comm,                                                                         \
-        sends(sendbuf, sendcount, sendtype, dest, sendtag)                                       \
-            .also_receives(recvcount, recvtype, source, recvtag, &status),                       \
-        sendrecv<PMPI_Sendrecv##suffix>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,    \
-                                        recvcount, recvtype, source, recvtag, comm, status));    \
-  }                                                                                              \
-  WPR_WRAP(MPI_Sendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,        \
-           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {            \
-    WPR_NOTE_CALLER;                                                                             \
-    WPR_TRACE(kSendrecvReplace, comm,                                                            \
-              sends(buf, count, type, dest, sendtag)                                             \
-                  .also_receives(count, type, source, recvtag, &status),                         \
-              sendrecv_replace<PMPI_Sendrecv_replace##suffix>(buf, count, type, dest, sendtag,   \
-                                                              source, recvtag, comm, status));   \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  DEFINE_SEND(suffix, N, Send)                                                                     \
+  DEFINE_SEND(suffix, N, Ssend)                                                                    \
+  DEFINE_SEND(suffix, N, Rsend)                                                                    \
+  DEFINE_SEND(suffix, N, Bsend)                                                                    \
+  DEFINE_ISEND(suffix, N, Isend)                                                                   \
+  DEFINE_ISEND(suffix, N, Issend)                                                                  \
+  DEFINE_ISEND(suffix, N, Irsend)                                                                  \
+  DEFINE_ISEND(suffix, N, Ibsend)                                                                  \
+  WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,           \
+           MPI_Comm comm, MPI_Status* status) {                                                    \
+    if (comes_raw(comm, source)) {                                                                 \
+      return PMPI_Recv##suffix(buf, count, type, source, tag, comm, status);                       \
+    }                                                                                              \
+    WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                            \
+              recv<PMPI_Recv##suffix>(buf, count, type, source, tag, comm, status));               \
+  }                                                                                                \
+  WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,          \
+           MPI_Comm comm, MPI_Request* request) {                                                  \
+    if (comes_raw(comm, source)) {                                                                 \
+      return PMPI_Irecv##suffix(buf, count, type, source, tag, comm, request);                     \
+    }                                                                                              \
+    WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),     \
+              irecv<PMPI_Irecv##suffix>(buf, count, type, source, tag, comm, request));            \
+  }                                                                                                \
+  WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,          \
+           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source,   \
+           int recvtag, MPI_Comm comm, MPI_Status* status) {                                       \
+    if (comes_raw(comm, source) && stays(kSendrecv, comm, dest)) {                                 \
+      return PMPI_Sendrecv##suffix(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,           \
+                                   recvcount, recvtype, source, recvtag, comm, status);            \
+    }                                                                                              \
+    WPR_NOTE_CALLER;                                                                               \
+    WPR_TRACE(                                                                                     \
+        kSendrecv, comm,                                                                           \
+        sends(sendbuf, sendcount, sendtype, dest, sendtag)                                         \
+            .also_receives(recvcount, recvtype, source, recvtag, &status),                         \
+        sendrecv<PMPI_Sendrecv##suffix>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,      \
+                                        recvcount, recvtype, source, recvtag, comm, status));      \
+  }                                                                                                \
+  WPR_WRAP(MPI_Sendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,          \
+           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {              \
+    if (comes_raw(comm, source) && stays(kSendrecvReplace, comm, dest)) {                          \
+      return PMPI_Sendrecv_replace##suffix(buf, count, type, dest, sendtag, source, recvtag, comm, \
+                                           status);                                                \
+    }                                                                                              \
+    WPR_NOTE_CALLER;                                                                               \
+    WPR_TRACE(kSendrecvReplace, comm,                                                              \
+              sends(buf, count, type, dest, sendtag)                                               \
+                  .also_receives(count, type, source, recvtag, &status),                           \
+              sendrecv_replace<PMPI_Sendrecv_replace##suffix>(buf, count, type, dest, sendtag,     \
+                                                              source, recvtag, comm, status));     \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -12,33 +12,6 @@
 namespace wirepress {
 namespace {
 
-// Blocks of equal size, one behind the other.
-struct Equal {
-  const void* base;
-  MPI_Count count;
-  MPI_Datatype type;
-  MPI_Aint extent;
-
-  Equal(const void* b, MPI_Count n, MPI_Datatype t)
-      : base(b), count(n), type(t), extent(t == MPI_DATATYPE_NULL ? 0 : extent_of(t)) {}
-  Block operator()(int rank) const {
-    return {place(base, static_cast<MPI_Aint>(rank) * static_cast<MPI_Aint>(count) * extent), count,
-            type};
-  }
-};
-
-template <typename N, typename D>
-struct Typed {
-  const void* base;
-  const N* counts;
-  const D* at;
-  const MPI_Datatype* types;
-
-  Block operator()(int rank) const {
-    return {place(base, static_cast<MPI_Aint>(at[rank])), counts[rank], types[rank]};
-  }
-};
-
 template <typename Blocks>
 bool sound(const Blocks& blocks, int n) {
   MPI_Count size;

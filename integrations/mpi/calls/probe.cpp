@@ -3,10 +3,14 @@
 // cannot look inside: such messages are taken from MPI (stash.cpp).
 #include <sched.h>
 
+#include <memory>
+
 #include "calls/wrap.hpp"
+#include "messages/devices.hpp"
 #include "messages/incoming.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
+#include "messages/types.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {
@@ -79,15 +83,37 @@ int mprobe(Comm* comm, int source, int tag, MPI_Message* message, MPI_Status* st
   }
 }
 
+// A message of MPI's own that goes where MPI must not write: beside it, whoever sent it.
+template <typename N>
+bool comes_aside(Call call, void* buffer, N count, MPI_Datatype type, Incoming* in) {
+  return !inert() && count > 0 && on_device(buffer) && !mpi_reaches(buffer) &&
+         describe(call, find_comm(MPI_COMM_WORLD), buffer, count, type, in) && in->comm;
+}
+
+template <auto form, typename N>
+int mrecv_plain(void* buffer, N count, MPI_Datatype type, MPI_Message* message,
+                MPI_Status* status) {
+  Incoming in;
+  if (!comes_aside(kMrecv, buffer, count, type, &in)) {
+    return form(buffer, count, type, message, status);
+  }
+  if (const int error = make_room(&in)) return raise(in.comm, error);
+  MPI_Status own{};
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  const ByteRoom room(in.capacity);
+  int error = PMPI_Mrecv(in.landing(), room.count, room.type, message, status);
+  if (error) return error;
+  error = finish(&in, status);
+  return error ? raise(in.comm, error) : MPI_SUCCESS;
+}
+
 template <auto form, typename N>
 int mrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
   Comm* comm = nullptr;
   Incoming in;
-  if (inert() || !message || g_n_messages.load(std::memory_order_acquire) == 0) {
-    return form(buffer, count, type, message, status);
-  }
-  Stashed* stashed = take_message(message, &comm);
-  if (!stashed) return form(buffer, count, type, message, status);
+  Stashed* stashed = nullptr;
+  if (!inert() && message) stashed = take_message(message, &comm);
+  if (!stashed) return mrecv_plain<form>(buffer, count, type, message, status);
   int error = MPI_ERR_ARG;
   MPI_Status own{};
   if (describe(kMrecv, comm, buffer, count, type, &in)) {
@@ -101,11 +127,28 @@ int mrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_St
 }
 
 template <auto form, typename N>
+int imrecv_plain(void* buffer, N count, MPI_Datatype type, MPI_Message* message,
+                 MPI_Request* request) {
+  auto record = std::make_unique<Record>();
+  Incoming& in = record->incoming;
+  if (!comes_aside(kImrecv, buffer, count, type, &in)) {
+    return form(buffer, count, type, message, request);
+  }
+  if (const int error = make_room(&in)) return raise(in.comm, error);
+  const ByteRoom room(in.capacity);
+  const int error = PMPI_Imrecv(in.landing(), room.count, room.type, message, request);
+  if (error) return error;
+  keep_type(&in);
+  track(*request, record.release());
+  return MPI_SUCCESS;
+}
+
+template <auto form, typename N>
 int imrecv(void* buffer, N count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
   Comm* comm = nullptr;
   Stashed* stashed = nullptr;
   if (!inert() && message) stashed = take_message(message, &comm);
-  if (!stashed) return form(buffer, count, type, message, request);
+  if (!stashed) return imrecv_plain<form>(buffer, count, type, message, request);
   auto* record = new Record;
   int error = MPI_ERR_ARG;
   if (describe(kImrecv, comm, buffer, count, type, &record->incoming)) {

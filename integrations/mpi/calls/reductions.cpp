@@ -73,15 +73,18 @@ void ordered_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
   }
 }
 
-// The node's sum in `result` of its leader. `input` may be `result` there.
-void node_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
-                 const Reduction& reduction) {
+// The node's sum, in `result` of its leader, which may be `input`. Returns where it is: of a node
+// of one rank it is the input itself, which is not copied where others follow.
+const Byte* node_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
+                        const Reduction& reduction) {
   if (op.shadow().node_size == 1) {
+    if (op.shadow().n_nodes > 1) return input;
     if (input != result) std::memcpy(result, input, size);
-    return;
+    return result;
   }
   if (job().deterministic && order_matters(reduction)) {
-    return ordered_reduce(op, input, result, size, reduction);
+    ordered_reduce(op, input, result, size, reduction);
+    return result;
   }
   in_parts(size, reduction.element, [&](size_t at, size_t n) {
     const void* from = op.leads() && input == result ? MPI_IN_PLACE : input + at;
@@ -91,6 +94,7 @@ void node_reduce(Operation& op, const Byte* input, Byte* result, size_t size,
                          op.shadow().node);
     });
   });
+  return result;
 }
 
 // A vector cut in one part for each rank of a node.
@@ -118,12 +122,12 @@ bool by_lanes(const Shadow& shadow, const Reduction& reduction, size_t size) {
 void allreduce_by_leaders(Operation& op, const Byte* input, Byte* result, size_t count,
                           const Reduction& reduction) {
   const size_t size = count * reduction.element;
-  node_reduce(op, input, result, size, reduction);
+  const Byte* sums = node_reduce(op, input, result, size, reduction);
   if (op.leads()) {
-    op.look(result, size);
+    op.look(sums, size);
     const auto segments = split(count, reduction.element, static_cast<size_t>(op.shadow().n_nodes));
     Exchange exchange(op, result, segments);
-    exchange.reduce_scatter(reduction.type, reduction.op);
+    exchange.reduce_scatter(reduction.type, reduction.op, sums);
     exchange.all_gather();
   }
   node_bcast(op, result, size, 0);
@@ -202,7 +206,7 @@ class LaneAllreduce {
     const auto segments = split(static_cast<size_t>(mine(part)), reduction_.element,
                                 static_cast<size_t>(op_.shadow().n_nodes));
     Exchange nodes(op_, sums(part), segments);
-    nodes.reduce_scatter(reduction_.type, reduction_.op);
+    nodes.reduce_scatter(reduction_.type, reduction_.op, sums(part));
     nodes.all_gather();
   }
 
@@ -291,12 +295,12 @@ void reduce_by_leaders(Operation& op, const Byte* input, Byte* result, size_t co
                        const Reduction& reduction, const Root& root, Byte* room) {
   const size_t size = count * reduction.element;
   Byte* sums = op.leads() && !root.here ? room : result;
-  node_reduce(op, input, sums, size, reduction);
+  const Byte* of_node = node_reduce(op, input, sums, size, reduction);
   if (op.leads()) {
-    op.look(sums, size);
+    op.look(of_node, size);
     const auto segments = split(count, reduction.element, static_cast<size_t>(op.shadow().n_nodes));
     Exchange exchange(op, sums, segments);
-    exchange.reduce_scatter(reduction.type, reduction.op);
+    exchange.reduce_scatter(reduction.type, reduction.op, of_node);
     exchange.gather(root.node);
   }
   if (root.my_node && (op.leads() || root.here)) hand_to_root(op, sums, size, root.in_node);
@@ -314,7 +318,7 @@ void reduce_by_lanes(Operation& op, const Byte* input, Byte* result, size_t coun
   op.look(part, size, kCollectiveLink);
   const auto segments = split(mine, reduction.element, static_cast<size_t>(op.shadow().n_nodes));
   Exchange exchange(op, part, segments);
-  exchange.reduce_scatter(reduction.type, reduction.op);
+  exchange.reduce_scatter(reduction.type, reduction.op, part);
   exchange.gather(root.node);
   if (!root.my_node) return;
   op.timed([&] {
@@ -416,10 +420,10 @@ int own_reduce_scatter(Call call, Comm* comm, Shadow* shadow, const void* sendbu
     }
     input = ordered;
   }
-  node_reduce(op, input, sums, blocks.total, reduction);
+  const Byte* of_node = node_reduce(op, input, sums, blocks.total, reduction);
   if (op.leads()) {
-    op.look(sums, blocks.total);
-    Exchange(op, sums, blocks.of_node).reduce_scatter(reduction.type, reduction.op);
+    op.look(of_node, blocks.total);
+    Exchange(op, sums, blocks.of_node).reduce_scatter(reduction.type, reduction.op, of_node);
   }
   const auto node = static_cast<size_t>(shadow->my_node);
   std::vector<int> counts, begins;

@@ -45,11 +45,15 @@ constexpr double kLeastRatio = 1.05;
 constexpr double kBudget = 0.01;       // of the time of a site's messages, for samples
 constexpr double kCredit = 0.5;        // of the time of one message, at the beginning
 constexpr double kCallSeconds = 4e-6;  // that a frame takes besides its bytes, on both sides
+// Of the lesser of codec and wire, where they work at the same time: the first and the last chunk
+// have nothing beside them, and the core that codes also sums, copies and feeds the NIC.
+constexpr double kNotOverlapped = 0.25;
 constexpr int kLook = 64, kRarestLook = 1024;
 
 // What is known of a candidate at a site, for a raw byte.
 struct Known {
   double ratio = 0, encode = 0, decode = 0;  // 0: not tried yet
+  double sampled = 0;                        // the ratio of its last sample
 };
 
 }  // namespace
@@ -138,14 +142,16 @@ bool measure(Thread& thread, const Site& site, const Byte* data, int candidate, 
   }
   known->encode = encode;
   known->decode = decode;
-  known->ratio = n / static_cast<double>(written + kCookieSize);
+  known->ratio = known->sampled = n / static_cast<double>(written + kCookieSize);
   return true;
 }
 
 // Seconds a byte until a message of this size is there.
 double finish_time(const Known& known, double link, bool overlapped, double size) {
   const double wire = 1 / (known.ratio * link), codec = known.encode + known.decode;
-  return (overlapped ? std::max(wire, codec) : wire + codec) + kCallSeconds / size;
+  const double both =
+      overlapped ? std::max(wire, codec) + kNotOverlapped * std::min(wire, codec) : wire + codec;
+  return both + kCallSeconds / size;
 }
 
 // The best of what is known, or why raw is.
@@ -204,7 +210,7 @@ double look(Site* site, const Byte* data, size_t size, const Type& type, double 
     Known* known = &site->known[site->next];
     if (sampled == 0 || !measure(thread, *site, data, (*site->list)[site->next], type,
                                  thread.sample.data(), sampled, known)) {
-      known->ratio = 1;  // it is not for these messages
+      known->ratio = known->sampled = 1;  // it is not for these messages
     }
     end = now();
   }
@@ -259,6 +265,23 @@ int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
   if (shrinks(candidate, data, size, type)) return candidate;
   site->left.fetch_sub(1, std::memory_order_relaxed);
   return site->choice.load(std::memory_order_relaxed);
+}
+
+// What a real message differs in from the samples, the load and how much of it shrinks, it differs
+// in for all candidates that shrank their sample. If only the one that was used were corrected,
+// each would lose to one that was not used yet. A ratio below 1 is what is left of it until
+// messages shrink again, and then it rises with them.
+void shift_others(Site* site, size_t used, const Known& before) {
+  const Known& now = site->known[used];
+  const double slower = before.encode > 0 ? now.encode / before.encode : 1;
+  const double longer = before.ratio / now.ratio;
+  for (size_t i = 0; i < std::min(site->list->size(), kMostCandidates); ++i) {
+    Known& other = site->known[i];
+    if (i == used || other.sampled <= kLeastRatio) continue;
+    other.encode *= slower;
+    other.decode *= slower;
+    other.ratio /= longer;
+  }
 }
 
 }  // namespace
@@ -335,6 +358,7 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   const auto i = static_cast<size_t>(at - site->list->begin());
   if (i >= std::min(site->list->size(), kMostCandidates) || site->known[i].ratio == 0) return;
   Known& known = site->known[i];
+  const Known before = known;
   const auto n = static_cast<double>(size);
   const auto learn = [](double* value, double seen) { *value += (seen - *value) / 4; };
   if (seconds > 0) {
@@ -346,6 +370,7 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   double fraction = 1 / known.ratio;
   learn(&fraction, wire_size ? static_cast<double>(wire_size) / n : 1);
   known.ratio = 1 / fraction;
+  shift_others(site, i, before);
   const double link = link_rate(site->node);
   if (link > 0) decide(site, link, n);
 }

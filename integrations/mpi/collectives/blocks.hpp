@@ -33,6 +33,22 @@ inline Byte* place(const void* base, MPI_Aint offset) {
                                  static_cast<uintptr_t>(offset));
 }
 
+// Blocks of equal size, one behind the other.
+struct Equal {
+  const void* base;
+  MPI_Count count;
+  MPI_Datatype type;
+  MPI_Aint extent;
+
+  Equal(const void* b, MPI_Count n, MPI_Datatype t)
+      : base(b), count(n), type(t), extent(t == MPI_DATATYPE_NULL ? 0 : extent_of(t)) {}
+  template <typename I>
+  Block operator()(I i) const {
+    return {place(base, static_cast<MPI_Aint>(i) * static_cast<MPI_Aint>(count) * extent), count,
+            type};
+  }
+};
+
 template <typename N, typename D>
 struct Varying {
   const void* base;
@@ -43,8 +59,23 @@ struct Varying {
 
   Varying(const void* b, const N* n, const D* d, MPI_Datatype t)
       : base(b), counts(n), at(d), type(t), extent(t == MPI_DATATYPE_NULL ? 0 : extent_of(t)) {}
-  Block operator()(int rank) const {
-    return {place(base, static_cast<MPI_Aint>(at[rank]) * extent), counts[rank], type};
+  template <typename I>
+  Block operator()(I i) const {
+    return {place(base, static_cast<MPI_Aint>(at[i]) * extent), counts[i], type};
+  }
+};
+
+// Each of its own type, at so many bytes.
+template <typename N, typename D>
+struct Typed {
+  const void* base;
+  const N* counts;
+  const D* at;
+  const MPI_Datatype* types;
+
+  template <typename I>
+  Block operator()(I i) const {
+    return {place(base, static_cast<MPI_Aint>(at[i])), counts[i], types[i]};
   }
 };
 

@@ -76,7 +76,7 @@ void Exchange::expand_there(const Segment& chunk, size_t size, Byte* aside) {
   op_.expand_chunk(aside, size, data_ + chunk.offset, chunk.size);
 }
 
-void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
+void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* input) {
   std::vector<Buffer> slots(std::min(kInFlight, n_items_));
   Buffer expanded;
   if (!expanded.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
@@ -100,13 +100,17 @@ void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction) {
       wire = expanded.data();
     }
     if (op_.error()) return;
+    // Here, where the sum finds it in the cache.
+    if (step(i) == 0 && input != data_) {
+      std::memcpy(data_ + chunk.offset, input + chunk.offset, chunk.size);
+    }
     const auto n = static_cast<int>(chunk.size / static_cast<size_t>(op_.type().size));
     op_.check(PMPI_Reduce_local(wire, data_ + chunk.offset, n, type, reduction));
   };
   const auto send = [&](size_t i) {
     const Segment chunk = chunk_of(me_ + 1 + step(i), i);
     if (!chunk.size) return;
-    const Byte* from = data_ + chunk.offset;
+    const Byte* from = input + chunk.offset;
     const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
     op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, after(i), &sent_[i]);
   };

@@ -28,8 +28,9 @@ class Exchange {
   // In step s a node sends to the s-th after it the segment that one owns. So each value is coded
   // once on its way, whatever the number of nodes, and sparse data are sent before sums fill them
   // up; a ring would send the same number of bytes. The order of the operands is fixed: the node's
-  // own, then those of the nodes before it, one by one.
-  void reduce_scatter(MPI_Datatype type, MPI_Op reduction);
+  // own, then those of the nodes before it, one by one. `input`: the operands, which may stand
+  // elsewhere; of `data` only this node's segment is written then.
+  void reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* input);
 
   // Every node has its own segment; afterwards all of them. By a ring: a chunk is compressed once,
   // by its owner, and forwarded as it came. Where coding changes values the owner takes the changed

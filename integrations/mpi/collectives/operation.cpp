@@ -9,6 +9,7 @@
 #include "messages/devices.hpp"
 #include "messages/frames.hpp"
 #include "messages/incoming.hpp"
+#include "messages/requests.hpp"
 #include "recording/across.hpp"
 
 namespace wirepress {
@@ -57,13 +58,13 @@ void Operation::receive(Byte* buffer, size_t size, int from, MPI_Request* reques
 
 size_t Operation::wait(MPI_Request* request) {
   MPI_Status status{};
-  timed([&] { return PMPI_Wait(request, &status); });
+  timed([&] { return wait_apart(request, &status); });
   return received_size(status);
 }
 
 void Operation::wait_sent(MPI_Request* request) {
   if (*request == MPI_REQUEST_NULL) return;
-  timed([&] { return PMPI_Wait(request, MPI_STATUS_IGNORE); });
+  timed([&] { return wait_apart(request, MPI_STATUS_IGNORE); });
 }
 
 void Operation::expand_chunk(const Byte* wire, size_t wire_size, Byte* to, size_t size) {

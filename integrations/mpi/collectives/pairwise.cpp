@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/pairwise.hpp"
 
+#include <sched.h>
+
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "collectives/operation.hpp"
 #include "collectives/run.hpp"
 #include "job/job.hpp"
+#include "job/library.hpp"
+#include "messages/devices.hpp"
 #include "messages/frames.hpp"
 #include "messages/incoming.hpp"
 #include "messages/thread.hpp"
@@ -14,11 +19,20 @@
 namespace wirepress {
 namespace {
 
-constexpr size_t kMostPeers = 32;     // looked after at a time, each way
 constexpr size_t kLeastInFlight = 4;  // chunks to or from a peer: the link is shared by all peers
 // Tags by call: what a wrong program sends too much must not be taken by the next call.
 constexpr int kFirstTag = 0x100;
 constexpr unsigned kTags = 0x3FFF;
+// Further messages between two ranks have tags behind those: some calls' turns, then, of more than
+// anybody has, every call's. All but the last are below 32767, which every MPI has.
+constexpr int kFirstTurnTag = kFirstTag + static_cast<int>(kTags) + 1;
+constexpr int kTurns = 240, kCallsOfTurns = 64;
+
+int tag_of(unsigned n_call, int turn) {
+  if (turn == 0) return kFirstTag + static_cast<int>(n_call & kTags);
+  if (turn > kTurns) return kFirstTurnTag + kTurns * kCallsOfTurns + turn - kTurns - 1;
+  return kFirstTurnTag + static_cast<int>(n_call % kCallsOfTurns) * kTurns + turn - 1;
+}
 
 }  // namespace
 
@@ -26,7 +40,7 @@ PairwiseExchange::PairwiseExchange(Call call, Comm* comm, Shadow* shadow)
     : call_(call),
       comm_(comm),
       shadow_(shadow),
-      tag_(kFirstTag + static_cast<int>(shadow->n_calls++ & kTags)),
+      n_call_(shadow->n_calls++),
       small_(std::min(least_size(call), job().chunk)) {
   ++stats(call).messages;
 }
@@ -37,20 +51,57 @@ int PairwiseExchange::run() {
   } else {
     run_chunks();
   }
+  give_back_staged();
   finish_counting();
   return error_ ? raise(comm_, error_) : MPI_SUCCESS;
 }
 
-void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept) {
+void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept, int turn) {
   Type type;
   MPI_Count size;
   if (block.count == 0 || !look_up(block.type, &type) || !product(block.count, type.size, &size)) {
     return;
   }
   if (messages_.empty()) messages_.reserve(2 * static_cast<size_t>(comm_->size));
-  messages_.push_back({peer, sends, kept, block, type, static_cast<size_t>(size)});
+  messages_.push_back(
+      {peer, tag_of(n_call_, turn), sends, kept, false, block, type, static_cast<size_t>(size)});
+  if (on_device(block.buffer)) {
+    stage(&messages_.back());
+    kept = false;
+  }
   all_small_ = all_small_ && !kept && static_cast<size_t>(size) < small_ &&
                messages_.size() <= 2 * kMostPeers;
+}
+
+// A block on a device goes by a copy. (Where a call names the address of its buffer all of it is
+// one already: calls/on_host.hpp. This one stands at an address behind MPI_BOTTOM.)
+void PairwiseExchange::stage(Message* message) {
+  const Block block = message->block;
+  Buffer copy;
+  if (!copy.reserve(message->size, true)) {
+    ++self_thread().events.no_memory;
+    check(MPI_ERR_NO_MEM);
+    message->lost = true;
+    all_small_ = false;
+    message->block = {nullptr, 0, MPI_BYTE};
+    if (!message->sends) nowhere_.reserve(job().chunk, true);
+    return;
+  }
+  stats(call_).cores_size += message->size;
+  message->kept = false;
+  message->type.contiguous = true;
+  message->block = {copy.data(), static_cast<MPI_Count>(message->size), MPI_BYTE};
+  // Of a receive, too: less may come.
+  check(collect(block.buffer, block.count, block.type, copy.data(), message->size));
+  staged_.push_back({block, message->sends ? 0 : message->size, std::move(copy)});
+}
+
+void PairwiseExchange::give_back_staged() {
+  for (const Staged& staged : staged_) {
+    if (staged.size == 0 || error_) continue;
+    check(deliver(staged.copy.data(), staged.size, staged.block.buffer, staged.block.count,
+                  staged.block.type));
+  }
 }
 
 // Nothing that could be a frame: as MPI itself would do it.
@@ -63,10 +114,10 @@ void PairwiseExchange::run_small() {
       if (message.sends != sends) continue;
       const Block& block = message.block;
       const int count = static_cast<int>(block.count);  // of elements of a byte or more
-      check(sends ? PMPI_Isend(block.buffer, count, block.type, message.peer, tag_, shadow_->all,
-                               &requests[static_cast<size_t>(n)])
-                  : PMPI_Irecv(block.buffer, count, block.type, message.peer, tag_, shadow_->all,
-                               &requests[static_cast<size_t>(n)]));
+      check(sends ? PMPI_Isend(block.buffer, count, block.type, message.peer, message.tag,
+                               shadow_->all, &requests[static_cast<size_t>(n)])
+                  : PMPI_Irecv(block.buffer, count, block.type, message.peer, message.tag,
+                               shadow_->all, &requests[static_cast<size_t>(n)]));
       if (error_) break;
       ++n;
       if (!comm_->takes_frames(message.peer)) continue;
@@ -111,13 +162,16 @@ void PairwiseExchange::run_chunks() {
 void PairwiseExchange::make_parcel(const Message& message) {
   Parcel& parcel = (message.sends ? out_ : in_).parcels.emplace_back();
   parcel.peer = message.peer;
+  parcel.tag = message.tag;
   parcel.remote = comm_->takes_frames(message.peer);
   parcel.block = message.block;
   parcel.type = message.type;
   parcel.size = message.size;
   parcel.chunk_size = job().chunk;
   if (!message.sends) receives_remote_ = receives_remote_ || parcel.remote;
-  if (!message.kept) return;
+  parcel.lost = message.lost;
+  if (message.lost) parcel.unpacked = true, parcel.empty = message.sends;
+  if (!message.kept || message.lost) return;
   if (!pack(&parcel, true)) {
     // Others would wait for it: they get an empty message, which they take for an error.
     check(MPI_ERR_NO_MEM);
@@ -151,7 +205,7 @@ size_t PairwiseExchange::window(const Side& side) {
 
 // The next peers' turn.
 void PairwiseExchange::activate(Side* side, bool sends) {
-  while (side->active.size() < kMostPeers && side->next < side->parcels.size()) {
+  while (side->active.size() < side->most_active && side->next < side->parcels.size()) {
     Parcel* parcel = &side->parcels[side->next++];
     parcel->data = parcel->block.buffer;
     if (!parcel->type.contiguous && !parcel->plain() && !pack(parcel, sends)) {
@@ -185,8 +239,8 @@ void PairwiseExchange::start_receives() {
         receive_first(parcel, &requests_[slot]);
       } else {
         Byte* to = parcel->unpacked ? nowhere_.data() : parcel->data + parcel->begin(chunk);
-        check(PMPI_Irecv(to, static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer, tag_,
-                         shadow_->all, &requests_[slot]));
+        check(PMPI_Irecv(to, static_cast<int>(parcel->size_of(chunk)), MPI_BYTE, parcel->peer,
+                         parcel->tag, shadow_->all, &requests_[slot]));
       }
     }
   }
@@ -195,25 +249,35 @@ void PairwiseExchange::start_receives() {
 // All of it, or the first chunk.
 void PairwiseExchange::receive_first(Parcel* parcel, MPI_Request* request) {
   const Block& block = parcel->block;
+  if (parcel->lost) {
+    const size_t room = nowhere_.data() ? std::min(parcel->size, parcel->chunk_size) : 0;
+    return check(PMPI_Irecv(nowhere_.data(), static_cast<int>(room), MPI_BYTE, parcel->peer,
+                            parcel->tag, shadow_->all, request));
+  }
   if (parcel->plain()) {
     return check(WPR_LARGEST(PMPI_Irecv)(block.buffer, static_cast<LargestCount>(block.count),
-                                         block.type, parcel->peer, tag_, shadow_->all, request));
+                                         block.type, parcel->peer, parcel->tag, shadow_->all,
+                                         request));
   }
   const ByteRoom room(parcel->size);
-  check(PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));
+  check(PMPI_Irecv(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all,
+                   request));
 }
 
 void PairwiseExchange::send_whole(Parcel* parcel, MPI_Request* request) {
   const Block& block = parcel->block;
   if (parcel->empty) {
-    return check(PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, tag_, shadow_->all, request));
+    return check(
+        PMPI_Isend(nullptr, 0, MPI_BYTE, parcel->peer, parcel->tag, shadow_->all, request));
   }
   if (parcel->plain() && !parcel->packed.data()) {
     return check(WPR_LARGEST(PMPI_Isend)(block.buffer, static_cast<LargestCount>(block.count),
-                                         block.type, parcel->peer, tag_, shadow_->all, request));
+                                         block.type, parcel->peer, parcel->tag, shadow_->all,
+                                         request));
   }
   const ByteRoom room(parcel->size);
-  check(PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, tag_, shadow_->all, request));
+  check(PMPI_Isend(parcel->data, room.count, room.type, parcel->peer, parcel->tag, shadow_->all,
+                   request));
 }
 
 // The next chunk of the first peer that has not enough on its way to it.
@@ -233,7 +297,7 @@ PairwiseExchange::Sent PairwiseExchange::send_chunk() {
       send_whole(parcel, &requests_[slot]);
     } else {
       parcel->n_chunks = parcel->n_all_chunks();
-      check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, parcel->peer, tag_,
+      check(PMPI_Isend(wire, static_cast<int>(wire_size), MPI_BYTE, parcel->peer, parcel->tag,
                        shadow_->all, &requests_[slot]));
     }
     if (parcel->remote) stats(call_).wire_size += wire_size;
@@ -280,9 +344,14 @@ void PairwiseExchange::harvest(bool wait) {
   statuses_.resize(requests_.size());
   int n_done = 0;
   const double start = now();
-  const int error =
-      wait ? PMPI_Waitsome(n, requests_.data(), &n_done, done_.data(), statuses_.data())
-           : PMPI_Testsome(n, requests_.data(), &n_done, done_.data(), statuses_.data());
+  const bool spins = wait && !is_open_mpi();  // see wait_apart()
+  int error = wait && !spins
+                  ? PMPI_Waitsome(n, requests_.data(), &n_done, done_.data(), statuses_.data())
+                  : PMPI_Testsome(n, requests_.data(), &n_done, done_.data(), statuses_.data());
+  while (spins && !error && n_done == 0) {
+    sched_yield();
+    error = PMPI_Testsome(n, requests_.data(), &n_done, done_.data(), statuses_.data());
+  }
   stats(call_).wait_seconds += now() - start;
   if (n_done == MPI_UNDEFINED || (error && !in_status(error))) return give_up(error);
   for (int i = 0; i < n_done; ++i) {
@@ -315,7 +384,8 @@ void PairwiseExchange::land(size_t slot, const MPI_Status& status, int error) {
   free_.push_back(slot);
   --n_flying_;
   --parcel->n_flying;
-  if (error && flight.receives && flight.chunk == 0 && parcel->unpacked && parcel->remote) {
+  if (error && flight.receives && flight.chunk == 0 && parcel->unpacked && parcel->remote &&
+      !parcel->lost) {
     pass_by(parcel, 0, 1);  // a frame does not end with an element of the user's type
   } else if (error) {
     check(error);

@@ -24,7 +24,7 @@ namespace wirepress {
 // The last chunk is shorter than the others, if need be empty: the receiver of less than it
 // expected knows where it ends.
 struct Parcel {
-  int peer = 0;
+  int peer = 0, tag = 0;
   bool remote = false;
   Block block;
   Type type;
@@ -46,7 +46,9 @@ struct Parcel {
   size_t n_all_chunks() const { return size / chunk_size + 1; }
   // Without memory for the packed bytes a parcel that is sent is described to MPI as the user did,
   // or left out (`empty`); one that is received must come whole, or is dropped.
-  bool unpacked = false, empty = false;
+  // `lost`: not even that, as a device has it; a first chunk is dropped as it comes, and one that
+  // is larger is all.
+  bool unpacked = false, empty = false, lost = false;
   // It goes as the user described it.
   bool plain() const { return !remote || unpacked; }
   bool ended() const { return next == n_chunks && n_flying == 0; }
@@ -54,12 +56,19 @@ struct Parcel {
 
 // The messages of one call on this rank.
 class PairwiseExchange {
+  static constexpr size_t kMostPeers = 32;  // looked after at a time, each way
+
  public:
   PairwiseExchange(Call call, Comm* comm, Shadow* shadow);
 
-  // `kept`: the buffer will be overwritten by what comes.
-  void send(int peer, const Block& block, bool kept = false) { add(peer, block, true, kept); }
-  void receive(int peer, const Block& block) { add(peer, block, false, false); }
+  // `kept`: the buffer will be overwritten by what comes. `turn`: of several messages from the one
+  // rank to the other.
+  void send(int peer, const Block& block, bool kept = false, int turn = 0) {
+    add(peer, block, true, kept, turn);
+  }
+  void receive(int peer, const Block& block, int turn = 0) { add(peer, block, false, false, turn); }
+  // Where members do not serve each other in an order that ends: every message finds its receive.
+  void receive_all_at_once() { in_.most_active = SIZE_MAX; }
   void check(int error) {
     if (error && !error_) error_ = error;
   }
@@ -70,7 +79,7 @@ class PairwiseExchange {
  private:
   struct Side {
     std::deque<Parcel> parcels;  // in the order in which their peers are served
-    size_t next = 0;
+    size_t next = 0, most_active = kMostPeers;
     std::vector<Parcel*> active;
   };
   // A message that MPI has.
@@ -83,14 +92,23 @@ class PairwiseExchange {
   enum Sent { kNothing, kCheap, kCompressed };
 
   struct Message {
-    int peer;
-    bool sends, kept;
+    int peer, tag;
+    bool sends, kept, lost;  // lost: a device has it, and there is no memory for a copy
     Block block;
     Type type;
     size_t size;
   };
 
-  void add(int peer, const Block& block, bool sends, bool kept);
+  // The copy of a block on a device, of which so many bytes are to be written back.
+  struct Staged {
+    Block block;
+    size_t size;
+    Buffer copy;
+  };
+
+  void add(int peer, const Block& block, bool sends, bool kept, int turn);
+  void stage(Message* message);
+  void give_back_staged();
   void run_small();
   void wait_small(MPI_Request* requests, int n);
   void run_chunks();
@@ -119,8 +137,9 @@ class PairwiseExchange {
   Call call_;
   Comm* comm_;
   Shadow* shadow_;
-  int tag_;
+  unsigned n_call_;
   std::vector<Message> messages_;
+  std::vector<Staged> staged_;
   const size_t small_;  // least bytes of a message that may become a frame
   bool all_small_ = true, receives_remote_ = false;
   Side in_, out_;

@@ -28,7 +28,8 @@ Comm* collective_comm(MPI_Comm handle) {
 }
 
 size_t least_size(Call call) {
-  const bool blocks = call == kAlltoall || call == kGather || call == kScatter;
+  const bool blocks =
+      call == kAlltoall || call == kGather || call == kScatter || is_of_neighbors(call);
   return std::max(blocks ? job().block_threshold : job().threshold, kMinWire);
 }
 

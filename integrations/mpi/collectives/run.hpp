@@ -23,7 +23,7 @@ namespace wirepress {
 Comm* collective_comm(MPI_Comm handle);
 
 // The least size of what a call names: a block of those of equal blocks, which every member has as
-// many of as there are members, and all data of others.
+// many of as there are members, or of neighbours, and all data of others.
 size_t least_size(Call call);
 
 struct Way {

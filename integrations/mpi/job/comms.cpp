@@ -11,11 +11,18 @@
 #include "collectives/shadow.hpp"
 #include "job/job.hpp"
 #include "job/sessions.hpp"
+#include "messages/requests.hpp"
 #include "messages/stash.hpp"
+#include "recording/trace.hpp"
 
 namespace wirepress {
 
+namespace {
+constexpr uint64_t kNobodys = UINT64_MAX - 1;  // LastComm begins with another
+}  // namespace
+
 std::atomic<uint64_t> g_comm_epoch{0};
+std::atomic<uint64_t> g_quick_epoch{kNobodys};
 constinit thread_local LastComm t_last_comm;
 
 namespace {
@@ -26,6 +33,7 @@ int forget(MPI_Comm, int, void* value, void*) {
   Comm* comm = static_cast<Comm*>(value);
   comm->alive.store(false, std::memory_order_release);
   g_comm_epoch.fetch_add(1, std::memory_order_acq_rel);
+  update_quick_epoch();
   release(comm);
   return MPI_SUCCESS;
 }
@@ -68,6 +76,7 @@ bool learn_peers(Comm* comm) {
 
   const std::vector<int>& node = job().node;
   comm->remote.assign(n, 0);
+  comm->inside.assign(n, 0);
   comm->node.assign(n, -1);
   comm->world.assign(n, -1);
   comm->all_world = true;
@@ -79,6 +88,7 @@ bool learn_peers(Comm* comm) {
     }
     comm->node[i] = node[static_cast<size_t>(world_rank)];
     comm->remote[i] = comm->node[i] != own_node();
+    comm->inside[i] = !comm->remote[i];
     comm->any_remote |= comm->remote[i] != 0;
   }
   count_nodes(comm);
@@ -86,6 +96,7 @@ bool learn_peers(Comm* comm) {
     comm->remote.assign(n, 0);
     comm->any_remote = comm->all_world = false;
   }
+  comm->all_inside = comm->all_world && comm->other_nodes == 0 && !job().deterministic;
   return true;
 }
 
@@ -93,6 +104,15 @@ bool learn_peers(Comm* comm) {
 
 bool prepare_comms() {
   return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &g_key, nullptr) == MPI_SUCCESS;
+}
+
+void update_quick_epoch() {
+  static auto* lock = new std::mutex;
+  std::lock_guard hold(*lock);
+  const bool quick = g_mode.load(std::memory_order_acquire) == kOn && !tracing() &&
+                     g_n_orphans.load(std::memory_order_relaxed) == 0;
+  g_quick_epoch.store(quick ? g_comm_epoch.load(std::memory_order_acquire) : kNobodys,
+                      std::memory_order_release);
 }
 
 void retain(Comm* comm) { comm->references.fetch_add(1, std::memory_order_relaxed); }

@@ -8,9 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <vector>
+
+#include "job/topology.hpp"
 
 namespace wirepress {
 
@@ -29,14 +32,14 @@ struct Comm {
   int size = 0;                 // number of peers: of the remote group of an intercommunicator
   int rank = 0;                 // mine, in the local group
   std::vector<uint8_t> remote;  // by peer rank: it takes and may send compressed messages
+  std::vector<uint8_t> inside;  // by peer rank: it is on my node
+  bool all_inside = false;      // every peer is, and no call among them is ours
   std::vector<int> node;        // by peer rank, -1: not of this job
   std::vector<int> world;       // by peer rank: its number in MPI_COMM_WORLD
   int other_nodes = 0;          // that peers are on
   int node_members = 0;         // peers on my node, me included
   bool first_of_node = false;   // of the local group
-  // Neighbours that this rank sends to, once a neighbourhood collective was counted.
-  bool destinations_known = false;
-  std::vector<int> destinations;
+  std::unique_ptr<Topology> topology;  // once a neighbourhood collective came
 
   // Messages that a probe had to take from MPI, in order of arrival.
   std::atomic<int> n_stashed{0};
@@ -60,6 +63,9 @@ struct Comm {
   bool takes_frames(int dest) const {
     return dest >= 0 && dest < size && remote[static_cast<size_t>(dest)];
   }
+  bool is_inside(int dest) const {
+    return dest >= 0 && dest < size && inside[static_cast<size_t>(dest)];
+  }
 };
 
 bool prepare_comms();
@@ -72,6 +78,9 @@ void forget_comm(MPI_Comm comm);
 int raise(Comm* comm, int error);
 
 extern std::atomic<uint64_t> g_comm_epoch;  // advances when a communicator is freed
+// The same while the job is on, nothing is recorded and no orphan waits; else no thread's.
+extern std::atomic<uint64_t> g_quick_epoch;
+void update_quick_epoch();  // after one of these changed
 
 // The communicator that a thread used last.
 struct LastComm {

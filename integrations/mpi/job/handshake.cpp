@@ -158,6 +158,7 @@ void activate() {
   prepare_pieces();
   prepare_queues();
   g_mode.store(kOn, std::memory_order_release);
+  update_quick_epoch();
 }
 
 namespace {
@@ -217,6 +218,7 @@ void deactivate() {
     PMPI_Barrier(MPI_COMM_WORLD);
   }
   g_mode.store(kInert, std::memory_order_release);
+  update_quick_epoch();
   PMPI_Comm_free(&job().self);
   if (compresses && job().size > 1) let_all_leave();
 }

@@ -3,6 +3,8 @@
 #include "messages/outgoing.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <utility>
 
 #include "choosing/links.hpp"
@@ -28,16 +30,25 @@ bool is_small(size_t size, int node) {
   return rate == 0 || static_cast<double>(size) < kLeastSeconds * rate;
 }
 
-// The user's data as contiguous bytes of the cores; nullptr: there is no memory for them, or the
-// device does not give them.
-const Byte* flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, size_t size) {
+// The user's data as contiguous bytes of the cores, in the thread's `packed`. An error class: there
+// is no memory for them, or the device does not give them.
+int flatten(const void* buffer, MPI_Count count, MPI_Datatype datatype, size_t size) {
   Buffer& packed = self_thread().packed;
-  if (!packed.reserve(size)) {
-    ++self_thread().events.no_memory;
-    return nullptr;
-  }
-  return collect(buffer, count, datatype, packed.data(), size) == MPI_SUCCESS ? packed.data()
-                                                                              : nullptr;
+  if (packed.reserve(size)) return collect(buffer, count, datatype, packed.data(), size);
+  ++self_thread().events.no_memory;
+  return MPI_ERR_NO_MEM;
+}
+
+// What cannot be sent: MPI does not reach it, and there is no copy.
+void refuse(Call call, int error, Outgoing* out) {
+  PMPI_Error_class(error, &out->error);
+  if (out->error != MPI_ERR_NO_MEM) return;  // the device's own sentence was said
+  std::array<char, 160> why;
+  std::snprintf(why.data(), why.size(),
+                "%s: no memory for a copy of a message of %zu bytes, which MPI does not reach "
+                "where it lies",
+                kCallNames[call], out->raw_size);
+  complain(why.data());
 }
 
 void count_raw(CallStats* counts, MPI_Count count, MPI_Datatype datatype) {
@@ -106,17 +117,21 @@ Outgoing prepare(Call call, Comm* comm, const void* buffer, MPI_Count count, MPI
   if (small && reached) return raw(kSmall);
   if (type.contiguous && !buffer) return raw(kUnsupported);
   const auto flat = [&] { return flatten(buffer, count, datatype, out.raw_size); };
-  const auto refused = [&] {
-    out.error = MPI_ERR_NO_MEM;
+  const auto refused = [&](int error) {
+    refuse(call, error, &out);
     return out;
   };
-  out.data = type.contiguous ? static_cast<const Byte*>(buffer) : flat();
-  if (!out.data) return reached ? raw(kNoncontiguous) : refused();
+  out.data = static_cast<const Byte*>(buffer);
+  if (!type.contiguous) {
+    const int error = flat();
+    if (error != MPI_SUCCESS) return reached ? raw(kNoncontiguous) : refused(error);
+    out.data = self_thread().packed.data();
+  }
   // What MPI does not reach goes from a copy. What is packed already MPI need not pack again.
   const auto packed = [&](Bypass why) {
     out.in_pieces = false;
     out.replaced = !type.contiguous || !reached;
-    if (type.contiguous && !reached && !flat()) return refused();
+    if (const int error = type.contiguous && !reached ? flat() : MPI_SUCCESS) return refused(error);
     if (out.replaced) std::swap(*bytes, self_thread().packed);
     return raw(why);
   };

@@ -37,7 +37,9 @@ constexpr size_t kLeastPiece = 128 << 10, kPieces = 8, kMostPieces = 64;
 // Compressed bytes that may be on their way before the sender waits for some to be there.
 constexpr size_t kWindow = size_t{128} << 20;
 constexpr double kPatience = 0.1;  // seconds, besides what the link needs
-constexpr int kAhead = 8;          // receives that are posted at a time
+// Seconds more, where what is not sent is lost: the receiver may compute so long, and then take it.
+constexpr double kStarved = 5;
+constexpr int kAhead = 8;  // receives that are posted at a time
 
 // How often a rank let us wait in vain.
 struct Peer {
@@ -196,15 +198,23 @@ Made make_first_piece(Call call, int candidate, const Byte* data, size_t size, c
 Pieces::Pieces(Call call, int candidate, const Byte* data, const Type& type, int rank, bool there)
     : call_(call), candidate_(candidate), data_(data), type_(type), rank_(rank), there_(there) {}
 
-// What lies on a device MPI may not be given: without memory for a copy, that of a piece that was
-// sent, which the receiver's match of the first one brings.
+// Without memory for a copy a piece goes from the user's buffer, which must stay until it is sent.
+// What lies on a device MPI may not be given: it waits for the copy of a piece that was sent. The
+// receiver that takes none may wait for this rank: then the message is lost, and both are told.
 Buffer Pieces::room_for(size_t size) {
   Buffer room(size);
   if (room.data()) return room;
   ++self_thread().events.no_memory;
-  patient_ = true;  // a wait without an end
-  while (there_ && !spare_.data() && error_ == MPI_SUCCESS) {
+  if (!there_) {
+    patient_ = true;
+    return room;
+  }
+  while (!spare_.data() && error_ == MPI_SUCCESS && lost_ == MPI_SUCCESS) {
     if (take_completed()) continue;
+    if (out_of_patience() && now() - progress_ > kStarved) {
+      lost_ = MPI_ERR_NO_MEM;
+      complain("no memory for copies of a message in pieces, whose receiver does not take them");
+    }
     if (advance_receives()) progress_ = now();
     give_way();
   }
@@ -239,12 +249,14 @@ int Pieces::launch(Buffer* first, size_t size, int dest, int tag, MPI_Comm comm)
     }
     if (wire_size == 0) {
       wire_size = piece_size;
-      const int copied = bytes.data() ? copy_bytes(bytes.data(), piece, piece_size) : MPI_SUCCESS;
+      const int copied = bytes.data() ? copy_bytes(bytes.data(), piece, piece_size)
+                         : there_     ? MPI_ERR_NO_MEM
+                                      : MPI_SUCCESS;
       if (copied != MPI_SUCCESS) wire_size = 0;  // which the receiver takes for an error
       if (lost_ == MPI_SUCCESS) lost_ = copied;
     }
     const ByteRoom piece_room(wire_size);
-    const Byte* from = bytes.data() ? bytes.data() : piece;
+    const Byte* from = bytes.data() || there_ ? bytes.data() : piece;
     if (const int failed = PMPI_Isend(from, piece_room.count, piece_room.type, rank_,
                                       static_cast<int>(head.tag), job().pieces, &request)) {
       return leave(), failed;

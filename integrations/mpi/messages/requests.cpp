@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "job/library.hpp"
 #include "messages/stash.hpp"
 #include "messages/thread.hpp"
 #include "messages/types.hpp"
@@ -41,6 +42,11 @@ struct Orphans {
 };
 Orphans& orphans() { return the<Orphans>(); }
 
+void count_orphans(size_t n) {
+  const auto before = g_n_orphans.exchange(static_cast<int>(n), std::memory_order_relaxed);
+  if ((before == 0) != (n == 0)) update_quick_epoch();
+}
+
 // Takes the orphans whose requests completed out of the list.
 std::vector<Record*> completed_orphans() {
   std::vector<Record*> done;
@@ -59,7 +65,7 @@ std::vector<Record*> completed_orphans() {
     list[i] = list.back();
     list.pop_back();
   }
-  g_n_orphans.store(static_cast<int>(list.size()), std::memory_order_relaxed);
+  count_orphans(list.size());
   return done;
 }
 
@@ -167,6 +173,14 @@ int wait_for(MPI_Request* request, MPI_Status* status) {
   return PMPI_Wait(request, status);
 }
 
+int wait_apart(MPI_Request* request, MPI_Status* status) {
+  static const bool spins = !is_open_mpi();
+  if (!spins) return PMPI_Wait(request, status);
+  for (int flag = 0;; sched_yield()) {
+    if (const int error = PMPI_Test(request, &flag, status); error || flag) return error;
+  }
+}
+
 bool receives_orphans() {
   std::lock_guard hold(orphans().lock);
   for (const Record* record : orphans().list) {
@@ -221,7 +235,7 @@ void adopt_orphan(Record* record) {
   self_thread().events.orphans += record->receives;
   std::lock_guard hold(orphans().lock);
   orphans().list.push_back(record);
-  g_n_orphans.store(static_cast<int>(orphans().list.size()), std::memory_order_relaxed);
+  count_orphans(orphans().list.size());
 }
 
 namespace {
@@ -239,7 +253,7 @@ void hand_back_sends() {
   std::erase_if(orphans().list, [](const Record* record) {
     return !record->receives && record->request == MPI_REQUEST_NULL;
   });
-  g_n_orphans.store(static_cast<int>(orphans().list.size()), std::memory_order_relaxed);
+  count_orphans(orphans().list.size());
 }
 
 void finish_completed_orphans() {

@@ -69,6 +69,9 @@ bool advance_receives();
 // The work of a receive that MPI completed, before the user completes it. False: MPI has not
 // completed it yet.
 bool settle_early(Record* record);
+// PMPI_Wait of a message of this library's own. MPICH spins in it, and where ranks share cores
+// keeps the one that is waited for from its own; Open MPI yields by itself, where it is told to.
+int wait_apart(MPI_Request* request, MPI_Status* status);
 // Between two looks at what MPI has. Threads that share MPI yield; otherwise MPI itself does or
 // not.
 inline void give_way() {

@@ -6,39 +6,13 @@
 #include <unordered_map>
 
 #include "collectives/shadow.hpp"
+#include "job/topology.hpp"
 #include "messages/requests.hpp"
 #include "messages/thread.hpp"
 #include "messages/types.hpp"
 
 namespace wirepress {
 namespace {
-
-bool cart_neighbors(MPI_Comm handle, std::vector<int>* neighbors) {
-  int n = 0;
-  if (PMPI_Cartdim_get(handle, &n) != MPI_SUCCESS) return false;
-  for (int i = 0; i < n; ++i) {
-    int before, after;
-    if (PMPI_Cart_shift(handle, i, 1, &before, &after) != MPI_SUCCESS) return false;
-    neighbors->insert(neighbors->end(), {before, after});
-  }
-  return true;
-}
-
-void graph_neighbors(const Comm& comm, std::vector<int>* neighbors) {
-  int n = 0;
-  if (PMPI_Graph_neighbors_count(comm.handle, comm.rank, &n) != MPI_SUCCESS) return;
-  neighbors->resize(static_cast<size_t>(n));
-  PMPI_Graph_neighbors(comm.handle, comm.rank, n, neighbors->data());
-}
-
-void dist_graph_neighbors(const Comm& comm, std::vector<int>* neighbors) {
-  int n_in = 0, n_out = 0, weighted;
-  if (PMPI_Dist_graph_neighbors_count(comm.handle, &n_in, &n_out, &weighted) != MPI_SUCCESS) return;
-  std::vector<int> sources(static_cast<size_t>(n_in)), weights(static_cast<size_t>(n_in + n_out));
-  neighbors->resize(static_cast<size_t>(n_out));
-  PMPI_Dist_graph_neighbors(comm.handle, n_in, sources.data(), weights.data(), n_out,
-                            neighbors->data(), weights.data() + n_in);
-}
 
 // What a start of a persistent collective counts.
 struct Start {
@@ -79,18 +53,7 @@ void Across::allreduce(const void*, const void*, MPI_Count n, MPI_Datatype type,
   }
 }
 
-const std::vector<int>& Across::destinations() const {
-  if (comm_->destinations_known) return comm_->destinations;
-  comm_->destinations_known = true;
-  int kind = MPI_UNDEFINED;
-  PMPI_Topo_test(comm_->handle, &kind);
-  if (kind == MPI_CART && !cart_neighbors(comm_->handle, &comm_->destinations)) {
-    comm_->destinations.clear();
-  }
-  if (kind == MPI_GRAPH) graph_neighbors(*comm_, &comm_->destinations);
-  if (kind == MPI_DIST_GRAPH) dist_graph_neighbors(*comm_, &comm_->destinations);
-  return comm_->destinations;
-}
+const std::vector<int>& Across::destinations() const { return topology_of(comm_).destinations; }
 
 Comm* counted_comm(MPI_Comm handle) { return active_comm(handle); }
 

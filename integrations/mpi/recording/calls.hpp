@@ -7,10 +7,10 @@
 
 namespace wirepress {
 
-// A row: the constant, and its name in reports and traces. Collectives that are always left to MPI
-// follow kAlltoallw; from kTest on calls are only in traces. The last rows are no calls of MPI:
-// kCompletion is the end of one request in a call that completes several, kTracer the writing of
-// the trace, kExchange what ranks tell each other for the interposer's sake.
+// A row: the constant, and its name in reports and traces. From kTest on calls are only in traces.
+// The last rows are no calls of MPI: kCompletion is the end of one request in a call that completes
+// several, kTracer the writing of the trace, kExchange what ranks tell each other for the
+// interposer's sake.
 #define WPR_CALLS(ROW)                                          \
   ROW(kSend, "MPI_Send")                                        \
   ROW(kSsend, "MPI_Ssend")                                      \

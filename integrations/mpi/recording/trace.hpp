@@ -198,13 +198,21 @@ class Tracing {
   std::unique_ptr<MPI_Request[]> more_handles_;
 };
 
+// A call that is recorded has a function of its own, so that the exported one needs no stack frame.
+template <typename Body>
+[[gnu::noinline, gnu::cold]] int run_apart(Body body) {
+  return body();
+}
+
 }  // namespace wirepress
 
 // Ends an exported function: returns what the last arguments say, recorded if that is wanted.
-#define WPR_TRACE(call, comm, describe, ...)                \
-  if (tracing()) {                                          \
-    Tracing trace(call, comm);                              \
-    trace.describe;                                         \
-    return trace.run([&]() -> int { return __VA_ARGS__; }); \
-  }                                                         \
+#define WPR_TRACE(call, comm, describe, ...)                  \
+  if (tracing()) {                                            \
+    return run_apart([=]() mutable -> int {                   \
+      Tracing trace(call, comm);                              \
+      trace.describe;                                         \
+      return trace.run([&]() -> int { return __VA_ARGS__; }); \
+    });                                                       \
+  }                                                           \
   return __VA_ARGS__

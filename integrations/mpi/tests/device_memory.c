@@ -124,18 +124,33 @@ static void persistent(int kind, size_t n, unsigned seed) {
 static void probed(int kind, size_t n, unsigned seed) {
   if (rank > 1) return;
   const int other = 1 - rank, count = (int)n;
-  if (rank == 0) {
-    void *out = make(n, kind, seed, 1);
-    MPI_Send(out, count, MPI_BYTE, other, 10, MPI_COMM_WORLD);
-    expect(out, n, kind, seed);
-    return;
+  for (int way = 0; way < 3; ++way) {
+    if (rank == 0) {
+      void *out = make(n, kind, seed, 1);
+      MPI_Send(out, count, MPI_BYTE, other, 10, MPI_COMM_WORLD);
+      expect(out, n, kind, seed);
+      continue;
+    }
+    MPI_Status status;
+    MPI_Message message;
+    MPI_Request request;
+    if (way == 0)
+      MPI_Probe(other, 10, MPI_COMM_WORLD, &status);
+    else
+      MPI_Mprobe(other, 10, MPI_COMM_WORLD, &message, &status);
+    CHECK(count_of(&status, MPI_BYTE) == count);
+    void *in = make(n, 0, 0, 0);
+    if (way == 0) {
+      MPI_Recv(in, count, MPI_BYTE, other, 10, MPI_COMM_WORLD, &status);
+    } else if (way == 1) {
+      MPI_Mrecv(in, count, MPI_BYTE, &message, &status);
+    } else {
+      MPI_Imrecv(in, count, MPI_BYTE, &message, &request);
+      MPI_Wait(&request, &status);
+    }
+    CHECK(count_of(&status, MPI_BYTE) == count && status.MPI_SOURCE == other);
+    expect(in, n, kind, seed);
   }
-  MPI_Status status;
-  MPI_Probe(other, 10, MPI_COMM_WORLD, &status);
-  CHECK(count_of(&status, MPI_BYTE) == count);
-  void *in = make(n, 0, 0, 0);
-  MPI_Recv(in, count, MPI_BYTE, other, 10, MPI_COMM_WORLD, &status);
-  expect(in, n, kind, seed);
 }
 
 /* Blocks of every member, of n bytes each. */
@@ -197,6 +212,20 @@ static void collectives(int kind, size_t n, unsigned seed) {
   free(here);
   drop(part);
   expect(from, all, kind, seed + (unsigned)rank);
+}
+
+/* To the next rank: addresses, behind MPI_BOTTOM. */
+static MPI_Comm ring;
+static void addresses(int kind, size_t n, unsigned seed) {
+  const int count = (int)n;
+  void *out = make(n, kind, seed + (unsigned)rank, 1), *in = make(n, 0, 0, 0);
+  MPI_Aint from, to;
+  MPI_Get_address(out, &from);
+  MPI_Get_address(in, &to);
+  const MPI_Datatype type = MPI_BYTE;
+  MPI_Neighbor_alltoallw(MPI_BOTTOM, &count, &from, &type, MPI_BOTTOM, &count, &to, &type, ring);
+  expect(in, n, kind, seed + (unsigned)((rank + size - 1) % size));
+  expect(out, n, kind, seed + (unsigned)rank);
 }
 
 static void reductions(size_t n) {
@@ -284,18 +313,31 @@ static void gaps(void) {
   expect(out, n, TEXT, 1);
 }
 
-/* What cannot be copied from the device is an error: MPI itself does not get such an address. */
+static int class_of(int error) {
+  int class;
+  MPI_Error_class(error, &class);
+  return class;
+}
+
+/* What cannot be copied from the device is an error, and not one of memory: MPI itself does not get
+ * such an address. */
 static void beyond_the_end(void) {
   if (rank > 1 || !(side >> rank & 1)) return;
   void *out = make(1000, TEXT, 1, 1);
   const int other = 1 - rank, n = 100000;
   MPI_Request request;
+  MPI_Datatype gaps;
+  MPI_Type_vector(n / 8, 4, 8, MPI_BYTE, &gaps);
+  MPI_Type_commit(&gaps);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  CHECK(MPI_Send(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD) != MPI_SUCCESS);
-  CHECK(MPI_Isend(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request) != MPI_SUCCESS);
+  CHECK(class_of(MPI_Send(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD)) == MPI_ERR_OTHER);
+  CHECK(class_of(MPI_Send(out, 1, gaps, other, 99, MPI_COMM_WORLD)) == MPI_ERR_OTHER);
+  CHECK(class_of(MPI_Isend(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request)) ==
+        MPI_ERR_OTHER);
   CHECK(MPI_Send_init(out, n, MPI_BYTE, other, 99, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
-  CHECK(MPI_Start(&request) != MPI_SUCCESS);
+  CHECK(class_of(MPI_Start(&request)) == MPI_ERR_OTHER);
   MPI_Request_free(&request);
+  MPI_Type_free(&gaps);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   drop(out);
 }
@@ -312,6 +354,9 @@ int main(int argc, char **argv) {
   CHECK(argc == 3);
   const int with_nonblocking = argv[1][0] == '1', all = (1 << size) - 1;
   const int only_all = strcmp(argv[2], "all") == 0;
+  const int before = (rank + size - 1) % size, behind = (rank + 1) % size, weight = 1;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, &weight, 1, &behind, &weight,
+                                 MPI_INFO_NULL, 0, &ring);
   for (side = only_all ? all : 0; side < all + only_all; ++side) {
     gaps();
     beyond_the_end();
@@ -326,10 +371,12 @@ int main(int argc, char **argv) {
         if (n > 400000) continue;
         collectives(kind, n, seed);
         reductions(n);
+        addresses(kind, n, seed);
         if (with_nonblocking && n >= 65536) nonblocking(kind, n, seed);
       }
     }
   }
+  MPI_Comm_free(&ring);
   int devices = 0;
   MPI_Reduce(&n_devices, &devices, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("device memory: %d buffers, all right\n", devices);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every call that moves or reduces data, beside MPI's own (its PMPI name) on the same arguments:
- * types of every kind, communicators of every kind, in place and not, all roots, empty blocks.
+ * types of every kind, communicators and topologies of every kind, in place and not, all roots,
+ * empty blocks.
  *
  *   matrix SEED STEPS                  the same bytes
  *   matrix SEED STEPS rel|abs BOUND    floats within BOUND, everything else the same bytes, and the
@@ -633,6 +634,191 @@ static void movement(const Group *g, const Type *t, int count) {
   release(from), release(result[0]), release(result[1]);
 }
 
+/* ---- neighbours ---- */
+
+typedef struct {
+  const char *name;
+  MPI_Comm comm;
+  int rank, n_in, n_out, in[64], out[64];
+} Topology;
+static Topology topologies[12];
+static int n_topologies;
+
+static Topology *add_topology(const char *name, MPI_Comm comm) {
+  Topology *g = &topologies[n_topologies++];
+  *g = (Topology){.name = name, .comm = comm};
+  MPI_Comm_rank(comm, &g->rank);
+  return g;
+}
+
+static void add_cart(const char *name, int n_dims, int periodic) {
+  int dims[3] = {0, 0, 0}, periods[3] = {periodic, periodic, periodic};
+  MPI_Comm comm;
+  MPI_Dims_create(world_size, n_dims, dims);
+  MPI_Cart_create(MPI_COMM_WORLD, n_dims, dims, periods, 0, &comm);
+  Topology *g = add_topology(name, comm);
+  for (int i = 0; i < n_dims; ++i) {
+    MPI_Cart_shift(comm, i, 1, &g->in[g->n_in], &g->in[g->n_in + 1]);
+    g->n_in += 2;
+  }
+  g->n_out = g->n_in;
+  memcpy(g->out, g->in, sizeof g->in);
+}
+
+/* Rank 0 and each of the others. */
+static void add_star(void) {
+  int index[64], edges[128], n = 0;
+  for (int r = 0; r < world_size; ++r) {
+    if (r > 0) edges[n++] = 0;
+    for (int i = 1; r == 0 && i < world_size; ++i) edges[n++] = i;
+    index[r] = n;
+  }
+  MPI_Comm comm;
+  MPI_Graph_create(MPI_COMM_WORLD, world_size, index, edges, 0, &comm);
+  Topology *g = add_topology("star", comm);
+  MPI_Graph_neighbors_count(comm, g->rank, &g->n_in);
+  MPI_Graph_neighbors(comm, g->rank, g->n_in, g->in);
+  g->n_out = g->n_in;
+  memcpy(g->out, g->in, sizeof g->in);
+}
+
+static void learn_edges(Topology *g) {
+  int weights[2][64], weighted;
+  MPI_Dist_graph_neighbors_count(g->comm, &g->n_in, &g->n_out, &weighted);
+  MPI_Dist_graph_neighbors(g->comm, g->n_in, g->in, weights[0], g->n_out, g->out, weights[1]);
+}
+
+/* Edges of any kind. kind 0: one way, to itself and to the next two; 1: some stand twice; 2: the
+ * last rank has no neighbours, the others all, with weights. */
+static void add_edges(const char *name, int kind) {
+  int in[64], out[64], weights[64], n_in = 0, n_out = 0;
+  const int n = world_size, last = n - 1;
+  for (int i = 0; i < 64; ++i) weights[i] = 1 + i % 5;
+  for (int k = 0; k < n; ++k) {
+    const int to = (world_rank + k) % n, from = (world_rank + 2 * n - 1 - k) % n;
+    const int far = (from - world_rank + n) % n; /* the other way round: order is each rank's own */
+    const int back = (n - far) % n;
+    if (kind == 2) {
+      if (world_rank != last && to != last) out[n_out++] = to;
+      if (world_rank != last && from != last) in[n_in++] = from;
+      continue;
+    }
+    for (int i = 0; k < 3 && i < (kind == 1 && k != 2 ? 2 : 1); ++i) out[n_out++] = to;
+    for (int i = 0; back < 3 && i < (kind == 1 && back != 2 ? 2 : 1); ++i) in[n_in++] = from;
+  }
+  MPI_Comm comm;
+  const int weighted = kind == 2;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n_in, in, weighted ? weights : MPI_UNWEIGHTED,
+                                 n_out, out, weighted ? weights : MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &comm);
+  learn_edges(add_topology(name, comm));
+}
+
+/* Each rank names the edges that lead to it. */
+static void add_gathered_edges(void) {
+  MPI_Comm comm;
+  const int degree = 2, to = world_rank;
+  int sources[2] = {(to + 1) % world_size, (to + world_size - 1) % world_size};
+  int degrees[2] = {1, 1}, destinations[2] = {to, to}, weights[2] = {3, 1};
+  MPI_Dist_graph_create(MPI_COMM_WORLD, degree, sources, degrees, destinations, weights,
+                        MPI_INFO_NULL, 0, &comm);
+  learn_edges(add_topology("edges by their ends", comm));
+}
+
+static void make_topologies(void) {
+  add_cart("chain", 1, 0);
+  add_cart("ring", 1, 1);
+  add_cart("torus", 2, 1);
+  add_cart("block", 3, 0);
+  add_star();
+  add_edges("edges", 0);
+  add_edges("double edges", 1);
+  add_edges("all but one", 2);
+  add_gathered_edges();
+}
+
+/* The block of each neighbour: of as many elements as both know. */
+static Parts lay_out_neighbors(const Type *t, int n, const int *ranks, int count, int even, int me,
+                               int incoming) {
+  Parts p = {.total = 0};
+  for (int i = 0; i < n; ++i) {
+    const int k = even ? i : n - 1 - i;
+    const int a = incoming ? ranks[k] : me, b = incoming ? me : ranks[k];
+    const int pair = even ? 0 : abs(a * 3 + b);
+    p.counts[k] = even ? count : pair % 5 == 2 ? 0 : count / (pair % 4 + 1);
+    p.at[k] = p.total;
+    p.bytes_at[k] = p.total * t->extent;
+    p.types[k] = t->type;
+    p.total += p.counts[k] + (even ? 0 : 2);
+  }
+  return p;
+}
+
+static void neighborhood(const Topology *g, const Type *t, int count) {
+  static const char *const names[] = {"allgather", "allgatherv", "alltoall", "alltoallv",
+                                      "alltoallw"};
+  static char name[160];
+  const int call = below(5), starts = below(4) == 0, kind = below(5), me = g->rank;
+  snprintf(name, sizeof name, "%seighbor_%s of %d %s, data %d, %s", starts ? "In" : "N",
+           names[call], count, t->name, kind, g->name);
+  doing = name;
+  const int even = call == 0 || call == 2, gathers = call < 2;
+  Parts in = lay_out_neighbors(t, g->n_in, g->in, count, even, me, 1);
+  Parts out = lay_out_neighbors(t, g->n_out, g->out, count, even, me, 0);
+  const int mine = call == 1 ? count / (me % 4 + 1) : count;
+  if (call == 1) {
+    in.total = 0;
+    for (int k = 0; k < g->n_in; ++k) {
+      in.counts[k] = count / ((g->in[k] < 0 ? 0 : g->in[k]) % 4 + 1);
+      in.at[k] = in.total;
+      in.bytes_at[k] = in.total * t->extent;
+      in.total += in.counts[k] + 1;
+    }
+  }
+  const size_t in_size = (size_t)in.total * (size_t)t->extent;
+  const size_t out_size = (size_t)(gathers ? mine : out.total) * (size_t)t->extent;
+  unsigned char *from = blank(out_size), *result[2];
+  if (gathers) fill_blocks(t, kind, me, 0, mine, from);
+  for (int k = 0; k < (gathers ? 0 : g->n_out); ++k)
+    fill_blocks(t, kind, me, out.at[k] + 7 * k, out.counts[k], from + out.bytes_at[k]);
+  MPI_Aint in_at[64], out_at[64];
+  for (int k = 0; k < g->n_in; ++k) in_at[k] = in.bytes_at[k];
+  for (int k = 0; k < g->n_out; ++k) out_at[k] = out.bytes_at[k];
+  for (int plain = 0; plain < 2; ++plain) {
+    unsigned char *to = result[plain] = blank(in_size);
+    const MPI_Datatype type = t->type;
+    MPI_Request request = MPI_REQUEST_NULL;
+#define BOTH(call_, ...)                                       \
+  if (starts) {                                                \
+    EITHER(Ineighbor_##call_)(__VA_ARGS__, g->comm, &request); \
+    EITHER(Wait)(&request, MPI_STATUS_IGNORE);                 \
+  } else {                                                     \
+    EITHER(Neighbor_##call_)(__VA_ARGS__, g->comm);            \
+  }
+    switch (call) {
+      case 0:
+        BOTH(allgather, from, mine, type, to, count, type)
+        break;
+      case 1:
+        BOTH(allgatherv, from, mine, type, to, in.counts, in.at, type)
+        break;
+      case 2:
+        BOTH(alltoall, from, count, type, to, count, type)
+        break;
+      case 3:
+        BOTH(alltoallv, from, out.counts, out.at, type, to, in.counts, in.at, type)
+        break;
+      default:
+        BOTH(alltoallw, from, out.counts, out_at, out.types, to, in.counts, in_at, in.types)
+    }
+  }
+  for (int k = 0; k < g->n_in; ++k)
+    if (g->in[k] >= 0)
+      judge_block(t, result[0] + in.bytes_at[k], result[1] + in.bytes_at[k], 0, in.counts[k], NULL);
+  judge_bytes(t, result[0], result[1], in_size);
+  release(from), release(result[0]), release(result[1]);
+}
+
 /* ---- between two groups ---- */
 
 static void between_groups(const Group *g, const Type *t, int count) {
@@ -904,9 +1090,10 @@ static const Type *any_type(int n) {
 static void do_step(void) {
   state = mix(seed * 1000003 + (uint64_t)step);
   const Group *g = &groups[below(n_groups)];
-  const int what = below(3);
+  const int what = below(4);
   const Type *t = any_type(what == 0 && !g->inter ? n_named : n_types);
   const long count = any_count(t);
+  if (what == 3) return neighborhood(&topologies[below(n_topologies)], t, (int)(count / 2));
   if (what == 2) return message(g, t, (int)count);
   if (g->inter) return between_groups(g, t, (int)count);
   if (what == 0) return reduction(g, t, count);
@@ -926,12 +1113,14 @@ int main(int argc, char **argv) {
   MPI_Buffer_attach(buffer, attached);
   make_types();
   make_groups();
+  make_topologies();
   for (step = 0; step < steps; ++step) do_step();
   int detached;
   MPI_Buffer_detach(&buffer, &detached);
   free(buffer);
   for (int i = 1; i < n_groups; ++i)
     if (groups[i].comm != MPI_COMM_SELF) MPI_Comm_free(&groups[i].comm);
+  for (int i = 0; i < n_topologies; ++i) MPI_Comm_free(&topologies[i].comm);
   for (int i = 0; i < n_types; ++i)
     if (!types[i].named) MPI_Type_free(&types[i].type);
   if (world_rank == 0) printf("ok matrix\n");

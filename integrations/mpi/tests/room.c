@@ -2,7 +2,9 @@
  * There is no memory to receive beside the user's buffer, or to send a copy of it: the call says
  * so, and nothing is touched; called again with memory it does its work. memory.c is preloaded and
  * refuses memory on rank 1, whose buffers lie on an emulated GPU, or on the cores with gaps.
- *   room */
+ *   room        all of it
+ *   room sends  what is to be sent, before anything else took memory
+ *   room late   pieces whose receiver does not take them: both ranks are told */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -165,8 +167,9 @@ static void with_victim(int kind, int tag) {
   free(out);
 }
 
-/* What is to be sent and lies on a device. */
-static void sends(int tag) {
+/* What is to be sent and lies on a device. How many calls were refused. */
+static int sends(int tag) {
+  int refused = 0;
   for (int way = 0; way < 4; ++way) {
     if (rank == 0) {
       unsigned char *in = malloc(N);
@@ -198,8 +201,10 @@ static void sends(int tag) {
       if (request != MPI_REQUEST_NULL && !error) MPI_Wait(&request, MPI_STATUS_IGNORE);
       if (way == 2) MPI_Request_free(&request);
       if (!error) break;
+      ++refused;
     }
   }
+  return refused;
 }
 
 /* A message in pieces with memory for one piece at a time: the sender waits for its buffer. */
@@ -225,6 +230,40 @@ static void pieces(int tag) {
   free(data);
 }
 
+/* Its receiver has matched it, and then waits for the sender. */
+static void late(int tag) {
+  unsigned char *data = malloc(LARGE);
+  int token = 7;
+  if (rank == 0) {
+    MPI_Request request;
+    MPI_Recv(data, LARGE, MPI_BYTE, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Irecv(data, LARGE, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)) == MPI_ERR_OTHER);
+    MPI_Recv(&token, 1, MPI_INT, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(token == 8);
+  } else {
+    /* The first piece shrinks; the others are too large to leave before they are asked for. */
+    fill(data, LARGE / 6, TEXT, 6);
+    fill(data + LARGE / 6, LARGE - LARGE / 6, NOISE, 6);
+    void *out = device_alloc(0, LARGE);
+    CHECK(out && copy(out, data, LARGE) == 0);
+    /* Codecs get their memory. */
+    MPI_Send(out, LARGE, MPI_BYTE, 0, tag, MPI_COMM_WORLD);
+    for (int i = 0; i < 4; ++i) plug();
+    unplug(1);
+    setenv("MEMORY_REFUSED", REFUSED, 1);
+    CHECK(class_of(MPI_Send(out, LARGE, MPI_BYTE, 0, tag, MPI_COMM_WORLD)) == MPI_ERR_NO_MEM);
+    unsetenv("MEMORY_REFUSED");
+    MPI_Barrier(MPI_COMM_WORLD);
+    token = 8;
+    MPI_Send(&token, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
+    unplug(MOST);
+    device_free(out);
+  }
+  free(data);
+}
+
 int main(int argc, char **argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -236,7 +275,9 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   CHECK(plug_memory = device_alloc(0, N));
   here = malloc(2 * N + 4096);
-  for (there = 0; there < 2; ++there) {
+  const char *only = argc > 1 ? argv[1] : "";
+  if (strcmp(only, "late") == 0) late(300);
+  for (there = *only ? 1 : 0; there < 2; ++there) {
     if (there) {
       MPI_Type_contiguous(N, MPI_BYTE, &type);
       CHECK(buffer = device_alloc(0, N));
@@ -250,11 +291,12 @@ int main(int argc, char **argv) {
       CHECK(buffer = malloc(2 * N + 4096));
     }
     MPI_Type_commit(&type);
-    for (int kind = 0; kind < KINDS; ++kind) {
+    for (int kind = 0; kind < KINDS && !*only; ++kind) {
       with_victim(kind, 10 * there + kind);
       MPI_Barrier(MPI_COMM_WORLD);
     }
-    if (there) {
+    if (strcmp(only, "sends") == 0) CHECK(sends(100) > 0 || rank == 0);
+    if (there && !*only) {
       sends(100);
       pieces(200);
     }
