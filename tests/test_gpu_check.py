@@ -23,7 +23,11 @@ def run(root: Path, **programs: str) -> tuple[int, str]:
         (pack / name).write_text(f"#!/bin/sh\n{lines}\n")
         (pack / name).chmod(0o755)
     code = subprocess.run(
-        [root / "scripts/gpu-check", "run"], capture_output=True, check=False, timeout=60
+        [root / "scripts/gpu-check", "run"],
+        env={"PATH": "/usr/bin:/bin"},  # compute-sanitizer lies elsewhere
+        capture_output=True,
+        check=False,
+        timeout=60,
     ).returncode
     return code, (root / RESULTS / "summary.txt").read_text()
 
