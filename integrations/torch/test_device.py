@@ -115,8 +115,8 @@ BY_DEVICE: list[Case] = [
     ("topk:ratio=0.1", {}),
     ("dgc:ratio=0.1", {"momentum": 0.9}),
     ("bf16", {"algorithm": "gather"}),
-    ("planes", {}),
 ]
+BY_BOTH: list[Case] = [("planes", {})]
 BY_CORES: list[Case] = [("zstd", {})]
 
 
@@ -129,6 +129,15 @@ def test_gradients_are_coded_where_they_lie(
             assert same, (method, knobs)
             assert statistics["device_bytes"] > statistics["raw_bytes"], method
             assert statistics["cores_bytes"] == 0, (method, statistics["cores_reason"])
+
+
+def test_what_the_device_cannot_add_is_counted(on_ranks: Callable[..., Any]) -> None:
+    for results in on_ranks(on_both, 2, BY_BOTH, "float32", timeout=240):
+        for (method, _), (same, statistics) in zip(BY_BOTH, results, strict=True):
+            assert same, method
+            assert statistics["device_bytes"] > 0, method
+            assert statistics["cores_bytes"] > 0, method
+            assert "does not add" in statistics["cores_reason"], method
 
 
 def test_what_the_device_cannot_do_is_counted(on_ranks: Callable[..., Any]) -> None:

@@ -7,6 +7,7 @@ import ctypes
 from typing import Any
 
 import numpy as np
+
 from wirepress import _core
 
 

@@ -19,7 +19,6 @@ from python.tests.device_arrays import DeviceArray, DlpackArray, gradient
 from wirepress import _core
 from wirepress.errors import ParameterError
 
-
 Make = Callable[[np.ndarray], Any]
 KINDS = pytest.mark.parametrize("make", [DeviceArray, DlpackArray])
 

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/gpu-check makes of programs that say this and that: small scripts stand for those
+that it builds, as no machine of the tests has a GPU that fails."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts/gpu-check"
+RESULTS = Path("build/gpu-check/results")
+
+
+def run(root: Path, **programs: str) -> tuple[int, str]:
+    """The exit status and the summary."""
+    pack = root / "build/gpu-check"
+    pack.mkdir(parents=True)
+    (root / "scripts").mkdir()
+    shutil.copy(SCRIPT, root / "scripts")
+    for name, lines in programs.items():
+        (pack / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (pack / name).chmod(0o755)
+    code = subprocess.run(
+        [root / "scripts/gpu-check", "run"],
+        env={"PATH": "/usr/bin:/bin"},  # compute-sanitizer lies elsewhere
+        capture_output=True,
+        check=False,
+        timeout=60,
+    ).returncode
+    return code, (root / RESULTS / "summary.txt").read_text()
+
+
+BENCH = """echo '{"rates": []}'; echo 'a warning' >&2"""
+LIST = "[ $1 != --list ] || echo 0x001 onebit cpu:scalar cuda:device"
+
+
+def test_what_passes(tmp_path: Path) -> None:
+    code, summary = run(tmp_path, gpu_bench=BENCH, conformance=LIST, unit_tests="exit 0")
+    assert code == 0, summary
+    for step in ("conformance_onebit", "door", "bench"):
+        assert f"{step}: ok" in summary
+    with open(tmp_path / RESULTS / "gpu.json") as file:
+        assert json.load(file) == {"rates": []}
+    assert "a warning" in (tmp_path / RESULTS / "bench.log").read_text()
+
+
+def test_a_build_without_kernels_fails(tmp_path: Path) -> None:
+    code, summary = run(tmp_path, gpu_bench=BENCH, conformance="exit 0", unit_tests="exit 0")
+    assert code == 1
+    assert "conformance: FAILED: the build has no codec with a kernel" in summary
+
+
+def test_what_fails_is_said_and_the_others_are_run(tmp_path: Path) -> None:
+    left_out = f"{LIST}; [ $1 = --list ] || echo skipped onebit cuda:device: no"
+    code, summary = run(tmp_path, gpu_bench=BENCH, conformance=left_out, unit_tests="exit 3")
+    assert code == 1
+    assert "conformance_onebit: FAILED: its device kernel was left out" in summary
+    assert "door: FAILED (3)" in summary
+    assert "bench: ok" in summary
