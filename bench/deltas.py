@@ -51,6 +51,7 @@ WORK = results.ROOT / "build" / "bench"
 RATES = (1e-6, 1e-5, 1e-4, 3e-4)
 STEPS, MORE = 60, 9  # before the rates differ, and at each of them
 KEPT = 8  # steps at the end of each rate
+FAR = 1 << 28  # bytes, more than caches hold
 MOST = 1 << 24  # words that are measured, from the first of these steps on
 Row = dict[str, Any]
 Words = np.ndarray
@@ -196,6 +197,9 @@ def pause(old: Words, new: Words, rounds: int) -> Row:
         for w in (old, new)
     ]  # fmt: skip
     target = {name: tensor.clone() for name, tensor in states[0].items()}
+    # Both loads come from memory. Without this the check of the turn before leaves the plain load's
+    # tensors in caches, while staged ones were last touched a stage ago.
+    far = np.zeros(FAR, np.uint8)
     plain, ours, staged = [], [], []
 
     def load(name: str, tensor: torch.Tensor) -> None:
@@ -219,9 +223,10 @@ def pause(old: Words, new: Words, rounds: int) -> Row:
             ),
             lambda by=subscriber: ours.append(seconds(lambda: by.commit(load))),
         ]
-        for turn in turns if i % 2 else reversed(turns):  # the second finds the target in caches
+        for turn in turns if i % 2 else reversed(turns):
             for name, tensor in states[0].items():
                 target[name].copy_(tensor)
+            far += 1
             turn()
             if not all(torch.equal(target[n], t) for n, t in states[1].items()):
                 raise RuntimeError("the subscriber handed over other weights")

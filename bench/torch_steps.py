@@ -50,6 +50,7 @@ OURS = {
     "wp onebit": "--compress onebit:block=7 --warmup {warm}",
     "wp terngrad": "--compress terngrad",
     "wp terngrad+zstd": "--compress terngrad+zstd:1",
+    "wp terngrad+trits": "--compress terngrad+trits",
     "wp topk 1 %": "--compress topk:ratio=0.01",
     "wp dgc 1 %": "--compress dgc:ratio=0.01 --set ramp_steps={warm}",
     "wp powersgd 1": "--compress powersgd:rank=1",
@@ -59,7 +60,8 @@ OURS = {
 METHODS = THEIRS | OURS
 NOT_BY_DEFAULT = ("wp none", "wp topk 1 %")
 # Decode to the same bits, so the loss is the same, and is not measured again.
-SAME_BITS = {"wp int4+zstd": "wp int4", "wp terngrad+zstd": "wp terngrad"}
+SAME_BITS = {"wp int4+zstd": "wp int4", "wp terngrad+zstd": "wp terngrad",
+             "wp terngrad+trits": "wp terngrad"}  # fmt: skip
 NOTHING_NEW = ("noop", "plain, 25 MB")  # for the loss: learns on each rank apart; is plain
 # DDP's own, 25 MB, are most of these models, and leave when backward is done. PyTorch's PowerSGD
 # wants one bucket (examples/ddp_common/hooks.py).

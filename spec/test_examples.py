@@ -70,6 +70,8 @@ EXAMPLES = [
             dtype="bytes"),
     Example("sparse", "int16, 1000 elements, all 0 but 3 at place 2, and -1 at place 600",
             struct.pack("<1000h", *[0] * 2, 3, *[0] * 597, -1, *[0] * 399), dtype="int16"),
+    Example("trits", "13 bytes: a head of 1.0 as float32; one pair, places 2 and 31 set",
+            floats(1.0) + struct.pack("<II", 1 << 31 | 1 << 2, 1 << 31) + b"\7", dtype="bytes"),
     Example("planes", "16 elements: 1.0 and 2.0 by turns", floats(*[1.0, 2.0] * 8)),
     Example("fre", "1.0, 1.0, -2.5, 0.0, -0.0, 1e-40 (word `000116c2`), 100.3",
             floats(1.0, 1.0, -2.5, 0.0, -0.0, 1e-40, 100.3),

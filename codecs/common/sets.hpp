@@ -53,25 +53,33 @@ inline void list_places(const uint64_t* members, size_t n, uint32_t* places) {
   }
 }
 
+// Bits gather in registers: in memory each place would wait for the one before it. Writes up to 4
+// bytes more.
 inline std::byte* put_thin(const uint32_t* places, size_t n, size_t k, std::byte* out) {
   const EliasFano parts(n, k);
   const unsigned width = parts.low_bits;
   const size_t mask = (size_t{1} << width) - 1;
   std::byte* low = out + parts.high_size;
-  std::memset(out, 0, parts.high_size);
-  uint64_t pending = 0;
-  unsigned filled = 0;  // under 8 between items
+  uint64_t high = 0, pending = 0;
+  size_t word = 0;      // of the high bits
+  unsigned filled = 0;  // bits of `pending`, under 32 between places
   for (size_t i = 0; i < k; ++i) {
     const size_t p = places[i], at = (p >> width) + i;
-    out[at / 8] |= static_cast<std::byte>(1u << at % 8);
+    for (; word < at / 64; ++word, high = 0) std::memcpy(out + 8 * word, &high, sizeof(high));
+    high |= uint64_t{1} << at % 64;
     pending |= static_cast<uint64_t>(p & mask) << filled;
     filled += width;
-    std::memcpy(low, &pending, sizeof(pending));
-    low += filled / 8;
-    pending >>= filled & 56;
-    filled &= 7;
+    if (filled >= 32) {
+      std::memcpy(low, &pending, 4);
+      low += 4;
+      pending >>= 32;
+      filled -= 32;
+    }
   }
-  return low + (filled > 0);
+  for (size_t at = 8 * word; at < parts.high_size; at += 8, high = 0)
+    std::memcpy(out + at, &high, std::min<size_t>(8, parts.high_size - at));
+  std::memcpy(low, &pending, 4);
+  return low + bytes_of(filled);
 }
 
 inline uint64_t load_tail(ConstBytes bytes, size_t at) {

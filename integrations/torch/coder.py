@@ -51,7 +51,7 @@ class Coder(LibraryCoder):
     """A recipe, with its settings and its memory; calls from several threads wait for each other.
 
     Args:
-        recipe: codecs in order, "int8" or "terngrad+zstd"; see `wirepress.codecs`.
+        recipe: codecs in order, "int8" or "terngrad+trits"; see `wirepress.codecs`.
         threads: that encode and decode.
         checksum: of every block; the transports below have their own.
 

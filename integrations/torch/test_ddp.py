@@ -37,6 +37,7 @@ LOSSY = {  # method: knobs, relative error that the mean of one step may have
     "signsgd": ({}, 0.9),
     "terngrad": ({}, 6.0),
     "terngrad+zstd": ({}, 6.0),
+    "terngrad+trits": ({}, 6.0),
     "tbq": ({}, 1.01),
     "qsgd:bits=8": ({}, 0.1),
     "topk:ratio=0.1": ({}, 0.9),
@@ -211,7 +212,7 @@ def test_feedback_that_decays(on_ranks: Callable[..., Any]) -> None:
 
 def chosen() -> set[str]:
     found = set()
-    for method in ("terngrad", "terngrad+zstd", "terngrad:clip=0"):
+    for method in ("terngrad", "terngrad+zstd", "terngrad+trits", "terngrad:clip=0"):
         state = wirepress.torch.compress(make_ddp(make_model()), method)
         found |= set(state.choices().values()) - {"none"}
     return found
@@ -219,7 +220,8 @@ def chosen() -> set[str]:
 
 def test_terngrad_clips_as_its_paper_does(on_ranks: Callable[..., Any]) -> None:
     (found,) = on_ranks(chosen, 1)
-    assert found == {"terngrad:clip=2.5", "terngrad:clip=2.5+zstd", "terngrad:clip=0"}
+    clipped = "terngrad:clip=2.5"
+    assert found == {clipped, f"{clipped}+zstd", f"{clipped}+trits", "terngrad:clip=0"}
 
 
 class AnnouncedLetters:

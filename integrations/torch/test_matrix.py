@@ -37,6 +37,7 @@ METHODS = {  # relative error that the mean of one step may have
     "signsgd": 2.0,
     "terngrad": 6.0,
     "terngrad+zstd": 6.0,
+    "terngrad+trits": 6.0,
     "tbq": 1.01,
     "qsgd:bits=8": 0.1,
     "topk:ratio=0.1": 0.95,

@@ -130,18 +130,21 @@ Output::~Output() {
 }
 
 // New memory of this size comes from the kernel, whose small pages take longer than most codecs.
-static void wish_huge_pages(char* data, size_t size) {
+// A short code needs few of them, and clearing a huge page takes longer than to make that code:
+// the first `small` bytes have small pages.
+static void wish_huge_pages(char* data, size_t size, size_t small) {
   constexpr size_t kLarge = 4 << 20;
   if (size < kLarge) return;
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t skip = -reinterpret_cast<uintptr_t>(data) % page;
+  const size_t skip = small + -reinterpret_cast<uintptr_t>(data + small) % page;
   (void)madvise(data + skip, size - skip, MADV_HUGEPAGE);
 }
 
-NewBytes::NewBytes(size_t cap)
+NewBytes::NewBytes(size_t cap, Fill fill)
     : object_(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(cap))) {
   if (!object_) throw nb::python_error();
-  wish_huge_pages(PyBytes_AS_STRING(object_), cap);
+  constexpr size_t kShort = 1 << 20;
+  wish_huge_pages(PyBytes_AS_STRING(object_), cap, fill == Fill::kWhole ? 0 : kShort);
 }
 
 nb::bytes NewBytes::take(size_t size) {

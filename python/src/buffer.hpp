@@ -86,11 +86,14 @@ class Output {
   size_t size_;
 };
 
+// How much of its room a call will write: all, or what a code takes of its bound.
+enum class Fill { kWhole, kPart };
+
 // A bytes object being written, cut to the size written at the end; nobody else sees it before
 // take().
 class NewBytes {
  public:
-  explicit NewBytes(size_t cap);
+  NewBytes(size_t cap, Fill fill);
   ~NewBytes() { Py_XDECREF(object_); }
   NewBytes(const NewBytes&) = delete;
   NewBytes& operator=(const NewBytes&) = delete;

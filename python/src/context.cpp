@@ -119,14 +119,14 @@ auto Context::run(Call call) {
 }
 
 template <class Cap, class Call>
-nb::bytes Context::make_bytes(Cap cap, Call call) {
+nb::bytes Context::make_bytes(Cap cap, Call call, Fill fill) {
   while (true) {  // until no other thread's set() comes between the two
     uint64_t n_sets = 0;
     const size_t size = run([&](auto& context) {
       n_sets = n_sets_;
       return cap(context);
     });
-    NewBytes bytes(size);
+    NewBytes bytes(size, fill);
     const std::optional<size_t> written = run([&](auto& context) -> std::optional<size_t> {
       if (n_sets_ != n_sets) return std::nullopt;
       return call(context, bytes.data(), size);
@@ -195,7 +195,8 @@ nb::bytes Context::decompress(nb::handle frame, std::optional<intptr_t> stream) 
       [&](auto& context, void* dst, size_t cap) {
         const OnStream there(context, stream.value_or(stream_), stream_);
         return context.decompress(input.data(), input.size(), dst, cap);
-      });
+      },
+      Fill::kWhole);
 }
 
 size_t Context::decompress_into(nb::handle frame, nb::handle out) {
@@ -323,7 +324,8 @@ nb::bytes Context::decompress_range(nb::handle frame, uint64_t offset, size_t si
                     [&](auto& context, void* dst, size_t cap) {
                       context.decompress_range(input.data(), input.size(), offset, cap, dst);
                       return cap;
-                    });
+                    },
+                    Fill::kWhole);
 }
 
 nb::list Context::explain(nb::handle data, int dtype, int n_dims,
@@ -411,7 +413,7 @@ Job::Job(nb::object context, nb::object data, nb::object out, size_t cap, Begin 
     : owner_(std::move(context)), data_(std::move(data)), out_(std::move(out)) {
   input_.emplace(data_);
   if (out_.is_none()) {
-    bytes_.emplace(cap);
+    bytes_.emplace(cap, Fill::kPart);
   } else {
     output_.emplace(out_);
   }

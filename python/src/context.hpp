@@ -101,7 +101,7 @@ class Context {
   // The same for a call that writes up to cap(context_) bytes to where it is told, and returns how
   // many it wrote; both see the same settings.
   template <class Cap, class Call>
-  nanobind::bytes make_bytes(Cap cap, Call call);
+  nanobind::bytes make_bytes(Cap cap, Call call, Fill fill = Fill::kPart);
 
   // A fork waits for the calls that other threads are in: the child's copies are whole.
   struct AtFork;

@@ -530,7 +530,7 @@ def compress(
 
     Args:
         model: may be compiled (torch.compile), and so may the module in it.
-        method: a recipe of codecs ("int8", "onebit", "terngrad+zstd", "topk:ratio=0.01", "planes";
+        method: a recipe of codecs ("int8", "onebit", "terngrad+trits", "topk:ratio=0.01", "planes";
             see `wirepress.codecs`), "dgc:ratio=0.001" (with momentum correction: give the
             optimizer no momentum of its own), "powersgd:rank=4", "none" (PyTorch's all-reduce),
             "noop" (sends nothing: an upper bound for what can be gained, not for training), or
