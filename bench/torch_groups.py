@@ -39,7 +39,7 @@ GROUPS: dict[str, dict[str, Any]] = {  # beside "gloo"; arguments of wrap_group
     "always": {"adaptive": False},
     "int8": {"recipe": "int8"},
 }
-LEARNT = 26  # calls before a group's first block: both ways timed, and one pause of the contest
+LEARNT = 33  # calls before a group's first block: both ways timed, and one pause of the contest
 BLOCK_SECONDS = 0.03
 PAIRS = (8, 60)
 LIMIT = 1.02  # adaptive against gloo, median

@@ -51,6 +51,7 @@ OURS = {
     "wp terngrad": "--compress terngrad",
     "wp terngrad+zstd": "--compress terngrad+zstd:1",
     "wp terngrad+trits": "--compress terngrad+trits",
+    "wp terngrad, no clip, +trits": "--compress terngrad:clip=0+trits",
     "wp topk 1 %": "--compress topk:ratio=0.01",
     "wp dgc 1 %": "--compress dgc:ratio=0.01 --set ramp_steps={warm}",
     "wp powersgd 1": "--compress powersgd:rank=1",

@@ -400,30 +400,51 @@ def adapted() -> wt.Traffic:
 
     group._packer.pack = slow
     tensor = gradient(20_000, 1)
-    for _ in range(25):
+    for _ in range(33):
         dist.all_reduce(tensor.clone(), group=group)
     return wt.statistics(group)["all_reduce"]
 
 
 def test_where_it_is_slower_it_is_seldom_tried(on_ranks: OnRanks) -> None:
     for traffic in on_ranks(adapted, 2):
-        assert (traffic.calls, traffic.compressed_calls) == (25, 4)  # the 1st, 3rd, 5th and 15th
+        assert (traffic.calls, traffic.compressed_calls) == (33, 6)  # the 1st, 3rd, 5th, 31st ...
 
 
 def test_the_contest_keeps_the_faster_way_and_tries_the_other() -> None:
     contest = Contest()
-    seen = []
-    for _ in range(10):
-        raw, calls = contest.plan()
-        seen.append(f"{calls} {'raw' if raw else 'pressed'}")
-        contest.note(raw, 2.0 if raw else 1.0)
-    learnt = ["1 pressed", "1 raw"] * 3
-    assert seen == [*learnt, "8 pressed", "1 raw", "16 pressed", "1 raw"]
-    contest.note(True, 0.5)  # one is luck
-    assert contest.plan() == (False, 32)
-    contest.note(True, 1.04)  # in the middle: compressing must save more
+    raw_cost = 2.0
+
+    def calls_of(n: int) -> list[str]:
+        seen = []
+        for _ in range(n):
+            raw, calls = contest.plan()
+            seen.append(f"{calls} {'raw' if raw else 'pressed'}")
+            contest.note(raw, raw_cost if raw else 1.0)
+        return seen
+
+    learnt, tried = ["1 pressed", "1 raw"] * 3, ["1 raw"] * 3
+    assert calls_of(15) == [*learnt, "24 pressed", *tried, *["24 pressed"] * 2, *tried]
+    raw_cost = 1.04  # compressing must save more
+    assert calls_of(7) == [*["24 pressed"] * 4, *tried]
+    assert contest.plan() == (True, 192)
     assert contest.plan() == (False, 1)  # now the other one
-    assert contest.plan() == (True, 64)
+
+
+def test_a_lucky_trial_is_found_out() -> None:
+    contest = Contest()
+    for cost in (2.0, 1.0, 1.0):  # two compressed calls that began when the others had waited
+        for raw in (False, True):
+            assert contest.plan() == (raw, 1)
+            contest.note(raw, 1.5 if raw else cost)
+    assert contest.plan() == (False, 24)
+    contest.note(False, 1.0)
+    for _ in range(3):
+        assert contest.plan() == (True, 1)
+        contest.note(True, 1.5)
+    assert contest.plan() == (False, 24)
+    for _ in range(24):
+        contest.note(False, 2.0)
+    assert contest.plan() == (True, 24)  # what is left of the pause
 
 
 class Fixed(Contest):

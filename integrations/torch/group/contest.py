@@ -6,18 +6,29 @@ from __future__ import annotations
 from statistics import median
 
 
+TRIALS = 3
+"""Calls of each way whose middle counts."""
+CHECK = 24
+"""Compressed calls after which their times are looked at again: three lucky ones may have won."""
+PAUSES = (24, 768)
+"""Calls until the other way is tried for the first time, and at most."""
+
+
 class Contest:
     """Whether operations of one kind and about one size go raw: each way is timed three times, what
-    is faster in the middle stays, and the other one is tried again after 8, 16 ... 256 calls."""
+    is faster in the middle stays, and three calls of the other way are tried again after 24, 48 ...
+    768 calls."""
 
     GAIN = 0.95
     """Compressed ones shall take at most this part of the time: a thread does them, whose waking
     is not timed; a raw one is done by the thread that asks."""
 
     def __init__(self) -> None:
-        self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last three
-        self._pause = 8
-        self._trial = False
+        self._times: dict[bool, list[float]] = {False: [], True: []}  # raw?: the last of each
+        self._pause = PAUSES[0]
+        self._left = 0  # calls until the other way is tried
+        self._trials = 0  # of the other way, that come then
+        self._tried = False  # raw?
         self.raw = False
         self.granted = 0
         """Calls from the next one on that all ranks have agreed to do this way."""
@@ -27,15 +38,20 @@ class Contest:
     def plan(self) -> tuple[bool, int]:
         """Which way the next calls shall go (raw?), and how many, at least one."""
         pressed, raw = self._times[False], self._times[True]
-        if len(raw) < 3:
+        if len(raw) < TRIALS:
             return len(raw) < len(pressed), 1
         faster = self.GAIN * median(raw) < median(pressed)
-        self._trial = not self._trial
-        if not self._trial:
-            return not faster, 1
-        calls, self._pause = self._pause, min(2 * self._pause, 256)
-        return faster, calls
+        if self._left == 0 and self._trials == 0:
+            self._left, self._trials = self._pause, TRIALS
+            self._pause = min(2 * self._pause, PAUSES[1])
+        if self._left > 0:
+            calls = self._left if faster else min(self._left, CHECK)
+            self._left -= calls
+            self._tried = not faster
+            return faster, calls
+        self._trials -= 1
+        return self._tried, 1
 
     def note(self, raw: bool, cost: float) -> None:
         """What an operation took, in seconds a byte."""
-        self._times[raw] = [*self._times[raw], cost][-3:]
+        self._times[raw] = [*self._times[raw], cost][-TRIALS:]
