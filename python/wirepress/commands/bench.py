@@ -375,7 +375,7 @@ def add_parser(parsers: Any) -> None:
         "  wirepress bench field.raw --dtype float32 --plain --json field.json\n"
         "  wirepress bench field.npy --engine rtl --recipes fre:5 --limit 4\n",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
+    parser.add_argument("files", nargs="+", type=paths.file_name, metavar="FILE", help="- is stdin")
     parser.add_argument(
         "--recipes", nargs="+", metavar="RECIPE", help="instead of every codec x kernel"
     )

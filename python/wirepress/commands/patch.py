@@ -11,7 +11,7 @@ from typing import Any
 
 from wirepress import patches
 from wirepress.commands import files
-from wirepress.commands.paths import UsageError
+from wirepress.commands.paths import UsageError, file_name
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
@@ -40,13 +40,21 @@ def _fold(args: argparse.Namespace) -> dict[str, Any]:
     return {"output": args.output, "size": size}
 
 
+def _sentence(result: dict[str, Any]) -> str:
+    text = str(result["output"])
+    if "version" in result:
+        return f"{text}: version {result['version']}"
+    of = f", for a file of {result['of']:,}" if "of" in result else ""
+    return f"{text}: {result['size']:,} bytes{of}"
+
+
 def _command(act: Callable[[argparse.Namespace], dict[str, Any]]) -> Any:
     def command(args: argparse.Namespace) -> int:
         result = act(args)
         if args.json:
             print(json.dumps(result))
         elif not args.quiet:
-            print(", ".join(f"{key} {value}" for key, value in result.items()))
+            print(_sentence(result))
         return 0
 
     return command
@@ -71,8 +79,10 @@ def add_parsers(parsers: Any, add_options: Callable[..., None]) -> None:
     ):  # fmt: skip
         parser = parsers.add(name, sentence, _command(act), example)
         for place in places:
-            parser.add_argument(place, metavar=place.upper())
-        parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result")
+            parser.add_argument(place, type=file_name, metavar=place.upper())
+        parser.add_argument(
+            "-o", "--output", required=True, type=file_name, metavar="FILE", help="the result"
+        )
         parser.add_argument("-f", "--force", action="store_true", help="replace the result")
         parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
         parser.add_argument("--json", action="store_true", help="print JSON")
