@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -368,3 +372,50 @@ def test_the_commands(tmp_path: Path, wirepress_in: Command) -> None:
     assert over.returncode == 0
     assert (tmp_path / "0.safetensors").read_bytes() == (tmp_path / "1.safetensors").read_bytes()
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_results_and_sources_of_other_kinds(tmp_path: Path, wirepress_in: Command) -> None:
+    """A result replaces a file and nothing else; a source may be a pipe, and a bad one is named."""
+    for name, seed in ("a.safetensors", 1), ("b.safetensors", 2):
+        weights = {key: state()[key] for key in ("float32", "int8")}
+        write_safetensors(tmp_path / name, moved(weights, 0.1, seed), "")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_bytes(b"no patch, but some text " * 9)
+    diff = ("diff", "a.safetensors", "b.safetensors", "-f", "-o")
+    assert wirepress_in(*diff, "p.wpp").returncode == 0
+
+    def files() -> set[tuple[str, int, int, int, int]]:
+        rows = ((path.name, path.lstat()) for path in tmp_path.iterdir())
+        return {(n, s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns) for n, s in rows}
+
+    before = files()
+    for command, sentence in (
+        ((*diff, "pipe"), "pipe is not a regular file"),
+        ((*diff, "folder"), "folder is not a regular file"),
+        ((*diff, "a.safetensors"), "is the source itself"),
+        ((*diff, "./b.safetensors"), "is the source itself"),
+        ((*diff, ""), "the name of a file is empty"),
+        (("patch", "a.safetensors", "p.wpp", "-f", "-o", "p.wpp"), "is the source itself"),
+        (("patch", "a.safetensors", "text", "-o", "new"), "text: this is not a patch"),
+        (("fold", "p.wpp", "text", "-o", "new"), "text: this is not a patch"),
+        (("fold", "p.wpp", "p.wpp", "-f", "-o", "p.wpp"), "is the source itself"),
+        (("convert", "a.safetensors", "-o", "-"), "writes regular files; stdout is none"),
+        (("convert", "a.safetensors", "-o", "pipe"), "writes regular files; pipe is none"),
+        (("compress", "text", "-o", ""), "the name of a file is empty"),
+        (("compress", ""), "the name of a file is empty"),
+    ):
+        done = wirepress_in(*command)
+        assert done.returncode in (1, 2), command
+        assert sentence in done.stderr.decode(), (command, done.stderr)
+        assert files() == before, command
+    content, read, write = (tmp_path / "p.wpp").read_bytes(), *os.pipe()
+    threading.Thread(target=lambda: (os.write(write, content), os.close(write))).start()
+    with open(read, "rb") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "wirepress", "patch", "a.safetensors", f"/dev/fd/{read}",
+             "-o", "new"],
+            cwd=tmp_path, pass_fds=[pipe.fileno()], capture_output=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "new").read_bytes() == (tmp_path / "b.safetensors").read_bytes()

@@ -7,6 +7,7 @@ import copy
 import ctypes
 import pickle
 import subprocess
+import sys
 import threading
 from array import array as plain_array
 from collections.abc import Callable
@@ -252,6 +253,30 @@ def test_numbers_are_whole_and_in_their_range(tmp_path: Path) -> None:
         refused(call, "sequence|neither|shape|empty|that holds|None")
     assert not path.exists()
     assert wirepress.compress(b"a" * 99, threads=np.int64(2)) == wirepress.compress(b"a" * 99)
+
+
+SECOND_INTERPRETER = """
+import importlib
+import wirepress
+before = wirepress.Compressor("zstd")
+try:
+    interpreters = importlib.import_module("_xxsubinterpreters")
+except ImportError:
+    interpreters = importlib.import_module("_interpreters")
+script = "try:\\n  import wirepress\\nexcept ImportError as error:\\n"
+script += "  assert 'main' in str(error)\\nelse:\\n  raise ValueError('it was imported')\\n"
+failure = interpreters.run_string(interpreters.create(), script)
+assert not failure, failure
+for compressor in before, wirepress.Compressor("lz4"):
+    assert compressor.decompress(compressor.compress(b"abc")) == b"abc"
+"""
+
+
+def test_a_second_interpreter_is_refused_and_does_not_harm_the_first() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND_INTERPRETER], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_dtypes_may_be_numpys() -> None:

@@ -14,29 +14,41 @@ from wirepress.commands import files
 from wirepress.commands.paths import UsageError, file_name
 
 
-def _options(args: argparse.Namespace) -> dict[str, Any]:
+def _options(args: argparse.Namespace, *sources: str) -> dict[str, Any]:
+    """The library's; UsageError where the result would be the end of one of the sources."""
     if args.output == "-":
         raise UsageError("the result is written aside and renamed when it is whole: give -o a file")
     if os.path.exists(args.output) and not args.force:
         raise UsageError(f"{args.output} exists already; -f replaces it")
+    for name in sources:
+        if os.path.exists(name) and os.path.realpath(name) == os.path.realpath(args.output):
+            raise UsageError(f"{args.output} is the source itself; give the result another name")
     return files.settings(args)
 
 
 def _diff(args: argparse.Namespace) -> dict[str, Any]:
     base, target = args.versions
     size = patches.diff_files(
-        args.old, args.new, args.output, base=base, target=target, op=args.op, **_options(args)
+        args.old,
+        args.new,
+        args.output,
+        base=base,
+        target=target,
+        op=args.op,
+        **_options(args, args.old, args.new),
     )
     return {"output": args.output, "size": size, "of": os.path.getsize(args.new)}
 
 
 def _patch(args: argparse.Namespace) -> dict[str, Any]:
-    version = patches.patch_file(args.base, args.patch, args.output, **_options(args))
+    version = patches.patch_file(args.base, args.patch, args.output, **_options(args, args.patch))
     return {"output": args.output, "version": version}
 
 
 def _fold(args: argparse.Namespace) -> dict[str, Any]:
-    size = patches.fold_files(args.first, args.second, args.output, **_options(args))
+    size = patches.fold_files(
+        args.first, args.second, args.output, **_options(args, args.first, args.second)
+    )
     return {"output": args.output, "size": size}
 
 
