@@ -166,6 +166,8 @@ def _elements(dataset: h5py.Dataset, data: Any) -> np.ndarray:
     if isinstance(data, np.ma.MaskedArray):
         raise ParameterError("a masked array would lose its mask: write array.filled(value)")
     kind = dataset.dtype
+    if isinstance(data, np.ndarray):
+        data = np.asarray(data)  # a matrix keeps two dimensions
     if not isinstance(data, np.ndarray) or data.dtype == kind:
         # a type of arrays is the last dimensions of its elements
         return np.asarray(data, kind.base)

@@ -283,6 +283,29 @@ def test_what_no_patch_can_name() -> None:
         wirepress.diff({}, {"w": np.ma.masked_array(array, [1, 0, 0])})
 
 
+def test_calls_that_mean_nothing() -> None:
+    old = {"w": np.zeros((2, 8), np.float32)}
+    new = {"w": np.ones((2, 8), np.float32)}
+    update = patches.diff(old, new)
+    for call, sentence in (
+        (lambda: patches.patch(old, update), "`patch` takes it first"),
+        (lambda: patches.patch(update, old["w"]), "names and their tensors"),
+        (lambda: patches.diff(old["w"], new["w"]), "names and their tensors"),
+        (lambda: patches.digest([old["w"]]), "names and their tensors"),
+        (lambda: patches.fold(None, update), "a patch is bytes"),
+        (lambda: patches.diff(old, new, recipe="bx:m=3"), "recipes of its own"),
+        (lambda: patches.diff(old, new, base="1"), "base '1' is not a whole number"),
+        (lambda: patches.diff(old, new, base=-1), "base -1 is not in"),
+        (lambda: patches.diff(old, new, base=3, target=3), "versions rise"),
+    ):
+        with pytest.raises((TypeError, ParameterError), match=sentence) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    matrix = {"w": np.matrix(old["w"])}
+    assert patches.patch(update, matrix) == 1
+    assert (matrix["w"] == new["w"]).all()
+
+
 def test_folds_of_other_options_and_types() -> None:
     a = {"w": state()["float32"], "v": state()["float32"]}
     b, c = moved(a, 0.05, 1), moved(a, 0.05, 2)

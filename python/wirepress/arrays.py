@@ -241,7 +241,7 @@ def words_of(words: Any) -> tuple[memoryview, int | None]:
     plain = words.flags.c_contiguous and words.flags.writeable
     if not plain or isinstance(words, numpy.ma.MaskedArray):
         raise ParameterError("the array is masked, not contiguous or cannot be written")
-    memory = words.reshape(-1).view(numpy.uint8)
+    memory = numpy.asarray(words).reshape(-1).view(numpy.uint8)  # a matrix stays one otherwise
     return memoryview(memory), None if words.dtype == numpy.uint8 else words.itemsize
 
 

@@ -91,6 +91,10 @@ def item_of(name: str, data: Any) -> Item:
 
 
 def items_of(tensors: Mapping[str, Any]) -> dict[str, Item]:
+    if not hasattr(tensors, "items"):
+        raise TypeError(
+            f"names and their tensors are needed, as a dict has them, not {type(tensors).__name__}"
+        )
     return {name: item_of(name, data) for name, data in tensors.items()}
 
 
@@ -121,7 +125,10 @@ class _Maker:
     """Codes tensors and writes them one after the other; `finish` writes the table."""
 
     def __init__(self, write: Callable[[bytes], object], base: int, target: int, **options: Any):
-        if not 0 <= base < target < 1 << 64:
+        if "recipe" in options:
+            raise ParameterError("a patch has recipes of its own: leave out the option recipe")
+        base, target = arrays.whole("base", base), arrays.whole("target", target)
+        if base >= target:
             raise ParameterError(f"versions rise; {base} to {target} does not")
         self._write, self._options = write, {**options, "checksum": "on"}
         self._head = _HEAD.pack(MAGIC, base, target)
@@ -290,7 +297,13 @@ class Patch:
     """
 
     def __init__(self, data: Any, **options: Any) -> None:
-        self._data = memoryview(data).cast("B")
+        try:
+            self._data = memoryview(data).cast("B")
+        except TypeError:
+            raise TypeError(
+                f"a patch is bytes in one piece, not {type(data).__name__} (`patch` takes it first, "
+                f"then the tensors)"
+            ) from None
         self.compressor = api.Compressor(**options)
         if len(self._data) < _HEAD.size + _TAIL.size:
             raise TruncatedError(f"{len(self._data)} bytes are no whole patch")
