@@ -283,6 +283,7 @@ def test_what_no_patch_can_name() -> None:
         wirepress.diff({}, {"w": np.ma.masked_array(array, [1, 0, 0])})
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_calls_that_mean_nothing() -> None:
     old = {"w": np.zeros((2, 8), np.float32)}
     new = {"w": np.ones((2, 8), np.float32)}

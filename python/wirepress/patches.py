@@ -301,8 +301,8 @@ class Patch:
             self._data = memoryview(data).cast("B")
         except TypeError:
             raise TypeError(
-                f"a patch is bytes in one piece, not {type(data).__name__} (`patch` takes it first, "
-                f"then the tensors)"
+                f"a patch is bytes in one piece, not {type(data).__name__} (`patch` takes it "
+                f"first, then the tensors)"
             ) from None
         self.compressor = api.Compressor(**options)
         if len(self._data) < _HEAD.size + _TAIL.size:
