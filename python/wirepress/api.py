@@ -282,7 +282,7 @@ class Compressor:
     work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several
     threads wait for each other (give each thread its own to run them at once), and each sees one
     set of options. A forked child may use its copy; the fork waits for the call that another thread
-    is in.
+    is in. Copies and pickles have the same settings.
 
     Args:
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
