@@ -330,6 +330,12 @@ def test_steps_of_other_words_are_refused(of: type) -> None:
     with pytest.raises(ParameterError, match="the steps are of words of 4 bytes"):
         coder.take_steps(steps, words)
     assert not words.any()
+    typed = memoryview(words)
+    with pytest.raises(ParameterError, match="the steps are of words of 4 bytes"):
+        coder.take_steps(steps, typed.cast("B").cast(typed.format))
+    for other in (before.astype(">f4"), memoryview(before.astype(">f4")), before.astype(object)):
+        with pytest.raises(ParameterError, match="byte order"):
+            coder.take_steps(steps, other)
     coder.take_steps(steps, before)
     assert (before == 1).all()
 

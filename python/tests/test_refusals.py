@@ -249,8 +249,15 @@ def test_numbers_are_whole_and_in_their_range(tmp_path: Path) -> None:
         lambda: wirepress.decompress_range(frame, 0, 1 << 62),
         lambda: wirepress.decompress(None),
         lambda: wirepress.inspect(None),
+        lambda: compressor.add(None, frame),
+        lambda: compressor.decompress_async(None),
+        lambda: compressor.option(None),
+        lambda: compressor.number(None),
+        lambda: compressor.set_stream("x"),
+        lambda: wirepress.StreamDecompressor().update_into(frame, -1, bytearray(9)),
+        lambda: wirepress.StreamDecompressor().update_into(None, 0, bytearray(9)),
     ):
-        refused(call, "sequence|neither|shape|empty|that holds|None")
+        refused(call, "not a whole|not in|sequence|neither|shape|empty|that holds|None")
     assert not path.exists()
     assert wirepress.compress(b"a" * 99, threads=np.int64(2)) == wirepress.compress(b"a" * 99)
 

@@ -395,8 +395,6 @@ class Compressor:
         )
 
     def _memory_of(self, frame: Any) -> Any:
-        if frame is None:
-            raise TypeError("a frame is a buffer (bytes, memoryview ...), not None")
         return arrays.memory_of(frame, self._context.stream)
 
     def _room_of(self, out: Any, code: int | None = None) -> Any:
@@ -480,7 +478,7 @@ class Compressor:
         ParameterError where the frames differ in recipe, shape or block size, hold another type,
         or are streamed.
         """
-        return self._context.add(a, b)
+        return self._context.add(arrays.memory_of(a), arrays.memory_of(b))
 
     def compress_steps(self, before: Any, after: Any) -> bytes:
         """Makes a frame of the steps from one array of words to another, in the order of floats.
@@ -559,17 +557,18 @@ class Compressor:
         At first the default stream. None: all such work is done, and no call waits.
         `torch.cuda.current_stream().cuda_stream` is that of PyTorch.
         """
-        self._context.set_stream(-1 if stream is None else stream)
+        self._context.set_stream(-1 if stream is None else arrays.whole("stream", stream))
 
     def option(self, key: str) -> tuple[str, str]:
         """An option's value as text, and where it comes from: default, environment or set."""
+        key = arrays.text("option", key)
         return self._context.get(key), self._context.origin(key)
 
     def number(self, key: str) -> float:
         """An option's value as a number: bytes of a size, bytes a second of a rate, an integer, 1
         or 0 of a boolean; 0 for a word such as auto. ParameterError: the option is none of these.
         """
-        return self._context.number(key)
+        return self._context.number(arrays.text("option", key))
 
     @property
     def stats(self) -> Stats:
@@ -684,6 +683,7 @@ class StreamDecompressor:
         """
         if self.done:
             return 0, 0
+        data, offset = arrays.memory_of(data), arrays.whole("offset", offset)
         consumed, written, self.done = self._context.expand_update(data, offset, out)
         return consumed, written
 

@@ -182,6 +182,8 @@ def stream_of(data: Any) -> int | None:
 
 def memory_of(data: Any, stream: int | None = None) -> Any:
     """A frame as the library takes it: an array of a device as its memory, others as they are."""
+    if data is None:
+        raise TypeError("a frame is a buffer (bytes, memoryview ...), not None")
     return describe(data, None, stream).buffer if on_device(data) else data
 
 
@@ -237,12 +239,25 @@ def words_of(words: Any) -> tuple[memoryview, int | None]:
         size = None if words.dtype == torch.uint8 else words.element_size()
         return memoryview(words.detach().reshape(-1).view(torch.uint8).numpy()), size
     if numpy is None or not isinstance(words, numpy.ndarray):
-        return memoryview(words).cast("B"), None
+        return _words_of_buffer(words)
     plain = words.flags.c_contiguous and words.flags.writeable
     if not plain or isinstance(words, numpy.ma.MaskedArray):
         raise ParameterError("the array is masked, not contiguous or cannot be written")
+    if words.dtype.hasobject or not words.dtype.isnative:
+        raise ParameterError(f"the array is {words.dtype}, no words of this machine's byte order")
     memory = numpy.asarray(words).reshape(-1).view(numpy.uint8)  # a matrix stays one otherwise
     return memoryview(memory), None if words.dtype == numpy.uint8 else words.itemsize
+
+
+def _words_of_buffer(words: Any) -> tuple[memoryview, int | None]:
+    memory = memoryview(words)
+    if memory.format in _PLAIN_FORMATS:
+        return memory.cast("B"), 1 if memory.format[-1] == "b" else None
+    if _name_of_format(memory) not in DTYPES:
+        raise ParameterError(
+            f'buffer format "{memory.format}" is none of words in this machine\'s byte order'
+        )
+    return memory.cast("B"), memory.itemsize
 
 
 def check_output(out: Any, code: int | None) -> None:
