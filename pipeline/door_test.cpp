@@ -158,8 +158,8 @@ TEST(Door, BuffersThatOverlapAreRefused) {
   };
   const auto places = [](size_t source, size_t dst) {
     const auto before = static_cast<ptrdiff_t>(dst), behind = static_cast<ptrdiff_t>(source);
-    return std::vector<Place>{{-before, false}, {1 - before, true}, {0, true},
-                              {behind - 1, true}, {behind, false}};
+    return std::vector<Place>{
+        {-before, false}, {1 - before, true}, {0, true}, {behind - 1, true}, {behind, false}};
   };
   size_t n = 0;
   for (const Place& place : places(kSize, cap)) {
@@ -179,8 +179,7 @@ TEST(Door, BuffersThatOverlapAreRefused) {
             place.overlap);
     ASSERT_EQ(door.set("recipe", "sparse"), WPR_OK) << door.error();
     dst = at(raw);
-    refused("steps",
-            wpr_compress_steps(door.get(), raw.data(), middle, kValues, 4, dst, cap, &n),
+    refused("steps", wpr_compress_steps(door.get(), raw.data(), middle, kValues, 4, dst, cap, &n),
             place.overlap);
     ASSERT_EQ(door.set("recipe", "bx:m=6"), WPR_OK);
   }
@@ -201,11 +200,11 @@ TEST(Door, BuffersThatOverlapAreRefused) {
     std::vector<float> sum(3 * cap / 4);
     uint8_t* const between = reinterpret_cast<uint8_t*>(sum.data()) + cap / 4 * 4;
     std::copy(frame.begin(), frame.end(), between);
-    refused("add",
-            wpr_decompress_add(door.get(), between, frame.size(),
-                               reinterpret_cast<float*>(between + place.of_dst / 4 * 4), kValues,
-                               &n),
-            place.overlap || place.of_dst % 4 != 0);
+    refused(
+        "add",
+        wpr_decompress_add(door.get(), between, frame.size(),
+                           reinterpret_cast<float*>(between + place.of_dst / 4 * 4), kValues, &n),
+        place.overlap || place.of_dst % 4 != 0);
   }
   std::vector<float> both(2 * kValues);
   Data out(cap);
