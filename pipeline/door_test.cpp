@@ -150,7 +150,9 @@ TEST(Door, BuffersThatOverlapAreRefused) {
   const uint64_t shape = kValues;
   const auto refused = [&](const char* call, wpr_status status, bool overlap) {
     EXPECT_EQ(status, overlap ? WPR_PARAMETER : WPR_OK) << call << ": " << door.error();
-    if (overlap) EXPECT_NE(door.error().find("overlap"), std::string::npos) << call << door.error();
+    if (overlap) {
+      EXPECT_NE(door.error().find("overlap"), std::string::npos) << call << door.error();
+    }
   };
   struct Place {
     ptrdiff_t of_dst;  // from where the source is
