@@ -286,6 +286,27 @@ def test_a_second_interpreter_is_refused_and_does_not_harm_the_first() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_what_is_written_lies_apart_from_what_is_read() -> None:
+    compressor, room = wirepress.Compressor("onebit", threads=1), np.zeros(9999, np.float32)
+    room[:] = np.arange(9999)
+    before = room.copy()
+    frame = compressor.compress(room)
+    held = bytearray(room.nbytes + len(frame))
+    held[-len(frame) :] = frame
+    refused(lambda: compressor.compress_into(room, room), "overlap")
+    refused(lambda: compressor.compress_into(room[:5000], room[4999:]), "overlap")
+    refused(lambda: compressor.compress_feedback(room, room), "overlap")
+    refused(lambda: compressor.compress_feedback(room[:5000], room[4999:9999]), "overlap")
+    assert np.array_equal(room, before)
+    whole = memoryview(held)
+    refused(
+        lambda: compressor.decompress(whole[-len(frame) :], whole[1 : room.nbytes + 1]), "overlap"
+    )
+    compressor.decompress(whole[-len(frame) :], whole[: room.nbytes])
+    expected = compressor.decompress(frame)
+    assert bytes(whole[: room.nbytes]) == expected.tobytes()
+
+
 def test_dtypes_may_be_numpys() -> None:
     raw = np.arange(4, dtype=np.float32).tobytes()
     for dtype in ("float32", np.float32, np.dtype(np.float32), np.dtype("<f4")):
