@@ -7,6 +7,7 @@ what the filter would have written.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import operator
 import os
@@ -29,6 +30,14 @@ from wirepress.hdf5.filter import FILTER
 Box = tuple[slice, ...]
 
 
+def _leaves_borders_raw(plist: h5py.h5p.PropDCID) -> bool:
+    """H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, which h5py cannot be asked for: its HDF5 can."""
+    get = getattr(ctypes.CDLL(h5py.h5p.__file__), "H5Pget_chunk_opts", None)
+    options = ctypes.c_uint(0)
+    known = get is not None and get(ctypes.c_int64(plist.id), ctypes.byref(options)) >= 0
+    return known and bool(options.value & 2)
+
+
 class _Chunks:
     """The chunks of a dataset that has our filter and no other."""
 
@@ -42,6 +51,11 @@ class _Chunks:
             raise ParameterError(
                 f"dataset {dataset.name}: its filters are {names}, and this needs wirepress alone; "
                 f"use dataset[...]"
+            )
+        if _leaves_borders_raw(plist):
+            raise ParameterError(
+                f"dataset {dataset.name}: its chunks that reach beyond its end are not filtered "
+                f"(H5Pset_chunk_opts); use dataset[...]"
             )
         if dataset.dtype.hasobject:
             raise ParameterError(

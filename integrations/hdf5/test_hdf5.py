@@ -419,6 +419,28 @@ def test_data_of_other_types_are_converted_as_h5py_does(
     assert outcome(lambda: ours[...]) == (found if found != "refused" else outcome(lambda: ours[:]))
 
 
+def test_borders_that_hdf5_leaves_unfiltered(tmp_path: Path) -> None:
+    """A file of another program: HDF5 would take a frame there for elements."""
+    with h5py.File(tmp_path / "t.h5", "w", libver="latest") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((4,))
+        options = wirepress.hdf5.options()
+        plist.set_filter(options["compression"], 0, options["compression_opts"])
+        hdf5 = ctypes.CDLL(h5py.h5p.__file__)
+        assert hdf5.H5Pset_chunk_opts(ctypes.c_int64(plist.id), ctypes.c_uint(2)) == 0
+        space = h5py.h5s.create_simple((10,), (h5py.h5s.UNLIMITED,))
+        made = h5py.h5d.create(file.id, b"d", h5py.h5t.NATIVE_INT32, space, plist)
+        dataset = h5py.Dataset(made)
+        dataset[...] = np.arange(10)
+        for call in (
+            lambda: wirepress.hdf5.write(dataset, np.arange(10)),
+            lambda: wirepress.hdf5.read(dataset),
+        ):
+            with pytest.raises(wirepress.ParameterError, match="are not filtered"):
+                call()
+        np.testing.assert_array_equal(dataset[:], np.arange(10))
+
+
 def test_masks_and_what_lies_outside_of_chunks_is_refused(file: h5py.File) -> None:
     dataset = create(file, FIELD)
     with pytest.raises(wirepress.ParameterError, match="lose its mask"):
