@@ -121,7 +121,7 @@ def test_behind_another_filter_it_sees_bytes(file: h5py.File) -> None:
     dataset = create(file, FIELD, "zstd:3", shuffle=True)
     np.testing.assert_array_equal(dataset[:], FIELD)
     assert wirepress.inspect(frame_of(dataset)).dtype == "uint8"
-    with pytest.raises(ValueError, match="bx: takes .* behind another filter, .* put it first"):
+    with pytest.raises(ValueError, match=r"bx: takes .* behind another filter, .* put it first"):
         create(file, FIELD, "bx:m=6", shuffle=True)
     dataset = create(file, FIELD, "zstd:3", fletcher32=True)
     np.testing.assert_array_equal(dataset[:], FIELD)

@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <wirepress/wirepress.hpp>
 
 #include "buffer.hpp"
@@ -115,9 +114,6 @@ nb::tuple stats_row(Context& context) {
 
 NB_MODULE(_core, m) {
   using namespace wirepress::python;  // NOLINT: the module's own names
-  // A second interpreter would take the types away from the first, where calls would fail then.
-  if (PyInterpreterState_Get() != PyInterpreterState_Main())
-    throw std::runtime_error("wirepress works in a process's main interpreter, not in another one");
   nb::register_exception_translator(raise);
 
   m.attr("UNKNOWN") = WPR_UNKNOWN;
