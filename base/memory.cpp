@@ -22,6 +22,15 @@ Status check_on_cores(const void* at, const char* name) {
               name, place.device, place.memory->kernels);
 }
 
+Status check_apart(const char* a_name, ConstBytes a, const char* b_name, ConstBytes b) {
+  // Differences, because a size that a caller made up may reach past the end of all addresses.
+  const auto from = reinterpret_cast<uintptr_t>(a.data());
+  const auto to = reinterpret_cast<uintptr_t>(b.data());
+  const bool apart = from <= to ? to - from >= a.size() : from - to >= b.size();
+  if (apart || a.empty() || b.empty()) return {};
+  return fail(Code::kParameter, "%s and %s overlap", a_name, b_name);
+}
+
 const DeviceMemory* find_memory(std::string_view name) noexcept {
   for (const Engine* engine : engines()) {
     for (const DeviceMemory* memory : engine->memories)

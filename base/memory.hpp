@@ -48,6 +48,8 @@ struct Place {
 Place place_of(const void* at) noexcept;
 // kParameter where the argument `name` of a call lies on a device.
 Status check_on_cores(const void* at, const char* name);
+// Refuses two buffers of a call of which one is written while the other is read.
+Status check_apart(const char* a_name, ConstBytes a, const char* b_name, ConstBytes b);
 // That of an engine's device, by the name of its kernels or the engine's own; nullptr: unknown.
 const DeviceMemory* find_memory(std::string_view name) noexcept;
 

@@ -24,6 +24,12 @@ size_t find_row(const char* key) {
   return kNoRow;
 }
 
+std::string variable_of(const char* key) {
+  std::string name = "WIREPRESS_";
+  for (; *key; ++key) name += static_cast<char>(std::toupper(static_cast<unsigned char>(*key)));
+  return name;
+}
+
 std::string known_keys() {
   std::string keys;
   for (const OptionRow& row : option_rows())
@@ -233,18 +239,21 @@ Status Options::set_row(size_t row, const char* value, const char* origin) {
   return {};
 }
 
+Status in_environment(const char* key, const Status& status) {
+  const std::string_view text = status.text();
+  const size_t named = text.starts_with(key) ? std::strlen(key) : 0;  // "key: what is wrong"
+  return fail(Code::kParameter, "in the environment, %s%s", variable_of(key).c_str(),
+              status.text() + named);
+}
+
 Status Options::read_environment() {
   Status first;
   for (size_t i = 0; i < option_rows().size(); ++i) {
-    std::string name = "WIREPRESS_";
-    for (const char* c = option_rows()[i].key; *c; ++c) {
-      name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
-    }
+    const std::string name = variable_of(option_rows()[i].key);
     const char* value = std::getenv(name.c_str());
     if (!value) continue;
     if (const Status status = set_row(i, value, "environment"); !status.ok() && first.ok()) {
-      first =
-          fail(Code::kParameter, "in the environment, WIREPRESS_ variable of %s", status.text());
+      first = in_environment(option_rows()[i].key, status);
     }
   }
   return first;

@@ -68,6 +68,9 @@ class Options {
   std::vector<const char*> origin_;
 };
 
+// What is wrong with an option's environment variable: `status` says it, with the option's key.
+Status in_environment(const char* key, const Status& status);
+
 // "64KiB", "1 MB", "4096" to bytes: decimal and binary units. False: not a size.
 bool parse_size(const char* text, uint64_t* size);
 // "10Gbps", "1.2 GB/s", "80Mbit/s" to bytes a second: b is a bit, B a byte. False: not a rate above

@@ -82,6 +82,13 @@ Status check_own_buffers(const void* src, size_t n, const void* dst, size_t cap,
   return wirepress::check_on_cores(dst, "dst");
 }
 
+// What a frame of n bytes is written to must not be what it is made of.
+Status check_room(const wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
+                  const char* name = "src") {
+  return wirepress::check_apart(name, bytes(src, n), "dst",
+                                bytes(dst, std::min(cap, ctx->context.writer.bound(n))));
+}
+
 // A whole frame where the cores reach it.
 Status fetch_frame(ConstBytes frame, std::vector<std::byte>* room, ConstBytes* here) {
   const wirepress::Place place = wirepress::place_of(frame.data());
@@ -256,6 +263,7 @@ wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
+    WPR_TRY(check_room(ctx, src, header.raw_size, dst, cap));
     return ctx->context.compress(bytes(src, header.raw_size), header, bytes(dst, cap), written);
   });
 }
@@ -278,6 +286,7 @@ wpr_status wpr_compress_async(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
     Header header;
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
+    WPR_TRY(check_room(ctx, src, header.raw_size, dst, cap));
     wirepress::Job* begun;
     WPR_TRY(
         ctx->context.jobs.compress(bytes(src, header.raw_size), header, bytes(dst, cap), &begun));
@@ -327,6 +336,10 @@ wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual
     WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
     WPR_TRY(check_buffers(residual, header.raw_size, dst, cap, "residual"));
+    WPR_TRY(check_room(ctx, src, header.raw_size, dst, cap));
+    WPR_TRY(check_room(ctx, residual, header.raw_size, dst, cap, "residual"));
+    WPR_TRY(wirepress::check_apart("src", bytes(src, header.raw_size), "residual",
+                                   bytes(residual, header.raw_size)));
     return ctx->context.compress_feedback(bytes(src, header.raw_size),
                                           bytes(residual, header.raw_size), header, bytes(dst, cap),
                                           written);
@@ -352,6 +365,8 @@ wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, si
     WPR_TRY(check_given("written", written));
     WPR_TRY(check_own_buffers(a, a_size, dst, cap, "a"));
     WPR_TRY(check_own_buffers(b, b_size, dst, cap, "b"));
+    WPR_TRY(wirepress::check_apart("a", bytes(a, a_size), "dst", bytes(dst, cap)));
+    WPR_TRY(wirepress::check_apart("b", bytes(b, b_size), "dst", bytes(dst, cap)));
     return ctx->context.add(bytes(a, a_size), bytes(b, b_size), bytes(dst, cap), written);
   });
 }
@@ -370,6 +385,8 @@ wpr_status wpr_compress_steps(wpr_ctx* ctx, const void* before, const void* afte
     WPR_TRY(set_shape(&header, dtype, WPR_NO_SHAPE, &shape));
     WPR_TRY(check_own_buffers(before, header.raw_size, dst, cap, "before"));
     WPR_TRY(check_own_buffers(after, header.raw_size, dst, cap, "after"));
+    WPR_TRY(check_room(ctx, before, header.raw_size, dst, cap, "before"));
+    WPR_TRY(check_room(ctx, after, header.raw_size, dst, cap, "after"));
     return ctx->context.writer.compress_steps(bytes(before, header.raw_size),
                                               bytes(after, header.raw_size), header,
                                               bytes(dst, cap), written);
@@ -489,6 +506,8 @@ wpr_status wpr_stream_update(wpr_ctx* ctx, const void* src, size_t n, void* dst,
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
     WPR_TRY(check_own_buffers(src, n, dst, cap));
+    const size_t most = std::min(cap, ctx->context.stream_writer.bound(n));
+    WPR_TRY(wirepress::check_apart("src", bytes(src, n), "dst", bytes(dst, most)));
     return ctx->context.stream_writer.update(bytes(src, n), bytes(dst, cap), written);
   });
 }
@@ -510,6 +529,7 @@ wpr_status wpr_expand_update(wpr_ctx* ctx, const void* src, size_t n, size_t* co
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("consumed", consumed, "written", written, "done", done));
     WPR_TRY(check_own_buffers(src, n, dst, cap));
+    WPR_TRY(wirepress::check_apart("src", bytes(src, n), "dst", bytes(dst, cap)));
     bool finished = false;
     WPR_TRY(ctx->context.stream_reader.update(bytes(src, n), consumed, bytes(dst, cap), written,
                                               &finished));

@@ -137,6 +137,94 @@ TEST(Door, WhetherARecipeLosesDependsOnTheDtype) {
   EXPECT_EQ(lossless("auto:abs=1e-3", WPR_BYTES), 1);
 }
 
+// Whatever overlaps by a byte, at either side, or wholly.
+TEST(Door, BuffersThatOverlapAreRefused) {
+  Door door("bx:m=6");
+  constexpr size_t kSize = 4096, kValues = kSize / 4;
+  const Data raw = wave(kValues);
+  Data frame;
+  ASSERT_EQ(door.compress(raw, WPR_FLOAT32, false, &frame), WPR_OK);
+  const size_t cap = wpr_bound(door.get(), kSize);
+  Data room(3 * cap);
+  uint8_t* const middle = room.data() + cap;
+  const uint64_t shape = kValues;
+  const auto refused = [&](const char* call, wpr_status status, bool overlap) {
+    EXPECT_EQ(status, overlap ? WPR_PARAMETER : WPR_OK) << call << ": " << door.error();
+    if (overlap) {
+      EXPECT_NE(door.error().find("overlap"), std::string::npos) << call << door.error();
+    }
+  };
+  struct Place {
+    ptrdiff_t of_dst;  // from where the source is
+    bool overlap;
+  };
+  const auto places = [](size_t source, size_t dst) {
+    const auto before = static_cast<ptrdiff_t>(dst), behind = static_cast<ptrdiff_t>(source);
+    return std::vector<Place>{
+        {-before, false}, {1 - before, true}, {0, true}, {behind - 1, true}, {behind, false}};
+  };
+  size_t n = 0;
+  for (const Place& place : places(kSize, cap)) {
+    const auto at = [&](const Data& source) {
+      std::copy(source.begin(), source.end(), middle);
+      return middle + place.of_dst;
+    };
+    uint8_t* dst = at(raw);
+    refused("compress",
+            wpr_compress_array(door.get(), middle, WPR_FLOAT32, 1, &shape, dst, cap, &n),
+            place.overlap);
+    std::vector<float> other(kValues);
+    dst = at(raw);
+    refused("feedback",
+            wpr_compress_feedback(door.get(), other.data(), reinterpret_cast<float*>(middle),
+                                  kValues, dst, cap, &n),
+            place.overlap);
+    ASSERT_EQ(door.set("recipe", "sparse"), WPR_OK) << door.error();
+    dst = at(raw);
+    refused("steps", wpr_compress_steps(door.get(), raw.data(), middle, kValues, 4, dst, cap, &n),
+            place.overlap);
+    ASSERT_EQ(door.set("recipe", "bx:m=6"), WPR_OK);
+  }
+  for (const Place& place : places(frame.size(), kSize)) {
+    const auto at = [&] {
+      std::copy(frame.begin(), frame.end(), middle);
+      return middle + place.of_dst;
+    };
+    uint8_t* dst = at();
+    // A capacity beyond what is written may be anything.
+    refused("decompress",
+            wpr_decompress(door.get(), middle, frame.size(), dst,
+                           place.of_dst < 0 && !place.overlap ? 2 * cap : kSize, &n),
+            place.overlap);
+    dst = at();
+    refused("range", wpr_decompress_range(door.get(), middle, frame.size(), 0, kSize, dst),
+            place.overlap);
+    std::vector<float> sum(3 * cap / 4);
+    uint8_t* const between = reinterpret_cast<uint8_t*>(sum.data()) + cap / 4 * 4;
+    std::copy(frame.begin(), frame.end(), between);
+    refused(
+        "add",
+        wpr_decompress_add(door.get(), between, frame.size(),
+                           reinterpret_cast<float*>(between + place.of_dst / 4 * 4), kValues, &n),
+        place.overlap || place.of_dst % 4 != 0);
+  }
+  std::vector<float> both(2 * kValues);
+  Data out(cap);
+  refused("residual",
+          wpr_compress_feedback(door.get(), both.data(), both.data() + kValues - 1, kValues,
+                                out.data(), cap, &n),
+          true);
+}
+
+TEST(Door, BoundsOfWhatNoFrameHolds) {
+  Door door;
+  for (const size_t size : {(size_t{1} << 48) + 1, SIZE_MAX / 2, SIZE_MAX - 1, SIZE_MAX}) {
+    EXPECT_EQ(wpr_bound(door.get(), size), SIZE_MAX) << size;
+    EXPECT_EQ(wpr_stream_bound(door.get(), size), SIZE_MAX) << size;
+  }
+  EXPECT_GT(wpr_bound(door.get(), size_t{1} << 48), size_t{1} << 48);
+}
+
 TEST(Door, RecipesThatMeanNothingAreRefused) {
   Door door;
   struct Case {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/memory.hpp"
 #include "pipeline/device_wait.hpp"
 
 namespace wirepress {
@@ -318,8 +319,10 @@ Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t*
   if (into == Into::kMove && frame_.raw_size % dtype_size(header.dtype) != 0)
     return fail(Code::kParameter, "the frame's %llu bytes are not whole steps of %s",
                 ull(frame_.raw_size), dtype_name(header.dtype));
+  dst = dst.first(frame_.raw_size);  // what a caller says of more room may be wrong
+  WPR_TRY(check_apart("src", bytes, into == Into::kMove ? "words" : "dst", dst));
   const int threads = settings_.blocks().threads;
-  WPR_TRY(expand_blocks(&frame_, threads, into, dst.first(frame_.raw_size)));
+  WPR_TRY(expand_blocks(&frame_, threads, into, dst));
   *written = frame_.raw_size;
   stats_.expanded_bytes += frame_.raw_size;
   return {};
@@ -332,10 +335,12 @@ Status FrameReader::decompress_range(ConstBytes bytes, uint64_t offset, Bytes ds
   WPR_TRY(parse(bytes, &frame_));
   const uint64_t raw_size = frame_.raw_size;
   if (offset > raw_size || dst.size() > raw_size - offset) {
+    const uint64_t end = offset + std::min<uint64_t>(dst.size(), UINT64_MAX - offset);
     return fail(Code::kParameter, "bytes %llu..%llu of a frame that holds %llu", ull(offset),
-                ull(offset + dst.size()), ull(raw_size));
+                ull(end), ull(raw_size));
   }
   if (dst.empty()) return {};
+  WPR_TRY(check_apart("src", bytes, "dst", dst));
   const std::vector<Block> all = std::move(frame_.blocks);
   const uint64_t end = offset + dst.size();
   const uint64_t block_size = frame_.header.block_size();

@@ -158,6 +158,7 @@ size_t slots_for(size_t threads, size_t block_size) {
 }  // namespace
 
 size_t FrameWriter::bound(uint64_t raw_size) const {
+  if (raw_size > kMaxRawSize) return SIZE_MAX;  // no frame holds so much: no memory is enough
   const uint64_t block_size = settings_.block_size();
   // A block of whole rows may be little more than half as large.
   return kMaxHeader + raw_size + 8 * (2 * raw_size / block_size + 1);

@@ -64,9 +64,8 @@ void settle(Options* options, size_t row, Status* first) {
   // A default may be invalid, too: in a build without its codec, or on another engine.
   const bool is_default = std::strcmp(options->origin(key), "default") == 0;
   if (first->ok())
-    *first =
-        fail(Code::kParameter, "%s of %s",
-             is_default ? "the default" : "in the environment, WIREPRESS_ variable", status.text());
+    *first = is_default ? fail(Code::kParameter, "the default of %s", status.text())
+                        : in_environment(key, status);
   options->reset(row);
 }
 

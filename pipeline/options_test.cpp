@@ -2,6 +2,7 @@
 // Every option through the C door and through its variable: what is taken and what is refused.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -107,9 +108,10 @@ TEST(OptionMatrix, ThroughTheEnvironment) {
         << key << " " << value << ": " << wpr_error(context.ctx);
     EXPECT_EQ(wpr_get(context.ctx, option.key), good ? value : option.fallback) << key;
     EXPECT_STREQ(wpr_origin(context.ctx, option.key), good ? "environment" : "default") << key;
+    std::string variable_name = "WIREPRESS_";
+    for (const char letter : key) variable_name += static_cast<char>(std::toupper(letter));
     if (!good)
-      expect_sentence(wpr_error(context.ctx),
-                      "in the environment, WIREPRESS_ variable of " + key + ": ");
+      expect_sentence(wpr_error(context.ctx), "in the environment, " + variable_name + ": ");
   });
 }
 

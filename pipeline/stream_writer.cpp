@@ -7,6 +7,7 @@
 namespace wirepress {
 
 size_t StreamWriter::bound(uint64_t n) const {
+  if (n > kMaxRawSize) return SIZE_MAX;
   const auto bound = [n](uint64_t block_size, uint64_t batch) {
     const uint64_t raw = n + batch;
     return kMaxHeader + raw + 8 * (raw / block_size + 2) + 4;

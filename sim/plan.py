@@ -598,6 +598,8 @@ def _request(samples: list[Sample], args: argparse.Namespace) -> Request:
     size = args.size if args.size is not None else float(sum(len(s.data) for s in samples))
     if not size:
         raise files.UsageError("give a sample of the data, or --size: what a worker sends a step")
+    if args.workers == 1:
+        raise files.UsageError("one worker exchanges nothing: --workers takes 2 and more")
     if not args.link:
         raise files.UsageError("--link must be more than 0")
     if not all(args.sweep):

@@ -729,6 +729,8 @@ def main(args: argparse.Namespace) -> int:
     if not all([*links, args.intra]):
         raise files.UsageError("a link must be faster than 0")
     rows = _rows(workload, args, links)
+    if not all(row.outcome.seconds for row in rows):
+        raise files.UsageError(f"{workload.name} takes no time: it sends and computes nothing")
     if args.plot:
         title = f"{workload.name}, {workload.n_ranks} ranks, {args.collective}"
         _draw(rows, args.plot, title, workload.repeat)

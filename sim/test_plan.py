@@ -140,6 +140,7 @@ def test_what_cannot_be_planned_is_said(wirepress_in) -> None:
         (("--size", "1GB", "--link", "0Gbps"), "--link must be more than 0"),
         (("--size", "1GB", "--sweep", "1Gbps", "0Gbps"), "--sweep must be more than 0"),
         (("--size", "1GB", "--workers", "0"), "not a count of at least 1"),
+        (("--size", "1GB", "--workers", "1"), "one worker exchanges nothing"),
         (("--size", "1GB", "--engine", "abacus"), "known: a100"),
         (("--size", "1GB", "--engine", "fpga:lz4=3x"), "lz4"),
         (("--size", "1GB", "--ratio", "lz4"), "CODEC=RATIO"),

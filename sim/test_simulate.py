@@ -389,6 +389,7 @@ def test_command(wirepress_in, tmp_path: Path) -> None:
         ((), "give a folder of traces, or --ranks and --size"),
         (("nowhere",), "nowhere: No such file"),
         (("--ranks", "4", "--size", "0B"), "--size must be more than 0"),
+        (("--ranks", "1", "--size", "1GB"), "takes no time"),
         (("--ranks", "4", "--size", "1GB", "--engine", "bf2:lz4"), "no speed is known"),
         (("--ranks", "4", "--size", "1GB", "--sweep", "0Gbps"), "faster than 0"),
         (("--ranks", "4", "--size", "1GB", "--local", "3"), "4 ranks do not fill nodes of 3"),

@@ -91,8 +91,12 @@ Status File::open(const char* path, Access access) {
   constexpr int kFlags[] = {O_RDWR | O_CREAT | O_EXCL, O_RDWR, O_RDONLY};
   descriptor_ = calls_.open(path, kFlags[static_cast<int>(access)]);
   if (descriptor_ < 0) {
-    if (access == Access::kCreate && errno == EEXIST)
+    struct stat there;
+    if (access == Access::kCreate && errno == EEXIST) {
+      if (::stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return fail(Code::kIo, "%s exists and is not a regular file", path);
       return fail(Code::kIo, "%s exists: open it to append, or remove it first", path);
+    }
     return fail(Code::kIo, "%s: %s", path, reason(errno).c_str());
   }
   struct stat status;

@@ -506,7 +506,8 @@ Status FrameStore::close() {
 Status FrameStore::get(uint64_t step, void* dst, size_t cap) {
   Lock lock(mutex_);
   if (!open_) return closed();
-  if (cap < head_.raw_size || !dst)
+  if (!dst) return fail(Code::kParameter, "step %" PRIu64 ": dst is NULL", step);
+  if (cap < head_.raw_size)
     return fail(Code::kDstTooSmall, "dst has %zu bytes; a frame of this store has %" PRIu64, cap,
                 head_.raw_size);
   const double began = now();

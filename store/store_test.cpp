@@ -352,6 +352,15 @@ TEST_F(StoreTest, AForkedChildIsRefused) {
   wpr_store_free(store);
 }
 
+// Nobody is told to remove what is no file.
+TEST_F(StoreTest, ADeviceIsNoFileToBeRemoved) {
+  const wpr_store_config config = config_of(WPR_STORE_DISK);
+  wpr_store* store = nullptr;
+  EXPECT_EQ(wpr_store_create("/dev/null", &config, &store), WPR_IO);
+  EXPECT_STREQ(wpr_store_error(store), "/dev/null exists and is not a regular file");
+  wpr_store_free(store);
+}
+
 TEST_F(StoreTest, NullAndWhatLosesBytesAreRefused) {
   wpr_store_config config = config_of(WPR_STORE_COMPRESSED);
   wpr_store* store = nullptr;
@@ -377,7 +386,7 @@ TEST_F(StoreTest, NullAndWhatLosesBytesAreRefused) {
   char text[200] = "";
   for (wpr_store* s : {store, static_cast<wpr_store*>(nullptr)}) {
     EXPECT_EQ(wpr_store_put(s, 0, nullptr, kValues * sizeof(float)), WPR_PARAMETER);
-    EXPECT_NE(wpr_store_get(s, 0, nullptr, kValues * sizeof(float)), WPR_OK);
+    EXPECT_EQ(wpr_store_get(s, 0, nullptr, kValues * sizeof(float)), WPR_PARAMETER);
     EXPECT_EQ(wpr_store_put_tile(s, 0, 0, nullptr, nullptr), WPR_PARAMETER);
     EXPECT_EQ(wpr_store_get_tile(s, 0, 0, nullptr, nullptr), WPR_PARAMETER);
     EXPECT_EQ(wpr_store_tile_at(s, 0, nullptr), WPR_PARAMETER);

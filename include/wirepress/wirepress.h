@@ -12,6 +12,8 @@
  * fork; they make threads anew. Those that one was using must not be touched in the child.
  * Alignment: none is needed. Buffers at multiples of 64 bytes are faster: AVX-512 expands gradient
  * codes there up to 1.4 times as fast (4 MiB, one core).
+ * Overlap: what a call writes lies apart from what it reads, else it is refused with WPR_PARAMETER
+ * (only wpr_copy moves within one buffer; memory of devices is not looked at).
  * NULL: a call that needs a pointer and gets none is refused with WPR_PARAMETER; the bounds of no
  * context are 0.
  * Not promised: equal bytes from different versions of the library, or of liblz4, libzstd,
@@ -133,7 +135,7 @@ WPR_API wpr_status wpr_parse_rate(const char *text, double *rate);
 
 /* ---- whole buffers ---------------------------------------------------------------------- */
 
-/* A dst this big never fails. */
+/* A dst this big never fails; SIZE_MAX for more than a frame can hold, 2^48 bytes. */
 WPR_API size_t wpr_bound(const wpr_ctx *ctx, size_t raw_size);
 
 /* Makes one frame of n bytes. Nobody states their type here, so a recipe that changes values is

@@ -52,10 +52,16 @@ inline std::string version() { return wpr_version(); }
 // Bytes of an element; 0: dtype is no element type.
 inline size_t dtype_size(wpr_dtype dtype) { return wpr_dtype_size(dtype); }
 
+// A string as C takes it, where it would end at a NUL.
+inline const char* c_text(const std::string& text) {
+  if (text.find('\0') == std::string::npos) return text.c_str();
+  throw Error(WPR_PARAMETER, std::string("\"") + text.c_str() + "\" has a NUL behind it");
+}
+
 // Bytes a second of "25Gbps" or "1.2GB/s".
 inline double parse_rate(const std::string& text) {
   double rate;
-  if (wpr_parse_rate(text.c_str(), &rate) == WPR_OK) return rate;
+  if (wpr_parse_rate(c_text(text), &rate) == WPR_OK) return rate;
   throw Error(WPR_PARAMETER, "\"" + text + "\" is not a rate such as 10Gbps or 1.2GB/s");
 }
 
@@ -87,7 +93,7 @@ class Context {
   wpr_ctx* get() const noexcept { return context_.get(); }
 
   void set(const std::string& key, const std::string& value) {
-    check(wpr_set(get(), key.c_str(), value.c_str()));
+    check(wpr_set(get(), c_text(key), c_text(value)));
   }
   std::string get(const std::string& key) const {
     const char* value = wpr_get(get(), key.c_str());

@@ -36,6 +36,8 @@ def options(recipe: str = "") -> dict[str, object]:
     Raises:
         ParameterError: there is no such recipe.
     """
+    if not isinstance(recipe, str):
+        raise TypeError(f"recipe: a str, not {type(recipe).__name__}")
     if recipe:
         Compressor(recipe)
     return {"compression": FILTER, "compression_opts": cd_values(recipe)}

@@ -7,7 +7,9 @@ what the filter would have written.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import operator
 import os
 import struct
 import threading
@@ -28,10 +30,20 @@ from wirepress.hdf5.filter import FILTER
 Box = tuple[slice, ...]
 
 
+def _leaves_borders_raw(plist: h5py.h5p.PropDCID) -> bool:
+    """H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, which h5py cannot be asked for: its HDF5 can."""
+    get = getattr(ctypes.CDLL(h5py.h5p.__file__), "H5Pget_chunk_opts", None)
+    options = ctypes.c_uint(0)
+    known = get is not None and get(ctypes.c_int64(plist.id), ctypes.byref(options)) >= 0
+    return known and bool(options.value & 2)
+
+
 class _Chunks:
     """The chunks of a dataset that has our filter and no other."""
 
     def __init__(self, dataset: h5py.Dataset) -> None:
+        if not isinstance(dataset, h5py.Dataset):
+            raise TypeError(f"an h5py.Dataset is needed, not {type(dataset).__name__}")
         plist = dataset.id.get_create_plist()
         filters = [plist.get_filter(i) for i in range(plist.get_nfilters())]
         if [row[0] for row in filters] != [FILTER]:
@@ -39,6 +51,16 @@ class _Chunks:
             raise ParameterError(
                 f"dataset {dataset.name}: its filters are {names}, and this needs wirepress alone; "
                 f"use dataset[...]"
+            )
+        if _leaves_borders_raw(plist):
+            raise ParameterError(
+                f"dataset {dataset.name}: its chunks that reach beyond its end are not filtered "
+                f"(H5Pset_chunk_opts); use dataset[...]"
+            )
+        if dataset.dtype.hasobject:
+            raise ParameterError(
+                f"dataset {dataset.name}: strings of any length, sequences and references lie "
+                f"outside of its chunks; use dataset[...]"
             )
         if not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype, logical=True)):
             raise ParameterError(
@@ -87,9 +109,10 @@ class _Chunks:
 
     def encode(self, part: np.ndarray) -> bytes:
         """The frame of a chunk of which only a part lies within the dataset."""
-        if part.shape != self.shape:
-            whole = np.full(self.shape, self.dataset.fillvalue, self.dataset.dtype)
-            whole[tuple(slice(n) for n in part.shape)] = part
+        if part.shape[: len(self.shape)] != self.shape:
+            whole = np.empty(self.shape, self.dataset.dtype)
+            whole[...] = self.dataset.fillvalue
+            whole[tuple(slice(n) for n in part.shape[: len(self.shape)])] = part
             part = whole
         memory = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
         return self._compressor().compress_view(arrays.View(memory, *self._view))
@@ -112,9 +135,9 @@ class _Chunks:
 def _items(region: Any, n_dims: int) -> list[Any]:
     """A region as an index for each dimension."""
     items = list(region) if isinstance(region, tuple) else [region]
-    if Ellipsis in items:
-        at = items.index(Ellipsis)
-        items[at : at + 1] = [slice(None)] * (n_dims - len(items) + 1)
+    dots = [at for at, item in enumerate(items) if item is Ellipsis]
+    if len(dots) == 1:
+        items[dots[0] : dots[0] + 1] = [slice(None)] * (n_dims - len(items) + 1)
     return items + [slice(None)] * (n_dims - len(items))
 
 
@@ -123,6 +146,12 @@ def _box(region: Any, shape: tuple[int, ...], name: str) -> tuple[Box, tuple[int
     items = _items(region, len(shape))
     if len(items) != len(shape):
         raise ParameterError(f"dataset {name}: {len(items)} indices for shape {shape}")
+    for item in items:
+        if not isinstance(item, slice) and not hasattr(item, "__index__"):
+            raise ParameterError(
+                f"dataset {name}: an index is an integer or a slice here, not a "
+                f"{type(item).__name__}; use dataset[...]"
+            )
     box, selected = [], []
     for item, n in zip(items, shape, strict=True):
         if isinstance(item, slice):
@@ -132,16 +161,57 @@ def _box(region: Any, shape: tuple[int, ...], name: str) -> tuple[Box, tuple[int
             box.append(slice(low, max(low, high)))
             selected.append(max(0, high - low))
         else:
-            low = int(item) + n * (int(item) < 0)
+            try:
+                index = operator.index(item)
+            except TypeError:  # an array has __index__, and is one only where it has one element
+                raise ParameterError(
+                    f"dataset {name}: an array of indices is not known here; use dataset[...]"
+                ) from None
+            low = index + n * (index < 0)
             if not 0 <= low < n:
-                raise ParameterError(f"dataset {name}: index {item} of {n}")
+                raise ParameterError(f"dataset {name}: index {index} of {n}")
             box.append(slice(low, low + 1))
     return tuple(box), tuple(selected)
 
 
+def _elements(dataset: h5py.Dataset, data: Any) -> np.ndarray:
+    """The data as the dataset's type, converted as `dataset[...] = data` would: by HDF5, which
+    clips what an integer cannot hold, where NumPy would wrap it around."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise ParameterError("a masked array would lose its mask: write array.filled(value)")
+    kind = dataset.dtype
+    if isinstance(data, np.ndarray):
+        data = np.asarray(data)  # a matrix keeps two dimensions
+    if not isinstance(data, np.ndarray) or data.dtype == kind:
+        # a type of arrays is the last dimensions of its elements
+        return np.asarray(data, kind.base)
+    try:
+        theirs, ours = h5py.h5t.py_create(data.dtype), h5py.h5t.py_create(kind.base)
+        if data.dtype == kind.base or theirs.equal(ours):
+            return np.ascontiguousarray(data).reshape(data.shape).view(kind.base)
+        compound = h5py.h5t.COMPOUND in (theirs.get_class(), ours.get_class())
+        if compound and (data.dtype.kind, kind.base.kind) != ("c", "c"):
+            raise TypeError("records are converted by dataset[...]")
+        size, n = kind.base.itemsize, data.size
+        room = np.empty(n * max(size, data.dtype.itemsize), np.uint8)
+        room[: data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        if n:
+            h5py.h5t.convert(theirs, ours, n, room)
+        return room[: n * size].view(kind.base).reshape(data.shape)
+    except (OSError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"dataset {dataset.name} holds {kind}, the data are {data.dtype}, which HDF5 does not "
+            f"convert to it: {error}"
+        ) from None
+
+
+def _pool_size(threads: int | None) -> int:
+    return arrays.whole("threads", threads or 0) or len(os.sched_getaffinity(0))
+
+
 def _in_turn(jobs: Iterator[Callable[[], Any]], threads: int | None) -> Iterator[Any]:
     """What jobs return, in their order, done by threads; few are ahead of the one awaited."""
-    n = threads or len(os.sched_getaffinity(0))
+    n = _pool_size(threads)
     with ThreadPoolExecutor(n, "wirepress-hdf5") as pool:
         ahead: deque[Future[Any]] = deque()
         try:
@@ -163,21 +233,23 @@ def write(
 
     Args:
         dataset: chunked, with the filter of `options` and no other.
-        data: an array of the region's shape; other types are converted.
+        data: an array of the region's shape; other types are converted as `dataset[region] =` does.
         region: whole chunks, that is: it begins and ends between chunks, or where the dataset ends.
             Integers and slices of step 1.
         threads: None: as many as this process may use.
 
     Raises:
-        ParameterError: the dataset has other filters, the shape is not the region's, or the region
-            would cut a chunk. Nothing is written.
+        ParameterError: the dataset has other filters or elements that lie outside of its chunks,
+            the shape is not the region's, HDF5 does not convert the type, or the region would cut a
+            chunk. Nothing is written.
     """
     chunks = _Chunks(dataset)
     box, selected = _box(region, dataset.shape, dataset.name)
-    array = np.asarray(data, dataset.dtype)
-    if array.shape != selected:
+    array, inner = _elements(dataset, data), dataset.dtype.shape
+    if array.shape != selected + inner:
         raise ParameterError(
-            f"dataset {dataset.name}: the data have shape {array.shape}, the region {selected}"
+            f"dataset {dataset.name}: the data have shape {array.shape}, the region "
+            f"{selected + inner}"
         )
     for axis, (side, n, end) in enumerate(zip(box, chunks.shape, dataset.shape, strict=True)):
         if side.start % n or (side.stop % n and side.stop != end):
@@ -185,7 +257,7 @@ def write(
                 f"dataset {dataset.name}: {side.start} to {side.stop} cuts a chunk in dimension "
                 f"{axis}, where chunks have {n}; use dataset[...]"
             )
-    array = array.reshape([side.stop - side.start for side in box])
+    array = array.reshape([*(side.stop - side.start for side in box), *inner])
     places = list(chunks.within(box))
     jobs = (lambda there=there: chunks.encode(array[there]) for _, _, there in places)
     frames = _in_turn(jobs, threads)
@@ -212,11 +284,17 @@ def read(
     box, selected = _box(region, dataset.shape, dataset.name)
     if out is None:
         out = np.empty(selected, dataset.dtype)
-    elif out.shape != selected or out.dtype != dataset.dtype:
+    elif not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise ParameterError(
+            f"dataset {dataset.name}: out is a {type(out).__name__}, not a plain NumPy array"
+        )
+    elif (out.shape, out.dtype) != (selected + dataset.dtype.shape, dataset.dtype.base):
         raise ParameterError(
             f"dataset {dataset.name}: out is {out.shape} {out.dtype}, the region {selected} "
             f"{dataset.dtype}"
         )
+    elif not out.flags.writeable:
+        raise ParameterError(f"dataset {dataset.name}: out cannot be written to")
     # gives back the dimensions that integers took
     axes = [slice(None) if isinstance(item, slice) else None for item in _items(region, len(box))]
     for _ in _in_turn(_reads(chunks, box, out[tuple(axes)]), threads):

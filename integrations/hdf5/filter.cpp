@@ -191,7 +191,10 @@ bool fill_in(const Host& host, Id list, Id type, std::string* error) try {
   std::vector<Kind> kinds = first ? host.kinds(type) : std::vector<Kind>();
   const std::vector<uint64_t> chunk = kinds.empty() ? std::vector<uint64_t>() : host.chunk(list);
   if (kinds.empty()) kinds = {{WPR_UINT8, 1}};
-  if (!choose(kinds, chunk, &settings, error)) return false;
+  if (!choose(kinds, chunk, &settings, error)) {
+    if (!first) *error += "; it stands behind another filter, whose output is bytes: put it first";
+    return false;
+  }
   if (host.modify(list, WPR_HDF5_FILTER_ID, flags, settings.write())) return true;
   return *error = "the cd_values cannot be changed", false;
 } catch (const std::bad_alloc&) {

@@ -490,8 +490,8 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
     ("settings", "reason"),
     [
         ({"WIREPRESS_MPI_CODEC": "bx:m=5"}, "mpi_codec: bx:m=5 is lossy, MPI messages must not"),
-        ({"WIREPRESS_MPI_ERROR": "rel:2"}, 'mpi_error: "rel:2": a relative error lies between'),
-        ({"WIREPRESS_MPI_ERROR": "1e-3"}, 'mpi_error: "1e-3" is not none, rel:E, abs:A or bits'),
+        ({"WIREPRESS_MPI_ERROR": "rel:2"}, 'MPI_ERROR: "rel:2": a relative error lies between'),
+        ({"WIREPRESS_MPI_ERROR": "1e-3"}, 'MPI_ERROR: "1e-3" is not none, rel:E, abs:A or bits'),
         (
             {"WIREPRESS_MPI_ERROR": "abs:1", "WIREPRESS_MPI_CODEC": "bx"},
             "mpi_codec: bx: of codecs that lose something, zfp and sz3 keep an absolute error",
@@ -500,15 +500,15 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
             {"WIREPRESS_MPI_ERROR": "rel:1e-3", "WIREPRESS_MPI_CODEC": "lz4"},
             'mpi_error: "rel:1e-3": mpi_codec lz4 loses nothing, take auto, fre or bx, or no mpi_',
         ),
-        ({"WIREPRESS_MPI_ERROR": "abs:1e-300"}, 'mpi_error: "abs:1e-300": an absolute error lies'),
-        ({"WIREPRESS_MPI_ERROR": "abs:1e300"}, 'mpi_error: "abs:1e300": an absolute error lies'),
-        ({"WIREPRESS_MPI_ERROR": "bits:1e300"}, 'mpi_error: "bits:1e300": bits are a whole number'),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e-300"}, 'MPI_ERROR: "abs:1e-300": an absolute error lies'),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e300"}, 'MPI_ERROR: "abs:1e300": an absolute error lies'),
+        ({"WIREPRESS_MPI_ERROR": "bits:1e300"}, 'MPI_ERROR: "bits:1e300": bits are a whole number'),
         (
             {"WIREPRESS_MPI_DETERMINISTIC": "on", "WIREPRESS_MPI_COLLECTIVES": "off"},
             "mpi_deterministic: sums have one order only in our collectives, mpi_collectives",
         ),
-        ({"WIREPRESS_MPI_ERROR": "abs:nan"}, 'mpi_error: "abs:nan" is not none, rel:E, abs:A or'),
-        ({"WIREPRESS_MPI_ERROR": "abs:1e-3x"}, 'mpi_error: "abs:1e-3x" is not none, rel:E, abs:'),
+        ({"WIREPRESS_MPI_ERROR": "abs:nan"}, 'MPI_ERROR: "abs:nan" is not none, rel:E, abs:A or'),
+        ({"WIREPRESS_MPI_ERROR": "abs:1e-3x"}, 'MPI_ERROR: "abs:1e-3x" is not none, rel:E, abs:'),
     ],
 )
 def test_errors_only_on_request(mpi, settings, reason):

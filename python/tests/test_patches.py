@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +283,30 @@ def test_what_no_patch_can_name() -> None:
         wirepress.diff({}, {"w": np.ma.masked_array(array, [1, 0, 0])})
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_calls_that_mean_nothing() -> None:
+    old = {"w": np.zeros((2, 8), np.float32)}
+    new = {"w": np.ones((2, 8), np.float32)}
+    update = patches.diff(old, new)
+    for call, sentence in (
+        (lambda: patches.patch(old, update), "`patch` takes it first"),
+        (lambda: patches.patch(update, old["w"]), "names and their tensors"),
+        (lambda: patches.diff(old["w"], new["w"]), "names and their tensors"),
+        (lambda: patches.digest([old["w"]]), "names and their tensors"),
+        (lambda: patches.fold(None, update), "a patch is bytes"),
+        (lambda: patches.diff(old, new, recipe="bx:m=3"), "recipes of its own"),
+        (lambda: patches.diff(old, new, base="1"), "base '1' is not a whole number"),
+        (lambda: patches.diff(old, new, base=-1), "base -1 is not in"),
+        (lambda: patches.diff(old, new, base=3, target=3), "versions rise"),
+    ):
+        with pytest.raises((TypeError, ParameterError), match=sentence) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    matrix = {"w": np.matrix(old["w"])}
+    assert patches.patch(update, matrix) == 1
+    assert (matrix["w"] == new["w"]).all()
+
+
 def test_folds_of_other_options_and_types() -> None:
     a = {"w": state()["float32"], "v": state()["float32"]}
     b, c = moved(a, 0.05, 1), moved(a, 0.05, 2)
@@ -303,6 +330,12 @@ def test_steps_of_other_words_are_refused(of: type) -> None:
     with pytest.raises(ParameterError, match="the steps are of words of 4 bytes"):
         coder.take_steps(steps, words)
     assert not words.any()
+    typed = memoryview(words)
+    with pytest.raises(ParameterError, match="the steps are of words of 4 bytes"):
+        coder.take_steps(steps, typed.cast("B").cast(typed.format))
+    for other in (before.astype(">f4"), memoryview(before.astype(">f4")), before.astype(object)):
+        with pytest.raises(ParameterError, match="byte order"):
+            coder.take_steps(steps, other)
     coder.take_steps(steps, before)
     assert (before == 1).all()
 
@@ -368,3 +401,46 @@ def test_the_commands(tmp_path: Path, wirepress_in: Command) -> None:
     assert over.returncode == 0
     assert (tmp_path / "0.safetensors").read_bytes() == (tmp_path / "1.safetensors").read_bytes()
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_results_and_sources_of_other_kinds(
+    tmp_path: Path, main: Callable[..., tuple[int, str]]
+) -> None:
+    """A result replaces a file and nothing else; a source may be a pipe, and a bad one is named."""
+    for name, seed in ("a.safetensors", 1), ("b.safetensors", 2):
+        weights = {key: state()[key] for key in ("float32", "int8")}
+        write_safetensors(tmp_path / name, moved(weights, 0.1, seed), "")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_bytes(b"no patch, but some text " * 9)
+    diff = ("diff", "a.safetensors", "b.safetensors", "-f", "-o")
+    assert main(*diff, "p.wpp") == (0, "")
+
+    def files() -> set[tuple[str, int, int, int, int]]:
+        rows = ((path.name, path.lstat()) for path in tmp_path.iterdir())
+        return {(n, s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns) for n, s in rows}
+
+    before = files()
+    for command, sentence in (
+        ((*diff, "pipe"), "pipe is not a regular file"),
+        ((*diff, "folder"), "folder is not a regular file"),
+        ((*diff, "a.safetensors"), "is the source itself"),
+        ((*diff, "./b.safetensors"), "is the source itself"),
+        ((*diff, ""), "the name of a file is empty"),
+        (("patch", "a.safetensors", "p.wpp", "-f", "-o", "p.wpp"), "is the source itself"),
+        (("patch", "a.safetensors", "text", "-o", "new"), "text: this is not a patch"),
+        (("fold", "p.wpp", "text", "-o", "new"), "text: this is not a patch"),
+        (("fold", "p.wpp", "p.wpp", "-f", "-o", "p.wpp"), "is the source itself"),
+        (("convert", "a.safetensors", "-o", "-"), "writes regular files; stdout is none"),
+        (("convert", "a.safetensors", "-o", "pipe"), "writes regular files; pipe is none"),
+        (("compress", "text", "-o", ""), "the name of a file is empty"),
+        (("compress", ""), "the name of a file is empty"),
+    ):
+        status, error = main(*command)
+        assert status in (1, 2) and sentence in error, (command, error)
+        assert files() == before, command
+    content, read, write = (tmp_path / "p.wpp").read_bytes(), *os.pipe()
+    threading.Thread(target=lambda: (os.write(write, content), os.close(write))).start()
+    with open(read, "rb"):
+        assert main("patch", "a.safetensors", f"/dev/fd/{read}", "-o", "new") == (0, "")
+    assert (tmp_path / "new").read_bytes() == (tmp_path / "b.safetensors").read_bytes()

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import copy
+import ctypes
+import pickle
 import subprocess
+import sys
 import threading
+from array import array as plain_array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +94,20 @@ def test_arrays_that_are_no_plain_memory() -> None:
     assert np.array_equal(back, np.eye(3))
 
 
+def _typed_buffers(size: int) -> dict[str, Any]:
+    """Memory of every type that a buffer may have without NumPy."""
+    kinds = {"float32": "f", "float64": "d", "int32": "i", "uint32": "I", "int64": "q"}
+    kinds |= {"int16": "h", "uint8": "B", "int8": "b"}
+    of_size = {name: size // plain_array(kind).itemsize for name, kind in kinds.items()}
+    found: dict[str, Any] = {
+        name: plain_array(kind, [1] * of_size[name]) for name, kind in kinds.items()
+    }
+    found |= {f"memoryview {name}": memoryview(found[name])[:] for name in ("float64", "int32")}
+    found |= {"ctypes double": (ctypes.c_double * (size // 8))(), "bool": (ctypes.c_bool * size)()}
+    found |= {"pointer": (ctypes.c_void_p * (size // 8))(), "char *": (ctypes.c_char_p * 2)()}
+    return found
+
+
 def test_outputs_that_elements_cannot_be_written_to(tmp_path: Path) -> None:
     field = np.arange(4, dtype=np.float32)
     frame = wirepress.compress(field)
@@ -119,7 +138,18 @@ def test_outputs_that_elements_cannot_be_written_to(tmp_path: Path) -> None:
             ):
                 door(memory)
                 assert bytes(memory) == field.tobytes()
+            for name, typed in _typed_buffers(16).items():
+                before_bytes = bytes(memoryview(typed).cast("B"))
+                if name in ("float32", "uint32", "uint8", "int8"):
+                    door(typed)
+                    assert bytes(memoryview(typed).cast("B")) == field.tobytes()
+                else:
+                    refused(lambda d=door, o=typed: d(o), "out")
+                    assert bytes(memoryview(typed).cast("B")) == before_bytes
     refused(lambda: wirepress.Compressor().compress_into(field, np.empty(99, object)), "objects")
+    pointers = (ctypes.c_char_p * 99)()
+    refused(lambda: wirepress.Compressor().compress_into(field, pointers), "pointers")
+    refused(lambda: wirepress.decompress(wirepress.compress(b"1234"), pointers), "pointers")
     raw = wirepress.compress(b"1234")
     assert wirepress.decompress(raw, np.zeros(1, np.float32)).tobytes() == b"1234"
 
@@ -170,6 +200,142 @@ def test_steps_of_a_store_are_any_integers(tmp_path: Path) -> None:
             assert step not in store
         for bad in (3.5, "x", None, -1, 1 << 64, float("inf")):
             refused(lambda b=bad: store.put(b, field), "not an integer")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", ["zstd\0+lz4", "zst\udc80"])
+def test_text_ends_where_python_says(tmp_path: Path, bad: str) -> None:
+    """C would end it at the NUL."""
+    store = wirepress.FrameStore
+    for call in (
+        lambda: wirepress.compress(b"a", bad),
+        lambda: wirepress.Compressor(engine=bad),
+        lambda: wirepress.Compressor(**{bad: 1}),
+        lambda: wirepress.StreamCompressor(bad),
+        lambda: wirepress.api.rate(bad),
+        lambda: store(tmp_path / bad, (2,)),
+        lambda: store(tmp_path / "s", (2,), recipe=bad),
+        lambda: store(tmp_path / "s", (2,), engine=bad),
+        lambda: store(tmp_path / "s", (2,), options={"block_size": bad}),
+        lambda: store(tmp_path / "s", (2,), options={bad: 1}),
+    ):
+        refused(call, "NUL|not text")
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_are_whole_and_in_their_range(tmp_path: Path) -> None:
+    frame, compressor = wirepress.compress(np.arange(100)), wirepress.Compressor()
+    store = wirepress.FrameStore
+    path = tmp_path / "s"
+    for bad in (-1, 1.5, "1", None, 1 << 64):
+        for call in (
+            lambda b: wirepress.decompress_range(frame, b, 1),
+            lambda b: wirepress.decompress_range(frame, 1, b),
+            lambda b: compressor.bound(b),
+            lambda b: store(path, (b, 3)),
+            lambda b: store(path, (4, 3), tile=(b, 3)),
+            lambda b: store(path, (4, 3), servants=b),
+            lambda b: store(path, (4, 3), reserve=b),
+            lambda b: store(path, (4, 3), nodes=(b,)),
+            lambda b: store(path, (4, 3), pin=(b,)),
+        ):
+            refused(lambda c=call, b=bad: c(b), "whole number|not in|none such|not one|None")
+    for call in (
+        lambda: store(path, "46"),
+        lambda: store(path, 5),
+        lambda: store(path, (4, 3), direct="no"),
+        lambda: store(path, (4, 3), pin="0"),
+        lambda: store(None, policy="memory"),
+        lambda: store("", (4, 3)),
+        lambda: wirepress.decompress_range(frame, 0, 1 << 62),
+        lambda: wirepress.decompress(None),
+        lambda: wirepress.inspect(None),
+        lambda: compressor.add(None, frame),
+        lambda: compressor.decompress_async(None),
+        lambda: compressor.option(None),
+        lambda: compressor.number(None),
+        lambda: compressor.set_stream("x"),
+        lambda: wirepress.StreamDecompressor().update_into(frame, -1, bytearray(9)),
+        lambda: wirepress.StreamDecompressor().update_into(None, 0, bytearray(9)),
+    ):
+        refused(call, "not a whole|not in|sequence|neither|shape|empty|that holds|None")
+    assert not path.exists()
+    assert wirepress.compress(b"a" * 99, threads=np.int64(2)) == wirepress.compress(b"a" * 99)
+
+
+SECOND_INTERPRETER = """
+import importlib
+import wirepress
+before = wirepress.Compressor("zstd")
+try:
+    interpreters = importlib.import_module("_xxsubinterpreters")
+except ImportError:
+    interpreters = importlib.import_module("_interpreters")
+script = "try:\\n  import wirepress\\nexcept ImportError as error:\\n"
+script += "  assert 'main' in str(error)\\nelse:\\n  raise ValueError('it was imported')\\n"
+failure = interpreters.run_string(interpreters.create(), script)
+assert not failure, failure
+for compressor in before, wirepress.Compressor("lz4"):
+    assert compressor.decompress(compressor.compress(b"abc")) == b"abc"
+"""
+
+
+def test_a_second_interpreter_is_refused_and_does_not_harm_the_first() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND_INTERPRETER], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_written_lies_apart_from_what_is_read() -> None:
+    compressor, room = wirepress.Compressor("onebit", threads=1), np.zeros(9999, np.float32)
+    room[:] = np.arange(9999)
+    before = room.copy()
+    frame = compressor.compress(room)
+    held = bytearray(room.nbytes + len(frame))
+    held[-len(frame) :] = frame
+    refused(lambda: compressor.compress_into(room, room), "overlap")
+    refused(lambda: compressor.compress_into(room[:5000], room[4999:]), "overlap")
+    refused(lambda: compressor.compress_feedback(room, room), "overlap")
+    refused(lambda: compressor.compress_feedback(room[:5000], room[4999:9999]), "overlap")
+    assert np.array_equal(room, before)
+    whole = memoryview(held)
+    refused(
+        lambda: compressor.decompress(whole[-len(frame) :], whole[1 : room.nbytes + 1]), "overlap"
+    )
+    compressor.decompress(whole[-len(frame) :], whole[: room.nbytes])
+    expected = compressor.decompress(frame)
+    assert bytes(whole[: room.nbytes]) == expected.tobytes()
+
+
+def test_dtypes_may_be_numpys() -> None:
+    raw = np.arange(4, dtype=np.float32).tobytes()
+    for dtype in ("float32", np.float32, np.dtype(np.float32), np.dtype("<f4")):
+        assert wirepress.inspect(wirepress.compress(raw, dtype=dtype)).dtype == "float32"
+    for bad in (">f4", np.dtype(">f4"), float, None.__class__, np.dtype("M8[s]"), "f4"):
+        refused(lambda b=bad: wirepress.compress(raw, dtype=b), "unknown dtype")
+
+
+def test_copies_of_a_compressor_are_compressors_of_their_own(tmp_path: Path) -> None:
+    one = wirepress.Compressor("lz4:3", block_size="64KiB", checksum=False)
+    for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        data = b"some text, and more of it" * 9999
+        assert other.compress(data) == one.compress(data)
+        other.set("recipe", "zstd")
+        assert one.option("recipe") == ("lz4:3", "set")
+        assert other.option("threads")[1] != "set"
+    with wirepress.FrameStore(tmp_path / "s", (4,)) as store:
+        for call in (copy.copy, copy.deepcopy, pickle.dumps):
+            refused(lambda c=call: c(store), "cannot be copied")
+
+
+def test_a_store_of_bytes_takes_what_it_gives(tmp_path: Path) -> None:
+    with wirepress.FrameStore(tmp_path / "s", (2, 8), "bytes") as store:
+        store.put(0, np.arange(16, dtype=np.uint8).reshape(2, 8))
+        store.put(1, store.get(0))
+        for n, place in enumerate(store.tiles()):
+            store.put_tile(2, n, store.get(0)[place])
+        assert [store.get(step).tobytes() for step in (1, 2)] == [bytes(range(16))] * 2
+        refused(lambda: store.put(3, np.zeros((2, 8), np.int8)), "the store holds bytes")
 
 
 # ---- one compressor, several threads ---------------------------------------------------------

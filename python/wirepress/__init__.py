@@ -16,7 +16,26 @@ there is. Whatever fails raises a `WirepressError`.
 
 import importlib
 
-from wirepress import _core
+
+def _refuse_another_interpreter() -> None:
+    """The extension would take its types away from the main interpreter, where calls failed then:
+    nanobind's module remembers the interpreter that loaded it last."""
+    try:
+        import _interpreters as interpreters  # Python 3.13 and later
+    except ImportError:
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            return
+    here, main = interpreters.get_current(), interpreters.get_main()
+    # Later versions of Python give a tuple that begins with the number.
+    if here != main and (not isinstance(here, tuple) or here[0] != main[0]):
+        raise ImportError("wirepress works in a process's main interpreter, not in another one")
+
+
+_refuse_another_interpreter()
+
+from wirepress import _core  # noqa: E402
 
 TYPE_CHECKING = False  # typing itself would take a tenth of the start-up of `wirepress run`
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from typing import Any
 
 from wirepress import _core, arrays
@@ -85,7 +86,7 @@ def rate(text: str) -> float:
     >>> rate("10Gbps")
     1250000000.0
     """
-    return float(_core.parse_rate(text))
+    return float(_core.parse_rate(arrays.text("rate", text)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -205,9 +206,14 @@ def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
 def _set(context: _core.Context, key: str, value: Value) -> None:
     if isinstance(value, bool):
         value = "on" if value else "off"
-    elif not isinstance(value, (str, int)):
-        raise TypeError(f"option {key}: a str, int or bool, not {type(value).__name__}")
-    context.set(key, str(value))
+    elif not isinstance(value, str):
+        try:
+            value = str(operator.index(value))
+        except TypeError:
+            raise TypeError(
+                f"option {key}: a str, int or bool, not {type(value).__name__}"
+            ) from None
+    context.set(arrays.text("option", key), arrays.text(key, value))
 
 
 def _gradient(gradient: Any, residual: Any, stream: int) -> tuple[Any, Any]:
@@ -276,7 +282,7 @@ class Compressor:
     work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several
     threads wait for each other (give each thread its own to run them at once), and each sees one
     set of options. A forked child may use its copy; the fork waits for the call that another thread
-    is in.
+    is in. Copies and pickles have the same settings.
 
     Args:
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
@@ -296,7 +302,7 @@ class Compressor:
     def __init__(self, recipe: str | None = None, **options: Value) -> None:
         self._context = _context(recipe, options)
 
-    def compress(self, data: Any, *, dtype: str | None = None) -> bytes:
+    def compress(self, data: Any, *, dtype: Any = None) -> bytes:
         """Makes one frame of `data`; see `wirepress.compress`."""
         return self.compress_view(arrays.describe(data, dtype, self._context.stream))
 
@@ -304,7 +310,7 @@ class Compressor:
         """`compress` for memory that is described already."""
         return self._context.compress(*view)
 
-    def compress_into(self, data: Any, out: Any, *, dtype: str | None = None) -> int:
+    def compress_into(self, data: Any, out: Any, *, dtype: Any = None) -> int:
         """Writes one frame of `data` to `out`, a writable buffer, and returns the frame's size.
 
         `bound(raw size)` bytes always suffice; with less, TooSmallError says that the data did not
@@ -321,7 +327,7 @@ class Compressor:
         data: Any,
         out: Any = None,
         *,
-        dtype: str | None = None,
+        dtype: Any = None,
         stream: int | None = None,
     ) -> Job:
         """`compress`, or `compress_into` where `out` is given, of an array of a device: returns at
@@ -376,9 +382,17 @@ class Compressor:
             return Job(None, self._context.decompress(frame, stream))
         if out is None:
             given, out = arrays.empty(arrays.dtype_code(info.dtype), info.shape)
-        elif not isinstance(out, (bytearray, memoryview)):
+        elif not isinstance(out, bytearray):
             out = arrays.room_of(out, arrays.dtype_code(info.dtype), stream)
         return Job(self._context.decompress_async(frame, out, stream), given)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are compressors of their own with the same settings, as they are where
+        other processes get them; statistics and a CUDA stream stay here."""
+        keys = (option.key for option in options())
+        return _remade, (
+            {key: self.option(key)[0] for key in keys if self.option(key)[1] == "set"},
+        )
 
     def _memory_of(self, frame: Any) -> Any:
         return arrays.memory_of(frame, self._context.stream)
@@ -393,13 +407,13 @@ class Compressor:
 
     def bound(self, raw_size: int) -> int:
         """The largest frame that `raw_size` bytes can make with these settings, in bytes."""
-        return self._context.bound(raw_size)
+        return self._context.bound(arrays.whole("raw_size", raw_size))
 
     def decompress(self, frame: Any, out: Any = None, *, raw: bool = False) -> Any:
         """Expands one whole frame; see `wirepress.decompress`."""
         frame = self._memory_of(frame)
         if out is not None:
-            if not isinstance(out, (bytearray, memoryview)):
+            if not isinstance(out, bytearray):
                 room = self._room_of(out, self._context.inspect(frame)[5])
                 self._context.decompress_into(frame, room)
             else:
@@ -414,7 +428,12 @@ class Compressor:
 
     def decompress_range(self, frame: Any, offset: int, size: int) -> bytes:
         """Expands `size` raw bytes from `offset`; see `wirepress.decompress_range`."""
-        return self._context.decompress_range(self._memory_of(frame), offset, size)
+        frame = self._memory_of(frame)
+        offset, size = arrays.whole("offset", offset), arrays.whole("size", size)
+        held = self._context.inspect(frame)[2]
+        if held != _core.UNKNOWN and offset + size > held:  # before memory for them is taken
+            raise ParameterError(f"bytes {offset}..{offset + size} of a frame that holds {held}")
+        return self._context.decompress_range(frame, offset, size)
 
     def compress_feedback(self, gradient: Any, residual: Any) -> bytes:
         """Makes a frame of `gradient + residual` and leaves in `residual` what it does not carry.
@@ -459,7 +478,7 @@ class Compressor:
         ParameterError where the frames differ in recipe, shape or block size, hold another type,
         or are streamed.
         """
-        return self._context.add(a, b)
+        return self._context.add(arrays.memory_of(a), arrays.memory_of(b))
 
     def compress_steps(self, before: Any, after: Any) -> bytes:
         """Makes a frame of the steps from one array of words to another, in the order of floats.
@@ -499,7 +518,7 @@ class Compressor:
             raise ParameterError(f"the steps are of words of {of} bytes, the words have {size}")
         return self._context.take_steps(steps, memory)
 
-    def explain(self, data: Any, *, dtype: str | None = None) -> list[Choice]:
+    def explain(self, data: Any, *, dtype: Any = None) -> list[Choice]:
         """What recipe="auto" would choose for `data`, and why: a row for every candidate of every
         group of blocks.
 
@@ -516,7 +535,7 @@ class Compressor:
         """`explain` for memory that is described already."""
         return [Choice(*row) for row in self._context.explain(*view)]
 
-    def lossless(self, dtype: str = "float32") -> bool:
+    def lossless(self, dtype: Any = "float32") -> bool:
         """Whether the recipe gives back every bit of data of this type.
 
         >>> Compressor("bx:m=0").lossless(), Compressor("bx:m=5").lossless()
@@ -538,17 +557,18 @@ class Compressor:
         At first the default stream. None: all such work is done, and no call waits.
         `torch.cuda.current_stream().cuda_stream` is that of PyTorch.
         """
-        self._context.set_stream(-1 if stream is None else stream)
+        self._context.set_stream(-1 if stream is None else arrays.whole("stream", stream))
 
     def option(self, key: str) -> tuple[str, str]:
         """An option's value as text, and where it comes from: default, environment or set."""
+        key = arrays.text("option", key)
         return self._context.get(key), self._context.origin(key)
 
     def number(self, key: str) -> float:
         """An option's value as a number: bytes of a size, bytes a second of a rate, an integer, 1
         or 0 of a boolean; 0 for a word such as auto. ParameterError: the option is none of these.
         """
-        return self._context.number(key)
+        return self._context.number(arrays.text("option", key))
 
     @property
     def stats(self) -> Stats:
@@ -558,6 +578,10 @@ class Compressor:
     def reset_stats(self) -> None:
         """Starts counting from zero."""
         self._context.reset_stats()
+
+
+def _remade(settings: dict[str, Value]) -> Compressor:
+    return Compressor(**settings)
 
 
 class StreamCompressor:
@@ -576,7 +600,7 @@ class StreamCompressor:
     """
 
     def __init__(
-        self, recipe: str | None = None, *, dtype: str = "bytes", **options: Value
+        self, recipe: str | None = None, *, dtype: Any = "bytes", **options: Value
     ) -> None:
         self._context = _context(recipe, options)
         self._dtype = arrays.dtype_code(dtype)
@@ -659,6 +683,7 @@ class StreamDecompressor:
         """
         if self.done:
             return 0, 0
+        data, offset = arrays.memory_of(data), arrays.whole("offset", offset)
         consumed, written, self.done = self._context.expand_update(data, offset, out)
         return consumed, written
 
@@ -668,9 +693,7 @@ class StreamDecompressor:
             raise TruncatedError("the frame ends before its content does")
 
 
-def compress(
-    data: Any, recipe: str | None = None, *, dtype: str | None = None, **options: Value
-) -> bytes:
+def compress(data: Any, recipe: str | None = None, *, dtype: Any = None, **options: Value) -> bytes:
     """Makes one frame of `data`.
 
     Args:
@@ -680,7 +703,7 @@ def compress(
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`. One
             that changes values needs to know what they are: an array, or `dtype`.
         dtype: what the elements are where `data` cannot say: `"float32"` for bytes, `"bfloat16"`
-            for uint16. One of `wirepress.DTYPES`.
+            for uint16. One of `wirepress.DTYPES`, or NumPy's type of that name.
         **options: every row of `options()`: `threads=2`, `block_size="256KiB"`, `checksum=False`.
 
     Raises:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 import math
 import mmap
+import operator
+import re
 import sys
 from typing import Any, NamedTuple
 
@@ -36,6 +38,10 @@ _DLPACK_DEVICES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "manage
 _DEFAULT_STREAM = 1  # CUDA's, as DLPack numbers it
 _CUDA_KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}
 _PLAIN = (bytes, bytearray, memoryview)
+_PLAIN_FORMATS = {f"{order}{kind}" for order in ("", "@", "=", "<", ">", "!") for kind in "Bbc"}
+_FIELD_NAMES = re.compile(":[^:]*:")
+# Python objects, C's pointers, to characters and to functions. Z before a float: NumPy's complex.
+_POINTERS = re.compile("[OPzX&]|Z(?![fdgFDG])")
 _LARGE = 4 << 20
 
 
@@ -48,12 +54,43 @@ class View(NamedTuple):
     shape: tuple[int, ...]
 
 
-def dtype_code(name: str) -> int:
-    """The number of a dtype's name; "float32" -> 11."""
+def dtype_code(dtype: Any) -> int:
+    """The number of a dtype: of its name, "float32" -> 11, or NumPy's type, `numpy.float32`.
+
+    Raises ParameterError for what is none of them, such as the other byte order.
+    """
+    name = dtype
+    if not isinstance(dtype, str):
+        name = getattr(dtype, "__name__", None) or str(dtype)
+        name = _ML_DTYPES.get(name, name)
     try:
         return DTYPES.index(name)
     except ValueError:
         raise ParameterError(f'unknown dtype "{name}"; known: {", ".join(DTYPES)}') from None
+
+
+def whole(name: str, value: Any, least: int = 0, below: int = 1 << 64) -> int:
+    """A whole number that a caller gives, as the library takes it; ParameterError: it is none."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ParameterError(f"{name} {value!r} is not a whole number") from None
+    if not least <= number < below:
+        raise ParameterError(f"{name} {number} is not in {least}..{below - 1}")
+    return number
+
+
+def text(name: str, value: str) -> str:
+    """Text that the library takes whole; ParameterError: it has a NUL, or is no UTF-8."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: a str, not {type(value).__name__}")
+    if "\0" in value:
+        raise ParameterError(f"{name} {value!a} has a NUL in it")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"{name} {value!a} is not text (UTF-8)") from None
+    return value
 
 
 def dtype_size(code: int) -> int:
@@ -61,7 +98,7 @@ def dtype_size(code: int) -> int:
     return _SIZES[code]
 
 
-def describe(data: Any, dtype: str | None = None, stream: int | None = None) -> View:
+def describe(data: Any, dtype: Any = None, stream: int | None = None) -> View:
     """The memory, dtype and shape of `data`.
 
     Unsigned bytes in one dimension are opaque bytes, unless they are a NumPy or DLPack array.
@@ -88,9 +125,9 @@ def describe(data: Any, dtype: str | None = None, stream: int | None = None) -> 
     return view
 
 
-def _retyped(view: View, dtype: str) -> View:
+def _retyped(view: View, dtype: Any) -> View:
     code = dtype_code(dtype)
-    size = dtype_size(code)
+    dtype, size = DTYPES[code], dtype_size(code)
     if view.n_dims != _core.NO_SHAPE:
         if size != dtype_size(view.dtype):
             raise ParameterError(
@@ -145,6 +182,8 @@ def stream_of(data: Any) -> int | None:
 
 def memory_of(data: Any, stream: int | None = None) -> Any:
     """A frame as the library takes it: an array of a device as its memory, others as they are."""
+    if data is None:
+        raise TypeError("a frame is a buffer (bytes, memoryview ...), not None")
     return describe(data, None, stream).buffer if on_device(data) else data
 
 
@@ -159,7 +198,7 @@ def room_of(out: Any, code: int | None = None, stream: int | None = None) -> Any
         ParameterError: an array of a device that cannot be written, or is of another type.
     """
     if not on_device(out):
-        if code is not None and not isinstance(out, (bytearray, memoryview)):
+        if not isinstance(out, bytearray):
             check_output(out, code)
         return out
     view = describe(out, None, stream)
@@ -200,21 +239,40 @@ def words_of(words: Any) -> tuple[memoryview, int | None]:
         size = None if words.dtype == torch.uint8 else words.element_size()
         return memoryview(words.detach().reshape(-1).view(torch.uint8).numpy()), size
     if numpy is None or not isinstance(words, numpy.ndarray):
-        return memoryview(words).cast("B"), None
+        return _words_of_buffer(words)
     plain = words.flags.c_contiguous and words.flags.writeable
     if not plain or isinstance(words, numpy.ma.MaskedArray):
         raise ParameterError("the array is masked, not contiguous or cannot be written")
-    memory = words.reshape(-1).view(numpy.uint8)
+    if words.dtype.hasobject or not words.dtype.isnative:
+        raise ParameterError(f"the array is {words.dtype}, no words of this machine's byte order")
+    memory = numpy.asarray(words).reshape(-1).view(numpy.uint8)  # a matrix stays one otherwise
     return memoryview(memory), None if words.dtype == numpy.uint8 else words.itemsize
 
 
-def check_output(out: Any, code: int) -> None:
-    """Refuses a NumPy array that elements of this dtype cannot be written to as they are.
+def _words_of_buffer(words: Any) -> tuple[memoryview, int | None]:
+    memory = memoryview(words)
+    if memory.format in _PLAIN_FORMATS:
+        return memory.cast("B"), 1 if memory.format[-1] == "b" else None
+    if _name_of_format(memory) not in DTYPES:
+        raise ParameterError(
+            f'buffer format "{memory.format}" is none of words in this machine\'s byte order'
+        )
+    return memory.cast("B"), memory.itemsize
 
-    Arrays of bytes, and of unsigned integers of the dtype's size, take elements of any kind.
+
+def check_output(out: Any, code: int | None) -> None:
+    """Refuses an array or typed buffer that elements of this dtype cannot be written to as they
+    are: a `memoryview` with a format, an `array.array` or a ctypes array is as much an array of its
+    type as NumPy's.
+
+    Arrays of bytes, and of unsigned integers of the dtype's size, take elements of any kind. A code
+    of 0 (opaque bytes) or None (a frame) goes to any memory but that of pointers.
     """
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(out, numpy.ndarray):
+        _check_room(out, code)
+        return
+    if code is None:
         return
     if isinstance(out, numpy.ma.MaskedArray):
         raise ParameterError("a masked array cannot be written to: its mask would stay; use .data")
@@ -222,6 +280,24 @@ def check_output(out: Any, code: int) -> None:
     is_memory = out.dtype.kind in "uV" and out.itemsize in (1, dtype_size(code))
     if code != 0 and theirs != DTYPES[code] and not is_memory and out.dtype != numpy.int8:
         raise ParameterError(f"out is {out.dtype}, the content is {DTYPES[code]}")
+
+
+def _check_room(out: Any, code: int | None) -> None:
+    """`check_output` of a buffer that is no NumPy array."""
+    try:
+        memory = memoryview(out)
+    except (TypeError, BufferError):
+        raise TypeError(f"out is a {type(out).__name__}, not a buffer") from None
+    form = memory.format or "B"
+    if form in _PLAIN_FORMATS:
+        return
+    if _POINTERS.search(_FIELD_NAMES.sub("", form)):
+        raise ParameterError(f'out holds pointers (buffer format "{form}"): bytes would break them')
+    theirs = _name_of_format(memory)
+    if not code or theirs == DTYPES[code] or theirs == f"uint{8 * dtype_size(code)}":
+        return
+    kind = theirs if theirs in DTYPES else f'of buffer format "{form}"'
+    raise ParameterError(f"out is {kind}, the content is {DTYPES[code]}")
 
 
 def _of_numpy(numpy: Any, data: Any) -> View:
@@ -238,7 +314,12 @@ def _of_numpy(numpy: Any, data: Any) -> View:
         name = _ML_DTYPES[array.dtype.name]
         return View(array.view(f"u{array.itemsize}"), dtype_code(name), len(shape), shape)
     name = array.dtype.name
-    if array.dtype.hasobject or name not in DTYPES or name == "bytes":
+    if array.dtype.hasobject:
+        raise ParameterError(
+            f"NumPy dtype {array.dtype} holds references to Python objects, which are not in its "
+            f"bytes: convert it to a type of fixed size (array.astype), or compress a pickle of it"
+        )
+    if name not in DTYPES or name == "bytes":
         raise ParameterError(
             f"NumPy dtype {array.dtype} is not one of {', '.join(DTYPES)}; compress a view of it "
             f"(array.view) or its bytes (array.tobytes())"
@@ -350,8 +431,7 @@ def _of_buffer(data: Any) -> View:
     form = memory.format or "B"
     if form == "B" and memory.ndim == 1:
         return View(memory, 0, _core.NO_SHAPE, (memory.nbytes,))
-    kind = _KINDS.get(form.lstrip("@=" + "<>"[sys.byteorder == "big"]), "?")
-    name = kind if kind == "bool" else f"{kind}{8 * memory.itemsize}"
+    name = _name_of_format(memory)
     if name not in DTYPES:
         raise ParameterError(
             f'buffer format "{form}" is not one of {", ".join(DTYPES)} in this machine\'s byte '
@@ -359,6 +439,13 @@ def _of_buffer(data: Any) -> View:
         )
     shape = tuple(memory.shape or ())
     return View(memory, dtype_code(name), len(shape), shape)
+
+
+def _name_of_format(memory: memoryview) -> str:
+    """The dtype of a buffer's elements; what is no name of one where there is none."""
+    form = memory.format or "B"
+    kind = _KINDS.get(form.lstrip("@=" + "<>"[sys.byteorder == "big"]), "?")
+    return kind if kind == "bool" else f"{kind}{8 * memory.itemsize}"
 
 
 def unwritten(size: int) -> memoryview:

@@ -15,6 +15,7 @@ import math
 import mmap
 import os
 import re
+import stat
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -90,6 +91,10 @@ def item_of(name: str, data: Any) -> Item:
 
 
 def items_of(tensors: Mapping[str, Any]) -> dict[str, Item]:
+    if not hasattr(tensors, "items"):
+        raise TypeError(
+            f"names and their tensors are needed, as a dict has them, not {type(tensors).__name__}"
+        )
     return {name: item_of(name, data) for name, data in tensors.items()}
 
 
@@ -120,7 +125,10 @@ class _Maker:
     """Codes tensors and writes them one after the other; `finish` writes the table."""
 
     def __init__(self, write: Callable[[bytes], object], base: int, target: int, **options: Any):
-        if not 0 <= base < target < 1 << 64:
+        if "recipe" in options:
+            raise ParameterError("a patch has recipes of its own: leave out the option recipe")
+        base, target = arrays.whole("base", base), arrays.whole("target", target)
+        if base >= target:
             raise ParameterError(f"versions rise; {base} to {target} does not")
         self._write, self._options = write, {**options, "checksum": "on"}
         self._head = _HEAD.pack(MAGIC, base, target)
@@ -289,7 +297,13 @@ class Patch:
     """
 
     def __init__(self, data: Any, **options: Any) -> None:
-        self._data = memoryview(data).cast("B")
+        try:
+            self._data = memoryview(data).cast("B")
+        except TypeError:
+            raise TypeError(
+                f"a patch is bytes in one piece, not {type(data).__name__} (`patch` takes it "
+                f"first, then the tensors)"
+            ) from None
         self.compressor = api.Compressor(**options)
         if len(self._data) < _HEAD.size + _TAIL.size:
             raise TruncatedError(f"{len(self._data)} bytes are no whole patch")
@@ -587,10 +601,21 @@ def fold(first: Any, second: Any, **options: Any) -> bytes:
 @contextlib.contextmanager
 def _held(path: str) -> Iterator[memoryview]:
     with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):  # a pipe
+            yield memoryview(file.read())
+        elif status.st_size == 0:
             yield memoryview(b"")
         else:  # closed when the last array of it is gone
             yield memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _open_patch(data: memoryview, name: str, options: dict[str, Any]) -> Patch:
+    """The patch in a file, whose name stands in the sentence where it is none."""
+    try:
+        return Patch(data, **options)
+    except FrameError as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _open_weights(data: memoryview, name: str) -> tuple[bytes, dict[str, Item]]:
@@ -662,7 +687,7 @@ def patch_file(base: str, update: str, output: str, **options: Any) -> int:
     `output` has its name when it is whole and on stable storage; it may be `base` itself.
     """
     with _held(base) as data, _held(update) as raw:
-        opened = Patch(raw, **options)
+        opened = _open_patch(raw, update, options)
         header, items = _open_weights(data, base)
         opened.check_base(items)
         header, tensors = _header_of(opened, header)
@@ -680,6 +705,8 @@ def patch_file(base: str, update: str, output: str, **options: Any) -> int:
 def fold_files(first: str, second: str, output: str, **options: Any) -> int:
     """Writes the fold of two patches; returns its size."""
     with _held(first) as a, _held(second) as b:
+        for data, name in (a, first), (b, second):
+            _open_patch(data, name, options)
         folded = fold(a, b, **options)
     with wps.whole_file(output) as file:
         file.write(folded)

@@ -80,14 +80,31 @@ def _step(step: Any) -> int:
     return number
 
 
-def path_text(path: str | os.PathLike[str]) -> str:
-    """A path as the library takes it; ParameterError where it is no text (UTF-8)."""
-    text = os.fspath(path)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ParameterError(f"{text!a}: the name of a store must be text") from None
-    return text
+def path_text(path: str | bytes | os.PathLike[str]) -> str:
+    """A path as the library takes it; ParameterError where it is no text (UTF-8), or empty."""
+    name = os.fsdecode(path)
+    if not name:
+        raise ParameterError("the name of a store is empty")
+    return arrays.text("the name of a store", name)
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def _extents(name: str, extents: Sequence[int]) -> list[int]:
+    if isinstance(extents, str) or not hasattr(extents, "__iter__"):
+        raise ParameterError(f"{name} {extents!r} is not a sequence of whole numbers")
+    return [arrays.whole(f"an extent of {name}", extent) for extent in extents]
+
+
+def _numbers(name: str, values: Sequence[int]) -> list[int]:
+    """Cores or nodes; the library says which there are."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise ParameterError(f"{name} {values!r} is not a sequence of whole numbers")
+    return [arrays.whole(name, value, -(1 << 31), 1 << 31) for value in values]
 
 
 class FrameStore:
@@ -155,31 +172,40 @@ class FrameStore:
             raise ParameterError("a shape is given for a new store (mode x), and for no other")
         if (path is None) != (policy == "memory"):
             raise ParameterError(f'path is {path!r}: policy "memory" has none, others need one')
-        if shape is not None and len(shape) > _core.MAX_DIMS:
-            raise ParameterError(f"{len(shape)} dimensions: a frame has 0 to {_core.MAX_DIMS}")
-        if servants < 1:
+        if policy == "memory" and mode != "x":
+            raise ParameterError(
+                'a store of policy "memory" has no file to be opened: give a shape'
+            )
+        whole, extents = arrays.whole, _extents("shape", () if shape is None else shape)
+        if len(extents) > _core.MAX_DIMS:
+            raise ParameterError(f"{len(extents)} dimensions: a frame has 0 to {_core.MAX_DIMS}")
+        if whole("servants", servants) < 1:
             raise ParameterError(f"{servants} servants: at least one is needed")
-        if tile is not None and shape is not None and len(tile) != len(shape):
-            raise ParameterError(f"tile {tuple(tile)} and shape {tuple(shape)} differ in length")
+        if direct not in (True, False):
+            raise ParameterError(f"direct {direct!r} is neither True nor False")
         more = _core.StoreMore()
-        more.engine = engine or ""
-        more.options = [str(word) for pair in (options or {}).items() for word in pair]
-        more.nodes = list(nodes)
-        more.tile = [int(extent) for extent in tile or ()]
-        name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
+        more.engine = arrays.text("engine", engine or "")
+        words = ((key, _option(value)) for key, value in dict(options or {}).items())
+        more.options = [arrays.text("option", word) for pair in words for word in pair]
+        more.nodes = _numbers("node", nodes)
+        more.tile = _extents("tile", () if tile is None else tile)
+        if more.tile and shape is not None and len(more.tile) != len(extents):
+            raise ParameterError(
+                f"tile {tuple(more.tile)} and shape {tuple(extents)} differ in length"
+            )
         self._store = _core.Store(
             "" if path is None else path_text(path),
             mode,
-            arrays.dtype_code(name),
-            [int(extent) for extent in shape or ()],
+            arrays.dtype_code(dtype),
+            extents,
             _choice("policy", policy, POLICIES),
             _choice("on_error", on_error, ON_ERROR),
-            recipe or "",
-            memory or 0,
-            servants,
-            list(pin),
-            direct,
-            reserve,
+            arrays.text("recipe", recipe or ""),
+            whole("memory", memory or 0),
+            min(whole("servants", servants), 1 << 30),
+            _numbers("core", pin),
+            bool(direct),
+            whole("reserve", reserve),
             more,
         )
         self._dtype, self._shape = self._store.info()[:2]
@@ -204,9 +230,19 @@ class FrameStore:
         """Whether writes (of a store open only to read: reads) go past the page cache."""
         return bool(self._store.info()[7])
 
+    def _view_of(self, array: Any) -> arrays.View:
+        """An array; in a store of bytes one of uint8 is what `get` gives."""
+        view = arrays.describe(array)
+        if self._dtype == 0 and arrays.DTYPES[view.dtype] == "uint8":
+            return view._replace(dtype=0)
+        return view
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a FrameStore cannot be copied or pickled: open its file again")
+
     def put(self, step: int, array: Any) -> None:
         """Takes a copy of a frame; waits only while all buffers are full."""
-        view = arrays.describe(array)
+        view = self._view_of(array)
         if view.dtype != self._dtype or tuple(view.shape) != self.shape:
             raise ParameterError(
                 f"step {step} is {arrays.DTYPES[view.dtype]} of shape {tuple(view.shape)}; the "
@@ -239,7 +275,8 @@ class FrameStore:
 
         Until then it takes a buffer; close gives up on it.
         """
-        view = arrays.describe(array)
+        view = self._view_of(array)
+        tile = arrays.whole("tile", tile)
         _, shape = self._store.tile_at(tile)
         if view.dtype != self._dtype or tuple(view.shape) != shape:
             raise ParameterError(
@@ -250,6 +287,7 @@ class FrameStore:
 
     def get_tile(self, step: int, tile: int, out: Any = None) -> Any:
         """A part of a frame, as a new NumPy array; or in `out`, a writable buffer."""
+        tile = arrays.whole("tile", tile)
         if out is not None:
             self._store.get_tile(_step(step), tile, arrays.room_of(out, self._dtype))
             return out

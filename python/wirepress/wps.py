@@ -13,6 +13,7 @@ import json
 import math
 import os
 import secrets
+import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -304,9 +305,13 @@ def sync_folder(path: str) -> None:
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file that has its name when it is whole and on stable storage; an error removes it.
 
-    A process that is killed leaves what was at `path`, and a file `.NAME.*.part` beside it.
+    A process that is killed leaves what was at `path`, and a file `.NAME.*.part` beside it. A
+    device or a pipe cannot keep it, and is no name to be taken from its owner: ParameterError.
     """
     folder, name = os.path.split(os.path.realpath(path))
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ParameterError(f"{os.fspath(path)} is not a regular file: give another name")
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.part")
     try:
         with open(temporary, "xb") as file:

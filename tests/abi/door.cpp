@@ -103,6 +103,10 @@ void settings(wirepress::Context& context) {
   require(context.origin("recipe") == "set", "origin");
   require_error(WPR_PARAMETER, "known", [&] { context.set("colour", "blue"); });
   require_error(WPR_PARAMETER, "known", [&] { context.set("recipe", "zpaq"); });
+  const std::string cut("zstd\0+lz4", 9);  // C would take the part before the NUL
+  require_error(WPR_PARAMETER, "NUL", [&] { context.set("recipe", cut); });
+  require_error(WPR_PARAMETER, "NUL", [&] { context.set(cut, "1"); });
+  require_error(WPR_PARAMETER, "NUL", [&] { wirepress::parse_rate(std::string("1Gbps\0x", 7)); });
   require_error(WPR_PARAMETER, "colour", [&] { context.get("colour"); });
 }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import math
 import os
 import platform
 import shlex
@@ -365,6 +366,16 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+def _duration(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return seconds
+
+
 def add_parser(parsers: Any) -> None:
     parser = parsers.add(
         "bench",
@@ -375,7 +386,7 @@ def add_parser(parsers: Any) -> None:
         "  wirepress bench field.raw --dtype float32 --plain --json field.json\n"
         "  wirepress bench field.npy --engine rtl --recipes fre:5 --limit 4\n",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
+    parser.add_argument("files", nargs="+", type=paths.file_name, metavar="FILE", help="- is stdin")
     parser.add_argument(
         "--recipes", nargs="+", metavar="RECIPE", help="instead of every codec x kernel"
     )
@@ -388,7 +399,7 @@ def add_parser(parsers: Any) -> None:
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of the library (1)")
     parser.add_argument(
-        "--seconds", type=float, default=0.5, metavar="S", help="that each row may take (0.5)"
+        "--seconds", type=_duration, default=0.5, metavar="S", help="that each row may take (0.5)"
     )
     parser.add_argument(
         "--limit",

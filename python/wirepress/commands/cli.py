@@ -146,9 +146,13 @@ def _add_file_flags(
 ) -> None:
     import shtab
 
-    files_argument = parser.add_argument("files", nargs="+", metavar="FILE", help=inputs)
+    files_argument = parser.add_argument(
+        "files", nargs="+", type=paths.file_name, metavar="FILE", help=inputs
+    )
     files_argument.complete = shtab.FILE  # type: ignore[attr-defined]
-    parser.add_argument("-o", "--output", metavar="FILE", help=f"{result}; - is stdout")
+    parser.add_argument(
+        "-o", "--output", type=paths.file_name, metavar="FILE", help=f"{result}; - is stdout"
+    )
     parser.add_argument("-f", "--force", action="store_true", help="overwrite what exists")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("-k", "--keep", action="store_true", help="keep FILE (the default)")
@@ -265,7 +269,7 @@ def _add_inspect(parsers: _Parsers) -> None:
         "  wirepress inspect field.npy.wpr\n  wirepress inspect --verify --json *.wpr\n"
         "  wirepress inspect model.wps step4.wpp\n",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
+    parser.add_argument("files", nargs="+", type=paths.file_name, metavar="FILE", help="- is stdin")
     parser.add_argument("--verify", action="store_true", help="expand everything, too")
     parser.add_argument(
         "--blocks",

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from wirepress import wps
 from wirepress.commands import files
-from wirepress.commands.paths import PIPE, UsageError, write_all
+from wirepress.commands.paths import PIPE, UsageError, label, write_all
 
 _PLAIN = ".safetensors"
 
@@ -52,6 +52,8 @@ def convert_file(name: str, args: argparse.Namespace) -> files.Result:
         raise UsageError("convert reads files, not stdin")
     output = args.output or _other_suffix(name)
     _other_suffix(name)
+    if output == PIPE or (os.path.exists(output) and not os.path.isfile(output)):
+        raise UsageError(f"convert writes regular files; {label(output, 'stdout')} is none")
     files.check_names(name, output, args)
     convert = functools.partial(_convert, name, args=args)
     return files.make_file(name, output, args, convert, durable=True)

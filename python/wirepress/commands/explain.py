@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from wirepress import api, arrays
-from wirepress.commands import bench, files, show
+from wirepress.commands import bench, files, paths, show
 
 _BYPASS = "store"
 
@@ -177,7 +177,7 @@ def add_parser(parsers: Any) -> None:
         "  wirepress explain gradient.f32 --dtype float32 --recipe auto:rel=1e-2 --measure\n"
         "  wirepress explain log.txt --recipe auto:min-speed=500MB/s --json\n",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="- is stdin")
+    parser.add_argument("files", nargs="+", type=paths.file_name, metavar="FILE", help="- is stdin")
     parser.add_argument("-r", "--recipe", default="auto", help="auto, or auto:GOAL (auto)")
     parser.add_argument("--link", default="10Gbps", metavar="RATE", help="10Gbps, 1.2GB/s (10Gbps)")
     parser.add_argument("--dtype", metavar="NAME", help="what the elements of raw files are")

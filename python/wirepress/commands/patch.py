@@ -11,33 +11,53 @@ from typing import Any
 
 from wirepress import patches
 from wirepress.commands import files
-from wirepress.commands.paths import UsageError
+from wirepress.commands.paths import UsageError, file_name
 
 
-def _options(args: argparse.Namespace) -> dict[str, Any]:
+def _options(args: argparse.Namespace, *sources: str) -> dict[str, Any]:
+    """The library's; UsageError where the result would be the end of one of the sources."""
     if args.output == "-":
         raise UsageError("the result is written aside and renamed when it is whole: give -o a file")
     if os.path.exists(args.output) and not args.force:
         raise UsageError(f"{args.output} exists already; -f replaces it")
+    for name in sources:
+        if os.path.exists(name) and os.path.realpath(name) == os.path.realpath(args.output):
+            raise UsageError(f"{args.output} is the source itself; give the result another name")
     return files.settings(args)
 
 
 def _diff(args: argparse.Namespace) -> dict[str, Any]:
     base, target = args.versions
     size = patches.diff_files(
-        args.old, args.new, args.output, base=base, target=target, op=args.op, **_options(args)
+        args.old,
+        args.new,
+        args.output,
+        base=base,
+        target=target,
+        op=args.op,
+        **_options(args, args.old, args.new),
     )
     return {"output": args.output, "size": size, "of": os.path.getsize(args.new)}
 
 
 def _patch(args: argparse.Namespace) -> dict[str, Any]:
-    version = patches.patch_file(args.base, args.patch, args.output, **_options(args))
+    version = patches.patch_file(args.base, args.patch, args.output, **_options(args, args.patch))
     return {"output": args.output, "version": version}
 
 
 def _fold(args: argparse.Namespace) -> dict[str, Any]:
-    size = patches.fold_files(args.first, args.second, args.output, **_options(args))
+    size = patches.fold_files(
+        args.first, args.second, args.output, **_options(args, args.first, args.second)
+    )
     return {"output": args.output, "size": size}
+
+
+def _sentence(result: dict[str, Any]) -> str:
+    text = str(result["output"])
+    if "version" in result:
+        return f"{text}: version {result['version']}"
+    of = f", for a file of {result['of']:,}" if "of" in result else ""
+    return f"{text}: {result['size']:,} bytes{of}"
 
 
 def _command(act: Callable[[argparse.Namespace], dict[str, Any]]) -> Any:
@@ -46,7 +66,7 @@ def _command(act: Callable[[argparse.Namespace], dict[str, Any]]) -> Any:
         if args.json:
             print(json.dumps(result))
         elif not args.quiet:
-            print(", ".join(f"{key} {value}" for key, value in result.items()))
+            print(_sentence(result))
         return 0
 
     return command
@@ -71,8 +91,10 @@ def add_parsers(parsers: Any, add_options: Callable[..., None]) -> None:
     ):  # fmt: skip
         parser = parsers.add(name, sentence, _command(act), example)
         for place in places:
-            parser.add_argument(place, metavar=place.upper())
-        parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result")
+            parser.add_argument(place, type=file_name, metavar=place.upper())
+        parser.add_argument(
+            "-o", "--output", required=True, type=file_name, metavar="FILE", help="the result"
+        )
         parser.add_argument("-f", "--force", action="store_true", help="replace the result")
         parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
         parser.add_argument("--json", action="store_true", help="print JSON")

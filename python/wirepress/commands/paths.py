@@ -8,6 +8,7 @@ stable storage, in another file.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import fcntl
 import os
@@ -27,9 +28,16 @@ class UsageError(Exception):
     """A request that makes no sense, or that would lose data; the text says what to do."""
 
 
-def label(name: str) -> str:
+def label(name: str, pipe: str = "stdin") -> str:
     """A file's name in a sentence."""
-    return "stdin" if name == PIPE else name
+    return pipe if name == PIPE else name
+
+
+def file_name(text: str) -> str:
+    """The type of an argument that names a file; an empty variable of a shell names none."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a file is empty")
+    return text
 
 
 # ---- inputs ---------------------------------------------------------------------------------
