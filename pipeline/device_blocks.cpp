@@ -82,8 +82,7 @@ Status DeviceBlocks::make_plain(int worker, size_t i, Bytes out, Payload* payloa
 // A kernel of a device that failed has left anything in the residual, so that the cores cannot take
 // over.
 Status DeviceBlocks::make_feedback(int worker, size_t i, Bytes out, Payload* payload) const {
-  const ConstBytes block =
-      src_.subspan(halves_.size_of(begin(i)), halves_.size_of(raw_size(i)));
+  const ConstBytes block = src_.subspan(halves_.size_of(begin(i)), halves_.size_of(raw_size(i)));
   const Bytes residual = residual_.subspan(begin(i), raw_size(i));
   const size_t limit = code_limit(raw_size(i));
   bool coded = false;
@@ -93,8 +92,8 @@ Status DeviceBlocks::make_feedback(int worker, size_t i, Bytes out, Payload* pay
                                            &payload->size, &coded));
   } else {
     share_.cores(residual.size(), !device_.chain ? device_.why
-                                  : halves_ ? "the device's kernels take gradients of float32"
-                                            : "the device's kernel has no error feedback");
+                                  : halves_      ? "the device's kernels take gradients of float32"
+                                                 : "the device's kernel has no error feedback");
     Staging& staging = staging_[static_cast<size_t>(worker)];
     Bytes values, rest;
     WPR_TRY(reserve(staging.raw, residual.size(), &values));

@@ -50,8 +50,8 @@ inline const char* taken_over(const Status& status) {
 
 class DeviceBlocks : public BlockMaker {
  public:
-  // An empty residual: plain compression, of no halves. `cores` is the same recipe's chain for the cores, and
-  // staging has an element for each of its workers.
+  // An empty residual: plain compression, of no halves. `cores` is the same recipe's chain for the
+  // cores, and staging has an element for each of its workers.
   DeviceBlocks(const Header& header, const BlockSettings& settings, const Place& place,
                const DeviceChain& device, Chain& cores, std::vector<Staging>& staging,
                ConstBytes src, const Halves& halves, Bytes residual)

@@ -213,7 +213,8 @@ TEST(Gradient, FramesAreAddedOrRefused) {
   }
 }
 
-// ---- 16 bits: what the casts mean is said here by arithmetic, not by the codecs that make them ----
+// ---- 16 bits: what the casts mean is said here by arithmetic, not by the codecs that make them
+// ----
 
 struct Half {
   wpr_dtype dtype;
@@ -224,11 +225,13 @@ constexpr Half kHalves[] = {{WPR_BFLOAT16, 7, -126, 0x7F80, 0x7FC0},
                             {WPR_FLOAT16, 10, -14, 0x7C00, 0x7E00}};
 
 float value_of(const Half& half, uint16_t word) {
-  const int exponent = (word & 0x7FFF) >> half.fraction, fraction = word & ((1 << half.fraction) - 1);
+  const int exponent = (word & 0x7FFF) >> half.fraction,
+            fraction = word & ((1 << half.fraction) - 1);
   const float sign = word >> 15 != 0 ? -1.0f : 1.0f;
   if ((word & 0x7FFF) > half.infinity) return std::numeric_limits<float>::quiet_NaN();
   if ((word & 0x7FFF) == half.infinity) return sign * std::numeric_limits<float>::infinity();
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), half.least - half.fraction);
+  if (exponent == 0)
+    return sign * std::ldexp(static_cast<float>(fraction), half.least - half.fraction);
   return sign * std::ldexp(static_cast<float>(fraction + (1 << half.fraction)),
                            half.least + exponent - 1 - half.fraction);
 }
@@ -308,7 +311,8 @@ TEST(Gradient, EveryHalfAndEveryLength) {
     const Values floats = floats_of(half, words);
     Door door("zstd:1", "1");
     Values residual(words.size());
-    const Values decoded = door.decompress(door.feedback(words, half.dtype, &residual), floats.size());
+    const Values decoded =
+        door.decompress(door.feedback(words, half.dtype, &residual), floats.size());
     for (size_t i = 0; i < words.size(); ++i) {
       const float sum = floats[i] + 0.0f;  // +0 where both are zeros
       ASSERT_TRUE(std::isnan(sum) ? std::isnan(decoded[i]) : bits(decoded[i]) == bits(sum)) << i;

@@ -239,13 +239,13 @@ WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *
 WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
                                       size_t cap, size_t *n_values);
 
-/* The same of gradients of another type, WPR_BFLOAT16 or WPR_FLOAT16 (or WPR_FLOAT32), with no array
- * of float32 between: a worker casts what it is coding. The frame holds float32 and has the bytes
- * that the casted gradient has above; so it is read by any call. The residual stays float32: in 16
- * bits it would drop most of what it is kept for, since a step's rest is smaller than a unit in the
- * last place of the sum that it is added to. What is added to is rounded once, to the nearest (ties
- * to even). n, cap and *n_values count values; dst of the first has wpr_bound(ctx, 4 * n) bytes.
- * WPR_PARAMETER: another type. */
+/* The same of gradients of another type, WPR_BFLOAT16 or WPR_FLOAT16 (or WPR_FLOAT32), with no
+ * array of float32 between: a worker casts what it is coding. The frame holds float32 and has the
+ * bytes that the casted gradient has above; so it is read by any call. The residual stays float32:
+ * in 16 bits it would drop most of what it is kept for, since a step's rest is smaller than a unit
+ * in the last place of the sum that it is added to. What is added to is rounded once, to the
+ * nearest (ties to even). n, cap and *n_values count values; dst of the first has wpr_bound(ctx, 4
+ * * n) bytes. WPR_PARAMETER: another type. */
 WPR_API wpr_status wpr_compress_feedback_typed(wpr_ctx *ctx, const void *src, wpr_dtype dtype,
                                                float *residual, size_t n, void *dst, size_t cap,
                                                size_t *written);

@@ -97,9 +97,7 @@ class Coder(LibraryCoder):
         if residual is None:
             return self._encoder.compress_into(as_memory(as_floats(values)), target)
         source, name = as_gradient(values)
-        return self._encoder.compress_feedback_into(
-            source, as_memory(residual), target, dtype=name
-        )
+        return self._encoder.compress_feedback_into(source, as_memory(residual), target, dtype=name)
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a frame of as many float32 values as `out` has, which has float32."""

@@ -130,7 +130,7 @@ class _Floats(threading.local):
         return self._room[: values.numel()]
 
 
-_FLOATS = _Floats()
+FLOATS = _Floats()
 
 
 class CodedMean(Job):
@@ -240,13 +240,13 @@ class CodedMean(Job):
     def decode(self) -> None:
         if self._by_gather:
             for number, piece in enumerate(self._mine):
-                _put(self._mean(piece, [part[number] for part in self._frames]), piece.values)
+                put(self._mean(piece, [part[number] for part in self._frames]), piece.values)
         else:
             left = [iter(frames) for frames in self._frames]
             for piece in self._mine:
-                mean = _FLOATS.beside(piece.values)
+                mean = FLOATS.beside(piece.values)
                 _sum_coder(piece).decode(next(left[piece.owner]), mean)
-                _put(mean, piece.values)
+                put(mean, piece.values)
         for letters in filter(None, (self._parts, self._all)):
             letters.finish()
 
@@ -321,7 +321,7 @@ class CodedMean(Job):
     def _mean(self, piece: Piece, frames: list[torch.Tensor]) -> torch.Tensor:
         """The mean of what `frames` of all ranks hold of a piece, in its values if they are
         float32, else in memory that the thread's next piece takes."""
-        mean = _FLOATS.beside(piece.values)
+        mean = FLOATS.beside(piece.values)
         piece.coder.decode(frames[0], mean)
         for frame in frames[1:]:
             piece.coder.decode_add(frame, mean)
@@ -366,7 +366,7 @@ def _joined(values: Iterable[torch.Tensor]) -> torch.Tensor:
     return torch.cat(parts) if parts else torch.empty(0)
 
 
-def _put(mean: torch.Tensor, values: torch.Tensor) -> None:
+def put(mean: torch.Tensor, values: torch.Tensor) -> None:
     """Rounds a mean to the gradient's type, where it is not in its place already."""
     if mean.data_ptr() != values.data_ptr():
         values.copy_(mean)

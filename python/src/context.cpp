@@ -31,7 +31,8 @@ void check_size(size_t size, int dtype, int n_dims, const std::vector<uint64_t>&
 
 // Values of a gradient of this type, with a residual of equally many float32.
 size_t equally_many(const Input& data, int dtype, const Output& residual) {
-  const size_t size = dtype_size(static_cast<wpr_dtype>(dtype)), n = residual.size() / sizeof(float);
+  const size_t size = dtype_size(static_cast<wpr_dtype>(dtype)),
+               n = residual.size() / sizeof(float);
   if (residual.size() % sizeof(float) != 0 || size == 0 || data.size() != n * size)
     throw nb::value_error("data and residual must hold equally many values, the residual float32");
   return n;

@@ -213,9 +213,7 @@ def _set(context: _core.Context, key: str, value: Value) -> None:
 _GRADIENTS = ("float32", "bfloat16", "float16")
 
 
-def _gradient(
-    gradient: Any, dtype: str | None, residual: Any, stream: int
-) -> tuple[Any, int, Any]:
+def _gradient(gradient: Any, dtype: str | None, residual: Any, stream: int) -> tuple[Any, int, Any]:
     """The memory of the gradient and its type, and the memory of its residual, which is written to:
     float32 in the gradient's shape."""
     view = arrays.describe(gradient, dtype, stream)
