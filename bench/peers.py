@@ -268,7 +268,7 @@ def page(rows: list[Row], machine: Row, versions: dict[str, str]) -> str:
         "GB/s",
         "of raw bytes, 16 MiB at most. **Bold**: on the Pareto front, each way; no other has both",
         "a larger ratio and more speed. Ours have frames with checksums. *Up and to the right*: of",
-        "one of ours that no other of ours beats both ways; *beside*: none of ours beats it, either.",
+        "one of ours that no other of ours beats both ways; *beside*: none of ours beats it.",
         "",
         f"{machine['cpu']}; raw numbers: `bench/results/peers.json`. "
         + ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -191,10 +191,10 @@ inline bool pays(const Estimate& estimate, size_t sampled, size_t n) {
   return pays(estimate.bits, Range(estimate.lengths).table_size(), sampled, n);
 }
 
-// Whether values of so many bits are spread so evenly that no code of them can be smaller by as much
-// as would count: a code takes at least the entropy, which is at least that of collisions, minus the
-// logarithm of the sum of squares over the square of the sum. 26 / 25 is below the root that
-// choice_of's 16th of a bit is.
+// Whether values of so many bits are spread so evenly that no code of them can be smaller by as
+// much as would count: a code takes at least the entropy, which is at least that of collisions,
+// minus the logarithm of the sum of squares over the square of the sum. 26 / 25 is below the root
+// that choice_of's 16th of a bit is.
 inline bool fill_their_bits(const Counts& counts, size_t sampled, size_t bits) {
   if (bits <= 2 || bits >= 8 || sampled < kNoiseLines * kLine) return false;
   uint64_t squares = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes on tensors: gradients to frames of float32 in CPU memory, and those back. Values of a CUDA
+"""Recipes on tensors: gradients to frames of float32 in CPU memory, and back. Values of a CUDA
 device are coded there, and only their frames are copied."""
 
 from __future__ import annotations
