@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A bucket of bfloat16 gradients through the hook's own steps, with and without an array of float32.
+"""A bucket of bfloat16 gradients through the hook's own steps, with and without float32 of it.
 
 Codes a bucket piece by piece with error feedback, and takes the mean of two such messages, as
 `wirepress.torch.compress` does on two ranks: once on a copy of the bucket as float32, which the
@@ -14,8 +14,8 @@ import argparse
 import time
 
 import results
-
 import torch
+
 from wirepress.torch import exchange
 from wirepress.torch.coder import Coder
 from wirepress.torch.ddp.buckets import on_host
