@@ -244,6 +244,17 @@ def ahead(rows: list[Row], speed: str) -> list[str]:
     return [r["subject"] for r in front(rows, speed) if not r["own"] and r[speed] > 1]
 
 
+def above(rows: list[Row], speed: str) -> list[str]:
+    """Peers above 1 GB/s up and to the right of one of ours that no other of ours beats."""
+    best = front([r for r in rows if r["own"]], speed)
+    return [
+        f"{peer['subject']} of `{own['subject']}`"
+        for peer in rows
+        for own in best
+        if not peer["own"] and peer[speed] > max(1, own[speed]) and peer["ratio"] > own["ratio"]
+    ]
+
+
 def groups(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
     for key in dict.fromkeys((r["data"], r["dtype"]) for r in rows):
         yield f"{key[0]}, {key[1]}", [r for r in rows if (r["data"], r["dtype"]) == key]
@@ -256,7 +267,8 @@ def page(rows: list[Row], machine: Row, versions: dict[str, str]) -> str:
         "Written by `bench/peers.py`, which says what the data are. One thread, processor time, "
         "GB/s",
         "of raw bytes, 16 MiB at most. **Bold**: on the Pareto front, each way; no other has both",
-        "a larger ratio and more speed. Ours have frames with checksums.",
+        "a larger ratio and more speed. Ours have frames with checksums. *Up and to the right*: of",
+        "one of ours that no other of ours beats both ways; *beside*: none of ours beats it.",
         "",
         f"{machine['cpu']}; raw numbers: `bench/results/peers.json`. "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -272,8 +284,12 @@ def page(rows: list[Row], machine: Row, versions: dict[str, str]) -> str:
             label = f"`{r['subject']}`" if r["own"] else r["subject"]
             lines.append(f"| {label} | {r['ratio']:.3f} | {cells[0]} | {cells[1]} |")
         for s, way in (("encode_gbps", "Encoding"), ("decode_gbps", "Decoding")):
-            names = ", ".join(ahead(some, s)) or "none"
-            lines += ["", f"{way}, peers above 1 GB/s on the front, past ours: {names}."]
+            over, past = (", ".join(names(some, s)) or "none" for names in (above, ahead))
+            lines += [
+                "",
+                f"{way}, peers above 1 GB/s: up and to the right of one of ours: {over}; on the "
+                f"front, beside ours: {past}.",
+            ]
     return "\n".join(lines) + "\n"
 
 

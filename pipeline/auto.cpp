@@ -317,8 +317,9 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   std::vector<std::pair<std::string, bool>> texts = {{"store", false}};
   const std::string width = std::to_string(dtype_size(dtype_));
   if (is_float(dtype_)) {
-    const std::string all = std::to_string(fraction_bits(dtype_));
-    texts.insert(texts.end(), {{"bx:m=" + all, false}, {"planes", false}});
+    // Where bits may go bx keeps fewer, below: smaller and faster, whatever the data are.
+    if (goal.rel == 0) texts.push_back({"bx:m=" + std::to_string(fraction_bits(dtype_)), false});
+    texts.push_back({"planes", false});
     if (goal.rel != 0) {
       const int m = std::min(bits_for(real_of(goal.rel)), fraction_bits(dtype_));
       texts.insert(texts.end(), {{"bx:m=" + std::to_string(m), false},

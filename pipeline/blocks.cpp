@@ -13,6 +13,13 @@ Status in_block(uint64_t index, const Status& status) {
   return fail(status.code(), "block %llu: %s", number, status.text());
 }
 
+Status reserve(Buffer& buffer, size_t size, Bytes* bytes) {
+  std::byte* const memory = buffer.reserve(size);
+  if (memory == nullptr) return fail(Code::kNoMemory, "no memory for a block of %zu bytes", size);
+  *bytes = {memory, size};
+  return {};
+}
+
 Draw BlockMaker::draw(size_t i) const {
   const size_t size = header_.dtype == DType::kBytes ? 4 : dtype_size(header_.dtype);
   return {seed_, (first_ + i) * block_size_ / size};
@@ -86,9 +93,16 @@ Status PlainBlocks::conclude(size_t i, const Status& status, size_t prefix, size
 Status FeedbackBlocks::make(int worker, size_t i, Bytes out, Payload* payload) const {
   *payload = {};
   bool coded = false;
-  const Status status = chain_.encode_feedback(
-      worker, src_.subspan(begin(i), raw_size(i)), residual_.subspan(begin(i), raw_size(i)),
-      draw(i), code_limit(raw_size(i)), out, &payload->size, &coded);
+  ConstBytes values = src_.subspan(halves_.size_of(begin(i)), halves_.size_of(raw_size(i)));
+  if (halves_) {
+    Bytes floats;
+    WPR_TRY(reserve(staging_[static_cast<size_t>(worker)].raw, raw_size(i), &floats));
+    WPR_TRY(halves_.widen(values, floats));
+    values = floats;
+  }
+  const Status status =
+      chain_.encode_feedback(worker, values, residual_.subspan(begin(i), raw_size(i)), draw(i),
+                             code_limit(raw_size(i)), out, &payload->size, &coded);
   if (!status.ok()) return in_block(i, status);
   if (coded) *payload = {.size = payload->size, .content = Content::kCode, .stored = Stored::kCode};
   return {};

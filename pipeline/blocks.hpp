@@ -8,6 +8,7 @@
 
 #include "base/memory.hpp"
 #include "pipeline/chains.hpp"
+#include "pipeline/halves.hpp"
 
 namespace wirepress {
 
@@ -123,13 +124,24 @@ class PlainBlocks : public BlockMaker {
   bool probe_;
 };
 
+// A worker's memory for blocks that a device has and the cores do, or whose values are cast.
+struct Staging {
+  Buffer raw, residual, halves;
+};
+
+// Memory for `size` bytes of a worker's staging.
+Status reserve(Buffer& buffer, size_t size, Bytes* bytes);
+
 class FeedbackBlocks : public BlockMaker {
  public:
+  // `staging` has an element for each worker of the chain, where src holds halves.
   FeedbackBlocks(const Header& header, const BlockSettings& settings, Chain& chain, ConstBytes src,
-                 Bytes residual)
-      : BlockMaker(header, settings.seed, 0, src.size(), false),
+                 const Halves& halves, std::vector<Staging>& staging, Bytes residual)
+      : BlockMaker(header, settings.seed, 0, residual.size(), false),
         chain_(chain),
         src_(src),
+        halves_(halves),
+        staging_(staging),
         residual_(residual) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
   int n_workers() const override { return chain_.n_workers(); }
@@ -137,6 +149,8 @@ class FeedbackBlocks : public BlockMaker {
  private:
   Chain& chain_;
   ConstBytes src_;
+  const Halves& halves_;
+  std::vector<Staging>& staging_;
   Bytes residual_;
 };
 
@@ -167,6 +181,7 @@ struct ParsedFrame {
   std::vector<Block> blocks;      // all of the frame, or some that follow each other
   ChainPointer chain;             // of the header's recipe
   Place place;                    // of what it is expanded to; the chains are for the cores
+  Halves halves;                  // of what it is added to
   std::vector<ChainPointer> own;  // for every block, where one has a recipe of its own
 
   Chain& chain_of(size_t i) const { return own.empty() ? *chain : *own[i]; }

@@ -16,6 +16,7 @@ using wirepress::ConstBytes;
 using wirepress::DType;
 using wirepress::Engine;
 using wirepress::fail;
+using wirepress::Halves;
 using wirepress::Header;
 using wirepress::Status;
 
@@ -329,18 +330,29 @@ wpr_status wpr_wait(wpr_ctx* ctx, wpr_job* job, size_t* written) {
 
 wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual, size_t n,
                                  void* dst, size_t cap, size_t* written) {
+  return wpr_compress_feedback_typed(ctx, src, WPR_FLOAT32, residual, n, dst, cap, written);
+}
+
+wpr_status wpr_compress_feedback_typed(wpr_ctx* ctx, const void* src, wpr_dtype dtype,
+                                       float* residual, size_t n, void* dst, size_t cap,
+                                       size_t* written) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
+    WPR_TRY(check_dtype(dtype));
+    Halves halves;
+    WPR_TRY(Halves::of(static_cast<DType>(dtype), &halves));
     const uint64_t shape = n;
     Header header;
     WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
-    WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
+    const size_t size = halves.size_of(header.raw_size);
+    WPR_TRY(check_buffers(src, size, dst, cap));
     WPR_TRY(check_buffers(residual, header.raw_size, dst, cap, "residual"));
-    WPR_TRY(check_room(ctx, src, header.raw_size, dst, cap));
+    const Bytes room = bytes(dst, std::min(cap, ctx->context.writer.bound(header.raw_size)));
+    WPR_TRY(wirepress::check_apart("src", bytes(src, size), "dst", room));
     WPR_TRY(check_room(ctx, residual, header.raw_size, dst, cap, "residual"));
-    WPR_TRY(wirepress::check_apart("src", bytes(src, header.raw_size), "residual",
+    WPR_TRY(wirepress::check_apart("src", bytes(src, size), "residual",
                                    bytes(residual, header.raw_size)));
-    return ctx->context.compress_feedback(bytes(src, header.raw_size),
+    return ctx->context.compress_feedback(bytes(src, size), halves,
                                           bytes(residual, header.raw_size), header, bytes(dst, cap),
                                           written);
   });
@@ -348,14 +360,19 @@ wpr_status wpr_compress_feedback(wpr_ctx* ctx, const float* src, float* residual
 
 wpr_status wpr_decompress_add(wpr_ctx* ctx, const void* src, size_t n, float* dst, size_t cap,
                               size_t* n_values) {
+  return wpr_decompress_add_typed(ctx, src, n, dst, WPR_FLOAT32, cap, n_values);
+}
+
+wpr_status wpr_decompress_add_typed(wpr_ctx* ctx, const void* src, size_t n, void* dst,
+                                    wpr_dtype dtype, size_t cap, size_t* n_values) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("n_values", n_values));
+    WPR_TRY(check_dtype(dtype));
+    Halves halves;
+    WPR_TRY(Halves::of(static_cast<DType>(dtype), &halves));
     WPR_TRY(check_buffers(src, n, dst, cap));
-    size_t size;
-    WPR_TRY(ctx->context.decompress_add(bytes(src, n), bytes(dst, std::min(cap, SIZE_MAX / 4) * 4),
-                                        &size));
-    *n_values = size / 4;
-    return {};
+    const size_t room = halves.size_of(std::min(cap, SIZE_MAX / 4) * 4);
+    return ctx->context.decompress_add(bytes(src, n), bytes(dst, room), halves, n_values);
   });
 }
 

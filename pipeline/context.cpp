@@ -45,15 +45,15 @@ Status Context::compress(ConstBytes src, const Header& header, Bytes dst, size_t
                     [&](Bytes room) { return writer.compress(src, header, room, written, place); });
 }
 
-Status Context::compress_feedback(ConstBytes src, Bytes residual, const Header& header, Bytes dst,
-                                  size_t* written) {
+Status Context::compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
+                                  const Header& header, Bytes dst, size_t* written) {
   const Place place = place_of(src.data());
   if (!src.empty() && place != place_of(residual.data()))
     return fail(Code::kParameter,
                 "data and residual must lie in one memory, of the cores or of one device");
   WPR_TRY(wait(place));
-  return make_frame(dst, writer.bound(src.size()), written, [&](Bytes room) {
-    return writer.compress_feedback(src, residual, header, room, written, place);
+  return make_frame(dst, writer.bound(residual.size()), written, [&](Bytes room) {
+    return writer.compress_feedback(src, halves, residual, header, room, written, place);
   });
 }
 
@@ -64,11 +64,12 @@ Status Context::decompress(ConstBytes frame, Bytes dst, size_t* written) {
   return reader.decompress(frame, dst, written, place);
 }
 
-Status Context::decompress_add(ConstBytes frame, Bytes dst, size_t* written) {
+Status Context::decompress_add(ConstBytes frame, Bytes dst, const Halves& halves,
+                               size_t* n_values) {
   const Place place = place_of(dst.data());
   WPR_TRY(fetch(&frame));
   WPR_TRY(wait(place));
-  return reader.decompress_add(frame, dst, written, place);
+  return reader.decompress_add(frame, dst, halves, n_values, place);
 }
 
 Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {

@@ -15,10 +15,10 @@ struct Context {
   // As FrameWriter's and FrameReader's, of data and frames that may lie in memory of a device
   // (base/memory.hpp). Frames are made and read by the cores: one of a device is copied whole.
   Status compress(ConstBytes src, const Header& header, Bytes dst, size_t* written);
-  Status compress_feedback(ConstBytes src, Bytes residual, const Header& header, Bytes dst,
-                           size_t* written);
+  Status compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
+                           const Header& header, Bytes dst, size_t* written);
   Status decompress(ConstBytes frame, Bytes dst, size_t* written);
-  Status decompress_add(ConstBytes frame, Bytes dst, size_t* written);
+  Status decompress_add(ConstBytes frame, Bytes dst, const Halves& halves, size_t* n_values);
   Status decompress_range(ConstBytes frame, uint64_t offset, Bytes dst);
   Status inspect(ConstBytes frame, Header* header, std::string* recipe);
   Status copy(Bytes to, ConstBytes from);

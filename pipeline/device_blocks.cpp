@@ -8,13 +8,6 @@
 
 namespace wirepress {
 
-Status reserve(Buffer& buffer, size_t size, Bytes* bytes) {
-  std::byte* const memory = buffer.reserve(size);
-  if (memory == nullptr) return fail(Code::kNoMemory, "no memory for a block of %zu bytes", size);
-  *bytes = {memory, size};
-  return {};
-}
-
 const char* why_on_cores(const Recipe& recipe, const Place& place, const char* engine,
                          const Kernel** kernel) {
   const std::string_view wanted = engine, reaching = place.memory->kernels;
@@ -89,22 +82,30 @@ Status DeviceBlocks::make_plain(int worker, size_t i, Bytes out, Payload* payloa
 // A kernel of a device that failed has left anything in the residual, so that the cores cannot take
 // over.
 Status DeviceBlocks::make_feedback(int worker, size_t i, Bytes out, Payload* payload) const {
-  const ConstBytes block = src_.subspan(begin(i), raw_size(i));
+  const ConstBytes block = src_.subspan(halves_.size_of(begin(i)), halves_.size_of(raw_size(i)));
   const Bytes residual = residual_.subspan(begin(i), raw_size(i));
   const size_t limit = code_limit(raw_size(i));
   bool coded = false;
-  if (device_.chain && device_.chain->can_encode_feedback()) {
+  if (device_.chain && device_.chain->can_encode_feedback() && !halves_) {
     share_.device(block.size());
     WPR_TRY(device_.chain->encode_feedback(worker, block, residual, draw(i), limit, out,
                                            &payload->size, &coded));
   } else {
-    share_.cores(block.size(),
-                 device_.chain ? "the device's kernel has no error feedback" : device_.why);
+    share_.cores(residual.size(), !device_.chain ? device_.why
+                                  : halves_      ? "the device's kernels take gradients of float32"
+                                                 : "the device's kernel has no error feedback");
     Staging& staging = staging_[static_cast<size_t>(worker)];
     Bytes values, rest;
-    WPR_TRY(reserve(staging.raw, block.size(), &values));
-    WPR_TRY(reserve(staging.residual, block.size(), &rest));
-    WPR_TRY(place_.download(values, block.data()));
+    WPR_TRY(reserve(staging.raw, residual.size(), &values));
+    WPR_TRY(reserve(staging.residual, residual.size(), &rest));
+    if (halves_) {
+      Bytes halves;
+      WPR_TRY(reserve(staging.halves, block.size(), &halves));
+      WPR_TRY(place_.download(halves, block.data()));
+      WPR_TRY(halves_.widen(halves, values));
+    } else {
+      WPR_TRY(place_.download(values, block.data()));
+    }
     WPR_TRY(place_.download(rest, residual.data()));
     WPR_TRY(
         cores_.encode_feedback(worker, values, rest, draw(i), limit, out, &payload->size, &coded));

@@ -26,11 +26,6 @@ class DeviceShare {
   std::atomic<const char*> reason_{""};
 };
 
-// A worker's memory for blocks that the cores do.
-struct Staging {
-  Buffer raw, residual;
-};
-
 // Why nothing is coded where it lies, in memory of `place`; nullptr: the first step of `recipe` can
 // be, by *kernel. `engine` is the option's value.
 const char* why_on_cores(const Recipe& recipe, const Place& place, const char* engine,
@@ -55,17 +50,18 @@ inline const char* taken_over(const Status& status) {
 
 class DeviceBlocks : public BlockMaker {
  public:
-  // An empty residual: plain compression. `cores` is the same recipe's chain for the cores, and
-  // staging has an element for each of its workers.
+  // An empty residual: plain compression, of no halves. `cores` is the same recipe's chain for the
+  // cores, and staging has an element for each of its workers.
   DeviceBlocks(const Header& header, const BlockSettings& settings, const Place& place,
                const DeviceChain& device, Chain& cores, std::vector<Staging>& staging,
-               ConstBytes src, Bytes residual)
-      : BlockMaker(header, settings.seed, 0, src.size(), false),
+               ConstBytes src, const Halves& halves, Bytes residual)
+      : BlockMaker(header, settings.seed, 0, halves.raw_size_of(src.size()), false),
         place_(place),
         device_(device),
         cores_(cores),
         staging_(staging),
         src_(src),
+        halves_(halves),
         residual_(residual),
         probe_(settings.probe) {}
   Status make(int worker, size_t i, Bytes out, Payload* payload) const override;
@@ -81,12 +77,10 @@ class DeviceBlocks : public BlockMaker {
   Chain& cores_;
   std::vector<Staging>& staging_;
   ConstBytes src_;
+  const Halves& halves_;
   Bytes residual_;
   bool probe_;
   mutable DeviceShare share_;
 };
-
-// Memory for `size` bytes of a worker's staging.
-Status reserve(Buffer& buffer, size_t size, Bytes* bytes);
 
 }  // namespace wirepress

@@ -275,6 +275,47 @@ TEST(Device, ErrorFeedbackAndSumsAreThoseOfTheCores) {
   }
 }
 
+// Kernels of devices take float32: the cores code halves, and say why.
+TEST(Device, GradientsOfHalvesAreCodedByTheCores) {
+  constexpr size_t kN = 9001;
+  for (const wpr_dtype dtype : {WPR_BFLOAT16, WPR_FLOAT16}) {
+    for (const char* recipe : {"onebit", "zstd:1", "topk:ratio=0.1"}) {
+      SCOPED_TRACE(recipe);
+      Context ctx(recipe, "2");
+      Data words(2 * kN), sum(2 * kN), rest(4 * kN);
+      for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint8_t>(i % 2 ? 0x3C : i);
+      sum = words;
+      const There there(words);
+      There rest_there(rest), sum_there(sum);
+      Data a(wpr_bound(ctx, 4 * kN)), b(a.size());
+      size_t n_a = 0, n_b = 0, n_values = 0;
+      ASSERT_EQ(wpr_compress_feedback_typed(ctx, words.data(), dtype,
+                                            reinterpret_cast<float*>(rest.data()), kN, a.data(),
+                                            a.size(), &n_a),
+                WPR_OK);
+      const Work work;
+      ASSERT_EQ(wpr_compress_feedback_typed(ctx, there.get(), dtype, rest_there.floats(), kN,
+                                            b.data(), b.size(), &n_b),
+                WPR_OK)
+          << ctx.error();
+      EXPECT_EQ(work.cores(), 4 * kN);
+      EXPECT_EQ(work.device(), 0u);
+      a.resize(n_a);
+      b.resize(n_b);
+      EXPECT_EQ(a, b);
+      EXPECT_EQ(rest_there.data(), rest);
+      ASSERT_EQ(wpr_decompress_add_typed(ctx, a.data(), n_a, sum.data(), dtype, kN, &n_values),
+                WPR_OK);
+      ASSERT_EQ(wpr_decompress_add_typed(ctx, b.data(), n_b, sum_there.get(), dtype, kN, &n_values),
+                WPR_OK)
+          << ctx.error();
+      EXPECT_EQ(n_values, kN);
+      EXPECT_EQ(sum_there.data(), sum);
+      EXPECT_EQ(work.cores(), 8 * kN);
+    }
+  }
+}
+
 TEST(Device, RangesAndHeadersAreReadThere) {
   Context ctx("bx:m=5");
   const Data raw = make(Kind::kGradient, 30000);

@@ -333,6 +333,10 @@ TEST(Door, NullIsRefused) {
     refused(wpr_compress_feedback(c, &value, c ? nullptr : &value, 1, &byte, 1, &n));
     refused(wpr_compress_feedback(c, &value, &value, 1, &byte, 1, none));
     refused(wpr_decompress_add(c, &byte, 1, &value, 1, none));
+    refused(
+        wpr_compress_feedback_typed(c, &byte, WPR_BFLOAT16, c ? nullptr : &value, 1, &byte, 1, &n));
+    refused(wpr_compress_feedback_typed(c, &byte, WPR_BFLOAT16, &value, 1, &byte, 1, none));
+    refused(wpr_decompress_add_typed(c, &byte, 1, &byte, WPR_BFLOAT16, 1, none));
     refused(wpr_add(c, &byte, 1, &byte, 1, &byte, 1, none));
     refused(wpr_compress_steps(c, &byte, &byte, 1, 1, &byte, 1, none));
     refused(wpr_compress_steps(c, c ? nullptr : &byte, &byte, 1, 1, &byte, 1, &n));

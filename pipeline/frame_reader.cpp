@@ -20,7 +20,7 @@ struct ParallelExpand {
   Bytes dst;
   Into into;
   int workers;
-  // Where dst lies on a device:
+  // Where dst lies on a device, or has halves:
   const std::vector<DeviceChain>& there;
   std::vector<Staging>& staging;
   DeviceShare share{};
@@ -35,6 +35,11 @@ struct ParallelExpand {
     const Bytes out = this->out(item);
     Chain& chain = frame.chain_of(item.block);
     if (frame.place.on_device()) return expand_there(worker, block, item.block, out);
+    if (frame.halves) {
+      WPR_TRY(verify_block(frame.header, block));
+      const Status result = add_to_halves(worker, block, chain, out);
+      return result.ok() ? result : in_block(block.index, result);
+    }
     if (into != Into::kPlace || block.raw || item.n_parts > 1) {
       WPR_TRY(verify_block(frame.header, block));
       if (block.raw) return use_raw(block, out), Status();
@@ -56,8 +61,10 @@ struct ParallelExpand {
     if (out.empty()) return {};
     if (block.raw && into == Into::kPlace) return frame.place.upload(out.data(), block.payload);
     const DeviceChain& device = there[there.size() == 1 ? 0 : i];
-    const char* why = device.chain ? "the cores add values that were not coded" : device.why;
-    if (device.chain && !block.raw) {
+    const char* why = !device.chain  ? device.why
+                      : frame.halves ? "the device's kernels add to float32"
+                                     : "the cores add values that were not coded";
+    if (device.chain && !block.raw && !frame.halves) {
       const bool adds = into == Into::kSum;
       why = "the device's kernel does not add";
       if (!adds || device.chain->can_decode_add()) {
@@ -69,22 +76,38 @@ struct ParallelExpand {
         why = taken_over(status);
       }
     }
-    share.cores(out.size(), why);
+    share.cores(block.raw_size, why);
     const Status status = expand_on_cores(worker, block, i, out);
     return status.ok() ? status : in_block(block.index, status);
   }
 
   Status expand_on_cores(int worker, const Block& block, size_t i, Bytes out) {
     Bytes here;
-    WPR_TRY(reserve(staging[static_cast<size_t>(worker)].raw, out.size(), &here));
+    Staging& own = staging[static_cast<size_t>(worker)];
+    WPR_TRY(reserve(frame.halves ? own.halves : own.raw, out.size(), &here));
     if (into == Into::kSum) WPR_TRY(frame.place.download(here, out.data()));
     Chain& chain = frame.chain_of(i);
-    if (block.raw)
+    if (frame.halves)
+      WPR_TRY(add_to_halves(worker, block, chain, here));
+    else if (block.raw)
       use_raw(block, here);
     else
       WPR_TRY(into == Into::kSum ? chain.decode_add(worker, block.payload, here)
                                  : chain.decode(worker, block.payload, here));
     return frame.place.upload(out.data(), here);
+  }
+
+  // The sum is rounded once, whatever the steps of the codec are.
+  Status add_to_halves(int worker, const Block& block, Chain& chain, Bytes out) const {
+    Bytes sum;
+    WPR_TRY(reserve(staging[static_cast<size_t>(worker)].raw, block.raw_size, &sum));
+    const Bytes values = sum.first(frame.halves.raw_size_of(out.size()));
+    WPR_TRY(frame.halves.widen(out, values));
+    if (block.raw)
+      use_raw(block, sum);
+    else
+      WPR_TRY(chain.decode_add(worker, block.payload, sum));
+    return frame.halves.narrow(values, out);
   }
 
   void use_raw(const Block& block, Bytes out) const {
@@ -127,7 +150,8 @@ struct ParallelExpand {
   }
 
   Bytes out(const ExpandItem& item) const {
-    return dst.subspan(item.block * frame.header.block_size(), frame.blocks[item.block].raw_size);
+    return dst.subspan(frame.halves.size_of(item.block * frame.header.block_size()),
+                       frame.halves.size_of(frame.blocks[item.block].raw_size));
   }
 
   void begin(int worker, size_t i, std::vector<Begun>* begun) {
@@ -166,10 +190,9 @@ struct ParallelExpand {
   }
 };
 
-Status check_room(uint64_t raw_size, Bytes dst) {
-  if (raw_size <= dst.size()) return {};
-  return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(raw_size),
-              dst.size());
+Status check_room(uint64_t raw_size, size_t room) {
+  if (raw_size <= room) return {};
+  return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(raw_size), room);
 }
 
 }  // namespace
@@ -212,7 +235,7 @@ Status FrameReader::parse(ConstBytes bytes, ParsedFrame* frame) {
 }
 
 Status FrameReader::find_own_chains(int threads, ParsedFrame* frame) {
-  auto& [header, raw_size, blocks, chain, place, own] = *frame;
+  auto& [header, raw_size, blocks, chain, place, halves, own] = *frame;
   own.clear();
   if (std::ranges::none_of(blocks, &Block::own)) return {};
   own.assign(blocks.size(), chain);
@@ -253,7 +276,7 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
   if (on_device) find_device_chains(*frame, n_threads);
   const auto threads =
       static_cast<size_t>(std::min(n_threads, settings_.decoders(frame->n_workers())));
-  if (on_device) staging_.resize(std::max(staging_.size(), threads));
+  if (on_device || frame->halves) staging_.resize(std::max(staging_.size(), threads));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Block& block = blocks[i];
     const bool whole = into != Into::kPlace || on_device || block.raw || blocks.size() >= threads;
@@ -289,23 +312,27 @@ void FrameReader::count_kernels(const ParsedFrame& frame) const {
 }
 
 Status FrameReader::decompress(ConstBytes bytes, Bytes dst, size_t* written, const Place& place) {
-  return expand_frame(bytes, Into::kPlace, dst, written, place);
+  return expand_frame(bytes, Into::kPlace, dst, {}, written, place);
 }
 
-Status FrameReader::decompress_add(ConstBytes bytes, Bytes dst, size_t* written,
-                                   const Place& place) {
-  return expand_frame(bytes, Into::kSum, dst, written, place);
+Status FrameReader::decompress_add(ConstBytes bytes, Bytes dst, const Halves& halves,
+                                   size_t* n_values, const Place& place) {
+  size_t raw_size = 0;
+  WPR_TRY(expand_frame(bytes, Into::kSum, dst, halves, &raw_size, place));
+  *n_values = raw_size / 4;
+  return {};
 }
 
 Status FrameReader::take_steps(ConstBytes bytes, Bytes words, size_t* written) {
-  return expand_frame(bytes, Into::kMove, words, written, {});
+  return expand_frame(bytes, Into::kMove, words, {}, written, {});
 }
 
-Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written,
-                                 const Place& place) {
+Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, const Halves& halves,
+                                 size_t* raw_size, const Place& place) {
   const Stopwatch watch(&stats_.decompress_seconds);
   Header& header = frame_.header;
   frame_.place = place;
+  frame_.halves = halves;
   WPR_TRY(read_header(bytes, &header));
   if (into == Into::kMove && (!can_add_values(header.dtype) || header.dtype == DType::kFloat32))
     return fail(Code::kParameter, "steps are integers of 8, 16 or 32 bits, the frame holds %s",
@@ -313,17 +340,19 @@ Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t*
   if (into == Into::kSum && header.dtype != DType::kFloat32)
     return fail(Code::kParameter, "only float32 can be added, the frame holds %s",
                 dtype_name(header.dtype));
-  if (!header.streamed) WPR_TRY(check_room(header.raw_size, dst));
+  const size_t room = halves.raw_size_of(dst.size());
+  if (!header.streamed) WPR_TRY(check_room(header.raw_size, room));
   WPR_TRY(parse(bytes, &frame_));
-  WPR_TRY(check_room(frame_.raw_size, dst));
+  WPR_TRY(check_room(frame_.raw_size, room));
   if (into == Into::kMove && frame_.raw_size % dtype_size(header.dtype) != 0)
     return fail(Code::kParameter, "the frame's %llu bytes are not whole steps of %s",
                 ull(frame_.raw_size), dtype_name(header.dtype));
-  dst = dst.first(frame_.raw_size);  // what a caller says of more room may be wrong
+  // What a caller says of more room may be wrong.
+  dst = dst.first(halves.size_of(frame_.raw_size));
   WPR_TRY(check_apart("src", bytes, into == Into::kMove ? "words" : "dst", dst));
   const int threads = settings_.blocks().threads;
   WPR_TRY(expand_blocks(&frame_, threads, into, dst));
-  *written = frame_.raw_size;
+  *raw_size = frame_.raw_size;
   stats_.expanded_bytes += frame_.raw_size;
   return {};
 }
@@ -331,6 +360,7 @@ Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t*
 Status FrameReader::decompress_range(ConstBytes bytes, uint64_t offset, Bytes dst) {
   const Stopwatch watch(&stats_.decompress_seconds);
   frame_.place = {};
+  frame_.halves = {};
   WPR_TRY(read_header(bytes, &frame_.header));
   WPR_TRY(parse(bytes, &frame_));
   const uint64_t raw_size = frame_.raw_size;

@@ -29,8 +29,9 @@ class FrameReader {
 
   // dst lies at `place`.
   Status decompress(ConstBytes bytes, Bytes dst, size_t* written, const Place& place);
-  // dst[i] += content[i], float32.
-  Status decompress_add(ConstBytes bytes, Bytes dst, size_t* written, const Place& place);
+  // dst[i] += content[i], float32; dst has float32, too, or halves.
+  Status decompress_add(ConstBytes bytes, Bytes dst, const Halves& halves, size_t* n_values,
+                        const Place& place);
   // Moves words by the steps that a frame of integers holds (base/order.hpp).
   Status take_steps(ConstBytes bytes, Bytes words, size_t* written);
   Status decompress_range(ConstBytes bytes, uint64_t offset, Bytes dst);
@@ -47,7 +48,9 @@ class FrameReader {
   Status expand_blocks(ParsedFrame* frame, int threads, Into into, Bytes dst);
 
  private:
-  Status expand_frame(ConstBytes bytes, Into into, Bytes dst, size_t* written, const Place& place);
+  // Halves only to be added to.
+  Status expand_frame(ConstBytes bytes, Into into, Bytes dst, const Halves& halves,
+                      size_t* raw_size, const Place& place);
   const char* engine_of(const ParsedFrame& frame) const;
   // The device's chains for its blocks, one behind the other; one where all have the same.
   void find_device_chains(const ParsedFrame& frame, int threads);
@@ -62,7 +65,7 @@ class FrameReader {
   std::vector<ExpandItem> items_;
   Buffer partial_;  // a block of which decompress_range needs a part
   std::vector<DeviceChain> there_;
-  std::vector<Staging> staging_;  // of workers
+  std::vector<Staging> staging_;  // of workers, for a device and for halves
 };
 
 }  // namespace wirepress

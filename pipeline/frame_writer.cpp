@@ -245,7 +245,7 @@ Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* w
     place.memory->note(0, src.size(), "recipe auto looks at the values on the cores");
     src = here;
   } else if (place.on_device()) {
-    return compress_there(src, {}, header, dst, written, place);
+    return compress_there(src, {}, {}, header, dst, written, place);
   }
   ChainPointer chain;
   std::span<const ChainPointer> groups;
@@ -279,15 +279,15 @@ Status FrameWriter::explain(ConstBytes src, Header header,
 }
 
 // Of data in memory of a device; residual may be empty.
-Status FrameWriter::compress_there(ConstBytes src, Bytes residual, Header header, Bytes dst,
-                                   size_t* written, const Place& place) {
+Status FrameWriter::compress_there(ConstBytes src, const Halves& halves, Bytes residual,
+                                   Header header, Bytes dst, size_t* written, const Place& place) {
   ChainPointer cores;
   WPR_TRY(begin_plain(&header, &cores, dst, true));
   const DeviceChain device =
       device_chain(chains_, cores->recipe(), place, settings_.engine(), settings_.blocks().threads);
   staging_.resize(std::max(staging_.size(), static_cast<size_t>(cores->n_workers())));
   const DeviceBlocks blocks(header, settings_.blocks(), place, device, *cores, staging_, src,
-                            residual);
+                            halves, residual);
   const Status status = end_frame(blocks, dst, written);
   blocks.share().note(place);
   WPR_TRY(status);
@@ -296,27 +296,29 @@ Status FrameWriter::compress_there(ConstBytes src, Bytes residual, Header header
   return {};
 }
 
-Status FrameWriter::compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
-                                      size_t* written, const Place& place) {
+Status FrameWriter::compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
+                                      Header header, Bytes dst, size_t* written,
+                                      const Place& place) {
   const Stopwatch watch(&stats_.compress_seconds);
   if (header.dtype != DType::kFloat32)
     return fail(Code::kParameter, "error feedback is for float32, not %s",
                 dtype_name(header.dtype));
-  if (dst.size() < bound(src.size())) {
+  if (dst.size() < bound(residual.size())) {
     return fail(Code::kDstTooSmall, "error feedback needs a dst of bound() = %zu bytes, not %zu",
-                bound(src.size()), dst.size());
+                bound(residual.size()), dst.size());
   }
   if (settings_.wants_auto())
     return fail(Code::kParameter, "error feedback needs a recipe that names its codec, not auto");
   if (place.on_device() && !src.empty())
-    return compress_there(src, residual, header, dst, written, place);
+    return compress_there(src, halves, residual, header, dst, written, place);
   ChainPointer chain;
   WPR_TRY(begin_plain(&header, &chain, dst));
-  const FeedbackBlocks blocks(header, settings_.blocks(), *chain, src, residual);
+  staging_.resize(std::max(staging_.size(), static_cast<size_t>(chain->n_workers())));
+  const FeedbackBlocks blocks(header, settings_.blocks(), *chain, src, halves, staging_, residual);
   const Status status = end_frame(blocks, dst, written);
   note_failures(*chain, {});
   WPR_TRY(status);
-  count_kernels(*chain, {}, header, src.size());
+  count_kernels(*chain, {}, header, residual.size());
   stats_.raw_bytes += src.size();
   stats_.wire_bytes += *written;
   return {};

@@ -43,10 +43,10 @@ class FrameWriter {
   size_t bound(uint64_t raw_size) const;
   // `header` says dtype and shape; the rest is filled in from the settings. src lies at `place`.
   Status compress(ConstBytes src, Header header, Bytes dst, size_t* written, const Place& place);
-  // src and residual are float32 arrays of one size at one place; residual is undefined after a
-  // failure other than kParameter or kDstTooSmall.
-  Status compress_feedback(ConstBytes src, Bytes residual, Header header, Bytes dst,
-                           size_t* written, const Place& place);
+  // src and residual are float32 arrays of one size at one place, or src are equally many halves;
+  // residual is undefined after a failure other than kParameter or kDstTooSmall.
+  Status compress_feedback(ConstBytes src, const Halves& halves, Bytes residual, Header header,
+                           Bytes dst, size_t* written, const Place& place);
   // The steps between arrays of words of one size; `header` says integers of their size.
   Status compress_steps(ConstBytes before, ConstBytes after, Header header, Bytes dst,
                         size_t* written);
@@ -74,8 +74,8 @@ class FrameWriter {
 
  private:
   Status begin_frame(const Recipe& recipe, Header* header, ChainPointer* chain, Bytes dst);
-  Status compress_there(ConstBytes src, Bytes residual, Header header, Bytes dst, size_t* written,
-                        const Place& place);
+  Status compress_there(ConstBytes src, const Halves& halves, Bytes residual, Header header,
+                        Bytes dst, size_t* written, const Place& place);
   Status begin_auto_frame(ConstBytes src, Header* header, ChainPointer* chain, Bytes dst);
   Status end_frame(const BlockMaker& maker, Bytes dst, size_t* written);
   Status make_serial(const BlockMaker& maker, Bytes dst, size_t* written);

@@ -76,6 +76,20 @@ class Door {
         << wpr_error(ctx_);
     EXPECT_EQ(n, values->size());
   }
+  Frame feedback(const std::vector<uint16_t>& values, wpr_dtype dtype, Values* residual) {
+    return frame(values.size(), [&](void* dst, size_t cap, size_t* size) {
+      return wpr_compress_feedback_typed(ctx_, values.data(), dtype, residual->data(),
+                                         values.size(), dst, cap, size);
+    });
+  }
+  void decompress_add(const Frame& frame, wpr_dtype dtype, std::vector<uint16_t>* values) {
+    size_t n = 0;
+    EXPECT_EQ(wpr_decompress_add_typed(ctx_, frame.data(), frame.size(), values->data(), dtype,
+                                       values->size(), &n),
+              WPR_OK)
+        << wpr_error(ctx_);
+    EXPECT_EQ(n, values->size());
+  }
   wpr_status add(const Frame& a, const Frame& b, size_t n, Frame* sum) {
     sum->resize(wpr_bound(ctx_, 4 * n));
     size_t size = 0;
@@ -197,6 +211,174 @@ TEST(Gradient, FramesAreAddedOrRefused) {
     }
     EXPECT_LE(error, 0.5 * size);  // topq keeps half of what two codes send
   }
+}
+
+// ---- 16 bits: what the casts mean is said here by arithmetic, not by the codecs that make them
+// ----
+
+struct Half {
+  wpr_dtype dtype;
+  int fraction, least;  // bits, and the exponent of the smallest normal number
+  uint16_t infinity, nan;
+};
+constexpr Half kHalves[] = {{WPR_BFLOAT16, 7, -126, 0x7F80, 0x7FC0},
+                            {WPR_FLOAT16, 10, -14, 0x7C00, 0x7E00}};
+
+float value_of(const Half& half, uint16_t word) {
+  const int exponent = (word & 0x7FFF) >> half.fraction,
+            fraction = word & ((1 << half.fraction) - 1);
+  const float sign = word >> 15 != 0 ? -1.0f : 1.0f;
+  if ((word & 0x7FFF) > half.infinity) return std::numeric_limits<float>::quiet_NaN();
+  if ((word & 0x7FFF) == half.infinity) return sign * std::numeric_limits<float>::infinity();
+  if (exponent == 0)
+    return sign * std::ldexp(static_cast<float>(fraction), half.least - half.fraction);
+  return sign * std::ldexp(static_cast<float>(fraction + (1 << half.fraction)),
+                           half.least + exponent - 1 - half.fraction);
+}
+
+// To the nearest, ties to even.
+uint16_t word_of(const Half& half, float value) {
+  if (std::isnan(value)) return half.nan;
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double size = std::fabs(double{value});
+  if (std::isinf(value)) return sign | half.infinity;
+  const int exponent = size == 0 ? half.least : std::max(std::ilogb(size), half.least);
+  const double units = std::nearbyint(std::ldexp(size, half.fraction - exponent));
+  const double word = units + std::ldexp(exponent - half.least, half.fraction);
+  return sign | static_cast<uint16_t>(std::min<double>(word, half.infinity));
+}
+
+bool same(const Half& half, uint16_t a, uint16_t b) {  // any NaN is a NaN
+  return a == b || ((a & 0x7FFF) > half.infinity && (b & 0x7FFF) > half.infinity);
+}
+
+std::vector<uint16_t> halves_of(const Half& half, const Values& values) {
+  std::vector<uint16_t> words(values.size());
+  for (size_t i = 0; i < words.size(); ++i) words[i] = word_of(half, values[i]);
+  return words;
+}
+Values floats_of(const Half& half, const std::vector<uint16_t>& words) {
+  Values values(words.size());
+  for (size_t i = 0; i < words.size(); ++i) values[i] = value_of(half, words[i]);
+  return values;
+}
+
+TEST(Gradient, HalvesMakeTheFrameOfTheirFloats) {
+  const Values g = gradient(kN, 11), e = gradient(kN, 12);
+  for (const Half& half : kHalves) {
+    const std::vector<uint16_t> words = halves_of(half, g);
+    const Values floats = floats_of(half, words);
+    for (const std::string& recipe : recipes()) {
+      SCOPED_TRACE(recipe);
+      for (const char* threads : {"1", "3"}) {
+        Door door(recipe, threads);
+        Values residual = e, expected = e;
+        const Frame frame = door.feedback(floats, &expected);
+        ASSERT_EQ(door.feedback(words, half.dtype, &residual), frame);
+        for (size_t i = 0; i < kN; ++i) ASSERT_EQ(bits(residual[i]), bits(expected[i])) << i;
+      }
+    }
+  }
+}
+
+TEST(Gradient, HalvesAreAddedToAndRoundedOnce) {
+  const Values g = gradient(kN, 13), start = gradient(kN, 14);
+  for (const Half& half : kHalves) {
+    const std::vector<uint16_t> before = halves_of(half, start);
+    for (const std::string& recipe : recipes()) {
+      SCOPED_TRACE(recipe);
+      for (const char* threads : {"1", "3"}) {
+        Door door(recipe, threads);
+        const Frame frame = door.compress(g);
+        const Values decoded = door.decompress(frame, kN);
+        std::vector<uint16_t> sum = before;
+        door.decompress_add(frame, half.dtype, &sum);
+        for (size_t i = 0; i < kN; ++i) {
+          const float expected = value_of(half, before[i]) + decoded[i];
+          const unsigned mask = expected == 0 ? 0x7FFF : 0xFFFF;  // a -0 may stay one
+          ASSERT_EQ(sum[i] & mask, word_of(half, expected) & mask) << i << ": " << expected;
+        }
+      }
+    }
+  }
+}
+
+// Of every size of a block's rest, at any address; and with all words, NaNs and infinities too.
+TEST(Gradient, EveryHalfAndEveryLength) {
+  for (const Half& half : kHalves) {
+    std::vector<uint16_t> words(65536);
+    for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint16_t>(i);
+    const Values floats = floats_of(half, words);
+    Door door("zstd:1", "1");
+    Values residual(words.size());
+    const Values decoded =
+        door.decompress(door.feedback(words, half.dtype, &residual), floats.size());
+    for (size_t i = 0; i < words.size(); ++i) {
+      const float sum = floats[i] + 0.0f;  // +0 where both are zeros
+      ASSERT_TRUE(std::isnan(sum) ? std::isnan(decoded[i]) : bits(decoded[i]) == bits(sum)) << i;
+      ASSERT_EQ(bits(residual[i]), 0u) << i;
+    }
+    std::vector<uint16_t> sum(words.size(), 0x8000);  // -0
+    door.decompress_add(door.compress(floats), half.dtype, &sum);
+    for (size_t i = 0; i < words.size(); ++i) ASSERT_TRUE(same(half, sum[i], words[i])) << i;
+
+    std::vector<std::byte> room(2 * 1200 + 1);
+    for (size_t n = 0; n < 1200; n += n < 70 ? 1 : 97) {
+      std::byte* const odd = room.data() + 1;
+      std::memcpy(odd, words.data() + 0x3000, 2 * n);
+      Values rest(n), expected(n);
+      const Values some(floats.begin() + 0x3000, floats.begin() + 0x3000 + static_cast<long>(n));
+      Door codec("bf16", "1");
+      const Frame frame = codec.feedback(some, &expected);
+      Frame typed(wpr_bound(codec.get(), 4 * n));
+      size_t size = 0, n_values = 0;
+      ASSERT_EQ(wpr_compress_feedback_typed(codec.get(), odd, half.dtype, rest.data(), n,
+                                            typed.data(), typed.size(), &size),
+                WPR_OK);
+      typed.resize(size);
+      ASSERT_EQ(typed, frame) << n;
+      ASSERT_EQ(rest, expected) << n;
+      ASSERT_EQ(wpr_decompress_add_typed(codec.get(), frame.data(), frame.size(), odd, half.dtype,
+                                         n, &n_values),
+                WPR_OK);
+      ASSERT_EQ(n_values, n);
+    }
+  }
+}
+
+TEST(Gradient, HalvesMisused) {
+  Door door("fre:m=5", "1");
+  wpr_ctx* const ctx = door.get();
+  const std::vector<uint16_t> g(100, 0x3F80);
+  Values residual(100, 1.0f);
+  const Values before = residual;
+  std::vector<uint16_t> sum(100);
+  Frame frame(wpr_bound(ctx, 400));
+  size_t size = 0;
+  const auto code = [&](wpr_dtype dtype, size_t cap) {
+    return wpr_compress_feedback_typed(ctx, g.data(), dtype, residual.data(), 100, frame.data(),
+                                       cap, &size);
+  };
+  for (const wpr_dtype dtype : {WPR_FLOAT64, WPR_INT16, WPR_BYTES, static_cast<wpr_dtype>(99)}) {
+    EXPECT_EQ(code(dtype, frame.size()), WPR_PARAMETER);
+    EXPECT_EQ(wpr_decompress_add_typed(ctx, frame.data(), 4, sum.data(), dtype, 100, &size),
+              WPR_PARAMETER);
+  }
+  EXPECT_EQ(code(WPR_BFLOAT16, frame.size() - 1), WPR_DST_TOO_SMALL);
+  EXPECT_EQ(residual, before) << "touched before it was sure to succeed";
+  EXPECT_EQ(wpr_compress_feedback_typed(ctx, nullptr, WPR_BFLOAT16, residual.data(), 100,
+                                        frame.data(), frame.size(), &size),
+            WPR_PARAMETER);
+  ASSERT_EQ(code(WPR_BFLOAT16, frame.size()), WPR_OK);
+  const size_t coded = size;
+  EXPECT_EQ(wpr_decompress_add_typed(ctx, frame.data(), coded, sum.data(), WPR_BFLOAT16, 99, &size),
+            WPR_DST_TOO_SMALL);
+  EXPECT_EQ(sum, std::vector<uint16_t>(100));
+  EXPECT_EQ(
+      wpr_decompress_add_typed(ctx, frame.data(), coded, sum.data(), WPR_FLOAT16, SIZE_MAX, &size),
+      WPR_OK);
+  ASSERT_EQ(wpr_set(ctx, "recipe", "auto"), WPR_OK);
+  EXPECT_EQ(code(WPR_BFLOAT16, frame.size()), WPR_PARAMETER);
 }
 
 TEST(Gradient, MisuseIsRefused) {

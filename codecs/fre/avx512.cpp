@@ -229,7 +229,7 @@ struct Group {
           _mm512_add_epi64(first, _mm512_srli_epi64(codes.size, 32))};
 }
 
-// Bits that stand next to each other in the stream, in pieces of up to 56.
+// Bits that stand next to each other in the stream, in pieces of up to 63.
 class Pieces {
  public:
   static constexpr size_t kMost = 512;  // values between two calls of drain()
@@ -262,14 +262,14 @@ class Pieces {
   void drain(size_t n, BitWriter* out) { out->put(bits_, size_, n); }
 
  private:
-  static constexpr unsigned kFoursM = 5;
+  static constexpr unsigned kFoursM = 6;
 
   [[gnu::always_inline]] void add_eight(__m512i bits, __m512i size, size_t n) {
     _mm512_storeu_si512(bits_ + n, bits);
     _mm_storel_epi64(reinterpret_cast<__m128i*>(size_ + n), _mm512_cvtepi64_epi8(size));
   }
 
-  __m512i most_ = _mm512_set1_epi64(56);
+  __m512i most_ = _mm512_set1_epi64(63);
   uint64_t bits_[kMost + 8];
   uint8_t size_[kMost + 8];
 };

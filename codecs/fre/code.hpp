@@ -182,10 +182,14 @@ class BitWriter {
       while (filled_ >= 8) put_byte();
     }
   }
-  // n pieces; the room is looked at once.
+  // n pieces of up to 63 bits; the room is looked at once.
   void put(const uint64_t* bits, const uint8_t* sizes, size_t n) {
     if (dst_.size() - position_ < (n + 1) * sizeof(buffer_)) {
-      for (size_t i = 0; i < n; ++i) put(bits[i], sizes[i]);
+      for (size_t i = 0; i < n; ++i) {
+        const unsigned first = std::min<unsigned>(sizes[i], 32);
+        put(bits[i] & 0xFFFFFFFF, first);
+        put(bits[i] >> 32, sizes[i] - first);
+      }
       return;
     }
     std::byte* at = dst_.data() + position_;
@@ -193,11 +197,15 @@ class BitWriter {
     unsigned filled = filled_;
     for (size_t i = 0; i < n; ++i) {
       buffer |= bits[i] << filled;
-      filled += sizes[i];
       std::memcpy(at, &buffer, sizeof(buffer));
-      at += filled / 8;
-      buffer >>= filled & ~7u;
-      filled &= 7;
+      const unsigned size = sizes[i], all = filled + size;
+      at += all / 8;
+      filled = all % 8;
+      // What is left are the piece's last bits: of the word, it may have no room for them.
+      if (size >= 8) [[likely]]
+        buffer = bits[i] >> (size - filled);
+      else
+        buffer >>= all & ~7u;
     }
     position_ = static_cast<size_t>(at - dst_.data());
     buffer_ = buffer;

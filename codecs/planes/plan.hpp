@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "codecs/planes/estimate.hpp"
 #include "codecs/planes/plain.hpp"
@@ -190,6 +191,17 @@ inline bool pays(const Estimate& estimate, size_t sampled, size_t n) {
   return pays(estimate.bits, Range(estimate.lengths).table_size(), sampled, n);
 }
 
+// Whether values of so many bits are spread so evenly that no code of them can be smaller by as
+// much as would count: a code takes at least the entropy, which is at least that of collisions,
+// minus the logarithm of the sum of squares over the square of the sum. 26 / 25 is below the root
+// that choice_of's 16th of a bit is.
+inline bool fill_their_bits(const Counts& counts, size_t sampled, size_t bits) {
+  if (bits <= 2 || bits >= 8 || sampled < kNoiseLines * kLine) return false;
+  uint64_t squares = 0;
+  for (size_t s = 0; s < kValues; ++s) squares += uint64_t{counts[s]} * counts[s];
+  return (25 * squares << bits) <= 26 * uint64_t{sampled} * sampled;
+}
+
 // By a sample of a plane of n bytes. Returns the bits that the sample will take.
 template <typename Ops>
 uint64_t choose(const std::byte* sample, size_t sampled, size_t n, Plane* plane) {
@@ -197,7 +209,9 @@ uint64_t choose(const std::byte* sample, size_t sampled, size_t n, Plane* plane)
   const auto bits = static_cast<size_t>(std::popcount(any));
   plane->mode = bits < 8 ? kByChunk : kRaw;
   if (bits == 8 && is_noise(sample, sampled)) return bits * sampled;
-  const Estimate coded = estimate(count(sample, sampled), sampled);
+  Counts counts = count(sample, sampled);
+  if (fill_their_bits(counts, sampled, bits)) return bits * sampled;
+  const Estimate coded = estimate(std::move(counts), sampled);
   const Choice choice =
       choice_of(any, all, coded.bits, Range(coded.lengths).table_size(), sampled, n);
   plane->mode = choice.mode;

@@ -54,6 +54,11 @@ struct Output {
     std::byte* const to = claim(bytes.size());
     if (to != nullptr && !bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
   }
+  // Room for `size` bytes, of which commit() takes some; nullptr: there is less.
+  std::byte* room(size_t size) const {
+    return size > dst.size() - position ? nullptr : dst.data() + position;
+  }
+  void commit(size_t size) { position += size; }
   void put(size_t byte) {
     const auto b = static_cast<std::byte>(byte);
     put(ConstBytes(&b, 1));
@@ -190,7 +195,17 @@ class Encoder {
       planes[p] = plan.plane[p].mode == kRaw ? out_.claim(n) : own_.planes[p].data();
       if (planes[p] == nullptr) return;
     }
-    split<Ops>(src, n, size_, plan.base_in_word(), planes.data());
+    // The memory of the next chunk's code comes while this one's elements are taken apart.
+    const size_t expected = expected_ * n / n_, left = out_.dst.size() - out_.position;
+    std::byte* const behind = out_.dst.data() + out_.position;
+    ahead_.read(behind, behind + std::min(left, 2 * expected));
+    std::array<std::byte*, kMostPlanes> to = planes;
+    for (size_t i = 0, part = 0; i < n; i += part) {
+      part = std::min(kJoined, n - i);
+      ahead_.fetch(0, expected * part / n + kLine);
+      split<Ops>(src + i * size_, part, size_, plan.base_in_word(), to.data());
+      for (size_t p = 0; p < size_; ++p) to[p] += part;
+    }
     if (plan.flags & kSigns) {
       planes[size_] = own_.planes[size_].data();
       Ops::take_bits(planes[0], n, sign_mask(), planes[size_]);
@@ -226,7 +241,9 @@ class Encoder {
       out_.put(size_t{kConstant});
       return out_.put(size_t{any});
     }
-    std::byte* const code = own_.code.data();
+    // Where there is room for any code it is made in its place, behind its kind.
+    std::byte* const there = out_.room(own_.code.size() + 2);
+    std::byte* const code = there != nullptr ? there + 1 : own_.code.data();
     size_t least = n;
     if (plane.mode == kTable) {
       const size_t coded = TreeEncoder<Ops>(*plane.tree, own_.arena.data())(values, n, code);
@@ -238,7 +255,7 @@ class Encoder {
     const size_t bits = size_as_bits();
     if (least < bits && least < n) {
       out_.put(size_t{kCoded});
-      return out_.put(ConstBytes(code, least));
+      return there != nullptr ? out_.commit(least) : out_.put(ConstBytes(code, least));
     }
     if (bits >= n) {
       out_.put(size_t{kStored});
@@ -246,8 +263,9 @@ class Encoder {
     }
     out_.put(size_t{kBits});
     out_.put(size_t{any});
-    Ops::take_bits(values, n, any, code);
-    out_.put(ConstBytes(code, bits - 1));
+    std::byte* const to = there != nullptr ? there + 2 : own_.code.data();
+    Ops::take_bits(values, n, any, to);
+    return there != nullptr ? out_.commit(bits - 1) : out_.put(ConstBytes(to, bits - 1));
   }
 
   State& own_;
@@ -256,6 +274,7 @@ class Encoder {
   size_t n_ = 0;
   size_t expected_ = 0;     // bytes that the elements will take
   bool has_zeros_ = false;  // so many that it may pay to leave them out
+  Ahead ahead_;
 };
 
 // ---- decoding -------------------------------------------------------------------------------
@@ -376,7 +395,6 @@ class Decoder {
     }
     ahead_.read(raw, src_.data());
     if (!past_caches_) ahead_.write(dst, dst + n * size_);
-    const auto raw_size = static_cast<size_t>(src_.data() - raw);
     for (size_t p = 0; p < plan.n_planes; ++p)
       if (plan.plane[p].mode != kRaw &&
           !take_values(plan.plane[p], values_of(p, n), own_.planes[p].data()))
@@ -390,8 +408,9 @@ class Decoder {
       const auto mask = static_cast<uint8_t>(1u << sign_bit(size_));
       Ops::template put_bits<true>(signs, n, mask, own_.planes[0].data());
     }
-    // The next chunk's memory comes while this one's words are put together.
-    ahead_.read(src_.data(), src_.data() + std::min(src_.size(), raw_size));
+    // The next chunk's memory comes while this one's words are put together. It is as large.
+    const auto size = static_cast<size_t>(src_.data() - raw);
+    ahead_.read(src_.data(), src_.data() + std::min(src_.size(), size));
     if (!past_caches_) ahead_.write(dst + n * size_, dst + (n + std::min(kChunk, behind)) * size_);
     // What is written past the caches begins a line.
     size_t part = past_caches_ ? std::min(n, to_line(dst) / size_) : 0;

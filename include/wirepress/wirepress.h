@@ -227,9 +227,9 @@ WPR_API wpr_status wpr_poll(wpr_ctx *ctx, wpr_job *job, int *done, size_t *writt
 /* Waits until it is. */
 WPR_API wpr_status wpr_wait(wpr_ctx *ctx, wpr_job *job, size_t *written);
 
-/* ---- gradients: float32 ------------------------------------------------------------------ */
+/* ---- gradients --------------------------------------------------------------------------- */
 
-/* Error feedback (the residual of one step is sent with the next): makes a frame of
+/* Of float32. Error feedback (the residual of one step is sent with the next): makes a frame of
  * src[i] + residual[i] and leaves in residual[i] what the frame does not carry of that sum; 0 where
  * that is not finite. n values each; dst has wpr_bound(ctx, 4 * n) bytes, else nothing is
  * touched. After another failure residual is undefined. */
@@ -240,6 +240,19 @@ WPR_API wpr_status wpr_compress_feedback(wpr_ctx *ctx, const float *src, float *
  * in values. After a failure any part of dst may have been added to. */
 WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, float *dst,
                                       size_t cap, size_t *n_values);
+
+/* The same of gradients of another type, WPR_BFLOAT16 or WPR_FLOAT16 (or WPR_FLOAT32), with no
+ * array of float32 between: a worker casts what it is coding. The frame holds float32 and has the
+ * bytes that the casted gradient has above; so it is read by any call. The residual stays float32:
+ * in 16 bits it would drop most of what it is kept for, since a step's rest is smaller than a unit
+ * in the last place of the sum that it is added to. What is added to is rounded once, to the
+ * nearest (ties to even). n, cap and *n_values count values; dst of the first has wpr_bound(ctx, 4
+ * * n) bytes. WPR_PARAMETER: another type. */
+WPR_API wpr_status wpr_compress_feedback_typed(wpr_ctx *ctx, const void *src, wpr_dtype dtype,
+                                               float *residual, size_t n, void *dst, size_t cap,
+                                               size_t *written);
+WPR_API wpr_status wpr_decompress_add_typed(wpr_ctx *ctx, const void *src, size_t n, void *dst,
+                                            wpr_dtype dtype, size_t cap, size_t *n_values);
 
 /* The frame of the sum of two frames' values. The frames hold float32, or integers of at most 32
  * bits, whose sums wrap around; they are not streamed and have equal headers (recipe, type, shape,

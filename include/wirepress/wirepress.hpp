@@ -171,7 +171,7 @@ class Context {
     return data;
   }
 
-  // ---- gradients: float32; sizes of src, residual and dst are values, of frames bytes ----
+  // ---- gradients; sizes of src, residual and dst are values, of frames bytes ----
 
   size_t compress_feedback(const float* src, float* residual, size_t n, void* dst, size_t cap) {
     size_t written = 0;
@@ -181,6 +181,18 @@ class Context {
   size_t decompress_add(const void* frame, size_t n, float* dst, size_t cap) {
     size_t n_values = 0;
     check(wpr_decompress_add(get(), frame, n, dst, cap, &n_values));
+    return n_values;
+  }
+  // Of WPR_BFLOAT16 or WPR_FLOAT16; the frame holds float32.
+  size_t compress_feedback(const void* src, wpr_dtype dtype, float* residual, size_t n, void* dst,
+                           size_t cap) {
+    size_t written = 0;
+    check(wpr_compress_feedback_typed(get(), src, dtype, residual, n, dst, cap, &written));
+    return written;
+  }
+  size_t decompress_add(const void* frame, size_t n, void* dst, wpr_dtype dtype, size_t cap) {
+    size_t n_values = 0;
+    check(wpr_decompress_add_typed(get(), frame, n, dst, dtype, cap, &n_values));
     return n_values;
   }
   size_t add(const void* a, size_t a_size, const void* b, size_t b_size, void* dst, size_t cap) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes on tensors: float32 values to frames in CPU memory and back. Values of a CUDA device are
-coded there, and only their frames are copied."""
+"""Recipes on tensors: gradients to frames of float32 in CPU memory, and back. Values of a CUDA
+device are coded there, and only their frames are copied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import wirepress
 from wirepress.errors import CorruptError
-from wirepress.torch.memory import as_array, as_memory, stream_of
+from wirepress.torch.memory import as_array, as_floats, as_gradient, as_memory, stream_of
 from wirepress.torch.recipes import SPARSE_BYTES, is_sparse, needs_feedback, sparse_share
 
 _ALIVE: weakref.WeakSet[LibraryCoder] = weakref.WeakSet()
@@ -86,20 +86,21 @@ class Coder(LibraryCoder):
         residual: torch.Tensor | None = None,
         seed: int = 0,
     ) -> int:
-        """Writes a frame of `values` (1-D float32) to `out` (uint8); returns its size.
+        """Writes a frame of `values` (1-D, of `GRADIENTS`) to `out` (uint8); returns its size.
 
-        With a `residual`, of `values + residual`; what the frame does not carry is left there.
-        `seed`: what codecs that round at random draw from.
+        With a `residual` (float32), of `values + residual`; what the frame does not carry is left
+        there. `seed`: what codecs that round at random draw from.
         """
         self._encoder.set("seed", seed)
         self._encoder.set_stream(stream_of(values))
-        source, target = as_memory(values), as_array(out)
+        target = as_array(out)
         if residual is None:
-            return self._encoder.compress_into(source, target)
-        return self._encoder.compress_feedback_into(source, as_memory(residual), target)
+            return self._encoder.compress_into(as_memory(as_floats(values)), target)
+        source, name = as_gradient(values)
+        return self._encoder.compress_feedback_into(source, as_memory(residual), target, dtype=name)
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
-        """Expands a frame of as many float32 values as `out` has."""
+        """Expands a frame of as many float32 values as `out` has, which has float32."""
         info = self._decoder.inspect(as_array(frame))
         check_size("frame", info.raw_size, out.nbytes)
         self._decoder.set_stream(stream_of(out))
@@ -113,7 +114,7 @@ class Coder(LibraryCoder):
 
 
 class PlainCoder:
-    """float32 values as they are, for tensors that are too small to be worth a frame."""
+    """Values as float32, as they are, for tensors that are too small to be worth a frame."""
 
     recipe, lossless, sparse, wants_feedback = "none", True, False, False
 
@@ -128,7 +129,7 @@ class PlainCoder:
         seed: int = 0,
     ) -> int:
         size = 4 * values.numel()
-        out[:size].copy_(values.view(torch.uint8))
+        out[:size].copy_(as_floats(values).view(torch.uint8))
         return size
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:

@@ -15,6 +15,7 @@ every run.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -83,7 +84,8 @@ class Counts:
 class Piece:
     """A part of one parameter's gradient; alike on all ranks but for the numbers in it.
 
-    `values` (float32, 1-D) holds the gradient, then the mean over ranks.
+    `values` (1-D, of `memory.GRADIENTS`) holds the gradient, then the mean over ranks. Inside hosts
+    they are added as float32 alone.
     """
 
     name: str
@@ -110,6 +112,25 @@ class Piece:
     def verdict(self) -> int:
         """A kind of flag, or 0; asked after it was encoded."""
         return 0
+
+
+class _Floats(threading.local):
+    """A thread's float32 values, of one piece at a time: means are added up as float32 and rounded
+    once, whatever the gradient has, in memory that stays in the caches."""
+
+    def __init__(self) -> None:
+        self._room = torch.empty(0, dtype=torch.float32)
+
+    def beside(self, values: torch.Tensor) -> torch.Tensor:
+        """Room for as many as `values` are; these themselves where they are float32."""
+        if values.dtype == torch.float32:
+            return values
+        if self._room.numel() < values.numel():
+            self._room = torch.empty(values.numel(), dtype=torch.float32)
+        return self._room[: values.numel()]
+
+
+FLOATS = _Floats()
 
 
 class CodedMean(Job):
@@ -200,8 +221,8 @@ class CodedMean(Job):
         own = self._of_owner(self._wires.send.rank)
         frames = Frames(_bound(own, _sum_coder, tables=False), len(own), HEAD)
         for number, piece in enumerate(own):
-            self._add(piece, [part[number] for part in self._frames])
-            frames.add(lambda out, piece=piece: piece.encode_sum(piece.values, out))
+            mean = self._mean(piece, [part[number] for part in self._frames])
+            frames.add(lambda out, piece=piece, mean=mean: piece.encode_sum(mean, out))
         message = frames.message()
         self._all.send_all(message, self._flags.value)
         self._counts.coded_bytes += message.numel() - HEAD
@@ -219,11 +240,13 @@ class CodedMean(Job):
     def decode(self) -> None:
         if self._by_gather:
             for number, piece in enumerate(self._mine):
-                self._add(piece, [part[number] for part in self._frames])
+                put(self._mean(piece, [part[number] for part in self._frames]), piece.values)
         else:
             left = [iter(frames) for frames in self._frames]
             for piece in self._mine:
-                _sum_coder(piece).decode(next(left[piece.owner]), piece.values)
+                mean = FLOATS.beside(piece.values)
+                _sum_coder(piece).decode(next(left[piece.owner]), mean)
+                put(mean, piece.values)
         for letters in filter(None, (self._parts, self._all)):
             letters.finish()
 
@@ -295,12 +318,14 @@ class CodedMean(Job):
         self._counts.coded_bytes += message.numel() - HEAD
         return message
 
-    def _add(self, piece: Piece, frames: list[torch.Tensor]) -> None:
-        """The mean of what `frames` of all ranks hold of a piece."""
-        piece.coder.decode(frames[0], piece.values)
+    def _mean(self, piece: Piece, frames: list[torch.Tensor]) -> torch.Tensor:
+        """The mean of what `frames` of all ranks hold of a piece, in its values if they are
+        float32, else in memory that the thread's next piece takes."""
+        mean = FLOATS.beside(piece.values)
+        piece.coder.decode(frames[0], mean)
         for frame in frames[1:]:
-            piece.coder.decode_add(frame, piece.values)
-        piece.values.mul_(1 / self._wires.n_ranks)
+            piece.coder.decode_add(frame, mean)
+        return mean.mul_(1 / self._wires.n_ranks)
 
     def _look(self, piece: Piece, kind: int) -> None:
         if kind:
@@ -339,6 +364,12 @@ def cut(message: torch.Tensor, n: int) -> list[torch.Tensor]:
 def _joined(values: Iterable[torch.Tensor]) -> torch.Tensor:
     parts = list(values)
     return torch.cat(parts) if parts else torch.empty(0)
+
+
+def put(mean: torch.Tensor, values: torch.Tensor) -> None:
+    """Rounds a mean to the gradient's type, where it is not in its place already."""
+    if mean.data_ptr() != values.data_ptr():
+        values.copy_(mean)
 
 
 def _own_coder(piece: Piece) -> AnyCoder:

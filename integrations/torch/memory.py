@@ -85,6 +85,18 @@ def as_memory(tensor: torch.Tensor) -> Any:
     return _DeviceMemory(tensor, address)
 
 
+def as_gradient(tensor: torch.Tensor) -> tuple[Any, str]:
+    """The memory of a contiguous tensor of `GRADIENTS`, and the library's name of its type, of
+    which NumPy lacks one."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    return as_memory(tensor.view(torch.int16) if tensor.dtype in HALVES else tensor), name
+
+
+def as_floats(tensor: torch.Tensor) -> torch.Tensor:
+    """The values as float32: the tensor itself where it has them."""
+    return tensor if tensor.dtype == torch.float32 else tensor.float()
+
+
 def stream_of(tensor: torch.Tensor) -> int | None:
     """The stream that the calling thread's work on a tensor is put on; None: on none."""
     if not tensor.is_cuda:

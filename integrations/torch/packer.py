@@ -87,8 +87,8 @@ class Packer(LibraryCoder):
     ) -> int:
         """Writes a message of `values` (contiguous) to `out` (uint8); returns its size.
 
-        With a `residual` (float32), of `values + residual`; what the message does not carry is left
-        there.
+        With a `residual` (float32), of `values + residual`, where `values` are of `GRADIENTS`; what
+        the message does not carry is left there.
         """
         if not values.numel():
             return 0
@@ -116,8 +116,9 @@ class Packer(LibraryCoder):
             self.seed += self._seed_step
             encoder.set("seed", self.seed)
         if residual is not None:
+            array, name = _array(values)
             return encoder.compress_feedback_into(
-                as_array(values.to(torch.float32)), as_array(residual), as_array(out)
+                array, as_array(residual), as_array(out), dtype=name
             )
         array, name = _array(values.to(carrier))
         return encoder.compress_into(array, as_array(out), dtype=name)

@@ -29,10 +29,13 @@ void check_size(size_t size, int dtype, int n_dims, const std::vector<uint64_t>&
   }
 }
 
-size_t equally_many_floats(const Input& data, const Output& residual) {
-  if (data.size() != residual.size() || data.size() % sizeof(float) != 0)
-    throw nb::value_error("data and residual must be equally many float32");
-  return data.size() / sizeof(float);
+// Values of a gradient of this type, with a residual of equally many float32.
+size_t equally_many(const Input& data, int dtype, const Output& residual) {
+  const size_t size = dtype_size(static_cast<wpr_dtype>(dtype)),
+               n = residual.size() / sizeof(float);
+  if (residual.size() % sizeof(float) != 0 || size == 0 || data.size() != n * size)
+    throw nb::value_error("data and residual must hold equally many values, the residual float32");
+  return n;
 }
 
 // wpr_raw_size has no context to keep a sentence in: where it fails, a call that fails alike and
@@ -207,35 +210,38 @@ size_t Context::decompress_into(nb::handle frame, nb::handle out) {
   });
 }
 
-nb::bytes Context::compress_feedback(nb::handle data, nb::handle residual) {
+nb::bytes Context::compress_feedback(nb::handle data, int dtype, nb::handle residual) {
   const Input input(data);
   const Output rest(residual);
-  const size_t n = equally_many_floats(input, rest);
-  return make_bytes([&](auto& context) { return context.bound(input.size()); },
+  const size_t n = equally_many(input, dtype, rest);
+  return make_bytes([&](auto& context) { return context.bound(rest.size()); },
                     [&](auto& context, void* dst, size_t cap) {
-                      return context.compress_feedback(static_cast<const float*>(input.data()),
+                      return context.compress_feedback(input.data(), static_cast<wpr_dtype>(dtype),
                                                        static_cast<float*>(rest.data()), n, dst,
                                                        cap);
                     });
 }
 
-size_t Context::compress_feedback_into(nb::handle data, nb::handle residual, nb::handle out) {
+size_t Context::compress_feedback_into(nb::handle data, int dtype, nb::handle residual,
+                                       nb::handle out) {
   const Input input(data);
   const Output rest(residual), output(out);
-  const size_t n = equally_many_floats(input, rest);
+  const size_t n = equally_many(input, dtype, rest);
   return run([&](auto& context) {
-    return context.compress_feedback(static_cast<const float*>(input.data()),
+    return context.compress_feedback(input.data(), static_cast<wpr_dtype>(dtype),
                                      static_cast<float*>(rest.data()), n, output.data(),
                                      output.size());
   });
 }
 
-size_t Context::decompress_add(nb::handle frame, nb::handle out) {
+size_t Context::decompress_add(nb::handle frame, nb::handle out, int dtype) {
   const Input input(frame);
   const Output output(out);
+  const size_t size = dtype_size(static_cast<wpr_dtype>(dtype));
   return run([&](auto& context) {
-    return context.decompress_add(input.data(), input.size(), static_cast<float*>(output.data()),
-                                  output.size() / sizeof(float));
+    return context.decompress_add(input.data(), input.size(), output.data(),
+                                  static_cast<wpr_dtype>(dtype),
+                                  size == 0 ? 0 : output.size() / size);
   });
 }
 

@@ -54,11 +54,11 @@ class Context {
   // `stream`: of the work that a frame in memory of a device is behind, in place of set_stream's.
   nanobind::bytes decompress(nanobind::handle frame, std::optional<intptr_t> stream);
   size_t decompress_into(nanobind::handle frame, nanobind::handle out);
-  // data and residual hold float32 values, equally many.
-  nanobind::bytes compress_feedback(nanobind::handle data, nanobind::handle residual);
-  size_t compress_feedback_into(nanobind::handle data, nanobind::handle residual,
+  // data hold values of this type, residual as many of float32.
+  nanobind::bytes compress_feedback(nanobind::handle data, int dtype, nanobind::handle residual);
+  size_t compress_feedback_into(nanobind::handle data, int dtype, nanobind::handle residual,
                                 nanobind::handle out);
-  size_t decompress_add(nanobind::handle frame, nanobind::handle out);
+  size_t decompress_add(nanobind::handle frame, nanobind::handle out, int dtype);
   nanobind::bytes add(nanobind::handle a, nanobind::handle b);
   // Both have the same size, a multiple of word_size.
   nanobind::bytes compress_steps(nanobind::handle before, nanobind::handle after, size_t word_size);

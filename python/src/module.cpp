@@ -166,11 +166,13 @@ NB_MODULE(_core, m) {
       .def("bound", &Context::bound, nb::arg("raw_size"))
       .def("decompress", &Context::decompress, nb::arg("frame"), nb::arg("stream") = nb::none())
       .def("decompress_into", &Context::decompress_into, nb::arg("frame"), nb::arg("out"))
-      .def("compress_feedback", &Context::compress_feedback, nb::arg("data"), nb::arg("residual"))
+      .def("compress_feedback", &Context::compress_feedback, nb::arg("data"), nb::arg("dtype"),
+           nb::arg("residual"))
       .def("lossless", &Context::lossless, nb::arg("recipe"), nb::arg("dtype"))
       .def("compress_feedback_into", &Context::compress_feedback_into, nb::arg("data"),
-           nb::arg("residual"), nb::arg("out"))
-      .def("decompress_add", &Context::decompress_add, nb::arg("frame"), nb::arg("out"))
+           nb::arg("dtype"), nb::arg("residual"), nb::arg("out"))
+      .def("decompress_add", &Context::decompress_add, nb::arg("frame"), nb::arg("out"),
+           nb::arg("dtype"))
       .def("add", &Context::add, nb::arg("a"), nb::arg("b"))
       .def("compress_steps", &Context::compress_steps, nb::arg("before"), nb::arg("after"),
            nb::arg("word_size"))

@@ -382,6 +382,44 @@ def test_gradients() -> None:
     assert rounded.compress(gradient) != first
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_gradients_of_16_bits(name: str) -> None:
+    """Their frame is that of the same values in float32, and sums are rounded once."""
+    values = np.random.default_rng(3).laplace(0, 1e-3, 30_001).astype(np.float32)
+    if name == "float16":
+        halves = values.astype(np.float16)
+        wide, typed = halves.astype(np.float32), {}
+        rounded = lambda x: x.astype(np.float16)  # noqa: E731
+    else:
+        halves = (values.view(np.uint32) >> 16).astype(np.uint16)
+        wide, typed = (halves.astype(np.uint32) << 16).view(np.float32), {"dtype": "bfloat16"}
+
+        def rounded(x: np.ndarray) -> np.ndarray:
+            words = x.view(np.uint32)
+            return ((words + 0x7FFF + (words >> 16 & 1)) >> 16).astype(np.uint16)
+
+    for recipe in "topk:0.01", "onebit", "fre:m=3+zstd:1":
+        compressor = wirepress.Compressor(recipe, block_size="4KiB", threads=2)
+        residual, expected = np.zeros_like(wide), np.zeros_like(wide)
+        for _ in range(2):
+            frame = compressor.compress_feedback(halves, residual, **typed)
+            assert frame == compressor.compress_feedback(wide, expected)
+            assert (residual == expected).all()
+        out = bytearray(compressor.bound(residual.nbytes))
+        size = compressor.compress_feedback_into(halves, residual, out, **typed)
+        assert out[:size] == compressor.compress_feedback(wide, expected)
+        total = halves.copy()
+        assert compressor.decompress_add(out[:size], total, **typed) == wide.size
+        decoded = np.frombuffer(compressor.decompress(out[:size], raw=True), np.float32)
+        assert (total == rounded(wide + decoded)).all()
+    with pytest.raises(wirepress.ParameterError, match="gradient must be float32, bfloat16"):
+        compressor.compress_feedback(np.zeros(3, np.int16), np.zeros(3, np.float32))
+    with pytest.raises(wirepress.ParameterError, match="residual must be float32"):
+        compressor.compress_feedback(halves, halves, **typed)
+    with pytest.raises(wirepress.ParameterError, match="out must be float32, bfloat16"):
+        compressor.decompress_add(frame, np.zeros(30_001, np.int16))
+
+
 def test_options_as_numbers():
     values = {"seed": "5", "block_size": "1MiB", "link": "1.2 GB/s", "checksum": "off"}
     compressor = wirepress.Compressor(**values, mpi_link="auto", mpi_threshold="2 mb")

@@ -216,17 +216,24 @@ def _set(context: _core.Context, key: str, value: Value) -> None:
     context.set(arrays.text("option", key), arrays.text(key, value))
 
 
-def _gradient(gradient: Any, residual: Any, stream: int) -> tuple[Any, Any]:
-    """The memory of the gradient, which must be float32 and have the shape of its residual, and of
-    the residual, which is written to."""
-    view = arrays.describe(gradient, None, stream)
+_GRADIENTS = ("float32", "bfloat16", "float16")
+
+
+def _gradient(gradient: Any, dtype: str | None, residual: Any, stream: int) -> tuple[Any, int, Any]:
+    """The memory of the gradient and its type, and the memory of its residual, which is written to:
+    float32 in the gradient's shape."""
+    view = arrays.describe(gradient, dtype, stream)
     rest = arrays.describe(residual, None, stream)
-    for name, dtype in ("gradient", view.dtype), ("residual", rest.dtype):
-        if arrays.DTYPES[dtype] != "float32":
-            raise ParameterError(f"{name} must be float32, not {arrays.DTYPES[dtype]}")
+    if arrays.DTYPES[view.dtype] not in _GRADIENTS:
+        raise ParameterError(
+            f"gradient must be {', '.join(_GRADIENTS[:-1])} or {_GRADIENTS[-1]}, not "
+            f"{arrays.DTYPES[view.dtype]}"
+        )
+    if arrays.DTYPES[rest.dtype] != "float32":
+        raise ParameterError(f"residual must be float32, not {arrays.DTYPES[rest.dtype]}")
     if view.shape != rest.shape:
         raise ParameterError(f"gradient is {view.shape}, residual is {rest.shape}")
-    return view.buffer, arrays.room_of(residual, None, stream)
+    return view.buffer, view.dtype, arrays.room_of(residual, None, stream)
 
 
 def _known(size: int) -> int | None:
@@ -435,12 +442,17 @@ class Compressor:
             raise ParameterError(f"bytes {offset}..{offset + size} of a frame that holds {held}")
         return self._context.decompress_range(frame, offset, size)
 
-    def compress_feedback(self, gradient: Any, residual: Any) -> bytes:
+    def compress_feedback(self, gradient: Any, residual: Any, *, dtype: str | None = None) -> bytes:
         """Makes a frame of `gradient + residual` and leaves in `residual` what it does not carry.
 
-        Error feedback: what a lossy codec drops in one step is sent with the next. Both are float32
-        arrays of one shape; `residual` is written to, is 0 where that is not finite, and begins
-        as zeros. One pass over both where the recipe's codec has a kernel for it.
+        Error feedback: what a lossy codec drops in one step is sent with the next. Both are arrays
+        of one shape, the gradient of float32, bfloat16 or float16, the residual of float32 (in 16
+        bits it would drop most of what it is kept for). `residual` is written to, is 0 where that
+        is not finite, and begins as zeros. One pass over both where the recipe's codec has a kernel
+        for it. The frame holds float32.
+
+        `dtype` says what the gradient's elements are where the array cannot: `"bfloat16"` for
+        uint16.
 
         >>> import numpy as np
         >>> gradient = np.linspace(-1, 1, 4096, dtype=np.float32)
@@ -452,24 +464,34 @@ class Compressor:
         >>> bool(np.all(sent + residual == gradient))
         True
         """
-        return self._context.compress_feedback(*_gradient(gradient, residual, self._context.stream))
+        memory = _gradient(gradient, dtype, residual, self._context.stream)
+        return self._context.compress_feedback(*memory)
 
-    def compress_feedback_into(self, gradient: Any, residual: Any, out: Any) -> int:
+    def compress_feedback_into(
+        self, gradient: Any, residual: Any, out: Any, *, dtype: str | None = None
+    ) -> int:
         """`compress_feedback` into `out`, a writable buffer; returns the frame's size.
 
-        `bound(gradient's bytes)` always suffice. After an error `residual` holds anything.
+        `bound(residual's bytes)` always suffice. After an error `residual` holds anything.
         """
-        memory = _gradient(gradient, residual, self._context.stream)
+        memory = _gradient(gradient, dtype, residual, self._context.stream)
         return self._context.compress_feedback_into(*memory, self._room_of(out))
 
-    def decompress_add(self, frame: Any, out: Any) -> int:
-        """Adds what a float32 frame holds to `out`, a writable float32 array; returns how many.
+    def decompress_add(self, frame: Any, out: Any, *, dtype: str | None = None) -> int:
+        """Adds what a float32 frame holds to `out`, a writable array of float32, bfloat16 or
+        float16; returns how many. A sum of 16 bits is rounded to the nearest, once.
 
-        After an error any part of `out` may have been added to.
+        `dtype` says what the elements of `out` are where it cannot. After an error any part of
+        `out` may have been added to.
         """
-        if arrays.DTYPES[arrays.describe(out, None, self._context.stream).dtype] != "float32":
-            raise ParameterError("out must be float32")
-        return self._context.decompress_add(self._memory_of(frame), self._room_of(out))
+        view = arrays.describe(out, dtype, self._context.stream)
+        if arrays.DTYPES[view.dtype] not in _GRADIENTS:
+            raise ParameterError(
+                f"out must be {', '.join(_GRADIENTS[:-1])} or {_GRADIENTS[-1]}, not "
+                f"{arrays.DTYPES[view.dtype]}"
+            )
+        room = self._room_of(arrays.plain(out))
+        return self._context.decompress_add(self._memory_of(frame), room, view.dtype)
 
     def add(self, a: Any, b: Any) -> bytes:
         """The frame of the sum of two float32 frames, without expanding them.

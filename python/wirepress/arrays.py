@@ -216,6 +216,14 @@ def room_of(out: Any, code: int | None = None, stream: int | None = None) -> Any
     return _core.Memory(array, array.address, array.size, True)
 
 
+def plain(out: Any) -> Any:
+    """A NumPy array of a type without a buffer, as unsigned integers in the same memory."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(out, numpy.ndarray) or out.dtype.name not in _ML_DTYPES:
+        return out
+    return out.view(f"u{out.itemsize}")
+
+
 def _is_memory(theirs: int, code: int | None) -> bool:
     """Whether unsigned integers take elements of this dtype as they are."""
     return code is not None and DTYPES[theirs] == f"uint{8 * dtype_size(code)}"

@@ -66,8 +66,8 @@ def after_backward(check: Callable[[], None]) -> None:
 
 @dataclasses.dataclass
 class Place:
-    """Where a bucket is worked on: its values as float32, what brings them back, and what threads
-    enter that work on them."""
+    """Where a bucket is worked on: its values, what brings them back, and what threads enter that
+    work on them."""
 
     values: torch.Tensor
     fetch: Callable[[], None]
@@ -105,10 +105,12 @@ class Streams:
         return Place(values, fetch, scope)
 
 
-def on_host(buffer: torch.Tensor) -> Place:
-    """The bucket as float32 in CPU memory; the bucket itself where it is that already. A copy from
-    a device is waited for here, which the backward pass on it is not."""
-    if buffer.dtype == torch.float32 and buffer.device.type == "cpu":
+def on_host(buffer: torch.Tensor, *, halves: bool = False) -> Place:
+    """The bucket as float32 in CPU memory; the bucket itself where it is that already, or where
+    16 bits may stay (`halves`). A copy from a device is waited for here, which the backward pass on
+    it is not."""
+    stays = buffer.dtype == torch.float32 or (halves and buffer.dtype in memory.HALVES)
+    if stays and buffer.device.type == "cpu":
         return Place(buffer, lambda: None)
     host = torch.empty(buffer.shape, dtype=torch.float32, pin_memory=buffer.is_cuda)
     host.copy_(buffer)

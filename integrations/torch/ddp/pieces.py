@@ -40,20 +40,20 @@ class GradientPiece(Piece):
         return whole[self.start : self.start + self.values.numel()]
 
     def encode(self, out: torch.Tensor) -> int:
-        owned = self.parameter
+        owned, values = self.parameter, self.values
         residual = self._residual()
         if residual is None and owned.residual is not None:  # left by another codec
-            owned.residual = memory.beside(self.values, owned.residual, owned.n)
+            owned.residual = memory.beside(values, owned.residual, owned.n)
             rest = self._part(owned.residual)
-            self.values.add_(rest)
+            values = values + rest
             rest.zero_()
         if residual is not None and self.settings.feedback_decay != 1:
             residual.mul_(self.settings.feedback_decay)
         if owned.momentum:
-            self._accumulate(owned)
+            self._accumulate(owned)  # values are float32 then
         if self.watches and residual is not None:
             self.norm = float(torch.linalg.vector_norm(self.values + residual))
-        size = self.coder.encode(self.values, out, residual, self.seed)
+        size = self.coder.encode(values, out, residual, self.seed)
         if owned.momentum and owned.velocity is not None and residual is not None:
             # momentum factor masking: what was sent starts anew
             self._part(owned.velocity).mul_(residual != 0)
