@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from statistics import median
 
-
 TRIALS = 3
 """Calls of each way whose middle counts."""
 CHECK = 24
