@@ -9,7 +9,8 @@
 // bytes alone. At least one clock without a record follows a packet.
 //
 // Rate: 8 bytes a clock while room_i; two clocks between packets, and 2^LogRows + 16 once in
-// 11 MiB, in which the table is cleared. Up to two records follow after room_i falls. Latency 27 windows.
+// 11 MiB, in which the table is cleared. Up to two records follow after room_i falls. Latency 27
+// windows, or 29 with More.
 module wpr_lz_match #(
   parameter int unsigned HashBytes = 4,   // that are looked up, 4 to 6; matches have 4 and more
   parameter int unsigned LogRows = 10,  // of each of 16 banks, up to 12
