@@ -54,6 +54,7 @@ module wpr_lz4_dec #(
     logic       done;         // no literals but those that follow at once
     logic       with_length;  // the byte behind is all of a long literal length, and taken, too
     logic       few;          // with its match 16 bytes at most, and no long length
+    logic       leaves;       // what is taken with them reaches the next word
     logic [3:0] n;            // these, 0 to Most
     logic [4:0] next;         // what is taken with them: token, literals, offset; where it lies
   } token_t;
@@ -79,6 +80,7 @@ module wpr_lz4_dec #(
       come_tokens[j].n          = length ? 4'd7 : n == '1 ? 4'd0 : all ? n : 4'd8;
       come_tokens[j].next       = 5'(j) + (length ? 5'd9 : n == '1 ? 5'd1 :
                                            all ? 5'(n) + 5'd3 : 5'd9);
+      come_tokens[j].leaves     = come_tokens[j].next >= 5'(Bytes);
     end
   end
 
@@ -154,7 +156,7 @@ module wpr_lz4_dec #(
   count_t n_q, take_q;  // the next ones, without a token; and with the offset behind them
   logic done_q, more_match_q, first_q, skip_q, room_q, bad_q, over_q, close_q, looked_q;
   token_t token;
-  logic step, two, long_match, done, more_match;
+  logic step, two, long_match, done, more_match, leaves;
   count_t n;
   logic [4:0] next, first_next;  // behind all, and behind the first sequence
   logic [7:0] value, value_behind;
@@ -194,7 +196,19 @@ module wpr_lz4_dec #(
     if (state_q == Ended && room_q) state_d = Flush;
     if (state_q == Flush && ended) state_d = Token;
   end
-  assign pop = skip_q || (step && next[4:LogBytes] != '0);
+  // Whether next is in another word, but known earlier than that: the longest path is from here to
+  // the window's words. Of the sum of at_q and take_q only the carry.
+  logic carry;
+  always_comb begin
+    carry = 1'b0;
+    for (int i = 0; i < int'(LogBytes); i++) begin
+      carry = (at_q[i] && take_q[i]) || (carry && (at_q[i] || take_q[i]));
+    end
+    leaves = at_q == '1;
+    if (state_q == Token) leaves = paired ? pair.next[4:LogBytes] != '0 : token.leaves;
+    else if (state_q == Literals) leaves = carry || take_q[LogBytes];
+  end
+  assign pop = skip_q || (step && leaves);
 
   // Of literals that are left, the next ones: `last_part` are taken with the offset behind them.
   logic last_part;

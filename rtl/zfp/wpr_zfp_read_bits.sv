@@ -24,7 +24,9 @@ module wpr_zfp_read_bits #(
   input  logic [  Places-2:0] code_i,    // bits that the cell does not have are 0
   input  logic [  Values-1:0] known_i,   // of the coefficients below n
   output logic [       Log:0] length_o,
+  // The plane below, if it has a code: its coefficients below n, and n.
   output logic [  Values-1:0] known_o,
+  output logic [       Log:0] n_o,
   // Bits that the cell has from the plane's first one on, when length_o comes; signed.
   input  logic [LeftBits-1:0] left_i,
   output logic [  Values-1:0] bits_o
@@ -203,7 +205,8 @@ module wpr_zfp_read_bits #(
   end
   always_ff @(posedge clk_i) begin
     length_o  <= use_q[Clocks-1] ? length : '0;
-    known_o   <= use_q[Clocks-1] ? ahead : known;
+    known_o   <= ahead;
+    n_o       <= reached[Levels:Log] == '0 ? reached[Log:0] : {1'b1, Log'(0)};
     bits_q    <= use_q[Clocks-1] ? bits : '0;
     goes_on_q <= goes_on;
   end

@@ -98,13 +98,13 @@ module wpr_zfp_read_cell3 #(
     logic [6:0] length;
     logic [LeftBits-1:0] left;
     logic [5:0] planes;
-    logic [63:0] known;
+    logic [6:0] n;
     if (r == 0) begin : g_head
       assign place  = place_q[Begin-1];
       assign length = head_size_q;
       assign left   = left_q[Begin-1];
       assign planes = planes_q;
-      assign known  = '0;
+      assign n      = '0;
     end else begin : g_read
       logic [63:0] bits;
       wpr_zfp_read_turn #(.Bytes(Bytes), .LogRows(LogRows)) reader (
@@ -117,44 +117,40 @@ module wpr_zfp_read_cell3 #(
         .length_i(g_reader[r-1].length),
         .left_i  (g_reader[r-1].left),
         .planes_i(g_reader[r-1].planes),
-        .known_i (g_reader[r-1].known),
+        .n_i     (g_reader[r-1].n),
         .place_o (place),
         .length_o(length),
         .left_o  (left),
         .planes_o(planes),
-        .known_o (known),
+        .n_o     (n),
         .bits_o  (bits)
       );
 
-      // A plane's bits of y are written to memory (plane + y) modulo 4. So those of a plane for
-      // all y are written, and those of a y for all planes read, in one clock.
-      logic [3:0][15:0] by_y, read_q;
-      logic [8:0] wrote;
-      logic [1:0] plane, y_q;
+      // Each of the four planes has a memory of its own, which is as wide as the bits of a y: those
+      // are written in four clocks, y clocks behind the plane, and read for all planes in one.
+      logic [3:0][15:0] by_y, late;
+      logic [2:0][2:0][15:0] late_q;  // by clocks less one, then by y less one
+      logic [3:0][15:0] read_q;
+      logic [8:0] wrote, from;
       assign wrote = ago(9'(Written));
-      assign plane = wrote[1:0];
+      assign from  = ago(9'(Read));
       always_comb begin
         for (int i = 0; i < 64; i++) by_y[Order[i][3:2]][{Order[i][5:4], Order[i][1:0]}] = bits[i];
       end
+      always_ff @(posedge clk_i) late_q <= {late_q[1:0], by_y[3:1]};
+      assign late = {late_q[2][2], late_q[1][1], late_q[0][0], by_y[0]};
       for (genvar b = 0; b < 4; b++) begin : g_memory
         (* ram_style = "block" *) logic [15:0] bits_q[512];
-        logic [8:0] slot;
-        logic [1:0] which;
-        assign slot  = {wrote[8:2] - 7'(Turn * (r - 1)) - 7'd2 * 7'(plane), plane};
-        assign which = 2'(b) - plane;
-        logic [8:0] from;
-        logic [1:0] read_plane;
-        assign from       = ago(9'(Read));
-        assign read_plane = 2'(b) - from[1:0];
-        always_ff @(posedge clk_i) bits_q[slot] <= by_y[which];
-        always_ff @(posedge clk_i) read_q[b] <= bits_q[{from[8:2], read_plane}];
+        logic [1:0] y;
+        logic [6:0] slot;
+        assign y    = wrote[1:0] - 2'(b);
+        assign slot = 7'((wrote - 9'(y)) >> 2) - 7'(Turn * (r - 1) + 2 * b);
+        always_ff @(posedge clk_i) bits_q[{slot, y}] <= late[y];
+        always_ff @(posedge clk_i) read_q[b] <= bits_q[from];
       end
-      always_ff @(posedge clk_i) y_q <= phase_i - 2'(Read);
       always_comb begin
         for (int p = 0; p < 4; p++) begin
-          for (int i = 0; i < 16; i++) begin
-            coefficients[i][31-4*(r-1)-p] = read_q[2'(p)+y_q][i];
-          end
+          for (int i = 0; i < 16; i++) coefficients[i][31-4*(r-1)-p] = read_q[p][i];
         end
       end
     end

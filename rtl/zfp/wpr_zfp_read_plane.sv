@@ -60,6 +60,7 @@ module wpr_zfp_read_plane #(
     .known_i(known_q),
     .length_o,
     .known_o,
+    .n_o    (),
     .left_i (left_q),
     .bits_o
   );

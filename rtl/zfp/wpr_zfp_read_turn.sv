@@ -23,32 +23,35 @@ module wpr_zfp_read_turn #(
   input  logic [          6:0] length_i,  // of that
   input  logic [ LeftBits-1:0] left_i,    // bits that the cell has from there on; 0: no more
   input  logic [          5:0] planes_i,  // that the cell has from this one on
-  input  logic [         63:0] known_i,   // of the coefficients below n
+  input  logic [          6:0] n_i,
   output logic [PlaceBits-1:0] place_o,
   output logic [          6:0] length_o,
   output logic [ LeftBits-1:0] left_o,
   output logic [          5:0] planes_o,
-  output logic [         63:0] known_o,
+  output logic [          6:0] n_o,
   output logic [         63:0] bits_o
 );
 
   // ---- 1: where the plane begins ----------------------------------------------------------------
 
   logic [PlaceBits-1:0] place_q;
-  logic [LeftBits-1:0] left, left_q, left_was;
+  logic [LeftBits-1:0] left_q, left_was;
+  logic [LeftBits:0] left;
   logic [6:0] length;
   logic [5:0] planes, planes_q;
-  logic [2:0][63:0] known_q;
+  logic [6:0] n_q;
+  logic [1:0][63:0] known_q;  // of the coefficients below n
   logic [2:0] use_q;
   assign length   = first_i ? length_i : length_o;
   assign left_was = first_i ? left_i : left_o;
-  assign left     = left_was - LeftBits'(length);
+  assign left     = {1'b0, left_was} - (LeftBits + 1)'(length);
   assign planes   = first_i ? planes_i : planes_o;
   always_ff @(posedge clk_i) begin
     place_q  <= (first_i ? place_i : place_o) + PlaceBits'(length);
-    left_q   <= left_was < LeftBits'(length) ? '0 : left;
+    left_q   <= left[LeftBits] ? '0 : left[LeftBits-1:0];
     planes_q <= planes == '0 ? '0 : planes - 6'd1;
-    known_q  <= {known_q[1:0], first_i ? known_i : known_o};
+    n_q      <= first_i ? n_i : n_o;
+    known_q  <= {known_q[0], ~({64{1'b1}} << n_q)};
     use_q    <= {use_q[1:0], planes != '0};
   end
 
@@ -71,19 +74,18 @@ module wpr_zfp_read_turn #(
   );
 
   logic [LeftBits-1:0] left2_q;
-  logic [15:0] begins_q, whole_q;  // of eight bits, the first one is the cell's; all are
-  logic [7:0] rest_q;              // of eight bits that the cell's end cuts, those before it
+  logic [15:0] whole_q;  // all of eight bits are the cell's
+  logic [7:0] rest_q;    // of eight bits that the cell's end cuts, those before it
   always_ff @(posedge clk_i) begin
     left2_q <= left_q;
-    for (int g = 0; g < 16; g++) begin
-      begins_q[g] <= left2_q[LeftBits-1:3] >= (LeftBits - 3)'(g);
-      whole_q[g]  <= left2_q[LeftBits-1:3] > (LeftBits - 3)'(g);
-    end
-    rest_q <= ~(8'hFF << left2_q[2:0]);
+    whole_q <= {16{left2_q[LeftBits-1:7] != '0}} | ~(16'hFFFF << left2_q[6:3]);
+    rest_q  <= ~(8'hFF << left2_q[2:0]);
   end
+  logic [15:0] begins;  // their first one is
+  assign begins = {whole_q[14:0], 1'b1};
   always_comb begin
     for (int i = 0; i < 127; i++) begin
-      mask[i] = whole_q[i/8] || (begins_q[i/8] && rest_q[i%8]);
+      mask[i] = whole_q[i/8] || (begins[i/8] && rest_q[i%8]);
     end
   end
 
@@ -93,9 +95,10 @@ module wpr_zfp_read_turn #(
     .clk_i,
     .use_i  (use_q[2]),
     .code_i (window & mask),
-    .known_i(known_q[2]),
+    .known_i(known_q[1]),
     .length_o,
-    .known_o,
+    .known_o(),
+    .n_o,
     .left_i ({1'b0, left_o}),
     .bits_o
   );

@@ -41,25 +41,26 @@ module wpr_zfp_uncast (
   // ---- 4, 5: shifted up, but no farther than the least normal number ----------------------------
 
   logic [4:0] up_q;
+  logic [8:0] left;  // of the exponent when the zeros are gone
   logic [8:0] exponent4_q, exponent5_q;
   logic nothing_q, nothing2_q;
-  logic [30:0] raised_q;  // a 1 above it is implied, or there is none
+  logic [31:0] raised_q;  // of a denormal value without a 1 on top
+  assign left = 9'(exponent_q[3]) - 9'(zeros_q);
   always_ff @(posedge clk_i) begin
-    up_q        <= 8'(zeros_q) <= exponent_q[3] ? zeros_q[4:0] : exponent_q[3][4:0];
-    exponent4_q <= 8'(zeros_q) <= exponent_q[3] ? 9'(exponent_q[3]) - 9'(zeros_q) + 9'd1 : '0;
+    up_q        <= left[8] ? exponent_q[3][4:0] : zeros_q[4:0];
+    exponent4_q <= left[8] ? '0 : left;
     nothing_q   <= zeros_q[5] || exponent_q[3] < 8'd8;
-    raised_q    <= 31'(size_q[4] << up_q);
+    raised_q    <= size_q[4] << up_q;
     exponent5_q <= exponent4_q;
     nothing2_q  <= nothing_q;
   end
 
-  // ---- 6: rounded -------------------------------------------------------------------------------
+  // ---- 6: rounded; the 1 on top adds one to the exponent ----------------------------------------
 
   logic [31:0] rounded;
-  always_comb begin
-    rounded = {exponent5_q, raised_q[30:8]} +
-              32'(raised_q[7] && (raised_q[8] || raised_q[6:0] != '0));
-  end
+  logic up;
+  assign up      = raised_q[7] && (raised_q[8] || raised_q[6:0] != '0);
+  assign rounded = 32'(({exponent5_q, 23'd0, 1'b1} + {8'd0, raised_q[31:8], up}) >> 1);
   always_ff @(posedge clk_i) begin
     value_o[31]   <= negative_q[5];
     value_o[30:0] <= nothing2_q ? '0 : rounded[31] || &rounded[30:23] ? 31'h7F80_0000

@@ -12,8 +12,9 @@ module wpr_zfp_unlift (
   endfunction
 
   // Of a pair that becomes its sum and twice itself less the sum, that is the difference.
-  logic [31:0] w1, x0_q, y0_q, z0_q, w0_q, x1_q, y1_q, z1_q, w1_q, z2;
-  assign w1 = w0_q - half(y0_q);
+  // libzfp's y += w - half(y) and w -= half(y) + y, of y's half and its lowest bit.
+  logic [31:0] y1, x0_q, y0_q, z0_q, w0_q, x1_q, y1_q, z1_q, w1_q, z2;
+  assign y1 = 32'(({w0_q, 1'b1} + {y0_q[31], y0_q}) >> 1);
   assign z2 = z1_q - y1_q;
   always_ff @(posedge clk_i) begin
     x0_q   <= line_i[0] - line_i[2];
@@ -22,8 +23,8 @@ module wpr_zfp_unlift (
     w0_q   <= line_i[3];
     x1_q   <= x0_q;
     z1_q   <= z0_q;
-    y1_q   <= y0_q + w1;
-    w1_q   <= w1 - y0_q;
+    y1_q   <= y1;
+    w1_q   <= y1 - {y0_q[30:0], 1'b0};
     line_o <= {w1_q + x1_q, z2, y1_q + z1_q, x1_q - w1_q};
   end
 

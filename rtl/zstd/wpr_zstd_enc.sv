@@ -57,7 +57,7 @@ module wpr_zstd_enc
   logic [63:0] w_bytes;
   logic [2:0] w_at;
   logic [15:0] w_offset;
-  wpr_lz_match #(.HashBytes(6), .LogRows(11)) match (
+  wpr_lz_match #(.HashBytes(6), .LogRows(11), .More(1'b1)) match (
     .clk_i,
     .rst_ni,
     .s_cmd_tvalid,
