@@ -294,3 +294,40 @@ def test_groups_code_where_tensors_lie(on_ranks: Callable[..., Any], n: int) -> 
         for how, (same, device_bytes) in zip(GROUPS, found, strict=True):
             assert same, how
             assert (device_bytes > 0) == (how["threshold"] < N), how
+
+
+# What the emulator has not: PyTorch's own streams, pinned memory and futures of a device
+# (scripts/gpu-check runs these).
+with_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device")
+
+
+def grouped_on_cuda() -> list[bool]:
+    same = []
+    for how in GROUPS:
+        expected, (there, _) = grouped(torch.clone, how)[0], grouped(torch.Tensor.cuda, how)
+        same.append(all(torch.equal(a.cpu(), b) for a, b in zip(there, expected, strict=True)))
+    return same
+
+
+@with_cuda
+def test_groups_on_a_cuda_device(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(grouped_on_cuda, 2, timeout=60) == [[True] * len(GROUPS)] * 2
+
+
+def ddp_on_cuda() -> tuple[bool, int]:
+    """Whether a lossless method gives the gradients of none, and what the device coded."""
+    found = []
+    for method in ("none", "planes"):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(nn.Linear(300, 250).cuda())
+        state = wirepress.torch.compress(model, method)
+        x = torch.randn(16, 300, generator=torch.Generator().manual_seed(dist.get_rank()))
+        model(x.cuda()).square().mean().backward()
+        found.append([p.grad.clone() for p in model.parameters()])
+    return all(map(torch.equal, *found)), state.statistics()["device_bytes"]
+
+
+@with_cuda
+def test_gradients_on_a_cuda_device(on_ranks: Callable[..., Any]) -> None:
+    for same, device_bytes in on_ranks(ddp_on_cuda, 2, timeout=60):
+        assert same and device_bytes > 0
