@@ -42,7 +42,7 @@ static constexpr LaneBytes lane_bytes_of(uint32_t a, uint32_t b, uint32_t c, uin
 WPR_ON_DEVICE LaneBytes get_bytes(const std::byte* from, uint32_t n) {
   if (n >= 16 && reinterpret_cast<uintptr_t>(from) % 4 == 0)
     return lane_bytes_of(cuda::get<uint32_t>(from), cuda::get<uint32_t>(from + 4),
-                      cuda::get<uint32_t>(from + 8), cuda::get<uint32_t>(from + 12));
+                         cuda::get<uint32_t>(from + 8), cuda::get<uint32_t>(from + 12));
   LaneBytes x;
   for (uint32_t i = n < 16 ? n : 16; i-- > 0;) {
     x.high = x.high << 8 | x.low >> 56;

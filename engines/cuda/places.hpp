@@ -66,8 +66,8 @@ class Places {
     uint64_t sum = 0;
     WPR_UNROLL
     for (unsigned at = 0; at < 64; at += kBits)
-      sum += uint64_t{w.sum(w.map([=](uint64_t a) { return static_cast<uint32_t>(a >> at) & kPart; },
-                                  x))}
+      sum += uint64_t{w.sum(
+                 w.map([=](uint64_t a) { return static_cast<uint32_t>(a >> at) & kPart; }, x))}
              << at;
     return sum;
   }

@@ -2,7 +2,8 @@
 // What kernels of the engine cuda are written in. A kernel is a struct of plain values with
 //
 //   static constexpr unsigned kWarps;                   // of a block
-//   static constexpr size_t kShared;                    // bytes that a block's warps share, if any:
+//   static constexpr size_t kShared;                    // bytes that a block's warps share, if
+//   any:
 //                                                       // of several warps they may call sync()
 //   template <class W> WPR_ON_DEVICE void operator()(W& w) const;   // what one warp does
 //

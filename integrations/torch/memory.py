@@ -121,7 +121,7 @@ def as_type(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def room_on_cpu(n_bytes: int, beside: torch.Tensor) -> torch.Tensor:
-    """Memory of the CPU for messages of such tensors; of CUDA's, their devices copy to it at once."""
+    """Memory of the CPU for messages of such tensors, pinned for those of CUDA devices."""
     return torch.empty(n_bytes, dtype=torch.uint8, pin_memory=beside.is_cuda)
 
 

@@ -179,7 +179,8 @@ int gatherv(GATHERV(N)) {
                   in_place, root);
   };
   const bool large = receives ? any_large(kGatherv, blocks, comm->size)
-                              : any_large(kGatherv, [&](int) { return mine; }, 1);
+                              : any_large(
+                                    kGatherv, [&](int) { return mine; }, 1);
   return large ? own(from, to) : WPR_ON_HOST_Gatherv(own(from, to));
 }
 
@@ -203,7 +204,8 @@ int scatterv(SCATTERV(N)) {
                    in_place, root);
   };
   const bool large = sends ? any_large(kScatterv, blocks, comm->size)
-                           : any_large(kScatterv, [&](int) { return mine; }, 1);
+                           : any_large(
+                                 kScatterv, [&](int) { return mine; }, 1);
   return large ? own(from, to) : WPR_ON_HOST_Scatterv(own(from, to));
 }
 
@@ -221,8 +223,8 @@ int varying_all_to_all(Call call, MPI_Comm handle, Plain plain, const From& from
     going.base = sent, coming.base = got;
     return all_to_all(call, comm, way.shadow, going, coming, in_place);
   };
-  const bool large = any_large(call, to, comm->size) ||
-                     (!in_place && any_large(call, from, comm->size));
+  const bool large =
+      any_large(call, to, comm->size) || (!in_place && any_large(call, from, comm->size));
   return large ? own(from.base, bytes_of(to.base)) : on_cores(own);
 }
 

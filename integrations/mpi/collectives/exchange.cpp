@@ -79,16 +79,16 @@ void Exchange::expand_there(const Segment& chunk, size_t size, Byte* aside) {
   op_.expand_chunk(aside, size, data_ + chunk.offset, chunk.size);
 }
 
-// Where MPI puts item i: where it belongs, or beside a device (room for every chunk on its way is set
-// aside: buffer.hpp).
+// Where MPI puts item i: where it belongs, or beside a device (room for every chunk on its way is
+// set aside: buffer.hpp).
 Byte* Exchange::landing(size_t i, const Segment& chunk) {
   if (!on_device_) return data_ + chunk.offset;
   if (!came_[i].reserve(chunk.size, true)) op_.check(MPI_ERR_NO_MEM);
   return came_[i].data();
 }
 
-// The sums of data on a device are made on the cores, where this node's segment is kept meanwhile, or
-// without memory for that a chunk at a time.
+// The sums of data on a device are made on the cores, where this node's segment is kept meanwhile,
+// or without memory for that a chunk at a time.
 void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* input) {
   std::vector<Buffer> slots(std::min(kInFlight, n_items_));
   Buffer expanded, sums;

@@ -67,8 +67,7 @@ void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept, 
       {peer, tag_of(n_call_, turn), sends, kept, false, block, type, static_cast<size_t>(size)});
   if (on_device(block.buffer)) {
     Message& message = messages_.back();
-    message.there =
-        comm_->takes_frames(peer) && type.contiguous && !kept && message.size >= small_;
+    message.there = comm_->takes_frames(peer) && type.contiguous && !kept && message.size >= small_;
     if (!message.there) stage(&message);
     kept = false;
   }
@@ -236,8 +235,7 @@ void PairwiseExchange::choose_codec(Parcel* parcel) {
     if (bypass_ == kSameHost) bypass_ = kSmall;
     return;
   }
-  parcel->site =
-      find_site(call_, parcel->type.dtype, parcel->size, kCollectiveLink, parcel->there);
+  parcel->site = find_site(call_, parcel->type.dtype, parcel->size, kCollectiveLink, parcel->there);
   parcel->candidate = choose_in(shadow_, parcel->site, parcel->data, parcel->size, parcel->type);
   bypass_ = parcel->candidate < 0 ? bypass_of(parcel->candidate) : kNotSmaller;
 }
@@ -322,8 +320,8 @@ PairwiseExchange::Sent PairwiseExchange::send_chunk() {
   return kNothing;
 }
 
-// What goes raw of a block on a device: all of it, or a chunk behind frames. Where that cannot be had
-// its receiver gets what it takes for an error.
+// What goes raw of a block on a device: all of it, or a chunk behind frames. Where that cannot be
+// had its receiver gets what it takes for an error.
 const Byte* PairwiseExchange::bring(Parcel* parcel, size_t chunk, size_t* wire_size,
                                     Buffer* frame) {
   const Byte* from = parcel->data + parcel->begin(chunk);
