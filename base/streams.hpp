@@ -18,8 +18,8 @@ struct Report {
 };
 inline constexpr Report kNoReport = {0, Report::kNone, 0, 0};
 
-// In memory of the device, aligned to 16, as long as the work is on its way. `report` holds
-// kNoReport and `scratch` zeros when the work begins.
+// In memory of the device, aligned to 16, as long as the work is on its way. When the work begins
+// `report` holds kNoReport, and the first bytes of `scratch` (StreamKernel::zeros) are zeros.
 struct StreamTask {
   std::byte* raw = nullptr;
   size_t raw_size = 0;
@@ -33,6 +33,7 @@ struct StreamTask {
 // What a kernel puts on a stream (Kernel::on_stream).
 struct StreamKernel {
   size_t (*scratch)(const Args& args, size_t raw_size, bool decodes) noexcept;
+  size_t (*zeros)(const Args& args, size_t raw_size, bool decodes) noexcept;
   // What can be refused without a look at the code.
   Status (*check_encode)(const Args& args, size_t raw_size, size_t room) noexcept;
   Status (*check_decode)(const Args& args, size_t code_size, size_t raw_size) noexcept;

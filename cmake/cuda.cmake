@@ -47,6 +47,7 @@ set(wpr_cuda_flags -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr -Xptxas=
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND wpr_cuda_flags -ccbin "${CMAKE_CXX_COMPILER}")
 endif()
+set(wpr_cuda_plain_flags ${wpr_cuda_flags})
 foreach(arch IN LISTS WPR_CUDA_ARCHS)
   list(APPEND wpr_cuda_flags "--generate-code=arch=compute_${arch},code=[sm_${arch}]")
 endforeach()
@@ -84,10 +85,13 @@ endif()
 # them than its source says (`// registers: 96`; 64 where it says nothing) or has a stack stops it.
 function(wpr_compile_cuda target out)
   set(objects "")
+  if(NOT wpr_cuda_folder)
+    set(wpr_cuda_folder cuda)
+  endif()
   foreach(source IN LISTS ARGN)
     file(RELATIVE_PATH name "${CMAKE_SOURCE_DIR}" "${source}")
     string(MAKE_C_IDENTIFIER "${name}" name)
-    set(object "${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o")
+    set(object "${CMAKE_CURRENT_BINARY_DIR}/${wpr_cuda_folder}/${name}.o")
     add_custom_command(
       OUTPUT "${object}"
       COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${source}" "-DOBJECT=${object}" "-DNVCC=${WPR_NVCC}"
@@ -101,4 +105,23 @@ function(wpr_compile_cuda target out)
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
   add_custom_target(${target} DEPENDS ${objects})
   set(${out} ${objects} PARENT_SCOPE)
+endfunction()
+
+# wpr_check_cuda(TARGET source...): TARGET, which nothing needs, compiles sources for the GPUs of
+# `make gpu-check` that this build does not compile for, so that their budgets hold there, too: what
+# ptxas makes of a kernel differs from GPU to GPU.
+function(wpr_check_cuda target)
+  set(wpr_cuda_folder ${target})
+  set(wpr_cuda_flags ${wpr_cuda_plain_flags})
+  foreach(arch 80 90 100 120)
+    if(NOT arch IN_LIST WPR_CUDA_ARCHS)
+      list(APPEND wpr_cuda_flags "--generate-code=arch=compute_${arch},code=[sm_${arch}]")
+      set(others TRUE)
+    endif()
+  endforeach()
+  if(others)
+    wpr_compile_cuda(${target} objects ${ARGN})
+  else()
+    add_custom_target(${target})
+  endif()
 endfunction()

@@ -337,7 +337,8 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
     for (uint64_t i = 0; i < n; ++i) {
       if (begun[i].full != 0) continue;
       const size_t size = full.block_raw_size(i), needs = kernel.scratch(args(i), size, false);
-      if (needs > 0) WPR_TRY(streams.clear(device, stream(), d + scratch, needs));
+      const size_t zeros = kernel.zeros(args(i), size, false);
+      if (zeros > 0) WPR_TRY(streams.clear(device, stream(), d + scratch, zeros));
       const StreamTask task = {const_cast<std::byte*>(job->src.data()) + i * full.block_size(),
                                size,
                                d + codes + i * slot,
@@ -483,8 +484,8 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
     WPR_TRY(each([&](size_t, const Block& block, size_t at, const StreamTask& task) -> Status {
       if (block.raw) return streams.copy(device, stream(), task.raw, h + at, block.raw_size);
       if (together) return {};
-      if (task.scratch_size > 0)
-        WPR_TRY(streams.clear(device, stream(), task.scratch, task.scratch_size));
+      const size_t zeros = kernel.zeros(args, task.raw_size, true);
+      if (zeros > 0) WPR_TRY(streams.clear(device, stream(), task.scratch, zeros));
       return kernel.decode(device, stream(), args, task);
     }));
     if (together)

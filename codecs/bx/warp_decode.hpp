@@ -10,8 +10,6 @@ namespace wirepress::bx {
 template <typename F>
 struct Walk {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
 
   template <class W>
@@ -42,7 +40,6 @@ template <typename F>
 struct Decode {
   static constexpr unsigned kWarps = kWarpsOfChunk;
   static constexpr size_t kShared = code_room<F>() + sizeof(Told);
-  static constexpr bool kBarriers = true;
   using Word = typename F::Word;
   using Header = typename F::Header;
 

@@ -10,7 +10,6 @@ template <typename F>
 struct Encode {
   static constexpr unsigned kWarps = kWarpsOfChunk;
   static constexpr size_t kShared = code_room<F>() + sizeof(Told);
-  static constexpr bool kBarriers = true;
   using Word = typename F::Word;
   using Header = typename F::Header;
 

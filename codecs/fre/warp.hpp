@@ -55,7 +55,6 @@ template <class Element>
 struct EncodeFre {
   static constexpr unsigned kWarps = 1;
   static constexpr size_t kShared = sizeof(Table);
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Quantiser quantise;
   Shape shape;
@@ -123,8 +122,6 @@ struct EncodeFre {
 // Sizes, streams and last bytes; blocks_each blocks a stream, 4 bytes a lane.
 struct PackFre {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Shape shape;
   uint64_t blocks_each;
@@ -222,7 +219,6 @@ template <class Element>
 struct DecodeFre {
   static constexpr unsigned kWarps = 1;
   static constexpr size_t kShared = sizeof(Table) + 4 * kWindowWords;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Shape shape;
   Table table;

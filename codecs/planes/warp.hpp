@@ -51,6 +51,10 @@ class Warps {
   static size_t decode_scratch(const Args& args, size_t size) {
     return size == 0 ? 0 : room(args, size).all;
   }
+  static size_t zeros(const Args& args, size_t size, bool decodes) {
+    if (size == 0) return 0;
+    return decodes ? room(args, size).zeros() : EncodeRoom(size_of(args), size).zeros();
+  }
 
   template <bool kFeedback, class D>
   static Status encode(D& device, const Args& args, const cuda::Task& task) {

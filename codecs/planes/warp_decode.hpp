@@ -36,7 +36,7 @@ struct Found {
 struct DecodeRoom {
   uint32_t size;  // of an element
   uint64_t n_most, chunks, marks_most, marks_chunks, code_most;
-  size_t found, code_places, code_ones, marks, marks_places, marks_ones, parts, marks_parts,
+  size_t found, code_places, marks_places, code_ones, marks, marks_ones, parts, marks_parts,
       elements, all;
 
   constexpr DecodeRoom(uint32_t element, uint64_t raw_size)
@@ -48,15 +48,16 @@ struct DecodeRoom {
         code_most(most(raw_size)),
         found(0),
         code_places(up(sizeof(Found))),
-        code_ones(code_places + up(cuda::Places::size(counters(code_most)))),
+        marks_places(code_places + up(cuda::Places::size(counters(code_most)))),
+        code_ones(marks_places + up(cuda::Places::size(counters(marks_most)))),
         marks(code_ones + up(4 * Ones::steps(code_most))),
-        marks_places(marks + up(marks_most)),
-        marks_ones(marks_places + up(cuda::Places::size(counters(marks_most)))),
+        marks_ones(marks + up(marks_most)),
         parts(marks_ones + up(4 * Ones::steps(marks_most))),
         marks_parts(parts + up(chunks * kMostPlanes * sizeof(Part))),
         elements(marks_parts + up(marks_chunks * sizeof(Part))),
         all(elements + up(raw_size)) {}
 
+  constexpr size_t zeros() const { return code_ones; }
   static constexpr size_t up(size_t size) { return (size + 15) / 16 * 16; }
   static constexpr uint64_t counters(uint64_t size);
 
@@ -317,8 +318,6 @@ class Walker {
 template <bool kEnds>
 struct Walk {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Decoding own;
 
   template <class W>
@@ -372,8 +371,6 @@ static WPR_ON_DEVICE uint32_t value_at(const Ones& code, const TreeTable& tree, 
 // Which elements are there, bytes of bits.
 struct ExpandMarks {
   static constexpr unsigned kWarps = 8;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Decoding own;
 
   template <class W>
@@ -407,7 +404,6 @@ struct ExpandChunks {
     uint32_t sums[kWarps], turns[kWarps];
   };
   static constexpr size_t kShared = sizeof(Told);
-  static constexpr bool kBarriers = true;
   Decoding own;
 
   template <class W>
@@ -529,8 +525,6 @@ struct ExpandChunks {
 template <typename Word>
 struct Spread {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint32_t kSize = sizeof(Word), kTurns = 8;
   static constexpr uint64_t kEach = uint64_t{kTurns} * cuda::kLanes;
   static constexpr uint64_t blocks(uint64_t n) { return n / (kWarps * kEach) + 1; }

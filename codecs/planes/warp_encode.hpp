@@ -31,7 +31,6 @@ struct PutChunks {
     uint64_t number, begin;
   };
   static constexpr size_t kShared = sizeof(Told);
-  static constexpr bool kBarriers = true;
   Encoding own;
 
   template <class W>
@@ -466,8 +465,6 @@ struct PutChunks {
 // What stands before and behind the chunks, and the size.
 struct PutEnds {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint64_t kEach = 4096;  // bytes of the lines' bitmap, a block's
   static constexpr uint64_t blocks(const EncodeRoom& room) {
     return room.bitmap_size() / kEach + 1;

@@ -74,6 +74,7 @@ struct EncodeRoom {
         others(marks + up(4 * mark_warps() * kMarkWords)),
         all(others + up(raw_size)) {}
 
+  constexpr size_t zeros() const { return bitmap; }
   static constexpr size_t up(size_t size) { return (size + 15) / 16 * 16; }
   static constexpr uint64_t chunks_of(uint64_t n) { return (n + kChunk - 1) / kChunk; }
   constexpr uint64_t line_warps() const {
@@ -120,8 +121,6 @@ struct Encoding {
 // Which lines are not zero, and how many before each 32 of them.
 struct FindLines {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint32_t kGroups = EncodeRoom::kLineGroups;
   Encoding own;
 
@@ -181,8 +180,6 @@ struct FindLines {
 // Lines that are kept, one behind the other: a warp has 32 of all, four lanes have one.
 struct GatherLines {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Encoding own;
 
   template <class W>
@@ -220,8 +217,6 @@ struct GatherLines {
 template <typename Word>
 struct MarkElements {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint32_t kSize = sizeof(Word), kWords = EncodeRoom::kMarkWords;
   Encoding own;
 
@@ -270,8 +265,6 @@ struct MarkElements {
 // The least exponent field of doubles, but 0, less 1.
 struct FindBase {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Encoding own;
   bool others;
 
@@ -313,7 +306,6 @@ struct CountSample {
     uint32_t sign_changes, n_zeros;
   };
   static constexpr size_t kShared = sizeof(Told);
-  static constexpr bool kBarriers = true;
   Encoding own;
   bool others;
 
@@ -434,7 +426,6 @@ struct CountSample {
 struct CountMarks {
   static constexpr unsigned kWarps = 8;
   static constexpr size_t kShared = 2 * 4 * kValues;
-  static constexpr bool kBarriers = true;
   Encoding own;
 
   template <class W>
@@ -493,7 +484,6 @@ struct Choose {
     uint32_t has_signs, has_steps;
   };
   static constexpr size_t kShared = sizeof(Told);
-  static constexpr bool kBarriers = true;
   Encoding own;
   bool others;
 
@@ -727,7 +717,6 @@ struct PutPlan {
     }
   };
   static constexpr size_t kShared = sizeof(Told);
-  static constexpr bool kBarriers = true;
   Encoding own;
 
   template <class W>

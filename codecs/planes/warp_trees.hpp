@@ -69,8 +69,6 @@ struct Ones {
 template <class Find>
 struct CountOnes {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint32_t kEach = 4;
   static constexpr uint64_t kSteps = kEach * cuda::kLanes;
   static constexpr uint64_t blocks(uint64_t size) {

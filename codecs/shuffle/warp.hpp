@@ -13,7 +13,6 @@ template <bool kSplit>
 struct Move {
   static constexpr unsigned kWarps = 4;
   static constexpr size_t kShared = 8192;
-  static constexpr bool kBarriers = true;
   static constexpr uint32_t kStep = 128;  // elements: a tile begins at a multiple of 16 bytes
 
   cuda::Task task;

@@ -16,8 +16,6 @@ constexpr uint64_t chunks_of(size_t raw_size) { return (raw_size / 4 + kValues -
 template <bool kFeedback>
 struct Encode {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Rule rule;
   cuda::Task task;
 
@@ -192,8 +190,6 @@ struct Encode {
 template <bool kAdd>
 struct Walk {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Rule rule;
   cuda::Task task;
 
@@ -227,8 +223,6 @@ struct Walk {
 template <bool kAdd>
 struct Decode {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Rule rule;
   cuda::Task task;
 

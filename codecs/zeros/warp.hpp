@@ -10,7 +10,6 @@ namespace wirepress::zeros {
 struct Encode {
   static constexpr unsigned kWarps = kBlockWarps;
   static constexpr size_t kShared = sizeof(Told);
-  static constexpr bool kBarriers = true;
   cuda::Task task;
 
   template <class W>
@@ -123,8 +122,8 @@ struct Encode {
             const uint32_t at =
                 kLineSize * static_cast<uint32_t>(std::popcount(mask & ((1u << line) - 1))) +
                 lane % 4 * 16;
-            const uint32_t word[4] = {a, b, c, d};
-            if (at < room) put_bytes(to + at, static_cast<uint32_t>(room - at), word);
+            if (at < room)
+              put_bytes(to + at, static_cast<uint32_t>(room - at), lane_bytes_of(a, b, c, d));
           },
           w.lane(), x[0], x[1], x[2], x[3]);
     }
@@ -134,7 +133,6 @@ struct Encode {
 struct Decode {
   static constexpr unsigned kWarps = kBlockWarps;
   static constexpr size_t kShared = sizeof(Told);
-  static constexpr bool kBarriers = true;
   cuda::Task task;
 
   template <class W>
@@ -202,15 +200,15 @@ struct Decode {
           lines_of(w.ballot(w.map(
               [=](uint32_t lane) {
                 const uint32_t line = 8 * k + lane / 4;
-                uint32_t word[4] = {};
+                LaneBytes own;
                 if ((mask >> line & 1) != 0) {
                   const uint32_t at =
                       kLineSize * static_cast<uint32_t>(std::popcount(mask & ((1u << line) - 1))) +
                       lane % 4 * 16;
-                  if (at < room) get_bytes(from + at, static_cast<uint32_t>(room - at), word);
+                  if (at < room) own = get_bytes(from + at, static_cast<uint32_t>(room - at));
                 }
-                if (16 * lane < n) put_bytes(to + 16 * lane, n - 16 * lane, word);
-                return (word[0] | word[1] | word[2] | word[3]) != 0;
+                if (16 * lane < n) put_bytes(to + 16 * lane, n - 16 * lane, own);
+                return (own.low | own.high) != 0;
               },
               w.lane())))
           << 8 * k;

@@ -28,29 +28,40 @@ struct Lines {
   typename W::template Four<uint32_t> part[4];
 };
 
-// 16 bytes at any address, `n` of them (more count as 16); the rest is 0.
-WPR_ON_DEVICE void get_bytes(const std::byte* from, uint32_t n, uint32_t* word) {
-  if (n >= 16 && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
-    for (unsigned k = 0; k < 4; ++k) word[k] = cuda::get<uint32_t>(from + 4 * k);
-    return;
-  }
-  for (unsigned k = 0; k < 4; ++k) word[k] = 0;
-  for (uint32_t i = 0; i < 16 && i < n; ++i) {
-    const uint32_t byte = static_cast<uint32_t>(from[i]) << i % 4 * 8;
-    WPR_UNROLL
-    for (unsigned k = 0; k < 4; ++k) word[k] |= i / 4 == k ? byte : 0;
-  }
+// 16 bytes of a lane. Two words and shifts, as an array of four that a byte's number points into
+// would live on the stack of some GPUs.
+struct LaneBytes {
+  uint64_t low = 0, high = 0;
+};
+
+static constexpr LaneBytes lane_bytes_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  return {a | uint64_t{b} << 32, c | uint64_t{d} << 32};
 }
-WPR_ON_DEVICE void put_bytes(std::byte* to, uint32_t n, const uint32_t* word) {
+
+// At any address, `n` of them (more count as 16); the rest is 0.
+WPR_ON_DEVICE LaneBytes get_bytes(const std::byte* from, uint32_t n) {
+  if (n >= 16 && reinterpret_cast<uintptr_t>(from) % 4 == 0)
+    return lane_bytes_of(cuda::get<uint32_t>(from), cuda::get<uint32_t>(from + 4),
+                         cuda::get<uint32_t>(from + 8), cuda::get<uint32_t>(from + 12));
+  LaneBytes x;
+  for (uint32_t i = n < 16 ? n : 16; i-- > 0;) {
+    x.high = x.high << 8 | x.low >> 56;
+    x.low = x.low << 8 | static_cast<uint8_t>(from[i]);
+  }
+  return x;
+}
+WPR_ON_DEVICE void put_bytes(std::byte* to, uint32_t n, LaneBytes x) {
   if (n >= 16 && reinterpret_cast<uintptr_t>(to) % 4 == 0) {
-    for (unsigned k = 0; k < 4; ++k) cuda::put(to + 4 * k, word[k]);
+    cuda::put(to, static_cast<uint32_t>(x.low));
+    cuda::put(to + 4, static_cast<uint32_t>(x.low >> 32));
+    cuda::put(to + 8, static_cast<uint32_t>(x.high));
+    cuda::put(to + 12, static_cast<uint32_t>(x.high >> 32));
     return;
   }
   for (uint32_t i = 0; i < 16 && i < n; ++i) {
-    uint32_t own = 0;
-    WPR_UNROLL
-    for (unsigned k = 0; k < 4; ++k) own = i / 4 == k ? word[k] : own;
-    to[i] = static_cast<std::byte>(own >> i % 4 * 8);
+    to[i] = static_cast<std::byte>(x.low);
+    x.low = x.low >> 8 | x.high << 56;
+    x.high >>= 8;
   }
 }
 

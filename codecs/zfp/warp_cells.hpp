@@ -75,8 +75,6 @@ struct Sizes {
 // The head and the last bytes; no magnitudes yet.
 struct Begin {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Lattice lattice;
 
@@ -98,8 +96,6 @@ struct Begin {
 
 struct Measure {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   uint64_t values;
 

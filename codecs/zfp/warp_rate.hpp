@@ -9,8 +9,6 @@ namespace wirepress::zfp {
 template <int D>
 struct EncodeCells {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Lattice lattice;
 
@@ -99,8 +97,6 @@ class LaneReader {
 template <int D>
 struct DecodeCells {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Lattice lattice;
 

@@ -109,8 +109,6 @@ struct Varied {
 
 struct BeginVaried {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Varied varied;
 
@@ -145,8 +143,6 @@ WPR_ON_DEVICE uint32_t load_cell(const std::byte* raw, const Lattice& lattice, c
 template <int D>
 struct JudgeCells {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint32_t kValues = 1u << (2 * D);
   cuda::Task task;
   Varied varied;
@@ -218,8 +214,6 @@ struct CountBits {
 template <int D>
 struct PutVaried {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Varied varied;
   Bound bound;
@@ -284,8 +278,6 @@ struct PutVaried {
 // The least and the most bits of a group, and the last bytes.
 struct MeasureIndex {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Varied varied;
 
@@ -316,8 +308,6 @@ struct MeasureIndex {
 // Head, last bytes and index: a lane has a byte of it.
 struct PutIndex {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint64_t kEach = kWarps * cuda::kLanes;
   cuda::Task task;
   Varied varied;
@@ -397,8 +387,6 @@ struct Opened {
 
 struct PlaceGroups {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Varied varied;
 
@@ -464,8 +452,6 @@ class BoundedReader {
 template <int D>
 struct TakeVaried {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint32_t kValues = 1u << (2 * D);
   cuda::Task task;
   Varied varied;

@@ -14,7 +14,7 @@ namespace wirepress::cuda {
 // Shared memory of a block: the kernel's own, then a stage for each warp.
 template <class K>
 constexpr size_t shared_size() {
-  return (K::kShared + 15) / 16 * 16 + K::kWarps * DeviceWarp::kStage;
+  return (shared_by<K>() + 15) / 16 * 16 + K::kWarps * DeviceWarp::kStage;
 }
 
 template <class K>
@@ -22,7 +22,7 @@ __device__ void run_block(const K& kernel) {
   extern __shared__ uint4 shared[];
   std::byte* const bytes = reinterpret_cast<std::byte*>(shared);
   DeviceWarp w(bytes,
-               bytes + (K::kShared + 15) / 16 * 16 + threadIdx.x / kLanes * DeviceWarp::kStage);
+               bytes + (shared_by<K>() + 15) / 16 * 16 + threadIdx.x / kLanes * DeviceWarp::kStage);
   kernel(w);
 }
 

@@ -66,6 +66,7 @@ class DeviceWarp {
   }
   static WPR_ON_DEVICE uint32_t most(uint32_t x) { return __reduce_max_sync(kAll, x); }
   static WPR_ON_DEVICE uint32_t either(uint32_t x) { return __reduce_or_sync(kAll, x); }
+  static WPR_ON_DEVICE uint32_t sum(uint32_t x) { return __reduce_add_sync(kAll, x); }
 
   WPR_ON_DEVICE Four<uint32_t> rows(const std::byte* from, uint32_t n) {
     Four<uint32_t> x;

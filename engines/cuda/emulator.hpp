@@ -142,13 +142,13 @@ class Emulator {
   // Memory is taken before a warp begins.
   template <class K>
   Status run(const K& kernel, uint64_t blocks) {
-    if (seed_ == 0 && !K::kBarriers) return in_order(kernel, blocks);
+    if (seed_ == 0 && !may_sync<K>()) return in_order(kernel, blocks);
     const unsigned resident = seed_ == 0 ? 1 : kResident;
-    shared_.resize(std::max(shared_.size(), (K::kShared + 63) / 64 * resident + kSlack));
+    shared_.resize(std::max(shared_.size(), (shared_by<K>() + 63) / 64 * resident + kSlack));
     const bool done = fibres_.run(
         blocks, K::kWarps, resident, seed_, [&](uint64_t block, unsigned slot, unsigned warp) {
           Skips skips(&fibres_, skip_);
-          HostWarp w(block, blocks, warp, shared_of(K::kShared, slot), &skips);
+          HostWarp w(block, blocks, warp, shared_of(shared_by<K>(), slot), &skips);
           kernel(w);
         });
     seed_ += seed_ != 0;
@@ -158,10 +158,10 @@ class Emulator {
   template <class K>
   Status in_order(const K& kernel, uint64_t blocks) {
     InOrder schedule;
-    shared_.resize(std::max(shared_.size(), (K::kShared + 63) / 64));
+    shared_.resize(std::max(shared_.size(), (shared_by<K>() + 63) / 64));
     for (uint64_t block = 0; block < blocks; ++block) {
       for (unsigned warp = 0; warp < K::kWarps; ++warp) {
-        HostWarp w(block, blocks, warp, shared_of(K::kShared, 0), &schedule);
+        HostWarp w(block, blocks, warp, shared_of(shared_by<K>(), 0), &schedule);
         kernel(w);
       }
     }

@@ -17,7 +17,6 @@ namespace {
 struct Tell {
   static constexpr unsigned kWarps = 5;
   static constexpr size_t kShared = 4 * kWarps;
-  static constexpr bool kBarriers = true;
   uint64_t* sums;  // of each warp
 
   template <class W>
@@ -35,8 +34,6 @@ struct Tell {
 // Sizes of chunks to places, by number.
 struct Place {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   std::byte* scratch;
   uint64_t* places;
 
@@ -53,8 +50,6 @@ struct Place {
 // The first block waits for the last.
 struct Hang {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   uint64_t* word;
 
   template <class W>

@@ -86,6 +86,11 @@ class HostWarp {
     for (const uint32_t word : x.v) bits |= word;
     return bits;
   }
+  static uint32_t sum(const Of<uint32_t>& x) {
+    uint32_t sum = 0;
+    for (const uint32_t word : x.v) sum += word;
+    return sum;
+  }
 
   static Four<uint32_t> rows(const std::byte* from, uint32_t n) {
     Four<uint32_t> x{};

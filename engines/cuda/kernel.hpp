@@ -8,7 +8,9 @@
 //   static constexpr bool kGradients;                        // encode_feedback and decode_add
 //   static Status check_encode(const Args&, size_t size, size_t room);
 //   static Status check_decode(const Args&, size_t code_size, size_t size);
-//   static size_t scratch(const Args&, size_t size);         // bytes that launches need, cleared
+//   static size_t scratch(const Args&, size_t size);         // bytes that launches need
+//   static size_t zeros(const Args&, size_t size, bool decodes);  // those of them, from the first
+//                        // on, that are cleared; without it all
 //   static size_t decode_scratch(const Args&, size_t size);  // of decoding, where it differs
 //   static constexpr bool kKeepsSize;                        // the code is as large as the data
 //   static constexpr bool kOwnSize;                          // the code says how large the data
@@ -149,14 +151,14 @@ class KernelOf {
   }
 
   // Memory for a task.
-  static Status prepare(State& own, size_t scratch, const Found& raw, size_t raw_size,
+  static Status prepare(State& own, size_t scratch, size_t zeros, const Found& raw, size_t raw_size,
                         size_t code_size, Task* task) {
     WPR_TRY(own.code.prepare(code_size));
     WPR_TRY(own.scratch.prepare(scratch));
     WPR_TRY(own.report.prepare(sizeof(Report)));
     static constexpr Report nothing = {0, Report::kNone, 0, 0};  // it outlives the copy
     WPR_TRY(own.device.upload(own.report.get(), std::as_bytes(std::span(&nothing, 1))));
-    if (scratch > 0) WPR_TRY(own.device.clear(own.scratch.get(), scratch));
+    if (zeros > 0) WPR_TRY(own.device.clear(own.scratch.get(), zeros));
     *task = {raw.at,
              raw_size,
              nullptr,
@@ -193,7 +195,8 @@ class KernelOf {
     Task task;
     Found raw, rest;
     WPR_TRY(find(own, src, own.raw, &raw));
-    WPR_TRY(prepare(own, C::scratch(args, src.size()), raw, src.size(), dst.size(), &task));
+    WPR_TRY(prepare(own, C::scratch(args, src.size()), zeros_of<C>(args, src.size(), false), raw,
+                    src.size(), dst.size(), &task));
     if (raw.copied) WPR_TRY(own.device.upload(task.raw, src));
     if constexpr (kFeedback) {
       WPR_TRY(find(own, residual, own.residual, &rest));
@@ -231,7 +234,8 @@ class KernelOf {
     Task task;
     Found raw;
     WPR_TRY(find(own, dst, own.raw, &raw));
-    WPR_TRY(prepare(own, decode_scratch<C>(args, dst.size()), raw, dst.size(), src.size(), &task));
+    WPR_TRY(prepare(own, decode_scratch<C>(args, dst.size()), zeros_of<C>(args, dst.size(), true),
+                    raw, dst.size(), src.size(), &task));
     WPR_TRY(own.device.upload(task.code, src));
     if constexpr (kAdd)
       if (raw.copied) WPR_TRY(own.device.upload(task.raw, dst));

@@ -12,6 +12,9 @@ struct OnStream {
   static size_t scratch(const Args& args, size_t raw_size, bool decodes) noexcept {
     return decodes ? decode_scratch<C>(args, raw_size) : C::scratch(args, raw_size);
   }
+  static size_t zeros(const Args& args, size_t raw_size, bool decodes) noexcept {
+    return zeros_of<C>(args, raw_size, decodes);
+  }
   static Status check_encode(const Args& args, size_t raw_size, size_t room) noexcept {
     if constexpr (requires { requires C::kDecodesOnly; })
       return fail(Code::kUnsupported, "%s: no kernel for GPUs codes these data", C::kName);
@@ -83,7 +86,7 @@ struct OnStream {
     return C::decode_all(queue, reinterpret_cast<const StreamTask*>(there), n);
   }
   static constexpr StreamKernel table() {
-    StreamKernel table = {scratch, check_encode, check_decode, encode, decode, outcome};
+    StreamKernel table = {scratch, zeros, check_encode, check_decode, encode, decode, outcome};
     if constexpr (requires { C::kOwnSize; }) {
       table.reach = reach;
       table.decode_all = decode_all;

@@ -58,11 +58,18 @@ class Places {
   // Of a chunk's word, in the lower two bits: not yet; its size; the sum of all to it.
   enum : uint32_t { kOwn = 1, kAll = 2 };
 
+  // In parts of which 32 have a sum of 32 bits.
+  static constexpr unsigned kBits = 27;
+  static constexpr uint32_t kPart = (1u << kBits) - 1;
   template <class W, class Lanes>
   static WPR_ON_DEVICE uint64_t sum_of(W& w, Lanes x) {
-    for (unsigned apart = kLanes / 2; apart > 0; apart /= 2)
-      x = w.map([](uint64_t a, uint64_t b) { return a + b; }, x, w.down(x, apart));
-    return w.from(x, 0);
+    uint64_t sum = 0;
+    WPR_UNROLL
+    for (unsigned at = 0; at < 64; at += kBits)
+      sum += uint64_t{w.sum(
+                 w.map([=](uint64_t a) { return static_cast<uint32_t>(a >> at) & kPart; }, x))}
+             << at;
+    return sum;
   }
 
   uint64_t* words_;

@@ -28,7 +28,6 @@ WPR_ON_DEVICE const std::byte* payload(const Sealing& task, uint64_t i, uint32_t
 struct Judge {
   static constexpr unsigned kWarps = 8;
   static constexpr size_t kShared = Xxh3::kShared(kWarps);
-  static constexpr bool kBarriers = true;
   Sealing task;
   Xxh3 hash;
 
@@ -62,8 +61,6 @@ struct Judge {
 // One warp says where each block of the frame begins.
 struct Line {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   Sealing task;
 
   template <class W>
@@ -102,16 +99,15 @@ struct Line {
 // Blocks of warps copy parts of the frame's blocks to where they belong.
 struct Move {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   static constexpr uint64_t kPart = 4096;  // of a warp
   Sealing task;
-  uint64_t parts;  // of a block, for kWarps warps each
+  uint32_t parts;  // of a block, for kWarps warps each
 
   template <class W>
   WPR_ON_DEVICE void operator()(W& w) const {
     if (task.result->full != 0 || task.result->elsewhere != 0) return;
-    const uint64_t i = w.block() / parts, part = w.block() % parts * kWarps + w.warp();
+    const auto number = static_cast<uint32_t>(w.block());  // of 2^31 at most
+    const uint64_t i = number / parts, part = uint64_t{number % parts} * kWarps + w.warp();
     if (w.block() == 0 && w.warp() == 0) copy_any(w, task.header, task.dst, task.header_size);
     if (i >= task.n_blocks) return;
     const SealedBlock block = task.blocks[i];
@@ -140,7 +136,8 @@ Status seal_on(Queue& queue, const Sealing& task) {
   WPR_TRY(queue.launch(sealing::Line{task}, 1));
   const uint64_t each = Move::kWarps * Move::kPart, most = std::min(task.block_size, task.raw_size);
   const uint64_t parts = std::max<uint64_t>(1, (most + each - 1) / each);
-  return queue.launch(Move{task, parts}, std::max<uint64_t>(1, task.n_blocks * parts));
+  return queue.launch(Move{task, static_cast<uint32_t>(parts)},
+                      std::max<uint64_t>(1, task.n_blocks * parts));
 }
 
 }  // namespace wirepress::cuda

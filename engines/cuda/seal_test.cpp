@@ -24,7 +24,6 @@ std::vector<std::byte> noise(size_t size, uint64_t seed) {
 struct Hash {
   static constexpr unsigned kWarps = 8;
   static constexpr size_t kShared = Xxh3::kShared(kWarps);
-  static constexpr bool kBarriers = true;
   const std::byte* from;
   uint64_t size, seed;
   uint32_t* to;
@@ -84,8 +83,6 @@ TEST(CudaXxh3, FindsABarrierThatIsMissing) {
 
 struct Copy {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   const std::byte* from;
   std::byte* to;
   uint64_t n;

@@ -39,4 +39,12 @@ size_t decode_scratch(const Args& args, size_t raw_size) {
   return C::scratch(args, raw_size);
 }
 
+// Those of them, from the first one on, that are zeros when the work begins.
+template <class C>
+size_t zeros_of(const Args& args, size_t raw_size, bool decodes) {
+  if constexpr (requires { C::zeros(args, raw_size, decodes); })
+    return C::zeros(args, raw_size, decodes);
+  return decodes ? decode_scratch<C>(args, raw_size) : C::scratch(args, raw_size);
+}
+
 }  // namespace wirepress::cuda

@@ -2,8 +2,9 @@
 // What kernels of the engine cuda are written in. A kernel is a struct of plain values with
 //
 //   static constexpr unsigned kWarps;                   // of a block
-//   static constexpr size_t kShared;                    // bytes that a block's warps share
-//   static constexpr bool kBarriers;                    // whether it calls sync()
+//   static constexpr size_t kShared;                    // bytes that a block's warps share, if
+//   any:
+//                                                       // of several warps they may call sync()
 //   template <class W> WPR_ON_DEVICE void operator()(W& w) const;   // what one warp does
 //
 // W is HostWarp (host_warp.hpp: arrays of 32 in lockstep) or DeviceWarp (device_warp.cuh: one
@@ -20,7 +21,7 @@
 //   w.down(a, n)                           lane i gets that of lane i + n; above 31 - n anything
 //   w.up(a, n)                             lane i gets that of lane i - n; below n anything
 //   w.from(a, i)                           lane i's, in all lanes
-//   w.most(a), w.either(a)                 the largest uint32_t, all bits together
+//   w.most(a), w.either(a), w.sum(a)       the largest uint32_t, all bits together, the sum
 //   w.rows(p, n)                           four Of<uint32_t>: row k has words 32 k + lane
 //   w.quads(p, n)                          four Of<uint32_t>: word k is number 4 lane + k
 //                                          of at most 128 words at p, 0 from n on
@@ -79,5 +80,18 @@ WPR_ON_DEVICE void put(std::byte* to, T value) {
 }
 
 using wirepress::Report;
+
+template <class K>
+constexpr size_t shared_by() {
+  if constexpr (requires { K::kShared; })
+    return K::kShared;
+  else
+    return 0;
+}
+
+template <class K>
+constexpr bool may_sync() {
+  return K::kWarps > 1 && shared_by<K>() > 0;
+}
 
 }  // namespace wirepress::cuda

@@ -19,12 +19,12 @@ import torch.distributed as dist
 import wirepress
 from torch import nn
 from wirepress.errors import ParameterError, UnsupportedError, WirepressError
-from wirepress.torch import agreement
+from wirepress.torch import agreement, memory
 from wirepress.torch.coder import Coder
 from wirepress.torch.compiled import own_name
 from wirepress.torch.fsdp_delta import Copies, Turns
 from wirepress.torch.group.options import Traffic
-from wirepress.torch.memory import FLOATS, GRADIENTS, all_finite
+from wirepress.torch.memory import FLOATS, GRADIENTS, all_finite, within_reach
 from wirepress.torch.packer import AUTO, Packer
 from wirepress.torch.recipes import check_recipe, settled
 from wirepress.torch.transport import Opener, Post
@@ -142,14 +142,16 @@ class FsdpState:
         """What this rank sent of "gradients" and of "parameters"."""
         return {what: dataclasses.replace(each) for what, each in self._traffic.items()}
 
-    def residual(self, unit: str, shape: tuple[int, int]) -> torch.Tensor | None:
-        """What is left of earlier steps; from zero where the unit has another size now."""
+    def residual(self, unit: str, parts: torch.Tensor) -> torch.Tensor | None:
+        """What is left of earlier steps, beside the gradient; from zero where the unit has another
+        size now."""
         if not self.settings.error_feedback:
             return None
         found = self.residuals.get(unit)
-        if found is None or found.shape != shape:
-            found = self.residuals[unit] = torch.zeros(shape)
-        return found
+        kept = None if found is None or found.shape != parts.shape else found.view(-1)
+        made = memory.beside(parts, kept, parts.numel()).view(parts.shape)
+        self.residuals[unit] = made
+        return made
 
     def watch(self, unit: str, ranks: int) -> _Pass | None:
         """Notes the residual of a unit, which `ranks` ranks share, before this backward pass
@@ -194,7 +196,9 @@ class FsdpState:
             "settings": self._saved_settings(),
             "model": self._model,
             "seeds": {what: packer.seed for what, packer in self.packers.items()},
-            "residuals": {unit: tensor.clone() for unit, tensor in self.residuals.items()},
+            "residuals": {
+                unit: tensor.to("cpu", copy=True) for unit, tensor in self.residuals.items()
+            },
         }
 
     def full_state_dict(self) -> dict[str, Any]:
@@ -300,7 +304,7 @@ class _ReduceScatter(_Memory, ReduceScatter):
             post = state.post(group)
             began = post.sent
             ranks = dist.get_process_group_ranks(group)
-            total = self._sum(input_tensor.detach().cpu().view(size, -1), post, ranks)
+            total = self._sum(within_reach(input_tensor.detach()).view(size, -1), post, ranks)
             if op == dist.ReduceOp.AVG:
                 total.div_(size)
             output_tensor.view(-1).copy_(total)
@@ -315,8 +319,8 @@ class _ReduceScatter(_Memory, ReduceScatter):
             flag = 1
         residual = None
         if dtype in GRADIENTS and not packer.lossless(dtype):
-            residual = self._state.residual(self._unit, (parts.shape[0], parts.shape[1]))
-        room = torch.empty(packer.bound(parts[0]) * (post.size - 1), dtype=torch.uint8)
+            residual = self._state.residual(self._unit, parts)
+        room = memory.room_on_cpu(packer.bound(parts[0]) * (post.size - 1), parts)
         sizes, at = [], 0
         for rank, part in enumerate(parts):
             left = None if residual is None else residual[rank]
@@ -327,7 +331,7 @@ class _ReduceScatter(_Memory, ReduceScatter):
             at += size
         messages, flags = post.all_to_all(room[:at], sizes, flag)
         wide = dtype if dtype == torch.float64 else torch.float32
-        total = parts[post.rank].to(wide, copy=True)
+        total = memory.room_beside(parts[post.rank], wide).copy_(parts[post.rank])
         for rank, message in enumerate(messages):
             if rank != post.rank:
                 packer.add(message, total, dtype)
@@ -354,7 +358,8 @@ class _AllGather(_Memory, AllGather):
         with torch.no_grad():
             post = state.post(group)
             began = post.sent
-            self._gather(output_tensor.view(size, -1), input_tensor.detach().cpu(), post)
+            mine = within_reach(input_tensor.detach())
+            self._gather(output_tensor.view(size, -1), mine, post)
         state.count("parameters", input_tensor.nbytes * (size - 1), post.sent - began, True)
         return None
 
@@ -368,16 +373,13 @@ class _AllGather(_Memory, AllGather):
 
     def _gather(self, outs: torch.Tensor, mine: torch.Tensor, post: Post) -> None:
         packer = self._state.packers["parameters"]
-        room = torch.empty(packer.bound(mine), dtype=torch.uint8)
+        room = memory.room_on_cpu(packer.bound(mine), mine)
         messages, _ = post.all_gather(room[: packer.pack(mine, room, lossy=True)])
-        for rank, message in enumerate(messages):
-            # With loss, this rank too computes with what the others get.
-            if outs.device.type == "cpu":
-                packer.unpack(message, outs[rank])
-            else:
-                values = torch.empty_like(mine)
-                packer.unpack(message, values)
-                outs[rank].copy_(values.view(-1))
+        # With loss, this rank too computes with what the others get.
+        there = within_reach(outs)
+        packer.unpack_all(messages, there.unbind())
+        if there is not outs:
+            outs.copy_(there)
 
 
 class _DeltaGather(_AllGather):
@@ -423,7 +425,7 @@ class _DeltaGather(_AllGather):
 
     def _gather(self, outs: torch.Tensor, mine: torch.Tensor, post: Post) -> None:
         if self._copies is not None and Copies.takes(mine.dtype):
-            self._copies.gather(outs, mine, post)
+            self._copies.gather(outs, mine.cpu(), post)
         else:
             super()._gather(outs, mine, post)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import torch
+from wirepress import _core
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 """Floats that every codec of floats, or its sums, may take."""
@@ -75,6 +76,10 @@ def device_address(tensor: torch.Tensor) -> int | None:
     return tensor.data_ptr() if tensor.is_cuda else None
 
 
+def on_device(tensor: torch.Tensor) -> bool:
+    return device_address(tensor) is not None
+
+
 def as_memory(tensor: torch.Tensor) -> Any:
     """The memory of a contiguous tensor of any device, as the library takes it."""
     address = device_address(tensor)
@@ -104,6 +109,34 @@ def stream_of(tensor: torch.Tensor) -> int | None:
     return int(torch.cuda.current_stream(tensor.device).cuda_stream)
 
 
+def stays(tensor: torch.Tensor) -> bool:
+    """Whether a tensor lies on a device that codes it there. (PyTorch calls ROCm's devices CUDA,
+    too, and this build may have no CUDA.)"""
+    address = device_address(tensor)
+    return bool(address) and _core.place_of(address)[1] >= 0
+
+
+def within_reach(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor where the library codes it: itself, or a copy in memory of the CPU."""
+    return tensor.cpu() if tensor.is_cuda and not stays(tensor) else tensor
+
+
+def room_beside(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Memory for as many values of another type, in a row, on the device of `values`."""
+    return torch.empty(values.numel(), dtype=dtype, device=values.device)
+
+
+def as_type(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The values in that type, in a row, on their device; themselves where they have it."""
+    flat = values.view(-1)
+    return flat if flat.dtype == dtype else room_beside(flat, dtype).copy_(flat)
+
+
+def room_on_cpu(n_bytes: int, beside: torch.Tensor) -> torch.Tensor:
+    """Memory of the CPU for messages of such tensors, pinned for those of CUDA devices."""
+    return torch.empty(n_bytes, dtype=torch.uint8, pin_memory=beside.is_cuda)
+
+
 def beside(values: torch.Tensor, kept: torch.Tensor | None, n: int) -> torch.Tensor:
     """`kept` on the device of `values`; `n` zeros where there is none."""
     return torch.zeros(n, device=values.device) if kept is None else kept.to(values.device)
@@ -115,12 +148,12 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def in_a_row(tensor: torch.Tensor) -> torch.Tensor:
-    """The values in contiguous memory, without autograd and lazy signs: the tensor's own memory
-    where it is that, else a copy.
+    """The values in contiguous memory that the library reaches, without autograd and lazy signs:
+    the tensor's own memory where it is that, else a copy.
 
     The result has a version counter of its own: writing to it is for autograd as when gloo writes.
     """
-    data = tensor.data
+    data = within_reach(tensor.data)
     if data.is_contiguous() and not data.is_neg() and not data.is_conj():
         return data
     return data.resolve_conj().resolve_neg().contiguous()

@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of any dtype in CPU memory to messages and back: a frame, or the bytes where it is no
-smaller."""
+"""Tensors of any dtype to messages in CPU memory and back: a frame, or the bytes where it is no
+smaller. Tensors of a CUDA device are coded there, and their messages alone are copied."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from wirepress import arrays
 from wirepress.errors import ParameterError, UnsupportedError
+from wirepress.torch import memory
 from wirepress.torch.coder import LibraryCoder, check_size
-from wirepress.torch.memory import FLOATS, HALVES, as_array, as_bytes
+from wirepress.torch.memory import (
+    FLOATS,
+    HALVES,
+    as_array,
+    as_bytes,
+    as_gradient,
+    as_memory,
+    as_type,
+    device_address,
+    stream_of,
+)
 
 AUTO = "auto"
 _RAW, _FRAME = 0, 1  # the last byte of a message
@@ -115,12 +127,13 @@ class Packer(LibraryCoder):
         if lossy:
             self.seed += self._seed_step
             encoder.set("seed", self.seed)
+        encoder.set_stream(stream_of(values))
         if residual is not None:
-            array, name = _array(values)
+            source, name = as_gradient(values)
             return encoder.compress_feedback_into(
-                array, as_array(residual), as_array(out), dtype=name
+                source, as_memory(residual), as_array(out), dtype=name
             )
-        array, name = _array(values.to(carrier))
+        array, name = _array(as_type(values, carrier))
         return encoder.compress_into(array, as_array(out), dtype=name)
 
     def unpack(self, message: torch.Tensor, out: torch.Tensor) -> None:
@@ -134,6 +147,27 @@ class Packer(LibraryCoder):
         else:
             self._expand(body, out.view(-1))
 
+    def unpack_all(
+        self, messages: Sequence[torch.Tensor], outs: Sequence[torch.Tensor | None]
+    ) -> None:
+        """`unpack` of several, but for those whose place is None. On a device they are expanded one
+        behind the other, and waited for together."""
+        jobs = []
+        for message, out in zip(messages, outs, strict=True):
+            if out is not None and self._suits_job(message, out):
+                frame, room = as_array(message[:-1]), as_memory(as_bytes(out))
+                jobs.append(self._decoder.decompress_async(frame, room, stream=stream_of(out)))
+            elif out is not None:
+                self.unpack(message, out)
+        for job in jobs:
+            job.result()
+
+    def _suits_job(self, message: torch.Tensor, out: torch.Tensor) -> bool:
+        """Whether a device expands a message to where it belongs."""
+        if not out.numel() or device_address(out) is None or message[-1] != _FRAME:
+            return False
+        return self._decoder.inspect(as_array(message[:-1])).raw_size == out.nbytes
+
     def add(self, message: torch.Tensor, out: torch.Tensor, dtype: torch.dtype) -> None:
         """Adds a message that was made of floats of `dtype` to `out`."""
         if not out.numel():
@@ -143,20 +177,22 @@ class Packer(LibraryCoder):
             info = self._decoder.inspect(body)
             if info.dtype == "float32":
                 check_size("message", info.raw_size, out.nbytes)
-                self._decoder.decompress_add(body, as_array(out))
+                self._decoder.set_stream(stream_of(out))
+                self._decoder.decompress_add(body, as_memory(out))
                 return
-        values = torch.empty_like(out, dtype=dtype)
+        values = memory.room_beside(out, dtype)
         self.unpack(message, values)
         out.add_(values)
 
     def _expand(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         info = self._decoder.inspect(as_array(frame))
+        self._decoder.set_stream(stream_of(out))
         if info.raw_size == out.nbytes:
-            self._decoder.decompress(as_array(frame), as_array(as_bytes(out)))
+            self._decoder.decompress(as_array(frame), as_memory(as_bytes(out)))
             return
         check_size("message", info.raw_size, 4 * out.numel())  # halves that went as float32
-        values = torch.empty_like(out, dtype=torch.float32)
-        self._decoder.decompress(as_array(frame), as_array(values))
+        values = memory.room_beside(out, torch.float32)
+        self._decoder.decompress(as_array(frame), as_memory(values))
         out.copy_(values)
 
     def _encoder(self, dtype: torch.dtype, lossy: bool) -> tuple[Any, torch.dtype]:
@@ -191,8 +227,8 @@ class Packer(LibraryCoder):
 
 
 def _array(values: torch.Tensor) -> tuple[Any, str]:
-    """A NumPy array of the same memory, and the name of its type in wirepress."""
+    """The same memory, as the library takes it, and the name of its type there."""
     named = _named(values.dtype)
     if named is None:
-        return as_array(as_bytes(values)), "bytes"
-    return as_array(values.detach().view(named[0])), named[1]
+        return as_memory(as_bytes(values)), "bytes"
+    return as_memory(values.detach().view(named[0])), named[1]

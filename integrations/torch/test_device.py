@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import bisect
 import ctypes
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch.distributed as dist  # noqa: E402
 import wirepress.torch  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from wirepress import _core  # noqa: E402
-from wirepress.torch import memory  # noqa: E402
+from wirepress.torch import fsdp, memory, packer  # noqa: E402
 from wirepress.torch.ddp import buckets  # noqa: E402
 
 
@@ -29,17 +31,32 @@ class EmulatedGpu:
     def __init__(self, device: int = 0) -> None:
         self._device = device
         self._ranges: list[tuple[int, int, int]] = []  # on the CPU: begin, end; on the device
-        memory.device_address = self.address
+        memory.device_address = packer.device_address = self.address
         memory.beside = self.beside
+        memory.room_beside = self.room_beside
+        fsdp._Memory.allocate = lambda _, size, *, dtype, device: self.made(size, dtype)
         buckets.stays = lambda buffer: True
         buckets.Streams.place = lambda _, buffer, number: self.place(buffer)
 
-    def tensor(self, n: int) -> torch.Tensor:
-        address = _core.device_alloc("cuda:emulated", self._device, 4 * n)
+    def tensor(self, n: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        size = dtype.itemsize * n
+        address = _core.device_alloc("cuda:emulated", self._device, size)
         here = _core.place_of(address)[2]
-        bisect.insort(self._ranges, (here, here + 4 * n, address))
-        kept = (ctypes.c_uint8 * max(4 * n, 1)).from_address(here)
-        return torch.frombuffer(kept, dtype=torch.float32, count=n)
+        bisect.insort(self._ranges, (here, here + size, address))
+        kept = (ctypes.c_uint8 * max(size, 1)).from_address(here)
+        return torch.frombuffer(kept, dtype=dtype, count=n)
+
+    def made(self, size: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        return self.tensor(math.prod(size), dtype).view(*size)
+
+    def like(self, values: torch.Tensor) -> torch.Tensor:
+        """A copy of values of the CPU."""
+        return self.made(values.shape, values.dtype).copy_(values)
+
+    def room_beside(self, values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        if self.address(values) is None:
+            return torch.empty(values.numel(), dtype=dtype)
+        return self.tensor(values.numel(), dtype)
 
     def address(self, tensor: torch.Tensor) -> int | None:
         at = tensor.data_ptr()
@@ -165,3 +182,152 @@ def not_finite() -> tuple[bool, bool]:
 
 def test_a_gradient_that_is_not_finite_is_named(on_ranks: Callable[..., Any]) -> None:
     assert on_ranks(not_finite, 2) == [(True, True)] * 2
+
+
+def sharded_steps(options: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+    """Parameters after three steps, after the second of which the state is saved and loaded."""
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64))
+    for layer in (model[0], model[2]):
+        fully_shard(layer)
+    fully_shard(model)
+    state = wirepress.torch.compress_fsdp(model, threshold=2000, **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for step in range(3):
+        generator = torch.Generator().manual_seed(100 * step + dist.get_rank())
+        optimizer.zero_grad()
+        model(torch.randn(16, 64, generator=generator)).square().mean().backward()
+        optimizer.step()
+        if step == 1:
+            state.load_state_dict(state.state_dict())
+    return [p.full_tensor().detach().clone() for p in model.parameters()], state.statistics()
+
+
+SHARDED: list[dict[str, Any]] = [
+    {"gradients": "int8", "parameters": "bf16"},
+    {"gradients": "onebit", "error_feedback": True},
+    {"gradients": "planes", "parameters": "planes"},
+]
+
+
+def sharded_on_both() -> list[tuple[bool, int]]:
+    expected = [sharded_steps(options)[0] for options in SHARDED]
+    EmulatedGpu()
+    found = []
+    for options, values in zip(SHARDED, expected, strict=True):
+        before = wirepress.device_work().device_bytes
+        there, _ = sharded_steps(options)
+        same = all(map(torch.equal, there, values))
+        found.append((same, wirepress.device_work().device_bytes - before))
+    return found
+
+
+def test_fsdp_codes_where_its_buffers_lie(on_ranks: Callable[..., Any]) -> None:
+    for found in on_ranks(sharded_on_both, 2, timeout=240):
+        for options, (same, device_bytes) in zip(SHARDED, found, strict=True):
+            assert same, options
+            assert device_bytes > 0, options
+
+
+N = 30000
+
+
+def grouped(
+    place: Callable[[torch.Tensor], torch.Tensor], how: dict[str, Any]
+) -> tuple[list[torch.Tensor], int]:
+    """What the collectives of a group give, and the bytes that devices coded in it."""
+    group = wirepress.torch.wrap_group(**how)
+    rank, size = dist.get_rank(), dist.get_world_size()
+    base = torch.sin(torch.arange(N) * 0.01) + rank
+
+    def mine(n: int = N, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return place(base[:n].to(dtype))
+
+    def room(n: int = N) -> torch.Tensor:
+        return place(torch.zeros(n))
+
+    found = []
+    dist.all_reduce(total := mine(), group=group)
+    dist.all_reduce(half := mine(dtype=torch.bfloat16), group=group)
+    dist.all_reduce(most := mine(), op=dist.ReduceOp.MAX, group=group)
+    dist.broadcast(sent := mine(), 1, group=group)
+    dist.all_gather(rows := [room() for _ in range(size)], mine(), group=group)
+    dist.all_gather_into_tensor(row := room(N * size), mine(), group=group)
+    dist.reduce_scatter_tensor(part := room(N // size), mine(N // size * size), group=group)
+    dist.all_to_all_single(dealt := room(N // size * size), mine(N // size * size), group=group)
+    dist.reduce(root := mine(), 0, group=group)
+    rooms = [room() for _ in range(size)] if rank == 0 else None
+    dist.gather(mine(), rooms, 0, group=group)
+    dist.scatter(own := room(), [mine() for _ in range(size)] if rank == 0 else None, 0, group)
+    dist.all_reduce(strided := mine(2 * (N // 2))[::2], group=group)
+    if rank == 0:
+        dist.send(mine(), 1, group=group)
+    elif rank == 1:
+        dist.recv(came := room(), 0, group=group)
+        found.append(came)
+    work = dist.all_reduce(later := mine(), group=group, async_op=True)
+    found += [work.get_future().wait()[0], later]
+    found += [total, half, most, sent, *rows, row, part, dealt, own, strided, *(rooms or [])]
+    found += [root] if rank == 0 else []
+    return [each.clone() for each in found], group.device_work.device_bytes
+
+
+GROUPS: list[dict[str, Any]] = [
+    {"recipe": "int8", "threshold": 1000, "adaptive": False},
+    {"recipe": "planes", "threshold": 1000},
+    {"threshold": 1 << 40},
+]
+
+
+def grouped_on_both(n: int) -> list[tuple[bool, int]]:
+    expected = [grouped(torch.clone, how)[0] for how in GROUPS]
+    gpu, found = EmulatedGpu(), []
+    for how, values in zip(GROUPS, expected, strict=True):
+        there, device_bytes = grouped(gpu.like, how)
+        found.append((all(map(torch.equal, there, values)), device_bytes))
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_groups_code_where_tensors_lie(on_ranks: Callable[..., Any], n: int) -> None:
+    for found in on_ranks(grouped_on_both, n, n, timeout=240):
+        for how, (same, device_bytes) in zip(GROUPS, found, strict=True):
+            assert same, how
+            assert (device_bytes > 0) == (how["threshold"] < N), how
+
+
+# What the emulator has not: PyTorch's own streams, pinned memory and futures of a device
+# (scripts/gpu-check runs these).
+with_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device")
+
+
+def grouped_on_cuda() -> list[bool]:
+    same = []
+    for how in GROUPS:
+        expected, (there, _) = grouped(torch.clone, how)[0], grouped(torch.Tensor.cuda, how)
+        same.append(all(torch.equal(a.cpu(), b) for a, b in zip(there, expected, strict=True)))
+    return same
+
+
+@with_cuda
+def test_groups_on_a_cuda_device(on_ranks: Callable[..., Any]) -> None:
+    assert on_ranks(grouped_on_cuda, 2, timeout=60) == [[True] * len(GROUPS)] * 2
+
+
+def ddp_on_cuda() -> tuple[bool, int]:
+    """Whether a lossless method gives the gradients of none, and what the device coded."""
+    found = []
+    for method in ("none", "planes"):
+        torch.manual_seed(0)
+        model = DistributedDataParallel(nn.Linear(300, 250).cuda())
+        state = wirepress.torch.compress(model, method)
+        x = torch.randn(16, 300, generator=torch.Generator().manual_seed(dist.get_rank()))
+        model(x.cuda()).square().mean().backward()
+        found.append([p.grad.clone() for p in model.parameters()])
+    return all(map(torch.equal, *found)), state.statistics()["device_bytes"]
+
+
+@with_cuda
+def test_gradients_on_a_cuda_device(on_ranks: Callable[..., Any]) -> None:
+    for same, device_bytes in on_ranks(ddp_on_cuda, 2, timeout=60):
+        assert same and device_bytes > 0

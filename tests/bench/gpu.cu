@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // This machine's GPU.
-// registers: 128
+// registers: 160
 #include "engines/cuda/device.cuh"
 #include "tests/bench/gpu.hpp"
 

@@ -41,8 +41,6 @@ WPR_ON_DEVICE void copy_bytes(W& w, const std::byte* from, std::byte* to, uint32
 template <class C, bool kFeedback>
 struct EncodeChunks {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   C chunk;
   cuda::Task task;
   uint64_t first;
@@ -79,8 +77,6 @@ struct EncodeChunks {
 template <class C, bool kAdd>
 struct DecodeChunks {
   static constexpr unsigned kWarps = 4;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   C chunk;
   cuda::Task task;
 

@@ -90,8 +90,6 @@ WPR_ON_DEVICE bool expand(W& w, Code code, std::byte* out, uint32_t room, uint32
 template <class F>
 struct Expand {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   StreamTask one;         // if `all` is nullptr
   const StreamTask* all;  // of each block
 

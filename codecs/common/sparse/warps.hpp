@@ -72,8 +72,6 @@ WPR_ON_DEVICE void each_index(W& w, uint64_t n, Function function) {
 // residual = src + residual.
 struct AddResidual {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
 
   template <class W>
@@ -88,8 +86,6 @@ struct AddResidual {
 
 struct TakeSample {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   const std::byte* words;
   std::byte* sample;
   uint64_t n, values, seed, first;  // of the sample, of the block
@@ -109,7 +105,6 @@ struct TakeSample {
 struct CountDigit {
   static constexpr unsigned kWarps = 8;
   static constexpr size_t kShared = 4 * kBins;
-  static constexpr bool kBarriers = true;
   const std::byte* words;
   uint64_t n;
   std::byte* board;
@@ -155,8 +150,6 @@ struct CountDigit {
 // has eight bins, the first one the uppermost.
 struct PickDigit {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   std::byte* board;
   uint64_t rank;
   unsigned of, digit;
@@ -191,8 +184,6 @@ struct PickDigit {
 // Says what is sent: all that reach the threshold, or the k largest of them.
 struct Decide {
   static constexpr unsigned kWarps = 1;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   std::byte* board;
   uint64_t k;
   bool sampled, limited;  // that of the sample was found, and that of the block
@@ -220,8 +211,6 @@ struct Decide {
 template <bool kFeedback>
 struct List {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   std::byte* words;  // with feedback, the residual
   uint64_t n;
   std::byte* scratch;
@@ -338,8 +327,6 @@ static WPR_ON_DEVICE uint32_t low_byte(const std::byte* positions, const Layout&
 template <bool kFinish>
 struct Write {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Scratch at;
 
@@ -409,8 +396,6 @@ static WPR_ON_DEVICE bool read_layout(const cuda::Task& task, Layout* layout) {
 // Finds positions: those of the bits of the high parts.
 struct Positions {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Scratch at;
 
@@ -478,8 +463,6 @@ struct Positions {
 template <bool kAdd>
 struct Scatter {
   static constexpr unsigned kWarps = kWarpsOfBlock;
-  static constexpr size_t kShared = 0;
-  static constexpr bool kBarriers = false;
   cuda::Task task;
   Scratch at;
 

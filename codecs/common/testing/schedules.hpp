@@ -24,7 +24,8 @@ class Run {
   Run(const Args& args, uint64_t seed, unsigned skip) : args_(args), device_(seed, skip) {}
 
   Status encode(ConstBytes raw, size_t room, Data* code) {
-    WPR_TRY(prepare(raw.size(), room, C::scratch(args_, raw.size())));
+    WPR_TRY(prepare(raw.size(), room, C::scratch(args_, raw.size()),
+                    cuda::zeros_of<C>(args_, raw.size(), false)));
     WPR_TRY(device_.upload(raw_.get(), raw));
     WPR_TRY(C::template encode<false>(device_, args_, task_));
     WPR_TRY(cuda::outcome<C>(*task_.report, raw.size(), room));
@@ -32,7 +33,8 @@ class Run {
     return device_.download(*code, code_.get());
   }
   Status decode(ConstBytes code, Bytes raw) {
-    WPR_TRY(prepare(raw.size(), code.size(), cuda::decode_scratch<C>(args_, raw.size())));
+    WPR_TRY(prepare(raw.size(), code.size(), cuda::decode_scratch<C>(args_, raw.size()),
+                    cuda::zeros_of<C>(args_, raw.size(), true)));
     WPR_TRY(device_.upload(code_.get(), code));
     WPR_TRY(C::template decode<false>(device_, args_, task_));
     WPR_TRY(cuda::outcome<C>(*task_.report, raw.size(), raw.size()));
@@ -40,12 +42,13 @@ class Run {
   }
 
  private:
-  Status prepare(size_t raw_size, size_t code_size, size_t scratch) {
+  Status prepare(size_t raw_size, size_t code_size, size_t scratch, size_t zeros) {
     WPR_TRY(raw_.prepare(raw_size));
     WPR_TRY(code_.prepare(code_size));
     WPR_TRY(scratch_.prepare(scratch));
     WPR_TRY(report_.prepare(sizeof(cuda::Report)));
-    if (scratch > 0) WPR_TRY(device_.clear(scratch_.get(), scratch));
+    if (scratch > 0) std::memset(scratch_.get(), 0xA5, scratch);
+    if (zeros > 0) WPR_TRY(device_.clear(scratch_.get(), zeros));
     auto* const report = reinterpret_cast<cuda::Report*>(report_.get());
     *report = {0, cuda::Report::kNone, 0, 0};
     task_ = {raw_.get(), raw_size, nullptr, code_.get(), code_size, scratch_.get(), report};

@@ -59,7 +59,7 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
   const auto bring = [&](const void* from, MPI_Count count, MPI_Datatype datatype, bool plainly) {
     if (from == all + place * size) return;
     if (plainly) {
-      std::memcpy(all + place * size, from, size);
+      op.check(copy_bytes(all + place * size, from, size));
     } else {
       op.check(collect(from, count, datatype, all + place * size, size));
     }
@@ -101,7 +101,7 @@ int own_allgather(Comm* comm, Shadow* shadow, const GatherArgs& args, const Type
 
 template <auto form, typename N>
 int allgather(ALLGATHER(N)) {
-  const auto plain = LEFT_TO_MPI(kAllgather, ALLGATHER);
+  const auto plain = LEFT_TO_MPI(Allgather, ALLGATHER);
   Comm* comm = collective_comm(handle);
   Type got, sent;
   MPI_Count block, total, own;
@@ -115,15 +115,57 @@ int allgather(ALLGATHER(N)) {
   }
   const auto size = static_cast<size_t>(block);
   return run_collective(kAllgather, comm, static_cast<size_t>(total), plain, [&](Shadow* shadow) {
-    const GatherArgs args{from, n, type, sent.contiguous, to, m, to_type};
     Room room;
     const auto most = static_cast<size_t>(total);
-    if (!room.get(shadow, most, is_direct(*shadow, got) ? 0 : most)) return plain();
-    return own_allgather(comm, shadow, args, got, size, room);
+    const bool direct = is_direct(*shadow, got);
+    if (!room.get(shadow, most, direct ? 0 : most)) return plain();
+    const auto own = [&](const void* mine, void* all) {
+      const GatherArgs args{mine, n, type, sent.contiguous, all, m, to_type};
+      return own_allgather(comm, shadow, args, got, size, room);
+    };
+    const bool there = is_alone(*shadow) && direct && (in_place || sent.contiguous);
+    return there ? own(from, to) : WPR_ON_HOST_Allgather(own(from, to));
   });
 }
 
 // ---- Allgatherv ----
+
+// Where each node's blocks stand in the user's buffer, if they follow each other there; else none.
+template <typename N, typename D>
+std::vector<Segment> segments_there(const Shadow& shadow, const Varying<N, D>& blocks,
+                                    size_t element) {
+  std::vector<Segment> segments;
+  for (int node = 0; node < shadow.n_nodes; ++node) {
+    const auto first = static_cast<size_t>(shadow.first[static_cast<size_t>(node)]);
+    const auto end = static_cast<size_t>(shadow.first[static_cast<size_t>(node) + 1]);
+    MPI_Aint begin = -1, next = -1;
+    for (size_t i = first; i < end; ++i) {
+      const int rank = shadow.members[i];
+      if (blocks.counts[rank] == 0) continue;
+      const auto at = static_cast<MPI_Aint>(blocks.at[rank]);
+      if (at < 0 || (next >= 0 && at != next)) return {};
+      if (begin < 0) begin = at;
+      next = at + static_cast<MPI_Aint>(blocks.counts[rank]);
+    }
+    const auto from = static_cast<size_t>(begin < 0 ? 0 : begin);
+    segments.push_back(
+        {from * element, static_cast<size_t>(begin < 0 ? 0 : next - begin) * element});
+  }
+  return segments;
+}
+
+// Of data that are coded where they lie, by this rank alone.
+template <typename N, typename D>
+int allgatherv_there(Comm* comm, Shadow* shadow, const Block& mine, const Varying<N, D>& blocks,
+                     bool in_place, const Type& type, const std::vector<Segment>& segments) {
+  Operation op(kAllgatherv, comm, shadow, type);
+  Byte* all = bytes_of(blocks.base);
+  const Segment& own = segments[static_cast<size_t>(shadow->my_node)];
+  if (!in_place) op.check(copy_bytes(all + own.offset, mine.buffer, own.size));
+  if (own.size) op.look(all + own.offset, own.size);
+  Exchange(op, all, segments).all_gather();
+  return op.end();
+}
 
 template <typename N, typename D>
 int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<N, D>& blocks,
@@ -184,7 +226,7 @@ int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<
 
 template <auto form, typename N>
 int allgatherv(ALLGATHERV(N)) {
-  const auto plain = LEFT_TO_MPI(kAllgatherv, ALLGATHERV);
+  const auto plain = LEFT_TO_MPI(Allgatherv, ALLGATHERV);
   Comm* comm = collective_comm(handle);
   Type known;
   if (!comm || comm->inter || !counts || !at || !look_up(to_type, &known)) return plain();
@@ -201,11 +243,24 @@ int allgatherv(ALLGATHERV(N)) {
     return plain();
   }
   return run_collective(kAllgatherv, comm, static_cast<size_t>(total), plain, [&](Shadow* shadow) {
-    const Varying blocks(to, counts, at, to_type);
     Room room;
     const auto size_of_all = static_cast<size_t>(total);
     if (!room.get(shadow, size_of_all, size_of_all)) return plain();
-    return own_allgatherv(comm, shadow, {bytes_of(from), n, type}, blocks, in_place, known, room);
+    Type sent;
+    const bool packed = known.contiguous && (in_place || (look_up(type, &sent) && sent.contiguous));
+    if (packed && is_alone(*shadow) && (on_device(from) || on_device(to))) {
+      const Varying blocks(to, counts, at, to_type);
+      const auto there = segments_there(*shadow, blocks, static_cast<size_t>(known.size));
+      if (!there.empty()) {
+        return allgatherv_there(comm, shadow, {bytes_of(from), n, type}, blocks, in_place, known,
+                                there);
+      }
+    }
+    const auto own = [&](const void* mine, void* all) {
+      return own_allgatherv(comm, shadow, {bytes_of(mine), n, type},
+                            Varying(all, counts, at, to_type), in_place, known, room);
+    };
+    return WPR_ON_HOST_Allgatherv(own(from, to));
   });
 }
 

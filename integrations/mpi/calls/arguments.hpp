@@ -79,20 +79,21 @@
 #define COUNT_LEFT(call, why, KIND) \
   count_left(call, handle, why, [&](Across& across) { across.KIND##_FORM(KIND##_ARGS); })
 
-// Inside a function template over `form`, MPI's own function: MPI runs the call, and it is counted.
-#define LEFT_TO_MPI(call, KIND)    \
-  [&](Bypass why = kUnsupported) { \
-    COUNT_LEFT(call, why, KIND);   \
-    return form(KIND##_ARGS);      \
+// Inside a function template over `form`, MPI's own function: MPI runs the call, on copies where it
+// needs them, and it is counted.
+#define LEFT_TO_MPI(Id, KIND)                                                   \
+  [&](Bypass why = kUnsupported) {                                              \
+    return WPR_ON_HOST_##Id((COUNT_LEFT(k##Id, why, KIND), form(KIND##_ARGS))); \
   }
 
-// MPI_Name, run by function<PMPI_Name>().
-#define DEFINE_OWN(suffix, N, Id, Name, KIND, function)                      \
-  WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                                    \
-    if (all_stay(k##Id, handle, KIND##_BUFFERS)) {                           \
-      return PMPI_##Name##suffix(KIND##_ARGS);                               \
-    }                                                                        \
-    WPR_NOTE_CALLER;                                                         \
-    WPR_TRACE(k##Id, handle, KIND##_FORM(KIND##_ARGS),                       \
-              WPR_ON_HOST_##Id(function<PMPI_##Name##suffix>(KIND##_ARGS))); \
+// MPI_Name, run by function<PMPI_Name>(), which asks where its buffers lie once it is known who
+// runs the call.
+#define DEFINE_OWN(suffix, N, Id, Name, KIND, function)    \
+  WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                  \
+    if (all_stay(k##Id, handle, KIND##_BUFFERS)) {         \
+      return PMPI_##Name##suffix(KIND##_ARGS);             \
+    }                                                      \
+    WPR_NOTE_CALLER;                                       \
+    WPR_TRACE(k##Id, handle, KIND##_FORM(KIND##_ARGS),     \
+              function<PMPI_##Name##suffix>(KIND##_ARGS)); \
   }

@@ -103,26 +103,12 @@ class Broadcast {
       // Only a leader that is the root has more than this chunk to look at.
       if (c == 0) op_.look(data_, root_in_node_ == 0 ? size_ : size(0));
       wire_size = op_.compress(at(c), size(c), &frames_[c]);
-      if (there_ && wire_size == size(c)) wire_size = bring(c);
     }
-    const Byte* wire = frames_[c].data() ? frames_[c].data() : at(c);
+    const Byte* wire = op_.wire_of(at(c), size(c), &frames_[c], &wire_size);
     for (size_t k = 0; k < tree_.children.size(); ++k) {
       op_.send(wire, wire_size, size(c), tree_.children[k], &sent_[c * tree_.children.size() + k]);
     }
-    if (receives() && there_ && wire_size == size(c)) {
-      op_.check(copy_bytes(at(c), wire, wire_size));
-    } else if (receives() && wire_size != size(c) && frames_[c].data()) {
-      op_.expand_chunk(wire, wire_size, at(c), size(c));
-    }
-  }
-
-  // A chunk of the device's to the cores; 0, an error for who receives it: it cannot be had.
-  size_t bring(size_t c) {
-    const int error = frames_[c].reserve(size(c), true)
-                          ? copy_bytes(frames_[c].data(), at(c), size(c))
-                          : MPI_ERR_NO_MEM;
-    op_.check(error);
-    return error ? 0 : size(c);
+    if (receives() && frames_[c].data()) op_.take_chunk(wire, wire_size, at(c), size(c));
   }
 
   void settle(size_t c) {
@@ -167,9 +153,7 @@ int own_bcast(Comm* comm, Shadow* shadow, void* buffer, MPI_Count count, MPI_Dat
 
 template <auto form, typename N>
 int bcast(BCAST(N)) {
-  const auto plain = [&](Bypass why = kUnsupported) {
-    return WPR_ON_HOST_Bcast(LEFT_TO_MPI(kBcast, BCAST)(why));
-  };
+  const auto plain = LEFT_TO_MPI(Bcast, BCAST);
   Comm* comm = collective_comm(handle);
   Type known;
   MPI_Count total;
@@ -182,8 +166,8 @@ int bcast(BCAST(N)) {
     const auto own = [&](void* buffer) {
       return own_bcast(comm, shadow, buffer, n, type, known, size, root);
     };
-    const bool alone = shadow->node_size == 1 && known.contiguous;
-    return alone ? own(buf) : WPR_ON_HOST_Bcast(own(buf));
+    const bool there = is_alone(*shadow) && known.contiguous;
+    return there ? own(buf) : WPR_ON_HOST_Bcast(own(buf));
   });
 }
 
@@ -192,12 +176,6 @@ int bcast(BCAST(N)) {
 
 using namespace wirepress;
 
-// Where its buffer lies bcast() asks, after it is known who runs the call.
-#define WPR_DEFINE(suffix, N)                                                                 \
-  WPR_WRAP(MPI_Bcast##suffix, BCAST(N)) {                                                     \
-    if (all_stay(kBcast, handle, BCAST_BUFFERS)) return PMPI_Bcast##suffix(BCAST_ARGS);       \
-    WPR_NOTE_CALLER;                                                                          \
-    WPR_TRACE(kBcast, handle, BCAST_FORM(BCAST_ARGS), bcast<PMPI_Bcast##suffix>(BCAST_ARGS)); \
-  }
+#define WPR_DEFINE(suffix, N) DEFINE_OWN(suffix, N, Bcast, Bcast, BCAST, bcast)
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -122,55 +122,6 @@ int n_destinations(MPI_Comm handle) {
   return known ? count_of(known->destinations) : 0;
 }
 
-template <auto form, typename N>
-int neighbor_allgather(ALLGATHER(N)) {
-  const auto plain = LEFT_TO_MPI(kNeighborAllgather, ALLGATHER);
-  Comm* comm = collective_comm(handle);
-  if (!comm) return plain();
-  return exchange(kNeighborAllgather, comm, plain, Same{{bytes_of(from), n, type}},
-                  Equal(to, m, to_type));
-}
-
-template <auto form, typename N>
-int neighbor_allgatherv(ALLGATHERV(N)) {
-  const auto plain = LEFT_TO_MPI(kNeighborAllgatherv, ALLGATHERV);
-  Comm* comm = collective_comm(handle);
-  if (!comm) return plain();
-  return exchange(kNeighborAllgatherv, comm, plain, Same{{bytes_of(from), n, type}},
-                  Varying(to, counts, at, to_type));
-}
-
-template <auto form, typename N>
-int neighbor_alltoall(ALLTOALL(N)) {
-  const auto plain = LEFT_TO_MPI(kNeighborAlltoall, ALLTOALL);
-  Comm* comm = collective_comm(handle);
-  if (!comm) return plain();
-  return exchange(kNeighborAlltoall, comm, plain, Equal(from, n, type), Equal(to, m, to_type));
-}
-
-template <auto form, typename N>
-int neighbor_alltoallv(ALLTOALLV(N)) {
-  const auto plain = LEFT_TO_MPI(kNeighborAlltoallv, ALLTOALLV);
-  Comm* comm = collective_comm(handle);
-  if (!comm) return plain();
-  return exchange(kNeighborAlltoallv, comm, plain, Varying(from, n, from_at, type),
-                  Varying(to, counts, at, to_type));
-}
-
-template <auto form, typename N>
-int neighbor_alltoallw(NEIGHBORW(N)) {
-  const auto plain = LEFT_TO_MPI(kNeighborAlltoallw, NEIGHBORW);
-  Comm* comm = collective_comm(handle);
-  if (!comm) return plain();
-  return exchange(kNeighborAlltoallw, comm, plain, Typed<N, MPI_Aint>{from, n, from_at, types},
-                  Typed<N, MPI_Aint>{to, counts, at, to_types});
-}
-
-}  // namespace
-}  // namespace wirepress
-
-using namespace wirepress;
-
 #define WPR_ON_HOST_NeighborAllgather(...)             \
   WPR_ON_HOST(kNeighborAllgather, (reach_of(n, type)), \
               (reach_of(times(m, n_sources(handle)), to_type)), __VA_ARGS__)
@@ -186,6 +137,55 @@ using namespace wirepress;
 #define WPR_ON_HOST_NeighborAlltoallw(...)                                                      \
   WPR_ON_HOST(kNeighborAlltoallw, (reach_of_blocks(n, from_at, types, n_destinations(handle))), \
               (reach_of_blocks(counts, at, to_types, n_sources(handle))), __VA_ARGS__)
+
+template <auto form, typename N>
+int neighbor_allgather(ALLGATHER(N)) {
+  const auto plain = LEFT_TO_MPI(NeighborAllgather, ALLGATHER);
+  Comm* comm = collective_comm(handle);
+  if (!comm) return plain();
+  return exchange(kNeighborAllgather, comm, plain, Same{{bytes_of(from), n, type}},
+                  Equal(to, m, to_type));
+}
+
+template <auto form, typename N>
+int neighbor_allgatherv(ALLGATHERV(N)) {
+  const auto plain = LEFT_TO_MPI(NeighborAllgatherv, ALLGATHERV);
+  Comm* comm = collective_comm(handle);
+  if (!comm) return plain();
+  return exchange(kNeighborAllgatherv, comm, plain, Same{{bytes_of(from), n, type}},
+                  Varying(to, counts, at, to_type));
+}
+
+template <auto form, typename N>
+int neighbor_alltoall(ALLTOALL(N)) {
+  const auto plain = LEFT_TO_MPI(NeighborAlltoall, ALLTOALL);
+  Comm* comm = collective_comm(handle);
+  if (!comm) return plain();
+  return exchange(kNeighborAlltoall, comm, plain, Equal(from, n, type), Equal(to, m, to_type));
+}
+
+template <auto form, typename N>
+int neighbor_alltoallv(ALLTOALLV(N)) {
+  const auto plain = LEFT_TO_MPI(NeighborAlltoallv, ALLTOALLV);
+  Comm* comm = collective_comm(handle);
+  if (!comm) return plain();
+  return exchange(kNeighborAlltoallv, comm, plain, Varying(from, n, from_at, type),
+                  Varying(to, counts, at, to_type));
+}
+
+template <auto form, typename N>
+int neighbor_alltoallw(NEIGHBORW(N)) {
+  const auto plain = LEFT_TO_MPI(NeighborAlltoallw, NEIGHBORW);
+  Comm* comm = collective_comm(handle);
+  if (!comm) return plain();
+  return exchange(kNeighborAlltoallw, comm, plain, Typed<N, MPI_Aint>{from, n, from_at, types},
+                  Typed<N, MPI_Aint>{to, counts, at, to_types});
+}
+
+}  // namespace
+}  // namespace wirepress
+
+using namespace wirepress;
 
 #define WPR_DEFINE(suffix, N)                                                                     \
   DEFINE_OWN(suffix, N, NeighborAllgather, Neighbor_allgather, ALLGATHER, neighbor_allgather)     \

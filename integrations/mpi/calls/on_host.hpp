@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives whose buffers lie in memory of a GPU: they are run on copies. Each member decides for
-// itself, as what the others see does not depend on where its buffers lie.
+// Collectives whose buffers lie in memory of a GPU, and are run on copies: those that MPI runs, and
+// those of ours whose ranks share a node, that have gaps, or whose blocks are too small for frames.
+// Each member decides for itself, as what the others see does not depend on where its buffers lie.
 #pragma once
 
 #include "calls/wrap.hpp"
@@ -28,6 +29,10 @@ int on_host(Call call, MPI_Comm handle, const void* from, Sent sent, void* to, G
   const int back = out.give_back();
   return back ? raise(comm, back) : MPI_SUCCESS;
 }
+
+// Whether chunks of this rank's own buffers are coded and expanded where they lie: nobody on its
+// node is given them.
+inline bool is_alone(const Shadow& shadow) { return shadow.node_size == 1 && shadow.n_nodes > 1; }
 
 inline MPI_Count times(MPI_Count a, MPI_Count b) {
   MPI_Count all;

@@ -21,11 +21,37 @@ bool sound(const Blocks& blocks, int n) {
   return true;
 }
 
+// Where one lies on a device, which MPI may not reach.
+int copy_there(const Block& from, MPI_Count size, const Block& to, MPI_Count room) {
+  if (size > room) return MPI_ERR_TRUNCATE;
+  const auto n = static_cast<size_t>(size);
+  Type known;
+  if (look_up(to.type, &known) && known.contiguous)
+    return collect(from.buffer, from.count, from.type, to.buffer, n);
+  Buffer packed;
+  if (!packed.reserve(n)) return ++self_thread().events.no_memory, MPI_ERR_NO_MEM;
+  const int error = collect(from.buffer, from.count, from.type, packed.data(), n);
+  return error ? error : deliver(packed.data(), n, to.buffer, to.count, to.type);
+}
+
+// Whether one of the blocks may become a frame: others on a device are copied together
+// (on_host.hpp).
+template <typename Blocks>
+bool any_large(Call call, const Blocks& blocks, int n) {
+  MPI_Count size;
+  for (int i = 0; i < n; ++i) {
+    if (block_size(blocks(i), &size) && size >= static_cast<MPI_Count>(least_size(call)))
+      return true;
+  }
+  return false;
+}
+
 int copy_own(const Block& from, const Block& to) {
   MPI_Count size, room;
   block_size(from, &size);
   block_size(to, &room);
   if (size == 0 && room == 0) return MPI_SUCCESS;
+  if (on_device(from.buffer) || on_device(to.buffer)) return copy_there(from, size, to, room);
   return copy(from.buffer, from.count, from.type, to.buffer, to.count, to.type);
 }
 
@@ -83,7 +109,7 @@ bool is_rank(const Comm* comm, int root) { return root >= 0 && root < comm->size
 
 template <auto form, typename N>
 int gather_equal(GATHER(N)) {
-  const auto plain = LEFT_TO_MPI(kGather, GATHER);
+  const auto plain = LEFT_TO_MPI(Gather, GATHER);
   Comm* comm = collective_comm(handle);
   if (!comm || comm->inter || !is_rank(comm, root)) return plain();
   const bool in_place = from == MPI_IN_PLACE, receives = comm->rank == root;
@@ -101,7 +127,7 @@ int gather_equal(GATHER(N)) {
 
 template <auto form, typename N>
 int scatter_equal(SCATTER(N)) {
-  const auto plain = LEFT_TO_MPI(kScatter, SCATTER);
+  const auto plain = LEFT_TO_MPI(Scatter, SCATTER);
   Comm* comm = collective_comm(handle);
   if (!comm || comm->inter || !is_rank(comm, root)) return plain();
   const bool in_place = to == MPI_IN_PLACE, sends = comm->rank == root;
@@ -119,7 +145,7 @@ int scatter_equal(SCATTER(N)) {
 
 template <auto form, typename N>
 int alltoall(ALLTOALL(N)) {
-  const auto plain = LEFT_TO_MPI(kAlltoall, ALLTOALL);
+  const auto plain = LEFT_TO_MPI(Alltoall, ALLTOALL);
   Comm* comm = collective_comm(handle);
   const bool in_place = from == MPI_IN_PLACE;
   MPI_Count size, own;
@@ -135,7 +161,7 @@ int alltoall(ALLTOALL(N)) {
 
 template <auto form, typename N>
 int gatherv(GATHERV(N)) {
-  const auto plain = LEFT_TO_MPI(kGatherv, GATHERV);
+  const auto plain = LEFT_TO_MPI(Gatherv, GATHERV);
   Comm* comm = collective_comm(handle);
   const Way way = comm && is_rank(comm, root) ? way_of_pairs(comm) : Way{};
   if (!way.shadow) return plain(way.why);
@@ -147,12 +173,20 @@ int gatherv(GATHERV(N)) {
       (receives && (!counts || !at || !sound(blocks, comm->size)))) {
     return plain();
   }
-  return gather(kGatherv, comm, way.shadow, mine, blocks, in_place, root);
+  const auto own = [&](const void* sent, void* got) {
+    const Block block{bytes_of(sent), n, type};
+    return gather(kGatherv, comm, way.shadow, block, Varying(got, counts, at, blocks.type),
+                  in_place, root);
+  };
+  const bool large = receives ? any_large(kGatherv, blocks, comm->size)
+                              : any_large(
+                                    kGatherv, [&](int) { return mine; }, 1);
+  return large ? own(from, to) : WPR_ON_HOST_Gatherv(own(from, to));
 }
 
 template <auto form, typename N>
 int scatterv(SCATTERV(N)) {
-  const auto plain = LEFT_TO_MPI(kScatterv, SCATTERV);
+  const auto plain = LEFT_TO_MPI(Scatterv, SCATTERV);
   Comm* comm = collective_comm(handle);
   const Way way = comm && is_rank(comm, root) ? way_of_pairs(comm) : Way{};
   if (!way.shadow) return plain(way.why);
@@ -164,36 +198,55 @@ int scatterv(SCATTERV(N)) {
       (sends && (!n || !from_at || !sound(blocks, comm->size)))) {
     return plain();
   }
-  return scatter(kScatterv, comm, way.shadow, blocks, mine, in_place, root);
+  const auto own = [&](const void* sent, void* got) {
+    const Block block{bytes_of(got), m, to_type};
+    return scatter(kScatterv, comm, way.shadow, Varying(sent, n, from_at, blocks.type), block,
+                   in_place, root);
+  };
+  const bool large = sends ? any_large(kScatterv, blocks, comm->size)
+                           : any_large(
+                                 kScatterv, [&](int) { return mine; }, 1);
+  return large ? own(from, to) : WPR_ON_HOST_Scatterv(own(from, to));
 }
 
-template <typename Plain, typename From, typename To>
+// `on_cores(body)`: body(from, to) on copies.
+template <typename Plain, typename From, typename To, typename OnCores>
 int varying_all_to_all(Call call, MPI_Comm handle, Plain plain, const From& from, const To& to,
-                       bool in_place) {
+                       bool in_place, OnCores on_cores) {
   Comm* comm = collective_comm(handle);
   const Way way = comm ? way_of_pairs(comm) : Way{};
   if (!way.shadow || !to.counts || !to.at || !sound(to, comm->size)) return plain(way.why);
   if (!in_place && (!from.counts || !from.at || !sound(from, comm->size))) return plain();
-  return all_to_all(call, comm, way.shadow, from, to, in_place);
+  const auto own = [&](const void* sent, void* got) {
+    From going = from;
+    To coming = to;
+    going.base = sent, coming.base = got;
+    return all_to_all(call, comm, way.shadow, going, coming, in_place);
+  };
+  const bool large =
+      any_large(call, to, comm->size) || (!in_place && any_large(call, from, comm->size));
+  return large ? own(from.base, bytes_of(to.base)) : on_cores(own);
 }
 
 template <auto form, typename N>
 int alltoallv(ALLTOALLV(N)) {
-  const auto plain = LEFT_TO_MPI(kAlltoallv, ALLTOALLV);
+  const auto plain = LEFT_TO_MPI(Alltoallv, ALLTOALLV);
   if (inert() || to_type == MPI_DATATYPE_NULL) return plain();
   const bool in_place = from == MPI_IN_PLACE;
   const Varying sent(from, n, from_at, in_place ? MPI_DATATYPE_NULL : type);
   const Varying got(to, counts, at, to_type);
-  return varying_all_to_all(kAlltoallv, handle, plain, sent, got, in_place);
+  const auto on_cores = [&](auto own) { return WPR_ON_HOST_Alltoallv(own(from, to)); };
+  return varying_all_to_all(kAlltoallv, handle, plain, sent, got, in_place, on_cores);
 }
 
 template <auto form, typename N>
 int alltoallw(ALLTOALLW(N)) {
-  const auto plain = LEFT_TO_MPI(kAlltoallw, ALLTOALLW);
+  const auto plain = LEFT_TO_MPI(Alltoallw, ALLTOALLW);
   const bool in_place = from == MPI_IN_PLACE;
   if (inert() || !to_types || (!in_place && !types)) return plain();
   const Typed<N, Displacement<N>> sent{from, n, from_at, types}, got{to, counts, at, to_types};
-  return varying_all_to_all(kAlltoallw, handle, plain, sent, got, in_place);
+  const auto on_cores = [&](auto own) { return WPR_ON_HOST_Alltoallw(own(from, to)); };
+  return varying_all_to_all(kAlltoallw, handle, plain, sent, got, in_place, on_cores);
 }
 
 }  // namespace

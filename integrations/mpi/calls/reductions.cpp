@@ -251,7 +251,7 @@ bool always_ours(const Reduction& reduction) {
 
 template <auto form, typename N>
 int allreduce(ALLREDUCE(N)) {
-  const auto plain = LEFT_TO_MPI(kAllreduce, ALLREDUCE);
+  const auto plain = LEFT_TO_MPI(Allreduce, ALLREDUCE);
   Comm* comm = collective_comm(handle);
   Type known;
   MPI_Count total;
@@ -263,7 +263,11 @@ int allreduce(ALLREDUCE(N)) {
   return run_collective(
       kAllreduce, comm, static_cast<size_t>(total), plain,
       [&](Shadow* shadow) {
-        return own_allreduce(comm, shadow, from, to, static_cast<size_t>(n), known, reduction);
+        const auto own = [&](const void* input, void* result) {
+          return own_allreduce(comm, shadow, input, result, static_cast<size_t>(n), known,
+                               reduction);
+        };
+        return is_alone(*shadow) ? own(from, to) : WPR_ON_HOST_Allreduce(own(from, to));
       },
       always_ours(reduction), known.dtype);
 }
@@ -350,7 +354,7 @@ int own_reduce(Comm* comm, Shadow* shadow, const void* sendbuf, void* recvbuf, s
 
 template <auto form, typename N>
 int reduce(REDUCE(N)) {
-  const auto plain = LEFT_TO_MPI(kReduce, REDUCE);
+  const auto plain = LEFT_TO_MPI(Reduce, REDUCE);
   Comm* comm = collective_comm(handle);
   Type known;
   MPI_Count total;
@@ -367,7 +371,10 @@ int reduce(REDUCE(N)) {
         Room room;
         const size_t mine = room_for_reduce(*shadow, count, reduction, comm->rank == root);
         if (!room.get(shadow, static_cast<size_t>(total), mine)) return plain();
-        return own_reduce(comm, shadow, from, to, count, known, reduction, root, room);
+        const auto own = [&](const void* input, void* result) {
+          return own_reduce(comm, shadow, input, result, count, known, reduction, root, room);
+        };
+        return is_alone(*shadow) ? own(from, to) : WPR_ON_HOST_Reduce(own(from, to));
       },
       always_ours(reduction), known.dtype);
 }
@@ -434,6 +441,10 @@ int own_reduce_scatter(Call call, Comm* comm, Shadow* shadow, const void* sendbu
   }
   const Byte* mine = op.leads() ? sums + blocks.of_node[node].offset : nullptr;
   const int n = counts[static_cast<size_t>(shadow->node_rank)];
+  if (shadow->node_size == 1) {
+    op.check(copy_bytes(recvbuf, mine, static_cast<size_t>(n)));
+    return op.end();
+  }
   op.timed([&] {
     return PMPI_Scatterv(mine, counts.data(), begins.data(), MPI_BYTE, recvbuf, n, MPI_BYTE, 0,
                          shadow->node);
@@ -441,10 +452,11 @@ int own_reduce_scatter(Call call, Comm* comm, Shadow* shadow, const void* sendbu
   return op.end();
 }
 
-// `count_of(rank)`: the elements that a rank gets.
-template <typename CountOf, typename Plain>
+// `count_of(rank)`: the elements that a rank gets. `on_cores(body)`: body(from, to) on copies.
+template <typename CountOf, typename Plain, typename OnCores>
 int any_reduce_scatter(Call call, const void* sendbuf, void* recvbuf, CountOf count_of,
-                       MPI_Datatype datatype, MPI_Op op, MPI_Comm handle, Plain plain) {
+                       MPI_Datatype datatype, MPI_Op op, MPI_Comm handle, Plain plain,
+                       OnCores on_cores) {
   Comm* comm = collective_comm(handle);
   Type type;
   if (!comm || comm->inter || !look_up(datatype, &type) || !reducible(op, type.arithmetic) ||
@@ -471,25 +483,32 @@ int any_reduce_scatter(Call call, const void* sendbuf, void* recvbuf, CountOf co
           return plain();
         }
         const Blocks blocks(*shadow, std::move(sizes));
-        return own_reduce_scatter(call, comm, shadow, sendbuf, recvbuf, blocks, type, reduction,
-                                  room.data());
+        const auto own = [&](const void* input, void* result) {
+          return own_reduce_scatter(call, comm, shadow, input, result, blocks, type, reduction,
+                                    room.data());
+        };
+        return is_alone(*shadow) && shadow->ordered ? own(sendbuf, recvbuf) : on_cores(own);
       },
       always_ours(reduction), type.dtype);
 }
 
 template <auto form, typename N>
 int reduce_scatter(PARTS(N)) {
-  const auto plain = LEFT_TO_MPI(kReduceScatter, PARTS);
+  const auto plain = LEFT_TO_MPI(ReduceScatter, PARTS);
   if (!n) return plain();
+  const auto on_cores = [&](auto own) { return WPR_ON_HOST_ReduceScatter(own(from, to)); };
   return any_reduce_scatter(
-      kReduceScatter, from, to, [&](int r) { return MPI_Count{n[r]}; }, type, op, handle, plain);
+      kReduceScatter, from, to, [&](int r) { return MPI_Count{n[r]}; }, type, op, handle, plain,
+      on_cores);
 }
 
 template <auto form, typename N>
 int reduce_scatter_block(ALLREDUCE(N)) {
-  const auto plain = LEFT_TO_MPI(kReduceScatterBlock, ALLREDUCE);
+  const auto plain = LEFT_TO_MPI(ReduceScatterBlock, ALLREDUCE);
+  const auto on_cores = [&](auto own) { return WPR_ON_HOST_ReduceScatterBlock(own(from, to)); };
   return any_reduce_scatter(
-      kReduceScatterBlock, from, to, [&](int) { return MPI_Count{n}; }, type, op, handle, plain);
+      kReduceScatterBlock, from, to, [&](int) { return MPI_Count{n}; }, type, op, handle, plain,
+      on_cores);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "messages/devices.hpp"
+
 namespace wirepress {
 namespace {
 
@@ -24,7 +26,7 @@ std::vector<Segment> split(size_t count, size_t element, size_t n) {
 }
 
 Exchange::Exchange(Operation& op, Byte* data, std::vector<Segment> segments)
-    : op_(op), data_(data), segments_(std::move(segments)) {
+    : op_(op), data_(data), on_device_(on_device(data)), segments_(std::move(segments)) {
   n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
   me_ = static_cast<size_t>(op.shadow().my_node);
   size_t most = 1;
@@ -35,6 +37,7 @@ Exchange::Exchange(Operation& op, Byte* data, std::vector<Segment> segments)
   received_.assign(n_items_, MPI_REQUEST_NULL);
   sent_.assign(n_items_, MPI_REQUEST_NULL);
   frames_.resize(n_items_);
+  if (on_device_) came_.resize(n_items_);
 }
 
 Segment Exchange::chunk_of(size_t segment, size_t i) const {
@@ -76,10 +79,22 @@ void Exchange::expand_there(const Segment& chunk, size_t size, Byte* aside) {
   op_.expand_chunk(aside, size, data_ + chunk.offset, chunk.size);
 }
 
+// Where MPI puts item i: where it belongs, or beside a device (room for every chunk on its way is
+// set aside: buffer.hpp).
+Byte* Exchange::landing(size_t i, const Segment& chunk) {
+  if (!on_device_) return data_ + chunk.offset;
+  if (!came_[i].reserve(chunk.size, true)) op_.check(MPI_ERR_NO_MEM);
+  return came_[i].data();
+}
+
+// The sums of data on a device are made on the cores, where this node's segment is kept meanwhile,
+// or without memory for that a chunk at a time.
 void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* input) {
   std::vector<Buffer> slots(std::min(kInFlight, n_items_));
-  Buffer expanded;
+  Buffer expanded, sums;
   if (!expanded.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
+  const bool kept = on_device_ && sums.reserve(segments_[me_].size);
+  if (on_device_ && !kept && !sums.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
   for (Buffer& slot : slots) {
     if (!slot.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
   }
@@ -100,19 +115,26 @@ void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* i
       wire = expanded.data();
     }
     if (op_.error()) return;
+    const bool first = step(i) == 0, last = step(i) + 2 == n_nodes_;
+    Byte* const result = data_ + chunk.offset;
+    const Byte* const before = first ? input + chunk.offset : result;
+    Byte* const sum = kept         ? sums.data() + (chunk.offset - segments_[me_].offset)
+                      : on_device_ ? sums.data()
+                                   : result;
     // Here, where the sum finds it in the cache.
-    if (step(i) == 0 && input != data_) {
-      std::memcpy(data_ + chunk.offset, input + chunk.offset, chunk.size);
-    }
+    if (before != sum && (first || (on_device_ && !kept)))
+      op_.check(copy_bytes(sum, before, chunk.size));
     const auto n = static_cast<int>(chunk.size / static_cast<size_t>(op_.type().size));
-    op_.check(PMPI_Reduce_local(wire, data_ + chunk.offset, n, type, reduction));
+    op_.check(PMPI_Reduce_local(wire, sum, n, type, reduction));
+    if (on_device_ && (last || !kept)) op_.check(copy_bytes(result, sum, chunk.size));
   };
   const auto send = [&](size_t i) {
     const Segment chunk = chunk_of(me_ + 1 + step(i), i);
     if (!chunk.size) return;
     const Byte* from = input + chunk.offset;
-    const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
-    op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, after(i), &sent_[i]);
+    size_t wire_size = op_.compress(from, chunk.size, &frames_[i]);
+    const Byte* wire = op_.wire_of(from, chunk.size, &frames_[i], &wire_size);
+    op_.send(wire, wire_size, chunk.size, after(i), &sent_[i]);
   };
   run(slots.size(), post, finish, send);
 }
@@ -120,19 +142,30 @@ void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* i
 void Exchange::all_gather() {
   const auto post = [&](size_t i) {
     const Segment chunk = chunk_of(me_ + n_nodes_ - 1 - step(i), i);
-    if (chunk.size) op_.receive(data_ + chunk.offset, chunk.size, previous(), &received_[i]);
+    if (chunk.size) op_.receive(landing(i, chunk), chunk.size, previous(), &received_[i]);
   };
   wire_sizes_.assign(n_items_ + n_chunks_, 0);
   late_.assign(n_items_, false);
-  if (!aside_.reserve(op_.chunk(), true)) op_.check(MPI_ERR_NO_MEM);
+  if (!on_device_ && !aside_.reserve(op_.chunk(), true)) op_.check(MPI_ERR_NO_MEM);
   const auto finish = [&](size_t i) {
     const Segment chunk = chunk_of(me_ + n_nodes_ - 1 - step(i), i);
     if (!chunk.size) return;
     const size_t size = op_.wait(&received_[i]);
     op_.count_received(size, chunk.size);
     wire_sizes_[i + n_chunks_] = size;
-    if (size == chunk.size) return;
     const bool travels_on = i + n_chunks_ < n_items_;
+    if (on_device_) {
+      op_.take_chunk(came_[i].data(), size, data_ + chunk.offset, chunk.size);
+      if (travels_on && size != chunk.size) {
+        if (frames_[i + n_chunks_].reserve(size)) {
+          std::memcpy(frames_[i + n_chunks_].data(), came_[i].data(), size);
+        } else {  // its values go on as they are
+          wire_sizes_[i + n_chunks_] = chunk.size;
+        }
+      }
+      return came_[i].release();
+    }
+    if (size == chunk.size) return;
     // The frame moves out of the way of what it expands to; it is forwarded from there. Without
     // memory it is forwarded from where it is, and expanded then.
     if (travels_on && !frames_[i + n_chunks_].reserve(size)) {
@@ -146,8 +179,8 @@ void Exchange::all_gather() {
     if (!chunk.size) return;
     Byte* from = data_ + chunk.offset;
     if (step(i) == 0) wire_sizes_[i] = op_.compress(from, chunk.size, &frames_[i]);
-    op_.send(frames_[i].data() ? frames_[i].data() : from, wire_sizes_[i], chunk.size, next(),
-             &sent_[i]);
+    const Byte* wire = op_.wire_of(from, chunk.size, &frames_[i], &wire_sizes_[i]);
+    op_.send(wire, wire_sizes_[i], chunk.size, next(), &sent_[i]);
     if (step(i) == 0) op_.take_own(frames_[i].data(), wire_sizes_[i], from, chunk.size);
   };
   run(kInFlight, post, finish, send);
@@ -160,11 +193,18 @@ void Exchange::gather(int root) {
     const auto post = [&](size_t i) {
       const Segment chunk = chunk_of(owner(i), i);
       if (!chunk.size) return;
-      op_.receive(data_ + chunk.offset, chunk.size, static_cast<int>(owner(i)), &received_[i]);
+      op_.receive(landing(i, chunk), chunk.size, static_cast<int>(owner(i)), &received_[i]);
     };
     const auto finish = [&](size_t i) {
       const Segment chunk = chunk_of(owner(i), i);
-      if (chunk.size) op_.finish_in_place(&received_[i], data_ + chunk.offset, chunk.size);
+      if (!chunk.size) return;
+      if (!on_device_) {
+        return op_.finish_in_place(&received_[i], data_ + chunk.offset, chunk.size);
+      }
+      const size_t size = op_.wait(&received_[i]);
+      op_.count_received(size, chunk.size);
+      op_.take_chunk(came_[i].data(), size, data_ + chunk.offset, chunk.size);
+      came_[i].release();
     };
     return run(kInFlight, post, finish, [](size_t) {});
   }
@@ -173,8 +213,9 @@ void Exchange::gather(int root) {
     const Segment chunk = chunk_of(me_, i);
     if (!chunk.size) return;
     const Byte* from = data_ + chunk.offset;
-    const size_t wire = op_.compress(from, chunk.size, &frames_[i]);
-    op_.send(frames_[i].data() ? frames_[i].data() : from, wire, chunk.size, root, &sent_[i]);
+    size_t wire_size = op_.compress(from, chunk.size, &frames_[i]);
+    const Byte* wire = op_.wire_of(from, chunk.size, &frames_[i], &wire_size);
+    op_.send(wire, wire_size, chunk.size, root, &sent_[i]);
   };
   run(
       0, [](size_t) {}, [](size_t) {}, send);

@@ -21,7 +21,8 @@ std::vector<Segment> split(size_t count, size_t element, size_t n);
 // into the same number of chunks; the last ones of a short segment are empty and do not travel.
 class Exchange {
  public:
-  // Segment i of `data` is node i's.
+  // Segment i of `data` is node i's. Data on a device are coded and expanded there, and the cores
+  // have what travels.
   Exchange(Operation& op, Byte* data, std::vector<Segment> segments);
 
   // Afterwards this node's segment is the reduction over all nodes, the others are as they were.
@@ -52,13 +53,15 @@ class Exchange {
   void run(size_t window, Post post, Finish finish, Send send);
   void settle(size_t i);
   void expand_there(const Segment& chunk, size_t size, Byte* aside);
+  Byte* landing(size_t i, const Segment& chunk);
 
   Operation& op_;
   Byte* data_;
+  const bool on_device_;
   std::vector<Segment> segments_;
   size_t n_nodes_, me_, n_chunks_, n_items_, lag_;
   std::vector<MPI_Request> received_, sent_;
-  std::vector<Buffer> frames_;
+  std::vector<Buffer> frames_, came_;  // came_: of data on a device, what was received
   std::vector<size_t> wire_sizes_;
   std::vector<bool> late_;  // of an all_gather: expanded once it was forwarded
   Buffer aside_;

@@ -43,6 +43,16 @@ size_t Operation::compress(const Byte* data, size_t size, Buffer* frame) {
   return made.size;
 }
 
+const Byte* Operation::wire_of(const Byte* data, size_t size, Buffer* frame, size_t* wire_size) {
+  if (frame->data()) return frame->data();
+  if (size == 0 || !on_device(data)) return data;
+  const int error =
+      frame->reserve(size, true) ? copy_bytes(frame->data(), data, size) : MPI_ERR_NO_MEM;
+  check(error);
+  *wire_size = error ? 0 : size;
+  return frame->data();
+}
+
 void Operation::send(const Byte* wire, size_t wire_size, size_t raw_size, int to,
                      MPI_Request* request) {
   CallStats& counts = stats(call_);
@@ -75,6 +85,11 @@ void Operation::expand_chunk(const Byte* wire, size_t wire_size, Byte* to, size_
   ++stats(call_).received_framed;
 }
 
+void Operation::take_chunk(const Byte* wire, size_t wire_size, Byte* to, size_t size) {
+  if (wire_size == size) return check(copy_bytes(to, wire, size));
+  expand_chunk(wire, wire_size, to, size);
+}
+
 void Operation::finish_in_place(MPI_Request* request, Byte* data, size_t size) {
   const size_t wire_size = wait(request);
   count_received(wire_size, size);
@@ -86,7 +101,7 @@ void Operation::finish_in_place(MPI_Request* request, Byte* data, size_t size) {
 }
 
 void Operation::take_own(const Byte* frame, size_t wire_size, Byte* data, size_t size) {
-  if (!lossy_ || !frame || error_) return;
+  if (!lossy_ || !frame || wire_size >= size || error_) return;
   size_t written = 0;
   check(expand(call_, frame, wire_size, data, size, &written));
 }

@@ -55,6 +55,9 @@ class Operation {
 
   // The chunk as it travels: a frame in `frame`, or the data itself.
   size_t compress(const Byte* data, size_t size, Buffer* frame);
+  // Where MPI finds it: the frame, or the data, of those on a device a copy in `frame`. Without
+  // that nothing is sent, which is an error for who receives it.
+  const Byte* wire_of(const Byte* data, size_t size, Buffer* frame, size_t* wire_size);
   void send(const Byte* wire, size_t wire_size, size_t raw_size, int to, MPI_Request* request);
   void receive(Byte* buffer, size_t size, int from, MPI_Request* request);
   // Waits, and returns how many bytes came.
@@ -62,6 +65,8 @@ class Operation {
   void wait_sent(MPI_Request* request);
   // A frame of `size` raw bytes to `to`.
   void expand_chunk(const Byte* wire, size_t wire_size, Byte* to, size_t size);
+  // The same of a frame or of raw bytes that came beside `to`.
+  void take_chunk(const Byte* wire, size_t wire_size, Byte* to, size_t size);
   // Waits for a chunk that was received where its raw bytes belong, and expands it there.
   void finish_in_place(MPI_Request* request, Byte* data, size_t size);
   // After a chunk of one's own was compressed: the values that the others will have of it.

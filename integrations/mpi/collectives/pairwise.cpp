@@ -66,15 +66,16 @@ void PairwiseExchange::add(int peer, const Block& block, bool sends, bool kept, 
   messages_.push_back(
       {peer, tag_of(n_call_, turn), sends, kept, false, block, type, static_cast<size_t>(size)});
   if (on_device(block.buffer)) {
-    stage(&messages_.back());
+    Message& message = messages_.back();
+    message.there = comm_->takes_frames(peer) && type.contiguous && !kept && message.size >= small_;
+    if (!message.there) stage(&message);
     kept = false;
   }
   all_small_ = all_small_ && !kept && static_cast<size_t>(size) < small_ &&
                messages_.size() <= 2 * kMostPeers;
 }
 
-// A block on a device goes by a copy. (Where a call names the address of its buffer all of it is
-// one already: calls/on_host.hpp. This one stands at an address behind MPI_BOTTOM.)
+// A block on a device that is not coded there goes by a copy.
 void PairwiseExchange::stage(Message* message) {
   const Block block = message->block;
   Buffer copy;
@@ -169,6 +170,7 @@ void PairwiseExchange::make_parcel(const Message& message) {
   parcel.size = message.size;
   parcel.chunk_size = job().chunk;
   if (!message.sends) receives_remote_ = receives_remote_ || parcel.remote;
+  parcel.there = message.there;
   parcel.lost = message.lost;
   if (message.lost) parcel.unpacked = true, parcel.empty = message.sends;
   if (!message.kept || message.lost) return;
@@ -191,7 +193,9 @@ bool PairwiseExchange::pack(Parcel* parcel, bool fill) {
   parcel->data = parcel->packed.data();
   if (!fill) return true;
   if (parcel->type.contiguous && parcel->block.buffer) {
-    std::memcpy(parcel->data, parcel->block.buffer, parcel->size);
+    const int error = copy_bytes(parcel->data, parcel->block.buffer, parcel->size);
+    check(error);
+    return !error;
   } else {
     check(collect(parcel->block.buffer, parcel->block.count, parcel->block.type, parcel->data,
                   parcel->size));
@@ -208,7 +212,14 @@ void PairwiseExchange::activate(Side* side, bool sends) {
   while (side->active.size() < side->most_active && side->next < side->parcels.size()) {
     Parcel* parcel = &side->parcels[side->next++];
     parcel->data = parcel->block.buffer;
-    if (!parcel->type.contiguous && !parcel->plain() && !pack(parcel, sends)) {
+    if (parcel->there && !sends) {
+      parcel->home = parcel->data;
+      if (!pack(parcel, false)) {
+        check(MPI_ERR_NO_MEM);
+        parcel->lost = parcel->unpacked = true;
+        nowhere_.reserve(parcel->chunk_size, true);
+      }
+    } else if (!parcel->type.contiguous && !parcel->plain() && !pack(parcel, sends)) {
       parcel->unpacked = true;
     }
     if (sends) choose_codec(parcel);
@@ -224,7 +235,7 @@ void PairwiseExchange::choose_codec(Parcel* parcel) {
     if (bypass_ == kSameHost) bypass_ = kSmall;
     return;
   }
-  parcel->site = find_site(call_, parcel->type.dtype, parcel->size, kCollectiveLink);
+  parcel->site = find_site(call_, parcel->type.dtype, parcel->size, kCollectiveLink, parcel->there);
   parcel->candidate = choose_in(shadow_, parcel->site, parcel->data, parcel->size, parcel->type);
   bypass_ = parcel->candidate < 0 ? bypass_of(parcel->candidate) : kNotSmaller;
 }
@@ -291,9 +302,12 @@ PairwiseExchange::Sent PairwiseExchange::send_chunk() {
     Buffer& frame = flights_[slot].frame;
     size_t wire_size = parcel->size_of(chunk);
     const Byte* wire = parcel->data + parcel->begin(chunk);
+    const Byte* const raw = wire;
     if (tries && wire_size >= kMinWire) wire_size = compress(parcel, &wire, wire_size, &frame);
-    if (chunk == 0 && wire == parcel->data) {
-      wire_size = parcel->size;
+    const bool whole = chunk == 0 && wire == raw;
+    if (parcel->there && wire == raw) wire = bring(parcel, chunk, &wire_size, &frame);
+    if (whole) {
+      wire_size = parcel->empty ? 0 : parcel->size;
       send_whole(parcel, &requests_[slot]);
     } else {
       parcel->n_chunks = parcel->n_all_chunks();
@@ -304,6 +318,32 @@ PairwiseExchange::Sent PairwiseExchange::send_chunk() {
     return tries ? kCompressed : kCheap;
   }
   return kNothing;
+}
+
+// What goes raw of a block on a device: all of it, or a chunk behind frames. Where that cannot be
+// had its receiver gets what it takes for an error.
+const Byte* PairwiseExchange::bring(Parcel* parcel, size_t chunk, size_t* wire_size,
+                                    Buffer* frame) {
+  const Byte* from = parcel->data + parcel->begin(chunk);
+  if (chunk == 0) {
+    if (!pack(parcel, true)) {
+      check(MPI_ERR_NO_MEM);
+      parcel->empty = parcel->unpacked = true;
+    }
+    return parcel->data;
+  }
+  // Room for every chunk on its way is set aside (buffer.hpp).
+  const size_t room = std::max(*wire_size, kMinWire);
+  if (!frame->reserve(room, true)) {
+    check(MPI_ERR_NO_MEM);
+    *wire_size = 0;
+  } else if (const int error = copy_bytes(frame->data(), from, *wire_size)) {
+    check(error);
+    std::memset(frame->data(), 0, kMinWire);
+    spoil(frame->data(), kMinWire);
+    *wire_size = kMinWire;
+  }
+  return frame->data();
 }
 
 size_t PairwiseExchange::compress(Parcel* parcel, const Byte** wire, size_t size, Buffer* frame) {
@@ -425,6 +465,8 @@ void PairwiseExchange::take(Parcel* parcel, size_t chunk, size_t wire_size) {
     // Without its first chunk the others must be taken all the same.
     if (error) written = parcel->size_of(chunk);
     if (chunk == 0 && written == parcel->chunk_size) parcel->n_chunks = parcel->n_all_chunks();
+  } else if (parcel->home) {
+    check(copy_bytes(parcel->home + parcel->begin(chunk), data, wire_size));
   }
   counts.received_raw_size += written;
   parcel->received += written;
@@ -434,6 +476,10 @@ void PairwiseExchange::take(Parcel* parcel, size_t chunk, size_t wire_size) {
 int PairwiseExchange::expand_there(Parcel* parcel, size_t chunk, size_t wire_size,
                                    size_t* written) {
   Byte* data = parcel->data + parcel->begin(chunk);
+  if (parcel->home) {
+    return expand(call_, data, wire_size, parcel->home + parcel->begin(chunk),
+                  parcel->size_of(chunk), written);
+  }
   Buffer& aside = self_thread().wire;
   if (!aside.reserve(wire_size, true)) return MPI_ERR_NO_MEM;
   std::memcpy(aside.data(), data, wire_size);

@@ -32,6 +32,10 @@ struct Parcel {
 
   Byte* data = nullptr;  // the bytes: the user's own, or packed
   Buffer packed;
+  // Of a block on a device, which is coded and expanded there: `data` of what is sent are the
+  // user's until they are packed; what is received is packed first, and belongs here.
+  bool there = false;
+  Byte* home = nullptr;
   size_t chunk_size = 0, n_chunks = 1;
   size_t next = 0;      // chunk to be sent, or asked for
   size_t n_flying = 0;  // of those before it
@@ -97,6 +101,7 @@ class PairwiseExchange {
     Block block;
     Type type;
     size_t size;
+    bool there = false;
   };
 
   // The copy of a block on a device, of which so many bytes are to be written back.
@@ -114,6 +119,7 @@ class PairwiseExchange {
   void run_chunks();
   void make_parcel(const Message& message);
   bool pack(Parcel* parcel, bool fill);
+  const Byte* bring(Parcel* parcel, size_t chunk, size_t* wire_size, Buffer* frame);
   static size_t window(const Side& side);
   void activate(Side* side, bool sends);
   void choose_codec(Parcel* parcel);

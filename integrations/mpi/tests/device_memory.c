@@ -36,6 +36,12 @@ static void *make(size_t n, int kind, unsigned seed, int filled_in) {
   ++n_devices;
   return there;
 }
+static void put(void *buffer, const void *here, size_t n) {
+  if (side >> rank & 1)
+    CHECK(copy(buffer, here, n) == 0);
+  else
+    memcpy(buffer, here, n);
+}
 static unsigned char *look(void *buffer, size_t n) {
   unsigned char *here = malloc(n + 1);
   CHECK(here && (side >> rank & 1 ? copy(here, buffer, n) == 0 : (memcpy(here, buffer, n), 1)));
@@ -164,6 +170,42 @@ static void expect_blocks(void *buffer, size_t n, int kind, unsigned seed, int s
   drop(buffer);
 }
 
+/* A rank's own block stands where the results go. */
+static void in_place(int kind, size_t n, unsigned seed, int root) {
+  const int count = (int)n;
+  const size_t all = n * (size_t)size;
+  unsigned char *values = malloc(all + 1);
+  CHECK(values);
+  for (int way = 0; way < 4; ++way) { /* of all ranks, or of the root */
+    void *whole = make(all, 0, 0, 0);
+    int counts[16], at[16];
+    for (int r = 0; r < size; ++r) counts[r] = count, at[r] = r * count;
+    memset(values, 0x55, all);
+    for (int r = 0; r < size; ++r)
+      if (r == rank || way == 1)
+        for (size_t i = 0; i < n; ++i)
+          values[(size_t)r * n + i] =
+              byte_at(kind, seed + (unsigned)rank, i + (way == 1 ? (size_t)r * n : 0));
+    put(whole, values, all);
+    if (way == 0)
+      MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, whole, count, MPI_BYTE, MPI_COMM_WORLD);
+    else if (way == 1)
+      MPI_Alltoall(MPI_IN_PLACE, 0, MPI_BYTE, whole, count, MPI_BYTE, MPI_COMM_WORLD);
+    else if (way == 2)
+      MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, whole, counts, at, MPI_BYTE, MPI_COMM_WORLD);
+    else if (rank == root)
+      MPI_Gatherv(MPI_IN_PLACE, 0, MPI_BYTE, whole, counts, at, MPI_BYTE, root, MPI_COMM_WORLD);
+    else
+      MPI_Gatherv((char *)whole + (size_t)rank * n, count, MPI_BYTE, NULL, NULL, NULL, MPI_BYTE,
+                  root, MPI_COMM_WORLD);
+    if (way < 3 || rank == root)
+      expect_blocks(whole, n, kind, seed, way == 1);
+    else
+      drop(whole);
+  }
+  free(values);
+}
+
 static void collectives(int kind, size_t n, unsigned seed) {
   const int count = (int)n;
   const size_t all = n * (size_t)size;
@@ -191,6 +233,8 @@ static void collectives(int kind, size_t n, unsigned seed) {
   drop(whole);
   expect(mine, n, kind, seed + (unsigned)rank);
 
+  in_place(kind, n, seed, root);
+
   void *from = make(all, kind, seed + (unsigned)rank, 1);
   whole = make(all, 0, 0, 0);
   MPI_Alltoall(from, count, MPI_BYTE, whole, count, MPI_BYTE, MPI_COMM_WORLD);
@@ -206,6 +250,13 @@ static void collectives(int kind, size_t n, unsigned seed) {
   expect_blocks(whole, n, kind, seed, 1);
   void *part = make(n, 0, 0, 0);
   MPI_Scatter(from, count, MPI_BYTE, part, count, MPI_BYTE, root, MPI_COMM_WORLD);
+  here = look(part, n);
+  for (size_t i = 0; i < n; ++i)
+    CHECK(here[i] == byte_at(kind, seed + (unsigned)root, i + (size_t)rank * n));
+  free(here);
+  drop(part);
+  part = make(n, 0, 0, 0);
+  MPI_Scatterv(from, counts, at, MPI_BYTE, part, count, MPI_BYTE, root, MPI_COMM_WORLD);
   here = look(part, n);
   for (size_t i = 0; i < n; ++i)
     CHECK(here[i] == byte_at(kind, seed + (unsigned)root, i + (size_t)rank * n));

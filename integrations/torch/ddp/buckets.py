@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from wirepress import _core
 from wirepress.torch import memory
+from wirepress.torch.memory import stays as stays
 
 
 class Step:
@@ -72,12 +72,6 @@ class Place:
     values: torch.Tensor
     fetch: Callable[[], None]
     scope: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
-
-
-def stays(buffer: torch.Tensor) -> bool:
-    """Whether a bucket lies on a device that codes it there. (PyTorch calls ROCm's devices CUDA,
-    too, and this build may have no CUDA.)"""
-    return buffer.is_cuda and _core.place_of(buffer.data_ptr())[1] >= 0
 
 
 class Streams:

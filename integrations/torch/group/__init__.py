@@ -32,7 +32,7 @@ def _create(options: Any, group_options: Any) -> CompressedGroup:
 def register() -> None:
     """Makes the backend "wirepress" known to PyTorch."""
     if NAME not in dist.Backend.backend_list:
-        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu", "cuda"])
 
 
 def wrap_group(

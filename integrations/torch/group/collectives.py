@@ -110,7 +110,7 @@ class CompressedGroup(Line):
         opts.rootRank = root
         self._line.broadcast([size], opts).wait()
         if not at_root:
-            message = self._room("in", int(size))[: int(size)]
+            message = self._room("in", int(size), flat)[: int(size)]
         self._line.broadcast([message], opts).wait()
         if at_root:
             self._post.sent += (message.numel() + size.nbytes) * (self._size - 1)
@@ -397,7 +397,8 @@ class CompressedGroup(Line):
 
         sent = 0 if self._rank == root else mine.nbytes
         suits = self._suits(mine.nbytes, mine)
-        return self._do(Call("gather", lists, mine.nbytes, sent, suits, raw, pressed, copies))
+        call = Call("gather", lists, mine.nbytes, sent, suits, raw, pressed, copies, given=mine)
+        return self._do(call)
 
     def _is_rooted(self, one: list[Any], lists: list[list[Any]], root: int) -> bool:
         """Whether a rank has one tensor, and the root another like it for every rank."""

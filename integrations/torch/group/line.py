@@ -24,10 +24,19 @@ import torch
 import torch.distributed as dist
 import wirepress
 from wirepress.errors import ParameterError, WirepressError
+from wirepress.torch import memory
 from wirepress.torch.group.contest import Contest
 from wirepress.torch.group.options import GroupOptions, Traffic
 from wirepress.torch.group.tensors import CPU, gloo_group, method_of
-from wirepress.torch.group.works import CopiedBack, Jobs, Work, serve
+from wirepress.torch.group.works import (
+    CopiedBack,
+    Jobs,
+    Staged,
+    Work,
+    behind,
+    has_device,
+    serve,
+)
 from wirepress.torch.memory import FLOATS, Pairs, copy_back
 from wirepress.torch.packer import Packer
 from wirepress.torch.transport import Post, all_gather_into
@@ -36,6 +45,7 @@ SUMS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
 # The types that gloo takes for whatever is moved. Others (int16, float8 ...) go to it as they are:
 # what it says, it says on all ranks, and before anything is sent.
 CARRIED = (*FLOATS, torch.int8, torch.uint8, torch.bool, torch.int32, torch.int64)
+_NOTHING = torch.empty(0)
 _ALIGN = 4096  # values; codecs work in chunks of so many
 _NOTE_SIZE = 512  # bytes of a rank's settings in the handshake
 KINDS = (
@@ -63,6 +73,8 @@ class Call:
     """Rooms of results and the tensors that get a copy of them in the end."""
     own_size: int = -1
     """Bytes here, where ranks differ in that."""
+    given: Any = None
+    """What it was given, where there may be no result."""
 
     @property
     def weight(self) -> int:
@@ -99,6 +111,9 @@ class Line(dist.ProcessGroup):
         self._turn = 0  # kind and size of the operation that the thread is at
         self._thread: threading.Thread | None = None
         self._rooms: dict[str, torch.Tensor] = {}
+        self._streams: dict[torch.device, Any] = {}
+        self.device_work = wirepress.device_work()
+        """What devices have done in the group's thread, and the CPU in their place."""
 
     def _shake_hands(self, options: GroupOptions) -> tuple[GroupOptions, Packer]:
         """Settles the settings; raises on all ranks where they are wrong or differ on any."""
@@ -149,7 +164,8 @@ class Line(dist.ProcessGroup):
     def _raw(self, kind: str, sent: float, method: str, *args: Any) -> Any:
         """By gloo as it is, which also says what it does not take."""
         self._count(kind, sent, sent)
-        return method_of(self._direct, method)(*args)
+        group = Staged(self._direct) if has_device(args) else self._direct
+        return method_of(group, method)(*args)
 
     def _count(self, kind: str, raw: float, wire: float, compressed: bool = False) -> None:
         with self._counting:
@@ -171,6 +187,9 @@ class Line(dist.ProcessGroup):
 
     # What may be compressed.
 
+    def _begin_raw(self, call: Call, group: Any) -> Any:
+        return call.raw(Staged(group) if has_device(call.result, call.given) else group)
+
     def _submit(self, result: Any, run: Callable[[], None]) -> Work:
         """To the group's thread; with the lock of the jobs held."""
         if self._thread is None:
@@ -185,7 +204,7 @@ class Line(dist.ProcessGroup):
     def _do(self, call: Call) -> Any:
         """A call whose tensors gloo would take."""
         if not call.suits:
-            work = call.raw(self._direct)
+            work = self._begin_raw(call, self._direct)
             self._count(call.kind, call.sent, call.sent)
             return CopiedBack(work, call.result, call.copies) if call.copies else work
         self._keep_timeout()
@@ -194,8 +213,10 @@ class Line(dist.ProcessGroup):
             # The thread being idle, the contest is this thread's. Which of them begins an operation
             # of the line does not matter to other ranks: the order is the same.
             if not (self._jobs.idle and contest.granted and contest.raw):
-                return self._submit(call.result, lambda: self._take_turn(contest, call))
-            work = call.raw(self._line)
+                tensors = (call.result, call.given)
+                run = behind(tensors, self._streams, lambda: self._take_turn(contest, call))
+                return self._submit(call.result, run)
+            work = self._begin_raw(call, self._line)
             contest.granted -= 1
         self._count(call.kind, call.sent, call.sent)
         return CopiedBack(work, call.result, call.copies) if call.copies else work
@@ -209,12 +230,13 @@ class Line(dist.ProcessGroup):
         contest.last = own
         sent, began = self._post.sent, time.perf_counter()
         if contest.raw:
-            call.raw(self._line).wait()
+            self._begin_raw(call, self._line).wait()
             wire = call.sent
         else:
             call.pressed()
             wire = self._post.sent - sent
         copy_back(call.copies)
+        self.device_work = wirepress.device_work()
         own.note(contest.raw, (time.perf_counter() - began) / max(call.weight, 1))
         self._count(call.kind, call.sent, wire, not (contest.raw or self._is_small(call)))
 
@@ -260,10 +282,11 @@ class Line(dist.ProcessGroup):
                 f"{odd} in {words[1]}"
             )
 
-    def _room(self, name: str, size: int) -> torch.Tensor:
-        """Memory that the next call of this name gets again."""
+    def _room(self, name: str, size: int, beside: torch.Tensor) -> torch.Tensor:
+        """Memory for messages of such tensors, which the next call of this name gets again."""
+        name = f"{name} {beside.device.type}"
         if name not in self._rooms or self._rooms[name].numel() < size:
-            self._rooms[name] = torch.empty(size, dtype=torch.uint8)
+            self._rooms[name] = memory.room_on_cpu(size, beside)
         return self._rooms[name]
 
     def _pack_all(
@@ -271,7 +294,8 @@ class Line(dist.ProcessGroup):
     ) -> tuple[torch.Tensor, list[int]]:
         """Messages of the parts, one after the other; None: no message. `plain`: as they are."""
         bounds = [0 if part is None else self._packer.bound(part) for part in parts]
-        room = self._room("out", sum(bounds))
+        near = next((part for part in parts if part is not None), _NOTHING)
+        room = self._room("out", sum(bounds), near)
         sizes, at = [], 0
         for part in parts:
             if part is None:
@@ -296,7 +320,7 @@ class Line(dist.ProcessGroup):
     def _sum_mine(self, parts: Sequence[torch.Tensor], mine: torch.Tensor, op: Any) -> None:
         """Sums this rank's part over the ranks, into `mine`: its own, then by rank."""
         dtype = mine.dtype
-        total = mine if dtype in (torch.float32, torch.float64) else mine.float()
+        total = mine if dtype == torch.float64 else memory.as_type(mine, torch.float32)
         for rank, message in enumerate(self._swap(parts, lossy=True)):
             if rank != self._rank:
                 self._packer.add(message, total, dtype)
@@ -311,11 +335,11 @@ class Line(dist.ProcessGroup):
         exact = not lossy or self._packer.lossless(mine.dtype)
         messages, turns = self._post.all_gather(message, self._turn)
         self._check_same(turns)
-        for rank, got in enumerate(messages):
-            if rank != self._rank or not exact:
-                self._packer.unpack(got, outs[rank])
-            elif outs[rank].data_ptr() != mine.data_ptr():
-                outs[rank].copy_(mine)
+        own = outs[self._rank]
+        places = [None if exact and out is own else out for out in outs]
+        self._packer.unpack_all(messages, places)
+        if exact and own.data_ptr() != mine.data_ptr():
+            own.copy_(mine)
 
     def _chunks(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """`flat` in a chunk for every rank; the last ones may be empty."""

@@ -59,9 +59,11 @@ def tensor_lists(tensors: Any) -> list[list[torch.Tensor]]:
 
 
 def usual(tensors: Sequence[Any]) -> bool:
-    """Whether these are tensors of one type whose values lie in this process's memory."""
+    """Whether these are tensors of one type and device whose values lie in memory of the CPU or of
+    a CUDA device."""
     return bool(tensors) and all(
-        t.is_cpu
+        (t.is_cpu or t.is_cuda)
+        and t.device == tensors[0].device
         and t.layout == torch.strided
         and t.dtype == tensors[0].dtype
         and not t.is_quantized

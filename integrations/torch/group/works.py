@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from wirepress.errors import ParameterError
-from wirepress.torch.memory import Pairs, copy_back
+from wirepress.torch.memory import Pairs, copy_back, on_device
 
 
 class Work(dist.Work):
@@ -23,7 +23,9 @@ class Work(dist.Work):
         self._result = result
         self._done = threading.Event()
         self._error: Exception | None = None
-        self._ready: torch.futures.Future[None] = torch.futures.Future()
+        self._ready: torch.futures.Future[None] = torch.futures.Future(
+            devices=_cuda_devices(result)
+        )
 
     def _outcome(self, _: torch.futures.Future[None]) -> Any:
         if self._error is not None:
@@ -93,7 +95,19 @@ class Works(dist.Work):
 
     def get_future(self) -> torch.futures.Future[Any]:
         done = torch.futures.collect_all([work.get_future() for work in self._works])
-        return done.then(self._outcome)
+        devices = _cuda_devices(self._result)
+        if devices is None:
+            return done.then(self._outcome)
+        made: torch.futures.Future[Any] = torch.futures.Future(devices=devices)
+
+        def settle(done: torch.futures.Future[Any]) -> None:
+            try:
+                made.set_result(self._outcome(done))
+            except Exception as error:
+                made.set_exception(error)
+
+        done.add_done_callback(settle)
+        return made
 
     def _outcome(self, done: torch.futures.Future[Any]) -> Any:
         for each in done.value():  # raises where one of them failed
@@ -132,6 +146,78 @@ class CopiedBack(Works):
         with self._once:
             copy_back(self._copies)
             self._copies = []
+
+
+class Staged:
+    """A gloo group for tensors of a device, which gloo does not have: its methods work on copies in
+    memory of the CPU, and the first thing that they are given gets the results."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._group, name)
+        return lambda first, *others: self._call(method, first, others)
+
+    def _call(self, method: Any, first: Any, others: Sequence[Any]) -> dist.Work:
+        pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+        given = _on_cpu(first, pairs)
+        n_results = len(pairs)
+        work = method(given, *(_on_cpu(other, pairs) for other in others))
+        return CopiedBack(work, first, pairs[:n_results])
+
+
+def _on_cpu(value: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
+    """The value with copies of the tensors of devices in it, which are noted beside these."""
+    if isinstance(value, (list, tuple)):
+        return [_on_cpu(each, pairs) for each in value]
+    if not isinstance(value, torch.Tensor) or not on_device(value):
+        return value
+    copy = torch.empty_like(value, device="cpu").copy_(value)
+    pairs.append((copy, value))
+    return copy
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Those in lists of lists."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _cuda_devices(value: Any) -> list[torch.device] | None:
+    """What PyTorch's futures of such a value are told; None: it is of the CPU."""
+    return sorted({t.device for t in _tensors(value) if t.is_cuda}, key=str) or None
+
+
+def has_device(*values: Any) -> bool:
+    """Whether a tensor of a device is among the values, or in lists of them."""
+    return any(map(on_device, _tensors(values)))
+
+
+def behind(tensors: Any, streams: dict[torch.device, Any], run: Callable[[], None]) -> Any:
+    """`run` on a stream of the group's thread for such tensors, behind what the caller has put on
+    its own so far. When it ends, what it put there is done."""
+    devices = _cuda_devices(tensors)
+    if devices is None:
+        return run
+    device = devices[0]
+    ready = torch.cuda.current_stream(device).record_event()
+    if device not in streams:
+        streams[device] = torch.cuda.Stream(device)
+    side = streams[device]
+
+    def on_side() -> None:
+        with torch.cuda.stream(side):
+            side.wait_event(ready)
+            try:
+                run()
+            finally:
+                side.synchronize()
+
+    return on_side
 
 
 class Jobs:
