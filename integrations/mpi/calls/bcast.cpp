@@ -193,11 +193,10 @@ int bcast(BCAST(N)) {
 using namespace wirepress;
 
 // Where its buffer lies bcast() asks, after it is known who runs the call.
-#define WPR_DEFINE(suffix, N)                                                                 \
-  WPR_WRAP(MPI_Bcast##suffix, BCAST(N)) {                                                     \
-    if (all_stay(kBcast, handle, BCAST_BUFFERS)) return PMPI_Bcast##suffix(BCAST_ARGS);       \
-    WPR_NOTE_CALLER;                                                                          \
-    WPR_TRACE(kBcast, handle, BCAST_FORM(BCAST_ARGS), bcast<PMPI_Bcast##suffix>(BCAST_ARGS)); \
+#define WPR_DEFINE(suffix, N)                                                                      \
+  WPR_WRAP_QUICK(surely_stays_on_cores(kBcast, handle), Bcast##suffix, (BCAST(N)), (BCAST_ARGS)) { \
+    if (all_stay(kBcast, handle, BCAST_BUFFERS)) return PMPI_Bcast##suffix(BCAST_ARGS);            \
+    WPR_TRACE(kBcast, handle, BCAST_FORM(BCAST_ARGS), bcast<PMPI_Bcast##suffix>(BCAST_ARGS));      \
   }
 WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "messages/thread.hpp"
@@ -23,14 +24,67 @@ bool mpi_knows_cuda() {
   return known;
 }
 
+struct Last {
+  const link_map* map = nullptr;
+  std::string name;
+};
+
+// The end of the loader's list, walked under its lock: another thread may load and unload.
+Last find_last() {
+  Dl_info info;
+  link_map* own = nullptr;
+  Last last;
+  if (!dladdr1(&g_last_library, &info, reinterpret_cast<void**>(&own), RTLD_DL_LINKMAP) || !own)
+    return last;
+  last.map = own;
+  dl_iterate_phdr(
+      [](dl_phdr_info*, size_t, void* to) {
+        Last& found = *static_cast<Last*>(to);
+        while (found.map->l_next) found.map = found.map->l_next;
+        found.name = found.map->l_name;
+        return 1;
+      },
+      &last);
+  return last;
+}
+
+// The module is preloaded: this runs when the program's own libraries are there, and no other.
+const void* const g_at_start = last_library();
+std::atomic<void*> g_kept{nullptr};
+
 }  // namespace
 
-bool on_device(const void* buffer) {
+std::atomic<const link_map*> g_last_library{nullptr};
+
+const void* last_library() { return find_last().map; }
+
+void watch_libraries(const void* before) {
+  const Last last = find_last();
+  if (!last.map || (last.map == before && before != g_at_start)) return;
+  // Kept, so that its place in the list stays the end of what was there.
+  void* const kept = dlopen(last.name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (!kept) return;
+  link_map* map = nullptr;
+  // Asked after the end of the list was found: a driver that came before it is known by now.
+  if (dlinfo(kept, RTLD_DI_LINKMAP, &map) != 0 || map != last.map || wpr_may_have_devices()) {
+    dlclose(kept);
+    return;
+  }
+  g_kept = kept;
+  g_last_library = map;
+}
+
+void unwatch_libraries() {
+  g_last_library = nullptr;
+  if (void* kept = g_kept.exchange(nullptr)) dlclose(kept);
+}
+
+bool lies_on_device(const void* buffer) {
   wpr_place place;
   return buffer != nullptr && wpr_place_of(buffer, &place) == WPR_OK && place.device >= 0;
 }
 
-bool mpi_reaches(const void* buffer) {
+bool reaches_there(const void* buffer) {
   wpr_place place;
   if (wpr_place_of(buffer, &place) != WPR_OK || place.device < 0) return true;
   return place.on_cores == nullptr && mpi_knows_cuda();
