@@ -31,7 +31,8 @@ const void* last_library();
 // Once MPI is there. `before` is what was loaded last when MPI was not: of the program's own
 // libraries, which it may want to unload, none is kept.
 void watch_libraries(const void* before);
-void unwatch_libraries();  // addresses are asked about again
+void ask_about_addresses();  // from now on
+void unwatch_libraries();
 bool lies_on_device(const void* buffer);
 bool reaches_there(const void* buffer);
 

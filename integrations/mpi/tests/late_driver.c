@@ -43,7 +43,10 @@ int main(int argc, char **argv) {
   CHECK(argc == 3);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  calls();
+  MPI_Comm ring; /* Open MPI loads components of its own for it */
+  MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){2}, (int[]){1}, 0, &ring);
+  MPI_Comm_free(&ring);
+  for (int i = 0; i < 10; ++i) calls();
   n_looks = 0;
   for (int i = 0; i < 1000; ++i) calls();
   CHECK(n_looks == 0);
