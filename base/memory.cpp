@@ -13,6 +13,14 @@ Place place_of(const void* at) noexcept {
   return {};
 }
 
+bool may_have_devices() noexcept {
+  for (const Engine* engine : engines()) {
+    for (const DeviceMemory* memory : engine->memories)
+      if (memory->possible()) return true;
+  }
+  return false;
+}
+
 Status check_on_cores(const void* at, const char* name) {
   const Place place = place_of(at);
   if (!place.on_device()) return {};

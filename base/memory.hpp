@@ -12,6 +12,9 @@ struct DeviceMemory {
   // The number of the device that this address belongs to; -1: none of these. Loads no driver, and
   // makes no context on a device.
   int (*device_of)(const void* at) noexcept;
+  // False: no address is any of these devices', until another library is loaded into the process
+  // or something is allocated here.
+  bool (*possible)() noexcept;
   // `n` rows of row_size bytes that begin `step` bytes apart, to one place behind the other.
   Status (*download)(int device, std::byte* to, const std::byte* from, size_t row_size, size_t step,
                      size_t n) noexcept;
@@ -46,6 +49,9 @@ struct Place {
 };
 
 Place place_of(const void* at) noexcept;
+// False: no address is a device's, until a library is loaded or a device's memory is allocated
+// here.
+bool may_have_devices() noexcept;
 // kParameter where the argument `name` of a call lies on a device.
 Status check_on_cores(const void* at, const char* name);
 // Refuses two buffers of a call of which one is written while the other is read.

@@ -469,6 +469,8 @@ wpr_status wpr_place_of(const void* at, wpr_place* place) {
   return WPR_OK;
 }
 
+int wpr_may_have_devices(void) { return wirepress::may_have_devices() ? 1 : 0; }
+
 wpr_status wpr_device_alloc(wpr_ctx* ctx, const char* engine, int device, size_t n, void** memory) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("engine", engine, "memory", memory));

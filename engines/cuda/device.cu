@@ -66,27 +66,34 @@ unsigned long long n_loaded() noexcept {
 }
 
 // The driver's own question, which makes no context, where somebody has loaded the driver: else no
-// address can be a device's. It is looked for once a tick of the clock, a few milliseconds, which
-// is less than a driver takes from its loading to the first memory, and where a library was loaded.
+// address can be a device's.
 using Ask = CUresult (*)(void* answer, CUpointer_attribute what, CUdeviceptr at);
+std::atomic<Ask> known_ask{nullptr};
+
+Ask look_for_driver() noexcept {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver != nullptr) known_ask = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
+  return known_ask;
+}
+
+// It is looked for once a tick of the clock, a few milliseconds, which is less than a driver takes
+// from its loading to the first memory, and where a library was loaded.
 Ask asks() noexcept {
-  static std::atomic<Ask> known{nullptr};
   static std::atomic<unsigned long long> looked{0};
   static std::atomic<int64_t> looked_at{-1};
-  if (const Ask ask = known) return ask;
+  if (const Ask ask = known_ask) return ask;
   timespec clock;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &clock);
   const int64_t tick = clock.tv_sec * int64_t{1000000000} + clock.tv_nsec;
   if (looked_at == tick) return nullptr;
   const unsigned long long now = n_loaded();
-  if (looked != now) {
-    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (driver != nullptr) known = reinterpret_cast<Ask>(dlsym(driver, "cuPointerGetAttribute"));
-  }
+  if (looked != now) look_for_driver();
   looked = now;  // last: another thread looks itself until this one has found it
   looked_at = tick;
-  return known;
+  return known_ask;
 }
+
+bool possible() noexcept { return known_ask != nullptr || look_for_driver() != nullptr; }
 
 // Managed memory is the cores', too.
 int device_of(const void* at) noexcept {
@@ -243,6 +250,7 @@ constexpr DeviceStreams kStreams = {.check = check_stream,
 const DeviceMemory device_memory = {
     .kernels = "cuda:device",
     .device_of = device_of,
+    .possible = possible,
     .download = download,
     .upload = upload,
     .wait = wait,

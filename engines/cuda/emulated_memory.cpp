@@ -57,6 +57,8 @@ int device_of(const void* at) noexcept {
   return it == regions.by_address.end() ? -1 : it->second.device;
 }
 
+bool possible() noexcept { return Regions::all().n > 0; }
+
 Status no_such(const char* what, int device, const void* at, size_t size) {
   return fail(Code::kDevice, "cuda: %s: %zu bytes at %p are not in memory of emulated device %d",
               what, size, at, device);
@@ -189,6 +191,7 @@ void note_device_work(uint64_t device_size, uint64_t cores_size, const char* rea
 const DeviceMemory emulated_memory = {
     .kernels = "cuda:emulated",
     .device_of = device_of,
+    .possible = possible,
     .download = download,
     .upload = upload,
     .wait = wait,

@@ -179,6 +179,10 @@ typedef struct wpr_place {
 /* Where an address lies; loads no driver. Managed memory is the cores'. */
 WPR_API wpr_status wpr_place_of(const void *at, wpr_place *place);
 
+/* 0: no address lies on a device, until the process loads another library (a driver comes with
+ * one) or wpr_device_alloc is called. Else 1: wpr_place_of tells. Loads no driver. */
+WPR_API int wpr_may_have_devices(void);
+
 /* The stream (a cudaStream_t) that the caller has put its work on the buffers on: calls wait for
  * what is there when they begin. NULL, as it is at first: the default stream. WPR_NO_STREAM: all
  * work on the buffers is done, and no call waits. */

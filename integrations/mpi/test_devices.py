@@ -267,6 +267,20 @@ def test_memory_of_a_gpu_inside_a_node(mpi, rendezvous_class, collectives):
         assert "ok inside" in mpi.run(3, program, server.settings | mine)
 
 
+@pytest.mark.parametrize("nodes", [[0, 0], [0, 1]])
+def test_a_driver_that_comes_late(mpi, rendezvous_class, nodes):
+    """While no library is loaded nobody asks about addresses; a driver is asked at once."""
+    if b"cuPointerGetAttribute" not in mpi.library.read_bytes():
+        pytest.skip("the module was built without a CUDA compiler")
+    libraries = [
+        mpi.build(source, "-shared", "-fPIC", f"-Wl,-soname,{name}")
+        for source, name in (("plugin.c", "libplugin.so"), ("driver.c", "libcuda.so.1"))
+    ]
+    program = [mpi.build("late_driver.c", "-ldl"), *libraries]
+    with rendezvous_class(2, nodes) as server:
+        assert "ok late driver" in mpi.run(2, program, server.settings)
+
+
 def test_a_chain_in_memory_of_a_gpu(mpi, tmp_path):
     """Its ends have nobody to receive from, or to send to."""
     mine = SETTINGS | {

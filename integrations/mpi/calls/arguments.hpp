@@ -88,12 +88,11 @@
 
 // MPI_Name, run by function<PMPI_Name>(), which asks where its buffers lie once it is known who
 // runs the call.
-#define DEFINE_OWN(suffix, N, Id, Name, KIND, function)    \
-  WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                  \
-    if (all_stay(k##Id, handle, KIND##_BUFFERS)) {         \
-      return PMPI_##Name##suffix(KIND##_ARGS);             \
-    }                                                      \
-    WPR_NOTE_CALLER;                                       \
-    WPR_TRACE(k##Id, handle, KIND##_FORM(KIND##_ARGS),     \
-              function<PMPI_##Name##suffix>(KIND##_ARGS)); \
+#define DEFINE_OWN(suffix, N, Id, Name, KIND, function)                                          \
+  WPR_WRAP_QUICK(surely_stays_on_cores(k##Id, handle), Name##suffix, (KIND(N)), (KIND##_ARGS)) { \
+    if (all_stay(k##Id, handle, KIND##_BUFFERS)) {                                               \
+      return PMPI_##Name##suffix(KIND##_ARGS);                                                   \
+    }                                                                                            \
+    WPR_TRACE(k##Id, handle, KIND##_FORM(KIND##_ARGS),                                           \
+              function<PMPI_##Name##suffix>(KIND##_ARGS));                                       \
   }

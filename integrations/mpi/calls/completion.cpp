@@ -140,14 +140,17 @@ class Statuses {
  public:
   Statuses(int n, MPI_Status* statuses) : statuses_(statuses) {
     if (statuses != MPI_STATUSES_IGNORE) return;
-    own_.reset(new MPI_Status[static_cast<size_t>(n)]());
-    statuses_ = own_.get();
+    statuses_ = few_;
+    if (n > kInline) own_.reset(new MPI_Status[static_cast<size_t>(n)]());
+    if (own_) statuses_ = own_.get();
   }
   MPI_Status* get() { return statuses_; }
   MPI_Status& operator[](int i) { return statuses_[i]; }
 
  private:
+  static constexpr int kInline = 8;
   MPI_Status* statuses_;
+  MPI_Status few_[kInline] = {};
   std::unique_ptr<MPI_Status[]> own_;
 };
 

@@ -9,6 +9,7 @@ using namespace wirepress;
 
 // nullptr: there is none.
 WPR_EXPORT void* wirepress_mpi_device_alloc(int device, size_t size) {
+  ask_about_addresses();
   void* memory = nullptr;
   wpr_ctx* ctx = decoder(self_thread());
   if (!ctx || wpr_device_alloc(ctx, "cuda:emulated", device, size, &memory) != WPR_OK)

@@ -7,6 +7,7 @@
 #include "job/handshake.hpp"
 #include "job/library.hpp"
 #include "job/options.hpp"
+#include "messages/devices.hpp"
 #include "messages/requests.hpp"
 
 using namespace wirepress;
@@ -17,13 +18,19 @@ namespace {
 // not.
 std::atomic<int> g_told{-1};
 
+void start(const void* last_library_before) {
+  activate();
+  if (g_mode.load() != kInert) watch_libraries(last_library_before);
+}
+
 int init_thread(int* argc, char*** argv, int required, int* provided) {
   require_abi();
   const bool more = required < MPI_THREAD_MULTIPLE && wants_threads();
+  const void* const before = last_library();
   const int error = PMPI_Init_thread(argc, argv, more ? MPI_THREAD_MULTIPLE : required, provided);
   if (error != MPI_SUCCESS) return error;
   if (more && *provided > required) g_told = *provided = required;
-  activate();
+  start(before);
   return MPI_SUCCESS;
 }
 
@@ -33,8 +40,9 @@ WPR_WRAP(MPI_Init, int* argc, char*** argv) {
   int provided;
   if (wants_threads()) return init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
   require_abi();
+  const void* const before = last_library();
   const int error = PMPI_Init(argc, argv);
-  if (error == MPI_SUCCESS) activate();
+  if (error == MPI_SUCCESS) start(before);
   return error;
 }
 
@@ -49,6 +57,7 @@ WPR_WRAP(MPI_Query_thread, int* provided) {
 }
 
 WPR_WRAP(MPI_Finalize, void) {
+  unwatch_libraries();
   deactivate();
   const int error = PMPI_Finalize();
   leave_reports();

@@ -5,19 +5,16 @@
 using namespace wirepress;
 
 #define DEFINE_BLOCKING(suffix, N, id, Name, KIND)                                        \
-  WPR_WRAP(MPI_##Name##suffix, KIND(N)) {                                                 \
-    if (all_stay(k##id, handle)) return PMPI_##Name##suffix(KIND##_ARGS);                 \
+  WPR_WRAP_QUICK(surely_stays(k##id, handle), Name##suffix, (KIND(N)), (KIND##_ARGS)) {   \
     COUNT_LEFT(k##id, kUnsupported, KIND);                                                \
     WPR_TRACE(k##id, handle, KIND##_FORM(KIND##_ARGS), PMPI_##Name##suffix(KIND##_ARGS)); \
   }
-#define DEFINE_NONBLOCKING(suffix, N, Id, name, KIND)                   \
-  WPR_WRAP(MPI_I##name##suffix, KIND(N), MPI_Request* request) {        \
-    if (all_stay(kI##Id, handle)) {                                     \
-      return PMPI_I##name##suffix(KIND##_ARGS, request);                \
-    }                                                                   \
-    COUNT_LEFT(kI##Id, kNonblocking, KIND);                             \
-    WPR_TRACE(kI##Id, handle, KIND##_FORM(KIND##_ARGS).starts(request), \
-              PMPI_I##name##suffix(KIND##_ARGS, request));              \
+#define DEFINE_NONBLOCKING(suffix, N, Id, name, KIND)                                             \
+  WPR_WRAP_QUICK(surely_stays(kI##Id, handle), I##name##suffix, (KIND(N), MPI_Request * request), \
+                 (KIND##_ARGS, request)) {                                                        \
+    COUNT_LEFT(kI##Id, kNonblocking, KIND);                                                       \
+    WPR_TRACE(kI##Id, handle, KIND##_FORM(KIND##_ARGS).starts(request),                           \
+              PMPI_I##name##suffix(KIND##_ARGS, request));                                        \
   }
 #define DEFINE_PERSISTENT(suffix, N, Id, Name, KIND)                                               \
   WPR_WRAP(MPI_##Name##_init##suffix, KIND(N), MPI_Info info, MPI_Request* request) {              \

@@ -14,14 +14,15 @@ namespace wirepress {
 // body(from, to) runs the call. `sent` and `got` say what it reaches of the two, if it does.
 template <typename Sent, typename Got, typename Body>
 int on_host(Call call, MPI_Comm handle, const void* from, Sent sent, void* to, Got got, Body body) {
-  if (!on_device(from) && !on_device(to)) return body(from, to);
+  const bool from_there = on_device(from), to_there = on_device(to);
+  if (!from_there && !to_there) return body(from, to);
   Comm* comm = collective_comm(handle);
   if (!comm || comm->inter) return body(from, to);
   // Among ranks of a node MPI runs it (messages/quick.hpp).
   if (comm->all_inside && mpi_reaches(from) && mpi_reaches(to)) return body(from, to);
   // Types of a buffer that a call does not look at may be anything.
-  const OnHost in(from, on_device(from) ? sent(comm->rank, comm->size) : Reach()),
-      out(to, on_device(to) ? got(comm->rank, comm->size) : Reach());
+  const OnHost in(from, from_there ? sent(comm->rank, comm->size) : Reach()),
+      out(to, to_there ? got(comm->rank, comm->size) : Reach());
   if (in.error() || out.error()) return raise(comm, in.error() ? in.error() : out.error());
   stats(call).cores_size += in.copied_size() + out.copied_size();
   const int error = body(in.at(), out.at());

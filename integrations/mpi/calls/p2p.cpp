@@ -341,25 +341,27 @@ int isendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int se
 
 using namespace wirepress;
 
-#define DEFINE_SEND(suffix, N, Name)                                                           \
-  WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag, \
-           MPI_Comm comm) {                                                                    \
-    if (stays(k##Name, comm, dest)) {                                                          \
-      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm);                           \
-    }                                                                                          \
-    WPR_NOTE_CALLER;                                                                           \
-    WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag),                               \
-              send<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm));          \
+// What is found before it is known that all ranks are on this node is asked in the part apart.
+#define DEFINE_SEND(suffix, N, Name)                                                              \
+  WPR_WRAP_QUICK(surely_stays(k##Name, comm, dest), Name##suffix,                                 \
+                 (const void* buf, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm), \
+                 (buf, count, type, dest, tag, comm)) {                                           \
+    if (stays(k##Name, comm, dest)) {                                                             \
+      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm);                              \
+    }                                                                                             \
+    WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag),                                  \
+              send<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm));             \
   }
-#define DEFINE_ISEND(suffix, N, Name)                                                           \
-  WPR_WRAP(MPI_##Name##suffix, const void* buf, N count, MPI_Datatype type, int dest, int tag,  \
-           MPI_Comm comm, MPI_Request* request) {                                               \
-    if (stays(k##Name, comm, dest)) {                                                           \
-      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm, request);                   \
-    }                                                                                           \
-    WPR_NOTE_CALLER;                                                                            \
-    WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag).starts(request),                \
-              isend<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm, request)); \
+#define DEFINE_ISEND(suffix, N, Name)                                                            \
+  WPR_WRAP_QUICK(surely_stays(k##Name, comm, dest), Name##suffix,                                \
+                 (const void* buf, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, \
+                  MPI_Request* request),                                                         \
+                 (buf, count, type, dest, tag, comm, request)) {                                 \
+    if (stays(k##Name, comm, dest)) {                                                            \
+      return PMPI_##Name##suffix(buf, count, type, dest, tag, comm, request);                    \
+    }                                                                                            \
+    WPR_TRACE(k##Name, comm, sends(buf, count, type, dest, tag).starts(request),                 \
+              isend<PMPI_##Name##suffix, k##Name>(buf, count, type, dest, tag, comm, request));  \
   }
 #define WPR_DEFINE(suffix, N)                                                                      \
   DEFINE_SEND(suffix, N, Send)                                                                     \
@@ -370,30 +372,36 @@ using namespace wirepress;
   DEFINE_ISEND(suffix, N, Issend)                                                                  \
   DEFINE_ISEND(suffix, N, Irsend)                                                                  \
   DEFINE_ISEND(suffix, N, Ibsend)                                                                  \
-  WPR_WRAP(MPI_Recv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,           \
-           MPI_Comm comm, MPI_Status* status) {                                                    \
+  WPR_WRAP_QUICK(surely_comes_raw(comm), Recv##suffix,                                             \
+                 (void* buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,       \
+                  MPI_Status* status),                                                             \
+                 (buf, count, type, source, tag, comm, status)) {                                  \
     if (comes_raw(comm, source)) {                                                                 \
       return PMPI_Recv##suffix(buf, count, type, source, tag, comm, status);                       \
     }                                                                                              \
     WPR_TRACE(kRecv, comm, receives(count, type, source, tag, &status),                            \
               recv<PMPI_Recv##suffix>(buf, count, type, source, tag, comm, status));               \
   }                                                                                                \
-  WPR_WRAP(MPI_Irecv##suffix, void* buf, N count, MPI_Datatype type, int source, int tag,          \
-           MPI_Comm comm, MPI_Request* request) {                                                  \
+  WPR_WRAP_QUICK(surely_comes_raw(comm), Irecv##suffix,                                            \
+                 (void* buf, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,       \
+                  MPI_Request* request),                                                           \
+                 (buf, count, type, source, tag, comm, request)) {                                 \
     if (comes_raw(comm, source)) {                                                                 \
       return PMPI_Irecv##suffix(buf, count, type, source, tag, comm, request);                     \
     }                                                                                              \
     WPR_TRACE(kIrecv, comm, receives(count, type, source, tag, nullptr).starts(request, true),     \
               irecv<PMPI_Irecv##suffix>(buf, count, type, source, tag, comm, request));            \
   }                                                                                                \
-  WPR_WRAP(MPI_Sendrecv##suffix, const void* sendbuf, N sendcount, MPI_Datatype sendtype,          \
-           int dest, int sendtag, void* recvbuf, N recvcount, MPI_Datatype recvtype, int source,   \
-           int recvtag, MPI_Comm comm, MPI_Status* status) {                                       \
+  WPR_WRAP_QUICK(surely_stays(kSendrecv, comm, dest), Sendrecv##suffix,                            \
+                 (const void* sendbuf, N sendcount, MPI_Datatype sendtype, int dest, int sendtag,  \
+                  void* recvbuf, N recvcount, MPI_Datatype recvtype, int source, int recvtag,      \
+                  MPI_Comm comm, MPI_Status* status),                                              \
+                 (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype,       \
+                  source, recvtag, comm, status)) {                                                \
     if (comes_raw(comm, source) && stays(kSendrecv, comm, dest)) {                                 \
       return PMPI_Sendrecv##suffix(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,           \
                                    recvcount, recvtype, source, recvtag, comm, status);            \
     }                                                                                              \
-    WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(                                                                                     \
         kSendrecv, comm,                                                                           \
         sends(sendbuf, sendcount, sendtype, dest, sendtag)                                         \
@@ -401,13 +409,14 @@ using namespace wirepress;
         sendrecv<PMPI_Sendrecv##suffix>(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,      \
                                         recvcount, recvtype, source, recvtag, comm, status));      \
   }                                                                                                \
-  WPR_WRAP(MPI_Sendrecv_replace##suffix, void* buf, N count, MPI_Datatype type, int dest,          \
-           int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {              \
+  WPR_WRAP_QUICK(surely_stays(kSendrecvReplace, comm, dest), Sendrecv_replace##suffix,             \
+                 (void* buf, N count, MPI_Datatype type, int dest, int sendtag, int source,        \
+                  int recvtag, MPI_Comm comm, MPI_Status* status),                                 \
+                 (buf, count, type, dest, sendtag, source, recvtag, comm, status)) {               \
     if (comes_raw(comm, source) && stays(kSendrecvReplace, comm, dest)) {                          \
       return PMPI_Sendrecv_replace##suffix(buf, count, type, dest, sendtag, source, recvtag, comm, \
                                            status);                                                \
     }                                                                                              \
-    WPR_NOTE_CALLER;                                                                               \
     WPR_TRACE(kSendrecvReplace, comm,                                                              \
               sends(buf, count, type, dest, sendtag)                                               \
                   .also_receives(count, type, source, recvtag, &status),                           \

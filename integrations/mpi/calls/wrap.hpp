@@ -61,3 +61,16 @@ requires(sizeof...(A) == sizeof...(B)) inline constexpr bool called_alike<R(A...
   static_assert(wirepress::called_alike<decltype(name), decltype(wirepress_##name)>,         \
                 #name " has other parameters in this mpi.h than the MPI standard gives it"); \
   int wirepress_##name(__VA_ARGS__)
+
+// WPR_WRAP_QUICK(quick, Name, (parameters...), (arguments...)) { ... } is WPR_WRAP of MPI_Name for
+// a function that is mostly MPI's by one look, `quick`. The rest is a function apart: the exported
+// one needs no stack frame.
+#define WPR_LIST(...) __VA_ARGS__
+#define WPR_WRAP_QUICK(quick, Name, parameters, arguments) \
+  [[gnu::noinline]] static int apart_##Name parameters;    \
+  WPR_WRAP(MPI_##Name, WPR_LIST parameters) {              \
+    if (quick) return PMPI_##Name arguments;               \
+    WPR_NOTE_CALLER;                                       \
+    return apart_##Name arguments;                         \
+  }                                                        \
+  int apart_##Name parameters

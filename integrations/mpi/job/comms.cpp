@@ -13,6 +13,7 @@
 #include "job/sessions.hpp"
 #include "messages/requests.hpp"
 #include "messages/stash.hpp"
+#include "messages/thread.hpp"
 #include "recording/trace.hpp"
 
 namespace wirepress {
@@ -115,10 +116,15 @@ void update_quick_epoch() {
                       std::memory_order_release);
 }
 
-void retain(Comm* comm) { comm->references.fetch_add(1, std::memory_order_relaxed); }
+void retain(Comm* comm) { bump(&comm->references, 1); }
 
 void release(Comm* comm) {
-  if (comm->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (job().multiple) {
+    if (comm->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  } else {
+    bump(&comm->references, -1);
+    if (comm->references.load(std::memory_order_relaxed) > 0) return;
+  }
   for (Stashed* stashed : comm->stash) delete stashed;
   free_contests(comm);
   delete comm->shadow;
@@ -151,7 +157,7 @@ Comm* find_comm_slow(MPI_Comm handle) {
   }
   // Another thread's, perhaps: how MPI handed it over is not known to race detectors.
   comm->alive.load(std::memory_order_acquire);
-  t_last_comm = {handle, comm, epoch};
+  t_last_comm = {handle, epoch, comm, comm->all_inside ? &self_thread() : nullptr};
   return comm;
 }
 

@@ -21,6 +21,7 @@ struct Contest;  // choosing/contests.hpp
 struct Queue;    // collectives/queues.hpp
 struct Shadow;   // collectives/shadow.hpp
 struct Stashed;  // messages/stash.hpp
+struct Thread;   // messages/thread.hpp
 
 struct Comm {
   MPI_Comm handle = MPI_COMM_NULL;
@@ -85,8 +86,9 @@ void update_quick_epoch();  // after one of these changed
 // The communicator that a thread used last.
 struct LastComm {
   MPI_Comm handle{};
-  Comm* comm = nullptr;
   uint64_t epoch = UINT64_MAX;
+  Comm* comm = nullptr;
+  Thread* inside = nullptr;  // the thread itself, where the communicator is all_inside
 };
 extern constinit thread_local LastComm t_last_comm;
 

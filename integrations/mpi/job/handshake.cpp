@@ -34,8 +34,6 @@ namespace wirepress {
 
 std::atomic<int> g_mode{kInert};
 
-Job& job() { return the<Job>(); }
-
 namespace {
 
 // Collective. All ranks were told to start, so all have the library: were they told the same?

@@ -76,7 +76,17 @@ struct Job {
   bool nonblocking = false;
   bool collectives = true, same_host = false, checksum = false, trust = false, contest = true;
 };
-Job& job();
+inline Job& job() { return the<Job>(); }
+
+// A number that only threads which call MPI at the same time have to change in one piece.
+template <typename N>
+void bump(std::atomic<N>* number, N n) {
+  if (job().multiple) {
+    number->fetch_add(n, std::memory_order_relaxed);
+  } else {
+    number->store(number->load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+}
 
 inline int own_node() { return job().node[static_cast<size_t>(job().rank)]; }
 

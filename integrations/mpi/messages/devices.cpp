@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "messages/thread.hpp"
@@ -23,14 +25,102 @@ bool mpi_knows_cuda() {
   return known;
 }
 
+struct Last {
+  const link_map* map = nullptr;
+  std::string name;
+};
+
+// The end of the loader's list, walked under its lock: another thread may load and unload.
+Last find_last() {
+  Dl_info info;
+  link_map* own = nullptr;
+  Last last;
+  if (!dladdr1(&g_last_library, &info, reinterpret_cast<void**>(&own), RTLD_DL_LINKMAP) || !own)
+    return last;
+  last.map = own;
+  dl_iterate_phdr(
+      [](dl_phdr_info*, size_t, void* to) {
+        Last& found = *static_cast<Last*>(to);
+        while (found.map->l_next) found.map = found.map->l_next;
+        found.name = found.map->l_name;
+        return 1;
+      },
+      &last);
+  return last;
+}
+
+// The module is preloaded: this runs when the program's own libraries are there, and no other.
+const void* const g_at_start = last_library();
+
+struct Watch {
+  std::mutex lock;
+  std::string folder;  // that MPI loads its components from; "": none
+  std::vector<void*> kept;
+};
+Watch& watch() { return the<Watch>(); }
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+// From now on the end of the list is this one's place. It is kept loaded, so that it has one.
+void watch_behind(const Last& last) {
+  void* const kept = dlopen(last.name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (!kept) return;
+  link_map* map = nullptr;
+  // Asked after the end of the list was found: a driver that came before it is known by now.
+  if (dlinfo(kept, RTLD_DI_LINKMAP, &map) != 0 || map != last.map || wpr_may_have_devices()) {
+    dlclose(kept);
+    return;
+  }
+  watch().kept.push_back(kept);
+  g_last_library = map;
+}
+
+// Addresses are asked about, as something was loaded. Where that were MPI's own components, which
+// Open MPI loads when it first needs them, there still is no device.
+void watch_on() {
+  static std::atomic<unsigned> n_asked{0};
+  const unsigned n = n_asked.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!g_last_library || (n & (n - 1)) != 0) return;  // ever more rarely
+  const Last last = find_last();
+  std::lock_guard hold(watch().lock);
+  if (last.map == g_last_library || watch().folder.empty() ||
+      folder_of(last.name) != watch().folder)
+    return;
+  watch_behind(last);
+  n_asked = 0;
+}
+
 }  // namespace
 
-bool on_device(const void* buffer) {
+std::atomic<const link_map*> g_last_library{nullptr};
+
+const void* last_library() { return find_last().map; }
+
+void watch_libraries(const void* before) {
+  const Last last = find_last();
+  if (!last.map || (last.map == before && before != g_at_start)) return;
+  std::lock_guard hold(watch().lock);
+  if (last.map != g_at_start) watch().folder = folder_of(last.name);
+  watch_behind(last);
+}
+
+void ask_about_addresses() { g_last_library = nullptr; }
+
+void unwatch_libraries() {
+  ask_about_addresses();
+  std::lock_guard hold(watch().lock);
+  for (void* kept : watch().kept) dlclose(kept);
+  watch().kept.clear();
+}
+
+bool lies_on_device(const void* buffer) {
+  watch_on();
   wpr_place place;
   return buffer != nullptr && wpr_place_of(buffer, &place) == WPR_OK && place.device >= 0;
 }
 
-bool mpi_reaches(const void* buffer) {
+bool reaches_there(const void* buffer) {
+  watch_on();
   wpr_place place;
   if (wpr_place_of(buffer, &place) != WPR_OK || place.device < 0) return true;
   return place.on_cores == nullptr && mpi_knows_cuda();

@@ -5,8 +5,10 @@
 // frame, whatever the receiver's MPI can do. Collectives are run on copies.
 #pragma once
 
+#include <link.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <vector>
 
 #include "messages/buffer.hpp"
@@ -14,9 +16,29 @@
 
 namespace wirepress {
 
-bool on_device(const void* buffer);
+// What this process had loaded last when it was sure that no address is a device's, and keeps
+// loaded meanwhile; nullptr: it is not sure.
+extern std::atomic<const link_map*> g_last_library;
+
+// Whether any address may be a device's: what small calls ask, by two loads. A driver comes with a
+// library, and the loader appends what it loads to its list.
+inline bool any_devices() {
+  const link_map* last = g_last_library.load(std::memory_order_relaxed);
+  return !last || __atomic_load_n(&last->l_next, __ATOMIC_RELAXED) != nullptr;
+}
+// What is loaded last; only to be compared.
+const void* last_library();
+// Once MPI is there. `before` is what was loaded last when MPI was not: of the program's own
+// libraries, which it may want to unload, none is kept.
+void watch_libraries(const void* before);
+void ask_about_addresses();  // from now on
+void unwatch_libraries();
+bool lies_on_device(const void* buffer);
+bool reaches_there(const void* buffer);
+
+inline bool on_device(const void* buffer) { return any_devices() && lies_on_device(buffer); }
 // Whether MPI itself reads and writes it there.
-bool mpi_reaches(const void* buffer);
+inline bool mpi_reaches(const void* buffer) { return !any_devices() || reaches_there(buffer); }
 // Each side may lie on a device. An error class.
 int copy_bytes(void* to, const void* from, size_t size);
 

@@ -31,6 +31,22 @@ Shard* shards() {
   return all;
 }
 
+// A shard's lock, where threads may call MPI at the same time.
+class Hold {
+ public:
+  explicit Hold(Shard& shard) : lock_(job().multiple ? &shard.lock : nullptr) {
+    if (lock_) lock_->lock();
+  }
+  ~Hold() {
+    if (lock_) lock_->unlock();
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  std::mutex* lock_;
+};
+
 uint64_t mix(uint64_t bits) {
   bits *= 0x9E3779B97F4A7C15u;
   return bits ^ (bits >> 29);
@@ -74,12 +90,12 @@ std::vector<Record*> completed_orphans() {
 void put(Record* record) {
   const uint64_t hash = mix(handle_bits(record->request));
   Shard& shard = shards()[hash % kShards];
-  std::lock_guard hold(shard.lock);
+  const Hold hold(shard);
   Record** bucket = &shard.bucket[(hash >> 8) % kBuckets];
   record->next = *bucket;
   *bucket = record;
-  if (is_large(*record)) g_n_large.fetch_add(1, std::memory_order_relaxed);
-  g_n_records.fetch_add(1, std::memory_order_relaxed);
+  if (is_large(*record)) bump(&g_n_large, 1);
+  bump(&g_n_records, size_t{1});
 }
 
 Record* take(MPI_Request request) {
@@ -89,15 +105,15 @@ Record* take(MPI_Request request) {
   const uint64_t hash = mix(handle_bits(request));
   Shard& shard = shards()[hash % kShards];
   for (;; sched_yield()) {
-    std::lock_guard hold(shard.lock);
+    const Hold hold(shard);
     Record** link = &shard.bucket[(hash >> 8) % kBuckets];
     while (*link && (*link)->request != request) link = &(*link)->next;
     Record* record = *link;
     if (!record) return nullptr;
     if (record->busy) continue;
     *link = record->next;
-    if (is_large(*record)) g_n_large.fetch_sub(1, std::memory_order_relaxed);
-    g_n_records.fetch_sub(1, std::memory_order_relaxed);
+    if (is_large(*record)) bump(&g_n_large, -1);
+    bump(&g_n_records, size_t{0} - 1);
     return record;
   }
 }
@@ -113,7 +129,7 @@ std::vector<Record*> hold_large() {
   std::vector<Record*> held;
   for (size_t i = 0; i < kShards; ++i) {
     Shard& shard = shards()[i];
-    std::lock_guard hold(shard.lock);
+    const Hold hold(shard);
     for (Record* record : shard.bucket) {
       for (; record; record = record->next) {
         const bool started = !record->persistent || record->active;
@@ -128,7 +144,7 @@ std::vector<Record*> hold_large() {
 
 void let_go(Record* record) {
   const uint64_t hash = mix(handle_bits(record->request));
-  std::lock_guard hold(shards()[hash % kShards].lock);
+  const Hold hold(shards()[hash % kShards]);
   record->busy = false;
 }
 

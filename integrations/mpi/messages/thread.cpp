@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "choosing/candidates.hpp"
+#include "job/comms.hpp"
 
 namespace wirepress {
 
@@ -25,6 +26,7 @@ struct Holder {
     Thread* thread = t_thread;
     if (thread) thread->sample_there.release();
     t_thread = nullptr;
+    t_last_comm = {};
     if (!thread) return;
     for (wpr_ctx* ctx : thread->ctx) wpr_free(ctx);
     wpr_free(thread->decoder);

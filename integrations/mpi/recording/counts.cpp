@@ -27,7 +27,11 @@ void add(CallStats* to, const CallStats& from) {
 
 void Counts::add(const Counts& other) {
   using E = Events;
-  for (size_t i = 0; i < kCallCount; ++i) wirepress::add(&calls[i], other.calls[i]);
+  for (size_t i = 0; i < kCallCount; ++i) {
+    wirepress::add(&calls[i], other.calls[i]);
+    calls[i].messages += other.inside[i];
+    calls[i].bypass[kSameHost] += other.inside[i];
+  }
   for (auto count : {&E::stashed, &E::truncated, &E::corrupt, &E::no_memory, &E::orphans,
                      &E::in_pieces, &E::left}) {
     events.*count += other.events.*count;

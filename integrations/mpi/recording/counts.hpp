@@ -27,6 +27,8 @@ struct Events {
 
 struct Counts {
   std::array<CallStats, kCallCount> calls{};
+  // Messages among ranks of a node that MPI was left by one look; add() counts them in `calls`.
+  std::array<uint64_t, kCallCount> inside{};
   Events events{};
 
   void add(const Counts& other);
