@@ -21,8 +21,9 @@ check: ## the everyday part of test, some six minutes
 gpu-check: ## kernels for GPUs on this machine's GPU, or by the emulator; ARGS=build for a machine without a network
 	@scripts/setup deps
 	@scripts/gpu-check $(ARGS)
-check-all: test ## test, and the conformance suite on 64-bit Arm under qemu
+check-all: test ## test, the conformance suite on 64-bit Arm under qemu, kernels for all GPUs
 	@scripts/check-aarch64
+	@cmake --build build/dev --target cuda_budgets
 wheel: ## dist/wirepress-*.whl, for other machines, too
 	@scripts/setup release
 	@$(PY) scripts/make_wheel.py $(ARGS)
