@@ -109,6 +109,19 @@ def test_codecs_and_types(mpi, tmp_path, codec, raw):
         assert sent["bypasses"].get("no_codec", 0) == (10 if name in raw else 0), name
 
 
+def test_a_report_to_a_pipe_leaves_the_pipe(mpi, tmp_path):
+    report = tmp_path / "report"
+    os.mkfifo(report)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(report.read_text()), daemon=True)
+    reader.start()
+    mpi.run(2, [mpi.build("types.c")], TRUST | {"WIREPRESS_MPI_REPORT": str(report)})
+    reader.join(60)
+    assert len(json.loads(got[0])["ranks"]) == 2
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("report")] == ["report"]
+    assert report.is_fifo()
+
+
 @pytest.mark.parametrize(
     ("chunk", "level"),
     [

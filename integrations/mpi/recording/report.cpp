@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/report.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -123,13 +124,16 @@ bool write_report(const std::string& file, const std::vector<std::string>& ranks
   json += "], \"ranks\": [";
   for (size_t i = 0; i < ranks.size(); ++i) json += (i ? ",\n" : "\n") + ranks[i];
   json += "\n]}\n";
-  const std::string temporary = file + ".part" + std::to_string(getpid());
-  FILE* out = std::fopen(temporary.c_str(), "w");
+  // Beside the file, so that none is ever there by half; but a device or pipe stays what it is.
+  struct stat there {};
+  const bool aside = stat(file.c_str(), &there) != 0 || S_ISREG(there.st_mode);
+  const std::string place = aside ? file + ".part" + std::to_string(getpid()) : file;
+  FILE* out = std::fopen(place.c_str(), "w");
   bool good = out && std::fwrite(json.data(), 1, json.size(), out) == json.size();
   if (out) good = std::fclose(out) == 0 && good;
-  good = good && std::rename(temporary.c_str(), file.c_str()) == 0;
+  if (aside) good = good && std::rename(place.c_str(), file.c_str()) == 0;
   if (!good) {
-    std::remove(temporary.c_str());
+    if (aside) std::remove(place.c_str());
     complain(("cannot write the report " + file).c_str());
   }
   return good;
