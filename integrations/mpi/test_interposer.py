@@ -118,7 +118,9 @@ def test_a_report_to_a_pipe_leaves_the_pipe(mpi, tmp_path):
     mpi.run(2, [mpi.build("types.c")], TRUST | {"WIREPRESS_MPI_REPORT": str(report)})
     reader.join(60)
     assert len(json.loads(got[0])["ranks"]) == 2
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("report")] == ["report"]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("report")] == [
+        "report"
+    ]
     assert report.is_fifo()
 
 
