@@ -2,9 +2,8 @@
 // What kernels of the engine cuda are written in. A kernel is a struct of plain values with
 //
 //   static constexpr unsigned kWarps;                   // of a block
-//   static constexpr size_t kShared;                    // bytes that a block's warps share, if
-//   any:
-//                                                       // of several warps they may call sync()
+//   static constexpr size_t kShared;                    // if any: bytes that a block's warps share
+//                                                       // (of several warps they may call sync())
 //   template <class W> WPR_ON_DEVICE void operator()(W& w) const;   // what one warp does
 //
 // W is HostWarp (host_warp.hpp: arrays of 32 in lockstep) or DeviceWarp (device_warp.cuh: one

@@ -124,6 +124,14 @@ def test_a_report_to_a_pipe_leaves_the_pipe(mpi, tmp_path):
     assert report.is_fifo()
 
 
+def test_a_report_to_a_pipe_without_reader_ends_the_job(mpi, tmp_path):
+    report = tmp_path / "report"
+    os.mkfifo(report)
+    mine = TRUST | {"WIREPRESS_MPI_REPORT": str(report), "LD_PRELOAD": str(mpi.library)}
+    done = mpi.start([mine] * 2, [mpi.build("types.c")], 120)
+    assert done.returncode == 0 and "cannot write the report" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(
     ("chunk", "level"),
     [

@@ -248,10 +248,10 @@ int allgatherv(ALLGATHERV(N)) {
     if (!room.get(shadow, size_of_all, size_of_all)) return plain();
     Type sent;
     const bool packed = known.contiguous && (in_place || (look_up(type, &sent) && sent.contiguous));
-    if (packed && is_alone(*shadow) && (on_device(from) || on_device(to))) {
+    if (packed && is_alone(*shadow) && any_devices()) {
       const Varying blocks(to, counts, at, to_type);
       const auto there = segments_there(*shadow, blocks, static_cast<size_t>(known.size));
-      if (!there.empty()) {
+      if (!there.empty() && (on_device(from) || on_device(bytes_of(to), there))) {
         return allgatherv_there(comm, shadow, {bytes_of(from), n, type}, blocks, in_place, known,
                                 there);
       }

@@ -25,9 +25,11 @@ bool sound(const Blocks& blocks, int n) {
 int copy_there(const Block& from, MPI_Count size, const Block& to, MPI_Count room) {
   if (size > room) return MPI_ERR_TRUNCATE;
   const auto n = static_cast<size_t>(size);
-  Type known;
-  if (look_up(to.type, &known) && known.contiguous)
-    return collect(from.buffer, from.count, from.type, to.buffer, n);
+  const auto contiguous = [](MPI_Datatype type) {
+    Type known;
+    return look_up(type, &known) && known.contiguous;
+  };
+  if (contiguous(from.type) && contiguous(to.type)) return copy_bytes(to.buffer, from.buffer, n);
   Buffer packed;
   if (!packed.reserve(n)) return ++self_thread().events.no_memory, MPI_ERR_NO_MEM;
   const int error = collect(from.buffer, from.count, from.type, packed.data(), n);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "calls/wrap.hpp"
+#include "choosing/sites.hpp"
 #include "messages/devices.hpp"
 #include "messages/outgoing.hpp"
 #include "messages/requests.hpp"
@@ -159,9 +160,11 @@ WPR_EACH_FORM(WPR_DEFINE)
 #undef WPR_DEFINE
 
 WPR_WRAP(MPI_Start, MPI_Request* request) {
+  WPR_NOTE_CALLER;
   WPR_TRACE(kStart, MPI_COMM_NULL, restarts(1, request),
             request ? start(request) : PMPI_Start(request));
 }
 WPR_WRAP(MPI_Startall, int n, MPI_Request requests[]) {
+  WPR_NOTE_CALLER;
   WPR_TRACE(kStart, MPI_COMM_NULL, restarts(n, requests), start_all(n, requests));
 }

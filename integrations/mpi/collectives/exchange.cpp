@@ -25,8 +25,15 @@ std::vector<Segment> split(size_t count, size_t element, size_t n) {
   return segments;
 }
 
+bool on_device(const Byte* data, const std::vector<Segment>& segments) {
+  for (const Segment& s : segments) {
+    if (s.size > 0) return on_device(data + s.offset);
+  }
+  return false;
+}
+
 Exchange::Exchange(Operation& op, Byte* data, std::vector<Segment> segments)
-    : op_(op), data_(data), on_device_(on_device(data)), segments_(std::move(segments)) {
+    : op_(op), data_(data), on_device_(on_device(data, segments)), segments_(std::move(segments)) {
   n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
   me_ = static_cast<size_t>(op.shadow().my_node);
   size_t most = 1;
@@ -160,7 +167,7 @@ void Exchange::all_gather() {
         if (frames_[i + n_chunks_].reserve(size)) {
           std::memcpy(frames_[i + n_chunks_].data(), came_[i].data(), size);
         } else {  // its values go on as they are
-          wire_sizes_[i + n_chunks_] = chunk.size;
+          wire_sizes_[i + n_chunks_] = op_.error() ? 0 : chunk.size;
         }
       }
       return came_[i].release();

@@ -14,6 +14,8 @@ namespace wirepress {
 struct Segment {
   size_t offset, size;
 };
+// Where the first byte of the segments lies; `data` itself may be no address of theirs.
+bool on_device(const Byte* data, const std::vector<Segment>& segments);
 // `count` elements in as equal parts as can be.
 std::vector<Segment> split(size_t count, size_t element, size_t n);
 

@@ -45,7 +45,7 @@ size_t Operation::compress(const Byte* data, size_t size, Buffer* frame) {
 
 const Byte* Operation::wire_of(const Byte* data, size_t size, Buffer* frame, size_t* wire_size) {
   if (frame->data()) return frame->data();
-  if (size == 0 || !on_device(data)) return data;
+  if (*wire_size == 0 || !on_device(data)) return data;  // 0: there is nothing right to send
   const int error =
       frame->reserve(size, true) ? copy_bytes(frame->data(), data, size) : MPI_ERR_NO_MEM;
   check(error);

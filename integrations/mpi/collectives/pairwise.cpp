@@ -332,18 +332,18 @@ const Byte* PairwiseExchange::bring(Parcel* parcel, size_t chunk, size_t* wire_s
     }
     return parcel->data;
   }
-  // Room for every chunk on its way is set aside (buffer.hpp).
-  const size_t room = std::max(*wire_size, kMinWire);
-  if (!frame->reserve(room, true)) {
-    check(MPI_ERR_NO_MEM);
-    *wire_size = 0;
-  } else if (const int error = copy_bytes(frame->data(), from, *wire_size)) {
-    check(error);
-    std::memset(frame->data(), 0, kMinWire);
-    spoil(frame->data(), kMinWire);
-    *wire_size = kMinWire;
-  }
-  return frame->data();
+  const int error = frame->reserve(*wire_size, true) ? copy_bytes(frame->data(), from, *wire_size)
+                                                     : MPI_ERR_NO_MEM;
+  if (!error) return frame->data();
+  check(error);
+  // A shorter message would be taken for the end of this one.
+  static const auto spoiled = [] {
+    std::array<Byte, kMinWire> wire{};
+    spoil(wire.data(), wire.size());
+    return wire;
+  }();
+  *wire_size = spoiled.size();
+  return spoiled.data();
 }
 
 size_t PairwiseExchange::compress(Parcel* parcel, const Byte** wire, size_t size, Buffer* frame) {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -54,15 +55,28 @@ const void* const g_at_start = last_library();
 
 struct Watch {
   std::mutex lock;
-  std::string folder;  // that MPI loads its components from; "": none
+  bool ended = false;
+  std::string folder;  // that MPI loads its components from, and nobody else; "": none
   std::vector<void*> kept;
 };
 Watch& watch() { return the<Watch>(); }
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
+// Whether libraries lie there that programs load, too.
+bool is_shared(const std::string& folder) {
+  for (const void* known :
+       {reinterpret_cast<const void*>(&PMPI_Init), reinterpret_cast<const void*>(&std::malloc)}) {
+    Dl_info info;
+    if (dladdr(known, &info) && info.dli_fname && folder_of(info.dli_fname) == folder) return true;
+  }
+  return false;
+}
+
 // From now on the end of the list is this one's place. It is kept loaded, so that it has one.
+// Holds the lock.
 void watch_behind(const Last& last) {
+  if (watch().ended) return;
   void* const kept = dlopen(last.name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (!kept) return;
   link_map* map = nullptr;
@@ -82,8 +96,9 @@ void watch_on() {
   const unsigned n = n_asked.fetch_add(1, std::memory_order_relaxed) + 1;
   if (!g_last_library || (n & (n - 1)) != 0) return;  // ever more rarely
   const Last last = find_last();
-  std::lock_guard hold(watch().lock);
-  if (last.map == g_last_library || watch().folder.empty() ||
+  // Not waited for: whoever has it may wait for the loader, which may be loading what calls this.
+  const std::unique_lock hold(watch().lock, std::try_to_lock);
+  if (!hold || last.map == g_last_library || watch().folder.empty() ||
       folder_of(last.name) != watch().folder)
     return;
   watch_behind(last);
@@ -100,11 +115,16 @@ void watch_libraries(const void* before) {
   const Last last = find_last();
   if (!last.map || (last.map == before && before != g_at_start)) return;
   std::lock_guard hold(watch().lock);
-  if (last.map != g_at_start) watch().folder = folder_of(last.name);
+  const std::string folder = folder_of(last.name);
+  if (last.map != g_at_start && !is_shared(folder)) watch().folder = folder;
   watch_behind(last);
 }
 
-void ask_about_addresses() { g_last_library = nullptr; }
+void ask_about_addresses() {
+  std::lock_guard hold(watch().lock);
+  watch().ended = true;
+  g_last_library = nullptr;
+}
 
 void unwatch_libraries() {
   ask_about_addresses();

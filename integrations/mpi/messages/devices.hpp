@@ -2,7 +2,8 @@
 // Buffers in memory of a GPU, which the cores cannot touch, and many an MPI neither. What is sent
 // from there is coded there and leaves as a frame that the cores have, or is copied to them where
 // it goes raw or has gaps; what goes there is received on the cores and expanded there: it may be a
-// frame, whatever the receiver's MPI can do. Collectives are run on copies.
+// frame, whatever the receiver's MPI can do. Collectives that
+// code there say so (calls/on_host.hpp); the others are run on copies.
 #pragma once
 
 #include <link.h>

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/report.hpp"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 #include "choosing/contests.hpp"
@@ -115,6 +119,45 @@ std::string rank_report() {
   return json + (trace.empty() ? "}" : ", \"trace\": " + trace + "}");
 }
 
+namespace {
+
+// To a device or pipe. A pipe that nobody reads is an error: it shall not stop the job, nor end it.
+bool write_through(const std::string& file, const std::string& text) {
+  const int to = open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (to < 0) return false;
+  fcntl(to, F_SETFL, 0);  // a reader that is slow is waited for
+  sigset_t broken, before;
+  sigemptyset(&broken);
+  sigaddset(&broken, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &broken, &before);
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = write(to, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  if (done < text.size() && errno == EPIPE && sigismember(&before, SIGPIPE) == 0) {
+    const timespec now{};
+    sigtimedwait(&broken, nullptr, &now);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return close(to) == 0 && done == text.size();
+}
+
+// Beside the file, so that none is ever there by half.
+bool write_aside(const std::string& file, const std::string& text) {
+  const std::string aside = file + ".part" + std::to_string(getpid());
+  FILE* out = std::fopen(aside.c_str(), "w");
+  bool good = out && std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  if (out) good = std::fclose(out) == 0 && good;
+  good = good && std::rename(aside.c_str(), file.c_str()) == 0;
+  if (!good) std::remove(aside.c_str());
+  return good;
+}
+
+}  // namespace
+
 bool write_report(const std::string& file, const std::vector<std::string>& ranks) {
   const Job& j = job();
   std::string json = "{\"version\": 1, \"state\": " + json_string(j.state) +
@@ -124,18 +167,10 @@ bool write_report(const std::string& file, const std::vector<std::string>& ranks
   json += "], \"ranks\": [";
   for (size_t i = 0; i < ranks.size(); ++i) json += (i ? ",\n" : "\n") + ranks[i];
   json += "\n]}\n";
-  // Beside the file, so that none is ever there by half; but a device or pipe stays what it is.
   struct stat there {};
-  const bool aside = stat(file.c_str(), &there) != 0 || S_ISREG(there.st_mode);
-  const std::string place = aside ? file + ".part" + std::to_string(getpid()) : file;
-  FILE* out = std::fopen(place.c_str(), "w");
-  bool good = out && std::fwrite(json.data(), 1, json.size(), out) == json.size();
-  if (out) good = std::fclose(out) == 0 && good;
-  if (aside) good = good && std::rename(place.c_str(), file.c_str()) == 0;
-  if (!good) {
-    if (aside) std::remove(place.c_str());
-    complain(("cannot write the report " + file).c_str());
-  }
+  const bool regular = stat(file.c_str(), &there) != 0 || S_ISREG(there.st_mode);
+  const bool good = (regular ? write_aside : write_through)(file, json);
+  if (!good) complain(("cannot write the report " + file).c_str());
   return good;
 }
 

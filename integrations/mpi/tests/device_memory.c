@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Messages between ranks 0 and 1, and collectives from and to memory of an emulated GPU, which ends
- * who touches it: by turns one rank's buffers lie there, the other's, all and none, and every byte
- * is compared. device_memory NONBLOCKING WHICH    1: the interposer has Ibcast, too; all: every
- * rank's lie there, some: all other turns */
+ * who touches it: by turns one rank's buffers lie there, the other's, all and none, then every
+ * second one of each; every byte is compared. device_memory NONBLOCKING WHICH    1: the interposer
+ * has Ibcast, too; all: every rank's lie there, some: all other turns */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -17,7 +17,17 @@ static void *(*device_alloc)(int, size_t);
 static int (*copy)(void *, const void *, size_t);
 static void (*device_free)(void *);
 static int rank, size, side; /* side: bit r of it: the buffers of rank r lie on a device */
+static int mixed;            /* every second buffer lies where the rank's others do not */
 static int n_devices;
+static void *there[64]; /* buffers on a device */
+enum { MOST = sizeof there / sizeof *there };
+
+static void **place_of(void *buffer) {
+  for (int i = 0; i < MOST; ++i) {
+    if (there[i] == buffer) return &there[i];
+  }
+  return NULL;
+}
 
 /* A buffer where this rank has it now, with n bytes of a message or 0x55. Every second one of a
  * device begins at an odd address. */
@@ -27,31 +37,33 @@ static void *make(size_t n, int kind, unsigned seed, int filled_in) {
   CHECK(here);
   memset(here, 0x55, n);
   if (filled_in) fill(here, n, kind, seed);
-  if (!(side >> rank & 1)) return here;
-  unsigned char *there = device_alloc(rank & 1, n + ODD);
-  CHECK(there);
-  there += n_devices % 2 ? ODD : 0;
-  CHECK(copy(there, here, n) == 0);
+  static int n_made;
+  if ((side >> rank & 1) == (mixed && n_made++ % 2)) return here;
+  unsigned char *far = device_alloc(rank & 1, n + ODD);
+  void **place = place_of(NULL);
+  CHECK(far && place);
+  far += n_devices % 2 ? ODD : 0;
+  CHECK(copy(far, here, n) == 0);
   free(here);
   ++n_devices;
-  return there;
+  return *place = far;
 }
 static void put(void *buffer, const void *here, size_t n) {
-  if (side >> rank & 1)
+  if (place_of(buffer))
     CHECK(copy(buffer, here, n) == 0);
   else
     memcpy(buffer, here, n);
 }
 static unsigned char *look(void *buffer, size_t n) {
   unsigned char *here = malloc(n + 1);
-  CHECK(here && (side >> rank & 1 ? copy(here, buffer, n) == 0 : (memcpy(here, buffer, n), 1)));
+  CHECK(here && (place_of(buffer) ? copy(here, buffer, n) == 0 : (memcpy(here, buffer, n), 1)));
   return here;
 }
 static void drop(void *buffer) {
-  if (side >> rank & 1)
-    device_free((char *)buffer - ((uintptr_t)buffer % 8 == ODD ? ODD : 0));
-  else
-    free(buffer);
+  void **place = place_of(buffer);
+  if (!place) return free(buffer);
+  *place = NULL;
+  device_free((char *)buffer - ((uintptr_t)buffer % 8 == ODD ? ODD : 0));
 }
 
 static void expect(void *buffer, size_t n, int kind, unsigned seed) {
@@ -287,11 +299,7 @@ static void reductions(size_t n) {
     const size_t bytes = 4 * (size_t)count * (size_t)blocks, mine = 4 * (size_t)count;
     for (int i = 0; i < count * blocks; ++i) values[i] = rank + i / 50;
     void *from = make(bytes, 0, 0, 0), *to = make(bytes, 0, 0, 0);
-    if (side >> rank & 1) {
-      CHECK(copy(in_place ? to : from, values, bytes) == 0);
-    } else {
-      memcpy(in_place ? to : from, values, bytes);
-    }
+    put(in_place ? to : from, values, bytes);
     int counts[16], whole = 1;
     for (int r = 0; r < size; ++r) counts[r] = count;
     if (way < 2)
@@ -420,9 +428,12 @@ int main(int argc, char **argv) {
         probed(kind, n, seed);
         MPI_Barrier(MPI_COMM_WORLD);
         if (n > 400000) continue;
-        collectives(kind, n, seed);
-        reductions(n);
-        addresses(kind, n, seed);
+        for (mixed = 0; mixed < 2; ++mixed) {
+          collectives(kind, n, seed);
+          reductions(n);
+          addresses(kind, n, seed);
+        }
+        mixed = 0;
         if (with_nonblocking && n >= 65536) nonblocking(kind, n, seed);
       }
     }
