@@ -13,7 +13,8 @@
  * Alignment: none is needed. Buffers at multiples of 64 bytes are faster: AVX-512 expands gradient
  * codes there up to 1.4 times as fast (4 MiB, one core).
  * Overlap: what a call writes lies apart from what it reads, else it is refused with WPR_PARAMETER
- * (only wpr_copy moves within one buffer; memory of devices is not looked at).
+ * (only wpr_copy moves within one buffer). cap counts where more of dst than a frame's bound or its
+ * content is given: wpr_expand_update. Of what lies on a device, frames are not looked at.
  * NULL: a call that needs a pointer and gets none is refused with WPR_PARAMETER; the bounds of no
  * context are 0.
  * Not promised: equal bytes from different versions of the library, or of liblz4, libzstd,
@@ -250,8 +251,8 @@ WPR_API wpr_status wpr_decompress_add(wpr_ctx *ctx, const void *src, size_t n, f
  * bytes that the casted gradient has above; so it is read by any call. The residual stays float32:
  * in 16 bits it would drop most of what it is kept for, since a step's rest is smaller than a unit
  * in the last place of the sum that it is added to. What is added to is rounded once, to the
- * nearest (ties to even). n, cap and *n_values count values; dst of the first has wpr_bound(ctx, 4
- * * n) bytes. WPR_PARAMETER: another type. */
+ * nearest (ties to even). n, cap and *n_values count values; dst of the first has
+ * wpr_bound(ctx, 4 * n) bytes. WPR_PARAMETER: another type. */
 WPR_API wpr_status wpr_compress_feedback_typed(wpr_ctx *ctx, const void *src, wpr_dtype dtype,
                                                float *residual, size_t n, void *dst, size_t cap,
                                                size_t *written);

@@ -34,7 +34,8 @@ def _leaves_borders_raw(plist: h5py.h5p.PropDCID) -> bool:
     """H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, which h5py cannot be asked for: its HDF5 can."""
     get = getattr(ctypes.CDLL(h5py.h5p.__file__), "H5Pget_chunk_opts", None)
     options = ctypes.c_uint(0)
-    known = get is not None and get(ctypes.c_int64(plist.id), ctypes.byref(options)) >= 0
+    with h5py._objects.phil:  # ctypes lets go of the interpreter's lock, and HDF5 has none
+        known = get is not None and get(ctypes.c_int64(plist.id), ctypes.byref(options)) >= 0
     return known and bool(options.value & 2)
 
 
@@ -191,7 +192,7 @@ def _elements(dataset: h5py.Dataset, data: Any) -> np.ndarray:
             return np.ascontiguousarray(data).reshape(data.shape).view(kind.base)
         compound = h5py.h5t.COMPOUND in (theirs.get_class(), ours.get_class())
         if compound and (data.dtype.kind, kind.base.kind) != ("c", "c"):
-            raise TypeError("records are converted by dataset[...]")
+            raise TypeError("write records by dataset[...], which converts them")
         size, n = kind.base.itemsize, data.size
         room = np.empty(n * max(size, data.dtype.itemsize), np.uint8)
         room[: data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
@@ -200,8 +201,8 @@ def _elements(dataset: h5py.Dataset, data: Any) -> np.ndarray:
         return room[: n * size].view(kind.base).reshape(data.shape)
     except (OSError, TypeError, ValueError) as error:
         raise ParameterError(
-            f"dataset {dataset.name} holds {kind}, the data are {data.dtype}, which HDF5 does not "
-            f"convert to it: {error}"
+            f"dataset {dataset.name} holds {kind}, the data are {data.dtype}, which are not "
+            f"converted here: {error}"
         ) from None
 
 

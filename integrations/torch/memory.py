@@ -118,7 +118,8 @@ def stays(tensor: torch.Tensor) -> bool:
 
 def within_reach(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor where the library codes it: itself, or a copy in memory of the CPU."""
-    return tensor.cpu() if tensor.is_cuda and not stays(tensor) else tensor
+    foreign = tensor.is_cuda and tensor.numel() > 0 and not stays(tensor)
+    return tensor.cpu() if foreign else tensor
 
 
 def room_beside(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -129,6 +129,8 @@ class Packer(LibraryCoder):
             encoder.set("seed", self.seed)
         encoder.set_stream(stream_of(values))
         if residual is not None:
+            if device_address(values) is not None:  # whose casts are PyTorch's
+                values = as_type(values, torch.float32)
             source, name = as_gradient(values)
             return encoder.compress_feedback_into(
                 source, as_memory(residual), as_array(out), dtype=name

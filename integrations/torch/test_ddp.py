@@ -224,6 +224,19 @@ def test_terngrad_clips_as_its_paper_does(on_ranks: Callable[..., Any]) -> None:
     assert found == {clipped, f"{clipped}+zstd", f"{clipped}+trits", "terngrad:clip=0"}
 
 
+def clipped_halves() -> float:
+    layer = nn.Linear(300, 300, bias=False).half()
+    ddp = make_ddp(layer)
+    wirepress.torch.compress(ddp, "dgc:ratio=0.5", momentum=0.0, clip=10.0)
+    (10 * ddp(torch.full((1, 300), 100.0, dtype=torch.float16))).sum().backward()
+    return float(layer.weight.grad.float().norm())
+
+
+def test_float16_is_clipped_by_a_norm_that_it_cannot_hold(on_ranks: Callable[..., Any]) -> None:
+    (norm,) = on_ranks(clipped_halves, 1)  # of the gradient: 300,000
+    assert 5 < norm < 10
+
+
 class AnnouncedLetters:
     """Letters whose sizes are told first, in collective calls: what a stage waits for is sent when
     it waits."""

@@ -430,6 +430,16 @@ def test_the_contest_keeps_the_faster_way_and_tries_the_other() -> None:
     assert contest.plan() == (False, 1)  # now the other one
 
 
+def test_sizes_that_vary_are_tried_as_seldom() -> None:
+    contest, seen = Contest(), []
+    for _ in range(6 + 24 + 3):
+        raw, calls = contest.plan(1)
+        assert calls == 1
+        seen.append(raw)
+        contest.note(raw, 1.0 if raw else 2.0)
+    assert seen == [False, True] * 3 + [True] * 24 + [False] * 3
+
+
 def test_a_lucky_trial_is_found_out() -> None:
     contest = Contest()
     for cost in (2.0, 1.0, 1.0):  # two compressed calls that began when the others had waited
@@ -454,7 +464,7 @@ class Fixed(Contest):
         super().__init__()
         self.fixed = raw, calls
 
-    def plan(self) -> tuple[bool, int]:
+    def plan(self, most: int = 1) -> tuple[bool, int]:
         return self.fixed
 
 

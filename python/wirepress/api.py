@@ -394,8 +394,9 @@ class Compressor:
         return Job(self._context.decompress_async(frame, out, stream), given)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are compressors of their own with the same settings, as they are where
-        other processes get them; statistics and a CUDA stream stay here."""
+        """Copies and pickles are compressors of their own. They have the settings that this one was
+        given; the others follow the environment of the process that has them. Statistics and a CUDA
+        stream stay here."""
         keys = (option.key for option in options())
         return _remade, (
             {key: self.option(key)[0] for key in keys if self.option(key)[1] == "set"},

@@ -204,12 +204,13 @@ class State:
 
     def _place(self, bucket: dist.GradBucket, buffer: torch.Tensor) -> Place:
         """On the bucket's device, but for what is done on the CPU only: sums inside a host, and the
-        products of PowerSGD. These, and the momentum of DGC, take float32."""
+        products of PowerSGD. These, and the momentum and the clipping of DGC, take float32."""
         assert self._wires
         parameters = [self._plan.by_id[id(tensor)] for tensor in bucket.parameters()]
         wide = bool(self._wires.local_in) or any(p.matrix for p in parameters)
         if wide or not buckets.stays(buffer):
-            return on_host(buffer, halves=not wide and not any(p.momentum for p in parameters))
+            wide = wide or any(p.momentum or p.clip is not None for p in parameters)
+            return on_host(buffer, halves=not wide)
         return self._streams.place(buffer, bucket.index())
 
     def _jobs(

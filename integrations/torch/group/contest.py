@@ -34,8 +34,8 @@ class Contest:
         self.last: Contest | None = None
         """The contest of the call before."""
 
-    def plan(self) -> tuple[bool, int]:
-        """Which way the next calls shall go (raw?), and how many, at least one."""
+    def plan(self, most: int = PAUSES[1]) -> tuple[bool, int]:
+        """Which way the next calls shall go (raw?), and how many, at least one, at most `most`."""
         pressed, raw = self._times[False], self._times[True]
         if len(raw) < TRIALS:
             return len(raw) < len(pressed), 1
@@ -44,7 +44,7 @@ class Contest:
             self._left, self._trials = self._pause, TRIALS
             self._pause = min(2 * self._pause, PAUSES[1])
         if self._left > 0:
-            calls = self._left if faster else min(self._left, CHECK)
+            calls = min(self._left, most if faster else min(CHECK, most))
             self._left -= calls
             self._tried = not faster
             return faster, calls

@@ -255,8 +255,8 @@ class Line(dist.ProcessGroup):
         """Whether this call and some more shall go raw, as this rank sees it."""
         if not self.options.adaptive:
             return False, 256
-        raw, calls = (True, 256) if self._is_small(call) else own.plan()
-        return raw, calls if contest.last in (own, None) else 1  # sizes vary: ask each time
+        most = 256 if contest.last in (own, None) else 1  # sizes vary: ask each time
+        return (True, most) if self._is_small(call) else own.plan(most)
 
     def _keep_timeout(self) -> None:
         """`torch.distributed` knows one of the two groups, and may have set its timeout."""

@@ -100,14 +100,16 @@ class Works(dist.Work):
             return done.then(self._outcome)
         made: torch.futures.Future[Any] = torch.futures.Future(devices=devices)
 
+        outcome: list[Any] = []
+
         def settle(done: torch.futures.Future[Any]) -> None:
             try:
-                made.set_result(self._outcome(done))
-            except Exception as error:
-                made.set_exception(error)
+                outcome.append(self._outcome(done))
+            finally:  # what fails is raised again by then(), as in Work.get_future
+                made.set_result(None)
 
         done.add_done_callback(settle)
-        return made
+        return made.then(lambda _: outcome[0] if outcome else self._outcome(done))
 
     def _outcome(self, done: torch.futures.Future[Any]) -> Any:
         for each in done.value():  # raises where one of them failed
@@ -157,12 +159,12 @@ class Staged:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._group, name)
-        return lambda first, *others: self._call(method, first, others)
+        return lambda first, *others: self._call(method, first, others, results=name != "send")
 
-    def _call(self, method: Any, first: Any, others: Sequence[Any]) -> dist.Work:
+    def _call(self, method: Any, first: Any, others: Sequence[Any], results: bool) -> dist.Work:
         pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
         given = _on_cpu(first, pairs)
-        n_results = len(pairs)
+        n_results = len(pairs) if results else 0
         work = method(given, *(_on_cpu(other, pairs) for other in others))
         return CopiedBack(work, first, pairs[:n_results])
 
