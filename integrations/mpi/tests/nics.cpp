@@ -3,15 +3,10 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "job/job.hpp"
 #include "recording/json.hpp"
 #include "recording/network.hpp"
 
 namespace wirepress {
-Job& job() {
-  static Job only;
-  return only;
-}
 std::string json_string(const std::string& text) { return text; }
 void append(std::string*, const char*, ...) {}
 }  // namespace wirepress
