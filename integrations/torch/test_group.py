@@ -236,7 +236,7 @@ def wrong_variable() -> str:
 
 def test_a_wrong_variable_is_an_error_on_all_ranks(on_ranks: OnRanks) -> None:
     for said in on_ranks(wrong_variable, 2):
-        assert "rank 1" in said and "torch_threshold" in said and "12 parsecs" in said
+        assert "rank 1" in said and "WIREPRESS_TORCH_THRESHOLD" in said and "12 parsecs" in said
 
 
 def wrong_recipe() -> str:
