@@ -71,7 +71,7 @@ def test_in_the_environment(
         return
     with pytest.raises(wirepress.ParameterError) as refusal:
         wirepress.Compressor()
-    one_sentence(str(refusal.value), f"variable of {option.key}: ", value)
+    one_sentence(str(refusal.value), f"{option.variable}: ", value)
 
 
 @matrix

@@ -128,10 +128,11 @@ def check_values(library: Any, values: list[tuple[str, str, str]]) -> None:
     try:
         context = library.Context()  # which takes the variables
     except ValueError as error:
-        found = re.search(r"variable of (\w+): (.*)", str(error), re.DOTALL)
+        found = re.search(r"in the environment, WIREPRESS_(\w+): (.*)", str(error), re.DOTALL)
         if not found:  # a default that this build cannot use
             raise RunError(str(error)) from None
-        raise RunError(explained(found[2], found[1], variable(found[1]))) from None
+        key = found[1].lower()
+        raise RunError(explained(found[2], key, variable(key))) from None
     for key, called, value in values:
         try:
             context.set(key, value)
