@@ -83,11 +83,15 @@ Status check_own_buffers(const void* src, size_t n, const void* dst, size_t cap,
   return wirepress::check_on_cores(dst, "dst");
 }
 
-// What a frame of n bytes is written to must not be what it is made of.
+// Of dst what a frame of raw_size bytes may be written to.
+Bytes room_of(const wpr_ctx* ctx, size_t raw_size, void* dst, size_t cap) {
+  return bytes(dst, std::min(cap, ctx->context.writer.bound(raw_size)));
+}
+
+// That must not be what the frame is made of.
 Status check_room(const wpr_ctx* ctx, const void* src, size_t n, void* dst, size_t cap,
                   const char* name = "src") {
-  return wirepress::check_apart(name, bytes(src, n), "dst",
-                                bytes(dst, std::min(cap, ctx->context.writer.bound(n))));
+  return wirepress::check_apart(name, bytes(src, n), "dst", room_of(ctx, n, dst, cap));
 }
 
 // A whole frame where the cores reach it.
@@ -347,7 +351,7 @@ wpr_status wpr_compress_feedback_typed(wpr_ctx* ctx, const void* src, wpr_dtype 
     const size_t size = halves.size_of(header.raw_size);
     WPR_TRY(check_buffers(src, size, dst, cap));
     WPR_TRY(check_buffers(residual, header.raw_size, dst, cap, "residual"));
-    const Bytes room = bytes(dst, std::min(cap, ctx->context.writer.bound(header.raw_size)));
+    const Bytes room = room_of(ctx, header.raw_size, dst, cap);
     WPR_TRY(wirepress::check_apart("src", bytes(src, size), "dst", room));
     WPR_TRY(check_room(ctx, residual, header.raw_size, dst, cap, "residual"));
     WPR_TRY(wirepress::check_apart("src", bytes(src, size), "residual",
@@ -384,7 +388,7 @@ wpr_status wpr_add(wpr_ctx* ctx, const void* a, size_t a_size, const void* b, si
     WPR_TRY(check_own_buffers(b, b_size, dst, cap, "b"));
     uint64_t raw_size = 0;
     if (wirepress::raw_size_of(bytes(a, a_size), &raw_size).ok()) {  // else add() says why
-      const Bytes room = bytes(dst, std::min(cap, ctx->context.writer.bound(raw_size)));
+      const Bytes room = room_of(ctx, raw_size, dst, cap);
       WPR_TRY(wirepress::check_apart("a", bytes(a, a_size), "dst", room));
       WPR_TRY(wirepress::check_apart("b", bytes(b, b_size), "dst", room));
     }
