@@ -154,7 +154,7 @@ struct Kernel {
   bool (*usable)() noexcept;
   // A context that one thread at a time uses, reused from block to block; nullptr: stateless.
   Status (*open)(const Args& args, void** state) noexcept;
-  void (*close)(void* state) noexcept;
+  void (*close)(void* state) noexcept;  // of nullptr: does nothing
   // Writes at most dst.size() bytes; kDstTooSmall where the code does not fit (the caller then
   // stores the block raw), any dst of bound() bytes fits.
   Status (*encode)(void* state, const Args& args, ConstBytes src, Bytes dst,

@@ -359,7 +359,7 @@ TEST(Gradient, HalvesMisused) {
     return wpr_compress_feedback_typed(ctx, g.data(), dtype, residual.data(), 100, frame.data(),
                                        cap, &size);
   };
-  for (const wpr_dtype dtype : {WPR_FLOAT64, WPR_INT16, WPR_BYTES, static_cast<wpr_dtype>(99)}) {
+  for (const wpr_dtype dtype : {WPR_FLOAT64, WPR_INT16, WPR_BYTES, static_cast<wpr_dtype>(31)}) {
     EXPECT_EQ(code(dtype, frame.size()), WPR_PARAMETER);
     EXPECT_EQ(wpr_decompress_add_typed(ctx, frame.data(), 4, sum.data(), dtype, 100, &size),
               WPR_PARAMETER);

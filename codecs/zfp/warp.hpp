@@ -169,6 +169,7 @@ class OnDevice {
   }
   static void close(void* state) noexcept {
     auto* const all = static_cast<State*>(state);
+    if (all == nullptr) return;
     if (all->own != nullptr) kOwn.close(all->own);
     if (all->portable != nullptr) zfp_libzfp.close(all->portable);
     delete all;

@@ -87,6 +87,7 @@ class KernelOf {
   }
   static void close(void* state) noexcept {
     auto* const own = static_cast<State*>(state);
+    if (own == nullptr) return;
     const typename Device::Bound bound(own->device);
     delete own;
   }
