@@ -203,7 +203,7 @@ class CodedMean(Job):
                 owner = (wires.send.rank + step + 1) % n
                 part = self._encoded(self._of_owner(owner))
                 self._parts.send(owner, part, self._flags.value)
-        self._counts.raw_bytes += 4 * sum(piece.values.numel() for piece in self._mine)
+        self._counts.raw_bytes += sum(piece.values.nbytes for piece in self._mine)
 
     def send(self) -> None:
         """The owner waits for its parts."""

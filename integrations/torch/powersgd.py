@@ -144,7 +144,7 @@ class LowRankMean(Job):
             if not is_finite:
                 self._flags.found(NOT_FINITE, index)
             ps.append(p)
-            self._counts.raw_bytes += 4 * matrix.values.numel()
+            self._counts.raw_bytes += matrix.values.nbytes
         self._give(self._p_mean, ps)
 
     def send(self) -> None:
@@ -174,7 +174,7 @@ class LowRankMean(Job):
 
     def _give(self, mean: Mean, tensors: list[torch.Tensor]) -> None:
         mean.give(torch.cat([tensor.reshape(-1) for tensor in tensors]), self._flags)
-        self._counts.coded_bytes += 4 * sum(tensor.numel() for tensor in tensors)
+        self._counts.coded_bytes += sum(tensor.nbytes for tensor in tensors)
 
 
 class Mean:
