@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // wirepress.h. Nothing is thrown across it.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <vector>
 
 #include "base/memory.hpp"
+#include "base/variables.hpp"
 #include "frame/hash.hpp"
 #include "pipeline/context.hpp"
 #include "wirepress/wirepress.h"
@@ -242,6 +244,17 @@ const char* wpr_status_name(wpr_status status) {
 }
 
 const char* wpr_version(void) { return WPR_VERSION; }
+
+const char* wpr_take_warning(void) {
+  static std::atomic<bool> taken{false};
+  if (taken.exchange(true)) return "";
+  try {
+    static const std::string sentence = wirepress::unknown_variables();
+    return sentence.c_str();
+  } catch (const std::bad_alloc&) {
+    return "";
+  }
+}
 
 wpr_status wpr_parse_rate(const char* text, double* rate) {
   double found;

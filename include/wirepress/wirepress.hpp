@@ -65,6 +65,9 @@ inline double parse_rate(const std::string& text) {
   throw Error(WPR_PARAMETER, "\"" + text + "\" is not a rate such as 10Gbps or 1.2GB/s");
 }
 
+// What the program should print or log, once; "": nothing.
+inline std::string take_warning() { return wpr_take_warning(); }
+
 // Where an address lies.
 inline wpr_place place_of(const void* at) {
   wpr_place place;

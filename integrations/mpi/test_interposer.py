@@ -542,6 +542,15 @@ def test_errors_only_on_request(mpi, settings, reason):
     assert "wirepress: off: rank 0: " in done.stderr and reason in done.stderr
 
 
+@pytest.mark.parametrize("settings", [TRUST, {"WIREPRESS_MPI_TRUTS": "1"}], ids=["on", "slip"])
+def test_a_variable_that_nobody_reads_is_named_once(mpi, settings):
+    settings = settings | {"LD_PRELOAD": str(mpi.library), "WIREPRESS_CODEK": "lz4"}
+    done = mpi.start([settings] * 2, [mpi.build("types.c")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("WIREPRESS_CODEK (did you mean WIREPRESS_MPI_CODEC?)") == 1
+    assert ("WIREPRESS_MPI_TRUST?" in done.stderr) == ("WIREPRESS_MPI_TRUTS" in settings)
+
+
 def test_locale_of_the_program(mpi, tmp_path):
     """A comma in its numbers is in none of ours."""
     if not shutil.which("localedef"):

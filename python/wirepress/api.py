@@ -8,7 +8,7 @@ import math
 import operator
 from typing import Any
 
-from wirepress import _core, arrays
+from wirepress import _core, arrays, environment
 from wirepress.errors import ParameterError, TruncatedError
 
 Value = str | int | bool | None  # of an option; None: leave it as it is
@@ -196,6 +196,7 @@ def device_work() -> DeviceWork:
 
 
 def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
+    environment.check(4)
     context = _core.Context()
     for key, value in {"recipe": recipe, **options}.items():
         if value is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from wirepress import _core, arrays
+from wirepress import _core, arrays, environment
 from wirepress.errors import ParameterError
 
 POLICIES = ("memory", "disk", "compressed", "in-worker")
@@ -193,6 +193,7 @@ class FrameStore:
             raise ParameterError(
                 f"tile {tuple(more.tile)} and shape {tuple(extents)} differ in length"
             )
+        environment.check(3)
         self._store = _core.Store(
             "" if path is None else path_text(path),
             mode,

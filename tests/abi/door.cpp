@@ -125,6 +125,8 @@ void run() {
   devices(context, values);
   streams(context, values);
   require(wirepress::version() == WPR_VERSION, "version");
+  wirepress::take_warning();
+  require(wirepress::take_warning().empty(), "a warning is given once");
 }
 
 }  // namespace
