@@ -35,6 +35,7 @@ static_assert(WPR_COMPLEX128 == static_cast<int>(DType::kComplex128));
 static_assert(WPR_ERROR_ABSOLUTE == static_cast<int>(wirepress::ErrorBound::kAbsolute));
 static_assert(WPR_DEVICE == static_cast<int>(Code::kDevice) &&
               WPR_IO == static_cast<int>(Code::kIo) &&
+              WPR_INTERRUPTED == static_cast<int>(Code::kInterrupted) &&
               WPR_TRUNCATED == static_cast<int>(Code::kTruncated));
 
 wpr_status finish(wpr_ctx* ctx, const Status& status) {
@@ -235,6 +236,12 @@ wpr_status wpr_get_error_bound(const wpr_ctx* ctx, const char* key, wpr_error_ki
 
 const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
   return ctx && key ? ctx->context.settings.options().origin(key) : nullptr;
+}
+
+wpr_status wpr_set_interrupt(wpr_ctx* ctx, int (*asked)(void*), void* user) {
+  if (!ctx) return WPR_PARAMETER;
+  ctx->context.interrupt = {asked, user};
+  return WPR_OK;
 }
 
 const char* wpr_error(const wpr_ctx* ctx) { return ctx ? ctx->last.text() : "ctx is NULL"; }

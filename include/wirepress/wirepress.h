@@ -51,6 +51,7 @@ typedef enum wpr_status {
   /* the call */
   WPR_PARAMETER = 20,     /* an unknown key, codec or value: wpr_error lists the known ones */
   WPR_DST_TOO_SMALL = 21, /* the result does not fit dst */
+  WPR_INTERRUPTED = 22,   /* the function of wpr_set_interrupt ended the call */
   /* the place */
   WPR_NO_MEMORY = 30,
   WPR_DEVICE = 31,
@@ -123,6 +124,13 @@ WPR_API wpr_status wpr_get_error_bound(const wpr_ctx *ctx, const char *key, wpr_
                                        double *value);
 /* Where the value comes from: "default", "environment" or "set"; NULL: unknown key. */
 WPR_API const char *wpr_origin(const wpr_ctx *ctx, const char *key);
+
+/* Lets long calls be ended: asked(user) is called between two blocks, by the thread that made the
+ * call and often (after microseconds where blocks are small), and may take its time. Once it
+ * returns other than 0 the call fails with WPR_INTERRUPTED, as soon as the blocks that other
+ * threads have are done; a stream ends with it. It must not use the context. asked NULL: nobody is
+ * asked, as at first. */
+WPR_API wpr_status wpr_set_interrupt(wpr_ctx *ctx, int (*asked)(void *user), void *user);
 
 /* One sentence about the context's last failure, "" if there was none. Valid until the next call
  * with this context. */

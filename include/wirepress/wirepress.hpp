@@ -121,6 +121,11 @@ class Context {
     return value;
   }
 
+  // Calls may be ended: they throw WPR_INTERRUPTED once asked(user) is not 0.
+  void set_interrupt(int (*asked)(void*), void* user) {
+    check(wpr_set_interrupt(get(), asked, user));
+  }
+
   // ---- whole buffers; the forms with dst return how many bytes they wrote ----
 
   size_t bound(size_t raw_size) const { return wpr_bound(get(), raw_size); }

@@ -292,6 +292,9 @@ class Compressor:
     set of options. A forked child may use its copy; the fork waits for the call that another thread
     is in. Copies and pickles have the same settings.
 
+    A long call of the main thread runs the handlers of signals meanwhile: it ends with the
+    KeyboardInterrupt of a Ctrl-C. A handler that uses the compressor of that call is refused.
+
     Args:
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
         **options: every row of `options()`: `threads=2`, `block_size="256KiB"`, `checksum=False`.
