@@ -125,7 +125,8 @@ void activate() {
   PMPI_Comm_size(MPI_COMM_WORLD, &j.size);
   int level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&level);
-  j.multiple = level == MPI_THREAD_MULTIPLE;
+  j.world_multiple = level == MPI_THREAD_MULTIPLE;
+  if (j.world_multiple) j.multiple = true;
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
   j.host = host;
