@@ -32,6 +32,7 @@ class Matrix:
     residual: torch.Tensor | None  # (n, m)
     q: torch.Tensor  # (m, r)
     watched: bool = False  # whether a value that is not finite is a flag
+    itemsize: int = 4  # bytes of a value of the gradient, which `values` have as float32
 
 
 def rank_of(method: str) -> int:
@@ -144,7 +145,7 @@ class LowRankMean(Job):
             if not is_finite:
                 self._flags.found(NOT_FINITE, index)
             ps.append(p)
-            self._counts.raw_bytes += matrix.values.nbytes
+            self._counts.raw_bytes += matrix.itemsize * matrix.values.numel()
         self._give(self._p_mean, ps)
 
     def send(self) -> None:

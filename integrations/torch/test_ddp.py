@@ -574,7 +574,7 @@ def counted_bytes(method: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("method", ["int8", "powersgd:rank=4"])
+@pytest.mark.parametrize("method", ["int8", "dgc:ratio=0.1", "powersgd:rank=4"])
 def test_bytes_of_gradients_are_those_of_their_type(
     on_ranks: Callable[..., Any], method: str
 ) -> None:
