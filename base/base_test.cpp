@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/options.hpp"
+#include "base/variables.hpp"
 
 namespace wirepress {
 namespace {
@@ -156,6 +157,34 @@ TEST(Options, EnvironmentCountsUnlessItIsWrong) {
   EXPECT_EQ(options.number("threads"), 3u);
   EXPECT_STREQ(options.origin("threads"), "environment");
   EXPECT_STREQ(options.origin("checksum"), "default");
+}
+
+// Set while it lives.
+class Variable {
+ public:
+  explicit Variable(const char* name) : name_(name) { setenv(name, "1", 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(Variables, ThoseThatNobodyReadsAreNamed) {
+  const Variable slip("WIREPRESS_CODEK"), other("WIREPRESS_COLOUR"), small("WIREPRESS_threads");
+  const std::string said = unknown_variables();
+  EXPECT_NE(said.find("WIREPRESS_CODEK (did you mean WIREPRESS_MPI_CODEC?)"), std::string::npos);
+  EXPECT_NE(said.find("WIREPRESS_threads (did you mean WIREPRESS_THREADS?)"), std::string::npos);
+  EXPECT_NE(said.find("WIREPRESS_COLOUR"), std::string::npos);
+  EXPECT_EQ(said.find("WIREPRESS_COLOUR ("), std::string::npos);
+}
+
+TEST(Variables, ThoseThatSomebodyReadsAreNot) {
+  EXPECT_EQ(unknown_variables(), "");
+  const Variable option("WIREPRESS_MPI_CODEC"), own("WIREPRESS_PORTS"), site("WIREPRESS_ROOT"),
+      another("WIREPRESSES_THREADS"), bare("WIREPRESS");
+  EXPECT_EQ(unknown_variables(), "");
 }
 
 TEST(Registry, IsOrderedAndComplete) {

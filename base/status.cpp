@@ -32,6 +32,8 @@ const char* code_name(Code code) {
       return "parameter";
     case Code::kDstTooSmall:
       return "dst_too_small";
+    case Code::kInterrupted:
+      return "interrupted";
     case Code::kNoMemory:
       return "no_memory";
     case Code::kDevice:

@@ -15,6 +15,7 @@ enum class Code : uint8_t {
   kTruncated = 13,
   kParameter = 20,
   kDstTooSmall = 21,
+  kInterrupted = 22,
   kNoMemory = 30,
   kDevice = 31,
   kIo = 32,

@@ -15,7 +15,7 @@ copy and the moments are the data. Coding: processor seconds of one thread, code
 best of all rounds. The slow disk is that of store.py, an ext4 on a loop device that the block
 layer throttles; saves with fsync, in turns, the median. Without root it is left out. Resharding:
 bytes that ranks read, saved by 4, loaded by 2 and 8. Steps: medians with and without an
-asynchronous save beside them, in turns.
+asynchronous save beside them, and beside a process that only counts, in turns.
 
 Writes bench/results/checkpoints.json and the section of docs/results/torch.md.
 """
@@ -23,11 +23,13 @@ Writes bench/results/checkpoints.json and the section of docs/results/torch.md.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -246,7 +248,8 @@ def resharding(rows: int) -> list[Row]:
 
 
 def steps_meanwhile(state: Tensors, seconds: float, rounds: int) -> list[Row]:
-    """Median seconds of a training step, alone and while another thread saves."""
+    """Median seconds of a training step: alone, while another thread saves, and beside a process
+    that shares nothing with it but the machine."""
     model = gradients.Bytes()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     tokens = torch.randint(256, (2, 65))
@@ -274,12 +277,25 @@ def steps_meanwhile(state: Tensors, seconds: float, rounds: int) -> list[Row]:
                 save.result()
         return found
 
-    names = ("plain", "planes")
-    found: dict[str, list[float]] = {"alone": [], **{name: [] for name in names}}
+    def beside_counting() -> list[float]:
+        with subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"],
+                              stdout=subprocess.PIPE) as other:  # fmt: skip
+            try:
+                assert other.stdout
+                other.stdout.readline()  # it runs
+                return alone()
+            finally:
+                other.kill()
+
+    turns: dict[str, Callable[[], list[float]]] = {
+        **{name: functools.partial(saving, name) for name in ("plain", "planes")},
+        "a process that only counts": beside_counting,
+    }
+    found: dict[str, list[float]] = {"alone": [], **{name: [] for name in turns}}
     for _ in range(rounds):
-        for name in names:
+        for name, turn in turns.items():
             found["alone"] += alone()
-            found[name] += saving(name)
+            found[name] += turn()
     return [
         {
             "part": "step", "beside": name, "steps": len(times),

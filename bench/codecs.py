@@ -124,6 +124,7 @@ GRADIENT = (
     "signsgd",
     "tbq",
     "terngrad",
+    "terngrad+trits",
     "qsgd:4",
     "graddrop",
     "topk:1e-3",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // wirepress.h. Nothing is thrown across it.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <vector>
 
 #include "base/memory.hpp"
+#include "base/variables.hpp"
 #include "frame/hash.hpp"
 #include "pipeline/context.hpp"
 #include "wirepress/wirepress.h"
@@ -33,6 +35,7 @@ static_assert(WPR_COMPLEX128 == static_cast<int>(DType::kComplex128));
 static_assert(WPR_ERROR_ABSOLUTE == static_cast<int>(wirepress::ErrorBound::kAbsolute));
 static_assert(WPR_DEVICE == static_cast<int>(Code::kDevice) &&
               WPR_IO == static_cast<int>(Code::kIo) &&
+              WPR_INTERRUPTED == static_cast<int>(Code::kInterrupted) &&
               WPR_TRUNCATED == static_cast<int>(Code::kTruncated));
 
 wpr_status finish(wpr_ctx* ctx, const Status& status) {
@@ -235,6 +238,12 @@ const char* wpr_origin(const wpr_ctx* ctx, const char* key) {
   return ctx && key ? ctx->context.settings.options().origin(key) : nullptr;
 }
 
+wpr_status wpr_set_interrupt(wpr_ctx* ctx, int (*asked)(void*), void* user) {
+  if (!ctx) return WPR_PARAMETER;
+  ctx->context.interrupt = {asked, user};
+  return WPR_OK;
+}
+
 const char* wpr_error(const wpr_ctx* ctx) { return ctx ? ctx->last.text() : "ctx is NULL"; }
 
 const char* wpr_status_name(wpr_status status) {
@@ -242,6 +251,17 @@ const char* wpr_status_name(wpr_status status) {
 }
 
 const char* wpr_version(void) { return WPR_VERSION; }
+
+const char* wpr_take_warning(void) {
+  static std::atomic<bool> taken{false};
+  if (taken.exchange(true)) return "";
+  try {
+    static const std::string sentence = wirepress::unknown_variables();
+    return sentence.c_str();
+  } catch (const std::bad_alloc&) {
+    return "";
+  }
+}
 
 wpr_status wpr_parse_rate(const char* text, double* rate) {
   double found;

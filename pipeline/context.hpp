@@ -27,12 +27,13 @@ struct Context {
   static constexpr uintptr_t kNoStream = UINTPTR_MAX;  // nothing is on its way
   void* stream = nullptr;
 
+  Interrupt interrupt;
   Settings settings;
   Stats stats;
   Chains chains;
   ThreadPool pool;
-  FrameWriter writer{settings, chains, pool, stats};
-  FrameReader reader{settings, chains, pool, stats};
+  FrameWriter writer{settings, chains, pool, stats, interrupt};
+  FrameReader reader{settings, chains, pool, stats, interrupt};
   StreamWriter stream_writer{settings, writer, stats};
   StreamReader stream_reader{settings, reader, stats};
   Jobs jobs{*this};  // last: they have memory of what is above

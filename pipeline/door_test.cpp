@@ -497,6 +497,66 @@ TEST(Door, EveryCodecAndDtype) {
 }
 
 // The child has none of its parent's threads, and makes its own.
+// Says yes when it is asked for the nth time.
+struct Asked {
+  explicit Asked(int n) : left(n) {}
+  int left;
+  static int ask(void* self) { return --static_cast<Asked*>(self)->left <= 0; }
+};
+
+TEST(Door, CallsMayBeInterrupted) {
+  const Data raw = wave(1 << 16);
+  for (const char* threads : {"1", "3"}) {
+    for (const char* recipe : {"zstd:1", "auto"}) {
+      Door door(recipe);
+      ASSERT_EQ(door.set("threads", threads), WPR_OK);
+      Data frame, out(raw.size());
+      ASSERT_EQ(door.compress(raw, WPR_FLOAT32, false, &frame), WPR_OK);
+      size_t n = 0;
+      const bool alone = *threads == '1';  // else other threads may leave it one question
+      for (const int when : alone ? std::vector{1, 2, 5} : std::vector{1}) {
+        Asked asked(when);
+        EXPECT_EQ(wpr_set_interrupt(door.get(), Asked::ask, &asked), WPR_OK);
+        EXPECT_EQ(door.compress(raw, WPR_FLOAT32, false), WPR_INTERRUPTED);
+        EXPECT_EQ(door.error(), "the call was interrupted");
+        asked.left = when;
+        EXPECT_EQ(
+            wpr_decompress(door.get(), frame.data(), frame.size(), out.data(), out.size(), &n),
+            WPR_INTERRUPTED);
+        asked.left = when;
+        EXPECT_EQ(wpr_decompress_range(door.get(), frame.data(), frame.size(), 7, raw.size() - 9,
+                                       out.data()),
+                  WPR_INTERRUPTED);
+      }
+      Asked never(1 << 30);
+      EXPECT_EQ(wpr_set_interrupt(door.get(), Asked::ask, &never), WPR_OK);
+      EXPECT_EQ(door.decompress(frame, raw.size()), raw);
+      if (alone) {
+        EXPECT_LT(never.left, 1 << 30);
+      }
+      Data again;
+      EXPECT_EQ(wpr_set_interrupt(door.get(), nullptr, nullptr), WPR_OK);
+      EXPECT_EQ(door.compress(raw, WPR_FLOAT32, false, &again), WPR_OK);
+      EXPECT_EQ(again, frame);
+    }
+  }
+}
+
+TEST(Door, AnInterruptedStreamHasEnded) {
+  const Data raw = wave(1 << 20);
+  Door door;
+  Data out(wpr_stream_bound(door.get(), raw.size()));
+  size_t n = 0;
+  ASSERT_EQ(door.compress(raw, WPR_FLOAT32, true), WPR_OK);
+  Asked asked(3);
+  EXPECT_EQ(wpr_set_interrupt(door.get(), Asked::ask, &asked), WPR_OK);
+  const auto update = [&] {
+    return wpr_stream_update(door.get(), raw.data(), raw.size(), out.data(), out.size(), &n);
+  };
+  EXPECT_EQ(update(), WPR_INTERRUPTED);
+  EXPECT_EQ(update(), WPR_PARAMETER);
+}
+
 TEST(Door, AForkedChildHasThreadsOfItsOwn) {
   Door door("shuffle:4+lz4");
   ASSERT_EQ(door.set("threads", "3"), WPR_OK);

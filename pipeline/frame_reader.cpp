@@ -23,6 +23,7 @@ struct ParallelExpand {
   // Where dst lies on a device, or has halves:
   const std::vector<DeviceChain>& there;
   std::vector<Staging>& staging;
+  const Interrupt& interrupt;
   DeviceShare share{};
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
@@ -119,7 +120,7 @@ struct ParallelExpand {
 
   void work(int worker) {
     std::vector<Begun> begun;
-    for (size_t i; !failed && (i = next++) < items.size();) {
+    for (size_t i; goes_on(worker) && (i = next++) < items.size();) {
       while (!begun.empty() && ends(worker, &begun)) continue;
       if (begins(i) && has_room(&begun))
         begin(worker, i, &begun);
@@ -128,6 +129,12 @@ struct ParallelExpand {
     }
     for (DeviceWait wait(workers == 1); !begun.empty();)
       ends(worker, &begun) ? wait.answered() : wait.turn();
+  }
+
+  // Worker 0 is the thread that made the call, which may be ended between blocks.
+  bool goes_on(int worker) {
+    if (worker == 0 && items.size() > 1) note(items.size(), interrupt.ask());
+    return !failed;
   }
 
   // Blocks that a device may have meanwhile, with the last one begun at the end.
@@ -290,7 +297,8 @@ Status FrameReader::expand_blocks(ParsedFrame* frame, int n_threads, Into into, 
                      .into = into,
                      .workers = workers,
                      .there = there_,
-                     .staging = staging_};
+                     .staging = staging_,
+                     .interrupt = interrupt_};
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelExpand*>(it)->work(worker); }, &job);
   if (on_device)
@@ -375,6 +383,7 @@ Status FrameReader::decompress_range(ConstBytes bytes, uint64_t offset, Bytes ds
   const uint64_t end = offset + dst.size();
   const uint64_t block_size = frame_.header.block_size();
   for (uint64_t index = offset / block_size; index * block_size < end; ++index) {
+    WPR_TRY(interrupt_.ask());
     const uint64_t begin = index * block_size;
     const Block& block = all[index];
     std::byte* scratch = partial_.reserve(block.raw_size);

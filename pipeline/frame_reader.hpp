@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/device_blocks.hpp"
+#include "pipeline/interrupt.hpp"
 #include "pipeline/pool.hpp"
 #include "pipeline/settings.hpp"
 #include "pipeline/stats.hpp"
@@ -24,8 +25,9 @@ enum class Into { kPlace, kSum, kMove };
 
 class FrameReader {
  public:
-  FrameReader(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats)
-      : settings_(settings), chains_(chains), pool_(pool), stats_(stats) {}
+  FrameReader(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats,
+              const Interrupt& interrupt)
+      : settings_(settings), chains_(chains), pool_(pool), stats_(stats), interrupt_(interrupt) {}
 
   // dst lies at `place`.
   Status decompress(ConstBytes bytes, Bytes dst, size_t* written, const Place& place);
@@ -61,6 +63,7 @@ class FrameReader {
   Chains& chains_;
   ThreadPool& pool_;
   Stats& stats_;
+  const Interrupt& interrupt_;
   ParsedFrame frame_;
   std::vector<ExpandItem> items_;
   Buffer partial_;  // a block of which decompress_range needs a part

@@ -30,6 +30,7 @@ struct ParallelEncode {
   int workers;
   Divided divided;
   Stats* stats;
+  const Interrupt& interrupt;
   std::mutex mutex{};
   std::condition_variable moved{};
   size_t next = 0;     // block to encode
@@ -47,6 +48,7 @@ struct ParallelEncode {
         begun.erase(begun.begin());
         wait.answered();
       }
+      if (worker == 0) look_for_interrupt();
       size_t i = 0;
       if (take(begun.empty(), &i)) {
         const bool may_begin = divided == Divided::kByWaiting ||
@@ -58,6 +60,14 @@ struct ParallelEncode {
         wait.turn();
       }
     }
+  }
+
+  // Worker 0 is the thread that made the call.
+  void look_for_interrupt() {
+    const Status asked = interrupt.ask();
+    if (asked.ok()) return;
+    const std::lock_guard lock(mutex);
+    stop(asked);
   }
 
   // The next block. false: all are taken, or the ring is full and the worker does not wait for it.
@@ -200,6 +210,7 @@ Status FrameWriter::choose_groups(const Header& header, int threads, ConstBytes 
   groups.clear();
   const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
   for (size_t at = 0; at < src.size(); at += group_size) {
+    WPR_TRY(interrupt_.ask());
     const ConstBytes group = src.subspan(at, std::min(group_size, src.size() - at));
     Recipe recipe;
     WPR_TRY(chooser.choose(group, block_size, &recipe));
@@ -271,6 +282,7 @@ Status FrameWriter::explain(ConstBytes src, Header header,
   WPR_TRY(begin_auto(&choice_, &header));
   const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
   for (size_t at = 0; at < src.size(); at += group_size) {
+    WPR_TRY(interrupt_.ask());
     const size_t size = std::min(group_size, src.size() - at);
     WPR_TRY(choice_.chooser.choose(src.subspan(at, size), block_size, &recipe));
     row(seen, {at, size, choice_.chooser});
@@ -388,6 +400,7 @@ Status FrameWriter::end_frame(const BlockMaker& maker, Bytes dst, size_t* writte
 }
 
 Status FrameWriter::make_blocks(const BlockMaker& maker, int threads, Bytes dst, size_t* written) {
+  if (maker.first() > 0) WPR_TRY(interrupt_.ask());  // a batch of a stream
   threads = std::min(threads, maker.n_workers());
   const size_t n = maker.n_blocks();
   Divided divided = Divided::kNot;
@@ -402,6 +415,7 @@ Status FrameWriter::make_serial(const BlockMaker& maker, Bytes dst, size_t* writ
   const Header& header = maker.header();
   size_t offset = 0;
   for (size_t i = 0; i < maker.n_blocks(); ++i) {
+    if (i > 0) WPR_TRY(interrupt_.ask());
     const bool last = maker.is_last(i);
     const size_t head = head_size(header, last), room = dst.size() - offset;
     if (room < head) return no_room(maker, i, head, room);
@@ -431,7 +445,8 @@ Status FrameWriter::make_parallel(const BlockMaker& maker, int threads, Divided 
                      .slots = slots_,
                      .workers = workers,
                      .divided = divided,
-                     .stats = &stats_};
+                     .stats = &stats_,
+                     .interrupt = interrupt_};
   pool_.run(
       workers, [](void* it, int worker) { static_cast<ParallelEncode*>(it)->work(worker); }, &job);
   WPR_TRY(job.status);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/device_blocks.hpp"
+#include "pipeline/interrupt.hpp"
 #include "pipeline/pool.hpp"
 #include "pipeline/settings.hpp"
 #include "pipeline/stats.hpp"
@@ -37,8 +38,9 @@ class FrameWriter {
     const Chooser& chooser;
   };
 
-  FrameWriter(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats)
-      : settings_(settings), chains_(chains), pool_(pool), stats_(stats) {}
+  FrameWriter(Settings& settings, Chains& chains, ThreadPool& pool, Stats& stats,
+              const Interrupt& interrupt)
+      : settings_(settings), chains_(chains), pool_(pool), stats_(stats), interrupt_(interrupt) {}
 
   size_t bound(uint64_t raw_size) const;
   // `header` says dtype and shape; the rest is filled in from the settings. src lies at `place`.
@@ -86,6 +88,7 @@ class FrameWriter {
   Chains& chains_;
   ThreadPool& pool_;
   Stats& stats_;
+  const Interrupt& interrupt_;
   Choice choice_;  // of whole frames
   std::vector<EncodeSlot> slots_;
   std::vector<Staging> staging_;  // of workers

@@ -166,9 +166,11 @@ def test_the_page_of_checkpoints():
             {"part": "resharding", "loaded_by": 8, "most": 1.25},
             {"part": "step", "beside": "alone", "seconds": 0.5},
             {"part": "step", "beside": "planes", "seconds": 0.6},
+            {"part": "step", "beside": "a process that only counts", "seconds": 0.55},
         ],
     }  # fmt: skip
     page = checkpoints.page(measured)
     assert f"| weights | {len(raw) / size:.3f} (" in page
     assert "| planes | 0.50, 0.50 | 0.50, 0.25 | 0.500 |" in page
     assert "1.250 by 8 ranks." in page and "1.20 beside planes" in page
+    assert "1.10 beside a process that only counts" in " ".join(page.split())

@@ -30,12 +30,12 @@ class Trits {
 
  private:
   static constexpr size_t kMostPlaces = trits::kPairs * trits::kPlaces;
-  static constexpr size_t kWords = kMostPlaces / kChunk;  // of two pairs each
-  static constexpr size_t kSlack = 8;                     // bytes written behind a code's end
+  static constexpr size_t kMostWords = kMostPlaces / kChunk;  // of two pairs each
+  static constexpr size_t kSlack = 8;                         // bytes written behind a code's end
 
   // The places of a group that are set, and which are negative.
   struct Group {
-    std::array<uint64_t, kWords> members, signs;
+    std::array<uint64_t, kMostWords> members, signs;
   };
 
   // Of two pairs the first words, and the second ones.

@@ -51,6 +51,7 @@ typedef enum wpr_status {
   /* the call */
   WPR_PARAMETER = 20,     /* an unknown key, codec or value: wpr_error lists the known ones */
   WPR_DST_TOO_SMALL = 21, /* the result does not fit dst */
+  WPR_INTERRUPTED = 22,   /* the function of wpr_set_interrupt ended the call */
   /* the place */
   WPR_NO_MEMORY = 30,
   WPR_DEVICE = 31,
@@ -97,7 +98,8 @@ typedef struct wpr_ctx wpr_ctx;
 
 /* A context with the defaults of `wirepress options`, overridden by WIREPRESS_* variables.
  * An invalid variable fails with WPR_PARAMETER and *ctx still set, so that wpr_error can say which,
- * as does a default that this build or engine cannot use; only WPR_NO_MEMORY leaves *ctx NULL. */
+ * as does a default that this build or engine cannot use; only WPR_NO_MEMORY leaves *ctx NULL.
+ * Variables that no option has are none of its business: wpr_take_warning names them. */
 WPR_API wpr_status wpr_create(wpr_ctx **ctx);
 WPR_API void wpr_free(wpr_ctx *ctx); /* NULL is fine */
 
@@ -123,11 +125,24 @@ WPR_API wpr_status wpr_get_error_bound(const wpr_ctx *ctx, const char *key, wpr_
 /* Where the value comes from: "default", "environment" or "set"; NULL: unknown key. */
 WPR_API const char *wpr_origin(const wpr_ctx *ctx, const char *key);
 
+/* Lets long calls be ended: asked(user) is called between two blocks, by the thread that made the
+ * call and often (after microseconds where blocks are small), and may take its time. Once it
+ * returns other than 0 the call fails with WPR_INTERRUPTED, as soon as the blocks that other
+ * threads have are done; a stream ends with it. It must not use the context. asked NULL: nobody is
+ * asked, as at first. */
+WPR_API wpr_status wpr_set_interrupt(wpr_ctx *ctx, int (*asked)(void *user), void *user);
+
 /* One sentence about the context's last failure, "" if there was none. Valid until the next call
  * with this context. */
 WPR_API const char *wpr_error(const wpr_ctx *ctx);
 WPR_API const char *wpr_status_name(wpr_status status); /* "ok", "corrupt", ... */
 WPR_API const char *wpr_version(void);                  /* WPR_VERSION of the library loaded */
+
+/* A sentence that a program should print or log: the variables WIREPRESS_* of the process that
+ * nobody reads, each with the name that may be meant. "": there are none, or the sentence was
+ * taken: the first call has it, so that of several users in a process one says it. Never NULL,
+ * static. */
+WPR_API const char *wpr_take_warning(void);
 
 /* Bytes a second of a rate as options take it: a number above 0, k, K, M, G, T or nothing, and bps,
  * b/s, bit/s or B/s (25Gbps, 1.2GB/s); MiB/s is in powers of 1024. WPR_PARAMETER: the text is no

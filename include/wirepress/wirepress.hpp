@@ -65,6 +65,9 @@ inline double parse_rate(const std::string& text) {
   throw Error(WPR_PARAMETER, "\"" + text + "\" is not a rate such as 10Gbps or 1.2GB/s");
 }
 
+// What the program should print or log, once; "": nothing.
+inline std::string take_warning() { return wpr_take_warning(); }
+
 // Where an address lies.
 inline wpr_place place_of(const void* at) {
   wpr_place place;
@@ -116,6 +119,11 @@ class Context {
     const char* value = wpr_origin(get(), key.c_str());
     if (!value) throw Error(WPR_PARAMETER, "unknown option \"" + key + "\"");
     return value;
+  }
+
+  // Calls may be ended: they throw WPR_INTERRUPTED once asked(user) is not 0.
+  void set_interrupt(int (*asked)(void*), void* user) {
+    check(wpr_set_interrupt(get(), asked, user));
   }
 
   // ---- whole buffers; the forms with dst return how many bytes they wrote ----

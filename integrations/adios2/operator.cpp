@@ -3,6 +3,7 @@
 #include <adios2/plugin/PluginOperatorInterface.h>
 #include <strings.h>
 
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -72,6 +73,8 @@ class Operator final : public ::adios2::plugin::PluginOperatorInterface {
   // ADIOS2 says that it is left out.
   explicit Operator(const Params& parameters) : PluginOperatorInterface(parameters) {
     usable_ = wpr_create(&context_) == WPR_OK;
+    const char* const warning = wpr_take_warning();
+    if (*warning) std::fprintf(stderr, "wirepress: %s\n", warning);
     if (usable_ && std::strcmp(wpr_origin(context_, "recipe"), "default") == 0)
       usable_ = wpr_set(context_, "recipe", kDefaultRecipe) == WPR_OK;
     for (const auto& [key, value] : parameters)

@@ -27,6 +27,12 @@ void complain(const Host& host, const std::string& sentence) {
   host.complain(sentence);
 }
 
+// HDF5 has no place for what is no failure.
+void say_warning() {
+  const char* const warning = wpr_take_warning();
+  if (*warning) std::fprintf(stderr, "wirepress: %s\n", warning);
+}
+
 // One context for all calls: HDF5 makes one at a time. Never freed, so that the end of a process
 // finds no thread of it in the way.
 class Coder {
@@ -55,7 +61,7 @@ Coder& Coder::of_process() {
   // After a fork the threads of the context are not there.
   if (coder && coder->process_ == getpid()) return *coder;
   auto* made = new Coder;
-  if (shared.compare_exchange_strong(coder, made)) return *made;
+  if (shared.compare_exchange_strong(coder, made)) return say_warning(), *made;
   wpr_free(made->context_);
   delete made;
   return *coder;

@@ -56,6 +56,20 @@ def values_of(dataset: h5py.Dataset) -> tuple[int, ...]:
     return dataset.id.get_create_plist().get_filter(0)[2]
 
 
+def test_a_variable_that_nobody_reads_is_named_once() -> None:
+    program = (
+        "import h5py, numpy, wirepress.hdf5\n"
+        "with h5py.File('x', 'w', driver='core', backing_store=False) as file:\n"
+        "    for name in 'ab':\n"
+        "        file.create_dataset(name, data=numpy.arange(9999), **wirepress.hdf5.options())"
+    )
+    settings = os.environ | {"WIREPRESS_RECIPPE": "lz4"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=settings, capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("WIREPRESS_RECIPPE (did you mean WIREPRESS_RECIPE?)") == 1
+
+
 # ---- h5py
 
 

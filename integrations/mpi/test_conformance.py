@@ -76,7 +76,7 @@ def test_soak_is_quick(mpi, tmp_path, codec):
 @pytest.mark.parametrize("words", [[], ["--multiple"]])
 def test_soak(mpi, words):
     ranks = 4 if mpi.name == "openmpi" else 2  # MPICH spins: more ranks than cores take minutes
-    seconds = int(os.environ.get("WIREPRESS_SOAK_SECONDS", "20"))
+    seconds = int(os.environ.get("WPR_SOAK_SECONDS", "20"))
     warm = "400"  # from these steps on the interposer has what it needs for any
     lz4 = {"WIREPRESS_MPI_CODEC": "lz4"}
     soak(mpi, ranks, lz4, 3 + len(words), seconds, "--warm", warm, *words)

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from wirepress.sim import trace_reader
+
 SENDS = (
     *("MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"),
     *("MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Irsend"),
@@ -542,6 +544,15 @@ def test_errors_only_on_request(mpi, settings, reason):
     assert "wirepress: off: rank 0: " in done.stderr and reason in done.stderr
 
 
+@pytest.mark.parametrize("settings", [TRUST, {"WIREPRESS_MPI_TRUTS": "1"}], ids=["on", "slip"])
+def test_a_variable_that_nobody_reads_is_named_once(mpi, settings):
+    settings = settings | {"LD_PRELOAD": str(mpi.library), "WIREPRESS_CODEK": "lz4"}
+    done = mpi.start([settings] * 2, [mpi.build("types.c")])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("WIREPRESS_CODEK (did you mean WIREPRESS_MPI_CODEC?)") == 1
+    assert ("WIREPRESS_MPI_TRUST?" in done.stderr) == ("WIREPRESS_MPI_TRUTS" in settings)
+
+
 def test_locale_of_the_program(mpi, tmp_path):
     """A comma in its numbers is in none of ours."""
     if not shutil.which("localedef"):
@@ -570,6 +581,24 @@ def test_communicators_of_sessions(mpi, tmp_path):
     program = mpi.build_fortran("session.F90", "mpi_f08")
     assert "ok session" in mpi.run(2, [program], TRUST | settings)
     assert "MPI_Isend" not in calls(report) or not calls(report)["MPI_Isend"]["compressed_messages"]
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_threads_of_a_session(any_mpi, tmp_path, order):
+    """The module takes the highest level of threads, which a session may give beside MPI_Init."""
+    if any_mpi.name == "openmpi":
+        pytest.skip("Open MPI has sessions from version 5 on")
+    if any_mpi.name == "intelmpi":
+        pytest.skip("Intel MPI has no such session beside MPI_Init: it aborts, or ends by SIGSEGV")
+    if any_mpi.name == "mpich" and order == "after":
+        pytest.skip("MPICH 4.0 promises such a session threads that it has no locks for: it aborts")
+    settings = {"WIREPRESS_MPI_CODEC": "lz4", "WIREPRESS_MPI_TRACE": str(tmp_path / "trace")}
+    program = [any_mpi.build("session_threads.c"), order]
+    said = any_mpi.run(2, program, TRUST | settings)
+    assert "ok session_threads" in said
+    if order == "before":  # a trace says in its head what the module took
+        rank = trace_reader.read(tmp_path / "trace").ranks[0]
+        assert rank.meta["multiple"] == ("multiple" in said)
 
 
 def test_collectives_off(mpi, tmp_path):

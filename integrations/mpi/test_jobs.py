@@ -27,7 +27,7 @@ from wirepress.launch import launchers, run
 SETTINGS = {"WIREPRESS_MPI_SAME_HOST": "on", "WIREPRESS_MPI_CODEC": "lz4"}
 SETTINGS |= {"WIREPRESS_MPI_PIECES": "1GiB", "WIREPRESS_MPI_GRACE": "60"}
 WIREPRESS = [sys.executable, run.__file__]
-MANY = int(os.environ.get("WIREPRESS_JOBS", "25"))  # a multiple of 25
+MANY = int(os.environ.get("WPR_JOBS", "25"))  # a multiple of 25
 
 
 def wirepress_run(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test programs with the library built by the sanitizers (presets asan-mpi and tsan-mpi).
 
-WIREPRESS_SOAK_SECONDS lets the random program run longer than 10 s, WIREPRESS_SOAK_RANKS on more
+WPR_SOAK_SECONDS lets the random program run longer than 10 s, WPR_SOAK_RANKS on more
 than 2 ranks:
-    WIREPRESS_SOAK_SECONDS=1200 .venv/bin/python -m pytest integrations/mpi/test_sanitizers.py
+    WPR_SOAK_SECONDS=1200 .venv/bin/python -m pytest integrations/mpi/test_sanitizers.py
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-SOAK_SECONDS = int(os.environ.get("WIREPRESS_SOAK_SECONDS", "10"))
-SOAK_RANKS = int(os.environ.get("WIREPRESS_SOAK_RANKS", "2"))
+SOAK_SECONDS = int(os.environ.get("WPR_SOAK_SECONDS", "10"))
+SOAK_RANKS = int(os.environ.get("WPR_SOAK_RANKS", "2"))
 EVERYTHING = {
     "WIREPRESS_MPI_TRUST": "1",
     "WIREPRESS_MPI_SAME_HOST": "1",

@@ -85,7 +85,7 @@ class Piece:
     """A part of one parameter's gradient; alike on all ranks but for the numbers in it.
 
     `values` (1-D, of `memory.GRADIENTS`) holds the gradient, then the mean over ranks. Inside hosts
-    they are added as float32 alone.
+    they are added as float32 alone, of which a value of the gradient may have had `itemsize` bytes.
     """
 
     name: str
@@ -95,6 +95,7 @@ class Piece:
     sum_coder: AnyCoder | None = None  # ... and encodes the mean with this
     local_owner: int = 0  # rank of `Wires.local_in`
     seed: int = 0
+    itemsize: int = 4
 
     def check(self) -> int:
         """A kind of flag, or 0; asked before it is encoded."""
@@ -203,7 +204,7 @@ class CodedMean(Job):
                 owner = (wires.send.rank + step + 1) % n
                 part = self._encoded(self._of_owner(owner))
                 self._parts.send(owner, part, self._flags.value)
-        self._counts.raw_bytes += 4 * sum(piece.values.numel() for piece in self._mine)
+        self._counts.raw_bytes += sum(p.itemsize * p.values.numel() for p in self._mine)
 
     def send(self) -> None:
         """The owner waits for its parts."""

@@ -32,6 +32,7 @@ class Matrix:
     residual: torch.Tensor | None  # (n, m)
     q: torch.Tensor  # (m, r)
     watched: bool = False  # whether a value that is not finite is a flag
+    itemsize: int = 4  # bytes of a value of the gradient, which `values` have as float32
 
 
 def rank_of(method: str) -> int:
@@ -144,7 +145,7 @@ class LowRankMean(Job):
             if not is_finite:
                 self._flags.found(NOT_FINITE, index)
             ps.append(p)
-            self._counts.raw_bytes += 4 * matrix.values.numel()
+            self._counts.raw_bytes += matrix.itemsize * matrix.values.numel()
         self._give(self._p_mean, ps)
 
     def send(self) -> None:
@@ -174,7 +175,7 @@ class LowRankMean(Job):
 
     def _give(self, mean: Mean, tensors: list[torch.Tensor]) -> None:
         mean.give(torch.cat([tensor.reshape(-1) for tensor in tensors]), self._flags)
-        self._counts.coded_bytes += 4 * sum(tensor.numel() for tensor in tensors)
+        self._counts.coded_bytes += sum(tensor.nbytes for tensor in tensors)
 
 
 class Mean:

@@ -563,6 +563,25 @@ def test_kinds_of_models(on_ranks: Callable[..., Any]) -> None:
         assert all(found.values()), found
 
 
+def counted_bytes(method: str) -> list[int]:
+    found = []
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        ddp = make_ddp(make_model(dtype=dtype))
+        state = wirepress.torch.compress(ddp, method, min_values=1)
+        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), range(2))
+        found.append(state.statistics()["raw_bytes"])
+        state.close()
+    return found
+
+
+@pytest.mark.parametrize("method", ["int8", "dgc:ratio=0.1", "powersgd:rank=4"])
+def test_bytes_of_gradients_are_those_of_their_type(
+    on_ranks: Callable[..., Any], method: str
+) -> None:
+    whole = 2 * 4 * sum(p.numel() for p in make_model().parameters())
+    assert on_ranks(counted_bytes, 2, method) == [[whole, whole // 2, whole // 2]] * 2
+
+
 def sharded_optimizer() -> bool:
     from torch.distributed.optim import ZeroRedundancyOptimizer
 

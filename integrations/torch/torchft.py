@@ -39,7 +39,7 @@ class ManagerCounts:
 
     rounds: int = 0  # that were committed
     dropped: int = 0  # that were not
-    raw_bytes: int = 0  # of the values that it coded, as float32 ...
+    raw_bytes: int = 0  # of the tensors that it coded ...
     coded_bytes: int = 0  # ... and of their frames, once for all
     plain_bytes: int = 0  # of what torchft averaged as it was
 
@@ -188,6 +188,9 @@ class CodedManager:
         size = _ABSENT
         if self._manager.is_participating():
             size = self._encoded(values, key, room[_HEAD:])
+        if size > 0:
+            self.counts.raw_bytes += tensor.nbytes
+            self.counts.coded_bytes += size
         room[:_HEAD] = torch.tensor([size]).view(torch.uint8)
         return room[: _HEAD + max(size, 0)]
 
@@ -209,8 +212,6 @@ class CodedManager:
             left = torch.zeros_like(values) if kept is None else kept * self._method.decay
             size = self._coder.encode(values, out, left, seed)
             self._new[key] = left
-        self.counts.raw_bytes += values.nbytes
-        self.counts.coded_bytes += size
         return size
 
     def mean(self, messages: list[torch.Tensor], n: int) -> torch.Tensor:

@@ -2,12 +2,15 @@
 #include "context.hpp"
 
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "buffer.hpp"
 
@@ -52,6 +55,11 @@ size_t raw_size_of(wirepress::Context& context, const Input& frame) {
   }
 }
 
+constexpr std::chrono::milliseconds kBetweenLooks(50);  // for signals
+
+// Python runs handlers of signals in its main thread alone. Nearly always that is the process's.
+bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
+
 // The context's stream, for one call.
 // NOLINTBEGIN(performance-no-int-to-ptr): addresses come as numbers
 class OnStream {
@@ -72,30 +80,63 @@ class OnStream {
 
 }  // namespace
 
+// While it lives, calls look for signals.
+class Context::Looking {
+ public:
+  explicit Looking(Context* context) : context_(context) {
+    context_->may_look_ = true;
+    context_->look_at_ = {};
+  }
+  ~Looking() { context_->may_look_ = false; }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+
+ private:
+  Context* context_;
+};
+
 struct Context::AtFork {
   std::mutex mutex;
+  std::atomic<bool> forking{false};  // calls look for no signals: the fork waits for them
   std::vector<Context*> contexts;
 
   // Never destroyed: contexts may outlive the module.
   static AtFork& all() {
     static AtFork* all = [] {
-      pthread_atfork([] { AtFork::all().lock(); }, [] { AtFork::all().unlock(); },
-                     [] { AtFork::all().unlock(); });
+      pthread_atfork([] { AtFork::all().lock(); }, [] { AtFork::all().unlock(false); },
+                     [] { AtFork::all().unlock(true); });
       return new AtFork;
     }();
     return *all;
   }
   void lock() {
     mutex.lock();
-    for (Context* context : contexts) context->mutex_.lock();
+    forking = true;
+    for (Context* context : contexts) context->hold();
   }
-  void unlock() {
-    for (Context* context : contexts) context->mutex_.unlock();
+  void unlock(bool in_child) {
+    for (Context* context : contexts) context->let_go(in_child);
+    forking = false;
     mutex.unlock();
   }
 };
 
+void Context::hold() {
+  while (!mutex_.try_lock()) {
+    if ((left_ = looks_.load())) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void Context::let_go(bool in_child) {
+  if (!left_) return mutex_.unlock();
+  left_ = false;
+  torn_ = in_child;
+}
+
 Context::Context() {
+  context_.set_interrupt(
+      [](void* self) -> int { return static_cast<Context*>(self)->is_interrupted(); }, this);
   AtFork& all = AtFork::all();
   const std::lock_guard<std::mutex> lock(all.mutex);
   all.contexts.push_back(this);
@@ -109,8 +150,40 @@ Context::~Context() {
   all.contexts.pop_back();
 }
 
+// Asked between blocks.
+bool Context::is_interrupted() {
+  if (!may_look_) return false;
+  const Clock::time_point now = Clock::now();
+  const bool is_first = look_at_ == Clock::time_point(), is_time = !is_first && now >= look_at_;
+  if (is_first || is_time) look_at_ = now + kBetweenLooks;
+  if (!is_time || !is_main_thread() || AtFork::all().forking) return false;
+  looks_ = true;
+  looker_ = std::this_thread::get_id();
+  {
+    const nb::gil_scoped_acquire acquired;
+    if (PyErr_CheckSignals() != 0) interrupt_ = std::make_exception_ptr(nb::python_error());
+  }
+  looker_ = std::thread::id();
+  looks_ = false;
+  return interrupt_ != nullptr;
+}
+
+bool Context::runs_handlers() const { return looker_.load() == std::this_thread::get_id(); }
+
+void Context::check_usable() const {
+  if (torn_)
+    throw Error(WPR_PARAMETER,
+                "another thread was in a call of this compressor when the process forked, and "
+                "looked for signals: make a new one in the child");
+  if (runs_handlers())
+    throw Error(WPR_PARAMETER,
+                "this compressor is in the call that the signal interrupts: use another one in "
+                "the signal's handler");
+}
+
 template <class Call>
 auto Context::alone(Call call) {
+  check_usable();
   const std::lock_guard<std::mutex> lock(mutex_);
   return call(context_);
 }
@@ -118,7 +191,15 @@ auto Context::alone(Call call) {
 template <class Call>
 auto Context::run(Call call) {
   nb::gil_scoped_release released;
-  return alone(call);
+  return alone([&](auto& context) {
+    const Looking looking(this);
+    try {
+      return call(context);
+    } catch (const Error&) {
+      if (interrupt_) std::rethrow_exception(std::exchange(interrupt_, nullptr));
+      throw;
+    }
+  });
 }
 
 template <class Cap, class Call>
@@ -417,11 +498,11 @@ nb::tuple Context::expand_update(nb::handle data, size_t offset, nb::handle out)
 template <class Begin>
 Job::Job(nb::object context, nb::object data, nb::object out, size_t cap, Begin begin)
     : owner_(std::move(context)), data_(std::move(data)), out_(std::move(out)) {
-  input_.emplace(data_);
+  input_ = std::make_unique<Input>(data_);
   if (out_.is_none()) {
-    bytes_.emplace(cap, Fill::kPart);
+    bytes_ = std::make_unique<NewBytes>(cap, Fill::kPart);
   } else {
-    output_.emplace(out_);
+    output_ = std::make_unique<Output>(out_);
   }
   void* const to = bytes_ ? bytes_->data() : output_->data();
   const size_t room = bytes_ ? cap : output_->size();
@@ -430,7 +511,17 @@ Job::Job(nb::object context, nb::object data, nb::object out, size_t cap, Begin 
 
 // A device may still read and write what the job has.
 Job::~Job() {
-  if (job_.load(std::memory_order_acquire) != nullptr) wait();
+  if (job_.load(std::memory_order_acquire) == nullptr) return;
+  context().runs_handlers() ? leave() : wait(false);
+}
+
+// Its context cannot be asked: the call that it is in goes on when this returns. So nothing of the
+// job is ever freed.
+void Job::leave() {
+  (void)input_.release();
+  (void)output_.release();
+  (void)bytes_.release();
+  for (nb::object* object : {&owner_, &data_, &out_}) (void)object->release();
 }
 
 Context& Job::context() const { return *nb::inst_ptr<Context>(owner_); }
@@ -451,13 +542,18 @@ bool Job::look() {
 
 // Nobody waits for the device alone with the context: its stream may be behind what other threads
 // have yet to put there, by the same context.
-void Job::wait() {
+void Job::wait(bool looks_for_signals) {
   constexpr std::chrono::microseconds kLongest(200);
   std::chrono::microseconds pause(5);
+  looks_for_signals = looks_for_signals && is_main_thread();
   nb::gil_scoped_release released;
-  while (!look()) {
+  for (Clock::time_point looked = Clock::now(); !look();) {
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongest);
+    if (!looks_for_signals || Clock::now() < looked + kBetweenLooks) continue;
+    const nb::gil_scoped_acquire acquired;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    looked = Clock::now();
   }
 }
 
@@ -478,7 +574,7 @@ bool Job::done() {
 }
 
 nb::object Job::result() {
-  if (job_.load(std::memory_order_acquire) != nullptr) wait();
+  if (job_.load(std::memory_order_acquire) != nullptr) wait(true);
   let_go();
   if (error_) std::rethrow_exception(error_);
   if (!result_.is_valid()) {

@@ -6,12 +6,15 @@
 #include <nanobind/nanobind.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 #include <wirepress/wirepress.hpp>
 
@@ -31,6 +34,7 @@ uintptr_t device_alloc(const std::string& engine, int device, size_t size);
 void device_free(uintptr_t address);
 
 class Job;
+using Clock = std::chrono::steady_clock;
 
 class Context {
  public:
@@ -95,7 +99,8 @@ class Context {
   // call(context_), alone with the context.
   template <class Call>
   auto alone(Call call);
-  // The same without the interpreter's lock.
+  // The same without the interpreter's lock. A long call of the main thread runs the handlers of
+  // signals, and ends with what one of them raises.
   template <class Call>
   auto run(Call call);
   // The same for a call that writes up to cap(context_) bytes to where it is told, and returns how
@@ -103,12 +108,27 @@ class Context {
   template <class Cap, class Call>
   nanobind::bytes make_bytes(Cap cap, Call call, Fill fill = Fill::kPart);
 
-  // A fork waits for the calls that other threads are in: the child's copies are whole.
+  // A fork waits for the calls that other threads are in: the child's copies are whole. A call that
+  // began to look for signals just before waits for the interpreter's lock, which the fork has: it
+  // is left, and its copy refused.
   struct AtFork;
+  class Looking;
+  void hold();
+  void let_go(bool in_child);
+
+  bool is_interrupted();
+  bool runs_handlers() const;  // this thread, in a call of the context
+  void check_usable() const;
 
   std::mutex mutex_;
   wirepress::Context context_;
-  uint64_t n_sets_ = 0;  // calls of set()
+  Clock::time_point look_at_;     // when signals are looked for; {}: not yet
+  std::exception_ptr interrupt_;  // what a handler raised
+  bool may_look_ = false;
+  std::atomic<bool> looks_{false};
+  std::atomic<std::thread::id> looker_{};  // whose handlers run
+  bool left_ = false, torn_ = false;       // by a fork; in the child
+  uint64_t n_sets_ = 0;                    // calls of set()
   intptr_t stream_ = 0;
 };
 
@@ -132,14 +152,15 @@ class Job {
  private:
   // Whether it is done, by a thread that has not the interpreter's lock.
   bool look();
-  void wait();
+  void wait(bool looks_for_signals);
+  void leave();
   void let_go();
   Context& context() const;
 
   nanobind::object owner_, data_, out_;  // that the memory below is of
-  std::optional<Input> input_;
-  std::optional<Output> output_;
-  std::optional<NewBytes> bytes_;
+  std::unique_ptr<Input> input_;
+  std::unique_ptr<Output> output_;
+  std::unique_ptr<NewBytes> bytes_;
   // Written alone with the context. The job last: who reads that it is no more, with the lock of
   // the interpreter and without that of the context, sees the others.
   size_t written_ = 0;

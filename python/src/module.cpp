@@ -121,6 +121,7 @@ NB_MODULE(_core, m) {
   m.attr("MAX_DIMS") = WPR_MAX_DIMS;
   m.attr("MAX_HEADER") = WPR_MAX_HEADER;
   m.def("version", wirepress::version);
+  m.def("take_warning", wirepress::take_warning);
   m.def("dtypes", dtypes);
   m.def("codecs", codecs, nb::arg("kernels") = true);
   m.def("engines", engines);

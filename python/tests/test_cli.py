@@ -342,6 +342,27 @@ def test_signals_leave_no_file(number: signal.Signals, tmp_path: Path, text: byt
     assert names(tmp_path) == set()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_one_long_call(number: signal.Signals, tmp_path: Path, text: bytes) -> None:
+    """The frame of an array is made by one call, which takes ten seconds and more."""
+    np.save(tmp_path / "array.npy", np.frombuffer(text * 12, np.uint8))
+    with subprocess.Popen(
+        [*COMMAND, "compress", "-r", "zstd:19", "array.npy", "-o", "out"],
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    ) as process:
+        assert process.stderr
+        while not any(p.name.endswith(".tmp") for p in tmp_path.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.3)  # into the call
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+        assert b"Traceback" not in process.stderr.read()
+    assert names(tmp_path) == {"array.npy"}
+
+
 @pytest.mark.parametrize("command", ["compress", "decompress"])
 def test_constant_memory(command: str, tmp_path: Path, text: bytes) -> None:
     """256 MB pass through a process that has far less."""

@@ -7,9 +7,13 @@ pipeline/options_test.cpp does the same at the C door.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,11 +83,53 @@ def test_in_the_check_of_a_job(option: wirepress.Option, value: str, right: bool
     """What `wirepress run` does with its flags, and with what the launcher sets in the ranks."""
     words = ["-x", f"{option.variable}={value}", "./app"]
     if right:
-        assert settings.check({}, words, "openmpi") == []
+        settings.check({}, words, "openmpi")
         return
     with pytest.raises(settings.RunError) as refusal:
         settings.check({}, words, "openmpi")
     one_sentence(str(refusal.value), f"{option.variable}: ", value)
+
+
+def said_of(variables: dict[str, str], *words: str) -> list[str]:
+    """The lines on stderr of a process with these variables."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(settings.PREFIX)}
+    command = [sys.executable, *words]
+    return subprocess.run(
+        command, env=kept | variables, capture_output=True, text=True, check=True
+    ).stderr.splitlines()
+
+
+USE = "import wirepress; [wirepress.Compressor().compress(b'x') for _ in range(3)]"
+
+
+@pytest.mark.parametrize("words", [("-c", USE), ("-m", "wirepress", "options")], ids=["api", "cli"])
+def test_a_variable_that_nobody_reads_is_named_once(words: tuple[str, ...]) -> None:
+    said = said_of({"WIREPRESS_CODEK": "zstd", "WIREPRESS_THREDS": "1"}, *words)
+    lines = [line for line in said if "CODEK" in line]
+    assert len(lines) == 1
+    assert "WIREPRESS_CODEK (did you mean WIREPRESS_MPI_CODEC?)" in lines[0]
+    assert "WIREPRESS_THREDS (did you mean WIREPRESS_THREADS?)" in lines[0]
+
+
+def test_variables_that_somebody_reads_are_known() -> None:
+    """All that sources read by name, and those of the options."""
+    reads = re.compile(r"""(?:environ|getenv|variable)\W+(?:get\W+)?"(WIREPRESS_[A-Z0-9_]+)""")
+    root = Path(__file__).parents[2]
+    sources = [path for room in ("python", "integrations", "base", "pipeline", "store", "engines")
+               for path in (root / room).rglob("*")
+               if path.suffix in (".py", ".cpp", ".hpp") and "test" not in path.name]  # fmt: skip
+    names = {name for path in sources for name in reads.findall(path.read_text())}
+    assert {"WIREPRESS_LIB_DIR", "WIREPRESS_HDF5_DIR", "WIREPRESS_RENDEZVOUS"} <= names
+    names |= {*settings.OWN, *(option.variable for option in wirepress.options())}
+    code = "from wirepress import _core; print(_core.take_warning())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | dict.fromkeys(names, "1"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "\n"
 
 
 def test_on_the_command_line(main: Any, tmp_path: Any) -> None:

@@ -427,6 +427,7 @@ def test_results_and_sources_of_other_kinds(
         ((*diff, "a.safetensors"), "is the source itself"),
         ((*diff, "./b.safetensors"), "is the source itself"),
         ((*diff, ""), "the name of a file is empty"),
+        ((*diff, "none/p.wpp"), "wirepress: none/p.wpp: No such file or directory"),
         (("patch", "a.safetensors", "p.wpp", "-f", "-o", "p.wpp"), "is the source itself"),
         (("patch", "a.safetensors", "text", "-o", "new"), "text: this is not a patch"),
         (("fold", "p.wpp", "text", "-o", "new"), "text: this is not a patch"),

@@ -323,9 +323,52 @@ def test_copies_of_a_compressor_are_compressors_of_their_own(tmp_path: Path) -> 
         other.set("recipe", "zstd")
         assert one.option("recipe") == ("lz4:3", "set")
         assert other.option("threads")[1] != "set"
+
+
+class _Own(wirepress.Compressor):
+    __slots__ = ("more",)
+
+    def __init__(self, name: str, level: int) -> None:
+        super().__init__(f"zstd:{level}", threads=1)
+        self.name, self.more = name, [level]
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_copies_of_a_subclass_are_of_that_class(protocol: int) -> None:
+    one = _Own("fields", 7)
+    for other in (
+        copy.copy(one),
+        copy.deepcopy(one),
+        pickle.loads(pickle.dumps(one, protocol)),
+    ):
+        assert type(other) is _Own
+        assert (other.name, other.more) == ("fields", [7])
+        assert other.option("recipe") == ("zstd:7", "set")
+        assert other.option("threads") == ("1", "set")
+    assert copy.copy(one).more is one.more
+    assert copy.deepcopy(one).more is not one.more
+
+
+def test_work_in_progress_is_not_copied(tmp_path: Path) -> None:
     with wirepress.FrameStore(tmp_path / "s", (4,)) as store:
-        for call in (copy.copy, copy.deepcopy, pickle.dumps):
-            refused(lambda c=call: c(store), "cannot be copied")
+        held = {
+            "FrameStore": store,
+            "StreamCompressor": wirepress.StreamCompressor(),
+            "StreamDecompressor": wirepress.StreamDecompressor(),
+            "Job": wirepress.Compressor().compress_async(b"data"),
+        }
+        for name, each in held.items():
+            for call in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(TypeError, match=f"a {name} cannot be copied or pickled: "):
+                    call(each)
+
+
+def test_copies_of_a_patch_are_patches() -> None:
+    before, after = {"w": np.zeros(999, np.float32)}, {"w": np.full(999, 1e-3, np.float32)}
+    one = wirepress.Patch(bytearray(wirepress.diff(before, after)))
+    for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        (entry,) = other.entries
+        assert other.frames(entry) == one.frames(entry)
 
 
 def test_a_store_of_bytes_takes_what_it_gives(tmp_path: Path) -> None:

@@ -92,6 +92,10 @@ def test_wrong_flags_end_the_command(site, words, parts):
         ("WIREPRESS_MPI_CODEC", "bx:m=6", ["WIREPRESS_MPI_CODEC: bx:m=6 changes values"]),
         ("WIREPRESS_MPI_CODECS", "lz4", ["WIREPRESS_MPI_CODECS", "mean WIREPRESS_MPI_CODEC?"]),
         ("WIREPRESS_MPI_TRESHOLD", "1", ["no such setting", "WIREPRESS_MPI_THRESHOLD?"]),
+        ("WIREPRESS_CODEK", "zstd", ["WIREPRESS_CODEK: wirepress", "WIREPRESS_MPI_CODEC?"]),
+        ("WIREPRESS_CODEC", "zstd", ["WIREPRESS_CODEC: wirepress", "WIREPRESS_MPI_CODEC?"]),
+        ("WIREPRESS_THREAD", "2", ["no such setting", "WIREPRESS_THREADS?"]),
+        ("WIREPRESS_PORT", "6000", ["no such setting", "WIREPRESS_PORTS?"]),
         ("WIREPRESS_MPI_LINK", "fast", ["WIREPRESS_MPI_LINK:", "not a rate"]),
         ("WIREPRESS_THREADS", "many", ["WIREPRESS_THREADS:", "whole number"]),
     ],
@@ -134,14 +138,13 @@ def test_variables_that_the_launcher_sets(site, flavour, words, part):
     assert part in str(refusal.value)
 
 
-def test_a_variable_like_a_setting(site, monkeypatch):
+@pytest.mark.parametrize("name", ["ROOT", "HOME", "DIR", "VERSION", "LIB", "COLOUR", "HDF5_DIR"])
+def test_variables_of_others(site, monkeypatch, name):
     """The job runs, for others may have variables of that prefix."""
-    monkeypatch.setenv("WIREPRESS_CODEC", "lz4")
-    monkeypatch.setenv("WIREPRESS_ROOT", "/opt/wirepress")
+    monkeypatch.setenv(f"WIREPRESS_{name}", "/opt/wirepress")
     done = wirepress_run("--", "mpirun", "x")
     assert done.returncode == 0
-    assert "WIREPRESS_CODEC is not used; did you mean WIREPRESS_MPI_CODEC?" in done.stderr
-    assert "WIREPRESS_ROOT" not in done.stderr
+    assert "WIREPRESS_" not in done.stderr
 
 
 def test_right_settings_pass(site, monkeypatch):
@@ -156,13 +159,13 @@ def test_right_settings_pass(site, monkeypatch):
         parser = run.Parser()
         run.add_arguments(parser)
         args = parser.parse_args([*words, "--", "mpirun", "x"])
-        assert settings.check(run.given_options(args), ["x"], "openmpi") == []
+        settings.check(run.given_options(args), ["x"], "openmpi")
 
 
 def test_without_the_extension(monkeypatch):
     """In a source tree that is not built the ranks are the first who could know."""
     monkeypatch.setattr(settings, "extension", lambda: None)
-    assert settings.check({"mpi_codec": "lz5"}, [], "openmpi") == []
+    settings.check({"mpi_codec": "lz5"}, [], "openmpi")
     assert [row[0] for row in settings.option_rows()] == ["mpi_codec", "mpi_threshold"]
 
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -299,6 +300,29 @@ def test_a_file_size_limit(path: Path) -> None:
 
 
 # ---- the command ----------------------------------------------------------------------------
+
+
+def open_files(process: subprocess.Popen[bytes]) -> list[str]:
+    found = []
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(link))
+    return found
+
+
+def test_a_signal_ends_a_check(path: Path) -> None:
+    """One call reads all of a file; here half a minute's worth of zeros stand behind the frames."""
+    make(path, 3)
+    os.truncate(path, 60 << 30)
+    command = [sys.executable, "-m", "wirepress", "store", "check", str(path)]
+    with subprocess.Popen(
+        command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ) as process:
+        while str(path) not in open_files(process):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == -signal.SIGINT
 
 
 def test_ls_check_repair_cat(wirepress_in: Command, path: Path) -> None:

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import math
 import operator
 from typing import Any
 
-from wirepress import _core, arrays
+from wirepress import _core, arrays, environment
 from wirepress.errors import ParameterError, TruncatedError
+from wirepress.uncopied import Uncopied
 
 Value = str | int | bool | None  # of an option; None: leave it as it is
 
@@ -196,6 +198,7 @@ def device_work() -> DeviceWork:
 
 
 def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
+    environment.check(4)
     context = _core.Context()
     for key, value in {"recipe": recipe, **options}.items():
         if value is not None:
@@ -257,13 +260,15 @@ def _info(row: tuple[Any, ...]) -> Info:
     )
 
 
-class Job:
+class Job(Uncopied):
     """Work of `Compressor.compress_async` or `decompress_async` that goes on while the program does
     other things.
 
     The arrays and buffers that it was given are the job's until it is done: do not change, resize
     or read them before. They live as long as it needs them; a job that nobody keeps is waited for.
     """
+
+    _instead = "copy its result"
 
     def __init__(self, job: _core.Job | None, out: Any = None) -> None:
         self._job, self._out = job, out
@@ -289,7 +294,10 @@ class Compressor:
     work on arrays of a GPU on its stream and return (`Job`). Safe to share: calls from several
     threads wait for each other (give each thread its own to run them at once), and each sees one
     set of options. A forked child may use its copy; the fork waits for the call that another thread
-    is in. Copies and pickles have the same settings.
+    is in. Copies and pickles have the same settings, and the attributes that a subclass adds.
+
+    A long call of the main thread runs the handlers of signals meanwhile: it ends with the
+    KeyboardInterrupt of a Ctrl-C. A handler that uses the compressor of that call is refused.
 
     Args:
         recipe: codecs in order with their parameters, `"shuffle:4+zstd:1"`; see `codecs()`.
@@ -393,14 +401,18 @@ class Compressor:
             out = arrays.room_of(out, arrays.dtype_code(info.dtype), stream)
         return Job(self._context.decompress_async(frame, out, stream), given)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles are compressors of their own. They have the settings that this one was
         given; the others follow the environment of the process that has them. Statistics and a CUDA
         stream stay here."""
-        keys = (option.key for option in options())
-        return _remade, (
-            {key: self.option(key)[0] for key in keys if self.option(key)[1] == "set"},
-        )
+        keys = [option.key for option in options()]
+        given = {key: self.option(key)[0] for key in keys if self.option(key)[1] == "set"}
+        slots = (name for name in copyreg._slotnames(type(self)) if hasattr(self, name))  # type: ignore[attr-defined]
+        return {**{name: getattr(self, name) for name in slots}, **vars(self), "_context": given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in {**state, "_context": _context(None, state["_context"])}.items():
+            setattr(self, name, value)
 
     def _memory_of(self, frame: Any) -> Any:
         return arrays.memory_of(frame, self._context.stream)
@@ -603,11 +615,7 @@ class Compressor:
         self._context.reset_stats()
 
 
-def _remade(settings: dict[str, Value]) -> Compressor:
-    return Compressor(**settings)
-
-
-class StreamCompressor:
+class StreamCompressor(Uncopied):
     """Compresses data of unknown length, piece by piece, in constant memory.
 
     One use: `update` any number of times, then `finish`. The frame is what they return, joined.
@@ -662,7 +670,7 @@ class StreamCompressor:
         return Stats(*self._context.stats())
 
 
-class StreamDecompressor:
+class StreamDecompressor(Uncopied):
     """Expands one frame, streamed or not, piece by piece, in constant memory.
 
     >>> frame = compress(b"abc" * 1000)

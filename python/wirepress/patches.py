@@ -341,6 +341,13 @@ class Patch:
         if at != end - size or len(self._places) != len(self.entries):
             raise CorruptError("the table and the frames of the patch contradict each other")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles have the patch's bytes, as their own."""
+        return {**vars(self), "_data": bytes(self._data)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({**state, "_data": memoryview(state["_data"])})
+
     def frames(self, entry: Entry) -> list[memoryview]:
         """The frames of a tensor, which match their seals."""
         found = []

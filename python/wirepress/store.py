@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from wirepress import _core, arrays
+from wirepress import _core, arrays, environment
 from wirepress.errors import ParameterError
+from wirepress.uncopied import Uncopied
 
 POLICIES = ("memory", "disk", "compressed", "in-worker")
 ON_ERROR = ("stop", "drop", "spill")
@@ -107,7 +108,7 @@ def _numbers(name: str, values: Sequence[int]) -> list[int]:
     return [arrays.whole(name, value, -(1 << 31), 1 << 31) for value in values]
 
 
-class FrameStore:
+class FrameStore(Uncopied):
     """Time steps of one shape and dtype, in memory or in one file (spec/store.md).
 
     `put` returns as soon as the frame lies in a buffer; servant threads compress and write it.
@@ -193,6 +194,7 @@ class FrameStore:
             raise ParameterError(
                 f"tile {tuple(more.tile)} and shape {tuple(extents)} differ in length"
             )
+        environment.check(3)
         self._store = _core.Store(
             "" if path is None else path_text(path),
             mode,
@@ -209,6 +211,8 @@ class FrameStore:
             more,
         )
         self._dtype, self._shape = self._store.info()[:2]
+
+    _instead = "open its file again"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -236,9 +240,6 @@ class FrameStore:
         if self._dtype == 0 and arrays.DTYPES[view.dtype] == "uint8":
             return view._replace(dtype=0)
         return view
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a FrameStore cannot be copied or pickled: open its file again")
 
     def put(self, step: int, array: Any) -> None:
         """Takes a copy of a frame; waits only while all buffers are full."""

@@ -314,7 +314,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise ParameterError(f"{os.fspath(path)} is not a regular file: give another name")
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.part")
     try:
-        with open(temporary, "xb") as file:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        error.filename = os.fspath(path)  # who gave it knows no other
+        raise
+    try:
+        with open(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

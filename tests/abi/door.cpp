@@ -110,6 +110,16 @@ void settings(wirepress::Context& context) {
   require_error(WPR_PARAMETER, "colour", [&] { context.get("colour"); });
 }
 
+void interrupts(wirepress::Context& context, const std::vector<float>& values) {
+  const auto yes = [](void*) { return 1; };
+  context.set("block_size", "1KiB");
+  context.set_interrupt(yes, nullptr);
+  require_error(WPR_INTERRUPTED, "interrupted",
+                [&] { context.compress(values.data(), values.size() * sizeof(float)); });
+  context.set_interrupt(nullptr, nullptr);
+  context.compress(values.data(), values.size() * sizeof(float));
+}
+
 void run() {
   wirepress::Context first;
   first.set("recipe", "shuffle:4+lz4");
@@ -124,7 +134,10 @@ void run() {
   arrays(context, values);
   devices(context, values);
   streams(context, values);
+  interrupts(context, values);
   require(wirepress::version() == WPR_VERSION, "version");
+  wirepress::take_warning();
+  require(wirepress::take_warning().empty(), "a warning is given once");
 }
 
 }  // namespace

@@ -343,7 +343,11 @@ int init_session(const char* next, Word info, Word handler, Word session) {
   int error = MPI_SUCCESS;
   begin_session();
   call(info, handler, session, &error);
-  if (error != MPI_SUCCESS) end_session();
+  if (error != MPI_SUCCESS) {
+    end_session();
+  } else {
+    note_threads(MPI_Session_f2c(*static_cast<MPI_Fint*>(session)));
+  }
   return error;
 }
 int finalize_session(const char* next, Word session) {

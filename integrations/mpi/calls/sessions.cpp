@@ -11,7 +11,11 @@ using namespace wirepress;
 WPR_WRAP(MPI_Session_init, MPI_Info info, MPI_Errhandler handler, MPI_Session* session) {
   begin_session();
   const int error = PMPI_Session_init(info, handler, session);
-  if (error != MPI_SUCCESS) end_session();
+  if (error != MPI_SUCCESS) {
+    end_session();
+  } else {
+    note_threads(*session);
+  }
   return error;
 }
 WPR_WRAP(MPI_Session_finalize, MPI_Session* session) {

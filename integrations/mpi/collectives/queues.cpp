@@ -153,7 +153,7 @@ void end(Queue* queue) {
 }  // namespace
 
 Queue* find_queue(Comm* comm, MPI_Count total) {
-  if (!comm || !job().nonblocking || !job().multiple || comm->inter || !comm->all_world ||
+  if (!comm || !job().nonblocking || !job().world_multiple || comm->inter || !comm->all_world ||
       !comm->any_remote || total < static_cast<MPI_Count>(std::max(job().threshold, kMinWire))) {
     return nullptr;
   }
@@ -202,7 +202,7 @@ int send_off(Call call, Queue* queue, Errand* errand, MPI_Request* request) {
 void prepare_queues() {
   Job& j = job();
   if (!j.nonblocking) return;
-  if (!j.multiple) {  // alike on all ranks
+  if (!j.world_multiple) {  // alike on all ranks
     if (j.rank == 0) {
       complain("MPI has no MPI_THREAD_MULTIPLE: non-blocking collectives are left to it");
     }

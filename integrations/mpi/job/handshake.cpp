@@ -95,6 +95,12 @@ bool has_parent() {
   return PMPI_Comm_get_parent(&parent) == MPI_SUCCESS && parent != MPI_COMM_NULL;
 }
 
+// The environment of the first rank stands for that of all; the command checks its own.
+void say_warning() {
+  const char* const warning = wpr_take_warning();
+  if (*warning) std::fprintf(stderr, "wirepress: %s\n", warning);
+}
+
 // Why the cores do a device's jobs, of the first rank; the report has all ranks.
 void say_refusals() {
   if (!names_device()) return;
@@ -113,12 +119,14 @@ void activate() {
   if (g_mode.load() != kInert || has_parent()) return;
   Job& j = job();
   std::string refuse = read_options();
-  if (!has_rendezvous() && !j.trust) return;
   PMPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
+  if (j.rank == 0) say_warning();
+  if (!has_rendezvous() && !j.trust) return;
   PMPI_Comm_size(MPI_COMM_WORLD, &j.size);
   int level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&level);
-  j.multiple = level == MPI_THREAD_MULTIPLE;
+  j.world_multiple = level == MPI_THREAD_MULTIPLE;
+  if (j.world_multiple) j.multiple = true;
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
   j.host = host;

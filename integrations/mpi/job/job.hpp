@@ -48,7 +48,10 @@ struct Bound {
 
 struct Job {
   int rank = 0, size = 1;
-  bool multiple = false;  // MPI_THREAD_MULTIPLE
+  // MPI_THREAD_MULTIPLE, of MPI_Init or of a session: a session may begin at any time, and its
+  // threads call MPI beside those of MPI_COMM_WORLD, of which `world_multiple` speaks.
+  std::atomic<bool> multiple{false};
+  bool world_multiple = false;
   // The first kJobSize bytes are the job's own, all jobs of one `wirepress run` share the others.
   // So a frame with a foreign first half and our second half is another job's.
   Byte cookie[kCookieSize] = {};

@@ -90,8 +90,8 @@ std::string config_hash() {
       std::to_string(j.threshold) + "|" + std::to_string(j.by_link) + "|" +
       std::to_string(j.pieces_from) + "|" + std::to_string(j.chunk) + "|" +
       std::to_string(j.partitions) + "|" +
-      std::to_string((j.nonblocking && j.multiple) * 32 + j.contest * 16 + j.deterministic * 8 +
-                     j.collectives * 4 + j.same_host * 2 + j.checksum) +
+      std::to_string((j.nonblocking && j.world_multiple) * 32 + j.contest * 16 +
+                     j.deterministic * 8 + j.collectives * 4 + j.same_host * 2 + j.checksum) +
       "|" + j.report_file + "|" + std::to_string(j.compress) + "|" +
       std::to_string(j.trace_sample) + "|" + j.trace;
   // A library that was built without a codec could not expand what others send.

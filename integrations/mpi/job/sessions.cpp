@@ -6,7 +6,10 @@
 #include "job/sessions.hpp"
 
 #include <atomic>
+#include <cstring>
 #include <mutex>
+
+#include "job/job.hpp"
 
 #ifdef WPR_MPI_SESSIONS
 
@@ -55,6 +58,19 @@ void begin_session() {
   PMPI_Initialized(&begun);
   PMPI_Finalized(&ended);
   if (!begun || ended) g_key = MPI_KEYVAL_INVALID;
+}
+
+// Before any thread can call MPI with what is made of the session. Locks that a call of another
+// thread does without are not needed yet: it ends before this session has a communicator.
+void note_threads(MPI_Session session) {
+  char level[32] = "";
+  int size = sizeof level, found = 0;
+  MPI_Info info = MPI_INFO_NULL;
+  if (PMPI_Session_get_info(session, &info) == MPI_SUCCESS) {
+    PMPI_Info_get_string(info, "thread_level", &size, level, &found);
+    PMPI_Info_free(&info);
+  }
+  if (!found || std::strcmp(level, "MPI_THREAD_MULTIPLE") == 0) job().multiple = true;
 }
 
 void end_session() { g_n_sessions.fetch_sub(1); }

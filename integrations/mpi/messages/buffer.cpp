@@ -40,7 +40,7 @@ bool prepare_spares() {
   const size_t size = Pool::class_size(Pool::class_of(job().chunk));
   std::lock_guard hold(pool().lock);
   // One thread is in one collective at a time; several are in one for each communicator at most.
-  if (pool().n_spares > 0 && !job().multiple) return true;
+  if (pool().n_spares > 0 && !job().world_multiple) return true;
   pool().spare_size = size;
   pool().spares.reserve(pool().n_spares + Pool::kSpares);
   for (size_t i = 0; i < Pool::kSpares; ++i) {
@@ -54,7 +54,7 @@ bool prepare_spares() {
 
 void drop_spares() {
   std::lock_guard hold(pool().lock);
-  if (!job().multiple) return;
+  if (!job().world_multiple) return;
   pool().n_spares -= std::min(pool().n_spares, Pool::kSpares);
   while (pool().spares.size() > pool().n_spares) {
     std::free(pool().spares.back());

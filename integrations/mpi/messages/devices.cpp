@@ -105,6 +105,12 @@ void watch_on() {
   n_asked = 0;
 }
 
+// Holds the lock.
+void end_watch() {
+  watch().ended = true;
+  g_last_library = nullptr;
+}
+
 }  // namespace
 
 std::atomic<const link_map*> g_last_library{nullptr};
@@ -122,13 +128,12 @@ void watch_libraries(const void* before) {
 
 void ask_about_addresses() {
   std::lock_guard hold(watch().lock);
-  watch().ended = true;
-  g_last_library = nullptr;
+  end_watch();
 }
 
 void unwatch_libraries() {
-  ask_about_addresses();
   std::lock_guard hold(watch().lock);
+  end_watch();
   for (void* kept : watch().kept) dlclose(kept);
   watch().kept.clear();
 }

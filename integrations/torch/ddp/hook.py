@@ -219,12 +219,13 @@ class State:
         jobs: list[Callable[[Callable[[BaseException | None], None]], Job]] = []
         pieces: dict[bool, list[Piece]] = {True: [], False: []}
         matrices: list[powersgd.Matrix] = []
+        itemsize = bucket.buffer().nbytes // max(place.values.numel(), 1)
         for p, values in self._slices(bucket, place.values):
             if p.matrix:
-                matrices.append(self._matrix(p, values))
+                matrices.append(self._matrix(p, values, itemsize))
             elif p.n:
                 self._clip(p, values)
-                pieces[p.gather] += self._pieces(p, values)
+                pieces[p.gather] += self._pieces(p, values, itemsize)
         assert self._wires
         wires, counts = self._wires, self.counts
         for gather, some in pieces.items():
@@ -332,7 +333,7 @@ class State:
             if norm > most:
                 values.mul_(most / norm)
 
-    def _pieces(self, p: Parameter, values: torch.Tensor) -> list[Piece]:
+    def _pieces(self, p: Parameter, values: torch.Tensor, itemsize: int) -> list[Piece]:
         assert self._wires
         n_owners = self._wires.send.size
         n_local = self._wires.local_in.size if self._wires.local_in else 1
@@ -349,6 +350,7 @@ class State:
                 p.sum_coder,
                 (p.number + number) % n_local,
                 seed_of(self.settings.seed, self.step, p.number, number, self._wires.rank),
+                itemsize,
                 parameter=p,
                 start=start,
                 settings=self.settings,
@@ -357,7 +359,7 @@ class State:
             for number, (start, end) in enumerate(p.pieces(n_owners * n_local))
         ]
 
-    def _matrix(self, p: Parameter, values: torch.Tensor) -> powersgd.Matrix:
+    def _matrix(self, p: Parameter, values: torch.Tensor, itemsize: int) -> powersgd.Matrix:
         assert p.matrix is not None
         if p.q is None:
             seed = self.settings.seed + p.number
@@ -367,7 +369,8 @@ class State:
         if p.residual is not None and self.settings.feedback_decay != 1:
             p.residual.mul_(self.settings.feedback_decay)
         watched = self.settings.on_nonfinite != "pass"
-        return powersgd.Matrix(p.name, values.view(p.matrix), p.residual, p.q, watched)
+        matrix = values.view(p.matrix)
+        return powersgd.Matrix(p.name, matrix, p.residual, p.q, watched, itemsize)
 
     # ---- for the user ----
 

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -371,6 +372,16 @@ def _flushed(code: int) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status: 0 done, 1 failed, 2 a wrong request."""
     stdio.open_standard_files()
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    _fail(str(message))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         args = make_parser().parse_args(arguments)
     except SystemExit as error:  # of --help, for example

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from wirepress import _core, arrays
@@ -57,8 +60,23 @@ def _ls(args: argparse.Namespace) -> int:
     return 0
 
 
+@contextlib.contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """The library reads all of a store in one call. A signal may end that: nothing is written."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    old = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
+    for number in old:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
 def _check(args: argparse.Namespace) -> int:
-    report, records = _read(args.file)
+    with _ended_at_once():
+        report, records = _read(args.file)
     if args.json:
         show.print_json(report | {"records": records})
     else:

@@ -296,8 +296,7 @@ def launch(
     )
     flavour = "" if as_script else args.mpi or launchers.find_flavour(command)
     options = given_options(args)
-    for doubt in settings.check(options, command[1:], "mpich" if flavour == "abi" else flavour):
-        say(doubt)
+    settings.check(options, command[1:], "mpich" if flavour == "abi" else flavour)
     rendezvous = start_rendezvous()
     variables = rank_settings(options, rendezvous)
     if flavour:

@@ -17,7 +17,7 @@ else:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 PREFIX = "WIREPRESS_"
@@ -27,6 +27,7 @@ ALSO = ("engine",)  # options of the library that a job is often started with
 GRACE = "WIREPRESS_MPI_GRACE"
 OWN = (
     "WIREPRESS_LIB_DIR",
+    "WIREPRESS_HDF5_DIR",
     "WIREPRESS_LAUNCH",
     "WIREPRESS_PORTS",
     GRACE,
@@ -75,34 +76,39 @@ def grace_seconds() -> float:
     return grace
 
 
-def suggestion(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
-    """ "; did you mean X?" with the known word that is most like it, or "" where none is."""
+def most_like(word: str, names: Mapping[str, str], likeness: float) -> str:
+    """What the name that is most like the word stands for, or "" where none is so much like it."""
     import difflib  # only who made a mistake waits for it
 
-    by_lower = {name.lower(): name for name in known}
+    by_lower = {name.lower(): meant for name, meant in names.items()}
     near = difflib.get_close_matches(word.lower(), by_lower, 1, likeness)
-    return f"; did you mean {by_lower[near[0]]}?" if near else ""
+    return by_lower[near[0]] if near else ""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean X?" with the known word that is most like it, or "" where none is."""
+    meant = most_like(word, {name: name for name in known}, 0.6)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 # ---- the check -------------------------------------------------------------------------------
 
 
-def check(flags: dict[str, str], words: list[str], flavour: str) -> list[str]:
-    """Raises RunError for a setting that no rank could use; the doubtful ones, in sentences.
+def check(flags: dict[str, str], words: list[str], flavour: str) -> None:
+    """Raises RunError for a setting that no rank could use.
 
     `flags` are options by key, from this command's line; `words` are the launcher's, which may set
     variables of the ranks, too.
     """
     library = extension()
     if library is None:  # the ranks have the library: they say what they refuse
-        return []
+        return
     keys = {variable(row[0]): row[0] for row in library.options()}
     by_launcher = set_by_launcher(words, flavour) if flavour else {}
-    doubts = check_names([*os.environ, *by_launcher], [*keys, *OWN])
+    check_names([*os.environ, *by_launcher], [*keys, *OWN])
     values = [(key, flag(key), value) for key, value in flags.items()]
     values += [(keys[name], name, by_launcher[name]) for name in by_launcher if name in keys]
     check_values(library, values)
-    return doubts
 
 
 def set_by_launcher(words: list[str], flavour: str) -> dict[str, str]:
@@ -112,15 +118,16 @@ def set_by_launcher(words: list[str], flavour: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def check_names(given: Iterable[str], known: list[str]) -> list[str]:
-    """A variable with a slip of the pen must not be a setting that nobody sees."""
-    doubts = []
+def check_names(given: Iterable[str], known: list[str]) -> None:
+    """A variable with a slip of the pen must not be a setting that nobody sees. Others may have
+    variables of that prefix: a rank names those that are like none of ours."""
+    names = {name.removeprefix(PREFIX).removeprefix(OPTION_PREFIX.upper()): name for name in known}
+    names |= {name.removeprefix(PREFIX): name for name in known}
     for name in sorted({name for name in given if name.startswith(PREFIX)} - set(known)):
-        if name.startswith(variable(OPTION_PREFIX)):
-            raise RunError(f"{name}: wirepress has no such setting{suggestion(name, known)}")
-        if meant := suggestion(name, known, 0.85):  # others may have variables of that prefix
-            doubts.append(f"{name} is not used{meant}")
-    return doubts
+        meant = most_like(name.removeprefix(PREFIX), names, 0.75)
+        if meant or name.startswith(variable(OPTION_PREFIX)):
+            also = f"; did you mean {meant}?" if meant else ""
+            raise RunError(f"{name}: wirepress has no such setting{also}")
 
 
 def check_values(library: Any, values: list[tuple[str, str, str]]) -> None:
