@@ -525,7 +525,8 @@ void decode_two(const Table& table, Stream<Element>* streams, std::byte* const* 
 }
 
 // Cuts the payload in its streams by the lengths at its head.
-Status cut_streams(const Shape& shape, ConstBytes src, std::array<ConstBytes, kWaysMax>* streams) {
+[[maybe_unused]] Status cut_streams(const Shape& shape, ConstBytes src,
+                                    std::array<ConstBytes, kWaysMax>* streams) {
   size_t position = shape.framing();
   for (size_t way = 0; way < shape.ways; ++way) {
     uint32_t size = static_cast<uint32_t>(src.size() - position);  // the last takes the rest
