@@ -6,8 +6,8 @@
 // size is cut in lanes: every rank of a node moves a part of its own. On these private
 // communicators both ends know a chunk's raw size: a chunk that arrives shorter is a frame, one
 // that arrives whole is raw. Whether a collective goes this way follows from values that are equal
-// on every member alone, and the order of a reduction from the number of nodes alone: two runs give
-// the same bits.
+// on every member alone, or that members agreed on, and the order of a reduction from the number of
+// nodes alone (of two nodes' numbers either order gives the same): two runs give the same bits.
 #pragma once
 
 #include <mpi.h>
