@@ -9,10 +9,10 @@
 enum { N = 500003, CALLS = 4 };
 static int rank, size;
 
-/* One row of 32 in eight has numbers; of a dense vector all have. */
+/* Of 32 rows of 32 one has numbers; of a dense vector all have. */
 static double value(int i, int dense) {
   const unsigned row = (unsigned)i / 32 + 1000u * (unsigned)rank;
-  if (!dense && row * 2654435761u >> 29 != 0) return 0;
+  if (!dense && row * 2654435761u >> 27 != 0) return 0;
   const unsigned x = ((unsigned)i + 77u * (unsigned)rank) * 2654435761u;
   if (x % 61 == 0) return -0.0;
   return (double)(x >> 8) / (1 << 20) - 8;
