@@ -445,7 +445,7 @@ def test_sums_of_sparse_vectors(mpi, rendezvous_class, nodes, codec):
         out = mpi.run(len(nodes), [mpi.build("sparse.c")], server.settings | settings)
         sent = json.loads(server.reports[0])["calls"]["MPI_Allreduce"]
     assert "ok sparse" in out
-    # Of an operand one row in 32 has numbers, of the sum of two nearly two: with sums it would be 21.
+    # One row in 32 of an operand has numbers, nearly two of a sum: with sums it would be 21.
     if nodes == [0, 1]:
         assert sent["raw_bytes"] > 24 * sent["wire_bytes"], sent
 
