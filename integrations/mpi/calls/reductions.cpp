@@ -118,18 +118,40 @@ bool by_lanes(const Shadow& shadow, const Reduction& reduction, size_t size) {
 
 // ---- Allreduce ----
 
+// Whether two nodes send each other whole operands. Coded with a loss each would have its own
+// values exact and the other's not.
+bool swaps(const Operation& op, double ratio) {
+  constexpr double kSparse = 3;
+  return op.shadow().n_nodes == 2 && ratio >= kSparse && job().bound.kind == WPR_ERROR_NONE &&
+         !job().deterministic;
+}
+
+// Between the nodes of a lane: afterwards `result` is the reduction of their `input`s.
+void reduce_between(Operation& op, const Byte* input, Byte* result, size_t count,
+                    const Reduction& reduction, int link) {
+  constexpr size_t kWorthAgreeing = 1 << 20;  // bytes: it takes as long as a message there and back
+  const size_t size = count * reduction.element;
+  op.look(input, size, link);
+  const bool here = !on_device(input) && !on_device(result);
+  const double ratio = size >= kWorthAgreeing ? op.agreed_ratio(here) : 1;
+  if (swaps(op, ratio)) {
+    op.widen(ratio);
+    const Segment all{0, size};
+    return Exchange(op, result, {all, all}).reduce_both(reduction.type, reduction.op, input);
+  }
+  const auto n_nodes = static_cast<size_t>(op.shadow().n_nodes);
+  op.widen(ratio / static_cast<double>(n_nodes));  // where no two operands have the same zeros
+  Exchange exchange(op, result, split(count, reduction.element, n_nodes));
+  exchange.reduce_scatter(reduction.type, reduction.op, input);
+  exchange.all_gather();
+}
+
 // The leader reduces the node's vectors, exchanges them with other leaders, and hands them out.
 void allreduce_by_leaders(Operation& op, const Byte* input, Byte* result, size_t count,
                           const Reduction& reduction) {
   const size_t size = count * reduction.element;
   const Byte* sums = node_reduce(op, input, result, size, reduction);
-  if (op.leads()) {
-    op.look(sums, size);
-    const auto segments = split(count, reduction.element, static_cast<size_t>(op.shadow().n_nodes));
-    Exchange exchange(op, result, segments);
-    exchange.reduce_scatter(reduction.type, reduction.op, sums);
-    exchange.all_gather();
-  }
+  if (op.leads()) reduce_between(op, sums, result, count, reduction, kLeadersLink);
   node_bcast(op, result, size, 0);
 }
 
@@ -202,12 +224,8 @@ class LaneAllreduce {
 
   void exchange(Part& part) {
     op_.wait_sent(&part.request);
-    op_.look(sums(part), bytes(part), kCollectiveLink);
-    const auto segments = split(static_cast<size_t>(mine(part)), reduction_.element,
-                                static_cast<size_t>(op_.shadow().n_nodes));
-    Exchange nodes(op_, sums(part), segments);
-    nodes.reduce_scatter(reduction_.type, reduction_.op, sums(part));
-    nodes.all_gather();
+    reduce_between(op_, sums(part), sums(part), static_cast<size_t>(mine(part)), reduction_,
+                   kCollectiveLink);
   }
 
   void hand_out(Part& part) {

@@ -45,9 +45,10 @@ constexpr double kLeastRatio = 1.05;
 constexpr double kBudget = 0.01;       // of the time of a site's messages, for samples
 constexpr double kCredit = 0.5;        // of the time of one message, at the beginning
 constexpr double kCallSeconds = 4e-6;  // that a frame takes besides its bytes, on both sides
-// Of the lesser of codec and wire, where they work at the same time: the first and the last chunk
-// have nothing beside them, and the core that codes also sums, copies and feeds the NIC.
+// Of what is not the slowest, where parts of a message overlap: the core that codes also feeds the
+// NIC, and the first and the last part have nothing beside them.
 constexpr double kNotOverlapped = 0.25;
+constexpr double kSumSeconds = 0.2e-9;  // that a reduction sums and copies a byte, on that core
 constexpr int kLook = 64, kRarestLook = 1024;
 
 // What is known of a candidate at a site, for a raw byte.
@@ -71,14 +72,15 @@ struct Site {
   // Relaxed: a message counted twice or not is no harm.
   std::atomic<uint64_t> messages{0}, raw_size{0}, saved{0}, framed{0};
   std::atomic<int> choice{kUntried};
-  std::atomic<int> left{0};  // messages until the next look
-  std::atomic<int> gap{0};   // how long the last decision was believed
+  std::atomic<int> left{0};      // messages until the next look
+  std::atomic<int> gap{0};       // how long the last decision was believed
+  std::atomic<double> ratio{1};  // that the choice is expected to shrink a message by
 
   std::mutex lock;  // of what follows; whoever finds it taken goes on without
   std::array<Known, kMostCandidates> known{};
   size_t next = 0;  // to be tried
   double spent = 0, took = 0;
-  bool overlapped = false;
+  Overlap overlap = Overlap::kNone;
 };
 
 namespace {
@@ -146,18 +148,36 @@ bool measure(Thread& thread, const Site& site, const Byte* data, int candidate, 
   return true;
 }
 
-// Seconds a byte until a message of this size is there.
-double finish_time(const Known& known, double link, bool overlapped, double size) {
-  const double wire = 1 / (known.ratio * link), codec = known.encode + known.decode;
-  const double both =
-      overlapped ? std::max(wire, codec) + kNotOverlapped * std::min(wire, codec) : wire + codec;
-  return both + kCallSeconds / size;
+// Seconds a byte until a message of this size is there: from a known candidate, or raw.
+double finish_time(const Site& site, const Known& known, double link, double size) {
+  const double wire = 1 / (known.ratio * link), call = known.encode > 0 ? kCallSeconds / size : 0;
+  const double codec = known.encode + known.decode;
+  if (site.overlap == Overlap::kNone) return wire + codec + call;
+  const bool stages = site.overlap == Overlap::kStages;
+  const double sums = is_reduction(site.call) ? kSumSeconds : 0, all = wire + codec + sums;
+  const double core = stages ? std::max(known.encode, known.decode) : codec + sums;
+  const double slowest = std::max(wire, core);
+  // Beside one half of the first and of the last part are the calls before and after.
+  const double ends = std::min(static_cast<double>(job().chunk) / size, 1.0) / 2;
+  return slowest + std::max(kNotOverlapped, ends) * (all - slowest) + call;
+}
+double raw_time(const Site& site, double link, double size) {
+  return finish_time(site, Known{.ratio = 1}, link, size);
+}
+
+// As messages are sent now.
+double present_time(const Site& site, double link, double size) {
+  const int choice = site.choice.load(std::memory_order_relaxed);
+  if (choice < 0) return raw_time(site, link, size);
+  const auto at = std::find(site.list->begin(), site.list->end(), choice) - site.list->begin();
+  return finish_time(site, site.known[static_cast<size_t>(at)], link, size);
 }
 
 // The best of what is known, or why raw is.
 int best_of(const Site& site, double link, double size) {
   const int present = site.choice.load(std::memory_order_relaxed);
-  double best_time = (present >= 0 ? kStillWorth : kWorth) / link, best_ratio = 1;
+  double best_time = (present >= 0 ? kStillWorth : kWorth) * raw_time(site, link, size);
+  double best_ratio = 1;
   int best = kRaw;
   bool all_tried = true;
   for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
@@ -166,7 +186,7 @@ int best_of(const Site& site, double link, double size) {
     if (known.ratio == 0) continue;
     best_ratio = std::max(best_ratio, known.ratio);
     const int candidate = (*site.list)[i];
-    double time = finish_time(known, link, site.overlapped, size);
+    double time = finish_time(site, known, link, size);
     if (candidate == present) time *= kHysteresis;
     if (known.ratio > kLeastRatio && time < best_time) {
       best_time = time;
@@ -179,7 +199,11 @@ int best_of(const Site& site, double link, double size) {
 }
 
 void decide(Site* site, double link, double size) {
-  site->choice.store(best_of(*site, link, size), std::memory_order_relaxed);
+  const int best = best_of(*site, link, size);
+  site->choice.store(best, std::memory_order_relaxed);
+  const auto at = std::find(site->list->begin(), site->list->end(), best) - site->list->begin();
+  site->ratio.store(best < 0 ? 1 : site->known[static_cast<size_t>(at)].ratio,
+                    std::memory_order_relaxed);
 }
 
 // Could it win if it shrank the data to nothing, at the speed that it had here before?
@@ -187,7 +211,7 @@ bool hopeless(const Site& site, size_t i, double link, double size) {
   Known ideal = site.known[i];
   if (ideal.ratio == 0) return false;
   ideal.ratio = 1e9;
-  return finish_time(ideal, link, site.overlapped, size) > 1 / link;
+  return finish_time(site, ideal, link, size) > raw_time(site, link, size);
 }
 
 // Tries the candidates one after the other, as far as the time allows it; returns the seconds that
@@ -324,11 +348,13 @@ Site* find_site(Call call, wpr_dtype dtype, size_t size, int node, bool there) {
   return &g_sites[0];
 }
 
-Choice choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped,
+Choice choose(Site* site, const Byte* data, size_t size, const Type& type, Overlap overlap,
               bool anew) {
   site->messages.fetch_add(1, std::memory_order_relaxed);
   site->raw_size.fetch_add(size, std::memory_order_relaxed);
-  if (is_fixed(*site)) return {choose_fixed(site, data, size, type)};
+  if (is_fixed(*site)) {
+    return {choose_fixed(site, data, size, type), site->ratio.load(std::memory_order_relaxed)};
+  }
   const double link = link_rate(site->node);
   if (link == 0) return {kUnknownLink};
   Choice choice;
@@ -336,11 +362,13 @@ Choice choose(Site* site, const Byte* data, size_t size, const Type& type, bool 
   if (left > 0) site->left.store(left - 1, std::memory_order_relaxed);
   // Threads that meet here do not wait for each other.
   if (const std::unique_lock hold(site->lock, std::try_to_lock); hold) {
-    site->took += static_cast<double>(size) / link;
-    site->overlapped = overlapped;
+    const auto n = static_cast<double>(size);
+    site->overlap = overlap;
+    site->took += n * present_time(*site, link, n);
     if (left <= 0 || anew) choice.sampling_seconds = look(site, data, size, type, link, anew);
   }
   choice.candidate = site->choice.load(std::memory_order_relaxed);
+  choice.ratio = site->ratio.load(std::memory_order_relaxed);
   return choice;
 }
 
@@ -349,6 +377,9 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   site->saved.fetch_add(wire_size ? size - wire_size : 0, std::memory_order_relaxed);
   site->framed.fetch_add(wire_size ? 1 : 0, std::memory_order_relaxed);
   if (is_fixed(*site)) {
+    const auto n = static_cast<double>(size);
+    site->ratio.store(wire_size ? n / static_cast<double>(wire_size) : 1,
+                      std::memory_order_relaxed);
     if (!wire_size) return back_off(site, kRaw);
     return site->gap.store(0, std::memory_order_relaxed);
   }
@@ -411,14 +442,13 @@ std::string reason_of(const Site& site, int choice, double link) {
   if (site.list->empty()) return "mpi_codec does not code this type without loss";
   if (is_fixed(site)) return choice < 0 ? "it does not shrink" : "mpi_codec says so";
   if (link == 0) return "the link could not be measured";
-  append(&why, "link %.3g Gb/s: raw %.3g ms", link * 8e-9, 1e3 * size / link);
+  append(&why, "link %.3g Gb/s: raw %.3g ms", link * 8e-9, 1e3 * size * raw_time(site, link, size));
   for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
     const Known& known = site.known[i];
     if (known.encode == 0) continue;
     append(&why, "; %s %.3g ms (ratio %.3g, compresses %.3g GB/s, expands %.3g GB/s)",
-           candidate_name((*site.list)[i]),
-           1e3 * size * finish_time(known, link, site.overlapped, size), known.ratio,
-           1e-9 / known.encode, 1e-9 / known.decode);
+           candidate_name((*site.list)[i]), 1e3 * size * finish_time(site, known, link, size),
+           known.ratio, 1e-9 / known.encode, 1e-9 / known.decode);
   }
   if (choice == kUntried)
     why +=

@@ -25,12 +25,19 @@ Bypass bypass_of(int choice);            // of one of the above
 struct Site;
 Site* find_site(Call call, wpr_dtype dtype, size_t size, int node, bool there = false);
 
+// What works at the same time while a message is on its way.
+enum class Overlap : uint8_t {
+  kNone,    // it is coded, then sent, then expanded
+  kStages,  // it goes in parts: one host codes, the wire moves and the other host expands them
+  kOneCore  // the same, and this core also expands what the other one codes
+};
 struct Choice {
   int candidate = kRaw;         // negative: send the message raw
+  double ratio = 1;             // that the candidate is expected to shrink it by
   double sampling_seconds = 0;  // spent on trying candidates
 };
-// `overlapped`: codec and wire work at the same time. `anew`: tries all candidates again.
-Choice choose(Site* site, const Byte* data, size_t size, const Type& type, bool overlapped,
+// `anew`: tries all candidates again.
+Choice choose(Site* site, const Byte* data, size_t size, const Type& type, Overlap overlap,
               bool anew = false);
 // What became of the message: `wire_size` 0: it did not shrink. `seconds` in the codec; 0: it was
 // not asked.

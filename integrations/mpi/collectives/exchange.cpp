@@ -32,6 +32,21 @@ bool on_device(const Byte* data, const std::vector<Segment>& segments) {
   return false;
 }
 
+bool Landing::reserve(const Operation& op, size_t n) {
+  Byte* const room = op.wide_room();
+  for (size_t i = 0; i <= n; ++i) {
+    if (!room) own_.emplace_back();
+    if (!room && !own_.back().reserve(op.chunk(), true)) return false;
+    Byte* const place = room ? room + i * op.chunk() : own_.back().data();
+    if (i == 0) {
+      expanded_ = place;
+    } else {
+      slots_.push_back(place);
+    }
+  }
+  return true;
+}
+
 Exchange::Exchange(Operation& op, Byte* data, std::vector<Segment> segments)
     : op_(op), data_(data), on_device_(on_device(data, segments)), segments_(std::move(segments)) {
   n_nodes_ = static_cast<size_t>(op.shadow().n_nodes);
@@ -75,7 +90,7 @@ void Exchange::settle(size_t i) {
   frames_[i].release();
   if (late_.empty() || !late_[i]) return;
   const Segment chunk = chunk_of(me_ + n_nodes_ - step(i), i);
-  expand_there(chunk, wire_sizes_[i], aside_.data());
+  expand_there(chunk, wire_sizes_[i], landing_.expanded());
   late_[i] = false;
 }
 
@@ -97,30 +112,18 @@ Byte* Exchange::landing(size_t i, const Segment& chunk) {
 // The sums of data on a device are made on the cores, where this node's segment is kept meanwhile,
 // or without memory for that a chunk at a time.
 void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* input) {
-  std::vector<Buffer> slots(std::min(kInFlight, n_items_));
-  Buffer expanded, sums;
-  if (!expanded.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
+  Buffer sums;
+  if (!landing_.reserve(op_, std::min(kInFlight, n_items_))) return op_.check(MPI_ERR_NO_MEM);
   const bool kept = on_device_ && sums.reserve(segments_[me_].size);
   if (on_device_ && !kept && !sums.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
-  for (Buffer& slot : slots) {
-    if (!slot.reserve(op_.chunk(), true)) return op_.check(MPI_ERR_NO_MEM);
-  }
   const auto post = [&](size_t i) {
     const Segment chunk = chunk_of(me_, i);
-    if (chunk.size) {
-      op_.receive(slots[i % slots.size()].data(), chunk.size, before(i), &received_[i]);
-    }
+    if (chunk.size) op_.receive(landing_.slot(i), chunk.size, before(i), &received_[i]);
   };
   const auto finish = [&](size_t i) {
     const Segment chunk = chunk_of(me_, i);
     if (!chunk.size) return;
-    const Byte* wire = slots[i % slots.size()].data();
-    const size_t size = op_.wait(&received_[i]);
-    op_.count_received(size, chunk.size);
-    if (size != chunk.size) {
-      op_.expand_chunk(wire, size, expanded.data(), chunk.size);
-      wire = expanded.data();
-    }
+    const Byte* const wire = arrived(i, chunk, landing_.expanded());
     if (op_.error()) return;
     const bool first = step(i) == 0, last = step(i) + 2 == n_nodes_;
     Byte* const result = data_ + chunk.offset;
@@ -143,7 +146,46 @@ void Exchange::reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* i
     const Byte* wire = op_.wire_of(from, chunk.size, &frames_[i], &wire_size);
     op_.send(wire, wire_size, chunk.size, after(i), &sent_[i]);
   };
-  run(slots.size(), post, finish, send);
+  run(landing_.n(), post, finish, send);
+}
+
+// Chunk i of what is reduced as it was before it was sent: where it landed, or expanded.
+Byte* Exchange::arrived(size_t i, const Segment& chunk, Byte* expanded) {
+  const size_t size = op_.wait(&received_[i]);
+  op_.count_received(size, chunk.size);
+  if (size == chunk.size) return landing_.slot(i);
+  op_.expand_chunk(landing_.slot(i), size, expanded, chunk.size);
+  return expanded;
+}
+
+void Exchange::reduce_both(MPI_Datatype type, MPI_Op reduction, const Byte* input) {
+  if (!landing_.reserve(op_, std::min(kInFlight, n_items_))) return op_.check(MPI_ERR_NO_MEM);
+  const bool first = me_ == 0, in_place = input == data_;
+  const auto post = [&](size_t i) {
+    op_.receive(landing_.slot(i), chunk_of(0, i).size, before(i), &received_[i]);
+  };
+  const auto finish = [&](size_t i) {
+    const Segment chunk = chunk_of(0, i);
+    const Byte* const own = input + chunk.offset;
+    Byte* const result = data_ + chunk.offset;
+    Byte* const theirs = arrived(i, chunk, first || in_place ? landing_.expanded() : result);
+    if (in_place) op_.wait_sent(&sent_[i]);  // it may go raw, from there
+    if (op_.error()) return;
+    // MPI puts the result where its second operand is: that of the first node, on both.
+    Byte* const sum = first ? result : theirs;
+    if (first && !in_place) std::memcpy(sum, own, chunk.size);
+    const auto n = static_cast<int>(chunk.size / static_cast<size_t>(op_.type().size));
+    op_.check(PMPI_Reduce_local(first ? theirs : own, sum, n, type, reduction));
+    if (sum != result) std::memcpy(result, sum, chunk.size);
+  };
+  const auto send = [&](size_t i) {
+    const Segment chunk = chunk_of(0, i);
+    const Byte* const from = input + chunk.offset;
+    const size_t wire_size = op_.compress(from, chunk.size, &frames_[i]);
+    const Byte* const frame = frames_[i].data();
+    op_.send(frame ? frame : from, wire_size, chunk.size, after(i), &sent_[i]);
+  };
+  run(landing_.n(), post, finish, send);
 }
 
 void Exchange::all_gather() {
@@ -153,7 +195,8 @@ void Exchange::all_gather() {
   };
   wire_sizes_.assign(n_items_ + n_chunks_, 0);
   late_.assign(n_items_, false);
-  if (!on_device_ && !aside_.reserve(op_.chunk(), true)) op_.check(MPI_ERR_NO_MEM);
+  // reduce_scatter() may have been here.
+  if (!on_device_ && !landing_.expanded() && !landing_.reserve(op_, 0)) op_.check(MPI_ERR_NO_MEM);
   const auto finish = [&](size_t i) {
     const Segment chunk = chunk_of(me_ + n_nodes_ - 1 - step(i), i);
     if (!chunk.size) return;
@@ -179,7 +222,7 @@ void Exchange::all_gather() {
       late_[i + n_chunks_] = true;
       return;
     }
-    expand_there(chunk, size, travels_on ? frames_[i + n_chunks_].data() : aside_.data());
+    expand_there(chunk, size, travels_on ? frames_[i + n_chunks_].data() : landing_.expanded());
   };
   const auto send = [&](size_t i) {
     const Segment chunk = chunk_of(me_ + n_nodes_ - step(i), i);

@@ -19,6 +19,21 @@ bool on_device(const Byte* data, const std::vector<Segment>& segments);
 // `count` elements in as equal parts as can be.
 std::vector<Segment> split(size_t count, size_t element, size_t n);
 
+// Where chunks land that are reduced elsewhere, and where one is expanded.
+class Landing {
+ public:
+  // For n chunks. False: there is no memory.
+  bool reserve(const Operation& op, size_t n);
+  size_t n() const { return slots_.size(); }
+  Byte* slot(size_t i) const { return slots_[i % slots_.size()]; }
+  Byte* expanded() const { return expanded_; }
+
+ private:
+  std::vector<Buffer> own_;
+  std::vector<Byte*> slots_;
+  Byte* expanded_ = nullptr;
+};
+
 // The chunks of all steps of an exchange, in the order in which they travel. Every segment is cut
 // into the same number of chunks; the last ones of a short segment are empty and do not travel.
 class Exchange {
@@ -34,6 +49,11 @@ class Exchange {
   // own, then those of the nodes before it, one by one. `input`: the operands, which may stand
   // elsewhere; of `data` only this node's segment is written then.
   void reduce_scatter(MPI_Datatype type, MPI_Op reduction, const Byte* input);
+
+  // Of two nodes, both of which own all of `data`, in memory of the cores: afterwards it is the
+  // reduction of their operands, in one order on both. Only operands are sent, which are sparser
+  // than sums; every value is reduced twice.
+  void reduce_both(MPI_Datatype type, MPI_Op reduction, const Byte* input);
 
   // Every node has its own segment; afterwards all of them. By a ring: a chunk is compressed once,
   // by its owner, and forwarded as it came. Where coding changes values the owner takes the changed
@@ -54,6 +74,7 @@ class Exchange {
   template <typename Post, typename Finish, typename Send>
   void run(size_t window, Post post, Finish finish, Send send);
   void settle(size_t i);
+  Byte* arrived(size_t i, const Segment& chunk, Byte* expanded);
   void expand_there(const Segment& chunk, size_t size, Byte* aside);
   Byte* landing(size_t i, const Segment& chunk);
 
@@ -66,7 +87,7 @@ class Exchange {
   std::vector<Buffer> frames_, came_;  // came_: of data on a device, what was received
   std::vector<size_t> wire_sizes_;
   std::vector<bool> late_;  // of an all_gather: expanded once it was forwarded
-  Buffer aside_;
+  Landing landing_;
 };
 
 }  // namespace wirepress

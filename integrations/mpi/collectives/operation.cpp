@@ -14,11 +14,23 @@
 
 namespace wirepress {
 
-int choose_in(Shadow* shadow, Site* site, const Byte* data, size_t size, const Type& type) {
+namespace {
+
+// Who has only to send codes, and who only to expand them; else every rank does both.
+Overlap overlap_of(Call call) {
+  const bool one_way = call == kBcast || call == kGather || call == kGatherv || call == kScatter ||
+                       call == kScatterv;
+  return one_way ? Overlap::kStages : Overlap::kOneCore;
+}
+
+}  // namespace
+
+Choice choose_in(Shadow* shadow, Site* site, Call call, const Byte* data, size_t size,
+                 const Type& type) {
   const bool anew = std::exchange(shadow->look_anew, false);
-  const Choice choice = choose(site, data, size, type, true, anew);
+  const Choice choice = choose(site, data, size, type, overlap_of(call), anew);
   shadow->sampling_seconds += choice.sampling_seconds;
-  return choice.candidate;
+  return choice;
 }
 
 Operation::Operation(Call call, Comm* comm, Shadow* shadow, const Type& type)
@@ -28,9 +40,30 @@ Operation::Operation(Call call, Comm* comm, Shadow* shadow, const Type& type)
 
 void Operation::look(const Byte* data, size_t size, int link) {
   site_ = find_site(call_, type_.dtype, size, link, on_device(data));
-  candidate_ = choose_in(shadow_, site_, data, size, type_);
+  const Choice choice = choose_in(shadow_, site_, call_, data, size, type_);
+  candidate_ = choice.candidate;
+  ratio_ = choice.ratio;
   lossy_ = candidate_ >= 0 && is_lossy(candidate_);
   if (candidate_ < 0) ++stats(call_).bypass[bypass_of(candidate_)];
+}
+
+double Operation::agreed_ratio(bool here) {
+  const double mine = here ? ratio_ : 1;
+  double least = 1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  count_exchange(*shadow_, sizeof least);
+  check(PMPI_Iallreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, shadow_->lane, &request));
+  wait_sent(&request);
+  return least;
+}
+
+void Operation::widen(double ratio) {
+  constexpr double kSafely = 1.5;  // chunks differ
+  constexpr size_t kMost = 4;      // what is summed stays in the cache
+  chunk_ = job().chunk;
+  const size_t most = std::min(kMost, kRoom / ((kInFlight + 1) * chunk_));
+  const double times = std::min(ratio / kSafely, static_cast<double>(most));
+  if (times >= 2) chunk_ *= static_cast<size_t>(times);
 }
 
 size_t Operation::compress(const Byte* data, size_t size, Buffer* frame) {

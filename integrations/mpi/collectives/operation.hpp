@@ -6,8 +6,8 @@
 // size is cut in lanes: every rank of a node moves a part of its own. On these private
 // communicators both ends know a chunk's raw size: a chunk that arrives shorter is a frame, one
 // that arrives whole is raw. Whether a collective goes this way follows from values that are equal
-// on every member alone, and the order of a reduction from the number of nodes alone: two runs give
-// the same bits.
+// on every member alone, or that members agreed on, and the order of a reduction from the number of
+// nodes alone (of two nodes' numbers either order gives the same): two runs give the same bits.
 #pragma once
 
 #include <mpi.h>
@@ -27,8 +27,9 @@ inline constexpr size_t kLeastSegment = 16 << 10;  // smaller ones wait for late
 inline constexpr size_t kMostAtOnce = size_t{1} << 30;  // bytes: counts of MPI calls are int
 inline constexpr int kTag = 1;
 
-// choose() for a call on the communicator, whose codec and wire work at the same time.
-int choose_in(Shadow* shadow, Site* site, const Byte* data, size_t size, const Type& type);
+// choose() for a collective on the communicator.
+Choice choose_in(Shadow* shadow, Site* site, Call call, const Byte* data, size_t size,
+                 const Type& type);
 
 class Operation {
  public:
@@ -36,7 +37,7 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  Shadow& shadow() { return *shadow_; }
+  Shadow& shadow() const { return *shadow_; }
   const Type& type() const { return type_; }
   size_t chunk() const { return chunk_; }
   int error() const { return error_; }
@@ -44,6 +45,16 @@ class Operation {
 
   // Looks at a sample of what this rank has to send over kLeadersLink or kCollectiveLink.
   void look(const Byte* data, size_t size, int link = kLeadersLink);
+  // How much what look() saw is expected to shrink, on the rank of the lane where it shrinks least.
+  // `here`: this rank's data are in memory of the cores; else 1, as what is on a device needs
+  // memory beside it for each chunk. Collective over the lane.
+  double agreed_ratio(bool here);
+  // Makes chunks larger where they shrink so much, so that MPI moves fewer of them: they need no
+  // more room on their way than those that do not shrink. Equal on all ranks of the lane.
+  void widen(double ratio);
+  // Room for kInFlight + 1 chunks, if they were made larger, else nullptr. Not for calls that have
+  // a Room.
+  Byte* wide_room() const { return chunk_ > job().chunk ? shadow_->room.data() : nullptr; }
 
   void check(int error) {
     if (error && !error_) error_ = error;
@@ -81,9 +92,10 @@ class Operation {
   Comm* comm_;
   Shadow* shadow_;
   Type type_;
-  const size_t chunk_;  // a multiple of 64: of every element size
+  size_t chunk_;  // a multiple of 64: of every element size
   Site* site_ = nullptr;
   int candidate_ = kRaw;
+  double ratio_ = 1;  // that the candidate is expected to shrink by
   int error_ = MPI_SUCCESS;
   bool framed_ = false;
   bool lossy_ = false;

@@ -236,7 +236,8 @@ void PairwiseExchange::choose_codec(Parcel* parcel) {
     return;
   }
   parcel->site = find_site(call_, parcel->type.dtype, parcel->size, kCollectiveLink, parcel->there);
-  parcel->candidate = choose_in(shadow_, parcel->site, parcel->data, parcel->size, parcel->type);
+  parcel->candidate =
+      choose_in(shadow_, parcel->site, call_, parcel->data, parcel->size, parcel->type).candidate;
   bypass_ = parcel->candidate < 0 ? bypass_of(parcel->candidate) : kNotSmaller;
 }
 

@@ -59,13 +59,20 @@ void count_raw(CallStats* counts, MPI_Count count, MPI_Datatype datatype) {
   counts->wire_size += static_cast<uint64_t>(size);
 }
 
+// An exchange mostly has a peer that sends as much.
+Overlap overlap_of(Call call, const Outgoing& out) {
+  if (!out.in_pieces) return Overlap::kNone;
+  const bool both = call == kSendrecv || call == kSendrecvReplace;
+  return both ? Overlap::kOneCore : Overlap::kStages;
+}
+
 // Frame of `data` into `bytes`; what keeps it from being sent, or kBypassCount.
 Bypass compress(Call call, Outgoing* out, Buffer* bytes, size_t* wire_size) {
   const Byte* data = out->data;
   const size_t size = out->raw_size;
   const Type& type = out->type;
   Site* site = find_site(call, type.dtype, size, out->node, out->there);
-  const int candidate = choose(site, data, size, type, out->in_pieces).candidate;
+  const int candidate = choose(site, data, size, type, overlap_of(call, *out)).candidate;
   out->candidate = candidate;
   if (candidate < 0) return bypass_of(candidate);
   if (!out->in_pieces && !bytes->reserve(size)) {
