@@ -50,10 +50,8 @@ void Operation::look(const Byte* data, size_t size, int link) {
 double Operation::agreed_ratio(bool here) {
   const double mine = here ? ratio_ : 1;
   double least = 1;
-  MPI_Request request = MPI_REQUEST_NULL;
   count_exchange(*shadow_, sizeof least);
-  check(PMPI_Iallreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, shadow_->lane, &request));
-  wait_sent(&request);
+  timed([&] { return PMPI_Allreduce(&mine, &least, 1, MPI_DOUBLE, MPI_MIN, shadow_->lane); });
   return least;
 }
 
