@@ -314,12 +314,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise ParameterError(f"{os.fspath(path)} is not a regular file: give another name")
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.part")
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        file = open(temporary, "xb")  # noqa: SIM115
     except OSError as error:
         error.filename = os.fspath(path)  # who gave it knows no other
         raise
     try:
-        with open(handle, "wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
