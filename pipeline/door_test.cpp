@@ -496,7 +496,6 @@ TEST(Door, EveryCodecAndDtype) {
   }
 }
 
-// The child has none of its parent's threads, and makes its own.
 // Says yes when it is asked for the nth time.
 struct Asked {
   explicit Asked(int n) : left(n) {}
@@ -557,6 +556,7 @@ TEST(Door, AnInterruptedStreamHasEnded) {
   EXPECT_EQ(update(), WPR_PARAMETER);
 }
 
+// The child has none of its parent's threads, and makes its own.
 TEST(Door, AForkedChildHasThreadsOfItsOwn) {
   Door door("shuffle:4+lz4");
   ASSERT_EQ(door.set("threads", "3"), WPR_OK);

@@ -165,12 +165,17 @@ double raw_time(const Site& site, double link, double size) {
   return finish_time(site, Known{.ratio = 1}, link, size);
 }
 
+// What is known of a choice, which is a candidate of the site, or raw.
+Known known_of(const Site& site, int choice) {
+  if (choice < 0) return {.ratio = 1};
+  const auto at = std::find(site.list->begin(), site.list->end(), choice) - site.list->begin();
+  return site.known[static_cast<size_t>(at)];
+}
+
 // As messages are sent now.
 double present_time(const Site& site, double link, double size) {
   const int choice = site.choice.load(std::memory_order_relaxed);
-  if (choice < 0) return raw_time(site, link, size);
-  const auto at = std::find(site.list->begin(), site.list->end(), choice) - site.list->begin();
-  return finish_time(site, site.known[static_cast<size_t>(at)], link, size);
+  return finish_time(site, known_of(site, choice), link, size);
 }
 
 // The best of what is known, or why raw is.
@@ -201,9 +206,7 @@ int best_of(const Site& site, double link, double size) {
 void decide(Site* site, double link, double size) {
   const int best = best_of(*site, link, size);
   site->choice.store(best, std::memory_order_relaxed);
-  const auto at = std::find(site->list->begin(), site->list->end(), best) - site->list->begin();
-  site->ratio.store(best < 0 ? 1 : site->known[static_cast<size_t>(at)].ratio,
-                    std::memory_order_relaxed);
+  site->ratio.store(known_of(*site, best).ratio, std::memory_order_relaxed);
 }
 
 // Could it win if it shrank the data to nothing, at the speed that it had here before?
