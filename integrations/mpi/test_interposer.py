@@ -351,8 +351,8 @@ def test_what_did_not_shrink_is_forgotten_of_all_codecs(mpi, tmp_path):
 
 
 def test_text_is_not_left_raw(mpi, tmp_path):
-    """64 KiB at 1 Gb/s, where lz4 halves the time."""
-    said, sites = small_job(mpi, tmp_path, "words", 64 << 10, link="1Gbps")
+    """64 KiB at 0.2 Gb/s: lz4 halves the time on a busy machine, too, whose samples take longer."""
+    said, sites = small_job(mpi, tmp_path, "words", 64 << 10, link="200Mbps")
     assert said["compressed_messages"] > 0.5 * said["messages"], sites[0]["why"]
 
 
