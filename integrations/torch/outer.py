@@ -31,6 +31,7 @@ from wirepress.torch.meeting import Meeting, Rounds
 from wirepress.torch.memory import all_finite, as_array, as_bytes
 from wirepress.torch.packer import Packer
 from wirepress.torch.transport import Post, store_of
+from wirepress.uncopied import Uncopied
 
 _FORMAT = 1  # of state_dict
 _SMALL = 4096  # values; parameters with fewer are coded in one row
@@ -100,7 +101,7 @@ class _New(NamedTuple):
     caught_up: bool  # others had made it
 
 
-class OuterStep:
+class OuterStep(Uncopied):
     """Joins the trainings of several peers, each with its own loop, by rare outer steps.
 
         outer = wirepress.torch.OuterStep(model, "int4", every=30)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from wirepress import patches, wps
 from wirepress.errors import CorruptError, FrameError, ParameterError
+from wirepress.uncopied import Uncopied
 
 _LIST = "VERSIONS"
 _TRIES = 3  # to stage, where the publisher deletes what is being fetched
@@ -167,7 +168,7 @@ def _copies(weights: Weights) -> dict[str, torch.Tensor]:
         return {name: tensor.clone() for name, tensor in _state(weights).items()}
 
 
-class WeightPublisher:
+class WeightPublisher(Uncopied):
     """Publishes the weights of a model as patches of their last published version.
 
     One publisher writes to a store at a time. It goes on with the versions that the store has; its
@@ -299,7 +300,7 @@ class _Staged(NamedTuple):
     names: list[str]  # of all tensors, in order
 
 
-class WeightSubscriber:
+class WeightSubscriber(Uncopied):
     """Follows the weights that a `WeightPublisher` publishes.
 
     `stage` does what takes time, while the old weights are in use; `commit` hands over tensors that

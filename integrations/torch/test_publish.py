@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,6 +66,13 @@ def follow(place: str | Path, steps: int) -> wt.WeightPublisher:
 def test_followers_have_equal_weights(tmp_path: Path) -> None:
     follow(tmp_path, 40)
     follow("memory://weights", 20)
+
+
+def test_neither_end_is_copied(tmp_path: Path) -> None:
+    for end in (wt.WeightPublisher(Trainer().weights, tmp_path), wt.WeightSubscriber(tmp_path)):
+        for call in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=f"{type(end).__name__} cannot be copied"):
+                call(end)
 
 
 @pytest.mark.slow

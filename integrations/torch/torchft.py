@@ -25,6 +25,7 @@ from wirepress.errors import CorruptError, ParameterError
 from wirepress.torch.coder import AnyCoder, Coder, PlainCoder
 from wirepress.torch.memory import all_finite
 from wirepress.torch.outer import Method
+from wirepress.uncopied import Uncopied
 
 _SMALL = 1024  # values; tensors with fewer are averaged as they are
 _FRAGMENT = "StreamingDiLoCoFragment_"  # what torchft calls them where it saves them
@@ -44,7 +45,7 @@ class ManagerCounts:
     plain_bytes: int = 0  # of what torchft averaged as it was
 
 
-class CodedManager:
+class CodedManager(Uncopied):
     """A torchft manager for `DiLoCo`; all but `allreduce` is the manager's own.
 
     Calls that the class does not name go to the manager: `start_quorum`, `current_step`,

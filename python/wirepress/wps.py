@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from wirepress import api, arrays, seals
 from wirepress.errors import CorruptError, FrameError, ParameterError, TruncatedError
+from wirepress.uncopied import Uncopied
 
 SUFFIX = ".wps"
 DTYPES = {
@@ -112,7 +113,7 @@ def _read(file: BinaryIO, size: int, what: str) -> bytes:
     return data
 
 
-class Writer:
+class Writer(Uncopied):
     """Writes a .wps file by `write`, which takes bytes: all tensors of the header, in order.
 
     Args:
@@ -169,7 +170,7 @@ class Writer:
         self._write(index + _CRC.pack(zlib.crc32(index, zlib.crc32(self._described))))
 
 
-class Reader:
+class Reader(Uncopied):
     """Reads tensors of a .wps file, each without the others.
 
     Args:
