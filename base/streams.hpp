@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/kernel.hpp"
+#include "base/stream_plan.hpp"
 
 namespace wirepress {
 
@@ -19,7 +20,7 @@ struct Report {
 inline constexpr Report kNoReport = {0, Report::kNone, 0, 0};
 
 // In memory of the device, aligned to 16, as long as the work is on its way. When the work begins
-// `report` holds kNoReport, and the first bytes of `scratch` (StreamKernel::zeros) are zeros.
+// `report` holds kNoReport.
 struct StreamTask {
   std::byte* raw = nullptr;
   size_t raw_size = 0;
@@ -33,20 +34,17 @@ struct StreamTask {
 // What a kernel puts on a stream (Kernel::on_stream).
 struct StreamKernel {
   size_t (*scratch)(const Args& args, size_t raw_size, bool decodes) noexcept;
-  size_t (*zeros)(const Args& args, size_t raw_size, bool decodes) noexcept;
   // What can be refused without a look at the code.
   Status (*check_encode)(const Args& args, size_t raw_size, size_t room) noexcept;
   Status (*check_decode)(const Args& args, size_t code_size, size_t raw_size) noexcept;
-  // Behind the checks.
-  Status (*encode)(int device, void* stream, const Args& args, const StreamTask& task) noexcept;
-  Status (*decode)(int device, void* stream, const Args& args, const StreamTask& task) noexcept;
+  // Notes what the task takes, behind the checks. Of a draft (stream_plan.hpp) no address is looked
+  // at.
+  Status (*encode)(int device, void* stream, const Args& args, const StreamTask& task,
+                   StreamPlan* plan) noexcept;
+  Status (*decode)(int device, void* stream, const Args& args, const StreamTask& task,
+                   StreamPlan* plan) noexcept;
   // What a report says, once the host has it.
   Status (*outcome)(const Report& report, size_t raw_size, size_t room) noexcept;
-  // Of decoders that leave a device idle with one block (nullptr: others): addresses of a task as
-  // kernels see them, and all blocks at once, whose tasks lie in memory of the device.
-  Status (*reach)(int device, void* stream, StreamTask* task) noexcept = nullptr;
-  Status (*decode_all)(int device, void* stream, const StreamTask* tasks,
-                       size_t n) noexcept = nullptr;
 };
 
 // A frame that a device puts together of the codes of its blocks, with their checksums

@@ -69,17 +69,17 @@ struct ParallelExpand {
       const bool adds = into == Into::kSum;
       why = "the device's kernel does not add";
       if (!adds || device.chain->can_decode_add()) {
-        const Status status = adds ? device.chain->decode_add(worker, block.payload, out)
+        const Status result = adds ? device.chain->decode_add(worker, block.payload, out)
                                    : device.chain->decode(worker, block.payload, out);
-        if (status.ok()) return share.device(out.size()), status;
+        if (result.ok()) return share.device(out.size()), result;
         // What is partly added to is lost.
-        if (adds || !cores_take_over(status)) return in_block(block.index, status);
-        why = taken_over(status);
+        if (adds || !cores_take_over(result)) return in_block(block.index, result);
+        why = taken_over(result);
       }
     }
     share.cores(block.raw_size, why);
-    const Status status = expand_on_cores(worker, block, i, out);
-    return status.ok() ? status : in_block(block.index, status);
+    const Status result = expand_on_cores(worker, block, i, out);
+    return result.ok() ? result : in_block(block.index, result);
   }
 
   Status expand_on_cores(int worker, const Block& block, size_t i, Bytes out) {

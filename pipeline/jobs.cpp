@@ -37,6 +37,9 @@ bool fits_kernels(const void* at, const Header& header) {
          (header.block_size() % kAligned == 0 || header.raw_size <= header.block_size());
 }
 
+// Of blocks that a device has at once.
+constexpr size_t kMostScratch = 256 << 20;
+
 constexpr const char* kFailed = "the device failed a job on a stream";
 
 // Whether a stream that ended so has lost a job, and why; nullptr: it did it, or it is none for it.
@@ -60,6 +63,14 @@ size_t scratch_size(const StreamKernel& kernel, const Args& args, const Header& 
   return std::max(kernel.scratch(args, header.block_raw_size(0), expands),
                   kernel.scratch(args, header.block_raw_size(last), expands));
 }
+
+// Blocks that go side by side, with scratch memory each.
+size_t side_by_side(size_t scratch, size_t n_blocks) {
+  return scratch == 0 ? n_blocks : std::clamp<size_t>(kMostScratch / up(scratch), 1, n_blocks);
+}
+
+// What addresses are counted from in a draft of a plan, where no memory is yet.
+std::byte* nowhere() { return reinterpret_cast<std::byte*>(uintptr_t{1} << 32); }
 
 Args for_block(const Recipe& recipe, const Header& header, const Place& place, uint64_t seed,
                uint64_t i) {
@@ -307,47 +318,59 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
     if (!status.ok() && status.code() != Code::kDstTooSmall) return {};
   }
 
+  const DeviceStreams& streams = *place.memory->streams;
+  const int device = place.device;
+  const size_t each = scratch_size(kernel, args(0), full, false), at_once = side_by_side(each, n);
   Layout there, pinned;
   const size_t reports = there.add(n * sizeof(Report));
   const size_t header_at = there.add(kMaxHeader), result = there.add(sizeof(Sealed));
-  const size_t inputs = there.size();
-  const size_t scratch = there.add(scratch_size(kernel, args(0), full, false));
-  const size_t table = there.add(n * sizeof(SealedBlock)), codes = there.add(n * slot);
+  size_t scratch = 0, codes = 0;
+  // Blocks whose code cannot fit are left out.
+  const auto note = [&](bool draft, std::byte* d) -> Status {
+    job->plan.begin(draft);
+    size_t noted = 0;
+    for (uint64_t i = 0; i < n; ++i) {
+      const size_t size = full.block_raw_size(i);
+      if (!kernel.check_encode(args(i), size, code_limit(size)).ok()) continue;
+      const size_t turn = noted++ % at_once;
+      if (turn == 0) job->plan.begin_round();
+      job->plan.begin_block();
+      const StreamTask task = {const_cast<std::byte*>(job->src.data()) + i * full.block_size(),
+                               size,
+                               d + codes + i * slot,
+                               code_limit(size),
+                               d + scratch + turn * up(each),
+                               kernel.scratch(args(i), size, false),
+                               reinterpret_cast<Report*>(d + reports) + i};
+      WPR_TRY(kernel.encode(device, stream(), args(i), task, &job->plan));
+    }
+    return {};
+  };
+  if (!note(true, nowhere()).ok()) return {};
+  const size_t tables = there.add(job->plan.table_size()), inputs = there.size();
+  scratch = there.add(at_once * up(each));
+  const size_t sealed = there.add(n * sizeof(SealedBlock));
+  codes = there.add(n * slot);
   pinned.add(inputs);
   job->results = pinned.add(sizeof(Sealed));
   const size_t frame = pinned.add(staged ? bound : 0);
 
-  const DeviceStreams& streams = *place.memory->streams;
-  const int device = place.device;
   const auto launch = [&]() -> Status {
     WPR_TRY(prepare(job, there.size(), pinned.size()));
     std::byte* const d = job->there.get();
     std::byte* const h = job->pinned.get();
-    std::memset(h, 0, inputs);
+    std::memset(h, 0, tables);
     std::memcpy(h + header_at, head.data(), full.size);
     auto* const begun = reinterpret_cast<Report*>(h + reports);
     for (uint64_t i = 0; i < n; ++i) {
       begun[i] = kNoReport;
       const size_t size = full.block_raw_size(i);
-      const Status status = kernel.check_encode(args(i), size, code_limit(size));
-      begun[i].full = status.code() == Code::kDstTooSmall;
-      if (begun[i].full == 0) WPR_TRY(status);
+      begun[i].full = !kernel.check_encode(args(i), size, code_limit(size)).ok();
     }
+    WPR_TRY(note(false, d));
+    job->plan.put_tables(h + tables);
     WPR_TRY(streams.copy(device, stream(), d, h, inputs));
-    for (uint64_t i = 0; i < n; ++i) {
-      if (begun[i].full != 0) continue;
-      const size_t size = full.block_raw_size(i), needs = kernel.scratch(args(i), size, false);
-      const size_t zeros = kernel.zeros(args(i), size, false);
-      if (zeros > 0) WPR_TRY(streams.clear(device, stream(), d + scratch, zeros));
-      const StreamTask task = {const_cast<std::byte*>(job->src.data()) + i * full.block_size(),
-                               size,
-                               d + codes + i * slot,
-                               code_limit(size),
-                               d + scratch,
-                               needs,
-                               reinterpret_cast<Report*>(d + reports) + i};
-      WPR_TRY(kernel.encode(device, stream(), args(i), task));
-    }
+    WPR_TRY(job->plan.launch(device, stream(), d + tables));
     const Sealing sealing = {job->src.data(),
                              job->src.size(),
                              full.block_size(),
@@ -360,7 +383,7 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
                              full.checksum,
                              staged ? h + frame : job->dst.data(),
                              room,
-                             reinterpret_cast<SealedBlock*>(d + table),
+                             reinterpret_cast<SealedBlock*>(d + sealed),
                              reinterpret_cast<Sealed*>(d + result)};
     WPR_TRY(streams.seal(device, stream(), sealing));
     return streams.copy(device, stream(), h + job->results, d + result, sizeof(Sealed));
@@ -423,10 +446,11 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
     return {};
   const StreamKernel& kernel = *job->kernel;
   const Args args = for_block(recipe, header, place, 0, 0);
-  const bool together = kernel.decode_all != nullptr;
+  const DeviceStreams& streams = *place.memory->streams;
+  const int device = place.device;
   Layout there, pinned;
   const size_t n = blocks.size(), reports = there.add(n * sizeof(Report));
-  const size_t tasks = there.add(together ? n * sizeof(StreamTask) : 0), codes = there.size();
+  const size_t payloads = there.size();
   for (const Block& block : blocks) {
     if (block.raw) continue;
     const Status status = kernel.check_decode(args, block.payload.size(), block.raw_size);
@@ -434,63 +458,77 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
     if (!status.ok()) return in_block(block.index, status);
     there.add(block.payload.size());
   }
-  const size_t inputs = there.size();
-  const size_t scratch = there.add(scratch_size(kernel, args, header, true));
+  const size_t each = scratch_size(kernel, args, header, true), at_once = side_by_side(each, n);
+  size_t scratch = 0;
+  const auto note = [&](bool draft, std::byte* d) -> Status {
+    job->plan.begin(draft);
+    size_t noted = 0, at = payloads;
+    for (size_t i = 0; i < n; ++i) {
+      const Block& block = blocks[i];
+      if (block.raw) continue;
+      const size_t turn = noted++ % at_once;
+      if (turn == 0) job->plan.begin_round();
+      job->plan.begin_block();
+      const StreamTask task = {job->dst.data() + i * header.block_size(),
+                               block.raw_size,
+                               d + at,
+                               block.payload.size(),
+                               d + scratch + turn * up(each),
+                               kernel.scratch(args, block.raw_size, true),
+                               reinterpret_cast<Report*>(d + reports) + i};
+      WPR_TRY(kernel.decode(device, stream(), args, task, &job->plan));
+      at += up(block.payload.size());
+    }
+    return {};
+  };
+  if (!note(true, nowhere()).ok()) return {};
+  const size_t tables = there.add(job->plan.table_size()), inputs = there.size();
+  scratch = there.add(at_once * up(each));
   pinned.add(inputs);
   job->results = pinned.add(n * sizeof(Report));
+  const size_t stored = pinned.size();
   for (const Block& block : blocks)
     if (block.raw) pinned.add(block.payload.size());
   // Room for the longest codes, so that a frame of other data finds memory that is as large.
+  const size_t n_raw = static_cast<size_t>(std::ranges::count_if(blocks, &Block::raw));
+  const size_t more_tables = n_raw < n ? job->plan.table_size() * n_raw / (n - n_raw) : 0;
+  there.add(more_tables);
+  pinned.add(more_tables);
   for (const Block& block : blocks) {
     const size_t most = up(block.raw_size), has = up(block.payload.size());
     there.add(block.raw ? most : most - std::min(most, has));
     pinned.add(most - std::min(most, has));
   }
 
-  const DeviceStreams& streams = *place.memory->streams;
-  const int device = place.device;
   const auto launch = [&]() -> Status {
     WPR_TRY(prepare(job, there.size(), pinned.size()));
     std::byte* const d = job->there.get();
     std::byte* const h = job->pinned.get();
-    // Block i, where its payload lies in the job's memory, and what its kernel is to do.
-    const auto each = [&](auto use) -> Status {
-      size_t code_at = codes, raw_at = job->results + up(n * sizeof(Report));
-      for (size_t i = 0; i < n; ++i) {
-        const Block& block = blocks[i];
-        size_t& at = block.raw ? raw_at : code_at;
-        const StreamTask task = {job->dst.data() + i * header.block_size(),
-                                 block.raw_size,
-                                 d + at,
-                                 block.payload.size(),
-                                 d + scratch,
-                                 kernel.scratch(args, block.raw_size, true),
-                                 reinterpret_cast<Report*>(d + reports) + i};
-        WPR_TRY(use(i, block, at, task));
-        at += up(block.payload.size());
-      }
-      return {};
-    };
-    size_t n_coded = 0;
-    WPR_TRY(each([&](size_t i, const Block& block, size_t at, StreamTask task) -> Status {
-      reinterpret_cast<Report*>(h + reports)[i] = kNoReport;
+    std::fill_n(reinterpret_cast<Report*>(h + reports), n, kNoReport);
+    size_t coded_at = payloads, stored_at = stored;
+    for (const Block& block : blocks) {
+      size_t& at = block.raw ? stored_at : coded_at;
       std::memcpy(h + at, block.payload.data(), block.payload.size());
-      if (block.raw || !together) return {};
-      WPR_TRY(kernel.reach(device, stream(), &task));
-      reinterpret_cast<StreamTask*>(h + tasks)[n_coded++] = task;
-      return {};
-    }));
+      at += up(block.payload.size());
+    }
+    WPR_TRY(note(false, d));
+    job->plan.put_tables(h + tables);
     WPR_TRY(streams.copy(device, stream(), d, h, inputs));
-    WPR_TRY(each([&](size_t, const Block& block, size_t at, const StreamTask& task) -> Status {
-      if (block.raw) return streams.copy(device, stream(), task.raw, h + at, block.raw_size);
-      if (together) return {};
-      const size_t zeros = kernel.zeros(args, task.raw_size, true);
-      if (zeros > 0) WPR_TRY(streams.clear(device, stream(), task.scratch, zeros));
-      return kernel.decode(device, stream(), args, task);
-    }));
-    if (together)
-      WPR_TRY(
-          kernel.decode_all(device, stream(), reinterpret_cast<StreamTask*>(d + tasks), n_coded));
+    stored_at = stored;
+    for (size_t i = 0; i < n;
+         ++i) {  // runs of stored blocks, where they lie side by side here, too
+      const size_t first = i, from = stored_at;
+      size_t size = 0;
+      for (; i < n && blocks[i].raw && stored_at == from + size; ++i) {
+        size += blocks[i].raw_size;
+        stored_at += up(blocks[i].raw_size);
+      }
+      if (size == 0) continue;
+      WPR_TRY(streams.copy(device, stream(), job->dst.data() + first * header.block_size(),
+                           h + from, size));
+      --i;
+    }
+    WPR_TRY(job->plan.launch(device, stream(), d + tables));
     return streams.copy(device, stream(), h + job->results, d + reports, n * sizeof(Report));
   };
   const Status status = launch();

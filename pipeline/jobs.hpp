@@ -71,6 +71,7 @@ struct Job {
   size_t results = 0;               // where they are in pinned memory
   const std::byte* made = nullptr;  // the frame in pinned memory; nullptr: it goes to dst itself
   ParsedFrame frame;                // that is expanded
+  StreamPlan plan;                  // what kernels do for it
 };
 
 class Jobs {

@@ -4,6 +4,7 @@
 // allocated that was there before; a device that fails costs time, never a wrong byte.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -250,11 +251,11 @@ TEST(Jobs, CallsPutWorkOnTheStreamAndDoNotWait) {
               WPR_OK)
         << ctx.error();
     const uint64_t n_made = stream.put_count();
-    EXPECT_GT(n_made, 10u);
+    EXPECT_GT(n_made, 3u);
     ASSERT_EQ(wpr_decompress_async(ctx, expected.data(), expected.size(), back.get(), raw.size(),
                                    &expanded),
               WPR_OK);
-    EXPECT_GT(stream.put_count(), n_made + 10);
+    EXPECT_GT(stream.put_count(), n_made + 2);
     int done = 1;
     size_t written = 0;
     for (int i = 0; i < 3; ++i) {
@@ -277,6 +278,75 @@ TEST(Jobs, CallsPutWorkOnTheStreamAndDoNotWait) {
     EXPECT_EQ(after.cores_bytes, before.cores_bytes) << after.reason;
     EXPECT_GT(after.device_bytes, before.device_bytes);
   }
+}
+
+TEST(Jobs, ManyBlocksTakeAsManyLaunchesAsOne) {
+  std::vector<std::string> recipes(std::begin(kOnStream), std::end(kOnStream));
+  for (const char* recipe : {"planes", "lz4", "snappy", "zeros", "shuffle:4"})
+    recipes.emplace_back(recipe);
+  for (const std::string& recipe : recipes) {
+    SCOPED_TRACE(recipe);
+    Context ctx(recipe);
+    if (ctx.status != WPR_OK) continue;
+    ctx.set("probe", "off");
+    uint64_t made[2], expanded[2];
+    for (const size_t many : {size_t{0}, size_t{1}}) {
+      const Data line = gradient(512, 1);  // that every codec shrinks
+      Data raw(many != 0 ? 20 * 4096 : 4096);
+      for (size_t i = 0; i < raw.size(); ++i) raw[i] = i / 64 % 2 == 0 ? line[i % line.size()] : 0;
+      const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
+      const There there(raw);
+      There back(raw.size());
+      EmulatedStream stream(many + 1);
+      ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+      Data frame(wpr_bound(ctx, raw.size()));
+      wpr_job* job = nullptr;
+      size_t written = 0;
+      ASSERT_EQ(begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(), frame.size(), &job),
+                WPR_OK);
+      made[many] = stream.put_count();
+      ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
+      frame.resize(written);
+      EXPECT_EQ(frame, expected);
+      const uint64_t before = stream.put_count();
+      ASSERT_EQ(
+          wpr_decompress_async(ctx, expected.data(), expected.size(), back.get(), raw.size(), &job),
+          WPR_OK);
+      expanded[many] = stream.put_count() - before;
+      ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
+      EXPECT_EQ(back.data(), values_of(ctx, expected, raw.size()));
+      ASSERT_EQ(wpr_set_stream(ctx, nullptr), WPR_OK);
+    }
+    EXPECT_EQ(made[1], made[0]);
+    EXPECT_EQ(expanded[1], expanded[0]);
+  }
+}
+
+TEST(Jobs, BlocksGoInRoundsWhereTheyWouldTakeMuchScratchMemory) {
+  Context ctx("planes");
+  ctx.set("probe", "off");
+  Data raw(3500 * 4096);  // 90 KiB each
+  const Data line = gradient(64, 1);
+  for (size_t at = 0; at < raw.size(); at += 2048) std::ranges::copy(line, &raw[at]);
+  const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
+  const There there(raw);
+  There back(raw.size());
+  EmulatedStream stream;
+  ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+  Data frame(wpr_bound(ctx, raw.size()));
+  wpr_job* job = nullptr;
+  size_t written = 0;
+  ASSERT_EQ(begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(), frame.size(), &job),
+            WPR_OK);
+  EXPECT_GT(stream.put_count(), 20u);
+  ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
+  frame.resize(written);
+  EXPECT_EQ(frame, expected);
+  ASSERT_EQ(
+      wpr_decompress_async(ctx, expected.data(), expected.size(), back.get(), raw.size(), &job),
+      WPR_OK);
+  ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
+  EXPECT_EQ(back.data(), raw);
 }
 
 // What a job is, when several are on their way.
@@ -539,7 +609,7 @@ TEST(Jobs, DamagedFramesAreRefusedAsByTheCallThatWaits) {
   std::mt19937 random(7);
   const Data raw = gradient(9000, 3);
   for (const char* recipe : {"bx:m=5", "onebit", "tbq", "topk:ratio=0.01", "zfp:rate=8", "fre:m=5",
-                             "zeros", "zstd:1", "lz4", "snappy"}) {
+                             "zeros", "zstd:1", "lz4", "snappy", "planes"}) {
     for (const char* checksum : {"on", "off"}) {
       Context ctx(recipe);
       if (ctx.status != WPR_OK) continue;

@@ -297,10 +297,13 @@ class Walker {
       const uint32_t here = count[k], size = (here + 7) / 8;
       if (size > left()) return false;
       if (here % 8 != 0 && byte(at_ + size - 1) >> here % 8 != 0) return false;
-      const uint32_t before = code_.up_to(8 * at_);
-      const uint32_t ones = code_.up_to(8 * (at_ + size)) - before;
+      if (counted_to_ != at_) counted_ = code_.up_to(8 * at_);
+      const uint32_t before = counted_;
       part->node[k] = {static_cast<uint32_t>(at_ - part->at), before};
       at_ += size;
+      counted_ = code_.up_to(8 * at_);
+      counted_to_ = at_;
+      const uint32_t ones = counted_ - before;
       const TreeTable::Node& node = tree.node[k];
       if (is_inner(node.left)) count[node.left] = static_cast<uint16_t>(here - ones);
       if (is_inner(node.right)) count[node.right] = static_cast<uint16_t>(ones);
@@ -312,6 +315,8 @@ class Walker {
   const Decoding& own_;
   Ones code_;
   uint64_t at_ = 0;
+  uint64_t counted_to_ = ~uint64_t{0};  // a node's end, which is the next one's beginning
+  uint32_t counted_ = 0;                // ones before that
 };
 
 // Twice: to the bits that say which elements are there, and, when those are known, to the end.

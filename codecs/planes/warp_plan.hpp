@@ -707,7 +707,7 @@ struct Choose {
 
 // What a payload says of its planes, and trees: a warp has a plane, and those of the marks.
 struct PutPlan {
-  static constexpr unsigned kWarps = kMostPlanes + 1;
+  static constexpr unsigned kWarps = kMostPlanes + 1, kLeastBlocks = 1;
   struct Told {
     std::byte head[kWarps][4 + kSymbols / 2];
     uint32_t size[kWarps];

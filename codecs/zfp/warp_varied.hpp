@@ -213,7 +213,7 @@ struct CountBits {
 
 template <int D>
 struct PutVaried {
-  static constexpr unsigned kWarps = 1;
+  static constexpr unsigned kWarps = 1, kLeastBlocks = 1;
   cuda::Task task;
   Varied varied;
   Bound bound;

@@ -203,8 +203,10 @@ TEST(CudaKernel, ACodeLargerThanItsRoomIsTheDevicesFault) {
 }
 
 TEST(CudaEngine, SaysNothingOfAStateBeforeItIsSelected) {
-  for (const Engine* engine : engines())
-    if (std::string_view(engine->name) == "cuda" && engine->state) EXPECT_EQ(engine->state(), "");
+  for (const Engine* engine : engines()) {
+    if (std::string_view(engine->name) != "cuda" || engine->state == nullptr) continue;
+    EXPECT_EQ(engine->state(), "");
+  }
 }
 
 TEST(CudaEngine, SaysWhyItIsNotThere) {

@@ -90,12 +90,10 @@ WPR_ON_DEVICE bool expand(W& w, Code code, std::byte* out, uint32_t room, uint32
 template <class F>
 struct Expand {
   static constexpr unsigned kWarps = 1;
-  StreamTask one;         // if `all` is nullptr
-  const StreamTask* all;  // of each block
+  cuda::Task task;
 
   template <class W>
   WPR_ON_DEVICE void operator()(W& w) const {
-    const StreamTask& task = all == nullptr ? one : all[w.block()];
     uint32_t written = 0;
     const bool good = expand<F>(w, {task.code, task.code_size}, task.raw,
                                 static_cast<uint32_t>(task.raw_size), &written);
@@ -131,13 +129,7 @@ class WarpLz {
   }
   template <bool kAdd, class D>
   static Status decode(D& device, const Args&, const cuda::Task& task) {
-    const StreamTask one = {task.raw, task.raw_size, task.code, task.code_size, nullptr,
-                            0,        task.report};
-    return device.launch(Expand<F>{one, nullptr}, 1);
-  }
-  template <class D>
-  static Status decode_all(D& device, const StreamTask* tasks, size_t n) {
-    return n == 0 ? Status() : device.launch(Expand<F>{{}, tasks}, n);
+    return device.launch(Expand<F>{task}, 1);
   }
 };
 
