@@ -146,7 +146,7 @@ module wpr_lz4_dec #(
 
   logic [22:0] left_q;  // literals behind the next ones, or of a long length what follows First
   count_t n_q;  // the next ones, without a token,
-  count_t take_q;  // and what is taken where no token is: these and an offset, or a byte of a length
+  count_t take_q;  // and what is taken with no token: these and an offset, or a byte of a length
   logic done_q, more_match_q, first_q, skip_q, room_q, bad_q, over_q, close_q, looked_q;
   logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
   step_t found;

@@ -12,7 +12,7 @@ module wpr_lz_literals #(
   input  logic [      Bytes-1:0] first_i,  // but for those of them that are not set here: they
   input  logic [$clog2(Bytes):0] behind_i, // lie where they would if all lay from behind_i on
   input  logic [ 16*Bytes-1:0]   bytes_i,
-  input  logic [$clog2(Bytes):0] take_i,   // 0 to Bytes leave; came 3 (with 16: 4) clocks ago or more
+  input  logic [$clog2(Bytes):0] take_i,   // 0 to Bytes leave; came 3 (16: 4) clocks ago or more
   output logic [  8*Bytes-1:0]   lanes_o,  // the next ones
   output logic [$clog2(Bytes)-1:0] first_o  // lane of the next one
 );
