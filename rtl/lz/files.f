@@ -8,6 +8,7 @@ lz/wpr_lz_literals.sv
 lz/wpr_lz_bytes.sv
 lz/wpr_lz_pairs.sv
 lz/wpr_lz_single.sv
+lz/wpr_lz_double.sv
 lz/wpr_lz_copy.sv
 lz/wpr_lz4_dec.sv
 lz/wpr_snappy_dec.sv

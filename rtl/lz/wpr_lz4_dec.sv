@@ -54,39 +54,17 @@ module wpr_lz4_dec #(
     logic       done;         // no literals but those that follow at once
     logic       with_length;  // the byte behind is all of a long literal length, and taken, too
     logic       few;          // with its match 16 bytes at most, and no long length
-    logic       leaves;       // what is taken with them reaches the next word
     logic [3:0] n;            // these, 0 to Most
-    logic [4:0] next;         // what is taken with them: token, literals, offset; where it lies
+    logic [4:0] length;       // of what is taken with them: token, literals, offset
   } token_t;
-  localparam int unsigned TokenBits = $bits(token_t);
-
-  logic full, ended, pop;
-  logic [8*Bytes-1:0] come;
-  token_t [Bytes-1:0] come_tokens;
-  token_t [3*Bytes-1:0] tokens;
-  logic [24*Bytes-1:0] bytes;
-  size_t size;  // bytes in the window, with `ended`
-  always_comb begin
-    for (int j = 0; j < int'(Bytes); j++) begin
-      automatic logic [3:0] n = come[8*j+4+:4];
-      automatic logic all = n <= 4'(Most);
-      automatic logic length = Bytes == 8 && j < 7 && n == '1 && come[8*((j+1)%8)+:8] != '1;
-      come_tokens[j].last       = come[8*j+:8] != '1;
-      come_tokens[j].more       = n == '1;
-      come_tokens[j].more_match = come[8*j+:4] == '1;
-      come_tokens[j].done       = all;
-      come_tokens[j].few        = 5'(n) + 5'(come[8*j+:4]) <= 5'd12;
-      come_tokens[j].with_length = length;
-      come_tokens[j].n          = length ? 4'd7 : n == '1 ? 4'd0 : all ? n : 4'd8;
-      come_tokens[j].next       = 5'(j) + (length ? 5'd9 : n == '1 ? 5'd1 :
-                                           all ? 5'(n) + 5'd3 : 5'd9);
-      come_tokens[j].leaves     = come_tokens[j].next >= 5'(Bytes);
-    end
-  end
 
   typedef enum logic [2:0] {Token, Length, Literals, Match, Ended, Flush} state_e;
   state_e state_q, state_d;
-  wpr_lz_window #(.Bytes(Bytes), .Beside(Bytes * TokenBits)) window (
+  logic full, ended, more, shift, pop;
+  logic [24*Bytes-1:0] bytes;
+  logic [8*Bytes-1:0] come;
+  size_t size;  // bytes in the window, with `ended`
+  wpr_lz_window #(.Bytes(Bytes)) window (
     .clk_i,
     .rst_ni,
     .s_axis_tvalid,
@@ -94,96 +72,114 @@ module wpr_lz4_dec #(
     .s_axis_tdata,
     .s_axis_tkeep,
     .s_axis_tlast,
-    .come_data_o  (come),
-    .come_beside_i(come_tokens),
-    .full_o       (full),
-    .ended_o      (ended),
-    .size_o       (size),
-    .bytes_o      (bytes),
-    .beside_o     (tokens),
-    .pop_i        (pop),
-    .flush_i      (state_q == Flush)
+    .full_o (full),
+    .ended_o(ended),
+    .size_o (size),
+    .bytes_o(bytes),
+    .come_o (come),
+    .more_o (more),
+    .shift_o(shift),
+    .pop_i  (pop),
+    .flush_i(state_q == Flush)
   );
 
-  // ---- two sequences ----------------------------------------------------------------------------
-
-  // Of each byte of the first word, as a token: whether a step takes the sequence behind it, too, or
-  // the byte behind its offset, and what is taken then. That is known when the word becomes the first
-  // one, from it and the word behind it; of a packet's first word it is not.
+  // Of each byte of a word, as a token, on the word's way to the first place: what it is; what stands
+  // behind its sequence; and, with 16 bytes, whether a step takes the sequence behind it, too, or the
+  // byte behind its offset. It does so only before the packet's end.
   typedef struct packed {
+    token_t     token;
     logic       two;
     logic       long_match;  // the byte behind the offset is all of a long match length
     logic       more_match;  // match length goes on
+    logic       leaves;      // what is taken reaches the next word
     logic [3:0] n;           // literals of both
-    logic [4:0] next;        // what is taken
-  } pair_t;
-  pair_t pair;
-  logic paired;
-  logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
-  if (Bytes == 16) begin : g_pairs
-    pair_t [Bytes-1:0] pairs, pairs_q;
-    logic paired_q;
-    always_comb begin
+    logic [4:0] first_next;  // where what is behind the first sequence lies,
+    logic [4:0] next;        // and what is not taken
+  } step_t;
+  token_t [Bytes-1:0] come_tokens, third_q, second_q, behind_q;
+  step_t [Bytes-1:0] steps, steps_q;
+  always_comb begin
+    for (int j = 0; j < int'(Bytes); j++) begin
+      automatic logic [3:0] n = come[8*j+4+:4];
+      automatic logic all = n <= 4'(Most);
+      automatic logic length = Bytes == 8 && j < 7 && n == '1 && come[8*((j+1)%8)+:8] != '1;
+      come_tokens[j].last        = come[8*j+:8] != '1;
+      come_tokens[j].more        = n == '1;
+      come_tokens[j].more_match  = come[8*j+:4] == '1;
+      come_tokens[j].done        = all;
+      come_tokens[j].few         = 5'(n) + 5'(come[8*j+:4]) <= 5'd12;
+      come_tokens[j].with_length = length;
+      come_tokens[j].n           = length ? 4'd7 : n == '1 ? 4'd0 : all ? n : 4'd8;
+      come_tokens[j].length      = length ? 5'd9 : n == '1 ? 5'd1 : all ? 5'(n) + 5'd3 : 5'd9;
+    end
+  end
+  always_comb begin
+    for (int j = 0; j < int'(Bytes); j++) begin
+      automatic token_t first = second_q[j];
+      automatic logic [4:0] sum = 5'(first.n[2:0]) + 5'(behind_q[j].n);
+      automatic logic fits = Bytes == 16 && more && first.done && !first.n[3];
+      steps[j].token      = first;
+      steps[j].two        = fits && first.few && behind_q[j].few && sum <= 5'd10;
+      steps[j].long_match = fits && first.more_match && behind_q[j].last;
+      steps[j].more_match = first.more_match && !steps[j].long_match;
+      steps[j].n          = steps[j].two ? sum[3:0] : first.n;
+      steps[j].first_next = 5'(j) + first.length;
+      steps[j].next       = steps[j].two ? 5'(j + 6) + sum :
+                            steps[j].long_match ? 5'(j + 4) + 5'(first.n[2:0]) :
+                            steps[j].first_next;
+      steps[j].leaves     = steps[j].next >= 5'(Bytes);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (shift) begin
+      third_q  <= come_tokens;
+      second_q <= third_q;
+      steps_q  <= steps;
       for (int j = 0; j < int'(Bytes); j++) begin
-        automatic token_t first = tokens[int'(Bytes)+j];
-        automatic token_t second = tokens[int'(Bytes)+j+3+int'(first.n[2:0])];
-        automatic logic [4:0] sum = 5'(first.n[2:0]) + 5'(second.n);
-        automatic logic two = first.few && !first.n[3] && second.few && sum <= 5'd10;
-        automatic logic long_match = first.more_match && first.done && !first.n[3] && second.last;
-        pairs[j].two        = two;
-        pairs[j].long_match = long_match;
-        pairs[j].more_match = first.more_match && !long_match;
-        pairs[j].n          = two ? sum[3:0] : first.n;
-        pairs[j].next       = two ? 5'(j + 6) + sum :
-                              long_match ? 5'(j + 4) + 5'(first.n[2:0]) : first.next;
+        automatic token_t [2*Bytes-1:0] tokens = {come_tokens, third_q};
+        behind_q[j] <= tokens[(j+3+int'(third_q[j].n[2:0]))%int'(2*Bytes)];
       end
     end
-    always_ff @(posedge clk_i) begin
-      if (pop) pairs_q <= pairs;
-      if (pop) paired_q <= 1'b1;
-      if (!rst_ni || state_q == Flush) paired_q <= 1'b0;
-    end
-    assign pair   = pairs_q[at_q];
-    assign paired = paired_q && !ended;
-  end else begin : g_no_pairs
-    assign pair   = '0;
-    assign paired = 1'b0;
   end
 
   // ---- a step: a token, its literals and its offset, or two of them; or some of many literals ---
 
   logic [22:0] left_q;  // literals behind the next ones, or of a long length what follows First
-  count_t n_q, take_q;  // the next ones, without a token; and with the offset behind them
+  count_t n_q;  // the next ones, without a token,
+  count_t take_q;  // and what is taken with no token: these and an offset, or a byte of a length
   logic done_q, more_match_q, first_q, skip_q, room_q, bad_q, over_q, close_q, looked_q;
+  logic [LogBytes-1:0] at_q;  // of the next byte, in the first word
+  step_t found;
   token_t token;
-  logic step, two, long_match, done, more_match, leaves;
+  logic step, two, long_match, done, more_match, leaves, ends;
   count_t n;
   logic [4:0] next, first_next;  // behind all, and behind the first sequence
   logic [7:0] value, value_behind;
-  assign token = tokens[at_q];
+  assign found = steps_q[at_q];
+  assign token = found.token;
   assign value = bytes[8*at_q+:8];
   assign value_behind = bytes[8*at_q+8+:8];
   // With the packet's end in sight a step takes two clocks: one looks whether it is reached.
   assign step  = full && !skip_q && room_q && (looked_q || !ended) && state_q != Ended &&
                  state_q != Flush;
-  assign two        = state_q == Token && paired && pair.two;
-  assign long_match = state_q == Token && paired && pair.long_match;
+  assign ends       = looked_q && (close_q || over_q);  // the packet, with the step
+  assign two        = state_q == Token && found.two;
+  assign long_match = state_q == Token && found.long_match;
   always_comb begin
     n          = '0;
     done       = 1'b0;
-    first_next = 5'(at_q) + 5'd1;
+    first_next = 5'(at_q) + 5'(take_q);
     more_match = more_match_q;
     if (state_q == Token) begin
-      n          = paired ? count_t'(pair.n) : count_t'(token.n);
+      n          = count_t'(found.n);
       done       = token.done;
-      first_next = token.next;
-      more_match = paired ? pair.more_match : token.more_match;
+      first_next = found.first_next;
+      more_match = found.more_match;
     end else if (state_q == Literals) begin
       n          = n_q;
       done       = done_q;
-      first_next = 5'(at_q) + 5'(take_q);
     end
-    next    = state_q == Token && paired ? pair.next : first_next;
+    next    = state_q == Token ? found.next : first_next;
     state_d = state_q;
     if (state_q == Token && !token.done) begin
       state_d = token.more && !token.with_length ? Length : Literals;
@@ -191,7 +187,7 @@ module wpr_lz4_dec #(
     else if (done) state_d = more_match ? Match : Token;
     else if (state_q == Length && token.last) state_d = Literals;
     else if (state_q == Match && token.last) state_d = Token;
-    if (looked_q && (close_q || over_q)) state_d = Ended;
+    if (ends) state_d = Ended;
     if (!step) state_d = state_q;
     if (state_q == Ended && room_q) state_d = Flush;
     if (state_q == Flush && ended) state_d = Token;
@@ -204,11 +200,9 @@ module wpr_lz4_dec #(
     for (int i = 0; i < int'(LogBytes); i++) begin
       carry = (at_q[i] && take_q[i]) || (carry && (at_q[i] || take_q[i]));
     end
-    leaves = at_q == '1;
-    if (state_q == Token) leaves = paired ? pair.next[4:LogBytes] != '0 : token.leaves;
-    else if (state_q == Literals) leaves = carry || take_q[LogBytes];
+    leaves = state_q == Token ? found.leaves : carry || take_q[LogBytes];
   end
-  assign pop = skip_q || (step && leaves);
+  assign pop = full && (skip_q || (step && leaves));
 
   // Of literals that are left, the next ones: `last_part` are taken with the offset behind them.
   logic last_part;
@@ -218,7 +212,7 @@ module wpr_lz4_dec #(
 
   always_ff @(posedge clk_i) begin
     state_q  <= state_d;
-    looked_q <= ended && !looked_q && !skip_q;
+    looked_q <= full && ended && !looked_q && !skip_q;
     close_q  <= done && size_t'(next) == size + size_t'(2);
     over_q   <= size_t'(next) > size;
     if (step) begin
@@ -228,6 +222,7 @@ module wpr_lz4_dec #(
       bad_q        <= !close_q;
       // Of a token with Most + 1 to 14 literals the rest. Of a longer length first First, or 7 with
       // it: then 8 are next, and what the byte behind the token says is left.
+      // A byte of a length is taken alone.
       if (state_q == Token && token.with_length) begin
         n_q    <= count_t'(8);
         take_q <= value_behind == '0 ? count_t'(10) : count_t'(8);
@@ -235,22 +230,23 @@ module wpr_lz4_dec #(
         left_q <= 23'(value_behind);
       end else if (state_q == Token) begin
         n_q    <= count_t'(value[6:4]);
-        take_q <= count_t'(value[6:4]) + count_t'(2);
+        take_q <= token.more || token.done ? count_t'(1) : count_t'(value[6:4]) + count_t'(2);
         done_q <= 1'b1;
         left_q <= 23'(15 - First);
       end else if (state_q == Literals) begin
         n_q    <= last_part ? count_t'(left_q[3:0]) : part;
-        take_q <= last_part ? count_t'(left_q[3:0]) + count_t'(2) : part;
+        take_q <= done_q ? count_t'(1) :
+                  last_part ? count_t'(left_q[3:0]) + count_t'(2) : part;
         done_q <= last_part;
         left_q <= left_q - 23'(part);
       end else begin
         n_q    <= count_t'(First);
-        take_q <= count_t'(First);
+        take_q <= state_q == Length && token.last ? count_t'(First) : count_t'(1);
         done_q <= 1'b0;
         if (!left_q[22]) left_q <= left_q + 23'(value);  // enough to be refused
       end
     end
-    if (pop) skip_q <= step && Bytes == 8 && next[4];
+    if (pop) skip_q <= Bytes == 8 && step && next[4];
     if (!rst_ni || state_q == Flush) begin
       at_q     <= '0;
       skip_q   <= 1'b0;
@@ -265,6 +261,8 @@ module wpr_lz4_dec #(
   // a long length.
   logic v1_q, end1_q, fin1_q, match1_q, more1_q, first1_q, bad1_q, two1_q, long1_q, wait1_q;
   count_t n1_q, first_n1_q, begin1_q;  // of two sequences: all, and the first one's
+  count_t behind1_q;  // begin1_q, and the first offset and the second token
+  logic [Bytes-1:0] of_first1_q;  // which literals are the first one's
   logic [3:0] code1_q;
   logic [3:0] code_q;  // of the match behind literals
   logic [7:0] value1_q;
@@ -290,17 +288,19 @@ module wpr_lz4_dec #(
     v1_q          <= step || (state_q == Ended && room_q);
     end1_q        <= state_q == Ended;
     bad1_q        <= bad_q;
-    fin1_q        <= state_d == Ended;
-    match1_q      <= done && !more_match && state_d != Ended;
-    more1_q       <= state_q == Match && state_d != Ended;
+    fin1_q        <= ends;
+    match1_q      <= done && !more_match && !ends;
+    more1_q       <= state_q == Match && !ends;
     first1_q      <= first_q;
     two1_q        <= two;
     long1_q       <= long_match;
     wait1_q       <= done ? more_match : state_q != Literals;
     n1_q          <= step && !(looked_q && over_q && !close_q) ? n : '0;
     first_n1_q    <= count_t'(token.n);
+    for (int i = 0; i < int'(Bytes); i++) of_first1_q[i] <= !two || count_t'(i) < count_t'(token.n);
     begin1_q      <= count_t'(at_q) + (state_q != Token ? count_t'(0) :
                                         token.with_length ? count_t'(2) : count_t'(1));
+    behind1_q     <= count_t'(at_q) + count_t'(4);
     next1_q       <= next;
     first_next1_q <= first_next;
     code1_q       <= value[3:0];
@@ -383,12 +383,12 @@ module wpr_lz4_dec #(
     .s_offset_i      (element.offset),
     .s_two_i         (second.two),
     .s_n_literals2_i (second.n_literals),
-    .s_n_match2_i    (second.n_match),
+    .s_n_match2_i    (7'(second.n_match)),
     .s_offset2_i     (second.offset),
     .literals_n_i    (n1_q),
     .literals_begin_i(begin1_q),
-    .literals_first_i(two1_q ? first_n1_q : '1),
-    .literals_gap_i  (3'd3),
+    .literals_first_i(of_first1_q),
+    .literals_behind_i(behind1_q),
     .literals_bytes_i(bytes1_q[16*Bytes-1:0]),
     .m_axis_tvalid,
     .m_axis_tready,

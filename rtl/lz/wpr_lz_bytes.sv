@@ -8,6 +8,10 @@
 // the Matches; the last 8 rows are registers, which a match with an offset up to theirs reads: it
 // needs no waiting for what is on its way to the banks.
 //
+// Where history is Shared, it is there once, in four banks. A second match reads it by the port by
+// which rows are written, in two clocks of three; in the third up to three rows are written, each to
+// a bank of its own. Until then they are among the last 8.
+//
 // A match must not read bytes that are made in its own clock, but those of its own beginning: with
 // an offset below Bytes it stands first.
 //
@@ -17,6 +21,7 @@
 module wpr_lz_bytes #(
   parameter int unsigned Bytes = 8,  // 8 or 16
   parameter int unsigned Matches = 1,  // 1 or 2
+  parameter bit Shared = 1'b0,  // history is there once, for two matches
   parameter int unsigned SizeWidth = 23,  // bits of a packet's size
   parameter int unsigned LogWindow = 16,  // offsets are up to 2^LogWindow,
   parameter int unsigned OffsetWidth = LogWindow,  // where so many bits can say that
@@ -30,6 +35,7 @@ module wpr_lz_bytes #(
   input  logic [SizeWidth-1:0] s_cmd_tdata,   // bytes that the next packet may have
 
   output logic                               ready_o,         // in the next clock it may be valid
+  output logic                               reads_o,         // and have a second match of history
   input  logic                               s_valid_i,
   input  logic                               s_end_i,         // of the packet: no bytes
   input  logic                               s_bad_i,         // with s_end_i: it is not valid
@@ -39,8 +45,8 @@ module wpr_lz_bytes #(
 
   input logic [$clog2(Bytes):0]   literals_n_i,      // 0 to Bytes come: bytes_i from begin_i on,
   input logic [$clog2(Bytes):0]   literals_begin_i,
-  input logic [$clog2(Bytes):0]   literals_first_i,  // behind so many
-  input logic [2:0]               literals_gap_i,    // so many bytes are left out
+  input logic [Bytes-1:0]         literals_first_i,  // as in wpr_lz_literals
+  input logic [$clog2(Bytes):0]   literals_behind_i,
   input logic [16*Bytes-1:0]      literals_bytes_i,
 
   output logic               m_axis_tvalid,
@@ -53,7 +59,9 @@ module wpr_lz_bytes #(
 
   localparam int unsigned LogBytes = $clog2(Bytes);
   localparam int unsigned LogQueue = 5;
-  localparam int unsigned LogRows = LogWindow - LogBytes - 1;  // of a bank
+  localparam int unsigned LogBanks = Shared ? 2 : 1;
+  localparam int unsigned Banks = 1 << LogBanks;
+  localparam int unsigned LogRows = LogWindow - LogBytes - LogBanks;  // of a bank
   localparam int unsigned LogRecent = LogBytes + 3;
   localparam int unsigned PositionWidth = LogWindow + 1;
   typedef logic [LogBytes:0] count_t;
@@ -76,7 +84,7 @@ module wpr_lz_bytes #(
     .n_i    (literals_n_i),
     .begin_i(literals_begin_i),
     .first_i(literals_first_i),
-    .gap_i  (literals_gap_i),
+    .behind_i(literals_behind_i),
     .bytes_i(literals_bytes_i),
     .take_i (s_valid_i ? s_n_literals_i : '0),
     .lanes_o(literals1),
@@ -84,7 +92,6 @@ module wpr_lz_bytes #(
   );
 
   logic packet_q, room_q;
-  logic [SizeWidth-1:0] left_size_q;
   logic [LogWindow:0] position_q;  // and from 2^LogWindow on that or more
   logic packet_ends;
   count_t n1;
@@ -94,21 +101,18 @@ module wpr_lz_bytes #(
   assign s_cmd_tready = !packet_q;
   always_ff @(posedge clk_i) begin
     if (s_valid_i) begin
-      left_size_q <= left_size_q - SizeWidth'(n1);
-      position_q  <= {position_q[LogWindow], LogWindow'(0)} |
-                     (PositionWidth'(position_q[LogWindow-1:0]) + PositionWidth'(n1));
+      position_q <= {position_q[LogWindow], LogWindow'(0)} |
+                    (PositionWidth'(position_q[LogWindow-1:0]) + PositionWidth'(n1));
     end
-    if (s_cmd_tready && s_cmd_tvalid) begin
-      packet_q    <= 1'b1;
-      left_size_q <= s_cmd_tdata;
-    end
+    if (s_cmd_tready && s_cmd_tvalid) packet_q <= 1'b1;
     if (packet_ends || !rst_ni) begin
       packet_q   <= 1'b0;
       position_q <= '0;
     end
   end
 
-  logic v2_q, end2_q, bad2_q, over2_q, begun2_q;
+  logic [SizeWidth-1:0] left_size_q;  // before what is in stage 2
+  logic v2_q, end2_q, bad2_q, begun2_q;
   count_t [3:0] ends2_q;
   lane_t lane2_q;
   offset_t [Matches-1:0] offset2_q;
@@ -118,14 +122,13 @@ module wpr_lz_bytes #(
   always_ff @(posedge clk_i) begin
     v2_q        <= s_valid_i && rst_ni;
     end2_q      <= s_end_i;
-    bad2_q      <= s_bad_i || (Exact && left_size_q != '0);
+    bad2_q      <= s_bad_i;
     ends2_q     <= s_ends_i;
     lane2_q     <= lane1;
     offset2_q   <= s_offset_i;
     literals2_q <= literals1;
     at2_q       <= position_q[LogWindow-1:0];
     begun2_q    <= position_q != '0;
-    over2_q     <= SizeWidth'(n1) > left_size_q;
     for (int m = 0; m < int'(Matches); m++) begin
       match2_q[m] <= {position_q[LogWindow], LogWindow'(0)} |
                      (PositionWidth'(position_q[LogWindow-1:0]) + PositionWidth'(s_ends_i[2*m]));
@@ -140,8 +143,13 @@ module wpr_lz_bytes #(
   logic [LogWindow-1:0] at3_q;
   logic [Matches-1:0][LogWindow-1:0] from3_q;
   row_t literals3_q;
+  always_ff @(posedge clk_i) begin
+    if (v2_q) left_size_q <= left_size_q - SizeWidth'(ends2_q[3]);
+    if (s_cmd_tready && s_cmd_tvalid) left_size_q <= s_cmd_tdata;  // behind the end's turn
+  end
   always_comb begin
-    wrong2 = over2_q || (end2_q && bad2_q);
+    wrong2 = SizeWidth'(ends2_q[3]) > left_size_q ||
+             (end2_q && (bad2_q || (Exact && left_size_q != '0)));
     for (int m = 0; m < int'(Matches); m++) begin
       if (ends2_q[2*m+1] != ends2_q[2*m] &&
           (offset2_q[m] == '0 || PositionWidth'(offset2_q[m]) > match2_q[m])) wrong2 = 1'b1;
@@ -179,7 +187,7 @@ module wpr_lz_bytes #(
     logic close;  // the first match's offset is below Bytes
     logic [Matches-1:0] nearby;  // a match reads the last rows
     logic [Matches-1:0][LogRecent-1:0] recent;  // byte of those that stands `offset` before
-    logic [Matches-1:0][LogBytes:0] from;  // where history is read: bank, lane
+    logic [Matches-1:0][LogBanks+LogBytes-1:0] from;  // where history is read: bank, lane
   } orders_t;
   orders_t orders3, orders4_q, orders5_q, orders6_q;
   always_comb begin
@@ -191,7 +199,7 @@ module wpr_lz_bytes #(
       orders3.offset[m] = offset3_q[m][LogBytes-1:0];
       orders3.nearby[m]   = offset3_q[m] <= OffsetWidth'(8 * Bytes);
       orders3.recent[m] = at3_q[LogRecent-1:0] - offset3_q[m][LogRecent-1:0];
-      orders3.from[m]   = from3_q[m][LogBytes:0];
+      orders3.from[m]   = from3_q[m][LogBanks+LogBytes-1:0];
     end
   end
 
@@ -210,24 +218,45 @@ module wpr_lz_bytes #(
     n_q     <= {n_q[6:4], ends3_q[3]};
   end
 
-  logic write_even9, write_odd9;
-  logic [LogRows-1:0] row_at9_q;
-  row_t row9_q;
-  row_t [Matches-1:0] even6_q, odd6_q;
-  for (genvar m = 0; m < int'(Matches); m++) begin : g_history
-    row_t even_q[1 << LogRows];
-    row_t odd_q[1 << LogRows];
-    row_t even5_q, odd5_q;
-    logic [LogRows-1:0] even4_q, odd4_q;
-    always_ff @(posedge clk_i) begin
-      odd4_q  <= from3_q[m][LogWindow-1:LogBytes+1];
-      even4_q <= from3_q[m][LogWindow-1:LogBytes+1] + LogRows'(from3_q[m][LogBytes]);
-      {even6_q[m], odd6_q[m]} <= {even5_q, odd5_q};
+  // Rows to write by bank, and what is read of each bank for each match.
+  logic [Banks-1:0] write;
+  logic [Banks-1:0][LogRows-1:0] write_at;
+  row_t [Banks-1:0] write_row;
+  logic [Banks-1:0][Matches-1:0][LogRows-1:0] from4_q;
+  row_t [Banks-1:0][Matches-1:0] read5_q, read6_q;
+  // What is Shared has in stage 4 the turn of rows, 0, or of second matches, 1 and 2; what is valid
+  // in the next clock comes there four clocks from now.
+  logic [1:0] turn_q;
+  logic reads_q;
+  assign reads_o = !Shared || reads_q;
+  always_ff @(posedge clk_i) begin
+    for (int b = 0; b < int'(Banks); b++) begin
+      for (int m = 0; m < int'(Matches); m++) begin
+        from4_q[b][m] <= from3_q[m][LogWindow-1:LogBytes+LogBanks] +
+                         LogRows'(b == 0 && from3_q[m][LogBytes+:LogBanks] == '1);
+      end
     end
-    always_ff @(posedge clk_i) if (write_even9) even_q[row_at9_q] <= row9_q;
-    always_ff @(posedge clk_i) if (write_odd9) odd_q[row_at9_q] <= row9_q;
-    always_ff @(posedge clk_i) even5_q <= even_q[even4_q];
-    always_ff @(posedge clk_i) odd5_q <= odd_q[odd4_q];
+    read6_q <= read5_q;
+    turn_q  <= !rst_ni || turn_q == 2'd2 ? '0 : turn_q + 2'd1;
+    reads_q <= turn_q != 2'd1;
+  end
+  for (genvar b = 0; b < int'(Banks); b++) begin : g_bank
+    if (Shared) begin : g_shared
+      row_t rows_q[1 << LogRows];
+      logic [LogRows-1:0] at;
+      assign at = turn_q == '0 ? write_at[b] : from4_q[b][Matches-1];
+      always_ff @(posedge clk_i) read5_q[b][0] <= rows_q[from4_q[b][0]];
+      always_ff @(posedge clk_i) begin
+        if (write[b]) rows_q[at] <= write_row[b];
+        else read5_q[b][Matches-1] <= rows_q[at];
+      end
+    end else begin : g_own
+      for (genvar m = 0; m < int'(Matches); m++) begin : g_match
+        row_t rows_q[1 << LogRows];
+        always_ff @(posedge clk_i) if (write[b]) rows_q[write_at[b]] <= write_row[b];
+        always_ff @(posedge clk_i) read5_q[b][m] <= rows_q[from4_q[b][m]];
+      end
+    end
   end
 
   // i mod offset, of offsets from 1 to Bytes - 1: [offset][i].
@@ -248,7 +277,7 @@ module wpr_lz_bytes #(
     logic behind;  // a literal behind the first match, or the second match
     logic nearby;
     logic [LogRecent-1:0] recent;
-    logic [Matches-1:0] odd;  // bank that has the lane's byte of history
+    logic [Matches-1:0][LogBanks-1:0] bank;  // that has the lane's byte of history
   } order_t;
   order_t [Bytes-1:0] lanes5, lanes6_q;
   always_comb begin
@@ -267,8 +296,8 @@ module wpr_lz_bytes #(
       lanes5[j].recent  = second_match ? orders5_q.recent[Matches-1] + LogRecent'(i) :
                                          orders5_q.recent[0] + LogRecent'(past);
       for (int m = 0; m < int'(Matches); m++) begin
-        lanes5[j].odd[m] = orders5_q.from[m][LogBytes] ^
-                           (lane_t'(j) < orders5_q.from[m][LogBytes-1:0]);
+        lanes5[j].bank[m] = orders5_q.from[m][LogBytes+:LogBanks] +
+                            LogBanks'(lane_t'(j) < orders5_q.from[m][LogBytes-1:0]);
       end
     end
   end
@@ -281,11 +310,11 @@ module wpr_lz_bytes #(
     turned_literals[0] = turned(literals6_q, orders6_q.turn);
     turned_literals[1] = turned(literals6_q, orders6_q.turn_behind);
     for (int m = 0; m < int'(Matches); m++) begin
-      automatic row_t row;
+      automatic row_t matched_row;
       for (int j = 0; j < int'(Bytes); j++) begin
-        row[8*j+:8] = lanes6_q[j].odd[m] ? odd6_q[m][8*j+:8] : even6_q[m][8*j+:8];
+        matched_row[8*j+:8] = read6_q[lanes6_q[j].bank[m]][m][8*j+:8];
       end
-      matched[m] = turned(row, orders6_q.offset[m]);
+      matched[m] = turned(matched_row, orders6_q.offset[m]);
     end
   end
   row_t known7_q;
@@ -323,7 +352,7 @@ module wpr_lz_bytes #(
   logic [LogWindow-1:0] row_at7;
   logic crosses7;
   logic leaves8_q, last8_q, bad8_q;
-  logic [LogRows:0] row8_q;
+  logic [LogWindow-LogBytes-1:0] row8_q;
   count_t n8_q;
   assign row_at7  = at_q[7] - LogWindow'(1);
   assign crosses7 = (LogBytes + 2)'(at_q[7][LogBytes-1:0]) + (LogBytes + 2)'(n_q[7]) >
@@ -338,18 +367,44 @@ module wpr_lz_bytes #(
     if (!rst_ni) leaves8_q <= 1'b0;
   end
 
-  logic leaves9_q, last9_q, bad9_q, odd9_q;
+  logic leaves9_q, last9_q, bad9_q;
   count_t n9_q;
-  assign write_even9 = leaves9_q && !odd9_q;
-  assign write_odd9  = leaves9_q && odd9_q;
+  row_t row9_q;
   always_ff @(posedge clk_i) begin
-    leaves9_q           <= leaves8_q;
-    last9_q             <= last8_q;
-    bad9_q              <= bad8_q;
-    n9_q                <= n8_q;
-    {row_at9_q, odd9_q} <= row8_q;
-    row9_q              <= recent_q[int'(Bytes)*row8_q[2:0]+:Bytes];
+    leaves9_q <= leaves8_q;
+    last9_q   <= last8_q;
+    bad9_q    <= bad8_q;
+    n9_q      <= n8_q;
+    row9_q    <= recent_q[int'(Bytes)*row8_q[2:0]+:Bytes];
     if (!rst_ni) leaves9_q <= 1'b0;
+  end
+
+  // A packet's last row is never read. A row that waits is one of two, since it is its bank's.
+  if (Shared) begin : g_waits
+    logic [Banks-1:0] waits_q;
+    logic [Banks-1:0][LogRows-1:0] write_at_q;
+    always_comb begin
+      for (int b = 0; b < int'(Banks); b++) begin
+        automatic logic leaves = leaves8_q && !last8_q && row8_q[LogBanks-1:0] == LogBanks'(b);
+        write[b]     = turn_q == '0 && (waits_q[b] || leaves);
+        write_at[b]  = waits_q[b] ? write_at_q[b] : row8_q[LogBanks+:LogRows];
+        write_row[b] = recent_q[int'(Bytes)*{write_at[b][0], LogBanks'(b)}+:Bytes];
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      for (int b = 0; b < int'(Banks); b++) begin
+        if (leaves8_q && !last8_q && row8_q[LogBanks-1:0] == LogBanks'(b)) waits_q[b] <= 1'b1;
+        if (turn_q == '0 || !rst_ni) waits_q[b] <= 1'b0;
+      end
+      write_at_q <= write_at;
+    end
+  end else begin : g_writes
+    logic [LogRows-1:0] row_at9_q;
+    logic odd9_q;
+    always_ff @(posedge clk_i) {row_at9_q, odd9_q} <= row8_q;
+    assign write     = {leaves9_q && odd9_q, leaves9_q && !odd9_q};
+    assign write_at  = {2{row_at9_q}};
+    assign write_row = {2{row9_q}};
   end
 
   logic [LogQueue:0] level;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The copy engine of LZ77 decoders: elements in, each of literals and a match behind them; a packet
-// of bytes out, `Bytes` a beat. The literals themselves come beside, three clocks before their
-// element or earlier (wpr_lz_literals).
+// of bytes out, `Bytes` a beat. The literals themselves come beside, before their element
+// (wpr_lz_literals).
 //
 // With 8 bytes a clock makes the end of a match and the literals behind it, or literals, their match
-// and the literals behind that; the history is read for one match. With 16 it makes two pieces of
-// elements, of which one is cut where it would have more than 16 bytes; the history is stored twice.
-// What a clock makes: wpr_lz_single, wpr_lz_pairs. Where the bytes come from: wpr_lz_bytes.
+// and the literals behind that; the history is read for one match. With two Matches a clock it makes
+// as much of the next element, too, as fits; a second match reads history in two clocks of three.
+// With 16 it makes two pieces of elements, of which one is cut where it would have more than 16 bytes;
+// the history is stored twice. What a clock makes: wpr_lz_single, wpr_lz_double, wpr_lz_pairs. Where
+// the bytes come from: wpr_lz_bytes.
 //
 // An offset of 0 or beyond the packet's first byte, and a byte more than the packet may have, end
 // the packet with m_axis_tuser set beside m_axis_tlast. So does an element that says so. Its bytes
@@ -14,10 +16,11 @@
 // thrown away.
 //
 // Rate: `Bytes` a clock at most; with 8 an element takes a clock or more, or less where its literals
-// fit behind the match before. Latency 11 clocks with 8, 16 with 16. Nothing behind the first stage
-// stops; a queue takes what is on its way.
+// fit behind the match before; with two Matches none, where all of it does. Latency 11 clocks with 8,
+// 16 with 16. Nothing behind the first stage stops; a queue takes what is on its way.
 module wpr_lz_copy #(
   parameter int unsigned Bytes = 8,  // a clock: 8 or 16
+  parameter int unsigned Matches = Bytes / 8,  // a clock: 1 or 2, with 16 bytes 2
   parameter int unsigned SizeWidth = 23,  // bits of a packet's size
   parameter int unsigned LogWindow = 16,  // offsets are up to 2^LogWindow,
   parameter int unsigned OffsetWidth = LogWindow,  // where so many bits can say that
@@ -37,16 +40,17 @@ module wpr_lz_copy #(
   input  logic [ 4:0] s_n_literals_i,  // with 16 bytes a clock 16 at most
   input  logic [ 8:0] s_n_match_i,     // bytes, or 0
   input  logic [OffsetWidth-1:0] s_offset_i,
-  // With 16 bytes a clock: another element behind it; each of both has 16 bytes at most.
+  // With two Matches: another element behind it; with 16 bytes a clock each of both has 16 bytes at
+  // most, with 8 the second has no literals.
   input  logic        s_two_i,
   input  logic [ 4:0] s_n_literals2_i,
-  input  logic [ 4:0] s_n_match2_i,
+  input  logic [ 6:0] s_n_match2_i,
   input  logic [OffsetWidth-1:0] s_offset2_i,
 
   input logic [$clog2(Bytes):0] literals_n_i,      // 0 to Bytes come: bytes_i from begin_i on,
   input logic [$clog2(Bytes):0] literals_begin_i,  // 0 to Bytes
-  input logic [$clog2(Bytes):0] literals_first_i,  // and behind so many of them
-  input logic [            2:0] literals_gap_i,    // so many bytes are none
+  input logic [      Bytes-1:0] literals_first_i,  // as in wpr_lz_literals
+  input logic [$clog2(Bytes):0] literals_behind_i,
   input logic [   16*Bytes-1:0] literals_bytes_i,
 
   output logic               m_axis_tvalid,
@@ -57,8 +61,7 @@ module wpr_lz_copy #(
   output logic               m_axis_tuser    // with tlast: the packet was not valid
 );
 
-  localparam int unsigned Matches = Bytes / 8;
-  logic ready, valid1, end1, bad1;
+  logic ready, reads, valid1, end1, bad1;
   logic [3:0][$clog2(Bytes):0] ends1;
   logic [Matches-1:0][OffsetWidth-1:0] offset1;
   logic [$clog2(Bytes):0] n_literals1;
@@ -74,9 +77,31 @@ module wpr_lz_copy #(
       .s_two_i,
       .s_n_literals_i({s_n_literals2_i, s_n_literals_i}),
       .s_n_match_i,
+      .s_n_match2_i  (s_n_match2_i[4:0]),
+      .s_offset_i    ({s_offset2_i, s_offset_i}),
+      .ready_i       (ready),
+      .m_valid_o     (valid1),
+      .m_end_o       (end1),
+      .m_bad_o       (bad1),
+      .m_ends_o      (ends1),
+      .m_offset_o    (offset1),
+      .m_n_literals_o(n_literals1)
+    );
+  end else if (Matches == 2) begin : g_double
+    wpr_lz_double #(.OffsetWidth(OffsetWidth)) double (
+      .clk_i,
+      .rst_ni,
+      .s_valid_i,
+      .s_ready_o,
+      .s_end_i,
+      .s_bad_i,
+      .s_two_i,
+      .s_n_literals_i,
+      .s_n_match_i,
       .s_n_match2_i,
       .s_offset_i    ({s_offset2_i, s_offset_i}),
       .ready_i       (ready),
+      .reads_i       (reads),
       .m_valid_o     (valid1),
       .m_end_o       (end1),
       .m_bad_o       (bad1),
@@ -108,6 +133,7 @@ module wpr_lz_copy #(
   wpr_lz_bytes #(
     .Bytes      (Bytes),
     .Matches    (Matches),
+    .Shared     (Bytes == 8 && Matches == 2),
     .SizeWidth  (SizeWidth),
     .LogWindow  (LogWindow),
     .OffsetWidth(OffsetWidth),
@@ -119,6 +145,7 @@ module wpr_lz_copy #(
     .s_cmd_tready,
     .s_cmd_tdata,
     .ready_o       (ready),
+    .reads_o       (reads),
     .s_valid_i     (valid1),
     .s_end_i       (end1),
     .s_bad_i       (bad1),
@@ -128,7 +155,7 @@ module wpr_lz_copy #(
     .literals_n_i,
     .literals_begin_i,
     .literals_first_i,
-    .literals_gap_i,
+    .literals_behind_i,
     .literals_bytes_i,
     .m_axis_tvalid,
     .m_axis_tready,

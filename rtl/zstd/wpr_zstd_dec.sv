@@ -256,7 +256,7 @@ module wpr_zstd_dec
     .literals_n_i    (literals_n),
     .literals_begin_i(literals_begin),
     .literals_first_i('1),
-    .literals_gap_i  ('0),
+    .literals_behind_i('0),
     .literals_bytes_i(literals_bytes),
     .m_axis_tvalid,
     .m_axis_tready,

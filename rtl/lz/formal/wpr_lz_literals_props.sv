@@ -9,12 +9,14 @@ module wpr_lz_literals_props (
   input logic [  3:0] n_i,
   input logic [  3:0] begin_i,
   input logic [  3:0] first_i,
-  input logic [  2:0] gap_i,
+  input logic [  2:0] gap_i,  // further than begin_i
   input logic [ 15:0] bits_i,
   input logic [  3:0] take_i
 );
 
   logic [15:0][7:0] bytes;
+  logic [7:0] is_first;
+  always_comb for (int i = 0; i < 8; i++) is_first[i] = 4'(i) < first_i;
   logic [63:0] lanes;
   always_comb for (int i = 0; i < 16; i++) bytes[i] = {8{bits_i[i]}};
   logic [2:0] first;
@@ -23,8 +25,8 @@ module wpr_lz_literals_props (
     .rst_ni,
     .n_i,
     .begin_i,
-    .first_i,
-    .gap_i,
+    .first_i (is_first),
+    .behind_i(begin_i + 4'(gap_i)),
     .bytes_i(bytes),
     .take_i,
     .lanes_o(lanes),

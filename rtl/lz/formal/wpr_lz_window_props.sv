@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// wpr_lz_window: the first word shown is the one whose turn it is, whichever it is (n_i), with what is
-// known of it; with the packet's end inside, as many bytes are shown as are left; and before that three
-// words, or it takes what comes. Words are a free byte, eight times.
+// wpr_lz_window: the first word shown is the one whose turn it is, whichever it is (n_i), as is the
+// third; with the packet's end inside, as many bytes are shown as are left; and before that three
+// words, and a fourth one comes, or it takes what comes. Whether the fourth is the last one is told.
+// Words are a free byte, eight times.
 module wpr_lz_window_props (
   input logic        clk_i,
   input logic        rst_ni,
@@ -13,8 +14,7 @@ module wpr_lz_window_props (
   input logic        pop_i
 );
 
-  logic s_axis_tready, full, ended, pop;
-  logic [2:0] beside;
+  logic s_axis_tready, full, ended, more, shift, pop;
   logic [63:0] come, s_axis_tdata;
   assign s_axis_tdata = {8{s_byte_i}};
   logic [7:0] keep;
@@ -22,7 +22,7 @@ module wpr_lz_window_props (
   logic [191:0] bytes;
   assign keep = s_axis_tlast ? 8'((9'd2 << s_size_i) - 9'd1) : 8'hFF;
   assign pop  = pop_i && full && (!ended || size >= 5'd8);
-  wpr_lz_window #(.Beside(1)) dut (
+  wpr_lz_window dut (
     .clk_i,
     .rst_ni,
     .s_axis_tvalid,
@@ -30,13 +30,13 @@ module wpr_lz_window_props (
     .s_axis_tdata,
     .s_axis_tkeep (keep),
     .s_axis_tlast,
-    .come_data_o  (come),
-    .come_beside_i(^come[7:0]),
     .full_o       (full),
     .ended_o      (ended),
     .size_o       (size),
     .bytes_o      (bytes),
-    .beside_o     (beside),
+    .come_o       (come),
+    .more_o       (more),
+    .shift_o      (shift),
     .pop_i        (pop),
     .flush_i      (1'b0)
   );
@@ -63,11 +63,14 @@ module wpr_lz_window_props (
     if (started_q) assume (n_i == n_q);
     if (started_q && rst_ni) begin
       in_turn: assert (!(full && out_q == 5'(n_i) && (!ended || size != '0)) ||
-                       (bytes[63:0] == word_q && beside[0] == ^word_q[7:0]));
+                       bytes[63:0] == word_q);
       third: assert (!(full && out_q + 5'd2 == 5'(n_i) && (!ended || size > 5'd16)) ||
-                     (bytes[191:128] == word_q && beside[2] == ^word_q[7:0]));
+                     bytes[191:128] == word_q);
+      comes: assert (!(full && !ended && out_q + 5'd3 == 5'(n_i)) || come == word_q);
+      goes_on: assert (!(full && more) || in_q > out_q + 5'd4 || !closed_q);
       sized: assert (!ended || (closed_q && 8'(size) == in_bytes_q - {out_q, 3'b0}));
-      filled: assert (!full || ended || in_q >= out_q + 5'd3);
+      filled: assert (!full || ended || in_q >= out_q + 5'd4);
+      moves_all: assert (!pop || shift);
       moves: assert (full || s_axis_tready);
     end
     all: cover (ended && size == 5'd3 && out_q == 5'd4);
