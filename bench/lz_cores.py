@@ -352,7 +352,7 @@ Clocks that the engine `rtl` takes in a second of one core ({cpu}), of {speed_of
 counted the clocks ({date}, [raw](../bench/results/lz_cores.json))
 and wrote this page. The files are the first {limit_mib} MiB of files of the Silesia corpus, in
 blocks of 64 KiB, for zstd of 128 KiB. Neither side pauses, and a packet's first and last clocks
-count: an encoder of lz4 or snappy takes 50 clocks more than its bytes, of which the next packet may
+count: an encoder of lz4 or snappy takes 48 clocks more than its bytes, of which the next packet may
 have all but two. Areas and clock rates stand in [the table](results/fpga-area.md).
 """
 

@@ -104,9 +104,9 @@ module wpr_lz4_enc #(
     .m_n_literals_o(q_n),
     .m_n_match_o   (q_match),
     .m_offset_o    (q_offset),
-    .want_i        (n),
     .have_o        (have),
     .take_i        (take),
+    .n_i           (n),
     .bytes_o       (bytes)
   );
 
@@ -118,8 +118,11 @@ module wpr_lz4_enc #(
     logic [22:0] match_more;  // match - 19
     logic [15:0] offset;
     logic is_long;            // n >= 15
-    logic short_one;          // n <= 8
+    logic more_big;           // more >= 255, if there is more
+    logic up_to8;             // n <= 8
+    logic up_to16;            // n <= 16
     logic match_long;         // match >= 19
+    logic match_big;          // match_more >= 255: pieces of its length follow the literals
     logic [3:0] match_code;
   } plan_t;
   plan_t plan_q;
@@ -135,8 +138,11 @@ module wpr_lz4_enc #(
           q_match - 23'd19,
           q_offset,
           q_n >= 23'd15,
+          q_n >= 23'd15 + 23'd255,
           q_n <= 23'd8,
+          q_n <= 23'd16,
           q_match >= 23'd19,
+          q_match >= 23'd19 + 23'd255,
           q_last ? 4'd0 : q_match >= 23'd19 ? 4'd15 : 4'(q_match - 23'd4)
       };
     end
@@ -147,55 +153,53 @@ module wpr_lz4_enc #(
 
   typedef enum logic [1:0] {Token, Length, Literals, Match} state_e;
   state_e state_q;
-  logic piece_room, last, ends, more_big, more_match;
-  logic [22:0] n_q, more_q;  // literals, and of a length, that are left
-  logic [22:0] more;
+  logic piece_room, last, ends, eight;
+  logic up_to8, up_to16;
+  logic [22:0] left, n_q;   // literals
+  logic [22:0] more, more_q, length;  // of a length: what is left; and what will be
+  logic more_big_q, up_to8_q;  // more_q >= 255; n_q <= 8
   logic [2:0] n_head;
   logic [31:0] head;
   logic [1:0] n_tail;
   logic [23:0] tail;
-  logic short_left_q;  // n_q <= 8
   always_comb begin
-    more       = state_q == Token ? plan_q.more : more_q;
-    more_big   = more >= 23'd255;
-    n          = '0;
-    ends       = 1'b0;  // the literals are all
-    n_head     = 3'd1;
-    head       = '0;
+    more = state_q == Token ? plan_q.more : more_q;
+    {left, up_to8, up_to16} = state_q == Token ? {plan_q.n, plan_q.up_to8, plan_q.up_to16}
+                                               : {n_q, up_to8_q, n_q <= 23'd16};
+    ends    = (state_q == Token || state_q == Literals) && up_to8;  // the literals are all
+    eight   = !up_to8 && (state_q == Token ? !plan_q.more_big : state_q == Literals);
+    n       = ends ? left[3:0] : {eight, 3'd0};
+    head    = '0;
     unique case (state_q)
       Token: begin
-        n_head      = plan_q.is_long ? 3'd2 : 3'd1;
-        head[7:0]   = {plan_q.is_long ? 4'd15 : plan_q.n[3:0], plan_q.match_code};
-        head[15:8]  = more_big ? 8'd255 : more[7:0];
-        ends        = plan_q.short_one;
-        if (plan_q.short_one) n = plan_q.n[3:0];
-        else if (!plan_q.is_long || !more_big) n = 4'd8;
+        n_head     = plan_q.is_long ? 3'd2 : 3'd1;
+        head[7:0]  = {plan_q.is_long ? 4'd15 : plan_q.n[3:0], plan_q.match_code};
+        head[15:8] = plan_q.more_big ? 8'd255 : plan_q.more[7:0];
       end
-      Literals: begin
-        n_head = '0;
-        ends   = short_left_q;
-        n      = short_left_q ? n_q[3:0] : 4'd8;
+      Literals: n_head = '0;
+      default: begin
+        n_head    = 3'd1;
+        head[7:0] = more_big_q ? 8'd255 : more_q[7:0];
       end
-      default: head[7:0] = more_big ? 8'd255 : more[7:0];
     endcase
-    more_match = plan_q.match_long && plan_q.match_more >= 23'd255;
-    n_tail     = !ends || plan_q.last ? 2'd0 : plan_q.match_long ? 2'd3 : 2'd2;
-    tail       = '0;
+    n_tail = !ends || plan_q.last ? 2'd0 : plan_q.match_long ? 2'd3 : 2'd2;
+    tail   = '0;
     if (n_tail != '0) tail[15:0] = plan_q.offset;
-    if (n_tail == 2'd3) tail[23:16] = more_match ? 8'd255 : plan_q.match_more[7:0];
-    take = plan_valid_q && piece_room && have;
-    done = take && (state_q == Match ? !more_big : ends && (plan_q.last || !more_match));
-    last = ends && plan_q.last;
+    if (n_tail == 2'd3) tail[23:16] = plan_q.match_big ? 8'd255 : plan_q.match_more[7:0];
+    take   = plan_valid_q && piece_room && have;
+    done   = take && (state_q == Match ? !more_big_q : ends && !plan_q.match_big);
+    last   = ends && plan_q.last;
+    length = ends ? plan_q.match_more : more;
   end
   always_ff @(posedge clk_i) begin
     if (take) begin
-      more_q <= more - 23'd255;
-      if (ends && !done) more_q <= plan_q.match_more - 23'd255;
-      n_q          <= (state_q == Token ? plan_q.n : n_q) - 23'(n);
-      short_left_q <= (state_q == Token ? plan_q.n : n_q) <= 23'd8 + 23'(n);
+      more_q     <= length - 23'd255;
+      more_big_q <= length >= 23'd510;
+      n_q        <= {left[22:3] - 20'(eight), left[2:0]};
+      up_to8_q   <= eight ? up_to16 : up_to8;
       unique case (state_q)
-        Token:   if (!ends) state_q <= plan_q.is_long && more_big ? Length : Literals;
-        Length:  if (!more_big) state_q <= Literals;
+        Token:   if (!ends) state_q <= plan_q.more_big ? Length : Literals;
+        Length:  if (!more_big_q) state_q <= Literals;
         default: ;
       endcase
       if (ends) state_q <= Match;

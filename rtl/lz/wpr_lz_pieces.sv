@@ -34,27 +34,39 @@ module wpr_lz_pieces (
 
   // ---- a piece without gaps ---------------------------------------------------------------------
 
-  piece_t piece_q[1:5];
+  piece_t piece, piece4;
   logic [5:1] v_q;
-  logic v6_q, last6_q;
+  logic v6_q, last5_q, last6_q;
+  logic [1:0] n_tail5_q;
+  logic [23:0] tail5_q;
+  logic [63:0] literals4;
   logic [95:0] front5_q;  // head and literals
   logic [127:0] data6_q;
   logic [4:0] n6_q;
   logic [3:0] n_front5_q;
+  assign piece = {s_n_head_i, s_head_i, s_n_i, s_n_tail_i, s_tail_i, s_last_i};
+  wpr_delay #(.Width($bits(piece_t)), .Moves(4)) until_literals (
+    .clk_i,
+    .move_i  (1'b1),
+    .s_data_i(piece),
+    .m_data_o(piece4)
+  );
+  assign literals4 = bytes_i & ~(64'hFFFFFFFFFFFFFFFF << {piece4.n, 3'b0});
   always_ff @(posedge clk_i) begin
-    v_q        <= {v_q[4:1], s_valid_i} & {5{rst_ni}};
-    piece_q[1] <= {s_n_head_i, s_head_i, s_n_i, s_n_tail_i, s_tail_i, s_last_i};
-    for (int s = 2; s <= 5; s++) piece_q[s] <= piece_q[s-1];
-    for (int i = 0; i < 12; i++) begin
-      front5_q[8*i+:8] <= i < int'(piece_q[4].n_head) ? piece_q[4].head[8*(i%4)+:8] :
-                          i - int'(piece_q[4].n_head) < int'(piece_q[4].n) ?
-                            bytes_i[{3'(i-int'(piece_q[4].n_head)), 3'b0}+:8] : 8'd0;
-    end
-    n_front5_q <= 4'(piece_q[4].n_head) + piece_q[4].n;
+    v_q <= {v_q[4:1], s_valid_i} & {5{rst_ni}};
+    {n_tail5_q, tail5_q, last5_q} <= {piece4.n_tail, piece4.tail, piece4.last};
+    unique case (piece4.n_head)
+      3'd0: front5_q <= {32'd0, literals4};
+      3'd1: front5_q <= {24'd0, literals4, piece4.head[7:0]};
+      3'd2: front5_q <= {16'd0, literals4, piece4.head[15:0]};
+      3'd3: front5_q <= {8'd0, literals4, piece4.head[23:0]};
+      default: front5_q <= {literals4, piece4.head};
+    endcase
+    n_front5_q <= 4'(piece4.n_head) + piece4.n;
     v6_q       <= v_q[5] && rst_ni;
-    last6_q    <= piece_q[5].last;
-    n6_q       <= 5'(n_front5_q) + 5'(piece_q[5].n_tail);
-    data6_q    <= 128'(front5_q) | 128'(piece_q[5].tail) << {n_front5_q, 3'b0};
+    last6_q    <= last5_q;
+    n6_q       <= 5'(n_front5_q) + 5'(n_tail5_q);
+    data6_q    <= 128'(front5_q) | 128'(tail5_q) << {n_front5_q, 3'b0};
   end
 
   logic [LogQueue:0] level;

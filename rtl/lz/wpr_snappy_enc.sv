@@ -104,9 +104,9 @@ module wpr_snappy_enc #(
     .m_n_literals_o(q_n),
     .m_n_match_o   (q_match),
     .m_offset_o    (q_offset),
-    .want_i        (n),
     .have_o        (have),
     .take_i        (take),
+    .n_i           (n),
     .bytes_o       (bytes)
   );
 
@@ -118,20 +118,23 @@ module wpr_snappy_enc #(
     logic [15:0] offset;
     logic [2:0] n_head;  // bytes of the tag, or of the packet's size
     logic [31:0] head;
-    logic short_one;     // n <= 8
+    logic up_to8;        // n <= 8
+    logic up_to16;       // n <= 16
     logic one_copy;      // match <= 64
     logic any_copy;
   } plan_t;
   plan_t plan_q;
   logic plan_valid_q, done;
-  logic [22:0] less;  // literals less one
+  logic tag1, tag2;    // bytes of a tag
+  logic [15:0] less;  // literals less one
   logic [2:0] n_tag, n_size;
   logic [31:0] tag, size;
-  assign less = q_n - 23'd1;
   always_comb begin
-    n_tag = q_n == '0 ? 3'd0 : less < 23'd60 ? 3'd1 : less < 23'd256 ? 3'd2 : 3'd3;
-    tag   = {8'd0, less[15:0], less < 23'd60 ? {less[5:0], 2'b00} :
-                               less < 23'd256 ? 8'd240 : 8'd244};
+    tag1   = q_n <= 23'd60;
+    tag2   = q_n <= 23'd256;
+    less   = q_n[15:0] - 16'd1;
+    n_tag  = q_n == '0 ? 3'd0 : tag1 ? 3'd1 : tag2 ? 3'd2 : 3'd3;
+    tag    = {8'd0, less, tag1 ? {less[5:0], 2'b00} : tag2 ? 8'd240 : 8'd244};
     n_size = q_n[22:21] != '0 ? 3'd4 : q_n[20:14] != '0 ? 3'd3 : q_n[13:7] != '0 ? 3'd2 : 3'd1;
     size   = {6'd0, q_n[22:21], n_size > 3'd3, q_n[20:14], n_size > 3'd2, q_n[13:7],
               n_size > 3'd1, q_n[6:0]};
@@ -148,6 +151,7 @@ module wpr_snappy_enc #(
           q_first ? n_size : n_tag,
           q_first ? size : tag,
           q_first || q_n <= 23'd8,
+          q_first || q_n <= 23'd16,
           q_match <= 23'd64,
           q_match != '0
       };
@@ -159,41 +163,33 @@ module wpr_snappy_enc #(
 
   typedef enum logic [1:0] {Tag, Literals, Copy} state_e;
   state_e state_q;
-  logic piece_room, last, ends, one_copy, one_copy_q, short_left_q, near;
-  logic [22:0] n_q, copy_q, copy_size;
+  logic piece_room, last, ends, one_copy, near;
+  logic up_to8, up_to16;
+  logic [22:0] left, n_q;  // literals
+  logic up_to8_q;          // n_q <= 8
+  logic [22:0] copy, copy_q;
+  logic one_copy_q;        // copy_q <= 64
   logic [2:0] n_head;
   logic [31:0] head;
   logic [1:0] n_tail;
   logic [23:0] tail;
   logic [5:0] copied;  // less one
   always_comb begin
-    n      = '0;
-    n_head = '0;
+    {left, up_to8, up_to16} = state_q == Tag ? {plan_q.n, plan_q.up_to8, plan_q.up_to16}
+                                             : {n_q, up_to8_q, n_q <= 23'd16};
+    {copy, one_copy} = state_q == Copy ? {copy_q, one_copy_q} : {plan_q.match, plan_q.one_copy};
+    ends   = state_q == Copy || up_to8;  // the literals are all
+    n      = state_q == Copy ? 4'd0 : up_to8 ? left[3:0] : 4'd8;
+    n_head = state_q == Tag ? plan_q.n_head : 3'd0;
     head   = plan_q.head;
-    ends   = 1'b1;
-    unique case (state_q)
-      Tag: begin
-        n_head = plan_q.n_head;
-        ends   = plan_q.short_one;
-        n      = plan_q.short_one ? plan_q.n[3:0] : 4'd8;
-      end
-      Literals: begin
-        ends = short_left_q;
-        n    = short_left_q ? n_q[3:0] : 4'd8;
-      end
-      default: ;
-    endcase
-    copy_size = state_q == Copy ? copy_q : plan_q.match;
-    one_copy  = state_q == Copy ? one_copy_q : plan_q.one_copy;
-    copied   = one_copy ? 6'(copy_size - 23'd1) : 6'd63;
-    near     = copy_size >= 23'd4 && copy_size < 23'd12 && plan_q.offset < 16'd2048;
-    n_tail   = '0;
-    tail     = '0;
+    copied = one_copy ? copy[5:0] - 6'd1 : 6'd63;
+    near   = copy >= 23'd4 && copy < 23'd12 && plan_q.offset < 16'd2048;
+    n_tail = '0;
+    tail   = '0;
     if (ends && plan_q.any_copy) begin
       n_tail = near ? 2'd2 : 2'd3;
-      tail   = near ? {8'd0, plan_q.offset[7:0],
-                       plan_q.offset[10:8], 3'(copy_size - 23'd4), 2'b01} :
-                      {plan_q.offset, copied, 2'b10};
+      tail   = near ? {8'd0, plan_q.offset[7:0], plan_q.offset[10:8], 3'(copy - 23'd4), 2'b01}
+                    : {plan_q.offset, copied, 2'b10};
     end
     take = plan_valid_q && piece_room && have;
     done = take && ends && (one_copy || !plan_q.any_copy);
@@ -201,11 +197,11 @@ module wpr_snappy_enc #(
   end
   always_ff @(posedge clk_i) begin
     if (take) begin
-      n_q          <= (state_q == Tag ? plan_q.n : n_q) - 23'(n);
-      short_left_q <= (state_q == Tag ? plan_q.n : n_q) <= 23'd8 + 23'(n);
-      copy_q       <= copy_size - 23'd64;
-      one_copy_q   <= copy_size <= 23'd128;
-      state_q      <= done ? Tag : ends ? Copy : Literals;
+      n_q        <= {left[22:3] - 20'd1, left[2:0]};
+      up_to8_q   <= up_to16;
+      copy_q     <= {copy[22:6] - 17'd1, copy[5:0]};
+      one_copy_q <= copy <= 23'd128;
+      state_q    <= done ? Tag : ends ? Copy : Literals;
     end
     if (!rst_ni) state_q <= Tag;
   end

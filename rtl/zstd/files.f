@@ -1,4 +1,5 @@
 common/wpr_skid.sv
+common/wpr_delay.sv
 common/wpr_fifo.sv
 common/wpr_pack.sv
 lz/wpr_lz_literals.sv
