@@ -64,7 +64,7 @@ module wpr_lz_match #(
     logic [15:0] since;  // bytes of the packet before it, at most 65528
     logic [63:0] bytes;
   } window_t;
-  window_t w_q[Stages];
+  window_t w_q[Stages]  /*verilator split_var*/;
   logic [Stages-1:0] v_q;
   logic go, active_q, begin_packet, clearing, fresh_q;
   logic [22:0] left_q;
@@ -88,7 +88,6 @@ module wpr_lz_match #(
       w_q[0].at     <= time_q;
       w_q[0].since <= since_q;
       w_q[0].bytes  <= s_axis_tdata;
-      for (int i = 1; i < int'(Stages); i++) w_q[i] <= w_q[i-1];
       v_q <= {v_q[Stages-2:0], active_q};
       if (active_q) begin
         left_q  <= left_q - 23'd8;
@@ -120,6 +119,8 @@ module wpr_lz_match #(
     end
   end
 
+  always_ff @(posedge clk_i) if (go) w_q[1:Stages-1] <= w_q[0:Stages-2];
+
   // Of so many bytes that are left, the last 5 are literals: a match may have byte i.
   function automatic logic [63:0][31:0] may_table();
     for (int rest = 0; rest < 64; rest++) begin
@@ -127,6 +128,27 @@ module wpr_lz_match #(
     end
   endfunction
   localparam logic [63:0][31:0] May = may_table();
+
+  // 8 bytes of 16, from one on.
+  function automatic logic [63:0] from_byte(input logic [127:0] bytes, input logic [2:0] first);
+    logic [63:0] low, high;
+    {high, low} = bytes;
+    if (first[2]) {high, low} = {32'd0, high, low[63:32]};
+    if (first[1]) {high, low} = {16'd0, high, low[63:16]};
+    return first[0] ? {high[7:0], low[63:8]} : low;
+  endfunction
+
+  // Which bytes are zero.
+  function automatic logic [7:0] zeros(input logic [63:0] bytes);
+    logic [63:0] any;
+    any = bytes | bytes >> 4;
+    any = any | any >> 2;
+    any = (any | any >> 1) & 64'h0101010101010101;
+    any = any | any >> 7;
+    any = any | any >> 14;
+    any = any | any >> 28;
+    return ~any[7:0];
+  endfunction
 
   // ---- what leaves ------------------------------------------------------------------------------
 
@@ -144,116 +166,164 @@ module wpr_lz_match #(
 
   // ---- hashes, and the table: the last place of what had the same one ---------------------------
 
-  typedef struct packed {
-    logic [3:0] bank;
-    logic [LogRows-1:0] row;
-    logic [TagBits-1:0] tag;
-  } hash_t;
-  // The product of two polynomials over GF(2) modulo x^32 + 1: a sum of the word, turned by each
-  // power that the other one has; bytes beyond four go into another product.
-  localparam logic [31:0] FactorLow = 32'h9E3779B1, FactorHigh = 32'h85EBCA6B;
-  function automatic hash_t hashed(input logic [8*HashBytes-1:0] word);
-    logic [31:0] product, low, high;
-    product = '0;
-    low     = word[31:0];
-    high    = 32'(word >> 32);
-    for (int i = 0; i < 32; i++) begin
-      if (FactorLow[i]) product ^= (low << i) | (low >> (32 - i));
-      if (HashBytes > 4 && FactorHigh[i]) product ^= (high << i) | (high >> (32 - i));
-    end
-    return product[31-:$bits(hash_t)];
+  // The product of two polynomials over GF(2) modulo x^32 + 1; bytes beyond four go into another
+  // product. A word's product is the sum of its bytes', each turned to its place.
+  function automatic logic [31:0] turned(input logic [31:0] word, input int n);
+    return word << n | word >> (32 - n);
   endfunction
+  function automatic logic [15:0][31:0] products(input logic [31:0] factor);  // of four bits
+    products = '0;
+    for (int bits = 0; bits < 16; bits++) begin
+      for (int i = 0; i < 4; i++) if (bits[i]) products[bits] ^= turned(factor, i);
+    end
+  endfunction
+  localparam logic [15:0][31:0] LowProducts = products(32'h9E3779B1);
+  localparam logic [15:0][31:0] HighProducts = products(32'h85EBCA6B);
 
   typedef struct packed {
     logic [TimeBits-1:0] at;
     logic [TagBits-1:0] tag;
   } entry_t;
-  hash_t [7:0] hash2_q, hash3_q, hash4_q, hash5_q, hash6_q, hash7_q;
-  logic [7:0] won3_q, won4_q, won5_q, won6_q, won7_q;
-  logic [7:0][Banks-1:0] take3_q;  // which bank takes a lane's hash
-  logic [7:0] may2;
+  // What a bank may take of a lane; the place is that of the window and the lane.
+  typedef struct packed {
+    logic [LogRows-1:0] row;
+    logic [2:0] lane;
+    logic [TagBits-1:0] tag;
+  } taken_t;
+  localparam int unsigned Ahead = HashBytes - 1;  // bytes of the next window
+  logic [31:0] low[8+Ahead], high[8+Ahead];  // products of a window's bytes and of those
+  for (genvar i = 0; i < 8; i++) begin : g_product
+    logic [31:0] low0, high0, low1_q, high1_q;
+    logic [3:0] left, right;
+    assign {left, right} = w_q[0].bytes[8*i+:8];
+    assign low0  = LowProducts[right] ^ turned(LowProducts[left], 4);
+    assign high0 = HashBytes > 4 ? HighProducts[right] ^ turned(HighProducts[left], 4) : '0;
+    always_ff @(posedge clk_i) if (go) {low1_q, high1_q} <= {low0, high0};
+    assign {low[i], high[i]} = {low1_q, high1_q};
+    if (i < Ahead) begin : g_ahead
+      assign {low[8+i], high[8+i]} = {low0, high0};
+    end
+  end
+
+  logic [7:0] may2_q, won2, won3_q, won7;
+  logic [3:0] bank2[8], bank6[8];
+  logic [TagBits-1:0] tag7[8];
+  taken_t taken3[8];
+  for (genvar j = 0; j < 8; j++) begin : g_hash
+    logic [31:0] sum;
+    logic [3:0] bank2_q;
+    taken_t taken2_q, taken3_q;
+    always_comb begin
+      sum = '0;
+      for (int i = 0; i < int'(HashBytes); i++) begin
+        sum ^= i < 4 ? turned(low[j+i], 8 * i) : turned(high[j+i], 8 * i - 32);
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      if (go) begin
+        bank2_q  <= sum[31-:4];
+        taken2_q <= {sum[27-:LogRows], 3'(j), sum[27-LogRows-:TagBits]};
+        taken3_q <= taken2_q;
+      end
+    end
+    assign bank2[j]  = bank2_q;
+    assign taken3[j] = taken3_q;
+    wpr_delay #(.Width(4), .Moves(4)) bank_delay (
+      .clk_i,
+      .move_i  (go),
+      .s_data_i(bank2_q),
+      .m_data_o(bank6[j])
+    );
+    wpr_delay #(.Width(TagBits), .Moves(4)) tag_delay (
+      .clk_i,
+      .move_i  (go),
+      .s_data_i(taken3_q.tag),
+      .m_data_o(tag7[j])
+    );
+  end
+
+  // The first lane that wants a bank gets it.
+  logic [Banks-1:0] taken2, taken3_q;
+  logic [2:0][Banks-1:0] lane2, lane3_q;  // bits of the lane's number
   always_comb begin
-    may2 = May[w_q[2].rest][13:6] & {8{v_q[2]}};
+    taken2 = '0;
+    lane2  = '0;
+    for (int j = 0; j < 8; j++) begin
+      automatic logic lost = 1'b0;
+      automatic logic [Banks-1:0] wants = Banks'(may2_q[j]) << bank2[j];
+      for (int i = 0; i < 3; i++) if (j[i]) lane2[i] |= wants & ~taken2;
+      taken2 |= wants;
+      for (int i = 0; i < j; i++) lost |= may2_q[i] && bank2[i] == bank2[j];
+      won2[j] = may2_q[j] && !lost;
+    end
   end
   always_ff @(posedge clk_i) begin
     if (go) begin
-      for (int j = 0; j < 8; j++) begin
-        automatic logic [127:0] bytes = {w_q[0].bytes, w_q[1].bytes};
-        automatic logic lost = 1'b0;
-        hash2_q[j] <= hashed(bytes[8*j+:8*HashBytes]);
-        for (int i = 0; i < j; i++) lost |= may2[i] && hash2_q[i].bank == hash2_q[j].bank;
-        won3_q[j]  <= may2[j] && !lost;
-        take3_q[j] <= may2[j] && !lost ? Banks'(1) << hash2_q[j].bank : '0;
-      end
-      {hash7_q, hash6_q, hash5_q} <= {hash6_q, hash5_q, hash4_q};
-      {hash4_q, hash3_q} <= {hash3_q, hash2_q};
-      {won7_q, won6_q, won5_q, won4_q} <= {won6_q, won5_q, won4_q, won3_q};
+      may2_q <= May[w_q[1].rest][13:6] & {8{v_q[1]}};
+      won3_q <= won2;
+      {taken3_q, lane3_q} <= {taken2, lane2};
     end
   end
+  wpr_delay #(.Width(8), .Moves(4)) won_delay (
+    .clk_i,
+    .move_i  (go),
+    .s_data_i(won3_q),
+    .m_data_o(won7)
+  );
 
-  // What a bank may take: of each lane; the place is that of the window and the lane.
-  typedef struct packed {
-    logic [LogRows-1:0] row;
-    logic [TagBits-1:0] tag;
-    logic [2:0] lane;
-  } taken_t;
-  taken_t taken3[8];
-  logic [Banks-1:0] write4;
-  always_comb begin
-    write4 = '0;
-    for (int j = 0; j < 8; j++) begin
-      taken3[j] = {hash3_q[j].row, hash3_q[j].tag, 3'(j)};
-      write4 |= take3_q[j];
-    end
-  end
-
-  entry_t [Banks-1:0] found6_q;
+  entry_t found5[Banks], found6_q[Banks];
+  logic [TimeBits-4:0] at4_q;  // of the window
   for (genvar b = 0; b < int'(Banks); b++) begin : g_bank
     entry_t entries_q[1 << LogRows];
-    logic [LogRows-1:0] row4_q;
+    entry_t found5_q;
+    taken_t taken4_q;
     logic write4_q;
-    entry_t entry4_q, found5_q;
-    taken_t gets;
-    always_comb begin
-      gets = '0;
-      for (int j = 0; j < 8; j++) gets |= taken3[j] & {$bits(taken_t) {take3_q[j][b]}};
-    end
     always_ff @(posedge clk_i) begin
       if (go) begin
-        row4_q      <= clear_q[LogRows] ? clear_q[LogRows-1:0] : gets.row;
-        entry4_q    <= clear_q[LogRows] ? '0 :
-                       {w_q[3].at[TimeBits-1:3], gets.lane, gets.tag};
-        write4_q    <= clear_q[LogRows] || write4[b];
-        found6_q[b] <= found5_q;
+        taken4_q <= clear_q[LogRows] ? {clear_q[LogRows-1:0], 3'd0, TagBits'(0)}
+                                     : taken3[{lane3_q[2][b], lane3_q[1][b], lane3_q[0][b]}];
+        write4_q <= clear_q[LogRows] || taken3_q[b];
       end
     end
     always_ff @(posedge clk_i) begin
       if (go) begin
-        found5_q <= entries_q[row4_q];
-        if (write4_q) entries_q[row4_q] <= entry4_q;
+        found5_q <= entries_q[taken4_q.row];
+        if (write4_q) entries_q[taken4_q.row] <= {at4_q, taken4_q.lane, taken4_q.tag};
       end
+    end
+    assign found5[b] = found5_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (go) begin
+      at4_q    <= clear_q[LogRows] ? '0 : w_q[3].at[TimeBits-1:3];
+      found6_q <= found5;
     end
   end
 
   // ---- offsets of a window: of the last lane that has one, and the last that has another --------
 
-  entry_t [7:0] entry7_q;
-  logic [7:0][TimeBits-1:0] far8_q;
   logic [7:0][15:0] far9_q;
-  logic [7:0] hit8_q, hit9_q;
+  logic [7:0] hit9_q;
   logic [Candidates-1:0][15:0] offset12_q, address13_q;
   logic [Candidates-1:0] has12_q;
+  for (genvar j = 0; j < 8; j++) begin : g_far
+    entry_t entry7_q;
+    logic [TimeBits-1:0] far8_q;
+    logic hit8_q;
+    always_ff @(posedge clk_i) begin
+      if (go) begin
+        entry7_q  <= found6_q[bank6[j]];
+        far8_q    <= w_q[7].at + TimeBits'(j) - entry7_q.at;
+        hit8_q    <= won7[j] && entry7_q.tag == tag7[j];
+        far9_q[j] <= far8_q[15:0];
+        // History holds 64 KiB less what comes while a match waits to be looked at.
+        hit9_q[j] <= hit8_q && far8_q[TimeBits-1:16] == '0 && far8_q[15:8] != '1 &&
+                     far8_q[15:0] <= w_q[8].since;
+      end
+    end
+  end
   always_ff @(posedge clk_i) begin
     if (go) begin
-      for (int j = 0; j < 8; j++) begin
-        entry7_q[j]  <= found6_q[hash6_q[j].bank];
-        far8_q[j]    <= w_q[7].at + TimeBits'(j) - entry7_q[j].at;
-        hit8_q[j]    <= won7_q[j] && entry7_q[j].tag == hash7_q[j].tag;
-        far9_q[j]    <= far8_q[j][15:0];
-        // History holds 64 KiB less what comes while a match waits to be looked at.
-        hit9_q[j]    <= hit8_q[j] && far8_q[j][TimeBits-1:16] == '0 && far8_q[j][15:8] != '1 &&
-                        far8_q[j][15:0] <= w_q[8].since;
-      end
       for (int k = 0; k < int'(Candidates); k++) begin
         address13_q[k] <= w_q[Late+12].at[15:0] - offset12_q[k];
       end
@@ -326,65 +396,89 @@ module wpr_lz_match #(
 
   // ---- where the next 32 bytes equal those at these offsets -------------------------------------
 
-  typedef struct packed {
-    logic recent;  // that one, whose match may be a byte shorter
-    logic has;
-    logic [15:0] offset;
-  } candidate_t;
-  candidate_t [Candidates-1:0] candidate_q[13:25];
-  logic [Candidates-1:0][31:0] equal19_q, equal20_q;
+  // A recent one's match may be a byte shorter.
+  logic [Candidates-1:0] recent13_q, recent22, has13_q, has18;
+  logic [Candidates-1:0][15:0] offset13_q, offset20, offset25;
+  always_ff @(posedge clk_i) begin
+    if (go) {recent13_q, has13_q, offset13_q} <= {recent12, has12_q, offset12_q};
+  end
+  wpr_delay #(.Width(Candidates), .Moves(5)) has_delay (
+    .clk_i,
+    .move_i  (go),
+    .s_data_i(has13_q),
+    .m_data_o(has18)
+  );
+  wpr_delay #(.Width(Candidates), .Moves(9)) recent_delay (
+    .clk_i,
+    .move_i  (go),
+    .s_data_i(recent13_q),
+    .m_data_o(recent22)
+  );
+  wpr_delay #(.Width(16 * Candidates), .Moves(7)) offset_early_delay (
+    .clk_i,
+    .move_i  (go),
+    .s_data_i(offset13_q),
+    .m_data_o(offset20)
+  );
+  wpr_delay #(.Width(16 * Candidates), .Moves(5)) offset_late_delay (
+    .clk_i,
+    .move_i  (go),
+    .s_data_i(offset20),
+    .m_data_o(offset25)
+  );
+  logic [31:0] equal19[Candidates], equal19_q[Candidates], equal20_q[Candidates];
   logic [Candidates-1:0] full20_q;
   logic [31:0] may18_q;  // a match may have the window's byte and those behind
-  logic [31:0][7:0] new18;
-  assign new18 = {w_q[Late+15].bytes, w_q[Late+16].bytes, w_q[Late+17].bytes, w_q[Late+18].bytes};
-  always_ff @(posedge clk_i) if (go) may18_q <= May[w_q[Late+17].rest];
-  for (genvar k = 0; k < int'(Candidates); k++) begin : g_candidate
-    logic [4:0] turn14_q, turn15_q, turn16_q;
-    logic [2:0] turn17_q;
-    logic [31:0][7:0] old15_q, old16_q, old17, old17_q, by4, by2, by1, old18_q, differ;
-    logic [31:0] same;
-    for (genvar l = 0; l < 32; l++) begin : g_lane
-      logic [7:0] history_q[2048];
-      logic [10:0] row14_q;
-      always_ff @(posedge clk_i) begin
-        if (go) row14_q <= address13_q[k][15:5] + 11'(l < int'(address13_q[k][4:0]));
-      end
-      always_ff @(posedge clk_i) if (go) old15_q[l] <= history_q[row14_q];
-      always_ff @(posedge clk_i) begin
-        if (go && v_q[0] && w_q[0].at[4:3] == 2'(l / 8)) begin
-          history_q[w_q[0].at[15:5]] <= w_q[0].bytes[8*(l%8)+:8];
-        end
-      end
+  always_ff @(posedge clk_i) begin
+    if (go) begin
+      may18_q   <= May[w_q[Late+17].rest];
+      equal19_q <= equal19;
+      equal20_q <= equal19_q;
     end
-    // Lane i gets what lies turn16 + i lanes on: whole windows first, then bytes.
+  end
+  for (genvar k = 0; k < int'(Candidates); k++) begin : g_candidate
+    // Windows lie in 8 memories in turn; the bytes are those of five, from some byte on. The pair
+    // that holds the first one is found first: so each step picks one of four, which a LUT does.
+    logic [63:0] old15[8], old16_q[8];
+    logic [5:0] turn14_q, turn15_q, turn16_q;
+    logic [3:0] turn17_q;
+    logic [63:0] old17_q[6], old17[6], from17[5];
+    logic [31:0] same;
+    for (genvar b = 0; b < 8; b++) begin : g_bank
+      logic [63:0] history_q[1024];
+      logic [9:0] row14_q;
+      logic [63:0] old15_q;
+      always_ff @(posedge clk_i) begin
+        if (go) row14_q <= address13_q[k][15:6] + 10'(b < int'(address13_q[k][5:3]));
+      end
+      always_ff @(posedge clk_i) if (go) old15_q <= history_q[row14_q];
+      always_ff @(posedge clk_i) begin
+        if (go && v_q[0] && w_q[0].at[5:3] == 3'(b)) history_q[w_q[0].at[15:6]] <= w_q[0].bytes;
+      end
+      assign old15[b] = old15_q;
+    end
     always_comb begin
-      unique case (turn16_q[4:3])
-        2'd0: old17 = old16_q;
-        2'd1: old17 = {old16_q[7:0], old16_q[31:8]};
-        2'd2: old17 = {old16_q[15:0], old16_q[31:16]};
-        default: old17 = {old16_q[23:0], old16_q[31:24]};
-      endcase
-      by4    = turn17_q[2] ? {old17_q[3:0], old17_q[31:4]} : old17_q;
-      by2    = turn17_q[1] ? {by4[1:0], by4[31:2]} : by4;
-      by1    = turn17_q[0] ? {by2[0], by2[31:1]} : by2;
-      differ = old18_q ^ new18;
-      for (int i = 0; i < 32; i++) same[i] = differ[i] == '0;
+      for (int i = 0; i < 6; i++) old17[i] = old16_q[{turn16_q[5:4]+2'(i/2), 1'(i%2)}];
+      for (int i = 0; i < 5; i++) from17[i] = turn17_q[3] ? old17_q[i+1] : old17_q[i];
     end
     always_ff @(posedge clk_i) begin
       if (go) begin
-        candidate_q[13][k] <= {recent12[k], has12_q[k], offset12_q[k]};
-        for (int s = 14; s <= 25; s++) candidate_q[s][k] <= candidate_q[s-1][k];
-        turn14_q <= address13_q[k][4:0];
+        turn14_q <= address13_q[k][5:0];
         turn15_q <= turn14_q;
         turn16_q <= turn15_q;
-        turn17_q <= turn16_q[2:0];
-        old16_q  <= old15_q;
+        turn17_q <= turn16_q[3:0];
+        old16_q  <= old15;
         old17_q  <= old17;
-        old18_q  <= by1;
-        equal19_q[k] <= candidate_q[18][k].has ? may18_q & same : '0;
-        equal20_q[k] <= equal19_q[k];
         full20_q[k]  <= equal19_q[k][31:7] == '1;
       end
+    end
+    assign equal19[k] = same & may18_q & {32{has18[k]}};
+    for (genvar i = 0; i < 4; i++) begin : g_word
+      logic [63:0] old18_q;
+      always_ff @(posedge clk_i) begin
+        if (go) old18_q <= from_byte({from17[i+1], from17[i]}, turn17_q[2:0]);
+      end
+      assign same[8*i+:8] = zeros(old18_q ^ w_q[Late+18-i].bytes);
     end
   end
 
@@ -394,14 +488,14 @@ module wpr_lz_match #(
   // result for its own offset was not whole.
   typedef logic [Followers-1:0] followers_t;
   followers_t busy21_q, busy20, busy21, whole28_q, free;
-  followers_t legal22_q, legal23_q, legal24_q, legal25_q, legal26_q;
+  followers_t legal22_q, legal26;
   followers_t [1:0] given;
   logic [Followers-1:0][15:0] follow21_q, follow21, address22_q;
   logic [Followers-1:0][2:0] age21_q, age21;
   logic [Followers-1:0][3:0] run28_q;  // of the window at 24
   // By candidate: which follower has its offset. Two at most become new followers.
-  followers_t [Candidates-1:0] has20, heir21, heir_q[21:27];
-  logic [Candidates-1:0] wants;
+  followers_t [Candidates-1:0] has20, heir21, heir21_q, heir27;
+  logic [Candidates-1:0] asks;
   logic [1:0][Candidates-1:0] gets;
   always_comb begin
     for (int e = 0; e < int'(Followers); e++) begin
@@ -413,12 +507,12 @@ module wpr_lz_match #(
     given[1] = free & ~given[0] & (~(free & ~given[0]) + 1'b1);
     for (int k = 0; k < int'(Candidates); k++) begin
       for (int e = 0; e < int'(Followers); e++) begin
-        has20[k][e] = busy20[e] && follow21_q[e] == candidate_q[20][k].offset;
+        has20[k][e] = busy20[e] && follow21_q[e] == offset20[k];
       end
-      wants[k] = v_q[Late+20] && full20_q[k] && has20[k] == '0;
+      asks[k] = v_q[Late+20] && full20_q[k] && has20[k] == '0;
     end
-    gets[0] = wants & (~wants + 1'b1);
-    gets[1] = wants & ~gets[0] & (~(wants & ~gets[0]) + 1'b1);
+    gets[0] = asks & (~asks + 1'b1);
+    gets[1] = asks & ~gets[0] & (~(asks & ~gets[0]) + 1'b1);
     busy21   = busy20;
     follow21 = follow21_q;
     for (int e = 0; e < int'(Followers); e++) begin
@@ -430,7 +524,7 @@ module wpr_lz_match #(
       for (int e = 0; e < int'(Followers); e++) begin
         if (heir21[k][e]) begin  // what it found before is no longer of interest
           busy21[e]   = 1'b1;
-          follow21[e] = candidate_q[20][k].offset;
+          follow21[e] = offset20[k];
           age21[e]    = '0;
         end
       end
@@ -441,9 +535,7 @@ module wpr_lz_match #(
       busy21_q   <= busy21;
       follow21_q <= follow21;
       age21_q    <= age21;
-      heir_q[21] <= heir21;
-      for (int s = 22; s <= 27; s++) heir_q[s] <= heir_q[s-1];
-      {legal26_q, legal25_q, legal24_q, legal23_q} <= {legal25_q, legal24_q, legal23_q, legal22_q};
+      heir21_q   <= heir21;
       for (int e = 0; e < int'(Followers); e++) begin
         legal22_q[e]   <= busy21_q[e] && follow21_q[e] <= w_q[Late+17].since;
         address22_q[e] <= w_q[Late+17].at[15:0] - follow21_q[e];
@@ -451,36 +543,44 @@ module wpr_lz_match #(
     end
     if (!rst_ni) busy21_q <= '0;
   end
+  wpr_delay #(.Width(Followers), .Moves(4)) legal_delay (
+    .clk_i,
+    .move_i  (go),
+    .s_data_i(legal22_q),
+    .m_data_o(legal26)
+  );
+  wpr_delay #(.Width(Candidates * Followers), .Moves(6)) heir_delay (
+    .clk_i,
+    .move_i  (go),
+    .s_data_i(heir21_q),
+    .m_data_o(heir27)
+  );
   for (genvar e = 0; e < int'(Followers); e++) begin : g_follower
-    logic [7:0][7:0] old24_q, old25_q, by4, by2, by1, old26_q, differ;
-    logic [2:0] turn23_q, turn24_q, turn25_q;
-    logic [7:0] same, equal27_q;
-    for (genvar l = 0; l < 8; l++) begin : g_lane
-      logic [7:0] history_q[8192];
-      logic [12:0] row23_q;
+    logic [63:0] old24[2], old25_q[2], old26_q;
+    logic [3:0] turn23_q, turn24_q, turn25_q;
+    logic [7:0] equal27_q;
+    for (genvar b = 0; b < 2; b++) begin : g_bank
+      logic [63:0] history_q[4096];
+      logic [11:0] row23_q;
+      logic [63:0] old24_q;
       always_ff @(posedge clk_i) begin
-        if (go) row23_q <= address22_q[e][15:3] + 13'(l < int'(address22_q[e][2:0]));
+        if (go) row23_q <= address22_q[e][15:4] + 12'(b < int'(address22_q[e][3]));
       end
-      always_ff @(posedge clk_i) if (go) old24_q[l] <= history_q[row23_q];
+      always_ff @(posedge clk_i) if (go) old24_q <= history_q[row23_q];
       always_ff @(posedge clk_i) begin
-        if (go && v_q[0]) history_q[w_q[0].at[15:3]] <= w_q[0].bytes[8*l+:8];
+        if (go && v_q[0] && w_q[0].at[3] == 1'(b)) history_q[w_q[0].at[15:4]] <= w_q[0].bytes;
       end
-    end
-    always_comb begin
-      by4    = turn25_q[2] ? {old25_q[3:0], old25_q[7:4]} : old25_q;
-      by2    = turn25_q[1] ? {by4[1:0], by4[7:2]} : by4;
-      by1    = turn25_q[0] ? {by2[0], by2[7:1]} : by2;
-      differ = old26_q ^ w_q[Late+22].bytes;
-      for (int i = 0; i < 8; i++) same[i] = differ[i] == '0;
+      assign old24[b] = old24_q;
     end
     always_ff @(posedge clk_i) begin
       if (go) begin
-        turn23_q <= address22_q[e][2:0];
+        turn23_q <= address22_q[e][3:0];
         turn24_q <= turn23_q;
         turn25_q <= turn24_q;
-        old25_q  <= old24_q;
-        old26_q  <= by1;
-        equal27_q <= legal26_q[e] ? May[w_q[Late+22].rest][7:0] & same : '0;
+        old25_q  <= old24;
+        old26_q  <= from_byte({old25_q[!turn25_q[3]], old25_q[turn25_q[3]]}, turn25_q[2:0]);
+        equal27_q <= legal26[e] ? May[w_q[Late+22].rest][7:0] & zeros(old26_q ^ w_q[Late+22].bytes)
+                                  : '0;
         run28_q[e]   <= ones(equal27_q);
         whole28_q[e] <= equal27_q == '1;
       end
@@ -489,58 +589,71 @@ module wpr_lz_match #(
 
   // How many ones there are before the first zero.
   function automatic logic [3:0] ones(input logic [7:0] bits);
-    logic [3:0] n;
-    n = 4'd8;
-    for (int i = 7; i >= 0; i--) if (!bits[i]) n = 4'(i);
-    return n;
+    logic low_ones, two_ones;
+    logic [2:0] some;  // of the half with the first zero
+    low_ones = bits[3:0] == '1;
+    some     = low_ones ? bits[6:4] : bits[2:0];
+    two_ones = some[1:0] == '1;
+    return bits == '1 ? 4'd8 : {1'b0, low_ones, two_ones, two_ones ? some[2] : some[0]};
   endfunction
 
   // ---- the longest match from each byte on ------------------------------------------------------
 
   localparam int unsigned WhichBits = $clog2(Candidates);
-  logic [Candidates-1:0][7:0] four, four21_q;  // from that byte on are equal, and may be
-  logic [Candidates-1:0][7:0][3:0] reach, reach21_q;  // up to before this one equals from there on
-  logic [Candidates-1:0][3:0] run_q[21:27][3];  // bytes 8 to 15, 16 to 23, 24 to 31
-  match_t [Candidates-1:0][7:0] first, match22_q, match23_q;  // from that byte on
-  logic [Candidates-1:0][4:0] beyond22_q;
-  logic [Candidates-1:0][7:0][5:0] size23_q;
-  match_t [7:0] best, best24_q;
-  logic [7:0][WhichBits-1:0] which24, which24_q;
-  always_comb begin
-    for (int k = 0; k < int'(Candidates); k++) begin
-      automatic logic [9:0] two = equal20_q[k][9:0] & equal20_q[k][10:1];
-      automatic logic [3:0] stop = 4'd8;
-      four[k] = two[7:0] & two[9:2] & May[w_q[Late+20].rest][13:6];
-      for (int c = 7; c >= 0; c--) begin
-        if (!equal20_q[k][c]) stop = 4'(c);
-        reach[k][c] = stop;
-      end
+  logic [7:0] four[Candidates], four21_q[Candidates];  // from that byte on are equal, and may be
+  logic [3:0] reach[Candidates][8], reach21_q[Candidates][8];  // up to before this one equals
+  logic [3:0] run[Candidates][3], run21_q[Candidates][3];  // bytes 8 to 15, 16 to 23, 24 to 31
+  logic [3:0] run_late[Candidates][3];  // those of windows at 24
+  match_t first[Candidates][8], match22_q[Candidates][8], match23_q[Candidates][8];
+  logic [4:0] beyond[Candidates], beyond22_q[Candidates];
+  logic [5:0] size[Candidates][8], size23_q[Candidates][8];
+  match_t best[8], best24_q[8];
+  logic [WhichBits-1:0] which24[8], which24_q[8];
+  for (genvar k = 0; k < int'(Candidates); k++) begin : g_run
+    for (genvar r = 0; r < 3; r++) begin : g_window
+      wpr_delay #(.Width(4), .Moves(4 + r)) run_delay (
+        .clk_i,
+        .move_i  (go),
+        .s_data_i(run21_q[k][r]),
+        .m_data_o(run_late[k][r])
+      );
     end
   end
   always_comb begin
     for (int k = 0; k < int'(Candidates); k++) begin
+      automatic logic [9:0] two = equal20_q[k][9:0] & equal20_q[k][10:1];
+      automatic logic [3:0] stop = 4'd8;
       automatic match_t m = '0;
+      four[k] = two[7:0] & two[9:2] & May[w_q[Late+20].rest][13:6];
+      for (int r = 0; r < 3; r++) run[k][r] = ones(equal20_q[k][8*r+8+:8]);
+      beyond[k] = !run21_q[k][0][3] ? 5'(run21_q[k][0]) :
+                  !run21_q[k][1][3] ? 5'd8 + 5'(run21_q[k][1]) : 5'd16 + 5'(run21_q[k][2]);
       for (int c = 7; c >= 0; c--) begin
+        if (!equal20_q[k][c]) stop = 4'(c);
+        reach[k][c] = stop;
         if (four21_q[k][c]) m = {1'b1, 3'(c), reach21_q[k][c]};
         first[k][c] = m;
+        size[k][c]  = 6'(match22_q[k][c].stop) - 6'(match22_q[k][c].at) +
+                      (match22_q[k][c].stop[3] ? 6'(beyond22_q[k]) : 6'd0) +
+                      (More ? 6'(recent22[k]) : '0);
       end
     end
   end
   // The first of the longest: all pairs are compared at once.
   typedef logic [6:0] key_t;  // found, size
-  key_t [7:0][Candidates-1:0] keys;
   always_comb begin
-    best    = '0;
-    which24 = '0;
     for (int c = 0; c < 8; c++) begin
+      automatic key_t keys[Candidates];
+      best[c]    = '0;
+      which24[c] = '0;
       for (int k = 0; k < int'(Candidates); k++) begin
-        keys[c][k] = {match23_q[k][c].found, size23_q[k][c]};
+        keys[k] = {match23_q[k][c].found, size23_q[k][c]};
       end
       for (int k = 0; k < int'(Candidates); k++) begin
         automatic logic wins = 1'b1;
         for (int i = 0; i < int'(Candidates); i++) begin
-          if (i < k) wins &= keys[c][k] > keys[c][i];
-          else if (i > k) wins &= keys[c][i] <= keys[c][k];
+          if (i < k) wins &= keys[k] > keys[i];
+          else if (i > k) wins &= keys[i] <= keys[k];
         end
         best[c] |= match23_q[k][c] & {$bits(match_t) {wins}};
         which24[c] |= WhichBits'(k) & {WhichBits{wins}};
@@ -549,28 +662,15 @@ module wpr_lz_match #(
   end
   always_ff @(posedge clk_i) begin
     if (go) begin
-      for (int k = 0; k < int'(Candidates); k++) begin
-        for (int r = 0; r < 3; r++) begin
-          run_q[21][r][k] <= ones(equal20_q[k][8*r+8+:8]);
-          for (int s = 22; s <= 27; s++) run_q[s][r][k] <= run_q[s-1][r][k];
-        end
-        beyond22_q[k] <= run_q[21][0][k] != 4'd8 ? 5'(run_q[21][0][k]) :
-                         run_q[21][1][k] != 4'd8 ? 5'd8 + 5'(run_q[21][1][k]) :
-                                                   5'd16 + 5'(run_q[21][2][k]);
-        four21_q[k]  <= four[k];
-        reach21_q[k] <= reach[k];
-        for (int c = 0; c < 8; c++) begin
-          match22_q[k][c] <= first[k][c];
-          match23_q[k][c] <= match22_q[k][c];
-          size23_q[k][c]  <= 6'(match22_q[k][c].stop) - 6'(match22_q[k][c].at) +
-                             (match22_q[k][c].stop == 4'd8 ? 6'(beyond22_q[k]) : 6'd0) +
-                             6'(candidate_q[22][k].recent);
-        end
-      end
-      for (int c = 0; c < 8; c++) begin
-        best24_q[c]  <= best[c];
-        which24_q[c] <= which24[c];
-      end
+      run21_q    <= run;
+      beyond22_q <= beyond;
+      four21_q   <= four;
+      reach21_q  <= reach;
+      match22_q  <= first;
+      match23_q  <= match22_q;
+      size23_q   <= size;
+      best24_q   <= best;
+      which24_q  <= which24;
     end
   end
 
@@ -581,23 +681,21 @@ module wpr_lz_match #(
   localparam int unsigned FirstFollower = 1 + 3 * Candidates;
   localparam int unsigned Ways = FirstFollower + Followers;
   typedef logic [Ways-1:0] way_t;  // one is set
-  logic [Ways-1:0][3:0] run24;
-  logic [Ways-1:0][WhichBits-1:0] which25_q;
-  logic [WhichBits-1:0] which;
-  way_t [Ways-1:0] on24, next25_q;  // where a whole window goes on
-  record_t [Ways-1:0] record25_q;
+  logic [3:0] run24[Ways];
+  logic [WhichBits-1:0] which, which25[Ways], which25_q[Ways];
+  way_t on24[Ways], next25[Ways], next25_q[Ways];  // where a whole window goes on
+  record_t record25[Ways], record25_q[Ways];
   record_t record26;
   way_t way_q, way;
   always_comb begin
-    run24 = '0;
-    on24  = '0;
-    on24[0] = way_t'(1);
+    run24[0] = '0;
+    on24[0]  = way_t'(1);
     for (int k = 0; k < int'(Candidates); k++) begin
       for (int r = 0; r < 3; r++) begin
-        run24[1+3*k+r] = run_q[25+r][r][k];
-        if (r < 2) on24[1+3*k+r] = way_t'(1) << (2 + 3 * k + r);
+        run24[1+3*k+r] = run_late[k][r];
+        on24[1+3*k+r]  = way_t'(1) << (2 + 3 * k + r);
       end
-      on24[3+3*k] = way_t'(heir_q[27][k]) << FirstFollower | way_t'(heir_q[27][k] == '0);
+      on24[3+3*k] = way_t'(heir27[k]) << FirstFollower | way_t'(heir27[k] == '0);
     end
     for (int e = 0; e < int'(Followers); e++) begin
       run24[FirstFollower+e] = run28_q[e];
@@ -614,29 +712,34 @@ module wpr_lz_match #(
       which |= which25_q[i] & {WhichBits{way_q[i]}};
     end
   end
-  always_ff @(posedge clk_i) begin
-    if (go) begin
-      for (int i = 0; i < int'(Ways); i++) begin
-        automatic logic whole = run24[i][3];
-        automatic logic [2:0] from = run24[i][2:0];
-        automatic match_t m = whole ? '0 : best24_q[from];
-        record25_q[i] <= {run24[i], m};
-        which25_q[i]  <= which24_q[from];
-        next25_q[i]   <= way_t'(1);
-        if (v_q[Late+24] && !w_q[Late+24].last) begin
-          if (whole) next25_q[i] <= on24[i];
-          else if (m.found && m.stop == 4'd8) begin
-            next25_q[i] <= way_t'(1) << (1 + 3 * int'(which24_q[from]));
-          end
+  always_comb begin
+    for (int i = 0; i < int'(Ways); i++) begin
+      automatic logic whole = run24[i][3];
+      automatic logic [2:0] from = run24[i][2:0];
+      automatic match_t m = whole ? '0 : best24_q[from];
+      record25[i] = {run24[i], m};
+      which25[i]  = which24_q[from];
+      next25[i]   = way_t'(1);
+      if (v_q[Late+24] && !w_q[Late+24].last) begin
+        if (whole) next25[i] = on24[i];
+        else if (m.found && m.stop == 4'd8) begin
+          next25[i] = way_t'(1) << (1 + 3 * int'(which24_q[from]));
         end
       end
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (go) begin
+      record25_q <= record25;
+      which25_q  <= which25;
+      next25_q   <= next25;
       way_q      <= way;
       record26_q <= record26;
-      offset26_q <= candidate_q[25][which].offset;
+      offset26_q <= offset25[which];
     end
     if (!rst_ni) begin  // both: of no way nothing would follow, ever
-      way_q <= way_t'(1);
-      for (int i = 0; i < int'(Ways); i++) next25_q[i] <= way_t'(1);
+      way_q    <= way_t'(1);
+      next25_q <= '{default: way_t'(1)};
     end
   end
 
