@@ -280,45 +280,55 @@ TEST(Jobs, CallsPutWorkOnTheStreamAndDoNotWait) {
   }
 }
 
+// Work that a job put on its stream.
+struct Puts {
+  uint64_t made = 0, expanded = 0;
+};
+
+// Frame and values of jobs, which are those of the calls that wait.
+void round_trip(wpr_ctx* ctx, const Data& raw, uint64_t seed, Puts* puts) {
+  const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
+  const There there(raw);
+  There back(raw.size());
+  EmulatedStream stream(seed);
+  ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+  Data frame(wpr_bound(ctx, raw.size()));
+  wpr_job* job = nullptr;
+  size_t written = 0;
+  ASSERT_EQ(begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(), frame.size(), &job),
+            WPR_OK);
+  puts->made = stream.put_count();
+  ASSERT_TRUE(finish(ctx, job, &stream, &written)) << wpr_error(ctx);
+  frame.resize(written);
+  EXPECT_EQ(frame, expected);
+  const uint64_t before = stream.put_count();
+  ASSERT_EQ(
+      wpr_decompress_async(ctx, expected.data(), expected.size(), back.get(), raw.size(), &job),
+      WPR_OK);
+  puts->expanded = stream.put_count() - before;
+  ASSERT_TRUE(finish(ctx, job, &stream, &written)) << wpr_error(ctx);
+  EXPECT_EQ(back.data(), values_of(ctx, expected, raw.size()));
+  ASSERT_EQ(wpr_set_stream(ctx, nullptr), WPR_OK);
+}
+
 TEST(Jobs, ManyBlocksTakeAsManyLaunchesAsOne) {
   std::vector<std::string> recipes(std::begin(kOnStream), std::end(kOnStream));
   for (const char* recipe : {"planes", "lz4", "snappy", "zeros", "shuffle:4"})
     recipes.emplace_back(recipe);
+  const Data line = gradient(512, 1);  // that every codec shrinks
   for (const std::string& recipe : recipes) {
     SCOPED_TRACE(recipe);
     Context ctx(recipe);
     if (ctx.status != WPR_OK) continue;
     ctx.set("probe", "off");
-    uint64_t made[2], expanded[2];
-    for (const size_t many : {size_t{0}, size_t{1}}) {
-      const Data line = gradient(512, 1);  // that every codec shrinks
-      Data raw(many != 0 ? 20 * 4096 : 4096);
+    Puts one, many;
+    for (const size_t n_blocks : {size_t{1}, size_t{20}}) {
+      Data raw(n_blocks * 4096);
       for (size_t i = 0; i < raw.size(); ++i) raw[i] = i / 64 % 2 == 0 ? line[i % line.size()] : 0;
-      const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
-      const There there(raw);
-      There back(raw.size());
-      EmulatedStream stream(many + 1);
-      ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
-      Data frame(wpr_bound(ctx, raw.size()));
-      wpr_job* job = nullptr;
-      size_t written = 0;
-      ASSERT_EQ(begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(), frame.size(), &job),
-                WPR_OK);
-      made[many] = stream.put_count();
-      ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
-      frame.resize(written);
-      EXPECT_EQ(frame, expected);
-      const uint64_t before = stream.put_count();
-      ASSERT_EQ(
-          wpr_decompress_async(ctx, expected.data(), expected.size(), back.get(), raw.size(), &job),
-          WPR_OK);
-      expanded[many] = stream.put_count() - before;
-      ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
-      EXPECT_EQ(back.data(), values_of(ctx, expected, raw.size()));
-      ASSERT_EQ(wpr_set_stream(ctx, nullptr), WPR_OK);
+      round_trip(ctx, raw, n_blocks == 1 ? 1 : 2, n_blocks == 1 ? &one : &many);
     }
-    EXPECT_EQ(made[1], made[0]);
-    EXPECT_EQ(expanded[1], expanded[0]);
+    EXPECT_EQ(many.made, one.made);
+    EXPECT_EQ(many.expanded, one.expanded);
   }
 }
 
@@ -328,25 +338,10 @@ TEST(Jobs, BlocksGoInRoundsWhereTheyWouldTakeMuchScratchMemory) {
   Data raw(3500 * 4096);  // 90 KiB each
   const Data line = gradient(64, 1);
   for (size_t at = 0; at < raw.size(); at += 2048) std::ranges::copy(line, &raw[at]);
-  const Data expected = frame_of(ctx, raw, WPR_FLOAT32);
-  const There there(raw);
-  There back(raw.size());
-  EmulatedStream stream;
-  ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
-  Data frame(wpr_bound(ctx, raw.size()));
-  wpr_job* job = nullptr;
-  size_t written = 0;
-  ASSERT_EQ(begin(ctx, there.get(), raw.size(), WPR_FLOAT32, frame.data(), frame.size(), &job),
-            WPR_OK);
-  EXPECT_GT(stream.put_count(), 20u);
-  ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
-  frame.resize(written);
-  EXPECT_EQ(frame, expected);
-  ASSERT_EQ(
-      wpr_decompress_async(ctx, expected.data(), expected.size(), back.get(), raw.size(), &job),
-      WPR_OK);
-  ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
-  EXPECT_EQ(back.data(), raw);
+  Puts puts;
+  round_trip(ctx, raw, 0, &puts);
+  EXPECT_GT(puts.made, 20u);
+  EXPECT_EQ(values_of(ctx, frame_of(ctx, raw, WPR_FLOAT32), raw.size()), raw);
 }
 
 // What a job is, when several are on their way.
