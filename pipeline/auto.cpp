@@ -24,8 +24,11 @@ constexpr size_t kWindows = 4, kWindow = 32 << 10, kSample = kWindows * kWindow;
 constexpr size_t kLook = 1 << 10;  // of each, for the features: they must cost next to nothing
 constexpr size_t kLine = 64, kLines = 256;  // those that are looked at for zeros
 constexpr double kTolerance = 2, kMostTolerance = 4;
-constexpr double kClose = 1.15;   // by times, of the best
-constexpr double kBetter = 0.99;  // likewise: less than that is not worth a slower recipe
+constexpr double kTrials = 1.0 / 32;  // of what the frame takes, for trials that may well fail
+constexpr double kClose = 1.15;       // by times, of the best
+constexpr double kBetter = 0.99;      // likewise: less than that is not worth a slower recipe
+
+constexpr const char* kTooSlow = "slower than another, however small it were";
 
 // Kept mantissa bits of a whole number, and the bits of its fraction.
 int fraction_bits(DType dtype) {
@@ -92,11 +95,13 @@ double matches(ConstBytes sample) {
 }
 
 double byte_entropy(ConstBytes sample) {
-  // Four tables, because equal neighbours wait for each other in one.
+  // Four tables in turn, because equal bytes wait for each other in one: neighbours, and those at
+  // the same place in elements.
   std::array<std::array<uint32_t, 256>, 4> parts{};
   size_t i = 0;
-  for (; i + 4 <= sample.size(); i += 4)
-    for (size_t k = 0; k < 4; ++k) ++parts[k][std::to_integer<size_t>(sample[i + k])];
+  for (; i + 16 <= sample.size(); i += 16)
+    for (size_t k = 0; k < 16; ++k)
+      ++parts[(k + k / 4) % 4][std::to_integer<size_t>(sample[i + k])];
   for (; i < sample.size(); ++i) ++parts[0][std::to_integer<size_t>(sample[i])];
   for (size_t s = 0; s < 256; ++s) parts[0][s] += parts[1][s] + parts[2][s] + parts[3][s];
   return entropy(parts[0]);
@@ -180,6 +185,13 @@ bool same_look(const Features& a, const Features& b, double tolerance) {
 
 bool looks_like_noise(const Features& look) {
   return look.byte_entropy > 7.92 && look.matches < 0.01;
+}
+
+// What each step of a recipe fits in.
+size_t bound_of(const Recipe& recipe, size_t size) {
+  for (int i = 0; i < recipe.n_steps; ++i)
+    size = recipe.step[i].entry->codec->bound(recipe.step[i].args, size);
+  return size;
 }
 
 // Window w, of `size` bytes, of a group that is larger than all of them.
@@ -356,9 +368,12 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
     candidate.speed = &speed_of(candidate.recipe, candidate.text, &bench);
   }
   // The fastest first: what it reaches rules out the slow ones without a try.
-  std::stable_sort(candidates_.begin() + 1, candidates_.end(), [](const auto& a, const auto& b) {
-    return a.speed->fastest({}).encode < b.speed->fastest({}).encode;
-  });
+  const auto seconds = [&](const Candidate& candidate) {
+    return finds_rows(candidate) ? candidate.speed->rows.encode
+                                 : candidate.speed->fastest({}).encode;
+  };
+  std::stable_sort(candidates_.begin() + 1, candidates_.end(),
+                   [&](const auto& a, const auto& b) { return seconds(a) < seconds(b); });
   begun_ = what;
   return {};
 }
@@ -368,9 +383,11 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
 Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
                                double fraction) const {
   const Speed::Point& memory = candidate.speed->memory;
-  const double checksum = fraction * hash_;
+  const double checksum = fraction * hash_, haste = *candidate.speed->haste;
+  speed.encode *= haste;
+  speed.decode *= haste;
   if (memory.fraction >= 0) {
-    const double share = (1 + fraction) / (1 + memory.fraction);
+    const double share = haste * (1 + fraction) / (1 + memory.fraction);
     return {fraction, speed.encode + share * memory.encode + checksum,
             speed.decode + share * memory.decode + checksum};
   }
@@ -381,25 +398,27 @@ Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
   return {fraction, both(speed.encode), both(speed.decode)};
 }
 
-// Fills in the model: calibrated speeds at this ratio, and the time until the last of n blocks is
-// expanded on the other side, when compressing, sending and expanding overlap block by block.
-void Chooser::weigh(const Candidate& candidate, const Features& look, size_t n_blocks,
-                    Trial* trial) const {
+// Fills in the model: calibrated speeds at this ratio, or what blocks of rows took.
+void Chooser::weigh(const Candidate& candidate, const Features& look, Trial* trial) const {
   const double fraction =
       std::max(1e-9, std::lerp(trial->rest, candidate.speed->zeros.fraction, look.zero_lines));
   trial->ratio = 1 / fraction;
-  const auto [_, c, d] = in_frame(candidate, candidate.speed->at(fraction, look), fraction);
-  trial->encode = 1 / c;
-  trial->decode = 1 / d;
-  const double threads = goal_.threads, wire = fraction / goal_.link,
-               n = static_cast<double>(n_blocks);
-  const double most = std::max({c / threads, wire, d / threads});
-  trial->finish = (c + wire + d) / n + most * (n - 1) / n;
+  Speed::Point speed = in_frame(candidate, candidate.speed->at(fraction, look), fraction);
+  if (trial->may_find_rows)
+    speed.encode = std::min(speed.encode, candidate.of_rows + fraction * hash_);
+  trial->encode = 1 / speed.encode;
+  trial->decode = 1 / speed.decode;
+  trial->finish = finish_of(speed, fraction);
+}
+
+// Whether a look may miss what makes the candidate fast: bytes that repeat from row to row, once
+// shuffled. A look is shorter than most rows.
+bool Chooser::finds_rows(const Candidate& candidate) const {
+  return candidate.matching && candidate.recipe.n_steps > 1 && goal_.kind == Goal::Kind::kTime;
 }
 
 // "": it may be the best.
-const char* Chooser::hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
-                              double best) const {
+const char* Chooser::hopeless(const Candidate& candidate, const Features& look, double best) const {
   const bool lossy = !candidate.recipe.lossless();
   if (!lossy && looks_like_noise(look)) return "the sample looks like noise";
   if (candidate.matching && candidate.recipe.n_steps == 1 && look.matches < 0.01 &&
@@ -413,10 +432,28 @@ const char* Chooser::hopeless(const Candidate& candidate, const Features& look, 
       std::lerp(look.byte_entropy / 8, candidate.speed->zeros.fraction, look.zero_lines);
   const Speed::Point speed =
       lossy ? candidate.speed->fastest(look) : candidate.speed->at(fraction, look);
-  const auto [_, c, d] = in_frame(candidate, speed, 0);
-  const double n = static_cast<double>(n_blocks), threads = goal_.threads;
-  const double least = (c + d) / n + std::max(c, d) / threads * (n - 1) / n;
-  return least > best ? "slower than another, however small it were" : "";
+  return finish_of(in_frame(candidate, speed, 0), 0) > best ? kTooSlow : "";
+}
+
+// Whether a candidate that is too slow by its look is to be tried for rows.
+bool Chooser::hopes(const Candidate& candidate, const Features& look, double best) const {
+  if (!finds_rows(candidate)) return false;
+  const Speed::Point& rows = candidate.speed->rows;
+  return finish_of(in_frame(candidate, rows, rows.fraction), rows.fraction) <= best &&
+         affords(kSample * candidate.speed->at(look.byte_entropy / 8, look).encode, best);
+}
+
+// Whether the frame, which takes `finish` seconds a byte, bears trials of so many seconds more.
+bool Chooser::affords(double seconds, double finish) const {
+  return spent_ + seconds <= kTrials * finish * frame_bytes_;
+}
+
+// Seconds a byte until the frame's last block is expanded on the other side, when compressing,
+// sending and expanding overlap block by block.
+double Chooser::finish_of(const Speed::Point& speed, double fraction) const {
+  const double wire = fraction / goal_.link, threads = goal_.threads, n = n_blocks_;
+  const double most = std::max({speed.encode / threads, wire, speed.decode / threads});
+  return (speed.encode + wire + speed.decode) / n + most * (n - 1) / n;
 }
 
 bool Chooser::better(const Trial& a, const Trial& b) const {
@@ -435,37 +472,36 @@ bool Chooser::better(const Trial& a, const Trial& b) const {
 }
 
 Status Chooser::try_sample(const Candidate& candidate, const Features& look, ConstBytes sample,
-                           size_t piece, double* rest) {
-  double ratio;
+                           size_t piece, Trial* trial) {
+  double ratio = 1;
   WPR_TRY(ratio_of(candidate, sample, piece, &ratio));
-  *rest = 1 / ratio;
+  trial->rest = 1 / ratio;
   if (look.zero_lines == 0) return {};
   const double zeros = zero_lines(sample, sample.size());
-  if (zeros < 1) *rest = (1 / ratio - zeros * candidate.speed->zeros.fraction) / (1 - zeros);
-  *rest = std::max(*rest, 0.0);
+  if (zeros < 1) trial->rest = (1 / ratio - zeros * candidate.speed->zeros.fraction) / (1 - zeros);
+  trial->rest = std::max(trial->rest, 0.0);
   return {};
 }
 
 // Codecs of arrays see whole rows; match finders each window by itself; the rest all windows.
 Status Chooser::try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
-                            size_t block_size, double* rest) {
+                            size_t block_size, Trial* trial) {
   if (!wirepress::wants_slabs(candidate.recipe)) {
     ConstBytes windows = group;
     if (group.size() > kSample) WPR_TRY(copy_windows(group, &windows));
     return try_sample(candidate, look, windows, candidate.matching ? kWindow : windows.size(),
-                      rest);
+                      trial);
   }
   const size_t step = row_step_ ? row_step_ : kSample;
   const size_t piece =
       std::min({group.size(), block_size, std::max(step, 2 * kSample / step * step)});
-  return try_sample(candidate, look, group.first(piece), piece, rest);
+  return try_sample(candidate, look, group.first(piece), piece, trial);
 }
 
 Status Chooser::ratio_of(const Candidate& candidate, ConstBytes sample, size_t piece,
                          double* ratio) {
-  size_t coded = 0, bound = piece;
-  for (int i = 0; i < candidate.recipe.n_steps; ++i)
-    bound = candidate.recipe.step[i].entry->codec->bound(candidate.recipe.step[i].args, bound);
+  size_t coded = 0;
+  const size_t bound = bound_of(candidate.recipe, piece);
   std::byte* code = code_.reserve(bound);
   if (!code) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", bound);
   for (size_t at = 0; at < sample.size(); at += piece) {
@@ -483,6 +519,10 @@ Status Chooser::ratio_of(const Candidate& candidate, ConstBytes sample, size_t p
 Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
   const Features look = features_of(group, dtype_);
   copied_ = false;
+  const uint64_t all = std::max<uint64_t>(frame_size_, group.size());
+  frame_bytes_ = static_cast<double>(all);
+  n_blocks_ = static_cast<double>(std::max<uint64_t>(1, (all + block_size - 1) / block_size));
+  WPR_TRY(check_speed(look, group));
   reused_ = find_known(look);
   if (!reused_) {
     Known known;
@@ -524,10 +564,37 @@ Status Chooser::copy_windows(ConstBytes group, ConstBytes* windows) {
   return {};
 }
 
+// Now and then a candidate is timed anew, on a sample of what is coded: the calibration may have
+// met a busy machine. Not match finders, nor gaps, whose speed depends on the data too much to
+// tell.
+Status Chooser::check_speed(const Features& look, ConstBytes group) {
+  constexpr double kEvery = 0.05;  // seconds of this thread
+  constexpr double kBusy = 0.8;    // of the calibrated time; above, data may differ by as much
+  static std::atomic<size_t> checks = 0;
+  thread_local double checked_at = thread_seconds();
+  if (group.size() <= kSample || look.zero_lines > 0 || thread_seconds() < checked_at + kEvery)
+    return {};
+  checked_at = thread_seconds();
+  const Candidate& candidate = candidates_[checks++ % candidates_.size()];
+  if (candidate.matching || wirepress::wants_slabs(candidate.recipe)) return {};
+  ConstBytes windows;
+  WPR_TRY(copy_windows(group, &windows));
+  const size_t bound = bound_of(candidate.recipe, kSample);
+  std::byte* const code = code_.reserve(bound + kSample);
+  if (!code) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", bound + kSample);
+  Speed::Point took;
+  if (!measure(*candidate.chain, windows, {code, bound}, {code + bound, kSample}, 0, &took))
+    return {};
+  const Speed::Point known = candidate.speed->at(took.fraction, look);
+  const double share = (took.encode + took.decode) / (known.encode + known.decode);
+  std::atomic<double>& haste = *candidate.speed->haste;
+  if (share < kBusy && share < haste) haste = share;
+  return {};
+}
+
 // What is not zero in `like` looks like that of the group, and shrinks as far, unless repeats find
 // others in the gaps.
 Status Chooser::try_all(ConstBytes group, size_t block_size, const Known* like, Known* known) {
-  const size_t n_blocks = std::max<size_t>(1, (group.size() + block_size - 1) / block_size);
   const bool is_time = goal_.kind == Goal::Kind::kTime;
   const bool all_zero = is_time && known->look.zero_lines == 1;
   known->trials.resize(candidates_.size());
@@ -537,53 +604,93 @@ Status Chooser::try_all(ConstBytes group, size_t block_size, const Known* like, 
     Trial& best = known->trials[known->chosen];
     trial.recipe = candidate.text;
     if (i > 0) {
-      trial.why = hopeless(candidate, known->look, n_blocks, best.finish);
-      if (*trial.why != 0) continue;
+      trial.why = hopeless(candidate, known->look, best.finish);
+      const bool rows = trial.why == kTooSlow && group.size() >= 2 * kSample &&
+                        hopes(candidate, known->look, best.finish);
+      if (*trial.why != 0 && !rows) continue;
+      trial.why = "";
       const Trial* const earlier = is_time && like != nullptr ? &like->trials[i] : nullptr;
       if (earlier != nullptr && *earlier->why == 0) {
         trial.rest = earlier->rest;
+        trial.may_find_rows = earlier->may_find_rows;
+      } else if (rows) {
+        WPR_TRY(try_stretch(candidate, known->look, group, &trial));
       } else if (!all_zero) {
-        WPR_TRY(try_windows(candidate, known->look, group, block_size, &trial.rest));
+        WPR_TRY(try_windows(candidate, known->look, group, block_size, &trial));
       }
     }
-    weigh(candidate, known->look, n_blocks, &trial);
+    weigh(candidate, known->look, &trial);
     if (i > 0 && trial.ratio > 1 && better(trial, best)) known->chosen = i;
   }
   const bool wants_block = is_time && like == nullptr && !all_zero && group.size() > kSample;
   return wants_block ? try_block(group, block_size, known) : Status();
 }
 
-// Match finders find more in a block than in windows. So where one is close to the best, those that
-// are close are tried on a block, unless that takes more than a 32nd of what the frame takes.
+// A stretch, not windows, in each of which a match finder would begin anew.
+Status Chooser::try_stretch(const Candidate& candidate, const Features& look, ConstBytes group,
+                            Trial* trial) {
+  trial->may_find_rows = true;
+  const double begin = thread_seconds();
+  WPR_TRY(
+      try_sample(candidate, look, group.subspan(group.size() / 2).first(kSample), kSample, trial));
+  spent_ += thread_seconds() - begin;
+  return {};
+}
+
+// When a trial's candidate would finish if what it shrinks were rows.
+double Chooser::hope(const Candidate& candidate, const Trial& trial) const {
+  if (!trial.may_find_rows) return trial.finish;
+  const double fraction = 1 / trial.ratio;
+  return std::min(trial.finish,
+                  finish_of(in_frame(candidate, candidate.speed->rows, fraction), fraction));
+}
+
+// In rows the time counts, too: the lesser of two where the first block, which may meet memory that
+// is new, makes the candidate too slow.
+Status Chooser::try_whole(Candidate* candidate, const Features& look, ConstBytes block, double best,
+                          Trial* trial) {
+  const int turns = trial->may_find_rows ? 2 : 1;
+  for (int turn = 0; turn < turns && (turn == 0 || trial->finish >= best); ++turn) {
+    const double begin = thread_seconds();
+    WPR_TRY(try_sample(*candidate, look, block, block.size(), trial));
+    const double seconds = thread_seconds() - begin;
+    spent_ += seconds;
+    if (trial->may_find_rows)
+      candidate->of_rows =
+          std::min(candidate->of_rows, seconds / static_cast<double>(block.size()));
+    weigh(*candidate, look, trial);
+  }
+  return {};
+}
+
+// Match finders find more in a block than in windows, and in rows are faster than calibrated. So
+// those that are or may be close to the best are tried on a block, unless that takes more than a
+// 32nd of what the frame takes.
 Status Chooser::try_block(ConstBytes group, size_t block_size, Known* known) {
   std::vector<Trial>& trials = known->trials;
   const size_t n_blocks = (group.size() + block_size - 1) / block_size;
   const ConstBytes block =
       group.subspan(n_blocks / 2 * block_size)
           .first(std::min(block_size, group.size() - n_blocks / 2 * block_size));
-  const double most = kClose * trials[known->chosen].finish;
-  const auto is_close = [&](size_t i) {
-    return i > 0 && *trials[i].why == 0 && trials[i].finish <= most &&
-           !wirepress::wants_slabs(candidates_[i].recipe);
-  };
+  const double best = trials[known->chosen].finish;
   std::vector<size_t> close;
-  bool matching = false;
   double seconds = 0;
-  for (size_t i = 0; i < trials.size(); ++i) {
-    if (!is_close(i)) continue;
+  const auto note = [&](size_t i, double encode) {
     close.push_back(i);
-    matching |= candidates_[i].matching;
-    seconds += static_cast<double>(block.size()) / trials[i].encode;
+    seconds += static_cast<double>(block.size()) * encode;
+  };
+  for (size_t i = 1; i < trials.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    if (!candidate.matching || *trials[i].why != 0) continue;
+    if (trials[i].finish <= kClose * best)
+      note(i, 1 / trials[i].encode);
+    else if (hope(candidate, trials[i]) < kBetter * best)
+      note(i, candidate.speed->rows.encode);
   }
-  const double all = trials[known->chosen].finish *
-                     static_cast<double>(std::max<uint64_t>(frame_size_, group.size()));
-  if (!matching || close.size() < 2 || block.size() <= kWindow || 32 * (spent_ + seconds) > all)
-    return {};
-  spent_ += seconds;
-  for (const size_t i : close) {
-    WPR_TRY(try_sample(candidates_[i], known->look, block, block.size(), &trials[i].rest));
-    weigh(candidates_[i], known->look, n_blocks, &trials[i]);
-  }
+  const bool has_rivals = std::ranges::any_of(close, [&](size_t i) { return i != known->chosen; });
+  if (!has_rivals || block.size() <= kWindow || !affords(seconds, best)) return {};
+  for (const size_t i : close)
+    WPR_TRY(try_whole(&candidates_[i], known->look, block, best, &trials[i]));
   known->chosen = 0;
   for (size_t i = 1; i < trials.size(); ++i)
     if (*trials[i].why == 0 && trials[i].ratio > 1 && better(trials[i], trials[known->chosen]))

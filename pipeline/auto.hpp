@@ -5,10 +5,13 @@
 // its choice stands; where only their lines of zeros differ, what was tried on it counts. Else the
 // features rule out what cannot pay, and what is left is tried on a sample for its ratio. Speeds
 // are not taken from the sample, where they would be noise, but from a calibration that runs once
-// per process: seconds a byte as a function of how far a recipe's data shrink. So a frame's bytes
-// depend on the data, the goal and the calibration, not on the number of threads.
+// per process: seconds a byte as a function of how far a recipe's data shrink. Two things correct
+// it: a candidate is timed anew now and then, as the calibration may have met a busy machine; and a
+// match finder that would win, if bytes repeated from row to row, is timed on a block. So a frame's
+// bytes depend on the data, the goal and these times, not on the number of threads.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,10 +55,15 @@ class Speed {
   };
   // Data are zeros for the most part, text (words that repeat), or numbers of some smoothness.
   Point zeros = {1, 1, 1}, text = {1, 1, 1};
+  // Numbers of which some bytes repeat from row to row, too far apart for a look.
+  Point rows = {1, 1, 1};
   // What it takes longer where every second line is zeros than the mixture of both says.
   Point mixed = {0.5, 0, 0};
   // What memory adds for data that leave `fraction`; negative fraction: not known.
   Point memory = {-1, 0, 0};
+  // By which all of these are too long: the calibration may have met a busy machine. At most 1;
+  // the only part that changes, for all who share a calibration.
+  std::shared_ptr<std::atomic<double>> haste = std::make_shared<std::atomic<double>>(1);
   void add_numbers(Point point);  // several
 
   // What data take longer of which half the lines are zeros: for `mixed`, once all else is known.
@@ -77,6 +85,7 @@ struct Trial {
   const char* why = "";  // it was not tried; "": it was
   double rest = 1;       // what is left of lines that are not zeros
   double ratio = 1;
+  bool may_find_rows = false;     // it was tried though a look says that it is too slow
   double encode = 0, decode = 0;  // bytes a second, one thread
   double finish = 0;              // seconds a byte until the other side has it (model)
 };
@@ -103,6 +112,7 @@ class Chooser {
     std::string text;
     bool matching;  // lives of repeated words
     const Speed* speed = nullptr;
+    double of_rows = 1;  // seconds a byte of encoding blocks of rows, at least
   };
   // What was decided for groups that look alike.
   struct Known {
@@ -117,14 +127,23 @@ class Chooser {
   Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
   Speed::Point in_frame(const Candidate& candidate, Speed::Point speed, double fraction) const;
-  const char* hopeless(const Candidate& candidate, const Features& look, size_t n_blocks,
-                       double best) const;
+  const char* hopeless(const Candidate& candidate, const Features& look, double best) const;
+  bool hopes(const Candidate& candidate, const Features& look, double best) const;
+  bool affords(double seconds, double finish) const;
+  Status check_speed(const Features& look, ConstBytes group);
   Status try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
-                     size_t block_size, double* rest);
+                     size_t block_size, Trial* trial);
+  Status try_stretch(const Candidate& candidate, const Features& look, ConstBytes group,
+                     Trial* trial);
+  double hope(const Candidate& candidate, const Trial& trial) const;
+  Status try_whole(Candidate* candidate, const Features& look, ConstBytes block, double best,
+                   Trial* trial);
   Status try_sample(const Candidate& candidate, const Features& look, ConstBytes sample,
-                    size_t piece, double* rest);
+                    size_t piece, Trial* trial);
   Status ratio_of(const Candidate& candidate, ConstBytes sample, size_t piece, double* ratio);
-  void weigh(const Candidate& candidate, const Features& look, size_t n_blocks, Trial* trial) const;
+  double finish_of(const Speed::Point& speed, double fraction) const;
+  bool finds_rows(const Candidate& candidate) const;
+  void weigh(const Candidate& candidate, const Features& look, Trial* trial) const;
   bool better(const Trial& a, const Trial& b) const;
 
   Goal goal_;
@@ -138,10 +157,11 @@ class Chooser {
   // How far looks may lie apart: twice as far after each trial that led to the choice before it.
   double tolerance_ = 2;
   bool reused_ = false;
-  uint64_t frame_size_ = 0;     // 0: not known
-  double spent_ = 0;            // seconds on blocks that were tried, by the calibration
-  double copy_ = 0, hash_ = 0;  // seconds a byte
-  bool copied_ = false;         // the group's windows lie in windows_
+  uint64_t frame_size_ = 0;                // 0: not known
+  double frame_bytes_ = 0, n_blocks_ = 0;  // of the group at least
+  double spent_ = 0;                       // seconds on trials that may well fail
+  double copy_ = 0, hash_ = 0;             // seconds a byte
+  bool copied_ = false;                    // the group's windows lie in windows_
   Buffer windows_, code_;
 };
 

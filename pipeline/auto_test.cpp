@@ -216,6 +216,39 @@ TEST(Auto, GroupsThatDifferInGapsAreCalculated) {
   EXPECT_EQ(door.decompress(door.compress(raw, WPR_BYTES), raw.size()), raw);
 }
 
+// Blocks of a group overlap with those of the next one.
+TEST(Auto, AFrameFillsItsPipelineOnce) {
+  Door door("auto:link=100Gbps");
+  door.set("block_size", "64KiB");
+  const Data raw = noise(4 << 20);
+  const auto store = [&](const Data& data) { return door.explain(data, WPR_BYTES).front(); };
+  const wpr_choice whole = store(raw);
+  const wpr_choice group = store(Data(raw.begin(), raw.begin() + whole.size));
+  EXPECT_EQ(std::string(whole.recipe), "store");
+  EXPECT_EQ(whole.size, group.size);
+  EXPECT_LT(whole.finish, group.finish);
+}
+
+// Rows whose exponents repeat: what a match finder takes is timed where it might win.
+TEST(Auto, RowsThatRepeat) {
+  constexpr size_t kRow = 650;
+  const Data random = noise((8 << 20) + 300000);  // the last group is small
+  std::vector<float> values(random.size() / 4);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = std::ldexp(1 + random[i] / 256.0f, random[random.size() - 1 - i % kRow] % 16);
+  Data raw(random.size());
+  std::memcpy(raw.data(), values.data(), raw.size());
+  for (const char* link : {"1Gbps", "5Gbps", "10Gbps", "20Gbps"}) {
+    Door door(std::string("auto:link=") + link);
+    door.set("block_size", "512KiB");
+    for (const wpr_choice& row : door.explain(raw, WPR_FLOAT32)) {
+      EXPECT_TRUE(!row.chosen || *row.why == 0) << row.recipe;
+      EXPECT_TRUE(*row.why != 0 || row.compress_rate > 0) << row.recipe;
+    }
+    EXPECT_EQ(door.decompress(door.compress(raw, WPR_FLOAT32), raw.size()), raw);
+  }
+}
+
 // zstd:1 is as fast as the usual DEFLATE and smaller; ISA-L's is faster.
 TEST(Auto, TriesDeflateByIsal) {
   const auto tries = [](const char* engine) {

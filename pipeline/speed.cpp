@@ -16,7 +16,6 @@ namespace wirepress {
 namespace {
 
 constexpr size_t kTurns = 2, kMostTurns = 8;
-constexpr double kSeconds = 1e-3;  // that more turns than kTurns may take
 
 // Guards what was measured. A fork waits for it: a child could not end another thread's measuring.
 std::mutex g_mutex;
@@ -31,14 +30,18 @@ uint64_t mix(uint64_t i) {  // splitmix64
 }
 
 // The kinds of data between which recipes differ in speed. Floats are written in their own width.
-enum Kind { kZeros, kWave, kGradient, kDense, kText, kNoise, kMixed, kKinds };
+enum Kind { kZeros, kWave, kGradient, kDense, kRows, kText, kNoise, kMixed, kKinds };
 
 double value_of(Kind kind, size_t i) {
   const double x = static_cast<double>(i), u = static_cast<double>(mix(i) >> 11) * 0x1p-53;
   if (kind == kWave) return std::sin(x * 0.013) * std::exp(-std::fmod(x * 0.005, 30.0));
   const double size = -std::log(1 - u) * 1e-3;
   if (kind == kDense) return mix(i ^ 0x5555) % 2 == 0 ? size : -size;
-  return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(size, u - 0.5);
+  if (kind == kGradient) return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(size, u - 0.5);
+  // kRows: nearly all signs and exponents are those of the row before, as in outer products.
+  constexpr size_t kRow = 650, kOwn = 40;
+  const double like = value_of(kDense, mix(~i) % kOwn == 0 ? i : i % kRow);
+  return std::copysign(std::ldexp(1 + u, std::ilogb(like)), like);
 }
 
 void fill_text(Bytes out) {
@@ -53,7 +56,7 @@ void fill_text(Bytes out) {
 
 void fill(Kind kind, DType dtype, Bytes out) {
   if (kind == kText) return fill_text(out);
-  if (kind == kWave || kind == kGradient || kind == kDense) {
+  if (kind == kWave || kind == kGradient || kind == kDense || kind == kRows) {
     const bool half = dtype == DType::kBfloat16 || dtype == DType::kFloat16;
     const size_t size = dtype == DType::kFloat64 ? 8 : half ? 2 : 4;
     for (size_t i = 0; i + size <= out.size(); i += size) {
@@ -76,24 +79,6 @@ void fill(Kind kind, DType dtype, Bytes out) {
     const uint64_t word = kind == kZeros ? 0 : mix(i);
     std::memcpy(&out[i], &word, 8);
   }
-}
-
-bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, Speed::Point* point) {
-  double encode = 1, decode = 1;
-  size_t size = 0;
-  const double first = thread_seconds();
-  double begin = first;
-  for (size_t turn = 0; turn < kTurns || (turn < kMostTurns && begin - first < kSeconds); ++turn) {
-    begin = thread_seconds();
-    if (!chain.encode(0, raw, {}, code, &size).ok() || size == 0) return false;
-    encode = std::min(encode, thread_seconds() - begin);
-    begin = thread_seconds();
-    if (!chain.decode(0, code.first(size), back).ok()) return false;
-    decode = std::min(decode, thread_seconds() - begin);
-  }
-  const double n = static_cast<double>(raw.size());
-  *point = {static_cast<double>(size) / n, encode / n, decode / n};
-  return true;
 }
 
 // What memory adds to a point, in seconds a byte; none for what takes long anyway.
@@ -122,17 +107,21 @@ Speed calibrate(const Recipe& recipe, Workbench* bench) {
   plain.step[0].args.n_dims = 0;
   plain.step[0].args.shape = {};
   Chain chain(plain, 1);
+  constexpr double kSeconds = 1e-3;            // that more turns than kTurns may take
   constexpr size_t kSize = Workbench::kBlock;  // match finders are faster in longer blocks
   std::vector<std::byte> code(2 * kSize + 4096), back(kSize);
   for (int i = 0; i < kKinds; ++i) {
     const Kind kind = static_cast<Kind>(i);
+    if (kind == kRows && recipe.n_steps == 1) continue;  // only a shuffle puts such bytes together
     const ConstBytes raw = bench->data(kind, recipe.step[0].args.dtype);
     Speed::Point point;
-    if (!measure(chain, raw, code, back, &point)) continue;
+    if (!measure(chain, raw, code, back, kSeconds, &point)) continue;
     if (kind == kZeros)
       speed.zeros = point;
     else if (kind == kText)
       speed.text = point;
+    else if (kind == kRows)
+      speed.rows = point;
     else if (kind == kMixed)
       speed.mixed = speed.beyond_mixture(point);
     else
@@ -151,6 +140,25 @@ Speed::Point mix(const Speed::Point& a, const Speed::Point& b, double part) {
 double text_share(const Features& features) { return std::min(1.0, features.matches * 3); }
 
 }  // namespace
+
+bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, double seconds,
+             Speed::Point* point) {
+  double encode = 1, decode = 1;
+  size_t size = 0;
+  const double first = thread_seconds();
+  double begin = first;
+  for (size_t turn = 0; turn < kTurns || (turn < kMostTurns && begin - first < seconds); ++turn) {
+    begin = thread_seconds();
+    if (!chain.encode(0, raw, {}, code, &size).ok() || size == 0) return false;
+    encode = std::min(encode, thread_seconds() - begin);
+    begin = thread_seconds();
+    if (!chain.decode(0, code.first(size), back).ok()) return false;
+    decode = std::min(decode, thread_seconds() - begin);
+  }
+  const double n = static_cast<double>(raw.size());
+  *point = {static_cast<double>(size) / n, encode / n, decode / n};
+  return true;
+}
 
 void Speed::add_numbers(Point point) {
   numbers_.insert(std::ranges::lower_bound(numbers_, point.fraction, {}, &Point::fraction), point);

@@ -46,6 +46,9 @@ class Workbench {
   std::vector<std::byte> far_;
 };
 
+// What data in caches take: the least of two turns, or of up to eight in so many seconds.
+bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, double seconds,
+             Speed::Point* point);
 const Speed& speed_of(const Recipe& recipe, const std::string& text, Workbench* bench);
 double copy_speed(Workbench* bench);  // seconds a byte of memcpy
 double hash_speed();                  // seconds a byte of a block's checksum
