@@ -383,11 +383,11 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
 Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
                                double fraction) const {
   const Speed::Point& memory = candidate.speed->memory;
-  const double checksum = fraction * hash_, haste = *candidate.speed->haste;
-  speed.encode *= haste;
-  speed.decode *= haste;
+  const double checksum = fraction * hash_, pace = machine_pace() / candidate.speed->pace;
+  speed.encode *= pace;
+  speed.decode *= pace;
   if (memory.fraction >= 0) {
-    const double share = haste * (1 + fraction) / (1 + memory.fraction);
+    const double share = pace * (1 + fraction) / (1 + memory.fraction);
     return {fraction, speed.encode + share * memory.encode + checksum,
             speed.decode + share * memory.decode + checksum};
   }
@@ -564,31 +564,29 @@ Status Chooser::copy_windows(ConstBytes group, ConstBytes* windows) {
   return {};
 }
 
-// Now and then a candidate is timed anew, on a sample of what is coded: the calibration may have
-// met a busy machine. Not match finders, nor gaps, whose speed depends on the data too much to
-// tell.
+// Now and then a candidate is timed anew, as when it was calibrated, on a block of what is coded:
+// the machine may be busier than then, or may have been. Not match finders, nor gaps, whose speed
+// depends on the data too much to tell.
 Status Chooser::check_speed(const Features& look, ConstBytes group) {
-  constexpr double kEvery = 0.05;  // seconds of this thread
-  constexpr double kBusy = 0.8;    // of the calibrated time; above, data may differ by as much
+  constexpr double kEvery = 0.1;  // seconds of this thread
+  constexpr size_t kBlock = Workbench::kBlock;
   static std::atomic<size_t> checks = 0;
   thread_local double checked_at = thread_seconds();
-  if (group.size() <= kSample || look.zero_lines > 0 || thread_seconds() < checked_at + kEvery)
+  if (group.size() < kBlock || look.zero_lines > 0 || thread_seconds() < checked_at + kEvery)
     return {};
   checked_at = thread_seconds();
   const Candidate& candidate = candidates_[checks++ % candidates_.size()];
   if (candidate.matching || wirepress::wants_slabs(candidate.recipe)) return {};
-  ConstBytes windows;
-  WPR_TRY(copy_windows(group, &windows));
-  const size_t bound = bound_of(candidate.recipe, kSample);
-  std::byte* const code = code_.reserve(bound + kSample);
-  if (!code) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", bound + kSample);
+  const size_t bound = bound_of(candidate.recipe, kBlock);
+  std::byte* const code = code_.reserve(bound + kBlock);
+  if (!code) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", bound + kBlock);
   Speed::Point took;
-  if (!measure(*candidate.chain, windows, {code, bound}, {code + bound, kSample}, 0, &took))
+  if (!measure(*candidate.chain, group.first(kBlock), {code, bound}, {code + bound, kBlock}, 0,
+               &took))
     return {};
   const Speed::Point known = candidate.speed->at(took.fraction, look);
-  const double share = (took.encode + took.decode) / (known.encode + known.decode);
-  std::atomic<double>& haste = *candidate.speed->haste;
-  if (share < kBusy && share < haste) haste = share;
+  const double pace = machine_pace() / candidate.speed->pace;
+  check_pace((took.encode + took.decode) / (pace * (known.encode + known.decode)));
   return {};
 }
 

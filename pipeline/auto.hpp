@@ -6,12 +6,11 @@
 // features rule out what cannot pay, and what is left is tried on a sample for its ratio. Speeds
 // are not taken from the sample, where they would be noise, but from a calibration that runs once
 // per process: seconds a byte as a function of how far a recipe's data shrink. Two things correct
-// it: a candidate is timed anew now and then, as the calibration may have met a busy machine; and a
+// it: a candidate is timed anew now and then, as machines are busier at times than at others; and a
 // match finder that would win, if bytes repeated from row to row, is timed on a block. So a frame's
 // bytes depend on the data, the goal and these times, not on the number of threads.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,9 +60,7 @@ class Speed {
   Point mixed = {0.5, 0, 0};
   // What memory adds for data that leave `fraction`; negative fraction: not known.
   Point memory = {-1, 0, 0};
-  // By which all of these are too long: the calibration may have met a busy machine. At most 1;
-  // the only part that changes, for all who share a calibration.
-  std::shared_ptr<std::atomic<double>> haste = std::make_shared<std::atomic<double>>(1);
+  double pace = 1;                // of the machine while this was measured, as machine_pace()
   void add_numbers(Point point);  // several
 
   // What data take longer of which half the lines are zeros: for `mixed`, once all else is known.

@@ -50,6 +50,10 @@ class Workbench {
 bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, double seconds,
              Speed::Point* point);
 const Speed& speed_of(const Recipe& recipe, const std::string& text, Workbench* bench);
+// How long the machine takes now, by what it took when this process began to calibrate: others
+// share its cores, and their clock changes. A check says what a calibrated time became.
+double machine_pace();
+void check_pace(double share);
 double copy_speed(Workbench* bench);  // seconds a byte of memcpy
 double hash_speed();                  // seconds a byte of a block's checksum
 
