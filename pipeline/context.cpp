@@ -45,12 +45,16 @@ Status Context::compress(ConstBytes src, const Header& header, Bytes dst, size_t
                     [&](Bytes room) { return writer.compress(src, header, room, written, place); });
 }
 
+Status Context::check_beside(ConstBytes src, Bytes residual) {
+  if (src.empty() || place_of(src.data()) == place_of(residual.data())) return {};
+  return fail(Code::kParameter,
+              "data and residual must lie in one memory, of the cores or of one device");
+}
+
 Status Context::compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
                                   const Header& header, Bytes dst, size_t* written) {
   const Place place = place_of(src.data());
-  if (!src.empty() && place != place_of(residual.data()))
-    return fail(Code::kParameter,
-                "data and residual must lie in one memory, of the cores or of one device");
+  WPR_TRY(check_beside(src, residual));
   WPR_TRY(wait(place));
   return make_frame(dst, writer.bound(residual.size()), written, [&](Bytes room) {
     return writer.compress_feedback(src, halves, residual, header, room, written, place);

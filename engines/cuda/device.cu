@@ -14,6 +14,7 @@
 #include "engines/cuda/device.cuh"
 #include "engines/cuda/emulated_memory.hpp"
 #include "engines/cuda/seal.hpp"
+#include "engines/cuda/values.hpp"
 
 namespace wirepress::cuda {
 namespace {
@@ -204,6 +205,11 @@ Status seal(int device, void* stream, const Sealing& task) noexcept {
   return seal_on(queue, task);
 }
 
+Status add(int, void*, std::byte* to, const std::byte* from, size_t size,
+           StreamPlan* plan) noexcept {
+  return note_add<StreamQueue>(to, from, size, plan);
+}
+
 Status make_mark(int device, void** mark) noexcept {
   const Stream::Bound bound(device);
   cudaEvent_t event = nullptr;
@@ -239,6 +245,7 @@ constexpr DeviceStreams kStreams = {.check = check_stream,
                                     .copy = copy_on,
                                     .clear = clear_on,
                                     .seal = seal,
+                                    .add = add,
                                     .make_mark = make_mark,
                                     .drop_mark = drop_mark,
                                     .set_mark = set_mark,

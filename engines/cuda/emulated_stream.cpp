@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engines/cuda/seal.hpp"
+#include "engines/cuda/values.hpp"
 
 namespace wirepress::cuda {
 namespace {
@@ -99,6 +100,15 @@ Status seal(int device, void* stream, const Sealing& given) noexcept {
       !find(queue, &task.result, sizeof(Sealed)))
     return unknown("a frame's parts", given.raw, given.raw_size);
   return seal_on(queue, task);
+}
+
+Status add(int device, void* stream, std::byte* to, const std::byte* from, size_t size,
+           StreamPlan* plan) noexcept {
+  const EmulatedQueue queue(device, stream);
+  std::byte* const there = plan->is_draft() ? to : queue.reach(to, size);
+  const std::byte* const here = plan->is_draft() ? from : queue.reach(from, size);
+  if (there == nullptr || here == nullptr) return unknown("values", to, size);
+  return note_add<EmulatedQueue>(there, here, size, plan);
 }
 
 Status check(int, void* stream) noexcept {
@@ -204,6 +214,7 @@ const DeviceStreams emulated_streams = {.check = check,
                                         .copy = copy,
                                         .clear = clear,
                                         .seal = seal,
+                                        .add = add,
                                         .make_mark = make_mark,
                                         .drop_mark = drop_mark,
                                         .set_mark = set_mark,
