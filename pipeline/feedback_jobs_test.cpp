@@ -303,7 +303,7 @@ TEST(FeedbackJobs, ADeviceThatFailsWithAResidualIsTheJobsError) {
           EXPECT_EQ(step.rest_there.data(), expected.rest);
         }
         EXPECT_TRUE(went_well) << "the last operation was not reached";
-        EXPECT_GT(failed, 2);
+        EXPECT_GT(failed, 1);
       }
     }
   }
