@@ -90,8 +90,12 @@ inline Status is_captured() {
   return fail(Code::kParameter, "the stream is captured into a graph, and a job is for once");
 }
 
-// Of one kind of device. `stream` is the caller's; nullptr: the default stream.
+// Of one kind of device. `stream` is the caller's, nullptr the default one, or one that was made
+// here.
 struct DeviceStreams {
+  // A stream that waits for no other one.
+  Status (*make_stream)(int device, void** stream) noexcept;
+  void (*drop_stream)(int device, void* stream) noexcept;
   // Whether a job may be put there: not while the stream's work is recorded for later (a graph).
   Status (*check)(int device, void* stream) noexcept;
   // Memory of the cores that copies and kernels of the devices reach while nobody waits; allocates.

@@ -41,6 +41,8 @@ struct Context {
 
  private:
   Status wait(const Place& place) const;
+  // As a job that is waited for (Jobs::run).
+  Status run(const JobCall& call, bool* done, size_t* written);
   Status wait(const Place& a, const Place& b) const;
   // *frame, or its copy for the cores.
   Status fetch(ConstBytes* frame);

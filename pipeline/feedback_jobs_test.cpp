@@ -253,6 +253,53 @@ TEST(FeedbackJobs, ManyBlocksTakeAsManyLaunchesAsOne) {
   }
 }
 
+// Calls that wait are jobs that are waited for.
+TEST(FeedbackJobs, CallsThatWaitLaunchAllBlocksTogether) {
+  for (const char* recipe : kGradients) {
+    SCOPED_TRACE(recipe);
+    uint64_t launches[4][2];
+    for (const size_t n_blocks : {size_t{1}, size_t{20}}) {
+      Context ctx(recipe);
+      Step step(1024 * n_blocks, 3);
+      ASSERT_EQ(step.expect(ctx), WPR_OK) << ctx.error();
+      Data here(wpr_bound(ctx, 4 * step.n)), plain = frame_of(ctx, step.raw, WPR_FLOAT32);
+      There back(4 * step.n);
+      size_t written = 0;
+      const auto count = [&](size_t which, auto call) {
+        const uint64_t before = cuda::emulated_launches(0);
+        const Work work;
+        ASSERT_EQ(call(), WPR_OK) << ctx.error();
+        launches[which][n_blocks > 1] = cuda::emulated_launches(0) - before;
+        EXPECT_EQ(work.device(), 4 * step.n);
+        EXPECT_EQ(work.cores(), 0u) << work.reason();
+      };
+      const uint64_t shape = step.n;
+      count(0, [&] {
+        return wpr_compress_array(ctx, step.raw_there.get(), WPR_FLOAT32, WPR_NO_SHAPE, &shape,
+                                  here.data(), here.size(), &written);
+      });
+      EXPECT_EQ(Data(here.begin(), here.begin() + static_cast<ptrdiff_t>(written)), plain);
+      count(1, [&] {
+        return wpr_decompress(ctx, plain.data(), plain.size(), back.get(), 4 * step.n, &written);
+      });
+      EXPECT_EQ(back.data(), values_of(ctx, plain, 4 * step.n));
+      count(2, [&] {
+        return wpr_compress_feedback(ctx, static_cast<float*>(step.raw_there.get()),
+                                     static_cast<float*>(step.rest_there.get()), step.n,
+                                     here.data(), here.size(), &written);
+      });
+      EXPECT_EQ(Data(here.begin(), here.begin() + static_cast<ptrdiff_t>(written)), step.frame);
+      EXPECT_EQ(step.rest_there.data(), step.rest);
+      count(3, [&] {
+        return wpr_decompress_add(ctx, step.frame.data(), step.frame.size(),
+                                  static_cast<float*>(step.sum_there.get()), step.n, &written);
+      });
+      EXPECT_EQ(step.sum_there.data(), step.sum);
+    }
+    for (const auto& [one, many] : launches) EXPECT_EQ(one, many);
+  }
+}
+
 // Each operation fails in its turn. Before the first kernel nothing has changed, and the job is
 // done nevertheless; behind it the job fails, and says what is lost.
 TEST(FeedbackJobs, ADeviceThatFailsWithAResidualIsTheJobsError) {

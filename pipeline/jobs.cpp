@@ -19,6 +19,9 @@ bool fits_kernels(const void* at, const Header& header) {
          (header.block_size() % kAligned == 0 || header.raw_size <= header.block_size());
 }
 
+// Data of a call that waits. It takes as much memory of the device and pinned memory.
+constexpr size_t kMostWaited = size_t{512} << 20;
+
 constexpr const char* kFailed = "the device failed a job on a stream";
 
 // Whether a stream that ended so has lost a job, and why; nullptr: it did it, or it is none for it.
@@ -68,6 +71,7 @@ Jobs::~Jobs() {
     if (job->state == Job::State::kOnStream || job->state == Job::State::kLater)
       static_cast<void>(streams.await(job->place.device, job->mark));
     streams.drop_mark(job->place.device, job->mark);
+    if (job->own_stream != nullptr) streams.drop_stream(job->place.device, job->own_stream);
   }
 }
 
@@ -80,15 +84,24 @@ bool Jobs::any() const {
   return std::ranges::any_of(all_, [](const auto& own) { return own->state != Job::State::kFree; });
 }
 
-void* Jobs::stream() const {
+void* Jobs::caller_stream() const {
   const bool none = reinterpret_cast<uintptr_t>(context_.stream) == Context::kNoStream;
   return none ? nullptr : context_.stream;
 }
 
+// What is given to the device, and the work, lie on one; else on that of the other side.
+Status Jobs::take(const JobCall& call, Job** job) {
+  const Place work = place_of(call.expands() ? call.dst.data() : call.src.data());
+  const Place other = place_of(call.expands() ? call.src.data() : call.dst.data());
+  WPR_TRY(take(work.on_device() ? work : other, job));
+  (*job)->call = call;
+  (*job)->reachable = work.on_device() && (*job)->mark != nullptr &&
+                      (!other.on_device() || (other == work && !call.expands()));
+  return {};
+}
+
 Status Jobs::take(const Place& place, Job** job) {
   *job = nullptr;
-  if (place.on_device() && place.memory->streams != nullptr)
-    WPR_TRY(place.memory->streams->check(place.device, stream()));
   for (const auto& own : all_)
     if (own->state == Job::State::kFree && own->place == place) *job = own.get();
   if (*job == nullptr) {
@@ -136,44 +149,78 @@ Status Jobs::prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t si
   return (job->*buffer).prepare(job->place, pinned, size);
 }
 
-// What is given to the device, and the work, lie on one; the other side lies there or on the cores.
 Status Jobs::begin(const JobCall& call, Job** job) {
-  const bool expands = call.expands();
   if (call.kind == JobCall::Kind::kFeedback) {
     WPR_TRY(Context::check_beside(call.src, call.residual));
     WPR_TRY(context_.writer.check_feedback(call.header, call.residual.size(), call.dst.size()));
   }
-  const Place place = place_of(expands ? call.dst.data() : call.src.data());
-  const Place other = place_of(expands ? call.src.data() : call.dst.data());
   Job* own;
-  WPR_TRY(take(place.on_device() ? place : other, &own));
-  own->call = call;
+  WPR_TRY(take(call, &own));
+  own->stream = caller_stream();
+  own->most = SIZE_MAX;
+  if (own->mark != nullptr)
+    WPR_TRY(own->place.memory->streams->check(own->place.device, own->stream));
   bool on_stream = false;
-  if (expands && place.on_device() && own->mark != nullptr && !other.on_device())
-    WPR_TRY(begin_decompress(own, &on_stream));
-  if (!expands && place.on_device() && own->mark != nullptr &&
-      (!other.on_device() || other == place))
-    WPR_TRY(begin_compress(own, &on_stream));
+  WPR_TRY(put(own, &on_stream));
   WPR_TRY(go(own, on_stream));
   *job = own;
   return {};
 }
 
+Status Jobs::put(Job* job, bool* on_stream) {
+  *on_stream = false;
+  if (!job->reachable) return {};
+  return job->call.expands() ? begin_decompress(job, on_stream) : begin_compress(job, on_stream);
+}
+
 Status Jobs::go(Job* job, bool on_stream) {
   if (job->mark != nullptr) {
     const Status status =
-        job->place.memory->streams->set_mark(job->place.device, stream(), job->mark);
+        job->place.memory->streams->set_mark(job->place.device, job->stream, job->mark);
     if (status.ok()) {
       job->state = on_stream ? Job::State::kOnStream : Job::State::kLater;
       return {};
     }
     if (on_stream) lose(job, status);
     // What was put there has the job's memory until it ends.
-    static_cast<void>(job->place.memory->wait(job->place.device, stream()));
+    static_cast<void>(job->place.memory->wait(job->place.device, job->stream));
   }
-  if (job->failed.ok()) WPR_TRY(do_now(job));
   job->state = Job::State::kDone;
+  if (!job->failed.ok()) return {};
+  const Status status = do_now(job);
+  if (!status.ok()) job->state = Job::State::kFree;
+  return status;
+}
+
+Status Jobs::run(const JobCall& call, bool* done, size_t* written) {
+  *done = false;
+  const Place place = place_of(call.expands() ? call.dst.data() : call.src.data());
+  if (by_blocks_ || !place.on_device() || place.memory->streams == nullptr) return {};
+  Job* job;
+  WPR_TRY(take(call, &job));
+  if (!job->has_stream) {
+    WPR_TRY(place.memory->streams->make_stream(place.device, &job->own_stream));
+    job->has_stream = true;
+  }
+  job->stream = job->own_stream;
+  job->most = kMostWaited;
+  bool on_stream = false;
+  WPR_TRY(put(job, &on_stream));
+  if (job->uses_memory) WPR_TRY(end_run(job, on_stream, done));
+  if (*done) *written = job->written;
   return {};
+}
+
+// What was put on the stream is waited for, whatever became of it.
+Status Jobs::end_run(Job* job, bool on_stream, bool* done) {
+  Status status = job->place.memory->wait(job->place.device, job->stream);
+  bool elsewhere = !on_stream || !status.ok();
+  if (on_stream && !status.ok()) lose(job, status);
+  if (!elsewhere) status = conclude(job, &elsewhere);
+  if (!job->failed.ok()) return job->failed;
+  if (elsewhere) return {};
+  *done = status.ok();
+  return status;
 }
 
 Status Jobs::poll(Job* job, bool waits, bool* done, size_t* written) {
@@ -216,17 +263,21 @@ void Jobs::lose(Job* job, const Status& status) {
 // The buffers are ready. The device gets another chance by the calls that wait, which know how the
 // cores take over. A job that its stream has lost is counted once, whoever does it now.
 Status Jobs::do_now(Job* job) {
-  struct NoStream {
-    explicit NoStream(Context& of, bool is) : context(of) {
-      if (is) context.stream = reinterpret_cast<void*>(Context::kNoStream);
+  struct Waits {
+    Waits(Context& of, bool no_stream, bool by_blocks) : context(of) {
+      if (no_stream) context.stream = reinterpret_cast<void*>(Context::kNoStream);
+      context.jobs.by_blocks_ = by_blocks;
     }
-    ~NoStream() { context.stream = before; }
-    NoStream(const NoStream&) = delete;
-    NoStream& operator=(const NoStream&) = delete;
+    ~Waits() {
+      context.stream = before;
+      context.jobs.by_blocks_ = false;
+    }
+    Waits(const Waits&) = delete;
+    Waits& operator=(const Waits&) = delete;
     Context& context;
     void* const before = context.stream;
   };
-  const NoStream ready(context_, job->mark != nullptr);
+  const Waits waits(context_, job->mark != nullptr, job->uses_memory);
   const uint64_t before = all_work().cores_size;
   const Status status = do_call(job->call, &job->written);
   if (job->lost != nullptr) {
@@ -275,9 +326,11 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
   WPR_TRY(context_.writer.begin_plain(&header, &chain, head, true));
   const Recipe& recipe = chain->recipe();
   const BlockSettings& blocks = settings.blocks();
-  const OnDevice on = {stream_kernel(recipe, job->place, settings.engine()), job->place, stream()};
+  const OnDevice on = {stream_kernel(recipe, job->place, settings.engine()), job->place,
+                       job->stream};
   job->n_blocks = header.n_blocks();
   job->raw_size = header.raw_size;
+  if (job->raw_size > job->most) return {};
   // The probe of what loses nothing is the cores' look at a sample.
   const bool probed = !feedback && blocks.probe && recipe.lossless();
   if (on.kernel == nullptr || probed || call.halves ||
@@ -337,7 +390,7 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
   parsed.place = job->place;
   WPR_TRY(read_header(call.src, &header));
   if (adds) WPR_TRY(FrameReader::check_sum(header));
-  if (header.streamed || header.raw_size == 0) return {};
+  if (header.streamed || header.raw_size == 0 || header.raw_size > job->most) return {};
   WPR_TRY(FrameReader::check_room(header.raw_size, call.halves.raw_size_of(call.dst.size())));
   WPR_TRY(reader.parse(call.src, &parsed));
   const std::vector<Block>& blocks = parsed.blocks;
@@ -346,7 +399,7 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
   job->n_blocks = blocks.size();
   const char* const engine = context_.settings.engine();
   const OnDevice on = {stream_kernel(parsed.chain->recipe(), job->place, engine), job->place,
-                       stream()};
+                       job->stream};
   job->kernel = on.kernel;
   if (on.kernel == nullptr || call.halves || (adds && on.kernel->decode_add == nullptr) ||
       !fits_kernels(call.dst.data(), header) || std::ranges::any_of(blocks, &Block::own))

@@ -73,11 +73,16 @@ struct Job {
   State state = State::kFree;
   Place place;                 // of the stream
   void* mark = nullptr;        // behind the work, where the place has streams
+  void* own_stream = nullptr;  // for calls that wait; made with has_stream
+  bool has_stream = false;
+  void* stream = nullptr;      // that the work is put on
+  size_t most = SIZE_MAX;      // raw bytes that the device is given
   bool uses_memory = false;    // `there` and `pinned`, until it is done
   const char* lost = nullptr;  // why the device does not do it, which should have
   Status failed;               // where nobody can do it any more
   JobCall call;
-  bool began = false;  // kernels were put on the stream
+  bool reachable = false;  // the device reaches what it needs
+  bool began = false;      // kernels were put on the stream
   uint64_t n_blocks = 0, raw_size = 0;
   size_t written = 0;
 
@@ -98,6 +103,9 @@ class Jobs {
 
   // The call's buffers are the job's until it is done. A failed call has touched nothing.
   Status begin(const JobCall& call, Job** job);
+  // Does a call now, on a stream of its own, where the device can do all of it: *done, or a failed
+  // status. Else nothing has changed that the cores need. What the caller's stream holds is done.
+  Status run(const JobCall& call, bool* done, size_t* written);
   // *done: the job ends with the status that is returned, and is no more. `waits`: until it does.
   Status poll(Job* job, bool waits, bool* done, size_t* written);
   bool knows(const Job* job) const;
@@ -105,6 +113,10 @@ class Jobs {
 
  private:
   Status take(const Place& place, Job** job);
+  // That of a call, with what it is to do.
+  Status take(const JobCall& call, Job** job);
+  // Puts its work on job->stream, if the device can do it.
+  Status put(Job* job, bool* on_stream);
   // Memory for the work of a job.
   Status prepare(Job* job, size_t there, size_t pinned);
   Status prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t size);
@@ -116,7 +128,8 @@ class Jobs {
   void launch(Job* job, Work& work, bool* on_stream);
   // Marks the stream behind what was put there.
   Status go(Job* job, bool on_stream);
-  void* stream() const;
+  void* caller_stream() const;
+  Status end_run(Job* job, bool on_stream, bool* done);
   Status conclude(Job* job, bool* elsewhere);
   Status conclude_compress(Job* job, bool* elsewhere);
   Status conclude_decompress(Job* job, bool* elsewhere);
@@ -129,6 +142,7 @@ class Jobs {
   Context& context_;
   std::vector<std::unique_ptr<Job>> all_;
   std::vector<std::unique_ptr<DeviceBuffer>> outgrown_;  // while jobs are on their way
+  bool by_blocks_ = false;  // a call that waits is no job: the device could not end it as one
 };
 
 }  // namespace wirepress

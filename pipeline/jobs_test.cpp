@@ -685,8 +685,10 @@ TEST(Faults, CallsThatWaitGoOnOnTheCores) {
             }
             frame.resize(written);
             ASSERT_EQ(frame, expected);
-            // What does not shrink there needs nobody else, whatever fails behind it.
-            if (failed && std::string(recipe) != "zeros") {
+            // What does not shrink there needs nobody else, whatever fails behind it. A job of all
+            // blocks that failed is done by the device again, block by block.
+            const bool again = there && !all && std::strchr(recipe, '+') == nullptr;
+            if (failed && !again && std::string(recipe) != "zeros") {
               EXPECT_GT(cores_bytes(), before);
             }
             const Fails fails(n, all);

@@ -176,6 +176,18 @@ Status pin(size_t size, void** at) noexcept {
 }
 void unpin(void* at) noexcept { cudaFreeHost(at); }
 
+Status make_stream(int device, void** stream) noexcept {
+  const Stream::Bound bound(device);
+  cudaStream_t made = nullptr;
+  WPR_TRY(checked(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "a stream"));
+  *stream = made;
+  return {};
+}
+void drop_stream(int device, void* stream) noexcept {
+  const Stream::Bound bound(device);
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+
 Status check_stream(int device, void* stream) noexcept {
   const Stream::Bound bound(device);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -239,7 +251,9 @@ Status await(int device, void* mark) noexcept {
   return checked(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "a kernel");
 }
 
-constexpr DeviceStreams kStreams = {.check = check_stream,
+constexpr DeviceStreams kStreams = {.make_stream = make_stream,
+                                    .drop_stream = drop_stream,
+                                    .check = check_stream,
                                     .pin = pin,
                                     .unpin = unpin,
                                     .copy = copy_on,

@@ -71,7 +71,10 @@ Status copy(int device, void* stream, std::byte* to, const std::byte* from, size
   const std::byte* const here = queue.reach(from, size);
   if (there == nullptr) return unknown("a copy", to, size);
   if (here == nullptr) return unknown("a copy", from, size);
-  return queue.put([=] { return std::memcpy(there, here, size), Status(); });
+  return queue.put([=] {
+    WPR_TRY(emulated_operation("a copy"));
+    return std::memcpy(there, here, size), Status();
+  });
 }
 
 Status clear(int device, void* stream, std::byte* at, size_t size) noexcept {
@@ -110,6 +113,13 @@ Status add(int device, void* stream, std::byte* to, const std::byte* from, size_
   if (there == nullptr || here == nullptr) return unknown("values", to, size);
   return note_add<EmulatedQueue>(there, here, size, plan);
 }
+
+// What is on no stream is done at once.
+Status make_stream(int, void** stream) noexcept {
+  *stream = nullptr;
+  return {};
+}
+void drop_stream(int, void*) noexcept {}
 
 Status check(int, void* stream) noexcept {
   const EmulatedStream* const own = EmulatedStream::find(stream);
@@ -208,7 +218,9 @@ std::byte* EmulatedQueue::reach(const std::byte* at, size_t size) const noexcept
   return is_pinned(at, size) ? const_cast<std::byte*>(at) : nullptr;
 }
 
-const DeviceStreams emulated_streams = {.check = check,
+const DeviceStreams emulated_streams = {.make_stream = make_stream,
+                                        .drop_stream = drop_stream,
+                                        .check = check,
                                         .pin = pin,
                                         .unpin = unpin,
                                         .copy = copy,

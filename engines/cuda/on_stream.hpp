@@ -101,17 +101,17 @@ struct OnStream {
   }
   static Status find(int device, void* stream, const StreamTask& given, const StreamPlan& plan,
                      Task* task) {
-    const auto find = [&](std::byte* at, size_t size) {
+    const auto there = [&](std::byte* at, size_t size) {
       return reach(device, stream, plan, at, size);
     };
     auto* const report = reinterpret_cast<std::byte*>(given.report);
-    *task = {find(given.raw, given.raw_size),
+    *task = {there(given.raw, given.raw_size),
              given.raw_size,
-             find(given.residual, given.residual == nullptr ? 0 : given.raw_size),
-             find(given.code, given.code_size),
+             there(given.residual, given.residual == nullptr ? 0 : given.raw_size),
+             there(given.code, given.code_size),
              given.code_size,
-             find(given.scratch, given.scratch_size),
-             reinterpret_cast<Report*>(find(report, sizeof(Report)))};
+             there(given.scratch, given.scratch_size),
+             reinterpret_cast<Report*>(there(report, sizeof(Report)))};
     const bool all = task->raw != nullptr && task->code != nullptr && task->report != nullptr &&
                      (task->scratch != nullptr || given.scratch_size == 0) &&
                      (task->residual != nullptr || given.residual == nullptr);
