@@ -356,6 +356,53 @@ TEST(FeedbackJobs, ADeviceThatFailsWithAResidualIsTheJobsError) {
   }
 }
 
+// The same of calls that wait, whose every operation fails in its turn: what nothing has begun with
+// they do nevertheless.
+TEST(FeedbackJobs, CallsThatWaitSayWhatADeviceThatFailsHasLost) {
+  for (const char* recipe : {"onebit", "topk", "tbq"}) {
+    for (const bool adds : {false, true}) {
+      Context ctx(recipe);
+      Step expected(5001, 4);
+      ASSERT_EQ(expected.expect(ctx), WPR_OK) << ctx.error();
+      bool failed = true;
+      for (uint64_t n = 1; failed && n < 500; ++n) {
+        SCOPED_TRACE(std::string(recipe) + (adds ? ", adds" : "") + ", operation " +
+                     std::to_string(n));
+        Step step(5001, 4);
+        Data here(wpr_bound(ctx, 4 * step.n));
+        size_t written = 0;
+        const uint64_t before = cuda::emulated_failures();
+        cuda::fail_emulated(n);
+        const wpr_status status =
+            adds ? wpr_decompress_add(ctx, expected.frame.data(), expected.frame.size(),
+                                      static_cast<float*>(step.sum_there.get()), step.n, &written)
+                 : wpr_compress_feedback(ctx, static_cast<float*>(step.raw_there.get()),
+                                         static_cast<float*>(step.rest_there.get()), step.n,
+                                         here.data(), here.size(), &written);
+        cuda::fail_emulated(0);
+        failed = cuda::emulated_failures() > before;
+        if (status != WPR_OK) {
+          EXPECT_EQ(status, WPR_DEVICE);
+          EXPECT_TRUE(failed && n > 1);
+          EXPECT_NE(ctx.error().find(adds ? "dst is undefined" : "the residual is undefined"),
+                    std::string::npos)
+              << ctx.error();
+          continue;
+        }
+        EXPECT_TRUE(!failed || n == 1) << "what was lost went well";
+        if (adds) {
+          EXPECT_EQ(step.sum_there.data(), expected.sum);
+          continue;
+        }
+        here.resize(written);
+        EXPECT_EQ(here, expected.frame);
+        EXPECT_EQ(step.rest_there.data(), expected.rest);
+      }
+      EXPECT_FALSE(failed) << "the last operation was not reached";
+    }
+  }
+}
+
 // A damaged frame is refused by the call, which has added nothing; one that only kernels can find
 // out by the job, as by the call that waits.
 TEST(FeedbackJobs, DamagedFramesAreRefused) {
