@@ -29,6 +29,12 @@ struct StreamTask {
   std::byte* scratch = nullptr;
   size_t scratch_size = 0;
   Report* report = nullptr;
+  // Of encode_feedback, whose code has a room of bound() bytes:
+  std::byte* residual = nullptr;  // of raw_size bytes
+  // Where a code has more than `limit` bytes the report says `full`, and what the code decodes to
+  // is put here, raw_size bytes; nullptr: no code has.
+  std::byte* values = nullptr;
+  size_t limit = 0;
 };
 
 // What a kernel puts on a stream (Kernel::on_stream).
@@ -45,6 +51,12 @@ struct StreamKernel {
                    StreamPlan* plan) noexcept;
   // What a report says, once the host has it.
   Status (*outcome)(const Report& report, size_t raw_size, size_t room) noexcept;
+  // Of gradients, as Kernel's of these names; nullptr where that has none. The scratch memory of
+  // the first is what encode and decode need.
+  Status (*encode_feedback)(int device, void* stream, const Args& args, const StreamTask& task,
+                            StreamPlan* plan) noexcept = nullptr;
+  Status (*decode_add)(int device, void* stream, const Args& args, const StreamTask& task,
+                       StreamPlan* plan) noexcept = nullptr;
 };
 
 // A frame that a device puts together of the codes of its blocks, with their checksums
@@ -78,8 +90,12 @@ inline Status is_captured() {
   return fail(Code::kParameter, "the stream is captured into a graph, and a job is for once");
 }
 
-// Of one kind of device. `stream` is the caller's; nullptr: the default stream.
+// Of one kind of device. `stream` is the caller's, nullptr the default one, or one that was made
+// here.
 struct DeviceStreams {
+  // A stream that waits for no other one.
+  Status (*make_stream)(int device, void** stream) noexcept;
+  void (*drop_stream)(int device, void* stream) noexcept;
   // Whether a job may be put there: not while the stream's work is recorded for later (a graph).
   Status (*check)(int device, void* stream) noexcept;
   // Memory of the cores that copies and kernels of the devices reach while nobody waits; allocates.
@@ -89,6 +105,9 @@ struct DeviceStreams {
                  size_t size) noexcept;
   Status (*clear)(int device, void* stream, std::byte* at, size_t size) noexcept;
   Status (*seal)(int device, void* stream, const Sealing& sealing) noexcept;
+  // Notes that float32 values, `size` bytes of them, are added to others. Aligned to 16.
+  Status (*add)(int device, void* stream, std::byte* to, const std::byte* from, size_t size,
+                StreamPlan* plan) noexcept;
   // A mark in a stream, which is passed when all that was on the stream before it is done. A failed
   // status of `passed` and `await`: the work has failed, and the device does it no more.
   Status (*make_mark)(int device, void** mark) noexcept;  // allocates

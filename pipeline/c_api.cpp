@@ -20,6 +20,7 @@ using wirepress::Engine;
 using wirepress::fail;
 using wirepress::Halves;
 using wirepress::Header;
+using wirepress::JobCall;
 using wirepress::Status;
 
 struct wpr_ctx {
@@ -97,6 +98,13 @@ Status check_room(const wpr_ctx* ctx, const void* src, size_t n, void* dst, size
   return wirepress::check_apart(name, bytes(src, n), "dst", room_of(ctx, n, dst, cap));
 }
 
+Status begin(wpr_ctx* ctx, const JobCall& call, wpr_job** job) {
+  wirepress::Job* begun;
+  WPR_TRY(ctx->context.jobs.begin(call, &begun));
+  *job = reinterpret_cast<wpr_job*>(begun);
+  return {};
+}
+
 // A whole frame where the cores reach it.
 Status fetch_frame(ConstBytes frame, std::vector<std::byte>* room, ConstBytes* here) {
   const wirepress::Place place = wirepress::place_of(frame.data());
@@ -134,6 +142,37 @@ bool is_dtype(const wpr_dtype& dtype) {
 Status check_dtype(const wpr_dtype& dtype) {
   if (is_dtype(dtype)) return {};
   return fail(Code::kParameter, "dtype %d is not known", number_of(dtype));
+}
+
+// What a call with error feedback is given, checked.
+Status feedback_call(const wpr_ctx* ctx, const void* src, const wpr_dtype& dtype, float* residual,
+                     size_t n, void* dst, size_t cap, JobCall* call) {
+  WPR_TRY(check_dtype(dtype));
+  call->kind = JobCall::Kind::kFeedback;
+  WPR_TRY(Halves::of(static_cast<DType>(dtype), &call->halves));
+  const uint64_t shape = n;
+  WPR_TRY(set_shape(&call->header, DType::kFloat32, WPR_NO_SHAPE, &shape));
+  const size_t raw_size = call->header.raw_size, size = call->halves.size_of(raw_size);
+  WPR_TRY(check_buffers(src, size, dst, cap));
+  WPR_TRY(check_buffers(residual, raw_size, dst, cap, "residual"));
+  call->src = bytes(src, size);
+  call->residual = bytes(residual, raw_size);
+  call->dst = bytes(dst, cap);
+  WPR_TRY(wirepress::check_apart("src", call->src, "dst", room_of(ctx, raw_size, dst, cap)));
+  WPR_TRY(check_room(ctx, residual, raw_size, dst, cap, "residual"));
+  return wirepress::check_apart("src", call->src, "residual", call->residual);
+}
+
+// What a call that adds is given; cap counts values.
+Status add_call(const void* src, size_t n, void* dst, const wpr_dtype& dtype, size_t cap,
+                JobCall* call) {
+  WPR_TRY(check_dtype(dtype));
+  call->kind = JobCall::Kind::kAdd;
+  WPR_TRY(Halves::of(static_cast<DType>(dtype), &call->halves));
+  WPR_TRY(check_buffers(src, n, dst, cap));
+  call->src = bytes(src, n);
+  call->dst = bytes(dst, call->halves.size_of(std::min(cap, SIZE_MAX / 4) * 4));
+  return {};
 }
 
 Status check_array(const wpr_dtype& dtype, int n_dims, const uint64_t* shape) {
@@ -312,11 +351,11 @@ wpr_status wpr_compress_async(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
     WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
     WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
     WPR_TRY(check_room(ctx, src, header.raw_size, dst, cap));
-    wirepress::Job* begun;
-    WPR_TRY(
-        ctx->context.jobs.compress(bytes(src, header.raw_size), header, bytes(dst, cap), &begun));
-    *job = reinterpret_cast<wpr_job*>(begun);
-    return {};
+    JobCall call;
+    call.src = bytes(src, header.raw_size);
+    call.header = header;
+    call.dst = bytes(dst, cap);
+    return begin(ctx, call, job);
   });
 }
 
@@ -326,10 +365,34 @@ wpr_status wpr_decompress_async(wpr_ctx* ctx, const void* src, size_t n, void* d
     WPR_TRY(check_given("job", job));
     *job = nullptr;
     WPR_TRY(check_buffers(src, n, dst, cap));
-    wirepress::Job* begun;
-    WPR_TRY(ctx->context.jobs.decompress(bytes(src, n), bytes(dst, cap), &begun));
-    *job = reinterpret_cast<wpr_job*>(begun);
-    return {};
+    JobCall call;
+    call.kind = JobCall::Kind::kExpand;
+    call.src = bytes(src, n);
+    call.dst = bytes(dst, cap);
+    return begin(ctx, call, job);
+  });
+}
+
+wpr_status wpr_compress_feedback_async(wpr_ctx* ctx, const void* src, wpr_dtype dtype,
+                                       float* residual, size_t n, void* dst, size_t cap,
+                                       wpr_job** job) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("job", job));
+    *job = nullptr;
+    JobCall call;
+    WPR_TRY(feedback_call(ctx, src, dtype, residual, n, dst, cap, &call));
+    return begin(ctx, call, job);
+  });
+}
+
+wpr_status wpr_decompress_add_async(wpr_ctx* ctx, const void* src, size_t n, void* dst,
+                                    wpr_dtype dtype, size_t cap, wpr_job** job) {
+  return guarded(ctx, [&]() -> Status {
+    WPR_TRY(check_given("job", job));
+    *job = nullptr;
+    JobCall call;
+    WPR_TRY(add_call(src, n, dst, dtype, cap, &call));
+    return begin(ctx, call, job);
   });
 }
 
@@ -362,23 +425,10 @@ wpr_status wpr_compress_feedback_typed(wpr_ctx* ctx, const void* src, wpr_dtype 
                                        size_t* written) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
-    WPR_TRY(check_dtype(dtype));
-    Halves halves;
-    WPR_TRY(Halves::of(static_cast<DType>(dtype), &halves));
-    const uint64_t shape = n;
-    Header header;
-    WPR_TRY(set_shape(&header, DType::kFloat32, WPR_NO_SHAPE, &shape));
-    const size_t size = halves.size_of(header.raw_size);
-    WPR_TRY(check_buffers(src, size, dst, cap));
-    WPR_TRY(check_buffers(residual, header.raw_size, dst, cap, "residual"));
-    const Bytes room = room_of(ctx, header.raw_size, dst, cap);
-    WPR_TRY(wirepress::check_apart("src", bytes(src, size), "dst", room));
-    WPR_TRY(check_room(ctx, residual, header.raw_size, dst, cap, "residual"));
-    WPR_TRY(wirepress::check_apart("src", bytes(src, size), "residual",
-                                   bytes(residual, header.raw_size)));
-    return ctx->context.compress_feedback(bytes(src, size), halves,
-                                          bytes(residual, header.raw_size), header, bytes(dst, cap),
-                                          written);
+    JobCall call;
+    WPR_TRY(feedback_call(ctx, src, dtype, residual, n, dst, cap, &call));
+    return ctx->context.compress_feedback(call.src, call.halves, call.residual, call.header,
+                                          call.dst, written);
   });
 }
 
@@ -391,12 +441,9 @@ wpr_status wpr_decompress_add_typed(wpr_ctx* ctx, const void* src, size_t n, voi
                                     wpr_dtype dtype, size_t cap, size_t* n_values) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("n_values", n_values));
-    WPR_TRY(check_dtype(dtype));
-    Halves halves;
-    WPR_TRY(Halves::of(static_cast<DType>(dtype), &halves));
-    WPR_TRY(check_buffers(src, n, dst, cap));
-    const size_t room = halves.size_of(std::min(cap, SIZE_MAX / 4) * 4);
-    return ctx->context.decompress_add(bytes(src, n), bytes(dst, room), halves, n_values);
+    JobCall call;
+    WPR_TRY(add_call(src, n, dst, dtype, cap, &call));
+    return ctx->context.decompress_add(call.src, call.dst, call.halves, n_values);
   });
 }
 

@@ -17,6 +17,7 @@ struct Context {
   Status compress(ConstBytes src, const Header& header, Bytes dst, size_t* written);
   Status compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
                            const Header& header, Bytes dst, size_t* written);
+  static Status check_beside(ConstBytes src, Bytes residual);
   Status decompress(ConstBytes frame, Bytes dst, size_t* written);
   Status decompress_add(ConstBytes frame, Bytes dst, const Halves& halves, size_t* n_values);
   Status decompress_range(ConstBytes frame, uint64_t offset, Bytes dst);
@@ -40,6 +41,8 @@ struct Context {
 
  private:
   Status wait(const Place& place) const;
+  // As a job that is waited for (Jobs::run).
+  Status run(const JobCall& call, bool* done, size_t* written);
   Status wait(const Place& a, const Place& b) const;
   // *frame, or its copy for the cores.
   Status fetch(ConstBytes* frame);

@@ -197,12 +197,18 @@ struct ParallelExpand {
   }
 };
 
-Status check_room(uint64_t raw_size, size_t room) {
+}  // namespace
+
+Status FrameReader::check_room(uint64_t raw_size, size_t room) {
   if (raw_size <= room) return {};
   return fail(Code::kDstTooSmall, "the frame holds %llu bytes, dst has %zu", ull(raw_size), room);
 }
 
-}  // namespace
+Status FrameReader::check_sum(const Header& header) {
+  if (header.dtype == DType::kFloat32) return {};
+  return fail(Code::kParameter, "only float32 can be added, the frame holds %s",
+              dtype_name(header.dtype));
+}
 
 Status FrameReader::inspect(ConstBytes bytes, Header* header, std::string* recipe) {
   Header result;
@@ -345,9 +351,7 @@ Status FrameReader::expand_frame(ConstBytes bytes, Into into, Bytes dst, const H
   if (into == Into::kMove && (!can_add_values(header.dtype) || header.dtype == DType::kFloat32))
     return fail(Code::kParameter, "steps are integers of 8, 16 or 32 bits, the frame holds %s",
                 dtype_name(header.dtype));
-  if (into == Into::kSum && header.dtype != DType::kFloat32)
-    return fail(Code::kParameter, "only float32 can be added, the frame holds %s",
-                dtype_name(header.dtype));
+  if (into == Into::kSum) WPR_TRY(check_sum(header));
   const size_t room = halves.raw_size_of(dst.size());
   if (!header.streamed) WPR_TRY(check_room(header.raw_size, room));
   WPR_TRY(parse(bytes, &frame_));

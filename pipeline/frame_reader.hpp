@@ -40,6 +40,11 @@ class FrameReader {
   // Header and the text of its recipe.
   static Status inspect(ConstBytes bytes, Header* header, std::string* recipe);
 
+  // What is refused: a frame that is larger than what it is expanded to, and one of values that
+  // cannot be added.
+  static Status check_room(uint64_t raw_size, size_t room);
+  static Status check_sum(const Header& header);
+
   // Parts of it. The first three take a frame whose header was read.
   Status parse(ConstBytes bytes, ParsedFrame* frame);  // finds its chain and its blocks
   Status find_chain(int threads, ParsedFrame* frame);

@@ -308,19 +308,23 @@ Status FrameWriter::compress_there(ConstBytes src, const Halves& halves, Bytes r
   return {};
 }
 
+Status FrameWriter::check_feedback(const Header& header, size_t raw_size, size_t room) const {
+  if (header.dtype != DType::kFloat32)
+    return fail(Code::kParameter, "error feedback is for float32, not %s",
+                dtype_name(header.dtype));
+  if (room < bound(raw_size))
+    return fail(Code::kDstTooSmall, "error feedback needs a dst of bound() = %zu bytes, not %zu",
+                bound(raw_size), room);
+  if (settings_.wants_auto())
+    return fail(Code::kParameter, "error feedback needs a recipe that names its codec, not auto");
+  return {};
+}
+
 Status FrameWriter::compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
                                       Header header, Bytes dst, size_t* written,
                                       const Place& place) {
   const Stopwatch watch(&stats_.compress_seconds);
-  if (header.dtype != DType::kFloat32)
-    return fail(Code::kParameter, "error feedback is for float32, not %s",
-                dtype_name(header.dtype));
-  if (dst.size() < bound(residual.size())) {
-    return fail(Code::kDstTooSmall, "error feedback needs a dst of bound() = %zu bytes, not %zu",
-                bound(residual.size()), dst.size());
-  }
-  if (settings_.wants_auto())
-    return fail(Code::kParameter, "error feedback needs a recipe that names its codec, not auto");
+  WPR_TRY(check_feedback(header, residual.size(), dst.size()));
   if (place.on_device() && !src.empty())
     return compress_there(src, halves, residual, header, dst, written, place);
   ChainPointer chain;

@@ -49,6 +49,8 @@ class FrameWriter {
   // residual is undefined after a failure other than kParameter or kDstTooSmall.
   Status compress_feedback(ConstBytes src, const Halves& halves, Bytes residual, Header header,
                            Bytes dst, size_t* written, const Place& place);
+  // What of it can be refused before anything is touched; `room` is that of dst.
+  Status check_feedback(const Header& header, size_t raw_size, size_t room) const;
   // The steps between arrays of words of one size; `header` says integers of their size.
   Status compress_steps(ConstBytes before, ConstBytes after, Header header, Bytes dst,
                         size_t* written);

@@ -47,6 +47,22 @@ class DeviceBuffer {
   size_t room_ = 0;
 };
 
+// What a job is to do.
+struct JobCall {
+  enum class Kind { kCompress, kFeedback, kExpand, kAdd };
+  Kind kind = Kind::kCompress;
+  ConstBytes src;   // data or a frame
+  Bytes residual;   // of kFeedback
+  Halves halves;    // of the data that have a residual, or of what is added to
+  Header header{};  // of a frame that is made: dtype and shape
+  Bytes dst;
+
+  bool expands() const { return kind == Kind::kExpand || kind == Kind::kAdd; }
+  // The device changes what it reads. Once it has begun, nobody else can do it.
+  bool changes() const { return kind == Kind::kFeedback || kind == Kind::kAdd; }
+  const char* changed() const { return kind == Kind::kAdd ? "dst" : "the residual"; }
+};
+
 struct Job {
   enum class State {
     kFree,
@@ -55,15 +71,19 @@ struct Job {
     kDone
   };
   State state = State::kFree;
-  Place place;           // of the stream
-  void* mark = nullptr;  // behind the work, where the place has streams
-  bool expands = false;
+  Place place;                 // of the stream
+  void* mark = nullptr;        // behind the work, where the place has streams
+  void* own_stream = nullptr;  // for calls that wait; made with has_stream
+  bool has_stream = false;
+  void* stream = nullptr;      // that the work is put on
+  size_t most = SIZE_MAX;      // raw bytes that the device is given
   bool uses_memory = false;    // `there` and `pinned`, until it is done
   const char* lost = nullptr;  // why the device does not do it, which should have
-  ConstBytes src;
-  Bytes dst;
-  Header header;
-  uint64_t n_blocks = 0;
+  Status failed;               // where nobody can do it any more
+  JobCall call;
+  bool reachable = false;  // the device reaches what it needs
+  bool began = false;      // kernels were put on the stream
+  uint64_t n_blocks = 0, raw_size = 0;
   size_t written = 0;
 
   DeviceBuffer there, pinned;
@@ -81,9 +101,11 @@ class Jobs {
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  // src and dst are the job's until it is done. A failed call has touched nothing.
-  Status compress(ConstBytes src, const Header& header, Bytes dst, Job** job);
-  Status decompress(ConstBytes frame, Bytes dst, Job** job);
+  // The call's buffers are the job's until it is done. A failed call has touched nothing.
+  Status begin(const JobCall& call, Job** job);
+  // Does a call now, on a stream of its own, where the device can do all of it: *done, or a failed
+  // status. Else nothing has changed that the cores need. What the caller's stream holds is done.
+  Status run(const JobCall& call, bool* done, size_t* written);
   // *done: the job ends with the status that is returned, and is no more. `waits`: until it does.
   Status poll(Job* job, bool waits, bool* done, size_t* written);
   bool knows(const Job* job) const;
@@ -91,6 +113,10 @@ class Jobs {
 
  private:
   Status take(const Place& place, Job** job);
+  // That of a call, with what it is to do.
+  Status take(const JobCall& call, Job** job);
+  // Puts its work on job->stream, if the device can do it.
+  Status put(Job* job, bool* on_stream);
   // Memory for the work of a job.
   Status prepare(Job* job, size_t there, size_t pinned);
   Status prepare(Job* job, DeviceBuffer Job::*buffer, bool pinned, size_t size);
@@ -98,18 +124,25 @@ class Jobs {
   // refused.
   Status begin_compress(Job* job, bool* on_stream);
   Status begin_decompress(Job* job, bool* on_stream);
+  template <class Work>
+  void launch(Job* job, Work& work, bool* on_stream);
   // Marks the stream behind what was put there.
   Status go(Job* job, bool on_stream);
-  void* stream() const;
+  void* caller_stream() const;
+  Status end_run(Job* job, bool on_stream, bool* done);
   Status conclude(Job* job, bool* elsewhere);
   Status conclude_compress(Job* job, bool* elsewhere);
   Status conclude_decompress(Job* job, bool* elsewhere);
+  // Notes that the device did not end what it should have.
+  void lose(Job* job, const Status& status);
   Status do_now(Job* job);  // by the call that waits
+  Status do_call(const JobCall& call, size_t* written);
   Status end(Job* job, Status status);
 
   Context& context_;
   std::vector<std::unique_ptr<Job>> all_;
   std::vector<std::unique_ptr<DeviceBuffer>> outgrown_;  // while jobs are on their way
+  bool by_blocks_ = false;  // a call that waits is no job: the device could not end it as one
 };
 
 }  // namespace wirepress

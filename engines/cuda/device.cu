@@ -14,6 +14,7 @@
 #include "engines/cuda/device.cuh"
 #include "engines/cuda/emulated_memory.hpp"
 #include "engines/cuda/seal.hpp"
+#include "engines/cuda/values.hpp"
 
 namespace wirepress::cuda {
 namespace {
@@ -175,6 +176,18 @@ Status pin(size_t size, void** at) noexcept {
 }
 void unpin(void* at) noexcept { cudaFreeHost(at); }
 
+Status make_stream(int device, void** stream) noexcept {
+  const Stream::Bound bound(device);
+  cudaStream_t made = nullptr;
+  WPR_TRY(checked(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "a stream"));
+  *stream = made;
+  return {};
+}
+void drop_stream(int device, void* stream) noexcept {
+  const Stream::Bound bound(device);
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+
 Status check_stream(int device, void* stream) noexcept {
   const Stream::Bound bound(device);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -202,6 +215,11 @@ Status seal(int device, void* stream, const Sealing& task) noexcept {
   StreamQueue queue(device, stream);
   const Stream::Bound bound(queue);
   return seal_on(queue, task);
+}
+
+Status add(int, void*, std::byte* to, const std::byte* from, size_t size,
+           StreamPlan* plan) noexcept {
+  return note_add<StreamQueue>(to, from, size, plan);
 }
 
 Status make_mark(int device, void** mark) noexcept {
@@ -233,12 +251,15 @@ Status await(int device, void* mark) noexcept {
   return checked(cudaEventSynchronize(static_cast<cudaEvent_t>(mark)), "a kernel");
 }
 
-constexpr DeviceStreams kStreams = {.check = check_stream,
+constexpr DeviceStreams kStreams = {.make_stream = make_stream,
+                                    .drop_stream = drop_stream,
+                                    .check = check_stream,
                                     .pin = pin,
                                     .unpin = unpin,
                                     .copy = copy_on,
                                     .clear = clear_on,
                                     .seal = seal,
+                                    .add = add,
                                     .make_mark = make_mark,
                                     .drop_mark = drop_mark,
                                     .set_mark = set_mark,

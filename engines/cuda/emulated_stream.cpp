@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engines/cuda/seal.hpp"
+#include "engines/cuda/values.hpp"
 
 namespace wirepress::cuda {
 namespace {
@@ -70,7 +71,10 @@ Status copy(int device, void* stream, std::byte* to, const std::byte* from, size
   const std::byte* const here = queue.reach(from, size);
   if (there == nullptr) return unknown("a copy", to, size);
   if (here == nullptr) return unknown("a copy", from, size);
-  return queue.put([=] { return std::memcpy(there, here, size), Status(); });
+  return queue.put([=] {
+    WPR_TRY(emulated_operation("a copy"));
+    return std::memcpy(there, here, size), Status();
+  });
 }
 
 Status clear(int device, void* stream, std::byte* at, size_t size) noexcept {
@@ -100,6 +104,22 @@ Status seal(int device, void* stream, const Sealing& given) noexcept {
     return unknown("a frame's parts", given.raw, given.raw_size);
   return seal_on(queue, task);
 }
+
+Status add(int device, void* stream, std::byte* to, const std::byte* from, size_t size,
+           StreamPlan* plan) noexcept {
+  const EmulatedQueue queue(device, stream);
+  std::byte* const there = plan->is_draft() ? to : queue.reach(to, size);
+  const std::byte* const here = plan->is_draft() ? from : queue.reach(from, size);
+  if (there == nullptr || here == nullptr) return unknown("values", to, size);
+  return note_add<EmulatedQueue>(there, here, size, plan);
+}
+
+// What is on no stream is done at once.
+Status make_stream(int, void** stream) noexcept {
+  *stream = nullptr;
+  return {};
+}
+void drop_stream(int, void*) noexcept {}
 
 Status check(int, void* stream) noexcept {
   const EmulatedStream* const own = EmulatedStream::find(stream);
@@ -198,12 +218,15 @@ std::byte* EmulatedQueue::reach(const std::byte* at, size_t size) const noexcept
   return is_pinned(at, size) ? const_cast<std::byte*>(at) : nullptr;
 }
 
-const DeviceStreams emulated_streams = {.check = check,
+const DeviceStreams emulated_streams = {.make_stream = make_stream,
+                                        .drop_stream = drop_stream,
+                                        .check = check,
                                         .pin = pin,
                                         .unpin = unpin,
                                         .copy = copy,
                                         .clear = clear,
                                         .seal = seal,
+                                        .add = add,
                                         .make_mark = make_mark,
                                         .drop_mark = drop_mark,
                                         .set_mark = set_mark,

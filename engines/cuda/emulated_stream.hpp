@@ -67,7 +67,8 @@ class EmulatedQueue {
   template <class K>
   Status launch(const K& kernel, uint64_t blocks) noexcept {
     EmulatedStream* const stream = stream_;
-    return put([=] {
+    return put([=, device = device_] {
+      count_emulated_launch(device);
       if (stream != nullptr) return stream->emulator()->launch(kernel, blocks);
       static thread_local Emulator own;
       return own.launch(kernel, blocks);

@@ -241,6 +241,18 @@ WPR_API wpr_status wpr_compress_async(wpr_ctx *ctx, const void *src, wpr_dtype d
                                       const uint64_t *shape, void *dst, size_t cap, wpr_job **job);
 WPR_API wpr_status wpr_decompress_async(wpr_ctx *ctx, const void *src, size_t n, void *dst,
                                         size_t cap, wpr_job **job);
+/* The same of wpr_compress_feedback_typed and wpr_decompress_add_typed ("gradients", below):
+ * frames, residuals and sums have their bits, and *written of wpr_poll and wpr_wait is what they
+ * say. The device does all of a job of float32 whose codec has a kernel for that; `residual` lies
+ * beside `src`, at a multiple of 16 bytes, and is the job's until it is done. What a job changes
+ * cannot be done twice: where the device fails that has begun, so does the job, and `residual`, or
+ * `dst` that is added to, is undefined; the sentence says so. Before that nothing has changed, and
+ * wpr_wait does it. */
+WPR_API wpr_status wpr_compress_feedback_async(wpr_ctx *ctx, const void *src, wpr_dtype dtype,
+                                               float *residual, size_t n, void *dst, size_t cap,
+                                               wpr_job **job);
+WPR_API wpr_status wpr_decompress_add_async(wpr_ctx *ctx, const void *src, size_t n, void *dst,
+                                            wpr_dtype dtype, size_t cap, wpr_job **job);
 /* Whether the job is done, without waiting for the device. *done 1: it is no more, the status is
  * its, and *written is what the call that waits would have said. */
 WPR_API wpr_status wpr_poll(wpr_ctx *ctx, wpr_job *job, int *done, size_t *written);

@@ -325,6 +325,18 @@ class Context {
     check(wpr_decompress_async(get(), src, n, dst, cap, &job));
     return job;
   }
+  // Sizes of src, residual and what is added to are values; *written of the second, too.
+  wpr_job* compress_feedback_async(const void* src, wpr_dtype dtype, float* residual, size_t n,
+                                   void* dst, size_t cap) {
+    wpr_job* job = nullptr;
+    check(wpr_compress_feedback_async(get(), src, dtype, residual, n, dst, cap, &job));
+    return job;
+  }
+  wpr_job* decompress_add_async(const void* src, size_t n, void* dst, wpr_dtype dtype, size_t cap) {
+    wpr_job* job = nullptr;
+    check(wpr_decompress_add_async(get(), src, n, dst, dtype, cap, &job));
+    return job;
+  }
   // Whether it is done, and no more; *written then.
   bool poll(wpr_job* job, size_t* written) {
     int done = 0;

@@ -496,9 +496,14 @@ nb::tuple Context::expand_update(nb::handle data, size_t offset, nb::handle out)
 // ---- jobs ----
 
 template <class Begin>
-Job::Job(nb::object context, nb::object data, nb::object out, size_t cap, Begin begin)
-    : owner_(std::move(context)), data_(std::move(data)), out_(std::move(out)) {
+Job::Job(nb::object context, nb::object data, nb::object residual, nb::object out, size_t cap,
+         Begin begin)
+    : owner_(std::move(context)),
+      data_(std::move(data)),
+      residual_(std::move(residual)),
+      out_(std::move(out)) {
   input_ = std::make_unique<Input>(data_);
+  if (!residual_.is_none()) rest_ = std::make_unique<Output>(residual_);
   if (out_.is_none()) {
     bytes_ = std::make_unique<NewBytes>(cap, Fill::kPart);
   } else {
@@ -506,7 +511,7 @@ Job::Job(nb::object context, nb::object data, nb::object out, size_t cap, Begin 
   }
   void* const to = bytes_ ? bytes_->data() : output_->data();
   const size_t room = bytes_ ? cap : output_->size();
-  job_ = this->context().run([&](auto& own) { return begin(own, *input_, to, room); });
+  job_ = this->context().run([&](auto& own) { return begin(own, *input_, rest_.get(), to, room); });
 }
 
 // A device may still read and write what the job has.
@@ -519,9 +524,10 @@ Job::~Job() {
 // job is ever freed.
 void Job::leave() {
   (void)input_.release();
+  (void)rest_.release();
   (void)output_.release();
   (void)bytes_.release();
-  for (nb::object* object : {&owner_, &data_, &out_}) (void)object->release();
+  for (nb::object* object : {&owner_, &data_, &residual_, &out_}) (void)object->release();
 }
 
 Context& Job::context() const { return *nb::inst_ptr<Context>(owner_); }
@@ -560,8 +566,9 @@ void Job::wait(bool looks_for_signals) {
 // What the device is done with.
 void Job::let_go() {
   input_.reset();
+  rest_.reset();
   output_.reset();
-  data_ = nb::none();
+  data_ = residual_ = nb::none();
 }
 
 bool Job::done() {
@@ -584,6 +591,27 @@ nb::object Job::result() {
   return result_;
 }
 
+template <class Begin>
+Job* Context::make_async(nb::object self, nb::object data, nb::object residual, nb::object out,
+                         size_t raw_size, Begin begin) {
+  while (true) {  // until no other thread's set() comes between the room and the job
+    uint64_t n_sets = 0;
+    size_t cap = 0;
+    if (out.is_none())
+      cap = run([&](auto& context) {
+        n_sets = n_sets_;
+        return context.bound(raw_size);
+      });
+    auto job = std::make_unique<Job>(self, data, residual, out, cap,
+                                     [&](auto& context, const Input& input, const Output* rest,
+                                         void* to, size_t room) -> wpr_job* {
+                                       if (out.is_none() && n_sets_ != n_sets) return nullptr;
+                                       return begin(context, input, rest, to, room);
+                                     });
+    if (job->begun()) return job.release();
+  }
+}
+
 Job* Context::compress_async(nb::object self, nb::object data, int dtype, int n_dims,
                              const std::vector<uint64_t>& shape, nb::object out, intptr_t stream) {
   size_t size = 0;
@@ -592,32 +620,47 @@ Job* Context::compress_async(nb::object self, nb::object data, int dtype, int n_
     check_size(input.size(), dtype, n_dims, shape);
     size = input.size();
   }
-  while (true) {  // until no other thread's set() comes between the room and the job
-    uint64_t n_sets = 0;
-    size_t cap = 0;
-    if (out.is_none())
-      cap = run([&](auto& context) {
-        n_sets = n_sets_;
-        return context.bound(size);
+  return make_async(std::move(self), std::move(data), nb::none(), std::move(out), size,
+                    [&](auto& context, const Input& input, const Output*, void* to, size_t room) {
+                      if (input.size() != size)
+                        throw Error(WPR_PARAMETER, "the data have changed their size");
+                      const OnStream there(context, stream, stream_);
+                      return context.compress_async(input.data(), static_cast<wpr_dtype>(dtype),
+                                                    n_dims, shape.data(), to, room);
+                    });
+}
+
+Job* Context::compress_feedback_async(nb::object self, nb::object data, int dtype,
+                                      nb::object residual, nb::object out, intptr_t stream) {
+  const size_t size = Output(residual).size();
+  return make_async(
+      std::move(self), std::move(data), std::move(residual), std::move(out), size,
+      [&](auto& context, const Input& input, const Output* rest, void* to, size_t room) {
+        const size_t n = equally_many(input, dtype, *rest);
+        if (rest->size() != size) throw Error(WPR_PARAMETER, "the residual has changed its size");
+        const OnStream there(context, stream, stream_);
+        return context.compress_feedback_async(input.data(), static_cast<wpr_dtype>(dtype),
+                                               static_cast<float*>(rest->data()), n, to, room);
       });
-    auto job = std::make_unique<Job>(
-        self, data, out, cap,
-        [&](auto& context, const Input& input, void* to, size_t room) -> wpr_job* {
-          if (out.is_none() && n_sets_ != n_sets) return nullptr;
-          if (input.size() != size) throw Error(WPR_PARAMETER, "the data have changed their size");
-          const OnStream there(context, stream, stream_);
-          return context.compress_async(input.data(), static_cast<wpr_dtype>(dtype), n_dims,
-                                        shape.data(), to, room);
-        });
-    if (job->begun()) return job.release();
-  }
 }
 
 Job* Context::decompress_async(nb::object self, nb::object frame, nb::object out, intptr_t stream) {
-  return new Job(std::move(self), std::move(frame), std::move(out), 0,
-                 [&](auto& context, const Input& input, void* to, size_t room) {
+  return new Job(std::move(self), std::move(frame), nb::none(), std::move(out), 0,
+                 [&](auto& context, const Input& input, const Output*, void* to, size_t room) {
                    const OnStream there(context, stream, stream_);
                    return context.decompress_async(input.data(), input.size(), to, room);
+                 });
+}
+
+Job* Context::decompress_add_async(nb::object self, nb::object frame, nb::object out, int dtype,
+                                   intptr_t stream) {
+  const size_t size = dtype_size(static_cast<wpr_dtype>(dtype));
+  return new Job(std::move(self), std::move(frame), nb::none(), std::move(out), 0,
+                 [&](auto& context, const Input& input, const Output*, void* to, size_t room) {
+                   const OnStream there(context, stream, stream_);
+                   return context.decompress_add_async(input.data(), input.size(), to,
+                                                       static_cast<wpr_dtype>(dtype),
+                                                       size == 0 ? 0 : room / size);
                  });
 }
 

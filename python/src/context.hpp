@@ -88,6 +88,11 @@ class Context {
                       const std::vector<uint64_t>& shape, nanobind::object out, intptr_t stream);
   Job* decompress_async(nanobind::object self, nanobind::object frame, nanobind::object out,
                         intptr_t stream);
+  // Their data, types and residual as of compress_feedback and decompress_add.
+  Job* compress_feedback_async(nanobind::object self, nanobind::object data, int dtype,
+                               nanobind::object residual, nanobind::object out, intptr_t stream);
+  Job* decompress_add_async(nanobind::object self, nanobind::object frame, nanobind::object out,
+                            int dtype, intptr_t stream);
 
   wpr_stats stats();
   void reset_stats();
@@ -96,6 +101,11 @@ class Context {
 
  private:
   friend class Job;
+  // begin(context, input, rest, to, room) begins a job that makes a frame of `data`, whose raw size
+  // is known; `residual` may be None.
+  template <class Begin>
+  Job* make_async(nanobind::object self, nanobind::object data, nanobind::object residual,
+                  nanobind::object out, size_t raw_size, Begin begin);
   // call(context_), alone with the context.
   template <class Call>
   auto alone(Call call);
@@ -135,11 +145,11 @@ class Context {
 // A job, with all that it reads and writes, until it is done.
 class Job {
  public:
-  // begin() gives the job, alone with the context; nullptr: none has begun. `out` None: bytes of at
-  // most `cap`.
+  // begin() gives the job, alone with the context; nullptr: none has begun. `residual` may be None.
+  // `out` None: bytes of at most `cap`.
   template <class Begin>
-  Job(nanobind::object context, nanobind::object data, nanobind::object out, size_t cap,
-      Begin begin);
+  Job(nanobind::object context, nanobind::object data, nanobind::object residual,
+      nanobind::object out, size_t cap, Begin begin);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -157,9 +167,9 @@ class Job {
   void let_go();
   Context& context() const;
 
-  nanobind::object owner_, data_, out_;  // that the memory below is of
+  nanobind::object owner_, data_, residual_, out_;  // that the memory below is of
   std::unique_ptr<Input> input_;
-  std::unique_ptr<Output> output_;
+  std::unique_ptr<Output> rest_, output_;
   std::unique_ptr<NewBytes> bytes_;
   // Written alone with the context. The job last: who reads that it is no more, with the lock of
   // the interpreter and without that of the context, sees the others.

@@ -207,6 +207,23 @@ NB_MODULE(_core, m) {
                                                                  std::move(out), stream);
           },
           nb::arg("frame"), nb::arg("out").none(), nb::arg("stream"), nb::rv_policy::take_ownership)
+      .def(
+          "compress_feedback_async",
+          [](nb::object self, nb::object data, int dtype, nb::object residual, nb::object out,
+             intptr_t stream) {
+            return nb::inst_ptr<Context>(self)->compress_feedback_async(
+                self, std::move(data), dtype, std::move(residual), std::move(out), stream);
+          },
+          nb::arg("data"), nb::arg("dtype"), nb::arg("residual"), nb::arg("out").none(),
+          nb::arg("stream"), nb::rv_policy::take_ownership)
+      .def(
+          "decompress_add_async",
+          [](nb::object self, nb::object frame, nb::object out, int dtype, intptr_t stream) {
+            return nb::inst_ptr<Context>(self)->decompress_add_async(self, std::move(frame),
+                                                                     std::move(out), dtype, stream);
+          },
+          nb::arg("frame"), nb::arg("out"), nb::arg("dtype"), nb::arg("stream"),
+          nb::rv_policy::take_ownership)
       .def("stats", stats_row)
       .def("reset_stats", &Context::reset_stats);
 

@@ -56,6 +56,42 @@ def test_error_feedback_and_sums(make: Make) -> None:
     assert np.array_equal(sums.numpy(), total)
 
 
+@KINDS
+def test_jobs_with_error_feedback_and_sums(make: Make) -> None:
+    compressor = wirepress.Compressor("topk:ratio=0.1", threads=1)
+    residual, total = np.zeros(50_000, np.float32), gradient(seed=9)
+    rest, sums = make(residual), make(total)
+    room = bytearray(compressor.bound(residual.nbytes))
+    for step in range(3):
+        values = gradient(seed=step)
+        frame = compressor.compress_feedback(values, residual)
+        job = compressor.compress_feedback_async(make(values), rest, room if step == 1 else None)
+        made = job.result()
+        assert (room[:made] if step == 1 else made) == frame
+        assert np.array_equal(rest.numpy(), residual)
+        compressor.decompress_add(frame, total)
+        assert compressor.decompress_add_async(frame, sums).result() == 50_000
+    assert np.array_equal(sums.numpy(), total)
+
+
+def test_jobs_with_error_feedback_refuse_what_the_calls_refuse() -> None:
+    compressor, values = wirepress.Compressor("onebit", threads=1), gradient()
+    there, rest = DeviceArray(values), DeviceArray(np.zeros_like(values))
+    with pytest.raises(ParameterError, match="one memory"):
+        compressor.compress_feedback_async(there, np.zeros_like(values))
+    with pytest.raises(ParameterError, match="residual is"):
+        compressor.compress_feedback_async(there, DeviceArray(np.zeros(9, np.float32)))
+    with pytest.raises(ParameterError, match="residual must be float32"):
+        compressor.compress_feedback_async(there, DeviceArray(np.zeros_like(values, np.int32)))
+    with pytest.raises(ParameterError, match="gradient must be"):
+        compressor.compress_feedback_async(DeviceArray(values.astype(np.float64)), rest)
+    frame = compressor.compress(values)
+    with pytest.raises(ParameterError, match="out must be"):
+        compressor.decompress_add_async(frame, DeviceArray(values.astype(np.int32)))
+    assert not rest.numpy().any()
+    assert np.array_equal(there.numpy(), values)
+
+
 @pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8", "?", "c8"])
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (30, 40, 5)], ids=str)
 def test_types_and_shapes(dtype: str, shape: tuple[int, ...]) -> None:

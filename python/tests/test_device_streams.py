@@ -59,6 +59,33 @@ def one_bit() -> wirepress.Compressor:
 
 
 @on_streams
+def test_a_job_keeps_its_residual_and_what_it_adds_to() -> None:
+    compressor, values = one_bit(), gradient()
+    residual, total = np.zeros_like(values), np.ones_like(values)
+    expected = compressor.compress_feedback(values, residual)
+    compressor.decompress_add(expected, total)
+    stream = Stream(compressor)
+    rest, sums = DeviceArray(np.zeros_like(values)), DeviceArray(np.ones_like(values))
+    kept = [weakref.ref(rest), weakref.ref(sums)]
+    coded = compressor.compress_feedback_async(DeviceArray(values), rest, stream=stream.address)
+    added = compressor.decompress_add_async(expected, sums, stream=stream.address)
+    assert not coded.done()
+    assert not added.done()
+    assert not rest.numpy().any()
+    assert (sums.numpy() == 1).all()
+    del rest, sums
+    gc.collect()
+    rest, sums = kept[0](), kept[1]()
+    assert rest is not None
+    assert sums is not None
+    stream.drain()
+    assert coded.result() == expected
+    assert added.result() == values.size
+    assert np.array_equal(rest.numpy(), residual)
+    assert np.array_equal(sums.numpy(), total)
+
+
+@on_streams
 @pytest.mark.parametrize("recipe", ["onebit", "bx:m=5", "planes", "zfp:rate=8"])
 def test_a_job_is_on_its_way_and_keeps_its_array(recipe: str) -> None:
     compressor, values = wirepress.Compressor(recipe, threads=1, probe=False), gradient()

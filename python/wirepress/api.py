@@ -227,16 +227,27 @@ def _gradient(gradient: Any, dtype: str | None, residual: Any, stream: int) -> t
     float32 in the gradient's shape."""
     view = arrays.describe(gradient, dtype, stream)
     rest = arrays.describe(residual, None, stream)
-    if arrays.DTYPES[view.dtype] not in _GRADIENTS:
-        raise ParameterError(
-            f"gradient must be {', '.join(_GRADIENTS[:-1])} or {_GRADIENTS[-1]}, not "
-            f"{arrays.DTYPES[view.dtype]}"
-        )
+    _check_gradient("gradient", view)
     if arrays.DTYPES[rest.dtype] != "float32":
         raise ParameterError(f"residual must be float32, not {arrays.DTYPES[rest.dtype]}")
     if view.shape != rest.shape:
         raise ParameterError(f"gradient is {view.shape}, residual is {rest.shape}")
     return view.buffer, view.dtype, arrays.room_of(residual, None, stream)
+
+
+def _sum(out: Any, dtype: str | None, stream: int) -> tuple[Any, int]:
+    """The memory of what is added to, and its type."""
+    view = arrays.describe(out, dtype, stream)
+    _check_gradient("out", view)
+    return arrays.room_of(arrays.plain(out), None, stream), view.dtype
+
+
+def _check_gradient(what: str, view: arrays.View) -> None:
+    name = arrays.DTYPES[view.dtype]
+    if name not in _GRADIENTS:
+        raise ParameterError(
+            f"{what} must be {', '.join(_GRADIENTS[:-1])} or {_GRADIENTS[-1]}, not {name}"
+        )
 
 
 def _known(size: int) -> int | None:
@@ -497,14 +508,51 @@ class Compressor:
         `dtype` says what the elements of `out` are where it cannot. After an error any part of
         `out` may have been added to.
         """
-        view = arrays.describe(out, dtype, self._context.stream)
-        if arrays.DTYPES[view.dtype] not in _GRADIENTS:
-            raise ParameterError(
-                f"out must be {', '.join(_GRADIENTS[:-1])} or {_GRADIENTS[-1]}, not "
-                f"{arrays.DTYPES[view.dtype]}"
-            )
-        room = self._room_of(arrays.plain(out))
-        return self._context.decompress_add(self._memory_of(frame), room, view.dtype)
+        room, code = _sum(out, dtype, self._context.stream)
+        return self._context.decompress_add(self._memory_of(frame), room, code)
+
+    def compress_feedback_async(
+        self,
+        gradient: Any,
+        residual: Any,
+        out: Any = None,
+        *,
+        dtype: str | None = None,
+        stream: int | None = None,
+    ) -> Job:
+        """`compress_feedback`, or `compress_feedback_into` where `out` is given, of arrays of a
+        device: returns at once, as `compress_async`. `Job.result` is the frame, or its size.
+
+        The device does all of it where the gradient is float32 and the recipe is one codec with a
+        kernel for it. What a device fails that has begun `result` raises; `residual` holds anything
+        then.
+
+        >>> import numpy as np
+        >>> gradient, residual = np.ones(4096, np.float32), np.zeros(4096, np.float32)
+        >>> job = Compressor("onebit").compress_feedback_async(gradient, residual)
+        >>> decompress(job.result())[0].item(), residual[0].item()
+        (1.0, 0.0)
+        """
+        stream = self._stream_for(gradient, stream)
+        memory = _gradient(gradient, dtype, residual, stream)
+        room = None if out is None else arrays.room_of(out, None, stream)
+        return Job(self._context.compress_feedback_async(*memory, room, stream))
+
+    def decompress_add_async(
+        self, frame: Any, out: Any, *, dtype: str | None = None, stream: int | None = None
+    ) -> Job:
+        """`decompress_add` to an array of a device: returns at once, as `decompress_async`.
+        `Job.result` is the number of values.
+
+        >>> import numpy as np
+        >>> frame, out = compress(np.ones(1000, np.float32)), np.ones(1000, np.float32)
+        >>> Compressor().decompress_add_async(frame, out).result(), out[7].item()
+        (1000, 2.0)
+        """
+        stream = self._stream_for(out, stream)
+        room, code = _sum(out, dtype, stream)
+        frame = arrays.memory_of(frame, stream)
+        return Job(self._context.decompress_add_async(frame, room, code, stream))
 
     def add(self, a: Any, b: Any) -> bytes:
         """The frame of the sum of two float32 frames, without expanding them.

@@ -73,6 +73,17 @@ void devices(wirepress::Context& context, const std::vector<float>& values) {
   size_t written = 0;
   while (!context.poll(job, &written)) continue;
   require(written == size, "job back");
+  const std::vector<float> zeros(values.size());
+  void* rest = context.device_alloc("cuda:emulated", 0, size);
+  context.copy(rest, zeros.data(), size);
+  std::vector<std::byte> coded(context.bound(size));
+  job = context.compress_feedback_async(memory, WPR_FLOAT32, static_cast<float*>(rest),
+                                        values.size(), coded.data(), coded.size());
+  coded.resize(context.wait(job));
+  job =
+      context.decompress_add_async(coded.data(), coded.size(), memory, WPR_FLOAT32, values.size());
+  require(context.wait(job) == values.size(), "job that adds");
+  context.device_free(rest);
   context.device_free(memory);
   require_error(WPR_PARAMETER, "memory of its own", [&] { context.device_alloc("cpu", 0, size); });
 }

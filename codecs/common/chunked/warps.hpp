@@ -41,6 +41,7 @@ WPR_ON_DEVICE void copy_bytes(W& w, const std::byte* from, std::byte* to, uint32
 template <class C, bool kFeedback>
 struct EncodeChunks {
   static constexpr unsigned kWarps = 4;
+  static constexpr unsigned kLeastBlocks = 8;  // or ptxas spills to have 16
   C chunk;
   cuda::Task task;
   uint64_t first;

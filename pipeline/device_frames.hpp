@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames that a device makes and expands in the order of a stream: the memory that this takes, and
+// what is put there. Nothing here waits, or allocates memory of a device.
+#pragma once
+
+#include "base/streams.hpp"
+#include "frame/frame.hpp"
+#include "pipeline/blocks.hpp"
+
+namespace wirepress {
+
+// Parts of memory, one behind the other.
+class Layout {
+ public:
+  static constexpr size_t up(size_t size) {
+    constexpr size_t kAligned = 256;
+    return (size + kAligned - 1) / kAligned * kAligned;
+  }
+  size_t add(size_t size) {
+    const size_t at = size_;
+    size_ += up(size);
+    return at;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_ = 0;
+};
+
+// What does the work, and where.
+struct OnDevice {
+  const StreamKernel* kernel;
+  Place place;
+  void* stream;
+
+  const DeviceStreams& streams() const { return *place.memory->streams; }
+};
+
+// Begins with lay_out(), which says how much memory of the device and how much pinned memory the
+// work takes. launch() is given them, and they are the work's until the stream is done.
+class DeviceFrame {
+ public:
+  DeviceFrame(const OnDevice& on, const Header& header, StreamPlan& plan)
+      : on_(on), header_(header), plan_(plan) {}
+  size_t there() const { return there_.size(); }
+  size_t pinned() const { return pinned_.size(); }
+  size_t results() const { return results_; }  // where they are in pinned memory
+  bool began() const { return began_; }        // kernels were put on the stream
+
+ protected:
+  // Blocks go side by side as far as there is scratch memory for each.
+  void lay_out_scratch(size_t each, size_t n_blocks);
+  void place_scratch();
+  std::byte* scratch(std::byte* there) const { return there + scratch_ + turn_ * each_; }
+  void begin_plan(bool draft);
+  void begin_block();
+  Status launch_plan(std::byte* there);
+  Status copy(std::byte* to, const std::byte* from, size_t size) const;
+
+  const OnDevice on_;
+  const Header& header_;
+  StreamPlan& plan_;
+  Layout there_, pinned_;
+  // The first bytes of both are what the work begins with, its tables last.
+  size_t tables_ = 0, inputs_ = 0, results_ = 0;
+
+ private:
+  size_t scratch_ = 0, each_ = 0, at_once_ = 1, noted_ = 0, turn_ = 0;
+  bool began_ = false;
+};
+
+// A frame of data in memory of the device.
+class DeviceEncoding : public DeviceFrame {
+ public:
+  struct Data {
+    ConstBytes raw;
+    Bytes residual;  // empty: none
+    Bytes dst;
+    bool staged;   // dst is the cores', and the frame is made in pinned memory
+    size_t bound;  // of the frame
+  };
+  // header: complete, as it is written in `head`.
+  DeviceEncoding(const OnDevice& on, const Recipe& recipe, const Header& header, ConstBytes head,
+                 const BlockSettings& settings, const Data& data, StreamPlan& plan);
+  bool lay_out();  // false: the device cannot do it
+  Status launch(std::byte* there, std::byte* pinned);
+  size_t frame() const { return frame_; }  // where it is in pinned memory, if it is staged
+
+ private:
+  Args args(uint64_t i) const;
+  size_t bound(uint64_t i) const;
+  size_t room(uint64_t i) const;
+  size_t scratch_size(uint64_t i) const;
+  Status check(uint64_t i) const;
+  bool may_be_unstored(uint64_t i) const;
+  Status note(bool draft, std::byte* there);
+  Status note_block(uint64_t i, std::byte* there);
+  Sealing sealing(std::byte* there, std::byte* pinned) const;
+
+  const Recipe& recipe_;
+  const ConstBytes head_;
+  const uint64_t seed_;
+  const Data data_;
+  const uint64_t n_;
+  const bool feedback_;
+  // Where parts are in memory of the device, and the frame.
+  size_t slot_ = 0, reports_ = 0, header_at_ = 0, result_ = 0, sealed_ = 0, codes_ = 0, values_ = 0,
+         frame_ = 0;
+};
+
+// A frame in memory of the cores, expanded to memory of the device, or added to what is there.
+class DeviceExpanding : public DeviceFrame {
+ public:
+  DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, Bytes dst, bool adds,
+                  StreamPlan& plan);
+  // A failed status: the frame is damaged. *can false: the device cannot do it.
+  Status lay_out(bool* can);
+  Status launch(std::byte* there, std::byte* pinned);
+
+ private:
+  // Whether a kernel has the block. Another one is copied to where it belongs.
+  bool is_noted(const Block& block) const { return adds_ || !block.raw; }
+  std::byte* out(size_t i) const { return dst_.data() + i * header_.block_size(); }
+  size_t scratch_size(size_t raw_size) const;
+  void reserve_longest();
+  Status note(bool draft, std::byte* there);
+  Status note_block(size_t i, std::byte* payload, std::byte* there);
+  Status copy_stored(const std::byte* pinned) const;
+
+  const std::vector<Block>& blocks_;
+  const Bytes dst_;
+  const bool adds_;
+  const Args args_;
+  size_t reports_ = 0, payloads_ = 0, stored_ = 0;
+};
+
+}  // namespace wirepress
