@@ -54,7 +54,7 @@ module wpr_zfp_read_bits #(
     logic [Values-1:0] known;
     logic [Values-1:0] counted;  // ones, but of the coefficients below n
     logic [Groups-1:0] odd;      // in the group, an odd number
-    logic [Sets-1:0]   set_odd;
+    logic [Sets-1:0]   set_odd;  // in the set; of each second one, in both
   } window_t;
   window_t window, w_q;
   logic [Clocks-1:1] use_q;
@@ -80,6 +80,7 @@ module wpr_zfp_read_bits #(
       window.odd[g] = ^(ones_in[4*g+:4]);
       window.set_odd[g/4] ^= window.odd[g];
     end
+    for (int s = 1; s < int'(Sets); s += 2) window.set_odd[s] ^= window.set_odd[s-1];
   end
   always_ff @(posedge clk_i) w_q <= window;
 
@@ -99,7 +100,7 @@ module wpr_zfp_read_bits #(
     places.code = w_q.code;
     odd         = '0;
     for (int g = 0; g < int'(Groups); g++) begin
-      for (int s = 0; s < g / 4; s++) odd[g] ^= w_q.set_odd[s];
+      for (int s = 0; s < g / 4; s++) if (s % 2 != 0 || s == g / 4 - 1) odd[g] ^= w_q.set_odd[s];
       for (int k = g / 4 * 4; k < g; k++) odd[g] ^= w_q.odd[k];
     end
     for (int i = 0; i < int'(Places); i++) begin  // an even number of ones stand before it
