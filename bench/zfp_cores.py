@@ -158,6 +158,9 @@ Neither side pauses, and a packet's first and last clocks count: about 50 of an 
 or 330 of a decoder. The encoders are built for all modes, with 64 bytes a beat out: four cells of
 one dimension that have more bits take two clocks, and so do eight planes of a cell of three.
 
+The clocks were counted before registers were put into the cores: since then the encoders take 4 to
+7 clocks more a packet and the decoder of two dimensions 32, which is 0.1 to 0.2 % and 0.7 % here.
+
 With a precision or an accuracy a cell's begin is the end of the one before it, and only the index
 tells where groups of 1024 values begin. So the decoder of three dimensions reads up to 74 groups
 side by side, of which a packet of {block_size} has 64: 13.8 values a clock at most, less the clocks
