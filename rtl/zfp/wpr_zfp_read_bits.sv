@@ -235,17 +235,25 @@ module wpr_zfp_read_bits #(
   logic [Log:0] length;
   logic [1:0][4:0] more;
   logic goes_on, goes_on_q;  // beyond the last coefficient's place
-  logic [62:0] ones;         // that were announced
+  logic [Values-2:0] ones;   // that were announced
   assign bits  = g_level[Levels].codes[0][Values-1:0];
 
   // ---- the last one: what comes out of it -------------------------------------------------------
 
+  logic [Log-1:0] n_ones;
+  logic [1:0][4:0] n_more;
+  assign ones = bits[Values-2:0] & ~known[Values-2:0];
+  if (Wider) begin : g_count_by_thirds
+    assign {n_more, n_ones} = {count(ones[62:42]), count(ones[41:21]), Log'(count(ones[20:0]))};
+  end else if (Wide) begin : g_count
+    assign {n_more, n_ones} = {10'd0, Log'(count(21'(ones)))};
+  end else begin : g_count_three
+    assign {n_more, n_ones} = {10'd0, three(ones)};
+  end
   always_comb begin
-    ones    = 63'(bits[Values-2:0]) & ~63'(known[Values-2:0]);
     reached = whole_to - (Levels + 1)'(g_level[Levels].tests[0]);
     goes_on = use_q[Clocks-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
-    length  = {1'b1, Log'(count(ones[20:0]))};
-    more    = {count(ones[62:42]), count(ones[41:21])};
+    {length, more} = {1'b1, n_ones, n_more};
     if (!known[Values-1] && !goes_on) {length, more} = {whole_to[Log:0], 10'd0};
     ahead = ~({Values{1'b1}} << reached);
   end
