@@ -39,6 +39,7 @@ lz/wpr_lz4_enc.sv
 lz/wpr_snappy_enc.sv
 lz/wpr_lz_core.sv
 common/wpr_split.sv
+zfp/wpr_zfp_pkg.sv
 zfp/wpr_zfp_delay.sv
 zfp/wpr_zfp_lift.sv
 zfp/wpr_zfp_most.sv

@@ -3,6 +3,7 @@ common/wpr_fifo.sv
 common/wpr_ram_fifo.sv
 common/wpr_pack.sv
 common/wpr_split.sv
+zfp/wpr_zfp_pkg.sv
 zfp/wpr_zfp_delay.sv
 zfp/wpr_zfp_lift.sv
 zfp/wpr_zfp_most.sv

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code of a cell of 4^Dims float32 values (codecs/zfp/spec.md, A cell). One cell a clock, 11 +
-// 6 * Dims clocks later; nothing stops it.
+// The code of a cell of 4^Dims float32 values (codecs/zfp/spec.md, A cell). One cell a clock, 7 +
+// 6 * Dims clocks later and those of joining its planes (wpr_zfp_pkg); nothing stops it.
 //
 // P, the number of planes, is min(cfg_planes_i, exponent + cfg_offset_i), at least 0; a cell
 // without planes is coded as one of zeros.
@@ -25,7 +25,8 @@ module wpr_zfp_cell #(
   localparam int unsigned Log = 2 * Dims;
   localparam int unsigned HeadBits = 9;
   localparam int unsigned PlanesBits = $clog2(33 * Values);
-  localparam int unsigned Coding = 7 + Log + 3 * Dims;  // clocks, of all behind the cast
+  localparam int unsigned Joining = wpr_zfp_pkg::join_clocks(32, Values, Values - 1);
+  localparam int unsigned Coding = 3 + Log + 3 * Dims + Joining;  // clocks, of all behind the cast
 
   // ---- numbers, and the cell's exponent ---------------------------------------------------------
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code of cells of 4 x 4 x 4 float32 values (codecs/zfp/spec.md, A cell), each in four pieces
 // of eight bit planes. A cell comes in as four beats, z = 0 to 3, of 4 x 4 values, x runs fastest;
-// beats may come in any clocks. Its pieces leave in four clocks in a row, about 40 clocks later;
+// beats may come in any clocks. Its pieces leave in four clocks in a row, about 50 clocks later;
 // nothing stops them.
 //
 // P, the number of planes, is min(cfg_planes_i, exponent + cfg_offset_i), at least 0; a cell
@@ -31,7 +31,7 @@ module wpr_zfp_cell3 #(
 );
 
   localparam int unsigned HeadBits = 9;
-  localparam int unsigned Clocks = 35;  // from the first read of a cell to its first piece
+  localparam int unsigned Clocks = 42;  // from the first read of a cell to its first piece
 
   // ---- cells are stored until their exponent is known -------------------------------------------
 
@@ -107,12 +107,12 @@ module wpr_zfp_cell3 #(
     head_q   <= coded ? {exponent + 8'd1, 1'b1} : '0;
     planes_q <= !coded ? '0 : wanted < signed'(11'(cfg_planes_i)) ? wanted[5:0] : cfg_planes_i;
   end
-  wpr_zfp_delay #(.Width(6), .Clocks(20)) keep_planes (
+  wpr_zfp_delay #(.Width(6), .Clocks(22)) keep_planes (
     .clk_i,
     .data_i(planes_q),
     .data_o(planes)
   );
-  wpr_zfp_delay #(.Width(9), .Clocks(29)) keep_head (
+  wpr_zfp_delay #(.Width(9), .Clocks(34)) keep_head (
     .clk_i,
     .data_i(head_q),
     .data_o(head)
@@ -183,31 +183,51 @@ module wpr_zfp_cell3 #(
     end
   end
 
-  // ---- 25, 26: whether a coefficient, or one behind it, has a 1 in a plane; in those above ------
+  // ---- 25, 26: whether a coefficient, or one behind it, has a 1 in a plane ----------------------
 
-  logic [7:0][63:0] from, from_q, bits2_q, bits3_q;
-  logic [8:0][63:0] known, known_q;  // in the planes above plane p of the phase
-  logic [63:0] above_q;
-  logic [7:0] use_q;
+  // Of eight coefficients, then of those behind the eight. In one clock, ones would be passed on
+  // from one to the next to save logic; so also from plane to plane.
+  logic [7:0][63:0] near, near_q, from, from_q;
+  logic [2:0][7:0][63:0] later_q;  // bits
   always_comb begin
-    from = bits_q;
-    for (int p = 0; p < 8; p++) for (int s = 1; s < 64; s *= 2) from[p] |= from[p] >> s;
-    known    = {from_q, 64'd0};
-    for (int s = 1; s < 9; s *= 2) for (int p = 8; p >= s; p--) known[p] |= known[p-s];
-    for (int p = 0; p < 9; p++) if (phase_q[25] != '0) known[p] |= above_q;
+    near = bits_q;
+    from = near_q;
+    for (int p = 0; p < 8; p++) begin
+      for (int i = 62; i >= 0; i--) if (i % 8 != 7) near[p][i] |= near[p][i+1];
+      for (int i = 55; i >= 0; i--) from[p][i] |= from[p][(i/8+1)*8];
+    end
   end
   always_ff @(posedge clk_i) begin
+    later_q <= {later_q[1:0], bits_q};
+    near_q  <= near;
     from_q  <= from;
-    bits2_q <= bits_q;
-    known_q <= known;
-    above_q <= known[8];
+  end
+
+  // ---- 27, 28: whether it has one in the planes above: of the phase, and of those before it -----
+
+  logic [8:1][63:0] above, above_q;  // in the planes of the phase above plane p
+  logic [8:0][63:0] known, known_q;
+  logic [63:0] before_q;
+  logic [7:0] use_q;
+  always_comb begin
+    above = from_q;
+    for (int p = 2; p <= 8; p++) above[p] |= above[p-1];
+    for (int p = 0; p <= 8; p++) begin
+      known[p] = (p == 0 ? '0 : above_q[p]) | (phase_q[27] == '0 ? '0 : before_q);
+    end
+  end
+  logic [7:0][63:0] plane_bits_q;
+  always_ff @(posedge clk_i) begin
+    above_q  <= above;
+    known_q  <= known;
+    before_q <= known[8];
     for (int p = 0; p < 8; p++) begin
-      use_q[p]   <= 6'(phase_q[25]) * 6'd8 + 6'(p) < planes;
-      bits3_q[p] <= 6'(phase_q[25]) * 6'd8 + 6'(p) < planes ? bits2_q[p] : '0;
+      use_q[p]        <= {1'b0, phase_q[27], 3'(p)} < planes;
+      plane_bits_q[p] <= {1'b0, phase_q[27], 3'(p)} < planes ? later_q[2][p] : '0;
     end
   end
 
-  // ---- 31, 34: the planes' codes; joined --------------------------------------------------------
+  // ---- 33, 39: the planes' codes; joined --------------------------------------------------------
 
   logic [7:0][126:0] codes;
   logic [7:0][6:0] sizes;
@@ -215,7 +235,7 @@ module wpr_zfp_cell3 #(
     wpr_zfp_plane #(.Values(64)) plane (
       .clk_i,
       .use_i    (use_q[p]),
-      .bits_i   (bits3_q[p]),
+      .bits_i   (plane_bits_q[p]),
       .known_i  (known_q[p]),
       .reached_i(known_q[p+1]),
       .code_o   (codes[p]),
@@ -232,23 +252,47 @@ module wpr_zfp_cell3 #(
     .size_o (joined_size)
   );
 
-  // ---- 35: behind the head; cut at the rate -----------------------------------------------------
+  // ---- 40: behind the head ----------------------------------------------------------------------
 
-  logic first, final_piece;
-  logic [PieceBits-1:0] piece;
-  logic [SizeBits-1:0] piece_size, left, left_q;  // of the cell
-  assign first       = phase_q[34] == '0;
-  assign final_piece = phase_q[34] == 2'd3;
-  assign left        = first ? cfg_bits_i : left_q;
-  assign piece       = first ? {joined, head} : PieceBits'(joined);
-  assign piece_size  = SizeBits'(joined_size) +
-                       (!first ? '0 : head[0] ? SizeBits'(HeadBits) : SizeBits'(1));
+  logic first;
+  logic [PieceBits-1:0] piece_q;
+  logic [SizeBits-1:0] piece_size_q;
+  assign first = phase_q[39] == '0;
   always_ff @(posedge clk_i) begin
-    left_q <= piece_size < left ? left - piece_size : '0;
-    code_o <= cfg_rate_i ? piece & ~({PieceBits{1'b1}} << left) : piece;
-    size_o <= cfg_rate_i && (final_piece || left < piece_size) ? left : piece_size;
-    last_o <= final_piece && end_q[34];
+    piece_q      <= first ? {joined, head} : PieceBits'(joined);
+    piece_size_q <= SizeBits'(joined_size) +
+                    (!first ? '0 : head[0] ? SizeBits'(HeadBits) : SizeBits'(1));
   end
-  assign valid_o = run_q[35];
+
+  // ---- 41: how much the rate leaves; 42: cut there ----------------------------------------------
+
+  localparam int unsigned Parts = (PieceBits + 7) / 8;
+  logic begins_q, final_q;
+  logic [SizeBits-1:0] left, left_q;  // of the cell
+  logic [SizeBits-1:0] size_q;
+  logic [PieceBits-1:0] whole_piece_q, mask;
+  logic [Parts-1:0] inside_q;  // all of eight bits are
+  logic [7:0] edge_q;          // of eight bits that the rate cuts, those before that
+  logic [Parts-1:0] partly;    // their first one is inside
+  assign left   = begins_q ? cfg_bits_i : left_q;
+  assign partly = {inside_q[Parts-2:0], 1'b1};
+  always_comb begin
+    for (int i = 0; i < int'(PieceBits); i++) begin
+      mask[i] = inside_q[i/8] || (partly[i/8] && edge_q[i%8]);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    begins_q      <= first;
+    final_q       <= phase_q[39] == 2'd3;
+    left_q        <= piece_size_q < left ? left - piece_size_q : '0;
+    size_q        <= cfg_rate_i && (final_q || left < piece_size_q) ? left : piece_size_q;
+    whole_piece_q <= piece_q;
+    edge_q        <= ~(8'hFF << left[2:0]);
+    for (int i = 0; i < int'(Parts); i++) inside_q[i] <= !cfg_rate_i || 32'(left >> 3) > i;
+    code_o        <= whole_piece_q & mask;
+    size_o        <= size_q;
+    last_o        <= phase_q[41] == 2'd3 && end_q[41];
+  end
+  assign valid_o = run_q[42];
 
 endmodule

@@ -9,7 +9,7 @@
 // Blocks that are coded reversibly, with a precision or with an accuracy are not for it: their
 // cells begin anywhere.
 //
-// Rate: a beat a clock, and a clock a packet. Latency about 220 clocks, or 160 with Dims = 1. A
+// Rate: a beat a clock, and a clock a packet. Latency about 250 clocks, or 160 with Dims = 1. A
 // queue in block RAM takes what is on its way, so that nothing stops a stage.
 module wpr_zfp_dec #(
   parameter int unsigned Dims       = 2,    // 1 or 2
@@ -52,7 +52,7 @@ module wpr_zfp_dec #(
   localparam int unsigned LaneBits = $clog2(Lanes + 1);
   localparam int unsigned LogQueue = 8;
   // Clocks from a piece of the stream to its values.
-  localparam int unsigned Latency = (Dims == 1 ? 2 + 130 : 194) + 1 + 1 + 3 * Dims + 6;
+  localparam int unsigned Latency = (Dims == 1 ? 2 + 130 : 226) + 1 + 1 + 3 * Dims + 6;
 
   // ---- what is cut from the stream: beats of cells, then what fills up the last word ------------
 

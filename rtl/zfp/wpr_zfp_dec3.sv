@@ -115,11 +115,23 @@ module wpr_zfp_dec3 #(
   logic bad_end2_q;
   logic [PlaceBits-1:0] at2_q;
   assign last_word = ($clog2(Bytes / 8))'(words_q - 4'd1);
+
+  // Zeros above the uppermost 1 of eight bits, 7 if there is none above the lowest one.
+  function automatic logic [2:0] zeros_above(input logic [7:1] bits);
+    logic odd_number;
+    odd_number = bits[2] || !bits[1];
+    odd_number = bits[4] || (!bits[3] && odd_number);
+    odd_number = !bits[7] && (bits[6] || (!bits[5] && odd_number));
+    return {bits[7:4] == '0, bits[7:4] == '0 ? bits[3:2] == '0 : bits[7:6] == '0, odd_number};
+  endfunction
+
+  logic [7:1] set;        // the word's bytes that are not 0
+  logic [7:0][2:0] tops;  // of its bytes
   always_comb begin
-    zeros = 6'd63;
-    for (int b = 0; b < 8; b++) begin
-      for (int i = 0; i < 8; i++) if (word_q[b][i]) zeros = {3'(7 - b), 3'(7 - i)};
-    end
+    for (int b = 1; b < 8; b++) set[b] = word_q[b] != '0;
+    for (int b = 0; b < 8; b++) tops[b] = zeros_above(word_q[b][7:1]);
+    zeros[5:3] = zeros_above(set);
+    zeros[2:0] = tops[~zeros[5:3]];
   end
   always_ff @(posedge clk_i) begin
     word_q       <= data_q[64*last_word+:64];

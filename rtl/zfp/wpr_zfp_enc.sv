@@ -56,8 +56,9 @@ module wpr_zfp_enc #(
   localparam int unsigned PieceBits = Cells * CellBits;
   localparam int unsigned OutBits = 8 * Bytes;
   localparam int unsigned PieceSizeBits = $clog2(PieceBits + 1);
-  // Clocks from a beat in to its piece in the queue.
-  localparam int unsigned Latency = 1 + Dims + 11 + 6 * Dims + $clog2(Cells);
+  // Clocks from a beat in to its code, and to its piece in the queue.
+  localparam int unsigned Coded = 8 + 7 * Dims + wpr_zfp_pkg::join_clocks(32, Values, Values - 1);
+  localparam int unsigned Latency = Coded + wpr_zfp_pkg::join_clocks(Cells, CellBits, 0);
 
   // ---- beats that may come: as many as the queue takes ------------------------------------------
 
@@ -129,10 +130,12 @@ module wpr_zfp_enc #(
       .code_o  (codes[c]),
       .size_o  (sizes[c])
     );
-    logic there;
-    assign there = c == 0 || beat_q[Latency-$clog2(Cells)].end_at[3:2] >= 2'(c);
-    assign there_codes[c] = there ? codes[c] : '0;
-    assign there_sizes[c] = there ? sizes[c] : '0;
+    logic there_q;
+    always_ff @(posedge clk_i) begin
+      there_q <= c == 0 || beat_q[Coded-1].end_at[3:2] >= 2'(c);
+    end
+    assign there_codes[c] = there_q ? codes[c] : '0;
+    assign there_sizes[c] = there_q ? sizes[c] : '0;
   end
 
   logic [PieceBits-1:0] piece;
@@ -152,63 +155,73 @@ module wpr_zfp_enc #(
 
   // ---- the queue, and the packer ----------------------------------------------------------------
 
-  logic q_valid, q_last, unused_ready;
-  logic [PieceBits-1:0] q_piece;
-  logic [PieceSizeBits-1:0] q_size;
+  // What the packer asks about a piece is found out before the queue, whose words come late.
+  localparam int unsigned Lanes = OutBits / Unit;
+  localparam int unsigned LaneBits = $clog2(Lanes + 1);
+  localparam bit Split = PieceBits > OutBits;  // a piece may leave in two beats
+  typedef struct packed {
+    logic                     last;
+    logic                     split;  // a beat of OutBits leaves before its last one
+    logic [     LaneBits-1:0] lanes;  // of that
+    logic [PieceSizeBits-1:0] size;
+    logic [    PieceBits-1:0] piece;
+  } queued_t;
+  queued_t found, queued;
+  logic [PieceSizeBits-1:0] last_beat;  // its bits
+  logic q_valid, unused_ready;
   logic [LogQueue:0] unused_level;
-  wpr_fifo #(.Width(1 + PieceSizeBits + PieceBits), .LogDepth(LogQueue)) queue (
+  always_comb begin
+    found.last  = beat_q[Latency].last;
+    found.split = Split && piece_size > PieceSizeBits'(OutBits);
+    last_beat   = found.split ? piece_size - PieceSizeBits'(OutBits) : piece_size;
+    found.lanes = LaneBits'((PieceSizeBits'(Unit - 1) + last_beat) / PieceSizeBits'(Unit));
+    found.size  = piece_size;
+    found.piece = piece;
+  end
+  wpr_fifo #(.Width($bits(queued_t)), .LogDepth(LogQueue)) queue (
     .clk_i,
     .rst_ni,
     .s_valid_i(beat_q[Latency].valid),
     .s_ready_o(unused_ready),
-    .s_data_i ({beat_q[Latency].last, piece_size, piece}),
+    .s_data_i (found),
     .m_valid_o(q_valid),
     .m_ready_i(pop),
-    .m_data_o ({q_last, q_size, q_piece}),
+    .m_data_o (queued),
     .level_o  (unused_level)
   );
 
-  localparam int unsigned Lanes = OutBits / Unit;
-  localparam int unsigned LaneBits = $clog2(Lanes + 1);
-  logic p_valid, p_ready, p_last, group_free;
-  assign p_valid = q_valid && group_free;
+  logic p_valid, p_ready, more, rest_q, group_free;  // rest: a beat of the piece has left
   logic [OutBits-1:0] p_piece;
-  logic [LaneBits-1:0] p_lanes, m_lanes;
-  if (PieceBits <= OutBits) begin : g_one
-    assign p_piece = OutBits'(q_piece);
-    assign p_lanes = LaneBits'((PieceSizeBits'(Unit - 1) + q_size) / PieceSizeBits'(Unit));
-    assign p_last  = q_last;
-    assign pop     = p_valid && p_ready;
-  end else begin : g_two  // of OutBits, and the rest
-    logic rest_q, more;
-    logic [PieceSizeBits-1:0] rest;
-    assign rest    = q_size - PieceSizeBits'(OutBits);
-    assign more    = q_size > PieceSizeBits'(OutBits) && !rest_q;
-    assign p_piece = rest_q ? OutBits'(q_piece[PieceBits-1:OutBits]) : q_piece[OutBits-1:0];
-    assign p_lanes = more ? LaneBits'(Lanes) : LaneBits'(rest_q ? rest : q_size);
-    assign p_last  = q_last && !more;
-    assign pop     = p_valid && p_ready && !more;
-    always_ff @(posedge clk_i) begin
-      if (p_valid && p_ready) rest_q <= more;
-      if (!rst_ni) rest_q <= 1'b0;
-    end
+  logic [LaneBits-1:0] m_lanes;
+  assign more    = queued.split && !rest_q;
+  assign p_valid = q_valid && group_free;
+  assign pop     = p_valid && p_ready && !more;
+  always_ff @(posedge clk_i) begin
+    if (p_valid && p_ready) rest_q <= more;
+    if (!rst_ni) rest_q <= 1'b0;
+  end
+  if (Split) begin : g_split
+    assign p_piece = rest_q ? OutBits'(queued.piece[PieceBits-1:OutBits])
+                            : queued.piece[OutBits-1:0];
+  end else begin : g_whole
+    assign p_piece = OutBits'(queued.piece);
   end
 
   // ---- groups: of 64 beats ----------------------------------------------------------------------
 
   logic [5:0] number_q;
   logic [16:0] group_q, group;
-  assign group      = group_q + 17'(q_size);
+  assign group      = group_q + 17'(queued.size);
   assign group_free = !m_group_tvalid || m_group_tready;
   always_ff @(posedge clk_i) begin
     if (group_free) begin
-      m_group_tvalid <= pop && (q_last || &number_q);
+      m_group_tvalid <= pop && (queued.last || &number_q);
       m_group_tdata  <= group;
-      m_group_tlast  <= q_last;
+      m_group_tlast  <= queued.last;
     end
     if (pop) begin
-      number_q <= q_last ? '0 : number_q + 6'd1;
-      group_q  <= q_last || &number_q ? '0 : group;
+      number_q <= queued.last ? '0 : number_q + 6'd1;
+      group_q  <= queued.last || &number_q ? '0 : group;
     end
     if (!rst_ni) begin
       m_group_tvalid <= 1'b0;
@@ -223,8 +236,8 @@ module wpr_zfp_enc #(
     .s_valid_i(p_valid),
     .s_ready_o(p_ready),
     .s_data_i (p_piece),
-    .s_size_i (p_lanes),
-    .s_last_i (p_last),
+    .s_size_i (more ? LaneBits'(Lanes) : queued.lanes),
+    .s_last_i (queued.last && !more),
     .m_valid_o(m_axis_tvalid),
     .m_ready_i(m_axis_tready),
     .m_data_o (m_axis_tdata),

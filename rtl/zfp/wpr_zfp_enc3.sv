@@ -12,7 +12,7 @@
 //
 // Rate: a cell in four clocks; in as many as its pieces take if those are more. A piece takes a
 // clock for each 512 bits, and none if it is empty; what fills up a cell at a rate is of the last
-// one. And a clock a packet. Latency about 45 clocks. A queue takes what is on its way, so that
+// one. And a clock a packet. Latency about 55 clocks. A queue takes what is on its way, so that
 // nothing stops a stage.
 module wpr_zfp_enc3 #(
   parameter int unsigned CellBits = 2120,  // that a cell may have; 2120 hold all modes
@@ -110,15 +110,28 @@ module wpr_zfp_enc3 #(
 
   // ---- cells; the queue of their pieces, but for empty ones in the midst of a group of 64 -------
 
-  logic c_valid, c_last, c_ends, q_valid, q_last, q_ends, unused_ready;
-  logic [PieceBits-1:0] c_code, q_code;
-  logic [SizeBits-1:0] c_size, q_size;
+  // What the packer asks about a piece is found out before the queue, whose words come late.
+  typedef struct packed {
+    logic                 last;
+    logic                 ends;   // its group
+    logic                 empty;
+    logic [          2:0] beats;  // of OutBits, before its last one
+    logic [          9:0] tail;   // bits of that
+    logic [ SizeBits-1:0] size;
+    logic [PieceBits-1:0] code;
+  } queued_t;
+  queued_t found, queued;
+  logic c_valid, q_valid, unused_ready, whole_beats;
   logic [LogQueue:0] unused_level;
   logic [5:0] number_q;  // of the piece in its group
-  assign c_ends = c_last || &number_q;
-  assign drop   = c_valid && c_size == '0 && !c_ends;
+  assign found.ends  = found.last || &number_q;
+  assign found.empty = found.size == '0;
+  assign whole_beats = found.size[8:0] == '0 && !found.empty;
+  assign found.beats = 3'(found.size >> 9) - 3'(whole_beats);
+  assign found.tail  = {whole_beats, found.size[8:0]};
+  assign drop        = c_valid && found.empty && !found.ends;
   always_ff @(posedge clk_i) begin
-    if (c_valid) number_q <= c_last ? '0 : number_q + 6'd1;
+    if (c_valid) number_q <= found.last ? '0 : number_q + 6'd1;
     if (!rst_ni) number_q <= '0;
   end
   wpr_zfp_cell3 #(.Most(CellBits)) code_cell (
@@ -133,59 +146,51 @@ module wpr_zfp_enc3 #(
     .last_i  (beat_q[4].last),
     .values_i(cell_q),
     .valid_o (c_valid),
-    .last_o  (c_last),
-    .code_o  (c_code),
-    .size_o  (c_size)
+    .last_o  (found.last),
+    .code_o  (found.code),
+    .size_o  (found.size)
   );
-  wpr_fifo #(.Width(2 + SizeBits + PieceBits), .LogDepth(LogQueue)) queue (
+  wpr_fifo #(.Width($bits(queued_t)), .LogDepth(LogQueue)) queue (
     .clk_i,
     .rst_ni,
     .s_valid_i(c_valid && !drop),
     .s_ready_o(unused_ready),
-    .s_data_i ({c_last, c_ends, c_size, c_code}),
+    .s_data_i (found),
     .m_valid_o(q_valid),
     .m_ready_i(pop),
-    .m_data_o ({q_last, q_ends, q_size, q_code}),
+    .m_data_o (queued),
     .level_o  (unused_level)
   );
 
   // ---- a piece leaves in beats of OutBits -------------------------------------------------------
 
-  logic p_valid, p_ready, p_last, more, nothing, group_free;
+  logic p_valid, p_ready, more, nothing, group_free;
   logic [OutBits-1:0] p_bits;
-  logic [9:0] p_size, m_size;
-  logic begun_q, beyond_q;  // the piece's first beat has left; its second one, too
-  logic [SizeBits-1:0] rest, rest_q;
-  assign rest    = begun_q ? rest_q : q_size;
-  assign more    = rest > SizeBits'(OutBits);
-  assign nothing = q_size == '0 && !q_last;  // but its group ends
+  logic [9:0] m_size;
+  logic [2:0] gone_q;  // of the piece's beats, those that have left
+  assign more    = gone_q != queued.beats;
+  assign nothing = queued.empty && !queued.last;  // but its group ends
   assign p_valid = q_valid && group_free && !nothing;
-  assign p_bits  = !begun_q ? q_code[OutBits-1:0]
-                 : beyond_q ? '0 : OutBits'(q_code[PieceBits-1:OutBits]);
-  assign p_size  = more ? 10'(OutBits) : rest[9:0];
-  assign p_last  = q_last && !more;
+  assign p_bits  = gone_q == 3'd0 ? queued.code[OutBits-1:0]
+                 : gone_q == 3'd1 ? OutBits'(queued.code[PieceBits-1:OutBits]) : '0;
   assign pop     = q_valid && group_free && (nothing || (p_ready && !more));
   always_ff @(posedge clk_i) begin
-    if (p_valid && p_ready) begin
-      begun_q  <= more;
-      beyond_q <= begun_q;
-      rest_q   <= rest - SizeBits'(OutBits);
-    end
-    if (!rst_ni) begun_q <= 1'b0;
+    if (p_valid && p_ready) gone_q <= more ? gone_q + 3'd1 : '0;
+    if (!rst_ni) gone_q <= '0;
   end
 
   // ---- groups -----------------------------------------------------------------------------------
 
   logic [16:0] group_q, group;
-  assign group      = group_q + 17'(q_size);
+  assign group      = group_q + 17'(queued.size);
   assign group_free = !m_group_tvalid || m_group_tready;
   always_ff @(posedge clk_i) begin
     if (group_free) begin
-      m_group_tvalid <= pop && q_ends;
+      m_group_tvalid <= pop && queued.ends;
       m_group_tdata  <= group;
-      m_group_tlast  <= q_last;
+      m_group_tlast  <= queued.last;
     end
-    if (pop) group_q <= q_ends ? '0 : group;
+    if (pop) group_q <= queued.ends ? '0 : group;
     if (!rst_ni) begin
       m_group_tvalid <= 1'b0;
       group_q        <= '0;
@@ -198,8 +203,8 @@ module wpr_zfp_enc3 #(
     .s_valid_i(p_valid),
     .s_ready_o(p_ready),
     .s_data_i (p_bits),
-    .s_size_i (p_size),
-    .s_last_i (p_last),
+    .s_size_i (more ? 10'(OutBits) : queued.tail),
+    .s_last_i (queued.last && !more),
     .m_valid_o(m_axis_tvalid),
     .m_ready_i(m_axis_tready),
     .m_data_o (m_axis_tdata),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codes of all bit planes of a cell's coefficients, one behind the other
-// (codecs/zfp/spec.md, A cell, 3). Latency 6 + log2(Values) clocks, one cell a clock.
+// (codecs/zfp/spec.md, A cell, 3). Latency 2 + log2(Values) clocks and those of joining the planes
+// (wpr_zfp_pkg), one cell a clock.
 //
 // No plane waits for the one above: a plane's n is one more than the number of the last coefficient
 // that has a 1 in a plane above it, which is an OR of many bits. A bound on the cell's size only
@@ -18,43 +19,53 @@ module wpr_zfp_planes #(
   output logic [SizeBits-1:0]     size_o           // bits, also beyond Most
 );
 
-  // ---- 1: whether a coefficient, or one behind it, has a 1 in a plane ---------------------------
+  // In three clocks, and by groups: else ones would be passed on from number to number, and from
+  // plane to plane, to save logic.
 
-  // Ones spread to all numbers below: from the upper half of 2, 4, 8 ... numbers to the lower one.
-  logic [Values-1:0][31:0] from, bits_q;
-  logic [31:0][Values-1:0] from_q;  // by plane
+  // ---- 1: whether a coefficient, or one behind it of its eight, has a 1 in a plane --------------
+
+  localparam int unsigned Eight = Values > 8 ? 8 : Values;
+  logic [31:0][Values-1:0] bits, from_eight, from_eight_q;  // by plane
   logic [31:0] use_q;
   always_comb begin
-    from = coefficients_i;
-    for (int s = 1; s < int'(Values); s *= 2) begin
-      for (int i = 0; i < int'(Values); i++) if (i / s % 2 == 0) from[i] |= from[(i/s+1)*s];
+    for (int k = 0; k < 32; k++) begin
+      for (int i = 0; i < int'(Values); i++) bits[k][i] = coefficients_i[i][k];
+    end
+    from_eight = bits;
+    for (int k = 0; k < 32; k++) begin
+      for (int i = int'(Values) - 2; i >= 0; i--) begin
+        if ((i + 1) % int'(Eight) != 0) from_eight[k][i] |= from_eight[k][i+1];
+      end
     end
   end
   always_ff @(posedge clk_i) begin
-    bits_q <= coefficients_i;
-    for (int k = 0; k < 32; k++) begin
-      for (int i = 0; i < int'(Values); i++) from_q[k][i] <= from[i][k];
-      use_q[k] <= 6'(31 - k) < planes_i;
-    end
+    from_eight_q <= from_eight;
+    for (int k = 0; k < 32; k++) use_q[k] <= 6'(31 - k) < planes_i;
   end
 
-  // ---- 2: whether it has one in the planes above ------------------------------------------------
+  // ---- 2: of all behind it, in the plane or those above it of its four; 3: in all above ---------
 
-  logic [32:0][Values-1:0] known, known_q;  // by the planes from a number on
-  logic [31:0][Values-1:0] bits2_q;
-  logic [31:0] use2_q;
+  logic [31:0][Values-1:0] from, from_four, from_four_q, known;
+  logic [32:0][Values-1:0] known_q;  // by the planes from a number on
+  logic [2:0][31:0][Values-1:0] bits_q;
+  logic [1:0][31:0] later_use_q;
   always_comb begin
-    known = {Values'(0), from_q};
-    for (int s = 1; s < 32; s *= 2) begin
-      for (int k = 0; k < 32; k++) if (k / s % 2 == 0) known[k] |= known[(k/s+1)*s];
+    from = from_eight_q;
+    for (int k = 0; k < 32; k++) begin
+      for (int i = int'(Values - Eight) - 1; i >= 0; i--) from[k][i] |= from[k][(i/8+1)*8];
     end
+    from_four = from;
+    for (int k = 30; k >= 0; k--) if (k % 4 != 3) from_four[k] |= from_four[k+1];
+    known = from_four_q;
+    for (int k = 27; k >= 0; k--) known[k] |= known[(k/4+1)*4];
   end
   always_ff @(posedge clk_i) begin
-    known_q <= known;
-    use2_q  <= use_q;
-    for (int k = 0; k < 32; k++) begin
-      for (int i = 0; i < int'(Values); i++) bits2_q[k][i] <= bits_q[i][k] && use_q[k];
-    end
+    from_four_q <= from_four;
+    known_q     <= {Values'(0), known};
+    later_use_q <= {later_use_q[0], use_q};
+    bits_q[0]   <= bits;
+    bits_q[2]   <= bits_q[1];
+    for (int k = 0; k < 32; k++) bits_q[1][k] <= use_q[k] ? bits_q[0][k] : '0;
   end
 
   // ---- the planes' codes, the uppermost one first -----------------------------------------------
@@ -64,8 +75,8 @@ module wpr_zfp_planes #(
   for (genvar k = 0; k < 32; k++) begin : g_plane
     wpr_zfp_plane #(.Values(Values)) plane (
       .clk_i,
-      .use_i    (use2_q[k]),
-      .bits_i   (bits2_q[k]),
+      .use_i    (later_use_q[1][k]),
+      .bits_i   (bits_q[2][k]),
       .known_i  (known_q[k+1]),
       .reached_i(known_q[k]),
       .code_o   (codes[31-k]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads one bit plane from the code that begins with it (codecs/zfp/spec.md, A cell, 3): the inverse
 // of wpr_zfp_plane. One plane a clock. What the plane below waits for comes Clocks clocks later: 3
-// with 4 values, 5 with 16 and 6 with 64; bits_o comes 2 clocks behind that.
+// with 4 values, 6 with 16 and 7 with 64; bits_o comes 2 clocks behind that.
 //
 // A bit of the code is a coefficient's, or a test: whether there is another 1. A test stands behind
 // the bits of the coefficients below n, and behind each 1 from there on. So from n on a bit is a
@@ -23,7 +23,10 @@ module wpr_zfp_read_bits #(
   input  logic                use_i,     // 0: the plane has no code
   input  logic [  Places-2:0] code_i,    // bits that the cell does not have are 0
   input  logic [  Values-1:0] known_i,   // of the coefficients below n
+  // The plane's length is the sum of all three, of the first one alone with up to 16 values: a
+  // count of many bits, whose last additions are left to who adds the length to a place.
   output logic [       Log:0] length_o,
+  output logic [    1:0][4:0] more_o,
   // The plane below, if it has a code: its coefficients below n, and n.
   output logic [  Values-1:0] known_o,
   output logic [       Log:0] n_o,
@@ -33,14 +36,25 @@ module wpr_zfp_read_bits #(
 );
 
   localparam int unsigned Levels = Log + 1;  // of halves that are joined
-  localparam bit Wide = Values > 4;          // two registers more
-  localparam bit Wider = Values > 16;        // a third one
-  localparam int unsigned Clocks = Wider ? 6 : Wide ? 5 : 3;
+  localparam bit Wide = Values > 4;          // three registers more
+  localparam bit Wider = Values > 16;        // a fourth one
+  localparam int unsigned Clocks = Wider ? 7 : Wide ? 6 : 3;
+  // So many levels have been joined when they come to a register, as also at the end.
+  localparam int unsigned First = Wider ? 3 : 2;
+  localparam int unsigned Second = Wider ? 5 : 4;
+  localparam int unsigned Third = 6;
+
+  // What is told of all places before one goes by groups of four places and sets of four groups,
+  // with registers between: else it would be passed on from place to place to save logic.
+  localparam int unsigned Groups = Places / 4;
+  localparam int unsigned Sets = (Groups + 3) / 4;
 
   typedef struct packed {
-    logic [Places-1:0]   code;
-    logic [Values-1:0]   known;
-    logic [Places/4-1:0] odd;    // in the group, an odd number
+    logic [Places-1:0] code;
+    logic [Values-1:0] known;
+    logic [Values-1:0] counted;  // ones, but of the coefficients below n
+    logic [Groups-1:0] odd;      // in the group, an odd number
+    logic [Sets-1:0]   set_odd;  // in the set; of each second one, in both
   } window_t;
   window_t window, w_q;
   logic [Clocks-1:1] use_q;
@@ -52,59 +66,49 @@ module wpr_zfp_read_bits #(
     .data_o(known)
   );
 
-  // ---- 1: ones that count, in groups of four to have few levels of logic ------------------------
+  // ---- 1: ones that count -----------------------------------------------------------------------
 
+  logic [Places-1:0] ones_in, ones_q;
+  assign ones_in = {1'b0, code_i & ~(Places - 1)'(known_i)};
+  assign ones_q  = {w_q.code[Places-1:Values], w_q.counted};
   always_comb begin
-    window.code  = {1'b0, code_i};
-    window.known = known_i;
-    for (int g = 0; g < int'(Places / 4); g++) begin
-      window.odd[g] = ^(window.code[4*g+:4] & ~4'(Places'(window.known) >> 4 * g));
+    window.code    = {1'b0, code_i};
+    window.known   = known_i;
+    window.counted = ones_in[Values-1:0];
+    window.set_odd = '0;
+    for (int g = 0; g < int'(Groups); g++) begin
+      window.odd[g] = ^(ones_in[4*g+:4]);
+      window.set_odd[g/4] ^= window.odd[g];
     end
+    for (int s = 1; s < int'(Sets); s += 2) window.set_odd[s] ^= window.set_odd[s-1];
   end
   always_ff @(posedge clk_i) w_q <= window;
-
-  // Of groups of four places, by fours again, so that few levels of logic are needed: whether an odd
-  // number of those before a group are set; whether all are.
-  localparam int unsigned Groups = Places / 4 > 4 ? Places / 4 : 4;
-  function automatic logic [Groups-1:0] odd_before(input logic [Groups-1:0] set);
-    logic [Groups/4-1:0] fours;
-    for (int f = 0; f < int'(Groups / 4); f++) fours[f] = ^set[4*f+:4];
-    for (int g = 0; g < int'(Groups); g++) begin
-      odd_before[g] = ^(fours & ~({(Groups / 4) {1'b1}} << g / 4)) ^
-                      ^(set[g/4*4+:4] & ~(4'hF << g % 4));
-    end
-  endfunction
-  function automatic logic [Groups-1:0] all_before(input logic [Groups-1:0] set);
-    logic [Groups/4-1:0] fours;
-    for (int f = 0; f < int'(Groups / 4); f++) fours[f] = &set[4*f+:4];
-    for (int g = 0; g < int'(Groups); g++) begin
-      all_before[g] = &(fours | {(Groups / 4) {1'b1}} << g / 4) &&
-                      &(set[g/4*4+:4] | 4'hF << g % 4);
-    end
-  endfunction
 
   // ---- 2: places of tests, if the plane goes on to there; where it does not end -----------------
 
   typedef struct packed {
-    logic [Places-1:0]   code;
-    logic [Places-1:0]   test;
-    logic [Places-1:0]   goes;
-    logic [Places/4-1:0] group_goes;
+    logic [Places-1:0] code;
+    logic [Places-1:0] test;
+    logic [Places-1:0] goes;
+    logic [Groups-1:0] group_goes;
   } place_t;
   place_t places, spot;
-  logic [Places-1:0] counted;
-  logic [Groups-1:0] odd, all;
-  assign odd = odd_before(Groups'(w_q.odd));
-  assign all = all_before(Groups'(spot.group_goes));
+  logic [Groups-1:0] odd, all;  // before the group; all: in its set
+  logic [Sets-1:0] set_near, set_near_q, set_all;  // before the set: of four sets, of all
+  logic low_goes, low_goes_q;                      // of the lower four sets
   always_comb begin
     places.code = w_q.code;
-    counted     = w_q.code & ~Places'(w_q.known);
+    odd         = '0;
+    for (int g = 0; g < int'(Groups); g++) begin
+      for (int s = 0; s < g / 4; s++) if (s % 2 != 0 || s == g / 4 - 1) odd[g] ^= w_q.set_odd[s];
+      for (int k = g / 4 * 4; k < g; k++) odd[g] ^= w_q.odd[k];
+    end
     for (int i = 0; i < int'(Places); i++) begin  // an even number of ones stand before it
-      places.test[i] = !(odd[i/4] ^ ^(counted[i/4*4+:4] & ~(4'hF << i % 4)));
+      places.test[i] = !(odd[i/4] ^ ^(ones_q[i/4*4+:4] & ~(4'hF << i % 4)));
     end
     places.test &= ~Places'(w_q.known);
     places.goes = ~places.test | w_q.code;
-    for (int g = 0; g < int'(Places / 4); g++) places.group_goes[g] = &places.goes[4*g+:4];
+    for (int g = 0; g < int'(Groups); g++) places.group_goes[g] = &places.goes[4*g+:4];
   end
   if (Wide) begin : g_places
     always_ff @(posedge clk_i) spot <= places;
@@ -112,18 +116,34 @@ module wpr_zfp_read_bits #(
     assign spot = places;
   end
 
-  // ---- 3: tests and values up to the end --------------------------------------------------------
+  // ---- 3: tests and values up to the end, if that is not in a group before theirs ---------------
 
   logic [Places-1:0] test, value, alive;  // alive: not behind the end
   always_comb begin
-    for (int i = 0; i < int'(Places); i++) begin
-      alive[i] = all[i/4] && &(spot.goes[i/4*4+:4] | 4'hF << i % 4);
-    end
+    for (int i = 0; i < int'(Places); i++) alive[i] = &(spot.goes[i/4*4+:4] | 4'hF << i % 4);
     test  = alive & spot.test;
     value = alive & ~spot.test & spot.code;
   end
 
-  // ---- 3, 4, 5: without its tests ---------------------------------------------------------------
+  // Groups are left out by others of their set, and sets by others a clock later, as they have been
+  // joined.
+  always_comb begin
+    all      = '1;
+    set_near = '1;
+    low_goes = 1'b1;
+    for (int g = 0; g < int'(Groups); g++) begin
+      for (int k = g / 4 * 4; k < g; k++) all[g] &= spot.group_goes[k];
+      for (int s = g / 4 + 1; s < int'(Sets) && s % 4 != 0; s++) set_near[s] &= spot.group_goes[g];
+      if (g < 16) low_goes &= spot.group_goes[g];
+    end
+    for (int s = 0; s < int'(Sets); s++) set_all[s] = set_near_q[s] && (s < 4 || low_goes_q);
+  end
+  always_ff @(posedge clk_i) begin
+    set_near_q <= set_near;
+    low_goes_q <= low_goes;
+  end
+
+  // ---- from 3 on: without its tests -------------------------------------------------------------
 
   function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
     for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
@@ -139,9 +159,30 @@ module wpr_zfp_read_bits #(
     sum[6] = carry;
   endfunction
 
-  logic [Places-1:0] alive_q;
+  // How many are set: of three, of seven, and of 21.
+  function automatic logic [1:0] three(input logic [2:0] set);
+    return {(set[0] && set[1]) || (set[2] && (set[0] || set[1])), ^set};
+  endfunction
+  function automatic logic [2:0] seven(input logic [6:0] set);
+    logic [1:0] low, high, one, two;
+    low  = three(set[2:0]);
+    high = three(set[5:3]);
+    one  = three({set[6], high[0], low[0]});
+    two  = three({one[1], high[1], low[1]});
+    return {two, one[0]};
+  endfunction
+  function automatic logic [4:0] count(input logic [20:0] set);
+    logic [6:0] ones, twos;
+    for (int t = 0; t < 7; t++) {twos[t], ones[t]} = three(set[3*t+:3]);
+    return 5'(sum(6'(seven(ones)), 6'({seven(twos), 1'b0})));
+  endfunction
+
+  logic [Places-1:0] alive_q, before_end;
   logic [Levels:0] whole, whole_to;  // bits up to the end
-  always_comb for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(alive_q & every(b));
+  always_comb begin
+    for (int p = 0; p < int'(Places); p++) before_end[p] = alive_q[p] && set_all[p/16];
+    for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(before_end & every(b));
+  end
 
   for (genvar l = 0; l <= int'(Levels); l++) begin : g_level
     localparam int unsigned Bits = l == 0 ? 1 : l;  // of a number of tests
@@ -167,21 +208,24 @@ module wpr_zfp_read_bits #(
           else if (l > 2) joined[i] >>= g_level[l-1].tests[2*i] & (l - 1)'(Half / 2 - 1);
           joined[i] |= (1 << l)'(g_level[l-1].codes[2*i]);
           sums[i] = Bits'(sum(6'(g_level[l-1].tests[2*i]), 6'(g_level[l-1].tests[2*i+1])));
+          if (l == 2 && !all[i%int'(Groups)]) {joined[i], sums[i]} = '0;
+          if (l == 4 && !set_all[i%int'(Sets)]) {joined[i], sums[i]} = '0;
         end
       end
     end
-    if (l == 2 || (Wide && l == int'(Levels)) || (Wider && l == 5)) begin : g_register
+    if (l inside {First, Second, Third} || (Wide && l == int'(Levels))) begin : g_register
       always_ff @(posedge clk_i) {codes, tests} <= {joined, sums};
     end else begin : g_wires
       assign {codes, tests} = {joined, sums};
     end
   end
-  always_ff @(posedge clk_i) alive_q <= alive;
-  if (Wider) begin : g_whole_later
-    logic [Levels:0] whole_q;
-    always_ff @(posedge clk_i) {whole_to, whole_q} <= {whole_q, whole};
-  end else if (Wide) begin : g_whole
-    always_ff @(posedge clk_i) whole_to <= whole;
+  always_ff @(posedge clk_i) begin
+    for (int i = 0; i < int'(Places); i++) alive_q[i] <= all[i/4] && alive[i];
+  end
+  if (Wide) begin : g_whole_later
+    logic [Clocks-4:1][Levels:0] whole_q;
+    always_ff @(posedge clk_i) whole_q <= {whole_q[Clocks-5:1], whole};
+    assign whole_to = whole_q[Clocks-4];
   end else begin : g_whole_same_clock
     assign whole_to = whole;
   end
@@ -189,22 +233,33 @@ module wpr_zfp_read_bits #(
   logic [Values-1:0] bits, ahead, bits_q;
   logic [Levels:0] reached;
   logic [Log:0] length;
+  logic [1:0][4:0] more;
   logic goes_on, goes_on_q;  // beyond the last coefficient's place
   logic [Values-2:0] ones;   // that were announced
   assign bits  = g_level[Levels].codes[0][Values-1:0];
 
   // ---- the last one: what comes out of it -------------------------------------------------------
 
+  logic [Log-1:0] n_ones;
+  logic [1:0][4:0] n_more;
+  assign ones = bits[Values-2:0] & ~known[Values-2:0];
+  if (Wider) begin : g_count_by_thirds
+    assign {n_more, n_ones} = {count(ones[62:42]), count(ones[41:21]), Log'(count(ones[20:0]))};
+  end else if (Wide) begin : g_count
+    assign {n_more, n_ones} = {10'd0, Log'(count(21'(ones)))};
+  end else begin : g_count_three
+    assign {n_more, n_ones} = {10'd0, three(ones)};
+  end
   always_comb begin
-    ones    = bits[Values-2:0] & ~known[Values-2:0];
     reached = whole_to - (Levels + 1)'(g_level[Levels].tests[0]);
     goes_on = use_q[Clocks-1] && reached >= (Levels + 1)'(Values) && !known[Values-1];
-    length  = {1'b1, Log'($countones(ones))};
-    if (!known[Values-1] && !goes_on) length = whole_to[Log:0];
+    {length, more} = {1'b1, n_ones, n_more};
+    if (!known[Values-1] && !goes_on) {length, more} = {whole_to[Log:0], 10'd0};
     ahead = ~({Values{1'b1}} << reached);
   end
   always_ff @(posedge clk_i) begin
     length_o  <= use_q[Clocks-1] ? length : '0;
+    more_o    <= use_q[Clocks-1] ? more : '0;
     known_o   <= ahead;
     n_o       <= reached[Levels:Log] == '0 ? reached[Log:0] : {1'b1, Log'(0)};
     bits_q    <= use_q[Clocks-1] ? bits : '0;
@@ -217,7 +272,8 @@ module wpr_zfp_read_bits #(
   logic [Log-1:0] missing_q;
   logic [Values-1:0] bits2_q;
   logic goes_on2_q;
-  assign missing = (LeftBits + 1)'(length_o) - {left_i[LeftBits-1], left_i};
+  assign missing = (LeftBits + 1)'(length_o) + (LeftBits + 1)'(more_o[0]) +
+                   (LeftBits + 1)'(more_o[1]) - {left_i[LeftBits-1], left_i};
   always_ff @(posedge clk_i) begin
     missing_q  <= missing[LeftBits] ? '0 : missing[Log-1:0];
     bits2_q    <= bits_q;

@@ -18,7 +18,7 @@ module wpr_zfp_read_cell #(
   localparam int unsigned HeadBits = 9;
   localparam int unsigned PlanesBits = Most - HeadBits;
   localparam int unsigned PlaceBits = $clog2(PlanesBits + 1);
-  localparam int unsigned Reading = Values > 4 ? 194 : 130;
+  localparam int unsigned Reading = Values > 4 ? 226 : 130;
   localparam int unsigned Exponent = Reading + 1 + 3 * Dims;  // clocks until it is wanted
 
   // ---- head -------------------------------------------------------------------------------------

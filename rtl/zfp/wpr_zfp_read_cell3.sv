@@ -54,6 +54,7 @@ module wpr_zfp_read_cell3 #(
     .row_i,
     .data_i,
     .place_i,
+    .next_i (LogRows'((place_i + PlaceBits'(128)) >> (PlaceBits - LogRows))),
     .bits_o (head)
   );
 
@@ -96,12 +97,14 @@ module wpr_zfp_read_cell3 #(
   for (genvar r = 0; r <= 8; r++) begin : g_reader
     logic [PlaceBits-1:0] place;
     logic [6:0] length;
+    logic [1:0][4:0] more;
     logic [LeftBits-1:0] left;
     logic [5:0] planes;
     logic [6:0] n;
     if (r == 0) begin : g_head
       assign place  = place_q[Begin-1];
       assign length = head_size_q;
+      assign more   = '0;
       assign left   = left_q[Begin-1];
       assign planes = planes_q;
       assign n      = '0;
@@ -115,11 +118,13 @@ module wpr_zfp_read_cell3 #(
         .first_i (phase_i == '0),
         .place_i (g_reader[r-1].place),
         .length_i(g_reader[r-1].length),
+        .more_i  (g_reader[r-1].more),
         .left_i  (g_reader[r-1].left),
         .planes_i(g_reader[r-1].planes),
         .n_i     (g_reader[r-1].n),
         .place_o (place),
         .length_o(length),
+        .more_o  (more),
         .left_o  (left),
         .planes_o(planes),
         .n_o     (n),
@@ -155,7 +160,10 @@ module wpr_zfp_read_cell3 #(
       end
     end
   end
-  always_ff @(posedge clk_i) end_o <= g_reader[8].place + PlaceBits'(g_reader[8].length);
+  always_ff @(posedge clk_i) begin
+    end_o <= g_reader[8].place + PlaceBits'(g_reader[8].length) +
+             PlaceBits'(g_reader[8].more[0]) + PlaceBits'(g_reader[8].more[1]);
+  end
 
   // ---- numbers; transformed back along z --------------------------------------------------------
 

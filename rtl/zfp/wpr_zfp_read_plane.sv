@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the code of a bit plane in that of a cell and reads it: wpr_zfp_read_bits. One plane a
-// clock. What the plane below waits for comes Loop clocks later, 4 with four values and 6 with 16;
+// clock. What the plane below waits for comes Loop clocks later, 4 with four values and 7 with 16;
 // bits_o comes 2 clocks behind that.
 module wpr_zfp_read_plane #(
   parameter int unsigned Values   = 16,   // 4 or 16
@@ -24,7 +24,7 @@ module wpr_zfp_read_plane #(
 
   localparam int unsigned Places = 2 * Values;  // of a plane's code, and one more
   localparam int unsigned Fine = 4;             // bits of a place that shift in the second clock
-  localparam int unsigned Loop = Values > 4 ? 6 : 4;
+  localparam int unsigned Loop = Values > 4 ? 7 : 4;
 
   wpr_zfp_delay #(.Width(CodeBits), .Clocks(Loop)) keep_code (
     .clk_i,
@@ -59,6 +59,7 @@ module wpr_zfp_read_plane #(
     .code_i ((Places - 1)'(near_q >> place_q[1][Fine-1:0])),
     .known_i(known_q),
     .length_o,
+    .more_o (),
     .known_o,
     .n_o    (),
     .left_i (left_q),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the codes of all bit planes of a cell, one behind the other (codecs/zfp/spec.md, A cell,
-// 3): the inverse of wpr_zfp_planes. One cell a clock, 194 clocks later, or 130 with four values.
+// 3): the inverse of wpr_zfp_planes. One cell a clock, 226 clocks later, or 130 with four values.
 //
 // A plane begins where the one above ends, so planes are read one after the other: each has a
 // wpr_zfp_read_plane of its own, through which the cells go in a row.
@@ -16,7 +16,7 @@ module wpr_zfp_read_planes #(
   output logic [Values-1:0][31:0] coefficients_o  // in the order of the code
 );
 
-  localparam int unsigned Loop = Values > 4 ? 6 : 4;
+  localparam int unsigned Loop = Values > 4 ? 7 : 4;
 
   for (genvar p = 0; p <= 32; p++) begin : g_plane
     logic [CodeBits-1:0] code;

@@ -43,6 +43,7 @@ module wpr_zfp_uncast (
   logic [4:0] up_q;
   logic [8:0] left;  // of the exponent when the zeros are gone
   logic [8:0] exponent4_q, exponent5_q;
+  logic [2:0] near_q;  // the exponent is that of infinity, or more; one less; two less
   logic nothing_q, nothing2_q;
   logic [31:0] raised_q;  // of a denormal value without a 1 on top
   assign left = 9'(exponent_q[3]) - 9'(zeros_q);
@@ -52,19 +53,23 @@ module wpr_zfp_uncast (
     nothing_q   <= zeros_q[5] || exponent_q[3] < 8'd8;
     raised_q    <= size_q[4] << up_q;
     exponent5_q <= exponent4_q;
+    near_q      <= {exponent4_q == 9'd253, exponent4_q == 9'd254, exponent4_q >= 9'd255};
     nothing2_q  <= nothing_q;
   end
 
-  // ---- 6: rounded; the 1 on top adds one to the exponent ----------------------------------------
+  // ---- 6: rounded; the 1 on top adds one to the exponent, and a carry another one ---------------
 
-  logic [31:0] rounded;
-  logic up;
-  assign up      = raised_q[7] && (raised_q[8] || raised_q[6:0] != '0);
-  assign rounded = 32'(({exponent5_q, 23'd0, 1'b1} + {8'd0, raised_q[31:8], up}) >> 1);
+  // Of an exponent that is near that of infinity, the sum's lowest bit tells whether there was a
+  // carry: so nothing waits for the sum's upper bits.
+  logic [30:0] rounded;
+  logic up, infinite;
+  assign up       = raised_q[7] && (raised_q[8] || raised_q[6:0] != '0);
+  assign rounded  = 31'(({exponent5_q, 23'd0, 1'b1} + {8'd0, raised_q[31:8], up}) >> 1);
+  assign infinite = near_q[0] || (near_q[1] && (raised_q[31] || rounded[23])) ||
+                    (near_q[2] && raised_q[31] && rounded[23]);
   always_ff @(posedge clk_i) begin
     value_o[31]   <= negative_q[5];
-    value_o[30:0] <= nothing2_q ? '0 : rounded[31] || &rounded[30:23] ? 31'h7F80_0000
-                                                                      : rounded[30:0];
+    value_o[30:0] <= nothing2_q ? '0 : infinite ? 31'h7F80_0000 : rounded;
   end
 
 endmodule

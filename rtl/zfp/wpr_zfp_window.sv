@@ -15,6 +15,7 @@ module wpr_zfp_window #(
   input  logic [  LogRows-1:0] row_i,
   input  logic [  8*Bytes-1:0] data_i,
   input  logic [PlaceBits-1:0] place_i,  // a bit: its row, and which of the row
+  input  logic [  LogRows-1:0] next_i,   // the row of the bit that stands 128 behind that
   output logic [    Width-1:0] bits_o
 );
 
@@ -22,15 +23,11 @@ module wpr_zfp_window #(
   localparam int unsigned Log = $clog2(Words);
   localparam int unsigned Coarse = Width + 31;
 
-  logic [LogRows-1:0] row;
-  logic [Log-1:0] word;
-  assign {row, word} = place_i[PlaceBits-1:7];
-
   logic [Words-1:0][127:0] read_q;
   for (genvar i = 0; i < int'(Words); i++) begin : g_word
     (* ram_style = "block" *) logic [127:0] rows_q[1 << LogRows];
-    logic [LogRows-1:0] address;
-    assign address = row + LogRows'(i == 0 && &word);  // behind a row's last word: a first one
+    logic [LogRows-1:0] address;  // a first word stands behind a row's last one
+    assign address = i == 0 ? next_i : place_i[PlaceBits-1-:LogRows];
     always_ff @(posedge clk_i) begin
       if (write_i) rows_q[row_i] <= data_i[128*i+:128];
     end
@@ -55,8 +52,8 @@ module wpr_zfp_window #(
     always_ff @(posedge clk_i) begin
       from_odd_q <= place_i[5];
       for (int j = 0; j < int'(Pairs); j++) begin
-        odd_q[j]  <= {word, place_i[6]} + 2'(j);
-        even_q[j] <= {word, place_i[6]} + 2'(place_i[5]) + 2'(j);
+        odd_q[j]  <= place_i[7:6] + 2'(j);
+        even_q[j] <= place_i[7:6] + 2'(place_i[5]) + 2'(j);
       end
     end
     always_comb begin

@@ -16,6 +16,7 @@ module wpr_zfp_window_props (
     .row_i,
     .data_i,
     .place_i,
+    .next_i(2'((place_i + 10'd128) >> 8)),
     .bits_o(bits)
   );
 
