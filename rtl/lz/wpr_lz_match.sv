@@ -398,7 +398,7 @@ module wpr_lz_match #(
 
   // A recent one's match may be a byte shorter.
   logic [Candidates-1:0] recent13_q, recent22, has13_q, has18;
-  logic [Candidates-1:0][15:0] offset13_q, offset19, offset20_q, offset25;
+  logic [Candidates-1:0][15:0] offset13_q, offset20, offset25;
   always_ff @(posedge clk_i) begin
     if (go) {recent13_q, has13_q, offset13_q} <= {recent12, has12_q, offset12_q};
   end
@@ -414,17 +414,16 @@ module wpr_lz_match #(
     .s_data_i(recent13_q),
     .m_data_o(recent22)
   );
-  wpr_delay #(.Width(16 * Candidates), .Moves(6)) offset_early_delay (
+  wpr_delay #(.Width(16 * Candidates), .Moves(7)) offset_early_delay (
     .clk_i,
     .move_i  (go),
     .s_data_i(offset13_q),
-    .m_data_o(offset19)
+    .m_data_o(offset20)
   );
-  always_ff @(posedge clk_i) if (go) offset20_q <= offset19;
   wpr_delay #(.Width(16 * Candidates), .Moves(5)) offset_late_delay (
     .clk_i,
     .move_i  (go),
-    .s_data_i(offset20_q),
+    .s_data_i(offset20),
     .m_data_o(offset25)
   );
   logic [31:0] equal19[Candidates], equal19_q[Candidates], equal20_q[Candidates];
@@ -494,9 +493,7 @@ module wpr_lz_match #(
   logic [Followers-1:0][15:0] follow21_q, follow21, address22_q;
   logic [Followers-1:0][2:0] age21_q, age21;
   logic [Followers-1:0][3:0] run28_q;  // of the window at 24
-  // By candidate: which follower has its offset, which is known a window before: a follower's next
-  // offset is its own, or that of one of this window's candidates. Two at most become new followers.
-  followers_t [Candidates-1:0] same20_q, same19;
+  // By candidate: which follower has its offset. Two at most become new followers.
   followers_t [Candidates-1:0] has20, heir21, heir21_q, heir27;
   logic [Candidates-1:0] asks;
   logic [1:0][Candidates-1:0] gets;
@@ -510,7 +507,7 @@ module wpr_lz_match #(
     given[1] = free & ~given[0] & (~(free & ~given[0]) + 1'b1);
     for (int k = 0; k < int'(Candidates); k++) begin
       for (int e = 0; e < int'(Followers); e++) begin
-        has20[k][e] = busy20[e] && same20_q[k][e];
+        has20[k][e] = busy20[e] && follow21_q[e] == offset20[k];
       end
       asks[k] = v_q[Late+20] && full20_q[k] && has20[k] == '0;
     end
@@ -527,28 +524,14 @@ module wpr_lz_match #(
       for (int e = 0; e < int'(Followers); e++) begin
         if (heir21[k][e]) begin  // what it found before is no longer of interest
           busy21[e]   = 1'b1;
-          follow21[e] = offset20_q[k];
+          follow21[e] = offset20[k];
           age21[e]    = '0;
         end
       end
     end
   end
-  always_comb begin
-    for (int k = 0; k < int'(Candidates); k++) begin
-      for (int e = 0; e < int'(Followers); e++) begin
-        automatic logic heir = 1'b0;
-        same19[k][e] = 1'b0;
-        for (int i = 0; i < int'(Candidates); i++) begin
-          heir |= heir21[i][e];
-          same19[k][e] |= heir21[i][e] && offset19[k] == offset20_q[i];
-        end
-        if (!heir) same19[k][e] = offset19[k] == follow21_q[e];
-      end
-    end
-  end
   always_ff @(posedge clk_i) begin
     if (go) begin
-      same20_q   <= same19;
       busy21_q   <= busy21;
       follow21_q <= follow21;
       age21_q    <= age21;
