@@ -8,11 +8,11 @@ module wpr_zstd_backward
   import wpr_zstd_pkg::*;
 #(
   parameter int unsigned Peek   = 11,
-  parameter int unsigned Chunk  = 16,  // bits that come at once: 16, 32 or 64
+  parameter int unsigned Chunk  = 16,  // bits that come at once: 16 or 64
   // At least Peek + Chunk - 1; with Chunk more, Peek bits may be taken in each clock.
   parameter int unsigned Window = 48,
-  // Up to 11 bits are taken in a clock, which come as one bit of hot_i, and bits come meanwhile.
-  // Without it as many as n_i says are, and bits come in other clocks.
+  // Up to 11 bits are taken in a clock, as hot_i says, and bits come meanwhile. Without it as many
+  // as n_i says are taken, in every other clock at most, and bits come in other clocks.
   parameter bit EveryClock = 1'b1,
   localparam int unsigned CountWidth = $clog2(Window + 1)
 ) (
@@ -25,9 +25,9 @@ module wpr_zstd_backward
   output logic     ready_o,  // Peek bits are shown
   output logic     bad_o,    // the last byte is 0
   output logic [Peek-1:0] bits_o,  // the next one highest
-  input  logic     take_i,   // with ready_o
+  input  logic     take_i,  // with ready_o: so many bits are taken
   input  logic [CountWidth-1:0] n_i,  // 0 to Peek
-  input  logic [11:0] hot_i,
+  input  logic [11:0] hot_i,  // the one bit that is set says how many, bit 0 without ready_o
   output logic signed [21:0] left_o,  // but for those taken in the last clock
 
   output logic        request_o,
@@ -43,25 +43,32 @@ module wpr_zstd_backward
   // ---- words: two in a queue, of which the first is taken by parts ------------------------------
 
   row_t row_q;
-  logic running_q;
+  logic running_q, want_q;
   logic [1:0][63:0] words_q;
   logic [1:0] valid_q;
   logic [2:0] coming_q, drop_q;  // asked for; and for a stream before
   logic [PartWidth-1:0] part_q;
-  logic insert, pop, come;
-  logic [Chunk-1:0] chunk;
+  logic insert, move, pop, come;
+  logic [Chunk-1:0] chunk_q;  // the next part
+  logic chunk_valid_q;
   logic [2:0] held;
   assign come      = response_i && drop_q == '0;
   assign held      = 3'(valid_q[0]) + 3'(valid_q[1]) + coming_q;
   assign row_o     = row_q;
-  assign request_o = running_q && held < 3'd2;
-  assign chunk     = words_q[0][64 - Chunk * (int'(part_q) + 1)+:Chunk];
-  assign pop       = insert && (Parts == 1 || part_q == PartWidth'(Parts - 1));
+  assign request_o = want_q;
+  assign move      = valid_q[0] && (!chunk_valid_q || insert);
+  assign pop       = move && (Parts == 1 || part_q == PartWidth'(Parts - 1));
   always_ff @(posedge clk_i) begin
     coming_q <= coming_q + 3'(grant_i) - 3'(come);
+    want_q   <= running_q && !grant_i && held < 3'd2;  // with what is granted now not known
     if (response_i && !come) drop_q <= drop_q - 1'b1;
     if (grant_i) row_q <= row_q - 1'b1;
-    if (insert) part_q <= Parts == 1 ? '0 : part_q + 1'b1;
+    if (insert) chunk_valid_q <= 1'b0;
+    if (move) begin
+      chunk_q       <= words_q[0][64 - Chunk * (int'(part_q) + 1)+:Chunk];
+      chunk_valid_q <= 1'b1;
+      part_q        <= Parts == 1 ? '0 : part_q + 1'b1;
+    end
     if (pop) begin
       words_q[0] <= words_q[1];
       valid_q    <= {1'b0, valid_q[1]};
@@ -76,79 +83,120 @@ module wpr_zstd_backward
       end
     end
     if (start_i) begin
-      row_q    <= row_t'((ends_i - 1'b1) >> 3);
-      part_q   <= '0;
-      valid_q  <= '0;
-      coming_q <= '0;
-      drop_q   <= drop_q + coming_q + 3'(grant_i) - 3'(response_i);
+      row_q         <= row_t'((ends_i - 1'b1) >> 3);
+      part_q        <= Parts == 1 ? '0 : PartWidth'((3'd0 - ends_i[2:0]) >> 1);
+      chunk_valid_q <= 1'b0;
+      valid_q       <= '0;
+      coming_q      <= '0;
+      drop_q        <= drop_q + coming_q + 3'(grant_i) - 3'(response_i);
     end
     if (!rst_ni) begin
-      valid_q  <= '0;
-      coming_q <= '0;
-      drop_q   <= '0;
+      want_q        <= 1'b0;
+      chunk_valid_q <= 1'b0;
+      valid_q       <= '0;
+      coming_q      <= '0;
+      drop_q        <= '0;
     end
   end
 
   // ---- the window -------------------------------------------------------------------------------
 
-  // First what stands behind the stream in its last row is skipped, a byte a clock, and then the
-  // zeros before its first bit.
-  typedef enum logic [1:0] {Idle, Skip, Mark, Shown} state_e;
+  // What stands behind the stream in its last row is skipped, but for whole parts, which never come;
+  // and then the zeros before its first bit. Both are found in a clock and taken in the next one.
+  typedef enum logic [2:0] {Idle, Skip, Skipped, Mark, Marked, Shown} state_e;
   state_e state_q;
-  logic [2:0] skip_q;  // bytes
-  logic [Window-1:0] window_q, filled, turned;
+  logic [5:0] skip_q;  // bits
+  logic [Window-1:0] window_q;
   logic [CountWidth-1:0] count_q, n, n1_q;
-  logic enough, go;
+  logic enough;
   logic [3:0] zeros;  // and the one behind them
+  logic [5:0] take;  // bits that Skipped or Marked will take
   always_comb begin
     zeros = 4'd8;
     for (int i = 0; i < 8; i++) if (window_q[Window-8+i]) zeros = 4'(8 - i);
   end
-  assign enough = count_q >= CountWidth'(Peek);
-  assign insert = valid_q[0] && count_q <= CountWidth'(Window - Chunk) && (EveryClock || !go);
-  assign filled = window_q | (insert ? Window'({chunk, {(Window - Chunk) {1'b0}}} >> count_q) : '0);
-  assign go     = state_q == Shown ? take_i : enough && state_q != Idle;
+  assign take   = state_q == Skip ? skip_q : 6'(zeros);
   if (EveryClock) begin : g_hot
-    logic [11:0] hot;
-    always_comb begin
-      hot = hot_i;
-      if (state_q == Skip) hot = skip_q == '0 ? 12'd1 : 12'd1 << 8;
-      if (state_q == Mark) hot = 12'd1 << zeros;
-      n      = '0;
+    // A part is put to its place, and turned a clock later with what the window turned meanwhile.
+    // Then its bits count.
+    logic [11:0] own_q, hot, hot_q;
+    logic [Window-1:0] put, put_q;
+    logic put_valid_q, found;
+    logic [CountWidth-1:0] all;
+    function automatic logic [Window-1:0] turned(logic [Window-1:0] bits, logic [11:0] by);
       turned = '0;
-      for (int i = 0; i < 12; i++) begin
-        if (hot[i]) n |= CountWidth'(i);
-        if (hot[i]) turned |= filled << i;
+      for (int i = 0; i < 12; i++) turned |= bits << i & {Window{by[i]}};
+    endfunction
+    assign enough = count_q >= CountWidth'(Peek);
+    assign found  = enough && (state_q == Skip || state_q == Mark);
+    assign hot    = {hot_i[11:1] | own_q[11:1], hot_i[0] & own_q[0]};
+    assign all    = count_q + (put_valid_q ? CountWidth'(Chunk) : '0);
+    assign insert = chunk_valid_q && all <= CountWidth'(Window - Chunk);
+    assign put    = Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> all);
+    always_comb begin
+      n = '0;
+      for (int i = 0; i < 12; i++) if (hot[i]) n |= CountWidth'(i);
+    end
+    always_ff @(posedge clk_i) begin
+      own_q        <= found ? 12'd1 << take : 12'd1;
+      hot_q        <= hot;
+      put_q        <= put;
+      put_valid_q  <= insert;
+      window_q     <= turned(window_q | (put_valid_q ? turned(put_q, hot_q) : '0), hot);
+      count_q      <= all - n;
+      if (start_i) window_q <= '0;
+      if (start_i || !rst_ni) begin
+        count_q      <= '0;
+        own_q        <= 12'd1;
+        put_valid_q  <= 1'b0;
       end
     end
   end else begin : g_number
-    always_comb begin
-      n = n_i;
-      if (state_q == Skip) n = skip_q == '0 ? '0 : CountWidth'(8);
-      if (state_q == Mark) n = CountWidth'(zeros);
-      turned = window_q << n;
+    logic go, room, enough_q;
+    logic [5:0] own_q;
+    logic [CountWidth-1:0] all;
+    logic [Window-1:0] filled;
+    assign room   = chunk_valid_q && count_q <= CountWidth'(Window - Chunk);
+    assign filled = window_q | (room ? Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> count_q) :
+                                '0);
+    assign enough = enough_q;
+    assign go     = state_q == Shown ? take_i : state_q inside {Skipped, Marked};
+    assign insert = room && !go;
+    assign all    = state_q == Shown ? n_i : CountWidth'(own_q);
+    assign n      = go ? all : '0;
+    always_ff @(posedge clk_i) begin
+      own_q    <= take;
+      window_q <= go ? window_q << all : filled;
+      count_q  <= go ? count_q - all : count_q + (room ? CountWidth'(Chunk) : '0);
+      // Whether the next clock's bits suffice; behind one that takes some, that clock cannot.
+      enough_q <= !go && (count_q >= CountWidth'(Peek) ||
+                          (room && count_q >= CountWidth'(Peek - Chunk)));
+      if (start_i) window_q <= '0;
+      if (start_i || !rst_ni) begin
+        count_q  <= '0;
+        enough_q <= 1'b0;
+      end
     end
   end
   assign bits_o  = window_q[Window-1-:Peek];
   assign ready_o = enough && state_q == Shown;
   always_ff @(posedge clk_i) begin
-    window_q <= go ? turned : filled;
-    count_q  <= count_q + (insert ? CountWidth'(Chunk) : '0) - (go ? n : '0);
-    n1_q     <= go && state_q != Skip ? n : '0;
-    left_o   <= left_o - 22'(n1_q);
-    if (go && state_q == Skip) begin
-      skip_q <= skip_q - 1'b1;
-      if (skip_q == '0) state_q <= Mark;
-    end
-    if (go && state_q == Mark) begin
-      state_q <= Shown;
-      bad_o   <= window_q[Window-1-:8] == '0;
-    end
+    n1_q   <= state_q == Skipped ? '0 : n;
+    left_o <= left_o - 22'(n1_q);
+    unique case (state_q)
+      Skip:    if (enough) state_q <= Skipped;
+      Skipped: state_q <= Mark;
+      Mark:
+      if (enough) begin
+        bad_o   <= window_q[Window-1-:8] == '0;
+        state_q <= Marked;
+      end
+      Marked: state_q <= Shown;
+      default: ;
+    endcase
     if (start_i) begin
       state_q   <= Skip;
-      skip_q    <= 3'd0 - ends_i[2:0];
-      window_q  <= '0;
-      count_q   <= '0;
+      skip_q    <= Parts == 1 ? {3'd0 - ends_i[2:0], 3'b0} : {2'b0, ends_i[0], 3'b0};
       n1_q      <= '0;
       left_o    <= 22'({size_i, 3'b0});
       bad_o     <= 1'b0;
@@ -157,7 +205,6 @@ module wpr_zstd_backward
     if (!rst_ni) begin
       state_q   <= Idle;
       running_q <= 1'b0;
-      count_q   <= '0;
       bad_o     <= 1'b0;
     end
   end

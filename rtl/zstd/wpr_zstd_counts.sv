@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the description of an FSE table in the zstd decoder: how often each symbol stands in the
-// table, a symbol at a time, from the packet's next byte on (wpr_zstd_forward). Four clocks a
+// table, a symbol at a time, from the packet's next byte on (wpr_zstd_forward). Five clocks a
 // symbol.
 module wpr_zstd_counts
   import wpr_zstd_pkg::*;
@@ -33,19 +33,19 @@ module wpr_zstd_counts
   logic [1:0] fill_q;
   logic more_q;
 
-  // The highest bit of left_q: a count takes so many bits, or one more.
-  logic [3:0] high;
-  logic [9:0] low, full, less, value;
+  // The highest bit of left_q: a count takes so many bits, or one more. The reader shows bits three
+  // clocks behind what was taken last, so what follows from left_q alone is known before.
+  logic [3:0] high, high_q;
+  logic [9:0] low, full, less_q, above_q, value;
   logic long_code;
   always_comb begin
     high = '0;
     for (int i = 0; i < 10; i++) if (left_q[i]) high = 4'(i);
   end
-  assign low       = bits_i[9:0] & ((10'd1 << high) - 10'd1);
-  assign full      = 10'(bits_i[10:0] & ((11'd2 << high) - 11'd1));
-  assign less      = 10'((11'd2 << high) - 11'd1 - 11'(left_q));
-  assign long_code = low >= less;
-  assign value     = !long_code ? low : full >= (10'd1 << high) ? full - less : full;
+  assign low       = bits_i[9:0] & ((10'd1 << high_q) - 10'd1);
+  assign full      = 10'(bits_i[10:0] & ((11'd2 << high_q) - 11'd1));
+  assign long_code = low >= less_q;
+  assign value     = !long_code ? low : full[high_q] ? full - less_q : full;
   logic [9:0] value_q;
   logic [3:0] n_q;
 
@@ -76,6 +76,9 @@ module wpr_zstd_counts
     endcase
   end
   always_ff @(posedge clk_i) begin
+    high_q  <= high;
+    less_q  <= 10'((11'd2 << high_q) - 11'd1 - 11'(left_q));
+    above_q <= left_q + 1'b1;
     unique case (state_q)
       Log:
       if (ready_i) begin
@@ -93,14 +96,14 @@ module wpr_zstd_counts
         bad_o   <= left_q != 10'd1;
       end else if (ready_i) begin
         value_q <= value;
-        n_q     <= high + 4'(long_code);
+        n_q     <= high_q + 4'(long_code);
         state_q <= Count;
       end
       Count: begin
         symbol_q <= symbol_q + 1'b1;
-        left_q   <= left_q - count_o;
-        // More than is left: 0 is refused.
-        if (count_o >= left_q) left_q <= '0;
+        // The count is one less than its value, or 1. More than is left: 0 is refused.
+        if (value_q == '0) left_q <= left_q - 1'b1;
+        else left_q <= above_q < value_q ? '0 : above_q - value_q;
         state_q <= value_q == 10'd1 ? Zeros : Look;
       end
       Zeros:

@@ -128,7 +128,7 @@ module wpr_zstd_enc
   // ---- a block's tree, then its code, then its bytes --------------------------------------------
 
   typedef enum logic [1:0] {Wait, Build, Built} tree_e;
-  typedef enum logic [2:0] {Idle, Start, Code, Size, Choose, Part, Rows} state_e;
+  typedef enum logic [2:0] {Idle, Start, Code, Size, Choose, Part, Some, Rows} state_e;
   tree_e tree_q;
   state_e state_q;
   logic tree_start_q, tree_busy, tables_busy, tree_own, own_q, code_valid;
@@ -262,30 +262,55 @@ module wpr_zstd_enc
   logic [9:0] tree_size_q;
   logic [8:0] tables_size_q;
   logic may_huffman_q, raw_q, same_q;
-  literals_e kind;
-  logic [2:0] n_head;  // bytes of the header of literals, and of sequences
-  logic [39:0] head;
-  logic [1:0] n_sequences_head;
-  logic [23:0] sequences_head;
+  literals_e kind_q;
+  logic larger_q;        // than the block's bytes
+  logic [2:0] n_head_q;  // bytes of the header of literals, and of sequences
+  logic [39:0] head, literals_head_q;
+  logic [1:0] n_sequences_head_q;
+  logic [23:0] sequences_head_q;
   logic [17:0] n_code;
-  assign n_code = huffman_q;
-  assign kind   = literals_q.kind == Huffman && !may_huffman_q ? Raw : literals_q.kind;
+  logic [16:0] n_literals;
+  assign n_code     = huffman_q;
+  assign n_literals = block_q.literals;
   always_comb begin
-    automatic logic [16:0] n = block_q.literals;
-    if (kind == Huffman) begin
-      n_head = n < 17'd1024 ? 3'd3 : n < 17'd16384 ? 3'd4 : 3'd5;
-      head   = n < 17'd1024 ? {16'd0, n_code[9:0], n[9:0], 4'b0110} :
-               n < 17'd16384 ? {8'd0, n_code[13:0], n[13:0], 4'b1010} :
-                               {n_code, 1'b0, n, 4'b1110};
+    if (kind_q == Huffman) begin
+      head = n_literals < 17'd1024 ? {16'd0, n_code[9:0], n_literals[9:0], 4'b0110} :
+             n_literals < 17'd16384 ? {8'd0, n_code[13:0], n_literals[13:0], 4'b1010} :
+                                      {n_code, 1'b0, n_literals, 4'b1110};
     end else begin
-      n_head = n < 17'd32 ? 3'd1 : n < 17'd4096 ? 3'd2 : 3'd3;
-      head   = n < 17'd32 ? {32'd0, n[4:0], 3'b000} :
-               n < 17'd4096 ? {24'd0, n[11:0], 4'b0100} : {19'd0, n, 4'b1100};
-      if (kind == Rle) head[0] = 1'b1;
+      head = n_literals < 17'd32 ? {32'd0, n_literals[4:0], 3'b000} :
+             n_literals < 17'd4096 ? {24'd0, n_literals[11:0], 4'b0100} :
+                                     {19'd0, n_literals, 4'b1100};
+      if (kind_q == Rle) head[0] = 1'b1;
     end
-    n_sequences_head = block_q.sequences == '0 ? 2'd1 : block_q.sequences < 14'd128 ? 2'd2 : 2'd3;
-    sequences_head = {own_q ? 8'hA8 : 8'd0, block_q.sequences[7:0], 2'b10, block_q.sequences[13:8]};
-    if (block_q.sequences < 14'd128) sequences_head = {16'd0, block_q.sequences[7:0]};
+  end
+  // What follows from a coded block step by step, in eight clocks.
+  always_ff @(posedge clk_i) begin
+    streams_q     <= 18'(stream_size[0]) + 18'(stream_size[1]) + 18'(stream_size[2]) +
+                     18'(stream_size[3]) + 18'd6;
+    tree_size_q   <= literals_q.most == 8'd1 ? 10'd2 : 10'(weights_size) + 10'd8;
+    huffman_q     <= streams_q + 18'(tree_size_q);
+    may_huffman_q <= huffman_q < 18'(n_literals) && stream_over == '0 &&
+                     (literals_q.most == 8'd1 || weights_size <= 9'd120);
+    kind_q        <= literals_q.kind == Huffman && !may_huffman_q ? Raw : literals_q.kind;
+    if (kind_q == Huffman) begin
+      n_head_q <= n_literals < 17'd1024 ? 3'd3 : n_literals < 17'd16384 ? 3'd4 : 3'd5;
+    end else begin
+      n_head_q <= n_literals < 17'd32 ? 3'd1 : n_literals < 17'd4096 ? 3'd2 : 3'd3;
+    end
+    literals_head_q    <= head;
+    n_sequences_head_q <= block_q.sequences == '0 ? 2'd1 :
+                          block_q.sequences < 14'd128 ? 2'd2 : 2'd3;
+    sequences_head_q   <= {own_q ? 8'hA8 : 8'd0, block_q.sequences[7:0], 2'b10,
+                           block_q.sequences[13:8]};
+    if (block_q.sequences < 14'd128) sequences_head_q <= {16'd0, block_q.sequences[7:0]};
+    literals_size_q    <= 18'(n_head_q) + (kind_q == Huffman ? huffman_q :
+                                           kind_q == Rle ? 18'd1 : 18'(n_literals));
+    tables_size_q      <= own_q ? 9'(table_size[0]) + 9'(table_size[1]) + 9'(table_size[2]) : '0;
+    sequences_size_q   <= 18'(n_sequences_head_q) + 18'(tables_size_q) +
+                          (block_q.sequences == '0 ? 18'd0 : sequences_size);
+    size_q             <= literals_size_q + sequences_size_q;
+    larger_q           <= size_q >= 18'(block_q.n) || (sequences_over && block_q.sequences != '0);
   end
 
   // ---- parts of a block -------------------------------------------------------------------------
@@ -335,9 +360,9 @@ module wpr_zstd_enc
           n = 18'd4;
           words[31:24] = block_q.value;
         end else if (!raw_q) begin
-          n = 18'd3 + 18'(n_head) + 18'(kind == Rle);
-          words[63:24] = head;
-          if (kind == Rle) words |= 64'(literals_q.value) << (24 + 8 * n_head);
+          n = 18'd3 + 18'(n_head_q) + 18'(kind_q == Rle);
+          words[63:24] = literals_head_q;
+          if (kind_q == Rle) words |= 64'(literals_q.value) << (24 + 8 * n_head_q);
         end
       end
       Bytes: begin
@@ -345,29 +370,29 @@ module wpr_zstd_enc
         is_head = 1'b0;
       end
       Literals: begin
-        n       = kind == Raw && !raw_q ? 18'(block_q.literals) : 18'd0;
+        n       = kind_q == Raw && !raw_q ? 18'(block_q.literals) : 18'd0;
         is_head = 1'b0;
       end
       TreeHeader:
-      if (kind == Huffman) begin
+      if (kind_q == Huffman) begin
         n     = literals_q.most == 8'd1 ? 18'd2 : 18'd8;
         words = literals_q.most == 8'd1 ? 64'h1080 : {WeightHeader, 8'(weights_size + 9'd7)};
       end
       Tree: begin
-        n       = kind == Huffman && literals_q.most != 8'd1 ? 18'(weights_size) : 18'd0;
+        n       = kind_q == Huffman && literals_q.most != 8'd1 ? 18'(weights_size) : 18'd0;
         is_head = 1'b0;
       end
       Sizes: begin
-        n     = kind == Huffman ? 18'd6 : 18'd0;
+        n     = kind_q == Huffman ? 18'd6 : 18'd0;
         words = {16'd0, 1'b0, stream_size[2], 1'b0, stream_size[1], 1'b0, stream_size[0]};
       end
       Stream0, Stream1, Stream2, Stream3: begin
-        n       = kind == Huffman ? 18'(stream_size[2'(part_q-Stream0)]) : 18'd0;
+        n       = kind_q == Huffman ? 18'(stream_size[2'(part_q-Stream0)]) : 18'd0;
         is_head = 1'b0;
       end
       SequencesHeader: begin
-        n     = 18'(n_sequences_head);
-        words = 64'(sequences_head);
+        n     = 18'(n_sequences_head_q);
+        words = 64'(sequences_head_q);
       end
       Table0, Table1, Table2: begin
         n       = own_q ? 18'(table_size[2'(part_q-Table0)]) : 18'd0;
@@ -387,18 +412,6 @@ module wpr_zstd_enc
     code_start_q      <= 1'b0;
     huffman_start_q   <= 1'b0;
     sequences_start_q <= 1'b0;
-    streams_q         <= 18'(stream_size[0]) + 18'(stream_size[1]) + 18'(stream_size[2]) +
-                         18'(stream_size[3]) + 18'd6;
-    tree_size_q       <= literals_q.most == 8'd1 ? 10'd2 : 10'(weights_size) + 10'd8;
-    huffman_q         <= streams_q + 18'(tree_size_q);
-    may_huffman_q     <= huffman_q < 18'(block_q.literals) && stream_over == '0 &&
-                         (literals_q.most == 8'd1 || weights_size <= 9'd120);
-    literals_size_q   <= 18'(n_head) + (kind == Huffman ? huffman_q :
-                                        kind == Rle ? 18'd1 : 18'(block_q.literals));
-    tables_size_q     <= own_q ? 9'(table_size[0]) + 9'(table_size[1]) + 9'(table_size[2]) : '0;
-    sequences_size_q  <= 18'(n_sequences_head) + 18'(tables_size_q) +
-                         (block_q.sequences == '0 ? 18'd0 : sequences_size);
-    size_q            <= literals_size_q + sequences_size_q;
     unique case (state_q)
       Idle:
       if (tree_q == Built) begin
@@ -417,19 +430,17 @@ module wpr_zstd_enc
       end
       Code:
       if (!sequences_busy && !weights_busy && stream_busy == '0) state_q <= Size;
-      Size: begin  // the sums take six clocks
+      Size: begin
         left_q <= left_q + 18'd1;
-        if (left_q[2:0] == '1) state_q <= Choose;
+        if (left_q[3:0] == 4'd11) state_q <= Choose;
       end
       Choose: begin
-        raw_q   <= size_q >= 18'(block_q.n) || (sequences_over && block_q.sequences != '0);
+        raw_q   <= larger_q;
         same_q  <= block_q.same && !block_q.first;
         part_q  <= Magic;
         state_q <= Part;
         last_part_q <= block_q.sequences == '0 ? SequencesHeader : Sequences;
-        if (size_q >= 18'(block_q.n) || (sequences_over && block_q.sequences != '0)) begin
-          last_part_q <= block_q.n == '0 ? Header : Bytes;
-        end
+        if (larger_q) last_part_q <= block_q.n == '0 ? Header : Bytes;
         if (block_q.same && !block_q.first) begin
           raw_q       <= 1'b0;
           last_part_q <= Header;
@@ -440,8 +451,11 @@ module wpr_zstd_enc
         is_head_q <= is_head;
         head_q    <= words;
         row_q     <= '0;
-        if (n != '0) state_q <= Rows;
-        else part_q <= part_e'(part_q + 5'd1);
+        state_q   <= Some;
+      end
+      Some: begin
+        state_q <= left_q != '0 ? Rows : Part;
+        if (left_q == '0) part_q <= part_e'(part_q + 5'd1);
       end
       default:
       if (issue) begin

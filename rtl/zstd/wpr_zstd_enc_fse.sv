@@ -19,14 +19,19 @@ module wpr_zstd_enc_fse
   localparam logic [63:0][5:0] States = states(Kind, Log);
   localparam step_t [63:0] Steps = steps(Kind, Log);
 
+  // Both numbers of bits are tried at once: at the limit and above it `most`, else one less.
   step_t step_q;
-  logic valid_q, first_q;
+  logic valid_q, first_q, less;
   logic [6:0] state;
-  logic [5:0] place;
-  logic [2:0] n;
-  assign state = 7'(1 << Log) | 7'(state_o);
-  assign n     = step_q.most - 3'({1'b0, state} < step_q.limit);
-  assign place = first_q ? step_q.begins : 6'(state >> n) + step_q.base;
+  logic [5:0] place, place_most, place_less;
+  logic [2:0] n, n_less;
+  assign state      = 7'(1 << Log) | 7'(state_o);
+  assign less       = {1'b0, state} < step_q.limit;
+  assign n_less     = step_q.most - 3'd1;
+  assign n          = less ? n_less : step_q.most;
+  assign place_most = 6'(state >> step_q.most) + step_q.base;
+  assign place_less = 6'(state >> n_less) + step_q.base;
+  assign place      = first_q ? step_q.begins : less ? place_less : place_most;
   always_ff @(posedge clk_i) begin
     step_q  <= Steps[s_code_i];
     valid_q <= s_valid_i;

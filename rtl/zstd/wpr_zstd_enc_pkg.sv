@@ -49,23 +49,21 @@ package wpr_zstd_enc_pkg;
     return n;
   endfunction
 
-  function automatic logic [5:0] literal_code(logic [15:0] n);
-    if (n < 16'd16) return n[5:0];
-    if (n < 16'd24) return 6'd16 + 6'(n[2:1]);
-    if (n < 16'd32) return 6'd20 + 6'(n[2]);
-    if (n < 16'd48) return 6'd22 + 6'(n[3]);
-    if (n < 16'd64) return 6'd24;
-    return 6'd19 + 6'(highest({1'b0, n}));
+  // Of a number's lowest bits, and its highest one.
+  function automatic logic [5:0] literal_code(logic [4:0] n, logic [4:0] high);
+    if (high < 5'd4) return 6'(n);
+    if (high == 5'd4) return n[3] ? 6'd20 + 6'(n[2]) : 6'd16 + 6'(n[2:1]);
+    if (high == 5'd5) return n[4] ? 6'd24 : 6'd22 + 6'(n[3]);
+    return 6'd19 + 6'(high);
   endfunction
 
-  function automatic logic [5:0] match_code(logic [15:0] n);  // bytes less 3
-    if (n < 16'd32) return n[5:0];
-    if (n < 16'd40) return 6'd32 + 6'(n[2:1]);
-    if (n < 16'd48) return 6'd36 + 6'(n[2]);
-    if (n < 16'd64) return 6'd38 + 6'(n[3]);
-    if (n < 16'd96) return 6'd40 + 6'(n[4]);
-    if (n < 16'd128) return 6'd42;
-    return 6'd36 + 6'(highest({1'b0, n}));
+  function automatic logic [5:0] match_code(logic [5:0] n, logic [4:0] high);  // bytes less 3
+    if (high < 5'd5) return n;
+    if (high == 5'd5) begin
+      return n[4] ? 6'd38 + 6'(n[3]) : n[3] ? 6'd36 + 6'(n[2]) : 6'd32 + 6'(n[2:1]);
+    end
+    if (high == 5'd6) return n[5] ? 6'd42 : 6'd40 + 6'(n[4]);
+    return 6'd36 + 6'(high);
   endfunction
 
   // ---- FSE from the encoder's side --------------------------------------------------------------

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of a block's sequences, its own or the predefined ones, with their descriptions; and
-// the bit stream of the sequences: the last one first, one a clock, and 16 clocks more.
+// the bit stream of the sequences: the last one first, one a clock, and 17 clocks more.
 module wpr_zstd_enc_sequences
   import wpr_zstd_enc_pkg::*;
 (
   input  logic        clk_i,
   input  logic        rst_ni,   // synchronous
-  input  logic        tables_i,       // makes the tables, in 530 clocks
+  input  logic        tables_i,       // makes the tables, in 850 clocks
   input  logic        own_i,          // of their own; constant until start_i
   input  logic        tables_bank_i,
   input  logic [13:0] tables_n_i,     // sequences
@@ -38,14 +38,15 @@ module wpr_zstd_enc_sequences
     logic last;
     logic finish;
   } tag_t;
-  tag_t tag_q[8];
+  tag_t tag0_q, tag_q[8];
   logic [13:0] left_q;
   logic going_q, begin_q, finish_q;
   assign at_o = 13'(left_q - 14'd1);
 
   // ---- codes, and bits that stand beside them ---------------------------------------------------
 
-  sequence_t s3_q;
+  sequence_t s2_q, s3_q;
+  logic [4:0] literal_high2_q, match_high2_q, offset_high2_q;
   logic [5:0] literal3_q, match3_q, offset3_q;
   logic [3:0] n_literal4_q, n_match4_q;
   logic [4:0] n_offset4_q, n_offset5_q;
@@ -137,13 +138,19 @@ module wpr_zstd_enc_sequences
   logic [63:0] piece7_q;
   logic [6:0] n_piece7_q;
   always_ff @(posedge clk_i) begin
-    // The memory's two clocks are tags 1 and 2; 3 has the codes, 5 the steps of the states.
-    tag_q[1] <= '{going_q, begin_q, finish_q};
+    // The memory's two clocks are tags 0 and 1; 2 has the highest bits, 3 the codes, 5 the steps of
+    // the states.
+    tag0_q   <= '{going_q, begin_q, finish_q};
+    tag_q[1] <= tag0_q;
     for (int i = 2; i < 8; i++) tag_q[i] <= tag_q[i-1];
-    s3_q       <= sequence_i;
-    literal3_q <= literal_code(sequence_i.literals);
-    match3_q   <= match_code(sequence_i.match);
-    offset3_q  <= 6'(highest(sequence_i.offset));
+    s2_q            <= sequence_i;
+    literal_high2_q <= highest(17'(sequence_i.literals));
+    match_high2_q   <= highest(17'(sequence_i.match));
+    offset_high2_q  <= highest(sequence_i.offset);
+    s3_q       <= s2_q;
+    literal3_q <= literal_code(s2_q.literals[4:0], literal_high2_q);
+    match3_q   <= match_code(s2_q.match[5:0], match_high2_q);
+    offset3_q  <= 6'(offset_high2_q);
 
     n_literal4_q <= 4'(wpr_zstd_pkg::literal_bits(literal3_q));
     n_match4_q   <= 4'(wpr_zstd_pkg::match_bits(match3_q));
@@ -191,6 +198,7 @@ module wpr_zstd_enc_sequences
     end
     if (!rst_ni) begin
       {going_q, finish_q} <= '0;
+      tag0_q <= '0;
       for (int i = 1; i < 8; i++) tag_q[i] <= '0;
     end
   end
@@ -214,8 +222,11 @@ module wpr_zstd_enc_sequences
     .m_row_o  (row),
     .n_o      (n_bits)
   );
-  logic [6:1] on_way;
-  always_comb for (int i = 1; i < 7; i++) on_way[i] = tag_q[i].valid || tag_q[i].finish;
+  logic [6:0] on_way;
+  always_comb begin
+    on_way[0] = tag0_q.valid || tag0_q.finish;
+    for (int i = 1; i < 7; i++) on_way[i] = tag_q[i].valid || tag_q[i].finish;
+  end
   assign flush  = wait_q == 3'd3;
   assign busy_o = going_q || finish_q || on_way != '0 || tag_q[7].finish || wait_q != '0;
   assign over_o = write_q[13];

@@ -42,9 +42,11 @@ module wpr_zstd_enc_stream
   assign ask_o    = going_q && more_q && !next_valid_q && !awaits_q;
   assign row_o    = row_q;
 
-  logic v1_q, v2_q, last1_q, last2_q;
+  logic v1_q, v2_q, v3_q, last1_q, last2_q, last3_q;
   logic [7:0] byte1_q;
   code_t code2_q;
+  logic [3:0] n3_q;      // of the code, and behind the last one of the bit that ends the stream
+  logic [11:0] bits3_q;
   always_ff @(posedge clk_i) begin
     if (ask_o && given_i) begin
       awaits_q <= 1'b1;
@@ -70,6 +72,10 @@ module wpr_zstd_enc_stream
     byte1_q <= now_q[8*at_q[2:0]+:8];
     v2_q    <= v1_q;
     last2_q <= last1_q;
+    v3_q    <= v2_q;
+    last3_q <= last2_q;
+    n3_q    <= code2_q.n + 4'(last2_q);
+    bits3_q <= {1'b0, code2_q.bits} | (last2_q ? 12'd1 << code2_q.n : 12'd0);
     if (start_i) begin
       from_q       <= from_i;
       at_q         <= to_i - 17'd1;
@@ -80,7 +86,7 @@ module wpr_zstd_enc_stream
       next_valid_q <= 1'b0;
     end
     if (!rst_ni) begin
-      {going_q, awaits_q, v1_q, v2_q} <= '0;
+      {going_q, awaits_q, v1_q, v2_q, v3_q} <= '0;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -98,9 +104,9 @@ module wpr_zstd_enc_stream
   wpr_zstd_enc_bits #(.Most(12)) pack (
     .clk_i,
     .start_i,
-    .s_valid_i(v2_q),
-    .s_n_i    (code2_q.n + 4'(last2_q)),
-    .s_bits_i ({1'b0, code2_q.bits} | (last2_q ? 12'd1 << code2_q.n : 12'd0)),
+    .s_valid_i(v3_q),
+    .s_n_i    (n3_q),
+    .s_bits_i (bits3_q),
     .flush_i  (flush),
     .m_valid_o(row_valid),
     .m_row_o  (row),
@@ -108,12 +114,12 @@ module wpr_zstd_enc_stream
   );
   logic [10:0] read1_q;
   assign flush  = wait_q == 4'd3;
-  assign busy_o = going_q || v1_q || v2_q || wait_q != '0;
+  assign busy_o = going_q || v1_q || v2_q || v3_q || wait_q != '0;
   assign over_o = write_q[11];
   assign size_o = 15'((n_bits + 20'd7) >> 3);
   always_ff @(posedge clk_i) begin
     if (row_valid && !over_o) write_q <= write_q + 12'd1;
-    if (v2_q && last2_q) wait_q <= 4'd1;
+    if (v3_q && last3_q) wait_q <= 4'd1;
     else if (wait_q != '0) wait_q <= wait_q == 4'd5 ? 4'd0 : wait_q + 4'd1;
     if (start_i) write_q <= '0;
     if (!rst_ni) wait_q <= '0;

@@ -4,7 +4,7 @@
 // is found by bisection, in seven passes over the bytes; passes behind it shorten codes until
 // nothing is left.
 //
-// It takes 265 clocks to read the numbers, and 10 passes of as many clocks as the largest byte for
+// It takes 266 clocks to read the numbers, and 10 passes of as many clocks as the largest byte for
 // most codes, 20 for a few with very rare bytes. Then kind, value, most and longest are valid, and
 // for Huffman codes all have been written.
 module wpr_zstd_enc_tree
@@ -32,7 +32,7 @@ module wpr_zstd_enc_tree
   typedef enum logic [2:0] {Idle, Load, Search, Fill, Count, Ranks, Codes} state_e;
   state_e state_q;
   logic [8:0] at_q;       // byte, and beyond it the clocks until results are there
-  logic [8:0] ends;       // when a pass has its results
+  logic [8:0] ends_q;     // when a pass has its results
   logic [7:0] most_q;
   logic [8:0] distinct_q;
   logic [7:0] value_q;
@@ -42,20 +42,8 @@ module wpr_zstd_enc_tree
     logic [4:0] high;
     logic [7:0] low;
   } level_t;
-  function automatic level_t level_of(logic [16:0] n);
-    logic [16:0] turned;
-    level_t level;
-    level = '0;
-    turned = n;
-    for (int i = 16; i >= 0; i--) begin
-      if (turned[16]) begin
-        level.high = 5'(i);
-        level.low  = turned[15:8];
-        break;
-      end
-      turned = turned << 1;
-    end
-    return level;
+  function automatic level_t level_of(logic [16:0] n, logic [4:0] high);
+    return '{high, 8'(n << (5'd16 - high) >> 8)};
   endfunction
 
   // ---- memories of 256: how often, its level, and the length of its code ------------------------
@@ -63,10 +51,11 @@ module wpr_zstd_enc_tree
   logic [16:0] numbers_q[256];
   level_t levels_q[256];
   logic [3:0] lengths_q[256];
-  logic [8:0] load_q[5];   // bytes whose numbers are on their way; 256: none
+  logic [8:0] load_q[6];   // bytes whose numbers are on their way; 256: none
   logic [16:0] number4_q;
-  level_t level5_q;
-  logic [16:0] number5_q;
+  logic [4:0] high5_q, literals_high_q;
+  level_t level6_q;
+  logic [16:0] number5_q, number6_q;
   logic write_length;
   logic [7:0] length_at;
   logic [3:0] length;
@@ -75,23 +64,25 @@ module wpr_zstd_enc_tree
   logic [16:0] number1_q, number2_q;
   logic [3:0] length1_q, length2_q;
   always_ff @(posedge clk_i) begin
-    if (!load_q[4][8]) begin
-      numbers_q[load_q[4][7:0]] <= number5_q;
-      levels_q[load_q[4][7:0]]  <= level5_q;
+    if (!load_q[5][8]) begin
+      numbers_q[load_q[5][7:0]] <= number6_q;
+      levels_q[load_q[5][7:0]]  <= level6_q;
     end
     if (write_length) lengths_q[length_at] <= length;
     level1_q  <= levels_q[at_q[7:0]];
     number1_q <= numbers_q[at_q[7:0]];
     length1_q <= lengths_q[at_q[7:0]];
     number4_q <= n_i;
+    high5_q   <= highest(number4_q);
     number5_q <= number4_q;
-    level5_q  <= level_of(number4_q);
+    level6_q  <= level_of(number5_q, high5_q);
+    number6_q <= number5_q;
     number2_q <= number1_q;
     length2_q <= length1_q;
     at1_q <= state_q inside {Idle, Ranks} || at_q > {1'b0, most_q} ? 9'h100 : at_q;
     at2_q <= at1_q;
     load_q[0] <= count_o ? {1'b0, byte_o} : 9'h100;
-    for (int i = 1; i < 5; i++) load_q[i] <= load_q[i-1];
+    for (int i = 1; i < 6; i++) load_q[i] <= load_q[i-1];
   end
   assign count_o = state_q == Load && !at_q[8];
   assign byte_o  = at_q[7:0];
@@ -101,8 +92,8 @@ module wpr_zstd_enc_tree
   level_t bottom_q, level_q;    // of all numbers; the one that is tried
   logic [6:0] step_q, tried_q;  // up from the bottom by fours
   logic [3:0] length_at_q;      // of at2_q
-  logic [11:0] weight2_q;
-  logic none2_q;
+  logic [11:0] weight3_q;       // a clock later
+  logic none2_q, none3_q;
   logic [18:0] sum_q;           // of 2^(11 - length)
   logic signed [6:0] length_free;
   logic [3:0] length_now;
@@ -114,11 +105,9 @@ module wpr_zstd_enc_tree
   // ---- what is left shortens codes --------------------------------------------------------------
 
   logic [18:0] left_q;
-  logic [11:0] gain;
-  logic shorter;
-  assign gain    = 12'd2048 >> length2_q;
-  assign shorter = state_q == Fill && !at2_q[8] && number2_q != '0 && length2_q > 4'd1 &&
-                   left_q >= 19'(gain);
+  logic [11:0] gain2_q;
+  logic may2_q, shorter;
+  assign shorter = state_q == Fill && may2_q && left_q >= 19'(gain2_q);
 
   // ---- how many codes of each length, and their first bits --------------------------------------
 
@@ -130,7 +119,6 @@ module wpr_zstd_enc_tree
 
   logic feasible;
   assign feasible = sum_q <= 19'd2048;
-  assign ends = 9'(most_q) + 9'd4;
   assign busy_o = state_q != Idle;
   literals_t literals_q;
   assign m_literals_o = literals_q;
@@ -152,18 +140,25 @@ module wpr_zstd_enc_tree
   always_ff @(posedge clk_i) begin
     length_at_q  <= length_now;
     none2_q      <= none1;
-    weight2_q    <= 12'd2048 >> length_now;
+    weight3_q    <= 12'd2048 >> length_at_q;
+    none3_q      <= at2_q[8] || none2_q;
+    gain2_q      <= 12'd2048 >> length1_q;
+    may2_q       <= !none1 && length1_q > 4'd1;
+    ends_q       <= 9'(most_q) + 9'd5;
+    literals_high_q <= highest(literals_i);
+    // Half of all; constant when it is used.
+    bottom_q     <= level_of(literals_i, literals_high_q) - 13'd256;
     code_valid_o <= 1'b0;
     at_q         <= at_q + 1'b1;
-    if (!at2_q[8] && !none2_q && state_q == Search) sum_q <= sum_q + 19'(weight2_q);
+    if (!none3_q && state_q == Search) sum_q <= sum_q + 19'(weight3_q);
     unique case (state_q)
       Load: begin
-        if (!load_q[4][8] && number5_q != '0) begin
-          most_q     <= load_q[4][7:0];
-          value_q    <= load_q[4][7:0];
+        if (!load_q[5][8] && number6_q != '0) begin
+          most_q     <= load_q[5][7:0];
+          value_q    <= load_q[5][7:0];
           distinct_q <= distinct_q + 9'd1;
         end
-        if (at_q == 9'd264) begin
+        if (at_q == 9'd265) begin
           literals_q <= '{distinct_q == 9'd1 ? Rle : Raw, value_q, most_q, 4'd0};
           state_q <= literals_i < 17'(Least) || distinct_q == 9'd1 ? Idle : Search;
           at_q    <= '0;
@@ -176,7 +171,7 @@ module wpr_zstd_enc_tree
         end
       end
       Search:
-      if (at_q == ends) begin
+      if (at_q == ends_q) begin
         at_q  <= '0;
         sum_q <= '0;
         if (final_q) begin
@@ -190,8 +185,8 @@ module wpr_zstd_enc_tree
         end
       end
       Fill: begin
-        if (shorter) left_q <= left_q - 19'(gain);
-        if (at_q == ends) begin
+        if (shorter) left_q <= left_q - 19'(gain2_q);
+        if (at_q == ends_q) begin
           at_q <= '0;
           if (left_q == '0) state_q <= Count;
         end
@@ -205,7 +200,7 @@ module wpr_zstd_enc_tree
           if (length2_q > longest_q) longest_q <= length2_q;
           bits_q <= bits_q + 21'(number2_q * 21'(length2_q));
         end
-        if (at_q == ends) begin
+        if (at_q == ends_q) begin
           at_q    <= '0;
           rank_q  <= 4'd11;
           first_q <= '0;
@@ -227,13 +222,12 @@ module wpr_zstd_enc_tree
       Codes: begin
         if (!at2_q[8] && number2_q != '0) next_q[length2_q] <= next_q[length2_q] + 12'd1;
         code_valid_o <= !at2_q[8];
-        if (at_q == ends) state_q <= Idle;
+        if (at_q == ends_q) state_q <= Idle;
       end
       default: begin
         at_q       <= '0;
         most_q     <= '0;
         distinct_q <= '0;
-        bottom_q   <= level_of(literals_i) - 13'd256;  // half of all
         if (start_i) state_q <= Load;
       end
     endcase

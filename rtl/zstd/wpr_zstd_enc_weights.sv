@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The description of a Huffman code: weights coded by FSE, always with the same distribution, or in
-// four bits where there is only one. A weight a clock, 12 clocks more.
+// four bits where there is only one. A weight a clock, 13 clocks more.
 module wpr_zstd_enc_weights
   import wpr_zstd_enc_pkg::*;
 (
@@ -41,13 +41,13 @@ module wpr_zstd_enc_weights
     );
   end
 
-  logic put;
-  logic [3:0] put_n;
-  logic [12:0] put_bits;
+  logic put, put_q;
+  logic [3:0] put_n, put_n_q;
+  logic [12:0] put_bits, put_bits_q;
   logic [19:0] n_bits;
   logic row_valid, flush;
   logic [63:0] row;
-  assign flush = wait_q == 4'd9;
+  assign flush = wait_q == 4'd10;
   always_comb begin
     put      = v3_q;
     put_n    = 4'(n[odd3_q]);
@@ -61,9 +61,9 @@ module wpr_zstd_enc_weights
   wpr_zstd_enc_bits #(.Most(13)) pack (
     .clk_i,
     .start_i,
-    .s_valid_i(put),
-    .s_n_i    (put_n),
-    .s_bits_i (put_bits),
+    .s_valid_i(put_q),
+    .s_n_i    (put_n_q),
+    .s_bits_i (put_bits_q),
     .flush_i  (flush),
     .m_valid_o(row_valid),
     .m_row_o  (row),
@@ -79,6 +79,9 @@ module wpr_zstd_enc_weights
   assign busy_o = going_q || wait_q != '0;
   assign last_q = at_q == '0;
   always_ff @(posedge clk_i) begin
+    put_q      <= put && rst_ni;
+    put_n_q    <= put_n;
+    put_bits_q <= put_bits;
     row1_q <= row_i;
     row_o  <= rows_q[row1_q];
     if (row_valid && !write_q[4]) rows_q[write_q[3:0]] <= row;
@@ -96,7 +99,7 @@ module wpr_zstd_enc_weights
         wait_q  <= 4'd1;
       end
     end
-    if (wait_q != '0) wait_q <= wait_q == 4'd11 ? 4'd0 : wait_q + 4'd1;
+    if (wait_q != '0) wait_q <= wait_q == 4'd12 ? 4'd0 : wait_q + 4'd1;
     if (start_i) begin
       going_q   <= 1'b1;
       at_q      <= 9'(most_i) - 9'd1;

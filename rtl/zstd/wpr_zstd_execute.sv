@@ -47,23 +47,37 @@ module wpr_zstd_execute #(
   logic [LogWindow:0] offset_q;
   logic [17:0] left_q;  // literals behind it
   logic [22:0] most_q;  // bytes behind it
-  logic [18:0] all;  // bytes of the next one
-  logic many_q, long_match_q, step, ends, next;  // many: more than an element holds
-  logic [4:0] n_literals, drained;
+  logic many_q, long_match_q, step, ends, next, take;  // many, long: more than an element holds
+  logic next_valid_q;  // the sequence that is next:
+  logic [16:0] next_literals_q;
+  logic [17:0] next_match_q;
+  logic [18:0] next_all_q;  // bytes
+  logic [LogWindow:0] next_offset_q;
+  logic [4:0] n_literals_q, drained;  // of the next element
   logic [8:0] n_match;
-  assign all        = 19'(literals_i) + 19'(match_i);
-  assign n_literals = many_q ? 5'd16 : literals_q[4:0];
   assign n_match    = many_q ? '0 : long_match_q ? 9'd256 : match_q[8:0];
-  assign step       = some_q && room_i && wait_i >= 8'(n_literals);
+  assign step       = some_q && room_i && wait_i >= 8'(n_literals_q);
   assign ends       = step && !many_q && !long_match_q;
   assign next       = ends || !some_q;
-  assign take_o     = state_q == Sequences && next && valid_i;
+  assign take       = state_q == Sequences && next && next_valid_q;
+  assign take_o     = valid_i && (!next_valid_q || take);
   assign drained    = wait_i > 8'd16 ? 5'd16 : wait_i[4:0];
-  assign used_o     = step ? n_literals : drain_i && room_i ? drained : '0;
+  assign used_o     = step ? n_literals_q : drain_i && room_i ? drained : '0;
   assign end_take_o = end_i && room_i;
   assign busy_o     = state_q != Idle;
   always_ff @(posedge clk_i) begin
-    valid_o      <= (step && (n_literals != '0 || n_match != '0)) ||
+    if (take_o || take) next_valid_q <= take_o;
+    if (take_o) begin
+      next_literals_q <= literals_i;
+      next_match_q    <= match_i;
+      next_all_q      <= 19'(literals_i) + 19'(match_i);
+      next_offset_q   <= offset_i;
+    end
+    if (drain_i || !rst_ni) next_valid_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    valid_o      <= (step && (n_literals_q != '0 || n_match != '0)) ||
                     (drain_i && room_i && wait_i != '0) || end_take_o;
     last_o       <= end_i;
     wrong_o      <= end_bad_i;
@@ -74,30 +88,33 @@ module wpr_zstd_execute #(
     if (step) begin
       literals_q <= many_q ? literals_q - 18'd16 : '0;
       many_q     <= many_q && literals_q > 18'd32;
-      if (!many_q) match_q <= match_q - 18'(n_match);
+      n_literals_q <= !many_q ? 5'd0 : literals_q > 18'd32 ? 5'd16 : 5'(literals_q - 18'd16);
+      if (!many_q) match_q <= match_q - 18'd256;  // or it ends
       if (!many_q) long_match_q <= match_q > 18'd512;
     end
     if (next) begin
       some_q <= 1'b0;
-      if (take_o) begin
+      if (take) begin
         some_q       <= 1'b1;
-        literals_q   <= 18'(literals_i);
-        match_q      <= match_i;
-        many_q       <= literals_i > 17'd16;
-        long_match_q <= match_i > 18'd256;
-        offset_q     <= offset_i;
-        left_q       <= left_q - 18'(literals_i);
-        most_q       <= most_q - 23'(all);
-        if (18'(literals_i) > left_q || 23'(all) > most_q) begin
+        literals_q   <= 18'(next_literals_q);
+        match_q      <= next_match_q;
+        many_q       <= next_literals_q > 17'd16;
+        n_literals_q <= next_literals_q > 17'd16 ? 5'd16 : next_literals_q[4:0];
+        long_match_q <= next_match_q > 18'd256;
+        offset_q     <= next_offset_q;
+        left_q       <= left_q - 18'(next_literals_q);
+        most_q       <= most_q - 23'(next_all_q);
+        if (18'(next_literals_q) > left_q || 23'(next_all_q) > most_q) begin
           bad_o  <= 1'b1;
           some_q <= 1'b0;
         end
-      end else if (state_q == Sequences && !come_i) begin
+      end else if (state_q == Sequences && !come_i && !next_valid_q) begin
         state_q      <= Rest;
         some_q       <= 1'b1;
         literals_q   <= left_q;
         match_q      <= '0;
         many_q       <= left_q > 18'd16;
+        n_literals_q <= left_q > 18'd16 ? 5'd16 : left_q[4:0];
         long_match_q <= 1'b0;
         most_q       <= most_q - 23'(left_q);
         if (23'(left_q) > most_q) begin

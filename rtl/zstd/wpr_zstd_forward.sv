@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a packet in the zstd decoder forward, from a byte on: shows the next 40 bits and takes as
-// many of them as it is told, three clocks for each time.
+// many of them as it is told, four clocks for each time.
 //
 // What is shown behind the packet's end may be anything: the user compares at_o with it.
 module wpr_zstd_forward
@@ -18,7 +18,7 @@ module wpr_zstd_forward
   output address_t at_o,     // the byte that has the next one, with ready_o
   output logic [2:0] bit_o,  // and its place there
   input  logic     take_i,   // with ready_o
-  input  logic [5:0] n_i,    // 0 to 40
+  input  logic [5:0] n_i,    // 0 to 40; counts in the next clock
 
   output logic        request_o,
   output row_t        row_o,
@@ -33,18 +33,21 @@ module wpr_zstd_forward
   logic [6:0] bit_q;  // from the first word's begin on
   logic pending_q, drop_q;  // drop: what was asked for before a seek
   logic there_q;  // this row, or the one after a row more, has come
-  logic move;
+  logic move, take_q;
+  logic [5:0] n_q;
   logic [127:0] turned;
   assign turned    = words_q >> bit_q[5:0];
   assign move      = bit_q[6];
   assign row_o     = row_q + row_t'(valid_q[0]);
   assign request_o = !pending_q && valid_q != '1 && !move && there_q;
-  assign at_o      = {row_q + row_t'(bit_q[6]), bit_q[5:3]};
-  assign bit_o     = bit_q[2:0];
   always_ff @(posedge clk_i) begin
+    take_q  <= take_i && ready_o;
+    n_q     <= n_i;
     bits_o  <= turned[39:0];
-    ready_o <= valid_q == '1 && !move && !(take_i && ready_o) && !seek_i;
-    if (take_i && ready_o) bit_q <= bit_q + 7'(n_i);
+    at_o    <= {row_q + row_t'(bit_q[6]), bit_q[5:3]};
+    bit_o   <= bit_q[2:0];
+    ready_o <= valid_q == '1 && !move && !take_q && !(take_i && ready_o) && !seek_i;
+    if (take_q) bit_q <= bit_q + 7'(n_q);
     if (move) begin
       bit_q[6] <= 1'b0;
       row_q    <= row_q + 1'b1;
@@ -67,8 +70,10 @@ module wpr_zstd_forward
       row_q   <= byte_i[AddressWidth-1:3];
       bit_q   <= {1'b0, byte_i[2:0], 3'b0};
       drop_q  <= (pending_q && !response_i) || grant_i;
+      take_q  <= 1'b0;
     end
     if (!rst_ni) begin
+      take_q    <= 1'b0;
       valid_q   <= '0;
       pending_q <= 1'b0;
       drop_q    <= 1'b0;

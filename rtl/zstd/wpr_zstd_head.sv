@@ -42,7 +42,8 @@ module wpr_zstd_head
 
   typedef enum logic [4:0] {
     Idle, Magic, Descriptor, Window, Dictionary, Size, SizeHigh, Content, Block, Kind, Literals,
-    Section, Room, Come, Tree, Seek, Jump, JumpLast, Single, Streams, Made, Hand, Next, Tail, Done
+    Section, Fit, Room, Come, Tree, Seek, Jump, JumpLast, Single, Streams, Made, Hand, Next, Tail,
+    Done
   } state_e;
   state_e state_q;
 
@@ -111,6 +112,7 @@ module wpr_zstd_head
   // ---- the Huffman code -------------------------------------------------------------------------
 
   logic tree_busy, tree_bad, symbol_valid;
+  logic in_tree_q;  // the reader is the tree's
   logic [11:1][11:0] least;
   logic [11:1][7:0] first;
   logic [7:0] symbol_number, symbol;
@@ -131,7 +133,7 @@ module wpr_zstd_head
     .busy_o         (tree_busy),
     .bad_o          (tree_bad),
     .streams_o      (tree_end),
-    .ready_i        (ready && state_q == Tree),
+    .ready_i        (ready && in_tree_q),
     .bits_i         (bits[10:0]),
     .at_i           (at),
     .bit_i          (bit_place),
@@ -155,7 +157,7 @@ module wpr_zstd_head
 
   // ---- streams ----------------------------------------------------------------------------------
 
-  logic [3:0] start, started_q, busy, bad;
+  logic [3:0] start, started_q, come_q, busy, bad;
   address_t [3:0] stream_ends_q;
   logic [3:0][17:0] stream_size_q, stream_n_q;
   logic [3:0] row_valid;
@@ -198,9 +200,7 @@ module wpr_zstd_head
 
   logic [LogRows-1:0] base_q;
   logic [LogRows:0] n_rows_q, back_rows_q;  // of this block's literals; and those of the back half
-  logic fits;
-  assign fits         = (LogRows + 2)'(n_rows_q) + (LogRows + 2)'(back_rows_q) <=
-                        (LogRows + 2)'(1 << LogRows);
+  logic fits_q;
   assign write_o      = row_valid;
   assign write_data_o = rows;
   always_comb begin
@@ -218,6 +218,8 @@ module wpr_zstd_head
       if (block_o.kind == Huffman) base_q <= base_q + LogRows'(n_rows_q);
     end
     if (state_q == Literals) rows_o <= '0;
+    fits_q <= (LogRows + 2)'(n_rows_q) + (LogRows + 2)'(back_rows_q) <=
+              (LogRows + 2)'(1 << LogRows);
     if (!rst_ni) begin
       mine_o      <= 1'b0;
       base_q      <= '0;
@@ -234,7 +236,7 @@ module wpr_zstd_head
   // A stream starts when its last byte has come.
   always_comb begin
     for (int k = 0; k < 4; k++) begin
-      start[k] = state_q == Streams && !started_q[k] && have_i >= stream_ends_q[k];
+      start[k] = state_q == Streams && !started_q[k] && come_q[k];
     end
   end
   always_comb begin
@@ -284,9 +286,15 @@ module wpr_zstd_head
     endcase
   end
 
-  logic wrong, wrong_q;  // what is found in a step ends the packet a clock later
+  // What is found in a step, or beyond the packet's end, ends the packet a clock later.
+  logic wrong;
+  logic [3:0] wrong_q;
   logic sent_q;
-  assign valid_o = !sent_q && (state_q == Room ? fits && block_o.kind == Huffman :
+  always_ff @(posedge clk_i) begin
+    in_tree_q <= state_q == Tree;
+    for (int k = 0; k < 4; k++) come_q[k] <= have_i >= stream_ends_q[k];
+  end
+  assign valid_o = !sent_q && (state_q == Room ? fits_q && block_o.kind == Huffman :
                                state_q == Come || state_q == Tree || state_q == Seek ||
                                state_q == Jump || state_q == JumpLast || state_q == Single ||
                                state_q == Streams || state_q == Made || state_q == Hand);
@@ -300,7 +308,10 @@ module wpr_zstd_head
         wrong = ready && (bits[7:3] > 5'(LogWindow - 10) ||
                           (bits[7:3] == 5'(LogWindow - 10) && bits[2:0] != '0));
       end
-      Dictionary: wrong = ready && (bits[31:0] & ((32'd2 << (dictionary_bits - 6'd1)) - 1)) != '0;
+      Dictionary: begin
+        wrong = ready && (bits[7:0] != '0 || (dictionary_q[1] && bits[15:8] != '0) ||
+                          (dictionary_q == 2'd3 && bits[31:16] != '0));
+      end
       SizeHigh:   wrong = ready && bits[31:0] != '0;
       Content:    wrong = content_q > 32'd4194304 || (single_q && content_q > 32'(1 << LogWindow));
       Kind: begin
@@ -323,12 +334,9 @@ module wpr_zstd_head
       Tail:       wrong = (ended_i && have_i != section_q) || have_i > section_q;
       default:    wrong = 1'b0;
     endcase
-    if (ready && ended_i && at > have_i && state_q != Idle && state_q != Done) wrong = 1'b1;
-    if (ended_i && ends_q > have_i) wrong = 1'b1;
-    if (have_i[AddressWidth-1]) wrong = 1'b1;
   end
 
-  assign done_o = state_q == Done && !wrong_q;
+  assign done_o = state_q == Done && wrong_q == '0;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Magic: if (ready) state_q <= Descriptor;
@@ -363,7 +371,6 @@ module wpr_zstd_head
         end
       end
       Kind: begin
-        // The reader shows what stands behind the header two clocks from now.
         ends_q           <= at + (block_kind_q == 2'd1 ? address_t'(1) : address_t'(block_size_q));
         block_o.from     <= at;
         block_o.literals <= at;
@@ -372,7 +379,7 @@ module wpr_zstd_head
         block_o.last     <= last_q;
         block_o.four     <= 1'b0;
         block_o.sequences <= block_kind_q[1];
-        state_q          <= Literals;
+        if (ready) state_q <= Literals;
       end
       Literals: begin
         block_o.ends  <= ends_q;
@@ -396,10 +403,11 @@ module wpr_zstd_head
       end
       Section: begin
         n_rows_q <= (LogRows + 1)'((per_bank + 18'd7) >> 3);
-        state_q  <= block_o.kind == Huffman ? Room : Hand;
+        state_q  <= block_o.kind == Huffman ? Fit : Hand;
       end
+      Fit: state_q <= Room;
       Room:
-      if (fits) state_q <= Come;
+      if (fits_q) state_q <= Come;
       Come:
       if (ready) state_q <= treeless_q ? Seek : Tree;
       Tree: begin
@@ -452,15 +460,16 @@ module wpr_zstd_head
       default: ;
     endcase
     if (valid_o && take_i) sent_q <= 1'b1;
-    wrong_q <= wrong;
-    if (wrong_q) begin
+    wrong_q <= {have_i[AddressWidth-1], ended_i && ends_q > have_i,
+                ready && ended_i && at > have_i && state_q != Idle && state_q != Done, wrong};
+    if (wrong_q != '0) begin
       bad_o   <= 1'b1;
       state_q <= Idle;
     end
     if (start_i) state_q <= Magic;
     if (!rst_ni) begin
       state_q  <= Idle;
-      wrong_q  <= 1'b0;
+      wrong_q  <= '0;
       bad_o    <= 1'b0;
       header_o <= 1'b0;
       known_q  <= 1'b0;

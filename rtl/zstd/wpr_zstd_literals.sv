@@ -44,51 +44,69 @@ module wpr_zstd_literals
 
   literals_e kind_q;
   logic [7:0] value_q;
-  logic [17:0] left_q;  // of a Huffman stream, or of the literals
+  // Of a Huffman stream, or of the literals, and of the next row's bytes before them; at most 8?
+  logic [17:0] left_q;
+  logic last_q;
   logic [17:0] later_q, quarter_q;  // of later streams
+  logic more_q;  // later_q is not 0; known a clock behind it
   logic [1:0] bank_q;
   logic [LogRows-1:0] base_q;
   logic [LogRows:0] row_in_bank_q;
   row_t row_q;
   logic [2:0] begin_q;
   logic [3:0] n;
-  logic go, room_q, made, busy_q, four;
+  logic go, room_q, made_q, busy_q, four;
   logic some_q;  // literals are left
   logic there_q;  // Raw: as in wpr_zstd_forward
   assign four          = block_i.kind == Huffman && block_i.four;
-  assign n             = left_q < 18'(4'd8 - {1'b0, begin_q}) ? left_q[3:0] :
-                         4'd8 - {1'b0, begin_q};
+  assign n             = (last_q ? left_q[3:0] : 4'd8) - {1'b0, begin_q};
   assign row_o         = row_q;
   assign request_row_o = row_q;
-  assign made          = !mine_i || row_in_bank_q < rows_i[bank_q];
   assign request_o     = kind_q == Raw && some_q && room_q && there_q;
-  assign busy_o = busy_q;
+  assign busy_o        = busy_q;
+  logic [17:0] quarter, first, stream;
+  logic [2:0] begins;
+  logic made_now, made_next;
+  assign begins    = block_i.kind == Raw ? block_i.literals[2:0] : '0;
+  assign quarter   = (block_i.n + 18'd3) >> 2;
+  assign first     = four ? quarter : block_i.n + 18'(begins);
+  assign stream    = bank_q == 2'd2 ? later_q : quarter_q;  // the next one
+  assign made_now  = row_in_bank_q < rows_i[bank_q];
+  assign made_next = row_in_bank_q + 1'b1 < rows_i[bank_q];
   always_comb begin
-    go = some_q && room_q && (kind_q != Huffman || made);
+    go = some_q && room_q && (kind_q != Huffman || made_q);
     if (kind_q == Raw) go = grant_i;
   end
 
-  // Those asked for and not used yet; those of them that have come.
-  logic [7:0] owed_q, owed, wait_q;
-  assign owed   = owed_q + (go ? 8'(n) : '0) - 8'(used_i);
+  // Those asked for and not used yet, a clock ago; those of them that have come.
+  logic [7:0] owed_q, wait_q;
+  logic [4:0] used1_q;
+  logic [3:1][3:0] n_q;  // on their way
   assign wait_o = wait_q;
   logic [4:0] idle_q;  // nothing is on its way
   always_ff @(posedge clk_i) begin
-    owed_q <= owed;
-    wait_q <= wait_q + 8'(n_o) - 8'(used_i);
-    room_q <= owed_q <= 8'd104;  // of a clock ago: two rows more fit
+    used1_q <= used_i;
+    owed_q  <= owed_q + 8'(n_q[1]) - 8'(used1_q);
+    wait_q  <= wait_q + 8'(n_o) - 8'(used_i);
+    room_q  <= owed_q <= 8'd104;  // of two clocks ago: three rows more fit
+    more_q  <= later_q != '0;
+    // A row that is there stays so; behind one that goes another one is.
+    made_q  <= kind_q == Huffman && (!mine_i || (go ? made_next : made_now));
     there_q <= !start_i && (ended_i || row_q + 1'b1 < have_i);
     if (go) begin
-      left_q        <= left_q - 18'(n);
+      left_q        <= left_q - 18'd8;
+      last_q        <= left_q <= 18'd16;
       begin_q       <= '0;
       row_q         <= row_q + 1'b1;
       row_in_bank_q <= row_in_bank_q + 1'b1;
-      if (left_q == 18'(n) && (kind_q != Huffman || later_q == '0)) some_q <= 1'b0;
-      if (left_q == 18'(n) && kind_q == Huffman && later_q != '0) begin
+      if (last_q) begin
+        some_q        <= more_q;
+        made_q        <= 1'b0;
         bank_q        <= bank_q + 1'b1;
         row_in_bank_q <= '0;
-        left_q        <= bank_q == 2'd2 ? later_q : quarter_q;
-        later_q       <= bank_q == 2'd2 ? '0 : later_q - quarter_q;
+        left_q        <= stream;
+        last_q        <= stream <= 18'd8;
+        later_q       <= later_q - stream;
       end
     end
     idle_q <= {idle_q[3:0], !some_q};
@@ -103,10 +121,13 @@ module wpr_zstd_literals
       base_q        <= base_i;
       row_in_bank_q <= '0;
       row_q         <= block_i.literals[AddressWidth-1:3];
-      begin_q       <= block_i.kind == Raw ? block_i.literals[2:0] : '0;
-      quarter_q     <= (block_i.n + 18'd3) >> 2;
-      left_q        <= four ? (block_i.n + 18'd3) >> 2 : block_i.n;
-      later_q       <= four ? block_i.n - ((block_i.n + 18'd3) >> 2) : '0;
+      begin_q       <= begins;
+      made_q        <= 1'b0;
+      quarter_q     <= quarter;
+      left_q        <= first;
+      last_q        <= first <= 18'd8;
+      later_q       <= four ? block_i.n - quarter : '0;
+      more_q        <= 1'b0;
       idle_q        <= '0;
     end
     if (!rst_ni) begin
@@ -114,6 +135,8 @@ module wpr_zstd_literals
       kind_q  <= Rle;
       owed_q  <= '0;
       wait_q  <= '0;
+      used1_q <= '0;
+      made_q  <= 1'b0;
       room_q  <= 1'b0;
       begin_q <= '0;
       some_q  <= 1'b0;
@@ -133,7 +156,6 @@ module wpr_zstd_literals
     always_ff @(posedge clk_i) read3_q[k] <= read2_q[k];
   end
 
-  logic [3:1][3:0] n_q;
   logic [3:1][2:0] first_q;
   logic [3:1][1:0] of_q;
   logic [63:0] row;

@@ -34,8 +34,8 @@ module wpr_zstd_sequences
 );
 
   typedef enum logic [3:0] {
-    Idle, Number, Empty, Modes, Table, Default, Describe, Bits, Tables, Open, States, Add, Take,
-    Taken, Done
+    Idle, Number, Empty, Modes, Table, Make, Default, Describe, Bits, Tables, Open, States, Add,
+    Take, Taken, Done
   } state_e;
   state_e state_q;
 
@@ -94,6 +94,10 @@ module wpr_zstd_sequences
     end
   end
 
+  logic [5:0] most_symbol_q;
+  logic [3:0] most_log_q;
+  always_ff @(posedge clk_i) {most_symbol_q, most_log_q} <= {most_symbol, most_log};
+
   logic counts_start, counts_busy, counts_bad, counts_valid, counts_less;
   logic [3:0] counts_log;
   logic [9:0] counts_count;
@@ -101,8 +105,8 @@ module wpr_zstd_sequences
     .clk_i,
     .rst_ni,
     .start_i      (counts_start),
-    .most_log_i   (most_log),
-    .most_symbol_i(most_symbol),
+    .most_log_i   (most_log_q),
+    .most_symbol_i(most_symbol_q),
     .busy_o       (counts_busy),
     .bad_o        (counts_bad),
     .log_o        (counts_log),
@@ -117,11 +121,11 @@ module wpr_zstd_sequences
   );
 
   logic table_begin, table_end, table_rle, count_valid, count_less;
+  logic described_q;  // Make: a table that is described, or else a predefined one
   logic [3:0] count_log;
   logic [9:0] count;
-  assign counts_start = state_q == Table && table_q != 2'd3 && mode == Described;
-  assign table_begin  = state_q == Table && table_q != 2'd3 && (mode == Described ||
-                        (mode == Predefined && !predefined_q[table_q]));
+  assign counts_start = state_q == Make && described_q;
+  assign table_begin  = state_q == Make;
   assign table_rle    = state_q == Table && table_q != 2'd3 && mode == RleTable && ready;
   assign table_end    = (state_q == Describe && !counts_busy && !counts_bad) ||
                         (state_q == Default && default_q > default_last);
@@ -146,10 +150,14 @@ module wpr_zstd_sequences
 
   // A clock behind, so that what is counted need not be known in the clock that counts it.
   logic [1:0] table1_q;
-  logic count_valid1_q, count_less1_q, table_end1_q;
+  logic count_valid1_q, count_less1_q, table_begin1_q, table_end1_q, table_rle1_q;
   logic [3:0] count_log1_q;
   logic [9:0] count1_q;
+  logic [5:0] rle1_q;  // the only symbol
   always_ff @(posedge clk_i) begin
+    table_begin1_q <= table_begin;
+    table_rle1_q   <= table_rle && rst_ni;
+    rle1_q         <= bits[5:0];
     table1_q       <= table_q;
     count_valid1_q <= count_valid;
     count_less1_q  <= count_less;
@@ -165,60 +173,75 @@ module wpr_zstd_sequences
   logic [5:0] literal_code, match_code;
   logic [4:0] offset_code;
   logic [3:0] literal_n, match_n, offset_n, literal_log, match_log, offset_log;
+  logic [5:0] literal_made, match_made;
+  logic [4:0] offset_made, offset_extra, match_extra, literal_extra;
+  logic [4:0] offset_all, match_all, literal_all;
   wpr_zstd_fse #(.MostLog(9), .SymbolWidth(6)) literal_table (
     .clk_i,
     .rst_ni,
-    .begin_i      (table_begin && table_q == 2'd0),
+    .begin_i      (table_begin1_q && table1_q == 2'd0),
     .count_valid_i(count_valid1_q),
     .count_i      (count1_q),
     .less_i       (count_less1_q),
     .end_i        (table_end1_q && table1_q == 2'd0),
     .log_i        (count_log1_q),
-    .rle_i        (table_rle && table_q == 2'd0),
-    .symbol_i     (bits[5:0]),
+    .rle_i        (table_rle1_q && table1_q == 2'd0),
+    .symbol_i     (rle1_q),
     .busy_o       (table_busy[0]),
     .log_o        (literal_log),
+    .made_o       (literal_made),
+    .extra_i      (literal_bits(literal_made)),
     .read_i       (read),
     .state_i      (literal_state),
     .symbol_o     (literal_code),
+    .extra_o      (literal_extra),
+    .all_o        (literal_all),
     .n_o          (literal_n),
     .state_o      (literal_base_state)
   );
   wpr_zstd_fse #(.MostLog(8), .SymbolWidth(5)) offset_table (
     .clk_i,
     .rst_ni,
-    .begin_i      (table_begin && table_q == 2'd1),
+    .begin_i      (table_begin1_q && table1_q == 2'd1),
     .count_valid_i(count_valid1_q),
     .count_i      (count1_q[8:0]),
     .less_i       (count_less1_q),
     .end_i        (table_end1_q && table1_q == 2'd1),
     .log_i        (count_log1_q),
-    .rle_i        (table_rle && table_q == 2'd1),
-    .symbol_i     (bits[4:0]),
+    .rle_i        (table_rle1_q && table1_q == 2'd1),
+    .symbol_i     (rle1_q[4:0]),
     .busy_o       (table_busy[1]),
     .log_o        (offset_log),
+    .made_o       (offset_made),
+    .extra_i      (offset_made > 5'(LogWindow) ? '0 : offset_made),
     .read_i       (read),
     .state_i      (offset_state),
     .symbol_o     (offset_code),
+    .extra_o      (offset_extra),
+    .all_o        (offset_all),
     .n_o          (offset_n),
     .state_o      (offset_base_state)
   );
   wpr_zstd_fse #(.MostLog(9), .SymbolWidth(6)) match_table (
     .clk_i,
     .rst_ni,
-    .begin_i      (table_begin && table_q == 2'd2),
+    .begin_i      (table_begin1_q && table1_q == 2'd2),
     .count_valid_i(count_valid1_q),
     .count_i      (count1_q),
     .less_i       (count_less1_q),
     .end_i        (table_end1_q && table1_q == 2'd2),
     .log_i        (count_log1_q),
-    .rle_i        (table_rle && table_q == 2'd2),
-    .symbol_i     (bits[5:0]),
+    .rle_i        (table_rle1_q && table1_q == 2'd2),
+    .symbol_i     (rle1_q),
     .busy_o       (table_busy[2]),
     .log_o        (match_log),
+    .made_o       (match_made),
+    .extra_i      (match_bits(match_made)),
     .read_i       (read),
     .state_i      (match_state),
     .symbol_o     (match_code),
+    .extra_o      (match_extra),
+    .all_o        (match_all),
     .n_o          (match_n),
     .state_o      (match_base_state)
   );
@@ -255,20 +278,25 @@ module wpr_zstd_sequences
     .data_i
   );
 
-  // Add: where each part begins, and how many bits the states have.
+  // Add: where each part begins, and how many bits the states have. How many the values have stands
+  // in the tables, which saves this clock the way from codes to numbers.
   logic [16:0] number_q;  // of sequences that are to come
   logic first_q, room_q;  // first: the states are read, no sequence
+  logic final_q;  // the sequence is the last one
   logic far;  // an offset beyond the window
-  logic [4:0] offset_extra, match_extra, literal_extra;
   logic [5:0] match_at_q, literal_at_q;
   logic [6:0] literal_state_at_q, match_state_at_q, offset_state_at_q;
   logic [3:0] literal_n_q, match_n_q, offset_n_q;
-  assign far           = offset_code > 5'(LogWindow);
-  assign offset_extra  = far ? '0 : offset_code;
-  assign match_extra   = match_bits(match_code);
-  assign literal_extra = literal_bits(literal_code);
+  assign far = offset_code > 5'(LogWindow);
+  // The sum of three, without a carry from the first to the second.
+  function automatic logic [6:0] sum(logic [4:0] a, logic [4:0] b, logic [4:0] c);
+    logic [4:0] odd, carries;
+    odd     = a ^ b ^ c;
+    carries = a & b | a & c | b & c;
+    return 7'(odd) + 7'({carries, 1'b0});
+  endfunction
   logic [6:0] values;
-  assign values = 7'(offset_extra) + 7'(match_extra) + 7'(literal_extra);
+  assign values = sum(offset_extra, match_extra, literal_extra);
   always_ff @(posedge clk_i) begin
     if (state_q == States) begin
       literal_state_at_q <= '0;
@@ -282,10 +310,9 @@ module wpr_zstd_sequences
       match_at_q         <= 6'(offset_extra);
       literal_at_q       <= 6'(offset_extra) + 6'(match_extra);
       literal_state_at_q <= values;
-      match_state_at_q   <= values + 7'(literal_n);
-      offset_state_at_q  <= values + 7'(literal_n) + 7'(match_n);
-      all_q <= number_q == 17'd1 ? values :
-               values + 7'(literal_n) + 7'(match_n) + 7'(offset_n);
+      match_state_at_q   <= sum(offset_extra, match_extra, literal_all);
+      offset_state_at_q  <= sum(offset_extra, match_all, literal_all);
+      all_q              <= final_q ? values : sum(offset_all, match_all, literal_all);
       literal_n_q        <= literal_n;
       offset_n_q         <= offset_n;
       match_n_q          <= match_n;
@@ -320,79 +347,94 @@ module wpr_zstd_sequences
     found = flipped[from+:16];
     for (int i = 0; i < 16; i++) highest[i] = found[15-i];
   endfunction
-  logic v1_q, far1_q, v2_q, v3_q, v4_q;
+  logic v1_q, far1_q, v2_q, v3_q, v4_q, v5_q;
   logic [Extra-1:0] bits1_q;
   logic [5:0] match_at1_q, literal_at1_q;
-  logic [4:0] offset_code1_q;
-  logic [5:0] match_code1_q, literal_code1_q;
-  logic [15:0] match_bits2_q, literal_bits2_q;
-  logic [5:0] match_code2_q, literal_code2_q;
-  logic [16:0] literals3_q, literals4_q;
-  logic [17:0] match3_q, match4_q;
+  logic [4:0] offset_extra1_q, match_extra1_q, literal_extra1_q, match_extra2_q, literal_extra2_q;
+  logic [5:0] match_code1_q, literal_code1_q, match_code2_q, literal_code2_q;
+  logic [15:0] match_bits2_q, literal_bits2_q, match_bits3_q, literal_bits3_q;
+  logic [16:0] match_base3_q, literal_base3_q;
+  logic [16:0] literals4_q, literals5_q;
+  logic none3_q, none4_q;  // no literals
+  logic [17:0] match4_q, match5_q;
   logic [LogWindow:0] offset2_q, offset3_q, offset4_q;  // value of the offset
+  logic [LogWindow:0] fresh4_q, offset5_q;  // a new offset
+  logic new4_q;  // it is one
   always_ff @(posedge clk_i) begin
-    v1_q            <= back_take && !first_q;
-    far1_q          <= far;
-    bits1_q         <= back_bits[Peek-1-:Extra];
-    match_at1_q     <= match_at_q;
-    literal_at1_q   <= literal_at_q;
-    offset_code1_q  <= offset_extra;
-    match_code1_q   <= match_code;
-    literal_code1_q <= literal_code;
+    v1_q             <= back_take && !first_q;
+    far1_q           <= far;
+    bits1_q          <= back_bits[Peek-1-:Extra];
+    match_at1_q      <= match_at_q;
+    literal_at1_q    <= literal_at_q;
+    offset_extra1_q  <= offset_extra;
+    match_extra1_q   <= match_extra;
+    literal_extra1_q <= literal_extra;
+    match_code1_q    <= match_code;
+    literal_code1_q  <= literal_code;
 
-    v2_q            <= v1_q;
-    match_bits2_q   <= highest(bits1_q, match_at1_q);
-    literal_bits2_q <= highest(bits1_q, literal_at1_q);
-    match_code2_q   <= match_code1_q;
-    literal_code2_q <= literal_code1_q;
-    offset2_q       <= far1_q ? '0 : (LogWindow + 1)'(1) << offset_code1_q |
-                   (LogWindow + 1)'(bits1_q[Extra-1-:LogWindow] >>
-                                    (5'(LogWindow) - offset_code1_q));
+    v2_q             <= v1_q;
+    match_bits2_q    <= highest(bits1_q, match_at1_q);
+    literal_bits2_q  <= highest(bits1_q, literal_at1_q);
+    match_extra2_q   <= match_extra1_q;
+    literal_extra2_q <= literal_extra1_q;
+    match_code2_q    <= match_code1_q;
+    literal_code2_q  <= literal_code1_q;
+    offset2_q        <= far1_q ? '0 : (LogWindow + 1)'(1) << offset_extra1_q |
+                    (LogWindow + 1)'(bits1_q[Extra-1-:LogWindow] >>
+                                     (5'(LogWindow) - offset_extra1_q));
 
-    v3_q        <= v2_q;
-    literals3_q <= literal_base(literal_code2_q) +
-                   17'(literal_bits2_q >> (5'd16 - literal_bits(literal_code2_q)));
-    match3_q    <= 18'(match_base(match_code2_q)) +
-                   18'(match_bits2_q >> (5'd16 - match_bits(match_code2_q)));
-    offset3_q   <= offset2_q;
+    v3_q            <= v2_q;
+    literal_base3_q <= literal_base(literal_code2_q);
+    literal_bits3_q <= literal_bits2_q >> (5'd16 - literal_extra2_q);
+    match_base3_q   <= match_base(match_code2_q);
+    match_bits3_q   <= match_bits2_q >> (5'd16 - match_extra2_q);
+    offset3_q       <= offset2_q;
+    none3_q         <= literal_code2_q == '0;
+
+    v4_q        <= v3_q;
+    literals4_q <= literal_base3_q + 17'(literal_bits3_q);
+    match4_q    <= 18'(match_base3_q) + 18'(match_bits3_q);
+    offset4_q   <= offset3_q;
+    fresh4_q    <= offset3_q - (LogWindow + 1)'(3);
+    new4_q      <= offset3_q > (LogWindow + 1)'(3);
+    none4_q     <= none3_q;
     if (!rst_ni) begin
       v1_q <= 1'b0;
       v2_q <= 1'b0;
       v3_q <= 1'b0;
+      v4_q <= 1'b0;
     end
   end
 
   // Repeat offsets: values 1 to 3 are the last three ones, or, without literals, the second, the
   // third, and one less than the first.
   logic [2:0][LogWindow:0] repeat_q;
-  logic [LogWindow:0] fresh, offset;
+  logic [LogWindow:0] offset;
   logic [2:0] which;  // 0 to 2: of the last ones; 3: one less; 4: a new one
-  assign fresh = offset3_q - (LogWindow + 1)'(3);
-  assign which = offset3_q > (LogWindow + 1)'(3) ? 3'd4 :
-                 3'(offset3_q[1:0]) - 3'(literals3_q != '0);
+  assign which = new4_q ? 3'd4 : 3'(offset4_q[1:0]) - 3'(!none4_q);
   always_comb begin
     unique case (which)
       3'd0:    offset = repeat_q[0];
       3'd1:    offset = repeat_q[1];
       3'd2:    offset = repeat_q[2];
       3'd3:    offset = repeat_q[0] - 1'b1;
-      default: offset = fresh;
+      default: offset = fresh4_q;
     endcase
     // One beyond the window cannot be followed.
-    if (offset3_q == '0 || offset > (LogWindow + 1)'(1 << LogWindow)) offset = '0;
+    if (offset4_q == '0 || offset > (LogWindow + 1)'(1 << LogWindow)) offset = '0;
   end
   always_ff @(posedge clk_i) begin
-    v4_q        <= v3_q;
-    literals4_q <= literals3_q;
-    match4_q    <= match3_q;
-    offset4_q   <= offset;
-    if (v3_q && which != 3'd0) begin
+    v5_q        <= v4_q;
+    literals5_q <= literals4_q;
+    match5_q    <= match4_q;
+    offset5_q   <= offset;
+    if (v4_q && which != 3'd0) begin
       repeat_q[0] <= offset;
       repeat_q[1] <= repeat_q[0];
       if (which != 3'd1) repeat_q[2] <= repeat_q[1];
     end
     if (!rst_ni) begin
-      v4_q     <= 1'b0;
+      v5_q     <= 1'b0;
       repeat_q <= {(LogWindow + 1)'(8), (LogWindow + 1)'(4), (LogWindow + 1)'(1)};
     end
   end
@@ -401,9 +443,9 @@ module wpr_zstd_sequences
   wpr_fifo #(.Width(36 + LogWindow), .LogDepth(4)) queue (
     .clk_i,
     .rst_ni,
-    .s_valid_i(v4_q),
+    .s_valid_i(v5_q),
     .s_ready_o(),
-    .s_data_i ({literals4_q, match4_q, offset4_q}),
+    .s_data_i ({literals5_q, match5_q, offset5_q}),
     .m_valid_o(valid_o),
     .m_ready_i(take_i),
     .m_data_o ({literals_o, match_o, offset_o}),
@@ -413,7 +455,8 @@ module wpr_zstd_sequences
 
   // ---- what comes next --------------------------------------------------------------------------
 
-  assign busy_o = state_q != Idle || v1_q || v2_q || v3_q || v4_q || level != '0;
+  assign busy_o = state_q != Idle || v1_q || v2_q || v3_q || v4_q || v5_q ||
+                  level != '0;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       Number:
@@ -441,7 +484,6 @@ module wpr_zstd_sequences
         end
       end
       Table: begin
-        default_q <= '0;
         if (table_q == 2'd3) begin
           state_q <= Bits;
         end else if (mode != RleTable || ready) begin
@@ -449,9 +491,10 @@ module wpr_zstd_sequences
           known_q[table_q] <= 1'b1;
           table_q          <= table_q + 1'b1;
           if (mode != Repeated) predefined_q[table_q] <= mode == Predefined;
-          if (mode == Described || table_begin) begin
+          described_q <= mode == Described;
+          if (mode == Described || (mode == Predefined && !predefined_q[table_q])) begin
             table_q <= table_q;
-            state_q <= mode == Described ? Describe : Default;
+            state_q <= Make;
           end
           if ((mode == RleTable && bits[7:0] > 8'(most_symbol)) ||
               (mode == Repeated && !known_q[table_q])) begin
@@ -459,6 +502,10 @@ module wpr_zstd_sequences
             state_q <= Idle;
           end
         end
+      end
+      Make: begin
+        default_q <= '0;
+        state_q   <= described_q ? Describe : Default;
       end
       Default: begin
         default_q <= default_q + 1'b1;
@@ -497,9 +544,10 @@ module wpr_zstd_sequences
       Add:    state_q <= Take;
       Take: begin
         if (back_take) begin
-          first_q  <= 1'b0;
-          number_q <= number_q - 17'(!first_q);
-          state_q  <= !first_q && number_q == 17'd1 ? Taken : Add;
+          first_q <= 1'b0;
+          final_q <= number_q == (first_q ? 17'd1 : 17'd2);
+          if (!first_q) number_q <= number_q - 1'b1;
+          state_q <= !first_q && final_q ? Taken : Add;
         end
         if (back_ready && (back_bad || left < 0)) begin
           bad_o   <= 1'b1;

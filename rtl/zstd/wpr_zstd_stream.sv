@@ -3,7 +3,7 @@
 //
 // Only the length of a code is needed before the next one can be seen: it is compared with the least
 // code of each length. Which symbol it is, is looked up behind. While the stream is idle, the reader
-// may be used from outside (wpr_zstd_tree).
+// may be used from outside (wpr_zstd_tree): what is taken so is taken a clock later.
 module wpr_zstd_stream
   import wpr_zstd_pkg::*;
 (
@@ -45,7 +45,7 @@ module wpr_zstd_stream
 
   logic ready, bad, take, busy_q, ends_q;
   logic [10:0] bits;
-  logic [11:0] reached, hot;  // hot: the length, a bit for each
+  logic [11:0] reached, hot, other_q;  // hot: the length, a bit for each
   logic [17:0] n_q;
   logic more_q;  // it is not 0
   logic signed [21:0] left;
@@ -58,9 +58,9 @@ module wpr_zstd_stream
     .ready_o   (ready),
     .bad_o     (bad),
     .bits_o    (bits),
-    .take_i    (busy_q ? take : other_take_i),
+    .take_i    (1'b0),
     .n_i       ('0),
-    .hot_i     (busy_q ? hot : 12'd1 << other_n_i),
+    .hot_i     (hot),
     .left_o    (left),
     .request_o,
     .row_o     (row_number_o),
@@ -76,16 +76,17 @@ module wpr_zstd_stream
   always_comb begin
     reached[0] = 1'b0;
     for (int i = 1; i < 12; i++) reached[i] = {1'b0, bits} >= least_i[i];
-    hot = reached & ~(reached << 1);
+    hot = take ? reached & ~(reached << 1) : other_q;
   end
+  always_ff @(posedge clk_i) other_q <= rst_ni && other_take_i ? 12'd1 << other_n_i : 12'd1;
   assign take = busy_q && ready && more_q;
 
   // ---- which symbol -----------------------------------------------------------------------------
 
-  logic v1_q, v2_q;
+  logic v1_q, v2_q, v3_q;
   logic [10:0] bits1_q;
   logic [11:0] hot1_q;
-  logic [7:0] number2_q, symbol2;
+  logic [7:0] number2_q, symbol3_q;
   (* ram_style = "distributed" *) logic [7:0] symbols_q[256];
   logic [7:0] first1, code1;
   always_comb begin
@@ -96,12 +97,11 @@ module wpr_zstd_stream
       if (hot1_q[i]) code1 |= 8'(bits1_q >> (11 - i));
     end
   end
-  assign symbol2 = symbols_q[number2_q];
   always_ff @(posedge clk_i) if (symbol_valid_i) symbols_q[symbol_number_i] <= symbol_i;
 
   // ---- rows -------------------------------------------------------------------------------------
 
-  logic last1_q, last2_q;
+  logic last1_q, last2_q, last3_q;
   logic [2:0] lane_q;
   assign busy_o = busy_q;
   always_ff @(posedge clk_i) begin
@@ -113,15 +113,19 @@ module wpr_zstd_stream
     last2_q   <= last1_q;
     number2_q <= code1 + first1;
 
-    row_valid_o <= v2_q && (last2_q || lane_q == '1);
-    if (v2_q) begin
-      row_o[8*lane_q+:8] <= symbol2;
+    v3_q      <= v2_q;
+    last3_q   <= last2_q;
+    symbol3_q <= symbols_q[number2_q];
+
+    row_valid_o <= v3_q && (last3_q || lane_q == '1);
+    if (v3_q) begin
+      row_o[8*lane_q+:8] <= symbol3_q;
       lane_q             <= lane_q + 1'b1;
     end
 
     if (take) n_q <= n_q - 1'b1;
     if (take) more_q <= n_q != 18'd1;
-    ends_q <= busy_q && !more_q && !v1_q && !v2_q && ready;
+    ends_q <= busy_q && !more_q && !v1_q && !v2_q && !v3_q && ready;
     if (busy_q && ends_q) begin
       busy_q <= 1'b0;
       if (left != '0) bad_o <= 1'b1;
@@ -144,6 +148,7 @@ module wpr_zstd_stream
       bad_o       <= 1'b0;
       v1_q        <= 1'b0;
       v2_q        <= 1'b0;
+      v3_q        <= 1'b0;
       row_valid_o <= 1'b0;
     end
   end

@@ -41,13 +41,13 @@ module wpr_zstd_tree
   // the code
   output logic [11:1][11:0] least_o,  // of a length, as the highest of 11 bits
   output logic [11:1][ 7:0] first_o,  // what is added to a code of that length: its symbol's number
-  output logic              symbol_valid_o,  // one of the symbols in order
+  output logic              symbol_valid_o,  // one of the symbols in order, to a clock behind
   output logic [       7:0] symbol_number_o,
   output logic [       7:0] symbol_o
 );
 
   typedef enum logic [3:0] {
-    Idle, Head, Nibbles, Wait, Describe, Build, Open, FirstState, SecondState, Read, Emit, Emitted,
+    Idle, Head, Nibbles, Wait, Describe, Build, Open, FirstState, SecondState, Read, Show, Emit,
     Sum, Lengths, Places
   } state_e;
   state_e state_q;
@@ -55,12 +55,13 @@ module wpr_zstd_tree
   logic [7:0] left_q;  // weights of four bits that are to come
   logic nibble_q, other_q;  // other: of the two states the second one is next; its last weight
   logic final_q;
+  logic long_q;  // the description ends behind the section
   logic [3:0] step_q;  // a weight from 1 on
 
   // ---- weights ----------------------------------------------------------------------------------
 
-  logic put, last_put;
-  logic [3:0] weight;
+  logic put, last_put, put1_q;
+  logic [3:0] weight, weight1_q;  // a clock behind it is counted
   logic [8:0] n_q;  // weights
   (* ram_style = "distributed" *) logic [3:0] weights_q[256];
   logic [11:1][8:0] counts_q;  // of symbols with a weight
@@ -89,7 +90,7 @@ module wpr_zstd_tree
     .n_o          (counts_n)
   );
 
-  logic table_busy, table_end, read;
+  logic table_busy, table_end_q, described, read;
   logic [5:0] table_state, base;
   logic [3:0] table_symbol, table_n;
   logic [1:0][5:0] states_q;
@@ -100,21 +101,26 @@ module wpr_zstd_tree
     .count_valid_i(count_valid),
     .count_i      (count[6:0]),
     .less_i       (less),
-    .end_i        (table_end),
+    .end_i        (table_end_q),
     .log_i        (log),
     .rle_i        (1'b0),
     .symbol_i     ('0),
     .busy_o       (table_busy),
     .log_o        (),
+    .made_o       (),
+    .extra_i      ('0),
     .read_i       (read),
     .state_i      (table_state),
     .symbol_o     (table_symbol),
+    .extra_o      (),
+    .all_o        (),
     .n_o          (table_n),
     .state_o      (base)
   );
   assign read        = state_q == Read;
   assign table_state = states_q[other_q];
-  assign table_end   = state_q == Describe && !counts_busy && !counts_bad;
+  assign described   = state_q == Describe && !counts_busy && (ready_i || counts_bad);
+  always_ff @(posedge clk_i) table_end_q <= described && !counts_bad && rst_ni;
 
   always_comb begin
     take_o = counts_take;
@@ -126,22 +132,22 @@ module wpr_zstd_tree
     if (state_q == Nibbles && !nibble_q) take_o = 1'b0;
   end
 
-  // A state is read in its clock, its weight put and its bits taken in the next one. A weight whose
-  // bits are not there is the last but one.
-  logic over;
+  // A state is read in its clock, the bits of the next one are shown behind it, its weight is put
+  // and they are taken in the third. The reader takes them a clock later, and has counted them when
+  // the next ones are. A weight whose bits are not there is the last but one.
+  logic over, taken_q;
   logic [3:0] back_n;
-  logic [5:0] back_value;
-  assign back_n      = state_q == Emit ? table_n : log;
+  logic [5:0] back_value, next_state_q;
+  assign back_n      = state_q == FirstState || state_q == SecondState ? log : table_n;
   assign back_value  = 6'(back_bits_i >> (4'd6 - back_n));
-  assign over        = back_left_i < $signed(22'(back_n));
-  assign back_take_o = back_ready_i && (state_q == FirstState || state_q == SecondState ||
-                                        (state_q == Emit && !final_q));
+  assign over        = back_left_i < $signed(22'(table_n));
+  assign back_take_o = (back_ready_i && !taken_q && (state_q == FirstState ||
+                        state_q == SecondState)) || (state_q == Emit && !final_q);
   assign back_n_o    = back_n;
 
-  assign put      = last_put || (state_q == Nibbles && ready_i) ||
-                    (state_q == Emit && (back_ready_i || final_q));
+  assign put      = last_put || (state_q == Nibbles && ready_i) || state_q == Emit;
   logic [3:0] last_weight_q;
-  assign last_put = state_q == Sum && step_q == 4'd2;
+  assign last_put = state_q == Sum && step_q == 4'd5;
   assign weight   = last_put ? last_weight_q : state_q == Emit ? table_symbol :
                     nibble_q ? bits_i[3:0] : bits_i[7:4];
 
@@ -155,7 +161,7 @@ module wpr_zstd_tree
   logic [11:1][7:0] next_q;
   logic [7:0] place_q;
   logic [3:0] high, placed;
-  logic [11:0] rest;
+  logic [11:0] rest_q;
   always_comb begin
     high = '0;
     for (int i = 0; i < 11; i++) if (sum_q[i]) high = 4'(i);
@@ -166,22 +172,30 @@ module wpr_zstd_tree
     for (int w = 1; w < 12; w++) if (step_q == 4'(w)) of_weight = counts_q[w];
   end
   assign code   = code_q + 12'(of_weight);
-  assign rest   = (12'd1 << log_q) - sum_q[11:0];
   assign placed = weights_q[place_q];
-  assign symbol_valid_o  = state_q == Places && placed != '0;
-  assign symbol_o        = place_q;
+  logic [7:0] number;
   always_comb begin
-    symbol_number_o = '0;
-    for (int w = 1; w < 12; w++) if (placed == 4'(w)) symbol_number_o = next_q[w];
+    number = '0;
+    for (int w = 1; w < 12; w++) if (placed == 4'(w)) number = next_q[w];
+  end
+  always_ff @(posedge clk_i) begin
+    symbol_valid_o  <= state_q == Places && placed != '0;
+    symbol_o        <= place_q;
+    symbol_number_o <= number;
   end
 
   assign busy_o = state_q != Idle;
   always_ff @(posedge clk_i) begin
-    if (put) begin
+    put1_q    <= put;
+    weight1_q <= weight;
+    taken_q   <= back_take_o;
+    long_q    <= streams_o > ends_q;
+    rest_q    <= (12'd1 << log_q) - sum_q[11:0];
+    if (put1_q) begin
       n_q <= n_q + 1'b1;
-      for (int w = 1; w < 12; w++) if (weight == 4'(w)) counts_q[w] <= counts_q[w] + 1'b1;
-      if (!last_put && weight != '0) sum_q <= sum_q + (18'd1 << (weight - 4'd1));
-      if (weight > 4'd11) bad_o <= 1'b1;
+      for (int w = 1; w < 12; w++) if (weight1_q == 4'(w)) counts_q[w] <= counts_q[w] + 1'b1;
+      if (weight1_q != '0) sum_q <= sum_q + (18'd1 << (weight1_q - 4'd1));
+      if (weight1_q > 4'd11) bad_o <= 1'b1;
     end
     unique case (state_q)
       Head:
@@ -193,7 +207,7 @@ module wpr_zstd_tree
         streams_o   <= at_i + (bits_i[7] ? address_t'(bits_i[6:1]) + address_t'(2) :
                                address_t'(bits_i[6:0]) + 1'b1);
       end
-      Wait: state_q <= streams_o > ends_q ? Sum : Nibbles;
+      Wait: if (ready_i) state_q <= long_q ? Sum : Nibbles;
       Nibbles:
       if (ready_i) begin
         nibble_q <= !nibble_q;
@@ -201,25 +215,25 @@ module wpr_zstd_tree
         if (left_q == 8'd1) state_q <= Sum;
       end
       Describe:
-      if (!counts_busy) begin
+      if (described) begin
         state_q     <= counts_bad ? Sum : Build;
         back_size_o <= 18'(back_ends_o - at_i);
         if (counts_bad) bad_o <= 1'b1;
       end
       Build: begin
-        if (back_ends_o > ends_q || back_size_o == '0 || back_size_o[17]) begin
+        if (long_q || back_size_o == '0 || back_size_o[17]) begin
           state_q <= Sum;
           bad_o   <= 1'b1;
         end else if (!table_busy && have_i >= back_ends_o) state_q <= Open;
       end
       Open: state_q <= FirstState;
       FirstState:
-      if (back_ready_i) begin
+      if (back_ready_i && !taken_q) begin
         states_q[0] <= back_value;
         state_q     <= SecondState;
       end
       SecondState:
-      if (back_ready_i) begin
+      if (back_ready_i && !taken_q) begin
         states_q[1] <= back_value;
         state_q     <= Read;
         if (back_bad_i) begin
@@ -227,10 +241,13 @@ module wpr_zstd_tree
           bad_o   <= 1'b1;
         end
       end
-      Read: state_q <= Emit;
-      Emit:
-      if (back_ready_i || final_q) begin
-        states_q[other_q] <= base | back_value;
+      Read: state_q <= Show;
+      Show: begin
+        next_state_q <= base | back_value;
+        if (back_ready_i || final_q) state_q <= Emit;
+      end
+      Emit: begin
+        states_q[other_q] <= next_state_q;
         other_q           <= !other_q;
         final_q           <= over;
         state_q           <= final_q || n_q[8] ? Sum : Read;
@@ -241,16 +258,17 @@ module wpr_zstd_tree
       end
       Sum: begin
         step_q <= step_q + 1'b1;
-        if (step_q == 4'd0) begin
+        // The last weight is counted when the step is 2.
+        if (step_q == 4'd2) begin
           log_q <= high + 4'd1;
           if (sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255) bad_o <= 1'b1;
         end
-        if (step_q == 4'd1) begin
+        if (step_q == 4'd4) begin
           last_weight_q <= '0;
-          for (int i = 0; i < 11; i++) if (rest[i]) last_weight_q <= 4'(i + 1);
-          if ((rest & (rest - 1'b1)) != '0 || streams_o > ends_q) bad_o <= 1'b1;
+          for (int i = 0; i < 11; i++) if (rest_q[i]) last_weight_q <= 4'(i + 1);
+          if ((rest_q & (rest_q - 1'b1)) != '0 || long_q) bad_o <= 1'b1;
         end
-        if (step_q == 4'd3) begin
+        if (step_q == 4'd7) begin
           step_q   <= 4'd1;
           code_q   <= '0;
           length_q <= log_q;
@@ -300,6 +318,6 @@ module wpr_zstd_tree
     end
   end
   assign back_start_o = state_q == Open;
-  always_ff @(posedge clk_i) if (put) weights_q[n_q[7:0]] <= weight;
+  always_ff @(posedge clk_i) if (put1_q) weights_q[n_q[7:0]] <= weight1_q;
 
 endmodule
