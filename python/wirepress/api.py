@@ -530,7 +530,8 @@ class Compressor:
         >>> import numpy as np
         >>> gradient, residual = np.ones(4096, np.float32), np.zeros(4096, np.float32)
         >>> job = Compressor("onebit").compress_feedback_async(gradient, residual)
-        >>> decompress(job.result())[0].item(), residual[0].item()
+        >>> sent = decompress(job.result(), np.empty_like(gradient))
+        >>> sent[0].item(), residual[0].item()
         (1.0, 0.0)
         """
         stream = self._stream_for(gradient, stream)
