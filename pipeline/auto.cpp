@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -185,6 +186,11 @@ bool same_look(const Features& a, const Features& b, double tolerance) {
 
 bool looks_like_noise(const Features& look) {
   return look.byte_entropy > 7.92 && look.matches < 0.01;
+}
+
+// What data take that look like this, if nothing repeats beyond the look.
+Speed::Point without_repeats(const Speed& speed, const Features& look) {
+  return speed.at(std::lerp(look.byte_entropy / 8, speed.zeros.fraction, look.zero_lines), look);
 }
 
 // What each step of a recipe fits in.
@@ -428,10 +434,8 @@ const char* Chooser::hopeless(const Candidate& candidate, const Features& look, 
   if (goal_.kind != Goal::Kind::kTime) return "";
   if (candidate.text != "zeros" && look.zero_lines == 1) return "all lines are zeros";
   // Without loss, what data shrink to without repeats says more of the time than the bound does.
-  const double fraction =
-      std::lerp(look.byte_entropy / 8, candidate.speed->zeros.fraction, look.zero_lines);
   const Speed::Point speed =
-      lossy ? candidate.speed->fastest(look) : candidate.speed->at(fraction, look);
+      lossy ? candidate.speed->fastest(look) : without_repeats(*candidate.speed, look);
   return finish_of(in_frame(candidate, speed, 0), 0) > best ? kTooSlow : "";
 }
 
@@ -440,7 +444,7 @@ bool Chooser::hopes(const Candidate& candidate, const Features& look, double bes
   if (!finds_rows(candidate)) return false;
   const Speed::Point& rows = candidate.speed->rows;
   return finish_of(in_frame(candidate, rows, rows.fraction), rows.fraction) <= best &&
-         affords(kSample * candidate.speed->at(look.byte_entropy / 8, look).encode, best);
+         affords(kSample * without_repeats(*candidate.speed, look).encode, best);
 }
 
 // Whether the frame, which takes `finish` seconds a byte, bears trials of so many seconds more.
@@ -572,9 +576,10 @@ Status Chooser::check_speed(const Features& look, ConstBytes group) {
   constexpr size_t kBlock = Workbench::kBlock;
   static std::atomic<size_t> checks = 0;
   thread_local double checked_at = thread_seconds();
-  if (group.size() < kBlock || look.zero_lines > 0 || thread_seconds() < checked_at + kEvery)
-    return {};
-  checked_at = thread_seconds();
+  if (group.size() < kBlock || look.zero_lines > 0) return {};
+  const double now = thread_seconds();
+  if (now < checked_at + kEvery) return {};
+  checked_at = now;
   const Candidate& candidate = candidates_[checks++ % candidates_.size()];
   if (candidate.matching || wirepress::wants_slabs(candidate.recipe)) return {};
   const size_t bound = bound_of(candidate.recipe, kBlock);

@@ -144,7 +144,36 @@ Status check_dtype(const wpr_dtype& dtype) {
   return fail(Code::kParameter, "dtype %d is not known", number_of(dtype));
 }
 
-// What a call with error feedback is given, checked.
+Status check_array(const wpr_dtype& dtype, int n_dims, const uint64_t* shape) {
+  WPR_TRY(check_dtype(dtype));
+  if (n_dims < WPR_NO_SHAPE || n_dims > WPR_MAX_DIMS)
+    return fail(Code::kParameter, "%d dimensions: 0 to %d can be kept", n_dims, WPR_MAX_DIMS);
+  if (!shape && n_dims != 0) return fail(Code::kParameter, "shape is NULL");
+  return {};
+}
+
+// What calls are given, checked. They do it now, or as a job.
+
+Status compress_call(const wpr_ctx* ctx, const void* src, const wpr_dtype& dtype, int n_dims,
+                     const uint64_t* shape, void* dst, size_t cap, JobCall* call) {
+  WPR_TRY(check_array(dtype, n_dims, shape));
+  call->kind = JobCall::Kind::kCompress;
+  WPR_TRY(set_shape(&call->header, static_cast<DType>(dtype), n_dims, shape));
+  const size_t raw_size = call->header.raw_size;
+  WPR_TRY(check_buffers(src, raw_size, dst, cap));
+  call->src = bytes(src, raw_size);
+  call->dst = bytes(dst, cap);
+  return check_room(ctx, src, raw_size, dst, cap);
+}
+
+Status expand_call(const void* src, size_t n, void* dst, size_t cap, JobCall* call) {
+  WPR_TRY(check_buffers(src, n, dst, cap));
+  call->kind = JobCall::Kind::kExpand;
+  call->src = bytes(src, n);
+  call->dst = bytes(dst, cap);
+  return {};
+}
+
 Status feedback_call(const wpr_ctx* ctx, const void* src, const wpr_dtype& dtype, float* residual,
                      size_t n, void* dst, size_t cap, JobCall* call) {
   WPR_TRY(check_dtype(dtype));
@@ -163,7 +192,7 @@ Status feedback_call(const wpr_ctx* ctx, const void* src, const wpr_dtype& dtype
   return wirepress::check_apart("src", call->src, "residual", call->residual);
 }
 
-// What a call that adds is given; cap counts values.
+// cap counts values.
 Status add_call(const void* src, size_t n, void* dst, const wpr_dtype& dtype, size_t cap,
                 JobCall* call) {
   WPR_TRY(check_dtype(dtype));
@@ -172,14 +201,6 @@ Status add_call(const void* src, size_t n, void* dst, const wpr_dtype& dtype, si
   WPR_TRY(check_buffers(src, n, dst, cap));
   call->src = bytes(src, n);
   call->dst = bytes(dst, call->halves.size_of(std::min(cap, SIZE_MAX / 4) * 4));
-  return {};
-}
-
-Status check_array(const wpr_dtype& dtype, int n_dims, const uint64_t* shape) {
-  WPR_TRY(check_dtype(dtype));
-  if (n_dims < WPR_NO_SHAPE || n_dims > WPR_MAX_DIMS)
-    return fail(Code::kParameter, "%d dimensions: 0 to %d can be kept", n_dims, WPR_MAX_DIMS);
-  if (!shape && n_dims != 0) return fail(Code::kParameter, "shape is NULL");
   return {};
 }
 
@@ -323,12 +344,9 @@ wpr_status wpr_compress_array(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
                               const uint64_t* shape, void* dst, size_t cap, size_t* written) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
-    WPR_TRY(check_array(dtype, n_dims, shape));
-    Header header;
-    WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
-    WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
-    WPR_TRY(check_room(ctx, src, header.raw_size, dst, cap));
-    return ctx->context.compress(bytes(src, header.raw_size), header, bytes(dst, cap), written);
+    JobCall call;
+    WPR_TRY(compress_call(ctx, src, dtype, n_dims, shape, dst, cap, &call));
+    return ctx->context.perform(call, written);
   });
 }
 
@@ -336,8 +354,9 @@ wpr_status wpr_decompress(wpr_ctx* ctx, const void* src, size_t n, void* dst, si
                           size_t* written) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("written", written));
-    WPR_TRY(check_buffers(src, n, dst, cap));
-    return ctx->context.decompress(bytes(src, n), bytes(dst, cap), written);
+    JobCall call;
+    WPR_TRY(expand_call(src, n, dst, cap, &call));
+    return ctx->context.perform(call, written);
   });
 }
 
@@ -346,15 +365,8 @@ wpr_status wpr_compress_async(wpr_ctx* ctx, const void* src, wpr_dtype dtype, in
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("job", job));
     *job = nullptr;
-    WPR_TRY(check_array(dtype, n_dims, shape));
-    Header header;
-    WPR_TRY(set_shape(&header, static_cast<DType>(dtype), n_dims, shape));
-    WPR_TRY(check_buffers(src, header.raw_size, dst, cap));
-    WPR_TRY(check_room(ctx, src, header.raw_size, dst, cap));
     JobCall call;
-    call.src = bytes(src, header.raw_size);
-    call.header = header;
-    call.dst = bytes(dst, cap);
+    WPR_TRY(compress_call(ctx, src, dtype, n_dims, shape, dst, cap, &call));
     return begin(ctx, call, job);
   });
 }
@@ -364,11 +376,8 @@ wpr_status wpr_decompress_async(wpr_ctx* ctx, const void* src, size_t n, void* d
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("job", job));
     *job = nullptr;
-    WPR_TRY(check_buffers(src, n, dst, cap));
     JobCall call;
-    call.kind = JobCall::Kind::kExpand;
-    call.src = bytes(src, n);
-    call.dst = bytes(dst, cap);
+    WPR_TRY(expand_call(src, n, dst, cap, &call));
     return begin(ctx, call, job);
   });
 }
@@ -427,8 +436,7 @@ wpr_status wpr_compress_feedback_typed(wpr_ctx* ctx, const void* src, wpr_dtype 
     WPR_TRY(check_given("written", written));
     JobCall call;
     WPR_TRY(feedback_call(ctx, src, dtype, residual, n, dst, cap, &call));
-    return ctx->context.compress_feedback(call.src, call.halves, call.residual, call.header,
-                                          call.dst, written);
+    return ctx->context.perform(call, written);
   });
 }
 
@@ -443,7 +451,7 @@ wpr_status wpr_decompress_add_typed(wpr_ctx* ctx, const void* src, size_t n, voi
     WPR_TRY(check_given("n_values", n_values));
     JobCall call;
     WPR_TRY(add_call(src, n, dst, dtype, cap, &call));
-    return ctx->context.decompress_add(call.src, call.dst, call.halves, n_values);
+    return ctx->context.perform(call, n_values);
   });
 }
 

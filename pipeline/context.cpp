@@ -38,72 +38,41 @@ Status Context::make_frame(Bytes dst, size_t most, size_t* written, Make make) {
   return place.upload(dst.data(), here.first(*written));
 }
 
-Status Context::run(const JobCall& call, bool* done, size_t* written) {
-  const Stopwatch watch(call.expands() ? &stats.decompress_seconds : &stats.compress_seconds);
-  return jobs.run(call, done, written);
-}
-
-Status Context::compress(ConstBytes src, const Header& header, Bytes dst, size_t* written) {
-  const Place place = place_of(src.data());
-  WPR_TRY(wait(place));
-  if (place.on_device()) {
-    const JobCall call = {JobCall::Kind::kCompress, src, {}, {}, header, dst};
-    bool done = false;
-    WPR_TRY(run(call, &done, written));
-    if (done) return {};
-  }
-  return make_frame(dst, writer.bound(src.size()), written,
-                    [&](Bytes room) { return writer.compress(src, header, room, written, place); });
-}
-
 Status Context::check_beside(ConstBytes src, Bytes residual) {
   if (src.empty() || place_of(src.data()) == place_of(residual.data())) return {};
   return fail(Code::kParameter,
               "data and residual must lie in one memory, of the cores or of one device");
 }
 
-Status Context::compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
-                                  const Header& header, Bytes dst, size_t* written) {
-  const Place place = place_of(src.data());
-  WPR_TRY(check_beside(src, residual));
+Status Context::run(const JobCall& call, bool* done, size_t* written) {
+  const Stopwatch watch(call.expands() ? &stats.decompress_seconds : &stats.compress_seconds);
+  return jobs.run(call, done, written);
+}
+
+Status Context::perform(JobCall call, size_t* written) {
+  const bool feedback = call.kind == JobCall::Kind::kFeedback;
+  if (feedback) WPR_TRY(check_beside(call.src, call.residual));
+  if (call.expands()) WPR_TRY(fetch(&call.src));
+  const Place place = place_of(call.expands() ? call.dst.data() : call.src.data());
   WPR_TRY(wait(place));
-  if (place.on_device()) {
-    WPR_TRY(writer.check_feedback(header, residual.size(), dst.size()));
-    const JobCall call = {JobCall::Kind::kFeedback, src, residual, halves, header, dst};
-    bool done = false;
-    WPR_TRY(run(call, &done, written));
-    if (done) return {};
-  }
-  return make_frame(dst, writer.bound(residual.size()), written, [&](Bytes room) {
-    return writer.compress_feedback(src, halves, residual, header, room, written, place);
+  if (!place.on_device()) return by_blocks(call, place, written);
+  if (feedback) WPR_TRY(writer.check_feedback(call.header, call.residual.size(), call.dst.size()));
+  bool done = false;
+  WPR_TRY(run(call, &done, written));
+  return done ? Status() : by_blocks(call, place, written);
+}
+
+Status Context::by_blocks(const JobCall& call, const Place& place, size_t* written) {
+  using Kind = JobCall::Kind;
+  if (call.kind == Kind::kExpand) return reader.decompress(call.src, call.dst, written, place);
+  if (call.kind == Kind::kAdd)
+    return reader.decompress_add(call.src, call.dst, call.halves, written, place);
+  return make_frame(call.dst, writer.bound(call.header.raw_size), written, [&](Bytes room) {
+    return call.kind == Kind::kCompress
+               ? writer.compress(call.src, call.header, room, written, place)
+               : writer.compress_feedback(call.src, call.halves, call.residual, call.header, room,
+                                          written, place);
   });
-}
-
-Status Context::decompress(ConstBytes frame, Bytes dst, size_t* written) {
-  const Place place = place_of(dst.data());
-  WPR_TRY(fetch(&frame));
-  WPR_TRY(wait(place));
-  if (place.on_device()) {
-    const JobCall call = {JobCall::Kind::kExpand, frame, {}, {}, {}, dst};
-    bool done = false;
-    WPR_TRY(run(call, &done, written));
-    if (done) return {};
-  }
-  return reader.decompress(frame, dst, written, place);
-}
-
-Status Context::decompress_add(ConstBytes frame, Bytes dst, const Halves& halves,
-                               size_t* n_values) {
-  const Place place = place_of(dst.data());
-  WPR_TRY(fetch(&frame));
-  WPR_TRY(wait(place));
-  if (place.on_device()) {
-    const JobCall call = {JobCall::Kind::kAdd, frame, {}, halves, {}, dst};
-    bool done = false;
-    WPR_TRY(run(call, &done, n_values));
-    if (done) return {};
-  }
-  return reader.decompress_add(frame, dst, halves, n_values, place);
 }
 
 Status Context::decompress_range(ConstBytes frame, uint64_t offset, Bytes dst) {

@@ -13,13 +13,9 @@ struct Context {
   Status add(ConstBytes a, ConstBytes b, Bytes dst, size_t* written);
 
   // As FrameWriter's and FrameReader's, of data and frames that may lie in memory of a device
-  // (base/memory.hpp). Frames are made and read by the cores: one of a device is copied whole.
-  Status compress(ConstBytes src, const Header& header, Bytes dst, size_t* written);
-  Status compress_feedback(ConstBytes src, const Halves& halves, Bytes residual,
-                           const Header& header, Bytes dst, size_t* written);
+  // (base/memory.hpp). *written: bytes of a frame or of what it holds; values that were added.
+  Status perform(JobCall call, size_t* written);
   static Status check_beside(ConstBytes src, Bytes residual);
-  Status decompress(ConstBytes frame, Bytes dst, size_t* written);
-  Status decompress_add(ConstBytes frame, Bytes dst, const Halves& halves, size_t* n_values);
   Status decompress_range(ConstBytes frame, uint64_t offset, Bytes dst);
   Status inspect(ConstBytes frame, Header* header, std::string* recipe);
   Status copy(Bytes to, ConstBytes from);
@@ -43,6 +39,8 @@ struct Context {
   Status wait(const Place& place) const;
   // As a job that is waited for (Jobs::run).
   Status run(const JobCall& call, bool* done, size_t* written);
+  // Frames are made and read by the cores: one of a device is copied whole.
+  Status by_blocks(const JobCall& call, const Place& place, size_t* written);
   Status wait(const Place& a, const Place& b) const;
   // *frame, or its copy for the cores.
   Status fetch(ConstBytes* frame);

@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "base/kernel.hpp"
+#include "pipeline/device_script.hpp"
 #include "pipeline/work_script.hpp"
 #include "wirepress/wirepress.h"
 
 namespace wirepress {
 namespace {
 
-using Data = std::vector<uint8_t>;
+using device_tests::Context;
+using device_tests::Data;
 
 const char* device_engine() {
   const char* given = std::getenv("WPR_TEST_DEVICE");
@@ -29,73 +31,23 @@ const char* device_engine() {
 }
 bool is_emulated() { return std::string_view(device_engine()) == "cuda:emulated"; }
 
-class Context {
+class There : public device_tests::There {
  public:
-  explicit Context(const std::string& recipe = "zstd:1", const char* threads = "1") {
-    EXPECT_EQ(wpr_create(&ctx_), WPR_OK);
-    status = wpr_set(ctx_, "recipe", recipe.c_str());
-    set("block_size", "4KiB");
-    set("threads", threads);
-  }
-  ~Context() { wpr_free(ctx_); }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  operator wpr_ctx*() { return ctx_; }  // NOLINT: stands for it
-  void set(const char* key, const char* value) {
-    EXPECT_EQ(wpr_set(ctx_, key, value), WPR_OK) << wpr_error(ctx_);
-  }
-  std::string error() { return wpr_error(ctx_); }
-  wpr_status status;  // of the recipe
-
- private:
-  wpr_ctx* ctx_ = nullptr;
-};
-
-// Bytes in memory of a device. `skip`: how far from the beginning of what was allocated.
-class There {
- public:
-  explicit There(size_t size, int device = 0, size_t skip = 0) : size_(size), skip_(skip) {
-    EXPECT_EQ(wpr_device_alloc(ctx_, device_engine(), device, size + skip, &memory_), WPR_OK)
-        << ctx_.error();
-  }
+  explicit There(size_t size, int device = 0, size_t skip = 0)
+      : device_tests::There(device_engine(), size, device, skip) {}
   explicit There(const Data& data, int device = 0, size_t skip = 0)
-      : There(data.size(), device, skip) {
-    EXPECT_EQ(wpr_copy(ctx_, get(), data.data(), size_), WPR_OK) << ctx_.error();
-  }
-  ~There() { EXPECT_EQ(wpr_device_free(ctx_, memory_), WPR_OK); }
-  There(const There&) = delete;
-  There& operator=(const There&) = delete;
-  void* get() const { return static_cast<uint8_t*>(memory_) + skip_; }
-  float* floats() const { return static_cast<float*>(get()); }
-  size_t size() const { return size_; }
-  Data data() const {
-    Data data(size_);
-    EXPECT_EQ(wpr_copy(ctx_, data.data(), get(), size_), WPR_OK) << ctx_.error();
-    return data;
-  }
-
- private:
-  mutable Context ctx_;
-  void* memory_ = nullptr;
-  size_t size_, skip_;
+      : device_tests::There(device_engine(), data, device, skip) {}
 };
 
 enum class Kind { kGradient, kNoise, kZeros };
 
 // n bytes, of floats as far as they go.
 Data make(Kind kind, size_t n, unsigned seed = 1) {
+  if (kind == Kind::kGradient) return device_tests::gradient(n, seed);
   std::mt19937 random(seed);
   Data data(n);
-  if (kind == Kind::kNoise) {
+  if (kind == Kind::kNoise)
     for (uint8_t& byte : data) byte = static_cast<uint8_t>(random());
-  } else if (kind == Kind::kGradient) {
-    std::normal_distribution<float> normal;
-    for (size_t i = 0; i + 4 <= n; i += 4) {
-      const float value = random() % 3 == 0 ? 0.0f : normal(random) * 1e-3f;
-      std::memcpy(&data[i], &value, 4);
-    }
-    for (size_t i = n / 4 * 4; i < n; ++i) data[i] = static_cast<uint8_t>(random());
-  }
   return data;
 }
 
@@ -132,7 +84,8 @@ void exchange(const std::string& recipe, wpr_dtype dtype, Kind kind, size_t n, c
               int device, size_t skip) {
   SCOPED_TRACE(recipe + " " + wpr_dtype_name(dtype) + " " + std::to_string(n) + " skip " +
                std::to_string(skip));
-  Context ctx(recipe, threads);
+  Context ctx(recipe);
+  ctx.set("threads", threads);
   if (ctx.status != WPR_OK) return;  // its codec has a library that is not here
   n = n / wpr_dtype_size(dtype) * wpr_dtype_size(dtype);
   const Data raw = make(kind, n);
@@ -196,7 +149,8 @@ TEST(Device, OtherDataDevicesThreadsAndPlacesDoTheSame) {
 
 TEST(Device, AThreadsDeviceFollowsTheData) {
   if (!is_emulated()) GTEST_SKIP() << "one device";
-  Context ctx("onebit", "3");
+  Context ctx("onebit");
+  ctx.set("threads", "3");
   const Data raw = make(Kind::kGradient, 50000);
   for (const int device : {0, 1, 0, 1}) {  // one context: states of both are kept apart
     const There there(raw, device);
@@ -236,7 +190,8 @@ TEST(Device, ErrorFeedbackAndSumsAreThoseOfTheCores) {
   for (const std::string& recipe : recipes()) {
     for (const size_t n : {size_t{1}, size_t{1000}, size_t{9001}}) {
       SCOPED_TRACE(recipe + " " + std::to_string(n));
-      Context ctx(recipe, "2");
+      Context ctx(recipe);
+      ctx.set("threads", "2");
       if (ctx.status != WPR_OK) continue;
       Data rest(4 * n), sum = make(Kind::kGradient, 4 * n, 9);
       There rest_there(rest), sum_there(sum);
@@ -281,7 +236,8 @@ TEST(Device, GradientsOfHalvesAreCodedByTheCores) {
   for (const wpr_dtype dtype : {WPR_BFLOAT16, WPR_FLOAT16}) {
     for (const char* recipe : {"onebit", "zstd:1", "topk:ratio=0.1"}) {
       SCOPED_TRACE(recipe);
-      Context ctx(recipe, "2");
+      Context ctx(recipe);
+      ctx.set("threads", "2");
       Data words(2 * kN), sum(2 * kN), rest(4 * kN);
       for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint8_t>(i % 2 ? 0x3C : i);
       sum = words;

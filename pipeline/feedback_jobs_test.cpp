@@ -16,6 +16,12 @@ constexpr const char* kGradients[] = {
 
 float* floats(Data& data) { return reinterpret_cast<float*>(data.data()); }
 
+// The sentence of a call that a device has failed which had begun.
+void expect_undefined(Context* ctx, bool adds) {
+  const std::string error = ctx->error(), lost = adds ? "dst" : "the residual";
+  EXPECT_NE(error.find(lost + " is undefined"), std::string::npos) << error;
+}
+
 // A gradient, a residual and a sum, on the cores and on a device.
 struct Step {
   explicit Step(size_t n_values, unsigned seed)
@@ -52,7 +58,8 @@ struct Step {
 // Frames to memory of either side, and sums of frames in either, step by step.
 void exchange(const std::string& recipe, size_t n, const char* block_size, uint64_t seed) {
   SCOPED_TRACE(recipe + ", " + std::to_string(n) + " values in blocks of " + block_size);
-  Context ctx(recipe, block_size);
+  Context ctx(recipe);
+  ctx.set("block_size", block_size);
   ASSERT_EQ(ctx.status, WPR_OK);
   ctx.set("seed", std::to_string(seed).c_str());
   EmulatedStream stream(seed % 4);
@@ -332,9 +339,7 @@ TEST(FeedbackJobs, ADeviceThatFailsWithAResidualIsTheJobsError) {
           if (status != WPR_OK) {
             ++failed;
             EXPECT_EQ(status, WPR_DEVICE);
-            EXPECT_NE(ctx.error().find(adds ? "dst is undefined" : "the residual is undefined"),
-                      std::string::npos)
-                << ctx.error();
+            expect_undefined(&ctx, adds);
             EXPECT_EQ(work.cores(), 4 * step.n);
             EXPECT_EQ(work.reason(), "the device failed a job on a stream");
             continue;
@@ -384,9 +389,7 @@ TEST(FeedbackJobs, CallsThatWaitSayWhatADeviceThatFailsHasLost) {
         if (status != WPR_OK) {
           EXPECT_EQ(status, WPR_DEVICE);
           EXPECT_TRUE(failed && n > 1);
-          EXPECT_NE(ctx.error().find(adds ? "dst is undefined" : "the residual is undefined"),
-                    std::string::npos)
-              << ctx.error();
+          expect_undefined(&ctx, adds);
           continue;
         }
         EXPECT_TRUE(!failed || n == 1) << "what was lost went well";

@@ -279,28 +279,12 @@ Status Jobs::do_now(Job* job) {
   };
   const Waits waits(context_, job->mark != nullptr, job->uses_memory);
   const uint64_t before = all_work().cores_size;
-  const Status status = do_call(job->call, &job->written);
+  const Status status = context_.perform(job->call, &job->written);
   if (job->lost != nullptr) {
     const uint64_t counted = all_work().cores_size - before;
     job->place.memory->note(0, job->raw_size - std::min(job->raw_size, counted), job->lost);
   }
   return status;
-}
-
-Status Jobs::do_call(const JobCall& call, size_t* written) {
-  using Kind = JobCall::Kind;
-  switch (call.kind) {
-    case Kind::kCompress:
-      return context_.compress(call.src, call.header, call.dst, written);
-    case Kind::kFeedback:
-      return context_.compress_feedback(call.src, call.halves, call.residual, call.header, call.dst,
-                                        written);
-    case Kind::kExpand:
-      return context_.decompress(call.src, call.dst, written);
-    case Kind::kAdd:
-      return context_.decompress_add(call.src, call.dst, call.halves, written);
-  }
-  return {};
 }
 
 template <class Work>

@@ -136,7 +136,6 @@ class Jobs {
   // Notes that the device did not end what it should have.
   void lose(Job* job, const Status& status);
   Status do_now(Job* job);  // by the call that waits
-  Status do_call(const JobCall& call, size_t* written);
   Status end(Job* job, Status status);
 
   Context& context_;

@@ -1,84 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of jobs (wirepress.h) share: a context, memory of the emulator's devices, data, and a
-// stream that goes on a piece of work at a time.
+// What tests of jobs (wirepress.h) share: memory of the emulator's devices, frames, and a stream
+// that goes on a piece of work at a time.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "base/kernel.hpp"
 #include "engines/cuda/emulated_stream.hpp"
-#include "wirepress/wirepress.h"
+#include "pipeline/device_script.hpp"
 
 namespace wirepress::job_tests {
 
 using cuda::EmulatedStream;
-using Data = std::vector<uint8_t>;
+using device_tests::Context;
+using device_tests::Data;
+using device_tests::gradient;
 
 inline constexpr const char* kDevices = "cuda:emulated";
 
-class Context {
+// Memory of an emulated device.
+class There : public device_tests::There {
  public:
-  explicit Context(const std::string& recipe, const char* block_size = "4KiB") {
-    EXPECT_EQ(wpr_create(&ctx_), WPR_OK);
-    status = wpr_set(ctx_, "recipe", recipe.c_str());
-    set("block_size", block_size);
-    set("threads", "1");
-  }
-  ~Context() { wpr_free(ctx_); }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  operator wpr_ctx*() { return ctx_; }  // NOLINT: stands for it
-  void set(const char* key, const char* value) {
-    EXPECT_EQ(wpr_set(ctx_, key, value), WPR_OK) << wpr_error(ctx_);
-  }
-  std::string error() { return wpr_error(ctx_); }
-  wpr_status status;  // of the recipe
-
- private:
-  wpr_ctx* ctx_ = nullptr;
-};
-
-class There {
- public:
-  explicit There(size_t size, int device = 0, size_t skip = 0) : size_(size), skip_(skip) {
-    EXPECT_EQ(wpr_device_alloc(ctx_, kDevices, device, size + skip, &memory_), WPR_OK);
-  }
+  explicit There(size_t size, int device = 0, size_t skip = 0)
+      : device_tests::There(kDevices, size, device, skip) {}
   explicit There(const Data& data, int device = 0, size_t skip = 0)
-      : There(data.size(), device, skip) {
-    EXPECT_EQ(wpr_copy(ctx_, get(), data.data(), size_), WPR_OK) << ctx_.error();
-  }
-  ~There() { EXPECT_EQ(wpr_device_free(ctx_, memory_), WPR_OK); }
-  There(const There&) = delete;
-  There& operator=(const There&) = delete;
-  void* get() const { return static_cast<uint8_t*>(memory_) + skip_; }
-  Data data() const {
-    Data data(size_);
-    EXPECT_EQ(wpr_copy(ctx_, data.data(), get(), size_), WPR_OK) << ctx_.error();
-    return data;
-  }
-
- private:
-  mutable Context ctx_{"zeros"};
-  void* memory_ = nullptr;
-  size_t size_, skip_;
+      : device_tests::There(kDevices, data, device, skip) {}
 };
-
-inline Data gradient(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Data data(n);
-  for (size_t i = 0; i + 4 <= n; i += 4) {
-    const float value = random() % 3 == 0 ? 0.0f : normal(random) * 1e-3f;
-    std::memcpy(&data[i], &value, 4);
-  }
-  for (size_t i = n / 4 * 4; i < n; ++i) data[i] = static_cast<uint8_t>(random());
-  return data;
-}
 
 // The frame that the call that waits makes of data on the cores.
 inline Data frame_of(wpr_ctx* ctx, const Data& raw, wpr_dtype dtype) {

@@ -23,6 +23,8 @@ std::mutex g_mutex;
 [[maybe_unused]] const int kForksWait =
     pthread_atfork([] { g_mutex.lock(); }, [] { g_mutex.unlock(); }, [] { g_mutex.unlock(); });
 
+std::atomic<double> g_pace = 1;
+
 uint64_t mix(uint64_t i) {  // splitmix64
   uint64_t z = (i + 1) * 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -229,10 +231,6 @@ const Speed& speed_of(const Recipe& recipe, const std::string& text, Workbench* 
   if (is_new) it->second = calibrate(recipe, bench);
   return it->second;
 }
-
-namespace {
-std::atomic<double> g_pace = 1;
-}  // namespace
 
 double machine_pace() { return g_pace; }
 
