@@ -26,6 +26,7 @@ constexpr size_t kLook = 1 << 10;  // of each, for the features: they must cost 
 constexpr size_t kLine = 64, kLines = 256;  // those that are looked at for zeros
 constexpr double kTolerance = 2, kMostTolerance = 4;
 constexpr double kTrials = 1.0 / 32;  // of what the frame takes, for trials that may well fail
+constexpr double kMostGain = 4;       // of a block over windows
 constexpr double kClose = 1.15;       // by times, of the best
 constexpr double kBetter = 0.99;      // likewise: less than that is not worth a slower recipe
 
@@ -82,13 +83,17 @@ double zero_lines(ConstBytes group, size_t most) {
   return lines ? static_cast<double>(zeros) / static_cast<double>(lines) : 0;
 }
 
+// Words of 4 bytes, or elements that are longer: float32 kept as float64 has the same low half
+// everywhere, which is no repeat to what looks at elements.
+template <typename Word>
 double matches(ConstBytes sample) {
-  std::array<uint32_t, 4096> seen{};
+  std::array<Word, 4096> seen{};
   size_t found = 0, words = 0;
-  for (size_t i = 0; i + 4 <= sample.size(); i += 4, ++words) {
-    uint32_t word;
-    std::memcpy(&word, &sample[i], 4);
-    uint32_t& slot = seen[word * 2654435761u >> 20];
+  for (size_t i = 0; i + sizeof(Word) <= sample.size(); i += sizeof(Word), ++words) {
+    Word word;
+    std::memcpy(&word, &sample[i], sizeof(Word));
+    const auto mixed = static_cast<uint32_t>(word ^ (static_cast<uint64_t>(word) >> 32));
+    Word& slot = seen[mixed * 2654435761u >> 20];
     found += slot == word && word != 0 ? 1 : 0;
     slot = word;
   }
@@ -188,9 +193,11 @@ bool looks_like_noise(const Features& look) {
   return look.byte_entropy > 7.92 && look.matches < 0.01;
 }
 
-// What data take that look like this, if nothing repeats beyond the look.
-Speed::Point without_repeats(const Speed& speed, const Features& look) {
-  return speed.at(std::lerp(look.byte_entropy / 8, speed.zeros.fraction, look.zero_lines), look);
+// What data take that look like this, if nothing repeats beyond the look. Of what repeats in it a
+// match finder leaves next to nothing.
+Speed::Point by_look(const Speed& speed, bool matching, const Features& look) {
+  const double rest = look.byte_entropy / 8 * (matching ? 1 - look.matches : 1);
+  return speed.at(std::lerp(rest, speed.zeros.fraction, look.zero_lines), look);
 }
 
 // What each step of a recipe fits in.
@@ -238,7 +245,7 @@ Features features_of(ConstBytes group, DType dtype) {
       keep(window(group, w, std::min(kWindow, group.size() / kWindows)).subspan(kLook));
   if (n == 0) return features;
   const ConstBytes rest(look.data(), n);
-  features.matches = matches(rest);
+  features.matches = dtype_size(dtype) == 8 ? matches<uint64_t>(rest) : matches<uint32_t>(rest);
   features.byte_entropy = byte_entropy(rest);
   if (is_float(dtype)) features.exponent_entropy = exponent_entropy(rest, dtype);
   if (dtype == DType::kFloat32) features.roughness = roughness<float>(rest);
@@ -322,6 +329,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
   goal_ = goal;
   dtype_ = header.dtype;
   known_.clear();
+  for (Candidate& candidate : candidates_) candidate.gain = 1;
   tolerance_ = kTolerance;
   frame_size_ = header.raw_size == kUnknownSize ? 0 : header.raw_size;
   spent_ = 0;
@@ -435,7 +443,7 @@ const char* Chooser::hopeless(const Candidate& candidate, const Features& look, 
   if (candidate.text != "zeros" && look.zero_lines == 1) return "all lines are zeros";
   // Without loss, what data shrink to without repeats says more of the time than the bound does.
   const Speed::Point speed =
-      lossy ? candidate.speed->fastest(look) : without_repeats(*candidate.speed, look);
+      lossy ? candidate.speed->fastest(look) : by_look(*candidate.speed, candidate.matching, look);
   return finish_of(in_frame(candidate, speed, 0), 0) > best ? kTooSlow : "";
 }
 
@@ -444,12 +452,13 @@ bool Chooser::hopes(const Candidate& candidate, const Features& look, double bes
   if (!finds_rows(candidate)) return false;
   const Speed::Point& rows = candidate.speed->rows;
   return finish_of(in_frame(candidate, rows, rows.fraction), rows.fraction) <= best &&
-         affords(kSample * without_repeats(*candidate.speed, look).encode, best);
+         kSample * by_look(*candidate.speed, candidate.matching, look).encode <=
+             left_for_trials(best);
 }
 
-// Whether the frame, which takes `finish` seconds a byte, bears trials of so many seconds more.
-bool Chooser::affords(double seconds, double finish) const {
-  return spent_ + seconds <= kTrials * finish * frame_bytes_;
+// Seconds that trials which may well fail may still take in a frame of `finish` seconds a byte.
+double Chooser::left_for_trials(double finish) const {
+  return kTrials * finish * frame_bytes_ - spent_;
 }
 
 // Seconds a byte until the frame's last block is expanded on the other side, when compressing,
@@ -526,7 +535,7 @@ Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
   const uint64_t all = std::max<uint64_t>(frame_size_, group.size());
   frame_bytes_ = static_cast<double>(all);
   n_blocks_ = static_cast<double>(std::max<uint64_t>(1, (all + block_size - 1) / block_size));
-  WPR_TRY(check_speed(look, group));
+  WPR_TRY(check_speed());
   reused_ = find_known(look);
   if (!reused_) {
     Known known;
@@ -568,30 +577,29 @@ Status Chooser::copy_windows(ConstBytes group, ConstBytes* windows) {
   return {};
 }
 
-// Now and then a candidate is timed anew, as when it was calibrated, on a block of what is coded:
-// the machine may be busier than then, or may have been. Not match finders, nor gaps, whose speed
-// depends on the data too much to tell.
-Status Chooser::check_speed(const Features& look, ConstBytes group) {
+// Now and then a candidate is timed anew, as when it was calibrated, on the same data: the machine
+// may be busier than then, or may have been. What is coded would say how data differ, too. Not
+// match finders, whose speed depends on what the memory held before.
+Status Chooser::check_speed() {
   constexpr double kEvery = 0.1;  // seconds of this thread
   constexpr size_t kBlock = Workbench::kBlock;
   static std::atomic<size_t> checks = 0;
   thread_local double checked_at = thread_seconds();
-  if (group.size() < kBlock || look.zero_lines > 0) return {};
   const double now = thread_seconds();
   if (now < checked_at + kEvery) return {};
-  checked_at = now;
   const Candidate& candidate = candidates_[checks++ % candidates_.size()];
   if (candidate.matching || wirepress::wants_slabs(candidate.recipe)) return {};
   const size_t bound = bound_of(candidate.recipe, kBlock);
   std::byte* const code = code_.reserve(bound + kBlock);
   if (!code) return fail(Code::kNoMemory, "no memory for a sample of %zu bytes", bound + kBlock);
   Speed::Point took;
-  if (!measure(*candidate.chain, group.first(kBlock), {code, bound}, {code + bound, kBlock}, 0,
-               &took))
-    return {};
-  const Speed::Point known = candidate.speed->at(took.fraction, look);
-  const double pace = machine_pace() / candidate.speed->pace;
-  check_pace((took.encode + took.decode) / (pace * (known.encode + known.decode)));
+  if (measure(*candidate.chain, dense_block(dtype_), {code, bound}, {code + bound, kBlock}, 0,
+              &took)) {
+    const Speed::Point known = candidate.speed->at(took.fraction, {});
+    const double pace = machine_pace() / candidate.speed->pace;
+    check_pace((took.encode + took.decode) / (pace * (known.encode + known.decode)));
+  }
+  checked_at = thread_seconds();
   return {};
 }
 
@@ -620,6 +628,7 @@ Status Chooser::try_all(ConstBytes group, size_t block_size, const Known* like, 
         WPR_TRY(try_stretch(candidate, known->look, group, &trial));
       } else if (!all_zero) {
         WPR_TRY(try_windows(candidate, known->look, group, block_size, &trial));
+        trial.rest /= candidate.gain;
       }
     }
     weigh(candidate, known->look, &trial);
@@ -640,12 +649,15 @@ Status Chooser::try_stretch(const Candidate& candidate, const Features& look, Co
   return {};
 }
 
-// When a trial's candidate would finish if what it shrinks were rows.
-double Chooser::hope(const Candidate& candidate, const Trial& trial) const {
-  if (!trial.may_find_rows) return trial.finish;
-  const double fraction = 1 / trial.ratio;
-  return std::min(trial.finish,
-                  finish_of(in_frame(candidate, candidate.speed->rows, fraction), fraction));
+// When a trial's candidate may finish: if what it shrinks were rows, or where windows cut what
+// repeats, of which a block may leave half as much.
+double Chooser::hope(const Candidate& candidate, const Features& look, const Trial& trial) const {
+  constexpr double kRepeats = 1.0 / 3;  // of the words
+  if (!trial.may_find_rows && look.matches < kRepeats) return trial.finish;
+  const double fraction = (trial.may_find_rows ? 1.0 : 0.5) / trial.ratio;
+  const Speed::Point speed =
+      trial.may_find_rows ? candidate.speed->rows : candidate.speed->at(fraction, look);
+  return std::min(trial.finish, finish_of(in_frame(candidate, speed, fraction), fraction));
 }
 
 // In rows the time counts, too: the lesser of two where the first block, which may meet memory that
@@ -653,6 +665,7 @@ double Chooser::hope(const Candidate& candidate, const Trial& trial) const {
 Status Chooser::try_whole(Candidate* candidate, const Features& look, ConstBytes block, double best,
                           Trial* trial) {
   const int turns = trial->may_find_rows ? 2 : 1;
+  const double windows = trial->rest * candidate->gain;
   for (int turn = 0; turn < turns && (turn == 0 || trial->finish >= best); ++turn) {
     const double begin = thread_seconds();
     WPR_TRY(try_sample(*candidate, look, block, block.size(), trial));
@@ -663,37 +676,46 @@ Status Chooser::try_whole(Candidate* candidate, const Features& look, ConstBytes
           std::min(candidate->of_rows, seconds / static_cast<double>(block.size()));
     weigh(*candidate, look, trial);
   }
+  if (!trial->may_find_rows && trial->rest > 0)
+    candidate->gain = std::clamp(windows / trial->rest, 1.0, kMostGain);
   return {};
 }
 
 // Match finders find more in a block than in windows, and in rows are faster than calibrated. So
-// those that are or may be close to the best are tried on a block, unless that takes more than a
-// 32nd of what the frame takes.
+// those that are or may be close to the best are tried on a block, the most promising first, as
+// long as that takes no more than a 32nd of what the frame takes. A part of a block is cheaper, and
+// says nearly as much.
 Status Chooser::try_block(ConstBytes group, size_t block_size, Known* known) {
+  struct Rival {
+    size_t i;
+    double finish, encode;  // seconds a byte: hoped, and of the trial
+  };
   std::vector<Trial>& trials = known->trials;
   const size_t n_blocks = (group.size() + block_size - 1) / block_size;
   const ConstBytes block =
       group.subspan(n_blocks / 2 * block_size)
           .first(std::min(block_size, group.size() - n_blocks / 2 * block_size));
   const double best = trials[known->chosen].finish;
-  std::vector<size_t> close;
-  double seconds = 0;
-  const auto note = [&](size_t i, double encode) {
-    close.push_back(i);
-    seconds += static_cast<double>(block.size()) * encode;
-  };
+  std::vector<Rival> rivals;
   for (size_t i = 1; i < trials.size(); ++i) {
     const Candidate& candidate = candidates_[i];
     if (!candidate.matching || *trials[i].why != 0) continue;
-    if (trials[i].finish <= kClose * best)
-      note(i, 1 / trials[i].encode);
-    else if (hope(candidate, trials[i]) < kBetter * best)
-      note(i, candidate.speed->rows.encode);
+    const double finish = hope(candidate, known->look, trials[i]);
+    const bool is_close = trials[i].finish <= kClose * best;
+    if (!is_close && finish >= kBetter * best) continue;
+    const bool rows = !is_close && trials[i].may_find_rows;
+    rivals.push_back({i, finish, rows ? candidate.speed->rows.encode : 1 / trials[i].encode});
   }
-  const bool has_rivals = std::ranges::any_of(close, [&](size_t i) { return i != known->chosen; });
-  if (!has_rivals || block.size() <= kWindow || !affords(seconds, best)) return {};
-  for (const size_t i : close)
-    WPR_TRY(try_whole(&candidates_[i], known->look, block, best, &trials[i]));
+  if (std::ranges::all_of(rivals, [&](const Rival& r) { return r.i == known->chosen; })) return {};
+  std::ranges::sort(rivals, {}, &Rival::finish);
+  for (size_t k = 0; k < rivals.size(); ++k) {
+    const auto& [i, finish, encode] = rivals[k];
+    const double left = left_for_trials(best), share = k + 1 < rivals.size() ? left / 2 : left;
+    size_t size = block.size();
+    while (size > kSample && static_cast<double>(size) * encode > share) size /= 2;
+    if (size <= kWindow || static_cast<double>(size) * encode > left) continue;
+    WPR_TRY(try_whole(&candidates_[i], known->look, block.first(size), best, &trials[i]));
+  }
   known->chosen = 0;
   for (size_t i = 1; i < trials.size(); ++i)
     if (*trials[i].why == 0 && trials[i].ratio > 1 && better(trials[i], trials[known->chosen]))

@@ -43,7 +43,7 @@ struct Features {
   double byte_entropy = 0;      // order 0
   double exponent_entropy = 0;  // order 0; floats only
   double roughness = 0;         // mean step between neighbours by mean size; floats only
-  double matches = 0;           // 4-byte words, not 0, that stood in the sample before
+  double matches = 0;           // words, not 0, that stood in the sample before
 };
 
 // Seconds a byte of a recipe: what it takes for data of each kind that the calibration knows.
@@ -72,6 +72,7 @@ class Speed {
 
  private:
   Point numbers_at(double fraction) const;
+  Point towards_zeros(const Point& point, double fraction) const;
   Point with_zeros(const Point& others, double z) const;
   std::vector<Point> numbers_;  // by fraction
 };
@@ -110,6 +111,7 @@ class Chooser {
     bool matching;  // lives of repeated words
     const Speed* speed = nullptr;
     double of_rows = 1;  // seconds a byte of encoding blocks of rows, at least
+    double gain = 1;     // how much less a block of the frame left than windows of it
   };
   // What was decided for groups that look alike.
   struct Known {
@@ -126,13 +128,13 @@ class Chooser {
   Speed::Point in_frame(const Candidate& candidate, Speed::Point speed, double fraction) const;
   const char* hopeless(const Candidate& candidate, const Features& look, double best) const;
   bool hopes(const Candidate& candidate, const Features& look, double best) const;
-  bool affords(double seconds, double finish) const;
-  Status check_speed(const Features& look, ConstBytes group);
+  double left_for_trials(double finish) const;
+  Status check_speed();
   Status try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
                      size_t block_size, Trial* trial);
   Status try_stretch(const Candidate& candidate, const Features& look, ConstBytes group,
                      Trial* trial);
-  double hope(const Candidate& candidate, const Trial& trial) const;
+  double hope(const Candidate& candidate, const Features& look, const Trial& trial) const;
   Status try_whole(Candidate* candidate, const Features& look, ConstBytes block, double best,
                    Trial* trial);
   Status try_sample(const Candidate& candidate, const Features& look, ConstBytes sample,

@@ -33,12 +33,13 @@ uint64_t mix(uint64_t i) {  // splitmix64
 }
 
 // The kinds of data between which recipes differ in speed. Floats are written in their own width.
-enum Kind { kZeros, kWave, kGradient, kDense, kRows, kText, kNoise, kMixed, kKinds };
+enum Kind { kZeros, kWave, kGradient, kDense, kSingle, kRows, kText, kNoise, kMixed, kKinds };
 
 double value_of(Kind kind, size_t i) {
   const double x = static_cast<double>(i), u = static_cast<double>(mix(i) >> 11) * 0x1p-53;
   if (kind == kWave) return std::sin(x * 0.013) * std::exp(-std::fmod(x * 0.005, 30.0));
   const double size = -std::log(1 - u) * 1e-3;
+  if (kind == kSingle) return static_cast<float>(value_of(kDense, i));
   if (kind == kDense) return mix(i ^ 0x5555) % 2 == 0 ? size : -size;
   if (kind == kGradient) return mix(i ^ 0x5555) % 10 < 4 ? 0 : std::copysign(size, u - 0.5);
   // kRows: nearly all signs and exponents are those of the row before, as in outer products.
@@ -59,7 +60,7 @@ void fill_text(Bytes out) {
 
 void fill(Kind kind, DType dtype, Bytes out) {
   if (kind == kText) return fill_text(out);
-  if (kind == kWave || kind == kGradient || kind == kDense || kind == kRows) {
+  if (kind == kWave || kind == kGradient || kind == kDense || kind == kSingle || kind == kRows) {
     const bool half = dtype == DType::kBfloat16 || dtype == DType::kFloat16;
     const size_t size = dtype == DType::kFloat64 ? 8 : half ? 2 : 4;
     for (size_t i = 0; i + size <= out.size(); i += size) {
@@ -117,6 +118,7 @@ Speed calibrate(const Recipe& recipe, Workbench* bench) {
   for (int i = 0; i < kKinds; ++i) {
     const Kind kind = static_cast<Kind>(i);
     if (kind == kRows && recipe.n_steps == 1) continue;  // only a shuffle puts such bytes together
+    if (kind == kSingle && recipe.step[0].args.dtype != DType::kFloat64) continue;
     const ConstBytes raw = bench->data(kind, recipe.step[0].args.dtype);
     Speed::Point point;
     if (!measure(chain, raw, code, back, kSeconds, &point)) continue;
@@ -168,10 +170,17 @@ void Speed::add_numbers(Point point) {
   numbers_.insert(std::ranges::lower_bound(numbers_, point.fraction, {}, &Point::fraction), point);
 }
 
+// Data that leave less than a calibrated point take less time: constant planes or long repeats, of
+// which zeros are the utmost.
+Speed::Point Speed::towards_zeros(const Point& point, double fraction) const {
+  const double part = (fraction - zeros.fraction) / (point.fraction - zeros.fraction);
+  return part < 1 ? mix(zeros, point, std::max(0.0, part)) : point;
+}
+
 Speed::Point Speed::numbers_at(double fraction) const {
   if (numbers_.empty()) return {fraction, 1, 1};
   const auto above = std::ranges::lower_bound(numbers_, fraction, {}, &Point::fraction);
-  if (above == numbers_.begin()) return numbers_.front();
+  if (above == numbers_.begin()) return towards_zeros(numbers_.front(), fraction);
   if (above == numbers_.end()) return numbers_.back();
   return mix(above[-1], *above,
              (fraction - above[-1].fraction) / (above->fraction - above[-1].fraction));
@@ -180,7 +189,7 @@ Speed::Point Speed::numbers_at(double fraction) const {
 Speed::Point Speed::at(double fraction, const Features& features) const {
   const double z = features.zero_lines;
   const double rest = z < 1 ? (fraction - z * zeros.fraction) / (1 - z) : 0;
-  return with_zeros(mix(numbers_at(rest), text, text_share(features)), z);
+  return with_zeros(mix(numbers_at(rest), towards_zeros(text, rest), text_share(features)), z);
 }
 
 // Most of `mixed` where lines of zeros and others alternate.
@@ -232,12 +241,30 @@ const Speed& speed_of(const Recipe& recipe, const std::string& text, Workbench* 
   return it->second;
 }
 
+ConstBytes dense_block(DType dtype) {
+  static std::map<DType, std::vector<std::byte>> known;
+  const std::lock_guard lock(g_mutex);
+  std::vector<std::byte>& block = known[dtype];
+  if (block.empty()) {
+    block.resize(Workbench::kBlock);
+    fill(kDense, dtype, block);
+  }
+  return block;
+}
+
 double machine_pace() { return g_pace; }
 
 void check_pace(double share) {
-  constexpr double kSame = 1.2;  // data differ by as much
-  if (share > 1 / kSame && share < kSame) return;
-  g_pace = std::clamp(g_pace * (1 + share) / 2, 0.25, 4.0);
+  constexpr double kSame = 1.2;  // quiet machines differ by as much
+  static std::mutex mutex;
+  static std::array<double, 5> last = {1, 1, 1, 1, 1};
+  static size_t n = 0;
+  const std::lock_guard lock(mutex);
+  last[n++ % last.size()] = std::clamp(g_pace * share, 0.25, 4.0);
+  std::array<double, 5> sorted = last;
+  std::ranges::nth_element(sorted, sorted.begin() + 2);
+  const double now = sorted[2] / g_pace;
+  if (now < 1 / kSame || now > kSame) g_pace = sorted[2];
 }
 
 double hash_speed() {

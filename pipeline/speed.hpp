@@ -50,6 +50,8 @@ class Workbench {
 bool measure(Chain& chain, ConstBytes raw, Bytes code, Bytes back, double seconds,
              Speed::Point* point);
 const Speed& speed_of(const Recipe& recipe, const std::string& text, Workbench* bench);
+// Dense gradients, as recipes are calibrated on them; kBlock bytes that stay.
+ConstBytes dense_block(DType dtype);
 // How long the machine takes now, by what it took when this process began to calibrate: others
 // share its cores, and their clock changes. A check says what a calibrated time became.
 double machine_pace();
