@@ -182,7 +182,7 @@ bool same_rest(const Features& a, const Features& b, double tolerance) {
          part * std::fabs(a.byte_entropy - b.byte_entropy) < 0.25 * tolerance &&
          part * std::fabs(a.exponent_entropy - b.exponent_entropy) < 0.25 * tolerance &&
          part * std::fabs(a.roughness - b.roughness) < 0.1 * tolerance &&
-         part * std::fabs(a.matches - b.matches) < 0.05;
+         part * std::fabs(a.matches - b.matches) < 0.025 * tolerance;
 }
 
 bool same_look(const Features& a, const Features& b, double tolerance) {
@@ -418,11 +418,34 @@ void Chooser::weigh(const Candidate& candidate, const Features& look, Trial* tri
       std::max(1e-9, std::lerp(trial->rest, candidate.speed->zeros.fraction, look.zero_lines));
   trial->ratio = 1 / fraction;
   Speed::Point speed = in_frame(candidate, candidate.speed->at(fraction, look), fraction);
-  if (trial->may_find_rows)
-    speed.encode = std::min(speed.encode, candidate.of_rows + fraction * hash_);
+  const Timed* const timed = candidate.find_timed(look, trial->sampled);
+  if (timed != nullptr && timed->encode < speed.encode) {  // expanding is as near to rows
+    const Speed::Point rows = in_frame(candidate, candidate.speed->rows, fraction);
+    const double part = (speed.encode - timed->encode) / (speed.encode - rows.encode);
+    if (part > 0 && rows.decode < speed.decode)
+      speed.decode = std::lerp(speed.decode, rows.decode, std::min(1.0, part));
+    speed.encode = timed->encode + fraction * hash_;
+  }
   trial->encode = 1 / speed.encode;
   trial->decode = 1 / speed.decode;
   trial->finish = finish_of(speed, fraction);
+}
+
+const Chooser::Timed* Chooser::Candidate::find_timed(const Features& look, double sampled) const {
+  const auto found = std::ranges::find_if(timed, [&](const Timed& t) {
+    return same_look(look, t.look, 1) && std::fabs(sampled - t.sampled) < 0.1 * t.sampled;
+  });
+  return found == timed.end() ? nullptr : &*found;
+}
+
+void Chooser::Candidate::note_timed(const Features& look, double sampled, double encode) {
+  if (const Timed* const known = find_timed(look, sampled)) {
+    encode = std::min(encode, known->encode);
+    timed.erase(timed.begin() + (known - timed.data()));
+  } else if (timed.size() == kMostKnown) {
+    timed.erase(timed.begin());
+  }
+  timed.push_back({look, sampled, encode});
 }
 
 // Whether a look may miss what makes the candidate fast: bytes that repeat from row to row, once
@@ -623,11 +646,13 @@ Status Chooser::try_all(ConstBytes group, size_t block_size, const Known* like, 
       const Trial* const earlier = is_time && like != nullptr ? &like->trials[i] : nullptr;
       if (earlier != nullptr && *earlier->why == 0) {
         trial.rest = earlier->rest;
+        trial.sampled = earlier->sampled;
         trial.may_find_rows = earlier->may_find_rows;
-      } else if (rows) {
-        WPR_TRY(try_stretch(candidate, known->look, group, &trial));
       } else if (!all_zero) {
-        WPR_TRY(try_windows(candidate, known->look, group, block_size, &trial));
+        trial.may_find_rows = finds_rows(candidate) && group.size() >= 2 * kSample;
+        WPR_TRY(rows ? try_stretch(candidate, known->look, group, &trial)
+                     : try_windows(candidate, known->look, group, block_size, &trial));
+        trial.sampled = trial.rest;
         trial.rest /= candidate.gain;
       }
     }
@@ -641,7 +666,6 @@ Status Chooser::try_all(ConstBytes group, size_t block_size, const Known* like, 
 // A stretch, not windows, in each of which a match finder would begin anew.
 Status Chooser::try_stretch(const Candidate& candidate, const Features& look, ConstBytes group,
                             Trial* trial) {
-  trial->may_find_rows = true;
   const double begin = thread_seconds();
   WPR_TRY(
       try_sample(candidate, look, group.subspan(group.size() / 2).first(kSample), kSample, trial));
@@ -649,14 +673,18 @@ Status Chooser::try_stretch(const Candidate& candidate, const Features& look, Co
   return {};
 }
 
-// When a trial's candidate may finish: if what it shrinks were rows, or where windows cut what
+// When a trial's candidate may finish: if what it shrinks were rows, and where a sample cut what
 // repeats, of which a block may leave half as much.
 double Chooser::hope(const Candidate& candidate, const Features& look, const Trial& trial) const {
   constexpr double kRepeats = 1.0 / 3;  // of the words
-  if (!trial.may_find_rows && look.matches < kRepeats) return trial.finish;
-  const double fraction = (trial.may_find_rows ? 1.0 : 0.5) / trial.ratio;
-  const Speed::Point speed =
-      trial.may_find_rows ? candidate.speed->rows : candidate.speed->at(fraction, look);
+  const bool repeats = look.matches >= kRepeats;
+  if (!trial.may_find_rows && !repeats) return trial.finish;
+  const double fraction = (repeats ? 0.5 : 1.0) / trial.ratio;
+  Speed::Point speed = candidate.speed->at(fraction, look);
+  if (trial.may_find_rows) {
+    speed.encode = std::min(speed.encode, candidate.speed->rows.encode);
+    speed.decode = std::min(speed.decode, candidate.speed->rows.decode);
+  }
   return std::min(trial.finish, finish_of(in_frame(candidate, speed, fraction), fraction));
 }
 
@@ -665,19 +693,16 @@ double Chooser::hope(const Candidate& candidate, const Features& look, const Tri
 Status Chooser::try_whole(Candidate* candidate, const Features& look, ConstBytes block, double best,
                           Trial* trial) {
   const int turns = trial->may_find_rows ? 2 : 1;
-  const double windows = trial->rest * candidate->gain;
   for (int turn = 0; turn < turns && (turn == 0 || trial->finish >= best); ++turn) {
     const double begin = thread_seconds();
     WPR_TRY(try_sample(*candidate, look, block, block.size(), trial));
     const double seconds = thread_seconds() - begin;
     spent_ += seconds;
     if (trial->may_find_rows)
-      candidate->of_rows =
-          std::min(candidate->of_rows, seconds / static_cast<double>(block.size()));
+      candidate->note_timed(look, trial->sampled, seconds / static_cast<double>(block.size()));
     weigh(*candidate, look, trial);
   }
-  if (!trial->may_find_rows && trial->rest > 0)
-    candidate->gain = std::clamp(windows / trial->rest, 1.0, kMostGain);
+  if (trial->rest > 0) candidate->gain = std::clamp(trial->sampled / trial->rest, 1.0, kMostGain);
   return {};
 }
 

@@ -82,8 +82,9 @@ struct Trial {
   std::string recipe;
   const char* why = "";  // it was not tried; "": it was
   double rest = 1;       // what is left of lines that are not zeros
+  double sampled = 1;    // the same of the first sample, before a block was tried
   double ratio = 1;
-  bool may_find_rows = false;     // it was tried though a look says that it is too slow
+  bool may_find_rows = false;     // its speed may be that of rows
   double encode = 0, decode = 0;  // bytes a second, one thread
   double finish = 0;              // seconds a byte until the other side has it (model)
 };
@@ -104,14 +105,23 @@ class Chooser {
   bool reused() const { return reused_; }  // it looks like an earlier group of the frame
 
  private:
+  static constexpr size_t kMostKnown = 8;
+  // What encoding a block took, at least, of data that look alike and of which a sample left as
+  // much.
+  struct Timed {
+    Features look;
+    double sampled, encode;  // seconds a byte
+  };
   struct Candidate {
     Recipe recipe;
     std::shared_ptr<Chain> chain;
     std::string text;
     bool matching;  // lives of repeated words
     const Speed* speed = nullptr;
-    double of_rows = 1;  // seconds a byte of encoding blocks of rows, at least
-    double gain = 1;     // how much less a block of the frame left than windows of it
+    double gain = 1;           // how much less a block of the frame left than a sample of it
+    std::vector<Timed> timed;  // the last kMostKnown kinds of data, from frame to frame
+    const Timed* find_timed(const Features& look, double sampled) const;  // or nullptr
+    void note_timed(const Features& look, double sampled, double encode);
   };
   // What was decided for groups that look alike.
   struct Known {
@@ -119,7 +129,6 @@ class Chooser {
     std::vector<Trial> trials;
     size_t chosen = 0;
   };
-  static constexpr size_t kMostKnown = 8;
   bool find_known(const Features& look);
   Status copy_windows(ConstBytes group, ConstBytes* windows);
   Status try_all(ConstBytes group, size_t block_size, const Known* like, Known* known);

@@ -212,7 +212,7 @@ template <bool kFeedback>
 struct List {
   static constexpr unsigned kWarps = kWarpsOfBlock;
   static constexpr unsigned kLeastBlocks = 8;  // or ptxas spills to have 10
-  std::byte* words;  // with feedback, the residual
+  std::byte* words;                            // with feedback, the residual
   uint64_t n;
   std::byte* scratch;
   Scratch at;
