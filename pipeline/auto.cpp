@@ -394,10 +394,10 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
 
 // Seconds a byte in a frame, given those in caches: what memory adds was measured or, where the
 // codec takes longer than memory, overlaps with it but for a third; the checksum comes on top.
-Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
-                               double fraction) const {
+Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed, double fraction,
+                               double pace) const {
   const Speed::Point& memory = candidate.speed->memory;
-  const double checksum = fraction * hash_, pace = machine_pace() / candidate.speed->pace;
+  const double checksum = fraction * hash_;
   speed.encode *= pace;
   speed.decode *= pace;
   if (memory.fraction >= 0) {
@@ -412,14 +412,28 @@ Speed::Point Chooser::in_frame(const Candidate& candidate, Speed::Point speed,
   return {fraction, both(speed.encode), both(speed.decode)};
 }
 
-// Fills in the model: calibrated speeds at this ratio, or what blocks of rows took.
+Speed::Point Chooser::in_frame(const Candidate& candidate, const Speed::Point& speed,
+                               double fraction) const {
+  return in_frame(candidate, speed, fraction, pace_of(candidate));
+}
+
+// What the machine takes now by what it took when the candidate was calibrated.
+double Chooser::pace_of(const Candidate& candidate) const {
+  return machine_pace() / candidate.speed->pace;
+}
+
+// Fills in the model: calibrated speeds at this ratio, or what blocks of such data took.
 void Chooser::weigh(const Candidate& candidate, const Features& look, Trial* trial) const {
   const double fraction =
       std::max(1e-9, std::lerp(trial->rest, candidate.speed->zeros.fraction, look.zero_lines));
   trial->ratio = 1 / fraction;
-  Speed::Point speed = in_frame(candidate, candidate.speed->at(fraction, look), fraction);
+  trial->pace = pace_of(candidate);
+  const Speed::Point calibrated = candidate.speed->at(fraction, look);
+  trial->prior = finish_of(in_frame(candidate, calibrated, fraction, 1), fraction);
+  Speed::Point speed = in_frame(candidate, calibrated, fraction, trial->pace);
   const Timed* const timed = candidate.find_timed(look, trial->sampled);
-  if (timed != nullptr && timed->encode < speed.encode) {  // expanding is as near to rows
+  trial->timed = timed != nullptr && timed->encode < speed.encode;
+  if (trial->timed) {  // expanding is as near to rows
     const Speed::Point rows = in_frame(candidate, candidate.speed->rows, fraction);
     const double part = (speed.encode - timed->encode) / (speed.encode - rows.encode);
     if (part > 0 && rows.decode < speed.decode)
@@ -511,6 +525,7 @@ Status Chooser::try_sample(const Candidate& candidate, const Features& look, Con
                            size_t piece, Trial* trial) {
   double ratio = 1;
   WPR_TRY(ratio_of(candidate, sample, piece, &ratio));
+  trial->tried = sample.size();
   trial->rest = 1 / ratio;
   if (look.zero_lines == 0) return {};
   const double zeros = zero_lines(sample, sample.size());
@@ -619,8 +634,7 @@ Status Chooser::check_speed() {
   if (measure(*candidate.chain, dense_block(dtype_), {code, bound}, {code + bound, kBlock}, 0,
               &took)) {
     const Speed::Point known = candidate.speed->at(took.fraction, {});
-    const double pace = machine_pace() / candidate.speed->pace;
-    check_pace((took.encode + took.decode) / (pace * (known.encode + known.decode)));
+    check_pace((took.encode + took.decode) / (pace_of(candidate) * (known.encode + known.decode)));
   }
   checked_at = thread_seconds();
   return {};
@@ -647,6 +661,7 @@ Status Chooser::try_all(ConstBytes group, size_t block_size, const Known* like, 
       if (earlier != nullptr && *earlier->why == 0) {
         trial.rest = earlier->rest;
         trial.sampled = earlier->sampled;
+        trial.tried = earlier->tried;
         trial.may_find_rows = earlier->may_find_rows;
       } else if (!all_zero) {
         trial.may_find_rows = finds_rows(candidate) && group.size() >= 2 * kSample;

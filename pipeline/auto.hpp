@@ -85,8 +85,11 @@ struct Trial {
   double sampled = 1;    // the same of the first sample, before a block was tried
   double ratio = 1;
   bool may_find_rows = false;     // its speed may be that of rows
+  size_t tried = 0;               // bytes that were compressed for the ratio
+  bool timed = false;             // encode is of a block of such data
   double encode = 0, decode = 0;  // bytes a second, one thread
   double finish = 0;              // seconds a byte until the other side has it (model)
+  double pace = 1, prior = 0;     // the machine's, in the two; finish without it and not timed
 };
 
 class Chooser {
@@ -134,7 +137,11 @@ class Chooser {
   Status try_all(ConstBytes group, size_t block_size, const Known* like, Known* known);
   Status try_block(ConstBytes group, size_t block_size, Known* known);
   Status add(const std::string& text, bool matching, const Header& header, const char* engine);
-  Speed::Point in_frame(const Candidate& candidate, Speed::Point speed, double fraction) const;
+  double pace_of(const Candidate& candidate) const;
+  Speed::Point in_frame(const Candidate& candidate, Speed::Point speed, double fraction,
+                        double pace) const;
+  Speed::Point in_frame(const Candidate& candidate, const Speed::Point& speed,
+                        double fraction) const;
   const char* hopeless(const Candidate& candidate, const Features& look, double best) const;
   bool hopes(const Candidate& candidate, const Features& look, double best) const;
   double left_for_trials(double finish) const;

@@ -675,7 +675,9 @@ wpr_status wpr_explain(wpr_ctx* ctx, const void* src, wpr_dtype dtype, int n_dim
                                        f.zero_lines, f.byte_entropy, f.exponent_entropy,
                                        f.roughness,  f.matches,      t.recipe.c_str(),
                                        t.why,        t.ratio,        t.encode,
-                                       t.decode,     t.finish,       i == chooser.chosen()};
+                                       t.decode,     t.finish,       i == chooser.chosen(),
+                                       t.tried,      t.timed,        t.pace,
+                                       t.prior};
             static_cast<Seen*>(it)->row(static_cast<Seen*>(it)->user, &choice);
           }
         },

@@ -365,13 +365,18 @@ typedef struct wpr_choice {
   double byte_entropy;     /* bits a byte, order 0; this and the next three: of the other lines */
   double exponent_entropy; /* bits an exponent; 0 for what is no float */
   double roughness;        /* mean step between neighbours by twice their mean size, at most 1 */
-  double matches;          /* share of 4-byte words that stood in the sample before */
+  double matches; /* share of words (of 4 bytes, or elements of 8) that stood there before */
   const char *recipe;
-  const char *why;                   /* it was not tried; "": it was */
-  double ratio;                      /* of the sample */
-  double compress_rate, expand_rate; /* one thread, from the calibration, at this ratio */
-  double finish; /* seconds a byte until it is expanded on the other side of the link (model) */
+  const char *why; /* it was not tried; "": it was */
+  double ratio;    /* of what was tried */
+  double compress_rate,
+      expand_rate; /* one thread, at this ratio, from the calibration unless timed */
+  double finish;   /* seconds a byte until it is expanded on the other side of the link (model) */
   int chosen;
+  uint64_t tried; /* bytes that were compressed for the ratio; 0: none, it is known */
+  int timed;      /* 1: compress_rate is of a block of data like these */
+  double pace;    /* what the machine takes now by what it took at the calibration; in the rates */
+  double prior;   /* finish by the calibration alone */
 } wpr_choice;
 
 /* What recipe=auto would choose for these data (described as for wpr_compress_array), and why:

@@ -434,7 +434,8 @@ nb::list Context::explain(nb::handle data, int dtype, int n_dims,
   for (const auto& [c, recipe] : rows)
     result.append(nb::make_tuple(c.offset, c.size, c.reused != 0, c.zero_lines, c.byte_entropy,
                                  c.exponent_entropy, c.roughness, c.matches, recipe.c_str(), c.why,
-                                 c.ratio, c.compress_rate, c.expand_rate, c.finish, c.chosen != 0));
+                                 c.ratio, c.compress_rate, c.expand_rate, c.finish, c.chosen != 0,
+                                 c.tried, c.timed != 0, c.pace, c.prior));
   return result;
 }
 

@@ -70,7 +70,7 @@ class Choice:
     roughness: float
     """Mean step between neighbours by twice their mean size, at most 1."""
     matches: float
-    """Share of 4-byte words that stood in the sample before."""
+    """Share of words (of 4 bytes, or elements of 8) that stood in the sample before."""
     recipe: str
     why: str
     """Why it was not tried; "" where it was."""
@@ -80,6 +80,14 @@ class Choice:
     finish: float
     """Seconds a byte until it is expanded on the other side of the link (model)."""
     chosen: bool
+    tried: int
+    """Bytes that were compressed for the ratio; 0 where it is known."""
+    timed: bool
+    """compress_rate is of a block of data like these, not of the calibration."""
+    pace: float
+    """What the machine takes now by what it took at the calibration; the rates hold it."""
+    prior: float
+    """finish by the calibration alone."""
 
 
 def rate(text: str) -> float:

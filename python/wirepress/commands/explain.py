@@ -14,6 +14,8 @@ from wirepress import api, arrays
 from wirepress.commands import bench, files, paths, show
 
 _BYPASS = "store"
+_SURE = 1.15  # auto itself looks no further at recipes that take longer
+_SAME = 0.99  # auto takes the faster recipe of two that finish at about the same time
 
 
 @dataclasses.dataclass
@@ -53,8 +55,12 @@ def _gib(rate: float) -> str:
     return f"{rate / 1e9:.2f}" if rate else "-"
 
 
+def _tried(row: api.Choice) -> str:
+    return f"{row.tried >> 10} KiB" if row.tried >= 1024 else f"{row.tried} B" if row.tried else "-"
+
+
 def _table(group: Group) -> str:
-    head = ("", "recipe", "ratio", "comp GB/s", "exp GB/s", "finish ms", "")
+    head = ("", "recipe", "ratio", "of", "comp GB/s", "exp GB/s", "prior ms", "finish ms", "")
     cells = []
     for row in sorted(group.rows, key=lambda r: (bool(r.why), r.finish)):
         tried = not row.why
@@ -63,13 +69,28 @@ def _table(group: Group) -> str:
                 "->" if row.chosen else "",
                 row.recipe if row.recipe != _BYPASS else f"{_BYPASS} (bypass)",
                 f"{row.ratio:.3f}" if tried else "-",
+                _tried(row),
                 _gib(row.compress_rate),
                 _gib(row.expand_rate),
+                f"{1e3 * row.prior * group.size:.2f}" if tried else "-",
                 f"{1e3 * row.finish * group.size:.2f}" if tried else "-",
-                row.why and f"not tried: {row.why}",
+                f"not tried: {row.why}" if row.why else "timed on a block" if row.timed else "",
             )
         )
-    return show.table(cells, head, right=head[2:6])
+    return show.table(cells, head, right=head[2:8])
+
+
+def _confidence(group: Group) -> str:
+    """How far behind the next recipe is, and what that is worth; "" where time is not the goal."""
+    others = [row for row in group.rows if not row.why and not row.chosen]
+    if not others:
+        return ""
+    next_best = min(others, key=lambda row: row.finish)
+    times = next_best.finish / group.chosen.finish
+    if times < _SAME:
+        return ""
+    sure = "" if times >= _SURE else "; close: samples and calibrated speeds are no surer than that"
+    return f"next: {next_best.recipe}, {times:.2f}x the time{sure}"
 
 
 def _looks(row: api.Choice) -> str:
@@ -141,6 +162,9 @@ def explain_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
         f"{os.path.basename(name)}: {size:,} bytes of {arrays.DTYPES[view.dtype]}; "
         f"{args.recipe} over {args.link}"
     )
+    paces = {row.pace for group in groups for row in group.rows if not row.why}
+    if paces - {1.0}:
+        print(f"  the machine takes {min(paces):.2f} to {max(paces):.2f} of its calibrated times")
     shares: dict[str, int] = {}
     for group in groups:
         shares[group.chosen.recipe] = shares.get(group.chosen.recipe, 0) + group.size
@@ -150,8 +174,11 @@ def explain_file(name: str, args: argparse.Namespace) -> dict[str, Any]:
     for group in shown[: args.groups or None]:
         print(f"\nbytes {group.offset:,} to {group.offset + group.size:,}: {_looks(group.rows[0])}")
         print(_table(group))
+        if said := _confidence(group):
+            print(said)
     if args.groups and len(shown) > args.groups:
-        print(f"\n{len(shown) - args.groups} more decisions: --groups 0 shows all")
+        more = len(shown) - args.groups
+        print(f"\n{more} more decision{'s' * (more > 1)}: --groups 0 shows all")
     if args.measure:
         print("\nmeasured on all of it, one thread:")
         print(_measured(view, groups, args))
@@ -163,7 +190,10 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         show.print_json(results)
     elif sys.stdout.isatty():
-        print("\nratio: of a sample; speeds: one thread, calibrated on this machine;")
+        print(
+            "\nratio: of so many bytes of the group; speeds: one thread, calibrated on this machine"
+        )
+        print("and corrected by its pace, or timed on a block; prior: by the calibration alone;")
         print("finish: until a group is expanded on the other side, all steps overlapping (model)")
     return 0
 
