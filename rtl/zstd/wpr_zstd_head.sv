@@ -157,7 +157,8 @@ module wpr_zstd_head
 
   // ---- streams ----------------------------------------------------------------------------------
 
-  logic [3:0] start, started_q, come_q, busy, bad;
+  logic [3:0] start, start_q, started_q, come_q, busy, bad;
+  logic ordered_q, empty_q;  // the last stream has bytes; another one has none
   address_t [3:0] stream_ends_q;
   logic [3:0][17:0] stream_size_q, stream_n_q;
   logic [3:0] row_valid;
@@ -166,7 +167,7 @@ module wpr_zstd_head
     wpr_zstd_stream stream (
       .clk_i,
       .rst_ni,
-      .start_i        (start[k]),
+      .start_i        (start_q[k]),
       .ends_i         (stream_ends_q[k]),
       .size_i         (stream_size_q[k]),
       .n_i            (stream_n_q[k]),
@@ -293,6 +294,9 @@ module wpr_zstd_head
   always_ff @(posedge clk_i) begin
     in_tree_q <= state_q == Tree;
     for (int k = 0; k < 4; k++) come_q[k] <= have_i >= stream_ends_q[k];
+    start_q   <= rst_ni ? start : '0;
+    ordered_q <= stream_ends_q[3] > stream_ends_q[2];
+    empty_q   <= stream_size_q[0] == '0 || stream_size_q[1] == '0 || stream_size_q[2] == '0;
   end
   assign valid_o = !sent_q && (state_q == Room ? fits_q && block_o.kind == Huffman :
                                state_q == Come || state_q == Tree || state_q == Seek ||
@@ -325,12 +329,8 @@ module wpr_zstd_head
       end
       Tree:       wrong = !tree_busy && tree_bad;
       Seek:       wrong = section_q >= literals_end_q;
-      Single:     wrong = stream_ends_q[3] <= stream_ends_q[2] && block_o.four;
-      Streams: begin
-        wrong = block_o.four && (stream_size_q[0] == '0 || stream_size_q[1] == '0 ||
-                                 stream_size_q[2] == '0);
-      end
-      Made:       wrong = bad != '0;
+      Streams:    wrong = block_o.four && (!ordered_q || empty_q);
+      Made:       wrong = start_q == '0 && bad != '0;
       Tail:       wrong = (ended_i && have_i != section_q) || have_i > section_q;
       default:    wrong = 1'b0;
     endcase
@@ -450,7 +450,7 @@ module wpr_zstd_head
         started_q <= started_q | start;
         if ((started_q | start) == '1) state_q <= Made;
       end
-      Made:    if (busy == '0) state_q <= Hand;
+      Made:    if (busy == '0 && start_q == '0) state_q <= Hand;
       Hand:    if (sent_q || (valid_o && take_i)) state_q <= Next;
       Next:    begin
         section_q <= ends_q + (checksum_q ? address_t'(4) : '0);

@@ -355,11 +355,13 @@ module wpr_zstd_sequences
   logic [15:0] match_bits2_q, literal_bits2_q, match_bits3_q, literal_bits3_q;
   logic [16:0] match_base3_q, literal_base3_q;
   logic [16:0] literals4_q, literals5_q;
-  logic none3_q, none4_q;  // no literals
+  logic none3_q;  // no literals
   logic [17:0] match4_q, match5_q;
-  logic [LogWindow:0] offset2_q, offset3_q, offset4_q;  // value of the offset
-  logic [LogWindow:0] fresh4_q, offset5_q;  // a new offset
-  logic new4_q;  // it is one
+  logic [LogWindow:0] offset2_q, offset3_q;  // value of the offset
+  // A new offset; what the value means, 0 to 2: one of the last ones; 3: one less; 4: a new one. An
+  // offset of 0 is not valid, and one beyond the window, which cannot be followed, becomes one.
+  logic [LogWindow:0] fresh4_q, offset5_q;
+  logic [2:0] which4_q;
   always_ff @(posedge clk_i) begin
     v1_q             <= back_take && !first_q;
     far1_q           <= far;
@@ -394,10 +396,10 @@ module wpr_zstd_sequences
     v4_q        <= v3_q;
     literals4_q <= literal_base3_q + 17'(literal_bits3_q);
     match4_q    <= 18'(match_base3_q) + 18'(match_bits3_q);
-    offset4_q   <= offset3_q;
-    fresh4_q    <= offset3_q - (LogWindow + 1)'(3);
-    new4_q      <= offset3_q > (LogWindow + 1)'(3);
-    none4_q     <= none3_q;
+    fresh4_q    <= offset3_q == '0 || offset3_q > (LogWindow + 1)'((1 << LogWindow) + 3) ? '0 :
+                   offset3_q - (LogWindow + 1)'(3);
+    which4_q    <= offset3_q == '0 || offset3_q > (LogWindow + 1)'(3) ? 3'd4 :
+                   3'(offset3_q[1:0]) - 3'(!none3_q);
     if (!rst_ni) begin
       v1_q <= 1'b0;
       v2_q <= 1'b0;
@@ -410,28 +412,24 @@ module wpr_zstd_sequences
   // third, and one less than the first.
   logic [2:0][LogWindow:0] repeat_q;
   logic [LogWindow:0] offset;
-  logic [2:0] which;  // 0 to 2: of the last ones; 3: one less; 4: a new one
-  assign which = new4_q ? 3'd4 : 3'(offset4_q[1:0]) - 3'(!none4_q);
   always_comb begin
-    unique case (which)
+    unique case (which4_q)
       3'd0:    offset = repeat_q[0];
       3'd1:    offset = repeat_q[1];
       3'd2:    offset = repeat_q[2];
-      3'd3:    offset = repeat_q[0] - 1'b1;
+      3'd3:    offset = repeat_q[0] == '0 ? '0 : repeat_q[0] - 1'b1;
       default: offset = fresh4_q;
     endcase
-    // One beyond the window cannot be followed.
-    if (offset4_q == '0 || offset > (LogWindow + 1)'(1 << LogWindow)) offset = '0;
   end
   always_ff @(posedge clk_i) begin
     v5_q        <= v4_q;
     literals5_q <= literals4_q;
     match5_q    <= match4_q;
     offset5_q   <= offset;
-    if (v4_q && which != 3'd0) begin
+    if (v4_q && which4_q != 3'd0) begin
       repeat_q[0] <= offset;
       repeat_q[1] <= repeat_q[0];
-      if (which != 3'd1) repeat_q[2] <= repeat_q[1];
+      if (which4_q != 3'd1) repeat_q[2] <= repeat_q[1];
     end
     if (!rst_ni) begin
       v5_q     <= 1'b0;
@@ -452,6 +450,9 @@ module wpr_zstd_sequences
     .level_o  (level)
   );
   always_ff @(posedge clk_i) room_q <= rst_ni && level < 5'd11;
+
+  logic come_q;  // a clock ago: all of the section had
+  always_ff @(posedge clk_i) come_q <= have_i >= ends_q;
 
   // ---- what comes next --------------------------------------------------------------------------
 
@@ -530,8 +531,8 @@ module wpr_zstd_sequences
         end
       end
       Tables: begin
-        if (table_busy == '0 && have_i >= ends_q) state_q <= Open;
-        if (ended_i && have_i < ends_q) begin
+        if (table_busy == '0 && come_q) state_q <= Open;
+        if (ended_i && !come_q) begin
           bad_o   <= 1'b1;
           state_q <= Idle;
         end

@@ -162,6 +162,7 @@ module wpr_zstd_tree
   logic [7:0] place_q;
   logic [3:0] high, placed;
   logic [11:0] rest_q;
+  logic uneven_q;  // it is no power of two
   always_comb begin
     high = '0;
     for (int i = 0; i < 11; i++) if (sum_q[i]) high = 4'(i);
@@ -190,6 +191,7 @@ module wpr_zstd_tree
     weight1_q <= weight;
     taken_q   <= back_take_o;
     long_q    <= streams_o > ends_q;
+    uneven_q  <= (rest_q & (rest_q - 1'b1)) != '0;
     rest_q    <= (12'd1 << log_q) - sum_q[11:0];
     if (put1_q) begin
       n_q <= n_q + 1'b1;
@@ -266,8 +268,9 @@ module wpr_zstd_tree
         if (step_q == 4'd4) begin
           last_weight_q <= '0;
           for (int i = 0; i < 11; i++) if (rest_q[i]) last_weight_q <= 4'(i + 1);
-          if ((rest_q & (rest_q - 1'b1)) != '0 || long_q) bad_o <= 1'b1;
+          if (long_q) bad_o <= 1'b1;
         end
+        if (step_q == 4'd6 && uneven_q) bad_o <= 1'b1;
         if (step_q == 4'd7) begin
           step_q   <= 4'd1;
           code_q   <= '0;
