@@ -451,8 +451,11 @@ module wpr_zstd_sequences
   );
   always_ff @(posedge clk_i) room_q <= rst_ni && level < 5'd11;
 
-  logic come_q;  // a clock ago: all of the section had
-  always_ff @(posedge clk_i) come_q <= have_i >= ends_q;
+  logic come_q, short_q;  // a clock ago: all of the section had; it never will
+  always_ff @(posedge clk_i) begin
+    come_q  <= have_i >= ends_q;
+    short_q <= ended_i && have_i < ends_q;
+  end
 
   // ---- what comes next --------------------------------------------------------------------------
 
@@ -532,7 +535,7 @@ module wpr_zstd_sequences
       end
       Tables: begin
         if (table_busy == '0 && come_q) state_q <= Open;
-        if (ended_i && !come_q) begin
+        if (short_q) begin
           bad_o   <= 1'b1;
           state_q <= Idle;
         end
