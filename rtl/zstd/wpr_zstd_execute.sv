@@ -2,7 +2,9 @@
 // Sequences of the zstd decoder to elements of the copy engine: up to 16 literals and a match of up
 // to 256 bytes each, as soon as the literals have come. Behind a block's last sequence stand the
 // rest of its literals.
-module wpr_zstd_execute #(
+module wpr_zstd_execute
+  import wpr_zstd_pkg::*;
+#(
   parameter int unsigned LogWindow = 17
 ) (
   input logic clk_i,
@@ -56,7 +58,7 @@ module wpr_zstd_execute #(
   logic [4:0] n_literals_q, drained;  // of the next element
   logic [8:0] n_match;
   assign n_match    = many_q ? '0 : long_match_q ? 9'd256 : match_q[8:0];
-  assign step       = some_q && room_i && wait_i >= 8'(n_literals_q);
+  assign step       = some_q && room_i && at_least(12'(wait_i), 12'(n_literals_q));
   assign ends       = step && !many_q && !long_match_q;
   assign next       = ends || !some_q;
   assign take       = state_q == Sequences && next && next_valid_q;

@@ -89,7 +89,7 @@ module wpr_zstd_head
   address_t ends_q, section_q, literals_end_q;
   logic [1:0] block_kind_q;
   logic [20:0] block_size_q;
-  logic treeless_q, known_q;
+  logic treeless_q, known_q, large_q;  // large: more literals than a block may have
   logic [1:0] kind, format;
   logic [2:0] header;  // bytes
   logic [19:0] regenerated, compressed;
@@ -322,9 +322,8 @@ module wpr_zstd_head
         wrong = block_kind_q == 2'd3 || block_size_q > 21'(MostBlock) ||
                 (block_kind_q == 2'd2 && block_size_q > 21'(MostCode));
       end
-      Literals:   wrong = ready && block_kind_q[1] && regenerated > 20'(MostBlock);
       Section: begin
-        wrong = literals_end_q >= ends_q || (treeless_q && !known_q) ||
+        wrong = large_q || literals_end_q >= ends_q || (treeless_q && !known_q) ||
                 (block_o.four && block_o.n < 18'd6);
       end
       Tree:       wrong = !tree_busy && tree_bad;
@@ -385,6 +384,7 @@ module wpr_zstd_head
         block_o.ends  <= ends_q;
         block_o.value <= bits[7:0];
         base_o        <= base_q;
+        large_q       <= regenerated[19:18] != '0 || (regenerated[17] && regenerated[16:0] != '0);
         if (ready) begin
           state_q <= Hand;
           if (block_kind_q[1]) begin

@@ -31,6 +31,21 @@ package wpr_zstd_pkg;
     logic        last;
   } block_t;
 
+  // a >= b, in LUTs, three bits each: where much follows in the same clock, a carry chain is slower.
+  function automatic logic at_least(logic [11:0] a, logic [11:0] b);
+    logic more, no_less;
+    at_least = 1'b1;
+    for (int group = 0; group < 4; group++) begin  // from the lowest on
+      more    = 1'b0;
+      no_less = 1'b1;
+      for (int i = 3 * group; i < 3 * group + 3; i++) begin
+        more    = (a[i] && !b[i]) || (more && (a[i] || !b[i]));
+        no_less = (a[i] && !b[i]) || (no_less && (a[i] || !b[i]));
+      end
+      at_least = more || (no_less && at_least);
+    end
+  endfunction
+
   typedef enum logic [1:0] {
     Predefined,
     RleTable,

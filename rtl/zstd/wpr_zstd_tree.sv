@@ -163,6 +163,7 @@ module wpr_zstd_tree
   logic [3:0] high, placed;
   logic [11:0] rest_q;
   logic uneven_q;  // it is no power of two
+  logic off_q;  // no weights, or too many, or too large
   always_comb begin
     high = '0;
     for (int i = 0; i < 11; i++) if (sum_q[i]) high = 4'(i);
@@ -191,6 +192,7 @@ module wpr_zstd_tree
     weight1_q <= weight;
     taken_q   <= back_take_o;
     long_q    <= streams_o > ends_q;
+    off_q     <= sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255;
     uneven_q  <= (rest_q & (rest_q - 1'b1)) != '0;
     rest_q    <= (12'd1 << log_q) - sum_q[11:0];
     if (put1_q) begin
@@ -261,10 +263,8 @@ module wpr_zstd_tree
       Sum: begin
         step_q <= step_q + 1'b1;
         // The last weight is counted when the step is 2.
-        if (step_q == 4'd2) begin
-          log_q <= high + 4'd1;
-          if (sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255) bad_o <= 1'b1;
-        end
+        if (step_q == 4'd2) log_q <= high + 4'd1;
+        if (step_q == 4'd3 && off_q) bad_o <= 1'b1;
         if (step_q == 4'd4) begin
           last_weight_q <= '0;
           for (int i = 0; i < 11; i++) if (rest_q[i]) last_weight_q <= 4'(i + 1);
