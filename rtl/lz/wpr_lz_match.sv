@@ -150,6 +150,11 @@ module wpr_lz_match #(
     return ~any[7:0];
   endfunction
 
+  // The lowest bit that is set, alone; without a carry chain, because much follows.
+  function automatic logic [7:0] lowest(input logic [7:0] bits);
+    for (int i = 0; i < 8; i++) lowest[i] = bits[i] && bits << (8 - i) == '0;
+  endfunction
+
   // ---- what leaves ------------------------------------------------------------------------------
 
   typedef struct packed {
@@ -545,14 +550,14 @@ module wpr_lz_match #(
                   !(age21_q[e] == 3'(Follow) && !whole28_q[e]);
     end
     free     = ~busy20;
-    given[0] = free & (~free + 1'b1);
-    given[1] = free & ~given[0] & (~(free & ~given[0]) + 1'b1);
+    given[0] = followers_t'(lowest(8'(free)));
+    given[1] = followers_t'(lowest(8'(free ^ given[0])));
     for (int k = 0; k < int'(Candidates); k++) begin
       has20[k] = same20_q[k] & busy20;
       asks[k]  = v_q[Late+20] && full20_q[k] && has20[k] == '0;
     end
-    gets[0] = asks & (~asks + 1'b1);
-    gets[1] = asks & ~gets[0] & (~(asks & ~gets[0]) + 1'b1);
+    gets[0] = Candidates'(lowest(8'(asks)));
+    gets[1] = Candidates'(lowest(8'(asks ^ gets[0])));
     twin    = '0;
     fresh   = '0;
     for (int g = 0; g < 2; g++) begin

@@ -123,8 +123,7 @@ module wpr_zstd_backward
     // most remain beside them.
     localparam int unsigned Most = 11;
     logic [11:0] own_q, hot, hot_q;
-    logic [Window-1:0] put_q;
-    logic put_valid_q;
+    logic [Window-1:0] put_q;  // 0 where no part came
     logic [CountWidth-1:0] count_q, count;  // bits of the window and of the part on its way
     logic [3:0] n_q;
     function automatic logic [Window-1:0] turned(logic [Window-1:0] bits, logic [11:0] by);
@@ -142,9 +141,8 @@ module wpr_zstd_backward
       own_q       <= enough_q && (state_q == Skip || state_q == Mark) ? 12'd1 << take : 12'd1;
       hot_q       <= hot;
       n_q         <= n[3:0];
-      put_q       <= Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> count);
-      put_valid_q <= insert;
-      window_q    <= turned(window_q | (put_valid_q ? turned(put_q, hot_q) : '0), hot);
+      put_q       <= insert ? Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> count) : '0;
+      window_q    <= turned(window_q | turned(put_q, hot_q), hot);
       count_q     <= count + (insert ? CountWidth'(Chunk) : '0);
       enough_q    <= count >= CountWidth'(Peek + Most);
       if (start_i) window_q <= '0;
@@ -153,7 +151,7 @@ module wpr_zstd_backward
         n_q         <= '0;
         enough_q    <= 1'b0;
         own_q       <= 12'd1;
-        put_valid_q <= 1'b0;
+        put_q       <= '0;
       end
     end
   end else begin : g_number
@@ -161,17 +159,19 @@ module wpr_zstd_backward
     // looks at it.
     logic go;
     logic [CountWidth-1:0] count_q;  // bits that are left when the window has turned
-    logic [CountWidth-1:0] turn_q;
+    logic [CountWidth-1:0] all, most, turn_q;  // most: bits that are left if none are taken
     logic [5:0] own_q;
     assign insert = chunk_valid_q && count_q <= CountWidth'(Window - Chunk);
-    assign go     = state_q == Shown ? take_i : state_q inside {Skipped, Marked};
-    assign n      = !go ? '0 : state_q == Shown ? n_i : CountWidth'(own_q);
+    assign go     = shown_q ? take_i : state_q inside {Skipped, Marked};
+    assign all    = shown_q ? n_i : CountWidth'(own_q);
+    assign most   = count_q + (insert ? CountWidth'(Chunk) : '0);
+    assign n      = go ? all : '0;
     always_ff @(posedge clk_i) begin
       own_q    <= take;
       turn_q   <= n;
       window_q <= window_q << turn_q |
                   (insert ? Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> count_q) : '0);
-      count_q  <= count_q + (insert ? CountWidth'(Chunk) : '0) - n;
+      count_q  <= go ? most - all : most;
       // Whether the next clock's bits suffice; behind one that takes some, that clock cannot.
       enough_q <= !go && (count_q >= CountWidth'(Peek) ||
                           (chunk_valid_q && count_q >= CountWidth'(Peek - Chunk)));

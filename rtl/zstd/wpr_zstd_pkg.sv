@@ -33,17 +33,13 @@ package wpr_zstd_pkg;
 
   // a >= b, in LUTs, three bits each: where much follows in the same clock, a carry chain is slower.
   function automatic logic at_least(logic [11:0] a, logic [11:0] b);
-    logic more, no_less;
-    at_least = 1'b1;
-    for (int group = 0; group < 4; group++) begin  // from the lowest on
-      more    = 1'b0;
-      no_less = 1'b1;
-      for (int i = 3 * group; i < 3 * group + 3; i++) begin
-        more    = (a[i] && !b[i]) || (more && (a[i] || !b[i]));
-        no_less = (a[i] && !b[i]) || (no_less && (a[i] || !b[i]));
-      end
-      at_least = more || (no_less && at_least);
-    end
+    logic [11:0] more, no_less;  // of a bit; then, each third one, of it and the two below
+    more    = a & ~b;
+    no_less = a | ~b;
+    {more, no_less} = {more | (no_less & (more << 1 | (no_less << 1 & more << 2))),
+                       more | (no_less & (more << 1 | (no_less << 1 & no_less << 2)))};
+    return more[11] || (no_less[11] && (more[8] || (no_less[8] && (more[5] ||
+           (no_less[5] && no_less[2])))));
   endfunction
 
   typedef enum logic [1:0] {

@@ -70,33 +70,36 @@ module wpr_zstd_sequences
   logic [2:0] known_q, predefined_q;
   logic [5:0] modes_q;  // the next table's highest
   mode_e mode;
-  logic [5:0] most_symbol, default_q, default_last;
+  logic [5:0] most_symbol, default_q, default_size;
   logic [3:0] most_log, default_log;
-  logic signed [3:0] default_count;
+  logic signed [3:0] default_count, default_count_q;  // _q: that of the code before
   assign mode = mode_e'(modes_q[5:4]);
   always_comb begin
     most_symbol   = 6'd35;
     most_log      = 4'd9;
-    default_last  = 6'd35;
+    default_size  = 6'd36;
     default_log   = 4'd6;
     default_count = literal_default(default_q);
     if (table_q == 2'd1) begin
       most_symbol   = 6'd31;
       most_log      = 4'd8;
-      default_last  = 6'd28;
+      default_size  = 6'd29;
       default_log   = 4'd5;
       default_count = offset_default(default_q);
     end
     if (table_q == 2'd2) begin
       most_symbol   = 6'd52;
-      default_last  = 6'd52;
+      default_size  = 6'd53;
       default_count = match_default(default_q);
     end
   end
 
   logic [5:0] most_symbol_q;
   logic [3:0] most_log_q;
-  always_ff @(posedge clk_i) {most_symbol_q, most_log_q} <= {most_symbol, most_log};
+  always_ff @(posedge clk_i) begin
+    {most_symbol_q, most_log_q} <= {most_symbol, most_log};
+    default_count_q             <= default_count;
+  end
 
   logic counts_start, counts_busy, counts_bad, counts_valid, counts_less;
   logic [3:0] counts_log;
@@ -128,12 +131,13 @@ module wpr_zstd_sequences
   assign table_begin  = state_q == Make;
   assign table_rle    = state_q == Table && table_q != 2'd3 && mode == RleTable && ready;
   assign table_end    = (state_q == Describe && !counts_busy && !counts_bad) ||
-                        (state_q == Default && default_q > default_last);
-  assign count_valid  = state_q == Default ? default_q <= default_last : counts_valid;
+                        (state_q == Default && default_q > default_size);
+  assign count_valid  = state_q != Default ? counts_valid :
+                        default_q != '0 && default_q <= default_size;
   assign count_log    = state_q == Default ? default_log : counts_log;
-  assign count_less   = state_q == Default ? default_count < 0 : counts_less;
+  assign count_less   = state_q == Default ? default_count_q < 0 : counts_less;
   assign count        = state_q != Default ? counts_count :
-                        default_count < 0 ? 10'd1 : 10'($unsigned(default_count));
+                        default_count_q < 0 ? 10'd1 : 10'($unsigned(default_count_q));
 
   always_comb begin
     take = counts_take;

@@ -159,7 +159,7 @@ module wpr_zstd_tree
   logic [7:0] number_q;  // and its symbol's number
   logic [11:0] code;  // behind the last one
   logic [11:1][7:0] next_q;
-  logic [7:0] place_q;
+  logic [7:0] place_q, last_place_q;
   logic [3:0] high, placed;
   logic [11:0] rest_q;
   logic uneven_q;  // it is no power of two
@@ -191,6 +191,7 @@ module wpr_zstd_tree
     put1_q    <= put;
     weight1_q <= weight;
     taken_q   <= back_take_o;
+    last_place_q <= 8'(n_q - 9'd1);
     long_q    <= streams_o > ends_q;
     off_q     <= sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255;
     uneven_q  <= (rest_q & (rest_q - 1'b1)) != '0;
@@ -300,7 +301,7 @@ module wpr_zstd_tree
       Places: begin
         for (int w = 1; w < 12; w++) if (placed == 4'(w)) next_q[w] <= next_q[w] + 1'b1;
         place_q <= place_q + 1'b1;
-        if (9'(place_q) == n_q - 1'b1) state_q <= Idle;
+        if (place_q == last_place_q) state_q <= Idle;
       end
       default: ;
     endcase
