@@ -85,6 +85,8 @@ module wpr_zstd_enc_blocks
   logic uniform;
   logic near_q, middle_q;  // its offset is less than 256, than 8192
   logic repeats_q;      // it is that of the match before
+  logic keeps;          // the match is worth its bits
+  logic [15:0] offset_q;  // of the match before
   assign move = next_valid_q && (next_q.last || head_valid) && (go || !record_valid_q);
   assign pop  = move || !next_valid_q;
   always_comb begin
@@ -125,10 +127,9 @@ module wpr_zstd_enc_blocks
   logic [LogWindows-1:0] window_q;  // of the block
   logic begins_q, full_q;           // it is the first one, or the last one
   logic [1:0] used_q;               // blocks that come, or came and are needed
-  logic bank_q, ends, drop_q, open_q, close_q, starts, keeps, pushes, fresh_q;
+  logic bank_q, ends, drop_q, open_q, close_q, starts, pushes, fresh_q;
   logic [8:0] clear_q;              // after a reset numbers are set to 0
   logic [3:0] run, cont, stop, lead_start, lead_whole;
-  logic [15:0] offset_q;
   logic [16:0] run_q, match_q, literals_q, n_q;
   assign ends   = record_q.last || full_q;
   assign go     = record_valid_q && (!begins_q || (used_q != 2'd2 && clear_q[8] && !close_q));

@@ -451,7 +451,7 @@ module wpr_zstd_head
         if ((started_q | start) == '1) state_q <= Made;
       end
       Made:    if (busy == '0 && start_q == '0) state_q <= Hand;
-      Hand:    if (sent_q || (valid_o && take_i)) state_q <= Next;
+      Hand:    if (sent_q) state_q <= Next;
       Next:    begin
         section_q <= ends_q + (checksum_q ? address_t'(4) : '0);
         state_q   <= last_q ? Tail : Block;

@@ -254,15 +254,13 @@ module wpr_zstd_sequences
 
   localparam int unsigned Extra = LogWindow + 32;  // most bits of a sequence's values
   localparam int unsigned Peek = Extra + 27;  // and with those of the next states, 9 each
-  localparam int unsigned Window = Peek + 63;
-  localparam int unsigned CountWidth = $clog2(Window + 1);
 
   logic back_ready, back_bad, back_take;
   logic [Peek-1:0] back_bits;
   logic signed [21:0] left;
   logic [6:0] all_q;  // bits that are taken
   logic [17:0] size_q;
-  wpr_zstd_backward #(.Peek(Peek), .Chunk(64), .Window(Window), .EveryClock(1'b0)) backward (
+  wpr_zstd_backward #(.Peek(Peek), .Chunk(64), .EveryClock(1'b0)) backward (
     .clk_i,
     .rst_ni,
     .start_i   (state_q == Open),
@@ -272,7 +270,7 @@ module wpr_zstd_sequences
     .bad_o     (back_bad),
     .bits_o    (back_bits),
     .take_i    (back_take),
-    .n_i       (CountWidth'(all_q)),
+    .n_i       (all_q),
     .hot_i     ('0),
     .left_o    (left),
     .request_o (request_o[0]),

@@ -56,6 +56,7 @@ module wpr_zstd_tree
   logic nibble_q, other_q;  // other: of the two states the second one is next; its last weight
   logic final_q;
   logic long_q;  // the description ends behind the section
+  logic come_q;  // all of it has come
   logic [3:0] step_q;  // a weight from 1 on
 
   // ---- weights ----------------------------------------------------------------------------------
@@ -159,7 +160,8 @@ module wpr_zstd_tree
   logic [7:0] number_q;  // and its symbol's number
   logic [11:0] code;  // behind the last one
   logic [11:1][7:0] next_q;
-  logic [7:0] place_q, last_place_q;
+  logic [7:0] place_q, before_last_q;
+  logic last_place_q;  // place_q is the last one
   logic [3:0] high, placed;
   logic [11:0] rest_q;
   logic uneven_q;  // it is no power of two
@@ -191,7 +193,9 @@ module wpr_zstd_tree
     put1_q    <= put;
     weight1_q <= weight;
     taken_q   <= back_take_o;
-    last_place_q <= 8'(n_q - 9'd1);
+    come_q    <= have_i >= back_ends_o;
+    before_last_q <= 8'(n_q - 9'd2);
+    last_place_q  <= state_q == Places && place_q == before_last_q;
     long_q    <= streams_o > ends_q;
     off_q     <= sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255;
     uneven_q  <= (rest_q & (rest_q - 1'b1)) != '0;
@@ -229,7 +233,7 @@ module wpr_zstd_tree
         if (long_q || back_size_o == '0 || back_size_o[17]) begin
           state_q <= Sum;
           bad_o   <= 1'b1;
-        end else if (!table_busy && have_i >= back_ends_o) state_q <= Open;
+        end else if (!table_busy && come_q) state_q <= Open;
       end
       Open: state_q <= FirstState;
       FirstState:
@@ -301,7 +305,7 @@ module wpr_zstd_tree
       Places: begin
         for (int w = 1; w < 12; w++) if (placed == 4'(w)) next_q[w] <= next_q[w] + 1'b1;
         place_q <= place_q + 1'b1;
-        if (place_q == last_place_q) state_q <= Idle;
+        if (last_place_q) state_q <= Idle;
       end
       default: ;
     endcase
