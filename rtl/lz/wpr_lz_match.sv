@@ -82,9 +82,9 @@ module wpr_lz_match #(
     if (go) begin
       w_q[0].first  <= first_q;
       w_q[0].last   <= left_q <= 23'd8;
-      w_q[0].n      <= left_q < 23'd8 ? left_q[3:0] : 4'd8;
+      w_q[0].n      <= left_q[22:3] == '0 ? left_q[3:0] : 4'd8;
       w_q[0].left   <= left_q;
-      w_q[0].rest   <= left_q < 23'd63 ? left_q[5:0] : '1;
+      w_q[0].rest   <= left_q[22:6] == '0 ? left_q[5:0] : '1;
       w_q[0].at     <= time_q;
       w_q[0].since <= since_q;
       w_q[0].bytes  <= s_axis_tdata;
@@ -148,6 +148,11 @@ module wpr_lz_match #(
     any = any | any >> 14;
     any = any | any >> 28;
     return ~any[7:0];
+  endfunction
+
+  // The lowest bit that is set, alone; without a carry chain, because much follows.
+  function automatic logic [7:0] lowest(input logic [7:0] bits);
+    for (int i = 0; i < 8; i++) lowest[i] = bits[i] && bits << (8 - i) == '0;
   endfunction
 
   // ---- what leaves ------------------------------------------------------------------------------
@@ -330,7 +335,8 @@ module wpr_lz_match #(
     end
   end
 
-  // Of lanes that have another offset than those before, the last one's.
+  // Of lanes that have another offset than those before, the last one's. Which lanes have another one
+  // than the second is seen from those that have the same: so it is known with the second itself.
   for (genvar k = 0; k < int'(Hashed); k++) begin : g_offset
     logic [7:0] hits;
     logic [7:0][15:0] fars;
@@ -338,17 +344,44 @@ module wpr_lz_match #(
     logic has_q;
     if (k == 0) begin : g_first
       assign {hits, fars} = {hit9_q, far9_q};
-    end else begin : g_other
-      logic [7:0] hit_q, other;
-      logic [7:0][15:0] far_q;
-      always_ff @(posedge clk_i) if (go) {hit_q, far_q} <= {g_offset[k-1].hits, g_offset[k-1].fars};
-      always_comb begin
-        for (int j = 0; j < 8; j++) other[j] = hit_q[j] && far_q[j] != g_offset[k-1].offset_q;
+    end else if (k == 1) begin : g_second
+      logic [7:0] hit_q, hits_q;
+      logic [7:0][15:0] far_q, fars_q;
+      always_ff @(posedge clk_i) begin
+        if (go) begin
+          {hit_q, far_q} <= {g_offset[0].hits, g_offset[0].fars};
+          for (int j = 0; j < 8; j++) hits_q[j] <= hit_q[j] && far_q[j] != g_offset[0].offset_q;
+          fars_q <= far_q;
+        end
       end
-      if (k == 1) begin : g_later  // a clock for the comparison
-        always_ff @(posedge clk_i) if (go) {hits, fars} <= {other, far_q};
-      end else begin : g_now
-        assign {hits, fars} = {other, far_q};
+      assign {hits, fars} = {hits_q, fars_q};
+    end else begin : g_later
+      logic [7:0] hits_q;
+      logic [7:0][15:0] fars_q;
+      always_ff @(posedge clk_i) begin
+        if (go) {hits_q, fars_q} <= {g_offset[k-1].g_more.others, g_offset[k-1].fars};
+      end
+      assign {hits, fars} = {hits_q, fars_q};
+    end
+    if (k > 0 && k + 1 < int'(Hashed)) begin : g_more
+      logic [7:0] last, others;  // the last lane of hits; those with another offset
+      logic [7:0][7:0] same_q;   // lanes with the same one
+      always_comb begin
+        last = hits;
+        for (int j = 0; j < 7; j++) if (hits >> (j + 1) != '0) last[j] = 1'b0;
+        others = hits;
+        for (int j = 0; j < 8; j++) if (last[j]) others &= ~same_q[j];
+      end
+      if (k == 1) begin : g_compare
+        always_ff @(posedge clk_i) begin
+          for (int i = 0; i < 8; i++) begin
+            for (int j = 0; j < 8; j++) begin
+              if (go) same_q[i][j] <= g_second.far_q[i] == g_second.far_q[j];
+            end
+          end
+        end
+      end else begin : g_keep
+        always_ff @(posedge clk_i) if (go) same_q <= g_offset[k-1].g_more.same_q;
       end
     end
     always_ff @(posedge clk_i) begin
@@ -398,7 +431,8 @@ module wpr_lz_match #(
 
   // A recent one's match may be a byte shorter.
   logic [Candidates-1:0] recent13_q, recent22, has13_q, has18;
-  logic [Candidates-1:0][15:0] offset13_q, offset20, offset25;
+  logic [Candidates-1:0][15:0] offset13_q, offset18, offset19_q, offset20_q, offset25;
+  logic [Candidates-1:0][Candidates-1:0] twin20_q;  // [i][k]: offset20_q[i] == offset19_q[k]
   always_ff @(posedge clk_i) begin
     if (go) {recent13_q, has13_q, offset13_q} <= {recent12, has12_q, offset12_q};
   end
@@ -414,16 +448,27 @@ module wpr_lz_match #(
     .s_data_i(recent13_q),
     .m_data_o(recent22)
   );
-  wpr_delay #(.Width(16 * Candidates), .Moves(7)) offset_early_delay (
+  wpr_delay #(.Width(16 * Candidates), .Moves(5)) offset_early_delay (
     .clk_i,
     .move_i  (go),
     .s_data_i(offset13_q),
-    .m_data_o(offset20)
+    .m_data_o(offset18)
   );
+  always_ff @(posedge clk_i) begin
+    if (go) begin
+      offset19_q <= offset18;
+      offset20_q <= offset19_q;
+      for (int i = 0; i < int'(Candidates); i++) begin
+        for (int k = 0; k < int'(Candidates); k++) begin
+          twin20_q[i][k] <= offset19_q[i] == offset18[k];
+        end
+      end
+    end
+  end
   wpr_delay #(.Width(16 * Candidates), .Moves(5)) offset_late_delay (
     .clk_i,
     .move_i  (go),
-    .s_data_i(offset20),
+    .s_data_i(offset20_q),
     .m_data_o(offset25)
   );
   logic [31:0] equal19[Candidates], equal19_q[Candidates], equal20_q[Candidates];
@@ -493,46 +538,63 @@ module wpr_lz_match #(
   logic [Followers-1:0][15:0] follow21_q, follow21, address22_q;
   logic [Followers-1:0][2:0] age21_q, age21;
   logic [Followers-1:0][3:0] run28_q;  // of the window at 24
-  // By candidate: which follower has its offset. Two at most become new followers.
-  followers_t [Candidates-1:0] has20, heir21, heir21_q, heir27;
+  // By candidate: which follower has its offset. That is known a window before: a follower keeps its
+  // offset, or gets that of the first or the second candidate that asks for a new follower.
+  followers_t [Candidates-1:0] same20_q, same19, has20, heir21, heir21_q, heir27;
   logic [Candidates-1:0] asks;
-  logic [1:0][Candidates-1:0] gets;
+  logic [1:0][Candidates-1:0] gets, twin;
+  logic [1:0][15:0] fresh;  // the offsets that they ask for
   always_comb begin
     for (int e = 0; e < int'(Followers); e++) begin
       busy20[e] = busy21_q[e] && !w_q[Late+20].first &&
                   !(age21_q[e] == 3'(Follow) && !whole28_q[e]);
     end
     free     = ~busy20;
-    given[0] = free & (~free + 1'b1);
-    given[1] = free & ~given[0] & (~(free & ~given[0]) + 1'b1);
+    given[0] = followers_t'(lowest(8'(free)));
+    given[1] = followers_t'(lowest(8'(free ^ given[0])));
     for (int k = 0; k < int'(Candidates); k++) begin
-      for (int e = 0; e < int'(Followers); e++) begin
-        has20[k][e] = busy20[e] && follow21_q[e] == offset20[k];
-      end
-      asks[k] = v_q[Late+20] && full20_q[k] && has20[k] == '0;
+      has20[k] = same20_q[k] & busy20;
+      asks[k]  = v_q[Late+20] && full20_q[k] && has20[k] == '0;
     end
-    gets[0] = asks & (~asks + 1'b1);
-    gets[1] = asks & ~gets[0] & (~(asks & ~gets[0]) + 1'b1);
+    gets[0] = Candidates'(lowest(8'(asks)));
+    gets[1] = Candidates'(lowest(8'(asks ^ gets[0])));
+    twin    = '0;
+    fresh   = '0;
+    for (int g = 0; g < 2; g++) begin
+      for (int k = 0; k < int'(Candidates); k++) begin
+        if (gets[g][k]) twin[g] |= twin20_q[k];
+        if (gets[g][k]) fresh[g] |= offset20_q[k];
+      end
+    end
+  end
+  always_comb begin
     busy21   = busy20;
     follow21 = follow21_q;
+    for (int k = 0; k < int'(Candidates); k++) begin
+      heir21[k] = has20[k] & {Followers{v_q[Late+20] && full20_q[k]}};
+      for (int e = 0; e < int'(Followers); e++) same19[k][e] = offset19_q[k] == follow21_q[e];
+    end
+    for (int g = 0; g < 2; g++) begin
+      for (int e = 0; e < int'(Followers); e++) begin
+        if (given[g][e] && gets[g] != '0) begin
+          busy21[e]   = 1'b1;
+          follow21[e] = fresh[g];
+          for (int k = 0; k < int'(Candidates); k++) same19[k][e] = twin[g][k];
+        end
+        for (int k = 0; k < int'(Candidates); k++) heir21[k][e] |= given[g][e] && gets[g][k];
+      end
+    end
     for (int e = 0; e < int'(Followers); e++) begin
       age21[e] = age21_q[e] == 3'(Follow) ? 3'(Follow) : age21_q[e] + 3'd1;
-    end
-    for (int k = 0; k < int'(Candidates); k++) begin
-      heir21[k] = (has20[k] & {Followers{v_q[Late+20] && full20_q[k]}}) |
-                  (given[0] & {Followers{gets[0][k]}}) | (given[1] & {Followers{gets[1][k]}});
-      for (int e = 0; e < int'(Followers); e++) begin
-        if (heir21[k][e]) begin  // what it found before is no longer of interest
-          busy21[e]   = 1'b1;
-          follow21[e] = offset20[k];
-          age21[e]    = '0;
-        end
+      for (int k = 0; k < int'(Candidates); k++) begin
+        if (heir21[k][e]) age21[e] = '0;  // what it found before is no longer of interest
       end
     end
   end
   always_ff @(posedge clk_i) begin
     if (go) begin
       busy21_q   <= busy21;
+      same20_q   <= same19;
       follow21_q <= follow21;
       age21_q    <= age21;
       heir21_q   <= heir21;
@@ -623,7 +685,6 @@ module wpr_lz_match #(
     for (int k = 0; k < int'(Candidates); k++) begin
       automatic logic [9:0] two = equal20_q[k][9:0] & equal20_q[k][10:1];
       automatic logic [3:0] stop = 4'd8;
-      automatic match_t m = '0;
       four[k] = two[7:0] & two[9:2] & May[w_q[Late+20].rest][13:6];
       for (int r = 0; r < 3; r++) run[k][r] = ones(equal20_q[k][8*r+8+:8]);
       beyond[k] = !run21_q[k][0][3] ? 5'(run21_q[k][0]) :
@@ -631,11 +692,13 @@ module wpr_lz_match #(
       for (int c = 7; c >= 0; c--) begin
         if (!equal20_q[k][c]) stop = 4'(c);
         reach[k][c] = stop;
-        if (four21_q[k][c]) m = {1'b1, 3'(c), reach21_q[k][c]};
-        first[k][c] = m;
+        first[k][c] = four21_q[k][c] ? {1'b1, 3'(c), reach21_q[k][c]} : '0;
         size[k][c]  = 6'(match22_q[k][c].stop) - 6'(match22_q[k][c].at) +
                       (match22_q[k][c].stop[3] ? 6'(beyond22_q[k]) : 6'd0) +
                       (More ? 6'(recent22[k]) : '0);
+      end
+      for (int span = 1; span < 8; span *= 2) begin  // the first one from each byte on
+        for (int c = 0; c + span < 8; c++) if (!first[k][c].found) first[k][c] = first[k][c+span];
       end
     end
   end

@@ -9,12 +9,10 @@ module wpr_zstd_backward
 #(
   parameter int unsigned Peek   = 11,
   parameter int unsigned Chunk  = 16,  // bits that come at once: 16 or 64
-  // At least Peek + Chunk - 1; with Chunk more, Peek bits may be taken in each clock.
-  parameter int unsigned Window = 48,
-  // Up to 11 bits are taken in a clock, as hot_i says, and bits come meanwhile. Without it as many
-  // as n_i says are taken, in every other clock at most, and bits come in other clocks.
+  // Up to 11 bits are taken in a clock, as hot_i says. Without it as many as n_i says are taken, in
+  // every other clock at most.
   parameter bit EveryClock = 1'b1,
-  localparam int unsigned CountWidth = $clog2(Window + 1)
+  localparam int unsigned CountWidth = $clog2(Peek + 1)
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -105,90 +103,106 @@ module wpr_zstd_backward
   // and then the zeros before its first bit. Both are found in a clock and taken in the next one.
   typedef enum logic [2:0] {Idle, Skip, Skipped, Mark, Marked, Shown} state_e;
   state_e state_q;
+  logic shown_q;  // it is Shown
   logic [5:0] skip_q;  // bits
-  logic [Window-1:0] window_q;
-  logic [CountWidth-1:0] count_q, n, n1_q;
-  logic enough;
+  logic [CountWidth-1:0] n, n1_q;
+  logic enough_q;  // Peek bits are there
   logic [3:0] zeros;  // and the one behind them
   logic [5:0] take;  // bits that Skipped or Marked will take
   always_comb begin
     zeros = 4'd8;
-    for (int i = 0; i < 8; i++) if (window_q[Window-8+i]) zeros = 4'(8 - i);
+    for (int i = 0; i < 8; i++) if (bits_o[Peek-8+i]) zeros = 4'(8 - i);
   end
-  assign take   = state_q == Skip ? skip_q : 6'(zeros);
+  assign take = state_q == Skip ? skip_q : 6'(zeros);
   if (EveryClock) begin : g_hot
     // A part is put to its place, and turned a clock later with what the window turned meanwhile.
-    // Then its bits count.
+    // What a clock takes is subtracted in the next one. So there are enough bits when a clock's
+    // most remain beside them.
+    localparam int unsigned Most = 11;
+    localparam int unsigned Window = Peek + 2 * Most + Chunk - 1;
+    localparam int unsigned HeldWidth = $clog2(Window + 1);
+    logic [Window-1:0] window_q;
     logic [11:0] own_q, hot, hot_q;
-    logic [Window-1:0] put, put_q;
-    logic put_valid_q, found;
-    logic [CountWidth-1:0] all;
+    logic [Window-1:0] put_q;  // 0 where no part came
+    logic [HeldWidth-1:0] count_q, count;  // bits of the window and of the part on its way
+    logic [CountWidth-1:0] n_q;
     function automatic logic [Window-1:0] turned(logic [Window-1:0] bits, logic [11:0] by);
       turned = '0;
       for (int i = 0; i < 12; i++) turned |= bits << i & {Window{by[i]}};
     endfunction
-    assign enough = count_q >= CountWidth'(Peek);
-    assign found  = enough && (state_q == Skip || state_q == Mark);
     assign hot    = {hot_i[11:1] | own_q[11:1], hot_i[0] & own_q[0]};
-    assign all    = count_q + (put_valid_q ? CountWidth'(Chunk) : '0);
-    assign insert = chunk_valid_q && all <= CountWidth'(Window - Chunk);
-    assign put    = Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> all);
+    assign bits_o = window_q[Window-1-:Peek];
+    assign count  = count_q - HeldWidth'(n_q);
+    assign insert = chunk_valid_q && count <= HeldWidth'(Window - Chunk);
     always_comb begin
       n = '0;
       for (int i = 0; i < 12; i++) if (hot[i]) n |= CountWidth'(i);
     end
     always_ff @(posedge clk_i) begin
-      own_q        <= found ? 12'd1 << take : 12'd1;
-      hot_q        <= hot;
-      put_q        <= put;
-      put_valid_q  <= insert;
-      window_q     <= turned(window_q | (put_valid_q ? turned(put_q, hot_q) : '0), hot);
-      count_q      <= all - n;
+      own_q       <= enough_q && (state_q == Skip || state_q == Mark) ? 12'd1 << take : 12'd1;
+      hot_q       <= hot;
+      n_q         <= n;
+      put_q       <= insert ? Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> count) : '0;
+      window_q    <= turned(window_q | turned(put_q, hot_q), hot);
+      count_q     <= count + (insert ? HeldWidth'(Chunk) : '0);
+      enough_q    <= count >= HeldWidth'(Peek + Most);
       if (start_i) window_q <= '0;
       if (start_i || !rst_ni) begin
-        count_q      <= '0;
-        own_q        <= 12'd1;
-        put_valid_q  <= 1'b0;
+        count_q     <= '0;
+        n_q         <= '0;
+        enough_q    <= 1'b0;
+        own_q       <= 12'd1;
+        put_q       <= '0;
       end
     end
   end else begin : g_number
-    logic go, room, enough_q;
+    // Three words, and where in them the next bit is. Words that are taken leave a clock later.
+    logic go;
     logic [5:0] own_q;
     logic [CountWidth-1:0] all;
-    logic [Window-1:0] filled;
-    assign room   = chunk_valid_q && count_q <= CountWidth'(Window - Chunk);
-    assign filled = window_q | (room ? Window'({chunk_q, {(Window - Chunk) {1'b0}}} >> count_q) :
-                                '0);
-    assign enough = enough_q;
-    assign go     = state_q == Shown ? take_i : state_q inside {Skipped, Marked};
-    assign insert = room && !go;
-    assign all    = state_q == Shown ? n_i : CountWidth'(own_q);
+    logic [2:0][63:0] words3_q, kept;  // the first one highest
+    logic [1:0] n_words_q, n_kept;
+    logic [7:0] place_q;
+    assign go     = shown_q ? take_i : state_q inside {Skipped, Marked};
+    assign all    = shown_q ? n_i : CountWidth'(own_q);
     assign n      = go ? all : '0;
+    assign n_kept = n_words_q - place_q[7:6];
+    assign insert = chunk_valid_q && n_kept != 2'd3;
+    always_comb begin
+      unique case (place_q[7:6])
+        2'd0:    kept = words3_q;
+        2'd1:    kept = {words3_q[1], {2{words3_q[0]}}};
+        default: kept = {3{words3_q[0]}};
+      endcase
+      for (int i = 0; i < 3; i++) if (i + int'(n_kept) < 3) kept[i] = chunk_q;
+    end
     always_ff @(posedge clk_i) begin
-      own_q    <= take;
-      window_q <= go ? window_q << all : filled;
-      count_q  <= go ? count_q - all : count_q + (room ? CountWidth'(Chunk) : '0);
-      // Whether the next clock's bits suffice; behind one that takes some, that clock cannot.
-      enough_q <= !go && (count_q >= CountWidth'(Peek) ||
-                          (room && count_q >= CountWidth'(Peek - Chunk)));
-      if (start_i) window_q <= '0;
+      own_q     <= take;
+      words3_q  <= kept;
+      n_words_q <= n_kept + 2'(insert);
+      place_q   <= go ? 8'(place_q[5:0]) + 8'(all) : 8'(place_q[5:0]);
+      bits_o    <= Peek'({words3_q << place_q} >> (192 - Peek));
+      // In the clock behind one that takes some, the bits are not the next ones.
+      enough_q <= !go && ((n_words_q == 2'd3 && place_q <= 8'(192 - Peek)) ||
+                          (n_words_q == 2'd2 && place_q <= 8'(128 - Peek)));
       if (start_i || !rst_ni) begin
-        count_q  <= '0;
-        enough_q <= 1'b0;
+        n_words_q <= '0;
+        place_q   <= '0;
+        enough_q  <= 1'b0;
       end
     end
   end
-  assign bits_o  = window_q[Window-1-:Peek];
-  assign ready_o = enough && state_q == Shown;
+  assign ready_o = enough_q && shown_q;
   always_ff @(posedge clk_i) begin
-    n1_q   <= state_q == Skipped ? '0 : n;
+    n1_q    <= state_q == Skipped ? '0 : n;
+    shown_q <= state_q == Shown || state_q == Marked;
     left_o <= left_o - 22'(n1_q);
     unique case (state_q)
-      Skip:    if (enough) state_q <= Skipped;
+      Skip:    if (enough_q) state_q <= Skipped;
       Skipped: state_q <= Mark;
       Mark:
-      if (enough) begin
-        bad_o   <= window_q[Window-1-:8] == '0;
+      if (enough_q) begin
+        bad_o   <= bits_o[Peek-1-:8] == '0;
         state_q <= Marked;
       end
       Marked: state_q <= Shown;

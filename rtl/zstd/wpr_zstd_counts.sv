@@ -53,8 +53,7 @@ module wpr_zstd_counts
   assign count_valid_o = state_q == Count || state_q == Fill;
   assign less_o        = state_q == Count && value_q == '0;
   assign count_o       = state_q == Fill ? '0 : value_q == '0 ? 10'd1 : value_q - 10'd1;
-  logic last;
-  assign last = left_q <= 10'd1 || symbol_q > most_symbol_i;
+  logic last_q, looks_q;  // of a clock ago: there is nothing more; it was Look
   always_comb begin
     take_o = 1'b0;
     n_o    = 6'd4;
@@ -79,6 +78,8 @@ module wpr_zstd_counts
     high_q  <= high;
     less_q  <= 10'((11'd2 << high_q) - 11'd1 - 11'(left_q));
     above_q <= left_q + 1'b1;
+    last_q  <= left_q <= 10'd1 || symbol_q > most_symbol_i;
+    looks_q <= state_q == Look;
     unique case (state_q)
       Log:
       if (ready_i) begin
@@ -91,10 +92,10 @@ module wpr_zstd_counts
         end
       end
       Look:
-      if (last) begin
+      if (looks_q && last_q) begin
         state_q <= Align;
         bad_o   <= left_q != 10'd1;
-      end else if (ready_i) begin
+      end else if (looks_q && ready_i) begin
         value_q <= value;
         n_q     <= high_q + 4'(long_code);
         state_q <= Count;

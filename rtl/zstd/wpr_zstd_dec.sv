@@ -87,6 +87,7 @@ module wpr_zstd_dec
   address_t ends_q, begins_q;
   logic raw_block_q, huffman_q;
   logic back_q;  // the back half has a block
+  logic start_q;  // which it begins
   logic [LogBank-1:0] base;
   logic [3:0][LogBank:0] rows;
   logic [3:0] write;
@@ -128,7 +129,7 @@ module wpr_zstd_dec
   wpr_zstd_sequences #(.LogWindow(LogWindow)) sequences (
     .clk_i,
     .rst_ni    (clear_n_q),
-    .start_i   (block_take && block.sequences),
+    .start_i   (start_q && block.sequences),
     .begins_i  (block.begins),
     .ends_i    (block.ends),
     .have_i    (have),
@@ -158,7 +159,7 @@ module wpr_zstd_dec
     .clk_i,
     .rst_ni       (clear_n_q),
     .stop_i       (stop),
-    .start_i      (block_take),
+    .start_i      (start_q),
     .block_i      (block),
     .base_i       (base),
     .busy_o       (literals_busy),
@@ -192,7 +193,7 @@ module wpr_zstd_dec
     .rst_ni      (clear_n_q),
     .most_valid_i(state_q == Header && header),
     .most_i      (content),
-    .start_i     (block_take),
+    .start_i     (start_q),
     .n_i         (block.n),
     .busy_o      (execute_busy),
     .bad_o       (execute_bad),
@@ -272,7 +273,7 @@ module wpr_zstd_dec
   assign s_cmd_tready = state_q == Command;
   assign block_take   = block_valid && !back_q && state_q == Run && !literals_busy;
   assign bad          = head_bad || sequences_bad || execute_bad;
-  assign back_done    = back_q && !execute_busy && !sequences_busy;
+  assign back_done    = back_q && !start_q && !execute_busy && !sequences_busy;
   always_ff @(posedge clk_i) begin
     if (block_take) begin
       back_q      <= 1'b1;
@@ -284,11 +285,12 @@ module wpr_zstd_dec
     end else if (back_done) begin
       back_q <= 1'b0;
       free_q <= ends_q;
-    end else if (back_q && raw_block_q) begin
+    end else if (back_q && raw_block_q && !start_q) begin
       free_q <= {literals_row, 3'b0};
     end else if (back_q && huffman_q && !mine) begin
       free_q <= begins_q;
     end
+    start_q <= block_take && clear_n_q;
     count_q <= state_q == Quiet || state_q == Clear ? count_q + 1'b1 : '0;
     unique case (state_q)
       Command:

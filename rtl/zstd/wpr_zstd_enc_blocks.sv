@@ -83,6 +83,10 @@ module wpr_zstd_enc_blocks
   logic late_q;         // it is too short if this is the block's last window
   logic uniform_q;      // all bytes are the first one
   logic uniform;
+  logic near_q, middle_q;  // its offset is less than 256, than 8192
+  logic repeats_q;      // it is that of the match before
+  logic keeps;          // the match is worth its bits
+  logic [15:0] offset_q;  // of the match before
   assign move = next_valid_q && (next_q.last || head_valid) && (go || !record_valid_q);
   assign pop  = move || !next_valid_q;
   always_comb begin
@@ -106,6 +110,10 @@ module wpr_zstd_enc_blocks
       rest_q         <= next_q.n - next_q.stop;
       late_q         <= next_q.stop[3] && next_q.at > 3'd5;
       uniform_q      <= uniform;
+      near_q         <= next_q.offset < 16'd256;
+      middle_q       <= next_q.offset < 16'd8192;
+      repeats_q      <= go && record_q.start && keeps ? next_q.offset == record_q.offset :
+                                                        next_q.offset == offset_q;
     end
     if (!rst_ni) begin
       room_o         <= 1'b0;
@@ -119,20 +127,17 @@ module wpr_zstd_enc_blocks
   logic [LogWindows-1:0] window_q;  // of the block
   logic begins_q, full_q;           // it is the first one, or the last one
   logic [1:0] used_q;               // blocks that come, or came and are needed
-  logic bank_q, ends, drop_q, open_q, close_q, starts, keeps, pushes, fresh_q;
+  logic bank_q, ends, drop_q, open_q, close_q, starts, pushes, fresh_q;
   logic [8:0] clear_q;              // after a reset numbers are set to 0
   logic [3:0] run, cont, stop, lead_start, lead_whole;
-  logic [15:0] offset_q;
   logic [16:0] run_q, match_q, literals_q, n_q;
-  logic near;
   assign ends   = record_q.last || full_q;
   assign go     = record_valid_q && (!begins_q || (used_q != 2'd2 && clear_q[8] && !close_q));
   assign run    = drop_q ? 4'd0 : record_q.run;
   assign cont   = begins_q && run < 4'd3 ? 4'd0 : run;
   assign stop   = record_q.stop;
-  assign near   = record_q.offset == offset_q || record_q.offset < 16'd256;
-  assign keeps  = size_q >= 5'd6 || (size_q >= 5'd5 && record_q.offset < 16'd8192) ||
-                  (near && size_q >= 5'd4);
+  assign keeps  = size_q >= 5'd6 || (size_q >= 5'd5 && middle_q) ||
+                  ((near_q || repeats_q) && size_q >= 5'd4);
   assign starts = record_q.start && keeps && !(ends && late_q);
   assign lead_start = 4'(record_q.at) - cont;
   assign lead_whole = record_q.n - cont;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One FSE state of an encoder with a constant table: a code in, the bits of its step out two clocks
-// later. The first code chooses the state, and gives no bits. A code a clock.
+// later. The first code chooses the state, and gives no bits. A code in every other clock at most.
 module wpr_zstd_enc_fse
   import wpr_zstd_enc_pkg::*;
 #(
@@ -13,7 +13,7 @@ module wpr_zstd_enc_fse
   input  logic [5:0] s_code_i,
   output logic [2:0] m_n_o,     // bits, of the code two clocks ago
   output logic [5:0] m_bits_o,  // those beyond are 0
-  output logic [5:0] state_o    // after it
+  output logic [5:0] state_o    // after it, three clocks later
 );
 
   localparam logic [63:0][5:0] States = states(Kind, Log);
@@ -21,7 +21,8 @@ module wpr_zstd_enc_fse
 
   // Both numbers of bits are tried at once: at the limit and above it `most`, else one less.
   step_t step_q;
-  logic valid_q, first_q, less;
+  logic valid_q, first_q, placed_q, less;
+  logic [5:0] place_q;
   logic [6:0] state;
   logic [5:0] place, place_most, place_less;
   logic [2:0] n, n_less;
@@ -36,8 +37,10 @@ module wpr_zstd_enc_fse
     step_q  <= Steps[s_code_i];
     valid_q <= s_valid_i;
     first_q <= s_first_i;
+    placed_q <= valid_q;
+    place_q  <= place;
+    if (placed_q) state_o <= States[place_q];
     if (valid_q) begin
-      state_o  <= States[place];
       m_n_o    <= first_q ? '0 : n;
       m_bits_o <= first_q ? '0 : state_o & ~(6'h3f << n);
     end

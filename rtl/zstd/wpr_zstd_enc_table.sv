@@ -243,6 +243,7 @@ module wpr_zstd_enc_table
 
   typedef struct packed {
     logic [2:0] most;
+    logic [2:0] fewer;  // one less
     logic [8:0] limit;
     logic [6:0] base;
     logic [6:0] begins;
@@ -311,7 +312,7 @@ module wpr_zstd_enc_table
     one2_q        <= taken_n1_q <= 8'd1;
 
     if (taken2_q) begin
-      entries_q[taken_code2_q] <= '{most_bits, 9'(taken_n2_q) << most_bits,
+      entries_q[taken_code2_q] <= '{most_bits, most_bits - 3'd1, 9'(taken_n2_q) << most_bits,
                                     earlier2_q - 7'(taken_n2_q), earlier2_q};
     end
     if (taken2_q || placing_q) begin
@@ -409,13 +410,12 @@ module wpr_zstd_enc_table
   logic valid_q, first_q, less;
   logic [7:0] state;
   logic [6:0] place, place_most, place_less;
-  logic [2:0] n, n_less;
+  logic [2:0] n;
   assign state      = size_q | 8'(state_o);
   assign less       = {1'b0, state} < entry_q.limit;
-  assign n_less     = entry_q.most - 3'd1;
-  assign n          = less ? n_less : entry_q.most;
+  assign n          = less ? entry_q.fewer : entry_q.most;
   assign place_most = 7'(state >> entry_q.most) + entry_q.base;
-  assign place_less = 7'(state >> n_less) + entry_q.base;
+  assign place_less = 7'(state >> entry_q.fewer) + entry_q.base;
   assign place      = first_q ? entry_q.begins : less ? place_less : place_most;
   always_ff @(posedge clk_i) begin
     entry_q <= entries_q[s_code_i];

@@ -2,7 +2,9 @@
 // Sequences of the zstd decoder to elements of the copy engine: up to 16 literals and a match of up
 // to 256 bytes each, as soon as the literals have come. Behind a block's last sequence stand the
 // rest of its literals.
-module wpr_zstd_execute #(
+module wpr_zstd_execute
+  import wpr_zstd_pkg::*;
+#(
   parameter int unsigned LogWindow = 17
 ) (
   input logic clk_i,
@@ -48,33 +50,33 @@ module wpr_zstd_execute #(
   logic [17:0] left_q;  // literals behind it
   logic [22:0] most_q;  // bytes behind it
   logic many_q, long_match_q, step, ends, next, take;  // many, long: more than an element holds
-  logic next_valid_q;  // the sequence that is next:
-  logic [16:0] next_literals_q;
-  logic [17:0] next_match_q;
-  logic [18:0] next_all_q;  // bytes
-  logic [LogWindow:0] next_offset_q;
+  logic room, next_valid;  // the sequence that is next:
+  logic [16:0] next_literals;
+  logic [17:0] next_match;
+  logic [18:0] next_all;  // bytes
+  logic [LogWindow:0] next_offset;
   logic [4:0] n_literals_q, drained;  // of the next element
   logic [8:0] n_match;
   assign n_match    = many_q ? '0 : long_match_q ? 9'd256 : match_q[8:0];
-  assign step       = some_q && room_i && wait_i >= 8'(n_literals_q);
+  assign step       = some_q && room_i && at_least(12'(wait_i), 12'(n_literals_q));
   assign ends       = step && !many_q && !long_match_q;
   assign next       = ends || !some_q;
-  assign take       = state_q == Sequences && next && next_valid_q;
-  assign take_o     = valid_i && (!next_valid_q || take);
+  assign take       = state_q == Sequences && next;  // where there is one
+  assign take_o     = valid_i && room;
   assign drained    = wait_i > 8'd16 ? 5'd16 : wait_i[4:0];
   assign used_o     = step ? n_literals_q : drain_i && room_i ? drained : '0;
   assign end_take_o = end_i && room_i;
   assign busy_o     = state_q != Idle;
-  always_ff @(posedge clk_i) begin
-    if (take_o || take) next_valid_q <= take_o;
-    if (take_o) begin
-      next_literals_q <= literals_i;
-      next_match_q    <= match_i;
-      next_all_q      <= 19'(literals_i) + 19'(match_i);
-      next_offset_q   <= offset_i;
-    end
-    if (drain_i || !rst_ni) next_valid_q <= 1'b0;
-  end
+  wpr_skid #(.Width(55 + LogWindow)) ahead (
+    .clk_i,
+    .rst_ni   (rst_ni && !drain_i),
+    .s_valid_i(valid_i),
+    .s_ready_o(room),
+    .s_data_i ({literals_i, match_i, 19'(literals_i) + 19'(match_i), offset_i}),
+    .m_valid_o(next_valid),
+    .m_ready_i(take),
+    .m_data_o ({next_literals, next_match, next_all, next_offset})
+  );
 
   always_ff @(posedge clk_i) begin
     valid_o      <= (step && (n_literals_q != '0 || n_match != '0)) ||
@@ -94,21 +96,21 @@ module wpr_zstd_execute #(
     end
     if (next) begin
       some_q <= 1'b0;
-      if (take) begin
+      if (take && next_valid) begin
         some_q       <= 1'b1;
-        literals_q   <= 18'(next_literals_q);
-        match_q      <= next_match_q;
-        many_q       <= next_literals_q > 17'd16;
-        n_literals_q <= next_literals_q > 17'd16 ? 5'd16 : next_literals_q[4:0];
-        long_match_q <= next_match_q > 18'd256;
-        offset_q     <= next_offset_q;
-        left_q       <= left_q - 18'(next_literals_q);
-        most_q       <= most_q - 23'(next_all_q);
-        if (18'(next_literals_q) > left_q || 23'(next_all_q) > most_q) begin
+        literals_q   <= 18'(next_literals);
+        match_q      <= next_match;
+        many_q       <= next_literals > 17'd16;
+        n_literals_q <= next_literals > 17'd16 ? 5'd16 : next_literals[4:0];
+        long_match_q <= next_match > 18'd256;
+        offset_q     <= next_offset;
+        left_q       <= left_q - 18'(next_literals);
+        most_q       <= most_q - 23'(next_all);
+        if (18'(next_literals) > left_q || 23'(next_all) > most_q) begin
           bad_o  <= 1'b1;
           some_q <= 1'b0;
         end
-      end else if (state_q == Sequences && !come_i && !next_valid_q) begin
+      end else if (state_q == Sequences && !come_i && !next_valid) begin
         state_q      <= Rest;
         some_q       <= 1'b1;
         literals_q   <= left_q;

@@ -33,13 +33,13 @@ module wpr_zstd_forward
   logic [6:0] bit_q;  // from the first word's begin on
   logic pending_q, drop_q;  // drop: what was asked for before a seek
   logic there_q;  // this row, or the one after a row more, has come
-  logic move, take_q;
+  logic move, take_q, want_q;
   logic [5:0] n_q;
   logic [127:0] turned;
   assign turned    = words_q >> bit_q[5:0];
   assign move      = bit_q[6];
   assign row_o     = row_q + row_t'(valid_q[0]);
-  assign request_o = !pending_q && valid_q != '1 && !move && there_q;
+  assign request_o = want_q;
   always_ff @(posedge clk_i) begin
     take_q  <= take_i && ready_o;
     n_q     <= n_i;
@@ -55,6 +55,7 @@ module wpr_zstd_forward
       valid_q  <= {1'b0, valid_q[1]};
     end
     there_q <= !seek_i && (ended_i || row_o + 1'b1 < have_i);
+    want_q  <= !pending_q && valid_q != '1 && !move && there_q && !grant_i && !seek_i;
     if (grant_i) pending_q <= 1'b1;
     if (response_i) begin
       pending_q <= 1'b0;
@@ -74,6 +75,7 @@ module wpr_zstd_forward
     end
     if (!rst_ni) begin
       take_q    <= 1'b0;
+      want_q    <= 1'b0;
       valid_q   <= '0;
       pending_q <= 1'b0;
       drop_q    <= 1'b0;

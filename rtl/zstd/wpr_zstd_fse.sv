@@ -50,13 +50,17 @@ module wpr_zstd_fse #(
   // ---- symbols to places ------------------------------------------------------------------------
 
   symbol_t symbol_q, next_q, last_symbol_q;  // next: the symbol behind, whose count is read
-  place_t place_q, next_place, last, last_q, step_q;
+  place_t place_q, next_place, last, last_q, before_last_q, step_q;
+  logic ends_q;  // place_q is the last one
   place_t high_q;  // the rarest stand behind it; counted from the end of a table of any size
   logic fits_q;  // place_q is not among them
   logic [CountWidth-1:0] left_q;  // of a symbol's states
   logic [CountWidth:0] next;
   logic put, take;
   logic write1_q, write2_q, write3_q;  // a place's state is on its way
+  logic low_q;  // a rare symbol has come, whose place is known:
+  place_t low_place_q;
+  symbol_t low_symbol_q;
   assign put        = state_q == Spread && left_q != '0 && fits_q;
   assign take       = left_q == '0 || (left_q == CountWidth'(1) && fits_q);  // the next symbol
   assign next       = counts_q[next_q];
@@ -82,7 +86,9 @@ module wpr_zstd_fse #(
         high_q  <= high_q & last_q;
         place_q <= '0;
         fits_q  <= 1'b1;
+        ends_q  <= 1'b0;
         next_q  <= next_q + 1'b1;
+        before_last_q <= last_q - 1'b1;
         left_q  <= next[CountWidth] ? '0 : next[CountWidth-1:0];
         state_q <= Spread;
       end
@@ -104,7 +110,8 @@ module wpr_zstd_fse #(
       end
       States: begin
         place_q <= place_q + 1'b1;
-        if (place_q == last_q) state_q <= Last;
+        ends_q  <= place_q == before_last_q;
+        if (ends_q) state_q <= Last;
       end
       Last: if (!write1_q && !write2_q) state_q <= Idle;
       default: ;
@@ -123,9 +130,10 @@ module wpr_zstd_fse #(
     if (!rst_ni) state_q <= Idle;
   end
   always_ff @(posedge clk_i) begin
-    if (state_q == Counts ? count_valid_i && less_i : put) begin
-      symbols_q[state_q == Counts ? high_q & last : place_q] <= symbol_q;
-    end
+    low_q        <= state_q == Counts && count_valid_i && less_i;
+    low_place_q  <= high_q & last;
+    low_symbol_q <= symbol_q;
+    if (low_q || put) symbols_q[low_q ? low_place_q : place_q] <= low_q ? low_symbol_q : symbol_q;
   end
 
   // ---- places to states -------------------------------------------------------------------------

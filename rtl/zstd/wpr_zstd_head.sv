@@ -89,7 +89,7 @@ module wpr_zstd_head
   address_t ends_q, section_q, literals_end_q;
   logic [1:0] block_kind_q;
   logic [20:0] block_size_q;
-  logic treeless_q, known_q;
+  logic treeless_q, known_q, large_q;  // large: more literals than a block may have
   logic [1:0] kind, format;
   logic [2:0] header;  // bytes
   logic [19:0] regenerated, compressed;
@@ -157,7 +157,8 @@ module wpr_zstd_head
 
   // ---- streams ----------------------------------------------------------------------------------
 
-  logic [3:0] start, started_q, come_q, busy, bad;
+  logic [3:0] start, start_q, started_q, come_q, busy, bad;
+  logic ordered_q, empty_q;  // the last stream has bytes; another one has none
   address_t [3:0] stream_ends_q;
   logic [3:0][17:0] stream_size_q, stream_n_q;
   logic [3:0] row_valid;
@@ -166,7 +167,7 @@ module wpr_zstd_head
     wpr_zstd_stream stream (
       .clk_i,
       .rst_ni,
-      .start_i        (start[k]),
+      .start_i        (start_q[k]),
       .ends_i         (stream_ends_q[k]),
       .size_i         (stream_size_q[k]),
       .n_i            (stream_n_q[k]),
@@ -293,6 +294,9 @@ module wpr_zstd_head
   always_ff @(posedge clk_i) begin
     in_tree_q <= state_q == Tree;
     for (int k = 0; k < 4; k++) come_q[k] <= have_i >= stream_ends_q[k];
+    start_q   <= rst_ni ? start : '0;
+    ordered_q <= stream_ends_q[3] > stream_ends_q[2];
+    empty_q   <= stream_size_q[0] == '0 || stream_size_q[1] == '0 || stream_size_q[2] == '0;
   end
   assign valid_o = !sent_q && (state_q == Room ? fits_q && block_o.kind == Huffman :
                                state_q == Come || state_q == Tree || state_q == Seek ||
@@ -318,19 +322,14 @@ module wpr_zstd_head
         wrong = block_kind_q == 2'd3 || block_size_q > 21'(MostBlock) ||
                 (block_kind_q == 2'd2 && block_size_q > 21'(MostCode));
       end
-      Literals:   wrong = ready && block_kind_q[1] && regenerated > 20'(MostBlock);
       Section: begin
-        wrong = literals_end_q >= ends_q || (treeless_q && !known_q) ||
+        wrong = large_q || literals_end_q >= ends_q || (treeless_q && !known_q) ||
                 (block_o.four && block_o.n < 18'd6);
       end
       Tree:       wrong = !tree_busy && tree_bad;
       Seek:       wrong = section_q >= literals_end_q;
-      Single:     wrong = stream_ends_q[3] <= stream_ends_q[2] && block_o.four;
-      Streams: begin
-        wrong = block_o.four && (stream_size_q[0] == '0 || stream_size_q[1] == '0 ||
-                                 stream_size_q[2] == '0);
-      end
-      Made:       wrong = bad != '0;
+      Streams:    wrong = block_o.four && (!ordered_q || empty_q);
+      Made:       wrong = start_q == '0 && bad != '0;
       Tail:       wrong = (ended_i && have_i != section_q) || have_i > section_q;
       default:    wrong = 1'b0;
     endcase
@@ -385,6 +384,7 @@ module wpr_zstd_head
         block_o.ends  <= ends_q;
         block_o.value <= bits[7:0];
         base_o        <= base_q;
+        large_q       <= regenerated[19:18] != '0 || (regenerated[17] && regenerated[16:0] != '0);
         if (ready) begin
           state_q <= Hand;
           if (block_kind_q[1]) begin
@@ -450,8 +450,8 @@ module wpr_zstd_head
         started_q <= started_q | start;
         if ((started_q | start) == '1) state_q <= Made;
       end
-      Made:    if (busy == '0) state_q <= Hand;
-      Hand:    if (sent_q || (valid_o && take_i)) state_q <= Next;
+      Made:    if (busy == '0 && start_q == '0) state_q <= Hand;
+      Hand:    if (sent_q) state_q <= Next;
       Next:    begin
         section_q <= ends_q + (checksum_q ? address_t'(4) : '0);
         state_q   <= last_q ? Tail : Block;

@@ -14,7 +14,7 @@ module wpr_zstd_literals
   input logic stop_i,  // gives no more than what is on its way
 
   input  logic   start_i,
-  input  block_t block_i,    // is not looked at behind start_i, nor is
+  input  block_t block_i,    // of a clock before start_i on; not looked at behind it, nor is
   input  logic [LogRows-1:0] base_i,  // Huffman: first row in each bank
   output logic   busy_o,
   output row_t   row_o,      // Raw: rows before it are not needed any more
@@ -64,12 +64,11 @@ module wpr_zstd_literals
   assign request_row_o = row_q;
   assign request_o     = kind_q == Raw && some_q && room_q && there_q;
   assign busy_o        = busy_q;
-  logic [17:0] quarter, first, stream;
+  logic [17:0] quarter1_q, first1_q, quarter, stream;
   logic [2:0] begins;
   logic made_now, made_next;
   assign begins    = block_i.kind == Raw ? block_i.literals[2:0] : '0;
   assign quarter   = (block_i.n + 18'd3) >> 2;
-  assign first     = four ? quarter : block_i.n + 18'(begins);
   assign stream    = bank_q == 2'd2 ? later_q : quarter_q;  // the next one
   assign made_now  = row_in_bank_q < rows_i[bank_q];
   assign made_next = row_in_bank_q + 1'b1 < rows_i[bank_q];
@@ -85,6 +84,8 @@ module wpr_zstd_literals
   assign wait_o = wait_q;
   logic [4:0] idle_q;  // nothing is on its way
   always_ff @(posedge clk_i) begin
+    quarter1_q <= quarter;
+    first1_q   <= four ? quarter : block_i.n + 18'(begins);
     used1_q <= used_i;
     owed_q  <= owed_q + 8'(n_q[1]) - 8'(used1_q);
     wait_q  <= wait_q + 8'(n_o) - 8'(used_i);
@@ -123,10 +124,10 @@ module wpr_zstd_literals
       row_q         <= block_i.literals[AddressWidth-1:3];
       begin_q       <= begins;
       made_q        <= 1'b0;
-      quarter_q     <= quarter;
-      left_q        <= first;
-      last_q        <= first <= 18'd8;
-      later_q       <= four ? block_i.n - quarter : '0;
+      quarter_q     <= quarter1_q;
+      left_q        <= first1_q;
+      last_q        <= first1_q <= 18'd8;
+      later_q       <= four ? block_i.n - quarter1_q : '0;
       more_q        <= 1'b0;
       idle_q        <= '0;
     end

@@ -31,6 +31,17 @@ package wpr_zstd_pkg;
     logic        last;
   } block_t;
 
+  // a >= b, in LUTs, three bits each: where much follows in the same clock, a carry chain is slower.
+  function automatic logic at_least(logic [11:0] a, logic [11:0] b);
+    logic [11:0] more, no_less;  // of a bit; then, each third one, of it and the two below
+    more    = a & ~b;
+    no_less = a | ~b;
+    {more, no_less} = {more | (no_less & (more << 1 | (no_less << 1 & more << 2))),
+                       more | (no_less & (more << 1 | (no_less << 1 & no_less << 2)))};
+    return more[11] || (no_less[11] && (more[8] || (no_less[8] && (more[5] ||
+           (no_less[5] && no_less[2])))));
+  endfunction
+
   typedef enum logic [1:0] {
     Predefined,
     RleTable,
@@ -90,13 +101,11 @@ package wpr_zstd_pkg;
   // ---- predefined distributions: how often a code, or -1 for less than once ---------------------
 
   function automatic logic signed [3:0] literal_default(logic [5:0] code);
-    unique case (code)
-      6'd0: return 4'd4;
-      6'd1, 6'd25: return 4'd3;
-      6'd13, 6'd14, 6'd15, 6'd27, 6'd28, 6'd29, 6'd30, 6'd31: return 4'd1;
-      6'd32, 6'd33, 6'd34, 6'd35: return -4'sd1;
-      default: return 4'd2;
-    endcase
+    if (code >= 6'd32) return -4'sd1;
+    if (code == 6'd0) return 4'd4;
+    if (code == 6'd1 || code == 6'd25) return 4'd3;
+    if (code >= 6'd27 || (code >= 6'd13 && code <= 6'd15)) return 4'd1;
+    return 4'd2;
   endfunction
 
   function automatic logic signed [3:0] offset_default(logic [5:0] code);

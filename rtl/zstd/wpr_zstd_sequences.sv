@@ -70,33 +70,36 @@ module wpr_zstd_sequences
   logic [2:0] known_q, predefined_q;
   logic [5:0] modes_q;  // the next table's highest
   mode_e mode;
-  logic [5:0] most_symbol, default_q, default_last;
+  logic [5:0] most_symbol, default_q, default_size;
   logic [3:0] most_log, default_log;
-  logic signed [3:0] default_count;
+  logic signed [3:0] default_count, default_count_q;  // _q: that of the code before
   assign mode = mode_e'(modes_q[5:4]);
   always_comb begin
     most_symbol   = 6'd35;
     most_log      = 4'd9;
-    default_last  = 6'd35;
+    default_size  = 6'd36;
     default_log   = 4'd6;
     default_count = literal_default(default_q);
     if (table_q == 2'd1) begin
       most_symbol   = 6'd31;
       most_log      = 4'd8;
-      default_last  = 6'd28;
+      default_size  = 6'd29;
       default_log   = 4'd5;
       default_count = offset_default(default_q);
     end
     if (table_q == 2'd2) begin
       most_symbol   = 6'd52;
-      default_last  = 6'd52;
+      default_size  = 6'd53;
       default_count = match_default(default_q);
     end
   end
 
   logic [5:0] most_symbol_q;
   logic [3:0] most_log_q;
-  always_ff @(posedge clk_i) {most_symbol_q, most_log_q} <= {most_symbol, most_log};
+  always_ff @(posedge clk_i) begin
+    {most_symbol_q, most_log_q} <= {most_symbol, most_log};
+    default_count_q             <= default_count;
+  end
 
   logic counts_start, counts_busy, counts_bad, counts_valid, counts_less;
   logic [3:0] counts_log;
@@ -128,12 +131,13 @@ module wpr_zstd_sequences
   assign table_begin  = state_q == Make;
   assign table_rle    = state_q == Table && table_q != 2'd3 && mode == RleTable && ready;
   assign table_end    = (state_q == Describe && !counts_busy && !counts_bad) ||
-                        (state_q == Default && default_q > default_last);
-  assign count_valid  = state_q == Default ? default_q <= default_last : counts_valid;
+                        (state_q == Default && default_q > default_size);
+  assign count_valid  = state_q != Default ? counts_valid :
+                        default_q != '0 && default_q <= default_size;
   assign count_log    = state_q == Default ? default_log : counts_log;
-  assign count_less   = state_q == Default ? default_count < 0 : counts_less;
+  assign count_less   = state_q == Default ? default_count_q < 0 : counts_less;
   assign count        = state_q != Default ? counts_count :
-                        default_count < 0 ? 10'd1 : 10'($unsigned(default_count));
+                        default_count_q < 0 ? 10'd1 : 10'($unsigned(default_count_q));
 
   always_comb begin
     take = counts_take;
@@ -250,15 +254,13 @@ module wpr_zstd_sequences
 
   localparam int unsigned Extra = LogWindow + 32;  // most bits of a sequence's values
   localparam int unsigned Peek = Extra + 27;  // and with those of the next states, 9 each
-  localparam int unsigned Window = Peek + 63;
-  localparam int unsigned CountWidth = $clog2(Window + 1);
 
   logic back_ready, back_bad, back_take;
   logic [Peek-1:0] back_bits;
   logic signed [21:0] left;
   logic [6:0] all_q;  // bits that are taken
   logic [17:0] size_q;
-  wpr_zstd_backward #(.Peek(Peek), .Chunk(64), .Window(Window), .EveryClock(1'b0)) backward (
+  wpr_zstd_backward #(.Peek(Peek), .Chunk(64), .EveryClock(1'b0)) backward (
     .clk_i,
     .rst_ni,
     .start_i   (state_q == Open),
@@ -268,7 +270,7 @@ module wpr_zstd_sequences
     .bad_o     (back_bad),
     .bits_o    (back_bits),
     .take_i    (back_take),
-    .n_i       (CountWidth'(all_q)),
+    .n_i       (all_q),
     .hot_i     ('0),
     .left_o    (left),
     .request_o (request_o[0]),
@@ -355,11 +357,13 @@ module wpr_zstd_sequences
   logic [15:0] match_bits2_q, literal_bits2_q, match_bits3_q, literal_bits3_q;
   logic [16:0] match_base3_q, literal_base3_q;
   logic [16:0] literals4_q, literals5_q;
-  logic none3_q, none4_q;  // no literals
+  logic none3_q;  // no literals
   logic [17:0] match4_q, match5_q;
-  logic [LogWindow:0] offset2_q, offset3_q, offset4_q;  // value of the offset
-  logic [LogWindow:0] fresh4_q, offset5_q;  // a new offset
-  logic new4_q;  // it is one
+  logic [LogWindow:0] offset2_q, offset3_q;  // value of the offset
+  // A new offset; what the value means, 0 to 2: one of the last ones; 3: one less; 4: a new one. An
+  // offset of 0 is not valid, and one beyond the window, which cannot be followed, becomes one.
+  logic [LogWindow:0] fresh4_q, offset5_q;
+  logic [2:0] which4_q;
   always_ff @(posedge clk_i) begin
     v1_q             <= back_take && !first_q;
     far1_q           <= far;
@@ -394,10 +398,10 @@ module wpr_zstd_sequences
     v4_q        <= v3_q;
     literals4_q <= literal_base3_q + 17'(literal_bits3_q);
     match4_q    <= 18'(match_base3_q) + 18'(match_bits3_q);
-    offset4_q   <= offset3_q;
-    fresh4_q    <= offset3_q - (LogWindow + 1)'(3);
-    new4_q      <= offset3_q > (LogWindow + 1)'(3);
-    none4_q     <= none3_q;
+    fresh4_q    <= offset3_q == '0 || offset3_q > (LogWindow + 1)'((1 << LogWindow) + 3) ? '0 :
+                   offset3_q - (LogWindow + 1)'(3);
+    which4_q    <= offset3_q == '0 || offset3_q > (LogWindow + 1)'(3) ? 3'd4 :
+                   3'(offset3_q[1:0]) - 3'(!none3_q);
     if (!rst_ni) begin
       v1_q <= 1'b0;
       v2_q <= 1'b0;
@@ -410,28 +414,24 @@ module wpr_zstd_sequences
   // third, and one less than the first.
   logic [2:0][LogWindow:0] repeat_q;
   logic [LogWindow:0] offset;
-  logic [2:0] which;  // 0 to 2: of the last ones; 3: one less; 4: a new one
-  assign which = new4_q ? 3'd4 : 3'(offset4_q[1:0]) - 3'(!none4_q);
   always_comb begin
-    unique case (which)
+    unique case (which4_q)
       3'd0:    offset = repeat_q[0];
       3'd1:    offset = repeat_q[1];
       3'd2:    offset = repeat_q[2];
-      3'd3:    offset = repeat_q[0] - 1'b1;
+      3'd3:    offset = repeat_q[0] == '0 ? '0 : repeat_q[0] - 1'b1;
       default: offset = fresh4_q;
     endcase
-    // One beyond the window cannot be followed.
-    if (offset4_q == '0 || offset > (LogWindow + 1)'(1 << LogWindow)) offset = '0;
   end
   always_ff @(posedge clk_i) begin
     v5_q        <= v4_q;
     literals5_q <= literals4_q;
     match5_q    <= match4_q;
     offset5_q   <= offset;
-    if (v4_q && which != 3'd0) begin
+    if (v4_q && which4_q != 3'd0) begin
       repeat_q[0] <= offset;
       repeat_q[1] <= repeat_q[0];
-      if (which != 3'd1) repeat_q[2] <= repeat_q[1];
+      if (which4_q != 3'd1) repeat_q[2] <= repeat_q[1];
     end
     if (!rst_ni) begin
       v5_q     <= 1'b0;
@@ -452,6 +452,12 @@ module wpr_zstd_sequences
     .level_o  (level)
   );
   always_ff @(posedge clk_i) room_q <= rst_ni && level < 5'd11;
+
+  logic come_q, short_q;  // a clock ago: all of the section had; it never will
+  always_ff @(posedge clk_i) begin
+    come_q  <= have_i >= ends_q;
+    short_q <= ended_i && have_i < ends_q;
+  end
 
   // ---- what comes next --------------------------------------------------------------------------
 
@@ -530,8 +536,8 @@ module wpr_zstd_sequences
         end
       end
       Tables: begin
-        if (table_busy == '0 && have_i >= ends_q) state_q <= Open;
-        if (ended_i && have_i < ends_q) begin
+        if (table_busy == '0 && come_q) state_q <= Open;
+        if (short_q) begin
           bad_o   <= 1'b1;
           state_q <= Idle;
         end

@@ -78,10 +78,12 @@ module wpr_zstd_store
   logic [LogRows-1:0] row, row1_q;
   logic [63:0] data2_q;
   logic [Clients-1:0] granted1_q, granted2_q;
-  assign grant_o = request_i & (~request_i + 1'b1);  // the lowest
   always_comb begin
     row = '0;
-    for (int i = 0; i < Clients; i++) if (grant_o[i]) row |= row_i[i][LogRows-1:0];
+    for (int i = 0; i < Clients; i++) begin
+      grant_o[i] = request_i[i] && request_i << (Clients - i) == '0;  // the lowest
+      if (grant_o[i]) row |= row_i[i][LogRows-1:0];
+    end
   end
   always_ff @(posedge clk_i) begin
     row1_q     <= row;

@@ -75,8 +75,11 @@ module wpr_zstd_stream
 
   always_comb begin
     reached[0] = 1'b0;
-    for (int i = 1; i < 12; i++) reached[i] = {1'b0, bits} >= least_i[i];
-    hot = take ? reached & ~(reached << 1) : other_q;
+    for (int i = 1; i < 12; i++) begin  // a code of i bits has no others
+      reached[i] = at_least({1'b0, bits} >> (11 - i), least_i[i] >> (11 - i));
+    end
+    hot    = other_q | (reached & ~(reached << 1) & {12{take}});
+    hot[0] = other_q[0] && !take;
   end
   always_ff @(posedge clk_i) other_q <= rst_ni && other_take_i ? 12'd1 << other_n_i : 12'd1;
   assign take = busy_q && ready && more_q;

@@ -56,6 +56,7 @@ module wpr_zstd_tree
   logic nibble_q, other_q;  // other: of the two states the second one is next; its last weight
   logic final_q;
   logic long_q;  // the description ends behind the section
+  logic come_q;  // all of it has come
   logic [3:0] step_q;  // a weight from 1 on
 
   // ---- weights ----------------------------------------------------------------------------------
@@ -159,9 +160,12 @@ module wpr_zstd_tree
   logic [7:0] number_q;  // and its symbol's number
   logic [11:0] code;  // behind the last one
   logic [11:1][7:0] next_q;
-  logic [7:0] place_q;
+  logic [7:0] place_q, before_last_q;
+  logic last_place_q;  // place_q is the last one
   logic [3:0] high, placed;
   logic [11:0] rest_q;
+  logic uneven_q;  // it is no power of two
+  logic off_q;  // no weights, or too many, or too large
   always_comb begin
     high = '0;
     for (int i = 0; i < 11; i++) if (sum_q[i]) high = 4'(i);
@@ -189,7 +193,12 @@ module wpr_zstd_tree
     put1_q    <= put;
     weight1_q <= weight;
     taken_q   <= back_take_o;
+    come_q    <= have_i >= back_ends_o;
+    before_last_q <= 8'(n_q - 9'd2);
+    last_place_q  <= state_q == Places && place_q == before_last_q;
     long_q    <= streams_o > ends_q;
+    off_q     <= sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255;
+    uneven_q  <= (rest_q & (rest_q - 1'b1)) != '0;
     rest_q    <= (12'd1 << log_q) - sum_q[11:0];
     if (put1_q) begin
       n_q <= n_q + 1'b1;
@@ -224,7 +233,7 @@ module wpr_zstd_tree
         if (long_q || back_size_o == '0 || back_size_o[17]) begin
           state_q <= Sum;
           bad_o   <= 1'b1;
-        end else if (!table_busy && have_i >= back_ends_o) state_q <= Open;
+        end else if (!table_busy && come_q) state_q <= Open;
       end
       Open: state_q <= FirstState;
       FirstState:
@@ -259,15 +268,14 @@ module wpr_zstd_tree
       Sum: begin
         step_q <= step_q + 1'b1;
         // The last weight is counted when the step is 2.
-        if (step_q == 4'd2) begin
-          log_q <= high + 4'd1;
-          if (sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255) bad_o <= 1'b1;
-        end
+        if (step_q == 4'd2) log_q <= high + 4'd1;
+        if (step_q == 4'd3 && off_q) bad_o <= 1'b1;
         if (step_q == 4'd4) begin
           last_weight_q <= '0;
           for (int i = 0; i < 11; i++) if (rest_q[i]) last_weight_q <= 4'(i + 1);
-          if ((rest_q & (rest_q - 1'b1)) != '0 || long_q) bad_o <= 1'b1;
+          if (long_q) bad_o <= 1'b1;
         end
+        if (step_q == 4'd6 && uneven_q) bad_o <= 1'b1;
         if (step_q == 4'd7) begin
           step_q   <= 4'd1;
           code_q   <= '0;
@@ -297,7 +305,7 @@ module wpr_zstd_tree
       Places: begin
         for (int w = 1; w < 12; w++) if (placed == 4'(w)) next_q[w] <= next_q[w] + 1'b1;
         place_q <= place_q + 1'b1;
-        if (9'(place_q) == n_q - 1'b1) state_q <= Idle;
+        if (last_place_q) state_q <= Idle;
       end
       default: ;
     endcase
