@@ -125,13 +125,20 @@ module wpr_zfp_dec3 #(
     return {bits[7:4] == '0, bits[7:4] == '0 ? bits[3:2] == '0 : bits[7:6] == '0, odd_number};
   endfunction
 
-  logic [7:1] set;        // the word's bytes that are not 0
-  logic [7:0][2:0] tops;  // of its bytes
+  logic [7:0] set;              // the word's bytes that are not 0
+  logic [7:0][2:0] tops;        // of its bytes
+  logic [1:0][1:0] empty;       // bytes above a half's 1
+  logic [1:0][4:0] half_zeros;  // side by side, since one behind the other would take longer
   always_comb begin
-    for (int b = 1; b < 8; b++) set[b] = word_q[b] != '0;
-    for (int b = 0; b < 8; b++) tops[b] = zeros_above(word_q[b][7:1]);
-    zeros[5:3] = zeros_above(set);
-    zeros[2:0] = tops[~zeros[5:3]];
+    for (int b = 0; b < 8; b++) begin
+      set[b]  = word_q[b] != '0;
+      tops[b] = zeros_above(word_q[b][7:1]);
+    end
+    for (int h = 0; h < 2; h++) begin
+      empty[h] = set[4*h+3] ? 2'd0 : set[4*h+2] ? 2'd1 : set[4*h+1] ? 2'd2 : 2'd3;
+      half_zeros[h] = {empty[h], tops[{1'(h), ~empty[h]}]};
+    end
+    zeros = set[7:4] == '0 ? {1'b1, half_zeros[0]} : {1'b0, half_zeros[1]};
   end
   always_ff @(posedge clk_i) begin
     word_q       <= data_q[64*last_word+:64];
