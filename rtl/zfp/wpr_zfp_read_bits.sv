@@ -74,12 +74,10 @@ module wpr_zfp_read_bits #(
   always_comb begin
     window.code    = {1'b0, code_i};
     window.known   = known_i;
-    window.set_odd = '0;
-    for (int g = 0; g < int'(Groups); g++) begin
-      window.odd[g] = ^(ones_in[4*g+:4]);
-      window.set_odd[g/4] ^= window.odd[g];
+    for (int g = 0; g < int'(Groups); g++) window.odd[g] = ^(ones_in[4*g+:4]);
+    for (int s = 0; s < int'(Sets); s++) begin
+      window.set_odd[s] = ^((window.odd >> s / 2 * 8) & Groups'(s % 2 == 0 ? 8'h0F : 8'hFF));
     end
-    for (int s = 1; s < int'(Sets); s += 2) window.set_odd[s] ^= window.set_odd[s-1];
     for (int g = 0; g < int'(Values) / 4; g++) window.pair_odd[g] = ^(ones_in[4*g+:2]);
   end
   always_ff @(posedge clk_i) w_q <= window;
@@ -126,12 +124,11 @@ module wpr_zfp_read_bits #(
 
   // ---- 3: tests and values up to the end, if that is not in a group before theirs ---------------
 
-  logic [Places-1:0] test, value, stops, alive;  // alive: not behind the end
-  assign stops = spot.test & ~spot.code;
+  // A test that is 0 leaves the place behind it a test. If the two are a pair, that is one test, as
+  // without the second one: so only pairs are left out.
+  logic [Places-1:0] test, value, alive;
   always_comb begin
-    for (int g = 0; g < int'(Groups); g++) begin
-      alive[4*g+:4] = {spot.pair_goes[g] && !stops[4*g+2], spot.pair_goes[g], !stops[4*g], 1'b1};
-    end
+    for (int g = 0; g < int'(Groups); g++) alive[4*g+:4] = {{2{spot.pair_goes[g]}}, 2'b11};
     test  = alive & spot.test;
     value = alive & ~spot.test & spot.code;
   end
@@ -152,11 +149,13 @@ module wpr_zfp_read_bits #(
 
   // Where the plane ends in a set, if it ends there: the group, the pair, the place. The last set
   // has it if no test is 0.
+  logic [Places-1:0] stops;
   logic [Groups-1:0] group_ends;
   logic [Sets-1:0] set_ends;
   logic [Sets-1:0][3:0] end_in, end_in_q;
   logic [6:0] end_at;
   logic [Levels:0] whole, whole_to;  // places up to the end
+  assign stops = spot.test & ~spot.code;
   always_comb begin
     end_in = '0;
     for (int g = 0; g < int'(Groups); g++) begin
