@@ -76,14 +76,19 @@ module wpr_zfp_dec3 #(
   logic take, keep, room_q, drop_q, odd, ends_ready, ends_wait_q;
   logic [5:0] zeros;
   logic [3:0] words;  // of 64 bits, of the last beat
+  logic [$clog2(Bytes/8)-1:0] last_word;
   assign s_axis_tready = (room_q || drop_q) && ends_ready && !ends_wait_q;
   assign take = s_axis_tvalid && s_axis_tready;
   assign keep = take && !drop_q;
   always_comb begin
-    words = '0;
-    odd   = 1'b0;
+    words     = '0;
+    last_word = '0;
+    odd       = 1'b0;
     for (int i = 0; i < int'(Bytes / 8); i++) begin
-      if (s_axis_tkeep[8*i]) words = 4'(i + 1);
+      if (s_axis_tkeep[8*i]) begin
+        words     = 4'(i + 1);
+        last_word = ($clog2(Bytes / 8))'(i);
+      end
       odd = odd || (s_axis_tkeep[8*i] && !s_axis_tkeep[8*i+7]);
     end
   end
@@ -92,10 +97,12 @@ module wpr_zfp_dec3 #(
   logic [LogRows-1:0] row_q;
   logic [RowBits-1:0] data_q;
   logic [3:0] words_q;
+  logic [7:0][7:0] word_q;  // the last one
   always_ff @(posedge clk_i) begin
     write_q   <= keep;
     row_q     <= written_q;
     data_q    <= s_axis_tdata;
+    word_q    <= s_axis_tdata[64*last_word+:64];
     last_q    <= take && s_axis_tlast;
     bad_end_q <= odd || words == '0 || drop_q;
     words_q   <= drop_q ? 4'd0 : words == '0 ? 4'd1 : words;  // so that the next packet is behind
@@ -109,12 +116,9 @@ module wpr_zfp_dec3 #(
 
   logic last2_q, e_push_q, e_valid, e_pop;
   logic [1:0] unused_ends;
-  logic [7:0][7:0] word_q;  // the last one
-  logic [$clog2(Bytes/8)-1:0] last_word;
   end_t e_in_q, e_out;
   logic bad_end2_q;
   logic [PlaceBits-1:0] at2_q;
-  assign last_word = ($clog2(Bytes / 8))'(words_q - 4'd1);
 
   // Zeros above the uppermost 1 of eight bits, 7 if there is none above the lowest one.
   function automatic logic [2:0] zeros_above(input logic [7:1] bits);
@@ -125,16 +129,12 @@ module wpr_zfp_dec3 #(
     return {bits[7:4] == '0, bits[7:4] == '0 ? bits[3:2] == '0 : bits[7:6] == '0, odd_number};
   endfunction
 
-  logic [7:1] set;        // the word's bytes that are not 0
-  logic [7:0][2:0] tops;  // of its bytes
-  always_comb begin
-    for (int b = 1; b < 8; b++) set[b] = word_q[b] != '0;
-    for (int b = 0; b < 8; b++) tops[b] = zeros_above(word_q[b][7:1]);
-    zeros[5:3] = zeros_above(set);
-    zeros[2:0] = tops[~zeros[5:3]];
-  end
+  logic [7:1] set_q;        // the word's bytes that are not 0
+  logic [7:0][2:0] tops_q;  // of its bytes
+  assign zeros = {zeros_above(set_q), tops_q[~zeros_above(set_q)]};
   always_ff @(posedge clk_i) begin
-    word_q       <= data_q[64*last_word+:64];
+    for (int b = 1; b < 8; b++) set_q[b] <= word_q[b] != '0;
+    for (int b = 0; b < 8; b++) tops_q[b] <= zeros_above(word_q[b][7:1]);
     last2_q      <= last_q;
     e_push_q     <= last2_q;
     e_in_q.bad   <= bad_end2_q;

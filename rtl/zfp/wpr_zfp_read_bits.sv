@@ -50,11 +50,12 @@ module wpr_zfp_read_bits #(
   localparam int unsigned Sets = (Groups + 3) / 4;
 
   typedef struct packed {
-    logic [Places-1:0] code;
-    logic [Values-1:0] known;
-    logic [Values-1:0] counted;  // ones, but of the coefficients below n
-    logic [Groups-1:0] odd;      // in the group, an odd number
-    logic [Sets-1:0]   set_odd;  // in the set; of each second one, in both
+    logic [  Places-1:0] code;
+    logic [  Values-1:0] known;
+    // An odd number of ones, but of the coefficients below n, in
+    logic [Values/4-1:0] pair_odd;  // the group's lower two places
+    logic [  Groups-1:0] odd;       // the group
+    logic [    Sets-1:0] set_odd;   // the set; of each second one, in both
   } window_t;
   window_t window, w_q;
   logic [Clocks-1:1] use_q;
@@ -68,19 +69,16 @@ module wpr_zfp_read_bits #(
 
   // ---- 1: ones that count -----------------------------------------------------------------------
 
-  logic [Places-1:0] ones_in, ones_q;
+  logic [Places-1:0] ones_in;
   assign ones_in = {1'b0, code_i & ~(Places - 1)'(known_i)};
-  assign ones_q  = {w_q.code[Places-1:Values], w_q.counted};
   always_comb begin
     window.code    = {1'b0, code_i};
     window.known   = known_i;
-    window.counted = ones_in[Values-1:0];
-    window.set_odd = '0;
-    for (int g = 0; g < int'(Groups); g++) begin
-      window.odd[g] = ^(ones_in[4*g+:4]);
-      window.set_odd[g/4] ^= window.odd[g];
+    for (int g = 0; g < int'(Groups); g++) window.odd[g] = ^(ones_in[4*g+:4]);
+    for (int s = 0; s < int'(Sets); s++) begin
+      window.set_odd[s] = ^((window.odd >> s / 2 * 8) & Groups'(s % 2 == 0 ? 8'h0F : 8'hFF));
     end
-    for (int s = 1; s < int'(Sets); s += 2) window.set_odd[s] ^= window.set_odd[s-1];
+    for (int g = 0; g < int'(Values) / 4; g++) window.pair_odd[g] = ^(ones_in[4*g+:2]);
   end
   always_ff @(posedge clk_i) w_q <= window;
 
@@ -89,10 +87,12 @@ module wpr_zfp_read_bits #(
   typedef struct packed {
     logic [Places-1:0] code;
     logic [Places-1:0] test;
-    logic [Places-1:0] goes;
+    logic [Groups-1:0] pair_goes;   // in its group's lower two places
     logic [Groups-1:0] group_goes;
   } place_t;
   place_t places, spot;
+  logic [Places-1:0] counted, goes, odd_here;  // odd_here: before the place, in its group
+  logic [Groups-1:0] pair_odd;
   logic [Groups-1:0] odd, all;  // before the group; all: in its set
   logic [Sets-1:0] set_near, set_near_q, set_all;  // before the set: of four sets, of all
   logic low_goes, low_goes_q;                      // of the lower four sets
@@ -103,13 +103,19 @@ module wpr_zfp_read_bits #(
       for (int s = 0; s < g / 4; s++) if (s % 2 != 0 || s == g / 4 - 1) odd[g] ^= w_q.set_odd[s];
       for (int k = g / 4 * 4; k < g; k++) odd[g] ^= w_q.odd[k];
     end
-    for (int i = 0; i < int'(Places); i++) begin  // an even number of ones stand before it
-      places.test[i] = !(odd[i/4] ^ ^(ones_q[i/4*4+:4] & ~(4'hF << i % 4)));
+    for (int g = 0; g < int'(Groups); g++) begin  // ones from Values on all count
+      pair_odd[g] = g < int'(Values) / 4 ? w_q.pair_odd[g%(int'(Values)/4)] : ^(counted[4*g+:2]);
+      odd_here[4*g+:4] = {pair_odd[g] ^ counted[4*g+2], pair_odd[g], counted[4*g], 1'b0};
     end
+    for (int i = 0; i < int'(Places); i++) places.test[i] = odd[i/4] == odd_here[i];
     places.test &= ~Places'(w_q.known);
-    places.goes = ~places.test | w_q.code;
-    for (int g = 0; g < int'(Groups); g++) places.group_goes[g] = &places.goes[4*g+:4];
+    goes = ~places.test | w_q.code;
+    for (int g = 0; g < int'(Groups); g++) begin
+      places.pair_goes[g]  = &goes[4*g+:2];
+      places.group_goes[g] = &goes[4*g+:4];
+    end
   end
+  assign counted = w_q.code & ~Places'(w_q.known);
   if (Wide) begin : g_places
     always_ff @(posedge clk_i) spot <= places;
   end else begin : g_places_same_clock
@@ -118,9 +124,11 @@ module wpr_zfp_read_bits #(
 
   // ---- 3: tests and values up to the end, if that is not in a group before theirs ---------------
 
-  logic [Places-1:0] test, value, alive;  // alive: not behind the end
+  // A test that is 0 leaves the place behind it a test. If the two are a pair, that is one test, as
+  // without the second one: so only pairs are left out.
+  logic [Places-1:0] test, value, alive;
   always_comb begin
-    for (int i = 0; i < int'(Places); i++) alive[i] = &(spot.goes[i/4*4+:4] | 4'hF << i % 4);
+    for (int g = 0; g < int'(Groups); g++) alive[4*g+:4] = {{2{spot.pair_goes[g]}}, 2'b11};
     test  = alive & spot.test;
     value = alive & ~spot.test & spot.code;
   end
@@ -138,16 +146,40 @@ module wpr_zfp_read_bits #(
     end
     for (int s = 0; s < int'(Sets); s++) set_all[s] = set_near_q[s] && (s < 4 || low_goes_q);
   end
+
+  // Where the plane ends in a set, if it ends there: the group, the pair, the place. The last set
+  // has it if no test is 0.
+  logic [Places-1:0] stops;
+  logic [Groups-1:0] group_ends;
+  logic [Sets-1:0] set_ends;
+  logic [Sets-1:0][3:0] end_in, end_in_q;
+  logic [6:0] end_at;
+  logic [Levels:0] whole, whole_to;  // places up to the end
+  assign stops = spot.test & ~spot.code;
+  always_comb begin
+    end_in = '0;
+    for (int g = 0; g < int'(Groups); g++) begin
+      group_ends[g] = all[g] && (g % 4 == 3 || g == int'(Groups) - 1 || !spot.group_goes[g]);
+      if (group_ends[g]) begin
+        end_in[g/4] |= {2'(g), spot.pair_goes[g],
+                        spot.pair_goes[g] ? !stops[4*g+2] : !stops[4*g]};
+      end
+    end
+    end_at = '0;
+    for (int s = 0; s < int'(Sets); s++) begin
+      set_ends[s] = set_all[s] && (s == int'(Sets) - 1 || !set_all[(s+1)%int'(Sets)]);
+      if (set_ends[s]) end_at |= {3'(s), end_in_q[s]};
+    end
+    whole = (Levels + 1)'(end_at) + 1'b1;
+  end
   always_ff @(posedge clk_i) begin
     set_near_q <= set_near;
     low_goes_q <= low_goes;
+    end_in_q   <= end_in;
   end
 
   // ---- from 3 on: without its tests -------------------------------------------------------------
 
-  function automatic logic [Places-1:0] every(input int b);  // 2^b-th place
-    for (int p = 0; p < int'(Places); p++) every[p] = (p + 1) % (1 << b) == 0;
-  endfunction
   // Of few bits, without a carry chain, which would be longer.
   function automatic logic [6:0] sum(input logic [5:0] a, input logic [5:0] b);
     logic carry;
@@ -176,13 +208,6 @@ module wpr_zfp_read_bits #(
     for (int t = 0; t < 7; t++) {twos[t], ones[t]} = three(set[3*t+:3]);
     return 5'(sum(6'(seven(ones)), 6'({seven(twos), 1'b0})));
   endfunction
-
-  logic [Places-1:0] alive_q, before_end;
-  logic [Levels:0] whole, whole_to;  // bits up to the end
-  always_comb begin
-    for (int p = 0; p < int'(Places); p++) before_end[p] = alive_q[p] && set_all[p/16];
-    for (int b = 0; b <= int'(Levels); b++) whole[b] = ^(before_end & every(b));
-  end
 
   for (genvar l = 0; l <= int'(Levels); l++) begin : g_level
     localparam int unsigned Bits = l == 0 ? 1 : l;  // of a number of tests
@@ -218,9 +243,6 @@ module wpr_zfp_read_bits #(
     end else begin : g_wires
       assign {codes, tests} = {joined, sums};
     end
-  end
-  always_ff @(posedge clk_i) begin
-    for (int i = 0; i < int'(Places); i++) alive_q[i] <= all[i/4] && alive[i];
   end
   if (Wide) begin : g_whole_later
     logic [Clocks-4:1][Levels:0] whole_q;
