@@ -48,6 +48,7 @@ module wpr_zfp_read_bits #(
   // with registers between: else it would be passed on from place to place to save logic.
   localparam int unsigned Groups = Places / 4;
   localparam int unsigned Sets = (Groups + 3) / 4;
+  localparam int unsigned Set = Places < 16 ? Places : 16;  // places of one
 
   typedef struct packed {
     logic [  Places-1:0] code;
@@ -55,7 +56,7 @@ module wpr_zfp_read_bits #(
     // An odd number of ones, but of the coefficients below n, in
     logic [Values/4-1:0] pair_odd;  // the group's lower two places
     logic [  Groups-1:0] odd;       // the group
-    logic [    Sets-1:0] set_odd;   // the set; of each second one, in both
+    logic [    Sets-1:0] set_odd;   // the set
   } window_t;
   window_t window, w_q;
   logic [Clocks-1:1] use_q;
@@ -75,9 +76,7 @@ module wpr_zfp_read_bits #(
     window.code    = {1'b0, code_i};
     window.known   = known_i;
     for (int g = 0; g < int'(Groups); g++) window.odd[g] = ^(ones_in[4*g+:4]);
-    for (int s = 0; s < int'(Sets); s++) begin
-      window.set_odd[s] = ^((window.odd >> s / 2 * 8) & Groups'(s % 2 == 0 ? 8'h0F : 8'hFF));
-    end
+    for (int s = 0; s < int'(Sets); s++) window.set_odd[s] = ^(ones_in[16*s+:Set]);
     for (int g = 0; g < int'(Values) / 4; g++) window.pair_odd[g] = ^(ones_in[4*g+:2]);
   end
   always_ff @(posedge clk_i) w_q <= window;
@@ -100,7 +99,7 @@ module wpr_zfp_read_bits #(
     places.code = w_q.code;
     odd         = '0;
     for (int g = 0; g < int'(Groups); g++) begin
-      for (int s = 0; s < g / 4; s++) if (s % 2 != 0 || s == g / 4 - 1) odd[g] ^= w_q.set_odd[s];
+      for (int s = 0; s < g / 4; s++) odd[g] ^= w_q.set_odd[s];
       for (int k = g / 4 * 4; k < g; k++) odd[g] ^= w_q.odd[k];
     end
     for (int g = 0; g < int'(Groups); g++) begin  // ones from Values on all count
