@@ -14,7 +14,11 @@ namespace planes {
 template <typename Word>
 struct PutChunks {
   static constexpr unsigned kWarps = kChunkWarps;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200  // where 64 registers are too few
+  static constexpr unsigned kLeastBlocks = 1;
+#else
   static constexpr unsigned kLeastBlocks = 2;
+#endif
   static constexpr uint32_t kSize = sizeof(Word), kPlanes = kSize + 1;
   static constexpr uint32_t kSignAt = sign_bit(kSize);
   static constexpr uint32_t kLaneWords = kChunk / 4 / (kWarps * cuda::kLanes);  // of code

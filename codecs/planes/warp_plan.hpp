@@ -299,6 +299,7 @@ constexpr bool tells_noise(uint64_t i, uint64_t n) {
 template <typename Word>
 struct CountSample {
   static constexpr unsigned kWarps = 8;
+  static constexpr unsigned kLeastBlocks = 4;  // or ptxas spills to have 5
   static constexpr uint32_t kSize = sizeof(Word), kTurns = 8;
   static constexpr uint32_t kSignAt = sign_bit(kSize);
   struct Told {

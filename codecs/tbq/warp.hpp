@@ -16,6 +16,7 @@ constexpr uint64_t chunks_of(size_t raw_size) { return (raw_size / 4 + kValues -
 template <bool kFeedback>
 struct Encode {
   static constexpr unsigned kWarps = kWarpsOfBlock;
+  static constexpr unsigned kLeastBlocks = 8;  // or ptxas spills to have more
   Rule rule;
   cuda::Task task;
 
