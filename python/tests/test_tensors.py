@@ -89,7 +89,7 @@ def test_every_version_of_npy(version: tuple[int, int], main: Main) -> None:
 
 
 @pytest.mark.parametrize(
-    "recipe", ["bx:m=6", "fre:m=6", "sz3:pw=1e-2", "auto:rel=1e-2", "zfp:rate=16"]
+    "recipe", ["bx:m=6", "fre:m=6", "sz3:pw=1e-2", "auto:rel=1e-2,link=1Gbps", "zfp:rate=16"]
 )
 def test_lossy_npy_in_either_order(recipe: str, main: Main) -> None:
     for order in "CF":
@@ -249,7 +249,9 @@ def test_safetensors_come_back(recipe: str | None, main: Main, tmp_path: Path) -
     assert back(main, "m.safetensors") == whole
 
 
-@pytest.mark.parametrize("recipe", ["bx:m=6", "fre:m=6", "bf16", "sz3:abs=1e-3", "auto:rel=1e-2"])
+@pytest.mark.parametrize(
+    "recipe", ["bx:m=6", "fre:m=6", "bf16", "sz3:abs=1e-3", "auto:rel=1e-2,link=1Gbps"]
+)
 def test_lossy_safetensors(recipe: str, main: Main) -> None:
     whole = safetensors()
     Path("m.safetensors").write_bytes(whole)
@@ -385,7 +387,7 @@ def test_pt_comes_back(recipe: str | None, main: Main) -> None:
     assert back(main, "x.pt") == whole
 
 
-@pytest.mark.parametrize("recipe", ["bx:m=6", "sz3:pw=1e-2", "auto:rel=1e-2"])
+@pytest.mark.parametrize("recipe", ["bx:m=6", "sz3:pw=1e-2", "auto:rel=1e-2,link=1Gbps"])
 def test_lossy_pt_is_a_good_archive(recipe: str, main: Main) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
