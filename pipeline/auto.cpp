@@ -573,7 +573,7 @@ Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
   const uint64_t all = std::max<uint64_t>(frame_size_, group.size());
   frame_bytes_ = static_cast<double>(all);
   n_blocks_ = static_cast<double>(std::max<uint64_t>(1, (all + block_size - 1) / block_size));
-  WPR_TRY(check_speed());
+  WPR_TRY(check_speed(group.size()));
   reused_ = find_known(look);
   if (!reused_) {
     Known known;
@@ -618,11 +618,12 @@ Status Chooser::copy_windows(ConstBytes group, ConstBytes* windows) {
 // Now and then a candidate is timed anew, as when it was calibrated, on the same data: the machine
 // may be busier than then, or may have been. What is coded would say how data differ, too. Not
 // match finders, whose speed depends on what the memory held before.
-Status Chooser::check_speed() {
+Status Chooser::check_speed(size_t size) {
   constexpr double kEvery = 0.1;  // seconds of this thread
   constexpr size_t kBlock = Workbench::kBlock;
   static std::atomic<size_t> checks = 0;
   thread_local double checked_at = thread_seconds();
+  if (size < kBlock) return {};  // it would wait longer for the check than for its own code
   const double now = thread_seconds();
   if (now < checked_at + kEvery) return {};
   const Candidate& candidate = candidates_[checks++ % candidates_.size()];

@@ -145,7 +145,7 @@ class Chooser {
   const char* hopeless(const Candidate& candidate, const Features& look, double best) const;
   bool hopes(const Candidate& candidate, const Features& look, double best) const;
   double left_for_trials(double finish) const;
-  Status check_speed();
+  Status check_speed(size_t size);
   Status try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
                      size_t block_size, Trial* trial);
   Status try_stretch(const Candidate& candidate, const Features& look, ConstBytes group,

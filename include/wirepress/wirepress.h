@@ -367,11 +367,10 @@ typedef struct wpr_choice {
   double roughness;        /* mean step between neighbours by twice their mean size, at most 1 */
   double matches; /* share of words (of 4 bytes, or elements of 8) that stood there before */
   const char *recipe;
-  const char *why; /* it was not tried; "": it was */
-  double ratio;    /* of what was tried */
-  double compress_rate,
-      expand_rate; /* one thread, at this ratio, from the calibration unless timed */
-  double finish;   /* seconds a byte until it is expanded on the other side of the link (model) */
+  const char *why;                   /* it was not tried; "": it was */
+  double ratio;                      /* of what was tried */
+  double compress_rate, expand_rate; /* one thread, at this ratio: calibrated, or timed */
+  double finish; /* seconds a byte until it is expanded on the other side of the link (model) */
   int chosen;
   uint64_t tried; /* bytes that were compressed for the ratio; 0: none, it is known */
   int timed;      /* 1: compress_rate is of a block of data like these */
