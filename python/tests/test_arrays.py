@@ -7,6 +7,7 @@ import array
 import ctypes
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
 import ml_dtypes
 
 import wirepress
+from wirepress.chunks import kinds
 
 DTYPES = [
     np.dtype(name)
@@ -123,6 +125,42 @@ def test_unusable_arrays(values: Any, sentence: str) -> None:
         wirepress.compress(values)
 
 
+@pytest.mark.parametrize("door", [wirepress.decompress, wirepress.Compressor().decompress_async])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_types_that_numpy_lacks_are_written_to(dtype: str, door: Callable[..., Any]) -> None:
+    values = np.arange(4).astype(dtype)
+    out = np.zeros(4, dtype)
+    door(wirepress.compress(values), out)
+    assert same(out, values)
+    size = wirepress.Compressor("store").compress_into(values, room := np.zeros(100, dtype))
+    assert same(wirepress.decompress(room.view("u1")[:size]), values)
+
+
+def test_types_whose_names_deceive() -> None:
+    """A name says no byte order, and ml_dtypes has another type of the name float8_e4m3."""
+    swapped = np.dtype(ml_dtypes.bfloat16).newbyteorder(">")
+    other = np.dtype(ml_dtypes.float8_e4m3)
+    for dtype, ours in ((swapped, "bfloat16"), (other, "float8_e4m3")):
+        frame = wirepress.compress(np.ones(4, f"u{dtype.itemsize}"), dtype=ours)
+        for call in (
+            lambda d=dtype: wirepress.compress(np.zeros(4).astype(d)),
+            lambda d=dtype: wirepress.compress(bytes(8), dtype=d),
+            lambda d=dtype: wirepress.StreamCompressor(dtype=d),
+            lambda d=dtype, f=frame: wirepress.decompress(f, np.zeros(4).astype(d)),
+        ):
+            with pytest.raises(wirepress.ParameterError, match=r"byte order|ml_dtypes|>V2"):
+                call()
+        assert kinds(dtype)[0][0].startswith("uint")
+
+
+def test_fields_of_records_are_not_written_to() -> None:
+    frame = wirepress.compress(np.ones(4, np.float32))
+    for record in (np.dtype([("a", "i4")]), np.dtype([("a", ">f4")])):
+        with pytest.raises(wirepress.ParameterError, match=r"out is .*float32"):
+            wirepress.decompress(frame, np.zeros(4, record))
+    assert wirepress.decompress(frame, np.zeros(4, "V4")).view("f4").sum() == 4
+
+
 @pytest.mark.parametrize("dtype", "i1 u2 i4 u8 f2 f4 f8 ? c8".split())
 def test_dlpack(dtype: str) -> None:
     values = (np.arange(24).reshape(2, 3, 4) % 5).astype(dtype)
@@ -144,8 +182,10 @@ def test_dlpack_elsewhere() -> None:
 def test_without_numpy() -> None:
     program = """
 import sys
+from collections.abc import Callable
 sys.modules["numpy"] = None
 import wirepress
+from wirepress.chunks import kinds
 assert wirepress.decompress(wirepress.compress(b"hello" * 99)) == b"hello" * 99
 import array
 frame = wirepress.compress(array.array("d", [1.0, 2.0]))

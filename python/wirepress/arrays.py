@@ -61,12 +61,30 @@ def dtype_code(dtype: Any) -> int:
     """
     name = dtype
     if not isinstance(dtype, str):
-        name = getattr(dtype, "__name__", None) or str(dtype)
-        name = _ML_DTYPES.get(name, name)
+        name = _name(getattr(dtype, "__name__", None) or str(dtype))
+        if not getattr(dtype, "isnative", True):
+            name = f"{name} in the other byte order"
     try:
         return DTYPES.index(name)
     except ValueError:
         raise ParameterError(f'unknown dtype "{name}"; known: {", ".join(DTYPES)}') from None
+
+
+def _name(theirs: str) -> str:
+    """Our name of a type that NumPy or ml_dtypes calls so."""
+    if theirs in _ML_DTYPES:
+        return _ML_DTYPES[theirs]
+    # The float8_e4m3 of ml_dtypes has infinities: its bits mean other numbers than ours.
+    return f"ml_dtypes.{theirs}" if theirs in _ML_DTYPES.values() else theirs
+
+
+def numpy_name(dtype: Any) -> str:
+    """The name in DTYPES of what a NumPy type's elements are; another word: they are none of these.
+
+    `dtype.name` alone does not say the byte order.
+    """
+    name = _name(dtype.name)
+    return name if dtype.isnative and name != "bytes" else dtype.str
 
 
 def whole(name: str, value: Any, least: int = 0, below: int = 1 << 64) -> int:
@@ -198,12 +216,13 @@ def room_of(out: Any, code: int | None = None, stream: int | None = None) -> Any
         ParameterError: an array of a device that cannot be written, or is of another type.
     """
     if not on_device(out):
-        if not isinstance(out, bytearray):
-            check_output(out, code)
-        return out
+        if isinstance(out, bytearray):
+            return out
+        check_output(out, code)
+        return plain(out)
     view = describe(out, None, stream)
-    plain = code in (None, 0) or view.dtype == code
-    if not plain and not (DTYPES[view.dtype] in ("int8", "uint8") or _is_memory(view.dtype, code)):
+    as_is = code in (None, 0) or view.dtype == code
+    if not as_is and not (DTYPES[view.dtype] in ("int8", "uint8") or _is_memory(view.dtype, code)):
         raise ParameterError(f"out is {DTYPES[view.dtype]}, the content is {DTYPES[code or 0]}")
     if not isinstance(view.buffer, _core.Array):
         return view.buffer
@@ -219,9 +238,19 @@ def room_of(out: Any, code: int | None = None, stream: int | None = None) -> Any
 def plain(out: Any) -> Any:
     """A NumPy array of a type without a buffer, as unsigned integers in the same memory."""
     numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(out, numpy.ndarray) or out.dtype.name not in _ML_DTYPES:
+    if numpy is None or not isinstance(out, numpy.ndarray):
         return out
-    return out.view(f"u{out.itemsize}")
+    return out.view(f"u{out.itemsize}") if _has_no_buffer(out.dtype) else out
+
+
+def _spoken(dtype: Any) -> str:
+    """A NumPy type in a sentence that also has names of DTYPES."""
+    return numpy_name(dtype) if dtype.isbuiltin == 2 else str(dtype)
+
+
+def _has_no_buffer(dtype: Any) -> bool:
+    """NumPy's dates, and types of other packages such as ml_dtypes."""
+    return dtype.kind in "mM" or dtype.isbuiltin == 2
 
 
 def _is_memory(theirs: int, code: int | None) -> bool:
@@ -280,14 +309,22 @@ def check_output(out: Any, code: int | None) -> None:
     if numpy is None or not isinstance(out, numpy.ndarray):
         _check_room(out, code)
         return
+    if out.dtype.hasobject:
+        raise ParameterError(f"out is {out.dtype}, of Python objects: bytes would destroy them")
     if code is None:
         return
     if isinstance(out, numpy.ma.MaskedArray):
         raise ParameterError("a masked array cannot be written to: its mask would stay; use .data")
-    theirs = _ML_DTYPES.get(out.dtype.name, out.dtype.name)
-    is_memory = out.dtype.kind in "uV" and out.itemsize in (1, dtype_size(code))
-    if code != 0 and theirs != DTYPES[code] and not is_memory and out.dtype != numpy.int8:
-        raise ParameterError(f"out is {out.dtype}, the content is {DTYPES[code]}")
+    if code != 0 and numpy_name(out.dtype) != DTYPES[code] and not _is_room(out.dtype, code):
+        raise ParameterError(f"out is {_spoken(out.dtype)}, the content is {DTYPES[code]}")
+
+
+def _is_room(dtype: Any, code: int) -> bool:
+    """Whether a NumPy type is of bytes, or of unsigned integers or plain memory of this size."""
+    if dtype.kind == "V":  # that of records, and of numbers that NumPy does not know, too
+        unnamed = dtype.names is None and dtype.isbuiltin != 2
+        return unnamed and dtype.itemsize in (1, dtype_size(code))
+    return dtype.str == "|i1" or (dtype.kind == "u" and dtype.itemsize in (1, dtype_size(code)))
 
 
 def _check_room(out: Any, code: int | None) -> None:
@@ -317,27 +354,23 @@ def _of_numpy(numpy: Any, data: Any) -> View:
     array = numpy.asarray(data)
     if not array.flags.c_contiguous:
         array = array.copy(order="C")
-    shape = array.shape
-    if array.dtype.name in _ML_DTYPES:
-        name = _ML_DTYPES[array.dtype.name]
-        return View(array.view(f"u{array.itemsize}"), dtype_code(name), len(shape), shape)
-    name = array.dtype.name
+    shape, name = array.shape, numpy_name(array.dtype)
     if array.dtype.hasobject:
         raise ParameterError(
             f"NumPy dtype {array.dtype} holds references to Python objects, which are not in its "
             f"bytes: convert it to a type of fixed size (array.astype), or compress a pickle of it"
         )
-    if name not in DTYPES or name == "bytes":
-        raise ParameterError(
-            f"NumPy dtype {array.dtype} is not one of {', '.join(DTYPES)}; compress a view of it "
-            f"(array.view) or its bytes (array.tobytes())"
-        )
-    if not array.dtype.isnative:
+    if name in DTYPES:
+        return View(plain(array), dtype_code(name), len(shape), shape)
+    if numpy_name(array.dtype.newbyteorder("=")) in DTYPES:
         raise ParameterError(
             f"NumPy dtype {array.dtype} is not in this machine's byte order: convert it with "
             f"array.astype(array.dtype.newbyteorder('='))"
         )
-    return View(array, dtype_code(name), len(shape), shape)
+    raise ParameterError(
+        f"NumPy dtype {_spoken(array.dtype)} is not one of {', '.join(DTYPES)}; compress a view of "
+        f"it (array.view) or its bytes (array.tobytes())"
+    )
 
 
 def _resolved(data: Any) -> Any:

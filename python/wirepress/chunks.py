@@ -29,8 +29,8 @@ def kinds(dtype: np.dtype[Any]) -> list[tuple[str, int]]:
         )
     if dtype.itemsize == 0:
         raise ParameterError(f"dtype {dtype} has no bytes")
-    name = arrays._ML_DTYPES.get(dtype.name, dtype.name)
-    if dtype.isnative and name in arrays.DTYPES and name != "bytes":
+    name = arrays.numpy_name(dtype)
+    if name in arrays.DTYPES:
         if dtype.kind == "c":
             return [(name, 1), (f"float{4 * dtype.itemsize}", 2)]
         return [(name, 1)]
