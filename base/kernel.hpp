@@ -64,6 +64,7 @@ struct Param {
   // fallback they are left out of the frame header, which is then as it was before.
   bool later = false;
   Bounds bounds = Bounds::kNothing;
+  bool positive = false;  // a real whose 0 says that the recipe does not name it: it never names 0
 
   size_t size() const { return real ? 3 : 1; }  // bytes in the frame header
 };

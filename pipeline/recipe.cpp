@@ -37,7 +37,9 @@ std::string known_params(const Codec& codec) {
 }
 
 std::string range_of(const Param& param) {
-  if (param.real) return "a number such as 1e-3 or 2.5, at most 4 digits";
+  if (param.real)
+    return std::string("a number ") + (param.positive ? "above 0 " : "") +
+           "such as 1e-3 or 2.5, at most 4 digits";
   if (!param.words) return std::to_string(param.min) + ".." + std::to_string(param.max);
   std::string words;
   for (int i = 0; i <= param.max; ++i) words += (i ? ", " : "") + std::string(param.words[i]);
@@ -45,7 +47,8 @@ std::string range_of(const Param& param) {
 }
 
 bool read_value(const Param& param, Text text, int* value) {
-  if (param.real) return parse_real(text.data(), text.size(), value);
+  if (param.real)
+    return parse_real(text.data(), text.size(), value) && !(param.positive && *value == 0);
   if (param.words) {
     for (int i = 0; i <= param.max; ++i) {
       if (text == param.words[i]) return *value = i, true;

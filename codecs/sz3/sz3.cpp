@@ -6,10 +6,13 @@ namespace wirepress {
 namespace {
 
 constexpr Param kParams[] = {
-    {"abs", 0, 0, 0, nullptr, "largest absolute error", true, false, Bounds::kAbsolute},
-    {"rel", 0, 0, 0, nullptr, "largest error as a part of the block's range of values", true},
-    {"psnr", 0, 0, 0, nullptr, "lowest peak signal-to-noise ratio of a block, in decibels", true},
-    {"pw", 0, 0, 0, nullptr, "largest error as a part of each value", true},
+    {"abs", 0, 0, 0, nullptr, "largest absolute error", true, false, Bounds::kAbsolute, true},
+    {"rel", 0, 0, 0, nullptr, "largest error as a part of the block's range of values", true, false,
+     Bounds::kNothing, true},
+    {"psnr", 0, 0, 0, nullptr, "lowest peak signal-to-noise ratio of a block, in decibels", true,
+     false, Bounds::kNothing, true},
+    {"pw", 0, 0, 0, nullptr, "largest error as a part of each value", true, false,
+     Bounds::kNothing, true},
 };
 
 Status check(Args* args) {

@@ -188,6 +188,14 @@ def test_recipes_that_contradict_themselves(recipe: str) -> None:
     refused(lambda: wirepress.Compressor(recipe), "twice|first")
 
 
+@pytest.mark.parametrize("recipe", ["sz3:abs=0", "sz3:rel=0.0", "sz3:psnr=0", "sz3:abs=1,pw=0e3"])
+def test_a_bound_of_zero_is_not_the_default_bound(recipe: str) -> None:
+    refused(lambda: wirepress.Compressor(recipe), "a number above 0 such as")
+    values = np.sin(np.arange(3000) / 30)
+    back = wirepress.decompress(wirepress.compress(values, "zfp:accuracy=0"))
+    assert np.array_equal(back, values)
+
+
 def test_steps_of_a_store_are_any_integers(tmp_path: Path) -> None:
     field = np.arange(4, dtype=np.float32)
     with wirepress.FrameStore(tmp_path / "s", (4,), "float32") as store:
