@@ -396,11 +396,11 @@ def add_parser(parsers: Any) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write it there (JSON)")
     parser.add_argument("--force", action="store_true", help="replace the file")
     parser.add_argument(
-        "--seconds", type=float, default=0.3, metavar="S",
+        "--seconds", type=files.duration, default=0.3, metavar="S",
         help="that each of about 20 measurements may take (0.3)",
     )  # fmt: skip
     parser.add_argument(
-        "--limit", type=float, default=300.0, metavar="S", help="give up after it (300)"
+        "--limit", type=files.duration, default=300.0, metavar="S", help="give up after it (300)"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no warnings")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -86,6 +86,8 @@ def measured(
         ParameterError: this build has no simulated cores, or a recipe is unknown.
     """
     codecs = {}
+    if not clock:
+        raise ParameterError("--clock must be more than 0")
     samples = list(samples)
     if not samples:
         raise ParameterError(

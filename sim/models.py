@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from wirepress.errors import ParameterError
 
 INFINITE = math.inf
+MOST_BUCKETS = 1_000_000  # of a step that is replayed one by one
 
 
 def _require(fine: bool, sentence: str) -> None:
@@ -305,14 +306,16 @@ def step(
     return compute + others + last_bucket + codec
 
 
-def overlapped_step(buckets: Sequence[tuple[float, float]]) -> float:
-    """Seconds of a step whose buckets (seconds of computing, seconds of exchange) are exchanged in
-    order, each from when it is computed. G, figure 2.2. `step` supposes that the first bucket is
-    there at once."""
+def overlapped_step(runs: Sequence[tuple[int, float, float]]) -> float:
+    """Seconds of a step whose buckets are exchanged in order, each from when it is computed; `runs`
+    of equal buckets: how many, and each one's seconds of computing and of exchange. G, figure 2.2.
+    `step` supposes that the first bucket is there at once."""
     computed = sent = 0.0
-    for compute, exchange in buckets:
-        computed += compute
-        sent = max(sent, computed) + exchange
+    for n, compute, exchange in runs:
+        # The slower of both stages is busy throughout: with the first bucket here, or the last.
+        waits = max(sent, computed + compute) + n * exchange
+        computed += n * compute
+        sent = max(waits, computed + exchange)
     return sent
 
 
@@ -322,12 +325,22 @@ def buckets(size: float, n_buckets: int) -> tuple[float, float]:
     return size / n_buckets, size / n_buckets
 
 
-def bucket_sizes(size: float, bucket: float) -> list[float]:
-    """DDP's: as many of `bucket` bytes as fit, and the rest (T, section 4.6.2: 25 MiB)."""
+def bucket_runs(size: float, bucket: float) -> list[tuple[int, float]]:
+    """How many buckets of which size, DDP's: as many of `bucket` bytes as fit, and the rest (T,
+    section 4.6.2: 25 MiB)."""
     _require(bucket > 0, "a bucket must hold more than 0 bytes")
     full = int(size // bucket)
     rest = size - full * bucket
-    return [bucket] * full + ([rest] if rest > 0 or not full else [])
+    runs = [(full, bucket)] if full else []
+    return runs + ([(1, rest)] if rest > 0 or not full else [])
+
+
+def bucket_sizes(size: float, bucket: float) -> list[float]:
+    """The buckets of `bucket_runs`, one by one."""
+    runs = bucket_runs(size, bucket)
+    n = sum(count for count, _ in runs)
+    _require(n <= MOST_BUCKETS, f"{n:.4g} buckets: a step has at most {MOST_BUCKETS}")
+    return [each for count, each in runs for _ in range(count)]
 
 
 # ---- two levels (S) -------------------------------------------------------------------------

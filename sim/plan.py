@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from wirepress import api, arrays, units
@@ -42,9 +42,8 @@ class Request:
 
     def exchange(self, codec: models.Stage | None) -> float:
         """Seconds of a step's messages when nothing else happens."""
-        return sum(
-            self._bucket(size, codec) for size in models.bucket_sizes(self.size, self.bucket)
-        )
+        runs = models.bucket_runs(self.size, self.bucket)
+        return sum(n * self._bucket(size, codec) for n, size in runs)
 
     def step(self, codec: models.Stage | None, contends: bool) -> float:
         """Seconds of a step. An engine that `contends` takes its time from computing."""
@@ -52,11 +51,12 @@ class Request:
         if self.overlap and contends and codec is not None:
             coded = models.SENT[self.scheme](self.workers) * self.size
             compute += coded / codec.compress + coded / codec.decompress
-        sizes = models.bucket_sizes(self.size, self.bucket)
         if not self.overlap:
             return compute + self.exchange(codec)
-        buckets = [(compute * size / self.size, self._bucket(size, codec)) for size in sizes]
-        return models.overlapped_step(buckets)
+        runs = models.bucket_runs(self.size, self.bucket)
+        return models.overlapped_step(
+            [(n, compute * size / self.size, self._bucket(size, codec)) for n, size in runs]
+        )
 
     def _bucket(self, size: float, codec: models.Stage | None) -> float:
         net = models.Network(self.link, self.latency, codec)
@@ -287,10 +287,11 @@ def options(
     request: Request, samples: list[Sample], args: argparse.Namespace, left: dict[str, str]
 ) -> list[Option]:
     """All that could be done, fastest step first; `left` gets what was left out, and why."""
-    found = []
+    found, known = [], []
     for engine, names, counted in _engines(samples, args, left):
         for name in names:
             codec = engine.codecs[name]
+            known.append(codec)
             if not codec.lossless and not args.lossy:
                 left[f"{name} on {engine.name}"] = "lossy (--lossy admits it)"
                 continue
@@ -306,7 +307,16 @@ def options(
             found.append(
                 _option(request, engine, codec, stage, data, published=published, counted=counted)
             )
+    check_ratios(args.ratio, known)
     return _sorted(found)
+
+
+def check_ratios(given: Iterable[str], known: Iterable[CodecModel]) -> None:
+    """Refuses --ratio of a codec that is not among those that are planned with."""
+    names = {name: None for codec in known for name in (codec.name, codec.recipe)}
+    for name in given:
+        if name not in names:
+            raise ParameterError(f"--ratio: no codec {name} here; known: {', '.join(names)}")
 
 
 def _option(
@@ -596,6 +606,9 @@ def count(text: str) -> int:
 
 def _request(samples: list[Sample], args: argparse.Namespace) -> Request:
     size = args.size if args.size is not None else float(sum(len(s.data) for s in samples))
+    for flag in ("size", "bucket"):
+        if getattr(args, flag) == 0:
+            raise files.UsageError(f"--{flag} must be more than 0")
     if not size:
         raise files.UsageError("give a sample of the data, or --size: what a worker sends a step")
     if args.workers == 1:
@@ -656,7 +669,8 @@ def _from_trace(args: argparse.Namespace) -> list[Sample]:
     args.workers = args.workers or found.workers
     args.scheme = args.scheme or found.scheme
     args.compute = found.compute if args.compute is None else args.compute
-    args.bucket = args.bucket or found.size / max(round(found.messages), 1)
+    if args.bucket is None:
+        args.bucket = found.size / max(round(found.messages), 1)
     return samples_of(job)
 
 
@@ -782,8 +796,9 @@ def add_parser(parsers: Any) -> None:
         "--max-engines", type=count, default=256, metavar="N", help="of one kind (256)"
     )
     codecs.add_argument(
-        "--seconds", type=float, default=0.2, metavar="S", help="that each timing may take (0.2)"
-    )
+        "--seconds", type=files.duration, default=0.2, metavar="S",
+        help="that each timing may take (0.2)",
+    )  # fmt: skip
     parser.add_argument("--rows", type=count, default=12, metavar="N", help="of the table (12)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -385,11 +385,12 @@ def _ratios(job: Any, engine: Engine, recipe: str) -> Ratios:
 
 
 def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.Stage]]:
-    found = []
+    found, known = [], []
     for text in args.engine or ["cpu" if args.samples else "fpga"]:
         engine, names = _engine(text, args)
         for name in names:
             codec = engine.codecs[name]
+            known.append(codec)
             try:
                 ratio: float | None = plan.ratio_of(codec, args.samples, args.ratio)[0]
             except plan.Left:
@@ -407,6 +408,7 @@ def _codecs(args: argparse.Namespace) -> list[tuple[Engine, CodecModel, models.S
                 slower, block = args.transport.slowdown, args.transport.block
             stage = models.Stage(ratio, c / slower, d / slower, engine.latency, host, block)
             found.append((engine, codec, stage))
+    plan.check_ratios(args.ratio, known)
     return found
 
 
@@ -470,11 +472,11 @@ def _hierarchical(args: argparse.Namespace, link: float, stage: models.Stage | N
             args.ranks // args.local, args.local, part, between, inside
         )
 
-    sizes = models.bucket_sizes(size, args.bucket or size)
+    runs = models.bucket_runs(size, args.bucket or size)
     if args.overlap:
-        pairs = [(args.compute * part / size, exchange(part)) for part in sizes]
-        return args.iterations * models.overlapped_step(pairs)
-    return args.iterations * (args.compute + sum(map(exchange, sizes)))
+        timed = [(n, args.compute * part / size, exchange(part)) for n, part in runs]
+        return args.iterations * models.overlapped_step(timed)
+    return args.iterations * (args.compute + sum(n * exchange(part) for n, part in runs))
 
 
 def _jobs(
@@ -649,8 +651,9 @@ def _workload(args: argparse.Namespace) -> calls.Workload:
         return dataclasses.replace(workload, repeat=args.iterations)
     if args.size is None or not args.ranks:
         raise files.UsageError("give a folder of traces, or --ranks and --size of a training")
-    if not args.size:
-        raise files.UsageError("--size must be more than 0")
+    for flag in ("size", "bucket"):
+        if getattr(args, flag) == 0:
+            raise files.UsageError(f"--{flag} must be more than 0")
     bucket = args.bucket or args.size
     return calls.training(
         args.ranks, args.size, args.compute, bucket, args.overlap, args.iterations
@@ -781,8 +784,9 @@ def add_parser(parsers: Any) -> None:
         help="sends of a trace up to it do not wait for their receives (64KiB)",
     )  # fmt: skip
     job.add_argument(
-        "--flops", type=float, default=calls.SPEED, metavar="N", help="a second, of traces (1e9)"
-    )
+        "--flops", type=functools.partial(files.real, "operations a second", above=True),
+        default=calls.SPEED, metavar="N", help="a second, of traces (1e9)",
+    )  # fmt: skip
     job.add_argument("--ranks", type=plan.count, metavar="N", help="of the training")
     job.add_argument(
         "--size", type=plan.quantity("size"), metavar="SIZE", help="of its Allreduce a step"
@@ -853,8 +857,9 @@ def add_parser(parsers: Any) -> None:
     )
     codecs.add_argument("--threads", type=plan.count, default=1, metavar="N", help="of the CPU (1)")
     codecs.add_argument(
-        "--seconds", type=float, default=0.2, metavar="S", help="that each timing may take (0.2)"
-    )
+        "--seconds", type=files.duration, default=0.2, metavar="S",
+        help="that each timing may take (0.2)",
+    )  # fmt: skip
     codecs.add_argument(
         "--ratio", action="append", type=plan.ratio, default=[], metavar="CODEC=R",
         help="instead of the engine file's",

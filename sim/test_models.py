@@ -124,6 +124,24 @@ def test_a_step_of_training() -> None:
     assert models.bucket_sizes(50, 25) == [25, 25]
 
 
+@pytest.mark.parametrize("compute", [0.0, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize(
+    "runs", [[(1, 4.0)], [(7, 2.0)], [(7, 2.0), (1, 9.0)], [(3, 5.0), (4, 1.0)]]
+)
+def test_equal_buckets_go_as_one_by_one(runs: list[tuple[int, float]], compute: float) -> None:
+    computed = sent = 0.0
+    for exchange in [each for n, each in runs for _ in range(n)]:
+        computed += compute
+        sent = max(sent, computed) + exchange
+    assert models.overlapped_step([(n, compute, each) for n, each in runs]) == sent
+
+
+def test_any_number_of_buckets() -> None:
+    assert models.bucket_runs(1e18, 1)[0][0] == 10**18
+    with pytest.raises(ParameterError, match=r"1e\+18 buckets: .* at most"):
+        models.bucket_sizes(1e18, 1)
+
+
 def test_two_levels() -> None:
     """S, eqs (1) to (3), by hand: M = 2, N = 3, whole g in every hop as printed."""
     two = models.TwoLevels(

@@ -144,6 +144,13 @@ def test_what_cannot_be_planned_is_said(wirepress_in) -> None:
         (("--size", "1GB", "--engine", "abacus"), "known: a100"),
         (("--size", "1GB", "--engine", "fpga:lz4=3x"), "lz4"),
         (("--size", "1GB", "--ratio", "lz4"), "CODEC=RATIO"),
+        (
+            ("--size", "1GB", "--engine", "fpga:lz4", "--ratio", "lz=2"),
+            "no codec lz here; known: lz4",
+        ),
+        (("--size", "1GB", "--seconds", "nan"), "'nan' is no number of seconds"),
+        (("--size", "0B"), "--size must be more than 0"),
+        (("--size", "1GB", "--bucket", "0B"), "--bucket must be more than 0"),
         (("nowhere.npy",), "nowhere.npy: No such file"),
     ],
 )

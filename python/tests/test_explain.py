@@ -66,5 +66,16 @@ def test_how_far_behind_the_next_is(other: float, said: str) -> None:
     assert line.startswith(said) and bool(line) == bool(said)
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "soon"])
+@pytest.mark.parametrize("command", ["explain", "bench", "plan", "simulate", "calibrate"])
+def test_times_are_finite_numbers(
+    command: str, seconds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, f"--seconds={seconds}", "data"])
+    assert ended.value.code == 2
+    assert f"'{seconds}' is no number of seconds" in capsys.readouterr().err
+
+
 def test_one_recipe_has_no_next() -> None:
     assert explain._confidence(explain.Group(0, 1, False, [row("store", 1.0, True)])) == ""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import math
 import os
 import platform
 import shlex
@@ -366,16 +365,6 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _duration(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return seconds
-
-
 def add_parser(parsers: Any) -> None:
     parser = parsers.add(
         "bench",
@@ -399,7 +388,11 @@ def add_parser(parsers: Any) -> None:
     )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of the library (1)")
     parser.add_argument(
-        "--seconds", type=_duration, default=0.5, metavar="S", help="that each row may take (0.5)"
+        "--seconds",
+        type=files.duration,
+        default=0.5,
+        metavar="S",
+        help="that each row may take (0.5)",
     )
     parser.add_argument(
         "--limit",

@@ -230,6 +230,10 @@ def add_parser(parsers: Any) -> None:
         "--measure", action="store_true", help="also time every recipe that was tried, on all of it"
     )
     parser.add_argument(
-        "--seconds", type=float, default=0.3, metavar="S", help="that each timing may take (0.3)"
+        "--seconds",
+        type=files.duration,
+        default=0.3,
+        metavar="S",
+        help="that each timing may take (0.3)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -132,6 +132,22 @@ def whole(least: int) -> Callable[[str], int]:
     return number
 
 
+def real(what: str, text: str, *, above: bool = False) -> float:
+    """A flag's finite number from 0 on, or `above` 0; `what` it is of in the refusal."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < math.inf or (above and not number):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of {what}")
+    return number
+
+
+def duration(text: str) -> float:
+    """The type of a flag that is seconds."""
+    return real("seconds", text)
+
+
 # ---- recipes --------------------------------------------------------------------------------
 
 
