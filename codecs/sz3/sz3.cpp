@@ -11,8 +11,8 @@ constexpr Param kParams[] = {
      Bounds::kNothing, true},
     {"psnr", 0, 0, 0, nullptr, "lowest peak signal-to-noise ratio of a block, in decibels", true,
      false, Bounds::kNothing, true},
-    {"pw", 0, 0, 0, nullptr, "largest error as a part of each value", true, false,
-     Bounds::kNothing, true},
+    {"pw", 0, 0, 0, nullptr, "largest error as a part of each value", true, false, Bounds::kNothing,
+     true},
 };
 
 Status check(Args* args) {
