@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -280,6 +281,8 @@ def _read_toml(path: Path, text: str) -> Engine:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ParameterError(f"{path}: nested too deeply") from None
     read.check_keys((), content, _ENGINE)
     kind = read.word(("kind",), content, None)
     if kind not in KINDS:
@@ -317,14 +320,15 @@ def from_bench(report: dict[str, Any], name: str) -> Engine:
         codecs: dict[str, CodecModel] = {}
         for row in report["rows"]:
             sides = [
-                Side(rate=1e9 * float(row[f"{side}_gbps"])) for side in ("compress", "decompress")
+                Side(rate=1e9 * _positive(row, f"{side}_gbps"))
+                for side in ("compress", "decompress")
             ]
             model = CodecModel(
                 name=row["recipe"],
                 compress=sides[0],
                 decompress=sides[1],
                 recipe=row["recipe"],
-                ratio=float(row["ratio"]),
+                ratio=_positive(row, "ratio"),
                 ratio_data=row["file"],
                 source=f"{report['command']} ({report['date']})",
             )
@@ -340,6 +344,13 @@ def from_bench(report: dict[str, Any], name: str) -> Engine:
     if not codecs:
         raise ParameterError(f"{name}: the report has no rows")
     return Engine(Path(name).stem, title, "cpu", machine["cpu"], source, codecs, contends=True)
+
+
+def _positive(row: dict[str, Any], key: str) -> float:
+    number = float(row[key])
+    if not 0 < number < math.inf:
+        raise ValueError(f"{key} {number} is no number above 0")
+    return number
 
 
 def load(name: str) -> Engine:
@@ -366,6 +377,8 @@ def load(name: str) -> Engine:
         report = json.loads(text)
     except json.JSONDecodeError as error:
         raise ParameterError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ParameterError(f"{path}: nested too deeply") from None
     return from_bench(report, str(path))
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import runpy
 from pathlib import Path
@@ -108,7 +109,8 @@ def test_a_bench_report_is_an_engine(wirepress_in, tmp_path: Path) -> None:
     flags = ("--recipes", "lz4", "zstd:1", "--seconds", "0", "--json", "here.json")
     assert wirepress_in("bench", "data", *flags).returncode == 0
     engine = engine_files.load(str(tmp_path / "here.json"))
-    row = json.loads((tmp_path / "here.json").read_text())["rows"][0]
+    report = json.loads((tmp_path / "here.json").read_text())
+    row = report["rows"][0]
     assert list(engine.codecs) == ["lz4", "zstd:1"]
     assert engine.codecs["lz4"].ratio == row["ratio"]
     assert engine.codecs["lz4"].compress.rate == pytest.approx(1e9 * row["compress_gbps"])
@@ -117,6 +119,9 @@ def test_a_bench_report_is_an_engine(wirepress_in, tmp_path: Path) -> None:
         ("{}", "not a report"),
         ("{", "Expecting"),
         ('{"rows": []}', "not a report"),
+        ("[" * 100_000, "nested too deeply"),
+        (json.dumps(report | {"rows": [row | {"ratio": math.nan}]}), "ratio nan is no number"),
+        (json.dumps(report | {"rows": [row | {"compress_gbps": -1}]}), "compress_gbps -1"),
     ):
         (tmp_path / "here.json").write_text(text)
         with pytest.raises(ParameterError, match=re.escape("here.json") + ".*" + said):
