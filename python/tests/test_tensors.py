@@ -432,7 +432,9 @@ def _as_zip(compression: int) -> bytes:
     return Path("y.pt").read_bytes()
 
 
-@pytest.mark.parametrize("case", ["deflated", "legacy", "cut", "text", "no pickle", "big endian"])
+@pytest.mark.parametrize(
+    "case", ["deflated", "legacy", "cut", "text", "no pickle", "big endian", "empty"]
+)
 def test_other_pt_files_stay_bytes(case: str, main: Main) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -446,6 +448,8 @@ def test_other_pt_files_stay_bytes(case: str, main: Main) -> None:
         whole = whole[:-100]
     elif case == "text":
         whole = b"some notes " * 500
+    elif case == "empty":
+        whole = b""
     elif case == "no pickle":
         with zipfile.ZipFile("z", "w") as archive:
             archive.writestr("x/data/0", WEIGHTS.tobytes())
@@ -462,6 +466,7 @@ def test_other_pt_files_stay_bytes(case: str, main: Main) -> None:
     one_sentence(error)
     status, error = main("compress", "-q", "y.pt", *(("--format=bytes",) if case == "cut" else ()))
     assert status == 0, error
+    assert "pipe" not in error
     assert back(main, "y.pt") == whole
 
 
