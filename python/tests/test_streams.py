@@ -80,6 +80,17 @@ def test_truncated_and_damaged_streams(text: bytes) -> None:
             stream.close()
 
 
+def test_a_damaged_stream_stays_damaged(text: bytes) -> None:
+    frame = wirepress.compress(text[:5000])
+    stream = wirepress.StreamDecompressor()
+    with pytest.raises(wirepress.ChecksumError, match="block 0"):
+        stream.update(frame[:-1] + bytes([frame[-1] ^ 1]))
+    with pytest.raises(wirepress.ParameterError, match="use a new StreamDecompressor"):
+        stream.update(frame)
+    with pytest.raises(wirepress.ChecksumError, match="block 0"):
+        stream.close()
+
+
 def test_stream_of_a_dtype(field: np.ndarray) -> None:
     data = field.tobytes()
     frame = stream_of(data, 10_001, recipe="fre:m=5", dtype="float32", block_size=4096)

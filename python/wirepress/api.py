@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 from wirepress import _core, arrays, environment
-from wirepress.errors import ParameterError, TruncatedError
+from wirepress.errors import FrameError, ParameterError, TruncatedError
 from wirepress.uncopied import Uncopied
 
 Value = str | int | bool | None  # of an option; None: leave it as it is
@@ -744,6 +744,7 @@ class StreamDecompressor(Uncopied):
         """True after the last byte of the frame's content was returned."""
         self.unused = b""
         """Bytes given to `update` that lie behind the end of the frame."""
+        self._damage: FrameError | None = None
 
     def update(self, data: Any) -> bytes:
         """Takes the next bytes of the frame and returns what they expand to, perhaps nothing.
@@ -771,12 +772,20 @@ class StreamDecompressor(Uncopied):
         """
         if self.done:
             return 0, 0
+        if self._damage:
+            raise ParameterError("the stream ended at an error; use a new StreamDecompressor")
         data, offset = arrays.memory_of(data), arrays.whole("offset", offset)
-        consumed, written, self.done = self._context.expand_update(data, offset, out)
+        try:
+            consumed, written, self.done = self._context.expand_update(data, offset, out)
+        except FrameError as error:
+            self._damage = error
+            raise
         return consumed, written
 
     def close(self) -> None:
-        """Raises TruncatedError unless the frame was whole."""
+        """Raises TruncatedError unless the frame was whole; where it was damaged, what said so."""
+        if self._damage:
+            raise self._damage
         if not self.done:
             raise TruncatedError("the frame ends before its content does")
 
