@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import wirepress
@@ -63,6 +64,11 @@ def test_in_python(option: wirepress.Option, value: str, right: bool) -> None:
     with pytest.raises(wirepress.ParameterError) as refusal:
         wirepress.Compressor(**{option.key: value})
     one_sentence(str(refusal.value), f"{option.key}: ", value)
+
+
+def test_booleans_may_be_numpys() -> None:
+    for value, text in ((np.True_, "on"), (np.False_, "off")):
+        assert wirepress.Compressor(checksum=value).option("checksum") == (text, "set")
 
 
 @matrix

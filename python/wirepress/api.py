@@ -7,6 +7,7 @@ import copyreg
 import dataclasses
 import math
 import operator
+import sys
 from typing import Any
 
 from wirepress import _core, arrays, environment
@@ -215,7 +216,7 @@ def _context(recipe: str | None, options: dict[str, Value]) -> _core.Context:
 
 
 def _set(context: _core.Context, key: str, value: Value) -> None:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or _is_numpys_bool(value):
         value = "on" if value else "off"
     elif not isinstance(value, str):
         try:
@@ -225,6 +226,12 @@ def _set(context: _core.Context, key: str, value: Value) -> None:
                 f"option {key}: a str, int or bool, not {type(value).__name__}"
             ) from None
     context.set(arrays.text("option", key), arrays.text(key, value))
+
+
+def _is_numpys_bool(value: Any) -> bool:
+    """Which is no int, as a bool is."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.bool_)
 
 
 _GRADIENTS = ("float32", "bfloat16", "float16")
