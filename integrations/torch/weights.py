@@ -19,13 +19,31 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
-def _check(name: str, tensor: Any) -> torch.Tensor:
+def _check(name: Any, tensor: Any) -> torch.Tensor:
+    if not isinstance(name, str):
+        raise ParameterError(f"{name!r} is a {type(name).__name__}; names of tensors are text")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"the name {name!a} is not text (UTF-8)") from None
     if not isinstance(tensor, torch.Tensor):
         raise ParameterError(f"{name} is a {type(tensor).__name__}, not a tensor")
-    if tensor.layout != torch.strided or tensor.is_meta or tensor.dtype not in _NAMES:
-        kind = "meta" if tensor.is_meta else f"{tensor.layout} {tensor.dtype}"
+    if kind := _foreign_kind(tensor):
         raise ParameterError(f"tensor {name} is {kind}, which safetensors cannot describe")
     return tensor
+
+
+def _foreign_kind(tensor: torch.Tensor) -> str:
+    """What a tensor is whose shape and type do not say which bytes it holds; "": it is none."""
+    if torch.nn.parameter.is_lazy(tensor):
+        return f"an {type(tensor).__name__}"
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return f"a {type(tensor).__name__}"  # a DTensor, a masked one: others hold its values
+    if tensor.is_meta or tensor.is_nested:
+        return "meta" if tensor.is_meta else "nested"
+    if tensor.layout != torch.strided or tensor.dtype not in _NAMES:
+        return f"{tensor.layout} {tensor.dtype}"
+    return ""
 
 
 def _header(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None) -> bytes:
@@ -66,8 +84,8 @@ def save_file(
         options: of `wirepress.Compressor`, such as `threads`.
 
     Raises:
-        ParameterError: a tensor of another type, sparse or without data, or a recipe that does not
-            take the tensors.
+        ParameterError: a tensor of another type, sparse, nested, distributed (a DTensor) or without
+            data, a name that is no text, or a recipe that does not take the tensors.
         OSError: from the file system; what was at `path` stays.
     """
     if "__metadata__" in tensors:
