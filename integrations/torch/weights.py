@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from wirepress import wps
 from wirepress.errors import FrameError, ParameterError
+from wirepress.torch.memory import foreign_kind
 
 _DTYPES = {
     word: getattr(torch, {"float8_e4m3": "float8_e4m3fn"}.get(name, name))
@@ -28,22 +29,10 @@ def _check(name: Any, tensor: Any) -> torch.Tensor:
         raise ParameterError(f"the name {name!a} is not text (UTF-8)") from None
     if not isinstance(tensor, torch.Tensor):
         raise ParameterError(f"{name} is a {type(tensor).__name__}, not a tensor")
-    if kind := _foreign_kind(tensor):
+    kind = foreign_kind(tensor) or ("" if tensor.dtype in _NAMES else str(tensor.dtype))
+    if kind:
         raise ParameterError(f"tensor {name} is {kind}, which safetensors cannot describe")
     return tensor
-
-
-def _foreign_kind(tensor: torch.Tensor) -> str:
-    """What a tensor is whose shape and type do not say which bytes it holds; "": it is none."""
-    if torch.nn.parameter.is_lazy(tensor):
-        return f"an {type(tensor).__name__}"
-    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        return f"a {type(tensor).__name__}"  # a DTensor, a masked one: others hold its values
-    if tensor.is_meta or tensor.is_nested:
-        return "meta" if tensor.is_meta else "nested"
-    if tensor.layout != torch.strided or tensor.dtype not in _NAMES:
-        return f"{tensor.layout} {tensor.dtype}"
-    return ""
 
 
 def _header(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None) -> bytes:
