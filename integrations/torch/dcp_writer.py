@@ -25,6 +25,7 @@ from wirepress.arrays import unwritten
 from wirepress.errors import FrameError, ParameterError
 from wirepress.torch import dcp_metadata
 from wirepress.torch.dcp_metadata import DATA_MAGIC, DATA_NAME, NAME, Folder, Place, frame_dtype
+from wirepress.torch.memory import foreign_kind
 
 PIECE = 16 << 20  # bytes of content in a frame: what is coded while other bytes are written
 _BUFFER, _BUFFERS = 4 << 20, 3
@@ -120,10 +121,7 @@ class _Sink:
 
 def _item_memory(name: str, tensor: torch.Tensor) -> memoryview:
     """The bytes of a tensor, row by row."""
-    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        raise ParameterError(f"{name} is a {type(tensor).__name__}, not a plain tensor")
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
-        kind = "quantized" if tensor.is_quantized else "meta" if tensor.is_meta else tensor.layout
+    if kind := foreign_kind(tensor):
         raise ParameterError(f"tensor {name} is {kind}, which a checkpoint here cannot hold")
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     return memoryview(plain.reshape(-1).view(torch.uint8).numpy())

@@ -25,6 +25,21 @@ def all_finite(values: torch.Tensor) -> bool:
     return bool(values.sum().isfinite()) or bool(values.isfinite().all())
 
 
+def foreign_kind(tensor: torch.Tensor) -> str:
+    """What a tensor is that has no values of its own in rows, as a word for a sentence; "": it has.
+
+    A DTensor and a masked tensor are such: other tensors hold what they stand for.
+    """
+    if torch.nn.parameter.is_lazy(tensor):
+        return f"an {type(tensor).__name__}"
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return f"a {type(tensor).__name__}, not a plain tensor"
+    for kind in ("meta", "nested", "quantized"):
+        if getattr(tensor, f"is_{kind}"):
+            return kind
+    return "" if tensor.layout == torch.strided else str(tensor.layout)
+
+
 class _Memory:
     """Memory of a tensor, in NumPy's protocol; the array keeps this and so the tensor."""
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from wirepress import patches, wps
 from wirepress.errors import CorruptError, FrameError, ParameterError
+from wirepress.torch.memory import foreign_kind
 from wirepress.uncopied import Uncopied
 
 _LIST = "VERSIONS"
@@ -159,6 +160,8 @@ def _state(weights: Weights) -> dict[str, torch.Tensor]:
     for name, tensor in held.items():
         if not isinstance(tensor, torch.Tensor):
             raise ParameterError(f"{name} is a {type(tensor).__name__}, not a tensor")
+        if kind := foreign_kind(tensor):
+            raise ParameterError(f"tensor {name} is {kind}, which cannot be published")
     return {name: tensor.detach().cpu() for name, tensor in held.items()}
 
 

@@ -257,7 +257,7 @@ class Joined(Run):
     """Ranks have different numbers of batches."""
 
     def train(self) -> None:
-        with self.ddp.join():
+        with self.ddp.join(divide_by_initial_world_size=self.feature == "join"):
             for step in range(STEPS + dist.get_rank()):
                 self.optimizer.zero_grad()
                 self.loss(step).backward()
@@ -305,6 +305,7 @@ FEATURES: dict[str, tuple[Callable[[], nn.Module], dict[str, Any]]] = {
     "no_sync": (lambda: Model(layer()), {}),
     "accumulated": (lambda: Model(layer()), {}),
     "join": (lambda: Model(layer()), {}),
+    "join of those with data": (lambda: Model(layer()), {}),
     "bf16 autocast": (lambda: Model(layer()), {}),
     "fp16 autocast": (lambda: Model(layer()), {}),
     "complex64": (lambda: Model(Complex(torch.complex64)), {}),
@@ -341,7 +342,7 @@ FEATURES |= COMPILED
 KNOWN = inspect.signature(DistributedDataParallel.__init__).parameters  # options come with versions
 FEATURES = {name: f for name, f in FEATURES.items() if f[1].keys() <= KNOWN.keys()}
 ROUNDED = {"bfloat16": 0.02, "float16": 0.01, "bf16 autocast": 0.05, "fp16 autocast": 0.05}
-KINDS = {"join": Joined, "fp16 autocast": Scaled}
+KINDS = {"join": Joined, "join of those with data": Joined, "fp16 autocast": Scaled}
 
 
 def numbers(tensors: Iterable[torch.Tensor | None]) -> torch.Tensor:

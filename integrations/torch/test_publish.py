@@ -335,6 +335,24 @@ def test_weights_of_inference_mode_and_views(tmp_path: Path) -> None:
         assert patches.digest(subscriber.tensors) == patches.digest(weights)
 
 
+@pytest.mark.parametrize(
+    ("tensor", "kind"),
+    [
+        (torch.zeros(3, device="meta"), "meta"),
+        (torch.zeros(3).to_sparse(), r"torch\.sparse_coo"),
+        (torch.nn.LazyLinear(4).weight, "an UninitializedParameter"),
+    ],
+    ids=["meta", "sparse", "lazy"],
+)
+def test_tensors_without_values_in_rows_are_refused(
+    tensor: torch.Tensor, kind: str, tmp_path: Path
+) -> None:
+    publisher = wt.WeightPublisher({"x": tensor}, tmp_path)
+    with pytest.raises(ParameterError, match=f"tensor x is {kind}, which cannot be published"):
+        publisher.publish()
+    assert wt.WeightSubscriber(tmp_path).latest() == 0
+
+
 def test_a_store_that_is_begun_anew(tmp_path: Path) -> None:
     trainer = Trainer()
     wt.WeightPublisher(trainer.weights, tmp_path).publish()

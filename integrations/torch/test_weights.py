@@ -85,13 +85,35 @@ def test_views_and_tied_weights() -> None:
         torch.zeros(3, dtype=torch.complex128),
         torch.zeros(3).to_sparse(),
         torch.zeros(3, device="meta"),
+        torch.nested.nested_tensor([torch.zeros(3), torch.zeros(2)], layout=torch.jagged),
+        torch.nn.LazyLinear(4).weight,
         [1.0],
     ],
-    ids=["complex128", "sparse", "meta", "list"],
+    ids=["complex128", "sparse", "meta", "nested", "lazy", "list"],
 )
 def test_what_safetensors_cannot_hold_is_refused(tensor: object) -> None:
     with pytest.raises(ParameterError, match=r"\bx is"):
         wt.save_file({"x": tensor}, "m.wps")
+    assert os.listdir() == []
+
+
+@pytest.mark.filterwarnings("ignore")  # both are prototypes, and PyTorch says so
+def test_tensors_whose_values_others_hold_are_refused() -> None:
+    parts = [torch.zeros(3), torch.zeros(2)]
+    for tensor, kind in (
+        (torch.nested.nested_tensor(parts), "nested"),
+        (torch.masked.masked_tensor(torch.zeros(3), torch.ones(3).bool()), "a MaskedTensor"),
+    ):
+        with pytest.raises(ParameterError, match=f"tensor x is {kind}"):
+            wt.save_file({"x": tensor}, "m.wps")
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize("names", [(0,), (0, "0"), (True,), (None,), (("a", 1),), ("\ud800",)])
+def test_names_that_are_no_text_are_refused(names: tuple[Any, ...]) -> None:
+    """JSON would make text of some, and so one name of two."""
+    with pytest.raises(ParameterError, match="text"):
+        wt.save_file({name: torch.zeros(3) for name in names}, "m.wps")
     assert os.listdir() == []
 
 

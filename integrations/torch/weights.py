@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from wirepress import wps
 from wirepress.errors import FrameError, ParameterError
+from wirepress.torch.memory import foreign_kind
 
 _DTYPES = {
     word: getattr(torch, {"float8_e4m3": "float8_e4m3fn"}.get(name, name))
@@ -19,11 +20,17 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
-def _check(name: str, tensor: Any) -> torch.Tensor:
+def _check(name: Any, tensor: Any) -> torch.Tensor:
+    if not isinstance(name, str):
+        raise ParameterError(f"{name!r} is a {type(name).__name__}; names of tensors are text")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"the name {name!a} is not text (UTF-8)") from None
     if not isinstance(tensor, torch.Tensor):
         raise ParameterError(f"{name} is a {type(tensor).__name__}, not a tensor")
-    if tensor.layout != torch.strided or tensor.is_meta or tensor.dtype not in _NAMES:
-        kind = "meta" if tensor.is_meta else f"{tensor.layout} {tensor.dtype}"
+    kind = foreign_kind(tensor) or ("" if tensor.dtype in _NAMES else str(tensor.dtype))
+    if kind:
         raise ParameterError(f"tensor {name} is {kind}, which safetensors cannot describe")
     return tensor
 
@@ -66,8 +73,8 @@ def save_file(
         options: of `wirepress.Compressor`, such as `threads`.
 
     Raises:
-        ParameterError: a tensor of another type, sparse or without data, or a recipe that does not
-            take the tensors.
+        ParameterError: a tensor of another type, sparse, nested, distributed (a DTensor) or without
+            data, a name that is no text, or a recipe that does not take the tensors.
         OSError: from the file system; what was at `path` stays.
     """
     if "__metadata__" in tensors:

@@ -106,6 +106,16 @@ def test_torch_state_dicts() -> None:
         assert torch.equal(tensor.view(torch.int16), old[name].view(torch.int16))
 
 
+def test_tensors_without_values_in_rows_are_named() -> None:
+    torch = pytest.importorskip("torch")
+    for tensor, kind in (
+        (torch.zeros(3, device="meta"), "on meta: bring it to the CPU"),
+        (torch.zeros(3).to_sparse(), "torch.sparse_coo: its values do not lie in rows"),
+    ):
+        with pytest.raises(ParameterError, match=f"tensor x is {kind}"):
+            wirepress.diff({}, {"x": tensor}, base=0, target=1)
+
+
 def test_wrong_bases_are_refused_and_nothing_is_touched() -> None:
     old, new = state(), moved(state(), 0.01)
     update = wirepress.diff(old, new, base=3, target=4)

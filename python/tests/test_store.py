@@ -86,6 +86,23 @@ def test_lossy_is_the_same_whenever_it_is_read(path: Path) -> None:
         assert store.get(0, out) is out and (out == now).all()
 
 
+def test_outputs_of_another_shape_are_refused() -> None:
+    """Their rows would get parts of others; the rest of a larger one would stay as it was."""
+    with FrameStore(None, (3, 4), policy="memory", tile=(2, 4)) as store:
+        values = np.arange(12, dtype=np.float32).reshape(3, 4)
+        store.put(0, values)
+        for shape in (4, 3), (3, 5), (1, 3, 4):
+            out = np.zeros(shape, np.float32)
+            with pytest.raises(wirepress.ParameterError, match=r"out has shape .*hold \(3, 4\)"):
+                store.get(0, out)
+            with pytest.raises(wirepress.ParameterError, match=r"out has shape .*hold \(2, 4\)"):
+                store.get_tile(0, 0, out)
+            assert not out.any()
+        flat = np.zeros(12, np.float32)
+        assert (store.get(0, flat) == values.ravel()).all()
+        assert store.get(0, bytearray(48)) == values.tobytes()
+
+
 def test_budget_and_waits(path: Path) -> None:
     size = 6000 * 4
     with pytest.raises(wirepress.ParameterError, match="memory is 50000 bytes"):

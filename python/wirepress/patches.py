@@ -64,10 +64,13 @@ class Entry(NamedTuple):
 # ---- states ---------------------------------------------------------------------------------
 
 
-def _torch_bytes(data: Any) -> Any:
+def _torch_bytes(name: str, data: Any) -> Any:
     torch = sys.modules["torch"]
-    if data.device.type != "cpu" or data.layout != torch.strided:
-        raise ParameterError(f"a tensor is on {data.device} or sparse: bring it to the CPU")
+    if data.device.type != "cpu":
+        raise ParameterError(f"tensor {name} is on {data.device}: bring it to the CPU")
+    if data.layout != torch.strided or data.is_nested:
+        kind = "nested" if data.is_nested else data.layout
+        raise ParameterError(f"tensor {name} is {kind}: its values do not lie in rows")
     plain = data.detach().resolve_conj().resolve_neg()
     return plain.contiguous().reshape(-1).view(torch.uint8).numpy()
 
@@ -82,7 +85,8 @@ def item_of(name: str, data: Any) -> Item:
         dtype = _TORCH.get(dtype, dtype)
         if dtype not in arrays.DTYPES:
             raise ParameterError(f"tensor {name} is {dtype}, which frames do not know")
-        return Item(dtype, tuple(data.shape), _torch_bytes(data))
+        memory = _torch_bytes(name, data)
+        return Item(dtype, tuple(data.shape), memory)
     if numpy is None or not isinstance(data, numpy.ndarray):
         raise ParameterError(f"{name} is a {type(data).__name__}, not an array or a tensor")
     code = arrays.describe(data.reshape(-1)).dtype

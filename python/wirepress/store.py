@@ -241,6 +241,16 @@ class FrameStore(Uncopied):
             return view._replace(dtype=0)
         return view
 
+    def _room(self, out: Any, shape: tuple[int, ...]) -> Any:
+        """Memory of an output. One with dimensions has those of what it gets, for in others the
+        rows would lie elsewhere; a flat one takes the values in a row."""
+        theirs = tuple(getattr(out, "shape", ()))
+        if len(theirs) > 1 and theirs != shape:
+            raise ParameterError(
+                f"out has shape {theirs}, what it is to hold {shape}: give that, or a flat buffer"
+            )
+        return arrays.room_of(out, self._dtype)
+
     def put(self, step: int, array: Any) -> None:
         """Takes a copy of a frame; waits only while all buffers are full."""
         view = self._view_of(array)
@@ -252,12 +262,12 @@ class FrameStore(Uncopied):
         self._store.put(_step(step), view.buffer)
 
     def get(self, step: int, out: Any = None) -> Any:
-        """The frame of a step, as a new NumPy array; or in `out`, a writable buffer."""
+        """The frame of a step, as a new NumPy array; or in `out`, of its shape or a flat buffer."""
         step = _step(step)
         if step not in self:
             raise KeyError(f"step {step} is not in the store, which has {len(self)} frames")
         if out is not None:
-            self._store.get(step, arrays.room_of(out, self._dtype))
+            self._store.get(step, self._room(out, self.shape))
             return out
         array, memory = arrays.empty(self._dtype, self.shape)
         self._store.get(step, memory)
@@ -287,12 +297,13 @@ class FrameStore(Uncopied):
         self._store.put_tile(_step(step), tile, view.buffer)
 
     def get_tile(self, step: int, tile: int, out: Any = None) -> Any:
-        """A part of a frame, as a new NumPy array; or in `out`, a writable buffer."""
+        """A part of a frame, as a new NumPy array; or in `out`, of its shape or a flat buffer."""
         tile = arrays.whole("tile", tile)
+        shape = tuple(self._store.tile_at(tile)[1])
         if out is not None:
-            self._store.get_tile(_step(step), tile, arrays.room_of(out, self._dtype))
+            self._store.get_tile(_step(step), tile, self._room(out, shape))
             return out
-        array, memory = arrays.empty(self._dtype, self._store.tile_at(tile)[1])
+        array, memory = arrays.empty(self._dtype, shape)
         self._store.get_tile(_step(step), tile, memory)
         return array
 

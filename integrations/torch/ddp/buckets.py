@@ -10,14 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn.parallel import DistributedDataParallel
 from wirepress.torch import memory
 from wirepress.torch.memory import stays as stays
 
 
 class Step:
-    """The buckets of one backward pass: what is still on its way, and what went wrong."""
+    """The buckets of one backward pass: what is still on its way, and what went wrong.
 
-    def __init__(self) -> None:
+    Args:
+        divisor: the ranks that sums of gradients are divided by.
+    """
+
+    def __init__(self, divisor: int = 1) -> None:
+        self.divisor = divisor
         self._lock = threading.Lock()
         self._n_left, self._all_there = 0, False
         self.lost = False  # a gradient was not finite, and the step is skipped
@@ -51,6 +57,15 @@ def n_bytes(buffer: torch.Tensor) -> int:
 
 def is_finite(sums: torch.Tensor) -> bool:
     return memory.all_finite(sums._values() if sums.is_sparse else sums)
+
+
+def divides_by_those_with_data(model: DistributedDataParallel | None) -> bool:
+    """Whether the model is in a `join` with `divide_by_initial_world_size=False`. PyTorch keeps
+    that from hooks, and divides itself only where there is none."""
+    config = getattr(model, "_join_config", None)
+    if config is None or not (config.enable and config.is_first_joinable):
+        return False
+    return not getattr(model, "_divide_by_initial_world_size", True)
 
 
 def after_backward(check: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,7 @@ class State:
         self.step = 0
         self.counts = Counts()
         self._group = model.process_group
+        self._model = weakref.ref(model)
         self._tuner: Tuner | None = None
         self._nothing = settings.method == "noop"
         self._closed = False
@@ -106,24 +108,32 @@ class State:
         """Whether residuals are compared with gradients in this step; it costs two passes."""
         return self.step <= self.settings.warmup_steps + 3 or self.step % 64 == 0
 
-    def _begin_step(self) -> None:
+    def _begin_step(self, has_data: bool, device: torch.device) -> None:
         self.step += 1
         self.counts.steps += 1
-        self._current = Step()
+        self._current = Step(self._divisor(has_data, device))
         if self._tuner and self._tuner.begin_step():
             self._plan.take_over({choice.name: choice.recipe for choice in self._tuner.choices})
         if self.settings.on_nonfinite == "skip":
             for p in self._plan.parameters:
                 p.backup = p.saved()
 
+    def _divisor(self, has_data: bool, device: torch.device) -> int:
+        """The ranks that this step's sums are divided by: all, or in a join those with data."""
+        if not buckets.divides_by_those_with_data(self._model()):
+            return dist.get_world_size(self._group)
+        count = torch.tensor(int(has_data), device=device)
+        dist.all_reduce(count, group=self._group)
+        return int(count)
+
     def _hook(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         self._check_open()
         # With backward(create_graph=True) it is in the graph, where nothing may write in place.
         buffer = bucket.buffer().detach()
-        if bucket.index() == 0:
-            self._begin_step()
-        step = self._current
         in_backward = torch._C._current_graph_task_id() >= 0
+        if bucket.index() == 0:
+            self._begin_step(in_backward, buffer.device)
+        step = self._current
         if bucket.is_last() and in_backward:
             after_backward(step.check)
         step.add(bucket.is_last())
@@ -154,7 +164,7 @@ class State:
     ) -> torch.futures.Future[torch.Tensor]:
         """PyTorch's own all-reduce, as without a hook."""
         self.counts.plain_bytes += n_bytes(buffer)
-        factor = 1 / dist.get_world_size(self._group)  # as DDP without a hook, to the bit
+        factor = 1 / step.divisor  # as DDP without a hook, to the bit
         # The values of a sparse gradient may be memory of another one that is still on its way.
         buffer = buffer * factor if buffer.is_sparse else buffer.mul_(factor)
         names = [self._plan.by_id[id(tensor)].name for tensor in bucket.parameters()]
@@ -265,6 +275,8 @@ class State:
                 try:
                     for found in errors:
                         self._act(found, place.values, step)
+                    if (n := dist.get_world_size(self._group)) != step.divisor:
+                        place.values.mul_(n / step.divisor)
                     place.fetch()
                 except BaseException as raised:
                     step.note(raised)
