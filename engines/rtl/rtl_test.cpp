@@ -199,7 +199,7 @@ void compare_all(int n_settings, size_t n_values) {
 
 TEST(Rtl, PausesChangeNothing) {
   if (pairs().empty()) GTEST_SKIP() << "built without Verilator";
-  compare_all(60, 300);
+  compare_all(24, 300);
 }
 
 // --gtest_also_run_disabled_tests: over 10^7 values.

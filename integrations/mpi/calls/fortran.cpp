@@ -428,6 +428,7 @@ WPR_FORTRAN(intercomm_create_from_groups, INTERCOMM_CREATE_FROM_GROUPS,
                                  e, f, g),
             Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word made, int* error,
             size_t length)
+#undef WPR_MADE
 #endif
 
 // ---- persistent.cpp ----

@@ -93,5 +93,9 @@ int make_persistent(int error, Call call, MPI_Comm handle, MPI_Request* request,
   DEFINE_PERSISTENT(suffix, N, Scan, Scan, ALLREDUCE)                               \
   DEFINE_PERSISTENT(suffix, N, Exscan, Exscan, ALLREDUCE)
 WPR_EACH_FORM(WPR_DEFINE)
+#undef DEFINE_BLOCKING
+#undef DEFINE_NONBLOCKING
+#undef DEFINE_PERSISTENT
+#undef NEIGHBORS
 #undef WPR_DEFINE
 #endif

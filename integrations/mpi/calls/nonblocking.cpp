@@ -122,4 +122,5 @@ using namespace wirepress;
   DEFINE_NONBLOCKING(suffix, N, allgather, Allgather, ALLGATHER) \
   DEFINE_NONBLOCKING(suffix, N, alltoall, Alltoall, ALLTOALL)
 WPR_EACH_FORM(WPR_DEFINE)
+#undef DEFINE_NONBLOCKING
 #undef WPR_DEFINE

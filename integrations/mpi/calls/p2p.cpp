@@ -424,6 +424,8 @@ using namespace wirepress;
                                                               source, recvtag, comm, status));     \
   }
 WPR_EACH_FORM(WPR_DEFINE)
+#undef DEFINE_SEND
+#undef DEFINE_ISEND
 #undef WPR_DEFINE
 
 #ifdef WPR_MPI_ISENDRECV

@@ -157,6 +157,7 @@ using namespace wirepress;
   DEFINE_SEND(suffix, N, Bsend, PMPI_Ibsend)                                                    \
   DEFINE_SEND(suffix, N, Rsend, PMPI_Irsend)
 WPR_EACH_FORM(WPR_DEFINE)
+#undef DEFINE_SEND
 #undef WPR_DEFINE
 
 WPR_WRAP(MPI_Start, MPI_Request* request) {

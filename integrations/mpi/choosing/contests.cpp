@@ -25,9 +25,6 @@
 #include "recording/json.hpp"
 
 namespace wirepress {
-namespace {
-
-constexpr int kLeastPairs = 3, kMostPairs = 9;  // of a trial; an odd number
 
 // What was found out about calls that are alike, for the report.
 struct ContestResult {
@@ -39,8 +36,6 @@ struct ContestResult {
   uint64_t decisions = 0, own_calls = 0, plain_calls = 0;
   double plain_seconds = 0, own_seconds = 0;  // of one call, at the last trial
 };
-
-}  // namespace
 
 struct Contest {
   uint32_t key;
@@ -58,6 +53,8 @@ struct Contest {
 };
 
 namespace {
+
+constexpr int kLeastPairs = 3, kMostPairs = 9;  // of a trial; an odd number
 
 constexpr double kClearlyFaster = 0.95;  // ours of MPI's, to take a call over ...
 constexpr double kStillFaster = 0.99;    // ... and to keep it

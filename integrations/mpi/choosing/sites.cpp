@@ -51,13 +51,13 @@ constexpr double kNotOverlapped = 0.25;
 constexpr double kSumSeconds = 0.2e-9;  // that a reduction sums and copies a byte, on that core
 constexpr int kLook = 64, kRarestLook = 1024;
 
+}  // namespace
+
 // What is known of a candidate at a site, for a raw byte.
-struct Known {
+struct KnownOfCandidate {
   double ratio = 0, encode = 0, decode = 0;  // 0: not tried yet
   double sampled = 0;                        // the ratio of its last sample
 };
-
-}  // namespace
 
 struct Site {
   std::atomic<uint64_t> key{0};
@@ -77,7 +77,7 @@ struct Site {
   std::atomic<double> ratio{1};  // that the choice is expected to shrink a message by
 
   std::mutex lock;  // of what follows; whoever finds it taken goes on without
-  std::array<Known, kMostCandidates> known{};
+  std::array<KnownOfCandidate, kMostCandidates> known{};
   size_t next = 0;  // to be tried
   double spent = 0, took = 0;
   Overlap overlap = Overlap::kNone;
@@ -117,7 +117,7 @@ Places places_for(Thread& thread, const Site& site, const Byte* data, const Byte
 
 // False: it could not be tried.
 bool measure(Thread& thread, const Site& site, const Byte* data, int candidate, const Type& type,
-             Byte* sample, size_t size, Known* known) {
+             Byte* sample, size_t size, KnownOfCandidate* known) {
   const size_t room = size + size / 8 + 4096;
   Byte* frame = sample + size;
   const Places places = places_for(thread, site, data, sample, size, frame + room);
@@ -149,7 +149,7 @@ bool measure(Thread& thread, const Site& site, const Byte* data, int candidate, 
 }
 
 // Seconds a byte until a message of this size is there: from a known candidate, or raw.
-double finish_time(const Site& site, const Known& known, double link, double size) {
+double finish_time(const Site& site, const KnownOfCandidate& known, double link, double size) {
   const double wire = 1 / (known.ratio * link), call = known.encode > 0 ? kCallSeconds / size : 0;
   const double codec = known.encode + known.decode;
   if (site.overlap == Overlap::kNone) return wire + codec + call;
@@ -162,11 +162,11 @@ double finish_time(const Site& site, const Known& known, double link, double siz
   return slowest + std::max(kNotOverlapped, ends) * (all - slowest) + call;
 }
 double raw_time(const Site& site, double link, double size) {
-  return finish_time(site, Known{.ratio = 1}, link, size);
+  return finish_time(site, KnownOfCandidate{.ratio = 1}, link, size);
 }
 
 // What is known of a choice, which is a candidate of the site, or raw.
-Known known_of(const Site& site, int choice) {
+KnownOfCandidate known_of(const Site& site, int choice) {
   if (choice < 0) return {.ratio = 1};
   const auto at = std::find(site.list->begin(), site.list->end(), choice) - site.list->begin();
   return site.known[static_cast<size_t>(at)];
@@ -186,7 +186,7 @@ int best_of(const Site& site, double link, double size) {
   int best = kRaw;
   bool all_tried = true;
   for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
-    const Known& known = site.known[i];
+    const KnownOfCandidate& known = site.known[i];
     all_tried &= known.ratio > 0;
     if (known.ratio == 0) continue;
     best_ratio = std::max(best_ratio, known.ratio);
@@ -211,7 +211,7 @@ void decide(Site* site, double link, double size) {
 
 // Could it win if it shrank the data to nothing, at the speed that it had here before?
 bool hopeless(const Site& site, size_t i, double link, double size) {
-  Known ideal = site.known[i];
+  KnownOfCandidate ideal = site.known[i];
   if (ideal.ratio == 0) return false;
   ideal.ratio = 1e9;
   return finish_time(site, ideal, link, size) > raw_time(site, link, size);
@@ -234,7 +234,7 @@ double look(Site* site, const Byte* data, size_t size, const Type& type, double 
       const size_t want = std::clamp(size / 8, kLeastSample, kMostSample);
       sampled = draw_sample(data, size, type.element, want, thread.sample.data());
     }
-    Known* known = &site->known[site->next];
+    KnownOfCandidate* known = &site->known[site->next];
     if (sampled == 0 || !measure(thread, *site, data, (*site->list)[site->next], type,
                                  thread.sample.data(), sampled, known)) {
       known->ratio = known->sampled = 1;  // it is not for these messages
@@ -298,12 +298,12 @@ int choose_fixed(Site* site, const Byte* data, size_t size, const Type& type) {
 // in for all candidates that shrank their sample. If only the one that was used were corrected,
 // each would lose to one that was not used yet. A ratio below 1 is what is left of it until
 // messages shrink again, and then it rises with them.
-void shift_others(Site* site, size_t used, const Known& before) {
-  const Known& now = site->known[used];
+void shift_others(Site* site, size_t used, const KnownOfCandidate& before) {
+  const KnownOfCandidate& now = site->known[used];
   const double slower = before.encode > 0 ? now.encode / before.encode : 1;
   const double longer = before.ratio / now.ratio;
   for (size_t i = 0; i < std::min(site->list->size(), kMostCandidates); ++i) {
-    Known& other = site->known[i];
+    KnownOfCandidate& other = site->known[i];
     if (i == used || other.sampled <= kLeastRatio) continue;
     other.encode *= slower;
     other.decode *= slower;
@@ -391,8 +391,8 @@ void learn_outcome(Site* site, int candidate, size_t size, size_t wire_size, dou
   const auto at = std::find(site->list->begin(), site->list->end(), candidate);
   const auto i = static_cast<size_t>(at - site->list->begin());
   if (i >= std::min(site->list->size(), kMostCandidates) || site->known[i].ratio == 0) return;
-  Known& known = site->known[i];
-  const Known before = known;
+  KnownOfCandidate& known = site->known[i];
+  const KnownOfCandidate before = known;
   const auto n = static_cast<double>(size);
   const auto learn = [](double* value, double seen) { *value += (seen - *value) / 4; };
   if (seconds > 0) {
@@ -447,7 +447,7 @@ std::string reason_of(const Site& site, int choice, double link) {
   if (link == 0) return "the link could not be measured";
   append(&why, "link %.3g Gb/s: raw %.3g ms", link * 8e-9, 1e3 * size * raw_time(site, link, size));
   for (size_t i = 0; i < site.list->size() && i < kMostCandidates; ++i) {
-    const Known& known = site.known[i];
+    const KnownOfCandidate& known = site.known[i];
     if (known.encode == 0) continue;
     append(&why, "; %s %.3g ms (ratio %.3g, compresses %.3g GB/s, expands %.3g GB/s)",
            candidate_name((*site.list)[i]), 1e3 * size * finish_time(site, known, link, size),

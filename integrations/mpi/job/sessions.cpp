@@ -16,16 +16,16 @@
 namespace wirepress {
 namespace {
 
-std::atomic<int> g_key{MPI_KEYVAL_INVALID}, g_n_sessions{0};
+std::atomic<int> g_end_key{MPI_KEYVAL_INVALID}, g_n_sessions{0};
 
 // Keys end where MPI does: with the last session, unless the program called MPI_Init.
 int find_key() {
   static auto* lock = new std::mutex;  // harmless across this call: it waits for nobody
   std::lock_guard hold(*lock);
-  int key = g_key.load();
+  int key = g_end_key.load();
   if (key == MPI_KEYVAL_INVALID) {
     PMPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
-    g_key = key;
+    g_end_key = key;
   }
   return key;
 }
@@ -41,7 +41,7 @@ int mark_session(int error, MPI_Comm* made) {
 }
 
 bool comes_from_session(MPI_Comm comm) {
-  const int key = g_key.load(std::memory_order_acquire);
+  const int key = g_end_key.load(std::memory_order_acquire);
   void* value;
   int found = 0;
   return key != MPI_KEYVAL_INVALID && comm != MPI_COMM_NULL &&
@@ -57,7 +57,7 @@ void begin_session() {
   if (g_n_sessions.fetch_add(1) > 0) return;
   PMPI_Initialized(&begun);
   PMPI_Finalized(&ended);
-  if (!begun || ended) g_key = MPI_KEYVAL_INVALID;
+  if (!begun || ended) g_end_key = MPI_KEYVAL_INVALID;
 }
 
 // Before any thread can call MPI with what is made of the session. Locks that a call of another

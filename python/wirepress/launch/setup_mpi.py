@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shlex
@@ -46,6 +47,7 @@ from .mpi_libraries import (
 )
 
 DOOR = "libwirepress_door.so"
+TOGETHER = 7  # sources of a folder that are compiled at once
 MACROS = {
     "MPI_Send_c": "WPR_MPI_LARGE",
     "MPI_Isendrecv": "WPR_MPI_ISENDRECV",
@@ -216,18 +218,31 @@ def include_dir() -> Path:
     return inside if inside.is_dir() else source_dir().parent.parent / "include"
 
 
-def compile_all(tools: Tools, flags: list[str], sources: list[Path], folder: Path) -> list[Path]:
+def joined(sources: list[Path], folder: Path) -> list[Path]:
+    """Files that include several sources of a folder each: the headers that all of them include
+    take most of the time."""
+    files = []
+    for name, group in itertools.groupby(sources, key=lambda source: source.parent.name):
+        own = list(group)
+        for first in range(0, len(own), TOGETHER):
+            file = folder / f"{name}-{first}.cpp"
+            file.write_text("".join(f'#include "{s}"\n' for s in own[first : first + TOGETHER]))
+            files.append(file)
+    return files
+
+
+def compile_all(tools: Tools, flags: list[str], sources: list[Path]) -> list[Path]:
     n_done = 0
     at_once = len(os.sched_getaffinity(0))
     say(f"compiling {len(sources)} files with {shlex.join(tools.cxx)}, {at_once} at a time")
 
     def one(source: Path) -> Path:
         nonlocal n_done
-        target = folder / f"{source.parent.name}-{source.stem}.o"
+        target = source.with_suffix(".o")
         command = [*tools.cxx, *flags, *tools.compile_flags]
         done = call([*command, "-c", "-o", target, source])
         if done.returncode:
-            raise RunError(f"{source.name} does not compile: {first_error(done.stdout)}")
+            raise RunError(f"a source does not compile: {first_error(done.stdout)}")
         n_done += 1
         if sys.stderr.isatty():
             print(f"\rwirepress: {n_done} of {len(sources)}", end="", file=sys.stderr, flush=True)
@@ -278,7 +293,7 @@ def build(tools: Tools, program: Path, library: Library, folder: Path) -> Path:
     else:
         sources = [source for source in sources if source.name != "fortran.cpp"]
     module = folder / f"libwirepress_mpi_{library.family}.so"
-    link(tools, compile_all(tools, flags, sources, folder), module)
+    link(tools, compile_all(tools, flags, joined(sources, folder)), module)
     try_module(module, program, library)
     return module
 
