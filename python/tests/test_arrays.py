@@ -198,3 +198,30 @@ else:
     raise SystemExit("no ImportError")
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_rows_of_an_output_are_those_of_the_array(add: bool) -> None:
+    field = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    compressor = wirepress.Compressor("planes")
+    frame, flat = compressor.compress(field), compressor.compress(field.ravel())
+    call = compressor.decompress_add if add else compressor.decompress
+    for shape in [(2, 4, 3), (4, 3, 2), (3, 8), (2, 3, 5), (2, 2, 2, 3)]:
+        out = np.zeros(shape, np.float32)
+        with pytest.raises(wirepress.ParameterError, match="its rows are of another length"):
+            call(frame, out)
+        assert not out.any()
+    for shape in [(24,), (2, 3, 4), (6, 4), (1, 2, 3, 4), (2, 1, 3, 4), (2, 3, 1, 4)]:
+        out = np.zeros(shape, np.float32)
+        call(frame, out)
+        assert np.array_equal(out.ravel(), field.ravel())
+    if not add:
+        out = np.zeros((6, 16), np.uint8)
+        assert call(frame, out).tobytes() == field.tobytes()
+        other = np.zeros((4, 6), np.float32)
+        assert call(frame, other, raw=True).tobytes() == field.tobytes()
+        with pytest.raises(wirepress.ParameterError, match="its rows are of another length"):
+            call(frame, np.zeros((4, 24), np.uint8))
+    out = np.zeros((4, 6), np.float32)
+    call(flat, out)
+    assert np.array_equal(out.ravel(), field.ravel())

@@ -424,6 +424,8 @@ class Compressor:
         if out is None:
             given, out = arrays.empty(arrays.dtype_code(info.dtype), info.shape)
         elif not isinstance(out, bytearray):
+            if not raw:
+                arrays.check_rows(out, arrays.dtype_code(info.dtype), info.shape)
             out = arrays.room_of(out, arrays.dtype_code(info.dtype), stream)
         return Job(self._context.decompress_async(frame, out, stream), given)
 
@@ -446,6 +448,11 @@ class Compressor:
     def _room_of(self, out: Any, code: int | None = None) -> Any:
         return arrays.room_of(out, code, self._context.stream)
 
+    def _check_rows(self, frame: Any, out: Any) -> None:
+        if len(getattr(out, "shape", ())) > 1:
+            info = _info(self._context.inspect(frame))
+            arrays.check_rows(out, arrays.dtype_code(info.dtype), info.shape)
+
     def _stream_for(self, data: Any, stream: int | None) -> int:
         if stream is None:
             stream = arrays.stream_of(data)
@@ -461,6 +468,8 @@ class Compressor:
         if out is not None:
             if not isinstance(out, bytearray):
                 room = self._room_of(out, self._context.inspect(frame)[5])
+                if not raw:
+                    self._check_rows(frame, out)
                 self._context.decompress_into(frame, room)
             else:
                 self._context.decompress_into(frame, out)
@@ -520,11 +529,14 @@ class Compressor:
         """Adds what a float32 frame holds to `out`, a writable array of float32, bfloat16 or
         float16; returns how many. A sum of 16 bits is rounded to the nearest, once.
 
-        `dtype` says what the elements of `out` are where it cannot. After an error any part of
-        `out` may have been added to.
+        `out` has rows as long as those of the frame's array, or is flat. `dtype` says what the
+        elements of `out` are where it cannot. After an error any part of `out` may have been added
+        to.
         """
         room, code = _sum(out, dtype, self._context.stream)
-        return self._context.decompress_add(self._memory_of(frame), room, code)
+        frame = self._memory_of(frame)
+        self._check_rows(frame, out)
+        return self._context.decompress_add(frame, room, code)
 
     def compress_feedback_async(
         self,
@@ -567,6 +579,8 @@ class Compressor:
         """
         stream = self._stream_for(out, stream)
         room, code = _sum(out, dtype, stream)
+        if not arrays.on_device(frame):  # whose header would have to be waited for
+            self._check_rows(frame, out)
         frame = arrays.memory_of(frame, stream)
         return Job(self._context.decompress_add_async(frame, room, code, stream))
 
@@ -837,9 +851,9 @@ def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Val
         frame: any buffer.
         out: a writable C-contiguous buffer of at least the raw size, or an array of a CUDA device;
             it is filled and returned.
-            An array of the frame's dtype, or of bytes or unsigned integers of that size. After an
-            error its content is undefined.
-        raw: give bytes even where the frame knows dtype and shape.
+            An array of the frame's dtype, or of bytes or unsigned integers of that size, with rows
+            as long as those of the frame's array, or flat. After an error its content is undefined.
+        raw: give bytes even where the frame knows dtype and shape, and fill `out` in any shape.
         **options: as for `compress`; the recipe is in the frame.
 
     Returns:
@@ -848,7 +862,7 @@ def decompress(frame: Any, out: Any = None, *, raw: bool = False, **options: Val
     Raises:
         FrameError: the frame is damaged, cut short or unknown; the text names block and numbers.
         TooSmallError: `out` is smaller than the content.
-        ParameterError: `out` is an array of another dtype, or masked.
+        ParameterError: `out` is an array of another dtype or with other rows, or masked.
         ImportError: the frame holds an array and NumPy is missing.
 
     >>> decompress(compress(b"hello"))

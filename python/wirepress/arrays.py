@@ -319,6 +319,24 @@ def check_output(out: Any, code: int | None) -> None:
         raise ParameterError(f"out is {_spoken(out.dtype)}, the content is {DTYPES[code]}")
 
 
+def check_rows(out: Any, code: int, shape: tuple[int, ...] | None) -> None:
+    """Refuses an array whose rows are of another length than those of a frame's array: the values
+    would lie in other rows. The outermost extent may differ, as may how many extents there are."""
+    theirs, ours = (_inner(s or ()) for s in (getattr(out, "shape", None), shape))
+    if getattr(out, "itemsize", 0) == 1 and ours:  # of bytes
+        ours = (*ours[:-1], ours[-1] * dtype_size(code))
+    n = min(len(theirs), len(ours)) - 1
+    if n > 0 and theirs[-n:] != ours[-n:]:
+        raise ParameterError(
+            f"out has shape {tuple(out.shape)}, the frame's array {shape}: its rows are of another "
+            f"length; give the same shape, or a flat buffer"
+        )
+
+
+def _inner(shape: Any) -> tuple[int, ...]:
+    return tuple(n for n in shape if n != 1)
+
+
 def _is_room(dtype: Any, code: int) -> bool:
     """Whether a NumPy type is of bytes, or of unsigned integers or plain memory of this size."""
     if dtype.kind == "V":  # that of records, and of numbers that NumPy does not know, too
