@@ -205,6 +205,7 @@ int own_allgatherv(Comm* comm, Shadow* shadow, const Block& mine, const Varying<
   }
   if (op.leads()) {
     std::vector<Segment> segments;
+    segments.reserve(static_cast<size_t>(shadow->n_nodes));
     for (int i = 0; i < shadow->n_nodes; ++i) {
       segments.push_back({begin[first(i)], begin[first(i + 1)] - begin[first(i)]});
     }

@@ -88,6 +88,7 @@
 
 // MPI_Name, run by function<PMPI_Name>(), which asks where its buffers lie once it is known who
 // runs the call.
+// NOLINTBEGIN(bugprone-macro-parentheses): a template's name has none.
 #define DEFINE_OWN(suffix, N, Id, Name, KIND, function)                                          \
   WPR_WRAP_QUICK(surely_stays_on_cores(k##Id, handle), Name##suffix, (KIND(N)), (KIND##_ARGS)) { \
     if (all_stay(k##Id, handle, KIND##_BUFFERS)) {                                               \
@@ -96,3 +97,4 @@
     WPR_TRACE(k##Id, handle, KIND##_FORM(KIND##_ARGS),                                           \
               function<PMPI_##Name##suffix>(KIND##_ARGS));                                       \
   }
+// NOLINTEND(bugprone-macro-parentheses)

@@ -26,13 +26,13 @@ using Displacement = typename displacement<N>::type;
 
 // A type without const, behind pointers, too.
 template <typename T>
-struct without_const {
+struct WithoutConst {
   using type = std::remove_cv_t<T>;
 };
 template <typename T>
 requires std::is_pointer_v<T>
-struct without_const<T> {
-  using type = typename without_const<std::remove_pointer_t<T>>::type*;
+struct WithoutConst<T> {
+  using type = typename WithoutConst<std::remove_pointer_t<T>>::type*;
 };
 
 // Whether a caller of one function may call the other instead.
@@ -40,7 +40,7 @@ template <typename F, typename G>
 inline constexpr bool called_alike = false;
 template <typename R, typename... A, typename... B>
 requires(sizeof...(A) == sizeof...(B)) inline constexpr bool called_alike<R(A...), R(B...)> =
-    (std::is_same_v<typename without_const<A>::type, typename without_const<B>::type> && ...);
+    (std::is_same_v<typename WithoutConst<A>::type, typename WithoutConst<B>::type> && ...);
 
 }  // namespace wirepress
 

@@ -416,7 +416,7 @@ namespace {
 std::string demangled(const char* symbol) {
   int failed = 0;
   char* text = abi::__cxa_demangle(symbol, nullptr, nullptr, &failed);
-  const std::string name = failed || !text ? symbol : text;
+  std::string name = failed || !text ? symbol : text;
   std::free(text);
   return name;
 }

@@ -43,7 +43,7 @@ std::string slurm_step() {
 std::string name_by_open_mpi() {
   for (const char* name :
        {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid"}) {
-    if (const std::string value = variable(name); !value.empty()) return value;
+    if (std::string value = variable(name); !value.empty()) return value;
   }
   return slurm_step();
 }

@@ -27,7 +27,7 @@ bool is_on(const wpr_ctx* ctx, const char* key) { return number(ctx, key) != 0; 
 // What the library said of the variables, as far as it concerns messages: the default recipe, which
 // the engine may not have, is theirs only where no codec is named.
 std::string problem_of(wpr_ctx* ctx, const std::string& codec) {
-  const std::string said = wpr_error(ctx);
+  std::string said = wpr_error(ctx);
   if (codec == "auto" || said.rfind("the default of recipe: ", 0) != 0) return said;
   return wpr_set(ctx, "recipe", codec.c_str()) == WPR_OK
              ? ""

@@ -424,10 +424,10 @@ def _torch_tensors(file: BinaryIO) -> tuple[list[Part], dict[int, list[int]]]:
 
 def torch_layout(source: Source) -> Layout:
     """A file of torch.save: a zip of stored entries and a pickle that says what they are."""
-    if not source.peek(1):
-        raise TensorFileError("this is no zip, but empty")
     size, file = source.size(), source.seekable()
     if file is None or size is None:
+        if not source.peek(1):
+            raise TensorFileError("this is no zip, but empty")
         raise TensorFileError("a .pt file has its directory at its end: it cannot be a pipe")
     try:
         with file:
