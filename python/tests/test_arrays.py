@@ -182,10 +182,8 @@ def test_dlpack_elsewhere() -> None:
 def test_without_numpy() -> None:
     program = """
 import sys
-from collections.abc import Callable
 sys.modules["numpy"] = None
 import wirepress
-from wirepress.chunks import kinds
 assert wirepress.decompress(wirepress.compress(b"hello" * 99)) == b"hello" * 99
 import array
 frame = wirepress.compress(array.array("d", [1.0, 2.0]))
