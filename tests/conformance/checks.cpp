@@ -389,12 +389,13 @@ void run_sizes(const Setting& setting, const Generator& generator, Flush flush, 
 // device is asked for, it is what is looked at.
 void leave_out_slow(const Setting& setting, const Options& options, Flush flush, bool small,
                     bool typical, Checker* checker) {
-  const bool twice = flush == Flush::kStart || (!setting.is_default && (options.quick || !small));
+  const bool again = flush == Flush::kStart && (!small || !setting.is_default);
+  const bool rarely = again || (!setting.is_default && (options.quick || !small));
   for (const std::string_view slow : {"rtl", "cuda"}) {
     const bool asked = options.engine.starts_with(slow);
     const bool beside = !asked && !options.engine.empty();
     const bool alike = !typical && !asked && (!small || !setting.is_default);
-    if (twice || beside || alike) checker->leave_out(slow);
+    if (rarely || beside || alike) checker->leave_out(slow);
   }
 }
 
@@ -406,8 +407,8 @@ void check_codec(const Entry& entry, const Options& options, Log* log) {
   for (const DType dtype : dtypes_of(entry))
     std::ranges::move(settings_of(entry, dtype), std::back_inserter(settings));
   for (const Setting& setting : settings) {
-    Checker checker(setting, log);
     for (const Flush flush : {Flush::kEnd, Flush::kStart}) {
+      Checker checker(setting, log);
       for (const bool small : {true, false}) {
         const bool briefly = !setting.is_default && flush == Flush::kStart;
         if (!small && (options.quick || briefly)) continue;
