@@ -269,9 +269,13 @@ def _known(size: int) -> int | None:
     return None if size == _core.UNKNOWN else size
 
 
+def _shape(row: tuple[Any, ...]) -> tuple[int, ...] | None:
+    return None if row[6] == _core.NO_SHAPE else row[7]
+
+
 def _info(row: tuple[Any, ...]) -> Info:
     (version, header_size, raw_size, block_size, n_blocks) = row[:5]
-    dtype, n_dims, shape, checksum, streamed, recipe = row[5:]
+    dtype, _, _, checksum, streamed, recipe = row[5:]
     return Info(
         version,
         header_size,
@@ -279,7 +283,7 @@ def _info(row: tuple[Any, ...]) -> Info:
         block_size,
         _known(n_blocks),
         arrays.DTYPES[dtype],
-        None if n_dims == _core.NO_SHAPE else shape,
+        _shape(row),
         checksum,
         streamed,
         recipe,
@@ -450,8 +454,8 @@ class Compressor:
 
     def _check_rows(self, frame: Any, out: Any) -> None:
         if len(getattr(out, "shape", ())) > 1:
-            info = _info(self._context.inspect(frame))
-            arrays.check_rows(out, arrays.dtype_code(info.dtype), info.shape)
+            row = self._context.inspect(frame)
+            arrays.check_rows(out, row[5], _shape(row))
 
     def _stream_for(self, data: Any, stream: int | None) -> int:
         if stream is None:
@@ -467,9 +471,10 @@ class Compressor:
         frame = self._memory_of(frame)
         if out is not None:
             if not isinstance(out, bytearray):
-                room = self._room_of(out, self._context.inspect(frame)[5])
+                row = self._context.inspect(frame)
+                room = self._room_of(out, row[5])
                 if not raw:
-                    self._check_rows(frame, out)
+                    arrays.check_rows(out, row[5], _shape(row))
                 self._context.decompress_into(frame, room)
             else:
                 self._context.decompress_into(frame, out)
