@@ -125,7 +125,11 @@ def test_unusable_arrays(values: Any, sentence: str) -> None:
         wirepress.compress(values)
 
 
-@pytest.mark.parametrize("door", [wirepress.decompress, wirepress.Compressor().decompress_async])
+@pytest.mark.parametrize(
+    "door",
+    [wirepress.decompress, lambda *args: wirepress.Compressor().decompress_async(*args).result()],
+    ids=["now", "as a job"],
+)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_types_that_numpy_lacks_are_written_to(dtype: str, door: Callable[..., Any]) -> None:
     values = np.arange(4).astype(dtype)
