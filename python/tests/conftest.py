@@ -84,6 +84,7 @@ def site(tmp_path, monkeypatch):
     for flavour in ("openmpi", "mpich"):
         (tmp_path / "lib" / f"libwirepress_mpi_{flavour}.so").touch()
     monkeypatch.setenv("WIREPRESS_LIB_DIR", str(tmp_path / "lib"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # modules that the user built
     (tmp_path / "bin").mkdir()
     make_launcher(tmp_path, "mpirun", "mpirun (Open MPI) 4.1.4")
     make_launcher(tmp_path, "mpiexec.mpich", "HYDRA build details: Version: 4.0.2")
