@@ -27,6 +27,7 @@ constexpr size_t kLine = 64, kLines = 256;  // those that are looked at for zero
 constexpr double kTolerance = 2, kMostTolerance = 4;
 constexpr double kTrials = 1.0 / 32;  // of what the frame takes, for trials that may well fail
 constexpr double kMostGain = 4;       // of a block over windows
+constexpr size_t kFrames = 16;        // for which a choice stands: then data are tried anew
 constexpr double kClose = 1.15;       // by times, of the best
 constexpr double kBetter = 0.99;      // likewise: less than that is not worth a slower recipe
 
@@ -240,9 +241,12 @@ Features features_of(ConstBytes group, DType dtype) {
   Features features;
   if (n < seen) features.zero_lines = zero_lines(group, kLines);
   if (n == 0 && features.zero_lines == 1) return features;
-  if (n < look.size() / 4 && group.size() > look.size())  // the look saw gaps
-    for (size_t w = 0; w < kWindows; ++w)
-      keep(window(group, w, std::min(kWindow, group.size() / kWindows)).subspan(kLook));
+  if (group.size() > look.size()) {  // where the look saw gaps, it goes as far as it takes
+    const size_t size = std::min(kWindow, group.size() / kWindows);
+    for (size_t from = kLook; from < size && n < look.size() / 4; from *= 4)
+      for (size_t w = 0; w < kWindows; ++w)
+        keep(window(group, w, size).subspan(from, std::min(4 * from, size) - from));
+  }
   if (n == 0) return features;
   const ConstBytes rest(look.data(), n);
   features.matches = dtype_size(dtype) == 8 ? matches<uint64_t>(rest) : matches<uint32_t>(rest);
@@ -326,9 +330,11 @@ Status Chooser::add(const std::string& text, bool matching, const Header& header
 }
 
 Status Chooser::begin(const Goal& goal, const Header& header, const char* engine) {
+  if (goal != goal_ || header.block_log != block_log_) forget();
   goal_ = goal;
+  block_log_ = header.block_log;
   dtype_ = header.dtype;
-  known_.clear();
+  age_known();
   for (Candidate& candidate : candidates_) candidate.gain = 1;
   tolerance_ = kTolerance;
   frame_size_ = header.raw_size == kUnknownSize ? 0 : header.raw_size;
@@ -337,6 +343,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
                      "/" + real_text(goal.abs) + (goal.kind == Goal::Kind::kRatio ? "/ratio" : "");
   for (int i = 1; i < header.n_dims; ++i) what.append("/").append(std::to_string(header.shape[i]));
   if (what == begun_) return {};
+  forget();
   begun_.clear();
   candidates_.clear();
   wants_slabs_ = false;
@@ -456,7 +463,7 @@ void Chooser::Candidate::note_timed(const Features& look, double sampled, double
   if (const Timed* const known = find_timed(look, sampled)) {
     encode = std::min(encode, known->encode);
     timed.erase(timed.begin() + (known - timed.data()));
-  } else if (timed.size() == kMostKnown) {
+  } else if (timed.size() == kMostTimed) {
     timed.erase(timed.begin());
   }
   timed.push_back({look, sampled, encode});
@@ -575,11 +582,14 @@ Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
   n_blocks_ = static_cast<double>(std::max<uint64_t>(1, (all + block_size - 1) / block_size));
   WPR_TRY(check_speed(group.size()));
   reused_ = find_known(look);
-  if (!reused_) {
+  if (reused_) {
+    weigh_again(&known_[now_]);
+  } else {
     Known known;
     const auto like = std::find_if(known_.rbegin(), known_.rend(), [&](const Known& earlier) {
-      return same_rest(look, earlier.look, tolerance_);
+      return earlier.stands(frame_bytes_) && same_rest(look, earlier.look, tolerance_);
     });
+    known.frame_bytes = frame_bytes_;
     known.look = look;
     if (like != known_.rend()) {
       known.look = like->look;  // what is not zero
@@ -596,8 +606,35 @@ Status Chooser::choose(ConstBytes group, size_t block_size, Recipe* recipe) {
   return {};
 }
 
+// Of an earlier frame the ratios stand; speeds may have changed since.
+void Chooser::weigh_again(Known* known) {
+  if (known->weighed) return;
+  known->weighed = true;
+  for (size_t i = 0; i < candidates_.size(); ++i)
+    if (*known->trials[i].why == 0) weigh(candidates_[i], known->look, &known->trials[i]);
+  known->chosen = best_of(known->trials);
+}
+
+size_t Chooser::best_of(const std::vector<Trial>& trials) const {
+  size_t best = 0;
+  for (size_t i = 1; i < trials.size(); ++i)
+    if (*trials[i].why == 0 && trials[i].ratio > 1 && better(trials[i], trials[best])) best = i;
+  return best;
+}
+
+// Where bytes count, not time, nothing is saved on trials.
+void Chooser::age_known() {
+  const size_t most = goal_.kind == Goal::Kind::kTime ? kFrames : 1;
+  std::erase_if(known_, [&](Known& known) {
+    known.weighed = false;
+    return ++known.frames >= most;
+  });
+  now_ = known_.empty() ? 0 : known_.size() - 1;
+}
+
 bool Chooser::find_known(const Features& look) {
   for (size_t i = known_.size(); i-- > 0;) {
+    if (!known_[i].stands(frame_bytes_)) continue;
     if (!same_look(look, known_[i].look, tolerance_)) continue;
     now_ = i;
     return true;
@@ -757,10 +794,7 @@ Status Chooser::try_block(ConstBytes group, size_t block_size, Known* known) {
     if (size <= kWindow || static_cast<double>(size) * encode > left) continue;
     WPR_TRY(try_whole(&candidates_[i], known->look, block.first(size), best, &trials[i]));
   }
-  known->chosen = 0;
-  for (size_t i = 1; i < trials.size(); ++i)
-    if (*trials[i].why == 0 && trials[i].ratio > 1 && better(trials[i], trials[known->chosen]))
-      known->chosen = i;
+  known->chosen = best_of(trials);
   return {};
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // recipe=auto: which recipe for which blocks, and why.
 //
-// A look at 4 KiB of a group of blocks comes first. Where another group of the frame looked alike,
-// its choice stands; where only their lines of zeros differ, what was tried on it counts. Else the
-// features rule out what cannot pay, and what is left is tried on a sample for its ratio. Speeds
-// are not taken from the sample, where they would be noise, but from a calibration that runs once
-// per process: seconds a byte as a function of how far a recipe's data shrink. Two things correct
-// it: a candidate is timed anew now and then, as machines are busier at times than at others; and a
-// match finder that would win, if bytes repeated from row to row, is timed on a block. So a frame's
-// bytes depend on the data, the goal and these times, not on the number of threads.
+// A look at 4 KiB of a group of blocks comes first. Where another group of the frame, or of the
+// last frames of about that size, looked alike, its trials stand; where only their lines of zeros
+// differ, what was tried on it counts. Else the features rule out what cannot pay, and what is left
+// is tried on a sample for its ratio. Speeds are not taken from the sample, where they would be
+// noise, but from a calibration that runs once per process: seconds a byte as a function of how far
+// a recipe's data shrink. Two things correct it: a candidate is timed anew now and then, as
+// machines are busier at times than at others; and a match finder that would win, if bytes repeated
+// from row to row, is timed on a block. So a frame's bytes depend on the data, the goal, these
+// times and the frames before it, not on the number of threads.
 #pragma once
 
 #include <memory>
@@ -28,6 +29,7 @@ struct Goal {
   int rel = 0, abs = 0;  // as Args hold reals
   // Cores that compress, and that expand. Not the option "threads", on which bytes never depend.
   int threads = 1;
+  bool operator==(const Goal&) const = default;
 };
 
 bool is_auto(const char* recipe);
@@ -96,6 +98,8 @@ class Chooser {
  public:
   // Finds the candidates for such data and calibrates those that this process has not seen.
   Status begin(const Goal& goal, const Header& header, const char* engine);
+  // All groups to come are tried, as those of the first frame.
+  void forget() { known_.clear(); }
   // Whether a candidate wants blocks of whole rows.
   bool wants_slabs() const { return wants_slabs_; }
   // The recipe for a group of blocks, of which the first has block_size bytes at most.
@@ -105,10 +109,10 @@ class Chooser {
   const Features& features() const { return known_[now_].look; }
   const std::vector<Trial>& trials() const { return known_[now_].trials; }
   size_t chosen() const { return known_[now_].chosen; }
-  bool reused() const { return reused_; }  // it looks like an earlier group of the frame
+  bool reused() const { return reused_; }  // it looks like an earlier group
 
  private:
-  static constexpr size_t kMostKnown = 8;
+  static constexpr size_t kMostKnown = 32, kMostTimed = 8;
   // What encoding a block took, at least, of data that look alike and of which a sample left as
   // much.
   struct Timed {
@@ -122,7 +126,7 @@ class Chooser {
     bool matching;  // lives of repeated words
     const Speed* speed = nullptr;
     double gain = 1;           // how much less a block of the frame left than a sample of it
-    std::vector<Timed> timed;  // the last kMostKnown kinds of data, from frame to frame
+    std::vector<Timed> timed;  // the last kMostTimed kinds of data, from frame to frame
     const Timed* find_timed(const Features& look, double sampled) const;  // or nullptr
     void note_timed(const Features& look, double sampled, double encode);
   };
@@ -131,7 +135,16 @@ class Chooser {
     Features look;
     std::vector<Trial> trials;
     size_t chosen = 0;
+    double frame_bytes = 0;  // of the frame that it was decided for, of which finish times are
+    size_t frames = 0;       // that began since
+    bool weighed = true;     // in this frame
+    bool stands(double bytes) const {
+      return frames == 0 || (bytes <= 2 * frame_bytes && frame_bytes <= 2 * bytes);
+    }
   };
+  void age_known();
+  void weigh_again(Known* known);
+  size_t best_of(const std::vector<Trial>& trials) const;
   bool find_known(const Features& look);
   Status copy_windows(ConstBytes group, ConstBytes* windows);
   Status try_all(ConstBytes group, size_t block_size, const Known* like, Known* known);
@@ -163,11 +176,12 @@ class Chooser {
 
   Goal goal_;
   DType dtype_ = DType::kBytes;
+  int block_log_ = 0;
   std::string begun_;  // for what; candidates are kept from frame to frame
   std::vector<Candidate> candidates_;
   bool wants_slabs_ = false;
   size_t row_step_ = 0;       // four rows, in bytes
-  std::vector<Known> known_;  // of this frame, the last kMostKnown
+  std::vector<Known> known_;  // the last kMostKnown
   size_t now_ = 0;            // in known_
   // How far looks may lie apart: twice as far after each trial that led to the choice before it.
   double tolerance_ = 2;

@@ -179,6 +179,65 @@ TEST(Auto, ExplainsWhatItChose) {
   EXPECT_EQ(chosen, std::set<std::string>{""}) << "chose what it did not try";
 }
 
+Data normal(size_t n) {
+  Data data(n);
+  std::mt19937 random(3);
+  std::normal_distribution<float> value;
+  for (size_t i = 0; i + 4 <= n; i += 4) {
+    const float x = value(random);
+    std::memcpy(&data[i], &x, 4);
+  }
+  return data;
+}
+
+// What a frame of one group does: whether it takes what an earlier frame chose.
+class Frames {
+ public:
+  bool reuse(const Data& raw, const char* goal = "auto", uint8_t block_log = 19) {
+    Goal parsed;
+    Recipe recipe;
+    Header header;
+    header.raw_size = raw.size();
+    header.dtype = DType::kFloat32;
+    header.block_log = block_log;
+    EXPECT_TRUE(parse_goal(goal, 1e9, &parsed).ok());
+    EXPECT_TRUE(chooser_.begin(parsed, header, "cpu").ok());
+    EXPECT_TRUE(chooser_.choose(std::as_bytes(std::span(raw)), header.block_size(), &recipe).ok());
+    return chooser_.reused();
+  }
+
+ private:
+  Chooser chooser_;
+};
+
+TEST(Auto, AChoiceStandsForFramesThatLookAlike) {
+  const Data raw = normal(1 << 20), half = normal(5 << 17), eighth = normal(1 << 17);
+  Frames frames;
+  EXPECT_FALSE(frames.reuse(raw));
+  for (int i = 1; i < 16; ++i) EXPECT_TRUE(frames.reuse(i % 2 ? raw : half)) << i;
+  EXPECT_FALSE(frames.reuse(raw)) << "after 15 frames data are tried anew";
+  EXPECT_FALSE(frames.reuse(eighth)) << "finish times are those of another size";
+  EXPECT_TRUE(frames.reuse(eighth));
+  EXPECT_TRUE(frames.reuse(raw)) << "two sizes are known side by side";
+  EXPECT_FALSE(frames.reuse(noise(1 << 20)));
+  EXPECT_FALSE(frames.reuse(raw, "auto:link=10GB/s")) << "another goal";
+  EXPECT_TRUE(frames.reuse(raw, "auto:link=10GB/s"));
+  EXPECT_FALSE(frames.reuse(raw, "auto:link=10GB/s", 16)) << "other blocks";
+  EXPECT_FALSE(frames.reuse(raw, "auto:goal=ratio"));
+  EXPECT_FALSE(frames.reuse(raw, "auto:goal=ratio")) << "where bytes count all frames are tried";
+}
+
+// What explain shows are trials, though frames before had the same data.
+TEST(Auto, ExplainsAnew) {
+  const Data raw = wave(1 << 20);
+  Door door("auto");
+  door.set("block_size", "512KiB");
+  for (int turn = 0; turn < 3; ++turn) {
+    door.compress(raw, WPR_FLOAT32);
+    for (const wpr_choice& row : door.explain(raw, WPR_FLOAT32)) EXPECT_FALSE(row.reused);
+  }
+}
+
 // A look takes 1 KiB of four windows of a group; here those alone are zeros.
 TEST(Auto, GapsUnderTheLookAreNotTheGroup) {
   Door door("auto");

@@ -279,6 +279,7 @@ Status FrameWriter::compress(ConstBytes src, Header header, Bytes dst, size_t* w
 Status FrameWriter::explain(ConstBytes src, Header header,
                             void (*row)(void* seen, const Explained& group), void* seen) {
   Recipe recipe;
+  choice_.chooser.forget();  // else there were no trials to show
   WPR_TRY(begin_auto(&choice_, &header));
   const size_t block_size = header.block_size(), group_size = kGroupBlocks * block_size;
   for (size_t at = 0; at < src.size(); at += group_size) {

@@ -2,6 +2,7 @@
 // Tests of recipes, one-shot calls, streams and the C door.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -179,6 +180,21 @@ TEST(Probe, TellsNoiseFromData) {
   std::normal_distribution<float> normal;
   for (float& value : gradient) value = normal(engine);
   EXPECT_FALSE(looks_incompressible(std::as_bytes(std::span(gradient))));
+}
+
+// A peek rules out what has few values, and nothing else.
+TEST(Probe, SeesAllNoiseWhateverItsSeed) {
+  std::mt19937_64 random(5);
+  std::vector<uint64_t> words(1 << 11);
+  for (int turn = 0; turn < 20000; ++turn) {
+    std::ranges::generate(words, random);
+    ASSERT_TRUE(looks_incompressible(std::as_bytes(std::span(words)))) << turn;
+  }
+  for (size_t at : {size_t{0}, words.size() - 64}) {  // one window of eight is zeros
+    std::ranges::generate(words, random);
+    std::fill_n(words.begin() + static_cast<ptrdiff_t>(at), 64, 0);
+    EXPECT_FALSE(looks_incompressible(std::as_bytes(std::span(words)))) << at;
+  }
 }
 
 TEST(Pipeline, BytesDoNotDependOnThreads) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace wirepress {
 namespace {
@@ -24,8 +25,22 @@ const std::array<float, kSample + 1>& weights() {
   return table;
 }
 
+// Uniform noise has 221 of all 256 values in so many bytes, with a deviation of 5.
+constexpr size_t kPeek = 64;  // of each window
+constexpr int kFewValues = 180;
+
+// Whether there are so few values that no noise is left to find. Equal bytes, of which gradients
+// and fields are full, cost the least here and the most when they are counted.
+bool has_few_values(const std::byte* first, size_t step) {
+  std::array<uint8_t, 256> seen{};
+  for (size_t w = 0; w < kWindows; ++w)
+    for (size_t i = 0; i < kPeek; ++i) seen[static_cast<uint8_t>(first[w * step + i])] = 1;
+  return std::accumulate(seen.begin(), seen.end(), 0) < kFewValues;
+}
+
 // Windows that begin `step` bytes apart.
 bool is_noise(const std::byte* first, size_t step) {
+  if (has_few_values(first, step)) return false;
   // Two tables, because a byte that repeats would otherwise wait for its own last increment.
   std::array<uint16_t, 256> even{}, odd{};
   for (size_t w = 0; w < kWindows; ++w) {
