@@ -71,7 +71,7 @@ const char* sort_of(OptionType type) {
     case OptionType::kBoolean:
       return "a boolean: on or off";
     case OptionType::kInteger:
-      return "a whole number";
+      return "a whole number from 0 on";
     case OptionType::kRate:
       return "a rate such as 10Gbps or 1.2GB/s";
     default:

@@ -126,6 +126,8 @@ def test_outputs_that_elements_cannot_be_written_to(tmp_path: Path) -> None:
                 np.zeros(4, np.int32),
                 np.zeros(4, np.complex64),
                 np.ma.array(np.zeros(4, np.float32), mask=[0, 1, 0, 1]),
+                np.zeros(8, np.float32)[::2],
+                np.zeros(4, np.float32)[::-1],
             ):
                 before = out.copy()
                 refused(lambda d=door, o=out: d(o), "out|mask")
@@ -266,6 +268,11 @@ def test_numbers_are_whole_and_in_their_range(tmp_path: Path) -> None:
         lambda: wirepress.StreamDecompressor().update_into(None, 0, bytearray(9)),
     ):
         refused(call, "not a whole|not in|sequence|neither|shape|empty|that holds|None")
+    stream = wirepress.StreamCompressor("lz4")
+    streamed = stream.update(b"a" * 9999) + stream.finish()
+    with pytest.raises(MemoryError, match=f"no memory for {1 << 62} bytes"):
+        wirepress.decompress_range(streamed, 0, 1 << 62)
+    refused(lambda: wirepress.compress(b"a", seed=-1), "seed: .*from 0 on")
     assert not path.exists()
     assert wirepress.compress(b"a" * 99, threads=np.int64(2)) == wirepress.compress(b"a" * 99)
 

@@ -137,6 +137,11 @@ def test_wrong_requests_name_the_numbers(path: Path) -> None:
             store.get(9)
     with FrameStore(path) as store, pytest.raises(wirepress.ParameterError, match="reading only"):
         store.put(3, frame(3))
+    for mode in "ra":
+        with pytest.raises(wirepress.ParameterError, match="holds float32, not float64"):
+            FrameStore(path, dtype="float64", mode=mode)
+        with FrameStore(path, dtype="float32", mode=mode) as store:
+            assert store.dtype == "float32"
     assert path.read_bytes() == before
     newer = bytearray(before)
     newer[8] = 2

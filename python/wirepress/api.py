@@ -493,7 +493,10 @@ class Compressor:
         held = self._context.inspect(frame)[2]
         if held != _core.UNKNOWN and offset + size > held:  # before memory for them is taken
             raise ParameterError(f"bytes {offset}..{offset + size} of a frame that holds {held}")
-        return self._context.decompress_range(frame, offset, size)
+        try:
+            return self._context.decompress_range(frame, offset, size)
+        except MemoryError:
+            raise MemoryError(f"no memory for {size} bytes of a frame") from None
 
     def compress_feedback(self, gradient: Any, residual: Any, *, dtype: str | None = None) -> bytes:
         """Makes a frame of `gradient + residual` and leaves in `residual` what it does not carry.

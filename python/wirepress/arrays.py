@@ -311,6 +311,8 @@ def check_output(out: Any, code: int | None) -> None:
         return
     if out.dtype.hasobject:
         raise ParameterError(f"out is {out.dtype}, of Python objects: bytes would destroy them")
+    if not out.flags.c_contiguous:
+        raise ParameterError("out has strides, or its columns in a row: give a C-contiguous array")
     if code is None:
         return
     if isinstance(out, numpy.ma.MaskedArray):

@@ -118,7 +118,7 @@ class FrameStore(Uncopied):
     Args:
         path: the file; None for policy "memory".
         shape: of a frame; None: open a store that exists.
-        dtype: of a frame.
+        dtype: of a frame; None: float32. A store that exists has its own: another one is refused.
         recipe: for policies "compressed" and "in-worker"; None: the library's option.
         policy: "memory", "disk" (raw), "compressed" (by the servants) or "in-worker" (by the
             threads that call `put_tile` and `get_tile`, tile by tile, while it is in their cache).
@@ -150,7 +150,7 @@ class FrameStore(Uncopied):
         self,
         path: str | os.PathLike[str] | None,
         shape: Sequence[int] | None = None,
-        dtype: Any = "float32",
+        dtype: Any = None,
         *,
         recipe: str | None = None,
         policy: str = "compressed",
@@ -194,11 +194,12 @@ class FrameStore(Uncopied):
             raise ParameterError(
                 f"tile {tuple(more.tile)} and shape {tuple(extents)} differ in length"
             )
+        code = arrays.dtype_code("float32" if dtype is None else dtype)
         environment.check(3)
         self._store = _core.Store(
             "" if path is None else path_text(path),
             mode,
-            arrays.dtype_code(dtype),
+            code,
             extents,
             _choice("policy", policy, POLICIES),
             _choice("on_error", on_error, ON_ERROR),
@@ -211,6 +212,9 @@ class FrameStore(Uncopied):
             more,
         )
         self._dtype, self._shape = self._store.info()[:2]
+        if dtype is not None and code != self._dtype:
+            self.close()
+            raise ParameterError(f"{path} holds {self.dtype}, not {arrays.DTYPES[code]}")
 
     _instead = "open its file again"
 
