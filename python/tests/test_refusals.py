@@ -149,6 +149,8 @@ def test_outputs_that_elements_cannot_be_written_to(tmp_path: Path) -> None:
                     refused(lambda d=door, o=typed: d(o), "out")
                     assert bytes(memoryview(typed).cast("B")) == before_bytes
     refused(lambda: wirepress.Compressor().compress_into(field, np.empty(99, object)), "objects")
+    for strided in (memoryview(bytearray(32))[::2], memoryview(np.zeros(8, np.float32))[::2]):
+        refused(lambda o=strided: wirepress.decompress(frame, o), "out has strides")
     pointers = (ctypes.c_char_p * 99)()
     refused(lambda: wirepress.Compressor().compress_into(field, pointers), "pointers")
     refused(lambda: wirepress.decompress(wirepress.compress(b"1234"), pointers), "pointers")

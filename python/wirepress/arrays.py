@@ -311,8 +311,7 @@ def check_output(out: Any, code: int | None) -> None:
         return
     if out.dtype.hasobject:
         raise ParameterError(f"out is {out.dtype}, of Python objects: bytes would destroy them")
-    if not out.flags.c_contiguous:
-        raise ParameterError("out has strides, or its columns in a row: give a C-contiguous array")
+    _check_layout(out.flags)
     if code is None:
         return
     if isinstance(out, numpy.ma.MaskedArray):
@@ -347,12 +346,18 @@ def _is_room(dtype: Any, code: int) -> bool:
     return dtype.str == "|i1" or (dtype.kind == "u" and dtype.itemsize in (1, dtype_size(code)))
 
 
+def _check_layout(flags: Any) -> None:
+    if not flags.c_contiguous:
+        raise ParameterError("out has strides, or its columns in a row: give a C-contiguous array")
+
+
 def _check_room(out: Any, code: int | None) -> None:
     """`check_output` of a buffer that is no NumPy array."""
     try:
         memory = memoryview(out)
     except (TypeError, BufferError):
         raise TypeError(f"out is a {type(out).__name__}, not a buffer") from None
+    _check_layout(memory)
     form = memory.format or "B"
     if form in _PLAIN_FORMATS:
         return
