@@ -155,6 +155,21 @@ module wpr_lz_match #(
     for (int i = 0; i < 8; i++) lowest[i] = bits[i] && bits << (8 - i) == '0;
   endfunction
 
+  // The lowest but one.
+  function automatic logic [7:0] second(input logic [7:0] bits);
+    logic none, one;  // of the lower four
+    none      = bits[3:0] == '0;
+    one       = bits[3:0] inside {4'd1, 4'd2, 4'd4, 4'd8};
+    second[0] = 1'b0;
+    second[1] = bits[1] && bits[0];
+    second[2] = bits[2] && (bits[1] ^ bits[0]);
+    second[3] = bits[3] && bits[2:0] inside {3'd1, 3'd2, 3'd4};
+    second[4] = bits[4] && one;
+    second[5] = bits[5] && (bits[4] ? none : one);
+    second[6] = bits[6] && (bits[5:4] == '0 ? one : bits[5:4] != '1 && none);
+    second[7] = bits[7] && (bits[6:4] == '0 ? one : bits[6:4] inside {3'd1, 3'd2, 3'd4} && none);
+  endfunction
+
   // ---- what leaves ------------------------------------------------------------------------------
 
   typedef struct packed {
@@ -472,7 +487,7 @@ module wpr_lz_match #(
     .m_data_o(offset25)
   );
   logic [31:0] equal19[Candidates], equal19_q[Candidates], equal20_q[Candidates];
-  logic [Candidates-1:0] full20_q;
+  logic [Candidates-1:0] wants20_q;  // a follower: all up to the 32nd byte is equal
   logic [31:0] may18_q;  // a match may have the window's byte and those behind
   always_ff @(posedge clk_i) begin
     if (go) begin
@@ -514,7 +529,7 @@ module wpr_lz_match #(
         turn17_q <= turn16_q[3:0];
         old16_q  <= old15;
         old17_q  <= old17;
-        full20_q[k]  <= equal19_q[k][31:7] == '1;
+        wants20_q[k] <= v_q[Late+19] && equal19_q[k][31:7] == '1;
       end
     end
     assign equal19[k] = same & may18_q & {32{has18[k]}};
@@ -532,63 +547,61 @@ module wpr_lz_match #(
   // A follower keeps an offset and compares each window four behind with it. It is free when a
   // result for its own offset was not whole.
   typedef logic [Followers-1:0] followers_t;
-  followers_t busy21_q, busy20, busy21, whole28_q, free;
+  followers_t busy21_q, busy20, busy21, whole28_q, ended, free;
   followers_t legal22_q, legal26;
   followers_t [1:0] given;
+  followers_t aged21_q, aged21, has_any, next;  // age21_q is Follow; gets an heir; is new
   logic [Followers-1:0][15:0] follow21_q, follow21, address22_q;
   logic [Followers-1:0][2:0] age21_q, age21;
   logic [Followers-1:0][3:0] run28_q;  // of the window at 24
-  // By candidate: which follower has its offset. That is known a window before: a follower keeps its
-  // offset, or gets that of the first or the second candidate that asks for a new follower.
+  // By candidate: which busy follower has its offset. That is known a window before: a follower
+  // keeps its offset, or gets that of the first or the second candidate that asks for a new one.
   followers_t [Candidates-1:0] same20_q, same19, has20, heir21, heir21_q, heir27;
   logic [Candidates-1:0] asks;
   logic [1:0][Candidates-1:0] gets, twin;
   logic [1:0][15:0] fresh;  // the offsets that they ask for
   always_comb begin
-    for (int e = 0; e < int'(Followers); e++) begin
-      busy20[e] = busy21_q[e] && !w_q[Late+20].first &&
-                  !(age21_q[e] == 3'(Follow) && !whole28_q[e]);
-    end
+    // What ends is taken off as late as it can be: all else is in registers.
+    ended    = {Followers{w_q[Late+20].first}} | (aged21_q & ~whole28_q);
+    busy20   = busy21_q & ~ended;
     free     = ~busy20;
     given[0] = followers_t'(lowest(8'(free)));
-    given[1] = followers_t'(lowest(8'(free ^ given[0])));
+    given[1] = followers_t'(second(8'(free)));
+    has_any  = '0;
     for (int k = 0; k < int'(Candidates); k++) begin
-      has20[k] = same20_q[k] & busy20;
-      asks[k]  = v_q[Late+20] && full20_q[k] && has20[k] == '0;
+      has20[k] = same20_q[k] & ~ended & {Followers{wants20_q[k]}};
+      has_any |= has20[k];
+      asks[k]   = wants20_q[k] && (same20_q[k] & ~ended) == '0;
     end
     gets[0] = Candidates'(lowest(8'(asks)));
-    gets[1] = Candidates'(lowest(8'(asks ^ gets[0])));
+    gets[1] = Candidates'(second(8'(asks)));
     twin    = '0;
     fresh   = '0;
     for (int g = 0; g < 2; g++) begin
+      given[g] &= {Followers{gets[g] != '0}};
       for (int k = 0; k < int'(Candidates); k++) begin
         if (gets[g][k]) twin[g] |= twin20_q[k];
         if (gets[g][k]) fresh[g] |= offset20_q[k];
       end
     end
+    next = given[0] | given[1];
   end
   always_comb begin
-    busy21   = busy20;
+    busy21   = busy20 | next;
     follow21 = follow21_q;
     for (int k = 0; k < int'(Candidates); k++) begin
-      heir21[k] = has20[k] & {Followers{v_q[Late+20] && full20_q[k]}};
-      for (int e = 0; e < int'(Followers); e++) same19[k][e] = offset19_q[k] == follow21_q[e];
-    end
-    for (int g = 0; g < 2; g++) begin
+      heir21[k] = has20[k] | (given[0] & {Followers{gets[0][k]}}) |
+                             (given[1] & {Followers{gets[1][k]}});
       for (int e = 0; e < int'(Followers); e++) begin
-        if (given[g][e] && gets[g] != '0) begin
-          busy21[e]   = 1'b1;
-          follow21[e] = fresh[g];
-          for (int k = 0; k < int'(Candidates); k++) same19[k][e] = twin[g][k];
-        end
-        for (int k = 0; k < int'(Candidates); k++) heir21[k][e] |= given[g][e] && gets[g][k];
+        same19[k][e] = (offset19_q[k] == follow21_q[e] && busy20[e]) ||
+                       (given[0][e] && twin[0][k]) || (given[1][e] && twin[1][k]);
       end
     end
     for (int e = 0; e < int'(Followers); e++) begin
-      age21[e] = age21_q[e] == 3'(Follow) ? 3'(Follow) : age21_q[e] + 3'd1;
-      for (int k = 0; k < int'(Candidates); k++) begin
-        if (heir21[k][e]) age21[e] = '0;  // what it found before is no longer of interest
-      end
+      for (int g = 0; g < 2; g++) if (given[g][e]) follow21[e] = fresh[g];
+      // Of one with an heir, what it found before is no longer of interest.
+      age21[e]  = has_any[e] || next[e] ? '0 : aged21_q[e] ? 3'(Follow) : age21_q[e] + 3'd1;
+      aged21[e] = !has_any[e] && !next[e] && (aged21_q[e] || age21_q[e] == 3'(Follow - 1));
     end
   end
   always_ff @(posedge clk_i) begin
@@ -597,6 +610,7 @@ module wpr_lz_match #(
       same20_q   <= same19;
       follow21_q <= follow21;
       age21_q    <= age21;
+      aged21_q   <= aged21;
       heir21_q   <= heir21;
       for (int e = 0; e < int'(Followers); e++) begin
         legal22_q[e]   <= busy21_q[e] && follow21_q[e] <= w_q[Late+17].since;

@@ -84,7 +84,9 @@ module wpr_zstd_enc_blocks
   logic uniform_q;      // all bytes are the first one
   logic uniform;
   logic near_q, middle_q;  // its offset is less than 256, than 8192
-  logic repeats_q;      // it is that of the match before
+  // It is that of the match before: of the record before, if its match was worth its bits, or of
+  // the last one that was. Both are compared, because which of them holds is known late.
+  logic repeats_record_q, repeats_older_q, record_kept_q, repeats;
   logic keeps;          // the match is worth its bits
   logic [15:0] offset_q;  // of the match before
   assign move = next_valid_q && (next_q.last || head_valid) && (go || !record_valid_q);
@@ -112,8 +114,9 @@ module wpr_zstd_enc_blocks
       uniform_q      <= uniform;
       near_q         <= next_q.offset < 16'd256;
       middle_q       <= next_q.offset < 16'd8192;
-      repeats_q      <= go && record_q.start && keeps ? next_q.offset == record_q.offset :
-                                                        next_q.offset == offset_q;
+      repeats_record_q <= next_q.offset == record_q.offset;
+      repeats_older_q  <= next_q.offset == offset_q;
+      record_kept_q    <= go && record_q.start && keeps;
     end
     if (!rst_ni) begin
       room_o         <= 1'b0;
@@ -136,8 +139,9 @@ module wpr_zstd_enc_blocks
   assign run    = drop_q ? 4'd0 : record_q.run;
   assign cont   = begins_q && run < 4'd3 ? 4'd0 : run;
   assign stop   = record_q.stop;
-  assign keeps  = size_q >= 5'd6 || (size_q >= 5'd5 && middle_q) ||
-                  ((near_q || repeats_q) && size_q >= 5'd4);
+  assign repeats = record_kept_q ? repeats_record_q : repeats_older_q;
+  assign keeps   = size_q >= 5'd6 || (size_q >= 5'd5 && middle_q) ||
+                   ((near_q || repeats) && size_q >= 5'd4);
   assign starts = record_q.start && keeps && !(ends && late_q);
   assign lead_start = 4'(record_q.at) - cont;
   assign lead_whole = record_q.n - cont;
@@ -158,6 +162,7 @@ module wpr_zstd_enc_blocks
     logic [15:0] offset;
   } push_t;
   push_t push1_q;
+  logic none1_q;  // it has no literals
   logic push1_valid_q, bank1_q;
   logic same_q, same, first_q, last_record_q;
   logic [22:0] frame_q;
@@ -170,6 +175,7 @@ module wpr_zstd_enc_blocks
     bank1_q       <= bank_q ^ close_push;  // which belongs to the block that ended
     push1_q       <= '{fresh_q || begins_q, literals_before,
                        match_before + 17'(cont), offset_q};
+    none1_q       <= literals_q == '0 || (begins_q && !close_push);
     if (close_push) push1_q <= '{fresh_q, literals_q, match_q, offset_q};
     if (pushes || close_push) fresh_q <= 1'b0;
     if (go) begin
@@ -212,15 +218,26 @@ module wpr_zstd_enc_blocks
 
   // ---- offsets that repeat one of the block's last three ----------------------------------------
 
-  // Those of the block before are not used: it may yet be one without sequences.
+  // Those of the block before are not used: it may yet be one without sequences. What the next offset
+  // is equal to is known with it: it is compared with the last ones, and with the one before it.
   logic [2:0][15:0] last_q;
-  logic [2:0] known_q, known, is;
-  logic none, push2_valid_q, bank2_q;
+  logic [2:0] known_q, known, is, equals, equals1_q;
+  logic none, first_again, push2_valid_q, bank2_q;
   logic [13:0] n_sequences_q;
   sequence_t push2_q;
   assign known = push1_q.fresh ? '0 : known_q;
-  assign none  = push1_q.literals == '0;
-  always_comb for (int i = 0; i < 3; i++) is[i] = known[i] && last_q[i] == push1_q.offset;
+  assign none  = none1_q;
+  assign is    = known & equals1_q;
+  assign first_again = is[0] && !none;
+  always_comb for (int i = 0; i < 3; i++) equals[i] = last_q[i] == offset_q;
+  always_ff @(posedge clk_i) begin
+    equals1_q <= equals;
+    if (push1_valid_q) begin
+      equals1_q[0] <= push1_q.offset == offset_q;
+      if (!first_again) equals1_q[1] <= equals[0];
+      if (!first_again && !is[1]) equals1_q[2] <= equals[1];
+    end
+  end
   always_ff @(posedge clk_i) begin
     push2_valid_q <= push1_valid_q;
     bank2_q       <= bank1_q;
@@ -228,10 +245,10 @@ module wpr_zstd_enc_blocks
       n_sequences_q    <= push1_q.fresh ? 14'd1 : n_sequences_q + 14'd1;
       push2_q.literals <= push1_q.literals[15:0];
       push2_q.match    <= 16'(push1_q.size - 17'd3);
-      push2_q.offset   <= is[0] && !none ? 17'd1 : is[1] ? (none ? 17'd1 : 17'd2) :
+      push2_q.offset   <= first_again ? 17'd1 : is[1] ? (none ? 17'd1 : 17'd2) :
                           is[2] && !is[0] ? (none ? 17'd2 : 17'd3) : 17'(push1_q.offset) + 17'd3;
       known_q <= known;
-      if (!(is[0] && !none)) begin
+      if (!first_again) begin
         known_q[0] <= 1'b1;
         last_q[0]  <= push1_q.offset;
         known_q[1] <= known[0];
