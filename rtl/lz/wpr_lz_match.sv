@@ -547,31 +547,28 @@ module wpr_lz_match #(
   // A follower keeps an offset and compares each window four behind with it. It is free when a
   // result for its own offset was not whole.
   typedef logic [Followers-1:0] followers_t;
-  followers_t busy21_q, busy20, busy21, whole28_q, ended, free;
+  followers_t busy20_q, busy19, whole27, free;
   followers_t legal22_q, legal26;
   followers_t [1:0] given;
-  followers_t aged21_q, aged21, has_any, next;  // age21_q is Follow; gets an heir; is new
+  followers_t has_any, next, ends;
   logic [Followers-1:0][15:0] follow21_q, follow21, address22_q;
   logic [Followers-1:0][2:0] age21_q, age21;
   logic [Followers-1:0][3:0] run28_q;  // of the window at 24
-  // By candidate: which busy follower has its offset. That is known a window before: a follower
-  // keeps its offset, or gets that of the first or the second candidate that asks for a new one.
+  // By candidate: which follower has its offset. That is known a window before: a follower keeps its
+  // offset, or gets that of the first or the second candidate that asks for a new follower.
   followers_t [Candidates-1:0] same20_q, same19, has20, heir21, heir21_q, heir27;
   logic [Candidates-1:0] asks;
   logic [1:0][Candidates-1:0] gets, twin;
   logic [1:0][15:0] fresh;  // the offsets that they ask for
   always_comb begin
-    // What ends is taken off as late as it can be: all else is in registers.
-    ended    = {Followers{w_q[Late+20].first}} | (aged21_q & ~whole28_q);
-    busy20   = busy21_q & ~ended;
-    free     = ~busy20;
+    free     = ~busy20_q;
     given[0] = followers_t'(lowest(8'(free)));
     given[1] = followers_t'(second(8'(free)));
     has_any  = '0;
     for (int k = 0; k < int'(Candidates); k++) begin
-      has20[k] = same20_q[k] & ~ended & {Followers{wants20_q[k]}};
+      has20[k] = same20_q[k] & busy20_q & {Followers{wants20_q[k]}};
       has_any |= has20[k];
-      asks[k]   = wants20_q[k] && (same20_q[k] & ~ended) == '0;
+      asks[k]   = wants20_q[k] && (same20_q[k] & busy20_q) == '0;
     end
     gets[0] = Candidates'(lowest(8'(asks)));
     gets[1] = Candidates'(second(8'(asks)));
@@ -587,37 +584,37 @@ module wpr_lz_match #(
     next = given[0] | given[1];
   end
   always_comb begin
-    busy21   = busy20 | next;
     follow21 = follow21_q;
     for (int k = 0; k < int'(Candidates); k++) begin
       heir21[k] = has20[k] | (given[0] & {Followers{gets[0][k]}}) |
                              (given[1] & {Followers{gets[1][k]}});
       for (int e = 0; e < int'(Followers); e++) begin
-        same19[k][e] = (offset19_q[k] == follow21_q[e] && busy20[e]) ||
-                       (given[0][e] && twin[0][k]) || (given[1][e] && twin[1][k]);
+        same19[k][e] = given[0][e] ? twin[0][k] : given[1][e] ? twin[1][k] :
+                       offset19_q[k] == follow21_q[e];
       end
     end
     for (int e = 0; e < int'(Followers); e++) begin
       for (int g = 0; g < 2; g++) if (given[g][e]) follow21[e] = fresh[g];
       // Of one with an heir, what it found before is no longer of interest.
-      age21[e]  = has_any[e] || next[e] ? '0 : aged21_q[e] ? 3'(Follow) : age21_q[e] + 3'd1;
-      aged21[e] = !has_any[e] && !next[e] && (aged21_q[e] || age21_q[e] == 3'(Follow - 1));
+      age21[e]  = has_any[e] || next[e] ? '0 :
+                  age21_q[e] == 3'(Follow) ? 3'(Follow) : age21_q[e] + 3'd1;
+      ends[e]   = age21_q[e] >= 3'(Follow - 1) && !whole27[e];
+      busy19[e] = !w_q[Late+19].first && (next[e] || (busy20_q[e] && (has_any[e] || !ends[e])));
     end
   end
   always_ff @(posedge clk_i) begin
     if (go) begin
-      busy21_q   <= busy21;
+      busy20_q   <= busy19;
       same20_q   <= same19;
       follow21_q <= follow21;
       age21_q    <= age21;
-      aged21_q   <= aged21;
       heir21_q   <= heir21;
       for (int e = 0; e < int'(Followers); e++) begin
-        legal22_q[e]   <= busy21_q[e] && follow21_q[e] <= w_q[Late+17].since;
+        legal22_q[e]   <= busy20_q[e] && follow21_q[e] <= w_q[Late+17].since;
         address22_q[e] <= w_q[Late+17].at[15:0] - follow21_q[e];
       end
     end
-    if (!rst_ni) busy21_q <= '0;
+    if (!rst_ni) busy20_q <= '0;
   end
   wpr_delay #(.Width(Followers), .Moves(4)) legal_delay (
     .clk_i,
@@ -635,6 +632,7 @@ module wpr_lz_match #(
     logic [63:0] old24[2], old25_q[2], old26_q;
     logic [3:0] turn23_q, turn24_q, turn25_q;
     logic [7:0] equal27_q;
+    assign whole27[e] = equal27_q == '1;
     for (genvar b = 0; b < 2; b++) begin : g_bank
       logic [63:0] history_q[4096];
       logic [11:0] row23_q;
@@ -658,7 +656,6 @@ module wpr_lz_match #(
         equal27_q <= legal26[e] ? May[w_q[Late+22].rest][7:0] & zeros(old26_q ^ w_q[Late+22].bytes)
                                   : '0;
         run28_q[e]   <= ones(equal27_q);
-        whole28_q[e] <= equal27_q == '1;
       end
     end
   end
