@@ -121,13 +121,16 @@ module wpr_lz_match #(
 
   always_ff @(posedge clk_i) if (go) w_q[1:Stages-1] <= w_q[0:Stages-2];
 
-  // Of so many bytes that are left, the last 5 are literals: a match may have byte i.
-  function automatic logic [63:0][31:0] may_table();
-    for (int rest = 0; rest < 64; rest++) begin
-      for (int i = 0; i < 32; i++) may_table[rest][i] = rest >= i + 6;
+  // Of so many bytes that are left, the last 5 are literals: a match may have byte i if there are
+  // i + 6 and more. Bit by bit: as a table or a carry chain it would be larger and slower.
+  function automatic logic [31:0] may(input logic [5:0] rest);
+    may = '1;
+    for (int i = 0; i < 32; i++) begin
+      for (int b = 0; b < 6; b++) begin
+        may[i] = ((i + 6) >> b) % 2 == 1 ? rest[b] && may[i] : rest[b] || may[i];
+      end
     end
   endfunction
-  localparam logic [63:0][31:0] May = may_table();
 
   // 8 bytes of 16, from one on.
   function automatic logic [63:0] from_byte(input logic [127:0] bytes, input logic [2:0] first);
@@ -279,7 +282,7 @@ module wpr_lz_match #(
   end
   always_ff @(posedge clk_i) begin
     if (go) begin
-      may2_q <= May[w_q[1].rest][13:6] & {8{v_q[1]}};
+      may2_q <= 8'(may(w_q[1].rest) >> 6) & {8{v_q[1]}};
       won3_q <= won2;
       {taken3_q, lane3_q} <= {taken2, lane2};
     end
@@ -491,7 +494,7 @@ module wpr_lz_match #(
   logic [31:0] may18_q;  // a match may have the window's byte and those behind
   always_ff @(posedge clk_i) begin
     if (go) begin
-      may18_q   <= May[w_q[Late+17].rest];
+      may18_q   <= may(w_q[Late+17].rest);
       equal19_q <= equal19;
       equal20_q <= equal19_q;
     end
@@ -653,8 +656,8 @@ module wpr_lz_match #(
         turn25_q <= turn24_q;
         old25_q  <= old24;
         old26_q  <= from_byte({old25_q[!turn25_q[3]], old25_q[turn25_q[3]]}, turn25_q[2:0]);
-        equal27_q <= legal26[e] ? May[w_q[Late+22].rest][7:0] & zeros(old26_q ^ w_q[Late+22].bytes)
-                                  : '0;
+        equal27_q <= zeros(old26_q ^ w_q[Late+22].bytes) & 8'(may(w_q[Late+22].rest)) &
+                     {8{legal26[e]}};
         run28_q[e]   <= ones(equal27_q);
       end
     end
@@ -696,7 +699,7 @@ module wpr_lz_match #(
     for (int k = 0; k < int'(Candidates); k++) begin
       automatic logic [9:0] two = equal20_q[k][9:0] & equal20_q[k][10:1];
       automatic logic [3:0] stop = 4'd8;
-      four[k] = two[7:0] & two[9:2] & May[w_q[Late+20].rest][13:6];
+      four[k] = two[7:0] & two[9:2] & 8'(may(w_q[Late+20].rest) >> 6);
       for (int r = 0; r < 3; r++) run[k][r] = ones(equal20_q[k][8*r+8+:8]);
       beyond[k] = !run21_q[k][0][3] ? 5'(run21_q[k][0]) :
                   !run21_q[k][1][3] ? 5'd8 + 5'(run21_q[k][1]) : 5'd16 + 5'(run21_q[k][2]);

@@ -168,10 +168,8 @@ module wpr_zstd_enc_sequences
                   21'(literal) << (4'(n_offset) + 4'(n_match));
     n_steps6_q <= 5'(n_offset) + 5'(n_match) + 5'(n_literal);
     if (tag_q[5].finish) begin
-      steps6_q   <= own_q ? 21'h100000 | 21'(literal_state) << 13 | 21'(offset_state) << 7 |
-                                              21'(match_state) :
-                    21'h20000 | 21'(literal_state) << 11 | 21'(offset_state) << 6 |
-                                              21'(match_state);
+      steps6_q   <= own_q ? {1'b1, literal_state, offset_state[5:0], match_state} :
+                    {4'd1, literal_state[5:0], offset_state[4:0], match_state[5:0]};
       n_steps6_q <= own_q ? 5'd21 : 5'd18;
       n_extra6_q <= '0;
       extra6_q   <= '0;

@@ -32,7 +32,7 @@ module wpr_zstd_enc_table
   input  logic [ 5:0] s_code_i,
   output logic [ 2:0] m_n_o,    // bits, of the code two clocks ago
   output logic [ 6:0] m_bits_o, // those beyond are 0
-  output logic [ 6:0] state_o   // after it
+  output logic [ 6:0] state_o   // after it; bits beyond the accuracy are of no use
 );
 
   localparam int unsigned Codes = Kind == Literal ? 36 : Kind == Match ? 53 : 29;
@@ -319,7 +319,7 @@ module wpr_zstd_enc_table
       next_q[taken2_q ? taken_code2_q : placed_q] <= taken2_q ? earlier2_q :
                                                      next_q[placed_q] + 7'd1;
     end
-    if (placing_q) states_q[next_q[placed_q]] <= at1_q;
+    if (placing_q) states_q[next_q[placed_q]] <= at1_q | size_q[6:0];  // with the one before it
   end
 
   // ---- what comes next --------------------------------------------------------------------------
@@ -411,7 +411,7 @@ module wpr_zstd_enc_table
   logic [7:0] state;
   logic [6:0] place, place_most, place_less;
   logic [2:0] n;
-  assign state      = size_q | 8'(state_o);
+  assign state      = {size_q[7], state_o};
   assign less       = {1'b0, state} < entry_q.limit;
   assign n          = less ? entry_q.fewer : entry_q.most;
   assign place_most = 7'(state >> entry_q.most) + entry_q.base;
