@@ -61,7 +61,8 @@ module wpr_zstd_enc_sequences
   logic [5:0] n_extra6_q;
 
   logic [2:0] n_literal, n_match, n_offset;
-  logic [6:0] literal, match, offset, literal_state, match_state, offset_state;
+  logic [6:0] literal, match, offset, literal_state, match_state;
+  logic [5:0] offset_state;
   logic [2:0] tables_busy;
   logic [2:0][6:0] table_size;
   logic own_q;
@@ -168,7 +169,7 @@ module wpr_zstd_enc_sequences
                   21'(literal) << (4'(n_offset) + 4'(n_match));
     n_steps6_q <= 5'(n_offset) + 5'(n_match) + 5'(n_literal);
     if (tag_q[5].finish) begin
-      steps6_q   <= own_q ? {1'b1, literal_state, offset_state[5:0], match_state} :
+      steps6_q   <= own_q ? {1'b1, literal_state, offset_state, match_state} :
                     {4'd1, literal_state[5:0], offset_state[4:0], match_state[5:0]};
       n_steps6_q <= own_q ? 5'd21 : 5'd18;
       n_extra6_q <= '0;

@@ -32,7 +32,7 @@ module wpr_zstd_enc_table
   input  logic [ 5:0] s_code_i,
   output logic [ 2:0] m_n_o,    // bits, of the code two clocks ago
   output logic [ 6:0] m_bits_o, // those beyond are 0
-  output logic [ 6:0] state_o   // after it; bits beyond the accuracy are of no use
+  output logic [Log-1:0] state_o  // after it, in as many bits as the table's size has
 );
 
   localparam int unsigned Codes = Kind == Literal ? 36 : Kind == Match ? 53 : 29;
@@ -409,9 +409,10 @@ module wpr_zstd_enc_table
   entry_t entry_q;
   logic valid_q, first_q, less;
   logic [7:0] state;
-  logic [6:0] place, place_most, place_less;
+  logic [6:0] state_low_q, place, place_most, place_less;
   logic [2:0] n;
-  assign state      = {size_q[7], state_o};
+  assign state_o    = state_low_q[Log-1:0];
+  assign state      = {size_q[7], state_low_q};
   assign less       = {1'b0, state} < entry_q.limit;
   assign n          = less ? entry_q.fewer : entry_q.most;
   assign place_most = 7'(state >> entry_q.most) + entry_q.base;
@@ -422,9 +423,9 @@ module wpr_zstd_enc_table
     valid_q <= s_valid_i;
     first_q <= s_first_i;
     if (valid_q) begin
-      state_o  <= states_q[place];
-      m_n_o    <= first_q ? '0 : n;
-      m_bits_o <= first_q ? '0 : state_o & ~(7'h7f << n);
+      state_low_q <= states_q[place];
+      m_n_o       <= first_q ? '0 : n;
+      m_bits_o    <= first_q ? '0 : state_low_q & ~(7'h7f << n);
     end
   end
 
