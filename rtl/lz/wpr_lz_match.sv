@@ -190,18 +190,15 @@ module wpr_lz_match #(
   // ---- hashes, and the table: the last place of what had the same one ---------------------------
 
   // The product of two polynomials over GF(2) modulo x^32 + 1; bytes beyond four go into another
-  // product. A word's product is the sum of its bytes', each turned to its place.
+  // product. A word's product is the sum of its bytes', each turned to its place. Sums, not tables of
+  // half bytes: synthesis would read those before the register of the bytes.
   function automatic logic [31:0] turned(input logic [31:0] word, input int n);
     return word << n | word >> (32 - n);
   endfunction
-  function automatic logic [15:0][31:0] products(input logic [31:0] factor);  // of four bits
-    products = '0;
-    for (int bits = 0; bits < 16; bits++) begin
-      for (int i = 0; i < 4; i++) if (bits[i]) products[bits] ^= turned(factor, i);
-    end
+  function automatic logic [31:0] product(input logic [7:0] bits, input logic [31:0] factor);
+    product = '0;
+    for (int i = 0; i < 8; i++) product ^= turned(factor, i) & {32{bits[i]}};
   endfunction
-  localparam logic [15:0][31:0] LowProducts = products(32'h9E3779B1);
-  localparam logic [15:0][31:0] HighProducts = products(32'h85EBCA6B);
 
   typedef struct packed {
     logic [TimeBits-1:0] at;
@@ -217,10 +214,8 @@ module wpr_lz_match #(
   logic [31:0] low[8+Ahead], high[8+Ahead];  // products of a window's bytes and of those
   for (genvar i = 0; i < 8; i++) begin : g_product
     logic [31:0] low0, high0, low1_q, high1_q;
-    logic [3:0] left, right;
-    assign {left, right} = w_q[0].bytes[8*i+:8];
-    assign low0  = LowProducts[right] ^ turned(LowProducts[left], 4);
-    assign high0 = HashBytes > 4 ? HighProducts[right] ^ turned(HighProducts[left], 4) : '0;
+    assign low0  = product(w_q[0].bytes[8*i+:8], 32'h9E3779B1);
+    assign high0 = HashBytes > 4 ? product(w_q[0].bytes[8*i+:8], 32'h85EBCA6B) : '0;
     always_ff @(posedge clk_i) if (go) {low1_q, high1_q} <= {low0, high0};
     assign {low[i], high[i]} = {low1_q, high1_q};
     if (i < Ahead) begin : g_ahead
@@ -265,17 +260,21 @@ module wpr_lz_match #(
     );
   end
 
-  // The first lane that wants a bank gets it.
+  // The first lane that wants a bank gets it. Its number is looked at only where one does.
   logic [Banks-1:0] taken2, taken3_q;
   logic [2:0][Banks-1:0] lane2, lane3_q;  // bits of the lane's number
   always_comb begin
-    taken2 = '0;
-    lane2  = '0;
+    for (int b = 0; b < int'(Banks); b++) begin
+      automatic logic [7:0] wants;
+      for (int j = 0; j < 8; j++) wants[j] = may2_q[j] && bank2[j] == 4'(b);
+      taken2[b]   = wants != '0;
+      lane2[2][b] = wants[3:0] == '0;
+      lane2[1][b] = wants[3:0] == '0 ? wants[5:4] == '0 : wants[1:0] == '0;
+      lane2[0][b] = wants[3:0] == '0 ? !wants[4] && (wants[5] || !wants[6]) :
+                                       !wants[0] && (wants[1] || !wants[2]);
+    end
     for (int j = 0; j < 8; j++) begin
       automatic logic lost = 1'b0;
-      automatic logic [Banks-1:0] wants = Banks'(may2_q[j]) << bank2[j];
-      for (int i = 0; i < 3; i++) if (j[i]) lane2[i] |= wants & ~taken2;
-      taken2 |= wants;
       for (int i = 0; i < j; i++) lost |= may2_q[i] && bank2[i] == bank2[j];
       won2[j] = may2_q[j] && !lost;
     end

@@ -219,24 +219,25 @@ module wpr_zstd_enc_blocks
   // ---- offsets that repeat one of the block's last three ----------------------------------------
 
   // Those of the block before are not used: it may yet be one without sequences. What the next offset
-  // is equal to is known with it: it is compared with the last ones, and with the one before it.
+  // is equal to is known with it: it is compared with the last ones, and with the one before it. What
+  // that one did to them says which of these count.
   logic [2:0][15:0] last_q;
-  logic [2:0] known_q, known, is, equals, equals1_q;
-  logic none, first_again, push2_valid_q, bank2_q;
+  logic [2:0] known_q, known, is, equals1_q, moved1_q;
+  logic same_again1_q, none, first_again, push2_valid_q, bank2_q;
   logic [13:0] n_sequences_q;
   sequence_t push2_q;
   assign known = push1_q.fresh ? '0 : known_q;
   assign none  = none1_q;
-  assign is    = known & equals1_q;
   assign first_again = is[0] && !none;
-  always_comb for (int i = 0; i < 3; i++) equals[i] = last_q[i] == offset_q;
+  always_comb begin
+    is[0] = known[0] && (moved1_q[0] ? same_again1_q : equals1_q[0]);
+    for (int i = 1; i < 3; i++) is[i] = known[i] && (moved1_q[i] ? equals1_q[i-1] : equals1_q[i]);
+  end
   always_ff @(posedge clk_i) begin
-    equals1_q <= equals;
-    if (push1_valid_q) begin
-      equals1_q[0] <= push1_q.offset == offset_q;
-      if (!first_again) equals1_q[1] <= equals[0];
-      if (!first_again && !is[1]) equals1_q[2] <= equals[1];
-    end
+    for (int i = 0; i < 3; i++) equals1_q[i] <= last_q[i] == offset_q;
+    same_again1_q <= push1_q.offset == offset_q;
+    moved1_q      <= {push1_valid_q && !first_again && !is[1], push1_valid_q && !first_again,
+                      push1_valid_q};
   end
   always_ff @(posedge clk_i) begin
     push2_valid_q <= push1_valid_q;

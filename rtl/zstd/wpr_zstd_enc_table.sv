@@ -344,12 +344,12 @@ module wpr_zstd_enc_table
         at_q       <= '0;
         least_q    <= 5'd16;
         phase_q[0] <= !phase_q[0];
-        if (phase_q[0]) state_q <= writes || !own_q ? Second : Trim;
+        if (phase_q[0]) state_q <= !own_q || !far_q || one_q ? Second : Trim;
       end
       Trim: begin
         phase_q[0] <= !phase_q[0];
         if (!phase_q[0]) at_q <= at_q;
-        if (writes) left_q <= left_q + 10'sd1;
+        if (trims && phase_q[0]) left_q <= left_q + 10'sd1;
         if (phase_q[0] && at_q == 7'd63) begin
           at_q    <= '0;
           state_q <= left_q == '0 ? Second : Trim;
