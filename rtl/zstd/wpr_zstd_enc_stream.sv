@@ -31,14 +31,13 @@ module wpr_zstd_enc_stream
 
   // ---- literals ---------------------------------------------------------------------------------
 
-  logic [16:0] at_q, from_q;
+  logic [16:0] at_q, from_q, behind_from_q;
   logic going_q, now_valid_q, next_valid_q, awaits_q, more_q;
   logic [63:0] now_q, next_q;
   logic [12:0] row_q;
-  logic last, row_ends, take;
+  logic last_q, row_ends, take;  // at_q is from_q; no literal is there until that is known
   assign take     = going_q && now_valid_q;
-  assign last     = at_q == from_q;
-  assign row_ends = take && (at_q[2:0] == '0 || last);
+  assign row_ends = take && (at_q[2:0] == '0 || last_q);
   assign ask_o    = going_q && more_q && !next_valid_q && !awaits_q;
   assign row_o    = row_q;
 
@@ -65,10 +64,12 @@ module wpr_zstd_enc_stream
     end
     if (take) begin
       at_q <= at_q - 17'd1;
-      if (last) going_q <= 1'b0;
+      if (last_q) going_q <= 1'b0;
     end
+    behind_from_q <= from_q + 17'd1;
+    last_q        <= at_q == (take ? behind_from_q : from_q);
     v1_q    <= take;
-    last1_q <= last;
+    last1_q <= last_q;
     byte1_q <= now_q[8*at_q[2:0]+:8];
     v2_q    <= v1_q;
     last2_q <= last1_q;
