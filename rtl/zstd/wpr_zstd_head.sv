@@ -291,17 +291,22 @@ module wpr_zstd_head
   logic wrong;
   logic [3:0] wrong_q;
   logic sent_q;
+  logic tree_made_q, made_q;  // in Tree, in Made: a clock ago the tree, all streams had been made
   always_ff @(posedge clk_i) begin
-    in_tree_q <= state_q == Tree;
+    in_tree_q   <= state_q == Tree;
+    tree_made_q <= state_q == Tree && !tree_busy;
+    made_q      <= state_q == Made && busy == '0;
     for (int k = 0; k < 4; k++) come_q[k] <= have_i >= stream_ends_q[k];
     start_q   <= rst_ni ? start : '0;
     ordered_q <= stream_ends_q[3] > stream_ends_q[2];
     empty_q   <= stream_size_q[0] == '0 || stream_size_q[1] == '0 || stream_size_q[2] == '0;
   end
-  assign valid_o = !sent_q && (state_q == Room ? fits_q && block_o.kind == Huffman :
-                               state_q == Come || state_q == Tree || state_q == Seek ||
-                               state_q == Jump || state_q == JumpLast || state_q == Single ||
-                               state_q == Streams || state_q == Made || state_q == Hand);
+  logic offer;  // valid_o a clock later
+  assign offer = !sent_q && !(valid_o && take_i) &&
+                 (state_q == Room ? fits_q && block_o.kind == Huffman :
+                  state_q == Come || state_q == Tree || state_q == Seek || state_q == Jump ||
+                  state_q == JumpLast || state_q == Single || state_q == Streams ||
+                  state_q == Made || state_q == Hand);
   always_comb begin
     wrong = 1'b0;
     unique case (state_q)
@@ -326,10 +331,10 @@ module wpr_zstd_head
         wrong = large_q || literals_end_q >= ends_q || (treeless_q && !known_q) ||
                 (block_o.four && block_o.n < 18'd6);
       end
-      Tree:       wrong = !tree_busy && tree_bad;
+      Tree:       wrong = tree_made_q && tree_bad;
       Seek:       wrong = section_q >= literals_end_q;
       Streams:    wrong = block_o.four && (!ordered_q || empty_q);
-      Made:       wrong = start_q == '0 && bad != '0;
+      Made:       wrong = bad != '0;
       Tail:       wrong = (ended_i && have_i != section_q) || have_i > section_q;
       default:    wrong = 1'b0;
     endcase
@@ -412,7 +417,7 @@ module wpr_zstd_head
       if (ready) state_q <= treeless_q ? Seek : Tree;
       Tree: begin
         section_q <= tree_end;
-        if (!tree_busy) begin
+        if (tree_made_q) begin
           known_q <= 1'b1;
           state_q <= Seek;
         end
@@ -448,9 +453,9 @@ module wpr_zstd_head
       end
       Streams: begin
         started_q <= started_q | start;
-        if ((started_q | start) == '1) state_q <= Made;
+        if (started_q == '1) state_q <= Made;
       end
-      Made:    if (busy == '0 && start_q == '0) state_q <= Hand;
+      Made:    if (made_q) state_q <= Hand;
       Hand:    if (sent_q) state_q <= Next;
       Next:    begin
         section_q <= ends_q + (checksum_q ? address_t'(4) : '0);
@@ -459,6 +464,7 @@ module wpr_zstd_head
       Tail:    if (ended_i) state_q <= Done;
       default: ;
     endcase
+    valid_o <= offer && wrong_q == '0;
     if (valid_o && take_i) sent_q <= 1'b1;
     wrong_q <= {have_i[AddressWidth-1], ended_i && ends_q > have_i,
                 ready && ended_i && at > have_i && state_q != Idle && state_q != Done, wrong};
@@ -469,6 +475,7 @@ module wpr_zstd_head
     if (start_i) state_q <= Magic;
     if (!rst_ni) begin
       state_q  <= Idle;
+      valid_o  <= 1'b0;
       wrong_q  <= '0;
       bad_o    <= 1'b0;
       header_o <= 1'b0;
