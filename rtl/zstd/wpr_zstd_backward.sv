@@ -105,51 +105,45 @@ module wpr_zstd_backward
   // and then the zeros before its first bit. Both are found in a clock and taken in the next one.
   typedef enum logic [2:0] {Idle, Skip, Skipped, Mark, Marked, Shown} state_e;
   state_e state_q;
-  logic shown_q;  // it is Shown
   logic [5:0] skip_q;  // bits
   logic [CountWidth-1:0] n, n1_q;
   logic enough_q;  // Peek bits are there
   logic [3:0] zeros;  // and the one behind them
-  logic [5:0] take;  // bits that Skipped or Marked will take
   always_comb begin
     zeros = 4'd8;
     for (int i = 0; i < 8; i++) if (bits_o[Peek-8+i]) zeros = 4'(8 - i);
   end
-  assign take = state_q == Skip ? skip_q : 6'(zeros);
   if (EveryClock) begin : g_hot
-    // A part is put to its place, and turned a clock later with what the window turned meanwhile.
-    // What a clock takes is subtracted in the next one. How long the next code is, is known when it
-    // is shown: of what may follow behind this clock's code, by its length of each remainder by
-    // four, all lengths are compared before it is known which of them it is. What is compared is
-    // the window without the part that is put there. So there are enough bits when a clock's most
-    // remain beside them and that part.
+    // A part is put to its place a clock before the window takes it, turned as the window. A code's length is known when it is shown:
+    // the clock before compares the bits at four places, one for each remainder by four of its own
+    // code's length, with the least codes, and then chooses one place. It compares the window
+    // without the part on its way. So there are enough bits when a clock's most remain beside them
+    // and beside that part.
     localparam int unsigned Most = 11;
     localparam int unsigned Window = Peek + 3 * Most + Chunk - 1;
     localparam int unsigned HeldWidth = $clog2(Window + 1);
-    logic [Window-1:0] window_q, filled, near;
+    logic [Window-1:0] window_q;
     logic [3:0] own_q, own;
     logic [Window-1:0] put_q;  // 0 where no part came
     logic put_valid_q;
     logic [Window+6:0] placed;
     logic [Chunk+6:0] fine;
-    logic [HeldWidth-1:0] count_q, count;  // bits of the window and of the part on its way
-    logic [CountWidth-1:0] n_q;
+    logic [HeldWidth-1:0] count_q;  // bits of the window and of the part on its way
     logic enough, ready, ready_q;
     logic [11:0] reached_q;
     logic [3:0][11:0] reached;
-    logic [Peek+2:0] follows;
+    logic [Peek+1:0] follows;
     assign ready_o   = ready_q;
     assign reached_o = reached_q;
     assign bits_o    = window_q[Window-1-:Peek];
-    assign count     = count_q - HeldWidth'(n_q);
-    assign insert    = chunk_valid_q && count <= HeldWidth'(Window - Chunk);
-    assign enough    = put_valid_q ? count >= HeldWidth'(Peek + Most + Chunk) :
-                       count >= HeldWidth'(Peek + Most);
+    assign insert    = chunk_valid_q && count_q <= HeldWidth'(Window - Chunk);
+    assign enough    = put_valid_q ? count_q >= HeldWidth'(Peek + Most + Chunk) :
+                       count_q >= HeldWidth'(Peek + Most);
     assign ready     = enough && state_q == Shown && !start_i && rst_ni;
     // Parts leave no more than a byte to be skipped.
     always_comb begin
       own = take_i ? n_i : '0;
-      if (enough_q && state_q == Skip) own = {skip_q[3], 3'b0};
+      if (enough_q && state_q == Skip) own = skip_q != '0 ? 4'd8 : '0;
       if (enough_q && state_q == Mark) own = zeros;
     end
     always_comb begin
@@ -160,42 +154,43 @@ module wpr_zstd_backward
              !reached_q[9];
       for (int i = 1; i < 12; i += 2) if (!reached_q[i-1] && reached_q[i]) n[0] = 1'b1;
     end
-    // By four, eight; then by what remains.
-    assign filled  = window_q | (put_q << n_q);
-    assign near    = n[3] ? filled << 8 : n[2] ? filled << 4 : filled;
-    assign follows = reached_q[3] ? window_q[Window-1-:Peek+3] :
-                     reached_q[7] ? window_q[Window-5-:Peek+3] : window_q[Window-9-:Peek+3];
+    // By four or eight; then by what remains.
+    function automatic logic [Window-1:0] turned(logic [Window-1:0] from, logic [3:0] by);
+      logic [Window-1:0] near;
+      near = by[3] ? from << 8 : by[2] ? from << 4 : from;
+      return near << by[1:0];
+    endfunction
+    assign follows = reached_q[3] ? window_q[Window-1-:Peek+2] :
+                     reached_q[7] ? window_q[Window-5-:Peek+2] : window_q[Window-9-:Peek+2];
     for (genvar k = 0; k < 4; k++) begin : g_follows
       assign reached[k][0]  = 1'b0;
       assign reached[k][11] = 1'b1;  // the longest codes begin with 0
       for (genvar i = 1; i < 11; i++) begin : g_reached  // a code of i bits has no others
-        assign reached[k][i] = at_least(12'(follows[Peek+2-k-:i]), least_i[i] >> (11 - i));
+        assign reached[k][i] = at_least(12'(follows[Peek+1-k-:i]), least_i[i] >> (11 - i));
       end
     end
     // By less than 8 bits first, then by bytes: of a byte's three places one at most is not 0.
-    assign fine = {chunk_q, 7'b0} >> count[2:0];
+    assign fine = {chunk_q, 7'b0} >> count_q[2:0];
     always_comb begin
       placed = '0;
       for (int i = 0; i <= (Window - Chunk) / 8; i++) begin
-        if (count[HeldWidth-1:3] == (HeldWidth - 3)'(i)) begin
+        if (count_q[HeldWidth-1:3] == (HeldWidth - 3)'(i)) begin
           placed |= {fine, {(Window - Chunk) {1'b0}}} >> (8 * i);
         end
       end
     end
     always_ff @(posedge clk_i) begin
       own_q       <= own;
-      n_q         <= n;
-      put_q       <= insert ? placed[Window+6:7] : '0;
+      put_q       <= insert ? turned(placed[Window+6:7], n) : '0;
       put_valid_q <= insert;
-      window_q    <= near << n[1:0];
-      count_q     <= count + (insert ? HeldWidth'(Chunk) : '0);
+      window_q    <= turned(window_q | put_q, n);
+      count_q     <= count_q + (insert ? HeldWidth'(Chunk) : '0) - HeldWidth'(n);
       enough_q    <= enough;
       ready_q     <= ready;
       reached_q   <= ready && codes_i ? reached[n[1:0]] : '1;
       if (start_i) window_q <= '0;
       if (start_i || !rst_ni) begin
         count_q     <= '0;
-        n_q         <= '0;
         enough_q    <= 1'b0;
         own_q       <= '0;
         put_q       <= '0;
@@ -205,20 +200,21 @@ module wpr_zstd_backward
   end else begin : g_number
     // Three words, and where in them the next bit is. Words that are taken leave a clock later.
     logic go;
-    logic [5:0] own_q;
+    logic shown_q;  // the state is Shown
+    logic [5:0] own_q;  // bits that Skipped or Marked takes
     logic [CountWidth-1:0] all;
     logic [2:0][63:0] words3_q, kept;  // the first one highest
     logic [1:0] n_words_q, n_kept;
     logic [7:0] place_q;
     // The words behind the place, by two of its bits at a time. Bits that are not there are never
     // looked at.
-    logic [223:0] padded;
+    logic [Peek+126:0] padded;
     logic [Peek+30:0] by_32;
     logic [Peek+6:0] by_8;
     logic [Peek:0] by_two;
-    assign padded = {words3_q, 32'b0};
-    assign by_32  = place_q[6] ? (place_q[5] ? padded[127-:Peek+31] : padded[159-:Peek+31]) :
-                    (place_q[5] ? padded[191-:Peek+31] : padded[223-:Peek+31]);
+    assign padded = {words3_q, {(Peek - 65) {1'b0}}};
+    assign by_32  = place_q[6] ? (place_q[5] ? padded[0+:Peek+31] : padded[32+:Peek+31]) :
+                    (place_q[5] ? padded[64+:Peek+31] : padded[96+:Peek+31]);
     assign by_8   = place_q[4] ? (place_q[3] ? by_32[0+:Peek+7] : by_32[8+:Peek+7]) :
                     (place_q[3] ? by_32[16+:Peek+7] : by_32[24+:Peek+7]);
     assign by_two = place_q[2] ? (place_q[1] ? by_8[0+:Peek+1] : by_8[2+:Peek+1]) :
@@ -239,7 +235,8 @@ module wpr_zstd_backward
       for (int i = 0; i < 3; i++) if (i + int'(n_kept) < 3) kept[i] = chunk_q;
     end
     always_ff @(posedge clk_i) begin
-      own_q     <= take;
+      own_q     <= state_q == Skip ? skip_q : 6'(zeros);
+      shown_q   <= state_q == Shown || state_q == Marked;
       words3_q  <= kept;
       n_words_q <= n_kept + 2'(insert);
       place_q   <= go ? 8'(place_q[5:0]) + 8'(all) : 8'(place_q[5:0]);
@@ -256,7 +253,6 @@ module wpr_zstd_backward
   end
   always_ff @(posedge clk_i) begin
     n1_q    <= state_q == Skipped ? '0 : n;
-    shown_q <= state_q == Shown || state_q == Marked;
     left_o <= left_o - 22'(n1_q);
     unique case (state_q)
       Skip:    if (enough_q) state_q <= Skipped;

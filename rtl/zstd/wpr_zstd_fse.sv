@@ -95,7 +95,7 @@ module wpr_zstd_fse #(
       Spread: begin
         if (left_q != '0) begin
           place_q <= next_place;
-          fits_q  <= next_place <= high_q;
+          fits_q  <= wpr_zstd_pkg::at_least(12'(high_q), 12'(next_place));
           if (fits_q) left_q <= left_q - 1'b1;
         end
         if (take) begin
