@@ -114,11 +114,11 @@ module wpr_zstd_backward
     for (int i = 0; i < 8; i++) if (bits_o[Peek-8+i]) zeros = 4'(8 - i);
   end
   if (EveryClock) begin : g_hot
-    // A part is put to its place a clock before the window takes it, turned as the window. A code's length is known when it is shown:
-    // the clock before compares the bits at four places, one for each remainder by four of its own
-    // code's length, with the least codes, and then chooses one place. It compares the window
-    // without the part on its way. So there are enough bits when a clock's most remain beside them
-    // and beside that part.
+    // A part is put to its place a clock before the window takes it, and turned as the window. A
+    // code's length is known when it is shown: the clock before compares the bits at four places,
+    // one for each remainder by four of its own code's length, with the least codes, and then
+    // chooses one place. It compares the window without the part on its way. So there are enough
+    // bits when a clock's most remain beside them and beside that part.
     localparam int unsigned Most = 11;
     localparam int unsigned Window = Peek + 3 * Most + Chunk - 1;
     localparam int unsigned HeldWidth = $clog2(Window + 1);
@@ -126,6 +126,7 @@ module wpr_zstd_backward
     logic [3:0] own_q, own;
     logic [Window-1:0] put_q;  // 0 where no part came
     logic put_valid_q;
+    logic [1:0] late_q;  // by so much it is yet to be turned
     logic [Window+6:0] placed;
     logic [Chunk+6:0] fine;
     logic [HeldWidth-1:0] count_q;  // bits of the window and of the part on its way
@@ -154,11 +155,9 @@ module wpr_zstd_backward
              !reached_q[9];
       for (int i = 1; i < 12; i += 2) if (!reached_q[i-1] && reached_q[i]) n[0] = 1'b1;
     end
-    // By four or eight; then by what remains.
-    function automatic logic [Window-1:0] turned(logic [Window-1:0] from, logic [3:0] by);
-      logic [Window-1:0] near;
-      near = by[3] ? from << 8 : by[2] ? from << 4 : from;
-      return near << by[1:0];
+    // By four or eight; what remains is turned next: of a part, in the next clock.
+    function automatic logic [Window-1:0] near(logic [Window-1:0] from, logic [1:0] by);
+      return by[1] ? from << 8 : by[0] ? from << 4 : from;
     endfunction
     assign follows = reached_q[3] ? window_q[Window-1-:Peek+2] :
                      reached_q[7] ? window_q[Window-5-:Peek+2] : window_q[Window-9-:Peek+2];
@@ -181,9 +180,10 @@ module wpr_zstd_backward
     end
     always_ff @(posedge clk_i) begin
       own_q       <= own;
-      put_q       <= insert ? turned(placed[Window+6:7], n) : '0;
+      put_q       <= insert ? near(placed[Window+6:7], n[3:2]) : '0;
+      late_q      <= n[1:0];
       put_valid_q <= insert;
-      window_q    <= turned(window_q | put_q, n);
+      window_q    <= near(window_q | (put_q << late_q), n[3:2]) << n[1:0];
       count_q     <= count_q + (insert ? HeldWidth'(Chunk) : '0) - HeldWidth'(n);
       enough_q    <= enough;
       ready_q     <= ready;

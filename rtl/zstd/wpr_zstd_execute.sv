@@ -62,7 +62,9 @@ module wpr_zstd_execute
   logic [17:0] next_match;
   logic [18:0] next_all;  // bytes
   logic [LogWindow:0] next_offset;
-  logic [4:0] n_literals_q, drained;  // of the next element
+  logic [4:0] n_literals_q;  // of the next element
+  logic turn_q;  // drains, every other clock:
+  logic [4:0] drained_q;
   logic [8:0] n_match;
   assign n_match    = many_q ? '0 : long_match_q ? 9'd256 : match_q[8:0];
   assign step       = some_q && room_i && enough_q;
@@ -70,8 +72,7 @@ module wpr_zstd_execute
   assign next       = ends || !some_q;
   assign take       = state_q == Sequences && next;  // where there is one
   assign take_o     = valid_i && room;
-  assign drained    = wait_i > 8'd16 ? 5'd16 : wait_i[4:0];
-  assign used_o     = step ? n_literals_q : drain_i && room_i ? drained : '0;
+  assign used_o     = step ? n_literals_q : turn_q ? drained_q : '0;
   assign end_take_o = end_i && room_i;
   assign busy_o     = state_q != Idle;
   wpr_skid #(.Width(61 + LogWindow)) ahead (
@@ -103,7 +104,9 @@ module wpr_zstd_execute
 
   always_ff @(posedge clk_i) begin
     valid_o      <= (step && (n_literals_q != '0 || n_match != '0)) ||
-                    (drain_i && room_i && wait_i != '0) || end_take_o;
+                    (turn_q && drained_q != '0) || end_take_o;
+    turn_q       <= drain_i && room_i && !turn_q && !step && rst_ni;
+    drained_q    <= wait_i[7:4] != '0 ? 5'd16 : wait_i[4:0];
     last_o       <= end_i;
     wrong_o      <= end_bad_i;
     n_literals_o <= end_i ? '0 : used_o;
