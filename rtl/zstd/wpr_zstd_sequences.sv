@@ -68,6 +68,7 @@ module wpr_zstd_sequences
 
   logic [1:0] table_q;  // literal lengths, offsets, match lengths; 3: all are known
   logic [2:0] known_q, predefined_q;
+  logic table_bad_q;  // a clock ago, in Table
   logic [5:0] modes_q;  // the next table's highest
   mode_e mode;
   logic [5:0] most_symbol, default_q, default_size;
@@ -504,11 +505,6 @@ module wpr_zstd_sequences
             table_q <= table_q;
             state_q <= Make;
           end
-          if ((mode == RleTable && bits[7:0] > 8'(most_symbol)) ||
-              (mode == Repeated && !known_q[table_q])) begin
-            bad_o   <= 1'b1;
-            state_q <= Idle;
-          end
         end
       end
       Make: begin
@@ -569,6 +565,13 @@ module wpr_zstd_sequences
       end
       default: ;
     endcase
+    table_bad_q <= state_q == Table && table_q != 2'd3 &&
+                   ((mode == RleTable && ready && bits[7:0] > 8'(most_symbol)) ||
+                    (mode == Repeated && !known_q[table_q]));
+    if (table_bad_q) begin
+      bad_o   <= 1'b1;
+      state_q <= Idle;
+    end
     if (start_i) begin
       state_q <= Number;
       ends_q  <= ends_i;
