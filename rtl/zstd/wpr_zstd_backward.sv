@@ -164,9 +164,11 @@ module wpr_zstd_backward
     for (genvar k = 0; k < 4; k++) begin : g_follows
       assign reached[k][0]  = 1'b0;
       assign reached[k][11] = 1'b1;  // the longest codes begin with 0
-      for (genvar i = 1; i < 11; i++) begin : g_reached  // a code of i bits has no others
+      for (genvar i = 1; i < 10; i++) begin : g_reached  // a code of i bits has no others
         assign reached[k][i] = at_least(12'(follows[Peek+1-k-:i]), least_i[i] >> (11 - i));
       end
+      // Of so many bits a carry chain is no slower.
+      assign reached[k][10] = {1'b0, follows[Peek+1-k-:10]} >= least_i[10][11:1];
     end
     // By less than 8 bits first, then by bytes: of a byte's three places one at most is not 0.
     assign fine = {chunk_q, 7'b0} >> count_q[2:0];
