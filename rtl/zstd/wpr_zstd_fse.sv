@@ -50,8 +50,8 @@ module wpr_zstd_fse #(
   // ---- symbols to places ------------------------------------------------------------------------
 
   symbol_t symbol_q, next_q, last_symbol_q;  // next: the symbol behind, whose count is read
-  place_t place_q, next_place, last, last_q, before_last_q, step_q;
-  logic ends_q;  // place_q is the last one
+  place_t place_q, ahead_q, last, last_q, before_last_q, step_q;
+  logic ends_q;  // place_q is the last one; ahead_q is the one behind place_q in Spread
   place_t high_q;  // the rarest stand behind it; counted from the end of a table of any size
   logic fits_q;  // place_q is not among them
   logic [CountWidth-1:0] left_q;  // of a symbol's states
@@ -64,7 +64,6 @@ module wpr_zstd_fse #(
   assign put        = state_q == Spread && left_q != '0 && fits_q;
   assign take       = left_q == '0 || (left_q == CountWidth'(1) && fits_q);  // the next symbol
   assign next       = counts_q[next_q];
-  assign next_place = (place_q + step_q) & last_q;
   assign last       = place_t'((CountWidth'(1) << log_i) - 1'b1);
   assign busy_o     = state_q != Idle;
   always_ff @(posedge clk_i) begin
@@ -85,6 +84,7 @@ module wpr_zstd_fse #(
       First: begin
         high_q  <= high_q & last_q;
         place_q <= '0;
+        ahead_q <= step_q;
         fits_q  <= 1'b1;
         ends_q  <= 1'b0;
         next_q  <= next_q + 1'b1;
@@ -94,8 +94,9 @@ module wpr_zstd_fse #(
       end
       Spread: begin
         if (left_q != '0) begin
-          place_q <= next_place;
-          fits_q  <= next_place <= high_q;
+          place_q <= ahead_q;
+          fits_q  <= ahead_q <= high_q;
+          ahead_q <= (ahead_q + step_q) & last_q;
           if (fits_q) left_q <= left_q - 1'b1;
         end
         if (take) begin

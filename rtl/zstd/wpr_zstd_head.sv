@@ -291,17 +291,22 @@ module wpr_zstd_head
   logic wrong;
   logic [3:0] wrong_q;
   logic sent_q;
+  logic tree_made_q, made_q;  // in Tree, in Made: a clock ago the tree, all streams had been made
   always_ff @(posedge clk_i) begin
-    in_tree_q <= state_q == Tree;
+    in_tree_q   <= state_q == Tree;
+    tree_made_q <= state_q == Tree && !tree_busy;
+    made_q      <= state_q == Made && busy == '0;
     for (int k = 0; k < 4; k++) come_q[k] <= have_i >= stream_ends_q[k];
     start_q   <= rst_ni ? start : '0;
     ordered_q <= stream_ends_q[3] > stream_ends_q[2];
     empty_q   <= stream_size_q[0] == '0 || stream_size_q[1] == '0 || stream_size_q[2] == '0;
   end
-  assign valid_o = !sent_q && (state_q == Room ? fits_q && block_o.kind == Huffman :
-                               state_q == Come || state_q == Tree || state_q == Seek ||
-                               state_q == Jump || state_q == JumpLast || state_q == Single ||
-                               state_q == Streams || state_q == Made || state_q == Hand);
+  logic offer;  // valid_o a clock later
+  assign offer = !sent_q && !(valid_o && take_i) &&
+                 (state_q == Room ? fits_q && block_o.kind == Huffman :
+                  state_q == Come || state_q == Tree || state_q == Seek || state_q == Jump ||
+                  state_q == JumpLast || state_q == Single || state_q == Streams ||
+                  state_q == Made || state_q == Hand);
   always_comb begin
     wrong = 1'b0;
     unique case (state_q)
@@ -326,47 +331,108 @@ module wpr_zstd_head
         wrong = large_q || literals_end_q >= ends_q || (treeless_q && !known_q) ||
                 (block_o.four && block_o.n < 18'd6);
       end
-      Tree:       wrong = !tree_busy && tree_bad;
+      Tree:       wrong = tree_made_q && tree_bad;
       Seek:       wrong = section_q >= literals_end_q;
       Streams:    wrong = block_o.four && (!ordered_q || empty_q);
-      Made:       wrong = start_q == '0 && bad != '0;
+      Made:       wrong = bad != '0;
       Tail:       wrong = (ended_i && have_i != section_q) || have_i > section_q;
       default:    wrong = 1'b0;
+    endcase
+  end
+
+  // Apart from what each state does, so that the way to the next one is short.
+  logic move;
+  state_e next;
+  always_comb begin
+    move = ready;
+    next = Idle;
+    unique case (state_q)
+      Magic:      next = Descriptor;
+      Descriptor: next = !bits[5] ? Window : bits[1:0] != '0 ? Dictionary : Size;
+      Window:     next = dictionary_q != '0 ? Dictionary : Size;
+      Dictionary: next = Size;
+      Size:       next = size_kind_q == 2'd3 ? SizeHigh : Content;
+      SizeHigh:   next = Content;
+      Content: begin
+        move = 1'b1;
+        next = Block;
+      end
+      Block:    next = Kind;
+      Kind:     next = Literals;
+      Literals: next = block_kind_q[1] ? Section : Hand;
+      Section: begin
+        move = 1'b1;
+        next = block_o.kind == Huffman ? Fit : Hand;
+      end
+      Fit: begin
+        move = 1'b1;
+        next = Room;
+      end
+      Room: begin
+        move = fits_q;
+        next = Come;
+      end
+      Come: next = treeless_q ? Seek : Tree;
+      Tree: begin
+        move = tree_made_q;
+        next = Seek;
+      end
+      Seek: begin
+        move = 1'b1;
+        next = block_o.four ? Jump : Single;
+      end
+      Jump:     next = JumpLast;
+      JumpLast: next = Single;
+      Single: begin
+        move = 1'b1;
+        next = Streams;
+      end
+      Streams: begin
+        move = started_q == '1;
+        next = Made;
+      end
+      Made: begin
+        move = made_q;
+        next = Hand;
+      end
+      Hand: begin
+        move = sent_q;
+        next = Next;
+      end
+      Next: begin
+        move = 1'b1;
+        next = last_q ? Tail : Block;
+      end
+      Tail: begin
+        move = ended_i;
+        next = Done;
+      end
+      default: move = 1'b0;
     endcase
   end
 
   assign done_o = state_q == Done && wrong_q == '0;
   always_ff @(posedge clk_i) begin
     unique case (state_q)
-      Magic: if (ready) state_q <= Descriptor;
       Descriptor:
       if (ready) begin
         size_kind_q  <= bits[7:6];
         single_q     <= bits[5];
         checksum_q   <= bits[2];
         dictionary_q <= bits[1:0];
-        state_q      <= !bits[5] ? Window : bits[1:0] != '0 ? Dictionary : Size;
       end
-      Window:     if (ready) state_q <= dictionary_q != '0 ? Dictionary : Size;
-      Dictionary: if (ready) state_q <= Size;
       Size:
       if (ready) begin
         content_q <= size_kind_q == 2'd0 ? 32'(bits[7:0]) :
                      size_kind_q == 2'd1 ? 32'(bits[15:0]) + 32'd256 : bits[31:0];
-        state_q   <= size_kind_q == 2'd3 ? SizeHigh : Content;
       end
-      SizeHigh: if (ready) state_q <= Content;
-      Content: begin
-        header_o <= 1'b1;
-        state_q  <= Block;
-      end
+      Content: header_o <= 1'b1;
       Block: begin
         sent_q <= 1'b0;
         if (ready) begin
           last_q       <= bits[0];
           block_kind_q <= bits[2:1];
           block_size_q <= bits[23:3];
-          state_q      <= Kind;
         end
       end
       Kind: begin
@@ -378,7 +444,6 @@ module wpr_zstd_head
         block_o.last     <= last_q;
         block_o.four     <= 1'b0;
         block_o.sequences <= block_kind_q[1];
-        if (ready) state_q <= Literals;
       end
       Literals: begin
         block_o.ends  <= ends_q;
@@ -386,7 +451,6 @@ module wpr_zstd_head
         base_o        <= base_q;
         large_q       <= regenerated[19:18] != '0 || (regenerated[17] && regenerated[16:0] != '0);
         if (ready) begin
-          state_q <= Hand;
           if (block_kind_q[1]) begin
             block_o.kind     <= kind[1] ? Huffman : kind[0] ? Rle : Raw;
             block_o.four     <= kind[1] && format != '0;
@@ -397,25 +461,13 @@ module wpr_zstd_head
             literals_end_q   <= at + address_t'(header) + address_t'(compressed);
             section_q        <= at + address_t'(header);
             treeless_q       <= kind[1] && kind[0];
-            state_q          <= Section;
           end
         end
       end
-      Section: begin
-        n_rows_q <= (LogRows + 1)'((per_bank + 18'd7) >> 3);
-        state_q  <= block_o.kind == Huffman ? Fit : Hand;
-      end
-      Fit: state_q <= Room;
-      Room:
-      if (fits_q) state_q <= Come;
-      Come:
-      if (ready) state_q <= treeless_q ? Seek : Tree;
+      Section: n_rows_q <= (LogRows + 1)'((per_bank + 18'd7) >> 3);
       Tree: begin
         section_q <= tree_end;
-        if (!tree_busy) begin
-          known_q <= 1'b1;
-          state_q <= Seek;
-        end
+        if (tree_made_q) known_q <= 1'b1;
       end
       Seek: begin
         stream_n_q       <= {block_o.n - (quarter + {quarter[16:0], 1'b0}), {3{quarter}}};
@@ -425,40 +477,29 @@ module wpr_zstd_head
           stream_size_q[0] <= 18'(literals_end_q - section_q);
           stream_n_q[0]    <= block_o.n;
         end
-        state_q <= block_o.four ? Jump : Single;
       end
       Jump:
       if (ready) begin
         stream_size_q[0] <= 18'(bits[15:0]);
         stream_size_q[1] <= 18'(bits[31:16]);
         stream_ends_q[0] <= section_q + address_t'(bits[15:0]) + address_t'(6);
-        state_q          <= JumpLast;
       end
       JumpLast: begin
         stream_ends_q[1] <= stream_ends_q[0] + address_t'(stream_size_q[1]);
         stream_ends_q[2] <= stream_ends_q[0] + address_t'(stream_size_q[1]) +
                             address_t'(bits[15:0]);
         stream_size_q[2] <= 18'(bits[15:0]);
-        if (ready) state_q <= Single;
       end
       Single: begin
         stream_size_q[3] <= 18'(stream_ends_q[3] - stream_ends_q[2]);
         started_q        <= block_o.four ? '0 : 4'b1110;
-        state_q          <= Streams;
       end
-      Streams: begin
-        started_q <= started_q | start;
-        if ((started_q | start) == '1) state_q <= Made;
-      end
-      Made:    if (busy == '0 && start_q == '0) state_q <= Hand;
-      Hand:    if (sent_q) state_q <= Next;
-      Next:    begin
-        section_q <= ends_q + (checksum_q ? address_t'(4) : '0);
-        state_q   <= last_q ? Tail : Block;
-      end
-      Tail:    if (ended_i) state_q <= Done;
+      Streams: started_q <= started_q | start;
+      Next:    section_q <= ends_q + (checksum_q ? address_t'(4) : '0);
       default: ;
     endcase
+    if (move) state_q <= next;
+    valid_o <= offer && wrong_q == '0;
     if (valid_o && take_i) sent_q <= 1'b1;
     wrong_q <= {have_i[AddressWidth-1], ended_i && ends_q > have_i,
                 ready && ended_i && at > have_i && state_q != Idle && state_q != Done, wrong};
@@ -469,6 +510,7 @@ module wpr_zstd_head
     if (start_i) state_q <= Magic;
     if (!rst_ni) begin
       state_q  <= Idle;
+      valid_o  <= 1'b0;
       wrong_q  <= '0;
       bad_o    <= 1'b0;
       header_o <= 1'b0;

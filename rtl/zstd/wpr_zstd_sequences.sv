@@ -68,6 +68,7 @@ module wpr_zstd_sequences
 
   logic [1:0] table_q;  // literal lengths, offsets, match lengths; 3: all are known
   logic [2:0] known_q, predefined_q;
+  logic table_bad_q;  // a clock ago, in Table
   logic [5:0] modes_q;  // the next table's highest
   mode_e mode;
   logic [5:0] most_symbol, default_q, default_size;
@@ -271,7 +272,9 @@ module wpr_zstd_sequences
     .bits_o    (back_bits),
     .take_i    (back_take),
     .n_i       (all_q),
-    .hot_i     ('0),
+    .codes_i   (1'b0),
+    .least_i   ('0),
+    .reached_o (),
     .left_o    (left),
     .request_o (request_o[0]),
     .row_o     (row_o[0]),
@@ -502,11 +505,6 @@ module wpr_zstd_sequences
             table_q <= table_q;
             state_q <= Make;
           end
-          if ((mode == RleTable && bits[7:0] > 8'(most_symbol)) ||
-              (mode == Repeated && !known_q[table_q])) begin
-            bad_o   <= 1'b1;
-            state_q <= Idle;
-          end
         end
       end
       Make: begin
@@ -567,6 +565,13 @@ module wpr_zstd_sequences
       end
       default: ;
     endcase
+    table_bad_q <= state_q == Table && table_q != 2'd3 &&
+                   ((mode == RleTable && ready && bits[7:0] > 8'(most_symbol)) ||
+                    (mode == Repeated && !known_q[table_q]));
+    if (table_bad_q) begin
+      bad_o   <= 1'b1;
+      state_q <= Idle;
+    end
     if (start_i) begin
       state_q <= Number;
       ends_q  <= ends_i;

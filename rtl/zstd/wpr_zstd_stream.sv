@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One Huffman-coded stream of literals in the zstd decoder: a symbol a clock to rows of 8 bytes.
 //
-// Only the length of a code is needed before the next one can be seen: it is compared with the least
-// code of each length. Which symbol it is, is looked up behind. While the stream is idle, the reader
-// may be used from outside (wpr_zstd_tree): what is taken so is taken a clock later.
+// Only the length of a code is needed before the next one can be seen: wpr_zstd_backward compares
+// it with the least code of each length. Which symbol it is, is looked up behind. While the stream
+// is idle, the reader may be used from outside (wpr_zstd_tree): what is taken so is taken a clock
+// later.
 module wpr_zstd_stream
   import wpr_zstd_pkg::*;
 (
@@ -43,11 +44,11 @@ module wpr_zstd_stream
   input  logic [63:0] data_i
 );
 
-  logic ready, bad, take, busy_q, ends_q;
+  logic ready, bad, take, more, early, busy_q, ends_q;
   logic [10:0] bits;
-  logic [11:0] reached, hot, other_q;  // hot: the length, a bit for each
+  logic [11:0] reached;
   logic [17:0] n_q;
-  logic more_q;  // it is not 0
+  logic more_q;  // it is not 0, and the stream is busy
   logic signed [21:0] left;
   wpr_zstd_backward reader (
     .clk_i,
@@ -58,9 +59,11 @@ module wpr_zstd_stream
     .ready_o   (ready),
     .bad_o     (bad),
     .bits_o    (bits),
-    .take_i    (1'b0),
-    .n_i       ('0),
-    .hot_i     (hot),
+    .take_i    (other_take_i),
+    .n_i       (other_n_i),
+    .codes_i   (more),
+    .least_i,
+    .reached_o (reached),
     .left_o    (left),
     .request_o,
     .row_o     (row_number_o),
@@ -72,17 +75,15 @@ module wpr_zstd_stream
   assign other_bad_o   = bad;
   assign other_bits_o  = bits[10:5];
   assign other_left_o  = left;
+  assign early         = busy_q && ready && (bad || left < 0);
 
+  assign take = !reached[0];
   always_comb begin
-    reached[0] = 1'b0;
-    for (int i = 1; i < 12; i++) begin  // a code of i bits has no others
-      reached[i] = at_least({1'b0, bits} >> (11 - i), least_i[i] >> (11 - i));
-    end
-    hot    = other_q | (reached & ~(reached << 1) & {12{take}});
-    hot[0] = other_q[0] && !take;
+    more = take ? n_q != 18'd1 : more_q;
+    if (start_i) more = n_i != '0;
+    // Nothing good comes of a stream that has ended too early.
+    if (!start_i && early) more = 1'b0;
   end
-  always_ff @(posedge clk_i) other_q <= rst_ni && other_take_i ? 12'd1 << other_n_i : 12'd1;
-  assign take = busy_q && ready && more_q;
 
   // ---- which symbol -----------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ module wpr_zstd_stream
     v1_q      <= take;
     last1_q   <= n_q == 18'd1;
     bits1_q   <= bits;
-    hot1_q    <= hot;
+    hot1_q    <= reached & ~(reached << 1);
     v2_q      <= v1_q;
     last2_q   <= last1_q;
     number2_q <= code1 + first1;
@@ -127,14 +128,13 @@ module wpr_zstd_stream
     end
 
     if (take) n_q <= n_q - 1'b1;
-    if (take) more_q <= n_q != 18'd1;
+    more_q <= more;
     ends_q <= busy_q && !more_q && !v1_q && !v2_q && !v3_q && ready;
     if (busy_q && ends_q) begin
       busy_q <= 1'b0;
       if (left != '0) bad_o <= 1'b1;
     end
-    // Nothing good comes of a stream that has ended too early.
-    if (busy_q && ready && (bad || left < 0)) begin
+    if (early) begin
       busy_q <= 1'b0;
       bad_o  <= 1'b1;
     end
@@ -142,12 +142,12 @@ module wpr_zstd_stream
       busy_q <= 1'b1;
       bad_o  <= 1'b0;
       n_q    <= n_i;
-      more_q <= n_i != '0;
       ends_q <= 1'b0;
       lane_q <= '0;
     end
     if (!rst_ni) begin
       busy_q      <= 1'b0;
+      more_q      <= 1'b0;
       bad_o       <= 1'b0;
       v1_q        <= 1'b0;
       v2_q        <= 1'b0;

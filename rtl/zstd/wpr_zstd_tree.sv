@@ -166,6 +166,7 @@ module wpr_zstd_tree
   logic [11:0] rest_q;
   logic uneven_q;  // it is no power of two
   logic off_q;  // no weights, or too many, or too large
+  logic sum_bad_q;  // a clock ago Sum found one of these, or a description that is too long
   always_comb begin
     high = '0;
     for (int i = 0; i < 11; i++) if (sum_q[i]) high = 4'(i);
@@ -200,6 +201,10 @@ module wpr_zstd_tree
     off_q     <= sum_q[17:11] != '0 || sum_q == '0 || n_q > 9'd255;
     uneven_q  <= (rest_q & (rest_q - 1'b1)) != '0;
     rest_q    <= (12'd1 << log_q) - sum_q[11:0];
+    sum_bad_q <= state_q == Sum && ((step_q == 4'd3 && off_q) || (step_q == 4'd4 && long_q) ||
+                                    (step_q == 4'd6 && uneven_q) ||
+                                    (step_q == 4'd7 && counts_q[1] < 9'd2));
+    if (sum_bad_q) bad_o <= 1'b1;
     if (put1_q) begin
       n_q <= n_q + 1'b1;
       for (int w = 1; w < 12; w++) if (weight1_q == 4'(w)) counts_q[w] <= counts_q[w] + 1'b1;
@@ -269,13 +274,10 @@ module wpr_zstd_tree
         step_q <= step_q + 1'b1;
         // The last weight is counted when the step is 2.
         if (step_q == 4'd2) log_q <= high + 4'd1;
-        if (step_q == 4'd3 && off_q) bad_o <= 1'b1;
         if (step_q == 4'd4) begin
           last_weight_q <= '0;
           for (int i = 0; i < 11; i++) if (rest_q[i]) last_weight_q <= 4'(i + 1);
-          if (long_q) bad_o <= 1'b1;
         end
-        if (step_q == 4'd6 && uneven_q) bad_o <= 1'b1;
         if (step_q == 4'd7) begin
           step_q   <= 4'd1;
           code_q   <= '0;
@@ -284,9 +286,8 @@ module wpr_zstd_tree
           place_q  <= '0;
           least_o  <= '0;
           state_q  <= Lengths;
-          if (counts_q[1] < 9'd2) bad_o <= 1'b1;
         end
-        if (bad_o) state_q <= Idle;
+        if (bad_o || sum_bad_q) state_q <= Idle;
       end
       Lengths: begin
         step_q   <= step_q + 1'b1;
