@@ -288,8 +288,8 @@ module wpr_zstd_head
   end
 
   // What is found in a step, or beyond the packet's end, ends the packet a clock later.
-  logic wrong;
-  logic [3:0] wrong_q;
+  logic wrong, wrong_bits;  // wrong_bits: what the frame's header shows
+  logic [4:0] wrong_q;
   logic sent_q;
   logic tree_made_q, made_q;  // in Tree, in Made: a clock ago the tree, all streams had been made
   always_ff @(posedge clk_i) begin
@@ -308,20 +308,26 @@ module wpr_zstd_head
                   state_q == JumpLast || state_q == Single || state_q == Streams ||
                   state_q == Made || state_q == Hand);
   always_comb begin
-    wrong = 1'b0;
+    wrong_bits = 1'b0;
     unique case (state_q)
-      Magic:      wrong = ready && bits[31:0] != 32'hFD2FB528;
+      Magic:      wrong_bits = bits[31:0] != 32'hFD2FB528;
       // A reserved bit, or no size.
-      Descriptor: wrong = ready && (bits[3] || (bits[7:6] == '0 && !bits[5]));
+      Descriptor: wrong_bits = bits[3] || (bits[7:6] == '0 && !bits[5]);
       Window: begin
-        wrong = ready && (bits[7:3] > 5'(LogWindow - 10) ||
-                          (bits[7:3] == 5'(LogWindow - 10) && bits[2:0] != '0));
+        wrong_bits = bits[7:3] > 5'(LogWindow - 10) ||
+                     (bits[7:3] == 5'(LogWindow - 10) && bits[2:0] != '0);
       end
       Dictionary: begin
-        wrong = ready && (bits[7:0] != '0 || (dictionary_q[1] && bits[15:8] != '0) ||
-                          (dictionary_q == 2'd3 && bits[31:16] != '0));
+        wrong_bits = bits[7:0] != '0 || (dictionary_q[1] && bits[15:8] != '0) ||
+                     (dictionary_q == 2'd3 && bits[31:16] != '0);
       end
-      SizeHigh:   wrong = ready && bits[31:0] != '0;
+      SizeHigh:   wrong_bits = bits[31:0] != '0;
+      default:    wrong_bits = 1'b0;
+    endcase
+  end
+  always_comb begin
+    wrong = 1'b0;
+    unique case (state_q)
       Content:    wrong = content_q > 32'd4194304 || (single_q && content_q > 32'(1 << LogWindow));
       Kind: begin
         wrong = block_kind_q == 2'd3 || block_size_q > 21'(MostBlock) ||
@@ -502,7 +508,8 @@ module wpr_zstd_head
     valid_o <= offer && wrong_q == '0;
     if (valid_o && take_i) sent_q <= 1'b1;
     wrong_q <= {have_i[AddressWidth-1], ended_i && ends_q > have_i,
-                ready && ended_i && at > have_i && state_q != Idle && state_q != Done, wrong};
+                ready && ended_i && at > have_i && state_q != Idle && state_q != Done, wrong,
+                ready && wrong_bits};
     if (wrong_q != '0) begin
       bad_o   <= 1'b1;
       state_q <= Idle;

@@ -126,11 +126,12 @@ module wpr_zstd_sequences
 
   logic table_begin, table_end, table_rle, count_valid, count_less;
   logic described_q;  // Make: a table that is described, or else a predefined one
+  logic rle_q;  // Table waits for the only symbol of one: known a clock late
   logic [3:0] count_log;
   logic [9:0] count;
   assign counts_start = state_q == Make && described_q;
   assign table_begin  = state_q == Make;
-  assign table_rle    = state_q == Table && table_q != 2'd3 && mode == RleTable && ready;
+  assign table_rle    = rle_q && ready;
   assign table_end    = (state_q == Describe && !counts_busy && !counts_bad) ||
                         (state_q == Default && default_q > default_size);
   assign count_valid  = state_q != Default ? counts_valid :
@@ -141,15 +142,10 @@ module wpr_zstd_sequences
                         default_count_q < 0 ? 10'd1 : 10'($unsigned(default_count_q));
 
   always_comb begin
-    take = counts_take;
-    n    = counts_n;
+    take = counts_take || (ready && (rle_q || state_q inside {Number, Modes}));
+    n    = state_q == Describe ? counts_n : 6'd8;
     if (state_q == Number) begin
-      take = ready;
-      n    = bits[7:0] < 8'd128 ? 6'd8 : bits[7:0] < 8'd255 ? 6'd16 : 6'd24;
-    end
-    if (state_q == Modes || table_rle) begin
-      take = ready;
-      n    = 6'd8;
+      n = bits[7:0] < 8'd128 ? 6'd8 : bits[7:0] < 8'd255 ? 6'd16 : 6'd24;
     end
   end
 
@@ -495,7 +491,7 @@ module wpr_zstd_sequences
       Table: begin
         if (table_q == 2'd3) begin
           state_q <= Bits;
-        end else if (mode != RleTable || ready) begin
+        end else if (mode != RleTable || table_rle) begin
           modes_q          <= modes_q << 2;
           known_q[table_q] <= 1'b1;
           table_q          <= table_q + 1'b1;
@@ -565,8 +561,9 @@ module wpr_zstd_sequences
       end
       default: ;
     endcase
+    rle_q       <= rst_ni && state_q == Table && table_q != 2'd3 && mode == RleTable && !table_rle;
     table_bad_q <= state_q == Table && table_q != 2'd3 &&
-                   ((mode == RleTable && ready && bits[7:0] > 8'(most_symbol)) ||
+                   ((table_rle && bits[7:0] > 8'(most_symbol)) ||
                     (mode == Repeated && !known_q[table_q]));
     if (table_bad_q) begin
       bad_o   <= 1'b1;
