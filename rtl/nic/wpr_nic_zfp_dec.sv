@@ -25,6 +25,8 @@ module wpr_nic_zfp_dec
   logic head_bad, a_valid, a_ready, c_valid, c_ready, n_valid, n_ready, f_valid, f_ready, f_bad;
   logic unused;
   logic [3:0] f_at;  // place of the last word in its beat
+  logic e_bad;       // the same in registers:
+  logic [15:0] words, e_words;  // of the last beat, those that are there
   logic [11:0] n_cells;
   assign n_less_one = code_size_i[15:2] - 14'd1;
   assign head_bad   = code_beat_i.data[31:0] != zfp_head(cfg_rate_i, n_less_one >= 14'd1024);
@@ -39,6 +41,12 @@ module wpr_nic_zfp_dec
     .s_axis_tlast(code_beat_i.last), .s_axis_tuser({head_bad, n_less_one[3:0]}),
     .m_axis_tvalid(n_valid), .m_axis_tready(n_ready), .m_cmd_tvalid(f_valid),
     .m_cmd_tready(f_ready), .m_cmd_tdata({f_bad, f_at})
+  );
+  always_comb for (int i = 0; i < 16; i++) words[i] = 4'(i) <= f_at;
+  wpr_skid #(.Width(17)) ends (
+    .clk_i, .rst_ni, .s_valid_i(f_valid), .s_ready_o(f_ready), .s_data_i({f_bad, words}),
+    .m_valid_o(unused),  // long before the packet's end
+    .m_ready_i(raw_valid_o && raw_ready_i && last), .m_data_o({e_bad, e_words})
   );
 
   // ---- the stream -------------------------------------------------------------------------------
@@ -70,10 +78,10 @@ module wpr_nic_zfp_dec
     .m_axis_tvalid(raw_valid_o), .m_axis_tready(raw_ready_i), .m_axis_tdata(raw_beat_o.data),
     .m_axis_tkeep(keep), .m_axis_tlast(last), .m_axis_tuser(bad)
   );
-  assign f_ready         = raw_valid_o && raw_ready_i && last;
-  assign raw_bad_o       = bad || (last && f_bad);
+  assign raw_bad_o       = bad || (last && e_bad);
   assign raw_beat_o.last = last;
-  assign raw_beat_o.keep = keep_of(last ? {f_at + 4'd1, 2'b0} : '0);
-  assign unused          = f_valid;  // long before the packet's end
+  for (genvar i = 0; i < 16; i++) begin : g_word
+    assign raw_beat_o.keep[4*i+:4] = {4{!last || e_words[i]}};
+  end
 
 endmodule
