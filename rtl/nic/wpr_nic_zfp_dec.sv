@@ -42,12 +42,6 @@ module wpr_nic_zfp_dec
     .m_axis_tvalid(n_valid), .m_axis_tready(n_ready), .m_cmd_tvalid(f_valid),
     .m_cmd_tready(f_ready), .m_cmd_tdata({f_bad, f_at})
   );
-  always_comb for (int i = 0; i < 16; i++) words[i] = 4'(i) <= f_at;
-  wpr_skid #(.Width(17)) ends (
-    .clk_i, .rst_ni, .s_valid_i(f_valid), .s_ready_o(f_ready), .s_data_i({f_bad, words}),
-    .m_valid_o(unused),  // long before the packet's end
-    .m_ready_i(raw_valid_o && raw_ready_i && last), .m_data_o({e_bad, e_words})
-  );
 
   // ---- the stream -------------------------------------------------------------------------------
 
@@ -77,6 +71,15 @@ module wpr_nic_zfp_dec
     .s_axis_tkeep(s_keep), .s_axis_tlast(s_last),
     .m_axis_tvalid(raw_valid_o), .m_axis_tready(raw_ready_i), .m_axis_tdata(raw_beat_o.data),
     .m_axis_tkeep(keep), .m_axis_tlast(last), .m_axis_tuser(bad)
+  );
+
+  // ---- its last beat ----------------------------------------------------------------------------
+
+  always_comb for (int i = 0; i < 16; i++) words[i] = 4'(i) <= f_at;
+  wpr_skid #(.Width(17)) ends (
+    .clk_i, .rst_ni, .s_valid_i(f_valid), .s_ready_o(f_ready), .s_data_i({f_bad, words}),
+    .m_valid_o(unused),  // long before the packet's end
+    .m_ready_i(raw_valid_o && raw_ready_i && last), .m_data_o({e_bad, e_words})
   );
   assign raw_bad_o       = bad || (last && e_bad);
   assign raw_beat_o.last = last;
