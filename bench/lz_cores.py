@@ -343,9 +343,9 @@ LUTs was an aim, too: that of 8 bytes has fewer.
 {speeds}
 Clocks that the engine `rtl` takes in a second of one core ({cpu}), of {speed_of}:
 `{speed_command}` ({speed_date}, [raw](../bench/results/rtl_speed.json)).
-The machine is shared: four runs in five minutes gave 0.54 to 0.77 for the encoder of lz4. The matcher
-has since lost a level of logic, and its simulation some speed: by turns, 507,374 clocks of the
-encoder of lz4 took 1.11 to 1.33 seconds, and 1.05 to 1.09 before (2026-11-29, no raw file).
+The machine is shared: four runs in five minutes gave 0.54 to 0.77 for the encoder of lz4. The
+matcher has since lost a level of logic, and its simulation some speed: by turns, 507,374 clocks of
+the encoder of lz4 took 1.11 to 1.33 seconds, and 1.05 to 1.09 before (2026-11-29, no raw file).
 
 ## How they were measured
 
