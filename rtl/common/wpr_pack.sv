@@ -47,6 +47,18 @@ module wpr_pack #(
   logic [Steps:0][Log-1:0] at_q, after_q;  // lanes before it in its word; after it, in the last one
   logic [Steps:0][Width-1:0] data_q;
   logic [Lanes-1:0] own_q;  // lanes of this word; the others go to the next
+  // A lane is own from at_q on. That is told from the halves of its number, a clock ahead: else
+  // synthesis would pass it on from lane to lane to save logic.
+  localparam int unsigned Low = Log / 2;
+  logic [Log-1:0] at_next;  // at_q[Steps-1], a clock ahead
+  // Lanes with this upper half are all own; with this lower half, if the next upper half's are.
+  logic [(1<<(Log-Low))-1:0] above_q;
+  logic [(1<<(Log-Low)):0] above;
+  logic [(1<<Low)-1:0] from_q;
+  assign above = {1'b1, above_q};
+  logic [Steps+1:0][Log-1:0] at_all;
+  assign at_all  = {at_q, fill_q};
+  assign at_next = at_all[Steps-1];
   always_ff @(posedge clk_i) begin
     if (move) begin
       valid_q[0] <= s_valid_i;
@@ -65,7 +77,13 @@ module wpr_pack #(
         after_q[k+1] <= after_q[k];
         data_q[k+1]  <= rotated(data_q[k], k, 2'(at_q[k] >> (2 * k)));
       end
-      for (int i = 0; i < Lanes; i++) own_q[i] <= (Log)'(i) >= at_q[Steps-1];
+      for (int h = 0; h < (1 << (Log - Low)); h++) begin
+        above_q[h] <= (Log - Low)'(h) > at_next[Log-1:Low];
+      end
+      for (int l = 0; l < (1 << Low); l++) from_q[l] <= (Low)'(l) >= at_next[Low-1:0];
+      for (int i = 0; i < Lanes; i++) begin
+        own_q[i] <= above[i>>Low] || (above[(i>>Low)+1] && from_q[i%(1<<Low)]);
+      end
     end else if (move_out) begin  // the last word of a packet still has to leave
       valid_q[Steps] <= 1'b0;
       more_q[Steps]  <= 1'b0;

@@ -124,11 +124,11 @@ module wpr_lz_match #(
   // Of so many bytes that are left, the last 5 are literals: a match may have byte i if there are
   // i + 6 and more. Bit by bit: as a table or a carry chain it would be larger and slower.
   function automatic logic [31:0] may(input logic [5:0] rest);
+    logic [31:0] set;  // i + 6 has the bit
     may = '1;
-    for (int i = 0; i < 32; i++) begin
-      for (int b = 0; b < 6; b++) begin
-        may[i] = ((i + 6) >> b) % 2 == 1 ? rest[b] && may[i] : rest[b] || may[i];
-      end
+    for (int b = 0; b < 6; b++) begin
+      for (int i = 0; i < 32; i++) set[i] = 1'((i + 6) >> b);
+      may = rest[b] ? may | ~set : may & ~set;
     end
   endfunction
 
@@ -262,16 +262,18 @@ module wpr_lz_match #(
 
   // The first lane that wants a bank gets it. Its number is looked at only where one does.
   logic [Banks-1:0] taken2, taken3_q;
-  logic [2:0][Banks-1:0] lane2, lane3_q;  // bits of the lane's number
+  // Whether it is one of the upper four; which one of the lower and of the upper four.
+  logic [Banks-1:0] upper2, upper3_q;
+  logic [Banks-1:0][1:0][1:0] lane2, lane3_q;
   always_comb begin
     for (int b = 0; b < int'(Banks); b++) begin
       automatic logic [7:0] wants;
       for (int j = 0; j < 8; j++) wants[j] = may2_q[j] && bank2[j] == 4'(b);
       taken2[b]   = wants != '0;
-      lane2[2][b] = wants[3:0] == '0;
-      lane2[1][b] = wants[3:0] == '0 ? wants[5:4] == '0 : wants[1:0] == '0;
-      lane2[0][b] = wants[3:0] == '0 ? !wants[4] && (wants[5] || !wants[6]) :
-                                       !wants[0] && (wants[1] || !wants[2]);
+      upper2[b] = wants[3:0] == '0;
+      for (int h = 0; h < 2; h++) begin
+        lane2[b][h] = {wants[4*h+:2] == '0, !wants[4*h] && (wants[4*h+1] || !wants[4*h+2])};
+      end
     end
     for (int j = 0; j < 8; j++) begin
       automatic logic lost = 1'b0;
@@ -283,7 +285,7 @@ module wpr_lz_match #(
     if (go) begin
       may2_q <= 8'(may(w_q[1].rest) >> 6) & {8{v_q[1]}};
       won3_q <= won2;
-      {taken3_q, lane3_q} <= {taken2, lane2};
+      {taken3_q, upper3_q, lane3_q} <= {taken2, upper2, lane2};
     end
   end
   wpr_delay #(.Width(8), .Moves(4)) won_delay (
@@ -303,7 +305,7 @@ module wpr_lz_match #(
     always_ff @(posedge clk_i) begin
       if (go) begin
         taken4_q <= clear_q[LogRows] ? {clear_q[LogRows-1:0], 3'd0, TagBits'(0)}
-                                     : taken3[{lane3_q[2][b], lane3_q[1][b], lane3_q[0][b]}];
+                                     : taken3[{upper3_q[b], lane3_q[b][upper3_q[b]]}];
         write4_q <= clear_q[LogRows] || taken3_q[b];
       end
     end
@@ -438,7 +440,7 @@ module wpr_lz_match #(
       for (int k = 0; k < int'(Hashed); k++) same[k] = has_q && offset12_q[k] == offset_q;
     end
     assign recent12             = {has_q, same};
-    assign has12_q[Hashed]    = has_q && (same & has12_q[Hashed-1:0]) == '0;
+    assign has12_q[Hashed]      = has_q;
     assign offset12_q[Hashed] = offset_q;
   end else begin : g_not_recent
     assign recent12 = '0;
@@ -447,16 +449,23 @@ module wpr_lz_match #(
   // ---- where the next 32 bytes equal those at these offsets -------------------------------------
 
   // A recent one's match may be a byte shorter.
-  logic [Candidates-1:0] recent13_q, recent22, has13_q, has18;
+  logic [Candidates-1:0] recent13_q, recent22, has13_q, has13, has18;
   logic [Candidates-1:0][15:0] offset13_q, offset18, offset19_q, offset20_q, offset25;
   logic [Candidates-1:0][Candidates-1:0] twin20_q;  // [i][k]: offset20_q[i] == offset19_q[k]
   always_ff @(posedge clk_i) begin
     if (go) {recent13_q, has13_q, offset13_q} <= {recent12, has12_q, offset12_q};
   end
+  // A recent one is left out where a hash has found it, too.
+  always_comb begin
+    has13 = has13_q;
+    if (More) begin
+      has13[Hashed] = has13_q[Hashed] && (recent13_q[Hashed-1:0] & has13_q[Hashed-1:0]) == '0;
+    end
+  end
   wpr_delay #(.Width(Candidates), .Moves(5)) has_delay (
     .clk_i,
     .move_i  (go),
-    .s_data_i(has13_q),
+    .s_data_i(has13),
     .m_data_o(has18)
   );
   wpr_delay #(.Width(Candidates), .Moves(9)) recent_delay (
@@ -489,7 +498,7 @@ module wpr_lz_match #(
     .m_data_o(offset25)
   );
   logic [31:0] equal19[Candidates], equal19_q[Candidates], equal20_q[Candidates];
-  logic [Candidates-1:0] wants20_q;  // a follower: all up to the 32nd byte is equal
+  logic [Candidates-1:0] wants19;  // a follower: all up to the 32nd byte is equal
   logic [31:0] may18_q;  // a match may have the window's byte and those behind
   always_ff @(posedge clk_i) begin
     if (go) begin
@@ -531,10 +540,10 @@ module wpr_lz_match #(
         turn17_q <= turn16_q[3:0];
         old16_q  <= old15;
         old17_q  <= old17;
-        wants20_q[k] <= v_q[Late+19] && equal19_q[k][31:7] == '1;
       end
     end
     assign equal19[k] = same & may18_q & {32{has18[k]}};
+    assign wants19[k] = v_q[Late+19] && equal19_q[k][31:7] == '1;
     for (genvar i = 0; i < 4; i++) begin : g_word
       logic [63:0] old18_q;
       always_ff @(posedge clk_i) begin
@@ -552,28 +561,32 @@ module wpr_lz_match #(
   followers_t busy20_q, busy19, whole27, free;
   followers_t legal22_q, legal26;
   followers_t [1:0] given;
-  followers_t has_any, next, ends;
+  followers_t has_any, next, ends, stays;
   logic [Followers-1:0][15:0] follow21_q, follow21, address22_q;
-  logic [Followers-1:0][2:0] age21_q, age21;
+  logic [Followers-1:0][2:0] age21_q, age21;  // where it is not that of a new one: renewed21_q
+  followers_t renewed21_q, old21_q;  // old: its results are for its own offset
   logic [Followers-1:0][3:0] run28_q;  // of the window at 24
-  // By candidate: which follower has its offset. That is known a window before: a follower keeps its
-  // offset, or gets that of the first or the second candidate that asks for a new follower.
-  followers_t [Candidates-1:0] same20_q, same19, has20, heir21, heir21_q, heir27;
-  logic [Candidates-1:0] asks;
+  // By candidate that wants one: which busy follower has its offset. That is known a window before: a
+  // follower keeps its offset, or gets that of the first or the second candidate that asks for a new
+  // one.
+  followers_t [Candidates-1:0] has20_q, has19, heir21, heir21_q, heir27;
+  logic [Candidates-1:0] asks20_q, asks19;  // none has it: one asks for a new follower
   logic [1:0][Candidates-1:0] gets, twin;
-  logic [1:0][15:0] fresh;  // the offsets that they ask for
+  logic [1:0][15:0] fresh, fresh21_q;  // the offsets that they ask for
+  // Followers with a candidate's offset: those that had it before, and which were given in the clock
+  // before, if that is the offset that they were given.
+  followers_t [Candidates-1:0] like19_q;
+  followers_t [1:0] given21_q;
+  logic [1:0] gives21_q;
+  logic [1:0][Candidates-1:0] like_fresh;
   always_comb begin
     free     = ~busy20_q;
     given[0] = followers_t'(lowest(8'(free)));
     given[1] = followers_t'(second(8'(free)));
     has_any  = '0;
-    for (int k = 0; k < int'(Candidates); k++) begin
-      has20[k] = same20_q[k] & busy20_q & {Followers{wants20_q[k]}};
-      has_any |= has20[k];
-      asks[k]   = wants20_q[k] && (same20_q[k] & busy20_q) == '0;
-    end
-    gets[0] = Candidates'(lowest(8'(asks)));
-    gets[1] = Candidates'(second(8'(asks)));
+    for (int k = 0; k < int'(Candidates); k++) has_any |= has20_q[k];
+    gets[0] = Candidates'(lowest(8'(asks20_q)));
+    gets[1] = Candidates'(second(8'(asks20_q)));
     twin    = '0;
     fresh   = '0;
     for (int g = 0; g < 2; g++) begin
@@ -588,35 +601,60 @@ module wpr_lz_match #(
   always_comb begin
     follow21 = follow21_q;
     for (int k = 0; k < int'(Candidates); k++) begin
-      heir21[k] = has20[k] | (given[0] & {Followers{gets[0][k]}}) |
+      heir21[k] = has20_q[k] | (given[0] & {Followers{gets[0][k]}}) |
                              (given[1] & {Followers{gets[1][k]}});
-      for (int e = 0; e < int'(Followers); e++) begin
-        same19[k][e] = given[0][e] ? twin[0][k] : given[1][e] ? twin[1][k] :
-                       offset19_q[k] == follow21_q[e];
-      end
     end
     for (int e = 0; e < int'(Followers); e++) begin
       for (int g = 0; g < 2; g++) if (given[g][e]) follow21[e] = fresh[g];
       // Of one with an heir, what it found before is no longer of interest.
-      age21[e]  = has_any[e] || next[e] ? '0 :
+      age21[e]  = renewed21_q[e] ? 3'd1 :
                   age21_q[e] == 3'(Follow) ? 3'(Follow) : age21_q[e] + 3'd1;
-      ends[e]   = age21_q[e] >= 3'(Follow - 1) && !whole27[e];
-      busy19[e] = !w_q[Late+19].first && (next[e] || (busy20_q[e] && (has_any[e] || !ends[e])));
+      ends[e]   = old21_q[e] && !whole27[e];
+      stays[e]  = busy20_q[e] && (has_any[e] || !ends[e]);
+      busy19[e] = !w_q[Late+19].first && (next[e] || stays[e]);
+    end
+    for (int k = 0; k < int'(Candidates); k++) begin
+      has19[k]  = stays & like19_q[k];
+      asks19[k] = wants19[k] && (w_q[Late+19].first || has19[k] == '0);
+      for (int g = 0; g < 2; g++) begin
+        like_fresh[g][k] = offset19_q[k] == fresh21_q[g];
+        // One that was given stays, and one that is given was free.
+        has19[k] |= (given21_q[g] & {Followers{like_fresh[g][k]}}) |
+                    (given[g] & {Followers{twin[g][k]}});
+        if (!w_q[Late+19].first && ((gives21_q[g] && like_fresh[g][k]) ||
+                                    (given[g] != '0 && twin[g][k]))) asks19[k] = 1'b0;
+      end
+      has19[k] &= {Followers{wants19[k] && !w_q[Late+19].first}};
     end
   end
   always_ff @(posedge clk_i) begin
     if (go) begin
       busy20_q   <= busy19;
-      same20_q   <= same19;
+      has20_q    <= has19;
+      asks20_q   <= asks19;
+      fresh21_q  <= fresh;
+      for (int g = 0; g < 2; g++) begin
+        given21_q[g] <= given[g] & {Followers{!w_q[Late+19].first}};
+        gives21_q[g] <= given[g] != '0 && !w_q[Late+19].first;
+      end
+      for (int k = 0; k < int'(Candidates); k++) begin
+        for (int e = 0; e < int'(Followers); e++) begin
+          like19_q[k][e] <= offset18[k] == follow21_q[e] && !next[e];
+        end
+      end
       follow21_q <= follow21;
       age21_q    <= age21;
+      renewed21_q <= has_any | next;
+      for (int e = 0; e < int'(Followers); e++) begin
+        old21_q[e] <= !renewed21_q[e] && age21_q[e] >= 3'(Follow - 2) && !has_any[e] && !next[e];
+      end
       heir21_q   <= heir21;
       for (int e = 0; e < int'(Followers); e++) begin
         legal22_q[e]   <= busy20_q[e] && follow21_q[e] <= w_q[Late+17].since;
         address22_q[e] <= w_q[Late+17].at[15:0] - follow21_q[e];
       end
     end
-    if (!rst_ni) busy20_q <= '0;
+    if (!rst_ni) {busy20_q, has20_q, asks20_q, given21_q, gives21_q} <= '0;
   end
   wpr_delay #(.Width(Followers), .Moves(4)) legal_delay (
     .clk_i,

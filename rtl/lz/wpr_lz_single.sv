@@ -34,6 +34,8 @@ module wpr_lz_single #(
     logic        last;
     logic        bad;
     logic        close;    // a match that would read literals of its own clock
+    logic        one_clock;  // a match of at most 8 bytes
+    logic [3:0]  behind;     // a clock's bytes behind such a match
     logic [OffsetWidth-1:0] offset;
     logic [8:0]  n_match;
     logic [8:0]  all;
@@ -49,7 +51,8 @@ module wpr_lz_single #(
     .s_valid_i,
     .s_ready_o,
     .s_data_i ({s_end_i, s_bad_i, s_n_match_i != '0 && s_offset_i[OffsetWidth-1:3] == '0,
-                s_offset_i, s_n_match_i, s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
+                s_n_match_i <= 9'd8, 4'd8 - s_n_match_i[3:0], s_offset_i, s_n_match_i,
+                s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
     .m_valid_o(next_valid),
     .m_ready_i(finish || !made_valid_q),
     .m_data_o (next)
@@ -60,8 +63,8 @@ module wpr_lz_single #(
   logic [8:0] rest;
   assign finish       = ready_i && made_valid_q && ends_q;
   assign fits         = next.waiting <= 5'(space_q);
-  assign all_long     = next.all > 9'd16 || 5'(next.all) > 5'(space_q) + 5'd8;
-  assign next_ends    = fits ? next.n_match <= 9'd8 : !all_long && !next.close;
+  assign all_long     = next.all > {4'd0, space_q[3], !space_q[3], space_q[2:0]};  // space_q + 8
+  assign next_ends    = fits ? next.one_clock : !all_long && !next.close;
   assign rest_waiting = made_q.waiting > 5'd8 ? made_q.waiting - 5'd8 : '0;
   assign rest_close   = made_q.close && made_q.waiting != '0 && rest_waiting == '0;
   assign rest         = rest_close ? made_q.n_match : made_q.all - 9'd8;
@@ -75,7 +78,7 @@ module wpr_lz_single #(
       made_q.all     <= fits ? next.n_match : next.all - 9'(space_q);
       ends_q         <= next_ends;
       space_q        <= !next_valid || next.last || !next_ends ? '0 :
-                        fits ? 4'd8 - next.n_match[3:0] :
+                        fits ? next.behind :
                         {~space_q[3], space_q[2:0]} - next.all[3:0];
     end else if (ready_i) begin
       made_q.waiting <= rest_waiting;

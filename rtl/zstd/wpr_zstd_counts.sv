@@ -22,7 +22,7 @@ module wpr_zstd_counts
   input  logic        ready_i,
   input  logic [10:0] bits_i,
   input  logic [ 2:0] bit_i,
-  output logic        take_o,
+  output logic        take_o,  // counts with ready_i alone
   output logic [ 5:0] n_o
 );
 
@@ -58,17 +58,17 @@ module wpr_zstd_counts
     take_o = 1'b0;
     n_o    = 6'd4;
     unique case (state_q)
-      Log:   take_o = ready_i;
+      Log:   take_o = 1'b1;
       Count: begin
         take_o = 1'b1;
         n_o    = 6'(n_q);
       end
       Zeros: begin
-        take_o = ready_i;
+        take_o = 1'b1;
         n_o    = 6'd2;
       end
       Align: begin
-        take_o = ready_i;
+        take_o = 1'b1;
         n_o    = bit_i == '0 ? '0 : 6'd8 - 6'(bit_i);
       end
       default: take_o = 1'b0;

@@ -265,7 +265,7 @@ module wpr_zstd_enc
   literals_e kind_q;
   logic larger_q;        // than the block's bytes
   logic [2:0] n_head_q;  // bytes of the header of literals, and of sequences
-  logic [39:0] head, literals_head_q;
+  logic [39:0] head, literals_head_q, literals_words_q;  // words: with the only byte's value
   logic [1:0] n_sequences_head_q;
   logic [23:0] sequences_head_q;
   logic [17:0] n_code;
@@ -299,6 +299,8 @@ module wpr_zstd_enc
       n_head_q <= n_literals < 17'd32 ? 3'd1 : n_literals < 17'd4096 ? 3'd2 : 3'd3;
     end
     literals_head_q    <= head;
+    literals_words_q   <= literals_head_q |
+                          (kind_q == Rle ? 40'(literals_q.value) << (8 * n_head_q) : '0);
     n_sequences_head_q <= block_q.sequences == '0 ? 2'd1 :
                           block_q.sequences < 14'd128 ? 2'd2 : 2'd3;
     sequences_head_q   <= {own_q ? 8'hA8 : 8'd0, block_q.sequences[7:0], 2'b10,
@@ -361,8 +363,7 @@ module wpr_zstd_enc
           words[31:24] = block_q.value;
         end else if (!raw_q) begin
           n = 18'd3 + 18'(n_head_q) + 18'(kind_q == Rle);
-          words[63:24] = literals_head_q;
-          if (kind_q == Rle) words |= 64'(literals_q.value) << (24 + 8 * n_head_q);
+          words[63:24] = literals_words_q;
         end
       end
       Bytes: begin

@@ -17,7 +17,7 @@ module wpr_zstd_forward
   output logic [39:0] bits_o,  // the next one lowest
   output address_t at_o,     // the byte that has the next one, with ready_o
   output logic [2:0] bit_o,  // and its place there
-  input  logic     take_i,   // with ready_o
+  input  logic     take_i,   // counts with ready_o alone
   input  logic [5:0] n_i,    // 0 to 40; counts in the next clock
 
   output logic        request_o,
@@ -46,7 +46,8 @@ module wpr_zstd_forward
     bits_o  <= turned[39:0];
     at_o    <= {row_q + row_t'(bit_q[6]), bit_q[5:3]};
     bit_o   <= bit_q[2:0];
-    ready_o <= valid_q == '1 && !move && !take_q && !(take_i && ready_o) && !seek_i;
+    ready_o <= valid_q == '1 && !move && !take_q;
+    if (seek_i || (take_i && ready_o)) ready_o <= 1'b0;
     if (take_q) bit_q <= bit_q + 7'(n_q);
     if (move) begin
       bit_q[6] <= 1'b0;

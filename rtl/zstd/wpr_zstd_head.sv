@@ -247,20 +247,20 @@ module wpr_zstd_head
     seek_to = '0;
     unique case (state_q)
       Magic, SizeHigh: begin
-        take = ready;
+        take = 1'b1;
         n    = 6'd32;
       end
-      Descriptor, Window: take = ready;
+      Descriptor, Window: take = 1'b1;
       Dictionary: begin
-        take = ready;
+        take = 1'b1;
         n    = dictionary_bits;
       end
       Size: begin
-        take = ready;
+        take = 1'b1;
         n    = size_bits;
       end
       Block: begin
-        take = ready;
+        take = 1'b1;
         n    = 6'd24;
       end
       Section: begin  // the tree's description, or nothing, comes next
@@ -268,7 +268,7 @@ module wpr_zstd_head
         seek_to = section_q;
       end
       Tree: begin
-        take = tree_take;
+        take = in_tree_q && tree_take;
         n    = tree_n;
       end
       Seek: begin
@@ -276,7 +276,7 @@ module wpr_zstd_head
         seek_to = section_q;
       end
       Jump: begin
-        take = ready;
+        take = 1'b1;
         n    = 6'd32;
       end
       Next: begin
@@ -308,22 +308,16 @@ module wpr_zstd_head
                   state_q == JumpLast || state_q == Single || state_q == Streams ||
                   state_q == Made || state_q == Hand);
   always_comb begin
-    wrong_bits = 1'b0;
-    unique case (state_q)
-      Magic:      wrong_bits = bits[31:0] != 32'hFD2FB528;
+    wrong_bits = {
+      state_q == Magic && bits[31:0] != 32'hFD2FB528,
       // A reserved bit, or no size.
-      Descriptor: wrong_bits = bits[3] || (bits[7:6] == '0 && !bits[5]);
-      Window: begin
-        wrong_bits = bits[7:3] > 5'(LogWindow - 10) ||
-                     (bits[7:3] == 5'(LogWindow - 10) && bits[2:0] != '0);
-      end
-      Dictionary: begin
-        wrong_bits = bits[7:0] != '0 || (dictionary_q[1] && bits[15:8] != '0) ||
-                     (dictionary_q == 2'd3 && bits[31:16] != '0);
-      end
-      SizeHigh:   wrong_bits = bits[31:0] != '0;
-      default:    wrong_bits = 1'b0;
-    endcase
+      state_q == Descriptor && (bits[3] || (bits[7:6] == '0 && !bits[5])),
+      state_q == Window && (bits[7:3] > 5'(LogWindow - 10) ||
+                            (bits[7:3] == 5'(LogWindow - 10) && bits[2:0] != '0)),
+      state_q == Dictionary && (bits[7:0] != '0 || (dictionary_q[1] && bits[15:8] != '0) ||
+                                (dictionary_q == 2'd3 && bits[31:16] != '0)),
+      state_q == SizeHigh && bits[31:0] != '0
+    } != '0;
   end
   always_comb begin
     wrong = 1'b0;

@@ -142,7 +142,7 @@ module wpr_zstd_sequences
                         default_count_q < 0 ? 10'd1 : 10'($unsigned(default_count_q));
 
   always_comb begin
-    take = counts_take || (ready && (rle_q || state_q inside {Number, Modes}));
+    take = (state_q == Describe && counts_take) || rle_q || state_q inside {Number, Modes};
     n    = state_q == Describe ? counts_n : 6'd8;
     if (state_q == Number) begin
       n = bits[7:0] < 8'd128 ? 6'd8 : bits[7:0] < 8'd255 ? 6'd16 : 6'd24;
@@ -282,6 +282,7 @@ module wpr_zstd_sequences
   // Add: where each part begins, and how many bits the states have. How many the values have stands
   // in the tables, which saves this clock the way from codes to numbers.
   logic [16:0] number_q;  // of sequences that are to come
+  logic none_q;  // there were none
   logic first_q, room_q;  // first: the states are read, no sequence
   logic final_q;  // the sequence is the last one
   logic far;  // an offset beyond the window
@@ -469,15 +470,16 @@ module wpr_zstd_sequences
         number_q <= bits[7:0] < 8'd128 ? 17'(bits[7:0]) :
                     bits[7:0] < 8'd255 ? {2'b0, bits[6:0], bits[15:8]} :
                     17'(bits[23:8]) + 17'h7F00;
+        none_q   <= bits[7:0] == 8'd0 || bits[15:0] == 16'h0080;
         state_q  <= Empty;
       end
       Empty: begin
-        state_q <= Modes;
         table_q <= '0;
-        if (number_q == '0 && ready) begin
+        if (!none_q) state_q <= Modes;
+        else if (ready) begin
           state_q <= Idle;
           bad_o   <= at != ends_q;
-        end else if (number_q == '0) state_q <= Empty;
+        end
       end
       Modes:
       if (ready) begin

@@ -24,7 +24,7 @@ module wpr_zstd_tree
   input  logic [10:0] bits_i,
   input  address_t    at_i,
   input  logic [ 2:0] bit_i,
-  output logic        take_o,
+  output logic        take_o,  // counts with ready_i alone
   output logic [ 5:0] n_o,
 
   // backward reader
@@ -53,7 +53,8 @@ module wpr_zstd_tree
   state_e state_q;
   address_t ends_q;
   logic [7:0] left_q;  // weights of four bits that are to come
-  logic nibble_q, other_q;  // other: of the two states the second one is next; its last weight
+  logic nibble_q;  // the second weight of a byte is next
+  logic other_q;  // of the two states the second one is next; its last weight
   logic final_q;
   logic long_q;  // the description ends behind the section
   logic come_q;  // all of it has come
@@ -124,13 +125,8 @@ module wpr_zstd_tree
   always_ff @(posedge clk_i) table_end_q <= described && !counts_bad && rst_ni;
 
   always_comb begin
-    take_o = counts_take;
-    n_o    = counts_n;
-    if (state_q == Head || (state_q == Nibbles && nibble_q)) begin
-      take_o = ready_i;
-      n_o    = 6'd8;
-    end
-    if (state_q == Nibbles && !nibble_q) take_o = 1'b0;
+    take_o = state_q == Head || nibble_q || (state_q == Describe && counts_take);
+    n_o    = state_q == Head || nibble_q ? 6'd8 : counts_n;
   end
 
   // A state is read in its clock, the bits of the next one are shown behind it, its weight is put
@@ -224,7 +220,7 @@ module wpr_zstd_tree
       Wait: if (ready_i) state_q <= long_q ? Sum : Nibbles;
       Nibbles:
       if (ready_i) begin
-        nibble_q <= !nibble_q;
+        nibble_q <= !nibble_q && left_q != 8'd1;
         left_q   <= left_q - 1'b1;
         if (left_q == 8'd1) state_q <= Sum;
       end
