@@ -34,8 +34,6 @@ module wpr_lz_single #(
     logic        last;
     logic        bad;
     logic        close;    // a match that would read literals of its own clock
-    logic        one_clock;  // a match of at most 8 bytes
-    logic [3:0]  behind;     // a clock's bytes behind such a match
     logic [OffsetWidth-1:0] offset;
     logic [8:0]  n_match;
     logic [8:0]  all;
@@ -43,19 +41,21 @@ module wpr_lz_single #(
   } element_t;
   element_t next, made_q;
   logic next_valid, made_valid_q, finish;
+  logic one_clock;     // the next one's match has at most 8 bytes
+  logic [3:0] behind;  // a clock's bytes behind such a match
   logic ends_q;  // the element, in this clock
   logic [3:0] space_q;  // 0 where no element is made
-  wpr_skid #(.Width($bits(element_t))) slice (
+  wpr_skid #(.Width($bits(element_t) + 5)) slice (
     .clk_i,
     .rst_ni,
     .s_valid_i,
     .s_ready_o,
-    .s_data_i ({s_end_i, s_bad_i, s_n_match_i != '0 && s_offset_i[OffsetWidth-1:3] == '0,
-                s_n_match_i <= 9'd8, 4'd8 - s_n_match_i[3:0], s_offset_i, s_n_match_i,
-                s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
+    .s_data_i ({s_n_match_i <= 9'd8, 4'd8 - s_n_match_i[3:0], s_end_i, s_bad_i,
+                s_n_match_i != '0 && s_offset_i[OffsetWidth-1:3] == '0,
+                s_offset_i, s_n_match_i, s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
     .m_valid_o(next_valid),
     .m_ready_i(finish || !made_valid_q),
-    .m_data_o (next)
+    .m_data_o ({one_clock, behind, next})
   );
 
   logic fits, all_long, next_ends, rest_long, rest_close, rest_ends;
@@ -64,7 +64,7 @@ module wpr_lz_single #(
   assign finish       = ready_i && made_valid_q && ends_q;
   assign fits         = next.waiting <= 5'(space_q);
   assign all_long     = next.all > {4'd0, space_q[3], !space_q[3], space_q[2:0]};  // space_q + 8
-  assign next_ends    = fits ? next.one_clock : !all_long && !next.close;
+  assign next_ends    = fits ? one_clock : !all_long && !next.close;
   assign rest_waiting = made_q.waiting > 5'd8 ? made_q.waiting - 5'd8 : '0;
   assign rest_close   = made_q.close && made_q.waiting != '0 && rest_waiting == '0;
   assign rest         = rest_close ? made_q.n_match : made_q.all - 9'd8;
@@ -78,7 +78,7 @@ module wpr_lz_single #(
       made_q.all     <= fits ? next.n_match : next.all - 9'(space_q);
       ends_q         <= next_ends;
       space_q        <= !next_valid || next.last || !next_ends ? '0 :
-                        fits ? next.behind :
+                        fits ? behind :
                         {~space_q[3], space_q[2:0]} - next.all[3:0];
     end else if (ready_i) begin
       made_q.waiting <= rest_waiting;
