@@ -40,10 +40,12 @@ module wpr_zstd_head
 
   localparam int unsigned MostCode = MostBlock - 128;  // that the ring holds as a whole
 
+  // Numbers tell at a few bits in which states the reader takes bits, and in which it seeks.
   typedef enum logic [4:0] {
-    Idle, Magic, Descriptor, Window, Dictionary, Size, SizeHigh, Content, Block, Kind, Literals,
-    Section, Fit, Room, Come, Tree, Seek, Jump, JumpLast, Single, Streams, Made, Hand, Next, Tail,
-    Done
+    Magic = 5'd0, SizeHigh, Descriptor, Window, Dictionary, Size, Block, Jump,
+    Idle = 5'd8, Content, Kind, Literals, Fit, Room, Come, Tree, JumpLast, Single, Streams, Made,
+    Hand, Tail, Done,
+    Section = 5'd28, Seek, Next
   } state_e;
   state_e state_q;
 
@@ -241,50 +243,21 @@ module wpr_zstd_head
     end
   end
   always_comb begin
-    take    = 1'b0;
-    n       = 6'd8;
-    seek    = start_i;
-    seek_to = '0;
+    take = state_q[4:3] == '0 || (in_tree_q && tree_take);
+    seek = start_i || state_q[4:2] == '1;
+    n    = 6'd8;
     unique case (state_q)
-      Magic, SizeHigh: begin
-        take = 1'b1;
-        n    = 6'd32;
-      end
-      Descriptor, Window: take = 1'b1;
-      Dictionary: begin
-        take = 1'b1;
-        n    = dictionary_bits;
-      end
-      Size: begin
-        take = 1'b1;
-        n    = size_bits;
-      end
-      Block: begin
-        take = 1'b1;
-        n    = 6'd24;
-      end
-      Section: begin  // the tree's description, or nothing, comes next
-        seek    = 1'b1;
-        seek_to = section_q;
-      end
-      Tree: begin
-        take = in_tree_q && tree_take;
-        n    = tree_n;
-      end
-      Seek: begin
-        seek    = 1'b1;
-        seek_to = section_q;
-      end
-      Jump: begin
-        take = 1'b1;
-        n    = 6'd32;
-      end
-      Next: begin
-        seek    = 1'b1;
-        seek_to = ends_q;
-      end
-      default: ;
+      Magic, SizeHigh, Jump: n = 6'd32;
+      Dictionary: n = dictionary_bits;
+      Size:       n = size_bits;
+      Block:      n = 6'd24;
+      Tree:       n = tree_n;
+      default:    n = 6'd8;
     endcase
+    seek_to = '0;
+    if (state_q == Next) seek_to = ends_q;
+    // The tree's description, or the streams, or nothing, comes next.
+    if (state_q == Section || state_q == Seek) seek_to = section_q;
   end
 
   // What is found in a step, or beyond the packet's end, ends the packet a clock later.
