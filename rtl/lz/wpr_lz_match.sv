@@ -563,8 +563,8 @@ module wpr_lz_match #(
   followers_t [1:0] given;
   followers_t has_any, next, ends, stays;
   logic [Followers-1:0][15:0] follow21_q, follow21, address22_q;
-  logic [Followers-1:0][2:0] age21_q, age21;  // where it is not that of a new one: renewed21_q
-  followers_t renewed21_q, old21_q;  // old: its results are for its own offset
+  logic [Followers-1:0][2:0] age21_q, age21;  // windows since it was renewed; a clock late
+  followers_t renewed21_q, old21_q;  // old: what whole27 says is of its own offset
   logic [Followers-1:0][3:0] run28_q;  // of the window at 24
   // By candidate that wants one: which busy follower has its offset. That is known a window before: a
   // follower keeps its offset, or gets that of the first or the second candidate that asks for a new

@@ -22,7 +22,7 @@ module wpr_zstd_counts
   input  logic        ready_i,
   input  logic [10:0] bits_i,
   input  logic [ 2:0] bit_i,
-  output logic        take_o,  // counts with ready_i alone
+  output logic        take_o,  // has no effect without ready_i
   output logic [ 5:0] n_o
 );
 

@@ -17,7 +17,7 @@ module wpr_zstd_forward
   output logic [39:0] bits_o,  // the next one lowest
   output address_t at_o,     // the byte that has the next one, with ready_o
   output logic [2:0] bit_o,  // and its place there
-  input  logic     take_i,   // counts with ready_o alone
+  input  logic     take_i,   // has no effect without ready_o
   input  logic [5:0] n_i,    // 0 to 40; counts in the next clock
 
   output logic        request_o,

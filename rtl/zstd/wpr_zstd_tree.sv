@@ -24,7 +24,7 @@ module wpr_zstd_tree
   input  logic [10:0] bits_i,
   input  address_t    at_i,
   input  logic [ 2:0] bit_i,
-  output logic        take_o,  // counts with ready_i alone
+  output logic        take_o,  // has no effect without ready_i
   output logic [ 5:0] n_o,
 
   // backward reader
