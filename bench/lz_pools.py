@@ -130,9 +130,9 @@ def picture(rows: list[dict[str, Any]]) -> str:
 def page() -> None:
     raw = json.loads((results.FOLDER / "lz_pools.json").read_text())
     cores = json.loads((results.FOLDER / "lz_cores.json").read_text())["rows"]
-    areas = {row["top"]: row for row in
-             json.loads((results.FOLDER / "rtl_area.json").read_text())["rows"]
-             if not row["name"].endswith(", 16 bytes")}  # pools have cores of 8  # fmt: skip
+    # Of several builds of a core the first one, which the pools have.
+    rows = json.loads((results.FOLDER / "rtl_area.json").read_text())["rows"]
+    areas = {row["top"]: row for row in reversed(rows)}
     timed = [row for row in raw["rows"] if "encode" in row]
     kinds = ("random", "file", "runs", "in turns")
     files = [row for row in timed if row["data"] not in kinds]

@@ -1,35 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cores of rtl/lz as a kernel of the engine rtl: an encoder of 8 bytes a beat, a decoder of 8
 // or 16. Blocks that have, or may have, more than 4 MiB go the portable way, as does a codec's
-// level that asks for another search, and what has no encoder.
+// level that asks for another search.
 //
 // A codec's class C has
 //
-//   using Encoder, Decoder;           // what Verilator made of its modules, or NoCore
+//   using Encoder, Decoder;           // what Verilator made of its modules
 //   static constexpr const char* kName, *kVariant;
 //   static constexpr size_t kDecoderBeat;
 //   static const Kernel& portable();
-//   static bool takes(const Args&);   // the encoder, if any, codes as these settings ask
+//   static bool takes(const Args&);   // the encoder codes as these settings ask
 #pragma once
 
 #include <memory>
 #include <new>
-#include <type_traits>
 
 #include "engines/rtl/core.hpp"
 #include "engines/rtl/packets.hpp"
 
 namespace wirepress::rtl {
-
-struct NoCore {};
-
-// What a class C has of a decoder of 16 bytes a beat, which has no encoder beside it.
-struct Decoder16 {
-  using Encoder = NoCore;
-  static constexpr const char* kVariant = "verilator16";
-  static constexpr size_t kDecoderBeat = 16;
-  static bool takes(const Args&) { return false; }
-};
 
 template <class C>
 class LzCores {
@@ -45,7 +34,6 @@ class LzCores {
   }
 
  private:
-  static constexpr bool kEncodes = !std::is_same_v<typename C::Encoder, NoCore>;
   static constexpr size_t kEncoderBeat = 8;              // bytes
   static constexpr size_t kMostRaw = size_t{4} << 20;    // that the core counts to
   static constexpr size_t kMostCode = size_t{16} << 20;  // of such a block, for any use
@@ -55,7 +43,7 @@ class LzCores {
       if (C::portable().close != nullptr) C::portable().close(portable);
     }
     void* portable = nullptr;
-    std::conditional_t<kEncodes, Core<typename C::Encoder>, NoCore> encoder;
+    Core<typename C::Encoder> encoder;
     Core<typename C::Decoder> decoder;
   };
 
@@ -74,16 +62,14 @@ class LzCores {
     auto& [portable, encoder, decoder] = *static_cast<State*>(state);
     if (src.size() > kMostRaw || !C::takes(args))
       return C::portable().encode(portable, args, src, dst, written);
-    if constexpr (kEncodes) {
-      BytesIn<kEncoderBeat> raw{src};
-      BytesOut<kEncoderBeat> out{dst};
-      Command command{static_cast<uint32_t>(src.size())};
-      WPR_TRY(encoder.run(raw, out, command));
-      if (out.over)
-        return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
-                    src.size(), dst.size());
-      *written = out.size;
-    }
+    BytesIn<kEncoderBeat> raw{src};
+    BytesOut<kEncoderBeat> out{dst};
+    Command command{static_cast<uint32_t>(src.size())};
+    WPR_TRY(encoder.run(raw, out, command));
+    if (out.over)
+      return fail(Code::kDstTooSmall, "%s: the code of %zu bytes does not fit %zu", C::kName,
+                  src.size(), dst.size());
+    *written = out.size;
     return {};
   }
 

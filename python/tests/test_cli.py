@@ -512,11 +512,12 @@ def test_bench_of_an_engine(wirepress_in: Command, tmp_path: Path, field: np.nda
     assert row["kernel"] == "rtl:verilator"
     for clocks in (row["compress_clocks"], row["decompress_clocks"]):
         assert field.nbytes / 4 <= clocks <= 1.05 * field.nbytes / 4 + 100
-    # A decoder without an encoder, which the library is in its place.
+    # The larger cores.
     command = "bench field.npy --engine rtl:verilator16 --recipes lz4 --seconds 0 --json out.json"
     assert b"B/clock" in wirepress_in(*command.split(), check=True).stdout
     (row,) = json.loads((tmp_path / "out.json").read_text())["rows"]
-    assert row["compress_clocks"] == 0 and row["decompress_clocks"] > field.nbytes / 16
+    assert row["compress_clocks"] > field.nbytes / 8
+    assert row["decompress_clocks"] > field.nbytes / 16
     # Without recipes those codecs that have it; a codec that lacks it is not measured as if it had.
     command = "bench field.npy --engine rtl:verilator16 --seconds 0 --limit 1 --json out.json"
     wirepress_in(*command.split(), check=True)

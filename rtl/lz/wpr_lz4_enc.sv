@@ -11,7 +11,8 @@
 // Rate: 8 bytes a clock, less what a code is larger than its bytes; a sequence, or 8 of its
 // literals, a clock. The first byte leaves when the first match has ended, or the packet.
 module wpr_lz4_enc #(
-  parameter int unsigned LogLiterals = 16  // bytes of memory for literals
+  parameter int unsigned LogLiterals = 16,  // bytes of memory for literals
+  parameter bit More = 1'b0  // the matcher compares five distances a window, not two
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -54,7 +55,7 @@ module wpr_lz4_enc #(
   logic [63:0] w_bytes;
   logic [2:0] w_at;
   logic [15:0] w_offset;
-  wpr_lz_match match (
+  wpr_lz_match #(.More(More)) match (
     .clk_i,
     .rst_ni,
     .s_cmd_tvalid,

@@ -671,8 +671,11 @@ module wpr_lz_match #(
   for (genvar e = 0; e < int'(Followers); e++) begin : g_follower
     logic [63:0] old24[2], old25_q[2], old26_q;
     logic [3:0] turn23_q, turn24_q, turn25_q;
-    logic [7:0] equal27_q;
-    assign whole27[e] = equal27_q == '1;
+    logic [7:0] equal26, equal27_q;
+    logic [1:0] half27_q;  // are whole
+    assign equal26 = zeros(old26_q ^ w_q[Late+22].bytes) & 8'(may(w_q[Late+22].rest)) &
+                     {8{legal26[e]}};
+    assign whole27[e] = half27_q == '1;
     for (genvar b = 0; b < 2; b++) begin : g_bank
       logic [63:0] history_q[4096];
       logic [11:0] row23_q;
@@ -693,9 +696,9 @@ module wpr_lz_match #(
         turn25_q <= turn24_q;
         old25_q  <= old24;
         old26_q  <= from_byte({old25_q[!turn25_q[3]], old25_q[turn25_q[3]]}, turn25_q[2:0]);
-        equal27_q <= zeros(old26_q ^ w_q[Late+22].bytes) & 8'(may(w_q[Late+22].rest)) &
-                     {8{legal26[e]}};
-        run28_q[e]   <= ones(equal27_q);
+        equal27_q  <= equal26;
+        half27_q   <= {equal26[7:4] == '1, equal26[3:0] == '1};
+        run28_q[e] <= ones(equal27_q);
       end
     end
   end

@@ -42,7 +42,7 @@ module wpr_lz_single #(
   element_t next, made_q;
   logic next_valid, made_valid_q, finish;
   logic one_clock;     // the next one's match has at most 8 bytes
-  logic [3:0] behind;  // a clock's bytes behind such a match
+  logic [3:0] behind;  // a clock's bytes behind such a match; 0 at an end and of longer ones
   logic ends_q;  // the element, in this clock
   logic [3:0] space_q;  // 0 where no element is made
   wpr_skid #(.Width($bits(element_t) + 5)) slice (
@@ -50,7 +50,8 @@ module wpr_lz_single #(
     .rst_ni,
     .s_valid_i,
     .s_ready_o,
-    .s_data_i ({s_n_match_i <= 9'd8, 4'd8 - s_n_match_i[3:0], s_end_i, s_bad_i,
+    .s_data_i ({s_n_match_i <= 9'd8,
+                s_end_i || s_n_match_i > 9'd8 ? 4'd0 : 4'd8 - s_n_match_i[3:0], s_end_i, s_bad_i,
                 s_n_match_i != '0 && s_offset_i[OffsetWidth-1:3] == '0,
                 s_offset_i, s_n_match_i, s_n_match_i + 9'(s_n_literals_i), s_n_literals_i}),
     .m_valid_o(next_valid),
@@ -77,9 +78,9 @@ module wpr_lz_single #(
       made_q.waiting <= fits ? '0 : next.waiting - 5'(space_q);
       made_q.all     <= fits ? next.n_match : next.all - 9'(space_q);
       ends_q         <= next_ends;
-      space_q        <= !next_valid || next.last || !next_ends ? '0 :
+      space_q        <= !next_valid ? '0 :
                         fits ? behind :
-                        {~space_q[3], space_q[2:0]} - next.all[3:0];
+                        all_long || next.close ? '0 : {~space_q[3], space_q[2:0]} - next.all[3:0];
     end else if (ready_i) begin
       made_q.waiting <= rest_waiting;
       made_q.all     <= rest;

@@ -11,7 +11,8 @@
 // the literal's bytes, or 64 of a long copy, a clock. The first byte leaves with the packet's first
 // window.
 module wpr_snappy_enc #(
-  parameter int unsigned LogLiterals = 16  // bytes of memory for literals
+  parameter int unsigned LogLiterals = 16,  // bytes of memory for literals
+  parameter bit More = 1'b0  // the matcher compares five distances a window, not two
 ) (
   input logic clk_i,
   input logic rst_ni,  // synchronous
@@ -54,7 +55,7 @@ module wpr_snappy_enc #(
   logic [63:0] w_bytes;
   logic [2:0] w_at;
   logic [15:0] w_offset;
-  wpr_lz_match match (
+  wpr_lz_match #(.More(More)) match (
     .clk_i,
     .rst_ni,
     .s_cmd_tvalid,

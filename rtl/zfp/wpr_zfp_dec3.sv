@@ -179,7 +179,7 @@ module wpr_zfp_dec3 #(
     if (!rst_ni) {phase_q, warm_q} <= '0;
   end
 
-  (* ram_style = "distributed" *) around_t around_q[128];
+  (* ram_style = "block" *) around_t around_q[128];
   around_t back_q, next, next_q;
   logic [PlaceBits-1:0] ends_at;  // a cell's code, in phase 1
   logic goes_around;

@@ -32,6 +32,7 @@ module wpr_zstd_counts
   logic [5:0] symbol_q;
   logic [1:0] fill_q;
   logic more_q;
+  logic over_q;  // symbol_q > most_symbol_i
 
   // The highest bit of left_q: a count takes so many bits, or one more. The reader shows bits three
   // clocks behind what was taken last, so what follows from left_q alone is known before.
@@ -78,7 +79,8 @@ module wpr_zstd_counts
     high_q  <= high;
     less_q  <= 10'((11'd2 << high_q) - 11'd1 - 11'(left_q));
     above_q <= left_q + 1'b1;
-    last_q  <= left_q <= 10'd1 || symbol_q > most_symbol_i;
+    last_q  <= left_q <= 10'd1 || over_q;
+    over_q  <= state_q inside {Count, Fill} ? symbol_q >= most_symbol_i : symbol_q > most_symbol_i;
     looks_q <= state_q == Look;
     unique case (state_q)
       Log:
@@ -117,7 +119,7 @@ module wpr_zstd_counts
         symbol_q <= symbol_q + 1'b1;
         fill_q   <= fill_q - 1'b1;
         if (fill_q == 2'd1) state_q <= more_q ? Zeros : Look;
-        if (symbol_q > most_symbol_i) begin
+        if (over_q) begin
           state_q <= Idle;
           bad_o   <= 1'b1;
         end
@@ -129,6 +131,7 @@ module wpr_zstd_counts
     if (start_i) begin
       state_q  <= Log;
       symbol_q <= '0;
+      over_q   <= 1'b0;
       bad_o    <= 1'b0;
     end
     if (!rst_ni) begin

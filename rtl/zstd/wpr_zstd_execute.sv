@@ -49,7 +49,8 @@ module wpr_zstd_execute
   typedef enum logic [1:0] {Idle, Sequences, Rest} state_e;
   state_e state_q;
   logic some_q;  // a sequence, of which is left:
-  logic [17:0] literals_q, match_q;
+  logic [17:0] literals_q;  // read where there are many
+  logic [17:0] match_q;
   logic [LogWindow:0] offset_q;
   logic [17:0] left_q;  // literals behind it
   logic [22:0] most_q;  // bytes behind it
@@ -114,17 +115,17 @@ module wpr_zstd_execute
     offset_o     <= offset_q;
 
     if (step) begin
-      literals_q <= many_q ? literals_q - 18'd16 : '0;
+      literals_q <= literals_q - 18'd16;
       many_q     <= many_q && literals_q > 18'd32;
       n_literals_q <= many_q ? behind : '0;
       if (!many_q) match_q <= match_q - 18'd256;  // or it ends
       if (!many_q) long_match_q <= match_q > 18'd512;
     end
     if (next) begin
-      some_q <= 1'b0;
+      some_q     <= 1'b0;
+      literals_q <= next_valid ? 18'(next_literals) : left_q;
       if (take && next_valid) begin
         some_q       <= 1'b1;
-        literals_q   <= 18'(next_literals);
         match_q      <= next_match;
         many_q       <= next_many;
         n_literals_q <= next_n_literals;
@@ -139,7 +140,6 @@ module wpr_zstd_execute
       end else if (state_q == Sequences && !come_i && !next_valid) begin
         state_q      <= Rest;
         some_q       <= 1'b1;
-        literals_q   <= left_q;
         match_q      <= '0;
         many_q       <= left_q > 18'd16;
         n_literals_q <= capped(left_q);
