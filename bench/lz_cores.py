@@ -362,8 +362,8 @@ the library looks back 512 KiB and more and the core 64 KiB. The aims are 4 byte
 Seven levels of logic are the class of 250 MHz; areas and levels are those of [the
 table](results/fpga-area.md), before place and route. The first byte leaves a decoder of lz4 20
 clocks behind the first beat, and was to leave it within 40. The aims of ratio were set for an
-encoder of 30,000 LUTs, which that of five distances is. One of 4 bytes a clock in 12,000 LUTs was an
-aim, too: that of two distances has fewer, and 8 bytes.
+encoder of 30,000 LUTs, which that of five distances is. One of 4 bytes a clock in 12,000 LUTs was
+an aim, too: that of two distances has fewer, and 8 bytes.
 
 ## Speed of the simulation
 
