@@ -5,6 +5,7 @@
 module wpr_zfp_read_plane #(
   parameter int unsigned Values   = 16,   // 4 or 16
   parameter int unsigned CodeBits = 119,  // of a cell's planes, at most; 16 or more
+  parameter int unsigned MostPlace = CodeBits,  // where the plane begins, at most
   localparam int unsigned Log = $clog2(Values),
   localparam int unsigned PlaceBits = $clog2(CodeBits + 1)
 ) (
@@ -24,6 +25,7 @@ module wpr_zfp_read_plane #(
 
   localparam int unsigned Places = 2 * Values;  // of a plane's code, and one more
   localparam int unsigned Fine = 4;             // bits of a place that shift in the second clock
+  localparam int unsigned Near = Places + (1 << Fine) - 2;
   localparam int unsigned Loop = Values > 4 ? 7 : 4;
 
   wpr_zfp_delay #(.Width(CodeBits), .Clocks(Loop)) keep_code (
@@ -34,12 +36,28 @@ module wpr_zfp_read_plane #(
 
   // ---- 1: where the plane begins; the code from about there -------------------------------------
 
+  // Shifted by the largest step first, since each step has to make fewer bits than the one before.
+  function automatic logic [CodeBits-1:0] coarse(input logic [CodeBits-1:0] code,
+                                                 input logic [PlaceBits-1:0] from);
+    for (int b = int'(PlaceBits) - 1; b >= int'(Fine); b--) begin
+      if (from[b] && (1 << b) <= MostPlace) code = code >> (1 << b);
+    end
+    return code;
+  endfunction
+  function automatic logic [Near-1:0] fine(input logic [Near-1:0] code,
+                                           input logic [Fine-1:0] from);
+    for (int b = int'(Fine) - 1; b >= 0; b--) begin
+      if (from[b] && (1 << b) <= MostPlace) code = code >> (1 << b);
+    end
+    return code;
+  endfunction
+
   logic [Loop:1][PlaceBits-1:0] place_q;
   logic [Values-1:0] known_q;
   logic use_q;
   logic [PlaceBits:0] begins, left_q;
   logic [PlaceBits-1:0] place;
-  logic [Places+(1<<Fine)-3:0] near_q;
+  logic [Near-1:0] near_q;
   assign begins = (PlaceBits + 1)'(place_i) + (PlaceBits + 1)'(length_i);
   assign place  = begins[PlaceBits-1:0] | {PlaceBits{begins[PlaceBits]}};
   assign place_o = place_q[Loop];
@@ -48,7 +66,7 @@ module wpr_zfp_read_plane #(
     left_q  <= (PlaceBits + 1)'(end_i) - (PlaceBits + 1)'(place_q[Loop-1]);
     known_q <= known_i;
     use_q   <= use_i;
-    near_q  <= (Places + (1 << Fine) - 2)'(code_i >> {place[PlaceBits-1:Fine], Fine'(0)});
+    near_q  <= Near'(coarse(code_i, place));
   end
 
   // ---- from 2 on --------------------------------------------------------------------------------
@@ -56,7 +74,7 @@ module wpr_zfp_read_plane #(
   wpr_zfp_read_bits #(.Values(Values), .LeftBits(PlaceBits + 1)) read (
     .clk_i,
     .use_i  (use_q),
-    .code_i ((Places - 1)'(near_q >> place_q[1][Fine-1:0])),
+    .code_i ((Places - 1)'(fine(near_q, place_q[1][Fine-1:0]))),
     .known_i(known_q),
     .length_o,
     .more_o (),

@@ -28,7 +28,12 @@ module wpr_zfp_read_planes #(
       assign {place, length, known} = '0;
     end else begin : g_read
       logic [Values-1:0] bits, aligned;
-      wpr_zfp_read_plane #(.Values(Values), .CodeBits(CodeBits)) read (
+      localparam int unsigned Before = (p - 1) * (2 * Values - 1);  // bits of the planes above
+      wpr_zfp_read_plane #(
+        .Values   (Values),
+        .CodeBits (CodeBits),
+        .MostPlace(Before)
+      ) read (
         .clk_i,
         .end_i,
         .use_i   (1'b1),
