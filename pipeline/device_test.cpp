@@ -68,10 +68,11 @@ Made compress(wpr_ctx* ctx, const void* src, size_t n, wpr_dtype dtype, size_t c
 
 // Every codec of this build, and recipes of several.
 std::vector<std::string> recipes() {
-  std::vector<std::string> all = {"bx:m=5",          "bx:m=0",        "fre:m=5",
-                                  "fre:m=5,ways=4",  "zfp:rate=8",    "zfp:accuracy=1e-3",
-                                  "onebit:block=7",  "terngrad+zstd", "shuffle:4+zstd:1",
-                                  "qsgd:bits=2+lz4", "zeros+lz4",     "auto:goal=ratio"};
+  std::vector<std::string> all = {
+      "bx:m=5",         "bx:m=0",           "fre:m=5",           "fre:m=5,ways=4",
+      "fre:m=5,ways=0", "zfp:rate=8",       "zfp:accuracy=1e-3", "onebit:block=7",
+      "terngrad+zstd",  "shuffle:4+zstd:1", "qsgd:bits=2+lz4",   "zeros+lz4",
+      "auto:goal=ratio"};
   for (const Entry& entry : registry()) all.emplace_back(entry.codec->name);
   return all;
 }

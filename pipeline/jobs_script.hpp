@@ -56,10 +56,10 @@ inline wpr_status begin(wpr_ctx* ctx, const void* src, size_t n, wpr_dtype dtype
 
 // Of auto, the goal that no speed decides: its frames are compared.
 inline std::vector<std::string> recipes() {
-  std::vector<std::string> all = {
-      "bx:m=5",          "bx:m=0",  "fre:m=5,ways=4", "zfp:rate=8",
-      "zeros",           "planes",  "onebit:block=7", "shuffle:4+zstd:1",
-      "auto:goal=ratio", "bx:m=23", "topk:ratio=0.01"};
+  std::vector<std::string> all = {"bx:m=5",          "bx:m=0",         "fre:m=5,ways=4",
+                                  "fre:m=5,ways=0",  "zfp:rate=8",     "zeros",
+                                  "planes",          "onebit:block=7", "shuffle:4+zstd:1",
+                                  "auto:goal=ratio", "bx:m=23",        "topk:ratio=0.01"};
   for (const Entry& entry : registry()) all.emplace_back(entry.codec->name);
   return all;
 }

@@ -103,6 +103,7 @@ TEST(Jobs, LargeOnesAndOddAddressesDoTheSame) {
 // Calls that the device does: the recipe has a kernel, and loses something.
 constexpr const char* kOnStream[] = {"bx:m=5",
                                      "fre:m=5",
+                                     "fre:m=5,ways=0",
                                      "onebit",
                                      "signsgd",
                                      "terngrad",
@@ -493,7 +494,7 @@ TEST(Jobs, DamagedFramesAreRefusedAsByTheCallThatWaits) {
   std::mt19937 random(7);
   const Data raw = gradient(9000, 3);
   for (const char* recipe : {"bx:m=5", "onebit", "tbq", "topk:ratio=0.01", "zfp:rate=8", "fre:m=5",
-                             "zeros", "zstd:1", "lz4", "snappy", "planes"}) {
+                             "fre:m=5,ways=0", "zeros", "zstd:1", "lz4", "snappy", "planes"}) {
     for (const char* checksum : {"on", "off"}) {
       Context ctx(recipe);
       if (ctx.status != WPR_OK) continue;

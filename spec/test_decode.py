@@ -31,6 +31,7 @@ RECIPES = [
     "shuffle:4+zstd:1",
     "fre:m=6,round=truncate",
     "fre:m=5,ways=4",
+    "fre:m=5,ways=0",
 ]
 
 

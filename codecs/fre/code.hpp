@@ -25,8 +25,7 @@ namespace {
 
 using namespace fre;
 
-constexpr size_t kWaysMax = 4;
-constexpr size_t kLengthSize = 4;
+constexpr size_t kGroupWays = 4;  // streams that are decoded side by side
 
 // ---- the table ------------------------------------------------------------------------------
 
@@ -131,21 +130,34 @@ void make_table(const Args& args, Table* table) {
 
 // ---- the block ------------------------------------------------------------------------------
 
-struct Shape {  // how a block is cut
-  size_t size;  // bytes of a value
-  size_t n;     // values
-  size_t tail;  // bytes after them
-  size_t ways;
+struct Shape {         // how a block is cut
+  size_t size;         // bytes of a value
+  size_t n;            // values
+  size_t tail;         // bytes after them
+  size_t ways;         // streams
+  size_t each;         // values of a stream; the last ones may have fewer
+  size_t length_size;  // bytes that say how long a stream is
   Shape(const Args& args, size_t raw_size)
-      : size(is_short(args) ? 2 : 4),
-        n(raw_size / size),
-        tail(raw_size % size),
-        ways(static_cast<size_t>(args.value[kWays])) {}
-  constexpr size_t framing() const { return n > 0 ? (ways - 1) * kLengthSize : 0; }
-  // Values of stream `way` begin at min(n, way * quarter).
+      : size(is_short(args) ? 2 : 4), n(raw_size / size), tail(raw_size % size) {
+    ways = static_cast<size_t>(args.value[kWays]);
+    length_size = ways == kChunks ? 2 : 4;
+    each = ways == kChunks ? kChunkValues : (n + ways - 1) / ways;
+    if (ways == kChunks) ways = (n + each - 1) / each;
+  }
+  constexpr size_t framing() const { return n > 0 ? (ways - 1) * length_size : 0; }
+  // Values of stream `way` begin at min(n, way * each).
   constexpr size_t begin(size_t way) const {
-    const size_t at = way * ((n + ways - 1) / ways);
+    const size_t at = way * each;
     return at < n ? at : n;
+  }
+  // Bytes of a stream that is not the last one, as they stand at the head of the code.
+  uint32_t length(const std::byte* code, size_t way) const {
+    uint32_t length = 0;
+    std::memcpy(&length, code + way * length_size, length_size);
+    return length;
+  }
+  void put_length(std::byte* code, size_t way, size_t length) const {
+    std::memcpy(code + way * length_size, &length, length_size);
   }
 };
 
@@ -319,8 +331,7 @@ Status encode_ways(const Shape& shape, ConstBytes src, Bytes dst, size_t* writte
     WPR_TRY(stream(shape.begin(way), shape.begin(way + 1), room.subspan(position), &n));
     if (n == kNoRoom) return full();
     position += n;
-    const uint32_t size = static_cast<uint32_t>(n);
-    if (way + 1 < shape.ways) std::memcpy(dst.data() + way * kLengthSize, &size, sizeof(size));
+    if (way + 1 < shape.ways) shape.put_length(dst.data(), way, n);
   }
   if (shape.tail > 0)
     std::memcpy(dst.data() + position, src.data() + shape.size * shape.n, shape.tail);
@@ -525,37 +536,49 @@ void decode_two(const Table& table, Stream<Element>* streams, std::byte* const* 
 }
 
 // Cuts the payload in its streams by the lengths at its head.
-[[maybe_unused]] Status cut_streams(const Shape& shape, ConstBytes src,
-                                    std::array<ConstBytes, kWaysMax>* streams) {
-  size_t position = shape.framing();
-  for (size_t way = 0; way < shape.ways; ++way) {
-    uint32_t size = static_cast<uint32_t>(src.size() - position);  // the last takes the rest
-    if (way + 1 < shape.ways) std::memcpy(&size, src.data() + way * kLengthSize, sizeof(size));
-    if (size > src.size() - position)
-      return fail(Code::kCorrupt, "fre: stream %zu of %u bytes, %zu are left", way, size,
-                  src.size() - position);
-    (*streams)[way] = src.subspan(position, size);
-    position += size;
-  }
-  return {};
-}
+class Cutter {
+ public:
+  // `codes` hold the framing.
+  Cutter(const Shape& shape, ConstBytes codes)
+      : shape_(shape), codes_(codes), position_(shape.framing()) {}
 
-template <class Wide, class Element, bool kHalf>
-Status decode_streams(const typename Wide::State& table, const Shape& shape,
-                      const std::array<ConstBytes, kWaysMax>& codes, std::byte* dst) {
-  std::array<Stream<Element>, kWaysMax> streams;
-  std::array<std::byte*, kWaysMax> to;
-  std::array<size_t, kWaysMax> n;
-  for (size_t way = 0; way < shape.ways; ++way) {
-    streams[way] = Stream<Element>(codes[way]);
-    to[way] = dst + shape.size * shape.begin(way);
-    n[way] = shape.begin(way + 1) - shape.begin(way);
+  Status next(ConstBytes* stream) {
+    const size_t left = codes_.size() - position_;  // the last stream takes it
+    const size_t size = way_ + 1 < shape_.ways ? shape_.length(codes_.data(), way_) : left;
+    if (size > left)
+      return fail(Code::kCorrupt, "fre: stream %zu of %zu bytes, %zu are left", way_, size, left);
+    *stream = codes_.subspan(position_, size);
+    position_ += size;
+    ++way_;
+    return {};
   }
-  Wide::template decode<Element, kHalf>(table, shape.ways, streams.data(), to.data(), n.data());
-  for (size_t way = 0; way < shape.ways; ++way)
-    if (!streams[way].finish())
-      return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", way,
-                  shape.ways, n[way]);
+
+ private:
+  const Shape& shape_;
+  ConstBytes codes_;
+  size_t position_, way_ = 0;
+};
+
+// Decodes the streams from `first` on, kGroupWays or one of them.
+template <class Wide, class Element, bool kHalf>
+Status decode_streams(const typename Wide::State& table, const Shape& shape, size_t first,
+                      size_t count, Cutter* cutter, std::byte* dst) {
+  std::array<Stream<Element>, kGroupWays> streams;
+  std::array<std::byte*, kGroupWays> to;
+  std::array<size_t, kGroupWays> n;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t begin = shape.begin(first + i);
+    ConstBytes code;
+    WPR_TRY(cutter->next(&code));
+    streams[i] = Stream<Element>(code);
+    to[i] = dst + shape.size * begin;
+    n[i] = shape.begin(first + i + 1) - begin;
+  }
+  Wide::template decode<Element, kHalf>(table, count, streams.data(), to.data(), n.data());
+  for (size_t i = 0; i < count; ++i)
+    if (!streams[i].finish())
+      return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", first + i,
+                  shape.ways, n[i]);
   return {};
 }
 
@@ -571,12 +594,14 @@ Status decode(void* state, const Args& args, ConstBytes src, Bytes dst, size_t* 
 
   const auto& table = *static_cast<const typename Wide::State*>(state);
   if (shape.n > 0) {
-    std::array<ConstBytes, kWaysMax> streams;
-    WPR_TRY(cut_streams(shape, codes, &streams));
-    const auto all = shape.size == 2  ? decode_streams<Wide, uint16_t, true>
-                     : table.half > 0 ? decode_streams<Wide, uint32_t, true>
-                                      : decode_streams<Wide, uint32_t, false>;
-    WPR_TRY(all(table, shape, streams, dst.data()));
+    Cutter cutter(shape, codes);
+    const auto some = shape.size == 2  ? decode_streams<Wide, uint16_t, true>
+                      : table.half > 0 ? decode_streams<Wide, uint32_t, true>
+                                       : decode_streams<Wide, uint32_t, false>;
+    for (size_t way = 0, count; way < shape.ways; way += count) {
+      count = shape.ways - way < kGroupWays ? 1 : kGroupWays;
+      WPR_TRY(some(table, shape, way, count, &cutter, dst.data()));
+    }
   }
   if (shape.tail > 0)
     std::memcpy(dst.data() + shape.size * shape.n, src.data() + codes.size(), shape.tail);

@@ -15,7 +15,9 @@ constexpr Param kParams[] = {
     {"round", 0, 2, fre::kNearest, kRoundWords,
      "how the mantissa is cut; midpoint: as truncate, decoded half a unit higher"},
     {"flush", 0, 1, 0, nullptr, "1: denormals and -0 become +0"},
-    {"ways", 1, 4, 1, nullptr, "1 or 4 bit streams a block; 4 expand faster"},
+    {"ways", 0, 4, 1, nullptr,
+     "bit streams a block: 1, 4, or 0: one for every 1024 values; 4 and 0 expand faster, 0 on "
+     "GPUs"},
 };
 
 Status check(Args* args) {
@@ -31,8 +33,8 @@ Status check(Args* args) {
     return fail(Code::kParameter, "fre: bfloat16 has %d mantissa bits, m is %d",
                 fre::kFractionBits16, args->value[fre::kM]);
   const int ways = args->value[fre::kWays];
-  if (ways != 1 && ways != 4)
-    return fail(Code::kParameter, "fre: ways must be 1 or 4, not %d", ways);
+  if (ways != fre::kChunks && ways != 1 && ways != 4)
+    return fail(Code::kParameter, "fre: ways must be 0, 1 or 4, not %d", ways);
   return {};
 }
 
@@ -44,9 +46,12 @@ bool lossless_with(const Args& args) {
 size_t bound(const Args& args, size_t n) {
   constexpr size_t kDenormalBits = 28;
   constexpr size_t kFramingSize = 3 * 4 + 4;  // three lengths and four last bytes
+  constexpr size_t kChunkSize = 2 + 1;        // a length and a last byte
   const size_t most = std::max(kDenormalBits, 12 + static_cast<size_t>(args.value[fre::kM]));
   const size_t values = fre::is_short(args) ? n / 2 : n / 4;
-  return values / 8 * most + (values % 8 * most + 7) / 8 + kFramingSize + n % 4;
+  const size_t chunks = args.value[fre::kWays] == fre::kChunks ? values / fre::kChunkValues : 0;
+  return values / 8 * most + (values % 8 * most + 7) / 8 + kFramingSize + n % 4 +
+         chunks * kChunkSize;
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 namespace wirepress::fre {
 
 enum ParamIndex { kM = 0, kRound = 1, kFlush = 2, kWays = 3 };
+constexpr size_t kChunks = 0;          // of kWays: a stream for every kChunkValues values
+constexpr size_t kChunkValues = 1024;  // whose code takes less than 64 KiB
 enum Round { kNearest = 0, kTruncate = 1, kMidpoint = 2 };
 
 constexpr uint32_t kSign = 0x80000000;

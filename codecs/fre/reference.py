@@ -3,15 +3,16 @@
 
 import struct
 
-PARAMS = ((1, 23), (0, 2), (0, 1), (1, 4))  # m, round, flush, ways
+PARAMS = ((1, 23), (0, 2), (0, 1), (0, 4))  # m, round, flush, ways
 TYPES = ("float32", "bfloat16")
 TYPED = True
 MIDPOINT = 2
+CHUNK = 1024  # values of a stream with ways=0
 
 
 def check(params: list[int], dtype: str) -> None:
     m, _, _, ways = params
-    if ways not in (1, 4) or (dtype == "bfloat16" and m > 7):
+    if ways not in (0, 1, 4) or (dtype == "bfloat16" and m > 7):
         raise ValueError(f"fre: ways={ways}, m={m} for {dtype}")
 
 
@@ -23,13 +24,14 @@ def decode(data: bytes, params: list[int], raw_size: int, dtype: str) -> bytes:
     if len(rest) != tail or (n == 0 and codes):
         raise ValueError(f"fre: {len(data)} bytes do not hold {raw_size}")
     words: list[int] = []
-    head = 4 * (ways - 1) if n else 0
-    sizes = [int.from_bytes(codes[at : at + 4], "little") for at in range(0, head, 4)]
+    each, field = (-(-n // ways), 4) if ways else (CHUNK, 2)
+    ways = ways or -(-n // CHUNK)
+    head = field * (ways - 1) if n else 0
+    sizes = [int.from_bytes(codes[at : at + field], "little") for at in range(0, head, field)]
     sizes.append(len(codes) - head - sum(sizes))
     if min(sizes) < 0 or len(codes) < head:
         raise ValueError(f"fre: streams of {sizes} bytes in {len(codes)}")
     for way, stream_size in enumerate(sizes):
-        each = -(-n // ways)
         count = max(0, min(each, n - way * each))
         words += decode_stream(codes[head : head + stream_size], m, count)
         head += stream_size

@@ -201,13 +201,14 @@ Status decode_on_core(void* state, const Args& args, ConstBytes src, Bytes dst,
     if (values.i != shape.n) return miscounted(values.i, shape.n);
     return finish();
   }
-  std::array<ConstBytes, kWaysMax> streams;
-  if (shape.n > 0) WPR_TRY(cut_streams(shape, codes, &streams));
+  Cutter cutter(shape, codes);
   for (size_t way = 0; way < shape.ways && shape.n > 0; ++way) {
+    ConstBytes stream;
+    WPR_TRY(cutter.next(&stream));
     ValuesOut values{shape, dst, shape.begin(way), shape.begin(way + 1)};
     const size_t n = values.end - values.i;
-    rtl::BytesIn<4> bytes{streams[way]};
-    if ((n == 0) != streams[way].empty())
+    rtl::BytesIn<4> bytes{stream};
+    if ((n == 0) != stream.empty())
       return fail(Code::kCorrupt, "fre: stream %zu of %zu does not hold %zu values", way,
                   shape.ways, n);
     if (n == 0) continue;

@@ -208,6 +208,7 @@ def exponents() -> Iterator[tuple[str, type, Check]]:
             for codec in ("bx", "fre") if dtype is F4 else ("bx",):
                 yield f"{codec}:m={m},round={mode},flush={flush}", dtype, check
     yield "fre:m=6,ways=4", F4, exponent_codes(2.0**-7, F4, False)
+    yield "fre:m=6,ways=0", F4, exponent_codes(2.0**-7, F4, False)
 
 
 def absolute() -> Iterator[tuple[str, type, Check]]:

@@ -35,8 +35,15 @@ NOT_OF_CHUNKS = {*NUMPY, "complex64", "complex128"}
 
 def recipes() -> list[str]:
     names = [codec.name for codec in wirepress.codecs()]
-    more = ["bx:m=0", "fre:m=23", "fre:m=7,ways=4", "zfp:accuracy=1e-2", "zfp:rate=12"]
-    more += ["sz3:abs=1e-2+zstd:1", "shuffle+zstd:1", "shuffle+lz4", "planes+zstd:1", "zeros+lz4"]
+    more = ["bx:m=0", "fre:m=23", "fre:m=7,ways=4", "fre:m=7,ways=0", "zfp:accuracy=1e-2"]
+    more += [
+        "zfp:rate=12",
+        "sz3:abs=1e-2+zstd:1",
+        "shuffle+zstd:1",
+        "shuffle+lz4",
+        "planes+zstd:1",
+        "zeros+lz4",
+    ]
     return [*names, *more, "auto", "auto:rel=1e-2", "auto:abs=1e-2", "auto:goal=ratio"]
 
 

@@ -201,6 +201,7 @@ int run_gpu(size_t size, int rounds) {
   gpu.template row<sparse::WarpBlocks<graddrop::Rules>>("graddrop");
   gpu.template row<FreWarps>("fre:m=5");
   gpu.template row<FreWarps>("fre:m=5,ways=4");
+  gpu.template row<FreWarps>("fre:m=5,ways=0");
   gpu.template row<zfp::Warps>("zfp:rate=8");
   gpu.template row<zfp::Warps>("zfp:accuracy=1e-3");
   gpu.template row<zfp::Warps>("zfp:precision=12");
