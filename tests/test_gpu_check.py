@@ -32,7 +32,7 @@ def run(root: Path, **programs: str) -> tuple[int, str]:
     return code, (root / RESULTS / "summary.txt").read_text()
 
 
-BENCH = """echo '{"rates": []}'; echo 'a warning' >&2"""
+BENCH = """echo '{"copy_s": 1}'; echo 'a warning' >&2"""
 LIST = "[ $1 != --list ] || echo 0x001 onebit cpu:scalar cuda:device"
 
 
@@ -42,7 +42,7 @@ def test_what_passes(tmp_path: Path) -> None:
     for step in ("conformance_onebit", "door", "bench"):
         assert f"{step}: ok" in summary
     with open(tmp_path / RESULTS / "gpu.json") as file:
-        assert json.load(file) == {"rates": []}
+        assert json.load(file) == {"copy_s": 1}
     assert "a warning" in (tmp_path / RESULTS / "bench.log").read_text()
 
 
@@ -59,3 +59,33 @@ def test_what_fails_is_said_and_the_others_are_run(tmp_path: Path) -> None:
     assert "conformance_onebit: FAILED: its device kernel was left out" in summary
     assert "door: FAILED (3)" in summary
     assert "bench: ok" in summary
+
+
+def test_rows_that_were_measured_before_a_failure_stay(tmp_path: Path) -> None:
+    fails = f"{BENCH}; [ $1 = 1 ] || exit 4"
+    code, summary = run(tmp_path, gpu_bench=fails, conformance=LIST, unit_tests="exit 0")
+    assert code == 1
+    assert "bench: FAILED (4)" in summary
+    assert (tmp_path / RESULTS / "gpu.json").read_text() == '{"copy_s": 1}\n'
+
+
+def test_what_travelled_is_unpacked(tmp_path: Path) -> None:
+    programs = {"gpu_bench": BENCH, "conformance": LIST, "unit_tests": "exit 0"}
+    run(tmp_path / "here", **programs)
+    there = tmp_path / "there"
+    (there / "build").mkdir(parents=True)
+    shutil.copytree(tmp_path / "here/scripts", there / "scripts")
+    archive = there / "build/gpu-check.tar.xz"
+    subprocess.run(["tar", "-C", tmp_path / "here/build", "-cJf", archive, "gpu-check"], check=True)
+    subprocess.run([there / "scripts/gpu-check", "run"], env={"PATH": "/usr/bin:/bin"}, check=True)
+    assert "conformance_onebit: ok" in (there / RESULTS / "summary.txt").read_text()
+
+
+def test_nothing_built_is_said(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SCRIPT, tmp_path / "scripts")
+    ran = subprocess.run(
+        [tmp_path / "scripts/gpu-check", "run"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert "scripts/gpu-check build makes it" in ran.stdout

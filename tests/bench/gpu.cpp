@@ -9,6 +9,7 @@ namespace {
 
 struct Backend {
   using Device = wirepress::cuda::Emulator;
+  static constexpr const char* kEngine = "cuda:emulated";
   static std::string name() { return "emulated"; }
   template <class F>
   static double seconds(Device&, F f) {
@@ -20,6 +21,7 @@ struct Backend {
     std::memcpy(to, from, size);
     return {};
   }
+  static void rivals(Device&, const std::vector<std::byte>&, const std::byte*, int) {}
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // registers: 160
 #include "engines/cuda/device.cuh"
 #include "tests/bench/gpu.hpp"
+#include "tests/bench/gpu_nvcomp.cuh"
 
 namespace {
 
@@ -11,6 +12,7 @@ using wirepress::cuda::checked;
 
 struct Backend {
   using Device = wirepress::cuda::Stream;
+  static constexpr const char* kEngine = "cuda";
   static std::string name() { return wirepress::cuda::device_name(); }
   template <class F>
   static double seconds(Device& device, F f) {
@@ -30,6 +32,14 @@ struct Backend {
   static wirepress::Status copy(Device& device, std::byte* to, const std::byte* from, size_t size) {
     return checked(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, device.stream()),
                    "a copy");
+  }
+  static void rivals([[maybe_unused]] Device& device,
+                     [[maybe_unused]] const std::vector<std::byte>& raw,
+                     [[maybe_unused]] const std::byte* there, [[maybe_unused]] int rounds) {
+#if __has_include(<nvcomp/lz4.h>)
+    wirepress::bench::Nvcomp nvcomp(device, raw, there, rounds);
+    if (nvcomp.found()) nvcomp.rows<Backend>();
+#endif
   }
 };
 
