@@ -7,7 +7,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts/gpu-check"
 RESULTS = Path("build/gpu-check/results")
@@ -89,3 +92,17 @@ def test_nothing_built_is_said(tmp_path: Path) -> None:
     )
     assert ran.returncode == 1
     assert "scripts/gpu-check build makes it" in ran.stdout
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_a_step_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    small = "--layers 1 --width 16 --tokens 8 --vocabulary 50 --rounds 1 --steps 1 --methods int8"
+    program = SCRIPT.parent.parent / "bench/gpu_step.py"
+    out = tmp_path / "step.json"
+    command = [sys.executable, program, "--device", "cpu", *small.split(), "--out", out]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    plain, coded = json.loads(out.read_text())["rows"]
+    assert (plain["method"], coded["method"]) == ("plain", "int8")
+    assert coded["statistics"]["coded_bytes"] > 0
