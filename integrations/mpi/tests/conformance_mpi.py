@@ -155,7 +155,7 @@ def yielding(tools: Path) -> Path:
     """A library that makes MPICH over UCX give way to others while it waits."""
     source, library = Path(__file__).with_name("yield.c"), tools / "yield.so"
     # Linked with UCX: mpi4py loads MPI where RTLD_NEXT does not look.
-    command = ["cc", "-O2", "-shared", "-fPIC", "-o", library, source]
+    command = ["cc", "-O2", "-shared", "-fPIC", "-DWITH_UCX", "-o", library, source]
     shell([*command, "-Wl,--no-as-needed", "-l:libucp.so.0", "-ldl"])
     return library
 
