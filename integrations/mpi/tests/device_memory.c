@@ -74,7 +74,7 @@ static void expect(void *buffer, size_t n, int kind, unsigned seed) {
 }
 
 /* The last two are of several chunks, and in pieces. */
-static const size_t sizes[] = {0, 1, 1000, 65536, 300001, 1200007};
+static const size_t sizes[] = {0, 1, 1000, 65536, 150001, 1200007};
 
 static void messages(int kind, size_t n, unsigned seed) {
   const int other = 1 - rank, count = (int)n;
