@@ -30,6 +30,8 @@ OPEN_MPI_SETTINGS = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 
+LINKED = ("-l", "-L", "-Wl,", "-shared")  # no options of a compiler
+
 
 def library_for(name: str) -> Path | None:
     folders = [ROOT / "build" / preset / "integrations" / "mpi" for preset in ("dev", "release")]
@@ -73,26 +75,37 @@ class Mpi:
         assert found, said
         return found[0]
 
+    def compile(
+        self,
+        target: Path,
+        sources: list[Path],
+        *options: str | Path,
+        compiler: list[str | Path] | None = None,
+    ) -> None:
+        """A program, or with -shared a library. ccache, where it is, keeps the objects: each run of
+        the tests has them anew."""
+        compiler = compiler or self.compiler()
+        cached = filter(None, [shutil.which("ccache")])
+        begin = [*cached, *(word for word in compiler if not str(word).startswith(LINKED))]
+        begin += [word for word in options if not str(word).startswith(LINKED)]
+        environment = os.environ | {"CCACHE_COMPILERCHECK": "%compiler% -v"}  # of what is wrapped
+        objects = [target.with_name(f"{target.name}-{source.stem}.o") for source in sources]
+        for source, made in zip(sources, objects, strict=True):
+            subprocess.run([*begin, "-c", source, "-o", made], check=True, env=environment)
+        subprocess.run([*compiler, "-o", target, *objects, *options], check=True)
+
     def build(self, source: str, *options: str) -> Path:
         """A test program, or a library from a source that has no main."""
         if source not in self.built:
             target = self.folder / Path(source).stem
-            command = [*self.compiler(), "-std=gnu99", "-O1", "-g", "-Wall", "-Werror"]
             # Open MPI's header makes gcc believe that MPI_STATUSES_IGNORE is an array.
-            command += [
-                "-Wno-stringop-overflow",
-                "-o",
-                target,
-                HERE / "tests" / source,
-                "-pthread",
-                "-lm",
-                *options,
-            ]
+            words = ["-std=gnu99", "-O1", "-g", "-Wall", "-Werror", "-Wno-stringop-overflow"]
+            words += ["-pthread", "-lm", *options]
             if source in ("flip.c", "live.c", "memory.c", "nameless.c"):
-                command += ["-shared", "-fPIC", "-ldl"]
+                words += ["-shared", "-fPIC", "-ldl"]
             if self.name != "openmpi":
-                command.append("-DHAS_ISENDRECV")
-            subprocess.run(command, check=True)
+                words.append("-DHAS_ISENDRECV")
+            self.compile(target, [HERE / "tests" / source], *words)
             self.built[source] = target
         return self.built[source]
 
@@ -140,6 +153,12 @@ class Mpi:
             command, env=self.environment(), capture_output=True, text=True, timeout=seconds
         )
 
+    def give_way(self, *options: str) -> None:
+        shim = self.folder / "yield.so"
+        command = ["cc", "-O2", "-shared", "-fPIC", "-o", shim, HERE / "tests" / "yield.c"]
+        if subprocess.run([*command, *options], capture_output=True).returncode == 0:
+            self.yields = shim
+
     def yielding(self, settings: dict[str, str]) -> dict[str, str]:
         if self.yields is None:
             return settings
@@ -171,12 +190,10 @@ def find_mpi(name: str, tmp_path_factory: pytest.TempPathFactory) -> Mpi:
         pytest.skip(f"libwirepress_mpi_{name}.so is not built (make build)")
     mpi = Mpi(name, library, tmp_path_factory.mktemp(name))
     if name == "mpich":
-        shim = mpi.folder / "yield.so"
-        command = ["cc", "-O2", "-shared", "-fPIC", "-o", shim, HERE / "tests" / "yield.c"]
         # Linked with UCX: mpi4py loads MPI where RTLD_NEXT does not look.
-        command += ["-Wl,--no-as-needed", "-l:libucp.so.0", "-ldl"]
-        if subprocess.run(command, capture_output=True).returncode == 0:
-            mpi.yields = shim
+        mpi.give_way("-DWITH_UCX", "-Wl,--no-as-needed", "-l:libucp.so.0", "-ldl")
+    else:
+        mpi.give_way()
     return mpi
 
 
@@ -198,7 +215,9 @@ def any_mpi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     library = library_for(MODULES.get(name, name))
     if library is None:
         pytest.skip(f"libwirepress_mpi_{name}.so is not built (make build)")
-    return Mpi(name, library, tmp_path_factory.mktemp(name), prefix=prefix)
+    mpi = Mpi(name, library, tmp_path_factory.mktemp(name), prefix=prefix)
+    mpi.give_way()
+    return mpi
 
 
 class Rendezvous:

@@ -77,7 +77,7 @@ def test_full_shared_memory(mpi):
 NO_MEMORY = [
     ("start", 4096, 300_000),  # no collective is ours
     ("later", 4096, 300_000),  # what was set aside at the start is there
-    ("later", 8 << 20, 9_000_000),  # large messages only
+    ("later", 2 << 20, 2_250_000),  # large messages only
 ]
 
 

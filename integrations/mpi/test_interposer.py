@@ -464,7 +464,7 @@ def test_sparse_and_dense_vectors(mpi, rendezvous_class, nodes):
 @pytest.mark.parametrize("nodes", [slow([0, 0, 0, 0]), [0, 0, 1, 1], slow([0, 1, 2, 1])])
 def test_deterministic(mpi, rendezvous_class, nodes):
     """Every size, on one node too: the same bits on every rank, and again in a second run."""
-    settings = {"WIREPRESS_MPI_DETERMINISTIC": "on", "WIREPRESS_MPI_CODEC": "lz4"}
+    settings = {"WIREPRESS_MPI_DETERMINISTIC": "on", "WIREPRESS_MPI_PIECES": "256KiB"}
     hashes = set()
     for codec in ("lz4", "store"):
         settings["WIREPRESS_MPI_CODEC"] = codec
@@ -527,6 +527,7 @@ def test_bounded_errors(mpi, rendezvous_class, nodes, error, codec):
     kind, number = error.split(":")
     settings = {"WIREPRESS_MPI_ERROR": error, "WIREPRESS_MPI_CODEC": codec}
     settings |= {"WIREPRESS_MPI_LINK": "10Mbps", "WIREPRESS_MPI_CHUNK": "64KiB"}
+    settings |= {"WIREPRESS_MPI_PIECES": "256KiB"}
     words = ["abs", number] if kind == "abs" else ["rel", "0.015625" if kind == "bits" else number]
     with rendezvous_class(4, nodes) as server:
         out = mpi.run(4, [mpi.build("reductions.c"), *words], server.settings | settings)
@@ -931,15 +932,15 @@ def test_report_that_cannot_be_written(mpi, tmp_path):
     assert done.stderr.count("cannot write the report") == 1
 
 
-def build_cpp(mpi: Any, source: str, folder: Path, *words: str | Path) -> Path:
+def build_cpp(mpi: Any, source: str, folder: Path, *more: Path) -> Path:
     if not shutil.which(f"mpicxx.{mpi.name}"):
         pytest.skip(f"no mpicxx.{mpi.name}")
     here = Path(__file__).parent
     target = folder / Path(source).stem
-    command: list[str | Path] = [f"mpicxx.{mpi.name}", "-std=c++20", "-O1", "-rdynamic"]
-    command += ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", f"-I{here.parents[1]}/include"]
-    command += [f"-I{here}", "-o", target]
-    subprocess.run([*command, here / "tests" / source, *words], check=True)
+    options = ["-std=c++20", "-O1", "-rdynamic", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
+    options += [f"-I{here.parents[1]}/include", f"-I{here}"]
+    sources = [here / "tests" / source, *more]
+    mpi.compile(target, sources, *options, compiler=[f"mpicxx.{mpi.name}"])
     return target
 
 

@@ -71,11 +71,10 @@ def runtime(name: str) -> str:
 def program_of(mpi, sanitizers: str, words: list[str]) -> list[str | Path]:
     """Built like the library: else the sanitizer would see half of the memory."""
     target = mpi.folder / Path(words[0]).stem
-    command = [f"mpicc.{mpi.name}", "-std=gnu99", "-O1", "-g", f"-fsanitize={sanitizers}", "-o"]
-    command += [target, HERE / "tests" / words[0], "-pthread", "-lm"]
+    options = ["-std=gnu99", "-O1", "-g", f"-fsanitize={sanitizers}", "-pthread", "-lm"]
     if mpi.name == "mpich":
-        command.append("-DHAS_ISENDRECV")
-    subprocess.run(command, check=True)
+        options.append("-DHAS_ISENDRECV")
+    mpi.compile(target, [HERE / "tests" / words[0]], *options)
     return [target, *words[1:]]
 
 

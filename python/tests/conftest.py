@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import subprocess
@@ -55,11 +56,21 @@ def wirepress_in(tmp_path: Path) -> Command:
     return run
 
 
+@pytest.fixture(scope="session")
+def parser() -> argparse.ArgumentParser:
+    return cli.make_parser()
+
+
 @pytest.fixture
 def main(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    parser: argparse.ArgumentParser,
 ) -> Callable[..., tuple[int, str]]:
     """Runs a command in tmp_path, within this process; returns its status and its stderr."""
+    # The parser of all commands takes longer to make than most of them to run.
+    monkeypatch.setattr(cli, "make_parser", lambda: parser)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("signal.signal", lambda *_: None)
 

@@ -3,6 +3,7 @@
  * the order of a sum does not matter, and against a second run bit for bit. Sizes from below the
  * threshold to several chunks. */
 #include <complex.h>
+#include <float.h>
 #include <stdbool.h>
 
 #include "check.h"
@@ -58,38 +59,62 @@ static void mixed_bcasts(void) {
 /* Element i of rank r: small numbers, so that every order of adding gives the same float. */
 #define ELEMENT(r, i) (((i) / 41 + (r)*3) % 5 + 1)
 
-#define REDUCE(T, MPI_T, OP, EXPRESSION)                                              \
-  {                                                                                   \
-    for (int k = 0; k < N_COUNTS; ++k) {                                              \
-      const int n = counts[k];                                                        \
-      T *mine = (T *)in, *result = (T *)out, *expected = (T *)want;                   \
-      for (int i = 0; i < n; ++i) {                                                   \
-        mine[i] = (T)ELEMENT(rank, i);                                                \
-        T a = (T)ELEMENT(0, i);                                                       \
-        for (int r = 1; r < size; ++r) {                                              \
-          T b = (T)ELEMENT(r, i);                                                     \
-          a = (T)(EXPRESSION);                                                        \
-        }                                                                             \
-        expected[i] = a;                                                              \
-      }                                                                               \
-      memset(out, 0xEE, (size_t)n * sizeof(T) + 16);                                  \
-      MPI_Allreduce(mine, result, n, MPI_T, OP, comm);                                \
-      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]);                    \
-      CHECK(all_bytes(result + n, 16, 0xEE));                                         \
-      for (int i = 0; i < n; ++i) CHECK(mine[i] == (T)ELEMENT(rank, i));              \
-      memcpy(result, mine, (size_t)n * sizeof(T));                                    \
-      MPI_Allreduce(MPI_IN_PLACE, result, n, MPI_T, OP, comm);                        \
-      for (int i = 0; i < n; ++i) CHECK(result[i] == expected[i]);                    \
-      const int block = n / size;                                                     \
-      if (block == 0) continue;                                                       \
-      memset(out, 0xEE, (size_t)block * sizeof(T) + 16);                              \
-      MPI_Reduce_scatter_block(mine, result, block, MPI_T, OP, comm);                 \
-      for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]); \
-      CHECK(all_bytes(result + block, 16, 0xEE));                                     \
-      memcpy(result, mine, (size_t)n * sizeof(T));                                    \
-      MPI_Reduce_scatter_block(MPI_IN_PLACE, result, block, MPI_T, OP, comm);         \
-      for (int i = 0; i < block; ++i) CHECK(result[i] == expected[rank * block + i]); \
-    }                                                                                 \
+/* Of each element the first bytes are its value: a long double of 80 bits has some more. */
+static int same(const void *a, const void *b, int n, size_t element, size_t value) {
+  if (value == element) return memcmp(a, b, (size_t)n * element) == 0;
+  for (size_t i = 0; i < (size_t)n * element; i += element)
+    if (memcmp((const char *)a + i, (const char *)b + i, value) != 0) return 0;
+  return 1;
+}
+
+static void expect(int good, const char *name, int n, const char *call) {
+  if (!good) fprintf(stderr, "rank %d: %s of %d elements by %s\n", rank, name, n, call);
+  CHECK(good);
+}
+
+/* What each rank has stands at `in`, and what is to come of all at `want`. */
+static void reduce(const char *name, int n, size_t element, size_t value, MPI_Datatype type,
+                   MPI_Op op) {
+  const size_t bytes = (size_t)n * element;
+  memcpy(again, in, bytes);
+  memset(out, 0xEE, bytes + 16);
+  MPI_Allreduce(in, out, n, type, op, comm);
+  expect(same(out, want, n, element, value), name, n, "Allreduce");
+  expect(all_bytes(out + bytes, 16, 0xEE), name, n, "Allreduce, behind the end");
+  expect(memcmp(in, again, bytes) == 0, name, n, "Allreduce, which wrote to what is sent");
+  memcpy(out, in, bytes);
+  MPI_Allreduce(MPI_IN_PLACE, out, n, type, op, comm);
+  expect(same(out, want, n, element, value), name, n, "Allreduce in place");
+  const int block = n / size;
+  if (block == 0) return;
+  const unsigned char *mine = want + (size_t)rank * (size_t)block * element;
+  memset(out, 0xEE, (size_t)block * element + 16);
+  MPI_Reduce_scatter_block(in, out, block, type, op, comm);
+  expect(same(out, mine, block, element, value), name, n, "Reduce_scatter_block");
+  expect(all_bytes(out + (size_t)block * element, 16, 0xEE), name, n,
+         "Reduce_scatter_block, behind the end");
+  memcpy(out, in, bytes);
+  MPI_Reduce_scatter_block(MPI_IN_PLACE, out, block, type, op, comm);
+  expect(same(out, mine, block, element, value), name, n, "Reduce_scatter_block in place");
+}
+
+#define VALUE(T) \
+  (__builtin_types_compatible_p(T, long double) && LDBL_MANT_DIG == 64 ? 10 : sizeof(T))
+
+#define REDUCE(T, MPI_T, OP, EXPRESSION)                      \
+  for (int k = 0; k < N_COUNTS; ++k) {                        \
+    const int n = counts[k];                                  \
+    T *mine = (T *)in, *expected = (T *)want;                 \
+    for (int i = 0; i < n; ++i) {                             \
+      mine[i] = (T)ELEMENT(rank, i);                          \
+      T a = (T)ELEMENT(0, i);                                 \
+      for (int r = 1; r < size; ++r) {                        \
+        T b = (T)ELEMENT(r, i);                               \
+        a = (T)(EXPRESSION);                                  \
+      }                                                       \
+      expected[i] = a;                                        \
+    }                                                         \
+    reduce(#OP " of " #T, n, sizeof(T), VALUE(T), MPI_T, OP); \
   }
 
 #define NUMBERS(T, M)                  \

@@ -43,8 +43,9 @@ static void make_gappy(void) {
 
 static void put_block(int gaps, void *buffer, int n, int a, int b) {
   unsigned char *p = buffer;
-  for (size_t i = 0; i < (size_t)n * 4; ++i)
-    p[gaps ? i / 8 * 16 + i % 8 : i] = byte_at(kind(a, b), seed(a, b), i);
+  const size_t step = gaps ? 8 : (size_t)n * 4;
+  for (size_t i = 0; i < (size_t)n * 4; i += step)
+    fill_from(i, p + (gaps ? 2 * i : i), step, kind(a, b), seed(a, b));
 }
 
 static void check_block(int gaps, const void *buffer, int n, int a, int b) {
@@ -53,9 +54,9 @@ static void check_block(int gaps, const void *buffer, int n, int a, int b) {
     CHECK(filled(p, (size_t)n * 4, kind(a, b), seed(a, b)));
     return;
   }
-  for (size_t i = 0; i < (size_t)n * 4; ++i) {
-    CHECK(p[i / 8 * 16 + i % 8] == byte_at(kind(a, b), seed(a, b), i));
-    CHECK(p[i / 8 * 16 + 8 + i % 8] == 0xEE);
+  for (size_t i = 0; i < (size_t)n * 4; i += 8) {
+    CHECK(filled_from(i, p + 2 * i, 8, kind(a, b), seed(a, b)));
+    CHECK(all_bytes(p + 2 * i + 8, 8, 0xEE));
   }
 }
 
