@@ -175,11 +175,17 @@ class Slurm:
     def run(
         self, i: int, words: Sequence[str | Path], seconds: float = 100, **settings: str
     ) -> subprocess.CompletedProcess[str]:
-        """On node i, with these variables besides."""
-        return subprocess.run(
-            self.on(i, words),
-            env=self.environment() | settings,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-        )
+        """On node i, with these variables besides. What takes longer loses its jobs: else nodes
+        would not be free for the next command."""
+        try:
+            return subprocess.run(
+                self.on(i, words),
+                env=self.environment() | settings,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            cancel = self.on(i, ["scancel", "--partition=main"])
+            subprocess.run(cancel, env=self.environment(), timeout=30, check=False)
+            raise

@@ -281,6 +281,15 @@ def test_an_array_of_jobs(mpi, folder):
     check(reports_of(folder), 3, [0, 1])
 
 
+def test_what_takes_too_long_leaves_no_job(cluster):
+    with pytest.raises(subprocess.TimeoutExpired):
+        cluster.run(0, ["srun", "-N2", "sleep", "90"], seconds=3)
+    deadline = time.monotonic() + 60
+    while cluster.run(0, ["squeue", "-h"]).stdout.strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 # ---- what is refused -------------------------------------------------------------------------
 
 

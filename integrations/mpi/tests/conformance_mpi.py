@@ -151,10 +151,12 @@ class Mpi:
         return total
 
 
-def yielding(tools: Path, *options: str) -> Path:
-    """A library that makes ranks give way to others while they wait."""
+def yielding(tools: Path) -> Path:
+    """A library that makes MPICH over UCX give way to others while it waits."""
     source, library = Path(__file__).with_name("yield.c"), tools / "yield.so"
-    shell(["cc", "-O2", "-shared", "-fPIC", "-o", library, source, *options])
+    # Linked with UCX: mpi4py loads MPI where RTLD_NEXT does not look.
+    command = ["cc", "-O2", "-shared", "-fPIC", "-DWITH_UCX", "-o", library, source]
+    shell([*command, "-Wl,--no-as-needed", "-l:libucp.so.0", "-ldl"])
     return library
 
 
@@ -171,7 +173,6 @@ def debian(name: str) -> Mpi:
     mpi = Mpi(name, settings, tools, library, sys.executable)
     if name == "openmpi":
         mpi.python_settings = {"MPI4PY_LIBMPI": "libmpi.so.40"}
-        mpi.preloaded = [yielding(tools)]
     else:  # mpi4py looks for MPICH's usual name; Debian's differs
         alias = WORK / "tools" / name / "alias"
         alias.mkdir(exist_ok=True)
@@ -181,10 +182,8 @@ def debian(name: str) -> Mpi:
             (alias / link).unlink(missing_ok=True)
             (alias / link).symlink_to(real)
         mpi.python_settings = {"LD_LIBRARY_PATH": str(alias), "MPI4PY_LIBMPI": "libmpi.so.12"}
-        # Linked with UCX: mpi4py loads MPI where RTLD_NEXT does not look.
-        options = "-DWITH_UCX -Wl,--no-as-needed -l:libucp.so.0 -ldl".split()
         with contextlib.suppress(CannotRun):  # not over UCX
-            mpi.preloaded = [yielding(tools, *options)]
+            mpi.preloaded = [yielding(tools)]
     return mpi
 
 
@@ -207,9 +206,8 @@ def newer(name: str) -> Mpi:
     settings = OPEN_MPI_5 if name == "openmpi5" else {}
     python = str(prefix / "bin" / "python")
     mpi = Mpi(name, settings, tools, built(MODULES.get(name, name)), python, fortran=False)
-    mpi.preloaded = [yielding(tools)]
     if name in MODULES:  # the module would load the MPI that it was built with
-        mpi.preloaded.insert(0, prefix / "lib" / "libmpi.so.12")
+        mpi.preloaded = [prefix / "lib" / "libmpi.so.12"]
     mpi.release = (prefix / "release").read_text().strip().partition("==")[2]
     return mpi
 
