@@ -370,6 +370,7 @@ Status Chooser::begin(const Goal& goal, const Header& header, const char* engine
                  {{"shuffle:" + width + "+lz4", true}, {"shuffle:" + width + "+zstd:1", true}});
   if (goal.kind == Goal::Kind::kRatio) {
     texts.insert(texts.end(), {{"zstd:9", true}, {"deflate:9", true}});
+    if (width != "1") texts.push_back({"shuffle:" + width + "+zstd:9", true});
     if (header.n_dims >= 2) texts.push_back({"zfp", false});  // lossless, for smooth fields
   }
   for (const auto& [text, matching] : texts) WPR_TRY(add(text, matching, header, engine));
@@ -541,10 +542,22 @@ Status Chooser::try_sample(const Candidate& candidate, const Features& look, Con
   return {};
 }
 
+// Where bytes count, not time, candidates are tried on blocks, or on a large part of one: in
+// windows match finders find less.
+ConstBytes some_blocks(ConstBytes group, size_t block_size) {
+  constexpr size_t kMost = 1 << 20;
+  const size_t size = std::min(group.size(), kMost), step = block_size < size ? block_size : kLine;
+  return group.subspan((group.size() - size) / 2 / step * step, size);
+}
+
 // Codecs of arrays see whole rows; match finders each window by itself; the rest all windows.
 Status Chooser::try_windows(const Candidate& candidate, const Features& look, ConstBytes group,
                             size_t block_size, Trial* trial) {
   if (!wirepress::wants_slabs(candidate.recipe)) {
+    if (goal_.kind == Goal::Kind::kRatio) {
+      const ConstBytes blocks = some_blocks(group, block_size);
+      return try_sample(candidate, look, blocks, std::min(block_size, blocks.size()), trial);
+    }
     ConstBytes windows = group;
     if (group.size() > kSample) WPR_TRY(copy_windows(group, &windows));
     return try_sample(candidate, look, windows, candidate.matching ? kWindow : windows.size(),

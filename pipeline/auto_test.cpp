@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "codecs/common/random.hpp"
 #include "wirepress/wirepress.h"
 
 namespace wirepress {
@@ -369,6 +370,28 @@ TEST(Auto, NoiseIsLeftAlone) {
     EXPECT_EQ(row.ratio, 1);
   }
   EXPECT_GT(n, 0u);
+}
+
+// Data in which match finders find more in a block than in a window, and data in which they do not.
+// Not all of a frame is tried: groups of blocks that look alike share what was tried on one.
+TEST(Auto, TheSmallestIsNoLargerThanWhatItCouldHaveTaken) {
+  for (const size_t size : {size_t{40000}, size_t{400000}, size_t{4000000}}) {
+    Data sine(size), noise(size);
+    for (size_t i = 0; i + 4 <= size; i += 4) {
+      const float wave_now = std::sin(static_cast<float>(i) / 200);
+      const float drawn = static_cast<float>(random_bits(1, i)) - 2e9f;
+      std::memcpy(&sine[i], &wave_now, 4);
+      std::memcpy(&noise[i], &drawn, 4);
+    }
+    for (const Data& raw : {wave(size), sine, noise}) {
+      const size_t chosen = Door("auto:goal=ratio").compress(raw, WPR_FLOAT32).size();
+      for (const char* recipe : {"planes", "bx:m=23", "zstd:1", "zstd:9", "lz4", "shuffle:4+lz4",
+                                 "shuffle:4+zstd:1", "shuffle:4+zstd:9"})
+        EXPECT_LE(static_cast<double>(chosen),
+                  1.03 * static_cast<double>(Door(recipe).compress(raw, WPR_FLOAT32).size()))
+            << recipe << " of " << size << " bytes";
+    }
+  }
 }
 
 TEST(Auto, LossyOnlyWithinTheBound) {
