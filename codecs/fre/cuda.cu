@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fre on a GPU.
-// registers: 72
+// registers: 80
 #include "codecs/fre/warp.hpp"
 #include "engines/cuda/device.cuh"
 

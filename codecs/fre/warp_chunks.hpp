@@ -156,7 +156,7 @@ struct EncodeChunks {
 
 template <class Element>
 struct DecodeChunks {
-  static constexpr unsigned kWarps = 8;
+  static constexpr unsigned kWarps = 4;
   static constexpr size_t kShared = sizeof(Table) + kWarps * kWindowSize;
   cuda::Task task;
   Shape shape;
