@@ -122,7 +122,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.emulated:
         measured = measure("gpu_bench_emulated", 2, 1)
-        table(measured)
+        table(measured)  # that it can be made of such rows
         print(f"{len(measured['rows'])} rows, all codes right; an emulator has no speeds")
         return 0
     measured = parse(args.source.read_text()) if args.source else measure("gpu_bench", 256, 20)

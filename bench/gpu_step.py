@@ -57,8 +57,9 @@ def model_of(options: argparse.Namespace) -> Any:
     return Gpt().to(options.device)
 
 
-def trainer(options: argparse.Namespace, method: str) -> tuple[Callable[[], None], Any]:
-    """A function that does a step, and the hook's state; None without a hook."""
+def trainer(options: argparse.Namespace, method: str) -> tuple[Callable[[], None], Any, int]:
+    """A function that does a step, the hook's state (None without a hook), and the number of
+    parameters."""
     import torch
     from torch.nn import functional
     from torch.nn.parallel import DistributedDataParallel
@@ -80,7 +81,7 @@ def trainer(options: argparse.Namespace, method: str) -> tuple[Callable[[], None
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    return step, state
+    return step, state, sum(p.numel() for p in model.parameters())
 
 
 def turn(options: argparse.Namespace, step: Callable[[], None]) -> float:
@@ -108,7 +109,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             seconds[name].append(turn(options, trainers[name][0]))
     on_gpu = options.device == "cuda"
     rows = []
-    for name, (_, state) in trainers.items():
+    for name, (_, state, _) in trainers.items():
         ratios = [a / b for a, b in zip(seconds[name], seconds[""], strict=True)]
         row = {"method": name or "plain", "step_s": statistics.median(seconds[name]),
                "cost": statistics.median(ratios)}  # fmt: skip
@@ -119,7 +120,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "device": torch.cuda.get_device_name() if on_gpu else "cpu",
         "torch": torch.__version__,
-        "parameters": sum(p.numel() for p in model_of(options).parameters()),
+        "parameters": trainers[""][2],
         "settings": {name: value for name, value in vars(options).items() if name != "out"},
         "rows": rows,
     }

@@ -16,8 +16,7 @@ constexpr Param kParams[] = {
      "how the mantissa is cut; midpoint: as truncate, decoded half a unit higher"},
     {"flush", 0, 1, 0, nullptr, "1: denormals and -0 become +0"},
     {"ways", 0, 4, 1, nullptr,
-     "bit streams a block: 1, 4, or 0: one for every 1024 values; 4 and 0 expand faster, 0 on "
-     "GPUs"},
+     "bit streams a block: 1, 4, or 0: one for every 1024 values, which GPUs expand side by side"},
 };
 
 Status check(Args* args) {

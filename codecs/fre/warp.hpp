@@ -174,9 +174,8 @@ struct DecodeFre {
     const uint64_t end = task.code_size - shape.tail;
     *begin = shape.framing();
     for (uint64_t i = 0;; ++i) {
-      *size = i + 1 < shape.ways
-                  ? uint64_t{uint64_t{cuda::get<uint32_t>(task.code + shape.length_size * i)}}
-                  : end - *begin;
+      *size = i + 1 < shape.ways ? uint64_t{cuda::get<uint32_t>(task.code + shape.length_size * i)}
+                                 : end - *begin;
       if (*size > end - *begin) return false;
       if (i == way) return true;
       *begin += *size;
