@@ -57,6 +57,10 @@ struct StreamKernel {
                             StreamPlan* plan) noexcept = nullptr;
   Status (*decode_add)(int device, void* stream, const Args& args, const StreamTask& task,
                        StreamPlan* plan) noexcept = nullptr;
+  // Of some others: what `encode` has put in task.code before, as long as task.report says, to
+  // task.raw. With that a frame is made with error feedback in parts (Keeping).
+  Status (*decode_made)(int device, void* stream, const Args& args, const StreamTask& task,
+                        StreamPlan* plan) noexcept = nullptr;
 };
 
 // A frame that a device puts together of the codes of its blocks, with their checksums
@@ -86,6 +90,34 @@ struct Sealing {
   Sealed* result;       // zeros
 };
 
+// to = base + from, of float32, `size` bytes of each. Aligned to 16.
+struct Adding {
+  std::byte* to = nullptr;
+  const std::byte* base = nullptr;
+  const std::byte* from = nullptr;
+  size_t size = 0;
+  // Of what was expanded before: nothing is added where a report of these says that its values are
+  // not there. *all_well is 1 when the work begins.
+  const Report* reports = nullptr;
+  uint64_t n_reports = 0;
+  uint64_t* all_well = nullptr;
+};
+
+// What is done behind the blocks' encode and decode_made, of float32, `size` bytes of each:
+// residual = sum - values, 0 where that is not finite. Where not all blocks are well nothing is
+// changed, and a report says `elsewhere`. A report of a code of more than `limit` bytes, of the
+// last block `last_limit`, says `full`.
+struct Keeping {
+  const std::byte* sum = nullptr;
+  const std::byte* values = nullptr;
+  std::byte* residual = nullptr;
+  size_t size = 0;
+  Report* reports = nullptr;
+  uint64_t n_reports = 0;
+  uint64_t* all_well = nullptr;  // 1 when the work begins
+  uint64_t limit = 0, last_limit = 0;
+};
+
 inline Status is_captured() {
   return fail(Code::kParameter, "the stream is captured into a graph, and a job is for once");
 }
@@ -105,9 +137,10 @@ struct DeviceStreams {
                  size_t size) noexcept;
   Status (*clear)(int device, void* stream, std::byte* at, size_t size) noexcept;
   Status (*seal)(int device, void* stream, const Sealing& sealing) noexcept;
-  // Notes that float32 values, `size` bytes of them, are added to others. Aligned to 16.
-  Status (*add)(int device, void* stream, std::byte* to, const std::byte* from, size_t size,
-                StreamPlan* plan) noexcept;
+  // Notes that values are added.
+  Status (*add)(int device, void* stream, const Adding& adding, StreamPlan* plan) noexcept;
+  // Notes what is kept of values that were coded with error feedback.
+  Status (*keep)(int device, void* stream, const Keeping& keeping, StreamPlan* plan) noexcept;
   // A mark in a stream, which is passed when all that was on the stream before it is done. A failed
   // status of `passed` and `await`: the work has failed, and the device does it no more.
   Status (*make_mark)(int device, void** mark) noexcept;  // allocates

@@ -269,7 +269,7 @@ void wpr_free(wpr_ctx* ctx) { delete ctx; }
 wpr_status wpr_set(wpr_ctx* ctx, const char* key, const char* value) {
   return guarded(ctx, [&]() -> Status {
     WPR_TRY(check_given("key", key, "value", value));
-    if (ctx->context.jobs.any())
+    if (ctx->context.jobs.any() && !wirepress::Settings::is_of_a_call(key))
       return fail(Code::kParameter, "jobs are on their way: %s can be set when they are done", key);
     return ctx->context.settings.set(key, value);
   });

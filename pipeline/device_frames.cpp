@@ -63,7 +63,8 @@ DeviceEncoding::DeviceEncoding(const OnDevice& on, const Recipe& recipe, const H
       seed_(settings.seed),
       data_(data),
       n_(header.n_blocks()),
-      feedback_(!data.residual.empty()) {}
+      feedback_(!data.residual.empty()),
+      in_parts_(feedback_ && on.kernel->encode_feedback == nullptr) {}
 
 Args DeviceEncoding::args(uint64_t i) const {
   Args args = args_of(recipe_, on_.place);
@@ -95,13 +96,15 @@ bool DeviceEncoding::may_be_unstored(uint64_t i) const {
 size_t DeviceEncoding::scratch_size(uint64_t i) const {
   const size_t size = header_.block_raw_size(i);
   const size_t encodes = on_.kernel->scratch(args(i), size, false);
-  return may_be_unstored(i) ? std::max(encodes, on_.kernel->scratch(args(i), size, true)) : encodes;
+  return in_parts_ || may_be_unstored(i)
+             ? std::max(encodes, on_.kernel->scratch(args(i), size, true))
+             : encodes;
 }
 
 // What the kernel refuses takes no memory. A code that may not fit is a block's own matter, but for
 // one with feedback.
 bool DeviceEncoding::lay_out() {
-  bool has_values = false;
+  bool has_values = in_parts_;
   for (uint64_t i = 0; i < n_; ++i) {
     const Status status = check(i);
     if (!status.ok() && (feedback_ || status.code() != Code::kDstTooSmall)) return false;
@@ -113,6 +116,7 @@ bool DeviceEncoding::lay_out() {
   reports_ = there_.add(n_ * sizeof(Report));
   header_at_ = there_.add(kMaxHeader);
   result_ = there_.add(sizeof(Sealed));
+  if (in_parts_) all_well_ = there_.add(sizeof(uint64_t));
   if (!note(true, nowhere()).ok()) return false;
   tables_ = there_.add(plan_.table_size());
   inputs_ = there_.size();
@@ -120,6 +124,7 @@ bool DeviceEncoding::lay_out() {
   sealed_ = there_.add(n_ * sizeof(SealedBlock));
   codes_ = there_.add(n_ * slot_);
   if (has_values) values_ = there_.add(data_.raw.size());
+  if (in_parts_) sum_ = there_.add(data_.raw.size());
   pinned_.add(inputs_);
   results_ = pinned_.add(sizeof(Sealed));
   frame_ = pinned_.add(data_.staged ? data_.bound : 0);
@@ -129,9 +134,34 @@ bool DeviceEncoding::lay_out() {
 // Blocks whose code cannot fit are left out.
 Status DeviceEncoding::note(bool draft, std::byte* there) {
   begin_plan(draft);
+  if (in_parts_) WPR_TRY(note_sum(there));
   for (uint64_t i = 0; i < n_; ++i)
     if (check(i).ok()) WPR_TRY(note_block(i, there));
-  return {};
+  return in_parts_ ? note_rest(there) : Status();
+}
+
+Status DeviceEncoding::note_sum(std::byte* there) {
+  return on_.streams().add(on_.place.device, on_.stream,
+                           {.to = there + sum_,
+                            .base = data_.raw.data(),
+                            .from = data_.residual.data(),
+                            .size = data_.raw.size()},
+                           &plan_);
+}
+
+Status DeviceEncoding::note_rest(std::byte* there) {
+  plan_.begin_round();
+  return on_.streams().keep(on_.place.device, on_.stream,
+                            {.sum = there + sum_,
+                             .values = there + values_,
+                             .residual = data_.residual.data(),
+                             .size = data_.raw.size(),
+                             .reports = reports(there),
+                             .n_reports = n_,
+                             .all_well = reinterpret_cast<uint64_t*>(there + all_well_),
+                             .limit = code_limit(header_.block_raw_size(0)),
+                             .last_limit = code_limit(header_.block_raw_size(n_ - 1))},
+                            &plan_);
 }
 
 Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
@@ -143,8 +173,14 @@ Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
                      .code_size = room(i),
                      .scratch = scratch(there),
                      .scratch_size = scratch_size(i),
-                     .report = reinterpret_cast<Report*>(there + reports_) + i};
+                     .report = reports(there) + i};
   const int device = on_.place.device;
+  if (in_parts_) {
+    task.raw = there + sum_ + at;
+    WPR_TRY(on_.kernel->encode(device, on_.stream, args(i), task, &plan_));
+    task.raw = there + values_ + at;
+    return on_.kernel->decode_made(device, on_.stream, args(i), task, &plan_);
+  }
   if (!feedback_) return on_.kernel->encode(device, on_.stream, args(i), task, &plan_);
   task.residual = data_.residual.data() + at;
   task.values = may_be_unstored(i) ? there + values_ + at : nullptr;
@@ -155,11 +191,12 @@ Status DeviceEncoding::note_block(uint64_t i, std::byte* there) {
 Status DeviceEncoding::launch(std::byte* there, std::byte* pinned) {
   std::memset(pinned, 0, tables_);
   std::memcpy(pinned + header_at_, head_.data(), header_.size);
-  auto* const reports = reinterpret_cast<Report*>(pinned + reports_);
   for (uint64_t i = 0; i < n_; ++i) {
-    reports[i] = kNoReport;
-    reports[i].full = !check(i).ok();
+    Report& report = reports(pinned)[i];
+    report = kNoReport;
+    report.full = !check(i).ok();
   }
+  if (in_parts_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
   WPR_TRY(note(false, there));
   plan_.put_tables(pinned + tables_);
   WPR_TRY(copy(there, pinned, inputs_));
@@ -175,7 +212,7 @@ Sealing DeviceEncoding::sealing(std::byte* there, std::byte* pinned) const {
           .n_blocks = n_,
           .codes = there + codes_,
           .slot = slot_,
-          .reports = reinterpret_cast<const Report*>(there + reports_),
+          .reports = reports(there),
           .header = there + header_at_,
           .header_size = header_.size,
           .checksum = header_.checksum,
@@ -192,7 +229,8 @@ DeviceExpanding::DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, B
     : DeviceFrame(on, frame.header, plan),
       blocks_(frame.blocks),
       dst_(dst),
-      adds_(adds),
+      adds_(adds && on.kernel->decode_add != nullptr),
+      sums_(adds && !adds_),
       args_(args_of(frame.chain->recipe(), on.place)) {}
 
 size_t DeviceExpanding::scratch_size(size_t raw_size) const {
@@ -203,6 +241,7 @@ Status DeviceExpanding::lay_out(bool* can) {
   *can = false;
   const size_t n = blocks_.size();
   reports_ = there_.add(n * sizeof(Report));
+  if (sums_) all_well_ = there_.add(sizeof(uint64_t));
   payloads_ = there_.size();
   for (const Block& block : blocks_) {
     if (!is_noted(block)) continue;
@@ -219,6 +258,7 @@ Status DeviceExpanding::lay_out(bool* can) {
   tables_ = there_.add(plan_.table_size());
   inputs_ = there_.size();
   place_scratch();
+  if (sums_) values_ = there_.add(header_.raw_size);
   pinned_.add(inputs_);
   results_ = pinned_.add(n * sizeof(Report));
   stored_ = pinned_.size();
@@ -251,7 +291,19 @@ Status DeviceExpanding::note(bool draft, std::byte* there) {
     WPR_TRY(note_block(i, payload, there));
     payload += up(blocks_[i].payload.size());
   }
-  return {};
+  return sums_ ? note_sum(there) : Status();
+}
+
+Status DeviceExpanding::note_sum(std::byte* there) {
+  plan_.begin_round();
+  const Adding adding = {.to = dst_.data(),
+                         .base = dst_.data(),
+                         .from = there + values_,
+                         .size = header_.raw_size,
+                         .reports = reinterpret_cast<const Report*>(there + reports_),
+                         .n_reports = blocks_.size(),
+                         .all_well = reinterpret_cast<uint64_t*>(there + all_well_)};
+  return on_.streams().add(on_.place.device, on_.stream, adding, &plan_);
 }
 
 Status DeviceExpanding::note_block(size_t i, std::byte* payload, std::byte* there) {
@@ -259,8 +311,11 @@ Status DeviceExpanding::note_block(size_t i, std::byte* payload, std::byte* ther
   const Block& block = blocks_[i];
   const int device = on_.place.device;
   if (block.raw)
-    return on_.streams().add(device, on_.stream, out(i), payload, block.raw_size, &plan_);
-  const StreamTask task = {.raw = out(i),
+    return on_.streams().add(
+        device, on_.stream,
+        {.to = out(i, there), .base = out(i, there), .from = payload, .size = block.raw_size},
+        &plan_);
+  const StreamTask task = {.raw = out(i, there),
                            .raw_size = block.raw_size,
                            .code = payload,
                            .code_size = block.payload.size(),
@@ -273,6 +328,7 @@ Status DeviceExpanding::note_block(size_t i, std::byte* payload, std::byte* ther
 
 Status DeviceExpanding::launch(std::byte* there, std::byte* pinned) {
   std::fill_n(reinterpret_cast<Report*>(pinned + reports_), blocks_.size(), kNoReport);
+  if (sums_) *reinterpret_cast<uint64_t*>(pinned + all_well_) = 1;
   size_t noted_at = payloads_, stored_at = stored_;
   for (const Block& block : blocks_) {
     size_t& at = is_noted(block) ? noted_at : stored_at;
@@ -282,13 +338,13 @@ Status DeviceExpanding::launch(std::byte* there, std::byte* pinned) {
   WPR_TRY(note(false, there));
   plan_.put_tables(pinned + tables_);
   WPR_TRY(copy(there, pinned, inputs_));
-  WPR_TRY(copy_stored(pinned));
+  WPR_TRY(copy_stored(there, pinned));
   WPR_TRY(launch_plan(there));
   return copy(pinned + results_, there + reports_, blocks_.size() * sizeof(Report));
 }
 
 // Runs of blocks, where they lie side by side here, too.
-Status DeviceExpanding::copy_stored(const std::byte* pinned) const {
+Status DeviceExpanding::copy_stored(std::byte* there, const std::byte* pinned) const {
   size_t at = stored_;
   for (size_t i = 0; i < blocks_.size();) {
     const size_t first = i, from = at;
@@ -297,7 +353,7 @@ Status DeviceExpanding::copy_stored(const std::byte* pinned) const {
       size += blocks_[i].raw_size;
       at += up(blocks_[i].raw_size);
     }
-    if (size > 0) WPR_TRY(copy(out(first), pinned + from, size));
+    if (size > 0) WPR_TRY(copy(out(first, there), pinned + from, size));
     if (i == first) ++i;
   }
   return {};

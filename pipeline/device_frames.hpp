@@ -69,7 +69,8 @@ class DeviceFrame {
   bool began_ = false;
 };
 
-// A frame of data in memory of the device.
+// A frame of data in memory of the device. With a residual it is made by the codec's kernel for
+// that, or in parts: the sum of both is coded, the code decoded, and what it lacks is kept.
 class DeviceEncoding : public DeviceFrame {
  public:
   struct Data {
@@ -95,6 +96,9 @@ class DeviceEncoding : public DeviceFrame {
   bool may_be_unstored(uint64_t i) const;
   Status note(bool draft, std::byte* there);
   Status note_block(uint64_t i, std::byte* there);
+  Status note_sum(std::byte* there);
+  Status note_rest(std::byte* there);
+  Report* reports(std::byte* there) const { return reinterpret_cast<Report*>(there + reports_); }
   Sealing sealing(std::byte* there, std::byte* pinned) const;
 
   const Recipe& recipe_;
@@ -102,13 +106,15 @@ class DeviceEncoding : public DeviceFrame {
   const uint64_t seed_;
   const Data data_;
   const uint64_t n_;
-  const bool feedback_;
+  const bool feedback_, in_parts_;
   // Where parts are in memory of the device, and the frame.
-  size_t slot_ = 0, reports_ = 0, header_at_ = 0, result_ = 0, sealed_ = 0, codes_ = 0, values_ = 0,
-         frame_ = 0;
+  size_t slot_ = 0, reports_ = 0, header_at_ = 0, result_ = 0, all_well_ = 0, sealed_ = 0,
+         codes_ = 0, values_ = 0, sum_ = 0, frame_ = 0;
 };
 
-// A frame in memory of the cores, expanded to memory of the device, or added to what is there.
+// A frame in memory of the cores, expanded to memory of the device, or added to what is there: by
+// the codec's own kernel, or where it has none for that, behind the expanding of all blocks, if
+// kernels could expand them all.
 class DeviceExpanding : public DeviceFrame {
  public:
   DeviceExpanding(const OnDevice& on, const ParsedFrame& frame, Bytes dst, bool adds,
@@ -120,18 +126,22 @@ class DeviceExpanding : public DeviceFrame {
  private:
   // Whether a kernel has the block. Another one is copied to where it belongs.
   bool is_noted(const Block& block) const { return adds_ || !block.raw; }
-  std::byte* out(size_t i) const { return dst_.data() + i * header_.block_size(); }
+  std::byte* out(size_t i, std::byte* there) const {
+    return (sums_ ? there + values_ : dst_.data()) + i * header_.block_size();
+  }
   size_t scratch_size(size_t raw_size) const;
   void reserve_longest();
   Status note(bool draft, std::byte* there);
   Status note_block(size_t i, std::byte* payload, std::byte* there);
-  Status copy_stored(const std::byte* pinned) const;
+  Status note_sum(std::byte* there);
+  Status copy_stored(std::byte* there, const std::byte* pinned) const;
 
   const std::vector<Block>& blocks_;
   const Bytes dst_;
-  const bool adds_;
+  const bool adds_;  // by the codec's kernel
+  const bool sums_;  // behind it
   const Args args_;
-  size_t reports_ = 0, payloads_ = 0, stored_ = 0;
+  size_t reports_ = 0, all_well_ = 0, payloads_ = 0, values_ = 0, stored_ = 0;
 };
 
 }  // namespace wirepress

@@ -2,17 +2,41 @@
 // Jobs with error feedback, and jobs that add (wirepress.h), on streams of the emulator's devices:
 // frames, residuals and sums have the bits of the calls that wait, with data on the cores. What a
 // failed job has not begun with stays as it was.
+#include <cmath>
+#include <random>
+
 #include "pipeline/jobs_script.hpp"
 #include "pipeline/work_script.hpp"
 
 namespace wirepress::job_tests {
 namespace {
 
-// All that has kernels with error feedback, and codes of every size beside the blocks'.
-constexpr const char* kGradients[] = {
-    "onebit", "onebit:block=7", "signsgd", "terngrad",       "tbq", "tbq:tau=1e-7",
-    "qsgd",   "graddrop",       "topk",    "topk:ratio=0.6", "dgc", "dgc:ratio=0.5",
-    "int8",   "int4",           "fp8",     "bf16",           "fp16"};
+// All that has kernels with error feedback, and codes of every size beside the blocks'; then what
+// is coded and added in parts.
+constexpr const char* kGradients[] = {"onebit",
+                                      "onebit:block=7",
+                                      "signsgd",
+                                      "terngrad",
+                                      "tbq",
+                                      "tbq:tau=1e-7",
+                                      "qsgd",
+                                      "graddrop",
+                                      "topk",
+                                      "topk:ratio=0.6",
+                                      "dgc",
+                                      "dgc:ratio=0.5",
+                                      "int8",
+                                      "int4",
+                                      "fp8",
+                                      "bf16",
+                                      "fp16",
+                                      "bx:m=5",
+                                      "bx:m=1",
+                                      "fre:m=5,ways=0",
+                                      "fre:m=9",
+                                      "zfp:rate=8",
+                                      "zfp:accuracy=1e-5",
+                                      "zfp:precision=9"};
 
 float* floats(Data& data) { return reinterpret_cast<float*>(data.data()); }
 
@@ -310,9 +334,10 @@ TEST(FeedbackJobs, CallsThatWaitLaunchAllBlocksTogether) {
 // Each operation fails in its turn. Before the first kernel nothing has changed, and the job is
 // done nevertheless; behind it the job fails, and says what is lost.
 TEST(FeedbackJobs, ADeviceThatFailsWithAResidualIsTheJobsError) {
-  for (const char* recipe : {"onebit", "topk", "tbq"}) {
+  for (const char* recipe : {"onebit", "topk", "tbq", "bx:m=5", "planes"}) {
     for (const bool refused : {false, true}) {
       for (const bool adds : {false, true}) {
+        if (!adds && std::string(recipe) == "planes") continue;
         Context ctx(recipe);
         Step expected(5001, 4);
         ASSERT_EQ(expected.expect(ctx), WPR_OK) << ctx.error();
@@ -364,8 +389,9 @@ TEST(FeedbackJobs, ADeviceThatFailsWithAResidualIsTheJobsError) {
 // The same of calls that wait, whose every operation fails in its turn: what nothing has begun with
 // they do nevertheless.
 TEST(FeedbackJobs, CallsThatWaitSayWhatADeviceThatFailsHasLost) {
-  for (const char* recipe : {"onebit", "topk", "tbq"}) {
+  for (const char* recipe : {"onebit", "topk", "tbq", "bx:m=5", "planes"}) {
     for (const bool adds : {false, true}) {
+      if (!adds && std::string(recipe) == "planes") continue;
       Context ctx(recipe);
       Step expected(5001, 4);
       ASSERT_EQ(expected.expect(ctx), WPR_OK) << ctx.error();
@@ -466,6 +492,95 @@ TEST(FeedbackJobs, NothingIsAllocatedOnceTheyHaveBeenThere) {
       for (wpr_job* job : jobs) ASSERT_EQ(wpr_wait(ctx, job, &written), WPR_OK) << ctx.error();
     }
     EXPECT_EQ(cuda::emulated_allocations(), before);
+  }
+}
+
+// Codecs whose kernels only expand, and noise, which is stored as it is.
+constexpr const char* kExpands[] = {
+    "planes", "zfp:rate=8", "zfp:accuracy=1e-5", "fre:m=5,ways=0", "bx:m=5", "shuffle:4", "zeros",
+    "lz4",    "snappy",     "zeros+lz4"};
+
+// A third of a gradient is zeros, so that lossless codecs have something to gain, but for blocks of
+// noise.
+Data values_and_noise(size_t n, unsigned seed) {
+  Data data = gradient(4 * n, seed);
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> sign(-1, 1);
+  for (size_t i = 4096; i + 2048 <= n; i += 8192)
+    for (size_t k = i; k < i + 2048; ++k) {
+      const float value = std::ldexp(sign(random), static_cast<int>(random() % 200) - 100);
+      std::memcpy(&data[4 * k], &value, 4);
+    }
+  return data;
+}
+
+TEST(FeedbackJobs, WhatKernelsOnlyExpandTheDeviceAddsBehindThem) {
+  uint64_t seed = 0;
+  for (const char* recipe : kExpands) {
+    for (const size_t n : {size_t{1}, size_t{1024}, size_t{1025}, size_t{20003}}) {
+      SCOPED_TRACE(std::string(recipe) + ", " + std::to_string(n) + " values");
+      Context ctx(recipe);
+      ctx.set("block_size", "4KiB");
+      const Data frame = frame_of(ctx, values_and_noise(n, 1), WPR_FLOAT32);
+      Data sum = gradient(4 * n, 2);
+      const There there(sum);
+      size_t written = 0;
+      ASSERT_EQ(wpr_decompress_add(ctx, frame.data(), frame.size(), floats(sum), n, &written),
+                WPR_OK);
+      EmulatedStream stream(seed++ % 4);
+      ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+      const Work work;
+      wpr_job* job = nullptr;
+      ASSERT_EQ(wpr_decompress_add_async(ctx, frame.data(), frame.size(), there.get(), WPR_FLOAT32,
+                                         n, &job),
+                WPR_OK)
+          << ctx.error();
+      ASSERT_TRUE(finish(ctx, job, &stream, &written)) << ctx.error();
+      EXPECT_EQ(written, n);
+      EXPECT_EQ(there.data(), sum);
+      const bool several = std::string(recipe).find('+') != std::string::npos;
+      EXPECT_EQ(work.device(), several ? 0 : 4 * n) << work.reason();
+      EXPECT_EQ(work.cores(), several ? 4 * n : 0) << work.reason();
+    }
+  }
+}
+
+// The cores do what a kernel leaves to them, to a sum that no block has changed.
+TEST(FeedbackJobs, DamagedFramesAreAddedOrRefusedAsByTheCores) {
+  std::mt19937 random(4);
+  for (const char* recipe : kExpands) {
+    SCOPED_TRACE(recipe);
+    int added = 0, left = 0;
+    Context ctx(recipe);
+    ctx.set("block_size", "4KiB");
+    ctx.set("checksum", "off");
+    const size_t n = 9000;
+    const Data whole = frame_of(ctx, values_and_noise(n, 1), WPR_FLOAT32);
+    EmulatedStream stream;
+    ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+    for (int i = 0; i < 150; ++i) {
+      Data frame = whole, sum = gradient(4 * n, 9);
+      frame[random() % frame.size()] ^= static_cast<uint8_t>(1u << random() % 8);
+      const There there(sum);
+      size_t n_values = 0;
+      const wpr_status expected =
+          wpr_decompress_add(ctx, frame.data(), frame.size(), floats(sum), n, &n_values);
+      const Work work;
+      wpr_job* job = nullptr;
+      wpr_status status = wpr_decompress_add_async(ctx, frame.data(), frame.size(), there.get(),
+                                                   WPR_FLOAT32, n, &job);
+      if (status == WPR_OK) status = wpr_wait(ctx, job, &n_values);
+      ASSERT_EQ(status, expected) << ctx.error();
+      if (status == WPR_OK) {
+        ASSERT_EQ(there.data(), sum);
+      }
+      added += status == WPR_OK;
+      left += work.cores() > 0;
+    }
+    EXPECT_GT(added, 0);
+    if (std::string(recipe) == "zfp:rate=8") {
+      EXPECT_GT(left, 0);
+    }
   }
 }
 

@@ -117,7 +117,7 @@ Status Jobs::take(const Place& place, Job** job) {
   own.made = nullptr;
   own.lost = nullptr;
   own.failed = {};
-  own.uses_memory = own.began = false;
+  own.uses_memory = own.began = own.whole = false;
   return {};
 }
 
@@ -156,6 +156,7 @@ Status Jobs::begin(const JobCall& call, Job** job) {
   }
   Job* own;
   WPR_TRY(take(call, &own));
+  own->seed = context_.settings.seed();
   own->stream = caller_stream();
   own->most = SIZE_MAX;
   if (own->mark != nullptr)
@@ -264,20 +265,23 @@ void Jobs::lose(Job* job, const Status& status) {
 // cores take over. A job that its stream has lost is counted once, whoever does it now.
 Status Jobs::do_now(Job* job) {
   struct Waits {
-    Waits(Context& of, bool no_stream, bool by_blocks) : context(of) {
+    Waits(Context& of, uint64_t own_seed, bool no_stream, bool by_blocks)
+        : context(of), seed(of.settings.draw_from(own_seed)) {
       if (no_stream) context.stream = reinterpret_cast<void*>(Context::kNoStream);
       context.jobs.by_blocks_ = by_blocks;
     }
     ~Waits() {
+      context.settings.draw_from(seed);
       context.stream = before;
       context.jobs.by_blocks_ = false;
     }
     Waits(const Waits&) = delete;
     Waits& operator=(const Waits&) = delete;
     Context& context;
+    const uint64_t seed;
     void* const before = context.stream;
   };
-  const Waits waits(context_, job->mark != nullptr, job->uses_memory);
+  const Waits waits(context_, job->seed, job->mark != nullptr, job->uses_memory);
   const uint64_t before = all_work().cores_size;
   const Status status = context_.perform(job->call, &job->written);
   if (job->lost != nullptr) {
@@ -318,9 +322,10 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
   // The probe of what loses nothing is the cores' look at a sample.
   const bool probed = !feedback && blocks.probe && recipe.lossless();
   if (on.kernel == nullptr || probed || call.halves ||
-      (feedback && on.kernel->encode_feedback == nullptr) ||
+      (feedback && on.kernel->encode_feedback == nullptr && on.kernel->decode_made == nullptr) ||
       !fits_kernels(call.src.data(), header) || !fits_kernels(call.residual.data(), header))
     return {};
+  job->whole = feedback && on.kernel->encode_feedback == nullptr;
   const bool staged = !place_of(call.dst.data()).on_device();
   const size_t bound = context_.writer.bound(header.raw_size);
   DeviceEncoding work(on, recipe, header, head, blocks,
@@ -334,6 +339,7 @@ Status Jobs::begin_compress(Job* job, bool* on_stream) {
 Status Jobs::conclude(Job* job, bool* elsewhere) {
   const Status status =
       job->call.expands() ? conclude_decompress(job, elsewhere) : conclude_compress(job, elsewhere);
+  if (*elsewhere && job->whole) job->began = false;  // a report says so: nothing has changed
   if (*elsewhere) lose(job, status);
   return status;
 }
@@ -385,9 +391,10 @@ Status Jobs::begin_decompress(Job* job, bool* on_stream) {
   const OnDevice on = {stream_kernel(parsed.chain->recipe(), job->place, engine), job->place,
                        job->stream};
   job->kernel = on.kernel;
-  if (on.kernel == nullptr || call.halves || (adds && on.kernel->decode_add == nullptr) ||
-      !fits_kernels(call.dst.data(), header) || std::ranges::any_of(blocks, &Block::own))
+  if (on.kernel == nullptr || call.halves || !fits_kernels(call.dst.data(), header) ||
+      std::ranges::any_of(blocks, &Block::own))
     return {};
+  job->whole = adds && on.kernel->decode_add == nullptr;
   DeviceExpanding work(on, parsed, call.dst, adds, job->plan);
   bool can = false;
   WPR_TRY(work.lay_out(&can));
@@ -401,7 +408,10 @@ Status Jobs::conclude_decompress(Job* job, bool* elsewhere) {
   size_t n_device = 0;
   for (size_t i = 0; i < frame.blocks.size(); ++i) {
     const Block& block = frame.blocks[i];
-    if (block.raw && !adds) continue;
+    if (block.raw) {
+      n_device += adds ? block.raw_size : 0;
+      continue;
+    }
     Report report;
     std::memcpy(&report, job->pinned.get() + job->results + i * sizeof(report), sizeof(report));
     const Status status = job->kernel->outcome(report, block.raw_size, block.raw_size);

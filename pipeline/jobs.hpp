@@ -81,8 +81,10 @@ struct Job {
   const char* lost = nullptr;  // why the device does not do it, which should have
   Status failed;               // where nobody can do it any more
   JobCall call;
+  uint64_t seed = 0;       // of the frame, if one is made
   bool reachable = false;  // the device reaches what it needs
   bool began = false;      // kernels were put on the stream
+  bool whole = false;      // they change something only if no block is left to the cores
   uint64_t n_blocks = 0, raw_size = 0;
   size_t written = 0;
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -301,6 +302,47 @@ TEST(Jobs, SeveralAreOnTheirWayOnSeveralStreams) {
     }
     size_t written = 0;
     for (auto& [which, f] : flying) ASSERT_EQ(wpr_wait(ctx, f.job, &written), WPR_OK);
+  }
+}
+
+// The device's, the waiting call's, and those of the cores alone.
+TEST(Jobs, EachHasTheSeedOfItsCall) {
+  const Data raw = gradient(20000, 1);
+  for (const char* recipe : {"terngrad", "qsgd:bits=4", "terngrad+zstd"}) {
+    SCOPED_TRACE(recipe);
+    Context ctx(recipe);
+    if (ctx.status != WPR_OK) continue;
+    const There there(raw);
+    EmulatedStream stream;
+    const char* const seeds[] = {"5", "6", "7", "18446744073709551615"};
+    std::vector<Data> expected, frames;
+    for (const char* seed : seeds) {
+      ctx.set("seed", seed);
+      expected.push_back(frame_of(ctx, raw, WPR_FLOAT32));
+      for (const Data& other : std::span(expected).first(expected.size() - 1))
+        EXPECT_NE(other, expected.back());
+    }
+    frames.assign(expected.size(), Data(wpr_bound(ctx, raw.size())));
+    std::vector<wpr_job*> jobs(expected.size());
+    ASSERT_EQ(wpr_set_stream(ctx, &stream), WPR_OK);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      ctx.set("seed", seeds[i]);
+      const void* const src = i == 2 ? raw.data() : there.get();
+      ASSERT_EQ(
+          begin(ctx, src, raw.size(), WPR_FLOAT32, frames[i].data(), frames[i].size(), &jobs[i]),
+          WPR_OK)
+          << ctx.error();
+    }
+    EXPECT_EQ(frame_of(ctx, raw, WPR_FLOAT32), expected.back()) << "a call beside the jobs";
+    for (size_t i = jobs.size(); i-- > 0;) {
+      size_t written = 0;
+      ASSERT_TRUE(finish(ctx, jobs[i], &stream, &written)) << ctx.error();
+      frames[i].resize(written);
+      EXPECT_EQ(frames[i], expected[i]) << seeds[i];
+    }
+    EXPECT_STREQ(wpr_get(ctx, "seed"), seeds[3]);
+    ASSERT_EQ(wpr_set_stream(ctx, nullptr), WPR_OK);
+    EXPECT_EQ(frame_of(ctx, raw, WPR_FLOAT32), expected.back());
   }
 }
 
@@ -615,6 +657,7 @@ TEST(Jobs, WhatIsAskedWronglyIsSaid) {
   EXPECT_EQ(wpr_wait(ctx, job, nullptr), WPR_PARAMETER);
   EXPECT_EQ(wpr_set(ctx, "recipe", "zstd"), WPR_PARAMETER);
   EXPECT_NE(ctx.error().find("jobs are on their way"), std::string::npos) << ctx.error();
+  EXPECT_EQ(wpr_set(ctx, "seed", "none"), WPR_PARAMETER);
   Context second("onebit");
   EXPECT_EQ(wpr_wait(second, job, &written), WPR_PARAMETER) << "another context's";
   EXPECT_EQ(wpr_wait(ctx, job, &written), WPR_OK) << ctx.error();

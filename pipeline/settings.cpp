@@ -15,7 +15,10 @@ Status Settings::read_environment() {
 
 Status Settings::set(const char* key, const char* value) {
   WPR_TRY(set_option(&options_, key, value));
-  settle();
+  if (is_of_a_call(key))
+    blocks_.seed = options_.number("seed");  // programs set it for every frame
+  else
+    settle();
   return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/options.hpp"
 #include "pipeline/auto.hpp"
@@ -19,11 +21,16 @@ class Settings {
   Status read_environment();
   // kParameter, and nothing changed, where the key is unknown or the value is none of its values.
   Status set(const char* key, const char* value);
+  // Whether an option may change while jobs are on their way: each of them has its own.
+  static bool is_of_a_call(const char* key) { return std::string_view(key) == "seed"; }
   const Options& options() const { return options_; }
 
   // How blocks are made. The cores that the process may use are counted by the first call after a
   // change of an option.
   const BlockSettings& blocks();
+  uint64_t seed() const { return blocks_.seed; }
+  // The seed of the frames to come, whatever the option says; returns that of those before.
+  uint64_t draw_from(uint64_t seed) { return std::exchange(blocks_.seed, seed); }
   size_t block_size() const { return size_t{1} << blocks_.block_log; }
   int threads() const;
   // The threads that a message is to have, of `most` for which its chains were made: coding may

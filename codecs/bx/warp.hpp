@@ -33,7 +33,7 @@ class Warps {
 
  public:
   static constexpr const char* kName = "bx";
-  static constexpr bool kGradients = false;
+  static constexpr bool kGradients = false, kFeedbackInParts = true;
 
   static Status check_encode(const Args&, size_t, size_t) { return {}; }
   static Status check_decode(const Args&, size_t, size_t) { return {}; }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "codecs/bx/portable.hpp"
+#include "engines/cuda/copy.hpp"
 #include "engines/cuda/kernel.hpp"
 #include "engines/cuda/places.hpp"
 
@@ -12,16 +13,6 @@ namespace wirepress::bx {
 
 constexpr unsigned kWarpsOfChunk = kChunkGroups / cuda::kLanes;
 constexpr unsigned kWarpValues = cuda::kLanes * kGroup;
-
-// The last bytes, which are no whole value, by one warp.
-template <class W>
-WPR_ON_DEVICE void copy_tail(W& w, const std::byte* from, std::byte* to, uint32_t n) {
-  w.each(
-      [=](uint32_t lane) {
-        if (lane < n) to[lane] = from[lane];
-      },
-      w.lane());
-}
 
 // What the warps of a block tell each other, in shared memory behind the chunk's code.
 struct Told {

@@ -32,7 +32,7 @@ struct Walk {
     if (number < chunks || task.code_size - at != tail)
       w.at_most(&task.report->first_bad, number);
     else
-      copy_tail(w, task.code + at, task.raw + task.raw_size - tail, tail);
+      cuda::copy_few(w, task.code + at, task.raw + task.raw_size - tail, tail);
   }
 };
 

@@ -130,7 +130,7 @@ struct Encode {
     }
     cuda::store_halves<kWarps>(w, code, task.code + begin, size / 2);
     if (!last || w.warp() != 0) return;
-    copy_tail(w, task.raw + values * sizeof(Word), task.code + begin + size, tail);
+    cuda::copy_few(w, task.raw + values * sizeof(Word), task.code + begin + size, tail);
     w.each(
         [=](uint32_t lane) {
           if (lane == 0) report->written = end;

@@ -155,8 +155,8 @@ struct DecodeFre {
   WPR_ON_DEVICE void operator()(W& w) const {
     const uint64_t way = w.block();
     if (way == 0) {
-      copy_tail(w, task.code + task.code_size - shape.tail, task.raw + shape.size * shape.n,
-                shape.tail);
+      cuda::copy_few(w, task.code + task.code_size - shape.tail, task.raw + shape.size * shape.n,
+                     shape.tail);
       if (shape.n == 0) return;
     }
     const Table* const rows = shared_copy<kWarps>(w, table, w.shared());
@@ -187,7 +187,7 @@ struct DecodeFre {
 class FreWarps {
  public:
   static constexpr const char* kName = "fre";
-  static constexpr bool kGradients = false;
+  static constexpr bool kGradients = false, kFeedbackInParts = true;
 
   static Status check_encode(const Args&, size_t, size_t) { return {}; }
   static Status check_decode(const Args& args, size_t code_size, size_t size) {

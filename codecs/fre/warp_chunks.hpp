@@ -16,21 +16,11 @@ constexpr uint32_t kLaneValues = 16;
 constexpr uint32_t kWarpValues = kLaneValues * cuda::kLanes;
 constexpr size_t kMostBits = 36;  // of a code
 
-// The last bytes, which are no whole value, by one warp.
-template <class W>
-WPR_ON_DEVICE void copy_tail(W& w, const std::byte* from, std::byte* to, size_t n) {
-  w.each(
-      [=](uint32_t lane) {
-        if (lane < n) to[lane] = from[lane];
-      },
-      w.lane());
-}
-
 // The last bytes of a block and what its report says, when streams end at `end`.
 template <class W>
 WPR_ON_DEVICE void finish_code(W& w, const cuda::Task& task, const Shape& shape, uint64_t end,
                                bool full) {
-  if (!full) copy_tail(w, task.raw + shape.size * shape.n, task.code + end, shape.tail);
+  if (!full) cuda::copy_few(w, task.raw + shape.size * shape.n, task.code + end, shape.tail);
   w.each(
       [=, report = task.report, tail = shape.tail](uint32_t lane) {
         if (lane != 0) return;
@@ -170,7 +160,7 @@ struct DecodeChunks {
     if (number >= ways) return;
     const uint64_t codes = task.code_size - shape.tail;
     const bool last = number + 1 == ways;
-    if (last) copy_tail(w, task.code + codes, task.raw + shape.size * shape.n, shape.tail);
+    if (last) cuda::copy_few(w, task.code + codes, task.raw + shape.size * shape.n, shape.tail);
     if (shape.n == 0) return;
     // The last stream takes the rest, and none asks for its size.
     const uint64_t length = last ? 0 : cuda::get<uint16_t>(task.code + shape.length_size * number);

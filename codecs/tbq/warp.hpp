@@ -6,6 +6,7 @@
 
 #include "codecs/common/chunked/warps.hpp"
 #include "codecs/tbq/tbq.hpp"
+#include "engines/cuda/copy.hpp"
 #include "engines/cuda/places.hpp"
 
 namespace wirepress::tbq {
@@ -77,7 +78,7 @@ struct Encode {
  private:
   template <class W>
   WPR_ON_DEVICE void finish(W& w, uint64_t values, uint32_t tail, std::byte* to) const {
-    chunks::copy_bytes(w, task.raw + 4 * values, to, tail);
+    cuda::copy_few(w, task.raw + 4 * values, to, tail);
     if constexpr (kFeedback) {
       std::byte* const rest = task.residual + 4 * values;
       w.each(
@@ -217,7 +218,7 @@ struct Walk {
     if (number < n_chunks || task.code_size - at != tail)
       w.at_most(&task.report->first_bad, number);
     else if (!kAdd)
-      chunks::copy_bytes(w, task.code + at, task.raw + task.raw_size - tail, tail);
+      cuda::copy_few(w, task.code + at, task.raw + task.raw_size - tail, tail);
   }
 };
 

@@ -15,7 +15,7 @@ namespace wirepress::zfp {
 class Warps {
  public:
   static constexpr const char* kName = "zfp";
-  static constexpr bool kGradients = false;
+  static constexpr bool kGradients = false, kFeedbackInParts = true;
 
   static bool covers(const Args& args, size_t raw_size) {
     const Type type = type_of(args);

@@ -33,4 +33,14 @@ WPR_ON_DEVICE void copy_any(W& w, const std::byte* from, std::byte* to, uint64_t
       w.lane());
 }
 
+// At most 32 bytes, such as the last ones of data that are no whole value.
+template <class W>
+WPR_ON_DEVICE void copy_few(W& w, const std::byte* from, std::byte* to, uint64_t n) {
+  w.each(
+      [=](uint32_t lane) {
+        if (lane < n) to[lane] = from[lane];
+      },
+      w.lane());
+}
+
 }  // namespace wirepress::cuda

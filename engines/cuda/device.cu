@@ -217,9 +217,11 @@ Status seal(int device, void* stream, const Sealing& task) noexcept {
   return seal_on(queue, task);
 }
 
-Status add(int, void*, std::byte* to, const std::byte* from, size_t size,
-           StreamPlan* plan) noexcept {
-  return note_add<StreamQueue>(to, from, size, plan);
+Status add(int, void*, const Adding& adding, StreamPlan* plan) noexcept {
+  return note_add<StreamQueue>(adding, plan);
+}
+Status keep(int, void*, const Keeping& keeping, StreamPlan* plan) noexcept {
+  return note_keep<StreamQueue>(keeping, plan);
 }
 
 Status make_mark(int device, void** mark) noexcept {
@@ -260,6 +262,7 @@ constexpr DeviceStreams kStreams = {.make_stream = make_stream,
                                     .clear = clear_on,
                                     .seal = seal,
                                     .add = add,
+                                    .keep = keep,
                                     .make_mark = make_mark,
                                     .drop_mark = drop_mark,
                                     .set_mark = set_mark,

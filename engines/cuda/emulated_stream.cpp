@@ -105,13 +105,29 @@ Status seal(int device, void* stream, const Sealing& given) noexcept {
   return seal_on(queue, task);
 }
 
-Status add(int device, void* stream, std::byte* to, const std::byte* from, size_t size,
-           StreamPlan* plan) noexcept {
+Status add(int device, void* stream, const Adding& given, StreamPlan* plan) noexcept {
   const EmulatedQueue queue(device, stream);
-  std::byte* const there = plan->is_draft() ? to : queue.reach(to, size);
-  const std::byte* const here = plan->is_draft() ? from : queue.reach(from, size);
-  if (there == nullptr || here == nullptr) return unknown("values", to, size);
-  return note_add<EmulatedQueue>(there, here, size, plan);
+  Adding adding = given;
+  const size_t judged = given.n_reports == 0 ? 0 : sizeof(uint64_t);
+  if (!plan->is_draft() &&
+      (!find(queue, &adding.to, given.size) || !find(queue, &adding.base, given.size) ||
+       !find(queue, &adding.from, given.size) ||
+       !find(queue, &adding.reports, given.n_reports * sizeof(Report)) ||
+       !find(queue, &adding.all_well, judged)))
+    return unknown("values", given.to, given.size);
+  return note_add<EmulatedQueue>(adding, plan);
+}
+
+Status keep(int device, void* stream, const Keeping& given, StreamPlan* plan) noexcept {
+  const EmulatedQueue queue(device, stream);
+  Keeping keeping = given;
+  if (!plan->is_draft() &&
+      (!find(queue, &keeping.sum, given.size) || !find(queue, &keeping.values, given.size) ||
+       !find(queue, &keeping.residual, given.size) ||
+       !find(queue, &keeping.reports, given.n_reports * sizeof(Report)) ||
+       !find(queue, &keeping.all_well, sizeof(uint64_t))))
+    return unknown("a residual", given.residual, given.size);
+  return note_keep<EmulatedQueue>(keeping, plan);
 }
 
 // What is on no stream is done at once.
@@ -227,6 +243,7 @@ const DeviceStreams emulated_streams = {.make_stream = make_stream,
                                         .clear = clear,
                                         .seal = seal,
                                         .add = add,
+                                        .keep = keep,
                                         .make_mark = make_mark,
                                         .drop_mark = drop_mark,
                                         .set_mark = set_mark,

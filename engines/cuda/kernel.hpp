@@ -12,9 +12,13 @@
 //   static size_t zeros(const Args&, size_t size, bool decodes);  // those of them, from the first
 //                        // on, that are cleared; without it all
 //   static size_t decode_scratch(const Args&, size_t size);  // of decoding, where it differs
+//   static constexpr bool kFeedbackInParts;                  // of others: on a stream, by encode
+//   and
+//                                                            // decode
 //   static constexpr bool kKeepsSize;                        // the code is as large as the data
 //   static constexpr bool kOwnSize;                          // the code says how large the data
-//   are static constexpr bool kDecodesOnly;                      // the cores encode what they have
+//                                                            // are
+//   static constexpr bool kDecodesOnly;                      // the cores encode what they have
 //   template <bool kFeedback, class D>
 //   static Status encode(D& device, const Args&, const Task&);
 //   template <bool kAdd, class D>

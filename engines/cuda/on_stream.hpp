@@ -40,7 +40,14 @@ struct OnStream {
     task.raw = reach(device, stream, *plan, given.values, given.raw_size);
     if (task.raw == nullptr) return unreached();
     WPR_TRY(Planner<Queue>(plan).launch(Weigh{task.report, given.limit}, 1));
-    UnstoredPlanner<Queue> planner(plan, task.report);
+    PlannerWhen<Queue, Unstored> planner(plan, task.report);
+    return note_decode<false>(planner, args, task);
+  }
+  static Status decode_made(int device, void* stream, const Args& args, const StreamTask& given,
+                            StreamPlan* plan) noexcept {
+    Task task;
+    WPR_TRY(find(device, stream, given, *plan, &task));
+    PlannerWhen<Queue, Made> planner(plan, task.report);
     return note_decode<false>(planner, args, task);
   }
   static Status decode(int device, void* stream, const Args& args, const StreamTask& given,
@@ -64,6 +71,8 @@ struct OnStream {
     if constexpr (C::kGradients) {
       table.encode_feedback = encode_feedback;
       table.decode_add = decode_add;
+    } else if constexpr (requires { requires C::kFeedbackInParts; }) {
+      table.decode_made = decode_made;
     }
     return table;
   }

@@ -26,35 +26,48 @@ struct Weigh {
   }
 };
 
-// A kernel of a block's decoding, for where its code is not stored. How long that is its report
-// says.
-template <class K>
-struct OfUnstored : LeastBlocks<K> {
+// A kernel of a block's decoding, where the block's report has what it takes: how long the code is
+// the report says. The size is put in the launch's own table, by all threads: a copy of the kernel
+// would lie on their stacks.
+template <class K, class When>
+struct OfReport : LeastBlocks<K> {
   static constexpr unsigned kWarps = K::kWarps;
   static constexpr size_t kShared = shared_by<K>();
   K kernel;
   const Report* report;
 
-  OfUnstored(const K& of, const Report* block) : kernel(of), report(block) {}
+  OfReport(const K& of, const Report* block) : kernel(of), report(block) {}
 
   template <class W>
   WPR_ON_DEVICE void operator()(W& w) const {
-    if (report->full == 0) return;
-    K own = kernel;
-    if constexpr (requires { own.task.code_size; }) own.task.code_size = report->written;
-    own(w);
+    if (!When::holds(*report)) return;
+    if constexpr (requires { kernel.task.code_size; })
+      const_cast<K&>(kernel).task.code_size = report->written;
+    kernel(w);
   }
 };
 
-// Notes what a codec launches to decode a code that may not be stored.
-template <class Queue>
-class UnstoredPlanner {
+// Its code is not stored.
+struct Unstored {
+  WPR_ON_DEVICE static bool holds(const Report& report) { return report.full != 0; }
+};
+// Its code was made, and it is no other's to make.
+struct Made {
+  WPR_ON_DEVICE static bool holds(const Report& report) {
+    return report.written != 0 && report.full == 0 && report.elsewhere == 0 &&
+           report.first_bad == Report::kNone;
+  }
+};
+
+// Notes what a codec launches to decode a code, of blocks whose report has what it takes.
+template <class Queue, class When>
+class PlannerWhen {
  public:
-  UnstoredPlanner(StreamPlan* plan, const Report* report) : planner_(plan), report_(report) {}
+  PlannerWhen(StreamPlan* plan, const Report* report) : planner_(plan), report_(report) {}
 
   template <class K>
   Status launch(const K& kernel, uint64_t blocks) noexcept {
-    return planner_.launch(OfUnstored<K>(kernel, report_), blocks);
+    return planner_.launch(OfReport<K, When>(kernel, report_), blocks);
   }
   Status clear(std::byte* at, uint64_t size) noexcept {
     return size == 0 ? Status() : launch(Clear{at, size}, Clear::blocks(size));
@@ -65,13 +78,40 @@ class UnstoredPlanner {
   const Report* report_;
 };
 
-// to[i] += from[i], of float32.
+// Whether kernels did what they should for all blocks: *all_well is 0 where one did not.
+struct CheckReports {
+  static constexpr unsigned kWarps = 4;
+  const Report* reports;
+  uint64_t n;
+  uint64_t* all_well;
+  bool made;  // codes, of which none is empty
+  static constexpr uint64_t blocks(uint64_t n) {
+    return (n + kWarps * kLanes - 1) / (kWarps * kLanes);
+  }
+
+  template <class W>
+  WPR_ON_DEVICE void operator()(W& w) const {
+    w.each(
+        [of = *this, first = (w.block() * kWarps + w.warp()) * kLanes](uint32_t lane) {
+          if (first + lane >= of.n) return;
+          const Report& report = of.reports[first + lane];
+          if (report.first_bad != Report::kNone || report.full != 0 || report.elsewhere != 0 ||
+              (of.made && report.written == 0))
+            *of.all_well = 0;
+        },
+        w.lane());
+  }
+};
+
+// to[i] = base[i] + from[i], of float32, unless *all_well says no.
 struct AddValues {
   static constexpr unsigned kWarps = 4;
   static constexpr uint32_t kEach = 1024;  // values of a warp
   std::byte* to;
+  const std::byte* base;
   const std::byte* from;
   uint64_t n;
+  const uint64_t* all_well;  // nullptr: always
   static constexpr uint64_t blocks(uint64_t n) {
     return (n + kWarps * kEach - 1) / (kWarps * kEach);
   }
@@ -79,11 +119,12 @@ struct AddValues {
   template <class W>
   WPR_ON_DEVICE void operator()(W& w) const {
     constexpr uint32_t kTurn = 4 * kLanes;
+    if (all_well != nullptr && *all_well == 0) return;
     const uint64_t first = (w.block() * kWarps + w.warp()) * kEach;
     const uint64_t end = first + kEach < n ? first + kEach : n;
     for (uint64_t i = first; i < end; i += kTurn) {
       const auto left = static_cast<uint32_t>(end - i);
-      auto sum = w.rows(to + 4 * i, left);
+      auto sum = w.rows(base + 4 * i, left);
       const auto more = w.rows(from + 4 * i, left);
       WPR_UNROLL
       for (unsigned k = 0; k < 4; ++k)
@@ -97,11 +138,79 @@ struct AddValues {
   }
 };
 
+// What the values lack of the sum is kept.
+struct KeepRest {
+  static constexpr unsigned kWarps = 4;
+  Keeping of;
+  static constexpr uint64_t blocks(uint64_t n) { return AddValues::blocks(n); }
+
+  template <class W>
+  WPR_ON_DEVICE void operator()(W& w) const {
+    constexpr uint32_t kTurn = 4 * kLanes, kEach = AddValues::kEach;
+    if (*of.all_well == 0) return;
+    const uint64_t n = of.size / 4, first = (w.block() * kWarps + w.warp()) * kEach;
+    const uint64_t end = first + kEach < n ? first + kEach : n;
+    for (uint64_t i = first; i < end; i += kTurn) {
+      const auto left = static_cast<uint32_t>(end - i);
+      auto rest = w.rows(of.sum + 4 * i, left);
+      const auto sent = w.rows(of.values + 4 * i, left);
+      WPR_UNROLL
+      for (unsigned k = 0; k < 4; ++k)
+        rest[k] = w.map(
+            [](uint32_t a, uint32_t b) {
+              const auto kept =
+                  std::bit_cast<uint32_t>(std::bit_cast<float>(a) - std::bit_cast<float>(b));
+              return (kept & 0x7F800000u) == 0x7F800000u ? 0u : kept;
+            },
+            rest[k], sent[k]);
+      w.put_rows(of.residual + 4 * i, left, rest);
+    }
+  }
+};
+
+// Says of each block whether its code is stored, or of one that is not well that the cores have it.
+struct WeighAll {
+  static constexpr unsigned kWarps = 4;
+  Keeping of;
+
+  template <class W>
+  WPR_ON_DEVICE void operator()(W& w) const {
+    w.each(
+        [of = of, first = (w.block() * kWarps + w.warp()) * kLanes](uint32_t lane) {
+          const uint64_t i = first + lane;
+          if (i >= of.n_reports) return;
+          Report& report = of.reports[i];
+          const uint64_t limit = i + 1 == of.n_reports ? of.last_limit : of.limit;
+          if (!Made::holds(report))
+            report.elsewhere = 1;
+          else if (report.written > limit)
+            report.full = 1;
+        },
+        w.lane());
+  }
+};
+
 // For DeviceStreams::add, of memory that the stream's device reaches.
 template <class Queue>
-Status note_add(std::byte* to, const std::byte* from, size_t size, StreamPlan* plan) noexcept {
-  const uint64_t n = size / 4;
-  return Planner<Queue>(plan).launch(AddValues{to, from, n}, AddValues::blocks(n));
+Status note_add(const Adding& adding, StreamPlan* plan) noexcept {
+  const uint64_t n = adding.size / 4;
+  Planner<Queue> planner(plan);
+  if (adding.n_reports != 0)
+    WPR_TRY(planner.launch(CheckReports{adding.reports, adding.n_reports, adding.all_well, false},
+                           CheckReports::blocks(adding.n_reports)));
+  return planner.launch(AddValues{adding.to, adding.base, adding.from, n, adding.all_well},
+                        AddValues::blocks(n));
+}
+
+// For DeviceStreams::keep, of such memory.
+template <class Queue>
+Status note_keep(const Keeping& keeping, StreamPlan* plan) noexcept {
+  Planner<Queue> planner(plan);
+  const uint64_t blocks = CheckReports::blocks(keeping.n_reports);
+  WPR_TRY(planner.launch(CheckReports{keeping.reports, keeping.n_reports, keeping.all_well, true},
+                         blocks));
+  WPR_TRY(planner.launch(KeepRest{keeping}, KeepRest::blocks(keeping.size / 4)));
+  return planner.launch(WeighAll{keeping}, blocks);
 }
 
 }  // namespace wirepress::cuda

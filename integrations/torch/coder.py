@@ -6,12 +6,21 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 import torch
 import wirepress
 from wirepress.errors import CorruptError
-from wirepress.torch.memory import as_array, as_floats, as_gradient, as_memory, stream_of
+from wirepress.torch.memory import (
+    as_array,
+    as_bytes,
+    as_floats,
+    as_gradient,
+    as_memory,
+    on_device,
+    stream_of,
+)
 from wirepress.torch.recipes import SPARSE_BYTES, is_sparse, needs_feedback, sparse_share
 
 _ALIVE: weakref.WeakSet[LibraryCoder] = weakref.WeakSet()
@@ -39,6 +48,49 @@ class LibraryCoder:
 
     def _new_encoder(self, recipe: str, checksum: bool = False) -> Any:
         return wirepress.Compressor(recipe, threads=self._threads, checksum=checksum)
+
+
+class Begun(Protocol):
+    """Work that goes on while the program does other things, as `wirepress.Job`."""
+
+    def result(self) -> Any:
+        """Waits for it, and raises what it failed with."""
+
+
+def size_of(begun: int | Begun) -> int:
+    """The size of a frame, once it is there."""
+    return begun if isinstance(begun, int) else int(begun.result())
+
+
+def wait_for(all_begun: Iterable[Begun | None]) -> None:
+    """Waits for what has begun, but for what was done at once (None)."""
+    for begun in all_begun:
+        if begun is not None:
+            begun.result()
+
+
+class Row:
+    """Bytes one behind the other in `room` (uint8, of the CPU), whose sizes may come later."""
+
+    def __init__(self, room: torch.Tensor) -> None:
+        self._room, self._next = room, 0
+        self._begun: list[tuple[int, int | Begun]] = []  # where each begins, and its size
+
+    def add(self, begin: Callable[[torch.Tensor], int | Begun], most: int) -> None:
+        """The next ones: `begin` writes them, at most `most`, or has somebody write them."""
+        begun = begin(self._room[self._next :])
+        self._begun.append((self._next, begun))
+        self._next += begun if isinstance(begun, int) else most
+
+    def close(self) -> list[int]:
+        """Waits for all, and closes the gaps between them; returns their sizes."""
+        memory, sizes, end = as_array(self._room), [], 0
+        for start, begun in self._begun:
+            sizes.append(size := size_of(begun))
+            if start != end:
+                memory[end : end + size] = memory[start : start + size]
+            end += size
+        return sizes
 
 
 def check_size(what: str, got: int | None, expected: int) -> None:
@@ -91,26 +143,73 @@ class Coder(LibraryCoder):
         With a `residual` (float32), of `values + residual`; what the frame does not carry is left
         there. `seed`: what codecs that round at random draw from.
         """
+        return size_of(self.begin_encode(values, out, residual, seed))
+
+    def begin_encode(
+        self,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        residual: torch.Tensor | None = None,
+        seed: int = 0,
+    ) -> int | Begun:
+        """`encode`; on a device what says the size, behind the work of the current stream. Until
+        then all tensors are its own."""
         self._encoder.set("seed", seed)
-        self._encoder.set_stream(stream_of(values))
         target = as_array(out)
+        source, name = as_gradient(as_floats(values) if residual is None else values)
+        if not on_device(values):
+            if residual is None:
+                return self._encoder.compress_into(source, target)
+            return self._encoder.compress_feedback_into(
+                source, as_memory(residual), target, dtype=name
+            )
+        stream = stream_of(values)
         if residual is None:
-            return self._encoder.compress_into(as_memory(as_floats(values)), target)
-        source, name = as_gradient(values)
-        return self._encoder.compress_feedback_into(source, as_memory(residual), target, dtype=name)
+            return self._encoder.compress_async(source, target, stream=stream)
+        return self._encoder.compress_feedback_async(
+            source, as_memory(residual), target, dtype=name, stream=stream
+        )
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a frame of as many float32 values as `out` has, which has float32."""
-        info = self._decoder.inspect(as_array(frame))
-        check_size("frame", info.raw_size, out.nbytes)
-        self._decoder.set_stream(stream_of(out))
-        self._decoder.decompress(as_array(frame), as_memory(out))
+        wait_for([self.begin_decode(frame, out)])
+
+    def begin_decode(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
+        """`decode`; None where it is done. Else both tensors are the work's own until then."""
+        source, room = self._sized(frame, out), as_memory(out)
+        if on_device(out):
+            return self._decoder.decompress_async(source, room, stream=stream_of(out))
+        self._decoder.decompress(source, room)
+        return None
 
     def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         """Adds what a frame holds to `out`."""
-        self._decoder.set_stream(stream_of(out))
-        n = self._decoder.decompress_add(as_array(frame), as_memory(out))
-        check_size("frame", 4 * n, out.nbytes)
+        wait_for([self.begin_decode_add(frame, out)])
+
+    def begin_decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
+        """`decode_add`, as `begin_decode`."""
+        source, room = self._sized(frame, out), as_memory(out)
+        if on_device(out):
+            return self._decoder.decompress_add_async(source, room, stream=stream_of(out))
+        self._decoder.decompress_add(source, room)
+        return None
+
+    def _sized(self, frame: torch.Tensor, out: torch.Tensor) -> Any:
+        """The frame's memory, if it holds as much as there is room for."""
+        memory = as_array(frame)
+        check_size("frame", self._decoder.inspect(memory).raw_size, out.nbytes)
+        return memory
+
+
+class _Copying:
+    """A copy from a device, on its current stream."""
+
+    def __init__(self, stream: torch.cuda.Stream, size: int) -> None:
+        self._stream, self._size = stream, size
+
+    def result(self) -> int:
+        self._stream.synchronize()
+        return self._size
 
 
 class PlainCoder:
@@ -128,18 +227,37 @@ class PlainCoder:
         residual: torch.Tensor | None = None,
         seed: int = 0,
     ) -> int:
+        return size_of(self.begin_encode(values, out, residual, seed))
+
+    def begin_encode(
+        self,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        residual: torch.Tensor | None = None,
+        seed: int = 0,
+    ) -> int | Begun:
         size = 4 * values.numel()
-        out[:size].copy_(as_floats(values).view(torch.uint8))
-        return size
+        out[:size].copy_(as_bytes(as_floats(values)), non_blocking=True)
+        if not values.is_cuda:
+            return size
+        return _Copying(torch.cuda.current_stream(values.device), size)
 
     def decode(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         check_size("frame", frame.numel(), out.nbytes)
-        out.view(torch.uint8).copy_(frame)
+        as_bytes(out).copy_(frame)
+
+    def begin_decode(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
+        self.decode(frame, out)
+        return None
 
     def decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> None:
         values = torch.empty_like(out)
         self.decode(frame, values)
         out.add_(values)
+
+    def begin_decode_add(self, frame: torch.Tensor, out: torch.Tensor) -> Begun | None:
+        self.decode_add(frame, out)
+        return None
 
 
 AnyCoder = Coder | PlainCoder

@@ -22,7 +22,8 @@ import numpy as np
 
 import torch
 from wirepress.errors import CorruptError
-from wirepress.torch.coder import AnyCoder
+from wirepress.torch import memory
+from wirepress.torch.coder import AnyCoder, Begun, Row, wait_for
 from wirepress.torch.memory import as_array
 from wirepress.torch.shared import Rooms
 from wirepress.torch.stages import Job
@@ -97,21 +98,22 @@ class Piece:
     seed: int = 0
     itemsize: int = 4
 
-    def check(self) -> int:
-        """A kind of flag, or 0; asked before it is encoded."""
-        return 0
+    def total(self) -> torch.Tensor | None:
+        """A number that is finite where all values are, but for sums too large; None: nobody
+        wants to know. Asked before it is encoded."""
+        return None
 
-    def encode(self, out: torch.Tensor) -> int:
-        """Writes a frame of `values` to `out`; returns its size."""
-        return self.coder.encode(self.values, out, None, self.seed)
+    def encode(self, out: torch.Tensor) -> int | Begun:
+        """Writes a frame of `values` to `out`: its size, or what says it when it is there."""
+        return self.coder.begin_encode(self.values, out, None, self.seed)
 
-    def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int:
+    def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int | Begun:
         """Writes a frame of the mean; called on the owner."""
         assert self.sum_coder
-        return self.sum_coder.encode(mean, out, None, self.seed)
+        return self.sum_coder.begin_encode(mean, out, None, self.seed)
 
-    def verdict(self) -> int:
-        """A kind of flag, or 0; asked after it was encoded."""
+    def verdict(self, finite: bool) -> int:
+        """A kind of flag, or 0; asked when its frame is there. `finite`: its total was."""
         return 0
 
 
@@ -220,10 +222,12 @@ class CodedMean(Job):
             return
         assert self._all
         own = self._of_owner(self._wires.send.rank)
-        frames = Frames(_bound(own, _sum_coder, tables=False), len(own), HEAD)
-        for number, piece in enumerate(own):
-            mean = self._mean(piece, [part[number] for part in self._frames])
-            frames.add(lambda out, piece=piece, mean=mean: piece.encode_sum(mean, out))
+        frames = _frames(own, _sum_coder)
+        for piece, mean in self._means(own):
+            frames.add(
+                lambda out, piece=piece, mean=mean: piece.encode_sum(mean, out),
+                _sum_coder(piece).bound(mean.numel()),
+            )
         message = frames.message()
         self._all.send_all(message, self._flags.value)
         self._counts.coded_bytes += message.numel() - HEAD
@@ -240,14 +244,16 @@ class CodedMean(Job):
 
     def decode(self) -> None:
         if self._by_gather:
-            for number, piece in enumerate(self._mine):
-                put(self._mean(piece, [part[number] for part in self._frames]), piece.values)
+            for piece, mean in self._means(self._mine):
+                put(mean, piece.values)
         else:
             left = [iter(frames) for frames in self._frames]
+            begun = []
             for piece in self._mine:
                 mean = FLOATS.beside(piece.values)
-                _sum_coder(piece).decode(next(left[piece.owner]), mean)
+                begun.append(_sum_coder(piece).begin_decode(next(left[piece.owner]), mean))
                 put(mean, piece.values)
+            wait_for(begun)
         for letters in filter(None, (self._parts, self._all)):
             letters.finish()
 
@@ -287,13 +293,12 @@ class CodedMean(Job):
         for start, piece in self._placed():
             if piece.local_owner == me:
                 rooms.values(me)[start : start + piece.values.numel()] = piece.values
-        rooms.set_flag(self._flags.value)
-        rooms.wait()
+        flags = rooms.wait(self._flags.value)
         for start, piece in self._placed():
             if piece.local_owner != me:
                 end = start + piece.values.numel()
                 piece.values.copy_(rooms.values(piece.local_owner)[start:end])
-        self._flags.note([rooms.flag(rank) for rank in range(rooms.n_ranks)])
+        self._flags.note(flags)
         rooms.next_turn()
 
     def _placed(self) -> Iterator[tuple[int, Piece]]:
@@ -310,23 +315,42 @@ class CodedMean(Job):
         return [piece for piece in self._mine if piece.owner == rank]
 
     def _encoded(self, pieces: list[Piece]) -> torch.Tensor:
-        frames = Frames(_bound(pieces, _own_coder, tables=False), len(pieces), HEAD)
+        frames = _frames(pieces, _own_coder)
+        totals = []
         for piece in pieces:
-            self._look(piece, piece.check())
-            frames.add(piece.encode)
-            self._look(piece, piece.verdict())
+            totals.append(piece.total())
+            frames.add(piece.encode, piece.coder.bound(piece.values.numel()))
         message = frames.message()
+        for piece, finite in zip(pieces, memory.finite(totals), strict=True):
+            self._look(piece, piece.verdict(finite))
         self._counts.coded_bytes += message.numel() - HEAD
         return message
 
-    def _mean(self, piece: Piece, frames: list[torch.Tensor]) -> torch.Tensor:
-        """The mean of what `frames` of all ranks hold of a piece, in its values if they are
+    def _means(self, pieces: list[Piece]) -> Iterator[tuple[Piece, torch.Tensor]]:
+        """Each piece, with the mean of what all ranks sent of it: in its values if they are
         float32, else in memory that the thread's next piece takes."""
-        mean = FLOATS.beside(piece.values)
-        piece.coder.decode(frames[0], mean)
-        for frame in frames[1:]:
-            piece.coder.decode_add(frame, mean)
-        return mean.mul_(1 / self._wires.n_ranks)
+        factor = 1 / self._wires.n_ranks
+        if all(memory.on_device(piece.values) for piece in pieces):
+            self._add_there(pieces)
+            yield from ((piece, piece.values.mul_(factor)) for piece in pieces)
+            return
+        for number, piece in enumerate(pieces):
+            mean = FLOATS.beside(piece.values)
+            first, *others = (part[number] for part in self._frames)
+            piece.coder.decode(first, mean)
+            for frame in others:
+                piece.coder.decode_add(frame, mean)
+            yield piece, mean.mul_(factor)
+
+    def _add_there(self, pieces: list[Piece]) -> None:
+        """The sums in the pieces' values, on a device: all that a rank sent goes side by side. Of a
+        piece one frame follows the other only when that is there, whoever expanded it."""
+        for rank, part in enumerate(self._frames):
+            begun = []
+            for piece, frame in zip(pieces, part, strict=True):
+                begin = piece.coder.begin_decode_add if rank else piece.coder.begin_decode
+                begun.append(begin(frame, piece.values))
+            wait_for(begun)
 
     def _look(self, piece: Piece, kind: int) -> None:
         if kind:
@@ -337,20 +361,21 @@ class Frames:
     """Frames one behind the other, after a table of their sizes (int64, little endian), and before
     that `head` bytes of whoever sends them."""
 
-    def __init__(self, bound: int, n: int, head: int = 0) -> None:
-        self._head, self._end = head, head + 8 * n
-        self._room = torch.empty(self._end + bound, dtype=torch.uint8)
-        self._sizes: list[int] = []
-
-    def add(self, write: Callable[[torch.Tensor], int]) -> None:
-        size = write(self._room[self._end :])
-        self._sizes.append(size)
-        self._end += size
+    def __init__(
+        self, bound: int, n: int, head: int = 0, *, beside: torch.Tensor | None = None
+    ) -> None:
+        self._head, first = head, head + 8 * n
+        self._room = memory.room_on_cpu(first + bound, beside)
+        self._row = Row(self._room[first:])
+        self.add = self._row.add
 
     def message(self) -> torch.Tensor:
-        table = np.array(self._sizes, dtype="<i8").view(np.uint8)
-        self._room[self._head : self._head + table.size] = torch.from_numpy(table)
-        return self._room[: self._end]
+        """Waits for all frames."""
+        sizes = self._row.close()
+        table = torch.from_numpy(np.array(sizes, dtype="<i8").view(np.uint8))
+        first = self._head + table.numel()
+        self._room[self._head : first] = table
+        return self._room[: first + sum(sizes)]
 
 
 def cut(message: torch.Tensor, n: int) -> list[torch.Tensor]:
@@ -387,3 +412,9 @@ def _bound(
 ) -> int:
     """The most bytes that frames of pieces take, with their table."""
     return sum(coder(p).bound(p.values.numel()) + 8 * tables for p in pieces)
+
+
+def _frames(pieces: Sequence[Piece], coder: Callable[[Piece], AnyCoder]) -> Frames:
+    """Room for frames of pieces, in a letter."""
+    bound = _bound(pieces, coder, tables=False)
+    return Frames(bound, len(pieces), HEAD, beside=pieces[0].values if pieces else None)

@@ -321,15 +321,10 @@ class _ReduceScatter(_Memory, ReduceScatter):
         if dtype in GRADIENTS and not packer.lossless(dtype):
             residual = self._state.residual(self._unit, parts)
         room = memory.room_on_cpu(packer.bound(parts[0]) * (post.size - 1), parts)
-        sizes, at = [], 0
-        for rank, part in enumerate(parts):
-            left = None if residual is None else residual[rank]
-            size = 0
-            if rank != post.rank:
-                size = packer.pack(part, room[at:], lossy=True, residual=left)
-            sizes.append(size)
-            at += size
-        messages, flags = post.all_to_all(room[:at], sizes, flag)
+        others = [None if rank == post.rank else part for rank, part in enumerate(parts)]
+        rows = None if residual is None else residual.unbind()
+        sizes = packer.pack_all(others, room, lossy=True, residuals=rows)
+        messages, flags = post.all_to_all(room[: sum(sizes)], sizes, flag)
         wide = dtype if dtype == torch.float64 else torch.float32
         total = memory.room_beside(parts[post.rank], wide).copy_(parts[post.rank])
         for rank, message in enumerate(messages):

@@ -25,6 +25,13 @@ def all_finite(values: torch.Tensor) -> bool:
     return bool(values.sum().isfinite()) or bool(values.isfinite().all())
 
 
+def finite(totals: Sequence[torch.Tensor | None]) -> list[bool]:
+    """Which of some numbers, of one device, are finite, at one look; None is."""
+    known = [total.double() for total in totals if total is not None]
+    answers = iter(torch.stack(known).isfinite().tolist() if known else [])
+    return [total is None or next(answers) for total in totals]
+
+
 def foreign_kind(tensor: torch.Tensor) -> str:
     """What a tensor is that has no values of its own in rows, as a word for a sentence; "": it has.
 
@@ -148,9 +155,10 @@ def as_type(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return flat if flat.dtype == dtype else room_beside(flat, dtype).copy_(flat)
 
 
-def room_on_cpu(n_bytes: int, beside: torch.Tensor) -> torch.Tensor:
+def room_on_cpu(n_bytes: int, beside: torch.Tensor | None) -> torch.Tensor:
     """Memory of the CPU for messages of such tensors, pinned for those of CUDA devices."""
-    return torch.empty(n_bytes, dtype=torch.uint8, pin_memory=beside.is_cuda)
+    pinned = beside is not None and beside.is_cuda
+    return torch.empty(n_bytes, dtype=torch.uint8, pin_memory=pinned)
 
 
 def beside(values: torch.Tensor, kept: torch.Tensor | None, n: int) -> torch.Tensor:

@@ -387,7 +387,10 @@ class OuterStep(Uncopied):
         for first, end in rows:
             left = None if self._coder.lossless else residual[first:end]
             row = way[first:end]
-            frames.add(lambda out, row=row, left=left: self._coder.encode(row, out, left, seed))
+            frames.add(
+                lambda out, row=row, left=left: self._coder.begin_encode(row, out, left, seed),
+                self._coder.bound(row.numel()),
+            )
         message = frames.message()
         self.counts.raw_bytes += way.nbytes
         self.counts.coded_bytes += message.numel()

@@ -5,14 +5,14 @@ smaller. Tensors of a CUDA device are coded there, and their messages alone are 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from wirepress import arrays
 from wirepress.errors import ParameterError, UnsupportedError
 from wirepress.torch import memory
-from wirepress.torch.coder import LibraryCoder, check_size
+from wirepress.torch.coder import Begun, LibraryCoder, Row, check_size, size_of
 from wirepress.torch.memory import (
     FLOATS,
     HALVES,
@@ -21,7 +21,7 @@ from wirepress.torch.memory import (
     as_gradient,
     as_memory,
     as_type,
-    device_address,
+    on_device,
     stream_of,
 )
 
@@ -102,16 +102,54 @@ class Packer(LibraryCoder):
         With a `residual` (float32), of `values + residual`, where `values` are of `GRADIENTS`; what
         the message does not carry is left there.
         """
+        return size_of(self._begin(values, out, lossy, residual))
+
+    def pack_all(
+        self,
+        parts: Sequence[torch.Tensor | None],
+        out: torch.Tensor,
+        *,
+        lossy: bool = False,
+        residuals: Sequence[torch.Tensor] | None = None,
+        plain: bool = False,
+    ) -> list[int]:
+        """`pack` of several, one behind the other in `out`, which has their bounds; returns their
+        sizes. None: no message, of 0 bytes. A device makes them side by side.
+
+        `plain`: without trying to make them smaller.
+        """
+        row = Row(out)
+        for number, part in enumerate(parts):
+            if part is None:
+                row.add(lambda _: 0, 0)
+            elif plain:
+                row.add(functools.partial(self._plain, part), self.bound(part))
+            else:
+                left = residuals[number] if residuals else None
+                begin = functools.partial(self._begin, part, lossy=lossy, residual=left)
+                row.add(begin, self.bound(part))
+        return row.close()
+
+    def _begin(
+        self,
+        values: torch.Tensor,
+        out: torch.Tensor,
+        lossy: bool,
+        residual: torch.Tensor | None,
+    ) -> int | Begun:
         if not values.numel():
             return 0
-        size = self._frame(values.detach().view(-1), out, lossy, residual)
-        if residual is None and size >= values.nbytes:
-            return self.pack_plain(values, out)
-        out[size] = _FRAME
-        return size + 1
 
-    def pack_plain(self, values: torch.Tensor, out: torch.Tensor) -> int:
-        """The same without trying to make it smaller."""
+        def finished(size: int) -> int:
+            if residual is None and size >= values.nbytes:
+                return self._plain(values, out)
+            out[size] = _FRAME
+            return size + 1
+
+        begun = self._frame(values.detach().view(-1), out, lossy, residual)
+        return finished(begun) if isinstance(begun, int) else _Then(begun, finished)
+
+    def _plain(self, values: torch.Tensor, out: torch.Tensor) -> int:
         size = values.nbytes
         if not size:
             return 0
@@ -121,22 +159,27 @@ class Packer(LibraryCoder):
 
     def _frame(
         self, values: torch.Tensor, out: torch.Tensor, lossy: bool, residual: torch.Tensor | None
-    ) -> int:
+    ) -> int | Begun:
         wide = torch.float32 if residual is not None else values.dtype
         encoder, carrier = self._encoder(wide, lossy)
         if lossy:
             self.seed += self._seed_step
             encoder.set("seed", self.seed)
-        encoder.set_stream(stream_of(values))
+        there, target, stream = on_device(values), as_array(out), stream_of(values)
         if residual is not None:
-            if device_address(values) is not None:  # whose casts are PyTorch's
+            if there:  # whose casts are PyTorch's
                 values = as_type(values, torch.float32)
             source, name = as_gradient(values)
-            return encoder.compress_feedback_into(
-                source, as_memory(residual), as_array(out), dtype=name
-            )
+            left = as_memory(residual)
+            if there:
+                return encoder.compress_feedback_async(
+                    source, left, target, dtype=name, stream=stream
+                )
+            return encoder.compress_feedback_into(source, left, target, dtype=name)
         array, name = _array(as_type(values, carrier))
-        return encoder.compress_into(array, as_array(out), dtype=name)
+        if there:
+            return encoder.compress_async(array, target, dtype=name, stream=stream)
+        return encoder.compress_into(array, target, dtype=name)
 
     def unpack(self, message: torch.Tensor, out: torch.Tensor) -> None:
         """Expands a message to `out` (contiguous), which has the dtype that it was made of."""
@@ -166,7 +209,7 @@ class Packer(LibraryCoder):
 
     def _suits_job(self, message: torch.Tensor, out: torch.Tensor) -> bool:
         """Whether a device expands a message to where it belongs."""
-        if not out.numel() or device_address(out) is None or message[-1] != _FRAME:
+        if not out.numel() or not on_device(out) or message[-1] != _FRAME:
             return False
         return self._decoder.inspect(as_array(message[:-1])).raw_size == out.nbytes
 
@@ -226,6 +269,16 @@ class Packer(LibraryCoder):
                 raise
             return False
         return True
+
+
+class _Then:
+    """What is done with a size, once it is known."""
+
+    def __init__(self, begun: Begun, finished: Callable[[int], int]) -> None:
+        self._begun, self._finished = begun, finished
+
+    def result(self) -> int:
+        return self._finished(size_of(self._begun))
 
 
 def _array(values: torch.Tensor) -> tuple[Any, str]:

@@ -376,7 +376,9 @@ def two_levels() -> dict[str, Any]:
             wirepress.torch.shared._FOLDER = "/no/such/folder"
         for method in ("int8", "onebit", "planes"):
             mean, state = one_step(method, steps=3)
-            assert (state.statistics()["sent_bytes_in_host"] == 0) is memory
+            statistics = state.statistics()
+            assert (statistics["sent_bytes_in_host"] == 0) is memory
+            assert statistics["adds_in_host"] == ("memory" if memory else "messages")
             found[method, memory] = mean
     for method in ("int8", "onebit", "planes"):
         assert torch.equal(found.pop((method, True)), found[method, False])

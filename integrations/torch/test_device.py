@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import inspect
 import math
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +21,12 @@ import torch.distributed as dist  # noqa: E402
 import wirepress.torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.distributed.fsdp import fully_shard  # noqa: E402
+from torch.multiprocessing import reductions  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from wirepress import _core  # noqa: E402
-from wirepress.torch import fsdp, memory, packer  # noqa: E402
+from wirepress.torch import fsdp, memory, shared, wires  # noqa: E402
 from wirepress.torch.ddp import buckets  # noqa: E402
+from wirepress.torch.transport import Post  # noqa: E402
 
 
 class EmulatedGpu:
@@ -31,11 +35,12 @@ class EmulatedGpu:
     def __init__(self, device: int = 0) -> None:
         self._device = device
         self._ranges: list[tuple[int, int, int]] = []  # on the CPU: begin, end; on the device
-        memory.device_address = packer.device_address = self.address
+        memory.device_address = self.address
         memory.beside = self.beside
         memory.room_beside = self.room_beside
         fsdp._Memory.allocate = lambda _, size, *, dtype, device: self.made(size, dtype)
         buckets.stays = lambda buffer: True
+        wires.open_there = self.open_there
         buckets.Streams.place = lambda _, buffer, number: self.place(buffer)
 
     def tensor(self, n: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -72,6 +77,13 @@ class EmulatedGpu:
             return torch.zeros(n) if kept is None else kept.clone()
         made = self.tensor(n)
         return made.zero_() if kept is None else made.copy_(kept)
+
+    def open_there(self, post: Post, n_values: int, device: torch.device) -> shared.Rooms | None:
+        """Memory that the ranks share: other processes' of emulated devices they do not reach."""
+        rooms = shared.open_rooms(post, n_values)
+        if rooms:
+            rooms.there = True
+        return rooms
 
     def place(self, buffer: torch.Tensor) -> buckets.Place:
         values = self.tensor(buffer.numel())
@@ -130,10 +142,11 @@ BY_DEVICE: list[Case] = [
     ("int8", {"algorithm": "scatter"}),
     ("terngrad+zstd", {}),
     ("topk:ratio=0.1", {}),
-    ("dgc:ratio=0.1", {"momentum": 0.9}),
+    ("dgc:ratio=0.1", {"momentum": 0.9, "clip": 0.01, "on_nonfinite": "skip"}),
     ("bf16", {"algorithm": "gather"}),
+    ("planes", {}),
+    ("zfp:accuracy=1e-4", {}),
 ]
-BY_BOTH: list[Case] = [("planes", {})]
 BY_CORES: list[Case] = [("zstd", {})]
 
 
@@ -148,15 +161,6 @@ def test_gradients_are_coded_where_they_lie(
             assert statistics["cores_bytes"] == 0, (method, statistics["cores_reason"])
 
 
-def test_what_the_device_cannot_add_is_counted(on_ranks: Callable[..., Any]) -> None:
-    for results in on_ranks(on_both, 2, BY_BOTH, "float32", timeout=240):
-        for (method, _), (same, statistics) in zip(BY_BOTH, results, strict=True):
-            assert same, method
-            assert statistics["device_bytes"] > 0, method
-            assert statistics["cores_bytes"] > 0, method
-            assert "does not add" in statistics["cores_reason"], method
-
-
 def test_what_the_device_cannot_do_is_counted(on_ranks: Callable[..., Any]) -> None:
     for results in on_ranks(on_both, 2, BY_CORES, "float32", timeout=240):
         for (method, _), (same, statistics) in zip(BY_CORES, results, strict=True):
@@ -166,10 +170,10 @@ def test_what_the_device_cannot_do_is_counted(on_ranks: Callable[..., Any]) -> N
             assert "no kernel" in statistics["cores_reason"], method
 
 
-def not_finite() -> tuple[bool, bool]:
+def not_finite(method: str) -> tuple[bool, bool]:
     EmulatedGpu()
     ddp = make_ddp()
-    wirepress.torch.compress(ddp, "onebit", on_nonfinite="raise")
+    wirepress.torch.compress(ddp, method, on_nonfinite="raise")
     first = backward(ddp, 0)
     with torch.no_grad():
         next(ddp.parameters())[0, 0] = float("nan")
@@ -180,8 +184,59 @@ def not_finite() -> tuple[bool, bool]:
     return bool(first.isfinite().all()), False
 
 
-def test_a_gradient_that_is_not_finite_is_named(on_ranks: Callable[..., Any]) -> None:
-    assert on_ranks(not_finite, 2) == [(True, True)] * 2
+@pytest.mark.parametrize("method", ["onebit", "dgc:ratio=0.1"])
+def test_a_gradient_that_is_not_finite_is_named(on_ranks: Callable[..., Any], method: str) -> None:
+    assert on_ranks(not_finite, 2, method) == [(True, True)] * 2
+
+
+def in_hosts(cases: list[Case]) -> list[tuple[bool, dict[str, Any]]]:
+    socket.gethostname = lambda: f"host{dist.get_rank() // 2}"
+    return on_both(cases, "float32")
+
+
+IN_HOSTS: list[Case] = [
+    ("onebit", {}),
+    ("int8", {"algorithm": "scatter", "on_nonfinite": "skip"}),
+    ("terngrad", {"algorithm": "gather", "partition": 20000}),
+]
+
+
+def test_ranks_of_a_host_add_on_their_devices(on_ranks: Callable[..., Any]) -> None:
+    for results in on_ranks(in_hosts, 4, IN_HOSTS, timeout=240):
+        for (method, knobs), (same, statistics) in zip(IN_HOSTS, results, strict=True):
+            assert same, (method, knobs)
+            assert statistics["adds_in_host"] == "devices", method
+            assert statistics["sent_bytes_in_host"] == 0, method
+            assert statistics["device_bytes"] > statistics["raw_bytes"] > 0, method
+            assert statistics["cores_bytes"] == 0, (method, statistics["cores_reason"])
+
+
+def in_flight() -> int:
+    """The most frames that were on their way at once."""
+    EmulatedGpu()
+    flying, most = set(), 0
+    begin, result = wirepress.Job.__init__, wirepress.Job.result
+
+    def begun(job: wirepress.Job, *args: Any) -> None:
+        nonlocal most
+        begin(job, *args)
+        flying.add(id(job))
+        most = max(most, len(flying))
+
+    def awaited(job: wirepress.Job) -> Any:
+        flying.discard(id(job))
+        return result(job)
+
+    wirepress.Job.__init__, wirepress.Job.result = begun, awaited
+    ddp = make_ddp()
+    wirepress.torch.compress(ddp, "terngrad", min_values=100)
+    backward(ddp, 0)
+    assert not flying
+    return most
+
+
+def test_pieces_of_a_bucket_are_on_their_way_together(on_ranks: Callable[..., Any]) -> None:
+    assert min(on_ranks(in_flight, 2)) >= 3  # the weights and biases of the first two layers
 
 
 def sharded_steps(options: dict[str, Any]) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -314,20 +369,27 @@ def test_groups_on_a_cuda_device(on_ranks: Callable[..., Any]) -> None:
     assert on_ranks(grouped_on_cuda, 2, timeout=60) == [[True] * len(GROUPS)] * 2
 
 
-def ddp_on_cuda() -> tuple[bool, int]:
-    """Whether a lossless method gives the gradients of none, and what the device coded."""
+def ddp_on_cuda(levels: int) -> tuple[bool, dict[str, Any]]:
+    """Whether a lossless method gives the gradients of none, and what the hook says of it."""
     found = []
     for method in ("none", "planes"):
         torch.manual_seed(0)
         model = DistributedDataParallel(nn.Linear(300, 250).cuda())
-        state = wirepress.torch.compress(model, method)
+        state = wirepress.torch.compress(model, method, levels=levels)
         x = torch.randn(16, 300, generator=torch.Generator().manual_seed(dist.get_rank()))
         model(x.cuda()).square().mean().backward()
         found.append([p.grad.clone() for p in model.parameters()])
-    return all(map(torch.equal, *found)), state.statistics()["device_bytes"]
+    return all(map(torch.equal, *found)), state.statistics()
 
 
 @with_cuda
-def test_gradients_on_a_cuda_device(on_ranks: Callable[..., Any]) -> None:
-    for same, device_bytes in on_ranks(ddp_on_cuda, 2, timeout=60):
-        assert same and device_bytes > 0
+@pytest.mark.parametrize(("levels", "adds"), [(1, ""), (2, "devices")])
+def test_gradients_on_a_cuda_device(on_ranks: Callable[..., Any], levels: int, adds: str) -> None:
+    for same, statistics in on_ranks(ddp_on_cuda, 2, levels, timeout=60):
+        assert same and statistics["device_bytes"] > 0
+        assert statistics["adds_in_host"] == adds
+
+
+def test_pytorch_names_the_device_of_shared_memory_where_rooms_look_for_it() -> None:
+    names = list(inspect.signature(reductions.rebuild_cuda_tensor).parameters)
+    assert names[shared._DEVICE] == "storage_device"

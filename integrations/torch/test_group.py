@@ -392,13 +392,13 @@ def test_what_lies_around_collectives(on_ranks: OnRanks) -> None:
 
 def adapted() -> wt.Traffic:
     group = wt.wrap_group(threshold=1000)
-    pack = group._packer.pack
+    pack_all = group._packer.pack_all
 
-    def slow(*args: Any, **kwargs: Any) -> int:
+    def slow(*args: Any, **kwargs: Any) -> list[int]:
         time.sleep(0.1)
-        return pack(*args, **kwargs)
+        return pack_all(*args, **kwargs)
 
-    group._packer.pack = slow
+    group._packer.pack_all = slow
     tensor = gradient(20_000, 1)
     for _ in range(33):
         dist.all_reduce(tensor.clone(), group=group)

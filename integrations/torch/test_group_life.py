@@ -97,7 +97,7 @@ class Broken:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._packer, name)
 
-    def pack(self, *args: Any, **kwargs: Any) -> int:
+    def pack_all(self, *args: Any, **kwargs: Any) -> list[int]:
         raise CorruptError("the 7th block is torn")
 
 

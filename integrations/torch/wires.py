@@ -12,9 +12,10 @@ import dataclasses
 import socket
 from collections import defaultdict
 
+import torch
 import torch.distributed as dist
 from wirepress.errors import ParameterError
-from wirepress.torch.shared import Rooms, open_rooms
+from wirepress.torch.shared import Rooms, open_rooms, open_there
 from wirepress.torch.transport import Mail, Opener, Post
 
 
@@ -31,6 +32,14 @@ class Wires:
     local_out: Post | None = None
     rooms_in: Rooms | None = None  # memory that the host's ranks share; None: they send messages
     rooms_out: Rooms | None = None
+
+    adds_in_host: str = ""
+    """How ranks of a host add their gradients: on "devices", in "memory" that they share, by
+    "messages"; "": they do not."""
+
+    @property
+    def adds_there(self) -> bool:
+        return self.adds_in_host == "devices"
 
     def __post_init__(self) -> None:
         self.send_mail, self.gather_mail = Mail(self.send), Mail(self.gather)
@@ -69,11 +78,15 @@ def connect(
     group: dist.ProcessGroup,
     n_values: int,
     levels: int | None = None,
+    device: torch.device | None = None,
+    n_there: int = 0,
 ) -> Wires:
     """Makes the groups; a collective call of all ranks of `group`, whose timeout they have.
 
     Args:
-        n_values: of the largest job.
+        n_values: of the largest job in memory of the CPU.
+        device: where the ranks' values lie, if all are on CUDA devices ...
+        n_there: ... and those of the largest job there.
         levels: 1: every rank with every rank; 2: inside hosts first; None: 2 where several hosts
             have equally many ranks, and more than one.
 
@@ -95,6 +108,11 @@ def connect(
     whole = opener.open([list(range(n_ranks))]) if two else gather
     wires = Wires(rank, n_ranks, send, gather, whole, *local)
     if wires.local_in and wires.local_out:
-        wires.rooms_in = open_rooms(wires.local_in, n_values)
-        wires.rooms_out = open_rooms(wires.local_out, n_values)
+        posts = [wires.local_in, wires.local_out]
+        rooms = [open_there(post, n_there, device) for post in posts] if device else [None]
+        if not all(rooms):
+            rooms = [open_rooms(post, n_values) for post in posts]
+        wires.rooms_in, wires.rooms_out = rooms
+        shared = "devices" if rooms[0] and rooms[0].there else "memory"
+        wires.adds_in_host = shared if all(rooms) else "messages"
     return wires

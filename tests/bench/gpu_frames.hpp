@@ -160,7 +160,9 @@ class Frames {
     Recipe parsed;
     require(parse_recipe(recipe, DType::kFloat32, "auto", &parsed));
     return std::ranges::any_of(parsed.step[0].entry->kernels, [](const Kernel* kernel) {
-      return std::strcmp(kernel->engine, "cuda") == 0 && kernel->encode_feedback != nullptr;
+      const StreamKernel* there = kernel->on_stream;
+      return std::strcmp(kernel->engine, "cuda") == 0 && there != nullptr &&
+             (there->encode_feedback != nullptr || there->decode_made != nullptr);
     });
   }
 

@@ -19,6 +19,7 @@
 #include <bit>
 
 #include "codecs/common/chunked/bit_planes.hpp"
+#include "engines/cuda/copy.hpp"
 #include "engines/cuda/kernel.hpp"
 
 namespace wirepress::chunks {
@@ -27,16 +28,6 @@ struct WarpRun {
   uint32_t n;      // values of this chunk
   uint64_t first;  // index of the first one, for what is drawn
 };
-
-// The last bytes, which are no float32, by one warp.
-template <class W>
-WPR_ON_DEVICE void copy_bytes(W& w, const std::byte* from, std::byte* to, uint32_t n) {
-  w.each(
-      [=](uint32_t lane) {
-        if (lane < n) to[lane] = from[lane];
-      },
-      w.lane());
-}
 
 template <class C, bool kFeedback>
 struct EncodeChunks {
@@ -63,7 +54,7 @@ struct EncodeChunks {
   WPR_ON_DEVICE void finish(W& w, uint64_t values) const {
     const uint32_t tail = task.raw_size % 4;
     const uint64_t size = code_size(chunk, task.raw_size);
-    copy_bytes(w, task.raw + 4 * values, task.code + size - tail, tail);
+    cuda::copy_few(w, task.raw + 4 * values, task.code + size - tail, tail);
     std::byte* const rest = kFeedback ? task.residual + 4 * values : nullptr;
     cuda::Report* const report = task.report;
     w.each(
@@ -87,7 +78,7 @@ struct DecodeChunks {
     const uint64_t begin = number * chunk.values();
     if (number == 0 && !kAdd) {
       const uint32_t tail = task.raw_size % 4;
-      copy_bytes(w, task.code + task.code_size - tail, task.raw + 4 * values, tail);
+      cuda::copy_few(w, task.code + task.code_size - tail, task.raw + 4 * values, tail);
     }
     if (begin >= values) return;
     const uint64_t n = values - begin < chunk.values() ? values - begin : chunk.values();

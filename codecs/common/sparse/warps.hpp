@@ -7,6 +7,7 @@
 
 #include "codecs/common/sparse/layout.hpp"
 #include "codecs/common/sparse/sparse.hpp"
+#include "engines/cuda/copy.hpp"
 #include "engines/cuda/kernel.hpp"
 #include "engines/cuda/places.hpp"
 
@@ -472,7 +473,9 @@ struct Scatter {
     Layout layout = {};
     const bool any = task.raw_size >= 4;
     if (any && !read_layout(task, &layout)) return;
-    if (!kAdd && w.block() == 0 && w.warp() == 0) copy_tail(w);
+    const uint32_t tail = task.raw_size % 4;
+    if (!kAdd && w.block() == 0 && w.warp() == 0)
+      cuda::copy_few(w, task.code + task.code_size - tail, task.raw + task.raw_size - tail, tail);
     if (!any) return;
     const std::byte* const values = task.code + kCountSize;
     const std::byte* const positions = task.scratch + at.positions_at;
@@ -499,19 +502,6 @@ struct Scatter {
           w.lane()));
       if (wrong != 0) w.at_most(first_bad, 0);
     }
-  }
-
- private:
-  template <class W>
-  WPR_ON_DEVICE void copy_tail(W& w) const {
-    const uint32_t tail = task.raw_size % 4;
-    const std::byte* const from = task.code + task.code_size - tail;
-    std::byte* const to = task.raw + task.raw_size - tail;
-    w.each(
-        [=](uint32_t lane) {
-          if (lane < tail) to[lane] = from[lane];
-        },
-        w.lane());
   }
 };
 

@@ -19,7 +19,7 @@ import torch.distributed as dist
 import wirepress
 from torch.nn.parallel import DistributedDataParallel
 from wirepress.errors import ParameterError
-from wirepress.torch import agreement, powersgd
+from wirepress.torch import agreement, memory, powersgd
 from wirepress.torch.auto import Tuner
 from wirepress.torch.coder import PlainCoder
 from wirepress.torch.compiled import uncompiled
@@ -35,7 +35,7 @@ from wirepress.torch.ddp.plan import (
     named_parameters,
     without_left_behind,
 )
-from wirepress.torch.ddp.settings import Settings
+from wirepress.torch.ddp.settings import ON_CPU, ON_DEVICE, Settings
 from wirepress.torch.exchange import NOT_FINITE, CodedMean, Counts, Flagged, Piece
 from wirepress.torch.stages import Job, Span, Stages
 from wirepress.torch.wires import Wires, connect
@@ -56,6 +56,7 @@ class State:
         self._wires: Wires | None = None
         self._streams = buckets.Streams()
         self._stages: Stages | None = None
+        self._partition = ON_CPU
         self._log: list[Span] | None = None
         self._current = Step()
         self._plan = plan = Plan(settings, threads)
@@ -66,16 +67,16 @@ class State:
         self._agree(model)
         methods = {p.method for p in plan.parameters}
         if not self._nothing and methods - {"none"}:
-            self._open()
+            self._open(model)
 
-    def _open(self) -> None:
+    def _open(self, model: DistributedDataParallel) -> None:
         """Makes process groups and threads; a collective call."""
         settings, plan, levels = self.settings, self._plan, self.settings.levels
         if any(p.matrix for p in plan.parameters):
             if levels == 2:
                 raise ParameterError("powersgd exchanges on one level: leave out levels=2")
             levels = 1
-        self._wires = wires = connect(self._group, max(settings.partition, PIECE), levels)
+        self._wires = wires = self._connect(model, levels)
         plan.open(wires.send.size)
         if any(p.method == "auto" for p in plan.parameters):
             self._tuner = Tuner(wires, settings.error_budget)
@@ -84,6 +85,21 @@ class State:
         if wires.local_in:
             names = ("local_sum", *names, "local_gather")
         self._stages = Stages(names)
+
+    def _connect(self, model: DistributedDataParallel, levels: int | None) -> Wires:
+        """The wires; and the partition, where the program leaves that open. It is the same on all
+        ranks: each job of one meets those of the others."""
+        asked = self.settings.partition
+        most, there = (max(asked or own, PIECE) for own in (ON_CPU, ON_DEVICE))
+        trained = [tensor for _, tensor in named_parameters(model) if tensor.requires_grad]
+        devices = {tensor.device for tensor in trained if buckets.stays(tensor)}
+        stays = len(devices) == 1 and all(map(buckets.stays, trained))
+        device = devices.pop() if all(agreement.gathered(stays, self._group)) else None
+        wires = connect(self._group, most, levels, device, there)
+        works_there = bool(device) and (wires.adds_there or not wires.local_in)
+        everyone = agreement.gathered(works_there, self._group) if device else [False]
+        self._partition = asked or (ON_DEVICE if all(everyone) else ON_CPU)
+        return wires
 
     def _agree(self, model: DistributedDataParallel) -> None:
         """Finds out at once whether ranks have other settings or another model, or would make
@@ -213,11 +229,14 @@ class State:
         return self._submit(jobs, buffer, place, step, f"step {self.step}, bucket {bucket.index()}")
 
     def _place(self, bucket: dist.GradBucket, buffer: torch.Tensor) -> Place:
-        """On the bucket's device, but for what is done on the CPU only: sums inside a host, and the
-        products of PowerSGD. These, and the momentum and the clipping of DGC, take float32."""
-        assert self._wires
+        """On the bucket's device, but for what is done on the CPU only: the products of PowerSGD,
+        and sums inside a host whose devices do not reach each other. These, and the momentum and
+        the clipping of DGC, take float32."""
+        wires = self._wires
+        assert wires
         parameters = [self._plan.by_id[id(tensor)] for tensor in bucket.parameters()]
-        wide = bool(self._wires.local_in) or any(p.matrix for p in parameters)
+        wide = bool(wires.local_in) and not wires.adds_there
+        wide = wide or any(p.matrix for p in parameters)
         if wide or not buckets.stays(buffer):
             wide = wide or any(p.momentum or p.clip is not None for p in parameters)
             return on_host(buffer, halves=not wide)
@@ -239,7 +258,7 @@ class State:
         assert self._wires
         wires, counts = self._wires, self.counts
         for gather, some in pieces.items():
-            for part in partitions(some, self.settings.partition):
+            for part in partitions(some, self._partition):
                 jobs.append(
                     lambda finished, part=part, gather=gather: CodedMean(
                         wires, part, counts, gather=gather, finished=finished
@@ -341,9 +360,11 @@ class State:
         clip."""
         if p.clip is not None:
             most = p.clip * dist.get_world_size(self._group) ** 0.5
-            norm = float(torch.linalg.vector_norm(values))
-            if norm > most:
-                values.mul_(most / norm)
+            norm = torch.linalg.vector_norm(values)
+            if memory.on_device(values):  # which the backward pass does not wait for
+                values.mul_(torch.where(norm > most, most / norm.double(), 1.0))
+            elif norm > most:
+                values.mul_(most / float(norm))
 
     def _pieces(self, p: Parameter, values: torch.Tensor, itemsize: int) -> list[Piece]:
         assert self._wires
@@ -417,7 +438,9 @@ class State:
         """What this rank did so far: `Counts`, the bytes it sent, seconds by stage.
 
         `sent_bytes` left this rank by wirepress' own messages (between hosts where there are two
-        levels), `ratio` is bytes of gradients by bytes of frames. Of gradients of a CUDA device
+        levels, whose ranks of a host add up as `adds_in_host` says: on "devices", in "memory" of
+        the CPU that they share, by "messages"). `ratio` is bytes of gradients by bytes of frames.
+        Of gradients of a CUDA device
         `device_bytes` were coded and expanded there, in all steps of the exchange, and
         `cores_bytes` on the CPU in its place; `cores_reason` says why, of some of them.
         """
@@ -428,6 +451,7 @@ class State:
             "ratio": counts["raw_bytes"] / coded if coded else 1.0,
             "sent_bytes": self._wires.sent if self._wires else 0,
             "sent_bytes_in_host": self._wires.sent_locally if self._wires else 0,
+            "adds_in_host": self._wires.adds_in_host if self._wires else "",
             "seconds": dict(self._stages.seconds) if self._stages else {},
             **self._device_work(),
         }
@@ -567,6 +591,7 @@ def compress(
         levels: 1, or 2: add up inside hosts first; None: 2 where hosts have several ranks.
         partition: values of a bucket that pass the pipeline at once, but a parameter's piece, of up
             to 2^20, as a whole: fewer are on their way sooner, more cost less of the processor.
+            None: 2^21, or on CUDA devices, which wait for each, 2^23.
         on_nonfinite: NaN or infinity in a gradient: "pass" as the codec does (they arrive as NaN),
             "skip": the whole bucket becomes NaN on all ranks, so that a GradScaler skips the
             step, and residuals go back to before it (they are copied for that in every step);

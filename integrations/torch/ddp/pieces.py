@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 from wirepress.torch import memory
+from wirepress.torch.coder import Begun
 from wirepress.torch.ddp.plan import Parameter
 from wirepress.torch.ddp.settings import Settings
 from wirepress.torch.exchange import EXPANDS, NOT_FINITE, Piece
@@ -23,10 +24,8 @@ class GradientPiece(Piece):
     watches: bool  # whether the residual is compared with the gradient
     norm: float = 0.0
 
-    def check(self) -> int:
-        if self.settings.on_nonfinite == "pass" or memory.all_finite(self.values):
-            return 0
-        return NOT_FINITE
+    def total(self) -> torch.Tensor | None:
+        return None if self.settings.on_nonfinite == "pass" else self.values.sum()
 
     def _residual(self) -> torch.Tensor | None:
         owned = self.parameter
@@ -39,7 +38,7 @@ class GradientPiece(Piece):
         """What belongs to this piece, of something that the parameter has for each value."""
         return whole[self.start : self.start + self.values.numel()]
 
-    def encode(self, out: torch.Tensor) -> int:
+    def encode(self, out: torch.Tensor) -> int | Begun:
         owned, values = self.parameter, self.values
         residual = self._residual()
         if residual is None and owned.residual is not None:  # left by another codec
@@ -53,33 +52,36 @@ class GradientPiece(Piece):
             self._accumulate(owned)  # values are float32 then
         if self.watches and residual is not None:
             self.norm = float(torch.linalg.vector_norm(self.values + residual))
-        size = self.coder.encode(values, out, residual, self.seed)
-        if owned.momentum and owned.velocity is not None and residual is not None:
-            # momentum factor masking: what was sent starts anew
-            self._part(owned.velocity).mul_(residual != 0)
-        return size
+        return self.coder.begin_encode(values, out, residual, self.seed)
 
     def _accumulate(self, owned: Parameter) -> None:
         """Momentum correction of DGC (Lin et al., ICLR 2018, algorithm 4): the velocity is what is
         accumulated, in the residual, and sent."""
         owned.velocity = memory.beside(self.values, owned.velocity, owned.n)
-        velocity = self._part(owned.velocity)
-        if bool(self.values.sum().isfinite()):
+        velocity, finite = self._part(owned.velocity), self.values.sum().isfinite()
+        if memory.on_device(self.values):  # of which nobody waits for the answer
+            velocity.mul_(owned.momentum).add_(self.values).masked_fill_(~finite, 0)
+            torch.where(finite, velocity, self.values, out=self.values)
+        elif finite:
             velocity.mul_(owned.momentum).add_(self.values)
+            self.values.copy_(velocity)
         else:  # what is not finite is passed on once and not remembered
             velocity.zero_()
-            return
-        self.values.copy_(velocity)
 
-    def verdict(self) -> int:
+    def verdict(self, finite: bool) -> int:
         owned = self.parameter
         residual = self._residual()
+        if owned.momentum and owned.velocity is not None and residual is not None:
+            # momentum factor masking: what was sent starts anew
+            self._part(owned.velocity).mul_(residual != 0)
+        if not finite and not bool(self.values.isfinite().all()):
+            return NOT_FINITE
         if not self.watches or residual is None or owned.coder.sparse:
             return 0
         left = float(torch.linalg.vector_norm(residual))
         return EXPANDS if left >= self.norm > 0 else 0
 
-    def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int:
+    def encode_sum(self, mean: torch.Tensor, out: torch.Tensor) -> int | Begun:
         owned = self.parameter
         residual = None
         if owned.feedback:
@@ -88,7 +90,7 @@ class GradientPiece(Piece):
             if self.settings.feedback_decay != 1:
                 residual.mul_(self.settings.feedback_decay)
         assert self.sum_coder
-        return self.sum_coder.encode(mean, out, residual, self.seed ^ 1)
+        return self.sum_coder.begin_encode(mean, out, residual, self.seed ^ 1)
 
 
 def partitions(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:

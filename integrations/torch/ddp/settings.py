@@ -8,6 +8,7 @@ import dataclasses
 from wirepress.errors import ParameterError
 
 ALIGN = 4096  # values; gradient codecs have a scale for so many
+ON_CPU, ON_DEVICE = 2 << 20, 8 << 20  # partitions; each of a device is waited for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Settings:
     min_values: int = 4096
     algorithm: str = "auto"
     levels: int | None = None
-    partition: int = 2 << 20
+    partition: int | None = None  # None: ON_CPU or ON_DEVICE
     on_nonfinite: str = "pass"
     on_expansion: str = "raise"
     error_budget: float = 0.15
@@ -46,7 +47,7 @@ class Settings:
         for name in ("warmup_steps", "min_values", "ramp_steps", "seed"):
             if getattr(self, name) < 0:
                 raise ParameterError(f"{name}={getattr(self, name)} is negative")
-        if self.partition < ALIGN:
+        if self.partition is not None and self.partition < ALIGN:
             raise ParameterError(f"partition={self.partition}: at least {ALIGN} values")
         if not 0 <= self.momentum < 1:
             raise ParameterError(f"momentum={self.momentum}: from 0 to below 1")

@@ -296,17 +296,8 @@ class Line(dist.ProcessGroup):
         bounds = [0 if part is None else self._packer.bound(part) for part in parts]
         near = next((part for part in parts if part is not None), _NOTHING)
         room = self._room("out", sum(bounds), near)
-        sizes, at = [], 0
-        for part in parts:
-            if part is None:
-                size = 0
-            elif plain:
-                size = self._packer.pack_plain(part, room[at:])
-            else:
-                size = self._packer.pack(part, room[at:], lossy=lossy)
-            sizes.append(size)
-            at += size
-        return room[:at], sizes
+        sizes = self._packer.pack_all(parts, room, lossy=lossy, plain=plain)
+        return room[: sum(sizes)], sizes
 
     def _swap(
         self, parts: Sequence[torch.Tensor | None], lossy: bool, plain: bool = False
