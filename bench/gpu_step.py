@@ -4,7 +4,7 @@
 
     bench/gpu_step.py                   methods onebit, int8, topk and planes on this machine's GPU
     bench/gpu_step.py --out FILE        the same, the result to FILE
-    bench/gpu_step.py --device cpu --layers 1 --width 64 --tokens 32 --vocabulary 300 --rounds 1
+    bench/gpu_step.py --device cpu --layers 1 --width 64 --heads 4 --tokens 32 --vocabulary 300
                                         that it runs, on any machine
 
 One rank: DistributedDataParallel sends nothing, and the hook codes every gradient and expands what
@@ -152,7 +152,7 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=int, default=value, help=f"default {value}")
     options = parser.parse_args()
     if options.width % options.heads:
-        options.heads = 1
+        parser.error(f"--width {options.width} is no multiple of --heads {options.heads}")
     import torch
     import torch.distributed as dist
 

@@ -97,7 +97,7 @@ def test_nothing_built_is_said(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_benchmark_of_a_step_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    small = "--layers 1 --width 16 --tokens 8 --vocabulary 50 --rounds 1 --steps 1 --methods int8"
+    small = "--layers 1 --width 16 --heads 2 --tokens 8 --vocabulary 50 --rounds 1 --steps 1 --methods int8"
     program = SCRIPT.parent.parent / "bench/gpu_step.py"
     out = tmp_path / "step.json"
     command = [sys.executable, program, "--device", "cpu", *small.split(), "--out", out]
@@ -106,3 +106,5 @@ def test_the_benchmark_of_a_step_runs(tmp_path: Path) -> None:
     plain, coded = json.loads(out.read_text())["rows"]
     assert (plain["method"], coded["method"]) == ("plain", "int8")
     assert coded["statistics"]["coded_bytes"] > 0
+    ran = subprocess.run([*command, "--heads", "3"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2 and "--width 16 is no multiple of --heads 3" in ran.stderr
