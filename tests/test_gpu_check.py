@@ -97,7 +97,8 @@ def test_nothing_built_is_said(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_benchmark_of_a_step_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    small = "--layers 1 --width 16 --heads 2 --tokens 8 --vocabulary 50 --rounds 1 --steps 1 --methods int8"
+    model = "--layers 1 --width 16 --heads 2 --tokens 8 --vocabulary 50"
+    small = f"{model} --rounds 1 --steps 1 --methods int8"
     program = SCRIPT.parent.parent / "bench/gpu_step.py"
     out = tmp_path / "step.json"
     command = [sys.executable, program, "--device", "cpu", *small.split(), "--out", out]
