@@ -5,6 +5,8 @@ A gradient M of shape (n, m) becomes P Q^T of rank r by one step of subspace ite
 the last step: P = mean(M Q), made orthonormal, then Q = mean(M^T P). Both means are of all ranks,
 together of r (n + m) values; what P Q^T lacks of M stays in the residual. Each rank makes P
 orthonormal for itself, so ranks get the same bits where their processors and libraries are alike.
+Matrices of a CUDA device stay there, and P and Q alone are copied: their means, and the orthonormal
+P, are made on the CPU.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from wirepress.errors import ParameterError
+from wirepress.torch import memory
 from wirepress.torch.exchange import NOT_FINITE, Counts, Flags
 from wirepress.torch.memory import all_finite
 from wirepress.torch.stages import Job
@@ -67,9 +70,9 @@ _BLOCK = 1 << 16  # values of a matrix that stay in a core's cache from one oper
 
 def _blocks(matrix: Matrix) -> Iterator[slice]:
     """Rows of a matrix, some at a time. The passes over memory, not the products, are what a step
-    takes."""
+    takes; on a device the launches."""
     n, m = matrix.values.shape
-    rows = max(1, _BLOCK // m)
+    rows = max(1, n if memory.on_device(matrix.values) else _BLOCK // m)
     for start in range(0, n, rows):
         yield slice(start, min(start + rows, n))
 
@@ -77,7 +80,7 @@ def _blocks(matrix: Matrix) -> Iterator[slice]:
 def first_product(matrix: Matrix) -> tuple[torch.Tensor, bool]:
     """Adds the residual; returns M Q, and whether a watched M is finite."""
     values, residual = matrix.values, matrix.residual
-    p = torch.empty(len(values), matrix.q.shape[1])
+    p = torch.empty(len(values), matrix.q.shape[1], device=values.device)
     for rows in _blocks(matrix):
         block = values[rows]
         if residual is not None:
@@ -90,12 +93,13 @@ def first_product(matrix: Matrix) -> tuple[torch.Tensor, bool]:
 
 
 def put_product(matrix: Matrix, p: torch.Tensor, q: torch.Tensor) -> None:
-    """Makes the values P Q^T; what that lacks of them becomes the residual. P is orthonormal.
+    """Makes the values P Q^T; what that lacks of them becomes the residual. P is orthonormal. P and
+    Q lie in memory of the CPU.
 
     A product that is not finite loses this step, but not those after it.
     """
     is_finite = bool(p.isfinite().all()) and bool(q.abs().sum().isfinite())
-    q_t = q.T.contiguous()
+    p, q_t = p.to(matrix.values.device), q.T.contiguous().to(matrix.values.device)
     minus = -q_t
     # Of rank 1 the element-wise kernels are twice as fast as those of matrices.
     by_element = len(q_t) == 1
@@ -159,7 +163,8 @@ class LowRankMean(Job):
         self._ps = [torch.linalg.qr(p)[0] for p in means]
         pairs = zip(self._matrices, self._ps, strict=True)
         # MKL takes 10 to 30 times as long for M^T P.
-        self._give(self._q_mean, [(p.T @ m.values).T for m, p in pairs])
+        qs = [(p.T.to(m.values.device) @ m.values).T for m, p in pairs]
+        self._give(self._q_mean, qs)
 
     def gather(self) -> None:
         assert self._q_mean

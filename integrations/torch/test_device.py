@@ -24,7 +24,7 @@ from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.multiprocessing import reductions  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from wirepress import _core  # noqa: E402
-from wirepress.torch import fsdp, memory, shared, wires  # noqa: E402
+from wirepress.torch import fsdp, memory, powersgd, shared, wires  # noqa: E402
 from wirepress.torch.ddp import buckets  # noqa: E402
 from wirepress.torch.transport import Post  # noqa: E402
 
@@ -209,6 +209,32 @@ def test_ranks_of_a_host_add_on_their_devices(on_ranks: Callable[..., Any]) -> N
             assert statistics["sent_bytes_in_host"] == 0, method
             assert statistics["device_bytes"] > statistics["raw_bytes"] > 0, method
             assert statistics["cores_bytes"] == 0, (method, statistics["cores_reason"])
+
+
+def low_rank() -> tuple[float, bool, dict[str, Any]]:
+    """How far gradients of a device are from those of the CPU, and whether products were made of
+    matrices there."""
+    case = ("powersgd:rank=3", {"on_nonfinite": "skip", "min_values": 100}, torch.float32)
+    expected, _ = steps(*case)
+    EmulatedGpu()
+    places: list[bool] = []
+    product = powersgd.first_product
+
+    def seen(matrix: powersgd.Matrix) -> tuple[torch.Tensor, bool]:
+        places.append(memory.on_device(matrix.values))
+        return product(matrix)
+
+    powersgd.first_product = seen
+    found, statistics = steps(*case)
+    far = max(float((a - b).norm() / b.norm()) for a, b in zip(found, expected, strict=True))
+    return far, len(places) > 3 and all(places), statistics
+
+
+def test_matrices_of_powersgd_stay_on_their_device(on_ranks: Callable[..., Any]) -> None:
+    for far, there, statistics in on_ranks(low_rank, 2, timeout=240):
+        assert there
+        assert far < 1e-5  # whole matrices are multiplied at once
+        assert statistics["cores_bytes"] == 0, statistics["cores_reason"]
 
 
 def in_flight() -> int:

@@ -229,16 +229,14 @@ class State:
         return self._submit(jobs, buffer, place, step, f"step {self.step}, bucket {bucket.index()}")
 
     def _place(self, bucket: dist.GradBucket, buffer: torch.Tensor) -> Place:
-        """On the bucket's device, but for what is done on the CPU only: the products of PowerSGD,
-        and sums inside a host whose devices do not reach each other. These, and the momentum and
-        the clipping of DGC, take float32."""
+        """On the bucket's device, but where ranks of a host add in memory of the CPU. That, the
+        products of PowerSGD, and the momentum and the clipping of DGC take float32."""
         wires = self._wires
         assert wires
         parameters = [self._plan.by_id[id(tensor)] for tensor in bucket.parameters()]
         wide = bool(wires.local_in) and not wires.adds_there
-        wide = wide or any(p.matrix for p in parameters)
         if wide or not buckets.stays(buffer):
-            wide = wide or any(p.momentum or p.clip is not None for p in parameters)
+            wide = wide or any(p.matrix or p.momentum or p.clip is not None for p in parameters)
             return on_host(buffer, halves=not wide)
         return self._streams.place(buffer, bucket.index())
 
@@ -397,8 +395,10 @@ class State:
         if p.q is None:
             seed = self.settings.seed + p.number
             p.q = powersgd.first_q(p.matrix[1], powersgd.rank_of(p.method), seed)
-        if p.feedback and p.residual is None:
-            p.residual = torch.zeros(p.matrix)
+        p.q = p.q.to(values.device)
+        if p.feedback:
+            kept = torch.zeros(p.matrix) if p.residual is None else p.residual
+            p.residual = kept.to(values.device)
         if p.residual is not None and self.settings.feedback_decay != 1:
             p.residual.mul_(self.settings.feedback_decay)
         watched = self.settings.on_nonfinite != "pass"
